@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+use crate::crew::lock;
 use crate::evaluate::EvaluateError;
 use crate::evaluate::compare::Comparison;
 use crate::evaluate::measure::Measure;
@@ -392,7 +393,7 @@ fn measure_all(
             let Some(&scoring) = settings.get(at) else { break };
             let found = measure_one(generation, scoring, topics, goal, &mut searcher);
             failed.fetch_or(found.is_err(), Ordering::Relaxed);
-            values.lock().unwrap_or_else(|poisoned| poisoned.into_inner())[at] = found?;
+            lock(&values)[at] = found?;
         }
         Ok::<_, TuneError>(())
     };

@@ -3,7 +3,7 @@
 use super::error::{BuildError, OptionsError};
 use super::note::Note;
 use super::options::{BuildOptions, Indexer, Notes};
-use crate::crew::Awaited;
+use crate::crew::{Awaited, lock};
 use crate::dataflow::build_context::MakeIndexer;
 use crate::dictionary::btree::indexer::CpuIndexer;
 use crate::dictionary::closed::ClosedError;
@@ -24,7 +24,7 @@ use crate::schedule::roles::Roles;
 use crate::shown::chain;
 use std::panic::resume_unwind;
 use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
 
 /// The devices that a build uses, and what their kernels are made with.
@@ -203,7 +203,7 @@ impl Chosen {
     pub(super) fn make_machine(self, indexer: Indexer) -> MakeMachine {
         let chosen = Mutex::new(Some(self));
         Arc::new(move || {
-            let chosen = chosen.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let chosen = lock(&chosen).take();
             let mut chosen = chosen.ok_or("a device takes the texts of one build")?;
             let machine = match chosen.awaited.take() {
                 Some(awaited) => awaited.made(),

@@ -9,6 +9,7 @@ use super::prepare::Ready;
 use super::progress::Watching;
 use super::report::PhasesReport;
 use super::{Input, memory};
+use crate::crew::lock;
 use crate::dataflow::build::assemble;
 use crate::dataflow::build_context::{Build, BuildWiring, Done, InputRead};
 use crate::dataflow::flow::Flow;
@@ -194,7 +195,7 @@ fn finish(
     whole: bool,
     resident: u64,
 ) -> Result<Finished, BuildError> {
-    let mut done = build.done.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let mut done = lock(&build.done);
     let (indexers, inverted) = (std::mem::take(&mut done.indexers), done.inverted);
     let scanned = done.scanned.take();
     let rest = Done { indexers, inverted, scanned, ..Done::default() };

@@ -3,6 +3,7 @@
 use super::generation::Built;
 use super::options::BuildOptions;
 use super::place::Placement;
+use crate::crew::lock;
 use crate::dataflow::build_context::Build;
 use crate::dataflow::control::OperatorTime;
 use crate::gpu::invert::inverter::InverterWork;
@@ -291,7 +292,7 @@ impl BuildReport {
 /// How fast the indexers of tokens were by split, the slowest of them; of a few splits.
 fn splits(build: &Build) -> Vec<SplitReport> {
     const MOST: usize = 2000;
-    let done = build.done.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let done = lock(&build.done);
     let mut splits: BTreeMap<u32, (u64, f64)> = BTreeMap::new();
     for (&split, &(text_bytes, seconds)) in done.indexers.iter().flat_map(|work| &work.splits) {
         let slowest = splits.entry(split).or_default();
@@ -303,12 +304,12 @@ fn splits(build: &Build) -> Vec<SplitReport> {
 
 /// What the device has done that takes texts.
 fn inverted(build: &Build) -> Option<InverterWork> {
-    build.done.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).inverted
+    lock(&build.done).inverted
 }
 
 /// What each owner of trie collections has done; of those that take postings, what was encoded.
 fn indexers(build: &Build) -> Vec<IndexerReport> {
-    let done = build.done.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let done = lock(&build.done);
     let row = |owner: u32| {
         let encoded = &build.wiring.encoded[owner as usize];
         let work = done.indexers.iter().find(|work| work.owner == owner);

@@ -2,8 +2,9 @@
 //! the process runs.
 
 use super::memory::resident;
+use crate::crew::lock;
 use serde::Serialize;
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 /// Slices that are kept; when there are more, neighbours are joined.
@@ -57,10 +58,6 @@ impl Watched {
         let (slice_s, resident_bytes) = (slices.slice.as_secs_f64(), slices.greatest.clone());
         ResidentBySlice { slice_s, resident_bytes }
     }
-}
-
-fn lock(slices: &Mutex<Slices>) -> MutexGuard<'_, Slices> {
-    slices.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 fn look(slices: &Weak<Mutex<Slices>>, began: Instant) {

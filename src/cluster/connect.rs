@@ -7,6 +7,7 @@ use super::hosts::Hosts;
 use super::line::SealedLine;
 use super::links::{SILENCE, send_failure};
 use super::seal::{GREETING_TAG_BYTES, Purpose, Secret};
+use crate::crew::lock;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream, ToSocketAddrs};
@@ -135,7 +136,7 @@ fn make_lines(
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
         }
         if start.elapsed() > call.wait && !wanted.is_empty() {
-            let troubles = troubles.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let troubles = lock(&troubles);
             let absent: BTreeSet<usize> = wanted.into_iter().map(|(_, other)| other).collect();
             let named = absent.into_iter().map(|other| match troubles.get(&other) {
                 Some(trouble) => format!("{} ({trouble})", hosts.name(other)),
@@ -186,7 +187,7 @@ impl Calling {
     }
 
     fn trouble(&self, other: usize, trouble: String) {
-        let mut troubles = self.troubles.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut troubles = lock(&self.troubles);
         troubles.insert(other, trouble);
     }
 

@@ -10,6 +10,7 @@ use super::PeerFailure;
 use super::hosts::Hosts;
 use super::line::{SealedLine, write_sealed};
 use super::seal::{Opener, Sealer};
+use crate::crew::lock;
 use std::io::{self, ErrorKind};
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -115,7 +116,7 @@ impl Links {
     pub fn send(&self, to: usize, bytes: &[u8]) -> Result<(), PeerFailure> {
         let line = self.lines.get(to).and_then(Option::as_ref);
         let sent = line.ok_or(ErrorKind::NotConnected.into()).and_then(|line| {
-            let mut line = line.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let mut line = lock(line);
             line.write(BODY, bytes)
         });
         sent.map_err(|error| lost(&self.hosts, to, &error))
@@ -124,7 +125,7 @@ impl Links {
     /// Waits for the next message of the job, from whomever; none when `stopped` says that the job
     /// has ended.
     pub fn receive(&self, stopped: impl Fn() -> bool) -> Option<(usize, Vec<u8>)> {
-        let inbox = self.inbox.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let inbox = lock(&self.inbox);
         while !stopped() {
             match inbox.recv_timeout(PATIENCE) {
                 Ok(message) => return Some(message),
@@ -150,7 +151,7 @@ impl Links {
             Outcome::Peer(peer) => (FAILED, Some(peer.process), peer.message.as_str()),
         };
         for line in self.lines.iter().flatten() {
-            let mut line = line.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let mut line = lock(line);
             let Sending { stream, sealer } = &mut *line;
             // Who does not hear it any more needs not.
             _ = match origin {
@@ -219,7 +220,7 @@ pub fn lost(hosts: &Hosts, process: usize, error: &io::Error) -> PeerFailure {
 fn beat(lines: &[Option<Mutex<Sending>>], over: &AtomicBool) {
     while !over.load(Ordering::Relaxed) {
         for line in lines.iter().flatten() {
-            let mut line = line.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let mut line = lock(line);
             // The reader of this line sees that it is broken.
             _ = line.write(ALIVE, &[]);
         }

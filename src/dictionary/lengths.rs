@@ -1,6 +1,7 @@
 //! How do the owners of a run come by the lengths of its documents, which bounds are made of, with
 //! one copy for all of them?
 
+use crate::crew::lock;
 use std::sync::{Arc, Mutex, Weak};
 
 /// The codes of the lengths (`score::bounds`) of the documents of runs that are being encoded.
@@ -16,7 +17,7 @@ impl RunLengths {
     /// The codes of all documents of a run, by docid counted from its first. The first owner to
     /// come joins those of the `pieces`, which all owners have alike.
     pub fn of_run(&self, run: u32, pieces: Vec<Arc<[u8]>>) -> Arc<Vec<u8>> {
-        let mut runs = self.runs.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut runs = lock(&self.runs);
         runs.retain(|(_, codes)| codes.strong_count() > 0);
         let known = runs.iter().find(|(number, _)| *number == run);
         if let Some(codes) = known.and_then(|(_, codes)| codes.upgrade()) {

@@ -5,6 +5,7 @@ use super::error::EvaluateError;
 use super::measure::Measure;
 use super::qrels::Qrels;
 use super::run::Rankings;
+use crate::crew::lock;
 use std::io::{self, Read, Seek, Write};
 use std::sync::{Arc, Mutex};
 use tempfile::SpooledTempFile;
@@ -40,7 +41,7 @@ impl Written {
         measures: &[Measure],
     ) -> Result<Evaluation, EvaluateError> {
         let io = |source| EvaluateError::Io { path: name.to_string(), source };
-        let mut written = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut written = lock(&self.0);
         written.rewind().map_err(io)?;
         let mut run = match written.read(&mut [0]).map_err(io)? {
             0 => Rankings::new(name),
@@ -63,7 +64,7 @@ pub struct Beside<W> {
 impl<W: Write> Write for Beside<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let taken = self.to.write(bytes)?;
-        let mut written = self.written.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut written = lock(&self.written);
         written.write_all(&bytes[..taken])?;
         Ok(taken)
     }

@@ -4,6 +4,7 @@
 use super::look::Looked;
 use super::{FollowError, Rebuild};
 use crate::build::{self, Input};
+use crate::crew::lock;
 use crate::rebuild::files;
 use crate::rebuild::history::FOLDER;
 use crate::rebuild::job_file::{self, Trust};
@@ -12,7 +13,7 @@ use crate::rebuild::nodes::{Links, Nodes, read_links};
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use twox_hash::XxHash3_64;
 
 /// The file of links of pages, in the folder of the history.
@@ -114,7 +115,7 @@ impl Rebuild<'_> {
             let take = Box::new(move |page: &PageLinks| {
                 let mut page = page.clone();
                 page.file = missing[page.file as usize] as u32;
-                let mut writer = taker.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut writer = lock(&taker);
                 Ok(writer.push(&page)?)
             });
             build::links(options, work, take)?;

@@ -16,6 +16,7 @@ use super::lost;
 use super::memory::{Allowance, DeviceBuffer};
 use super::pinned::Pinned;
 use super::wake::{Wake, Watcher};
+use crate::crew::lock;
 use bytemuck::Pod;
 use cudarc::driver::sys::{CUdevice_attribute, CUfunction_attribute};
 use cudarc::driver::{
@@ -25,7 +26,7 @@ use cudarc::driver::{
 use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// A device, opened by one owner.
 pub struct Device {
@@ -52,13 +53,13 @@ pub(super) struct Streams {
 impl Streams {
     /// Lets what comes on the stream of kernels wait for all that is on the others.
     pub(super) fn join(&self) -> Result<(), DriverError> {
-        let others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        let others = lock(&self.others);
         others.iter().try_for_each(|stream| self.events.order(stream, &self.compute))
     }
 
     /// Lets what comes on all other streams wait for what is on the stream of kernels.
     fn part(&self) -> Result<(), DriverError> {
-        let others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        let others = lock(&self.others);
         others.iter().try_for_each(|stream| self.events.order(&self.compute, stream))
     }
 }
@@ -178,7 +179,7 @@ impl Device {
     pub fn new_stream(&self) -> Result<Arc<CudaStream>, GpuError> {
         let stream = self.context.new_stream().map_err(|e| self.call("make a stream", e))?;
         self.order(&self.compute, &stream)?;
-        let mut others = self.streams.others.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut others = lock(&self.streams.others);
         others.push(stream.clone());
         Ok(stream)
     }

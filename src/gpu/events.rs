@@ -1,8 +1,9 @@
 //! How does anybody know that work on a device is done, without waiting for it? An event is recorded
 //! behind the work and asked later. Making one takes the driver's lock, so they are taken in turns.
 
+use crate::crew::lock;
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Events of one context that nobody uses now.
 pub struct Events {
@@ -27,7 +28,7 @@ impl Events {
     /// # Errors
     /// The driver refuses.
     pub fn record(self: &Arc<Self>, stream: &CudaStream) -> Result<Event, DriverError> {
-        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let free = lock(&self.free).pop();
         let event = match free {
             Some(event) => event,
             None => self.context.new_event(None)?,
@@ -82,7 +83,7 @@ impl Event {
 
 impl Drop for Event {
     fn drop(&mut self) {
-        let mut free = self.events.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = lock(&self.events.free);
         free.extend(self.event.take());
     }
 }

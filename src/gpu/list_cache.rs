@@ -5,6 +5,7 @@ use super::device::Device;
 use super::error::GpuError;
 use super::query::residency::Ranges;
 use super::query::slab::Slab;
+use crate::crew::lock;
 use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -51,14 +52,13 @@ impl<K: Eq + Hash + Send, L: Copy + Send> ListCache<K, L> {
                 let Ok((key, laid)) = lay(&mut layer, list, &mut bytes) else {
                     continue;
                 };
-                let lock = || state.lock().unwrap_or_else(PoisonError::into_inner);
-                let Some(at) = lock().0.take(bytes.len() as u64) else {
+                let Some(at) = lock(&state).0.take(bytes.len() as u64) else {
                     full.store(true, Ordering::Relaxed);
                     break;
                 };
                 let written = arena.write(at, &bytes);
                 written.map_err(|e| device.call("copy a list to the device", e))?;
-                let cache = &mut lock().1;
+                let cache = &mut lock(&state).1;
                 cache.lists.insert(key, (at, laid));
                 cache.bytes += bytes.len() as u64;
             }

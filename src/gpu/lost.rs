@@ -2,10 +2,11 @@
 //! there, or the device has failed, the driver answers every call of this process on this device with
 //! the same error. Who opens it anew is told at once, and may work on the CPU instead.
 
+use crate::crew::lock;
 use cudarc::driver::DriverError;
 use cudarc::driver::sys::CUresult;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 /// The faults of this process's devices, by ordinal.
 static LOST: Mutex<BTreeMap<usize, DriverError>> = Mutex::new(BTreeMap::new());
@@ -34,14 +35,14 @@ pub(super) fn is_sticky(error: DriverError) -> bool {
 /// Remembers what an error means for a device.
 pub(super) fn note(ordinal: usize, error: DriverError) {
     if is_sticky(error) {
-        let mut lost = LOST.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lost = lock(&LOST);
         lost.entry(ordinal).or_insert(error);
     }
 }
 
 /// The fault with which a device was lost, if it was.
 pub(super) fn fault(ordinal: usize) -> Option<DriverError> {
-    LOST.lock().unwrap_or_else(PoisonError::into_inner).get(&ordinal).copied()
+    lock(&LOST).get(&ordinal).copied()
 }
 
 #[cfg(test)]

@@ -2,11 +2,12 @@
 //! brings each list once. To lay a list out takes longer than to copy it: the host keeps those that it laid out last, as
 //! many as have room, and who knows the queries that come has their lists laid out ahead, by several threads.
 
+use crate::crew::lock;
 use bytemuck::Pod;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::Hash;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Lists begin at multiples of so many bytes.
 const ALIGNMENT: usize = 16;
@@ -218,7 +219,7 @@ impl<K: Clone + Eq + Hash + Send + Sync, L: Copy + Send, S: Default + Send> Kept
                 room.clear();
                 let laid = lay(&mut layer, list, &mut room)?;
                 let bytes: Bytes<L> = (laid, room.as_slice().into());
-                let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut state = lock(&state);
                 let (kept, new) = &mut *state;
                 *new += bytes.1.len() as u64;
                 // Those that are laid out now are not to take each other's place: the first are needed first.

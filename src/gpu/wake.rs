@@ -3,12 +3,13 @@
 //! looked itself would look too late, or too often.
 
 use super::events::Event;
+use crate::crew::lock;
 pub use crate::dictionary::closed::Wake;
 use cudarc::driver::DriverError;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
@@ -46,7 +47,7 @@ static WATCHERS: Mutex<BTreeMap<usize, Weak<Watcher>>> = Mutex::new(BTreeMap::ne
 impl Watcher {
     /// That of a device, which is started if there is none.
     pub(super) fn of_device(ordinal: usize) -> std::io::Result<Arc<Self>> {
-        let mut watchers = WATCHERS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut watchers = lock(&WATCHERS);
         if let Some(watcher) = watchers.get(&ordinal).and_then(Weak::upgrade) {
             return Ok(watcher);
         }

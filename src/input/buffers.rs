@@ -1,6 +1,7 @@
 //! Where do the bytes of pieces go when they are parsed? To whoever fills the next piece: memory that was
 //! used before is mapped, and no other thread waits while the system maps it.
 
+use crate::crew::lock;
 use std::sync::{Mutex, MutexGuard};
 use std::thread::{self, ThreadId};
 
@@ -23,7 +24,7 @@ impl Buffers {
 
     fn spare(&self) -> MutexGuard<'_, Vec<(ThreadId, Vec<u8>)>> {
         // A vector is whole after any panic.
-        self.spare.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        lock(&self.spare)
     }
 
     /// An empty buffer with room for at least `room` bytes: the last one that this thread emptied, if there is one, since its

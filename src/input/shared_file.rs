@@ -9,12 +9,13 @@ use super::hash::{CHUNK_BYTES, ChunkHashes, InputHash};
 use super::piece::Piece;
 use super::splits::CHANGED;
 use super::{Compression, Format};
+use crate::crew::lock;
 use rustix::fs::{Advice, fadvise};
 use rustix::io::{Errno, pread};
 use std::fs::{File, Metadata};
 use std::io;
 use std::num::NonZeroU64;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 /// Bytes that are read at a time to find the first record of a stretch.
 const LOOK_BYTES: usize = 4 << 10;
@@ -210,7 +211,7 @@ impl SharedFile {
     /// When the file has changed.
     pub fn end(&self, Reading { begin, hashes, .. }: Reading) -> io::Result<Option<u64>> {
         let hashes = hashes.digest();
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.state);
         let first = (begin / CHUNK_BYTES) as usize;
         state.hashes[first..first + hashes.len()].copy_from_slice(&hashes);
         state.left -= 1;

@@ -2,6 +2,7 @@
 
 use super::fields::Fields;
 use super::{COMPRESSED, Compression, Format, Unknown};
+use crate::crew::lock;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::fs::{File, Metadata};
@@ -489,7 +490,7 @@ impl Plan {
 
     /// [`open`](Self::open) for what is no file of a known length.
     fn open_pipe(&self, input: u32) -> io::Result<Option<Opened>> {
-        let mut pipes = self.pipes.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut pipes = lock(&self.pipes);
         let mut pipe = match (pipes.remove(&input), self.inputs.path(input as usize)) {
             (Some(pipe), _) => pipe,
             (None, None) if self.memory => {

@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+use crate::crew::lock;
 use crate::order::PIECE_BYTES;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -36,7 +37,7 @@ impl Turns {
 
     fn lock(&self) -> MutexGuard<'_, usize> {
         // Nothing panics while it holds the lock.
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.taken)
     }
 }
 

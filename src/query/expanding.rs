@@ -8,6 +8,7 @@
 use super::lines::{Query, Refused};
 use super::rm3::Expander;
 use super::texts::NoText;
+use crate::crew::lock;
 use crate::shown::chain;
 use std::io;
 use std::num::NonZeroUsize;
@@ -92,7 +93,7 @@ fn deal_out(
 fn expand(mut expander: Expander, tasks: &Mutex<Receiver<Task>>) {
     loop {
         // Nothing that holds the lock panics.
-        let task = tasks.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).recv();
+        let task = lock(tasks).recv();
         let Ok((query, to)) = task else { return };
         let why = |why: NoText| io::Error::other(format!("query {}: {}", query.qid, chain(&why)));
         // Nobody may wait for it any more.

@@ -1,6 +1,7 @@
 //! What is said at the end of lines that were no queries?
 
 use super::lines::Refused;
+use crate::crew::lock;
 use std::sync::{Arc, Mutex};
 
 /// The lines that were no queries: how many, and what was said of the first.
@@ -10,14 +11,14 @@ pub struct Refusals(Arc<Mutex<(u64, Option<String>)>>);
 impl Refusals {
     /// Counts a line.
     pub fn add(&self, refused: &Refused) {
-        let mut all = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut all = lock(&self.0);
         all.0 += 1;
         all.1.get_or_insert_with(|| refused.to_string());
     }
 
     /// How many there were, and what is wrong with the first; nothing if there were none.
     pub fn summary(&self) -> Option<String> {
-        let all = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let all = lock(&self.0);
         let first = all.1.as_ref()?;
         let lines = match all.0 {
             1 => "a line was no query".to_string(),

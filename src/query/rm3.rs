@@ -18,6 +18,7 @@ use super::snapshot::Snapshot;
 use super::texts::{NoText, Reread};
 use super::wanted::{Mode, Wanted};
 use super::weighted::{LEAST_WEIGHT, text_of};
+use crate::crew::lock;
 use std::collections::{BTreeMap, HashMap};
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -157,7 +158,7 @@ impl Expander {
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
         // What is behind the lock is whole after any panic.
-        self.kept.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        lock(&self.kept)
     }
 }
 

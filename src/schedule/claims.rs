@@ -2,6 +2,7 @@
 //! from a later split waits for all of the earlier ones. A split that is a shared file is handed out in stretches, which
 //! whoever parses takes in order; any other is read by one worker.
 
+use crate::crew::lock;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Hands out splits in order; shared files are `F`s.
@@ -88,7 +89,7 @@ impl<F> ClaimState<F> {
 
 impl<F> Claims<F> {
     fn state(&self) -> MutexGuard<'_, ClaimState<F>> {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        lock(&self.0)
     }
 
     /// Claims the next split of which one worker reads all, if parsers are `hungry` or nothing else is open. A few may be on their

@@ -5,6 +5,7 @@ use super::Merging;
 use super::batch::{Batch, BatchQuery, PlacedTerm};
 use super::device::DingDevice;
 use super::list::{Laid, ListLayer};
+use crate::crew::lock;
 use crate::gpu::error::GpuError;
 use crate::gpu::query::fetch::{FetchRequest, Key, NO_LIST};
 use crate::gpu::query::residency::{ListId, Place, Residency};
@@ -14,7 +15,7 @@ use crate::query::plan::Plan;
 use crate::query::snapshot::Snapshot;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// A device, and the lists that are on it.
 pub(in crate::gpu) struct DingTurn {
@@ -61,7 +62,6 @@ impl DingTurn {
     /// Lays lists out and copies them to the device, on several threads if there are many.
     fn fetch(&mut self, wanted: &[FetchRequest]) {
         let lists = Mutex::new(&mut self.lists);
-        let lock = || lists.lock().unwrap_or_else(PoisonError::into_inner);
         let (generation, arena) = (self.snapshot.generation(), self.device.arena());
         let next = AtomicUsize::new(0);
         let work = || {
@@ -72,17 +72,17 @@ impl DingTurn {
                 bytes.clear();
                 // Who answers the query on the CPU finds out where the index is damaged.
                 let Ok(laid) = layer.lay(generation, entries, &mut bytes) else {
-                    lock().failed(*id, None);
+                    lock(&lists).failed(*id, None);
                     continue;
                 };
-                let Some(at) = lock().make_room(*id, bytes.len() as u64) else {
-                    lock().failed(*id, None);
+                let Some(at) = lock(&lists).make_room(*id, bytes.len() as u64) else {
+                    lock(&lists).failed(*id, None);
                     continue;
                 };
                 match arena.write(at, &bytes) {
-                    Ok(()) => lock().arrived(*id, at, laid),
+                    Ok(()) => lock(&lists).arrived(*id, at, laid),
                     // The next batch says why.
-                    Err(_) => lock().failed(*id, Some(at)),
+                    Err(_) => lock(&lists).failed(*id, Some(at)),
                 }
             }
         };

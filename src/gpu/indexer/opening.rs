@@ -1,11 +1,12 @@
 //! What does a GPU indexer do while its device is opened, which takes some tenths of a second? It
 //! keeps the blocks that it gets, so that everybody else goes on.
 
+use crate::crew::lock;
 use crate::dictionary::btree::indexer::CpuIndexer;
 use crate::dictionary::closed::{ClosedError, ClosedTerms, Wake};
 use crate::dictionary::indexer::{ParsedBlock, TokenIndexer};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
 
 /// Blocks that wait for the device.
@@ -30,7 +31,7 @@ struct Door<T> {
 
 impl<T> Door<T> {
     fn lock(door: &Mutex<Self>) -> std::sync::MutexGuard<'_, Self> {
-        door.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(door)
     }
 }
 

@@ -3,10 +3,11 @@
 //! device gives back are answered here, on the CPU: the answers are the same.
 
 use super::device::QueryDevice;
-use super::fetch::{Key, Lists, NO_LIST, lock, norms_of};
+use super::fetch::{Key, Lists, NO_LIST, norms_of};
 use super::gather::{Gathering, Next};
 use super::plan::{MOST_HITS, Scale};
 use super::service::{Counts, Done, Driver, Job, Pace as DriverPace, Why};
+use crate::crew::lock;
 use crate::gpu::device::Device;
 use crate::gpu::ding09::Merging;
 use crate::gpu::ding09::device::DingDevice;
@@ -271,8 +272,7 @@ impl Engines for GpuEngines {
         worker: usize,
         snapshot: &Arc<Snapshot>,
     ) -> Result<Box<dyn QueryEngine>, EngineError> {
-        let receiver =
-            self.answers[worker].lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
+        let receiver = lock(&self.answers[worker]).take();
         let answers = receiver.expect("the engine of a worker is made once");
         let cpu = WholeEngines.engine(worker, snapshot)?;
         let devices = self.devices.clone();

@@ -4,6 +4,7 @@
 use super::bring::{Bringer, Brought, ListRequest};
 use super::device::QueryDevice;
 use super::residency::{ListId, Residency};
+use crate::crew::lock;
 use crate::gpu::error::GpuError;
 use crate::index::lexicon::TermEntry;
 use crate::query::snapshot::Snapshot;
@@ -28,10 +29,6 @@ pub(in crate::gpu) struct FetchRequest {
 /// The lists of a device, and who looks after them.
 pub(super) type Lists = Arc<Mutex<Residency<Key>>>;
 
-pub(super) fn lock(lists: &Lists) -> MutexGuard<'_, Residency<Key>> {
-    lists.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-}
-
 /// The norms of a share of the documents.
 pub(super) fn norms_of<'a>(snapshot: &'a Snapshot, share: &Range<u32>) -> &'a [f32] {
     &snapshot.norms()[share.start as usize..share.end as usize]
@@ -52,7 +49,7 @@ struct Waiting {
 
 impl Waiting {
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        lock(&self.queue)
     }
 
     /// Waits for lists, and takes as many as have about so many bytes on disk, and others leave; none at the end.

@@ -5,9 +5,10 @@
 use super::batch::{Answered, Batch, BatchQuery, Floors, Room};
 use super::bring::Brought;
 use super::device::{QueryDevice, Slot};
-use super::fetch::{FetchRequest, Fetchers, Key, Lists, NO_LIST, lock};
+use super::fetch::{FetchRequest, Fetchers, Key, Lists, NO_LIST};
 use super::plan::{MOST_HITS, PlacedTerm};
 use super::residency::{ListId, Place, Residency};
+use crate::crew::lock;
 use crate::gpu::error::GpuError;
 use crate::query::plan::Plan;
 use crate::query::snapshot::Snapshot;

@@ -1,6 +1,7 @@
 //! Which memory do queries use, on a device and beside it? Pieces that are taken once and given back when
 //! everything on the device is done: nothing is allocated or freed while work is under way.
 
+use crate::crew::lock;
 use crate::gpu::device::Device;
 use crate::gpu::error::{Cuda, GpuError};
 use crate::gpu::memory::Booking;
@@ -10,7 +11,7 @@ use std::ffi::c_void;
 use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// A piece of a device's memory, booked on its owner's allowance.
 pub struct Slab {
@@ -248,7 +249,7 @@ impl Staging {
         let written: Vec<AtomicBool> = ends.iter().map(|_| AtomicBool::new(false)).collect();
         let pieces = Mutex::new(pieces.into_iter().enumerate());
         let write_next = || -> bool {
-            let next = pieces.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let next = lock(&pieces).next();
             let Some((number, piece)) = next else { return false };
             piece.writes.into_iter().for_each(|(room, bytes)| room.copy_from_slice(bytes));
             written[number].store(true, Ordering::Release);

@@ -5,6 +5,7 @@
 
 use super::Location;
 use super::write::{DocumentsEntry, Ending, Files};
+use crate::crew::lock;
 use crate::index::error::IndexError;
 use crate::index::format::LONG;
 use crate::index::storage::{Durability, PlacedFile};
@@ -73,7 +74,7 @@ impl PlacedDocuments {
     }
 
     fn sum(&self) -> MutexGuard<'_, Sum> {
-        self.sum.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        lock(&self.sum)
     }
 
     /// Writes documents.

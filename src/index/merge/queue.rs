@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+use crate::crew::lock;
 use crate::index::error::IndexError;
 use crate::index::run::{LaidChunk, OpenChunk, RunFiles, Stretch};
 use crate::index::storage::WRITE_BUFFER_BYTES;
@@ -106,7 +107,7 @@ impl Queue {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         // Nothing panics while it holds the lock.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// The next part for a thread.

@@ -4,13 +4,14 @@
 //! expected to, so that nothing is refused that would have had room; what is not needed is given back.
 
 use super::{Durability, FilledFile, StorageFile};
+use crate::crew::lock;
 use crate::index::error::IndexError;
 use crate::index::format::{Kind, run_file, run_name};
 use crate::pages;
 use rustix::fs::StatVfs;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::thread::{Builder, JoinHandle};
 use tracing::debug;
 
@@ -58,7 +59,7 @@ impl Ahead {
 
     fn state(&self) -> MutexGuard<'_, State> {
         // What is behind it is whole after any panic.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Lists of an open run will take about so many bytes more: [`list_bytes`](crate::order::PieceCounts::list_bytes), of which blocks take

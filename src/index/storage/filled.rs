@@ -7,6 +7,7 @@
 
 use super::sums::spill_of_sums;
 use super::{Durability, Spill, StorageFile, WRITE_BUFFER_BYTES, attempt, write_at};
+use crate::crew::lock;
 use crate::fault::{self, Injected};
 use crate::index::crc32;
 use crate::index::error::IndexError;
@@ -180,7 +181,7 @@ impl FilledFile {
     }
 
     fn outcome(&self) -> MutexGuard<'_, Outcome> {
-        self.outcome.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        lock(&self.outcome)
     }
 
     /// Room for the next bytes.

@@ -8,6 +8,7 @@
 
 use super::filled::{FilledFile, Room};
 use super::{Spill, StorageFile, WRITE_BUFFER_BYTES};
+use crate::crew::lock;
 use crate::index::error::IndexError;
 use crate::index::format::{HEADER_BYTES, PAGE_BYTES};
 use std::io;
@@ -232,7 +233,7 @@ impl Drop for Writers {
 fn write_parts(file: &FilledFile, parts: &Mutex<Receiver<Part>>) {
     let mut buffer = Vec::new();
     loop {
-        let part = parts.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).recv();
+        let part = lock(parts).recv();
         let Ok(part) = part else { return };
         write_part(file, part, &mut buffer);
     }

@@ -2,7 +2,7 @@
 //! thread writes them there.
 
 use super::{PieceDocuments, Rows};
-use crate::crew::{Awaited, give_way};
+use crate::crew::{Awaited, give_way, lock};
 use crate::dictionary::names::{Duplicates, Names, name_hash};
 use crate::index::documents::{DocumentColumns, DocumentsEntry, DocumentsPlace, PlacedDocuments};
 use crate::index::storage::Durability;
@@ -254,7 +254,7 @@ impl PieceRows {
 impl Shared {
     fn sum(&self) -> MutexGuard<'_, Sum> {
         // Sums are whole after any panic.
-        self.sum.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        lock(&self.sum)
     }
 
     /// Gives a run up, which ends it if nobody else has it.

@@ -13,6 +13,7 @@ mod tests;
 
 use super::whole::Whole;
 use super::{Answer, EngineError, Engines, Pace, QueryEngine, Wakers};
+use crate::crew::lock;
 use crate::query::plan::Plan;
 use crate::query::snapshot::Snapshot;
 use crate::query::wanted::Mode;
@@ -147,7 +148,7 @@ struct Shared {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        lock(&self.state)
     }
 
     fn seconds(&self, at: Instant) -> f64 {

@@ -11,11 +11,12 @@
 
 use super::whole::WholeEngines;
 use super::{Answer, EngineError, Engines, Pace, QueryEngine, Wakers};
+use crate::crew::lock;
 use crate::query::plan::Plan;
 use crate::query::snapshot::Snapshot;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// How often it is looked whether all workers have dropped their engines.
@@ -38,7 +39,7 @@ struct Slot {
 
 impl Slot {
     fn made(&self) -> MutexGuard<'_, Option<Made>> {
-        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.made)
     }
 
     fn change(&self, made: Option<Made>) {
