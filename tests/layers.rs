@@ -10,8 +10,9 @@ use std::path::Path;
 
 /// The modules of the library and the jobs, by layer, the lowest first. A module may use itself and
 /// all layers below its own.
-const LAYERS: [&[&str]; 13] = [
-    &["cluster", "cpu", "crew", "fault", "log", "order", "pages", "shown"],
+const LAYERS: [&[&str]; 14] = [
+    &["cpu", "crew", "fault", "log", "order", "pages", "shown"],
+    &["cluster"],
     &["chart", "codec", "score"],
     &["text"],
     &["dictionary"],
