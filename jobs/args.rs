@@ -121,12 +121,17 @@ impl Workers {
 
     /// The number of worker threads.
     pub(crate) fn count(&self) -> Result<usize, Usage> {
-        Ok(match self.workers {
-            Some(n) if n.get() > 1024 => return Err(Usage(format!("--workers {n} is over 1024"))),
-            Some(n) => n.get(),
-            None => std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
-        })
+        workers_of(self.workers)
     }
+}
+
+/// The threads that `--workers` asks for, one for each core if it does not.
+pub(crate) fn workers_of(asked: Option<NonZeroUsize>) -> Result<usize, Usage> {
+    Ok(match asked {
+        Some(n) if n.get() > 1024 => return Err(Usage(format!("--workers {n} is over 1024"))),
+        Some(n) => n.get(),
+        None => std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
+    })
 }
 
 /// Refuses files of which two are standard input.

@@ -1,6 +1,6 @@
 //! `millrace cache`.
 
-use crate::args::{Common, show_bytes, show_count};
+use crate::args::{Common, show_bytes, show_count, workers_of};
 use crate::bench::all_queries;
 use crate::{Usage, report};
 use anyhow::{Context as _, ensure};
@@ -61,8 +61,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             Usage(format!("--lambda: expected a number from 0 to 1, found {lambda}")).into()
         );
     }
-    let cores = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let workers = args.workers.map_or_else(cores, NonZeroUsize::get);
+    let workers = workers_of(args.workers)?;
     let generation = Generation::open(&args.index, false)?;
     let of = PlanOf::generation(&generation)?;
     let scoring = Scoring::of_order(&generation);

@@ -1,6 +1,6 @@
 //! `millrace check`.
 
-use crate::args::Common;
+use crate::args::{Common, workers_of};
 use crate::progress::{Watching, check_line};
 use millrace::build::chain;
 use millrace::index::check;
@@ -26,8 +26,7 @@ pub(crate) struct Args {
 /// Runs the job: every problem is a line on standard error.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
-    let cores = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let workers = args.workers.map_or_else(cores, NonZeroUsize::get);
+    let workers = workers_of(args.workers)?;
     let watched = Stop::default();
     let watching = Watching::start(&watched, args.common.quiet, check_line);
     let (report, problems) = match check::check_watched(&args.index, workers, &watched) {

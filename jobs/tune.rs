@@ -1,7 +1,7 @@
 //! `millrace tune`.
 
 use crate::Usage;
-use crate::args::Common;
+use crate::args::{Common, workers_of};
 use crate::query_input::Input;
 use crate::query_score::{of_given, parse_idf};
 use anyhow::{Context, bail};
@@ -91,9 +91,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             format!("--folds is 2 to the number of judged queries, which is {}", topics.len());
         return Err(Usage(message).into());
     }
+    let threads = workers_of(args.workers)?;
     let generation = open_plain(&args.index)?;
-    let threads =
-        args.workers.or(std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
     let (measure, k, mode, folds) = (args.measure, args.k, args.mode, args.folds);
     let goal = Goal { measure, k, mode, folds, threads };
     let found = tune(generation.path(), &grid, &topics, &goal)?;
