@@ -36,7 +36,7 @@ impl Stretches for Found {
         for &key in keys {
             let (bytes, len) = key_bytes(key);
             let token = std::str::from_utf8(&bytes[..len]).expect("a key is ASCII");
-            assert_eq!(key_of(token), Some(key));
+            assert_eq!(key_of(token.as_bytes()), Some(key));
             self.0.push(token.to_owned());
         }
     }
