@@ -2,10 +2,8 @@
 
 use super::hash::hash;
 use crate::order::SKETCH_UNIT_BYTES;
+use crate::text::analysis::MAX_TERM_BYTES;
 use crate::text::scan::{Key, key_of};
-
-/// The longest term, in bytes: the analysis cuts what is longer.
-const MAX_TERM_BYTES: usize = 255;
 
 /// Mixes a key: multiply and fold, so that both halves reach the upper bits.
 #[inline]

@@ -6,7 +6,7 @@
 //! Names that differ share such a hash with a chance below 10^-20 for 4 billion documents; no name
 //! is compared.
 
-use crate::crew::Crew;
+use crate::crew::{Crew, lock};
 use crate::pages;
 use bytemuck::{AnyBitPattern, NoUninit, Zeroable};
 use std::fs::File;
@@ -113,7 +113,7 @@ impl Names {
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        lock(&self.kept)
     }
 
     /// Adds the name of a document.

@@ -38,6 +38,24 @@ fn options(index: &Path, inputs: &[PathBuf], workers: usize) -> BuildOptions {
     options
 }
 
+/// The build of `options` on an emulated device, which is made with a seed and changed.
+fn on_device(
+    options: BuildOptions,
+    emulator: &Arc<Emulator>,
+    seed: u64,
+    change: impl Fn(&mut Emulated) + Send + Sync + 'static,
+) -> BuildOptions {
+    let (mut options, emulator) = (options, emulator.clone());
+    options.indexer = Indexer::Gpu;
+    let machine = move || {
+        let mut machine = Emulated::new(emulator.clone(), seed);
+        change(&mut machine);
+        Ok(Box::new(machine) as _)
+    };
+    options.pipeline.make_machine = Some(Arc::new(machine));
+    options
+}
+
 #[test]
 fn builds_on_an_emulated_device_are_those_of_fast() {
     let Some(emulator) = compiled() else { return };
@@ -45,12 +63,8 @@ fn builds_on_an_emulated_device_are_those_of_fast() {
     let inputs = inputs(&scratch);
     let (fast, inverted) = (scratch.path("fast"), scratch.path("gpu"));
     let expected = build(options(&fast, &inputs, 1)).unwrap();
-    let mut options = options(&inverted, &inputs, 3);
-    options.indexer = Indexer::Gpu;
-    let device = emulator.clone();
-    let machine = move || Ok(Box::new(Emulated::new(device.clone(), 11)) as _);
-    options.pipeline.make_machine = Some(Arc::new(machine));
-    let report = build(options).unwrap();
+    let options = options(&inverted, &inputs, 3);
+    let report = build(on_device(options, &emulator, 11, |_| ())).unwrap();
     assert_same_index(&fast, &inverted, &[]);
     let work = report.inverter.unwrap();
     assert_eq!((work.spilled, work.unpinned), (0, 0));
@@ -64,8 +78,8 @@ fn builds_on_an_emulated_device_are_those_of_fast() {
         return;
     }
     assert_eq!(report.runs, 1);
-    bigrams_on_a_device_are_those_of_fast(&scratch, &inputs, emulator.clone());
-    a_full_device_gives_the_index_of_fast(&scratch, &inputs, &fast, emulator);
+    bigrams_on_a_device_are_those_of_fast(&scratch, &inputs, &emulator);
+    a_full_device_gives_the_index_of_fast(&scratch, &inputs, &fast, &emulator);
     let child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "invert::builds::builds_on_an_emulated_device_are_those_of_fast"])
         .env(LIMIT, "40000")
@@ -79,7 +93,7 @@ fn builds_on_an_emulated_device_are_those_of_fast() {
 fn bigrams_on_a_device_are_those_of_fast(
     scratch: &Scratch,
     inputs: &[PathBuf],
-    emulator: Arc<Emulator>,
+    emulator: &Arc<Emulator>,
 ) {
     let (fast, inverted) = (scratch.path("fast-bigrams"), scratch.path("bigrams"));
     let of = |index: &Path| {
@@ -88,11 +102,7 @@ fn bigrams_on_a_device_are_those_of_fast(
         options
     };
     build(of(&fast)).unwrap();
-    let mut options = of(&inverted);
-    options.indexer = Indexer::Gpu;
-    let machine = move || Ok(Box::new(Emulated::new(emulator.clone(), 7)) as _);
-    options.pipeline.make_machine = Some(Arc::new(machine));
-    build(options).unwrap();
+    build(on_device(of(&inverted), emulator, 7, |_| ())).unwrap();
     assert_same_index(&fast, &inverted, &[]);
 }
 
@@ -101,17 +111,11 @@ fn a_full_device_gives_the_index_of_fast(
     scratch: &Scratch,
     inputs: &[PathBuf],
     fast: &Path,
-    emulator: Arc<Emulator>,
+    emulator: &Arc<Emulator>,
 ) {
     let full = scratch.path("full");
-    let mut options = options(&full, inputs, 2);
-    options.indexer = Indexer::Gpu;
-    let machine = move || {
-        let mut machine = Emulated::new(emulator.clone(), 5);
-        machine.most_bytes = 300_000;
-        Ok(Box::new(machine) as _)
-    };
-    options.pipeline.make_machine = Some(Arc::new(machine));
+    let options = options(&full, inputs, 2);
+    let options = on_device(options, emulator, 5, |machine| machine.most_bytes = 300_000);
     let work = build(options).unwrap().inverter.unwrap();
     assert_same_index(fast, &full, &[]);
     assert!(work.spilled == 1, "{work:?}");
@@ -127,15 +131,8 @@ fn a_build_whose_device_is_lost_begins_again_on_the_cpu() {
     build(options(&fast, &inputs, 1)).unwrap();
     for (launches, is_lost) in [(0, true), (20, true), (10_000, false)] {
         let index = scratch.path(format!("lost-{launches}"));
-        let mut options = options(&index, &inputs, 2);
-        options.indexer = Indexer::Gpu;
-        let emulator = emulator.clone();
-        let machine = move || {
-            let mut machine = Emulated::new(emulator.clone(), 1);
-            machine.launches_left = launches;
-            Ok(Box::new(machine) as _)
-        };
-        options.pipeline.make_machine = Some(Arc::new(machine));
+        let lose = move |machine: &mut Emulated| machine.launches_left = launches;
+        let mut options = on_device(options(&index, &inputs, 2), &emulator, 1, lose);
         let notes = Arc::new(Mutex::new(Vec::new()));
         let heard = notes.clone();
         options.notes = Some(Arc::new(move |note| heard.lock().unwrap().push(note.to_string())));
@@ -205,10 +202,7 @@ fn compare_shared(folder: &str) {
         options
     };
     build(of(&fast)).unwrap();
-    let mut options = of(&inverted);
-    options.indexer = Indexer::Gpu;
-    let machine = move || Ok(Box::new(Emulated::new(emulator.clone(), 12)) as _);
-    options.pipeline.make_machine = Some(Arc::new(machine));
+    let options = on_device(of(&inverted), &emulator, 12, |_| ());
     let work = build(options).unwrap().inverter.unwrap();
     assert_same_index(&fast, &inverted, &[]);
     eprintln!("{folder}: {work:?}");

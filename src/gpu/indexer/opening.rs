@@ -29,12 +29,6 @@ struct Door<T> {
     wake: Option<Wake>,
 }
 
-impl<T> Door<T> {
-    fn lock(door: &Mutex<Self>) -> std::sync::MutexGuard<'_, Self> {
-        lock(door)
-    }
-}
-
 impl<T: Send + 'static> Opening<T> {
     /// Opens in a thread; what comes of it is made an indexer by `begin`, on the worker's thread.
     ///
@@ -49,7 +43,7 @@ impl<T: Send + 'static> Opening<T> {
         let thread = Builder::new().name("opening".into()).spawn(move || {
             // A panic is told by whoever needs the device.
             let opened = catch_unwind(AssertUnwindSafe(open));
-            let mut door = Door::lock(&to);
+            let mut door = lock(&to);
             door.opened = Some(opened);
             if let Some(wake) = &door.wake {
                 wake();
@@ -61,7 +55,7 @@ impl<T: Send + 'static> Opening<T> {
 
     /// The indexer, once it is there; it gets the blocks that have waited.
     fn indexer(&mut self) -> Result<Option<&mut Box<dyn TokenIndexer>>, ClosedError> {
-        let opened = Door::lock(&self.door).opened.take();
+        let opened = lock(&self.door).opened.take();
         if let Some(opened) = opened
             && let Some((thread, begin)) = self.opening.take()
         {
@@ -69,7 +63,7 @@ impl<T: Send + 'static> Opening<T> {
             _ = thread.join();
             let opened = opened.map_err(|_| "the thread that opened a device panicked")?;
             let mut indexer = begin(opened)?;
-            if let Some(wake) = Door::lock(&self.door).wake.clone() {
+            if let Some(wake) = lock(&self.door).wake.clone() {
                 indexer.wake_by(wake);
             }
             self.indexer = Some(indexer);
@@ -113,7 +107,7 @@ impl<T: Send + 'static> TokenIndexer for Opening<T> {
         if let Some(indexer) = &mut self.indexer {
             indexer.wake_by(wake.clone());
         }
-        let mut door = Door::lock(&self.door);
+        let mut door = lock(&self.door);
         if door.opened.is_some() {
             wake();
         }
