@@ -9,6 +9,7 @@
 use std::arch::x86_64::*;
 
 use super::scan::{STEP, copy_portable, find_portable, simple_escape};
+use crate::codec::prefetch::prefetch_at;
 use crate::dictionary::text_buffers::TextBuffer;
 
 /// Bits of even places.
@@ -129,6 +130,9 @@ pub(super) fn find_avx512(bytes: &[u8], mut at: usize) -> usize {
     }
 }
 
+/// Bytes ahead of which a text is brought to the caches: a piece has left the nearer ones when it is parsed.
+const AHEAD: usize = 1 << 10;
+
 /// Tells the compiler that what calls it is seldom reached.
 #[cold]
 fn seldom() {}
@@ -161,6 +165,7 @@ pub(super) fn copy_avx512(bytes: &[u8], mut at: usize, out: &mut TextBuffer) -> 
         let windows = out.room(STEP);
         let mut written = 0;
         while written + STEP <= windows.len() {
+            prefetch_at(bytes, at + AHEAD);
             let (lanes, behind_end) = load_avx512(bytes, at);
             let quotes = _mm512_cmpeq_epi8_mask(lanes, _mm512_set1_epi8(b'"' as i8));
             let feeds = _mm512_cmpeq_epi8_mask(lanes, _mm512_set1_epi8(b'\n' as i8));
