@@ -31,6 +31,10 @@ __device__ const u64 HASH_SECRET[24] = {
     0xfca1477d58be162bull, 0xce31d07ad1b8f88full, 0x280416958f3acb45ull, 0x7e404bbbcafbd7afull,
 };
 
+// The sum of each thread before the first stripe.
+__device__ const u64 HASH_FIRST[HASH_LANES] = {
+    PRIME32_3, PRIME64_1, PRIME64_2, PRIME64_3, PRIME64_4, PRIME32_2, PRIME64_5, PRIME32_1};
+
 // The eight bytes from `at` on as one word, wherever that is. Nothing is read but the whole words that have some of them.
 __device__ __forceinline__ u64 word_at(const u64* __restrict__ words, u32 at) {
     u32 shift = 8 * (at & 7);
@@ -129,10 +133,7 @@ struct Lane {
 // Of 241 bytes or more.
 __device__ __forceinline__ u64 hash_of_many(
     const u64* __restrict__ words, u32 from, u32 length, u32 lane, u32 mask) {
-    const u64 first[HASH_LANES] = {
-        PRIME32_3, PRIME64_1, PRIME64_2, PRIME64_3, PRIME64_4, PRIME32_2, PRIME64_5, PRIME32_1};
-    Lane here = {first[0], 0};
-    for (u32 i = 1; i < HASH_LANES; i++) here.sum = lane == i ? first[i] : here.sum;
+    Lane here = {HASH_FIRST[lane], 0};
     u32 at = from + 8 * lane, last = from + length - STRIPE_BYTES + 8 * lane;
     // The last byte is of a stripe of its own, which ends with the text, and belongs to no block.
     u32 blocks = (length - 1) / BLOCK_BYTES, stripes = (length - 1) % BLOCK_BYTES / STRIPE_BYTES;
