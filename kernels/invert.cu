@@ -5,6 +5,7 @@
 // separator behind it, filled up with separators to whole tiles of 4096 bytes.
 //
 // 1. invert_count_tokens, invert_write_tokens: where forms begin [tokens].
+//    invert_hash_documents: the hash of each document's text.
 // 2. invert_find_forms: the slot of each in a hash table of fingerprints; a fingerprint that is not there is a new form.
 //    invert_keep_forms: the bytes of new forms, lower-cased, behind those of the others. The host makes terms of them.
 // 3. invert_check_forms: every form is compared with the bytes of the one that has its slot. One that differs, is long, or

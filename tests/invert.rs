@@ -129,7 +129,7 @@ fn keyed(run: &Run) -> Keyed {
 }
 
 fn compare(counted: &Counted, expected: &Counted) {
-    assert_eq!(counted.lengths, expected.lengths);
+    assert_eq!((&counted.lengths, &counted.contents), (&expected.lengths, &expected.contents));
     let numbers = |of: &Counted| (of.counts.documents, of.counts.postings, of.counts.list_bytes);
     assert_eq!(numbers(counted), numbers(expected));
     assert!(counted.counts.forms == expected.counts.forms, "the sketches differ");
@@ -310,6 +310,37 @@ fn twin_emulated_steps_find_what_their_twins_find() {
             machine.run(&[steps::write_postings(len)]).unwrap();
             assert_eq!(get(&mut machine, Array::Postings, postings + 1), twin::postings(&pairs));
         }
+    }
+}
+
+/// Texts of all lengths that are hashed in different ways, wherever they begin.
+#[test]
+fn twin_emulated_texts_are_hashed() {
+    let Some(emulator) = compiled() else { return };
+    let mut random = Random(11);
+    let mut machine = Emulated::new(emulator, 2);
+    for round in 0..8 {
+        let mut texts = Texts::new(Arc::default());
+        let mut expected = Vec::new();
+        // With a first text of other lengths all others begin elsewhere.
+        let lengths = (0..300).chain([1023, 1024, 1025, 1087, 1088, 1089, 2048, 2049, 5000]);
+        for length in [round].into_iter().chain(lengths) {
+            let text = Vec::from_iter((0..length).map(|_| random.below(256) as u8));
+            texts.document(&text);
+            expected.push(twin::content(&text));
+        }
+        let piece = texts.take();
+        let mut bytes = piece.bytes.to_vec();
+        let ends = [bytes.len() as u32];
+        bytes.resize(bytes.len().next_multiple_of(TILE_BYTES), b' ');
+        put(&mut machine, Array::Text, &bytes);
+        put(&mut machine, Array::DocumentStarts, &words(&[&piece.starts[..], &ends].concat()));
+        put(&mut machine, Array::Contents, &vec![0; 8 * expected.len()]);
+        machine.run(&[steps::hash_documents(piece.documents())]).unwrap();
+        let found = get(&mut machine, Array::Contents, 2 * expected.len());
+        let (found, _) = found.as_chunks::<2>();
+        let found = found.iter().map(|&[low, high]| u64::from(high) << 32 | u64::from(low));
+        assert_eq!(found.collect::<Vec<_>>(), expected, "round {round}");
     }
 }
 

@@ -5,7 +5,7 @@
 //! device's floor; in the others nothing is, and the wall time of a batch is that of copying it up, of its kernels, of making
 //! terms of new forms; at the end of encoding lists and copying them back. Expected: kernels are bound by the device's memory and by atomics; the
 //! whole by the host, which copies and learns.
-//! Before that the counts of the first pieces are compared with those of the CPU.
+//! Before that the counts and hashes of the first pieces are compared with those of the CPU.
 
 use crate::args::size;
 use anyhow::{Context, anyhow, ensure};
@@ -18,6 +18,7 @@ use millrace::gpu::device::Device;
 use millrace::gpu::invert::cuda::CudaMachine;
 use millrace::gpu::invert::inverter::{Hooks, Inverter};
 use millrace::gpu::invert::text::{MOST_PIECES, PieceText};
+use millrace::gpu::invert::twin;
 use millrace::gpu::modules::Toolchain;
 use millrace::index::run::{LaidChunk, RunPart};
 use millrace::index::storage::FilledFile;
@@ -162,12 +163,15 @@ fn check(
     }) {
         let ends = piece.starts.iter().skip(1).copied().chain([piece.bytes.len() as u32]);
         let texts = piece.starts.iter().zip(ends);
-        let lengths: Vec<u32> = texts
-            .map(|(&start, end)| tally.document(&piece.bytes[start as usize..end as usize]))
-            .collect();
+        // Behind each is a separator, which is no part of it.
+        let texts = texts.map(|(&start, end)| &piece.bytes[start as usize..end as usize - 1]);
+        let (lengths, contents): (Vec<u32>, Vec<u64>) =
+            texts.map(|text| (tally.document(text), twin::content(text))).unzip();
         let expected = tally.finish().remove(0).counts;
         let counted = inverter.count(std::slice::from_ref(piece), 0)?.remove(0);
-        let equal = counted.counts == *expected && counted.lengths == lengths;
+        let equal = counted.counts == *expected
+            && counted.lengths == lengths
+            && counted.contents == contents;
         ensure!(equal, "piece {checked} counts otherwise on the device: this is a bug");
         checked += 1;
     }

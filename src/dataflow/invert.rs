@@ -1,7 +1,7 @@
 //! Inverts the texts of all pieces on a device, and gives each owner its part of the closed runs.
 //!
-//! - In: the texts of each piece, and its documents without their lengths, both exchanged to worker 0. Out: the documents with
-//!   lengths and counts, at the position of their piece; an owner's part of a run, at the position of the run's last piece,
+//! - In: the texts of each piece, and its documents without their lengths and hashes, both exchanged to worker 0. Out: the documents with
+//!   lengths, hashes and counts, at the position of their piece; an owner's part of a run, at the position of the run's last piece,
 //!   on the owner's worker, or the lists of a run that the device has encoded; and a stream without records whose frontier tells
 //!   which pieces are absorbed.
 //! - Pieces wait until every earlier piece has come, and go to the device in batches of `BuildWiring::batch_bytes` of text; early
@@ -309,10 +309,10 @@ impl Inverting {
     ) -> Result<(), Cause> {
         while let Some(outcome) = self.service.outcome() {
             match outcome? {
-                Event::Piece { counts, lengths } => {
+                Event::Piece { counts, lengths, contents } => {
                     let mut sent = self.sent.pop_front().ok_or("a device counts what it has")?;
                     build.wiring.flow.absorbed(sent.bytes);
-                    sent.documents.count(counts, lengths);
+                    sent.documents.count(counts, lengths, contents);
                     documents(&sent.caps.documents, sent.documents);
                     self.batches -= usize::from(sent.ends_batch);
                     // They are kept until all is over, so that the last outcome finds somebody.

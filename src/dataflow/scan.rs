@@ -116,7 +116,8 @@ mod tests {
     /// A piece with one document, which has no name if that is empty.
     fn batch(name: &str, offset: u64, skipped: Vec<Skipped>) -> Local<PieceDocuments> {
         let mut batch = PieceDocuments::new(0, skipped);
-        batch.push(name, 1, 2, Location { offset, bytes: 3, input: 0 }, 7 + offset);
+        let location = Location { offset, bytes: 3, input: 0 };
+        batch.push(name, 1, location, Some((2, 7 + offset)));
         Local(batch)
     }
 

@@ -12,6 +12,9 @@ pub trait Regroup {
     /// What one owner gets of a piece.
     type Group: PieceGroup;
 
+    /// Whether lengths and hashes of documents are told later, by a device: what is said of them here has no meaning.
+    const COUNTED_LATER: bool = false;
+
     /// Takes a page of HTML of an input, by the number of that; its document comes next, if it is one.
     #[inline]
     fn page(&mut self, _input: u32, _page: &Page<'_>) {}

@@ -83,6 +83,8 @@ impl Texts {
 impl Regroup for Texts {
     type Group = TextGroup;
 
+    const COUNTED_LATER: bool = true;
+
     /// Keeps the text; its length is not known, and 0 stands for it.
     ///
     /// # Panics

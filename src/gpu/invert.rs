@@ -28,12 +28,13 @@ mod upload;
 use super::nvrtc::Source;
 
 /// The kernels of `invert.cu`.
-pub const KERNELS: [&str; 36] = [
+pub const KERNELS: [&str; 37] = [
     "invert_scan",
     "invert_sum_tiles",
     "invert_scan_tiles",
     "invert_count_tokens",
     "invert_write_tokens",
+    "invert_hash_documents",
     "invert_find_forms",
     "invert_keep_forms",
     "invert_check_forms",
@@ -93,6 +94,7 @@ pub fn source() -> Source {
         include_str!("../../kernels/common.cuh"),
         include_str!("../../kernels/invert_scan.cuh"),
         include_str!("../../kernels/invert_forms.cuh"),
+        include_str!("../../kernels/invert_hash.cuh"),
         include_str!("../../kernels/invert_lists.cuh"),
         include_str!("../../kernels/invert_encode.cuh"),
         include_str!("../../kernels/invert.cu"),

@@ -38,25 +38,35 @@ struct Rows {
     contents: Vec<u64>,
 }
 
+/// How much to make room for.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Room {
+    documents: usize,
+    /// Those whose lengths and hashes are known.
+    counted: usize,
+    name_bytes: usize,
+}
+
 impl Rows {
-    fn push(&mut self, name: &str, line: u64, length: u32, location: Location, content: u64) {
+    fn push(&mut self, name: &str, line: u64, location: Location, counted: Option<(u32, u64)>) {
         self.is_nameless |= name.is_empty();
         self.names.push_str(name);
         self.ends.push(self.names.len() as u64);
         self.lines.push(line);
-        self.lengths.push(length);
         self.locations.push(location);
-        self.contents.push(content);
+        if let Some((length, content)) = counted {
+            self.lengths.push(length);
+            self.contents.push(content);
+        }
     }
 
-    /// Makes room for documents and bytes of their names.
-    fn reserve(&mut self, (documents, name_bytes): (usize, usize)) {
+    fn reserve(&mut self, Room { documents, counted, name_bytes }: Room) {
         self.names.reserve(name_bytes);
         self.ends.reserve(documents);
         self.lines.reserve(documents);
-        self.lengths.reserve(documents);
+        self.lengths.reserve(counted);
         self.locations.reserve(documents);
-        self.contents.reserve(documents);
+        self.contents.reserve(counted);
     }
 
     fn len(&self) -> usize {
@@ -85,36 +95,42 @@ impl PieceDocuments {
         Self { input, skipped, lines, counts, rows, name_hashes, seen }
     }
 
-    /// Makes room for documents and bytes of their names.
-    pub(super) fn reserve(&mut self, room: (usize, usize)) {
+    /// Makes room.
+    pub(super) fn reserve(&mut self, room: Room) {
         self.rows.reserve(room);
-        self.name_hashes.reserve(room.0);
+        self.name_hashes.reserve(room.documents);
     }
 
     /// Room for as much as is here and a little more.
-    pub(super) fn room(&self) -> (usize, usize) {
-        let (documents, name_bytes) = (self.rows.len(), self.rows.names.len());
-        (documents + documents / 16, name_bytes + name_bytes / 16)
+    pub(super) fn room(&self) -> Room {
+        let ample = |len: usize| len + len / 16;
+        Room {
+            documents: ample(self.rows.len()),
+            counted: ample(self.rows.lengths.len()),
+            name_bytes: ample(self.rows.names.len()),
+        }
     }
 
-    /// Adds a document with the hash of its `content`; an empty name is missing.
-    pub fn push(&mut self, name: &str, line: u64, length: u32, location: Location, content: u64) {
-        self.rows.push(name, line, length, location, content);
+    /// Adds a document with its length and the hash of its content, or all without them; an empty name is missing.
+    pub fn push(&mut self, name: &str, line: u64, location: Location, counted: Option<(u32, u64)>) {
+        self.rows.push(name, line, location, counted);
         self.name_hashes.push(name_hash(name.as_bytes()));
     }
 
     /// Notes a document, whether it is indexed or not; all are noted, or none.
     pub fn see(&mut self, name: &str, line: u64, location: Location, content: u64) {
-        self.seen.get_or_insert_default().push(name, line, 0, location, content);
+        self.seen.get_or_insert_default().push(name, line, location, Some((0, content)));
     }
 
-    /// Says what the piece counts, and the lengths of its documents, where these were not known as they were pushed.
+    /// Says what the piece counts, and the lengths of its documents and the hashes of their contents, where these were not known as they
+    /// were pushed.
     ///
     /// # Panics
-    /// If there are not as many lengths as documents.
-    pub fn count(&mut self, counts: Arc<PieceCounts>, lengths: Vec<u32>) {
+    /// If there are not as many lengths and hashes as documents.
+    pub fn count(&mut self, counts: Arc<PieceCounts>, lengths: Vec<u32>, contents: Vec<u64>) {
         assert_eq!(lengths.len(), self.rows.len(), "each document has a length");
-        self.rows.lengths = lengths;
+        assert_eq!(contents.len(), self.rows.len(), "each document has a hash");
+        (self.rows.lengths, self.rows.contents) = (lengths, contents);
         self.counts = counts;
     }
 

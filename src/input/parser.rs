@@ -2,7 +2,7 @@
 //! format.
 
 use super::document::{self, Document, Name, Sink, Skip};
-use super::documents::PieceDocuments;
+use super::documents::{PieceDocuments, Room};
 use super::fields::Fields;
 use super::parsers::Parsers;
 use super::piece::{Piece, Skipped};
@@ -23,8 +23,8 @@ pub struct PieceParser<R> {
     /// Room for long pieces; the decoder of WARC bodies has a turn of its own.
     turn: Turn,
     parsers: Parsers,
-    /// Documents and bytes of names that the next piece may have: about those of the last one.
-    room: (usize, usize),
+    /// What the next piece may need: about as much as the last one.
+    room: Room,
 }
 
 impl<R: Regroup> PieceParser<R> {
@@ -36,7 +36,7 @@ impl<R: Regroup> PieceParser<R> {
             turn: Turn::new(turns.clone()),
             regroup,
             parsers: Parsers::new((max_document, fields), Turn::new(turns)),
-            room: (0, 0),
+            room: Room::default(),
         }
     }
 
@@ -123,21 +123,22 @@ impl<R: Regroup> Sink for PieceSink<'_, R> {
             Name::Given(name) => name,
             Name::Missing => "",
         };
+        let hash = || XxHash3_64::oneshot(document.text);
         let content = match self.wanted {
             Some(Wanted::At(places)) if !places.contains(location.input, offset) => return,
-            None | Some(Wanted::At(_)) => XxHash3_64::oneshot(document.text),
+            None | Some(Wanted::At(_)) => (!R::COUNTED_LATER).then(hash),
             Some(Wanted::Unknown(known)) => {
                 let named = known.look_for(name.as_bytes());
-                let content = XxHash3_64::oneshot(document.text);
+                let content = hash();
                 self.batch.see(name, document.line, location, content);
                 if known.contains(named, content) {
                     return;
                 }
-                content
+                (!R::COUNTED_LATER).then_some(content)
             }
         };
         let length = self.regroup.document(document.text);
-        self.batch.push(name, document.line, length, location, content);
+        self.batch.push(name, document.line, location, content.map(|content| (length, content)));
     }
 
     fn skipped(&mut self, offset: usize, line: u64, _bytes: usize, reason: Skip) {

@@ -46,6 +46,8 @@ pub struct Counted {
     pub counts: PieceCounts,
     /// Indexed tokens of each document.
     pub lengths: Vec<u32>,
+    /// The hash of each document's text.
+    pub contents: Vec<u64>,
 }
 
 /// The batch that was counted last.
@@ -311,7 +313,7 @@ impl<M: Machine> Inverter<M> {
             let found = self.finding.now(pieces, to)?;
             self.found.push_back(found);
         }
-        let (Found { layout, tokens, arrays, .. }, terms) = self.take_found()?;
+        let (Found { layout, contents, tokens, arrays, .. }, terms) = self.take_found()?;
         let (documents, piece_count) = (layout.documents(), pieces.len() as u32);
         let began = Instant::now();
         if let Some([tokens, forms]) = arrays {
@@ -361,7 +363,7 @@ impl<M: Machine> Inverter<M> {
         }
         self.work.seconds.room += spent(began);
         let began = Instant::now();
-        let counted = self.counted(&layout, piece_count)?;
+        let counted = self.counted((&layout, &contents), piece_count)?;
         self.work.seconds.counted += spent(began);
         self.open = Some(open);
         Ok(counted)
@@ -467,8 +469,12 @@ impl<M: Machine> Inverter<M> {
         Ok(())
     }
 
-    /// What the pieces count.
-    fn counted(&mut self, layout: &Layout, pieces: u32) -> Result<Vec<Counted>, GpuError> {
+    /// What the pieces count, with the hashes of all documents.
+    fn counted(
+        &mut self,
+        (layout, contents): (&Layout, &[u64]),
+        pieces: u32,
+    ) -> Result<Vec<Counted>, GpuError> {
         let mut lengths: Vec<u32> = pages::zeroed(layout.documents() as usize);
         let mut bytes = vec![0u64; pieces as usize];
         let mut postings = bytes.clone();
@@ -482,16 +488,19 @@ impl<M: Machine> Inverter<M> {
         let (sketches, _) = sketches.as_chunks::<{ Sketch::REGISTERS }>();
         let starts = layout.piece_starts.windows(2);
         let pieces = starts.zip(sketches).zip(bytes.iter().zip(&postings));
-        Ok(pieces
-            .map(|((documents, sketch), (&list_bytes, &postings))| Counted {
+        let counted = pieces.map(|((documents, sketch), (&list_bytes, &postings))| {
+            let range = documents[0] as usize..documents[1] as usize;
+            Counted {
                 counts: PieceCounts {
-                    documents: documents[1] - documents[0],
+                    documents: range.len() as u32,
                     postings,
                     list_bytes,
                     forms: Sketch::of_registers(sketch.map(|rank| rank as u8)),
                 },
-                lengths: lengths[documents[0] as usize..documents[1] as usize].to_vec(),
-            })
-            .collect())
+                lengths: lengths[range.clone()].to_vec(),
+                contents: contents[range].to_vec(),
+            }
+        });
+        Ok(counted.collect())
     }
 }

@@ -28,6 +28,8 @@ pub enum Event {
         counts: Arc<PieceCounts>,
         /// Indexed tokens of its documents.
         lengths: Vec<u32>,
+        /// The hashes of their texts.
+        contents: Vec<u64>,
     },
     /// The open run ends with the last piece: its lists.
     Run(RunEnd),
@@ -226,8 +228,8 @@ impl<M: Machine> Runs<M> {
                     let codes = counted.lengths.iter().map(|&length| code_below(length));
                     self.lengths.push(codes.collect());
                 }
-                let counts = Arc::new(counted.counts);
-                out(Event::Piece { counts, lengths: counted.lengths });
+                let Counted { counts, lengths, contents } = counted;
+                out(Event::Piece { counts: Arc::new(counts), lengths, contents });
             }
             self.seconds().give += spent(began);
             if let Some(placement) = closes {

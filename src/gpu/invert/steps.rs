@@ -19,6 +19,8 @@ pub enum Array {
     Classes,
     /// u32: where each document begins, and the end.
     DocumentStarts,
+    /// u64: the hash of each document's text.
+    Contents,
     /// u32: the first document of each piece, and the end.
     PieceStarts,
     /// u32: where each token begins.
@@ -244,6 +246,14 @@ pub fn count_tokens(tiles: u32) -> Vec<Step> {
 pub fn write_tokens(tiles: u32) -> Step {
     let arguments = [Array::Text, Array::Classes, Array::Tiles, Array::Tokens].map(of).to_vec();
     step("invert_write_tokens", (tiles, SCAN_SHARED_BYTES), arguments)
+}
+
+/// Hashes the texts of so many documents, of which there is one at least.
+pub fn hash_documents(documents: u32) -> Step {
+    let arguments =
+        vec![of(Array::Text), of(Array::DocumentStarts), Number(documents), of(Array::Contents)];
+    // Eight threads share a document.
+    step("invert_hash_documents", (documents.div_ceil(THREADS / 8), 0), arguments)
 }
 
 /// Finds the slots of all forms of so many tokens in a table of so many slots, and numbers those that are not among the

@@ -8,6 +8,7 @@ use crate::order::{PieceCounts, Sketch};
 use crate::text::analysis::Analysis;
 use crate::text::tokenizer::{Class, Tokenizer};
 use std::collections::BTreeMap;
+use twox_hash::XxHash3_64;
 
 /// `invert_scan`: the sums of all values before each, and of all.
 pub fn scan(values: &[u32]) -> (Vec<u32>, u32) {
@@ -40,6 +41,11 @@ pub fn tokens(tokenizer: Tokenizer, text: &[u8]) -> Vec<u32> {
     characters.windows(3).filter(begins).map(|three| three[1].0 as u32).collect()
 }
 
+/// `invert_hash_documents`: the hash of a text.
+pub fn content(text: &[u8]) -> u64 {
+    XxHash3_64::oneshot(text)
+}
+
 /// A pass of the sort: pairs by 8 bits of their keys; equal ones stay in their order.
 pub fn sort_pass(pairs: &[(u32, u32)], shift: u32) -> Vec<(u32, u32)> {
     let mut sorted = pairs.to_vec();
@@ -66,24 +72,25 @@ pub fn invert(
     let mut docid = first;
     let mut all = Vec::new();
     for piece in pieces {
-        let (mut lists, mut sketch, mut lengths) = (Run::new(), Sketch::default(), Vec::new());
+        let (mut lists, mut sketch) = (Run::new(), Sketch::default());
+        let (mut lengths, mut contents) = (Vec::new(), Vec::new());
         let ends = piece.starts.iter().skip(1).copied().chain([piece.bytes.len() as u32]);
         for (&start, end) in piece.starts.iter().zip(ends) {
+            let text = &piece.bytes[start as usize..end as usize];
             let mut length = 0;
-            analysis.tokenizer.for_each_token(
-                &piece.bytes[start as usize..end as usize],
-                |token| {
-                    let Some(term) = analysis.analyze_token(token) else { return };
-                    for_each_member(token, |hash| sketch.add(hash));
-                    length += 1;
-                    let list = lists.entry(term.into_owned()).or_default();
-                    match list.last_mut() {
-                        Some((last, tf)) if *last == docid => *tf += 1,
-                        _ => list.push((docid, 1)),
-                    }
-                },
-            );
+            analysis.tokenizer.for_each_token(text, |token| {
+                let Some(term) = analysis.analyze_token(token) else { return };
+                for_each_member(token, |hash| sketch.add(hash));
+                length += 1;
+                let list = lists.entry(term.into_owned()).or_default();
+                match list.last_mut() {
+                    Some((last, tf)) if *last == docid => *tf += 1,
+                    _ => list.push((docid, 1)),
+                }
+            });
             lengths.push(length);
+            // The separator is not of it.
+            contents.push(content(&text[..text.len() - 1]));
             docid += 1;
         }
         // A term's first posting of a piece counts four bytes.
@@ -97,7 +104,7 @@ pub fn invert(
             list_bytes: lists.values().map(behind).sum(),
             forms: sketch,
         };
-        all.push(Counted { counts, lengths });
+        all.push(Counted { counts, lengths, contents });
         for (term, list) in lists {
             run.entry(term).or_default().extend(list);
         }

@@ -369,7 +369,7 @@ mod tests {
         for names in [&["b", "", "", "x"][..], &[], &["", "b", "", "", "", "", ""], &["z"]] {
             let mut piece = PieceDocuments::new(0, Vec::new());
             for (line, name) in (1..).zip(names) {
-                piece.push(name, line, line as u32 - 1, Location::default(), line);
+                piece.push(name, line, Location::default(), Some((line as u32 - 1, line)));
                 let file = plan.inputs.name(0);
                 let made = format!("{file}:{}", lines + line);
                 expected.push(if name.is_empty() { made } else { (*name).to_owned() });

@@ -12,7 +12,7 @@ use crate::crew::lock;
 use crate::gpu::error::GpuError;
 use crate::gpu::invert::Tuning;
 use crate::gpu::invert::classes::Classes;
-use crate::gpu::invert::machine::{DeviceMemory, Machine};
+use crate::gpu::invert::machine::{DeviceMemory, Machine, Reading};
 use crate::gpu::invert::steps::{self, Array, COUNTERS, NEW_BYTES, NEW_FORMS, ODD_TOKENS};
 use crate::gpu::invert::text::{MOST_BYTES, MOST_PIECES, PieceText, TILE_BYTES, parts};
 use crate::pages;
@@ -87,6 +87,8 @@ pub(super) type Tokens = [DeviceMemory; 2];
 pub(super) struct Found {
     pub(super) of: Which,
     pub(super) layout: Layout,
+    /// The hash of each document's text.
+    pub(super) contents: Vec<u64>,
     pub(super) tokens: u32,
     /// The number of its first new form.
     pub(super) first_form: u32,
@@ -177,13 +179,20 @@ impl Finder {
         }
         self.bring(pieces, &layout, text)?;
         let began = Instant::now();
+        self.hash(&layout)?;
         let (of, first_form, tokens) = (which(pieces), self.known, self.find_tokens(&layout)?);
+        let mut contents: Vec<u64> = pages::zeroed(layout.documents() as usize);
+        let hashes = part(Array::Contents, 0, &mut contents);
         let arrays = match tokens {
-            0 => None,
-            _ => Some(self.find_forms(pieces, &layout, tokens)?),
+            0 if layout.documents() == 0 => None,
+            0 => {
+                self.machine.read(&mut [hashes])?;
+                None
+            }
+            _ => Some(self.find_forms(pieces, (&layout, hashes), tokens)?),
         };
         self.work.seconds.find += spent(began);
-        Ok(Found { of, layout, tokens, first_form, arrays })
+        Ok(Found { of, layout, contents, tokens, first_form, arrays })
     }
 
     /// Has the texts on the device.
@@ -209,6 +218,17 @@ impl Finder {
         Ok(())
     }
 
+    /// Hashes the texts of documents.
+    fn hash(&mut self, layout: &Layout) -> Result<(), GpuError> {
+        let documents = layout.documents();
+        if documents == 0 {
+            return Ok(());
+        }
+        self.put(Array::DocumentStarts, 0, &layout.document_starts)?;
+        self.reserve::<u64>(Array::Contents, documents.into())?;
+        self.machine.run(&[steps::hash_documents(documents)])
+    }
+
     /// Finds where tokens begin; their number.
     fn find_tokens(&mut self, layout: &Layout) -> Result<u32, GpuError> {
         if layout.bytes == 0 {
@@ -229,11 +249,11 @@ impl Finder {
         Ok(tokens)
     }
 
-    /// Finds the form of each token, and asks what new forms mean; the arrays of both.
+    /// Finds the form of each token, and asks what new forms mean; the arrays of both. What is to be read anyway is read with the last of that.
     fn find_forms(
         &mut self,
         pieces: &[PieceText],
-        layout: &Layout,
+        (layout, reading): (&Layout, Reading<'_>),
         tokens: u32,
     ) -> Result<Tokens, GpuError> {
         use Array::{NewLengths, NewPlaces, NewStarts, Odd, TokenForms};
@@ -257,7 +277,7 @@ impl Finder {
         self.machine.run(&[steps::check_forms(tokens)])?;
         let mut unknown = Unknown { forgets: known == 0, ..Unknown::default() };
         let mut counters = [0u32; COUNTERS];
-        let mut parts = vec![part(Array::Counters, 0, &mut counters)];
+        let mut parts = vec![part(Array::Counters, 0, &mut counters), reading];
         if new > 0 {
             unknown.bytes = pages::zeroed(new_bytes as usize);
             unknown.places = pages::zeroed(new as usize + 1);
