@@ -9,7 +9,7 @@ pub(crate) use area::Area;
 pub(crate) use grown::Grown;
 
 use bytemuck::Zeroable;
-use std::alloc::Layout;
+use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use std::fs::File;
 use std::io;
 
@@ -23,9 +23,20 @@ pub(crate) fn with_capacity<T>(count: usize) -> Vec<T> {
     buffer
 }
 
-/// So many zeros, on huge pages if they are many and the system has them. Of numbers nothing is touched here.
+/// So many zeros, on huge pages if they are many and the system has them. Nothing is touched here.
 pub(crate) fn zeroed<T: Zeroable + Copy>(count: usize) -> Vec<T> {
-    let buffer = vec![T::zeroed(); count];
+    let layout = Layout::array::<T>(count).expect("a size in bytes");
+    if layout.size() == 0 {
+        return vec![T::zeroed(); count];
+    }
+    // SAFETY: the layout is not empty, and that of a vector of as much room. Any element may be zeros.
+    let buffer = unsafe {
+        let start = alloc_zeroed(layout).cast::<T>();
+        if start.is_null() {
+            handle_alloc_error(layout);
+        }
+        Vec::from_raw_parts(start, count, count)
+    };
     advise(&buffer);
     buffer
 }

@@ -15,7 +15,7 @@ mod tests;
 mod write;
 
 pub use code::{BlockStart, CodedTerms, TermCoder};
-pub(crate) use parts::{cut, parts_of};
+pub(crate) use parts::{cut, expect_totals, parts_of};
 pub use read::{Lexicon, TermPlace};
 pub use stream::LexiconStream;
 pub use write::LexiconWriter;

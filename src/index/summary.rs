@@ -3,8 +3,8 @@
 use super::error::IndexError;
 use super::format::{Kind, run_file};
 use super::generation::read_manifest;
-use super::lexicon::{LexiconStream, parts_of};
-use super::manifest::Manifest;
+use super::lexicon::{LexiconStream, expect_totals, parts_of};
+use super::manifest::{Manifest, RunEntry};
 use super::publish::current;
 use super::shards::ShardedManifest;
 use crate::crew::Crew;
@@ -87,32 +87,37 @@ pub fn totals(index: &Path, shard: Option<(usize, usize)>) -> Result<Option<Tota
 /// # Errors
 /// `Storage`, `Damaged`, `Newer`.
 pub fn list_lengths(folder: &Path, threads: usize) -> Result<Vec<ListClass>, IndexError> {
-    list_lengths_by(folder, threads, LEAST_PART)
+    list_lengths_by((folder, &read_manifest(folder)?.runs), threads, LEAST_PART)
 }
 
 /// The same by parts with at least so many bytes of terms.
 fn list_lengths_by(
-    folder: &Path,
+    (folder, runs): (&Path, &[RunEntry]),
     threads: usize,
     least: u64,
 ) -> Result<Vec<ListClass>, IndexError> {
+    let path = |run: usize| folder.join(run_file(&runs[run].name, Kind::Lexicon));
     let mut parts = Vec::new();
-    for run in &read_manifest(folder)?.runs {
-        let path = folder.join(run_file(&run.name, Kind::Lexicon));
-        for collections in parts_of(&path, (least, PARTS * threads), |terms, _| terms)? {
-            parts.push((path.clone(), collections));
-        }
+    for run in 0..runs.len() {
+        let cut = parts_of(&path(run), (least, PARTS * threads), |terms, _| terms)?;
+        parts.extend(cut.into_iter().map(|collections| (run, collections)));
     }
+    let of_runs: Vec<usize> = parts.iter().map(|&(run, _)| run).collect();
     let mut counted: Vec<_> = parts.iter().map(|_| Ok(Classes::default())).collect();
     let work = parts.into_iter().zip(&mut counted).collect();
-    Crew::new("counter").share(threads - 1, work, |((path, collections), counted)| {
-        *counted = count(&path, collections);
+    Crew::new("counter").share(threads - 1, work, |((run, collections), counted)| {
+        *counted = count(&path(run), collections);
     });
-    let mut all = Classes::default();
-    for classes in counted {
+    let (mut all, mut seen) = (Classes::default(), vec![(0, 0); runs.len()]);
+    for (run, classes) in of_runs.into_iter().zip(counted) {
         for (all, class) in all.iter_mut().zip(classes?) {
             (0..all.len()).for_each(|i| all[i] += class[i]);
+            seen[run].0 += class[0];
+            seen[run].1 += class[1];
         }
+    }
+    for (number, run) in runs.iter().enumerate() {
+        expect_totals(&path(number), run, seen[number])?;
     }
     let class = |(log, [lists, postings, bytes]): (u32, [u64; 3])| {
         let below = 1 << log;
@@ -154,7 +159,16 @@ mod tests {
         let folder = current(index).unwrap().unwrap();
         let classes = list_lengths(&folder, 1).unwrap();
         for (threads, least) in [(2, LEAST_PART), (3, 1), (7, 20)] {
-            assert_eq!(list_lengths_by(&folder, threads, least).unwrap(), classes);
+            let counted = list_lengths_by((&folder, &manifest.runs), threads, least);
+            assert_eq!(counted.unwrap(), classes);
+            // A run with other totals is not counted.
+            for (terms, postings) in [(1, 0), (0, 1)] {
+                let mut runs = manifest.runs.clone();
+                (runs[1].terms, runs[1].postings) =
+                    (runs[1].terms + terms, runs[1].postings + postings);
+                let counted = list_lengths_by((&folder, &runs), threads, least);
+                assert!(matches!(counted, Err(IndexError::Damaged { .. })), "{counted:?}");
+            }
         }
         let terms: u64 = manifest.runs.iter().map(|run| run.terms).sum();
         assert!(manifest.runs.len() == 2 && classes.len() > 2);

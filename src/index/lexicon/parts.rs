@@ -4,6 +4,7 @@
 
 use super::LexiconStream;
 use crate::index::error::IndexError;
+use crate::index::manifest::RunEntry;
 use crate::text::trie_collection::TRIE_COLLECTIONS;
 use std::ops::Range;
 use std::path::Path;
@@ -36,4 +37,22 @@ pub(crate) fn parts_of(
         weight(terms, lists)
     };
     Ok(cut((weight(0, TRIE_COLLECTIONS) / least.max(1)).min(most as u64), weight))
+}
+
+/// The parts of a lexicon have to be all of it: compares the terms and postings that those of the one at `path` have together with what its run says.
+///
+/// # Errors
+/// `Damaged` if they differ.
+pub(crate) fn expect_totals(
+    path: &Path,
+    run: &RunEntry,
+    (terms, postings): (u64, u64),
+) -> Result<(), IndexError> {
+    // The header says the same as the run, at these bytes.
+    for (offset, expected, found) in [(16, terms, run.terms), (40, postings, run.postings)] {
+        if expected != found {
+            return Err(IndexError::damaged(path, offset, expected, found));
+        }
+    }
+    Ok(())
 }

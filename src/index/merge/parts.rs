@@ -14,7 +14,7 @@ use super::{
 };
 use crate::index::error::IndexError;
 use crate::index::format::{Kind, POSTINGS_SLACK, run_file};
-use crate::index::lexicon::{LexiconStream, TermEntry, cut};
+use crate::index::lexicon::{LexiconStream, TermEntry, cut, expect_totals};
 use crate::index::list::{BEFORE_FIRST, ListEncoder};
 use crate::index::manifest::RunEntry;
 use crate::index::run::{EncodedList, LaidChunk, Layout, OpenChunk, RunFiles, Stretch};
@@ -211,7 +211,11 @@ impl Joint<'_> {
             }
             placed
         })?;
-        self.check_totals(&queue.seen())
+        // Each part has found the header of its lexicon and the entry of the run to agree.
+        for (Input { generation, run, .. }, &seen) in self.inputs.iter().zip(&queue.seen()) {
+            expect_totals(&generation.join(run_file(&run.name, Kind::Lexicon)), run, seen)?;
+        }
+        Ok(())
     }
 
     /// Cuts the collections into parts that take about as long, at least [`PARTS`] for each of the `threads`, and so many that each thread has a whole
@@ -323,20 +327,5 @@ impl Joint<'_> {
         }
         laying.give(encoder.payload())?;
         Ok(terms.seen())
-    }
-
-    /// The parts of each lexicon have to be all of it. Each part has found its header and the entry
-    /// of the run to agree.
-    fn check_totals(&self, seen: &[(u64, u64)]) -> Result<(), IndexError> {
-        for (Input { generation, run, .. }, &(terms, postings)) in self.inputs.iter().zip(seen) {
-            for (offset, expected, found) in [(16, terms, run.terms), (40, postings, run.postings)]
-            {
-                if expected != found {
-                    let path = generation.join(run_file(&run.name, Kind::Lexicon));
-                    return Err(IndexError::damaged(&path, offset, expected, found));
-                }
-            }
-        }
-        Ok(())
     }
 }
