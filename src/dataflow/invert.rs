@@ -5,7 +5,7 @@
 //!   on the owner's worker, or the lists of a run that the device has encoded; and a stream without records whose frontier tells
 //!   which pieces are absorbed.
 //! - Pieces wait until every earlier piece has come, and go to the device in batches of `BuildWiring::batch_bytes` of text; early
-//!   where the input ends, when the device has little to do, or when nothing more may be under way: the index does not depend on where batches end.
+//!   where the input ends, when the device has little to do, when nothing more may be under way, or when nothing comes: the index does not depend on where batches end.
 //! - The device has a thread of its own ([`InvertService`](crate::gpu::invert::service::InvertService)), which wakes this operator; nothing here waits. Five batches are with it
 //!   at most. Where the device does not encode lists, the next run is inverted when the last one is encoded: there is memory for one.
 //! - Work per activation: what has come, and what the device has done.
@@ -29,7 +29,7 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use timely::dataflow::StreamVec;
 use timely::dataflow::channels::pact::Exchange;
 use timely::dataflow::operators::Capability;
@@ -43,6 +43,8 @@ const PAUSE: Duration = Duration::from_micros(500);
 const MOST_BATCHES: usize = 5;
 /// A batch that is sent early has such a part of the bytes of a whole one, if there is room for more of the first file.
 const LEAST_PART: usize = 4;
+/// If nothing came for so long, the device takes what there is: a reader may wait until all before a long document is counted.
+const IDLE: Duration = Duration::from_millis(20);
 
 /// One owner's part of a run, on its way to the owner.
 #[derive(Clone)]
@@ -218,6 +220,8 @@ struct Inverting {
     waiting: BTreeMap<u64, Waiting>,
     gathered: Vec<(Caps, PieceDocuments, TextGroup)>,
     gathered_bytes: usize,
+    /// When the last of them came.
+    came: Instant,
     sent: VecDeque<Sent>,
     /// Batches that the device has.
     batches: usize,
@@ -233,6 +237,7 @@ impl Inverting {
             waiting: BTreeMap::new(),
             gathered: Vec::new(),
             gathered_bytes: 0,
+            came: Instant::now(),
             sent: VecDeque::new(),
             batches: 0,
             last: None,
@@ -254,6 +259,7 @@ impl Inverting {
                 entry.remove()
             {
                 self.gathered_bytes += group.text.bytes.len();
+                self.came = Instant::now();
                 self.gathered.push((caps, documents, group));
             }
         }
@@ -269,7 +275,7 @@ impl Inverting {
             // waiting of some thirty calls.
             let some = self.gathered_bytes >= build.wiring.batch_bytes / LEAST_PART;
             let starved = match self.batches {
-                0 => some || !build.wiring.flow.has_room(true),
+                0 => some || !build.wiring.flow.has_room(true) || self.came.elapsed() >= IDLE,
                 1 => some,
                 _ => false,
             };

@@ -89,6 +89,29 @@ fn builds_on_an_emulated_device_are_those_of_fast() {
     assert!(child.status.success() && text.contains("1 passed"), "{text}");
 }
 
+/// Whoever reads a document that is far longer than a piece waits until all before it is counted; that is far less than a batch.
+#[test]
+fn a_long_document_is_not_waited_for() {
+    let Some(emulator) = compiled() else { return };
+    let scratch = Scratch::new();
+    let short = Collection::new(5, 3300, 30).jsonl();
+    let long = "the mill stands at the river ".repeat(240_000);
+    // More than a stretch, and less than what a device takes at once.
+    assert!((1_150_000..1_400_000).contains(&short.len()), "{}", short.len());
+    let long = format!("{{\"id\": \"long\", \"contents\": \"{long}\"}}\n");
+    let inputs =
+        [scratch.write("c.jsonl", [&*short, long.as_bytes(), b"{\"id\": \"last\"}\n"].concat())];
+    let (fast, inverted) = (scratch.path("fast"), scratch.path("gpu"));
+    let of = |index: &Path| {
+        let mut options = options(index, &inputs, 2);
+        options.memory = 128 << 20;
+        options
+    };
+    build(of(&fast)).unwrap();
+    build(on_device(of(&inverted), &emulator, 3, |_| ())).unwrap();
+    assert_same_index(&fast, &inverted, &[]);
+}
+
 /// Pairs of Chinese and Japanese letters, most of which are forms by themselves.
 fn bigrams_on_a_device_are_those_of_fast(
     scratch: &Scratch,
