@@ -7,10 +7,12 @@
 // 1. invert_count_tokens, invert_write_tokens: where forms begin [tokens].
 //    invert_hash_documents: the hash of each document's text.
 // 2. invert_find_forms: the slot of each in a hash table of fingerprints; a fingerprint that is not there is a new form.
-//    invert_keep_forms: the bytes of new forms, lower-cased, behind those of the others. The host makes terms of them.
+//    invert_keep_forms: the bytes of new forms, lower-cased, behind those of the others. invert_code_forms: the terms of plain ones, as codes;
+//    the host makes terms of the others.
 // 3. invert_check_forms: every form is compared with the bytes of the one that has its slot. One that differs, is long, or
 //    has no slot is odd: the host looks at it alone.
-// 4. invert_count_terms, invert_write_terms: (term, document) of each token, none of a stop word, several of a form that
+// 4. invert_find_terms, invert_tell_terms: codes become numbers of terms, by a hash table of codes.
+//    invert_count_terms, invert_write_terms: (term, document) of each token, none of a stop word, several of a form that
 //    holds several tokens; the sketches of the pieces. invert_lengths: tokens of each document.
 // 5. invert_sort_count, invert_sort_scatter: sorted by term, 8 bits at a time; equal terms stay in the order of documents.
 // 6. invert_count_postings, invert_write_postings: runs of equal pairs are postings.

@@ -5,6 +5,7 @@ mod builds;
 mod device;
 mod encode;
 pub(crate) mod machine;
+mod terms;
 
 use crate::emulation::Random;
 use machine::{Emulated, compiled};
@@ -100,7 +101,7 @@ type Keyed = BTreeMap<(u16, Vec<u8>), Vec<(u32, u32)>>;
 /// The lists of a run.
 fn read(inverted: &millrace::dictionary::forms::Terms, batches: &[Lists]) -> Keyed {
     let mut lists = BTreeMap::new();
-    for (number, collection, suffix) in inverted.iter() {
+    inverted.for_each(|number, collection, suffix| {
         let mut bytes = Vec::new();
         for batch in batches {
             if let Some([start, end]) = batch.starts.get(number as usize..number as usize + 2) {
@@ -116,7 +117,7 @@ fn read(inverted: &millrace::dictionary::forms::Terms, batches: &[Lists]) -> Key
         if !list.is_empty() {
             assert!(lists.insert((collection, suffix.to_vec()), list).is_none(), "a term twice");
         }
-    }
+    });
     lists
 }
 

@@ -3,7 +3,7 @@
 //! Isolated: the texts lie in the host's memory, documents are found; one thread drives one device, batch after batch. A
 //! first round is not measured: in it arrays grow. In a second one each kernel is waited for and timed, which gives the
 //! device's floor; in the others nothing is, and the wall time of a batch is that of copying it up, of its kernels, of making
-//! terms of new forms; at the end of encoding lists and copying them back. Expected: kernels are bound by the device's memory and by atomics; the
+//! terms of foreign forms; at the end of encoding lists and copying them back. Expected: kernels are bound by the device's memory and by atomics; the
 //! whole by the host, which copies and learns.
 //! Before that the counts and hashes of the first pieces are compared with those of the CPU.
 

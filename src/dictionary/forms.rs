@@ -1,15 +1,16 @@
-//! What do the forms mean that a device has found in texts? A device compares bytes and knows no words: a form is a
+//! What do the forms mean that a device has found in texts, and of which it makes no terms itself? A form is a
 //! stretch of letters and digits, or a part of one, with ASCII letters in lower case. Each new one is cut into tokens, and these are stemmed, here, once;
 //! from then on the device counts by the numbers of terms.
 //!
 //! A form of ASCII is one token. One with other letters may hold several: it stands for all of their terms.
-//! Terms get numbers by shards of their hashes, so that several threads learn at once; which number a term gets depends on
-//! what came before it, and nothing in an index depends on that.
+//! Short terms are told by their [codes](super::codes). Others get numbers by shards of their hashes, so that several threads learn at once; the codes are those of these numbers.
+//! The device numbers all terms by their codes; which number a term gets depends on what came before it, and nothing in an index depends on that.
 
 mod order;
 
 pub use order::OrderedTerms;
 
+use super::codes::{Coded, Spelt, code_of, code_of_number, spell};
 use super::hash::{Found, HashTable, hash};
 use super::members::{for_each_member, hash_of_key};
 use super::place::TermPlace;
@@ -21,28 +22,39 @@ use crate::text::analysis::Analysis;
 use crate::text::scan::key_of;
 use crate::text::trie_collection::{implied_prefix_len, trie_collection};
 use bytemuck::{Pod, Zeroable};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// What stands for a form that has no term: a stop word, or bytes that are no token.
-pub const NO_TERM: u32 = u32::MAX;
+pub const NO_TERM: u64 = u32::MAX as u64;
 
-/// Set where a form has other than one term and one member: the rest is where its expansion begins.
-pub const EXPANDED: u32 = 1 << 31;
+/// Set where a form has other than one term and one member: the rest is where its expansion begins, two words for each meaning.
+pub const EXPANDED: u64 = 1 << 31;
 
-/// What one form stands for, as the kernels of `invert.cu` read it.
+/// What one form stands for, as `kernels/invert_terms.cuh` reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
-#[repr(C, align(8))]
+#[repr(C, align(16))]
 pub struct Meaning {
-    /// The number of its term, [`NO_TERM`], or [`EXPANDED`] and the place of its expansion: the number of its parts, how many of these
-    /// have a term, and each as a meaning. A part without a term is another member of the sketch.
-    pub term: u32,
+    /// The [code](super::codes) of its term, [`NO_TERM`], or [`EXPANDED`] and the place of its expansion: the number of its parts and how many of these
+    /// have a term, then each as a meaning. A part without a term is another member of the sketch.
+    pub code: u64,
     /// What it adds to the sketch of a piece: register and rank, `register << 8 | rank`.
-    pub member: u32,
+    pub member: u64,
 }
 
 impl Meaning {
     /// Of a form without a term.
-    const NOTHING: Self = Self { term: NO_TERM, member: 0 };
+    pub const NOTHING: Self = Self { code: NO_TERM, member: 0 };
+
+    /// Of a token with a term of this code, which adds what has this hash.
+    pub fn of_token(code: u64, hash: u64) -> Self {
+        Self { code, member: member(hash).into() }
+    }
+}
+
+fn member(hash: u64) -> u32 {
+    let (register, rank) = Sketch::place(hash);
+    (register as u32) << 8 | u32::from(rank)
 }
 
 /// Terms are shared out by this many parts of their hashes.
@@ -93,23 +105,67 @@ impl Shard {
 /// The terms of a run that a device has inverted.
 #[derive(Debug)]
 pub struct Terms {
+    /// By number.
+    codes: Arc<Vec<u64>>,
     shards: Vec<ShardTerms>,
 }
 
 impl Terms {
-    /// All terms, each with its number, its trie collection, and the suffix behind the prefix that this implies.
-    pub fn iter(&self) -> impl Iterator<Item = (u32, u16, &[u8])> {
-        (0u32..).zip(&self.shards).flat_map(|(shard, terms)| {
-            (0u32..).zip(&terms.entries).map(move |(local, entry)| {
-                let collection = entry.collection();
-                let suffix = &entry.of(&terms.strings)[implied_prefix_len(collection)..];
-                (local * SHARDS as u32 + shard, collection, suffix)
-            })
-        })
+    /// Calls `f` with all terms, each with its number, its trie collection, and the suffix behind the prefix that this implies.
+    pub fn for_each(&self, mut f: impl FnMut(u32, u16, &[u8])) {
+        for (number, &code) in (0..).zip(&*self.codes) {
+            let term = Term::of(code, |shard| &self.shards[shard]);
+            f(number, term.collection, term.suffix());
+        }
     }
 }
 
-/// A token of a form that is being learned.
+/// A term of a run, as the lexicon has it.
+struct Term<'a> {
+    collection: u16,
+    suffix: Suffix<'a>,
+}
+
+enum Suffix<'a> {
+    /// Zeros stand behind it.
+    Short([u8; 16], usize),
+    Numbered(&'a [u8]),
+}
+
+impl<'a> Term<'a> {
+    /// The one with a code, by the terms of each shard.
+    #[inline]
+    fn of(code: u64, shard: impl FnOnce(usize) -> &'a ShardTerms) -> Self {
+        match spell(code) {
+            Coded::Short(Spelt { collection, suffix, len }) => {
+                Self { collection, suffix: Suffix::Short(suffix, len) }
+            }
+            Coded::Number(number) => {
+                let (n, at) = place_of(number);
+                let ShardTerms { entries, strings } = shard(n);
+                let entry = entries[at];
+                let collection = entry.collection();
+                let suffix = &entry.of(strings)[implied_prefix_len(collection)..];
+                Self { collection, suffix: Suffix::Numbered(suffix) }
+            }
+        }
+    }
+
+    #[inline]
+    fn suffix(&self) -> &[u8] {
+        match &self.suffix {
+            Suffix::Short(bytes, len) => &bytes[..*len],
+            Suffix::Numbered(suffix) => suffix,
+        }
+    }
+}
+
+/// The shard of a term that the host has numbered, and its place there.
+fn place_of(number: u32) -> (usize, usize) {
+    (number as usize % SHARDS, number as usize / SHARDS)
+}
+
+/// A token of a form that is being learned, whose term has no code.
 struct Word {
     /// See [`term_hash`].
     hash: u64,
@@ -132,13 +188,13 @@ struct OfShard {
 struct Part {
     /// Words so far behind each form.
     ends: Vec<u32>,
-    /// Of each word, its shard, and where its members end.
-    words: Vec<(u8, u32)>,
+    /// Of each word, the code of its term, or the shard if it has none, and where its members end.
+    words: Vec<(u64, u32)>,
     members: Vec<u32>,
-    /// The words of each shard, in their order.
+    /// The words of each shard that have no code, in their order.
     by_shard: [OfShard; SHARDS],
-    /// Words of the expansions of the forms.
-    expansion_words: usize,
+    /// Meanings that the expansions of the forms take.
+    expansions: usize,
 }
 
 impl Part {
@@ -151,7 +207,7 @@ impl Part {
             words.clear();
             strings.clear();
         }
-        self.expansion_words = 0;
+        self.expansions = 0;
         for form in forms {
             let before = (self.words.len(), self.members.len());
             match key_of(form) {
@@ -163,7 +219,7 @@ impl Part {
             }
             let (words, members) = (self.words.len() - before.0, self.members.len() - before.1);
             if words > 0 && (words, members) != (1, 1) {
-                self.expansion_words += 2 + 2 * members;
+                self.expansions += 1 + members;
             }
             self.ends.push(self.words.len() as u32);
         }
@@ -175,70 +231,71 @@ impl Part {
         // SAFETY: what has a key is ASCII.
         let token = unsafe { str::from_utf8_unchecked(form) };
         let Some(term) = analysis.analyze_token(token) else { return };
-        self.member(hash);
-        let is_form = term.as_bytes().as_ptr_range() == form.as_ptr_range();
-        self.word(&term, if is_form { hash } else { term_hash(&term) });
+        self.members.push(member(hash));
+        self.word(&term);
     }
 
     fn token(&mut self, analysis: &Analysis, token: &str) {
         let Some(term) = analysis.analyze_token(token) else { return };
-        for_each_member(token, |hash| self.member(hash));
-        self.word(&term, term_hash(&term));
+        for_each_member(token, |hash| self.members.push(member(hash)));
+        self.word(&term);
     }
 
-    fn member(&mut self, hash: u64) {
-        let (register, rank) = Sketch::place(hash);
-        self.members.push((register as u32) << 8 | u32::from(rank));
-    }
-
-    /// Adds a term with its hash.
-    fn word(&mut self, term: &str, hash: u64) {
+    fn word(&mut self, term: &str) {
+        let members = self.members.len() as u32;
+        if let Some(code) = code_of(term.as_bytes()) {
+            return self.words.push((code, members));
+        }
+        let hash = term_hash(term);
         let shard = shard_of(hash);
-        self.words.push((shard as u8, self.members.len() as u32));
+        self.words.push((shard as u64, members));
         let OfShard { words, strings } = &mut self.by_shard[shard];
-        let number = AtomicU32::new(NO_TERM);
+        let number = AtomicU32::new(0);
         let (collection, len) = (trie_collection(term), term.len() as u8);
         words.push(Word { hash, number, collection, len });
         short::push(term.as_bytes(), strings);
     }
 
-    /// Writes what the forms stand for, and their expansions, which will stand from `place` on.
-    fn meanings(&self, place: usize, meanings: &mut [Meaning], expansions: &mut [u32]) {
-        let (mut word, mut member, mut filled) = (0, 0, 0);
+    /// Writes what the forms stand for, and their expansions, which will stand behind `place` other meanings.
+    fn meanings(&self, place: usize, meanings: &mut [Meaning], expansions: &mut [Meaning]) {
+        let (mut word, mut before, mut filled) = (0, 0, 0);
         let mut of_shards = self.by_shard.each_ref().map(|of| of.words.iter());
-        let mut number = |shard: u8| {
-            let word = of_shards[usize::from(shard)].next().expect("each word is in its shard");
-            word.number.load(Ordering::Relaxed)
+        let mut code = |code_or_shard: u64| match of_shards.get_mut(code_or_shard as usize) {
+            None => code_or_shard,
+            Some(words) => {
+                let word = words.next().expect("each word without a code is in its shard");
+                code_of_number(word.number.load(Ordering::Relaxed))
+            }
         };
         for (&end, meaning) in self.ends.iter().zip(meanings) {
             let words = &self.words[word..end as usize];
             word = end as usize;
-            let before = member;
-            member = words.last().map_or(member, |&(_, members)| members as usize);
+            let members = words.last().map_or(before, |&(_, members)| members as usize);
             *meaning = match words {
                 [] => Meaning::NOTHING,
-                &[(shard, _)] if member - before == 1 => {
-                    Meaning { term: number(shard), member: self.members[before] }
+                &[(one, _)] if members - before == 1 => {
+                    Meaning { code: code(one), member: self.members[before].into() }
                 }
                 _ => {
-                    let place = (place + filled) as u32;
-                    let mut write = |pair: [u32; 2]| {
-                        expansions[filled..filled + 2].copy_from_slice(&pair);
-                        filled += 2;
+                    let place = 2 * (place + filled) as u64;
+                    let mut write = |code, member| {
+                        expansions[filled] = Meaning { code, member };
+                        filled += 1;
                     };
-                    write([(member - before) as u32, words.len() as u32]);
+                    write((members - before) as u64, words.len() as u64);
                     let mut at = before;
-                    for &(shard, members) in words {
+                    for &(one, members) in words {
                         // The first member comes with the term.
-                        let mut term = number(shard);
+                        let mut code = code(one);
                         for &member in &self.members[at..members as usize] {
-                            write([std::mem::replace(&mut term, NO_TERM), member]);
+                            write(std::mem::replace(&mut code, NO_TERM), member.into());
                         }
                         at = members as usize;
                     }
-                    Meaning { term: EXPANDED | place, member: 0 }
+                    Meaning { code: EXPANDED | place, member: 0 }
                 }
             };
+            before = members;
         }
     }
 }
@@ -333,31 +390,25 @@ impl Forms {
         Self { threads: threads.max(1), crew: Crew::new("terms"), shards: no_terms() }
     }
 
-    /// The numbers of terms are below this.
-    pub fn numbers(&self) -> u32 {
-        let most = self.shards.iter().map(|shard| shard.terms.entries.len()).max().unwrap_or(0);
-        (most * SHARDS) as u32
-    }
-
-    /// What forms stand for, in their order, and their expansions, which will stand from `place` on.
+    /// What forms stand for, in their order, and their expansions, which will stand behind `place` other meanings.
     ///
     /// # Panics
     /// If expansions would take 2^31 words: a run has ended long before.
-    pub fn learn(&mut self, forms: &ReadForms, place: usize) -> (Vec<Meaning>, Vec<u32>) {
+    pub fn learn(&mut self, forms: &ReadForms, place: usize) -> (Vec<Meaning>, Vec<Meaning>) {
         let Self { threads, crew, shards } = self;
         let ReadForms { count, parts } = forms;
         let others = (*threads - 1).min(parts.len() / 2);
         crew.share(others, shards.iter_mut().enumerate().collect(), |(n, shard)| {
             number(parts, n, shard);
         });
-        let words: usize = parts.iter().map(|part| part.expansion_words).sum();
-        assert!(place + words < EXPANDED as usize, "expansions take too much");
-        let (mut meanings, mut expansions) = (pages::zeroed(*count), pages::zeroed(words));
+        let all: usize = parts.iter().map(|part| part.expansions).sum();
+        assert!(2 * (place + all) < EXPANDED as usize, "expansions take too much");
+        let (mut meanings, mut expansions) = (pages::zeroed(*count), pages::zeroed(all));
         let (mut rest, mut place) = (&mut expansions[..], place);
         let told = parts.iter().zip(meanings.chunks_mut(PART_FORMS)).map(|(part, meanings)| {
-            let (expansions, behind) = std::mem::take(&mut rest).split_at_mut(part.expansion_words);
+            let (expansions, behind) = std::mem::take(&mut rest).split_at_mut(part.expansions);
             let here = place;
-            (place, rest) = (place + part.expansion_words, behind);
+            (place, rest) = (place + part.expansions, behind);
             (part, here, meanings, expansions)
         });
         crew.share(others, told.collect(), |(part, place, meanings, expansions)| {
@@ -366,10 +417,10 @@ impl Forms {
         (meanings, expansions)
     }
 
-    /// Ends the run: its terms. None is known any more.
-    pub fn take(&mut self) -> Terms {
+    /// Ends the run: its terms, by the numbers of their codes. The host has numbered none any more.
+    pub fn take(&mut self, codes: Arc<Vec<u64>>) -> Terms {
         let shards = std::mem::replace(&mut self.shards, no_terms());
-        Terms { shards: shards.into_iter().map(|shard| shard.terms).collect() }
+        Terms { codes, shards: shards.into_iter().map(|shard| shard.terms).collect() }
     }
 }
 
@@ -379,23 +430,27 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::HashMap;
 
-    /// The terms and the registers that a meaning stands for.
-    fn read(meaning: Meaning, expansions: &[u32]) -> (Vec<u32>, Vec<u32>) {
-        if meaning.term == NO_TERM {
+    /// The codes of terms and the registers that a meaning stands for.
+    fn read(meaning: Meaning, expansions: &[Meaning]) -> (Vec<u64>, Vec<u64>) {
+        if meaning.code == NO_TERM {
             return (Vec::new(), Vec::new());
         }
-        if meaning.term & EXPANDED == 0 {
-            return (vec![meaning.term], vec![meaning.member]);
+        if meaning.code >= 1 << 33 {
+            return (vec![meaning.code], vec![meaning.member]);
         }
-        let at = (meaning.term & !EXPANDED) as usize;
-        let parts = expansions[at + 2..][..2 * expansions[at] as usize].chunks(2);
-        let terms: Vec<u32> = parts.clone().map(|part| part[0]).filter(|&t| t != NO_TERM).collect();
-        assert_eq!(terms.len() as u32, expansions[at + 1]);
-        (terms, parts.map(|part| part[1]).collect())
+        assert!(meaning.code & EXPANDED != 0);
+        let at = (meaning.code & !EXPANDED) as usize / 2;
+        let Meaning { code: parts, member: terms } = expansions[at];
+        let parts = &expansions[at + 1..][..parts as usize];
+        let codes: Vec<u64> = parts.iter().map(|p| p.code).filter(|&c| c != NO_TERM).collect();
+        assert_eq!(codes.len() as u64, terms);
+        (codes, parts.iter().map(|part| part.member).collect())
     }
 
-    fn strings(terms: &Terms) -> HashMap<u32, (u16, Vec<u8>)> {
-        terms.iter().map(|(number, c, suffix)| (number, (c, suffix.to_vec()))).collect()
+    fn strings(terms: &Terms) -> Vec<(u16, Vec<u8>)> {
+        let mut strings = Vec::new();
+        terms.for_each(|_, collection, suffix| strings.push((collection, suffix.to_vec())));
+        strings
     }
 
     /// Forms mean what the analysis makes of them, in one call or in many, with one thread or several.
@@ -412,9 +467,13 @@ mod tests {
             expansions.extend(words);
         }
         assert_eq!(meanings.len(), forms.len());
-        let numbers = learned.numbers();
-        let terms = strings(&learned.take());
-        assert_eq!(learned.numbers(), 0);
+        // As a device numbers them.
+        let mut codes: Vec<u64> =
+            meanings.iter().flat_map(|&meaning| read(meaning, &expansions).0).collect();
+        codes.sort_unstable();
+        codes.dedup();
+        let strings = strings(&learned.take(Arc::new(codes.clone())));
+        let terms: HashMap<u64, _> = codes.into_iter().zip(strings).collect();
         for (form, &meaning) in forms.iter().zip(&meanings) {
             let mut expected = Vec::new();
             let (mut sketch, mut found) = (Sketch::default(), Sketch::default());
@@ -427,8 +486,7 @@ mod tests {
                 }
             });
             let (of, members) = read(meaning, &expansions);
-            assert!(of.iter().all(|&term| term < numbers));
-            assert_eq!(of.iter().map(|term| terms[term].clone()).collect::<Vec<_>>(), expected);
+            assert_eq!(of.iter().map(|code| terms[code].clone()).collect::<Vec<_>>(), expected);
             let mut registers = [0; Sketch::REGISTERS];
             for member in members {
                 let register = &mut registers[member as usize >> 8];

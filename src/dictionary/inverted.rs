@@ -69,14 +69,13 @@ impl InvertedTerms {
 
     fn sort(&mut self) -> Vec<Term> {
         let (mut order, suffixes) = (Vec::new(), &mut self.suffixes);
-        for (number, collection, suffix) in self.run.terms.iter() {
-            if self.owners.of(collection) != self.owner {
-                continue;
+        self.run.terms.for_each(|number, collection, suffix| {
+            if self.owners.of(collection) == self.owner {
+                let place = TermPlace::new(suffixes.len(), collection, suffix.len());
+                suffixes.extend_from_slice(suffix);
+                order.push(Term { key: order_key(collection, suffix), number, place });
             }
-            let place = TermPlace::new(suffixes.len(), collection, suffix.len());
-            suffixes.extend_from_slice(suffix);
-            order.push(Term { key: order_key(collection, suffix), number, place });
-        }
+        });
         let string = |term: &Term| term.place.of(suffixes);
         order.sort_unstable_by(|a, b| a.key.cmp(&b.key).then_with(|| string(a).cmp(string(b))));
         order

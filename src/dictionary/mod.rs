@@ -5,11 +5,12 @@
 //! [`parsed`] says: [`tally`] makes postings, [`group::Group`], and [`regroup`] makes tokens,
 //! [`stream::TokenGroup`]. An owner keeps its part of the run in a [`run::RunDictionary`], or, if
 //! it takes tokens ([`indexer`]), in the B-trees of a [`btree::run::BTreeRun`] or on a device, until the
-//! run is encoded as [`closed::ClosedTerms`]. A device that turns whole texts into lists knows forms and no
-//! terms: [`forms`] says what they mean, and [`inverted`] holds what it made; [`texts`] and [`text_buffers`] are what it takes.
+//! run is encoded as [`closed::ClosedTerms`]. A device that turns whole texts into lists makes
+//! few kinds of terms: [`forms`] says what other forms mean, short terms by their [`codes`], and [`inverted`] holds what it made; [`texts`] and [`text_buffers`] are what it takes.
 
 pub mod btree;
 pub mod closed;
+pub mod codes;
 mod counter;
 mod doubled;
 pub mod forms;

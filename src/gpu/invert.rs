@@ -1,5 +1,5 @@
-//! How does a device turn texts into postings lists? The host finds documents, and says once for each form what it means;
-//! the device finds forms, counts, sorts and writes lists: `kernels/invert.cu`.
+//! How does a device turn texts into postings lists? The host finds documents; the device finds forms, makes terms of plain ones,
+//! counts, sorts and writes lists: `kernels/invert.cu`. What other forms mean the host says once.
 //!
 //! | module | the question that it answers |
 //! | --- | --- |
@@ -28,7 +28,7 @@ mod upload;
 use super::nvrtc::Source;
 
 /// The kernels of `invert.cu`.
-pub const KERNELS: [&str; 37] = [
+pub const KERNELS: [&str; 40] = [
     "invert_scan",
     "invert_sum_tiles",
     "invert_scan_tiles",
@@ -38,6 +38,9 @@ pub const KERNELS: [&str; 37] = [
     "invert_find_forms",
     "invert_keep_forms",
     "invert_check_forms",
+    "invert_code_forms",
+    "invert_find_terms",
+    "invert_tell_terms",
     "invert_count_terms",
     "invert_write_terms",
     "invert_lengths",
@@ -94,6 +97,7 @@ pub fn source() -> Source {
         include_str!("../../kernels/common.cuh"),
         include_str!("../../kernels/invert_scan.cuh"),
         include_str!("../../kernels/invert_forms.cuh"),
+        include_str!("../../kernels/invert_terms.cuh"),
         include_str!("../../kernels/invert_hash.cuh"),
         include_str!("../../kernels/invert_lists.cuh"),
         include_str!("../../kernels/invert_encode.cuh"),

@@ -1,11 +1,12 @@
-//! In which order do the terms of a run go to the lexicon? By trie collection, then suffix. Each thread puts the terms of its shards to their collections, in the
-//! order in which their strings lie. Then the threads share the collections out, put the terms of each together, sort them, and write to their part of what all
-//! give. A term is sorted by the first bytes of its suffix as a number, which most suffixes are no longer than.
+//! In which order do the terms of a run go to the lexicon? By trie collection, then suffix. Each thread puts the terms of some numbers to their collections.
+//! Then the threads share the collections out, put the terms of each together, sort them, and write to their part of what all give. A term is sorted by
+//! the first bytes of its suffix as a number, which most suffixes are no longer than.
 
-use super::{Forms, PART_FORMS, SHARDS, Shard, ShardTerms};
+use super::{Forms, PART_FORMS, Shard, Suffix, Term, place_of};
 use crate::codec::prefetch::prefetch_at;
+use crate::dictionary::codes::{Coded, spell};
 use crate::pages;
-use crate::text::trie_collection::{TRIE_COLLECTIONS, implied_prefix_len};
+use crate::text::trie_collection::TRIE_COLLECTIONS;
 use bytemuck::Zeroable;
 use std::ops::Range;
 
@@ -42,7 +43,7 @@ impl Sorted {
 /// Parts of the collections for each thread: some have many terms.
 const PARTS: usize = 4;
 
-/// Terms ahead of which a string is asked for, and half of those ahead of which its place is.
+/// Terms ahead of which a string is asked for; twice and three times as many for what says where it lies.
 const AHEAD: usize = 8;
 
 /// Bytes of a suffix that its key has.
@@ -56,6 +57,16 @@ fn key(suffix: &[u8]) -> u64 {
     key[..n].copy_from_slice(&suffix[..n]);
     key[KEY_BYTES] = suffix.len().min(KEY_BYTES + 1) as u8;
     u64::from_be_bytes(key)
+}
+
+/// The same of the suffix of a term.
+fn key_of(term: &Term<'_>) -> u64 {
+    match term.suffix {
+        Suffix::Short([a, b, c, d, e, f, g, ..], len) => {
+            u64::from_be_bytes([a, b, c, d, e, f, g, len.min(KEY_BYTES + 1) as u8])
+        }
+        Suffix::Numbered(suffix) => key(suffix),
+    }
 }
 
 /// How many terms a collection has, and bytes of their suffixes.
@@ -72,7 +83,59 @@ impl Size {
     }
 }
 
-/// The terms of some shards, by collection.
+/// All terms, by the numbers of their codes.
+#[derive(Clone, Copy)]
+struct All<'a> {
+    codes: &'a [u64],
+    shards: &'a [Shard],
+}
+
+impl<'a> All<'a> {
+    fn term(self, code: u64) -> Term<'a> {
+        Term::of(code, |shard| &self.shards[shard].terms)
+    }
+
+    fn of(self, term: &Sorted) -> Term<'a> {
+        self.term(self.codes[term.number as usize])
+    }
+
+    /// Has suffixes that are longer than keys brought to the caches: the code of one term, what says where it lies of an earlier one, and the bytes of
+    /// one before that.
+    fn prefetch(self, terms: [Option<&Sorted>; 3]) {
+        let [code, place, bytes] = terms.map(|term| term.filter(|term| term.is_long()));
+        if let Some(term) = code {
+            prefetch_at(self.codes, term.number as usize);
+        }
+        let numbered = |term: &Sorted| match spell(self.codes[term.number as usize]) {
+            Coded::Short(_) => None,
+            Coded::Number(number) => {
+                let (shard, at) = place_of(number);
+                Some((&self.shards[shard].terms, at))
+            }
+        };
+        if let Some((terms, at)) = place.and_then(numbered) {
+            prefetch_at(&terms.entries, at);
+        }
+        if let Some((terms, at)) = bytes.and_then(numbered) {
+            prefetch_at(&terms.strings, terms.entries[at].start());
+        }
+    }
+
+    /// Brings terms with one key into order, whose suffixes are longer than that.
+    fn sort_alike(self, alike: &mut [Sorted]) {
+        let with_rest = |&sorted: &Sorted| {
+            let term = self.of(&sorted);
+            (key(&term.suffix()[KEY_BYTES..]), term, sorted)
+        };
+        let mut sorted: Vec<_> = alike.iter().map(with_rest).collect();
+        sorted.sort_unstable_by(|(a, one, _), (b, other, _)| {
+            a.cmp(b).then_with(|| one.suffix().cmp(other.suffix()))
+        });
+        alike.iter_mut().zip(sorted).for_each(|(to, (_, _, term))| *to = term);
+    }
+}
+
+/// Some terms, by collection.
 struct Scattered {
     terms: Vec<Sorted>,
     /// Where those of each collection end.
@@ -81,13 +144,13 @@ struct Scattered {
 }
 
 impl Scattered {
-    /// Those of shards from number `first` on.
-    fn of(first: u32, shards: &[Shard]) -> Self {
+    /// Those with the numbers of a range.
+    fn of(all: All<'_>, numbers: Range<usize>) -> Self {
         let mut sizes = vec![Size::default(); TRIE_COLLECTIONS];
-        for entry in shards.iter().flat_map(|shard| &shard.terms.entries) {
-            let collection = entry.collection();
-            let bytes = entry.len() - implied_prefix_len(collection);
-            sizes[usize::from(collection)].add(Size { terms: 1, bytes });
+        let codes = &all.codes[numbers.clone()];
+        for &code in codes {
+            let term = all.term(code);
+            sizes[usize::from(term.collection)].add(Size { terms: 1, bytes: term.suffix().len() });
         }
         // As terms come the beginnings move to the ends.
         let (mut ends, mut count) = (Vec::with_capacity(sizes.len()), 0);
@@ -96,16 +159,11 @@ impl Scattered {
             count += size.terms;
         }
         let mut terms = pages::zeroed(count);
-        for (n, shard) in (first..).zip(shards) {
-            for (local, entry) in (0u32..).zip(&shard.terms.entries) {
-                let collection = entry.collection();
-                let term = entry.of(&shard.terms.strings);
-                let suffix = &term[implied_prefix_len(collection)..];
-                let end = &mut ends[usize::from(collection)];
-                let number = local * SHARDS as u32 + n;
-                terms[*end] = Sorted { key: key(suffix), number, len: suffix.len() as u8 };
-                *end += 1;
-            }
+        for (number, &code) in (numbers.start as u32..).zip(codes) {
+            let term = all.term(code);
+            let end = &mut ends[usize::from(term.collection)];
+            terms[*end] = Sorted { key: key_of(&term), number, len: term.suffix().len() as u8 };
+            *end += 1;
         }
         Self { terms, ends, sizes }
     }
@@ -125,44 +183,9 @@ struct Part<'a> {
     suffixes: &'a mut [u8],
 }
 
-/// The terms of the shard of one, and its place among them.
-fn place<'a>(shards: &'a [Shard], term: &Sorted) -> (&'a ShardTerms, usize) {
-    let number = term.number as usize;
-    (&shards[number % SHARDS].terms, number / SHARDS)
-}
-
-/// The suffix of a term that has more bytes than its key.
-fn long_suffix<'a>(shards: &'a [Shard], term: &Sorted, collection: usize) -> &'a [u8] {
-    let (ShardTerms { entries, strings }, at) = place(shards, term);
-    &entries[at].of(strings)[implied_prefix_len(collection as u16)..]
-}
-
-/// Has it brought to the caches: what says where it lies of one term, and the bytes of an earlier one.
-fn prefetch_suffixes(shards: &[Shard], term: Option<&Sorted>, earlier: Option<&Sorted>) {
-    if let Some(term) = term.filter(|term| term.is_long()) {
-        let (terms, at) = place(shards, term);
-        prefetch_at(&terms.entries, at);
-    }
-    if let Some(term) = earlier.filter(|term| term.is_long()) {
-        let (terms, at) = place(shards, term);
-        prefetch_at(&terms.strings, terms.entries[at].start());
-    }
-}
-
-/// Brings terms with one key into order, whose suffixes are longer than that.
-fn sort_alike(shards: &[Shard], alike: &mut [Sorted], collection: usize) {
-    let with_rest = |&term: &Sorted| {
-        let rest = &long_suffix(shards, &term, collection)[KEY_BYTES..];
-        (key(rest), rest, term)
-    };
-    let mut sorted: Vec<_> = alike.iter().map(with_rest).collect();
-    sorted.sort_unstable_by(|(a, rest, _), (b, other, _)| a.cmp(b).then_with(|| rest.cmp(other)));
-    alike.iter_mut().zip(sorted).for_each(|(to, (_, _, term))| *to = term);
-}
-
 impl Part<'_> {
     /// Brings them into order.
-    fn fill(self, shards: &[Shard], scattered: &[Scattered]) {
+    fn fill(self, all: All<'_>, scattered: &[Scattered]) {
         let (mut terms, mut begin, mut written) = (Vec::new(), 0, 0);
         for collection in self.collections {
             terms.clear();
@@ -170,19 +193,19 @@ impl Part<'_> {
             // Numbers are sorted without a branch for each comparison.
             terms.sort_unstable_by_key(|term: &Sorted| term.key);
             for alike in terms.chunk_by_mut(|a, b| a.key == b.key).filter(|alike| alike.len() > 1) {
-                sort_alike(shards, alike, collection);
+                all.sort_alike(alike);
             }
             let end = begin + terms.len();
             self.of[begin..end].fill(collection as u16);
             let to = self.numbers[begin..end].iter_mut().zip(&mut self.suffix_bytes[begin..end]);
             for (i, (term, (number, suffix_bytes))) in terms.iter().zip(to).enumerate() {
                 (*number, *suffix_bytes) = (term.number, term.len);
-                prefetch_suffixes(shards, terms.get(i + 2 * AHEAD), terms.get(i + AHEAD));
+                all.prefetch([3, 2, 1].map(|steps| terms.get(i + steps * AHEAD)));
                 let len = usize::from(term.len);
                 let to = &mut self.suffixes[written..];
                 written += len;
                 if term.is_long() {
-                    to[..len].copy_from_slice(long_suffix(shards, term, collection));
+                    to[..len].copy_from_slice(all.of(term).suffix());
                     continue;
                 }
                 let bytes = term.key.to_be_bytes();
@@ -198,13 +221,14 @@ impl Part<'_> {
 }
 
 impl Forms {
-    /// The terms of the run so far.
-    pub fn in_order(&mut self) -> OrderedTerms {
+    /// The terms of the run so far, by the numbers of their codes.
+    pub fn in_order(&mut self, codes: &[u64]) -> OrderedTerms {
         let Self { threads, crew, shards, .. } = self;
-        let shards = &*shards;
-        let each = SHARDS.div_ceil(*threads);
-        let some = shards.chunks(each).enumerate();
-        let scatter = some.map(|(n, some)| move || Scattered::of((n * each) as u32, some));
+        let terms = All { codes, shards };
+        let each = codes.len().div_ceil(*threads).max(PART_FORMS);
+        let some = (0..codes.len()).step_by(each);
+        let some = some.map(|first| first..codes.len().min(first + each));
+        let scatter = some.map(|numbers| move || Scattered::of(terms, numbers));
         let scattered = crew.all(scatter.collect());
         let mut sizes = vec![Size::default(); TRIE_COLLECTIONS];
         for some in &scattered {
@@ -238,7 +262,7 @@ impl Forms {
                 begin = collection + 1;
             }
         }
-        crew.share(*threads - 1, parts, |part| part.fill(shards, &scattered));
+        crew.share(*threads - 1, parts, |part| part.fill(terms, &scattered));
         ordered
     }
 }
@@ -248,6 +272,7 @@ mod tests {
     use super::super::FormReader;
     use super::*;
     use crate::text::analysis::Analysis;
+    use std::sync::Arc;
 
     #[test]
     fn terms_come_in_the_order_of_the_lexicon() {
@@ -267,16 +292,22 @@ mod tests {
             let mut learned = Forms::new(threads);
             let read =
                 FormReader::new(Analysis::default(), threads).read(forms.len(), |i| &forms[i]);
-            learned.learn(&read, 0);
-            let ordered = learned.in_order();
-            let terms = learned.take();
-            let mut expected: Vec<_> =
-                terms.iter().map(|(n, collection, suffix)| (collection, suffix, n)).collect();
+            let (meanings, expansions) = learned.learn(&read, 0);
+            let all = meanings.iter().chain(&expansions).map(|meaning| meaning.code);
+            let mut codes: Vec<u64> = all.filter(|code| code >> 33 != 0).collect();
+            codes.sort_unstable();
+            codes.dedup();
+            let middle = codes.len() / 2;
+            codes.rotate_left(middle);
+            let ordered = learned.in_order(&codes);
+            let terms = learned.take(Arc::new(codes));
+            let mut expected = Vec::new();
+            terms.for_each(|n, collection, suffix| expected.push((collection, suffix.to_vec(), n)));
             expected.sort_unstable();
             let (mut at, mut found) = (0, Vec::new());
             for (i, &number) in ordered.numbers.iter().enumerate() {
                 let end = at + usize::from(ordered.suffix_bytes[i]);
-                found.push((ordered.collections[i], &ordered.suffixes[at..end], number));
+                found.push((ordered.collections[i], ordered.suffixes[at..end].to_vec(), number));
                 at = end;
             }
             assert_eq!((at, found), (ordered.suffixes.len(), expected));

@@ -249,7 +249,7 @@ pub struct CudaMachine {
     down: Buffer,
     stream: Arc<CudaStream>,
     /// Arrays that kernels use of which it is not known whether they are done, a bit for each.
-    in_use: u64,
+    in_use: u128,
     shared: Arc<Shared>,
     device: Arc<Device>,
 }
@@ -346,7 +346,7 @@ impl CudaMachine {
     }
 
     fn launch(&mut self, step: &Step) -> Result<(), GpuError> {
-        const { assert!(ARRAYS <= u64::BITS as usize) };
+        const { assert!(ARRAYS <= u128::BITS as usize) };
         for argument in &step.arguments {
             if let Argument::Array(array, _) = argument {
                 self.in_use |= 1 << *array as usize;

@@ -3,23 +3,26 @@
 //! keeps them on the device until [`encode`](Inverter::encode).
 //! Nothing here depends on the order in which a device's threads run.
 //!
-//! A device keeps the forms that it has met, and a table of their fingerprints, until the run ends or they take too much; the
-//! host knows the terms of the run. Every token is compared with its form byte by byte: two forms with one fingerprint, a
+//! A device keeps the forms that it has met, and a table of their fingerprints, until the run ends or they take too much, and numbers the
+//! terms of the run, most of which it makes itself. Every token is compared with its form byte by byte: two forms with one fingerprint, a
 //! form that is very long and a table that is full cost time and change nothing.
 
 mod encode;
 mod find;
 mod learner;
+mod terms;
 mod typed;
 mod work;
 
 pub use find::Back;
 pub use learner::Tell;
+pub use terms::plain;
 pub use work::{InverterSeconds, InverterWork};
 
 use self::encode::Keeping;
 use self::find::{Finding, Found, Layout, Tokens, which};
 use self::learner::{Learned, Learner};
+use self::terms::{Numbering, OF_TERMS};
 use self::typed::{Typed, part};
 use super::Tuning;
 use super::machine::{DeviceMemory, Machine};
@@ -90,6 +93,7 @@ pub struct Inverter<M> {
     spare: Vec<Tokens>,
     /// Why forms could not be found.
     failed: Option<GpuError>,
+    terms: Numbering,
     /// Terms whose last docid the device has.
     lasts: u32,
     keeping: Keeping,
@@ -121,9 +125,9 @@ impl<M: Machine> Inverter<M> {
         let refused =
             |source: io::Error| GpuError::Thread { device: "the indexer gpu".into(), source };
         let Hooks { tell, back } = hooks;
-        let tokenizer = analysis.tokenizer;
-        let (learner, asker) = Learner::start(analysis, threads, tell.clone()).map_err(refused)?;
-        let finding = Finding::start(machine.sibling()?, tokenizer, asker, (back, tell));
+        let (learner, asker) =
+            Learner::start(analysis.clone(), threads, tell.clone()).map_err(refused)?;
+        let finding = Finding::start(machine.sibling()?, &analysis, asker, (back, tell));
         Ok(Self {
             machine,
             tuning: Tuning::default(),
@@ -133,6 +137,7 @@ impl<M: Machine> Inverter<M> {
             learned: VecDeque::new(),
             spare: Vec::new(),
             failed: None,
+            terms: Numbering::default(),
             lasts: 0,
             keeping: Keeping::default(),
             open: None,
@@ -232,11 +237,11 @@ impl<M: Machine> Inverter<M> {
         }
     }
 
-    /// Takes the batch that was found first, and tells the device what its forms mean; its terms have numbers below the second value.
-    fn take_found(&mut self) -> Result<(Found, u32), GpuError> {
-        let found = self.found.pop_front().expect("a batch was found");
+    /// Takes the batch that was found first, and tells the device what its forms mean.
+    fn take_found(&mut self) -> Result<Found, GpuError> {
+        let mut found = self.found.pop_front().expect("a batch was found");
         if found.tokens == 0 {
-            return Ok((found, 0));
+            return Ok(found);
         }
         let began = Instant::now();
         if self.learned.is_empty() {
@@ -244,14 +249,17 @@ impl<M: Machine> Inverter<M> {
             self.take_learned(learned);
         }
         self.work.seconds.terms += spent(began);
-        let began = Instant::now();
         let learned = self.learned.pop_front().expect("it was waited for");
-        let Learned { meanings, odd_meanings, expansions, place, numbers, .. } = learned;
-        self.put(Array::Meanings, found.first_form.into(), &meanings)?;
-        self.put(Array::OddMeanings, 0, &odd_meanings)?;
-        self.put(Array::Expansions, place as u64, &expansions)?;
-        self.work.seconds.tell += spent(began);
-        Ok((found, numbers))
+        if let Some([tokens, forms, coded]) = found.arrays.take() {
+            let tokens = self.machine.adopt(Array::CountedTokens, tokens)?;
+            let forms = self.machine.adopt(Array::CountedForms, forms)?;
+            let coded = self.machine.adopt(Array::CountedCoded, coded)?;
+            let all = tokens.zip(forms).zip(coded);
+            let all = all.map(|((tokens, forms), coded)| [tokens, forms, coded]);
+            self.spare.extend(all.filter(|_| self.spare.len() < MOST_FOUND));
+        }
+        self.tell(&found, &learned)?;
+        Ok(found)
     }
 
     /// Lets go of all that was found and not counted; the forms stay.
@@ -278,7 +286,8 @@ impl<M: Machine> Inverter<M> {
     fn free_but_run(&mut self) {
         self.discard();
         self.spare.clear();
-        self.machine.places().free_but(&[Array::Lasts, Array::Counts, Array::Codes]);
+        let of_run = [&OF_TERMS[..], &[Array::Lasts, Array::Counts, Array::Codes]].concat();
+        self.machine.places().free_but(&of_run);
         self.finding.free();
     }
 
@@ -313,15 +322,9 @@ impl<M: Machine> Inverter<M> {
             let found = self.finding.now(pieces, to)?;
             self.found.push_back(found);
         }
-        let (Found { layout, contents, tokens, arrays, .. }, terms) = self.take_found()?;
+        let Found { layout, contents, tokens, .. } = self.take_found()?;
         let (documents, piece_count) = (layout.documents(), pieces.len() as u32);
         let began = Instant::now();
-        if let Some([tokens, forms]) = arrays {
-            let tokens = self.machine.adopt(Array::CountedTokens, tokens)?;
-            let forms = self.machine.adopt(Array::CountedForms, forms)?;
-            let both = tokens.zip(forms).map(|(tokens, forms)| [tokens, forms]);
-            self.spare.extend(both.filter(|_| self.spare.len() < MOST_FOUND));
-        }
         let words = u64::from(documents.max(1));
         self.put(Array::PieceStarts, 0, &layout.piece_starts)?;
         self.put(Array::DocumentStarts, 0, &layout.document_starts)?;
@@ -339,10 +342,12 @@ impl<M: Machine> Inverter<M> {
         }
         self.machine.run(&clear)?;
         self.work.seconds.tell += spent(began);
+        let terms = self.terms.codes.len() as u32;
         let mut open = Open { first, documents, postings: 0, terms, list_bytes: 0 };
         if tokens > 0 {
             let began = Instant::now();
-            let pairs = self.write_terms(tokens, documents, piece_count)?;
+            let (pairs, terms) = self.write_terms(tokens, documents, piece_count)?;
+            open.terms = terms;
             if pairs > 0 {
                 self.sort(pairs, open.terms)?;
                 open.postings = self.write_postings(pairs)?;
@@ -364,6 +369,7 @@ impl<M: Machine> Inverter<M> {
         self.work.seconds.room += spent(began);
         let began = Instant::now();
         let counted = self.counted((&layout, &contents), piece_count)?;
+        self.take_codes(open.terms)?;
         self.work.seconds.counted += spent(began);
         self.open = Some(open);
         Ok(counted)
@@ -416,22 +422,28 @@ impl<M: Machine> Inverter<M> {
         self.discard();
         self.keep_again();
         self.finding.forget_forms()?;
-        let terms = self.learner.with(Forms::take);
+        let Numbering { codes, .. } = std::mem::take(&mut self.terms);
+        let terms = self.learner.with(|forms: &mut Forms| forms.take(codes));
         self.work.seconds.close += spent(began);
         Ok(terms)
     }
 
-    /// Writes terms and documents of all tokens; their number.
-    fn write_terms(&mut self, tokens: u32, documents: u32, pieces: u32) -> Result<u32, GpuError> {
+    /// Writes terms and documents of all tokens; their number, and that of the terms of the run.
+    fn write_terms(
+        &mut self,
+        tokens: u32,
+        documents: u32,
+        pieces: u32,
+    ) -> Result<(u32, u32), GpuError> {
         self.reserve_tiles(steps::tiles(tokens))?;
         self.machine.run(&steps::count_terms(tokens))?;
-        let pairs = self.sum()?;
+        let (pairs, terms) = self.sum_and_terms()?;
         for array in [Array::Keys, Array::Values, Array::SortedKeys, Array::SortedValues] {
             self.reserve::<u32>(array, pairs.into())?;
         }
         self.reserve::<u32>(Array::TokenPlaces, u64::from(tokens) + 1)?;
         self.machine.run(&steps::write_terms(tokens, documents, pieces))?;
-        Ok(pairs)
+        Ok((pairs, terms))
     }
 
     /// Sorts pairs by terms, whose numbers are below `terms`.

@@ -2,6 +2,7 @@
 //! of one take the same ones. `kernels/invert.cu` has what each kernel does.
 
 pub mod encode;
+pub mod terms;
 
 use super::Tuning;
 use super::text::{MOST_PIECES, TILE_BYTES};
@@ -43,9 +44,9 @@ pub enum Array {
     Arena,
     /// u32: where those of each form begin, and the end.
     FormPlaces,
-    /// [`Meaning`](crate::dictionary::forms::Meaning)s of all forms.
+    /// u32: two of each form, what it stands for.
     Meanings,
-    /// u32: what forms with several terms stand for.
+    /// The same of forms with several terms.
     Expansions,
     /// u32: where new forms begin in the text.
     NewStarts,
@@ -63,6 +64,32 @@ pub enum Array {
     Odd,
     /// Meanings of these.
     OddMeanings,
+    /// u64: codes of stop words.
+    StopWords,
+    /// [`Meaning`](crate::dictionary::forms::Meaning)s of the new forms of a batch.
+    Coded,
+    /// As [`Coded`](Self::Coded), of the batch that is counted next.
+    CountedCoded,
+    /// u8: the bytes of forms of which the host makes terms.
+    ForeignBytes,
+    /// u32: two of each of these, where its bytes are and how many.
+    ForeignPlaces,
+    /// [`Meaning`](crate::dictionary::forms::Meaning)s that the host has found.
+    Told,
+    /// Meanings of foreign forms.
+    ForeignMeanings,
+    /// u64: terms by their codes.
+    TermSlots,
+    /// u32: the terms of the slots.
+    SlotTerms,
+    /// As [`TermSlots`](Self::TermSlots), while the table grows.
+    NextTermSlots,
+    /// As [`SlotTerms`](Self::SlotTerms).
+    NextSlotTerms,
+    /// u64: the codes of all terms.
+    TermCodes,
+    /// u32: how many terms there are.
+    Terms,
     /// u32: where the terms of each token begin, and the end.
     TokenPlaces,
     /// u32: terms.
@@ -136,8 +163,8 @@ pub const ARRAYS: usize = Array::Encoded as usize + 1;
 /// A launch.
 pub type Step = crate::gpu::query::steps::Step<Array>;
 
-/// Words of [`Array::Counters`]: new forms and their bytes, odd tokens, and the last sum of tiles.
-pub const COUNTERS: usize = 4;
+/// Words of [`Array::Counters`]: new forms and their bytes, odd tokens, the last sum of tiles, and foreign forms and their bytes.
+pub const COUNTERS: usize = 6;
 /// The number of new forms among the counters.
 pub const NEW_FORMS: usize = 0;
 /// The number of odd tokens.
@@ -146,6 +173,10 @@ pub const ODD_TOKENS: usize = 1;
 pub const SUM: usize = 2;
 /// The bytes of the new forms.
 pub const NEW_BYTES: usize = 3;
+/// The number of foreign forms.
+pub const FOREIGN_FORMS: usize = 4;
+/// The bytes of these.
+pub const FOREIGN_BYTES: usize = 5;
 
 /// Threads of a block.
 const THREADS: u32 = 256;
@@ -470,17 +501,16 @@ pub fn write_lists(columns: Columns, terms: u32) -> Vec<Step> {
     ]
 }
 
-/// Puts what `from` slots have into `to` empty ones.
+/// Puts what `from` slots of forms have into `to` empty ones.
 pub fn rehash(from: u32, to: u32, tuning: Tuning) -> Step {
-    let arguments = vec![
-        of(Array::Slots),
-        of(Array::SlotForms),
-        Number(from),
-        of(Array::NextSlots),
-        Number(to - 1),
-        Number(tuning.probes),
-        of(Array::NextSlotForms),
-    ];
+    use Array::{NextSlotForms, NextSlots, SlotForms, Slots};
+    rehash_of([Slots, SlotForms, NextSlots, NextSlotForms], from, to, tuning.probes)
+}
+
+fn rehash_of(arrays: [Array; 4], from: u32, to: u32, probes: u32) -> Step {
+    let [slots, values, next_slots, next_values] = arrays.map(of);
+    let (mask, probes) = (Number(to - 1), Number(probes));
+    let arguments = vec![slots, values, Number(from), next_slots, mask, probes, next_values];
     step("invert_rehash", (from.div_ceil(THREADS), 0), arguments)
 }
 

@@ -3,9 +3,12 @@
 use super::inverter::Counted;
 use super::text::PieceText;
 use crate::codec::folded;
-use crate::dictionary::members::for_each_member;
+use crate::dictionary::codes::code_of;
+use crate::dictionary::forms::Meaning;
+use crate::dictionary::members::{for_each_member, hash_of_key};
 use crate::order::{PieceCounts, Sketch};
 use crate::text::analysis::Analysis;
+use crate::text::scan::key_of;
 use crate::text::tokenizer::{Class, Tokenizer};
 use std::collections::BTreeMap;
 use twox_hash::XxHash3_64;
@@ -44,6 +47,15 @@ pub fn tokens(tokenizer: Tokenizer, text: &[u8]) -> Vec<u32> {
 /// `invert_hash_documents`: the hash of a text.
 pub fn content(text: &[u8]) -> u64 {
     XxHash3_64::oneshot(text)
+}
+
+/// `invert_code_forms`: what a form stands for, or nothing if it is foreign.
+pub fn code_form(analysis: &Analysis, form: &str) -> Option<Meaning> {
+    let hash = hash_of_key(key_of(form.as_bytes())?);
+    match analysis.analyze_token(form) {
+        None => Some(Meaning::NOTHING),
+        Some(term) => Some(Meaning::of_token(code_of(term.as_bytes())?, hash)),
+    }
 }
 
 /// A pass of the sort: pairs by 8 bits of their keys; equal ones stay in their order.

@@ -11,6 +11,7 @@ mod parts;
 
 use self::going::{Finally, Going, Lent};
 use self::parts::{Encoded, Terms};
+use super::terms::OF_TERMS;
 use super::typed::Typed;
 use super::{Inverter, spent};
 use crate::dictionary::closed::ClosedError;
@@ -162,7 +163,8 @@ impl<M: Machine> Inverter<M> {
             self.reserve_lists(postings, list_bytes, terms)?;
             lists.push(self.take_lists(columns, terms, list_bytes)?);
         }
-        self.machine.places().free_but(&[Array::Lasts, Array::Counts]);
+        let of_run = [&OF_TERMS[..], &[Array::Lasts, Array::Counts]].concat();
+        self.machine.places().free_but(&of_run);
         self.machine.places().free_aside();
         Ok(lists)
     }
@@ -194,10 +196,11 @@ impl<M: Machine> Inverter<M> {
         let began = Instant::now();
         // The forms go with the run.
         self.discard();
-        let numbers = self.learner.with(|forms| forms.numbers());
+        let codes = self.terms.codes.clone();
+        let numbers = codes.len() as u32;
         self.grow_lasts(numbers)?;
         // A device takes so many launches at a time, and this thread waits for it.
-        let order = self.learner.in_order()?;
+        let order = self.learner.in_order(codes)?;
         let is_gathered = self.gather_all(numbers)?;
         if is_gathered {
             match self.reserve_likely(numbers) {

@@ -1,21 +1,27 @@
 //! How are the forms of a batch found? A thread of its own has the device look up each token, on a stream of its own, while batches before are counted;
-//! a learner makes terms of the new forms meanwhile.
+//! the terms of new forms are coded there, and a learner makes those of the others meanwhile.
 //!
 //! What is found of a batch is counted in the order in which it was found: a form that an earlier batch has is known to the later one, and what it means
 //! is told with the earlier one.
 
 use super::learner::{Asker, Tell, Unknown};
 use super::spent;
+use super::terms::plain;
 use super::typed::{Typed, part};
 use super::work::InverterWork;
 use crate::crew::lock;
+use crate::dictionary::forms::Meaning;
 use crate::gpu::error::GpuError;
 use crate::gpu::invert::Tuning;
 use crate::gpu::invert::classes::Classes;
 use crate::gpu::invert::machine::{DeviceMemory, Machine, Reading};
-use crate::gpu::invert::steps::{self, Array, COUNTERS, NEW_BYTES, NEW_FORMS, ODD_TOKENS};
+use crate::gpu::invert::steps::terms::{Plain, code_forms};
+use crate::gpu::invert::steps::{
+    self, Array, COUNTERS, FOREIGN_BYTES, FOREIGN_FORMS, NEW_BYTES, NEW_FORMS, ODD_TOKENS,
+};
 use crate::gpu::invert::text::{MOST_BYTES, MOST_PIECES, PieceText, TILE_BYTES, parts};
 use crate::pages;
+use crate::text::analysis::Analysis;
 use crate::text::tokenizer::Tokenizer;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -30,9 +36,9 @@ const MOST_SLOTS: u32 = 1 << 30;
 /// When forms take more bytes than this before a batch they are forgotten: places of bytes are numbers of 32 bits. The terms
 /// of a run take less, but there are forms without terms.
 const MOST_ARENA_BYTES: u64 = (4 << 30) - MOST_BYTES as u64;
-/// The same for numbers of forms, and words of expansions.
+/// The same for numbers of forms, and meanings of expansions.
 const MOST_FORMS: u32 = 1 << 30;
-const MOST_EXPANSIONS: usize = 1 << 30;
+const MOST_EXPANSIONS: usize = 1 << 29;
 
 /// The texts of a batch as one.
 pub(super) struct Layout {
@@ -80,8 +86,8 @@ pub(super) fn which(pieces: &[PieceText]) -> Which {
     (pieces.as_ptr().addr(), pieces.len())
 }
 
-/// Memory of where tokens begin, and of their forms.
-pub(super) type Tokens = [DeviceMemory; 2];
+/// Memory of where tokens begin, of their forms, and of the codes of the new forms.
+pub(super) type Tokens = [DeviceMemory; 3];
 
 /// A batch whose forms are found.
 pub(super) struct Found {
@@ -90,8 +96,9 @@ pub(super) struct Found {
     /// The hash of each document's text.
     pub(super) contents: Vec<u64>,
     pub(super) tokens: u32,
-    /// The number of its first new form.
+    /// The number of its first new form, and how many it has.
     pub(super) first_form: u32,
+    pub(super) new: u32,
     /// Its tokens. If it has none there are none, and nothing is asked.
     pub(super) arrays: Option<Tokens>,
 }
@@ -101,7 +108,9 @@ pub(super) struct Finder {
     machine: Box<dyn Machine>,
     tuning: Tuning,
     tokenizer: Tokenizer,
-    /// Whether the device knows the classes of characters.
+    plain: Plain,
+    stop_words: Vec<u64>,
+    /// Whether the device knows the classes of characters and the stop words.
     has_classes: bool,
     asker: Asker,
     back: Back,
@@ -119,8 +128,8 @@ impl Typed for Finder {
 }
 
 impl Finder {
-    /// Finds the forms of pieces, behind all that were found already, and asks what new ones mean. If their texts were brought they are used, and those
-    /// of earlier ones go back; tokens may go where others did.
+    /// Finds the forms of pieces, behind all that were found already, codes the terms of new ones, and asks what foreign ones mean. If their texts were
+    /// brought they are used, and those of earlier ones go back; tokens may go where others did.
     ///
     /// # Errors
     /// Of the device, which knows no forms then.
@@ -147,7 +156,7 @@ impl Finder {
         (self.known, self.arena_bytes, self.slots, self.has_classes) = (0, 0, 0, false);
     }
 
-    /// Empties the table of forms. The host knows their terms still.
+    /// Empties the table of forms. The terms of the run are known still.
     fn forget_forms(&mut self) -> Result<(), GpuError> {
         (self.known, self.arena_bytes) = (0, 0);
         if self.slots > 0 {
@@ -173,9 +182,10 @@ impl Finder {
             self.work.forgotten += 1;
             self.forget_forms()?;
         }
-        if let Some([tokens, forms]) = to {
+        if let Some([tokens, forms, coded]) = to {
             self.machine.adopt(Array::Tokens, tokens)?;
             self.machine.adopt(Array::TokenForms, forms)?;
+            self.machine.adopt(Array::Coded, coded)?;
         }
         self.bring(pieces, &layout, text)?;
         let began = Instant::now();
@@ -192,7 +202,8 @@ impl Finder {
             _ => Some(self.find_forms(pieces, (&layout, hashes), tokens)?),
         };
         self.work.seconds.find += spent(began);
-        Ok(Found { of, layout, contents, tokens, first_form, arrays })
+        let new = self.known - first_form;
+        Ok(Found { of, layout, contents, tokens, first_form, new, arrays })
     }
 
     /// Has the texts on the device.
@@ -236,6 +247,8 @@ impl Finder {
         }
         if !self.has_classes {
             self.put(Array::Classes, 0, Classes::of(self.tokenizer).words())?;
+            let stop_words = self.stop_words.clone();
+            self.put(Array::StopWords, 0, &stop_words)?;
             self.has_classes = true;
         }
         let tiles = steps::text_tiles(layout.padded);
@@ -249,7 +262,8 @@ impl Finder {
         Ok(tokens)
     }
 
-    /// Finds the form of each token, and asks what new forms mean; the arrays of both. What is to be read anyway is read with the last of that.
+    /// Finds the form of each token, codes the terms of new ones, and asks what foreign ones mean; the arrays. What is to be read anyway is read
+    /// where this waits for the device.
     fn find_forms(
         &mut self,
         pieces: &[PieceText],
@@ -269,33 +283,46 @@ impl Finder {
         self.machine.reserve(Array::Arena, (used + u64::from(new_bytes)).max(16), used)?;
         let all = places + u64::from(new);
         self.machine.reserve(Array::FormPlaces, 4 * all, if known > 0 { 4 * places } else { 0 })?;
+        self.reserve::<Meaning>(Array::Coded, new.into())?;
         if new > 0 {
             self.reserve::<u32>(Array::Sums, steps::sum_words(new).into())?;
+            self.reserve::<u8>(Array::ForeignBytes, new_bytes.into())?;
+            self.reserve::<u64>(Array::ForeignPlaces, new.into())?;
             self.machine.run(&steps::scan(NewPlaces, new))?;
-            self.machine.run(&[steps::keep_forms(new, known, used as u32)])?;
+            self.machine.run(&[
+                steps::keep_forms(new, known, used as u32),
+                code_forms(known, new, self.plain),
+            ])?;
         }
         self.machine.run(&[steps::check_forms(tokens)])?;
-        let mut unknown = Unknown { forgets: known == 0, ..Unknown::default() };
         let mut counters = [0u32; COUNTERS];
-        let mut parts = vec![part(Array::Counters, 0, &mut counters), reading];
-        if new > 0 {
-            unknown.bytes = pages::zeroed(new_bytes as usize);
-            unknown.places = pages::zeroed(new as usize + 1);
-            parts.push(part(Array::Arena, used, &mut unknown.bytes));
-            parts.push(part(Array::FormPlaces, known.into(), &mut unknown.places));
+        self.machine.read(&mut [part(Array::Counters, 0, &mut counters), reading])?;
+        let (odd, foreign) = (counters[ODD_TOKENS], counters[FOREIGN_FORMS]);
+        let mut unknown = Unknown { forgets: known == 0, ..Unknown::default() };
+        let (mut parts, mut starts) = (Vec::new(), vec![0u32; odd as usize]);
+        if foreign > 0 {
+            unknown.bytes = pages::zeroed(counters[FOREIGN_BYTES] as usize);
+            unknown.places = pages::zeroed(foreign as usize);
+            parts.push(part(Array::ForeignBytes, 0, &mut unknown.bytes));
+            parts.push(part(Array::ForeignPlaces, 0, &mut unknown.places));
         }
-        self.machine.read(&mut parts)?;
-        let odd = counters[ODD_TOKENS];
         if odd > 0 {
-            let starts: Vec<u32> = self.get(Odd, 0, odd as usize)?;
-            let classes = Classes::of(self.tokenizer);
-            let texts = starts.iter().map(|&start| layout.text(pieces, start));
-            unknown.odd = texts.map(|(text, at)| classes.form_at(text, at).to_vec()).collect();
+            parts.push(part(Odd, 0, &mut starts));
         }
-        let arrays = [self.machine.lend(Array::Tokens)?, self.machine.lend(TokenForms)?];
+        if !parts.is_empty() {
+            self.machine.read(&mut parts)?;
+        }
+        let classes = Classes::of(self.tokenizer);
+        let texts = starts.iter().map(|&start| layout.text(pieces, start));
+        unknown.odd = texts.map(|(text, at)| classes.form_at(text, at).to_vec()).collect();
+        let arrays =
+            [Array::Tokens, TokenForms, Array::Coded].map(|array| self.machine.lend(array));
+        let [token_starts, token_forms, coded] = arrays;
+        let arrays = [token_starts?, token_forms?, coded?];
         self.known += new;
         self.arena_bytes += u64::from(new_bytes);
         self.work.forms += u64::from(new);
+        self.work.foreign += u64::from(foreign);
         self.work.odd += u64::from(odd);
         self.asker.ask(unknown);
         Ok(arrays)
@@ -351,14 +378,17 @@ impl Finding {
     /// The system gives no thread.
     pub(super) fn start(
         machine: Box<dyn Machine>,
-        tokenizer: Tokenizer,
+        analysis: &Analysis,
         asker: Asker,
         (back, tell): (Back, Tell),
     ) -> std::io::Result<Self> {
+        let (tokenizer, (plain, stop_words)) = (analysis.tokenizer, plain(analysis));
         let finder = Finder {
             machine,
             tuning: Tuning::default(),
             tokenizer,
+            plain,
+            stop_words,
             has_classes: false,
             asker,
             back: back.clone(),
@@ -472,12 +502,22 @@ impl Finding {
     pub(super) fn add_to(&self, work: &mut InverterWork) {
         let finder = self.finder();
         let InverterWork {
-            batches, bytes, tokens, forms, odd, forgotten, unpinned, seconds, ..
+            batches,
+            bytes,
+            tokens,
+            forms,
+            foreign,
+            odd,
+            forgotten,
+            unpinned,
+            seconds,
+            ..
         } = &finder.work;
         work.batches += batches;
         work.bytes += bytes;
         work.tokens += tokens;
         work.forms += forms;
+        work.foreign += foreign;
         work.odd += odd;
         work.forgotten += forgotten;
         work.unpinned += unpinned;

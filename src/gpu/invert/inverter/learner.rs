@@ -1,4 +1,4 @@
-//! Who makes terms of the forms that a device has found? Two threads, batch after batch, while the device finds those of the next
+//! Who makes terms of the forms that a device has found and makes none of? Two threads, batch after batch, while the device finds those of the next
 //! one and counts the one before: the first finds the words of forms, the second looks up their terms.
 
 use super::spent;
@@ -19,25 +19,23 @@ use std::time::Instant;
 pub(super) struct Unknown {
     /// The device knows none of the forms before.
     pub(super) forgets: bool,
-    /// The bytes of the new ones.
+    /// The bytes of the foreign ones.
     pub(super) bytes: Vec<u8>,
-    /// Where each begins, and the end, counted from what the first has.
-    pub(super) places: Vec<u32>,
+    /// Where each begins, and how many bytes it has.
+    pub(super) places: Vec<[u32; 2]>,
     /// The odd ones.
     pub(super) odd: Vec<Vec<u8>>,
 }
 
 /// What they mean.
 pub(super) struct Learned {
-    pub(super) meanings: Vec<Meaning>,
-    pub(super) odd_meanings: Vec<Meaning>,
-    /// The expansions of both, and where they stand among those of all batches.
-    pub(super) expansions: Vec<u32>,
+    pub(super) foreign: Vec<Meaning>,
+    pub(super) odd: Vec<Meaning>,
+    /// The expansions of both, and how many meanings stand before them among those of all batches.
+    pub(super) expansions: Vec<Meaning>,
     pub(super) place: usize,
-    /// Words of expansions that stay: those of odd tokens are of no use when the batch is counted.
+    /// Meanings of expansions that stay: those of odd tokens are of no use when the batch is counted.
     pub(super) kept: usize,
-    /// The numbers of terms are below this.
-    pub(super) numbers: u32,
     /// How long it took.
     pub(super) seconds: f64,
 }
@@ -54,16 +52,14 @@ impl Read {
     fn of(unknown: &Unknown, reader: &mut FormReader) -> Self {
         let began = Instant::now();
         let Unknown { forgets, bytes, places, odd } = unknown;
-        let first = places.first().copied().unwrap_or(0);
-        let form =
-            |i: usize| &bytes[(places[i] - first) as usize..(places[i + 1] - first) as usize];
-        let forms = reader.read(places.len().saturating_sub(1), form);
+        let form = |i: usize| &bytes[places[i][0] as usize..][..places[i][1] as usize];
+        let forms = reader.read(places.len(), form);
         let odd = reader.read(odd.len(), |i| &odd[i]);
         Self { forgets: *forgets, forms, odd, seconds: spent(began) }
     }
 }
 
-/// Terms, and how many words the expansions of their forms take.
+/// Terms, and how many meanings the expansions of their forms take.
 struct Known {
     forms: Forms,
     expansions: usize,
@@ -77,13 +73,12 @@ impl Known {
             self.expansions = 0;
         }
         let place = self.expansions;
-        let (meanings, mut expansions) = self.forms.learn(forms, place);
+        let (foreign, mut expansions) = self.forms.learn(forms, place);
         let kept = place + expansions.len();
-        let (odd_meanings, more) = self.forms.learn(odd, kept);
+        let (odd, more) = self.forms.learn(odd, kept);
         expansions.extend(more);
         self.expansions = kept;
-        let (numbers, seconds) = (self.forms.numbers(), seconds + spent(began));
-        Learned { meanings, odd_meanings, expansions, place, kept, numbers, seconds }
+        Learned { foreign, odd, expansions, place, kept, seconds: seconds + spent(began) }
     }
 }
 
@@ -103,7 +98,7 @@ impl Asker {
         _ = self.asked.send(unknown);
     }
 
-    /// Words of the expansions of all that was answered since forms were forgotten.
+    /// Meanings of the expansions of all that was answered since forms were forgotten.
     pub(super) fn expansions(&self) -> usize {
         self.expansions.load(Ordering::Relaxed)
     }
@@ -183,13 +178,13 @@ impl Learner {
         learned.unwrap_or_else(|cause| resume_unwind(cause))
     }
 
-    /// Has a thread bring the terms into order, when all that was asked is learned.
+    /// Has a thread bring the terms with these codes into order, when all that was asked is learned.
     ///
     /// # Errors
     /// The system gives no thread.
-    pub(super) fn in_order(&self) -> io::Result<Awaited<OrderedTerms>> {
+    pub(super) fn in_order(&self, codes: Arc<Vec<u64>>) -> io::Result<Awaited<OrderedTerms>> {
         let known = self.known.clone();
-        Awaited::begin("order", move || lock(&known).forms.in_order())
+        Awaited::begin("order", move || lock(&known).forms.in_order(&codes))
     }
 
     /// The terms, when all that was asked is learned.
@@ -217,7 +212,7 @@ mod tests {
         let (to, told) = channel();
         let tell: Tell = Arc::new(move || to.send(()).unwrap());
         let (mut learner, asker) = Learner::start(Analysis::default(), 2, tell).unwrap();
-        let fails = || Unknown { places: vec![0, 1], ..Unknown::default() };
+        let fails = || Unknown { places: vec![[0, 1]], ..Unknown::default() };
         asker.ask(fails());
         told.recv().unwrap();
         assert!(catch_unwind(AssertUnwindSafe(|| learner.answer())).is_err());

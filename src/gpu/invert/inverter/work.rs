@@ -50,8 +50,10 @@ pub struct InverterWork {
     pub bytes: u64,
     /// Tokens, as the device finds them.
     pub tokens: u64,
-    /// New forms, of which the host has made terms.
+    /// New forms.
     pub forms: u64,
+    /// Of these, those of which the host has made terms.
+    pub foreign: u64,
     /// Tokens at which the host has looked one by one: very long ones, and those whose fingerprint another form has.
     pub odd: u64,
     /// Postings of all lists.

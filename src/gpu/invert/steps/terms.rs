@@ -1,0 +1,66 @@
+//! Which kernels make terms of forms, and numbers of terms?
+
+use super::{Array, Step, THREADS, of, rehash_of, step};
+use crate::gpu::query::steps::Argument::{Array as At, Number};
+
+/// Which forms the device makes terms of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Plain {
+    /// Their bytes, at most; 0 if the host makes all terms.
+    pub longest: u32,
+    /// Whether they are stemmed, by the English stemmer.
+    pub stems: bool,
+    /// Stop words that have a code.
+    pub stop_words: u32,
+}
+
+/// Finds the codes of the terms of `count` forms behind the `known` ones, and which of them are foreign.
+pub fn code_forms(known: u32, count: u32, plain: Plain) -> Step {
+    let Plain { longest, stems, stop_words } = plain;
+    let arguments = vec![
+        of(Array::Arena),
+        of(Array::FormPlaces),
+        Number(known),
+        Number(count),
+        Number(longest),
+        Number(stems.into()),
+        of(Array::StopWords),
+        Number(stop_words),
+        of(Array::Coded),
+        of(Array::Counters),
+        of(Array::ForeignBytes),
+        of(Array::ForeignPlaces),
+    ];
+    step("invert_code_forms", (count.div_ceil(THREADS), 0), arguments)
+}
+
+/// Gives `count` terms numbers, by their codes in an array from number `first` on, in a table of so many slots; what their forms stand for goes to
+/// another array from number `place` on. There is one at least.
+pub fn number_terms(
+    (from, first): (Array, u64),
+    count: u32,
+    slots: u32,
+    (to, place): (Array, u64),
+) -> [Step; 2] {
+    let (coded, told) = (At(from, 16 * first), At(to, 8 * place));
+    let find = vec![
+        coded,
+        Number(count),
+        of(Array::TermSlots),
+        Number(slots - 1),
+        of(Array::SlotTerms),
+        of(Array::Terms),
+        of(Array::TermCodes),
+        told,
+    ];
+    let tell = vec![coded, Number(count), of(Array::SlotTerms), of(Array::ForeignMeanings), told];
+    let blocks = count.div_ceil(THREADS);
+    [step("invert_find_terms", (blocks, 0), find), step("invert_tell_terms", (blocks, 0), tell)]
+}
+
+/// Puts what `from` slots of terms have into `to` empty ones.
+pub fn rehash(from: u32, to: u32) -> Step {
+    use Array::{NextSlotTerms, NextTermSlots, SlotTerms, TermSlots};
+    // All find one.
+    rehash_of([TermSlots, SlotTerms, NextTermSlots, NextSlotTerms], from, to, to)
+}
