@@ -23,7 +23,7 @@
 //
 // Launch: one dimension; 256 threads a block, 1024 for those that scan; a block a tile, or a thread an item. Shared memory:
 // the struct that each kernel names. Results do not depend on the order of threads, but for the numbers of new forms and
-// the order of odd ones.
+// of terms, and the order of odd and foreign ones.
 
 struct SortCount {
     u32 bins[256];

@@ -39,7 +39,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Batches whose forms are found, or are being found, and that are not counted, at most: each has two numbers for each token on the device.
+/// Batches whose forms are found, or are being found, and that are not counted, at most: each has two numbers for each token on the device, and 16 bytes for each new form.
 pub const MOST_FOUND: usize = 3;
 
 /// What one piece of a batch counts.

@@ -194,8 +194,9 @@ impl<M: Machine> Inverter<M> {
         mut out: impl FnMut(LaidChunk) + Send,
     ) -> Result<(), ClosedError> {
         let began = Instant::now();
-        // The forms go with the run.
+        // The forms go with the run, and no more terms get numbers.
         self.discard();
+        self.machine.places().free(&OF_TERMS);
         let codes = self.terms.codes.clone();
         let numbers = codes.len() as u32;
         self.grow_lasts(numbers)?;

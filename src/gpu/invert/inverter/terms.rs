@@ -61,7 +61,12 @@ impl<M: Machine> Inverter<M> {
         let told = [foreign, odd, expansions].map(Vec::as_slice);
         let [foreign, odd, expansions] = told.map(|told| told.len() as u32);
         let all = foreign + odd + expansions;
-        self.grow_terms(u64::from(all) + u64::from(found.new))?;
+        // A foreign form is one of the new ones, or its terms are among the expansions.
+        let most = u64::from(self.terms.most)
+            + u64::from(odd)
+            + u64::from(expansions)
+            + u64::from(found.new);
+        self.grow_terms(most)?;
         self.reserve::<Meaning>(Array::Told, all.into())?;
         let parts = told.map(bytemuck::cast_slice);
         self.machine.write(Array::Told, 0, &parts)?;
@@ -81,6 +86,8 @@ impl<M: Machine> Inverter<M> {
                 self.machine.run(&terms::number_terms(from, count, self.terms.slots, to))?;
             }
         }
+        // Not before: a batch that is told again may have all of these once.
+        self.terms.most = most as u32;
         self.work.seconds.tell += spent(began);
         Ok(())
     }
@@ -90,27 +97,34 @@ impl<M: Machine> Inverter<M> {
         self.machine.reserve(array, (8 * (had + u64::from(more))).max(16), 8 * had)
     }
 
-    /// Makes room for so many terms, if the run has had none of them.
-    fn grow_terms(&mut self, more: u64) -> Result<(), GpuError> {
-        let had = u64::from(self.terms.most);
-        let most = had + more;
+    /// Makes room for so many terms in all. If a device has no room for a larger table it keeps the one that it has, as long as that is not full.
+    fn grow_terms(&mut self, most: u64) -> Result<(), GpuError> {
+        const NEXT: [Array; 2] = [Array::NextTermSlots, Array::NextSlotTerms];
         let slots = (2 * most).next_power_of_two().clamp(LEAST_SLOTS.into(), MOST_SLOTS.into());
         let (slots, old) = (slots as u32, self.terms.slots);
         if slots > old {
-            self.reserve::<u64>(Array::NextTermSlots, slots.into())?;
-            self.reserve::<u32>(Array::NextSlotTerms, slots.into())?;
-            self.machine.run(&[steps::clear(Array::NextTermSlots, 0, 2 * u64::from(slots))])?;
-            match old {
-                0 => self.put(Array::Terms, 0, &[0u32])?,
-                _ => self.machine.run(&[terms::rehash(old, slots)])?,
+            let reserved = self.reserve::<u64>(Array::NextTermSlots, slots.into());
+            let reserved =
+                reserved.and_then(|()| self.reserve::<u32>(Array::NextSlotTerms, slots.into()));
+            match reserved {
+                Err(error) if error.is_out_of_memory() && most < old.into() => {}
+                reserved => {
+                    reserved?;
+                    let empty = steps::clear(Array::NextTermSlots, 0, 2 * u64::from(slots));
+                    self.machine.run(&[empty])?;
+                    match old {
+                        0 => self.put(Array::Terms, 0, &[0u32])?,
+                        _ => self.machine.run(&[terms::rehash(old, slots)])?,
+                    }
+                    self.machine.places().swap(Array::TermSlots, Array::NextTermSlots);
+                    self.machine.places().swap(Array::SlotTerms, Array::NextSlotTerms);
+                    self.terms.slots = slots;
+                }
             }
-            self.machine.places().swap(Array::TermSlots, Array::NextTermSlots);
-            self.machine.places().swap(Array::SlotTerms, Array::NextSlotTerms);
-            self.terms.slots = slots;
+            self.machine.places().free(&NEXT);
         }
-        self.machine.reserve(Array::TermCodes, (8 * most).max(16), 8 * had)?;
-        self.terms.most = most as u32;
-        Ok(())
+        let had = u64::from(self.terms.most);
+        self.machine.reserve(Array::TermCodes, (8 * most).max(16), 8 * had)
     }
 
     /// The last sum of tiles, and how many terms the run has.
