@@ -3,7 +3,9 @@
 //! stands behind the last byte. Terms that have no code are numbered by the host; such a number is a code too, above those of all terms.
 //! Below 2^32 there are no codes.
 
-use crate::text::trie_collection::implied_prefix_len;
+use crate::text::trie_collection::{
+    FIRST_NUMBERS, FIRST_ONE_LETTER, FIRST_THREE_LETTERS, implied_prefix_len,
+};
 use std::sync::LazyLock;
 
 /// Bytes of the longest terms that have a code.
@@ -106,11 +108,11 @@ pub fn spell(code: u64) -> Coded {
     // As `trie_collection` says.
     let nth = |letter: u8| u16::from(letter.wrapping_sub(b'a'));
     let collection = if threes[0] & LETTERS != 0 && len > 3 {
-        37 + 26 * 26 * nth(first) + 26 * nth(second) + nth(third)
+        FIRST_THREE_LETTERS + 26 * 26 * nth(first) + 26 * nth(second) + nth(third)
     } else if first >= b'a' {
-        11 + nth(first)
+        FIRST_ONE_LETTER + nth(first)
     } else if threes.iter().all(|three| three & DIGITS != 0) {
-        1 + u16::from(first - b'0')
+        FIRST_NUMBERS + u16::from(first - b'0')
     } else {
         0
     };

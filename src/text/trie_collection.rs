@@ -16,9 +16,10 @@
 /// How many trie collections there are; the last is `TRIE_COLLECTIONS - 1`.
 pub const TRIE_COLLECTIONS: usize = 17_613;
 
-const FIRST_NUMBERS: u16 = 1;
-const FIRST_ONE_LETTER: u16 = 11;
-const FIRST_THREE_LETTERS: u16 = 37;
+/// The first collections of numbers, of terms by one letter, and by three.
+pub(crate) const FIRST_NUMBERS: u16 = 1;
+pub(crate) const FIRST_ONE_LETTER: u16 = 11;
+pub(crate) const FIRST_THREE_LETTERS: u16 = 37;
 
 /// Returns the trie collection of a stemmed term, from 0 to [`TRIE_COLLECTIONS`] - 1.
 ///
