@@ -45,11 +45,16 @@ const LEAST_PART: u64 = 128;
 /// Bytes of a posting in most lists: memory for so many is there from the beginning.
 const LIKELY_BYTES: u64 = 2;
 
-/// Large arrays of what is gathered.
-const OF_GATHERED: [Array; 2] = [Array::Docids, Array::Tfs];
-
-/// And of what is encoded.
-const OF_CHUNKS: [Array; 4] = [Array::PartPlaces, Array::Heads, Array::Bounds, Array::Encoded];
+/// Large arrays of what is gathered, and of what is encoded.
+const OF_LISTS: [Array; 7] = [
+    Array::Docids,
+    Array::Tfs,
+    Array::PartPlaces,
+    Array::Heads,
+    Array::LongLists,
+    Array::Bounds,
+    Array::Encoded,
+];
 
 /// What becomes of the lists of a run.
 #[derive(Default)]
@@ -60,6 +65,8 @@ pub(super) struct Keeping {
     spilled: bool,
     /// Postings of each batch that stays.
     batches: Vec<u32>,
+    /// Documents up to the last of them: no list is longer.
+    documents: u32,
     /// Takes encoded lists to the host, if it is there already.
     downloader: Option<Box<dyn Downloader>>,
 }
@@ -110,6 +117,7 @@ impl<M: Machine> Inverter<M> {
             self.machine.run(&[encode::keep(counted)])?;
             self.machine.places().set_aside(Array::Kept);
             self.keeping.batches.push(postings);
+            self.keeping.documents = first + documents;
         }
         Ok(())
     }
@@ -202,15 +210,11 @@ impl<M: Machine> Inverter<M> {
         self.grow_lasts(numbers)?;
         // A device takes so many launches at a time, and this thread waits for it.
         let order = self.learner.in_order(codes)?;
-        let is_gathered = self.gather_all(numbers)?;
+        let sizes = self.sizes();
+        let is_gathered = self.gather_all(sizes, numbers)?;
         if is_gathered {
-            match self.reserve_likely(numbers) {
-                // There is room for what comes of it: nobody will gather again, and this takes longest while nobody waits for it.
-                Ok(()) => self.forget_kept(),
-                // If there is not so much when it is needed, that is found out then.
-                Err(error) if error.is_out_of_memory() => {}
-                Err(error) => return Err(error.into()),
-            }
+            // Nobody will gather again, and this takes longest while nobody waits for it.
+            self.forget_kept();
         }
         let terms = Terms { order: order.made(), numbers };
         self.work.seconds.order += spent(began);
@@ -218,32 +222,44 @@ impl<M: Machine> Inverter<M> {
         let mut emit = |chunk| {
             out(LaidChunk { part, whole: true, held: Some(held.clone()), ..chunk });
         };
-        self.encode_all(&terms, is_gathered, open, &mut emit)?;
+        self.encode_all(&terms, sizes, is_gathered, open, &mut emit)?;
         emit(LaidChunk { ends_run: true, ..LaidChunk::default() });
         self.work.seconds.encode += spent(began);
         Ok(())
     }
 
-    /// Has the postings of all lists gathered, of so many terms, unless there is no room for that.
-    fn gather_all(&mut self, terms: u32) -> Result<bool, GpuError> {
+    /// Those of a device that has room.
+    fn sizes(&self) -> Sizes {
         let postings = self.keeping.postings();
-        if postings == 0 || postings > self.tuning.gathered_at_once.into() {
-            return Ok(false);
-        }
-        let reserved = self.reserve_gathered(postings, terms);
-        if reserved.as_ref().is_err_and(GpuError::is_out_of_memory) {
-            // There is more room then, if not for all.
-            self.free_but_run();
-            return Ok(false);
-        }
-        reserved?;
-        self.put(Array::Counters, 0, &[0u32; steps::COUNTERS])?;
-        self.machine.run(&encode::make_room(terms))?;
-        self.gather()?;
-        Ok(true)
+        let longest = postings.min(self.keeping.documents.into());
+        let gathered = postings.min(self.tuning.gathered_at_once.into()).max(longest);
+        Sizes { gathered, encoded: self.tuning.encoded_at_once.into(), longest }
     }
 
-    /// Gathers the postings of the next lists, at most so many, or those of one list.
+    /// Has the postings of all lists gathered, of so many terms, unless there is no room for that and for what is likely to come of it.
+    fn gather_all(&mut self, sizes: Sizes, terms: u32) -> Result<bool, GpuError> {
+        let postings = self.keeping.postings();
+        if postings == 0 {
+            return Ok(false);
+        }
+        if sizes.gathered == postings {
+            match self.reserve_sizes(sizes, terms.into()) {
+                Ok(()) => {
+                    self.put(Array::Counters, 0, &[0u32; steps::COUNTERS])?;
+                    self.machine.run(&encode::make_room(terms))?;
+                    self.gather()?;
+                    return Ok(true);
+                }
+                Err(error) if error.is_out_of_memory() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        // There is more room then, if not for all.
+        self.free_but_run();
+        Ok(false)
+    }
+
+    /// Gathers the postings of the next lists, at most so many.
     fn gather_some(
         &mut self,
         known: &mut Known,
@@ -253,8 +269,6 @@ impl<M: Machine> Inverter<M> {
         let all = terms.order.numbers.len();
         let Planned { ranks, postings, .. } = self.plan(known, all, most, terms)?;
         if postings > 0 {
-            self.reserve_gathered(most.max(postings), terms.numbers)?;
-            self.reserve::<u32>(Array::ChunkFirsts, all as u64 + 1)?;
             self.machine.run(&encode::make_room_for(&ranks, terms.numbers))?;
             self.gather()?;
         }
@@ -285,23 +299,6 @@ impl<M: Machine> Inverter<M> {
         }
     }
 
-    /// Nothing is known of the lists from a rank on, and there is room for it.
-    fn know_nothing(&mut self, first: usize, terms: &Terms) -> Result<Known, GpuError> {
-        self.put(Array::Counters, 0, &[0u32; steps::COUNTERS])?;
-        self.reserve_ranks(terms.order.numbers.len() as u64)?;
-        Ok(Known { first, dfs: Vec::new() })
-    }
-
-    fn reserve_gathered(&mut self, postings: u64, terms: u32) -> Result<(), GpuError> {
-        for array in [Array::Docids, Array::Tfs] {
-            self.reserve::<u32>(array, postings)?;
-        }
-        for array in [Array::Cursors, Array::BatchFirsts] {
-            self.reserve::<u32>(array, u64::from(terms) + 1)?;
-        }
-        self.reserve::<u32>(Array::Sums, steps::sum_words(terms + 1).into())
-    }
-
     /// Gathers the postings of all batches, of lists that have room.
     fn gather(&mut self) -> Result<(), GpuError> {
         for (n, &postings) in self.keeping.batches.iter().enumerate() {
@@ -317,18 +314,20 @@ impl<M: Machine> Inverter<M> {
     fn encode_all(
         &mut self,
         terms: &Terms,
+        mut sizes: Sizes,
         is_gathered: bool,
         open: impl FnOnce() -> Result<FilledFile, ClosedError>,
         emit: &mut (impl FnMut(LaidChunk) + Send),
     ) -> Result<(), ClosedError> {
         let (ranks, mut open) = (terms.order.numbers.len(), Some(open));
-        let mut known = self.know_nothing(0, terms)?;
-        let mut sizes = Sizes {
-            gathered: self.keeping.postings().min(self.tuning.gathered_at_once.into()),
-            encoded: self.tuning.encoded_at_once.into(),
-        };
-        let mut gathered = if is_gathered { 0..ranks } else { 0..0 };
         let (mut at_once, least) = (sizes.encoded / FIRST_PART, sizes.encoded / LEAST_PART);
+        self.put(Array::Counters, 0, &[0u32; steps::COUNTERS])?;
+        let mut gathered = if is_gathered { 0..ranks } else { 0..0 };
+        if !is_gathered {
+            sizes = self.reserve_some(sizes, least, terms)?;
+            at_once = at_once.min(sizes.encoded);
+        }
+        let mut known = Known { first: 0, dfs: Vec::new() };
         let mut lent = 0;
         let (going, (back, returned)) = (Going::new(terms, emit), channel());
         scope(|scope| {
@@ -344,21 +343,8 @@ impl<M: Machine> Inverter<M> {
                         }
                         continue;
                     }
-                    Err(error) if error.is_out_of_memory() && sizes.gathered > least => {
-                        // What is not of the run makes room first.
-                        self.free_but_run();
-                        known = self.know_nothing(known.first, terms)?;
-                        gathered = known.first..known.first;
-                        sizes.gathered /= 2;
-                        sizes.encoded = sizes.encoded.min(sizes.gathered);
-                        continue;
-                    }
-                    Err(error)
-                        if error.is_out_of_memory()
-                            && self.keeping.batches.is_empty()
-                            && at_once > least =>
-                    {
-                        // All is gathered and the postings are freed, so that what was gathered has to stay.
+                    Err(error) if error.is_out_of_memory() && at_once > least => {
+                        // There is less room than was likely. What was gathered has to stay.
                         self.spare.clear();
                         self.finding.free();
                         at_once /= 2;
@@ -401,8 +387,7 @@ impl<M: Machine> Inverter<M> {
             }
             drop(over);
             // While the last lists are taken to the host there is time for this.
-            self.machine.places().free(&OF_GATHERED);
-            self.machine.places().free(&OF_CHUNKS);
+            self.machine.places().free(&OF_LISTS);
             drop(self.end_run()?);
             let began = Instant::now();
             let taken =
@@ -450,18 +435,34 @@ impl<M: Machine> Inverter<M> {
         Ok((ranks, self.get(Array::EncodedPlaces, 0, count + 1)?))
     }
 
-    /// Makes room for all that encoding lists of terms with numbers below `terms` is likely to take, if all are gathered.
-    fn reserve_likely(&mut self, terms: u32) -> Result<(), GpuError> {
-        let (terms, encoded) = (u64::from(terms), u64::from(self.tuning.encoded_at_once));
-        self.reserve_chunks(terms, encoded, 0)?;
-        self.reserve_ranks(terms)?;
-        self.reserve::<u8>(Array::Encoded, LIKELY_BYTES * encoded)
+    /// Makes room to gather the lists of some terms at a time, and to encode them, before any of them is gathered: each time all postings of the run are looked at.
+    fn reserve_some(&mut self, sizes: Sizes, least: u64, terms: &Terms) -> Result<Sizes, GpuError> {
+        let mut sizes = Sizes { encoded: sizes.encoded.min(sizes.gathered), ..sizes };
+        loop {
+            match self.reserve_sizes(sizes, terms.numbers.into()) {
+                Err(error) if error.is_out_of_memory() && sizes.encoded > least => {
+                    self.machine.places().free(&OF_LISTS);
+                    sizes = sizes.halved();
+                }
+                reserved => return reserved.map(|()| sizes),
+            }
+        }
     }
 
-    /// Makes room for what is known of so many ranks.
-    fn reserve_ranks(&mut self, ranks: u64) -> Result<(), GpuError> {
-        self.reserve::<u32>(Array::Numbers, ranks)?;
-        self.reserve::<u32>(Array::Dfs, ranks)
+    /// Makes room for all that gathering and encoding lists of so many terms is likely to take.
+    fn reserve_sizes(&mut self, sizes: Sizes, terms: u64) -> Result<(), GpuError> {
+        let Sizes { gathered, encoded, longest } = sizes;
+        for array in [Array::Docids, Array::Tfs] {
+            self.reserve::<u32>(array, gathered)?;
+        }
+        for array in [Array::Cursors, Array::BatchFirsts] {
+            self.reserve::<u32>(array, terms + 1)?;
+        }
+        self.reserve_chunks(terms, encoded, longest.div_ceil(BLOCK as u64))?;
+        for array in [Array::Numbers, Array::Dfs] {
+            self.reserve::<u32>(array, terms)?;
+        }
+        self.reserve::<u8>(Array::Encoded, LIKELY_BYTES * encoded.max(longest))
     }
 
     /// Makes room for chunks of so many ranks, postings and parts, or of fewer, so that nothing is freed until all is encoded, for which a device waits until it has
@@ -481,11 +482,26 @@ impl<M: Machine> Inverter<M> {
     }
 }
 
-/// Postings of lists that are gathered, and of those that are encoded together, at most, unless one list has more.
+/// Postings of lists that are gathered, and of those that are encoded together, at most, unless one list has more; and what the longest list has, at most.
 #[derive(Clone, Copy)]
 struct Sizes {
     gathered: u64,
     encoded: u64,
+    longest: u64,
+}
+
+impl Sizes {
+    /// The next smaller ones. A list is gathered as a whole.
+    fn halved(self) -> Self {
+        let Self { gathered, encoded, longest } = self;
+        match gathered > longest {
+            true => {
+                let gathered = (gathered / 2).max(longest);
+                Self { gathered, encoded: encoded.min(gathered), longest }
+            }
+            false => Self { encoded: encoded / 2, ..self },
+        }
+    }
 }
 
 /// Lists that are gathered or encoded together.
