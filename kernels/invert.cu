@@ -19,7 +19,7 @@
 // 7. invert_measure: bytes of postings, as each piece counts them and as lists take them.
 //    invert_write_lists, invert_list_starts, invert_move_lasts: the lists of the batch.
 //
-// invert_scan makes sums of what tiles count, of many with invert_sum_tiles and invert_scan_tiles; invert_rehash fills a larger table; invert_clear makes arrays zero.
+// invert_scan makes sums of what tiles count, of many with invert_sum_tiles and invert_scan_tiles; invert_rehash fills a larger table of forms, invert_fill_table one of terms; invert_clear makes arrays zero.
 //
 // Launch: one dimension; 256 threads a block, 1024 for those that scan; a block a tile, or a thread an item. Shared memory:
 // the struct that each kernel names. Results do not depend on the order of threads, but for the numbers of new forms and

@@ -427,3 +427,12 @@ extern "C" __global__ void invert_tell_terms(
     else if (here.code >> 32 != 0) told[at] = foreign[(u32)here.code];
     else told[at] = make_uint2((u32)here.code, (u32)here.member);
 }
+
+// slots [mask + 1], empty: get the codes of all terms, and slot_terms their numbers; codes [terms]. There are more slots than terms.
+extern "C" __global__ void invert_fill_table(
+    const u64* __restrict__ codes, const u32* __restrict__ terms, u64* slots, u32 mask, u32* slot_terms) {
+    u32 number = blockIdx.x * blockDim.x + threadIdx.x;
+    if (number >= *terms) return;
+    bool fresh;
+    slot_terms[find_slot(slots, mask, mask + 1, scatter(codes[number]), fresh)] = number;
+}

@@ -366,3 +366,45 @@ fn a_full_device_takes_smaller_batches() {
     }
     assert_eq!(read(&inverter.end_run().unwrap(), &found), keyed(&run));
 }
+
+/// A larger table of terms takes the place of the one before: there need not be room for both. If there is none for it a smaller one does.
+#[test]
+fn a_full_device_has_one_table_of_terms() {
+    let Some(emulator) = compiled() else { return };
+    let pieces = [0..900, 300..1100].map(|words| {
+        let mut piece = Texts::new(Arc::default());
+        words.for_each(|n| _ = piece.document(format!("w{n} mill").as_bytes()));
+        [piece.take()]
+    });
+    let (mut refused, mut tables) = (0, Vec::new());
+    for room in (0..24).map(|n| n << 11) {
+        let mut inverter = inverter(Emulated::new(emulator.clone(), 6), 1);
+        let (mut run, mut found, mut first, mut is_refused) = (Run::new(), Vec::new(), 0, false);
+        let table = |machine: &Emulated| {
+            machine.bytes_of(Array::TermSlots) + machine.bytes_of(Array::SlotTerms)
+        };
+        for pieces in &pieces {
+            let expected = twin::invert(&Analysis::default(), pieces, first, &mut run);
+            let counted = inverter.count(pieces, first).or_else(|error| {
+                assert!(error.is_out_of_memory(), "{error}");
+                is_refused = true;
+                // The terms that there were have their numbers still.
+                inverter.machine().most_bytes = u64::MAX;
+                inverter.count(pieces, first)
+            });
+            assert!(counted.unwrap() == expected, "{room}");
+            found.extend(inverter.lists().unwrap());
+            first += pieces[0].documents();
+            let machine = inverter.machine();
+            machine.most_bytes = machine.bytes() - table(machine) + room;
+        }
+        match is_refused {
+            true => refused += 1,
+            false => tables.push(table(inverter.machine())),
+        }
+        assert_eq!(read(&inverter.end_run().unwrap(), &found), keyed(&run));
+    }
+    assert!(refused > 0 && tables.is_sorted(), "{refused} {tables:?}");
+    // Both would have 72 KiB.
+    assert!(tables.starts_with(&[12 * 2048]) && tables.ends_with(&[12 * 4096]), "{tables:?}");
+}

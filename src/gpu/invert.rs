@@ -28,7 +28,7 @@ mod upload;
 use super::nvrtc::Source;
 
 /// The kernels of `invert.cu`.
-pub const KERNELS: [&str; 40] = [
+pub const KERNELS: [&str; 41] = [
     "invert_scan",
     "invert_sum_tiles",
     "invert_scan_tiles",
@@ -41,6 +41,7 @@ pub const KERNELS: [&str; 40] = [
     "invert_code_forms",
     "invert_find_terms",
     "invert_tell_terms",
+    "invert_fill_table",
     "invert_count_terms",
     "invert_write_terms",
     "invert_lengths",

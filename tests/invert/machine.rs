@@ -47,11 +47,20 @@ impl Emulated {
         }
     }
 
+    /// Bytes that all arrays have.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.arrays.all().map(Buffer::len).sum::<usize>() as u64
+    }
+
+    /// Bytes of an array, if it is there.
+    pub(crate) fn bytes_of(&self, array: Array) -> u64 {
+        self.arrays.of(array).map_or(0, Buffer::len) as u64
+    }
+
     /// Has it have so many bytes beside those of the batches that stay.
     pub(crate) fn allow(&mut self, bytes: u64) {
-        let all: usize = self.arrays.all().map(Buffer::len).sum();
         let others: usize = self.arrays.named().map(Buffer::len).sum();
-        self.most_bytes = bytes + (all - others) as u64;
+        self.most_bytes = bytes + self.bytes() - others as u64;
     }
 
     fn array(&self, array: Array) -> &Buffer {
@@ -109,9 +118,8 @@ impl Machine for Emulated {
         if old.is_some_and(|old| old.len() as u64 >= bytes) {
             return Ok(());
         }
-        let others: usize = self.arrays.all().map(Buffer::len).sum();
-        let mine = old.map_or(0, Buffer::len);
-        let left = self.most_bytes.saturating_sub((others - mine) as u64);
+        let others = self.bytes() - self.bytes_of(array);
+        let left = self.most_bytes.saturating_sub(others);
         let (before, refusals) = &mut self.refusals;
         let is_refused = array == Array::Encoded && *before == 0 && *refusals > 0;
         if array == Array::Encoded {

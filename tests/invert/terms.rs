@@ -7,7 +7,7 @@ use millrace::dictionary::codes::{code_of, code_of_number};
 use millrace::dictionary::forms::{EXPANDED, NO_TERM};
 use millrace::gpu::invert::inverter::plain;
 use millrace::gpu::invert::machine::Machine;
-use millrace::gpu::invert::steps::terms::{code_forms, number_terms, rehash};
+use millrace::gpu::invert::steps::terms::{code_forms, fill_table, number_terms};
 use millrace::gpu::invert::steps::{self, Array};
 use millrace::gpu::invert::twin;
 use millrace::text::analysis::Analysis;
@@ -70,21 +70,18 @@ fn twin_emulated_codes_are_numbered() {
         put(&mut machine, Array::Terms, &[0; 4]);
         put(&mut machine, Array::TermCodes, &vec![0; 8 * slots as usize]);
         put(&mut machine, Array::Meanings, &vec![0; 16 * count as usize]);
-        for (slot_array, term_array, slots) in [
-            (Array::TermSlots, Array::SlotTerms, slots),
-            (Array::NextTermSlots, Array::NextSlotTerms, 2 * slots),
-        ] {
-            put(&mut machine, slot_array, &vec![0; 8 * slots as usize]);
-            put(&mut machine, term_array, &vec![0; 4 * slots as usize]);
-        }
+        let empty = |machine: &mut Emulated, slots: u32| {
+            put(machine, Array::TermSlots, &vec![0; 8 * slots as usize]);
+            put(machine, Array::SlotTerms, &vec![0; 4 * slots as usize]);
+        };
+        empty(&mut machine, slots);
         let number = |first: u32, slots| {
             let at = u64::from(first);
             number_terms((Array::Told, at), count, slots, (Array::Meanings, at))
         };
         machine.run(&number(0, slots)).unwrap();
-        machine.run(&[rehash(slots, 2 * slots)]).unwrap();
-        machine.places().swap(Array::TermSlots, Array::NextTermSlots);
-        machine.places().swap(Array::SlotTerms, Array::NextSlotTerms);
+        empty(&mut machine, 2 * slots);
+        machine.run(&[fill_table(count, 2 * slots)]).unwrap();
         machine.run(&number(count, 2 * slots)).unwrap();
         let mut distinct = Vec::from_iter(codes.iter().filter(|&code| code >> 33 != 0));
         distinct.sort_unstable();

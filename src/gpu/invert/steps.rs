@@ -82,10 +82,6 @@ pub enum Array {
     TermSlots,
     /// u32: the terms of the slots.
     SlotTerms,
-    /// As [`TermSlots`](Self::TermSlots), while the table grows.
-    NextTermSlots,
-    /// As [`SlotTerms`](Self::SlotTerms).
-    NextSlotTerms,
     /// u64: the codes of all terms.
     TermCodes,
     /// u32: how many terms there are.
@@ -503,14 +499,15 @@ pub fn write_lists(columns: Columns, terms: u32) -> Vec<Step> {
 
 /// Puts what `from` slots of forms have into `to` empty ones.
 pub fn rehash(from: u32, to: u32, tuning: Tuning) -> Step {
-    use Array::{NextSlotForms, NextSlots, SlotForms, Slots};
-    rehash_of([Slots, SlotForms, NextSlots, NextSlotForms], from, to, tuning.probes)
-}
-
-fn rehash_of(arrays: [Array; 4], from: u32, to: u32, probes: u32) -> Step {
-    let [slots, values, next_slots, next_values] = arrays.map(of);
-    let (mask, probes) = (Number(to - 1), Number(probes));
-    let arguments = vec![slots, values, Number(from), next_slots, mask, probes, next_values];
+    let arguments = vec![
+        of(Array::Slots),
+        of(Array::SlotForms),
+        Number(from),
+        of(Array::NextSlots),
+        Number(to - 1),
+        Number(tuning.probes),
+        of(Array::NextSlotForms),
+    ];
     step("invert_rehash", (from.div_ceil(THREADS), 0), arguments)
 }
 

@@ -18,7 +18,7 @@ use crate::text::stemmer::Stemmer;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// The smallest table.
+/// The smallest table, if there is room.
 const LEAST_SLOTS: u32 = 1 << 10;
 /// The largest one. A run has far fewer terms.
 const MOST_SLOTS: u32 = 1 << 31;
@@ -45,9 +45,9 @@ pub fn plain(analysis: &Analysis) -> (Plain, Vec<u64>) {
 /// The terms of the run.
 #[derive(Default)]
 pub(super) struct Numbering {
-    /// Slots of the table.
+    /// Slots of the table; 0 if there is none.
     slots: u32,
-    /// Terms in it, at most.
+    /// Terms of the run, at most.
     most: u32,
     /// Their codes by number, as far as batches were counted.
     pub(super) codes: Arc<Vec<u64>>,
@@ -66,7 +66,6 @@ impl<M: Machine> Inverter<M> {
             + u64::from(odd)
             + u64::from(expansions)
             + u64::from(found.new);
-        self.grow_terms(most)?;
         self.reserve::<Meaning>(Array::Told, all.into())?;
         let parts = told.map(bytemuck::cast_slice);
         self.machine.write(Array::Told, 0, &parts)?;
@@ -75,6 +74,8 @@ impl<M: Machine> Inverter<M> {
         let (place, first) = (*place as u64, u64::from(found.first_form));
         self.lengthen(Array::Expansions, place, expansions)?;
         self.lengthen(Array::Meanings, first, found.new)?;
+        // At last, since a smaller table does, too.
+        self.grow_terms(most)?;
         let told = |first: u32| (Array::Told, u64::from(first));
         for (from, count, to) in [
             (told(0), foreign, (Array::ForeignMeanings, 0)),
@@ -97,34 +98,47 @@ impl<M: Machine> Inverter<M> {
         self.machine.reserve(array, (8 * (had + u64::from(more))).max(16), 8 * had)
     }
 
-    /// Makes room for so many terms in all. If a device has no room for a larger table it keeps the one that it has, as long as that is not full.
+    /// Makes room for so many terms in all, in a table of twice as many slots or more; if a device has no room for that, in one that is not full.
     fn grow_terms(&mut self, most: u64) -> Result<(), GpuError> {
-        const NEXT: [Array; 2] = [Array::NextTermSlots, Array::NextSlotTerms];
         let slots = (2 * most).next_power_of_two().clamp(LEAST_SLOTS.into(), MOST_SLOTS.into());
-        let (slots, old) = (slots as u32, self.terms.slots);
-        if slots > old {
-            let reserved = self.reserve::<u64>(Array::NextTermSlots, slots.into());
-            let reserved =
-                reserved.and_then(|()| self.reserve::<u32>(Array::NextSlotTerms, slots.into()));
-            match reserved {
-                Err(error) if error.is_out_of_memory() && most < old.into() => {}
-                reserved => {
-                    reserved?;
-                    let empty = steps::clear(Array::NextTermSlots, 0, 2 * u64::from(slots));
-                    self.machine.run(&[empty])?;
-                    match old {
-                        0 => self.put(Array::Terms, 0, &[0u32])?,
-                        _ => self.machine.run(&[terms::rehash(old, slots)])?,
-                    }
-                    self.machine.places().swap(Array::TermSlots, Array::NextTermSlots);
-                    self.machine.places().swap(Array::SlotTerms, Array::NextSlotTerms);
-                    self.terms.slots = slots;
-                }
-            }
-            self.machine.places().free(&NEXT);
+        let slots = slots as u32;
+        let grows = slots > self.terms.slots;
+        if grows {
+            // The codes of the terms say all that it has, so that there need not be room for both.
+            self.free_table();
         }
         let had = u64::from(self.terms.most);
-        self.machine.reserve(Array::TermCodes, (8 * most).max(16), 8 * had)
+        self.machine.reserve(Array::TermCodes, (8 * most).max(16), 8 * had)?;
+        if had == 0 {
+            self.put(Array::Terms, 0, &[0u32])?;
+        }
+        if !grows {
+            return Ok(());
+        }
+        match self.make_table(slots) {
+            Err(error) if error.is_out_of_memory() && most < u64::from(slots / 2) => {
+                self.free_table();
+                self.make_table(slots / 2)
+            }
+            made => made,
+        }
+    }
+
+    fn free_table(&mut self) {
+        self.machine.places().free(&[Array::TermSlots, Array::SlotTerms]);
+        self.terms.slots = 0;
+    }
+
+    /// Makes a table of the terms that the run has.
+    fn make_table(&mut self, slots: u32) -> Result<(), GpuError> {
+        self.reserve::<u64>(Array::TermSlots, slots.into())?;
+        self.reserve::<u32>(Array::SlotTerms, slots.into())?;
+        self.machine.run(&[steps::clear(Array::TermSlots, 0, 2 * u64::from(slots))])?;
+        if self.terms.most > 0 {
+            self.machine.run(&[terms::fill_table(self.terms.most, slots)])?;
+        }
+        self.terms.slots = slots;
+        Ok(())
     }
 
     /// The last sum of tiles, and how many terms the run has.

@@ -1,6 +1,6 @@
 //! Which kernels make terms of forms, and numbers of terms?
 
-use super::{Array, Step, THREADS, of, rehash_of, step};
+use super::{Array, Step, THREADS, of, step};
 use crate::gpu::query::steps::Argument::{Array as At, Number};
 
 /// Which forms the device makes terms of.
@@ -58,9 +58,14 @@ pub fn number_terms(
     [step("invert_find_terms", (blocks, 0), find), step("invert_tell_terms", (blocks, 0), tell)]
 }
 
-/// Puts what `from` slots of terms have into `to` empty ones.
-pub fn rehash(from: u32, to: u32) -> Step {
-    use Array::{NextSlotTerms, NextTermSlots, SlotTerms, TermSlots};
-    // All find one.
-    rehash_of([TermSlots, SlotTerms, NextTermSlots, NextSlotTerms], from, to, to)
+/// Puts the terms that there are, at most so many, into an empty table of so many slots, which are more. `most` is not 0.
+pub fn fill_table(most: u32, slots: u32) -> Step {
+    let arguments = vec![
+        of(Array::TermCodes),
+        of(Array::Terms),
+        of(Array::TermSlots),
+        Number(slots - 1),
+        of(Array::SlotTerms),
+    ];
+    step("invert_fill_table", (most.div_ceil(THREADS), 0), arguments)
 }
