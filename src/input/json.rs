@@ -114,6 +114,7 @@ impl Cursor<'_> {
 
     /// Appends to `out` what a string stands for, from here (not inside of an escape) to its end, and
     /// steps behind its closing quote. Lone halves of surrogate pairs become U+FFFD.
+    #[inline(always)]
     pub(super) fn unescape(&mut self, out: &mut TextBuffer) -> Result<Span, Bad> {
         let begin = self.at;
         loop {
@@ -132,7 +133,7 @@ impl Cursor<'_> {
         self.end_of_string(begin, true)
     }
 
-    #[inline]
+    #[inline(always)]
     fn end_of_string(&mut self, begin: usize, escapes: bool) -> Result<Span, Bad> {
         let range = begin..self.at;
         if !self.take(b'"') {

@@ -24,7 +24,7 @@ use std::ops::Range;
 use super::document::{Document, Name, Piece, Sink, Skip, length_without_return};
 use super::fields::Fields;
 use super::json::{Bad, Cursor, Span};
-use super::scan::Scan;
+use super::scan::{Scan, Scanning};
 use crate::dictionary::text_buffers::TextBuffer;
 use shape::Shape;
 
@@ -98,21 +98,11 @@ impl JsonlParser {
     ///
     /// Takes time linear in the piece's length, and memory for the longest text in it.
     pub fn parse<S: Sink>(&mut self, piece: Piece<'_>, sink: &mut S) -> u64 {
-        let mut cursor = Cursor { bytes: piece.bytes, at: piece.first_record(), scan: self.scan };
-        let mut line = piece.line;
-        self.shape.begin_piece();
-        while cursor.at < cursor.bytes.len() {
-            self.line(&mut cursor, line, sink);
-            cursor.at += 1; // behind the line feed
-            line += 1;
-        }
-        self.buffers.text.shrink(KEPT_BUFFER_BYTES);
-        self.buffers.short.shrink(KEPT_BUFFER_BYTES);
-        self.buffers.name.shrink_to(KEPT_BUFFER_BYTES);
-        piece.line_feeds(line, cursor.at)
+        self.scan.run(Lines { parser: self, piece, sink })
     }
 
     /// Deals with one line and leaves the cursor at its line feed or at the end of the piece.
+    #[inline(always)]
     fn line<S: Sink>(&mut self, cursor: &mut Cursor<'_>, line: u64, sink: &mut S) {
         let offset = cursor.at;
         // Filled in place: moving it in a `Result` stalls, because it is read wider than written.
@@ -152,6 +142,34 @@ impl JsonlParser {
             }
             Err(Failure::Skip(skip)) => sink.skipped(offset, line, bytes, skip),
         }
+    }
+}
+
+/// All lines of a piece.
+struct Lines<'a, 'p, S> {
+    parser: &'a mut JsonlParser,
+    piece: Piece<'p>,
+    sink: &'a mut S,
+}
+
+impl<S: Sink> Scanning for Lines<'_, '_, S> {
+    type Outcome = u64;
+
+    #[inline(always)]
+    fn run(self, scan: Scan) -> u64 {
+        let Self { parser, piece, sink } = self;
+        let mut cursor = Cursor { bytes: piece.bytes, at: piece.first_record(), scan };
+        let mut line = piece.line;
+        parser.shape.begin_piece();
+        while cursor.at < cursor.bytes.len() {
+            parser.line(&mut cursor, line, sink);
+            cursor.at += 1; // behind the line feed
+            line += 1;
+        }
+        parser.buffers.text.shrink(KEPT_BUFFER_BYTES);
+        parser.buffers.short.shrink(KEPT_BUFFER_BYTES);
+        parser.buffers.name.shrink_to(KEPT_BUFFER_BYTES);
+        piece.line_feeds(line, cursor.at)
     }
 }
 
@@ -316,6 +334,7 @@ impl Buffers {
     }
 
     /// Adds the string here, from behind its opening quote, to the text.
+    #[inline(always)]
     fn text(&mut self, cursor: &mut Cursor<'_>, record: &mut Record) -> Result<(), Bad> {
         match record.texts {
             0 => self.text.truncate(0),

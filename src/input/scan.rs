@@ -25,7 +25,29 @@ pub(super) enum Scan {
     Avx512,
 }
 
+/// Work that scans strings, which is compiled for each way of scanning.
+pub(super) trait Scanning {
+    /// What comes of it.
+    type Outcome;
+
+    /// Does it.
+    fn run(self, scan: Scan) -> Self::Outcome;
+}
+
 impl Scan {
+    /// Does work with the instructions of this way, so that nothing is called where strings are short.
+    pub(super) fn run<W: Scanning>(self, work: W) -> W::Outcome {
+        match self {
+            Scan::Portable => work.run(Scan::Portable),
+            // SAFETY: `Scan::all` alone makes this variant, where the processor has AVX2.
+            #[cfg(target_arch = "x86_64")]
+            Scan::Avx2 => unsafe { super::scan_x86::run_avx2(work) },
+            // SAFETY: `Scan::all` alone makes this variant, where the processor has what it needs.
+            #[cfg(target_arch = "x86_64")]
+            Scan::Avx512 => unsafe { super::scan_x86::run_avx512(work) },
+        }
+    }
+
     /// The fastest way on this processor.
     pub(super) fn best() -> Self {
         Scan::all().last().unwrap_or(Scan::Portable)

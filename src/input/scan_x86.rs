@@ -8,9 +8,21 @@
 
 use std::arch::x86_64::*;
 
-use super::scan::{STEP, copy_portable, find_portable, simple_escape};
+use super::scan::{STEP, Scan, Scanning, copy_portable, find_portable, simple_escape};
 use crate::codec::prefetch::prefetch_at;
 use crate::dictionary::text_buffers::TextBuffer;
+
+/// [`Scan::run`] with AVX2.
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+pub(super) fn run_avx2<W: Scanning>(work: W) -> W::Outcome {
+    work.run(Scan::Avx2)
+}
+
+/// [`Scan::run`] with AVX-512.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,avx2,bmi1,bmi2,popcnt")]
+pub(super) fn run_avx512<W: Scanning>(work: W) -> W::Outcome {
+    work.run(Scan::Avx512)
+}
 
 /// Bits of even places.
 const EVEN: u64 = 0x5555_5555_5555_5555;
@@ -116,6 +128,7 @@ fn load_avx512(bytes: &[u8], at: usize) -> (__m512i, u64) {
 
 /// `Scan::find` with AVX-512.
 #[target_feature(enable = "avx512f,avx512bw")]
+#[inline]
 pub(super) fn find_avx512(bytes: &[u8], mut at: usize) -> usize {
     loop {
         let (lanes, behind_end) = load_avx512(bytes, at);
@@ -153,50 +166,93 @@ fn escape_begins(marks: u64) -> u64 {
     (even_runs & EVEN) | (odd_runs & !EVEN)
 }
 
-/// `Scan::copy` with AVX-512; it leaves `\u` and bad escapes to the caller.
-#[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,popcnt")]
-pub(super) fn copy_avx512(bytes: &[u8], mut at: usize, out: &mut TextBuffer) -> usize {
+/// What a step of 64 bytes stands for.
+struct Step {
+    /// Its bytes up to where it stops, without the backslashes, with what escapes stand for.
+    squeezed: __m512i,
+    bytes: usize,
+    /// Where it stops: at a quote, a line feed, or behind a backslash that is left to the caller.
+    stops: u64,
+    /// What stands behind backslashes.
+    escaped: u64,
+    /// 1 if the first byte of the next step does.
+    carried: u64,
+}
+
+/// Translates the escapes of a step that has the bytes of `inside`; `carried` is of the one before.
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,bmi1,bmi2,popcnt")]
+#[inline]
+fn translate(lanes: __m512i, inside: u64, carried: u64) -> Step {
     // SAFETY: the first 64 of the table's 128 bytes.
     let table_low = unsafe { _mm512_loadu_si512(ESCAPES.as_ptr().cast()) };
     // SAFETY: the last 64 of the table's 128 bytes.
     let table_high = unsafe { _mm512_loadu_si512(ESCAPES.as_ptr().add(STEP).cast()) };
-    let mut carried = 0; // 1 if the first lane stands behind a backslash of the step before
+    let backslashes = _mm512_cmpeq_epi8_mask(lanes, _mm512_set1_epi8(b'\\' as i8));
+    let begins = escape_begins(backslashes & !carried);
+    let escaped = begins << 1 | carried;
+    let quotes = _mm512_cmpeq_epi8_mask(lanes, _mm512_set1_epi8(b'"' as i8));
+    let feeds = _mm512_cmpeq_epi8_mask(lanes, _mm512_set1_epi8(b'\n' as i8));
+
+    // Escapes of one byte are ASCII, and stand for no 0.
+    let meant = _mm512_permutex2var_epi8(table_low, lanes, table_high);
+    let unknown =
+        _mm512_mask_testn_epi8_mask(escaped, meant, meant) | _mm512_movepi8_mask(lanes) & escaped;
+    let copied = _mm512_mask_mov_epi8(lanes, escaped, meant);
+    let stops = (quotes & !escaped) | feeds | unknown | !inside;
+
+    // All lanes below the first stop are kept, but for the backslashes.
+    let before_stop = !stops & stops.wrapping_sub(1);
+    let kept = before_stop & !begins;
+    let squeezed = _mm512_maskz_compress_epi8(kept, copied);
+    Step { squeezed, bytes: kept.count_ones() as usize, stops, escaped, carried: begins >> 63 }
+}
+
+/// `Scan::copy` with AVX-512; it leaves `\u` and bad escapes to the caller.
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,bmi1,bmi2,popcnt")]
+#[inline]
+pub(super) fn copy_avx512(bytes: &[u8], mut at: usize, out: &mut TextBuffer) -> usize {
+    let mut carried = 0;
     loop {
-        let windows = out.room(STEP);
-        let mut written = 0;
-        while written + STEP <= windows.len() {
-            prefetch_at(bytes, at + AHEAD);
-            let (lanes, behind_end) = load_avx512(bytes, at);
-            let quotes = _mm512_cmpeq_epi8_mask(lanes, _mm512_set1_epi8(b'"' as i8));
-            let feeds = _mm512_cmpeq_epi8_mask(lanes, _mm512_set1_epi8(b'\n' as i8));
-            let backslashes = _mm512_cmpeq_epi8_mask(lanes, _mm512_set1_epi8(b'\\' as i8));
-            let begins = escape_begins(backslashes & !carried);
-            let escaped = begins << 1 | carried;
-            carried = begins >> 63;
-
-            // Escapes of one byte are ASCII, and stand for no 0.
-            let meant = _mm512_permutex2var_epi8(table_low, lanes, table_high);
-            let unknown = _mm512_mask_testn_epi8_mask(escaped, meant, meant)
-                | _mm512_mask_test_epi8_mask(escaped, lanes, _mm512_set1_epi8(i8::MIN));
-            let copied = _mm512_mask_mov_epi8(lanes, escaped, meant);
-            let stops = (quotes & !escaped) | feeds | unknown | behind_end;
-
-            // All lanes below the first stop are kept, but for the backslashes.
-            let before_stop = !stops & stops.wrapping_sub(1);
-            let kept = before_stop & !begins;
-            let squeezed = _mm512_maskz_compress_epi8(kept, copied);
-            // SAFETY: there is room for 64 bytes behind what is written.
-            unsafe { _mm512_storeu_si512(windows.as_mut_ptr().add(written).cast(), squeezed) };
-            written += kept.count_ones() as usize;
-            if stops != 0 {
-                out.advance(written);
-                // A stop behind a backslash belongs to the backslash, which may be in the step before.
-                let stop = stops.trailing_zeros();
-                return at + stop as usize - (escaped >> stop & 1) as usize;
+        let window = out.room(STEP);
+        let (mut from, mut written) = (at, 0);
+        // Each step has all of its bytes, and room for them.
+        let last = at + bytes[at..].len().min(window.len()) / STEP * STEP;
+        let step = loop {
+            if from == last {
+                if last > at {
+                    break None;
+                }
+                // The last bytes are fewer, if there are any.
+                let rest = bytes[at..].len();
+                let inside = (1u64 << rest) - 1;
+                // SAFETY: the mask has lanes for the bytes that are left only; other lanes are not read.
+                let lanes =
+                    unsafe { _mm512_maskz_loadu_epi8(inside, bytes.as_ptr().add(at).cast()) };
+                break Some(translate(lanes, inside, carried));
             }
-            at += STEP;
+            prefetch_at(bytes, from + AHEAD);
+            // SAFETY: a step is 64 bytes, and begins before `last`.
+            let lanes = unsafe { _mm512_loadu_si512(bytes.as_ptr().add(from).cast()) };
+            let step = translate(lanes, u64::MAX, carried);
+            if step.stops != 0 {
+                break Some(step);
+            }
+            // SAFETY: there is room for 64 bytes behind what is written, since that is at most as long as what was read.
+            unsafe { _mm512_storeu_si512(window.as_mut_ptr().add(written).cast(), step.squeezed) };
+            written += step.bytes;
+            carried = step.carried;
+            from += STEP;
+        };
+        if let Some(step) = step {
+            // SAFETY: as above; `room` has given 64 bytes at least.
+            unsafe { _mm512_storeu_si512(window.as_mut_ptr().add(written).cast(), step.squeezed) };
+            out.advance(written + step.bytes);
+            // A stop behind a backslash belongs to the backslash, which may be in the step before.
+            let stop = step.stops.trailing_zeros();
+            return from + stop as usize - (step.escaped >> stop & 1) as usize;
         }
         out.advance(written);
+        at = from;
     }
 }
 

@@ -26,7 +26,7 @@ impl Shape {
     }
 
     /// Reads the record here, up to its line feed, if it has the shape; else leaves the cursor where it is.
-    #[inline]
+    #[inline(always)]
     pub(super) fn read(
         &mut self,
         cursor: &mut Cursor<'_>,
