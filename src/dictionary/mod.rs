@@ -21,6 +21,7 @@ pub mod inverted;
 pub mod lengths;
 pub mod members;
 pub mod memo;
+mod mixed;
 pub mod names;
 pub mod owners;
 pub mod parsed;

@@ -326,7 +326,9 @@ impl Tally {
 
 #[cfg(test)]
 mod tests {
+    use super::super::members::for_each_member;
     use super::*;
+    use crate::order::Sketch;
     use crate::score::bounds::code_below;
     use crate::text::tokenizer::Tokenizer;
     use crate::text::trie_collection::{implied_prefix, trie_collection};
@@ -401,16 +403,21 @@ mod tests {
     proptest! {
         #[test]
         fn oracle_counts_like_a_map(
-            pieces in prop::collection::vec(prop::collection::vec("[a-cTH0-9 \u{e9}\u{5317}\u{4eac}]{0,80}", 0..20), 1..4),
+            pieces in prop::collection::vec(prop::collection::vec("[a-cTH0-9 \u{e9}\u{c9}\u{2013}\u{5317}\u{4eac}]{0,80}", 0..20), 1..4),
             workers in 1usize..5, memo_bytes in 0usize..300_000, tokenizer in prop::sample::select(&Tokenizer::ALL[..]),
         ) {
             let owners = Arc::new(Owners::in_turn(workers));
             let analysis = Analysis { tokenizer, ..Analysis::default() };
             let mut tally = Tally::new(analysis.clone(), owners.clone(), memo_bytes);
             for texts in pieces {
-                let (mut expected, mut lengths) = (Lists::new(), Vec::new());
+                let (mut expected, mut lengths, mut forms) = (Lists::new(), Vec::new(), Sketch::default());
                 for (document, text) in (0u32..).zip(&texts) {
                     let mut length = 0;
+                    tokenizer.for_each_token(text.as_bytes(), |token| {
+                        if analysis.analyze_token(token).is_some() {
+                            for_each_member(token, |hash| forms.add(hash));
+                        }
+                    });
                     analysis.terms(text.as_bytes(), |term| {
                         length += 1;
                         let list = expected.entry(term.to_string()).or_default();
@@ -426,6 +433,7 @@ mod tests {
                 prop_assert_eq!(groups.len(), workers);
                 prop_assert!(groups.iter().all(|group| *group.lengths == *lengths));
                 prop_assert_eq!(groups[0].counts.documents as usize, texts.len());
+                prop_assert_eq!(&groups[0].counts.forms, &forms);
                 let postings: usize = expected.values().map(Vec::len).sum();
                 prop_assert_eq!(groups[0].counts.postings, postings as u64);
                 prop_assert_eq!(read(&groups, &owners), expected);
