@@ -179,10 +179,10 @@ struct Step {
     carried: u64,
 }
 
-/// Translates the escapes of a step that has the bytes of `inside`; `carried` is of the one before.
+/// Translates the escapes of a step that stops at `behind_end`; `carried` is of the one before.
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,bmi1,bmi2,popcnt")]
 #[inline]
-fn translate(lanes: __m512i, inside: u64, carried: u64) -> Step {
+fn translate(lanes: __m512i, behind_end: u64, carried: u64) -> Step {
     // SAFETY: the first 64 of the table's 128 bytes.
     let table_low = unsafe { _mm512_loadu_si512(ESCAPES.as_ptr().cast()) };
     // SAFETY: the last 64 of the table's 128 bytes.
@@ -198,7 +198,7 @@ fn translate(lanes: __m512i, inside: u64, carried: u64) -> Step {
     let unknown =
         _mm512_mask_testn_epi8_mask(escaped, meant, meant) | _mm512_movepi8_mask(lanes) & escaped;
     let copied = _mm512_mask_mov_epi8(lanes, escaped, meant);
-    let stops = (quotes & !escaped) | feeds | unknown | !inside;
+    let stops = (quotes & !escaped) | feeds | unknown | behind_end;
 
     // All lanes below the first stop are kept, but for the backslashes.
     let before_stop = !stops & stops.wrapping_sub(1);
@@ -223,17 +223,13 @@ pub(super) fn copy_avx512(bytes: &[u8], mut at: usize, out: &mut TextBuffer) -> 
                     break None;
                 }
                 // The last bytes are fewer, if there are any.
-                let rest = bytes[at..].len();
-                let inside = (1u64 << rest) - 1;
-                // SAFETY: the mask has lanes for the bytes that are left only; other lanes are not read.
-                let lanes =
-                    unsafe { _mm512_maskz_loadu_epi8(inside, bytes.as_ptr().add(at).cast()) };
-                break Some(translate(lanes, inside, carried));
+                let (lanes, behind_end) = load_avx512(bytes, at);
+                break Some(translate(lanes, behind_end, carried));
             }
             prefetch_at(bytes, from + AHEAD);
             // SAFETY: a step is 64 bytes, and begins before `last`.
             let lanes = unsafe { _mm512_loadu_si512(bytes.as_ptr().add(from).cast()) };
-            let step = translate(lanes, u64::MAX, carried);
+            let step = translate(lanes, 0, carried);
             if step.stops != 0 {
                 break Some(step);
             }
