@@ -170,9 +170,15 @@ extern "C" __global__ void invert_keep(
 }
 
 // codes [documents]: of the lengths of documents.
-extern "C" __global__ void invert_keep_codes(const u32* __restrict__ lengths, u32 documents, u8* codes) {
+extern "C" __global__ void invert_codes(const u32* __restrict__ lengths, u32 documents, u8* codes) {
     u32 document = blockIdx.x * blockDim.x + threadIdx.x;
     if (document < documents) codes[document] = (u8)code_below(lengths[document]);
+}
+
+// counts [terms]: those of another one of who count are added.
+extern "C" __global__ void invert_add(const u32* __restrict__ others, u32 terms, u32* counts) {
+    u32 term = blockIdx.x * blockDim.x + threadIdx.x;
+    if (term < terms) counts[term] += others[term];
 }
 
 // dfs [ranks]: counts [terms] by rank; numbers [ranks]: the terms.

@@ -7,7 +7,7 @@ mod encode;
 pub(crate) mod machine;
 mod terms;
 
-use crate::emulation::Random;
+use crate::emulation::{Emulator, Random};
 use machine::{Emulated, compiled};
 use millrace::codec::folded;
 use millrace::dictionary::inverted::Lists;
@@ -131,24 +131,51 @@ fn keyed(run: &Run) -> Keyed {
 
 fn compare(counted: &Counted, expected: &Counted) {
     assert_eq!((&counted.lengths, &counted.contents), (&expected.lengths, &expected.contents));
+    assert_eq!(counted.codes, expected.codes);
     let numbers = |of: &Counted| (of.counts.documents, of.counts.postings, of.counts.list_bytes);
     assert_eq!(numbers(counted), numbers(expected));
     assert!(counted.counts.forms == expected.counts.forms, "the sketches differ");
 }
 
 /// An inverter of which nobody hears beside.
-fn inverter<M: Machine>(machine: M, threads: usize) -> Inverter<M> {
-    inverter_of(machine, Tokenizer::default(), threads)
+fn inverter<M: Machine + 'static>(machine: M, threads: usize) -> Inverter<M> {
+    inverter_of(vec![machine], Tokenizer::default(), threads)
 }
 
-fn inverter_of<M: Machine>(machine: M, tokenizer: Tokenizer, threads: usize) -> Inverter<M> {
+/// One with a lane for each machine.
+fn inverter_of<M: Machine + 'static>(
+    machines: Vec<M>,
+    tokenizer: Tokenizer,
+    threads: usize,
+) -> Inverter<M> {
     let analysis = Analysis { tokenizer, ..Analysis::default() };
-    Inverter::new(machine, analysis, threads, Hooks::default()).unwrap()
+    Inverter::new(machines, &analysis, threads, &Hooks::default()).unwrap()
+}
+
+/// Machines of so many lanes.
+fn emulated(emulator: &Arc<Emulator>, seed: u64, lanes: u64) -> Vec<Emulated> {
+    (0..lanes).map(|lane| Emulated::new(emulator.clone(), seed + 10 * lane)).collect()
+}
+
+/// Asks lanes that have room for some of the batches that come.
+fn ask<M: Machine + 'static>(
+    inverter: &mut Inverter<M>,
+    random: &mut Random,
+    coming: &[Arc<Vec<PieceText>>],
+) {
+    loop {
+        let lane = random.below(inverter.lanes() as u32) as usize;
+        let Some(next) = coming.get(inverter.found()) else { return };
+        if !inverter.has_room(lane) || random.below(4) == 0 {
+            return;
+        }
+        inverter.find(lane, next.clone(), None);
+    }
 }
 
 /// Two runs of several batches, one of them counted twice since the run is to end within it; forms of later ones are found before,
 /// or not.
-fn invert<M: Machine>(
+fn invert<M: Machine + 'static>(
     inverter: &mut Inverter<M>,
     tokenizer: Tokenizer,
     seed: u64,
@@ -159,10 +186,7 @@ fn invert<M: Machine>(
         let (mut run, mut lists, mut first) = (Run::new(), Vec::new(), 0);
         let all = Vec::from_iter((0..batches).map(|_| Arc::new(pieces(&mut random, shape))));
         for (batch, pieces) in all.iter().enumerate() {
-            while inverter.has_room() && random.below(4) > 0 {
-                let Some(next) = all.get(batch + inverter.found()) else { break };
-                inverter.find(next.clone(), None);
-            }
+            ask(inverter, &mut random, &all[batch..]);
             let mut pieces = &pieces[..];
             if batch == 1 {
                 // What is behind the run's end belongs to the next one.
@@ -190,7 +214,8 @@ fn twin_emulated_batches_are_inverted() {
     let Some(emulator) = compiled() else { return };
     for (seed, shape) in (0..).zip(SHAPES) {
         let tokenizer = Tokenizer::ALL[seed as usize % 2];
-        let mut inverter = inverter_of(Emulated::new(emulator.clone(), seed), tokenizer, 2);
+        let machines = emulated(&emulator, seed, 1 + seed % 3);
+        let mut inverter = inverter_of(machines, tokenizer, 2);
         invert(&mut inverter, tokenizer, seed + 100, shape);
         let work = inverter.work();
         assert!(work.batches >= 5 && work.forgotten == 0, "{work:?}");
@@ -209,7 +234,7 @@ fn texts_that_were_brought_are_used_once() {
     let rest = vec![b' '; bytes.next_multiple_of(TILE_BYTES) - bytes];
     let parts: Vec<&[u8]> = batch.iter().map(|piece| &*piece.bytes).chain([&*rest]).collect();
     let text = inverter.machine().uploader().unwrap().upload(&parts, None).unwrap();
-    inverter.find(batch.clone(), Some(text));
+    inverter.find(0, batch.clone(), Some(text));
     for _ in 0..2 {
         let counted = inverter.count(&batch, first).unwrap();
         let expected = twin::invert(&analysis, &batch, first, &mut run);
@@ -227,7 +252,7 @@ fn texts_that_were_brought_are_used_once() {
 fn twin_emulated_clashes_change_nothing() {
     let Some(emulator) = compiled() else { return };
     for (seed, tokenizer) in [0, 7].into_iter().zip(Tokenizer::ALL) {
-        let mut inverter = inverter_of(Emulated::new(emulator.clone(), seed), tokenizer, 1);
+        let mut inverter = inverter_of(emulated(&emulator, seed, 1), tokenizer, 1);
         inverter = inverter.tuned(Tuning { fingerprint_bits: 5, probes: 2, ..Tuning::default() });
         invert(&mut inverter, tokenizer, seed + 200, SHAPES[2]);
         let work = inverter.work();
@@ -380,9 +405,9 @@ fn a_full_device_has_one_table_of_terms() {
     for room in (0..24).map(|n| n << 11) {
         let mut inverter = inverter(Emulated::new(emulator.clone(), 6), 1);
         let (mut run, mut found, mut first, mut is_refused) = (Run::new(), Vec::new(), 0, false);
-        let table = |machine: &Emulated| {
-            machine.bytes_of(Array::TermSlots) + machine.bytes_of(Array::SlotTerms)
-        };
+        // Nobody has it while nothing is told.
+        let table =
+            |machine: &Emulated| machine.lent(Array::TermSlots) + machine.lent(Array::SlotTerms);
         for pieces in &pieces {
             let expected = twin::invert(&Analysis::default(), pieces, first, &mut run);
             let counted = inverter.count(pieces, first).or_else(|error| {
@@ -395,12 +420,12 @@ fn a_full_device_has_one_table_of_terms() {
             assert!(counted.unwrap() == expected, "{room}");
             found.extend(inverter.lists().unwrap());
             first += pieces[0].documents();
-            let machine = inverter.machine();
-            machine.most_bytes = machine.bytes() - table(machine) + room;
+            let mut machine = inverter.machine();
+            machine.most_bytes = machine.bytes() + machine.lent(Array::TermCodes) + room;
         }
         match is_refused {
             true => refused += 1,
-            false => tables.push(table(inverter.machine())),
+            false => tables.push(table(&inverter.machine())),
         }
         assert_eq!(read(&inverter.end_run().unwrap(), &found), keyed(&run));
     }

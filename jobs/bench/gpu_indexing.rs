@@ -68,7 +68,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let threads = args.workers.map_or(cores, NonZeroUsize::get);
     let machine = CudaMachine::open(device, &toolchain)?;
     let mut inverter =
-        Inverter::new(machine, Analysis::default(), threads, Hooks::default())?.encoding();
+        Inverter::new(vec![machine], &Analysis::default(), threads, &Hooks::default())?.encoding();
     let checked = check(&mut inverter, &pieces, args.check)?;
     say!("{checked} pieces count what they count on the CPU");
     let first = round(&mut inverter, &batches)?;
@@ -116,7 +116,7 @@ struct Round {
 
 fn round(inverter: &mut Inverter<CudaMachine>, batches: &[&[PieceText]]) -> anyhow::Result<Round> {
     let before = inverter.work();
-    let (mut first, mut list_bytes) = (0, 0);
+    let (mut first, mut list_bytes, mut codes) = (0, 0, Vec::<Arc<[u8]>>::new());
     let start = Instant::now();
     let (mut counting, mut listing) = (0.0, 0.0);
     for batch in batches {
@@ -127,6 +127,7 @@ fn round(inverter: &mut Inverter<CudaMachine>, batches: &[&[PieceText]]) -> anyh
         inverter.lists()?;
         listing += began.elapsed().as_secs_f64();
         first += counted.iter().map(|piece| piece.counts.documents).sum::<u32>();
+        codes.extend(counted.into_iter().map(|piece| piece.codes));
     }
     let began = Instant::now();
     let part = RunPart { documents: first, ..RunPart::default() };
@@ -135,7 +136,8 @@ fn round(inverter: &mut Inverter<CudaMachine>, batches: &[&[PieceText]]) -> anyh
     let scratch = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }?;
     let open = || Ok(FilledFile::create(scratch.path(), "lists")?);
     let bytes = |chunk: LaidChunk| chunk.stretches.iter().map(|s| s.payload_bytes).sum::<usize>();
-    let encoded = inverter.encode(part, &Arc::new(()), open, |chunk| list_bytes += bytes(chunk));
+    let run = (part, &codes[..]);
+    let encoded = inverter.encode(run, &Arc::new(()), open, |chunk| list_bytes += bytes(chunk));
     encoded.map_err(|error| anyhow!(error))?;
     let encoding = began.elapsed().as_secs_f64();
     inverter.end_run()?;

@@ -9,14 +9,13 @@ use crate::dictionary::btree::indexer::CpuIndexer;
 use crate::dictionary::closed::ClosedError;
 use crate::dictionary::indexer::TokenIndexer;
 use crate::gpu::cache::{ModuleCache, Origin};
-use crate::gpu::device::Device;
 use crate::gpu::discover::{DeviceInfo, Discovery, Gpus};
 use crate::gpu::error::GpuError;
 use crate::gpu::indexer::GpuIndexer;
 use crate::gpu::indexer::cuda::{CudaTrees, Sizes};
 use crate::gpu::indexer::opening::Opening;
-use crate::gpu::invert::cuda::CudaMachine;
-use crate::gpu::invert::machine::MakeMachine;
+use crate::gpu::invert::lanes::{self, Machines};
+use crate::gpu::invert::machine::MakeMachines;
 use crate::gpu::modules::Toolchain;
 use crate::input::splits::Plan;
 use crate::order::Budget;
@@ -32,10 +31,13 @@ use std::thread::{Builder, JoinHandle};
 pub(super) struct Chosen {
     devices: Vec<DeviceInfo>,
     toolchain: Option<Toolchain>,
+    /// Lanes that are worth it, and devices that take texts, at most.
+    lanes: usize,
+    most: usize,
     /// Why there are not more.
     reasons: Vec<String>,
-    /// The one device that takes texts, if nobody knows yet which that is: a thread finds and opens it, for what has begun already.
-    awaited: Option<Awaited<Result<CudaMachine, ClosedError>>>,
+    /// The devices that take texts, if nobody knows yet which these are: a thread finds and opens them, for what has begun already.
+    awaited: Option<Awaited<Result<Machines, ClosedError>>>,
 }
 
 /// The devices of the machine, while they are found: the driver takes some tenths of a second.
@@ -81,16 +83,16 @@ impl Finding {
         self.finding.is_ok()
     }
 
-    /// What is used. If any could have been used and there is none, a note says why.
+    /// What is used for so many bytes of input. If any could have been used and there is none, a note says why.
     ///
     /// # Errors
     /// There are fewer than were asked for.
-    pub(super) fn choose(self, options: &BuildOptions) -> Result<Chosen, BuildError> {
+    pub(super) fn choose(self, options: &BuildOptions, bytes: u64) -> Result<Chosen, BuildError> {
         let discovery = match self.finding {
             Ok(looking) => looking.found(),
             Err(reason) => return Ok(Chosen { reasons: vec![reason], ..Chosen::default() }),
         };
-        let chosen = Chosen::of(&discovery, self.gpus)?;
+        let chosen = Chosen::of(&discovery, self.gpus, bytes)?;
         // Who names no indexer need not know what would do without a device, and one that needs it says so itself.
         if chosen.devices.is_empty() && options.indexer == Indexer::Wei11 {
             options.note(&Note::NoGpu { reasons: chosen.reasons.clone() });
@@ -98,20 +100,20 @@ impl Finding {
         Ok(chosen)
     }
 
-    /// What is used by an indexer that needs one device. Where a driver and a compiler are there nobody waits for it: a thread finds and opens it, and if there
-    /// is none, says so to whoever [makes](Chosen::make_machine) it.
+    /// What is used by an indexer that needs a device, for so many bytes of input. Where a driver and a compiler are there nobody waits for it: a thread finds and opens all, and if there
+    /// is none, says so to whoever [makes](Chosen::make_machines) it.
     ///
     /// # Errors
     /// There are fewer than were asked for, as far as that is known; the system gives no thread.
-    pub(super) fn open(self, options: &BuildOptions) -> Result<Chosen, BuildError> {
+    pub(super) fn open(self, options: &BuildOptions, bytes: u64) -> Result<Chosen, BuildError> {
         let is_likely = |looking: &Looking| looking.seems.recv().is_ok();
         if !self.finding.as_ref().is_ok_and(is_likely) {
-            return self.choose(options);
+            return self.choose(options, bytes);
         }
         let (finding, gpus, indexer) = (self.finding, self.gpus, options.indexer);
         let open = move || {
             let discovery = finding.map(Looking::found).expect("it is under way");
-            Chosen::of(&discovery, gpus)?.open(indexer)
+            Chosen::of(&discovery, gpus, bytes)?.open(indexer)
         };
         let awaited = Awaited::begin("opening", open).map_err(BuildError::Thread)?;
         Ok(Chosen { awaited: Some(awaited), ..Chosen::default() })
@@ -132,14 +134,24 @@ pub fn usable_gpus() -> Result<Vec<String>, String> {
 /// has found is encoded by the workers of its indexers.
 const ON_A_DEVICE: usize = 16;
 
+/// Bytes of input for which there is one more lane, and where nobody says how many, one more device: below, opening it takes longer than it saves
+/// (docs/measurements/2026-11-25-gpu-indexing.md).
+const ANOTHER_FROM: u64 = 16 << 30;
+
+/// One of so many workers does not parse where a device counts words: if all cores parse, what serves the device waits for a core for up to 4 ms each time that it wakes up
+/// (docs/measurements/2026-11-25-gpu-indexing.md).
+const FREE_PART: usize = 6;
+
 /// What a GPU indexer may pin where memory allows it, however small its share is.
 const ENOUGH_HOST_BYTES: usize = 8 << 20;
 
 impl Chosen {
-    fn of(discovery: &Discovery, gpus: Gpus) -> Result<Self, BuildError> {
+    fn of(discovery: &Discovery, gpus: Gpus, bytes: u64) -> Result<Self, BuildError> {
         let (devices, reasons) = (discovery.choose(gpus)?, discovery.reasons());
         let toolchain = Toolchain::of(discovery, ModuleCache::of_user());
-        Ok(Self { devices, toolchain, reasons, awaited: None })
+        let lanes = usize::try_from(bytes / ANOTHER_FROM).unwrap_or(devices.len()) + 1;
+        let most = if gpus == Gpus::Auto { lanes } else { usize::MAX };
+        Ok(Self { devices, toolchain, lanes, most, reasons, awaited: None })
     }
 
     /// The name of the first device that is used, if any is.
@@ -160,7 +172,7 @@ impl Chosen {
         {
             return Err(OptionsError::NoTokens { indexer: options.indexer, side }.into());
         }
-        let is_known = pipeline.make_machine.is_none() && self.awaited.is_none();
+        let is_known = pipeline.make_machines.is_none() && self.awaited.is_none();
         if options.indexer == Indexer::Gpu && is_known {
             self.needs_one(options.indexer)?;
         }
@@ -172,13 +184,16 @@ impl Chosen {
             // What a device inverts is encoded by all workers.
             Indexer::Auto | Indexer::Fast | Indexer::Gpu => 0,
         };
-        let roles = Roles::new(workers, pipeline.parsers, pipeline.cpu_indexers, gpu_indexers);
+        // Whoever feeds devices, takes what they count and makes terms has some cores to itself.
+        let free = if options.indexer == Indexer::Gpu { workers / FREE_PART } else { 0 };
+        let parsers = pipeline.parsers.or(Some(workers - free));
+        let roles = Roles::new(workers, parsers, pipeline.cpu_indexers, gpu_indexers);
         Ok(roles.map_err(OptionsError::Roles)?.on_devices(self.devices.len()))
     }
 
     /// The indexer where none is named and a GPU pays for so many `bytes`; a note says if one is taken.
     pub(super) fn indexer(&self, options: &BuildOptions, bytes: u64) -> Indexer {
-        let given = || options.pipeline.make_machine.as_ref().map(|_| "a device".to_owned());
+        let given = || options.pipeline.make_machines.as_ref().map(|_| "a device".to_owned());
         let Some(device) = self.devices.first().map(ToString::to_string).or_else(given) else {
             return Indexer::Fast;
         };
@@ -192,24 +207,24 @@ impl Chosen {
         self.devices.first().ok_or_else(none)
     }
 
-    /// Opens the first device as one that takes texts.
-    fn open(&self, indexer: Indexer) -> Result<CudaMachine, ClosedError> {
-        let device = self.needs_one(indexer)?;
+    /// Opens the devices that take texts.
+    fn open(&self, indexer: Indexer) -> Result<Machines, ClosedError> {
+        self.needs_one(indexer)?;
         let toolchain = self.toolchain.as_ref().ok_or("what can be used has a compiler")?;
-        Ok(CudaMachine::open(Device::open(device, 1)?, toolchain)?)
+        let used = self.devices.len().min(self.most);
+        Ok(lanes::open(&self.devices[..used], self.lanes, toolchain)?)
     }
 
-    /// Makes the device that takes texts.
-    pub(super) fn make_machine(self, indexer: Indexer) -> MakeMachine {
+    /// Makes the devices that take texts.
+    pub(super) fn make_machines(self, indexer: Indexer) -> MakeMachines {
         let chosen = Mutex::new(Some(self));
         Arc::new(move || {
             let chosen = lock(&chosen).take();
-            let mut chosen = chosen.ok_or("a device takes the texts of one build")?;
-            let machine = match chosen.awaited.take() {
+            let mut chosen = chosen.ok_or("devices take the texts of one build")?;
+            match chosen.awaited.take() {
                 Some(awaited) => awaited.made(),
                 None => chosen.open(indexer),
-            };
-            Ok(Box::new(machine?))
+            }
         })
     }
 

@@ -50,10 +50,6 @@ pub(super) struct Built {
 /// What the code and the fixed tables of a process take, which is not a build's to give away.
 const PROCESS_BYTES: u64 = 12 << 20;
 
-/// Text that a device takes together, at most: it works well with so much, and with more it waits longer for the first, and the batches
-/// that it has take the room of what is to come.
-const MOST_BATCH_BYTES: usize = 128 << 20;
-
 /// Which documents are indexed, and what notes all of them.
 #[derive(Default)]
 pub(super) struct Which {
@@ -123,8 +119,8 @@ pub(super) fn dataflow_of(
     let encodes = options.device_encodes();
     let notes = options.notes.clone();
     let make_indexer = own.unwrap_or_else(|| gpus.make_indexer(roles, sizes, notes));
-    let given = options.pipeline.make_machine.take();
-    let machine = given.unwrap_or_else(|| gpus.make_machine(options.indexer));
+    let given = options.pipeline.make_machines.take();
+    let machines = given.unwrap_or_else(|| gpus.make_machines(options.indexer));
     let texts = TextBuffers::new(under_way - pinned);
     let buffers = texts.clone();
     let ahead = Arc::new(Ahead::new(&directory));
@@ -133,15 +129,15 @@ pub(super) fn dataflow_of(
         writing: roles.writing(),
         make_indexer,
         start_inverter: Box::new(move |wake| {
-            let (machine, analysis) = (machine.clone(), analysis.clone());
+            let (machines, analysis) = (machines.clone(), analysis.clone());
             let (buffers, of_lists) = (buffers.clone(), of_lists.clone());
             let lists = Box::new(move |run| of_lists.lists(run));
             let threads = workers;
             let how = Inverting { analysis, threads, run_limit, encodes, buffers, lists };
-            Ok(InvertService::start(Box::new(move || (*machine)()), how, wake)?)
+            Ok(InvertService::start(Box::new(move || (*machines)()), how, wake)?)
         }),
-        // Five batches are with the device, and the next is gathered.
-        batch_bytes: (under_way / 7).clamp(budget.piece_bytes(), MOST_BATCH_BYTES),
+        // Each lane of a device has something to do, and the next batch is gathered.
+        batch_bytes: (under_way / 7).max(budget.piece_bytes()).min(options.pipeline.texts_at_once),
         indexing,
         parse_block: options.pipeline.parse_block,
         all_read: options.pipeline.readers.is_none(),

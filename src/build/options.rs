@@ -9,7 +9,7 @@ use crate::dataflow::build_context::MakeIndexer;
 use crate::dataflow::control::{Cause, Control};
 use crate::dictionary::indexer::Indexing;
 use crate::gpu::discover::Gpus;
-use crate::gpu::invert::machine::MakeMachine;
+use crate::gpu::invert::machine::MakeMachines;
 use crate::index::list::Form;
 use crate::index::manifest::Manifest;
 use crate::index::order::DocumentOrder;
@@ -107,6 +107,9 @@ pub(super) const MOST_DEVICE_DOCUMENT: u64 = 512 << 20;
 /// takes 0.2 to 0.5 s (`docs/indexing.md`); one takes as long for a sixteenth of it.
 const GPU_FROM: u64 = 128 << 20;
 
+/// A GPU works well with so much, and with more it waits longer for the first, and the batches that it has take the room of what is to come.
+const TEXTS_AT_ONCE: usize = 128 << 20;
+
 /// How workers share the steps of a build. The index does not depend on it.
 pub struct Pipeline {
     /// Workers that parse, the last ones; all of them if none is given.
@@ -128,8 +131,10 @@ pub struct Pipeline {
     pub rates: Option<Rates>,
     /// Makes the indexers of tokens in place of those of millrace, each by its number.
     pub make_indexer: Option<MakeIndexer>,
-    /// Makes the device that takes texts in place of a GPU of this machine.
-    pub make_machine: Option<MakeMachine>,
+    /// Makes the devices that take texts in place of the GPUs of this machine.
+    pub make_machines: Option<MakeMachines>,
+    /// Bytes of texts that a GPU counts together, at most, unless one piece has more.
+    pub texts_at_once: usize,
     /// Bytes of input for each worker from which on a GPU is taken where no indexer is named.
     pub gpu_from: u64,
 }
@@ -145,7 +150,8 @@ impl Default for Pipeline {
             sample: SAMPLE_BYTES,
             rates: None,
             make_indexer: None,
-            make_machine: None,
+            make_machines: None,
+            texts_at_once: TEXTS_AT_ONCE,
             gpu_from: GPU_FROM,
         }
     }

@@ -6,7 +6,7 @@
 //!   which pieces are absorbed.
 //! - Pieces wait until every earlier piece has come, and go to the device in batches of `BuildWiring::batch_bytes` of text; early
 //!   where the input ends, when the device has little to do, when nothing more may be under way, or when nothing comes: the index does not depend on where batches end.
-//! - The device has a thread of its own ([`InvertService`](crate::gpu::invert::service::InvertService)), which wakes this operator; nothing here waits. Five batches are with it
+//! - The device has a thread of its own ([`InvertService`](crate::gpu::invert::service::InvertService)), which wakes this operator; nothing here waits. Eight batches are with it
 //!   at most. Where the device does not encode lists, the next run is inverted when the last one is encoded: there is memory for one.
 //! - Work per activation: what has come, and what the device has done.
 
@@ -39,8 +39,8 @@ use timely::dataflow::operators::generic::operator::Operator;
 
 /// How long the operator sleeps that waits for room.
 const PAUSE: Duration = Duration::from_micros(500);
-/// Batches that the device has at a time: one that is counted, up to three whose forms are found, those that were brought there, one that is, and the next.
-const MOST_BATCHES: usize = 5;
+/// Batches that devices have at a time, if there is room for so many: of each lane one that is counted, up to three whose forms are found, those that were brought there, one that is, and the next.
+const MOST_BATCHES: usize = 8;
 /// A batch that is sent early has such a part of the bytes of a whole one, if there is room for more of the first file.
 const LEAST_PART: usize = 4;
 /// If nothing came for so long, the device takes what there is: a reader may wait until all before a long document is counted.

@@ -6,6 +6,7 @@
 //! | [`classes`] | which stretches of a text are forms |
 //! | [`cuda`] | how a CUDA device runs the steps |
 //! | [`inverter`] | how a batch becomes lists |
+//! | [`lanes`] | which machines count batches |
 //! | [`machine`] | what is asked of a device |
 //! | [`runs`] | where runs begin and end |
 //! | [`service`] | who drives it |
@@ -17,6 +18,7 @@
 pub mod classes;
 pub mod cuda;
 pub mod inverter;
+pub mod lanes;
 pub mod machine;
 pub mod runs;
 pub mod service;
@@ -28,7 +30,7 @@ mod upload;
 use super::nvrtc::Source;
 
 /// The kernels of `invert.cu`.
-pub const KERNELS: [&str; 41] = [
+pub const KERNELS: [&str; 42] = [
     "invert_scan",
     "invert_sum_tiles",
     "invert_scan_tiles",
@@ -56,7 +58,8 @@ pub const KERNELS: [&str; 41] = [
     "invert_rehash",
     "invert_clear",
     "invert_keep",
-    "invert_keep_codes",
+    "invert_codes",
+    "invert_add",
     "invert_rank_counts",
     "invert_copy",
     "invert_cursors_of_all",

@@ -39,7 +39,7 @@ fn options(index: &Path, inputs: &[PathBuf], workers: usize) -> BuildOptions {
     options
 }
 
-/// The build of `options` on an emulated device, which is made with a seed and changed.
+/// The build of `options` on an emulated device, which is made with a seed and changed, by one to three lanes.
 fn on_device(
     options: BuildOptions,
     emulator: &Arc<Emulator>,
@@ -48,12 +48,13 @@ fn on_device(
 ) -> BuildOptions {
     let (mut options, emulator) = (options, emulator.clone());
     options.indexer = Indexer::Gpu;
+    options.pipeline.texts_at_once = 4000;
     let machine = move || {
-        let mut machine = Emulated::new(emulator.clone(), seed);
-        change(&mut machine);
-        Ok(Box::new(machine) as _)
+        let mut machines = super::emulated(&emulator, seed, 1 + seed % 3);
+        machines.iter_mut().for_each(&change);
+        Ok(machines.into_iter().map(|machine| Box::new(machine) as _).collect())
     };
-    options.pipeline.make_machine = Some(Arc::new(machine));
+    options.pipeline.make_machines = Some(Arc::new(machine));
     options
 }
 
@@ -113,6 +114,36 @@ fn a_long_document_is_not_waited_for() {
     assert_same_index(&fast, &inverted, &[]);
 }
 
+/// Several lanes count batches of a few pieces, and a device that is full goes on with one, or takes what it has to the host.
+#[test]
+fn lanes_give_the_index_of_fast() {
+    let Some(emulator) = compiled() else { return };
+    let scratch = Scratch::new();
+    let inputs = Vec::from_iter((0..12).map(|seed| {
+        scratch.write(format!("{seed:02}.jsonl"), Collection::new(seed, 40, 40).jsonl())
+    }));
+    let fast = scratch.path("fast");
+    build(options(&fast, &inputs, 2)).unwrap();
+    let on = |seed, most_bytes| {
+        let index = scratch.path(format!("{seed}-{most_bytes}"));
+        let of = options(&index, &inputs, 2);
+        let of = on_device(of, &emulator, seed, move |m| m.most_bytes = most_bytes);
+        let work = build(of).ok()?.inverter.unwrap();
+        assert!(work.batches >= 4, "{work:?}");
+        assert_same_index(&fast, &index, &[]);
+        Some(work)
+    };
+    for seed in [1, 2] {
+        assert_eq!(on(seed, u64::MAX).unwrap().spilled, 0);
+    }
+    // Too little for a batch, for all batches, or for several lanes.
+    let works = Vec::from_iter((2..14).map(|n| on(2, n * 50_000)));
+    let refused = works.iter().filter(|work| work.is_none()).count();
+    let spilled = works.iter().flatten().filter(|work| work.spilled > 0).count();
+    assert!(refused > 0 && spilled > 0 && refused + spilled < works.len(), "{works:?}");
+    assert!(works[refused..].iter().all(Option::is_some), "{works:?}");
+}
+
 /// Pairs of Chinese and Japanese letters, most of which are forms by themselves.
 fn bigrams_on_a_device_are_those_of_fast(
     scratch: &Scratch,
@@ -141,7 +172,8 @@ fn a_full_device_gives_the_index_of_fast(
 ) {
     let full = scratch.path("full");
     let options = options(&full, inputs, 2);
-    let options = on_device(options, emulator, 5, |machine| machine.most_bytes = 300_000);
+    let mut options = on_device(options, emulator, 5, |machine| machine.most_bytes = 200_000);
+    options.pipeline.texts_at_once = 1 << 20;
     let work = build(options).unwrap().inverter.unwrap();
     assert_same_index(fast, &full, &[]);
     assert!(work.spilled == 1, "{work:?}");
@@ -184,8 +216,8 @@ fn a_device_is_chosen_where_it_pays() {
         let index = scratch.path(name);
         let mut options = options(&index, &inputs, 2);
         let emulator = emulator.clone();
-        let machine = move || Ok(Box::new(Emulated::new(emulator.clone(), 1)) as _);
-        options.pipeline.make_machine = Some(Arc::new(machine));
+        let machine = move || Ok(vec![Box::new(Emulated::new(emulator.clone(), 1)) as _]);
+        options.pipeline.make_machines = Some(Arc::new(machine));
         options.pipeline.gpu_from = bytes / 2;
         let notes = Arc::new(Mutex::new(Vec::new()));
         let heard = notes.clone();
@@ -212,7 +244,7 @@ fn a_device_is_chosen_where_it_pays() {
     }
     let (is_gpu, notes) = with("gpu-full", &|options| {
         let full = || Err(GpuError::Busy { device: "a device".into() }.into());
-        options.pipeline.make_machine = Some(Arc::new(full));
+        options.pipeline.make_machines = Some(Arc::new(full));
     });
     assert!(!is_gpu && notes.contains("the build begins again on the CPU: "), "{notes}");
 }
@@ -267,7 +299,7 @@ fn a_build_that_finds_late_that_there_is_no_gpu_leaves_nothing() {
             let (indexer, reasons) = (Indexer::Gpu, vec!["a reason".to_owned()]);
             Err(BuildError::NeedsGpu { indexer, reasons }.into())
         };
-        options.pipeline.make_machine = Some(Arc::new(none));
+        options.pipeline.make_machines = Some(Arc::new(none));
         build(options).unwrap_err().to_string()
     };
     let expected = "the indexer gpu needs a GPU, and none can be used (a reason)";
@@ -310,8 +342,8 @@ fn a_build_on_a_device_may_fail_at_any_operation() {
         let input = [Path::new(&folder).join("a.jsonl")];
         let mut options = options(&Path::new(&folder).join("index"), &input, 2);
         options.indexer = Indexer::Gpu;
-        let machine = move || Ok(Box::new(Emulated::new(emulator.clone(), 3)) as _);
-        options.pipeline.make_machine = Some(Arc::new(machine));
+        let machine = move || Ok(vec![Box::new(Emulated::new(emulator.clone(), 3)) as _]);
+        options.pipeline.make_machines = Some(Arc::new(machine));
         match build(options) {
             Ok(_) => println!("it is built"),
             Err(error) => println!("it failed: {}", millrace::build::chain(&error)),

@@ -1,7 +1,7 @@
 //! Does a device encode the lists of a run as the host does? Bytes are compared with those of `ListEncoder`.
 
 use super::machine::{Emulated, compiled};
-use super::{keyed, read};
+use super::{ask, emulated, inverter_of, keyed, read};
 use crate::emulation::Random;
 use crate::util::Scratch;
 use millrace::codec::vbyte;
@@ -16,8 +16,8 @@ use millrace::gpu::invert::twin::{self, Run};
 use millrace::index::list::{Form, ListEncoder};
 use millrace::index::run::{LaidChunk, RunAssembler, RunPart};
 use millrace::index::storage::FilledFile;
-use millrace::score::bounds::code_below;
 use millrace::text::analysis::Analysis;
+use millrace::text::tokenizer::Tokenizer;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -111,31 +111,35 @@ fn expected(run: &Run, codes: &[u8]) -> Encoded {
     lists.collect()
 }
 
-/// Two runs of several batches, of which the first is large.
-pub(super) fn encode<M: Machine>(inverter: &mut Inverter<M>, seed: u64, documents: u32) {
+/// Runs of several batches, of which the first is large; lanes are asked for later ones before, or not.
+pub(super) fn encode<M: Machine + 'static>(inverter: &mut Inverter<M>, seed: u64, documents: u32) {
     let (mut random, analysis) = (Random(seed), Analysis::default());
     for (number, documents) in [documents, 0, 30].into_iter().enumerate() {
         let (mut run, mut codes) = (Run::new(), Vec::new());
-        for batch in 0..3 {
-            let pieces = [documents / 2, 0, documents / 9].map(|here| piece(&mut random, here));
-            let mut pieces = Vec::from(pieces);
-            let first = codes.len() as u32;
-            if batch == 1 {
+        let batches = (0..6).map(|_| {
+            let pieces = [documents / 4, 0, documents / 20, 9].map(|here| piece(&mut random, here));
+            Arc::new(Vec::from(pieces))
+        });
+        let batches = Vec::from_iter(batches);
+        for (batch, pieces) in batches.iter().enumerate() {
+            ask(inverter, &mut random, &batches[batch..]);
+            let (mut pieces, first) = (&pieces[..], codes.len() as u32);
+            if batch == 2 {
                 // What follows belongs to another run, as far as is known then.
-                pieces.push(piece(&mut random, 9));
-                inverter.count(&pieces, first).unwrap();
-                pieces.pop();
+                inverter.count(pieces, first).unwrap();
+                pieces = &pieces[..3];
             }
-            let expected = twin::invert(&analysis, &pieces, first, &mut run);
-            assert!(inverter.count(&pieces, first).unwrap() == expected);
-            codes.extend(expected.iter().flat_map(|piece| &piece.lengths).map(|&n| code_below(n)));
+            let expected = twin::invert(&analysis, pieces, first, &mut run);
+            assert!(inverter.count(pieces, first).unwrap() == expected);
+            codes.extend(expected.iter().flat_map(|piece| piece.codes.iter().copied()));
             assert!(inverter.keeps() && inverter.lists().unwrap().is_none());
         }
         let part =
             RunPart { run: number as u32, documents: codes.len() as u32, ..RunPart::default() };
         let (held, mut chunks, scratch) = (Arc::new(()), Vec::new(), Scratch::new());
         let open = || Ok(FilledFile::create(&scratch.path(""), "lists")?);
-        inverter.encode(part, &held, open, |chunk| chunks.push(chunk)).unwrap();
+        let lengths = [codes[..].into()];
+        inverter.encode((part, &lengths), &held, open, |chunk| chunks.push(chunk)).unwrap();
         assert_eq!(Arc::strong_count(&held), 1 + chunks.len());
         // A run without terms has none.
         let file = std::fs::read(scratch.path("lists")).unwrap_or_default();
@@ -155,31 +159,36 @@ pub(super) fn encode<M: Machine>(inverter: &mut Inverter<M>, seed: u64, document
 fn twin_emulated_runs_are_encoded() {
     let Some(emulator) = compiled() else { return };
     let all = u32::MAX - 1;
-    for (seed, gathered_at_once, encoded_at_once, documents) in
-        [(0, all, 1 << 20, 1400), (3, all, 700, 90), (6, 900, 500, 90), (7, 400, 500, 90)]
-    {
-        let machine = Emulated::new(emulator.clone(), seed);
+    for (seed, gathered_at_once, encoded_at_once, documents) in [
+        (1, all, 1 << 20, 1400),
+        (2, all, 700, 90),
+        (6, 900, 500, 90),
+        (7, 400, 500, 90),
+        (8, 400, 500, 300),
+    ] {
+        let machines = emulated(&emulator, seed, 1 + seed % 3);
         let tuning = Tuning { gathered_at_once, encoded_at_once, ..Tuning::default() };
-        let mut inverter = super::inverter(machine, 2).tuned(tuning).encoding();
+        let mut inverter = inverter_of(machines, Tokenizer::default(), 2).tuned(tuning).encoding();
         encode(&mut inverter, seed + 5, documents);
         assert_eq!(inverter.work().spilled, 0);
     }
 }
 
 /// A piece, and its lists.
-fn one_batch() -> ([PieceText; 1], Encoded) {
+fn one_batch() -> ([PieceText; 1], [Arc<[u8]>; 1], Encoded) {
     let pieces = [piece(&mut Random(7), 200)];
     let mut run = Run::new();
     let counted = twin::invert(&Analysis::default(), &pieces, 0, &mut run);
-    let codes: Vec<u8> = counted[0].lengths.iter().map(|&n| code_below(n)).collect();
-    (pieces, expected(&run, &codes))
+    let codes = counted[0].codes.clone();
+    let expected = expected(&run, &codes);
+    (pieces, [codes], expected)
 }
 
 /// A device that has no room to gather all lists gathers those of some terms at a time, or says that it has none.
 #[test]
 fn lists_are_gathered_as_many_at_a_time_as_there_is_room_for() {
     let Some(emulator) = compiled() else { return };
-    let (pieces, expected) = one_batch();
+    let (pieces, codes, expected) = one_batch();
     let (mut refused, mut times) = (0, Vec::new());
     for room in (4..16).map(|n| 1500 * n).chain([1 << 20]) {
         let machine = Emulated::new(emulator.clone(), 2);
@@ -191,7 +200,7 @@ fn lists_are_gathered_as_many_at_a_time_as_there_is_room_for() {
         let (part, held, scratch) = (RunPart::default(), Arc::new(()), Scratch::new());
         let open = || Ok(FilledFile::create(&scratch.path(""), "lists")?);
         let mut chunks = Vec::new();
-        match inverter.encode(part, &held, open, |chunk| chunks.push(chunk)) {
+        match inverter.encode((part, &codes), &held, open, |chunk| chunks.push(chunk)) {
             Ok(()) => {
                 let file = std::fs::read(scratch.path("lists")).unwrap();
                 assert!(join(&chunks, part, &file) == expected, "{room}");
@@ -213,7 +222,7 @@ fn lists_are_gathered_as_many_at_a_time_as_there_is_room_for() {
 #[test]
 fn lists_are_encoded_with_less_room_than_was_likely() {
     let Some(emulator) = compiled() else { return };
-    let (pieces, expected) = one_batch();
+    let (pieces, codes, expected) = one_batch();
     for refusals in [(1, 1), (1, 2), (1, 3)] {
         let tuning = Tuning { encoded_at_once: 700, ..Tuning::default() };
         let mut machine = Emulated::new(emulator.clone(), 2);
@@ -224,8 +233,9 @@ fn lists_are_encoded_with_less_room_than_was_likely() {
         let (part, held, scratch) = (RunPart::default(), Arc::new(()), Scratch::new());
         let open = || Ok(FilledFile::create(&scratch.path(""), "lists")?);
         let mut chunks = Vec::new();
-        inverter.encode(part, &held, open, |chunk| chunks.push(chunk)).unwrap();
-        assert_eq!((inverter.machine().refusals, inverter.machine().gathered), ((0, 0), 0));
+        inverter.encode((part, &codes), &held, open, |chunk| chunks.push(chunk)).unwrap();
+        let machine = inverter.machine();
+        assert_eq!((machine.refusals, machine.gathered), ((0, 0), 0));
         let file = std::fs::read(scratch.path("lists")).unwrap();
         assert!(join(&chunks, part, &file) == expected, "{refusals:?}");
     }
@@ -240,7 +250,8 @@ fn lists_that_cannot_be_written_are_not_encoded() {
         let machine = Emulated::new(emulator.clone(), 2);
         let tuning = Tuning { encoded_at_once: 30, ..Tuning::default() };
         let mut inverter = super::inverter(machine, 1).tuned(tuning).encoding();
-        inverter.count(&pieces, 0).unwrap();
+        let counted = inverter.count(&pieces, 0).unwrap();
+        let codes = counted[0].codes.clone();
         assert!(inverter.lists().unwrap().is_none());
         let (part, held, scratch) = (RunPart::default(), Arc::new(()), Scratch::new());
         std::fs::create_dir(scratch.path("runs")).unwrap();
@@ -255,7 +266,7 @@ fn lists_that_cannot_be_written_are_not_encoded() {
                 assert!(!run.write().unwrap());
             }
         };
-        inverter.encode(part, &held, open, &mut out).unwrap();
+        inverter.encode((part, &[codes]), &held, open, &mut out).unwrap();
         assert!(ended, "whoever waits for the end of the run hears of it");
         chunks
     });
@@ -267,18 +278,18 @@ fn lists_that_cannot_be_written_are_not_encoded() {
 fn runs_that_a_device_has_no_room_for_are_taken_to_the_host() {
     let Some(emulator) = compiled() else { return };
     let (mut random, analysis) = (Random(4), Analysis::default());
-    let machine = Emulated::new(emulator, 2);
-    let mut inverter = super::inverter(machine, 1).encoding();
+    let mut inverter = inverter_of(emulated(&emulator, 2, 2), Tokenizer::default(), 1).encoding();
     for _ in 0..2 {
         let (mut run, mut found, mut first) = (Run::new(), Vec::new(), 0);
-        for batch in 0..4 {
-            if batch == 2 {
+        let batches = Vec::from_iter((0..6).map(|_| Arc::new(vec![piece(&mut random, 20)])));
+        for (batch, pieces) in batches.iter().enumerate() {
+            if batch == 3 {
                 found = inverter.spill().unwrap();
-                assert_eq!((found.len(), inverter.keeps()), (2, false));
+                assert_eq!((found.len(), inverter.keeps()), (3, false));
             }
-            let pieces = [piece(&mut random, 20)];
-            let expected = twin::invert(&analysis, &pieces, first, &mut run);
-            assert!(inverter.count(&pieces, first).unwrap() == expected);
+            ask(&mut inverter, &mut random, &batches[batch..]);
+            let expected = twin::invert(&analysis, pieces, first, &mut run);
+            assert!(inverter.count(pieces, first).unwrap() == expected);
             first += 20;
             found.extend(inverter.lists().unwrap());
         }

@@ -8,7 +8,7 @@ use millrace::gpu::error::{Cuda, GpuError};
 use millrace::gpu::invert::machine::{
     Arrays, DeviceMemory, Downloader, Machine, NextParcel, Places, Reading, Uploader,
 };
-use millrace::gpu::invert::steps::{Array, Step};
+use millrace::gpu::invert::steps::{ARRAYS, Array, Step};
 use millrace::gpu::invert::{KERNELS, source};
 use std::ops::Range;
 use std::sync::Arc;
@@ -32,6 +32,8 @@ pub(crate) struct Emulated {
     pub(crate) launches_left: usize,
     /// Times that the postings of some lists were gathered.
     pub(crate) gathered: usize,
+    /// Bytes of each array when it was lent last.
+    lent: [u64; ARRAYS],
 }
 
 impl Emulated {
@@ -44,6 +46,7 @@ impl Emulated {
             refusals: (0, 0),
             launches_left: usize::MAX,
             gathered: 0,
+            lent: [0; ARRAYS],
         }
     }
 
@@ -52,8 +55,13 @@ impl Emulated {
         self.arrays.all().map(Buffer::len).sum::<usize>() as u64
     }
 
+    /// Bytes of an array when it was lent last.
+    pub(crate) fn lent(&self, array: Array) -> u64 {
+        self.lent[array as usize]
+    }
+
     /// Bytes of an array, if it is there.
-    pub(crate) fn bytes_of(&self, array: Array) -> u64 {
+    fn bytes_of(&self, array: Array) -> u64 {
         self.arrays.of(array).map_or(0, Buffer::len) as u64
     }
 
@@ -107,6 +115,10 @@ impl Downloader for Taken {
 }
 
 impl Machine for Emulated {
+    fn device(&self) -> String {
+        "an emulated device".to_owned()
+    }
+
     fn sibling(&self) -> Result<Box<dyn Machine>, GpuError> {
         let Self { most_bytes, launches_left, .. } = *self;
         let new = Self::new(self.emulator.clone(), self.seed + 1);
@@ -164,8 +176,10 @@ impl Machine for Emulated {
         Ok(Box::new(Taken))
     }
 
-    fn lend(&mut self, array: Array) -> Result<DeviceMemory, GpuError> {
-        Ok(Box::new(self.arrays.place(array).take().unwrap().download().unwrap()))
+    fn lend(&mut self, array: Array) -> Result<Option<DeviceMemory>, GpuError> {
+        let lent = self.arrays.place(array).take();
+        self.lent[array as usize] = lent.as_ref().map_or(0, Buffer::len) as u64;
+        Ok(lent.map(|lent| Box::new(lent.download().unwrap()) as _))
     }
 
     fn adopt(

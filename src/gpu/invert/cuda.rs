@@ -302,6 +302,18 @@ impl CudaMachine {
         Ok(Self { arrays: Arrays::new(), up, down, stream, in_use: 0, shared, device })
     }
 
+    /// Its device, opened.
+    pub(super) fn opened(&self) -> &Device {
+        &self.device
+    }
+
+    /// The same; nobody will ask a machine of the device for who takes lists to the host, so that none is made ahead.
+    #[must_use]
+    pub fn without_downloader(self) -> Self {
+        lock(&self.shared.downloader).has_begun = true;
+        self
+    }
+
     /// Measures from now on what each kernel takes, of all machines of the device, or does not.
     pub fn measure(&mut self, measured: bool) {
         *lock(&self.shared.times) = measured.then(Times::new);
@@ -362,6 +374,10 @@ impl CudaMachine {
 }
 
 impl Machine for CudaMachine {
+    fn device(&self) -> String {
+        self.device.info().to_string()
+    }
+
     fn sibling(&self) -> Result<Box<dyn Machine>, GpuError> {
         Ok(Box::new(Self::with(self.shared.clone(), self.device.clone())?))
     }
@@ -383,10 +399,15 @@ impl Machine for CudaMachine {
             .or_else(|_| Slab::new(&self.device, what, bytes))?;
         if let Some(old) = old.as_ref().filter(|_| kept > 0) {
             let (to, from) = (slab.part(0, kept), old.part(0, kept));
+            let [here, there] = [slab.context(), old.context()].map(|context| context.cu_ctx());
+            let (bytes, stream) = (kept as usize, self.stream.cu_stream());
             let copied = self.device.context().bind_to_thread().and_then(|()| {
-                // SAFETY: both have so many bytes; the old ones are freed when all work on the device is done.
+                // SAFETY: both have so many bytes; the old ones are freed when all work on the devices is done.
                 unsafe {
-                    result::memcpy_dtod_async(to, from, kept as usize, self.stream.cu_stream())
+                    match here == there {
+                        true => result::memcpy_dtod_async(to, from, bytes, stream),
+                        false => result::memcpy_peer_async(here, to, there, from, bytes, stream),
+                    }
                 }
             });
             copied.map_err(|e| self.device.call("copy on the device", e))?;
@@ -440,10 +461,9 @@ impl Machine for CudaMachine {
         Ok(Box::new(made?))
     }
 
-    fn lend(&mut self, array: Array) -> Result<DeviceMemory, GpuError> {
+    fn lend(&mut self, array: Array) -> Result<Option<DeviceMemory>, GpuError> {
         self.finish_with(array)?;
-        let lent = self.arrays.place(array).take();
-        Ok(Box::new(lent.expect("an array is reserved before it is lent")))
+        Ok(self.arrays.place(array).take().map(|lent| Box::new(lent) as _))
     }
 
     fn adopt(
@@ -451,7 +471,8 @@ impl Machine for CudaMachine {
         array: Array,
         memory: DeviceMemory,
     ) -> Result<Option<DeviceMemory>, GpuError> {
-        let memory = memory.downcast::<Slab>().expect("a CUDA device made it");
+        let mut memory = memory.downcast::<Slab>().expect("a CUDA device made it");
+        memory.used_by(self.device.context());
         self.finish_with(array)?;
         lock(&self.shared.downloader).begin(&self.device)?;
         let old = self.arrays.place(array).replace(*memory);

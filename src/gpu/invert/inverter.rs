@@ -3,12 +3,19 @@
 //! keeps them on the device until [`encode`](Inverter::encode).
 //! Nothing here depends on the order in which a device's threads run.
 //!
+//! Several batches are counted at a time, by [`lane`]s: of one device, which has something to do then while the host reads what was counted, or of several. Each lane
+//! keeps what it has counted of a run; the terms of all have one numbering. When the run ends the first lane, which is at home, takes the batches of the others
+//! and encodes all lists. Where lists do not stay on the device it counts alone.
+//!
 //! A device keeps the forms that it has met, and a table of their fingerprints, until the run ends or they take too much, and numbers the
 //! terms of the run, most of which it makes itself. Every token is compared with its form byte by byte: two forms with one fingerprint, a
 //! form that is very long and a table that is full cost time and change nothing.
 
+mod counter;
 mod encode;
 mod find;
+mod kept;
+mod lane;
 mod learner;
 mod terms;
 mod typed;
@@ -19,27 +26,29 @@ pub use learner::Tell;
 pub use terms::plain;
 pub use work::{InverterSeconds, InverterWork};
 
-use self::encode::Keeping;
-use self::find::{Finding, Found, Layout, Tokens, which};
-use self::learner::{Learned, Learner};
-use self::terms::{Numbering, OF_TERMS};
-use self::typed::{Typed, part};
+use self::counter::Counter;
+use self::find::{Finding, Which, which};
+use self::lane::{Lane, Waker};
+use self::learner::Learner;
+use self::terms::Numbering;
 use super::Tuning;
-use super::machine::{DeviceMemory, Machine};
-use super::steps::{self, Array, Columns};
+use super::machine::{DeviceMemory, Machine, Uploader};
 use super::text::PieceText;
+use crate::dictionary::closed::ClosedError;
 use crate::dictionary::forms::{Forms, Terms};
 use crate::dictionary::inverted::Lists;
 use crate::gpu::error::GpuError;
-use crate::order::{PieceCounts, Sketch};
-use crate::pages;
+use crate::index::run::{LaidChunk, RunPart};
+use crate::index::storage::FilledFile;
+use crate::order::PieceCounts;
 use crate::text::analysis::Analysis;
-use std::collections::VecDeque;
+use std::collections::BTreeSet;
 use std::io;
-use std::sync::Arc;
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
-/// Batches whose forms are found, or are being found, and that are not counted, at most: each has two numbers for each token on the device, and 16 bytes for each new form.
+/// Batches of a lane whose forms are found, or are being found, and that are not counted, at most: each has two numbers for each token on the device, and 16 bytes for each new form.
 pub const MOST_FOUND: usize = 3;
 
 /// What one piece of a batch counts.
@@ -49,55 +58,41 @@ pub struct Counted {
     pub counts: PieceCounts,
     /// Indexed tokens of each document.
     pub lengths: Vec<u32>,
+    /// The codes of these lengths.
+    pub codes: Arc<[u8]>,
     /// The hash of each document's text.
     pub contents: Vec<u64>,
 }
 
-/// The batch that was counted last.
-#[derive(Clone, Copy, Debug)]
-struct Open {
-    first: u32,
-    documents: u32,
-    postings: u32,
-    terms: u32,
-    list_bytes: u32,
-}
-
 /// Who is told what an inverter does beside its caller.
 pub struct Hooks {
-    /// Is called, by other threads, whenever forms were found or terms made.
+    /// Is called, by other threads, whenever a batch is counted.
     pub tell: Tell,
-    /// Takes texts that nobody needs any more.
-    pub back: Back,
+    /// Takes texts of a lane that nobody needs any more.
+    pub back: Arc<dyn Fn(usize, Option<DeviceMemory>) + Send + Sync>,
 }
 
 impl Default for Hooks {
     /// Nobody.
     fn default() -> Self {
-        Self { tell: Arc::new(|| ()), back: Arc::new(drop) }
+        Self { tell: Arc::new(|| ()), back: Arc::new(|_, text| drop(text)) }
     }
 }
 
-/// Turns texts into the lists of runs, on one device.
+/// Turns texts into the lists of runs, on one device or several.
 pub struct Inverter<M> {
-    machine: M,
-    tuning: Tuning,
-    /// Stands before the learner, which ends when this is dropped.
-    finding: Finding,
-    learner: Learner,
-    /// Batches whose forms are found, which are counted next, in their order.
-    found: VecDeque<Found>,
-    /// What the forms of these mean, as far as that is known.
-    learned: VecDeque<Learned>,
-    /// Arrays of tokens of batches that were counted.
-    spare: Vec<Tokens>,
-    /// Why forms could not be found.
-    failed: Option<GpuError>,
-    terms: Numbering,
-    /// Terms whose last docid the device has.
-    lasts: u32,
-    keeping: Keeping,
-    open: Option<Open>,
+    /// The first is at home: it encodes, and counts where one counts alone.
+    lanes: Vec<Lane<M>>,
+    back: Arc<dyn Fn(usize, Option<DeviceMemory>) + Send + Sync>,
+    /// Pieces that were asked for and are not counted, and whose they are.
+    asked: Vec<(Which, usize)>,
+    /// The lane whose lists are asked for next, and the docid of its batch's first document.
+    open: Option<(usize, u32)>,
+    /// Lists are encoded on the device, if it has room, and it had none in this run.
+    encodes: bool,
+    has_spilled: bool,
+    /// A device had no room for several lanes.
+    is_alone: bool,
     work: InverterWork,
 }
 
@@ -105,64 +100,106 @@ pub(super) fn spent(began: Instant) -> f64 {
     began.elapsed().as_secs_f64()
 }
 
-impl<M: Machine> Typed for Inverter<M> {
-    fn on(&mut self) -> &mut dyn Machine {
-        &mut self.machine
+/// The machine of a lane, which counts nothing meanwhile.
+pub struct OfLane<'a, M>(MutexGuard<'a, Counter<M>>);
+
+impl<M> Deref for OfLane<'_, M> {
+    type Target = M;
+
+    fn deref(&self) -> &M {
+        &self.0.machine
     }
 }
 
-impl<M: Machine> Inverter<M> {
-    /// An inverter on a machine that has done nothing, and on another one of the same device; `threads` make terms of forms.
+impl<M> DerefMut for OfLane<'_, M> {
+    fn deref_mut(&mut self) -> &mut M {
+        &mut self.0.machine
+    }
+}
+
+/// The first lane.
+const HOME: usize = 0;
+
+impl<M: Machine + 'static> Inverter<M> {
+    /// An inverter with a lane for each machine, none of which has done anything, and on another one of the same device for each; `threads` make terms of forms. Lanes
+    /// of different devices can use the memory of each other.
     ///
     /// # Errors
-    /// Of the device; the system gives no threads.
+    /// Of the devices; the system gives no threads.
+    ///
+    /// # Panics
+    /// There is no machine.
     pub fn new(
-        machine: M,
-        analysis: Analysis,
+        machines: Vec<M>,
+        analysis: &Analysis,
         threads: usize,
-        hooks: Hooks,
+        hooks: &Hooks,
     ) -> Result<Self, GpuError> {
-        let refused =
-            |source: io::Error| GpuError::Thread { device: "the indexer gpu".into(), source };
-        let Hooks { tell, back } = hooks;
-        let (learner, asker) =
-            Learner::start(analysis.clone(), threads, tell.clone()).map_err(refused)?;
-        let finding = Finding::start(machine.sibling()?, &analysis, asker, (back, tell));
+        assert!(!machines.is_empty(), "an inverter has a lane");
+        let devices: BTreeSet<String> = machines.iter().map(Machine::device).collect();
+        let (devices, lanes) = (devices.len() as u64, machines.len() as u64);
+        let work = InverterWork { devices, lanes, ..InverterWork::default() };
+        let forms = Arc::new(Mutex::new(Forms::new(threads)));
+        let numbering = Arc::<Mutex<Numbering>>::default();
+        let start = |(lane, machine): (usize, M)| {
+            let refused =
+                |source: io::Error| GpuError::Thread { device: "the indexer gpu".into(), source };
+            let (waker, woken) = Waker::new();
+            let (of, back, told) = (waker.clone(), hooks.back.clone(), hooks.tell.clone());
+            let tell: Tell = Arc::new(move || of.go_on());
+            let (learner, asker) =
+                Learner::start(analysis.clone(), (forms.clone(), threads), tell.clone())
+                    .map_err(refused)?;
+            let back: Back = Arc::new(move |text| back(lane, text));
+            let finding = Finding::start(machine.sibling()?, analysis, asker, (back, tell));
+            let finding = finding.map_err(refused)?;
+            let counter = Counter::new(machine, finding, learner, numbering.clone());
+            Lane::start(counter, (waker, woken), move || told()).map_err(refused)
+        };
+        let lanes = machines.into_iter().enumerate().map(start).collect::<Result<_, _>>()?;
         Ok(Self {
-            machine,
-            tuning: Tuning::default(),
-            finding: finding.map_err(refused)?,
-            learner,
-            found: VecDeque::new(),
-            learned: VecDeque::new(),
-            spare: Vec::new(),
-            failed: None,
-            terms: Numbering::default(),
-            lasts: 0,
-            keeping: Keeping::default(),
+            lanes,
+            back: hooks.back.clone(),
+            asked: Vec::new(),
             open: None,
-            work: InverterWork::default(),
+            encodes: false,
+            has_spilled: false,
+            is_alone: false,
+            work,
         })
     }
 
     /// The same, and forms are found otherwise; nothing was counted yet.
     #[must_use]
-    pub fn tuned(mut self, tuning: Tuning) -> Self {
-        self.finding.tune(tuning);
-        Self { tuning, ..self }
+    pub fn tuned(self, tuning: Tuning) -> Self {
+        for lane in &self.lanes {
+            let mut counter = lane.counter();
+            counter.finding.tune(tuning);
+            counter.tuning = tuning;
+        }
+        self
     }
 
     /// The same, and the lists of runs are encoded on the device where it has room for them; nothing was counted yet.
     #[must_use]
-    pub fn encoding(mut self) -> Self {
-        self.keeping.wanted = true;
-        self
+    pub fn encoding(self) -> Self {
+        self.lanes.iter().for_each(|lane| lane.counter().keeping.wanted = true);
+        Self { encodes: true, ..self }
+    }
+
+    /// How many lanes it has.
+    pub fn lanes(&self) -> usize {
+        self.lanes.len()
     }
 
     /// What it has done so far.
     pub fn work(&self) -> InverterWork {
         let mut work = self.work;
-        self.finding.add_to(&mut work);
+        for lane in &self.lanes {
+            let counter = lane.counter();
+            work.add(&counter.work);
+            work.add(&counter.finding.work());
+        }
         work
     }
 
@@ -171,208 +208,144 @@ impl<M: Machine> Inverter<M> {
         &mut self.work.seconds
     }
 
-    /// The machine.
-    pub fn machine(&mut self) -> &mut M {
-        &mut self.machine
+    /// The machine at home.
+    pub fn machine(&mut self) -> OfLane<'_, M> {
+        OfLane(self.lanes[HOME].counter())
     }
 
-    /// Has the forms of pieces found that are [counted](Self::count) later, behind all that are found already, and the host makes terms of them
-    /// meanwhile. If their texts were brought they are used, and those of earlier ones go [back](Hooks::back).
+    /// Whoever brings texts to the device of a lane while it works.
+    ///
+    /// # Errors
+    /// Of the device.
+    pub fn uploader(&mut self, lane: usize) -> Result<Box<dyn Uploader>, GpuError> {
+        self.lanes[lane].counter().machine.uploader()
+    }
+
+    /// Has a lane count pieces, behind all that it was asked for before, which [`count`](Self::count) takes later. If their texts were brought
+    /// to it they are used, and those of earlier ones go [back](Hooks::back). A lane that counts nothing ahead only finds their forms.
     ///
     /// # Panics
-    /// If there is no [room](Self::has_room); the thread that finds forms does if there are too many pieces, or too much text.
-    pub fn find(&mut self, pieces: Arc<Vec<PieceText>>, text: Option<DeviceMemory>) {
-        assert!(self.has_room(), "a batch is counted before");
-        let to = self.spare.pop();
-        self.finding.ask(pieces, text, to);
+    /// If the lane has no [room](Self::has_room); whoever counts panics if there are too many pieces, or too much text.
+    pub fn find(&mut self, lane: usize, pieces: Arc<Vec<PieceText>>, text: Option<DeviceMemory>) {
+        assert!(self.has_room(lane), "a batch is counted before");
+        let (lane, text) = match lane {
+            lane if lane != HOME && self.counts_alone() => {
+                self.give_back(lane, text);
+                (HOME, None)
+            }
+            lane => (lane, text),
+        };
+        self.asked.push((which(&pieces), lane));
+        self.lanes[lane].ask(pieces, text);
     }
 
-    /// Gives back texts that were brought for pieces whose forms are not found ahead, or room for texts that could not be brought.
-    pub fn give_back(&self, text: Option<DeviceMemory>) {
-        self.finding.give_back(text);
+    /// Gives back texts that were brought for pieces that no lane is asked for, or room for texts that could not be brought.
+    pub fn give_back(&self, lane: usize, text: Option<DeviceMemory>) {
+        // Nobody needs texts on the device of a lane that is not used.
+        if lane == HOME || !self.is_alone {
+            (self.back)(lane, text);
+        }
     }
 
-    /// Whether one more batch can be found before the next is counted.
-    pub fn has_room(&self) -> bool {
-        self.found() < MOST_FOUND
+    /// Whether a lane can be asked for one more batch before one is taken.
+    pub fn has_room(&self, lane: usize) -> bool {
+        let of = if self.counts_alone() { HOME } else { lane };
+        self.asked.iter().filter(|(_, lane)| *lane == of).count() < MOST_FOUND
     }
 
-    /// Batches that are found, or are being found, and are not counted.
+    /// Batches that were asked for and are not taken.
     pub fn found(&self) -> usize {
-        self.found.len() + self.finding.under_way()
+        self.asked.len()
     }
 
-    /// Whether counting the next batch would not wait for its forms or the host's terms.
-    pub fn is_ready(&mut self) -> bool {
-        while let Some(outcome) = self.finding.outcome() {
-            self.take_outcome(outcome);
-        }
-        while let Some(learned) = self.learner.answer() {
-            self.take_learned(learned);
-        }
-        match self.found.front() {
-            Some(found) => found.tokens == 0 || !self.learned.is_empty(),
-            None => self.finding.under_way() == 0,
-        }
+    /// Whether only the lane at home counts.
+    fn counts_alone(&self) -> bool {
+        self.is_alone || !self.keeps()
     }
 
-    fn take_outcome(&mut self, outcome: Result<Found, GpuError>) {
-        match outcome {
-            Ok(found) => self.found.push_back(found),
-            // Whoever counts makes room.
-            Err(error) if error.is_out_of_memory() => {}
-            Err(error) => _ = self.failed.get_or_insert(error),
+    /// Whether pieces can be counted without waiting for their lane, or for their forms and the host's terms.
+    pub fn is_ready(&mut self, pieces: &[PieceText]) -> bool {
+        let of = which(pieces);
+        let keeps = self.keeps();
+        match self.asked.iter().find(|(asked, _)| *asked == of) {
+            Some(&(_, lane)) if keeps => self.lanes[lane].has_counted(),
+            Some(&(_, lane)) => self.lanes[lane].asked().ready().is_some(),
+            None => true,
         }
-    }
-
-    fn take_learned(&mut self, learned: Learned) {
-        self.work.seconds.learn += learned.seconds;
-        self.learned.push_back(learned);
-    }
-
-    /// Waits until nothing is being found.
-    fn settle(&mut self) {
-        for outcome in self.finding.outcomes() {
-            self.take_outcome(outcome);
-        }
-    }
-
-    /// Takes the batch that was found first, and tells the device what its forms mean.
-    fn take_found(&mut self) -> Result<Found, GpuError> {
-        let mut found = self.found.pop_front().expect("a batch was found");
-        if found.tokens == 0 {
-            return Ok(found);
-        }
-        let began = Instant::now();
-        if self.learned.is_empty() {
-            let learned = self.learner.wait();
-            self.take_learned(learned);
-        }
-        self.work.seconds.terms += spent(began);
-        let learned = self.learned.pop_front().expect("it was waited for");
-        if let Some([tokens, forms, coded]) = found.arrays.take() {
-            let tokens = self.machine.adopt(Array::CountedTokens, tokens)?;
-            let forms = self.machine.adopt(Array::CountedForms, forms)?;
-            let coded = self.machine.adopt(Array::CountedCoded, coded)?;
-            let all = tokens.zip(forms).zip(coded);
-            let all = all.map(|((tokens, forms), coded)| [tokens, forms, coded]);
-            self.spare.extend(all.filter(|_| self.spare.len() < MOST_FOUND));
-        }
-        self.tell(&found, &learned)?;
-        Ok(found)
-    }
-
-    /// Lets go of all that was found and not counted; the forms stay.
-    fn let_go(&mut self) -> Result<(), GpuError> {
-        self.settle();
-        while !self.found.is_empty() {
-            self.take_found()?;
-        }
-        Ok(())
-    }
-
-    /// The same where the forms go too, so that nobody has to say what they mean.
-    fn discard(&mut self) {
-        self.settle();
-        let asked = self.found.iter().filter(|found| found.tokens > 0).count();
-        for _ in self.learned.len()..asked {
-            self.learner.wait();
-        }
-        self.found.clear();
-        self.learned.clear();
-    }
-
-    /// Frees what is not of the run; the device knows no forms then.
-    fn free_but_run(&mut self) {
-        self.discard();
-        self.spare.clear();
-        let of_run = [&OF_TERMS[..], &[Array::Lasts, Array::Counts, Array::Codes]].concat();
-        self.machine.places().free_but(&of_run);
-        self.finding.free();
     }
 
     /// Counts the next pieces, at most [`MOST_PIECES`](super::text::MOST_PIECES) with [`MOST_BYTES`](super::text::MOST_BYTES) of text; the
-    /// first document has docid `first`, counted from the run's first. If other pieces were [found](Self::find) first, all that
-    /// was found is let go.
+    /// first document has docid `first`, counted from the run's first. What was [asked](Self::find) for is there already, or nearly; if it is other pieces,
+    /// all that was asked for is let go.
     ///
     /// # Errors
-    /// Of the device. If that is out of memory, fewer pieces may do. What was found is let go.
+    /// Of the device. If that is out of memory, fewer pieces may do. What was asked for is let go, and one lane counts alone from then on.
     ///
     /// # Panics
     /// There are too many pieces, or too much text.
     pub fn count(&mut self, pieces: &[PieceText], first: u32) -> Result<Vec<Counted>, GpuError> {
-        self.open = None;
-        let counted = self.try_count(pieces, first);
-        if counted.is_err() {
-            self.free_but_run();
+        // What was counted and is not taken belongs to no run.
+        let is_dropped = self.open.take().is_some();
+        let of = which(pieces);
+        let asked = self.asked.iter().position(|(asked, _)| *asked == of);
+        let (lane, counted) = match asked.filter(|_| !is_dropped) {
+            Some(asked) => {
+                let (_, lane) = self.asked.remove(asked);
+                let counted = match self.keeps() {
+                    true => self.lanes[lane].counted(),
+                    false => self.lanes[lane].asked().count(pieces, first),
+                };
+                (lane, counted)
+            }
+            None => {
+                self.let_go()?;
+                (HOME, self.lanes[HOME].counter().count(pieces, first))
+            }
+        };
+        match counted {
+            Ok(_) => self.open = Some((lane, first)),
+            Err(_) => self.retreat()?,
         }
         counted
     }
 
-    fn try_count(&mut self, pieces: &[PieceText], first: u32) -> Result<Vec<Counted>, GpuError> {
-        if self.found.is_empty() {
-            self.settle();
+    /// Lets go of all that was asked for or counted and does not stay; the forms stay.
+    fn let_go(&mut self) -> Result<(), GpuError> {
+        self.open = None;
+        self.asked.clear();
+        for (number, lane) in self.lanes.iter_mut().enumerate() {
+            lane.forget(|text| (self.back)(number, text)).let_go()?;
         }
-        if let Some(error) = self.failed.take() {
-            return Err(error);
+        Ok(())
+    }
+
+    /// The same where the run ends, and the forms go too.
+    fn discard(&mut self) {
+        self.open = None;
+        self.asked.clear();
+        for (number, lane) in self.lanes.iter_mut().enumerate() {
+            lane.forget(|text| (self.back)(number, text)).discard();
         }
-        if self.found.front().is_none_or(|found| found.of != which(pieces)) {
-            self.let_go()?;
-            let to = self.spare.pop();
-            let found = self.finding.now(pieces, to)?;
-            self.found.push_back(found);
+    }
+
+    /// A device has failed, since it is full or otherwise: if there are several lanes, the one at home counts alone from now on, and has the memory of all.
+    fn retreat(&mut self) -> Result<(), GpuError> {
+        self.discard();
+        if self.lanes.len() > 1 && !self.is_alone {
+            self.is_alone = true;
+            // If there is no room for that either, it comes when there is more.
+            return self
+                .bring_home()
+                .or_else(|e| if e.is_out_of_memory() { Ok(()) } else { Err(e) });
         }
-        let Found { layout, contents, tokens, .. } = self.take_found()?;
-        let (documents, piece_count) = (layout.documents(), pieces.len() as u32);
-        let began = Instant::now();
-        let words = u64::from(documents.max(1));
-        self.put(Array::PieceStarts, 0, &layout.piece_starts)?;
-        self.put(Array::DocumentStarts, 0, &layout.document_starts)?;
-        self.reserve::<u32>(Array::Lengths, words)?;
-        let sketch_words = steps::sketch_words(piece_count);
-        self.reserve::<u32>(Array::Sketches, sketch_words)?;
-        self.reserve::<u64>(Array::PieceBytes, u64::from(piece_count))?;
-        self.reserve::<u64>(Array::PiecePostings, u64::from(piece_count))?;
-        self.reserve::<u32>(Array::Counters, steps::COUNTERS as u64)?;
-        let mut clear = vec![steps::clear(Array::Lengths, 0, words)];
-        if piece_count > 0 {
-            clear.push(steps::clear(Array::Sketches, 0, sketch_words));
-            clear.push(steps::clear(Array::PieceBytes, 0, 2 * u64::from(piece_count)));
-            clear.push(steps::clear(Array::PiecePostings, 0, 2 * u64::from(piece_count)));
-        }
-        self.machine.run(&clear)?;
-        self.work.seconds.tell += spent(began);
-        let terms = self.terms.codes.len() as u32;
-        let mut open = Open { first, documents, postings: 0, terms, list_bytes: 0 };
-        if tokens > 0 {
-            let began = Instant::now();
-            let (pairs, terms) = self.write_terms(tokens, documents, piece_count)?;
-            open.terms = terms;
-            if pairs > 0 {
-                self.sort(pairs, open.terms)?;
-                open.postings = self.write_postings(pairs)?;
-                self.grow_lasts(open.terms)?;
-                let columns = Columns::counted(open.postings, first);
-                self.machine.run(&steps::measure(columns, piece_count))?;
-                // If there is no room for the lists, that is to be known now.
-                if !self.keeps() {
-                    open.list_bytes = self.sum()?;
-                    self.reserve_lists(open.postings, open.list_bytes, open.terms)?;
-                }
-            }
-            self.work.seconds.count += spent(began);
-        }
-        let began = Instant::now();
-        if self.keeps() {
-            self.reserve_kept(open.postings, documents, first)?;
-        }
-        self.work.seconds.room += spent(began);
-        let began = Instant::now();
-        let counted = self.counted((&layout, &contents), piece_count)?;
-        self.take_codes(open.terms)?;
-        self.work.seconds.counted += spent(began);
-        self.open = Some(open);
-        Ok(counted)
+        Ok(())
+    }
+
+    /// Brings all that other lanes have of the run to the one at home; they know no forms then.
+    fn bring_home(&mut self) -> Result<(), GpuError> {
+        let (home, others) = self.lanes.split_first().expect("there is one at home");
+        let mut home = home.counter();
+        others.iter().try_for_each(|other| home.take_batches(&mut other.counter()))
     }
 
     /// The lists of the batch that was counted last, or nothing if the device [keeps](Self::keeps) them; it belongs to the run as a whole.
@@ -383,32 +356,50 @@ impl<M: Machine> Inverter<M> {
     /// # Panics
     /// No batch was counted, or its lists were given.
     pub fn lists(&mut self) -> Result<Option<Lists>, GpuError> {
-        let Open { first, documents, postings, terms, list_bytes } =
-            self.open.take().expect("a batch was counted");
-        self.work.postings += u64::from(postings);
-        let columns = Columns::counted(postings, first);
-        if self.keeps() {
-            self.keep(columns, postings, documents, first)?;
-            return Ok(None);
-        }
-        if postings == 0 {
-            return Ok(Some(Lists::default()));
-        }
-        self.take_lists(columns, terms, list_bytes).map(Some)
+        let (lane, first) = self.open.take().expect("a batch was counted");
+        let lists = self.lanes[lane].counter().lists(first);
+        self.lanes[lane].go_on();
+        lists
     }
 
-    fn reserve_lists(&mut self, postings: u32, bytes: u32, terms: u32) -> Result<(), GpuError> {
-        self.reserve::<u32>(Array::ListPlaces, u64::from(postings) + 1)?;
-        self.reserve::<u8>(Array::Lists, bytes.into())?;
-        self.reserve::<u32>(Array::ListStarts, u64::from(terms) + 1)
+    /// Whether the lists of the run stay on the device until it ends.
+    pub fn keeps(&self) -> bool {
+        self.encodes && !self.has_spilled
     }
 
-    fn take_lists(&mut self, columns: Columns, terms: u32, bytes: u32) -> Result<Lists, GpuError> {
-        self.machine.run(&steps::write_lists(columns, terms))?;
-        Ok(Lists {
-            starts: self.get(Array::ListStarts, 0, terms as usize + 1)?,
-            bytes: self.get(Array::Lists, 0, bytes as usize)?,
-        })
+    /// Whether the postings of the run stay on the device, as they do until all lists are gathered and there is room to encode them.
+    pub fn can_spill(&self) -> bool {
+        self.lanes.iter().any(|lane| lane.counter().can_spill())
+    }
+
+    /// Takes the lists that stay on the device to the host, and those of later batches of the run as well. Nothing is counted then,
+    /// and the device knows no forms.
+    ///
+    /// # Errors
+    /// Of the device. The inverter cannot go on then.
+    pub fn spill(&mut self) -> Result<Vec<Lists>, GpuError> {
+        self.discard();
+        self.lanes.iter().for_each(|lane| lane.counter().free_but_run());
+        self.bring_home()?;
+        self.has_spilled = true;
+        self.lanes[HOME].counter().spill()
+    }
+
+    /// Encodes the lists of the run, of whose documents the lengths have such `codes`, in the order of the lexicon, puts them where they belong in the file that
+    /// `open` gives, and gives what the lexicon has of them by chunks, the last of which says so. Each has a part of `held`. The run has [ended](Self::end_run) then.
+    ///
+    /// # Errors
+    /// Of the device, and those of `open`. If the device is out of memory, the file is not open, and [the postings stay](Self::can_spill), [`spill`](Self::spill) may do.
+    pub fn encode(
+        &mut self,
+        run: (RunPart, &[Arc<[u8]>]),
+        held: &Arc<()>,
+        open: impl FnOnce() -> Result<FilledFile, ClosedError>,
+        out: impl FnMut(LaidChunk) + Send,
+    ) -> Result<(), ClosedError> {
+        self.discard();
+        self.bring_home()?;
+        self.lanes[HOME].counter().encode(run, held, open, out)
     }
 
     /// Ends the run: its terms. The next batch begins another one.
@@ -416,103 +407,10 @@ impl<M: Machine> Inverter<M> {
     /// # Errors
     /// Of the device.
     pub fn end_run(&mut self) -> Result<Terms, GpuError> {
-        let began = Instant::now();
-        self.open = None;
-        self.lasts = 0;
         self.discard();
-        self.keep_again();
-        self.finding.forget_forms()?;
-        let Numbering { codes, .. } = std::mem::take(&mut self.terms);
-        let terms = self.learner.with(|forms: &mut Forms| forms.take(codes));
-        self.work.seconds.close += spent(began);
-        Ok(terms)
-    }
-
-    /// Writes terms and documents of all tokens; their number, and that of the terms of the run.
-    fn write_terms(
-        &mut self,
-        tokens: u32,
-        documents: u32,
-        pieces: u32,
-    ) -> Result<(u32, u32), GpuError> {
-        self.reserve_tiles(steps::tiles(tokens))?;
-        self.machine.run(&steps::count_terms(tokens))?;
-        let (pairs, terms) = self.sum_and_terms()?;
-        for array in [Array::Keys, Array::Values, Array::SortedKeys, Array::SortedValues] {
-            self.reserve::<u32>(array, pairs.into())?;
-        }
-        self.reserve::<u32>(Array::TokenPlaces, u64::from(tokens) + 1)?;
-        self.machine.run(&steps::write_terms(tokens, documents, pieces))?;
-        Ok((pairs, terms))
-    }
-
-    /// Sorts pairs by terms, whose numbers are below `terms`.
-    fn sort(&mut self, pairs: u32, terms: u32) -> Result<(), GpuError> {
-        self.reserve_tiles(steps::sort_words(pairs))?;
-        let bits = u32::BITS - terms.saturating_sub(1).leading_zeros();
-        for shift in (0..bits).step_by(8) {
-            self.machine.run(&steps::sort_pass(pairs, shift))?;
-            self.machine.places().swap(Array::Keys, Array::SortedKeys);
-            self.machine.places().swap(Array::Values, Array::SortedValues);
-        }
-        Ok(())
-    }
-
-    /// Makes postings of sorted pairs; their number.
-    fn write_postings(&mut self, pairs: u32) -> Result<u32, GpuError> {
-        self.reserve_tiles(steps::tiles(pairs))?;
-        self.machine.run(&steps::count_postings(pairs))?;
-        let postings = self.sum()?;
-        self.reserve::<u32>(Array::Postings, u64::from(postings) + 1)?;
-        self.machine.run(&[steps::write_postings(pairs)])?;
-        Ok(postings)
-    }
-
-    /// Terms that the run has not had before have had no document, and no postings.
-    fn grow_lasts(&mut self, terms: u32) -> Result<(), GpuError> {
-        if terms > self.lasts {
-            let (had, more) = (u64::from(self.lasts), u64::from(terms - self.lasts));
-            for array in [Array::Lasts, Array::Counts] {
-                self.machine.reserve(array, 4 * u64::from(terms), 4 * had)?;
-                self.machine.run(&[steps::clear(array, had, more)])?;
-            }
-            self.lasts = terms;
-        }
-        Ok(())
-    }
-
-    /// What the pieces count, with the hashes of all documents.
-    fn counted(
-        &mut self,
-        (layout, contents): (&Layout, &[u64]),
-        pieces: u32,
-    ) -> Result<Vec<Counted>, GpuError> {
-        let mut lengths: Vec<u32> = pages::zeroed(layout.documents() as usize);
-        let mut bytes = vec![0u64; pieces as usize];
-        let mut postings = bytes.clone();
-        let mut sketches: Vec<u32> = pages::zeroed(steps::sketch_words(pieces) as usize);
-        self.machine.read(&mut [
-            part(Array::Lengths, 0, &mut lengths),
-            part(Array::PieceBytes, 0, &mut bytes),
-            part(Array::PiecePostings, 0, &mut postings),
-            part(Array::Sketches, 0, &mut sketches),
-        ])?;
-        let (sketches, _) = sketches.as_chunks::<{ Sketch::REGISTERS }>();
-        let starts = layout.piece_starts.windows(2);
-        let pieces = starts.zip(sketches).zip(bytes.iter().zip(&postings));
-        let counted = pieces.map(|((documents, sketch), (&list_bytes, &postings))| {
-            let range = documents[0] as usize..documents[1] as usize;
-            Counted {
-                counts: PieceCounts {
-                    documents: range.len() as u32,
-                    postings,
-                    list_bytes,
-                    forms: Sketch::of_registers(sketch.map(|rank| rank as u8)),
-                },
-                lengths: lengths[range.clone()].to_vec(),
-                contents: contents[range].to_vec(),
-            }
-        });
-        Ok(counted.collect())
+        let (home, others) = self.lanes.split_first().expect("there is one at home");
+        others.iter().try_for_each(|other| other.counter().forget_run())?;
+        self.has_spilled = false;
+        home.counter().end_run()
     }
 }

@@ -9,8 +9,8 @@ use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Makes a machine, once for each device that inverts.
-pub type MakeMachine = Arc<dyn Fn() -> Result<Box<dyn Machine>, ClosedError> + Send + Sync>;
+/// Makes the machines of a build, one for each lane: of one device, or of several whose memory each of them can use.
+pub type MakeMachines = Arc<dyn Fn() -> Result<Vec<Box<dyn Machine>>, ClosedError> + Send + Sync>;
 
 /// Memory of an array that somebody else uses meanwhile, whatever that is on a device: of texts that are brought, or of lists that are taken.
 pub type DeviceMemory = Box<dyn Any + Send + Sync>;
@@ -165,6 +165,9 @@ impl<M> Places for Arrays<M> {
 
 /// A device with the arrays of one inverter. Copies and launches take effect in the order of the calls.
 pub trait Machine: Send {
+    /// The device, as reports name it.
+    fn device(&self) -> String;
+
     /// Another one of the same device, with arrays of its own, which works beside this one: memory that one [lends](Self::lend) the other may
     /// [adopt](Self::adopt).
     ///
@@ -211,14 +214,11 @@ pub trait Machine: Send {
     /// There is no memory for it, or the device refuses.
     fn downloader(&mut self) -> Result<Box<dyn Downloader>, GpuError>;
 
-    /// Gives away the memory of an array, when all before is done; the array is not there any more.
+    /// Gives away the memory of an array, if it is there, when all before is done; it is not there any more.
     ///
     /// # Errors
     /// What was before failed.
-    ///
-    /// # Panics
-    /// There is no such array.
-    fn lend(&mut self, array: Array) -> Result<DeviceMemory, GpuError>;
+    fn lend(&mut self, array: Array) -> Result<Option<DeviceMemory>, GpuError>;
 
     /// Puts texts that were brought, or memory that was lent, in the place of an array; gives back what was there, which nothing uses that was launched before.
     ///
@@ -232,6 +232,10 @@ pub trait Machine: Send {
 }
 
 impl Machine for Box<dyn Machine> {
+    fn device(&self) -> String {
+        (**self).device()
+    }
+
     fn sibling(&self) -> Result<Box<dyn Machine>, GpuError> {
         (**self).sibling()
     }
@@ -264,7 +268,7 @@ impl Machine for Box<dyn Machine> {
         (**self).downloader()
     }
 
-    fn lend(&mut self, array: Array) -> Result<DeviceMemory, GpuError> {
+    fn lend(&mut self, array: Array) -> Result<Option<DeviceMemory>, GpuError> {
         (**self).lend(array)
     }
 

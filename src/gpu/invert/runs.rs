@@ -12,9 +12,8 @@ use crate::index::error::IndexError;
 use crate::index::run::{LaidChunk, RunPart};
 use crate::index::storage::FilledFile;
 use crate::order::{PieceCounts, Placement, Sequencer};
-use crate::score::bounds::code_below;
 use std::any::Any;
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::sleep;
@@ -62,10 +61,12 @@ pub struct Runs<M> {
     inverter: Inverter<M>,
     lists: OpenLists,
     sequencer: Sequencer,
-    /// What is taken next: the forms of the first of these batches are found, or being found.
-    coming: VecDeque<Arc<Vec<PieceText>>>,
+    /// Batches by their number, and whose they are: they are counted, or will be.
+    coming: BTreeMap<u64, (usize, Arc<Vec<PieceText>>)>,
+    /// The number of the batch that is taken next.
+    next: u64,
     batches: Vec<Lists>,
-    /// The codes of its documents' lengths, unless the device keeps them.
+    /// The codes of its documents' lengths.
     lengths: Vec<Arc<[u8]>>,
     /// The run before, while it is not encoded, or not written: there is memory for one.
     before: Weak<dyn Any + Send + Sync>,
@@ -75,7 +76,7 @@ pub struct Runs<M> {
 /// How long it sleeps before it looks again whether the run before is encoded.
 const PAUSE: Duration = Duration::from_micros(200);
 
-impl<M: Machine> Runs<M> {
+impl<M: Machine + 'static> Runs<M> {
     /// The first run, which ends at about so much cost ([`Budget::run_limit`](crate::order::Budget)); all ends early once `stop` is set. Where
     /// the device encodes lists they go to the files of `lists`.
     pub fn new(
@@ -88,7 +89,8 @@ impl<M: Machine> Runs<M> {
             inverter,
             lists,
             sequencer: Sequencer::new(run_limit),
-            coming: VecDeque::new(),
+            coming: BTreeMap::new(),
+            next: 0,
             batches: Vec::new(),
             lengths: Vec::new(),
             before: Weak::<()>::new(),
@@ -101,69 +103,86 @@ impl<M: Machine> Runs<M> {
         self.inverter.seconds()
     }
 
-    /// Whoever brings texts to the device while it works.
+    /// How many batches are counted at a time.
+    pub fn lanes(&self) -> usize {
+        self.inverter.lanes()
+    }
+
+    /// Whoever brings texts to the device of a lane while it works.
     ///
     /// # Errors
     /// Of the device.
-    pub fn uploader(&mut self) -> Result<Box<dyn Uploader>, GpuError> {
-        self.inverter.machine().uploader()
+    pub fn uploader(&mut self, lane: usize) -> Result<Box<dyn Uploader>, GpuError> {
+        self.inverter.uploader(lane)
     }
 
-    /// Has the forms of the next pieces found, and terms made of them, while the pieces before are [taken](Self::take_next). If their texts were
-    /// brought they are used.
-    pub fn find(&mut self, pieces: Vec<PieceText>, text: Option<DeviceMemory>) {
+    /// Has a lane count the pieces of the batch with a number, as far as it can before batches with smaller ones are [taken](Self::take_next), all of which
+    /// will come. If their texts were brought they are used.
+    pub fn find(
+        &mut self,
+        (number, lane): (u64, usize),
+        pieces: Vec<PieceText>,
+        text: Option<DeviceMemory>,
+    ) {
         let pieces = Arc::new(pieces);
-        // Behind pieces whose forms are not found they cannot be.
-        let ahead = self.inverter.found() == self.coming.len() && is_fitting(&pieces);
-        match text {
-            Some(text) if ahead => self.inverter.find(pieces.clone(), Some(text)),
-            text => {
-                self.inverter.give_back(text);
-                if ahead {
-                    self.inverter.find(pieces.clone(), None);
+        match is_fitting(&pieces) {
+            true if text.is_some() => self.inverter.find(lane, pieces.clone(), text),
+            is_fitting => {
+                self.inverter.give_back(lane, text);
+                if is_fitting {
+                    self.inverter.find(lane, pieces.clone(), None);
                 }
             }
         }
-        self.coming.push_back(pieces);
+        self.coming.insert(number, (lane, pieces));
     }
 
-    /// Has the forms of all that comes found again, if what was found was let go: a run has ended, or the device had no room.
+    /// Asks for all that comes again, if what was asked for was let go: a run has ended, or the device had no room.
     fn find_again(&mut self) {
         if self.inverter.found() == 0 {
-            for pieces in self.coming.iter().take_while(|pieces| is_fitting(pieces)) {
-                self.inverter.find(pieces.clone(), None);
+            for (lane, pieces) in self.coming.values().filter(|(_, pieces)| is_fitting(pieces)) {
+                if self.inverter.has_room(*lane) {
+                    self.inverter.find(*lane, pieces.clone(), None);
+                }
             }
         }
     }
 
-    /// Whether pieces can be given to [`find`](Self::find).
-    pub fn has_room(&self) -> bool {
-        // What is found is among them.
-        self.coming.len() < MOST_FOUND
+    /// Whether pieces of a lane can be given to [`find`](Self::find).
+    pub fn has_room(&self, lane: usize) -> bool {
+        let coming = self.coming.values().filter(|(of, _)| *of == lane).count();
+        coming < MOST_FOUND && self.inverter.has_room(lane)
     }
 
-    /// Whether pieces are still to be taken.
+    /// Batches that were taken.
+    pub fn taken(&self) -> u64 {
+        self.next
+    }
+
+    /// Whether pieces that were given are still to be taken.
     pub fn has_coming(&self) -> bool {
         !self.coming.is_empty()
     }
 
-    /// Whether pieces can be taken without waiting for their forms, or for the host's terms.
+    /// Whether pieces can be taken without waiting for others, for their forms, or for the host's terms.
     pub fn is_ready(&mut self) -> bool {
-        self.has_coming() && self.inverter.is_ready()
+        let next = self.coming.get(&self.next);
+        next.is_some_and(|(_, pieces)| self.inverter.is_ready(pieces))
     }
 
-    /// Takes the next pieces, of which nobody needs the texts any more then.
+    /// Takes the next pieces, if they are there, of which nobody needs the texts any more then; whose they are.
     ///
     /// # Errors
     /// Of the device, a piece with more text than a device takes, or too many documents.
     pub fn take_next(
         &mut self,
         out: impl FnMut(Event) + Send,
-    ) -> Result<Arc<Vec<PieceText>>, ClosedError> {
-        let pieces = self.coming.pop_front().unwrap_or_default();
+    ) -> Result<Option<(usize, Arc<Vec<PieceText>>)>, ClosedError> {
+        let Some((lane, pieces)) = self.coming.remove(&self.next) else { return Ok(None) };
+        self.next += 1;
         self.take(&pieces, out)?;
         self.find_again();
-        Ok(pieces)
+        Ok(Some((lane, pieces)))
     }
 
     /// Counts pieces; once more if the device has no room, which has freed all that is not of the run then.
@@ -200,7 +219,7 @@ impl<M: Machine> Runs<M> {
                         if !self.wait_for_encoders() {
                             return Ok(());
                         }
-                        self.spill(first)?;
+                        self.batches = self.inverter.spill()?;
                     }
                     Err(error) if error.is_out_of_memory() && here > 1 => here /= 2,
                     counted => break counted?,
@@ -224,11 +243,8 @@ impl<M: Machine> Runs<M> {
             self.seconds().lists += spent(began);
             let began = Instant::now();
             for counted in counted.into_iter().take(taken) {
-                if !self.inverter.keeps() {
-                    let codes = counted.lengths.iter().map(|&length| code_below(length));
-                    self.lengths.push(codes.collect());
-                }
-                let Counted { counts, lengths, contents } = counted;
+                let Counted { counts, lengths, codes, contents } = counted;
+                self.lengths.push(codes);
                 out(Event::Piece { counts: Arc::new(counts), lengths, contents });
             }
             self.seconds().give += spent(began);
@@ -263,7 +279,7 @@ impl<M: Machine> Runs<M> {
             if !self.wait_for_encoders() || self.encode(at, out)? {
                 return Ok(());
             }
-            self.spill(at.run_documents)?;
+            self.batches = self.inverter.spill()?;
         }
         let terms = self.inverter.end_run()?;
         let batches = std::mem::take(&mut self.batches);
@@ -293,7 +309,8 @@ impl<M: Machine> Runs<M> {
             is_open = true;
             Ok(lists(run)?)
         };
-        let encoded = self.inverter.encode(part, &held, open, |chunk| out(Event::Encoded(chunk)));
+        let run = (part, &self.lengths[..]);
+        let encoded = self.inverter.encode(run, &held, open, |chunk| out(Event::Encoded(chunk)));
         let has_no_room = |error: &ClosedError| {
             error.downcast_ref::<GpuError>().is_some_and(GpuError::is_out_of_memory)
         };
@@ -303,15 +320,9 @@ impl<M: Machine> Runs<M> {
             }
             encoded => encoded?,
         }
+        self.lengths.clear();
         self.before = Arc::downgrade(&held) as _;
         Ok(true)
-    }
-
-    /// Takes what the device keeps of the run, which has so many documents, to the host.
-    fn spill(&mut self, documents: u32) -> Result<(), GpuError> {
-        self.lengths = vec![self.inverter.codes(documents)?.into()];
-        self.batches = self.inverter.spill()?;
-        Ok(())
     }
 
     /// Waits until the run before is encoded; false if all is to end.

@@ -1,11 +1,11 @@
-//! Who drives a device that inverts? One thread: it counts batches of texts, waits for the device, and tells what became of
-//! them. Another one brings the texts of the next batches there meanwhile, a third has their forms found, and a fourth makes terms of these. No worker waits.
+//! Who drives devices that invert? One thread: it takes what [lanes](super::inverter) have counted, in the order of the input, and tells what became of
+//! it. For each lane another thread brings the texts of the next batches to its device meanwhile. No worker waits.
 
 use super::inverter::{Hooks, Inverter, spent};
 use super::machine::{DeviceMemory, Machine, Uploader};
 use super::runs::{Event, OpenLists, Runs};
 use super::text::{PieceText, is_fitting, parts};
-use crate::crew::Awaited;
+use crate::crew::{Awaited, lock};
 use crate::dictionary::closed::{ClosedError, Wake};
 use crate::dictionary::text_buffers::TextBuffers;
 use crate::gpu::error::GpuError;
@@ -16,14 +16,14 @@ use std::any::Any;
 use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
 use std::time::Instant;
 
-/// Opens the device, on the thread that drives it.
-pub type OpenMachine = Box<dyn FnOnce() -> Result<Box<dyn Machine>, ClosedError> + Send>;
+/// Opens the devices, on the thread that drives them: a machine for each lane.
+pub type OpenMachines = Box<dyn FnOnce() -> Result<Vec<Box<dyn Machine>>, ClosedError> + Send>;
 
 /// How a device inverts.
 pub struct Inverting {
@@ -57,7 +57,7 @@ impl InvertService {
     ///
     /// # Errors
     /// The system gives no thread.
-    pub fn start(open: OpenMachine, how: Inverting, wake: Wake) -> io::Result<Self> {
+    pub fn start(open: OpenMachines, how: Inverting, wake: Wake) -> io::Result<Self> {
         let (batches, from) = channel();
         let (to, outcomes) = channel();
         let stop = Arc::new(AtomicBool::new(false));
@@ -68,7 +68,7 @@ impl InvertService {
                 _ = to.send(outcome);
                 wake();
             };
-            let mut uploading = None;
+            let mut uploading = Vec::new();
             let driven = AssertUnwindSafe(|| {
                 drive(open, how, from, stopped, &mut uploading, |e| tell(Ok(e)))
             });
@@ -81,7 +81,7 @@ impl InvertService {
                     tell(Err(error.into()));
                 }
             }
-            if let Some(thread) = uploading {
+            for thread in uploading {
                 // It ends when no more batches come.
                 _ = thread.join();
             }
@@ -122,115 +122,164 @@ impl Drop for InvertService {
 
 /// What the thread that drives a device waits for.
 enum Message {
-    /// Pieces, their texts on the device if there is room for them ahead, and the seconds that this took.
-    Brought(Vec<PieceText>, Option<DeviceMemory>, f64),
+    /// The pieces of a batch, their texts on the device if there is room for them ahead, and the seconds that this took.
+    Brought(OfLane, Vec<PieceText>, Option<DeviceMemory>, f64),
     /// Nobody could bring them.
     Failed(GpuError),
     /// Who brings them panicked.
     Panicked(Box<dyn Any + Send>),
-    /// There will be no more.
-    End,
-    /// Forms were found, or the host has made terms of them.
-    Found,
+    /// There are so many batches, and will be no more.
+    End(u64),
+    /// A batch was counted.
+    Counted,
 }
 
-/// Texts that are on the device beside those of the batch whose forms were found last: of the next, and of one that is brought.
+/// The number of a batch, and the lane that has it.
+type OfLane = (u64, usize);
+
+/// What all threads share that bring texts.
+struct Coming {
+    /// The number of the next batch, and the batches. Whoever has room takes one.
+    batches: Mutex<(u64, Receiver<Vec<PieceText>>)>,
+    buffers: Arc<TextBuffers>,
+    /// Areas of memory, of which pieces of several batches have parts, are pinned by one at a time.
+    pinning: Mutex<()>,
+}
+
+impl Coming {
+    /// The next batch, or how many there were.
+    fn next(&self) -> Result<(u64, Vec<PieceText>), u64> {
+        let (number, batches) = &mut *lock(&self.batches);
+        let pieces = batches.recv().map_err(|_| *number)?;
+        *number += 1;
+        Ok((*number - 1, pieces))
+    }
+}
+
+/// Texts that are on the device of a lane beside those of the batch whose forms were found last: of the next, and of one that is brought.
 const TEXTS_AHEAD: usize = 2;
 
-/// Brings texts to a device, batch after batch, whenever there may be one more; those on the device that nobody needs any more come
-/// back. When there are no more batches `buffers` end, so that texts are freed here, beside the thread that drives the device.
+/// Brings texts to the device of a lane, batch after batch, whenever there may be one more; those on the device that nobody needs any more come
+/// back. When there are no more batches the buffers end, so that texts are freed here, beside the thread that drives the device.
 fn bring(
+    lane: usize,
     mut uploader: Box<dyn Uploader>,
-    buffers: &TextBuffers,
-    batches: &Receiver<Vec<PieceText>>,
+    coming: &Coming,
     (room, done): (&Receiver<Option<DeviceMemory>>, &Receiver<Arc<Vec<PieceText>>>),
     to: &Sender<Message>,
 ) {
-    for mut pieces in batches {
+    // Whoever has gone wants no texts.
+    while let Ok(old) = room.recv() {
         done.try_iter().for_each(drop);
-        // Whoever has gone wants no texts.
-        let Ok(old) = room.recv() else { return };
+        let (number, mut pieces) = match coming.next() {
+            Ok(next) => next,
+            Err(batches) => {
+                // Whoever has gone wants to know nothing.
+                _ = to.send(Message::End(batches));
+                coming.buffers.end();
+                return done.iter().for_each(drop);
+            }
+        };
         let began = Instant::now();
         let brought = match is_fitting(&pieces) {
             true => {
+                let pinning = lock(&coming.pinning);
                 for piece in &mut pieces {
                     // SAFETY: a buffer gives memory that is not pinned, and drops what comes back before it frees that; nobody else pins any.
                     piece.bytes.pin(|memory| unsafe { uploader.pin(memory) });
                 }
+                drop(pinning);
                 uploader.upload(&parts(&pieces), old).map(Some)
             }
             false => Ok(None),
         };
         let seconds = spent(began);
         let message = match brought {
-            Ok(text) => Message::Brought(pieces, text, seconds),
+            Ok(text) => Message::Brought((number, lane), pieces, text, seconds),
             // Whoever needs them makes room.
-            Err(error) if error.is_out_of_memory() => Message::Brought(pieces, None, seconds),
+            Err(error) if error.is_out_of_memory() => {
+                Message::Brought((number, lane), pieces, None, seconds)
+            }
             Err(error) => Message::Failed(error),
         };
         if to.send(message).is_err() {
             return;
         }
     }
-    // Whoever has gone wants to know nothing.
-    _ = to.send(Message::End);
-    buffers.end();
-    done.iter().for_each(drop);
 }
 
 fn drive(
-    open: OpenMachine,
+    open: OpenMachines,
     how: Inverting,
     batches: Receiver<Vec<PieceText>>,
     stop: Arc<AtomicBool>,
-    uploading: &mut Option<JoinHandle<()>>,
+    uploading: &mut Vec<JoinHandle<()>>,
     mut tell: impl FnMut(Event) + Send,
 ) -> Result<(), ClosedError> {
     let began = Instant::now();
+    let machines = open()?;
     let (to, messages) = channel();
-    let ((room, rooms), (done, free)) = (channel(), channel());
-    (0..TEXTS_AHEAD).for_each(|_| _ = room.send(None));
-    let found = to.clone();
+    let (rooms, room): (Vec<_>, Vec<_>) = machines.iter().map(|_| channel()).unzip();
+    for _ in 0..TEXTS_AHEAD {
+        rooms.iter().for_each(|room| _ = room.send(None));
+    }
+    let counted = to.clone();
     let hooks = Hooks {
         // Whoever has gone wants to know nothing, and has no use for room.
-        tell: Arc::new(move || _ = found.send(Message::Found)),
-        back: Arc::new(move |old| _ = room.send(old)),
+        tell: Arc::new(move || _ = counted.send(Message::Counted)),
+        back: Arc::new(move |lane, old| _ = rooms[lane].send(old)),
     };
-    let mut inverter = Inverter::new(open()?, how.analysis, how.threads, hooks)?;
+    let mut inverter = Inverter::new(machines, &how.analysis, how.threads, &hooks)?;
+    drop(hooks);
     if how.encodes {
         inverter = inverter.encoding();
     }
     let mut runs = Runs::new(inverter, how.run_limit, how.lists, stop.clone());
-    let uploader = runs.uploader()?;
-    let thread = Builder::new().name("uploader".into());
-    let buffers = how.buffers;
-    let bring = move || {
-        let bring = || bring(uploader, &buffers, &batches, (&rooms, &free), &to);
-        if let Err(cause) = catch_unwind(AssertUnwindSafe(bring)) {
-            // Whoever has gone wants to know nothing.
-            _ = to.send(Message::Panicked(cause));
-        }
-    };
-    *uploading = Some(thread.spawn(bring)?);
+    let coming = Arc::new(Coming {
+        batches: Mutex::new((0, batches)),
+        buffers: how.buffers,
+        pinning: Mutex::default(),
+    });
+    let mut done = Vec::new();
+    for (lane, room) in room.into_iter().enumerate() {
+        let (uploader, coming, to) = (runs.uploader(lane)?, coming.clone(), to.clone());
+        let (give, free) = channel();
+        done.push(give);
+        let bring = move || {
+            let bring = || bring(lane, uploader, &coming, (&room, &free), &to);
+            if let Err(cause) = catch_unwind(AssertUnwindSafe(bring)) {
+                // Whoever has gone wants to know nothing.
+                _ = to.send(Message::Panicked(cause));
+            }
+        };
+        uploading.push(Builder::new().name("uploader".into()).spawn(bring)?);
+    }
+    drop(coming);
     runs.seconds().open = spent(began);
-    let mut brought: VecDeque<(Vec<PieceText>, Option<DeviceMemory>)> = VecDeque::new();
-    let mut over = false;
+    let mut brought = Vec::from_iter(
+        done.iter().map(|_| VecDeque::<(OfLane, Vec<PieceText>, Option<DeviceMemory>)>::new()),
+    );
+    let mut batches = None;
     while !stop.load(Ordering::Relaxed) {
         // Forms are found first: the host makes terms of them while the batch before is counted.
-        if runs.has_room()
-            && let Some((pieces, text)) = brought.pop_front()
-        {
-            runs.find(pieces, text);
-            continue;
+        for brought in &mut brought {
+            while let Some(((_, lane), ..)) = brought.front()
+                && runs.has_room(*lane)
+                && let Some((of, pieces, text)) = brought.pop_front()
+            {
+                runs.find(of, pieces, text);
+            }
         }
         let next = match messages.try_recv() {
             Ok(message) => message,
             Err(_) if runs.is_ready() => {
-                // If nobody brings more, it frees them itself.
-                _ = done.send(runs.take_next(&mut tell)?);
+                if let Some((lane, pieces)) = runs.take_next(&mut tell)? {
+                    // If nobody brings more, it frees them itself.
+                    _ = done[lane].send(pieces);
+                }
                 continue;
             }
-            Err(_) if over && !runs.has_coming() && brought.is_empty() => {
+            Err(_) if batches == Some(runs.taken()) => {
                 runs.end(tell)?;
                 // The system closes the device meanwhile, which takes as long; if it gives no thread, what is spare goes with the process.
                 let _spare = Awaited::begin("spare", pages::give_back);
@@ -250,14 +299,15 @@ fn drive(
             }
         };
         match next {
-            Message::Brought(pieces, text, seconds) => {
+            Message::Brought(of, pieces, text, seconds) => {
                 runs.seconds().upload += seconds;
-                brought.push_back((pieces, text));
+                let (_, lane) = of;
+                brought[lane].push_back((of, pieces, text));
             }
             Message::Failed(error) => return Err(error.into()),
             Message::Panicked(cause) => resume_unwind(cause),
-            Message::End => over = true,
-            Message::Found => {}
+            Message::End(all) => batches = Some(all),
+            Message::Counted => {}
         }
     }
     Ok(())

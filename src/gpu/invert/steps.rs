@@ -119,7 +119,9 @@ pub enum Array {
     Kept,
     /// u32: of each term the postings that stay.
     Counts,
-    /// u8: the codes of the lengths of all documents of the run.
+    /// The same of those that another lane has counted.
+    OthersCounts,
+    /// u8: the codes of the lengths of documents: those of the batch, and those of the run when its lists are encoded.
     Codes,
     /// u32: the terms in the order of the lexicon: a place there is a rank.
     Numbers,

@@ -7,6 +7,7 @@ use crate::dictionary::codes::code_of;
 use crate::dictionary::forms::Meaning;
 use crate::dictionary::members::{for_each_member, hash_of_key};
 use crate::order::{PieceCounts, Sketch};
+use crate::score::bounds::code_below;
 use crate::text::analysis::Analysis;
 use crate::text::scan::key_of;
 use crate::text::tokenizer::{Class, Tokenizer};
@@ -116,7 +117,8 @@ pub fn invert(
             list_bytes: lists.values().map(behind).sum(),
             forms: sketch,
         };
-        all.push(Counted { counts, lengths, contents });
+        let codes = lengths.iter().map(|&length| code_below(length)).collect();
+        all.push(Counted { counts, lengths, codes, contents });
         for (term, list) in lists {
             run.entry(term).or_default().extend(list);
         }

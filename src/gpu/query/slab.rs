@@ -18,6 +18,8 @@ pub struct Slab {
     context: Arc<CudaContext>,
     address: u64,
     bytes: u64,
+    /// Of other devices whose kernels use it.
+    users: Vec<Arc<CudaContext>>,
     _booking: Booking,
 }
 
@@ -47,7 +49,19 @@ impl Slab {
             bytes,
             source: Cuda(source),
         })?;
-        Ok(Self { context, address, bytes, _booking: booking })
+        Ok(Self { context, address, bytes, users: Vec::new(), _booking: booking })
+    }
+
+    /// The context of its device.
+    pub(in crate::gpu) fn context(&self) -> &Arc<CudaContext> {
+        &self.context
+    }
+
+    /// Kernels of a device use it from now on, which may be another one.
+    pub(in crate::gpu) fn used_by(&mut self, context: &Arc<CudaContext>) {
+        if [&self.context].into_iter().chain(&self.users).all(|user| user != context) {
+            self.users.push(context.clone());
+        }
     }
 
     /// Its address.
@@ -113,7 +127,9 @@ impl Slab {
 impl Drop for Slab {
     fn drop(&mut self) {
         // Kernels that still run may use it.
-        let done = self.context.bind_to_thread().and_then(|()| self.context.synchronize());
+        let users = self.users.iter().chain([&self.context]);
+        let done = users.map(|user| user.bind_to_thread().and_then(|()| user.synchronize()));
+        let done = done.fold(Ok(()), Result::and);
         // SAFETY: nothing runs any more that could use it, or the device is lost anyway.
         let freed = unsafe { result::free_sync(self.address) };
         self.context.record_err(done.and(freed));

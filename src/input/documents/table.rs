@@ -56,8 +56,11 @@ const NAMED: usize = 5;
 /// The part of the memory that hashes of names may take: one of so many.
 pub const NAMES_SHARE: u64 = 64;
 
-/// What is left to whoever writes to a file takes, of the bytes of a piece, one part of so many: enough for a column of a piece of each of 16 workers.
-const PIECE_PART: usize = 2;
+/// What is left to whoever writes to a file takes one part of so many of the memory, but half of a piece at least: enough for a column of a piece of each of 16 workers. Where
+/// all cores are busy whoever writes may stand still for some milliseconds, in which others write the documents of hundreds of pieces.
+const ROOM_PART: u64 = 4096;
+/// More is of no use.
+const MOST_ROOM: usize = 16 << 20;
 
 /// Says where the documents of a build stand. The last of it and of the [`PieceRows`] that it gave ends the table.
 pub struct DocumentsTable {
@@ -121,7 +124,7 @@ impl DocumentsTable {
         Self {
             directory: directory.clone(),
             sequencer: Sequencer::new(budget.run_limit),
-            room: budget.piece_bytes() / PIECE_PART,
+            room: ((budget.memory / ROOM_PART) as usize).clamp(budget.piece_bytes() / 2, MOST_ROOM),
             run: None,
             shared: Arc::new(Shared { directory, threads, names, sum }),
             documents: 0,

@@ -2,20 +2,17 @@
 //! the terms into order; if there is no room for all of them, the host says the order first, and the device gathers those of some terms at a time.
 //! Of what is gathered it encodes some lists at a time. While it encodes these, those before are taken to the host by several threads, each of which puts
 //! what it has where it belongs in the file ([`going`], [`parts`]).
-//!
-//! If the device has no room for the postings of a run, what it has is taken to the host ([`spill`](Inverter::spill)), and the run goes on as
-//! one whose lists are encoded there.
 
 mod going;
 mod parts;
 
 use self::going::{Finally, Going, Lent};
 use self::parts::{Encoded, Terms};
-use super::terms::OF_TERMS;
+use super::kept::Kept;
 use super::typed::Typed;
-use super::{Inverter, spent};
+use super::{Counter, spent};
+use crate::crew::lock;
 use crate::dictionary::closed::ClosedError;
-use crate::dictionary::inverted::Lists;
 use crate::gpu::error::GpuError;
 use crate::gpu::invert::machine::{DeviceMemory, Downloader, Machine};
 use crate::gpu::invert::steps::encode::{self, Chunk};
@@ -56,147 +53,18 @@ const OF_LISTS: [Array; 7] = [
     Array::Encoded,
 ];
 
-/// What becomes of the lists of a run.
-#[derive(Default)]
-pub(super) struct Keeping {
-    /// Lists are encoded on the device, if it has room.
-    pub(super) wanted: bool,
-    /// It had none in this run.
-    spilled: bool,
-    /// Postings of each batch that stays.
-    batches: Vec<u32>,
-    /// Documents up to the last of them: no list is longer.
-    documents: u32,
-    /// Takes encoded lists to the host, if it is there already.
-    downloader: Option<Box<dyn Downloader>>,
-}
-
-impl Keeping {
-    /// Postings that stay.
-    fn postings(&self) -> u64 {
-        self.batches.iter().copied().map(u64::from).sum()
-    }
-
-    /// Whether the postings of the run stay on the device.
-    pub(super) fn is_on(&self) -> bool {
-        self.wanted && !self.spilled
-    }
-}
-
 /// Who takes lists to the host, while that goes on.
 type Taking<'scope> = ScopedJoinHandle<'scope, Result<Box<dyn Downloader>, GpuError>>;
 
-impl<M: Machine> Inverter<M> {
-    /// Makes room for what stays of a batch.
-    pub(super) fn reserve_kept(
-        &mut self,
-        postings: u32,
-        documents: u32,
-        first: u32,
-    ) -> Result<(), GpuError> {
-        let end = (u64::from(first) + u64::from(documents)).max(16);
-        self.machine.reserve(Array::Codes, end, first.into())?;
-        if postings == 0 {
-            return Ok(());
-        }
-        self.reserve::<u32>(Array::Kept, encode::kept_words(postings))
-    }
-
-    /// Keeps what was counted last.
-    pub(super) fn keep(
-        &mut self,
-        counted: Columns,
-        postings: u32,
-        documents: u32,
-        first: u32,
-    ) -> Result<(), GpuError> {
-        if documents > 0 {
-            self.machine.run(&[encode::keep_codes(documents, first)])?;
-        }
-        if postings > 0 {
-            self.machine.run(&[encode::keep(counted)])?;
-            self.machine.places().set_aside(Array::Kept);
-            self.keeping.batches.push(postings);
-            self.keeping.documents = first + documents;
-        }
-        Ok(())
-    }
-
-    /// Whether the lists of the run stay on the device until it ends.
-    pub fn keeps(&self) -> bool {
-        self.keeping.is_on()
-    }
-
-    /// The codes of the lengths of the first documents of the run, of which the device keeps the lists.
-    ///
-    /// # Errors
-    /// Of the device.
-    pub fn codes(&mut self, documents: u32) -> Result<Vec<u8>, GpuError> {
-        match documents {
-            0 => Ok(Vec::new()),
-            _ => self.get(Array::Codes, 0, documents as usize),
-        }
-    }
-
-    /// Whether the postings of the run stay on the device, as they do until all lists are gathered and there is room to encode them.
-    pub fn can_spill(&self) -> bool {
-        !self.keeping.batches.is_empty()
-    }
-
-    /// Takes the lists that stay on the device to the host, and those of later batches of the run as well. Nothing is counted then,
-    /// and the device knows no forms.
-    ///
-    /// # Errors
-    /// Of the device. The inverter cannot go on then.
-    pub fn spill(&mut self) -> Result<Vec<Lists>, GpuError> {
-        self.keeping.spilled = true;
-        self.work.spilled += 1;
-        self.free_but_run();
-        if self.lasts > 0 {
-            self.machine.run(&[steps::clear(Array::Lasts, 0, self.lasts.into())])?;
-        }
-        let terms = self.lasts;
-        // No piece is measured here.
-        self.put(Array::PieceStarts, 0, &[0u32])?;
-        self.reserve::<u64>(Array::PieceBytes, 1)?;
-        self.reserve::<u64>(Array::PiecePostings, 1)?;
-        self.put(Array::Counters, 0, &[0u32; steps::COUNTERS])?;
-        let mut lists = Vec::new();
-        for (n, postings) in std::mem::take(&mut self.keeping.batches).into_iter().enumerate() {
-            self.machine.places().exchange(Array::Kept, n);
-            let columns = Columns::kept(postings);
-            self.reserve_tiles(steps::tiles(postings))?;
-            self.machine.run(&steps::measure(columns, 0))?;
-            let list_bytes = self.sum()?;
-            self.reserve_lists(postings, list_bytes, terms)?;
-            lists.push(self.take_lists(columns, terms, list_bytes)?);
-        }
-        let of_run = [&OF_TERMS[..], &[Array::Lasts, Array::Counts]].concat();
-        self.machine.places().free_but(&of_run);
-        self.machine.places().free_aside();
-        Ok(lists)
-    }
-
-    /// The postings of the run are of no use any more.
-    fn forget_kept(&mut self) {
-        self.keeping.batches.clear();
-        self.machine.places().free_aside();
-    }
-
-    /// The run has ended: the next one's postings stay again.
-    pub(super) fn keep_again(&mut self) {
-        self.keeping.spilled = false;
-        self.forget_kept();
-    }
-
-    /// Encodes the lists of the run, in the order of the lexicon, puts them where they belong in the file that `open` gives, and gives what
+impl<M: Machine> Counter<M> {
+    /// Encodes the lists of the run, of whose documents the lengths have such `codes`, in the order of the lexicon, puts them where they belong in the file that `open` gives, and gives what
     /// the lexicon has of them by chunks, the last of which says so. Each has a part of `held`. The run has [ended](Self::end_run) then.
     ///
     /// # Errors
     /// Of the device, and those of `open`. If the device is out of memory, the file is not open, and [the postings stay](Self::can_spill), [`spill`](Self::spill) may do.
-    pub fn encode(
+    pub(super) fn encode(
         &mut self,
-        part: RunPart,
+        (part, codes): (RunPart, &[Arc<[u8]>]),
         held: &Arc<()>,
         open: impl FnOnce() -> Result<FilledFile, ClosedError>,
         mut out: impl FnMut(LaidChunk) + Send,
@@ -204,13 +72,25 @@ impl<M: Machine> Inverter<M> {
         let began = Instant::now();
         // The forms go with the run, and no more terms get numbers.
         self.discard();
-        self.machine.places().free(&OF_TERMS);
-        let codes = self.terms.codes.clone();
-        let numbers = codes.len() as u32;
-        self.grow_lasts(numbers)?;
+        let term_codes = {
+            let mut numbering = lock(&self.numbering);
+            numbering.end();
+            numbering.codes.clone()
+        };
+        let numbers = term_codes.len() as u32;
         // A device takes so many launches at a time, and this thread waits for it.
-        let order = self.learner.in_order(codes)?;
-        let sizes = self.sizes();
+        let order = self.learner.in_order(term_codes)?;
+        let codes: Vec<&[u8]> = codes.iter().map(|codes| &**codes).collect();
+        let documents = codes.iter().map(|codes| codes.len() as u64).sum();
+        if let Err(error) = self.reserve_run(numbers, documents) {
+            if !error.is_out_of_memory() {
+                return Err(error.into());
+            }
+            self.free_but_run();
+            self.reserve_run(numbers, documents)?;
+        }
+        self.machine.write(Array::Codes, 0, &codes)?;
+        let sizes = self.sizes(documents);
         let is_gathered = self.gather_all(sizes, numbers)?;
         if is_gathered {
             // Nobody will gather again, and this takes longest while nobody waits for it.
@@ -228,10 +108,16 @@ impl<M: Machine> Inverter<M> {
         Ok(())
     }
 
+    /// Makes room for the postings of so many terms, and for the codes of so many documents.
+    fn reserve_run(&mut self, terms: u32, documents: u64) -> Result<(), GpuError> {
+        self.grow_lasts(terms)?;
+        self.reserve::<u8>(Array::Codes, documents)
+    }
+
     /// Those of a device that has room.
-    fn sizes(&self) -> Sizes {
+    fn sizes(&self, documents: u64) -> Sizes {
         let postings = self.keeping.postings();
-        let longest = postings.min(self.keeping.documents.into());
+        let longest = postings.min(documents);
         let gathered = postings.min(self.tuning.gathered_at_once.into()).max(longest);
         Sizes { gathered, encoded: self.tuning.encoded_at_once.into(), longest }
     }
@@ -301,10 +187,10 @@ impl<M: Machine> Inverter<M> {
 
     /// Gathers the postings of all batches, of lists that have room.
     fn gather(&mut self) -> Result<(), GpuError> {
-        for (n, &postings) in self.keeping.batches.iter().enumerate() {
-            self.machine.places().exchange(Array::Kept, n);
+        for Kept { postings, place, .. } in self.in_order() {
+            self.machine.places().exchange(Array::Kept, place);
             let run = self.machine.run(&encode::gather(Columns::kept(postings)));
-            self.machine.places().exchange(Array::Kept, n);
+            self.machine.places().exchange(Array::Kept, place);
             run?;
         }
         Ok(())
@@ -359,7 +245,7 @@ impl<M: Machine> Inverter<M> {
                     going.hand_on(Encoded { ranks: here, dfs, places, lists: None });
                     continue;
                 }
-                let memory = self.machine.lend(Array::Encoded)?;
+                let memory = self.machine.lend(Array::Encoded)?.expect("lists were encoded there");
                 lent += 1;
                 if let Some(open) = open.take() {
                     let opened = Arc::new(open()?);

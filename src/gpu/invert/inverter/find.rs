@@ -318,7 +318,8 @@ impl Finder {
         let arrays =
             [Array::Tokens, TokenForms, Array::Coded].map(|array| self.machine.lend(array));
         let [token_starts, token_forms, coded] = arrays;
-        let arrays = [token_starts?, token_forms?, coded?];
+        let arrays = [token_starts?, token_forms?, coded?]
+            .map(|memory| memory.expect("they are reserved above"));
         self.known += new;
         self.arena_bytes += u64::from(new_bytes);
         self.work.forms += u64::from(new);
@@ -364,7 +365,6 @@ type Outcome = thread::Result<Result<Found, GpuError>>;
 /// The thread that finds forms, and what it is asked.
 pub(super) struct Finding {
     finder: Arc<Mutex<Finder>>,
-    back: Back,
     jobs: Option<Sender<Job>>,
     outcomes: Receiver<Outcome>,
     thread: Option<JoinHandle<()>>,
@@ -391,7 +391,7 @@ impl Finding {
             stop_words,
             has_classes: false,
             asker,
-            back: back.clone(),
+            back,
             known: 0,
             arena_bytes: 0,
             slots: 0,
@@ -413,7 +413,7 @@ impl Finding {
             }
         };
         let thread = Some(Builder::new().name("finder".into()).spawn(find)?);
-        Ok(Self { finder, back, jobs: Some(jobs), outcomes, thread, under_way: 0 })
+        Ok(Self { finder, jobs: Some(jobs), outcomes, thread, under_way: 0 })
     }
 
     /// Forms are found otherwise; nothing was asked yet.
@@ -480,11 +480,6 @@ impl Finding {
         self.finder().find(pieces, None, to)
     }
 
-    /// Gives texts back that nobody has used.
-    pub(super) fn give_back(&self, text: Option<DeviceMemory>) {
-        (self.back)(text);
-    }
-
     /// Empties the table of forms; nothing is under way.
     ///
     /// # Errors
@@ -498,31 +493,9 @@ impl Finding {
         self.finder().free();
     }
 
-    /// Adds what it has done.
-    pub(super) fn add_to(&self, work: &mut InverterWork) {
-        let finder = self.finder();
-        let InverterWork {
-            batches,
-            bytes,
-            tokens,
-            forms,
-            foreign,
-            odd,
-            forgotten,
-            unpinned,
-            seconds,
-            ..
-        } = &finder.work;
-        work.batches += batches;
-        work.bytes += bytes;
-        work.tokens += tokens;
-        work.forms += forms;
-        work.foreign += foreign;
-        work.odd += odd;
-        work.forgotten += forgotten;
-        work.unpinned += unpinned;
-        work.seconds.find += seconds.find;
-        work.seconds.upload += seconds.upload;
+    /// What it has done.
+    pub(super) fn work(&self) -> InverterWork {
+        self.finder().work
     }
 }
 

@@ -59,27 +59,16 @@ impl Read {
     }
 }
 
-/// Terms, and how many meanings the expansions of their forms take.
-struct Known {
-    forms: Forms,
-    expansions: usize,
-}
-
-impl Known {
-    fn learn(&mut self, read: &Read) -> Learned {
-        let began = Instant::now();
-        let Read { forgets, forms, odd, seconds } = read;
-        if *forgets {
-            self.expansions = 0;
-        }
-        let place = self.expansions;
-        let (foreign, mut expansions) = self.forms.learn(forms, place);
-        let kept = place + expansions.len();
-        let (odd, more) = self.forms.learn(odd, kept);
-        expansions.extend(more);
-        self.expansions = kept;
-        Learned { foreign, odd, expansions, place, kept, seconds: seconds + spent(began) }
-    }
+/// Looks up the terms of forms whose words are found; `expanded` meanings are expansions of those before.
+fn learn(known: &mut Forms, read: &Read, expanded: usize) -> Learned {
+    let began = Instant::now();
+    let Read { forgets, forms, odd, seconds } = read;
+    let place = if *forgets { 0 } else { expanded };
+    let (foreign, mut expansions) = known.learn(forms, place);
+    let kept = place + expansions.len();
+    let (odd, more) = known.learn(odd, kept);
+    expansions.extend(more);
+    Learned { foreign, odd, expansions, place, kept, seconds: seconds + spent(began) }
 }
 
 /// Is told that forms were found, or terms made.
@@ -106,25 +95,24 @@ impl Asker {
 
 /// The threads, and what they answer.
 pub(super) struct Learner {
-    known: Arc<Mutex<Known>>,
+    known: Arc<Mutex<Forms>>,
     /// What was learned, or how that panicked.
     learned: Receiver<thread::Result<Learned>>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Learner {
-    /// One that has learned nothing; so many `threads` share the work of each step. `tell` is called whenever it has learned something; it ends when
-    /// nobody can ask any more.
+    /// One that learns what all that have the same `known` terms learn; so many `threads` share the work of each step. `tell` is called whenever it has learned
+    /// something; it ends when nobody can ask any more.
     ///
     /// # Errors
     /// The system gives no thread.
     pub(super) fn start(
         analysis: Analysis,
-        threads: usize,
+        (known, threads): (Arc<Mutex<Forms>>, usize),
         tell: Tell,
     ) -> io::Result<(Self, Asker)> {
-        let known = Known { forms: Forms::new(threads), expansions: 0 };
-        let (known, expansions) = (Arc::new(Mutex::new(known)), Arc::new(AtomicUsize::new(0)));
+        let expansions = Arc::new(AtomicUsize::new(0));
         let ((asked, questions), (read, from)) = (channel::<Unknown>(), channel());
         let ((to, learned), (done, spare)) = (channel(), channel::<Read>());
         let (here, words) = (known.clone(), expansions.clone());
@@ -139,10 +127,12 @@ impl Learner {
                 _ = read.send(catch_unwind(words));
             }
         };
-        let learn = move || {
+        let learn_all = move || {
             for read in from {
                 let learned = read.and_then(|read: Read| {
-                    let learned = catch_unwind(AssertUnwindSafe(|| lock(&here).learn(&read)));
+                    let expanded = words.load(Ordering::Relaxed);
+                    let learn = || learn(&mut lock(&here), &read, expanded);
+                    let learned = catch_unwind(AssertUnwindSafe(learn));
                     _ = done.send(read);
                     learned
                 });
@@ -155,7 +145,7 @@ impl Learner {
         };
         let mut learner = Self { known, learned, threads: Vec::new() };
         // If the system does not give the second one, the first has nobody to wait for.
-        learner.threads.push(Builder::new().name("learner".into()).spawn(learn)?);
+        learner.threads.push(Builder::new().name("learner".into()).spawn(learn_all)?);
         learner.threads.push(Builder::new().name("words".into()).spawn(find_words)?);
         Ok((learner, Asker { asked, expansions }))
     }
@@ -184,12 +174,12 @@ impl Learner {
     /// The system gives no thread.
     pub(super) fn in_order(&self, codes: Arc<Vec<u64>>) -> io::Result<Awaited<OrderedTerms>> {
         let known = self.known.clone();
-        Awaited::begin("order", move || lock(&known).forms.in_order(&codes))
+        Awaited::begin("order", move || lock(&known).in_order(&codes))
     }
 
     /// The terms, when all that was asked is learned.
     pub(super) fn with<T>(&mut self, look: impl FnOnce(&mut Forms) -> T) -> T {
-        look(&mut lock(&self.known).forms)
+        look(&mut lock(&self.known))
     }
 }
 
@@ -211,7 +201,8 @@ mod tests {
     fn who_waits_hears_of_a_panic() {
         let (to, told) = channel();
         let tell: Tell = Arc::new(move || to.send(()).unwrap());
-        let (mut learner, asker) = Learner::start(Analysis::default(), 2, tell).unwrap();
+        let known = Arc::new(Mutex::new(Forms::new(2)));
+        let (mut learner, asker) = Learner::start(Analysis::default(), (known, 2), tell).unwrap();
         let fails = || Unknown { places: vec![[0, 1]], ..Unknown::default() };
         asker.ask(fails());
         told.recv().unwrap();

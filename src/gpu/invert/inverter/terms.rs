@@ -1,16 +1,17 @@
 //! How do the terms of a run get their numbers? The device has a table of their codes: of those of [plain](Plain) forms, which it makes itself, and
-//! of those that the host has made. A code that is not there gets the next number. The host takes the codes by number when it takes what a batch counts.
+//! of those that the host has made. A code that is not there gets the next number, and the host takes the codes by number.
 
 use super::find::Found;
 use super::learner::Learned;
 use super::typed::{Typed, part};
-use super::{Inverter, spent};
+use super::{Counter, spent};
+use crate::crew::lock;
 use crate::dictionary::codes::{CODED_BYTES, code_of};
 use crate::dictionary::forms::Meaning;
 use crate::gpu::error::GpuError;
-use crate::gpu::invert::machine::Machine;
+use crate::gpu::invert::machine::{DeviceMemory, Machine};
 use crate::gpu::invert::steps::terms::{self, Plain};
-use crate::gpu::invert::steps::{self, Array, SUM};
+use crate::gpu::invert::steps::{self, Array, COUNTERS, SUM};
 use crate::pages;
 use crate::text::analysis::Analysis;
 use crate::text::scan::{KEY_BYTES, key_of};
@@ -23,9 +24,11 @@ const LEAST_SLOTS: u32 = 1 << 10;
 /// The largest one. A run has far fewer terms.
 const MOST_SLOTS: u32 = 1 << 31;
 
+/// So many codes of new terms are read at once with how many there are.
+const LIKELY_TERMS: u64 = 1 << 16;
+
 /// Arrays of the terms of a run.
-pub(super) const OF_TERMS: [Array; 4] =
-    [Array::TermSlots, Array::SlotTerms, Array::TermCodes, Array::Terms];
+const OF_TERMS: [Array; 4] = [Array::TermSlots, Array::SlotTerms, Array::TermCodes, Array::Terms];
 
 /// Which forms the device makes terms of, and the codes of stop words.
 pub fn plain(analysis: &Analysis) -> (Plain, Vec<u64>) {
@@ -42,31 +45,56 @@ pub fn plain(analysis: &Analysis) -> (Plain, Vec<u64>) {
     (Plain { longest: longest as u32, stems, stop_words }, codes)
 }
 
-/// The terms of the run.
+/// The terms of the run. All lanes number theirs in one table, which goes from one to the other: whoever tells a device what forms mean has it meanwhile.
 #[derive(Default)]
 pub(super) struct Numbering {
     /// Slots of the table; 0 if there is none.
     slots: u32,
     /// Terms of the run, at most.
     most: u32,
-    /// Their codes by number, as far as batches were counted.
+    /// Their codes by number.
     pub(super) codes: Arc<Vec<u64>>,
+    /// The arrays that are there, while nobody has them.
+    memory: Vec<(Array, DeviceMemory)>,
 }
 
-impl<M: Machine> Inverter<M> {
-    /// Tells the device what the new forms of a batch mean, and its odd tokens.
-    pub(super) fn tell(&mut self, found: &Found, learned: &Learned) -> Result<(), GpuError> {
+impl Numbering {
+    /// Frees the table: no more terms get numbers.
+    pub(super) fn end(&mut self) {
+        self.memory.clear();
+        self.slots = 0;
+    }
+
+    /// Gives a lane's device the table.
+    fn lend(&mut self, machine: &mut impl Machine) -> Result<(), GpuError> {
+        for (array, memory) in self.memory.drain(..) {
+            machine.adopt(array, memory)?;
+        }
+        Ok(())
+    }
+
+    /// Takes it back.
+    fn take_back(&mut self, machine: &mut impl Machine) -> Result<(), GpuError> {
+        for array in OF_TERMS {
+            self.memory.extend(machine.lend(array)?.map(|memory| (array, memory)));
+        }
+        Ok(())
+    }
+}
+
+impl<M: Machine> Counter<M> {
+    /// Tells the device what the new forms of a batch mean, and its odd tokens; how many terms the run has then, and how many those of
+    /// all its tokens are, if it is `counted`.
+    pub(super) fn tell(
+        &mut self,
+        (found, learned): (&Found, &Learned),
+        counted: bool,
+    ) -> Result<(u32, u32), GpuError> {
         let began = Instant::now();
         let Learned { foreign, odd, expansions, place, .. } = learned;
         let told = [foreign, odd, expansions].map(Vec::as_slice);
         let [foreign, odd, expansions] = told.map(|told| told.len() as u32);
-        let all = foreign + odd + expansions;
-        // A foreign form is one of the new ones, or its terms are among the expansions.
-        let most = u64::from(self.terms.most)
-            + u64::from(odd)
-            + u64::from(expansions)
-            + u64::from(found.new);
-        self.reserve::<Meaning>(Array::Told, all.into())?;
+        self.reserve::<Meaning>(Array::Told, u64::from(foreign + odd + expansions))?;
         let parts = told.map(bytemuck::cast_slice);
         self.machine.write(Array::Told, 0, &parts)?;
         self.reserve::<u64>(Array::ForeignMeanings, foreign.into())?;
@@ -74,23 +102,64 @@ impl<M: Machine> Inverter<M> {
         let (place, first) = (*place as u64, u64::from(found.first_form));
         self.lengthen(Array::Expansions, place, expansions)?;
         self.lengthen(Array::Meanings, first, found.new)?;
-        // At last, since a smaller table does, too.
-        self.grow_terms(most)?;
         let told = |first: u32| (Array::Told, u64::from(first));
-        for (from, count, to) in [
+        let parts = [
             (told(0), foreign, (Array::ForeignMeanings, 0)),
             (told(foreign), odd, (Array::OddMeanings, 0)),
             (told(foreign + odd), expansions, (Array::Expansions, place)),
             ((Array::CountedCoded, 0), found.new, (Array::Meanings, first)),
-        ] {
+        ];
+        self.reserve::<u32>(Array::Counters, COUNTERS as u64)?;
+        let numbering = self.numbering.clone();
+        let mut numbering = lock(&numbering);
+        numbering.lend(&mut self.machine)?;
+        // A foreign form is one of the new ones, or its terms are among the expansions.
+        let more = [odd, expansions, found.new];
+        let tokens = if counted { found.tokens } else { 0 };
+        let numbered = self.number(&mut numbering, (parts, more), tokens);
+        numbering.take_back(&mut self.machine)?;
+        self.work.seconds.tell += spent(began);
+        numbered
+    }
+
+    /// Gives numbers to what stands in parts of arrays, among which are at most as many terms as all of `more`; how many there are then, and those of so many
+    /// tokens. The device is waited for once.
+    fn number(
+        &mut self,
+        numbering: &mut Numbering,
+        (parts, more): ([((Array, u64), u32, (Array, u64)); 4], [u32; 3]),
+        tokens: u32,
+    ) -> Result<(u32, u32), GpuError> {
+        let most = more.into_iter().map(u64::from).sum::<u64>() + u64::from(numbering.most);
+        // At last, since a smaller table does, too.
+        self.grow_terms(numbering, most)?;
+        for (from, count, to) in parts {
             if count > 0 {
-                self.machine.run(&terms::number_terms(from, count, self.terms.slots, to))?;
+                self.machine.run(&terms::number_terms(from, count, numbering.slots, to))?;
             }
         }
         // Not before: a batch that is told again may have all of these once.
-        self.terms.most = most as u32;
-        self.work.seconds.tell += spent(began);
-        Ok(())
+        numbering.most = most as u32;
+        if tokens > 0 {
+            self.reserve_tiles(steps::tiles(tokens))?;
+            self.machine.run(&steps::count_terms(tokens))?;
+        }
+        let had = numbering.codes.len() as u64;
+        let codes = Arc::make_mut(&mut numbering.codes);
+        let likely = (most - had).min(LIKELY_TERMS) as usize;
+        pages::reserve(codes, likely);
+        codes.resize(had as usize + likely, 0);
+        let (mut sum, mut terms) = ([0u32], [0u32]);
+        let told = self.machine.read(&mut [
+            part(Array::Counters, SUM as u64, &mut sum),
+            part(Array::Terms, 0, &mut terms),
+            part(Array::TermCodes, had, &mut codes[had as usize..]),
+        ]);
+        codes.truncate(if told.is_ok() { terms[0] as usize } else { had as usize });
+        told?;
+        numbering.most = terms[0];
+        self.take_codes(numbering, terms[0])?;
+        Ok((terms[0], sum[0]))
     }
 
     /// Makes room for meanings behind the first ones of an array.
@@ -99,15 +168,15 @@ impl<M: Machine> Inverter<M> {
     }
 
     /// Makes room for so many terms in all, in a table of twice as many slots or more; if a device has no room for that, in one that is not full.
-    fn grow_terms(&mut self, most: u64) -> Result<(), GpuError> {
+    fn grow_terms(&mut self, numbering: &mut Numbering, most: u64) -> Result<(), GpuError> {
         let slots = (2 * most).next_power_of_two().clamp(LEAST_SLOTS.into(), MOST_SLOTS.into());
         let slots = slots as u32;
-        let grows = slots > self.terms.slots;
+        let grows = slots > numbering.slots;
         if grows {
             // The codes of the terms say all that it has, so that there need not be room for both.
-            self.free_table();
+            self.free_table(numbering);
         }
-        let had = u64::from(self.terms.most);
+        let had = u64::from(numbering.most);
         self.machine.reserve(Array::TermCodes, (8 * most).max(16), 8 * had)?;
         if had == 0 {
             self.put(Array::Terms, 0, &[0u32])?;
@@ -115,49 +184,40 @@ impl<M: Machine> Inverter<M> {
         if !grows {
             return Ok(());
         }
-        match self.make_table(slots) {
+        match self.make_table(numbering, slots) {
             Err(error) if error.is_out_of_memory() && most < u64::from(slots / 2) => {
-                self.free_table();
-                self.make_table(slots / 2)
+                self.free_table(numbering);
+                self.make_table(numbering, slots / 2)
             }
             made => made,
         }
     }
 
-    fn free_table(&mut self) {
+    fn free_table(&mut self, numbering: &mut Numbering) {
         self.machine.places().free(&[Array::TermSlots, Array::SlotTerms]);
-        self.terms.slots = 0;
+        numbering.slots = 0;
     }
 
     /// Makes a table of the terms that the run has.
-    fn make_table(&mut self, slots: u32) -> Result<(), GpuError> {
+    fn make_table(&mut self, numbering: &mut Numbering, slots: u32) -> Result<(), GpuError> {
         self.reserve::<u64>(Array::TermSlots, slots.into())?;
         self.reserve::<u32>(Array::SlotTerms, slots.into())?;
         self.machine.run(&[steps::clear(Array::TermSlots, 0, 2 * u64::from(slots))])?;
-        if self.terms.most > 0 {
-            self.machine.run(&[terms::fill_table(self.terms.most, slots)])?;
+        if numbering.most > 0 {
+            self.machine.run(&[terms::fill_table(numbering.most, slots)])?;
         }
-        self.terms.slots = slots;
+        numbering.slots = slots;
         Ok(())
     }
 
-    /// The last sum of tiles, and how many terms the run has.
-    pub(super) fn sum_and_terms(&mut self) -> Result<(u32, u32), GpuError> {
-        let (mut sum, mut terms) = ([0u32], [0u32]);
-        let sum_part = part(Array::Counters, SUM as u64, &mut sum);
-        self.machine.read(&mut [sum_part, part(Array::Terms, 0, &mut terms)])?;
-        self.terms.most = terms[0];
-        Ok((sum[0], terms[0]))
-    }
-
     /// Takes the codes of terms below number `terms` that are not known yet.
-    pub(super) fn take_codes(&mut self, terms: u32) -> Result<(), GpuError> {
-        let had = self.terms.codes.len();
+    fn take_codes(&mut self, numbering: &mut Numbering, terms: u32) -> Result<(), GpuError> {
+        let had = numbering.codes.len();
         let new = (terms as usize).saturating_sub(had);
         if new == 0 {
             return Ok(());
         }
-        let codes = Arc::make_mut(&mut self.terms.codes);
+        let codes = Arc::make_mut(&mut numbering.codes);
         pages::reserve(codes, new);
         codes.resize(had + new, 0);
         let taken = self.machine.read(&mut [part(Array::TermCodes, had as u64, &mut codes[had..])]);

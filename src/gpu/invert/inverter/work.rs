@@ -44,6 +44,10 @@ pub struct InverterSeconds {
 /// What an inverter has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct InverterWork {
+    /// Devices.
+    pub devices: u64,
+    /// Lanes, each of which counts a batch at a time.
+    pub lanes: u64,
     /// Batches whose forms were found, those included whose forms were found again since a run ended before, or the device had no room.
     pub batches: u64,
     /// Bytes of their texts.
@@ -66,4 +70,63 @@ pub struct InverterWork {
     pub unpinned: u64,
     /// Where the time goes.
     pub seconds: InverterSeconds,
+}
+
+impl InverterWork {
+    /// Adds what somebody else has done.
+    pub(super) fn add(&mut self, other: &Self) {
+        let Self {
+            devices,
+            lanes,
+            batches,
+            bytes,
+            tokens,
+            forms,
+            foreign,
+            odd,
+            postings,
+            forgotten,
+            spilled,
+            unpinned,
+            seconds,
+        } = self;
+        for (sum, more) in [
+            (devices, other.devices),
+            (lanes, other.lanes),
+            (batches, other.batches),
+            (bytes, other.bytes),
+            (tokens, other.tokens),
+            (forms, other.forms),
+            (foreign, other.foreign),
+            (odd, other.odd),
+            (postings, other.postings),
+            (forgotten, other.forgotten),
+            (spilled, other.spilled),
+            (unpinned, other.unpinned),
+        ] {
+            *sum += more;
+        }
+        let (here, more) = (seconds, &other.seconds);
+        for (sum, more) in [
+            (&mut here.open, more.open),
+            (&mut here.texts, more.texts),
+            (&mut here.encoders, more.encoders),
+            (&mut here.upload, more.upload),
+            (&mut here.find, more.find),
+            (&mut here.learn, more.learn),
+            (&mut here.terms, more.terms),
+            (&mut here.tell, more.tell),
+            (&mut here.count, more.count),
+            (&mut here.counted, more.counted),
+            (&mut here.room, more.room),
+            (&mut here.give, more.give),
+            (&mut here.lists, more.lists),
+            (&mut here.order, more.order),
+            (&mut here.encode, more.encode),
+            (&mut here.take, more.take),
+            (&mut here.close, more.close),
+        ] {
+            *sum += more;
+        }
+    }
 }

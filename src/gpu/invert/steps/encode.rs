@@ -50,11 +50,16 @@ pub fn kept_words(postings: u32) -> u64 {
     3 * u64::from(postings) + 1
 }
 
-/// Keeps the codes of the lengths of a batch's documents, of which the first has docid `first` of the run.
-pub fn keep_codes(documents: u32, first: u32) -> Step {
-    let codes = Argument::Array(Array::Codes, first.into());
-    let arguments = vec![of(Array::Lengths), Number(documents), codes];
-    step("invert_keep_codes", (blocks(documents), 0), arguments)
+/// Finds the codes of the lengths of so many documents.
+pub fn codes(documents: u32) -> Step {
+    let arguments = vec![of(Array::Lengths), Number(documents), of(Array::Codes)];
+    step("invert_codes", (blocks(documents), 0), arguments)
+}
+
+/// Adds the postings of so many terms that another one has counted.
+pub fn add_counts(terms: u32) -> Step {
+    let arguments = vec![of(Array::OthersCounts), Number(terms), of(Array::Counts)];
+    step("invert_add", (blocks(terms), 0), arguments)
 }
 
 /// Counts the postings of each of so many ranks from `first` on.
