@@ -3,7 +3,7 @@
 //! keeps them on the device until [`encode`](Inverter::encode).
 //! Nothing here depends on the order in which a device's threads run.
 //!
-//! Several batches are counted at a time, by [`lane`]s: of one device, which has something to do then while the host reads what was counted, or of several. Each lane
+//! Several batches are counted at a time, by lanes: of one device, which has something to do then while the host reads what was counted, or of several. Each lane
 //! keeps what it has counted of a run; the terms of all have one numbering. When the run ends the first lane, which is at home, takes the batches of the others
 //! and encodes all lists. Where lists do not stay on the device it counts alone.
 //!

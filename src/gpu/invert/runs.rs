@@ -56,13 +56,16 @@ pub struct RunEnd {
 /// Opens the file of the lists of a run, by its number.
 pub type OpenLists = Box<dyn Fn(u32) -> Result<FilledFile, IndexError> + Send + Sync>;
 
+/// A lane, and the pieces of a batch that it has.
+pub type OfLane = (usize, Arc<Vec<PieceText>>);
+
 /// The open run of a device.
 pub struct Runs<M> {
     inverter: Inverter<M>,
     lists: OpenLists,
     sequencer: Sequencer,
     /// Batches by their number, and whose they are: they are counted, or will be.
-    coming: BTreeMap<u64, (usize, Arc<Vec<PieceText>>)>,
+    coming: BTreeMap<u64, OfLane>,
     /// The number of the batch that is taken next.
     next: u64,
     batches: Vec<Lists>,
@@ -177,7 +180,7 @@ impl<M: Machine + 'static> Runs<M> {
     pub fn take_next(
         &mut self,
         out: impl FnMut(Event) + Send,
-    ) -> Result<Option<(usize, Arc<Vec<PieceText>>)>, ClosedError> {
+    ) -> Result<Option<OfLane>, ClosedError> {
         let Some((lane, pieces)) = self.coming.remove(&self.next) else { return Ok(None) };
         self.next += 1;
         self.take(&pieces, out)?;

@@ -23,8 +23,8 @@ impl Pinned {
     unsafe fn new(context: &Arc<CudaContext>, memory: *const [u8]) -> Result<Self, DriverError> {
         context.bind_to_thread()?;
         let at = memory.cast::<u8>().expose_provenance();
-        // SAFETY: the context is bound; the caller answers for the memory, which devices only read.
         let all = sys::CU_MEMHOSTREGISTER_PORTABLE;
+        // SAFETY: the context is bound; the caller answers for the memory, which devices only read.
         unsafe { sys::cuMemHostRegister_v2(at as *mut c_void, memory.len(), all) }.result()?;
         Ok(Self { context: context.clone(), at })
     }

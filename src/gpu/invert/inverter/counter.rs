@@ -212,7 +212,9 @@ impl<M: Machine> Counter<M> {
         first: u32,
     ) -> Result<Vec<Counted>, GpuError> {
         self.open = None;
-        self.coming.pop_front_if(|coming| which(coming) == which(pieces));
+        if self.coming.front().is_some_and(|coming| which(coming) == which(pieces)) {
+            self.coming.pop_front();
+        }
         let counted = self.try_count(pieces, first);
         if counted.is_err() {
             self.free_but_run();

@@ -58,6 +58,9 @@ pub(super) struct Numbering {
     memory: Vec<(Array, DeviceMemory)>,
 }
 
+/// Part of an array from a number on, how many terms it has, and where what they stand for goes.
+type Told = ((Array, u64), u32, (Array, u64));
+
 impl Numbering {
     /// Frees the table: no more terms get numbers.
     pub(super) fn end(&mut self) {
@@ -127,7 +130,7 @@ impl<M: Machine> Counter<M> {
     fn number(
         &mut self,
         numbering: &mut Numbering,
-        (parts, more): ([((Array, u64), u32, (Array, u64)); 4], [u32; 3]),
+        (parts, more): ([Told; 4], [u32; 3]),
         tokens: u32,
     ) -> Result<(u32, u32), GpuError> {
         let most = more.into_iter().map(u64::from).sum::<u64>() + u64::from(numbering.most);
