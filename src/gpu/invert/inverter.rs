@@ -197,8 +197,8 @@ impl<M: Machine + 'static> Inverter<M> {
         let mut work = self.work;
         for lane in &self.lanes {
             let counter = lane.counter();
-            work.add(&counter.work);
-            work.add(&counter.finding.work());
+            work.add(counter.work);
+            work.add(counter.finding.work());
         }
         work
     }

@@ -57,7 +57,7 @@ pub struct RunEnd {
 pub type OpenLists = Box<dyn Fn(u32) -> Result<FilledFile, IndexError> + Send + Sync>;
 
 /// A lane, and the pieces of a batch that it has.
-pub type OfLane = (usize, Arc<Vec<PieceText>>);
+pub type Batch = (usize, Arc<Vec<PieceText>>);
 
 /// The open run of a device.
 pub struct Runs<M> {
@@ -65,7 +65,7 @@ pub struct Runs<M> {
     lists: OpenLists,
     sequencer: Sequencer,
     /// Batches by their number, and whose they are: they are counted, or will be.
-    coming: BTreeMap<u64, OfLane>,
+    coming: BTreeMap<u64, Batch>,
     /// The number of the batch that is taken next.
     next: u64,
     batches: Vec<Lists>,
@@ -180,7 +180,7 @@ impl<M: Machine + 'static> Runs<M> {
     pub fn take_next(
         &mut self,
         out: impl FnMut(Event) + Send,
-    ) -> Result<Option<OfLane>, ClosedError> {
+    ) -> Result<Option<Batch>, ClosedError> {
         let Some((lane, pieces)) = self.coming.remove(&self.next) else { return Ok(None) };
         self.next += 1;
         self.take(&pieces, out)?;

@@ -123,7 +123,7 @@ impl Drop for InvertService {
 /// What the thread that drives a device waits for.
 enum Message {
     /// The pieces of a batch, their texts on the device if there is room for them ahead, and the seconds that this took.
-    Brought(OfLane, Vec<PieceText>, Option<DeviceMemory>, f64),
+    Brought(Numbered, Vec<PieceText>, Option<DeviceMemory>, f64),
     /// Nobody could bring them.
     Failed(GpuError),
     /// Who brings them panicked.
@@ -135,7 +135,7 @@ enum Message {
 }
 
 /// The number of a batch, and the lane that has it.
-type OfLane = (u64, usize);
+type Numbered = (u64, usize);
 
 /// What all threads share that bring texts.
 struct Coming {
@@ -257,7 +257,7 @@ fn drive(
     drop(coming);
     runs.seconds().open = spent(began);
     let mut brought = Vec::from_iter(
-        done.iter().map(|_| VecDeque::<(OfLane, Vec<PieceText>, Option<DeviceMemory>)>::new()),
+        done.iter().map(|_| VecDeque::<(Numbered, Vec<PieceText>, Option<DeviceMemory>)>::new()),
     );
     let mut batches = None;
     while !stop.load(Ordering::Relaxed) {

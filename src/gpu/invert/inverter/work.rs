@@ -72,9 +72,37 @@ pub struct InverterWork {
     pub seconds: InverterSeconds,
 }
 
+impl InverterSeconds {
+    fn all(&mut self) -> [&mut f64; 17] {
+        let Self {
+            open,
+            texts,
+            encoders,
+            upload,
+            find,
+            learn,
+            terms,
+            tell,
+            count,
+            counted,
+            room,
+            give,
+            lists,
+            order,
+            encode,
+            take,
+            close,
+        } = self;
+        [
+            open, texts, encoders, upload, find, learn, terms, tell, count, counted, room, give,
+            lists, order, encode, take, close,
+        ]
+    }
+}
+
 impl InverterWork {
-    /// Adds what somebody else has done.
-    pub(super) fn add(&mut self, other: &Self) {
+    /// What is counted, without the seconds.
+    fn all(&mut self) -> [&mut u64; 12] {
         let Self {
             devices,
             lanes,
@@ -88,45 +116,18 @@ impl InverterWork {
             forgotten,
             spilled,
             unpinned,
-            seconds,
+            seconds: _,
         } = self;
-        for (sum, more) in [
-            (devices, other.devices),
-            (lanes, other.lanes),
-            (batches, other.batches),
-            (bytes, other.bytes),
-            (tokens, other.tokens),
-            (forms, other.forms),
-            (foreign, other.foreign),
-            (odd, other.odd),
-            (postings, other.postings),
-            (forgotten, other.forgotten),
-            (spilled, other.spilled),
-            (unpinned, other.unpinned),
-        ] {
-            *sum += more;
-        }
-        let (here, more) = (seconds, &other.seconds);
-        for (sum, more) in [
-            (&mut here.open, more.open),
-            (&mut here.texts, more.texts),
-            (&mut here.encoders, more.encoders),
-            (&mut here.upload, more.upload),
-            (&mut here.find, more.find),
-            (&mut here.learn, more.learn),
-            (&mut here.terms, more.terms),
-            (&mut here.tell, more.tell),
-            (&mut here.count, more.count),
-            (&mut here.counted, more.counted),
-            (&mut here.room, more.room),
-            (&mut here.give, more.give),
-            (&mut here.lists, more.lists),
-            (&mut here.order, more.order),
-            (&mut here.encode, more.encode),
-            (&mut here.take, more.take),
-            (&mut here.close, more.close),
-        ] {
-            *sum += more;
-        }
+        [
+            devices, lanes, batches, bytes, tokens, forms, foreign, odd, postings, forgotten,
+            spilled, unpinned,
+        ]
+    }
+
+    /// Adds what somebody else has done.
+    pub(super) fn add(&mut self, mut other: Self) {
+        self.all().into_iter().zip(other.all()).for_each(|(sum, more)| *sum += *more);
+        let seconds = self.seconds.all().into_iter().zip(other.seconds.all());
+        seconds.for_each(|(sum, more)| *sum += *more);
     }
 }
