@@ -14,7 +14,7 @@
 // 4. invert_find_terms, invert_tell_terms: codes become numbers of terms, by a hash table of codes.
 //    invert_count_terms, invert_write_terms: (term, document) of each token, none of a stop word, several of a form that
 //    holds several tokens; the sketches of the pieces. invert_lengths: tokens of each document.
-// 5. invert_sort_count, invert_sort_scatter: sorted by term, 8 bits at a time; equal terms stay in the order of documents.
+// 5. invert_sort_count, invert_sort_scatter: sorted by term, up to 9 bits at a time; equal terms stay in the order of documents.
 // 6. invert_count_postings, invert_write_postings: runs of equal pairs are postings.
 // 7. invert_measure: bytes of postings, as each piece counts them and as lists take them.
 //    invert_write_lists, invert_list_starts, invert_move_lasts: the lists of the batch.
@@ -25,14 +25,29 @@
 // the struct that each kernel names. Results do not depend on the order of threads, but for the numbers of new forms and
 // of terms, and the order of odd and foreign ones.
 
+#define SORT_BITS 9
+#define SORT_DIGITS (1 << SORT_BITS)
+// Items of a thread of the sort, and of a block.
+#define SORT_ITEMS 16
+#define SORT_TILE 4096
+
 struct SortCount {
-    u32 bins[256];
+    u32 bins[SORT_DIGITS];
 };
 SHARED_IS(SortCount, SORT_COUNT_SHARED_BYTES);
 
-// By warp and digit: items so far, then where the next one goes.
 struct SortScatter {
-    u32 bins[8][256];
+    BlockScan scan;
+    SHARED_GAP
+    // By warp and digit: items so far, then where the first one goes in the tile.
+    u16 bins[8][SORT_DIGITS];
+    SHARED_GAP
+    // Of each digit how far its items go from there.
+    u32 moves[SORT_DIGITS];
+    SHARED_GAP
+    u32 keys[SORT_TILE];
+    SHARED_GAP
+    u32 values[SORT_TILE];
 };
 SHARED_IS(SortScatter, SORT_SCATTER_SHARED_BYTES);
 
@@ -44,10 +59,6 @@ struct Measure {
     u32 postings[MOST_PIECES];
 };
 SHARED_IS(Measure, MEASURE_SHARED_BYTES);
-
-// Items of a thread of the sort, and of a block.
-#define SORT_ITEMS 16
-#define SORT_TILE 4096
 
 // Counters.
 #define NEW_FORMS 0
@@ -208,9 +219,10 @@ extern "C" __global__ void invert_count_terms(
     const u32* __restrict__ token_forms, u32 tokens, const uint2* __restrict__ form_terms,
     const uint2* __restrict__ odd_terms, const u32* __restrict__ expansions, u32* tiles) {
     SHARED(BlockScan, shared);
-    u32 first = (blockIdx.x * blockDim.x + threadIdx.x) * ITEMS, count = 0, total;
-    for (u32 token = first; token < first + ITEMS && token < tokens; token++) {
-        count += terms_of(meaning(token_forms[token], form_terms, odd_terms), expansions);
+    u32 tile = blockIdx.x * ITEMS * blockDim.x + threadIdx.x, count = 0, total;
+    for (u32 i = 0; i < ITEMS; i++) {
+        u32 token = tile + i * blockDim.x;
+        if (token < tokens) count += terms_of(meaning(token_forms[token], form_terms, odd_terms), expansions);
     }
     block_scan(shared, count, total);
     if (threadIdx.x == 0) tiles[blockIdx.x] = total;
@@ -231,25 +243,38 @@ extern "C" __global__ void invert_write_terms(
     const u32* __restrict__ starts, const u32* __restrict__ document_starts, u32 documents,
     const u32* __restrict__ piece_starts, u32 pieces, u32* token_places, u32* keys, u32* values, u32* sketches) {
     SHARED(BlockScan, shared);
-    u32 first = (blockIdx.x * blockDim.x + threadIdx.x) * ITEMS, count = 0, total;
-    for (u32 token = first; token < first + ITEMS && token < tokens; token++) {
-        count += terms_of(meaning(token_forms[token], form_terms, odd_terms), expansions);
+    // A warp has 256 neighbouring tokens, 32 at a time.
+    u32 first = blockIdx.x * ITEMS * blockDim.x + threadIdx.x / 32 * ITEMS * 32, lane = lane_of(), all = 0, total;
+    uint2 means[ITEMS];
+    u32 upto[ITEMS];
+    for (u32 i = 0; i < ITEMS; i++) {
+        u32 token = first + 32 * i + lane;
+        means[i] = {NONE, 0};
+        if (token < tokens) means[i] = meaning(token_forms[token], form_terms, odd_terms);
+        upto[i] = all + sums_of_warp(terms_of(means[i], expansions));
+        all = __shfl_sync(ALL, upto[i], 31);
     }
-    u32 place = tiles[blockIdx.x] + block_scan(shared, count, total);
+    u32 before = __shfl_sync(ALL, tiles[blockIdx.x] + block_scan(shared, lane == 0 ? all : 0, total), 0);
     if (first >= tokens) return;
-    u32 document = part_of(document_starts, documents, starts[first]);
-    u32* sketch = sketches + 4096 * part_of(piece_starts, pieces, document);
-    for (u32 token = first; token < first + ITEMS && token < tokens; token++) {
-        if (starts[token] >= document_starts[document + 1]) {
-            document = part_of(document_starts, documents, starts[token]);
-            sketch = sketches + 4096 * part_of(piece_starts, pieces, document);
-        }
+    // The documents and pieces of all of these.
+    u32 last = min(first + 32 * ITEMS, tokens) - 1;
+    u32 first_document = part_of(document_starts, documents, starts[first]);
+    u32 some = part_of(document_starts, documents, starts[last]) - first_document + 1;
+    u32 first_piece = part_of(piece_starts, pieces, first_document);
+    u32 some_pieces = part_of(piece_starts, pieces, first_document + some - 1) - first_piece + 1;
+    for (u32 i = 0; i < ITEMS; i++) {
+        u32 token = first + 32 * i + lane;
+        if (token >= tokens) break;
+        u32 document = first_document + part_of(document_starts + first_document, some, starts[token]);
+        u32* sketch = sketches + 4096 * (first_piece + part_of(piece_starts + first_piece, some_pieces, document));
+        uint2 here = means[i];
+        u32 place = before + upto[i] - terms_of(here, expansions);
         token_places[token] = place;
-        uint2 here = meaning(token_forms[token], form_terms, odd_terms);
+        if (token == tokens - 1) token_places[tokens] = before + upto[i];
         if (here.x == NONE) continue;
         if (!(here.x & EXPANDED)) {
             keys[place] = here.x;
-            values[place++] = document;
+            values[place] = document;
             add_member(sketch, here.y);
             continue;
         }
@@ -263,7 +288,6 @@ extern "C" __global__ void invert_write_terms(
             values[place++] = document;
         }
     }
-    if (first + ITEMS >= tokens) token_places[tokens] = place;
 }
 
 // lengths [documents]: indexed tokens of each.
@@ -277,57 +301,83 @@ extern "C" __global__ void invert_lengths(
     lengths[document] = token_places[to] - token_places[from];
 }
 
-// counts [256 * tiles]: of each digit, of each tile of 4096 keys, how many have it.
-extern "C" __global__ void invert_sort_count(const u32* __restrict__ keys, u32 n, u32 shift, u32* counts) {
+// A digit of a key: so many bits from `shift` on, SORT_BITS at most.
+__device__ __forceinline__ u32 digit_of(u32 key, u32 shift, u32 bits) { return key >> shift & ((1u << bits) - 1); }
+
+// counts [2^bits * tiles]: of each digit, of each tile of 4096 keys, how many have it.
+extern "C" __global__ void invert_sort_count(const u32* __restrict__ keys, u32 n, u32 shift, u32 bits, u32* counts) {
     SHARED(SortCount, shared);
-    shared.bins[threadIdx.x] = 0;
+    for (u32 digit = threadIdx.x; digit < 1u << bits; digit += blockDim.x) shared.bins[digit] = 0;
     __syncthreads();
     for (u32 i = 0; i < SORT_ITEMS; i++) {
         u32 at = blockIdx.x * SORT_TILE + i * blockDim.x + threadIdx.x;
-        if (at < n) atomicAdd(&shared.bins[keys[at] >> shift & 255], 1u);
+        if (at < n) atomicAdd(&shared.bins[digit_of(keys[at], shift, bits)], 1u);
     }
     __syncthreads();
-    counts[threadIdx.x * gridDim.x + blockIdx.x] = shared.bins[threadIdx.x];
+    for (u32 digit = threadIdx.x; digit < 1u << bits; digit += blockDim.x) {
+        counts[digit * gridDim.x + blockIdx.x] = shared.bins[digit];
+    }
 }
 
-// counts [256 * tiles]: where the keys of each digit of each tile go; keys that have the same digit stay in their order.
+// counts [2^bits * tiles]: where the keys of each digit of each tile go; keys that have the same digit stay in their order. A tile is sorted in shared memory
+// before, so that neighbours are written together.
 extern "C" __global__ void invert_sort_scatter(
-    const u32* __restrict__ keys, const u32* __restrict__ values, u32 n, u32 shift, const u32* __restrict__ counts,
+    const u32* __restrict__ keys, const u32* __restrict__ values, u32 n, u32 shift, u32 bits, const u32* __restrict__ counts,
     u32* keys_to, u32* values_to) {
     SHARED(SortScatter, shared);
-    u32 lane = lane_of(), warp = threadIdx.x / 32;
-    for (u32 w = 0; w < 8; w++) shared.bins[w][threadIdx.x] = 0;
+    u32 lane = lane_of(), warp = threadIdx.x / 32, digits = 1u << bits;
+    for (u32 w = 0; w < 8; w++) {
+        for (u32 digit = threadIdx.x; digit < digits; digit += blockDim.x) shared.bins[w][digit] = 0;
+    }
     __syncthreads();
     // A warp has 512 neighbouring keys, 32 at a time.
-    u32 first = blockIdx.x * SORT_TILE + warp * (SORT_TILE / 8) + lane;
+    u32 tile = blockIdx.x * SORT_TILE, first = tile + warp * (SORT_TILE / 8) + lane;
     u32 here[SORT_ITEMS], places[SORT_ITEMS];
     for (u32 i = 0; i < SORT_ITEMS; i++) {
         u32 at = first + 32 * i;
         here[i] = at < n ? keys[at] : 0;
-        u32 digit = at < n ? here[i] >> shift & 255 : 256;
+        u32 digit = at < n ? digit_of(here[i], shift, bits) : digits;
         u32 same = __match_any_sync(ALL, digit);
         u32 leader = (u32)__ffs((int)same) - 1, before = 0;
-        if (lane == leader && digit < 256) {
+        if (lane == leader && digit < digits) {
             before = shared.bins[warp][digit];
-            shared.bins[warp][digit] = before + __popc(same);
+            shared.bins[warp][digit] = (u16)(before + __popc(same));
         }
         places[i] = __shfl_sync(ALL, before, leader) + __popc(same & ((1u << lane) - 1));
         __syncwarp();
     }
     __syncthreads();
-    u32 next = counts[threadIdx.x * gridDim.x + blockIdx.x];
-    for (u32 w = 0; w < 8; w++) {
-        u32 count = shared.bins[w][threadIdx.x];
-        shared.bins[w][threadIdx.x] = next;
-        next += count;
+    // Where the items of each digit and warp begin in the tile; a thread has two neighbouring digits.
+    u32 sums[2] = {0, 0}, all;
+    for (u32 i = 0; i < 2; i++) {
+        u32 digit = 2 * threadIdx.x + i;
+        for (u32 w = 0; w < 8 && digit < digits; w++) sums[i] += shared.bins[w][digit];
+    }
+    u32 next = block_scan(shared.scan, sums[0] + sums[1], all);
+    for (u32 i = 0; i < 2; i++) {
+        u32 digit = 2 * threadIdx.x + i;
+        if (digit >= digits) break;
+        shared.moves[digit] = counts[digit * gridDim.x + blockIdx.x] - next;
+        for (u32 w = 0; w < 8; w++) {
+            u32 count = shared.bins[w][digit];
+            shared.bins[w][digit] = (u16)next;
+            next += count;
+        }
     }
     __syncthreads();
     for (u32 i = 0; i < SORT_ITEMS; i++) {
         u32 at = first + 32 * i;
         if (at >= n) continue;
-        u32 to = shared.bins[warp][here[i] >> shift & 255] + places[i];
-        keys_to[to] = here[i];
-        values_to[to] = values[at];
+        u32 place = shared.bins[warp][digit_of(here[i], shift, bits)] + places[i];
+        shared.keys[place] = here[i];
+        shared.values[place] = values[at];
+    }
+    __syncthreads();
+    u32 items = min(n - tile, (u32)SORT_TILE);
+    for (u32 at = threadIdx.x; at < items; at += blockDim.x) {
+        u32 key = shared.keys[at], to = at + shared.moves[digit_of(key, shift, bits)];
+        keys_to[to] = key;
+        values_to[to] = shared.values[at];
     }
 }
 
@@ -339,8 +389,11 @@ __device__ __forceinline__ bool begins_posting(const u32* __restrict__ keys, con
 extern "C" __global__ void invert_count_postings(
     const u32* __restrict__ keys, const u32* __restrict__ values, u32 n, u32* tiles) {
     SHARED(BlockScan, shared);
-    u32 first = (blockIdx.x * blockDim.x + threadIdx.x) * ITEMS, count = 0, total;
-    for (u32 at = first; at < first + ITEMS && at < n; at++) count += begins_posting(keys, values, at);
+    u32 tile = blockIdx.x * ITEMS * blockDim.x + threadIdx.x, count = 0, total;
+    for (u32 i = 0; i < ITEMS; i++) {
+        u32 at = tile + i * blockDim.x;
+        count += at < n && begins_posting(keys, values, at);
+    }
     block_scan(shared, count, total);
     if (threadIdx.x == 0) tiles[blockIdx.x] = total;
 }
@@ -350,16 +403,25 @@ extern "C" __global__ void invert_write_postings(
     const u32* __restrict__ keys, const u32* __restrict__ values, u32 n, const u32* __restrict__ tiles, u32* starts,
     u32* terms, u32* documents) {
     SHARED(BlockScan, shared);
-    u32 first = (blockIdx.x * blockDim.x + threadIdx.x) * ITEMS, count = 0, total;
-    for (u32 at = first; at < first + ITEMS && at < n; at++) count += begins_posting(keys, values, at);
-    u32 place = tiles[blockIdx.x] + block_scan(shared, count, total);
-    for (u32 at = first; at < first + ITEMS && at < n; at++) {
-        if (begins_posting(keys, values, at)) {
+    // A warp has 256 neighbouring pairs, 32 at a time.
+    u32 first = blockIdx.x * ITEMS * blockDim.x + threadIdx.x / 32 * ITEMS * 32 + lane_of(), count = 0, total;
+    u32 begins[ITEMS];
+    for (u32 i = 0; i < ITEMS; i++) {
+        u32 at = first + 32 * i;
+        begins[i] = __ballot_sync(ALL, at < n && begins_posting(keys, values, at));
+        count += __popc(begins[i]);
+    }
+    u32 before = tiles[blockIdx.x] + block_scan(shared, lane_of() == 0 ? count : 0, total);
+    before = __shfl_sync(ALL, before, 0);
+    for (u32 i = 0; i < ITEMS; i++) {
+        u32 at = first + 32 * i, place = before + __popc(begins[i] & ((1u << lane_of()) - 1));
+        if (begins[i] >> lane_of() & 1) {
             starts[place] = at;
             terms[place] = keys[at];
-            documents[place++] = values[at];
+            documents[place] = values[at];
         }
-        if (at == n - 1) starts[place] = n;
+        before += __popc(begins[i]);
+        if (at == n - 1) starts[before] = n;
     }
 }
 

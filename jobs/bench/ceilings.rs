@@ -28,6 +28,7 @@ use millrace::input::hash::InputHash;
 use millrace::input::jsonl::JsonlParser;
 use millrace::input::parser::PieceParser;
 use millrace::input::piece;
+use millrace::input::piece_bytes::PieceBytes;
 use millrace::input::splits::Plan;
 use millrace::input::turns::Turns;
 use millrace::order::Budget;
@@ -344,7 +345,7 @@ impl<'a> Worker<'a> {
 
     /// Does with the lines that were copied what an operator does.
     fn texts(&mut self, offset: u64) {
-        let (input, format, bytes) = (0, Format::Jsonl, std::mem::take(&mut self.copy));
+        let (input, format, bytes) = (0, Format::Jsonl, std::mem::take(&mut self.copy).into());
         let (files, head, skipped) = Default::default();
         let mut piece =
             piece::Piece { input, format, offset, bytes, files, head, ends_input: false, skipped };
@@ -356,7 +357,9 @@ impl<'a> Worker<'a> {
             self.held.pop_front();
         }
         self.totals.documents += u64::from(documents.documents());
-        self.copy = piece.bytes;
+        if let PieceBytes::Own(bytes) = piece.bytes {
+            self.copy = bytes;
+        }
     }
 
     /// Encodes what was appended.

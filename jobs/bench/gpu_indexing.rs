@@ -1,6 +1,7 @@
 //! `millrace bench gpu-indexing`: how fast does a device turn texts into postings lists?
 //!
-//! Isolated: the texts lie in the host's memory, documents are found; one thread drives one device, batch after batch. A
+//! Isolated: pieces lie in the host's memory, of which the device finds the documents if their lines have a shape, and which are parsed before else; one
+//! thread drives one device, batch after batch. A
 //! first round is not measured: in it arrays grow. In a second one each kernel is waited for and timed, which gives the
 //! device's floor; in the others nothing is, and the wall time of a batch is that of copying it up, of its kernels, of making
 //! terms of foreign forms; at the end of encoding lists and copying them back. Expected: kernels are bound by the device's memory and by atomics; the
@@ -9,9 +10,11 @@
 
 use crate::args::size;
 use anyhow::{Context, anyhow, ensure};
+use millrace::dictionary::lines::{LONGEST_LINE, Lines};
 use millrace::dictionary::owners::Owners;
 use millrace::dictionary::parsed::Regroup;
 use millrace::dictionary::tally::Tally;
+use millrace::dictionary::text_buffers::TextBuffer;
 use millrace::dictionary::texts::Texts;
 use millrace::gpu::cache::ModuleCache;
 use millrace::gpu::device::Device;
@@ -24,6 +27,7 @@ use millrace::index::run::{LaidChunk, RunPart};
 use millrace::index::storage::FilledFile;
 use millrace::input::document::{Document, Piece, Sink, Skip};
 use millrace::input::jsonl::JsonlParser;
+use millrace::input::parser::parse_lines;
 use millrace::text::analysis::Analysis;
 use serde_json::{Value, json};
 use std::num::NonZeroUsize;
@@ -144,6 +148,7 @@ fn round(inverter: &mut Inverter<CudaMachine>, batches: &[&[PieceText]]) -> anyh
     let seconds = start.elapsed().as_secs_f64();
     let work = inverter.work();
     let row = json!({"stage": "invert", "seconds": seconds, "bytes": work.bytes - before.bytes,
+        "lines": work.lines - before.lines, "parsed_again": work.parsed_again - before.parsed_again,
         "batches": batches.len(), "documents": first, "tokens": work.tokens - before.tokens,
         "postings": work.postings - before.postings, "forms": work.forms - before.forms,
         "odd": work.odd - before.odd, "list_bytes": list_bytes, "count_s": counting,
@@ -163,10 +168,13 @@ fn check(
         let here = piece.bytes.len() as u64;
         left.checked_sub(here).inspect(|&rest| left = rest).is_some()
     }) {
-        let ends = piece.starts.iter().skip(1).copied().chain([piece.bytes.len() as u32]);
-        let texts = piece.starts.iter().zip(ends);
+        let parsed = |lines| parse_lines(piece, lines, (u64::MAX, &Arc::default())).0;
+        let parsed = piece.lines.as_ref().map(parsed);
+        let parsed = parsed.as_ref().unwrap_or(piece);
+        let ends = parsed.starts.iter().skip(1).copied().chain([parsed.bytes.len() as u32]);
+        let texts = parsed.starts.iter().zip(ends);
         // Behind each is a separator, which is no part of it.
-        let texts = texts.map(|(&start, end)| &piece.bytes[start as usize..end as usize - 1]);
+        let texts = texts.map(|(&start, end)| &parsed.bytes[start as usize..end as usize - 1]);
         let (lengths, contents): (Vec<u32>, Vec<u64>) =
             texts.map(|text| (tally.document(text), twin::content(text))).unzip();
         let expected = tally.finish().remove(0).counts;
@@ -206,7 +214,7 @@ impl Sink for Taker {
     fn skipped(&mut self, _: usize, _: u64, _: usize, _: Skip) {}
 }
 
-/// The texts of the files.
+/// The pieces of the files.
 fn pieces(args: &Args) -> anyhow::Result<Vec<PieceText>> {
     let (mut pieces, mut left) = (Vec::new(), args.bytes);
     let (mut jsonl, mut texts) = (JsonlParser::new(), Taker(Texts::new(Arc::default())));
@@ -225,12 +233,21 @@ fn pieces(args: &Args) -> anyhow::Result<Vec<PieceText>> {
             let least = PIECE_BYTES.min(rest.len()) - 1;
             let end = memchr::memchr(b'\n', &rest[least..]).map_or(rest.len(), |at| least + at + 1);
             let (lines, behind) = rest.split_at(end);
-            jsonl.parse(Piece::whole(lines), &mut texts);
+            match jsonl.line_shape(lines) {
+                Some(shape) => {
+                    let longest = LONGEST_LINE as u32;
+                    let of = Lines { shape, longest, input: 0, offset: 0, was_open: false };
+                    let mut bytes = TextBuffer::default();
+                    bytes.extend([lines]);
+                    texts.0.lines(bytes, of);
+                }
+                None => _ = jsonl.parse(Piece::whole(lines), &mut texts),
+            }
             pieces.push(texts.0.take());
             rest = behind;
         }
     }
-    let documents: u32 = pieces.iter().map(PieceText::documents).sum();
-    ensure!(documents > 0, "the files have no documents: give files of JSON lines");
+    let has_some = pieces.iter().any(|piece| piece.lines.is_some() || piece.documents() > 0);
+    ensure!(has_some, "the files have no documents: give files of JSON lines");
     Ok(pieces)
 }

@@ -17,6 +17,7 @@ use crate::dataflow::workers;
 use crate::dictionary::indexer::Indexing;
 use crate::dictionary::names::Duplicates;
 use crate::dictionary::text_buffers::TextBuffers;
+use crate::gpu::invert::inverter::ParseLines;
 use crate::gpu::invert::service::{InvertService, Inverting};
 use crate::index::format::VERSION;
 use crate::index::manifest::{self, Manifest};
@@ -26,6 +27,7 @@ use crate::index::storage::Ahead;
 use crate::input::buffers::Buffers;
 use crate::input::cutter::Cutter;
 use crate::input::hash as input_hash;
+use crate::input::parser::parse_lines;
 use crate::input::splits::{MEMORY, STDIN};
 use crate::input::turns::Turns;
 use crate::input::wanted::Wanted;
@@ -49,6 +51,9 @@ pub(super) struct Built {
 
 /// What the code and the fixed tables of a process take, which is not a build's to give away.
 const PROCESS_BYTES: u64 = 12 << 20;
+
+/// One of so many parts of the memory of texts is not given to those that are under way.
+const TEXTS_PART: usize = 8;
 
 /// Which documents are indexed, and what notes all of them.
 #[derive(Default)]
@@ -117,11 +122,14 @@ pub(super) fn dataflow_of(
     let own = options.pipeline.make_indexer.take();
     let (analysis, run_limit) = (options.analysis.clone(), budget.run_limit);
     let encodes = options.device_encodes();
-    let notes = options.notes.clone();
+    let (notes, max_document) = (options.notes.clone(), options.max_document);
     let make_indexer = own.unwrap_or_else(|| gpus.make_indexer(roles, sizes, notes));
     let given = options.pipeline.make_machines.take();
     let machines = given.unwrap_or_else(|| gpus.make_machines(options.indexer));
     let texts = TextBuffers::new(under_way - pinned);
+    // Where texts have all of their memory, what readers fill and what is rounded up has its part of it: memory that goes back to the system is pinned again.
+    let others = if indexing == Indexing::Texts { (under_way - pinned) / TEXTS_PART } else { 0 };
+    let in_flow = under_way - pinned - others;
     let buffers = texts.clone();
     let ahead = Arc::new(Ahead::new(&directory));
     let of_lists = ahead.clone();
@@ -133,7 +141,10 @@ pub(super) fn dataflow_of(
             let (buffers, of_lists) = (buffers.clone(), of_lists.clone());
             let lists = Box::new(move |run| of_lists.lists(run));
             let threads = workers;
-            let how = Inverting { analysis, threads, run_limit, encodes, buffers, lists };
+            let texts = buffers.clone();
+            let parse: ParseLines =
+                Arc::new(move |text, lines| parse_lines(text, lines, (max_document, &texts)));
+            let how = Inverting { analysis, threads, run_limit, encodes, buffers, lists, parse };
             Ok(InvertService::start(Box::new(move || (*machines)()), how, wake)?)
         }),
         // Each lane of a device has something to do, and the next batch is gathered.
@@ -143,10 +154,12 @@ pub(super) fn dataflow_of(
         all_read: options.pipeline.readers.is_none(),
         claims: Claims::default(),
         turns: Arc::new(Turns::new(budget.long_documents(workers))),
-        flow: Flow::new(under_way - pinned, roles.parsing(), budget.piece_bytes()),
+        flow: Flow::new(in_flow, roles.parsing(), budget.piece_bytes()),
         // Beside what is under way, which a few pieces of each worker are.
         buffers: Arc::new(Buffers::new(Cutter::room(budget.piece_bytes()), under_way / 8)),
         texts,
+        as_lines: (indexing == Indexing::Texts && which.wanted.is_none() && which.scan.is_none())
+            .then(Arc::default),
         lengths: Default::default(),
         ahead,
         encoded: (0..owners.len()).map(|_| Default::default()).collect(),

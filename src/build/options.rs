@@ -108,7 +108,7 @@ pub(super) const MOST_DEVICE_DOCUMENT: u64 = 512 << 20;
 const GPU_FROM: u64 = 128 << 20;
 
 /// A GPU works well with so much, and with more it waits longer for the first, and the batches that it has take the room of what is to come.
-const TEXTS_AT_ONCE: usize = 128 << 20;
+const TEXTS_AT_ONCE: usize = 256 << 20;
 
 /// How workers share the steps of a build. The index does not depend on it.
 pub struct Pipeline {

@@ -54,6 +54,7 @@ pub fn assemble(build: &Arc<Build>, worker: &mut Worker) {
             }
             Indexing::Texts => {
                 let texts = Texts::new(build.wiring.texts.clone());
+                let texts = texts.as_lines(build.wiring.as_lines.clone());
                 let (texts, batches) = parse_input(scope, build, &absorbed, texts);
                 let (runs, batches, indexed, encoded) = invert(texts, batches, build);
                 (runs, indexed, batches, Some(encoded))

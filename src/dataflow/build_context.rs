@@ -6,6 +6,7 @@ use super::flow::Flow;
 use crate::dictionary::closed::Wake;
 use crate::dictionary::indexer::{IndexerWork, Indexing, TokenIndexer};
 use crate::dictionary::lengths::RunLengths;
+use crate::dictionary::lines::AsLines;
 use crate::dictionary::owners::Owners;
 use crate::dictionary::text_buffers::TextBuffers;
 use crate::gpu::invert::inverter::InverterWork;
@@ -100,6 +101,8 @@ pub(crate) struct BuildWiring {
     pub(crate) buffers: Arc<Buffers>,
     /// Those of texts for a device.
     pub(crate) texts: Arc<TextBuffers>,
+    /// Which pieces go to the device as lines, if some may: not where some documents are left out, or all of them noted.
+    pub(crate) as_lines: Option<Arc<AsLines>>,
     /// Room for long documents while they are parsed.
     pub(crate) turns: Arc<Turns>,
     /// Lengths of the documents of runs that are being encoded.

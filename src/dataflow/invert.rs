@@ -10,7 +10,7 @@
 //!   at most. Where the device does not encode lists, the next run is inverted when the last one is encoded: there is memory for one.
 //! - Work per activation: what has come, and what the device has done.
 
-use super::build_context::Build;
+use super::build_context::{Build, Progress};
 use super::control::{Cause, Guard};
 use super::encode::count;
 use super::feed::{ClosedRun, wake_of};
@@ -315,8 +315,19 @@ impl Inverting {
     ) -> Result<(), Cause> {
         while let Some(outcome) = self.service.outcome() {
             match outcome? {
-                Event::Piece { counts, lengths, contents } => {
+                Event::Piece { counts, lengths, contents, documents: read } => {
                     let mut sent = self.sent.pop_front().ok_or("a device counts what it has")?;
+                    if let Some(read) = read {
+                        if let Some(as_lines) = &build.wiring.as_lines
+                            && !read.are_lines()
+                        {
+                            as_lines.has_failed();
+                        }
+                        // Nothing was known of them when the piece was parsed.
+                        build.wiring.flow.hold(read.bytes());
+                        Progress::add(&build.progress.documents, read.documents().into());
+                        sent.documents = *read;
+                    }
                     build.wiring.flow.absorbed(sent.bytes);
                     sent.documents.count(counts, lengths, contents);
                     documents(&sent.caps.documents, sent.documents);

@@ -17,6 +17,7 @@ use super::sole_time::SoleTime;
 use crate::dictionary::parsed::{PieceGroup, Regroup};
 use crate::input::documents::PieceDocuments;
 use crate::input::parser::PieceParser;
+use crate::input::piece_bytes::PieceBytes;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -97,7 +98,9 @@ impl<'scope> Parse<'scope> for StreamVec<'scope, u64, Assigned> {
                 let bytes = piece.bytes.len();
                 let parsed =
                     guard.work(|| Ok(parser.parse(&build.plan, build.wanted.as_ref(), &mut piece)));
-                build.wiring.buffers.give(piece.bytes);
+                if let PieceBytes::Own(bytes) = piece.bytes {
+                    build.wiring.buffers.give(bytes);
+                }
                 let Some((groups, batch)) = parsed else { return };
                 let parsed =
                     groups.iter().map(PieceGroup::memory_bytes).sum::<usize>() + batch.bytes();

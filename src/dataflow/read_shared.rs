@@ -45,7 +45,8 @@ pub fn read_shared<'scope>(
         let piece_bytes = build.budget.piece_bytes();
         // Of any format: each file tells its own.
         let mut cutter = Cutter::of_pieces(Format::Jsonl, build.max_document, piece_bytes)
-            .with_buffers(build.wiring.buffers.clone());
+            .with_buffers(build.wiring.buffers.clone())
+            .with_texts(build.wiring.as_lines.is_some().then(|| build.wiring.texts.clone()));
         let mut open: Option<Open> = None;
         let mut pieces = Vec::new();
         move |output| {
@@ -238,7 +239,7 @@ mod tests {
             let times: Vec<u64> = found.iter().map(|(time, _)| *time).collect();
             let at = |(stretch, piece)| Position::new(0, stretch, piece).unwrap().0;
             assert_eq!(times, [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0)].map(at));
-            assert!(found.iter().flat_map(|(_, piece)| &piece.bytes).eq(text.as_bytes()));
+            assert!(found.iter().flat_map(|(_, piece)| &*piece.bytes).eq(text.as_bytes()));
             let read = shared.done.lock().unwrap().inputs[0];
             assert_eq!(read.bytes, text.len() as u64);
             let mut hash = InputHash::default();

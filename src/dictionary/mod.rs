@@ -6,7 +6,7 @@
 //! [`stream::TokenGroup`]. An owner keeps its part of the run in a [`run::RunDictionary`], or, if
 //! it takes tokens ([`indexer`]), in the B-trees of a [`btree::run::BTreeRun`] or on a device, until the
 //! run is encoded as [`closed::ClosedTerms`]. A device that turns whole texts into lists makes
-//! few kinds of terms: [`forms`] says what other forms mean, short terms by their [`codes`], and [`inverted`] holds what it made; [`texts`] and [`text_buffers`] are what it takes.
+//! few kinds of terms: [`forms`] says what other forms mean, short terms by their [`codes`], and [`inverted`] holds what it made; [`texts`], [`lines`] and [`text_buffers`] are what it takes.
 
 pub mod btree;
 pub mod closed;
@@ -19,6 +19,7 @@ pub mod hash;
 pub mod indexer;
 pub mod inverted;
 pub mod lengths;
+pub mod lines;
 pub mod members;
 pub mod memo;
 mod mixed;

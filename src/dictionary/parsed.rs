@@ -2,7 +2,9 @@
 //! `fast`, tokens for `wei11`: a group for each owner, with what every owner must know of the piece.
 
 use super::group::{Group, GroupTerm};
+use super::lines::Lines;
 use super::stream::TokenGroup;
+use super::text_buffers::TextBuffer;
 use crate::order::PieceCounts;
 use crate::text::html::Page;
 use std::sync::Arc;
@@ -18,6 +20,14 @@ pub trait Regroup {
     /// Takes a page of HTML of an input, by the number of that; its document comes next, if it is one.
     #[inline]
     fn page(&mut self, _input: u32, _page: &Page<'_>) {}
+
+    /// An empty buffer, if it takes the lines of the next piece as they are.
+    fn line_buffer(&self) -> Option<TextBuffer> {
+        None
+    }
+
+    /// Takes all lines of a piece as they are, and no document of it, where it has given a [buffer](Self::line_buffer) for them: in that, or another one that is like it.
+    fn lines(&mut self, _bytes: TextBuffer, _lines: Lines) {}
 
     /// Takes the next document of the piece; returns its length: its indexed tokens.
     fn document(&mut self, text: &[u8]) -> u32;

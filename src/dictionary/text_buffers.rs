@@ -24,6 +24,34 @@ const SHARED_PART: usize = 32;
 /// What takes more than such a part of it has an area of its own.
 const OWN_PART: usize = 4;
 
+/// Copies past the caches, where the processor can: lines that are written as a whole need not be read before.
+fn copy_far(to: &mut [u8], from: &[u8]) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
+        /// A line of the caches.
+        #[repr(align(64))]
+        struct Line([__m128i; 4]);
+        // SAFETY: any 64 bytes are one.
+        let (head, lines, tail) = unsafe { to.align_to_mut::<Line>() };
+        let (first, rest) = from.split_at(head.len());
+        head.copy_from_slice(first);
+        let (middle, last) = rest.split_at(rest.len() - tail.len());
+        for (line, from) in lines.iter_mut().zip(middle.chunks_exact(64)) {
+            let from: &[[u8; 16]; 4] = bytemuck::from_bytes(from);
+            for (to, from) in line.0.iter_mut().zip(from) {
+                // SAFETY: both have 16 bytes, and the first is aligned; every x86_64 has these.
+                unsafe { _mm_stream_si128(to, _mm_loadu_si128(from.as_ptr().cast())) };
+            }
+        }
+        tail.copy_from_slice(last);
+        // SAFETY: as above. Whoever is told of the bytes finds them there.
+        unsafe { _mm_sfence() };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    to.copy_from_slice(from);
+}
+
 /// Bytes of a buffer with room for so many: whole huge pages if that is not much more.
 fn rounded(bytes: usize) -> usize {
     let huge = bytes.next_multiple_of(HUGE);
@@ -204,6 +232,14 @@ impl TextBuffer {
         Self { memory: None, len: 0, home: home.clone() }
     }
 
+    /// One of so many bytes, whatever they are, whose memory comes from where this one's does.
+    pub fn beside(&self, bytes: usize) -> Self {
+        let mut buffer = Self::of(&self.home);
+        buffer.reserve(bytes);
+        buffer.len = bytes;
+        buffer
+    }
+
     /// Bytes for which it has memory.
     pub fn capacity(&self) -> usize {
         self.memory.as_ref().map_or(0, |memory| memory.bytes)
@@ -236,6 +272,13 @@ impl TextBuffer {
             memory[self.len..][..part.len()].copy_from_slice(part);
             self.len += part.len();
         }
+    }
+
+    /// Appends bytes past the caches: nobody but a device will look at them.
+    pub fn extend_far(&mut self, bytes: &[u8]) {
+        let room = self.room(bytes.len());
+        copy_far(&mut room[..bytes.len()], bytes);
+        self.advance(bytes.len());
     }
 
     /// The memory behind its bytes, `more` at least, to be written before [`advance`](Self::advance): what is there is of no use.
@@ -293,6 +336,12 @@ impl Deref for TextBuffer {
 
     fn deref(&self) -> &[u8] {
         self.memory.as_ref().map_or(&[], |memory| &memory[..self.len])
+    }
+}
+
+impl DerefMut for TextBuffer {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        self.memory.as_mut().map_or(&mut [], |memory| &mut memory[..self.len])
     }
 }
 
@@ -367,6 +416,18 @@ mod tests {
             assert!(buffer.capacity() >= buffer.len());
         }
         assert!(*buffer == *expected);
+    }
+
+    #[test]
+    fn what_is_copied_past_the_caches_is_there() {
+        let mut buffer = TextBuffer::default();
+        let mut expected = Vec::new();
+        for n in 0..300 {
+            let bytes: Vec<u8> = (0..n).map(|i| (7 * i + n) as u8).collect();
+            buffer.extend_far(&bytes);
+            expected.extend(bytes);
+            assert!(*buffer == *expected, "{n}");
+        }
     }
 
     #[test]

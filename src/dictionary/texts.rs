@@ -1,6 +1,7 @@
 //! What does a parser hand on when a device finds the words? The texts of a piece's documents, as the kernels of
 //! `invert.cu` read them; what the piece counts, and its documents' lengths, are known only later.
 
+use super::lines::{AsLines, Lines};
 use super::parsed::{PieceGroup, Regroup};
 use super::text_buffers::{TextBuffer, TextBuffers};
 use crate::order::PieceCounts;
@@ -9,21 +10,23 @@ use std::sync::Arc;
 /// What stands behind each text.
 pub const SEPARATOR: u8 = b' ';
 
-/// The texts of a piece's documents, each with a [`SEPARATOR`] behind it.
+/// The texts of a piece's documents, each with a [`SEPARATOR`] behind it; or its lines, of which the device finds the texts.
 #[derive(Debug, Default)]
 pub struct PieceText {
-    /// The texts.
+    /// The texts, or whole lines.
     pub bytes: TextBuffer,
-    /// Where each begins; the end of the last is that of the bytes.
+    /// Where each text begins; the end of the last is that of the bytes.
     pub starts: Vec<u32>,
+    /// What is known of the lines, if these are lines.
+    pub lines: Option<Lines>,
 }
 
 impl PieceText {
     fn of(buffers: &Arc<TextBuffers>) -> Self {
-        Self { bytes: TextBuffer::of(buffers), starts: Vec::new() }
+        Self { bytes: TextBuffer::of(buffers), starts: Vec::new(), lines: None }
     }
 
-    /// Documents.
+    /// Documents; of lines nobody knows yet.
     pub fn documents(&self) -> u32 {
         self.starts.len() as u32
     }
@@ -62,12 +65,19 @@ pub struct Texts {
     /// Bytes and documents of the last piece: the next one's are about as many.
     last: (usize, usize),
     buffers: Arc<TextBuffers>,
+    as_lines: Option<Arc<AsLines>>,
 }
 
 impl Texts {
     /// Texts go to such buffers.
     pub fn new(buffers: Arc<TextBuffers>) -> Self {
-        Self { text: PieceText::of(&buffers), last: (0, 0), buffers }
+        Self { text: PieceText::of(&buffers), last: (0, 0), buffers, as_lines: None }
+    }
+
+    /// The same, and the device is given lines where it takes them.
+    #[must_use]
+    pub fn as_lines(self, as_lines: Option<Arc<AsLines>>) -> Self {
+        Self { as_lines, ..self }
     }
 
     /// The texts of a piece; the next one can begin.
@@ -84,6 +94,15 @@ impl Regroup for Texts {
     type Group = TextGroup;
 
     const COUNTED_LATER: bool = true;
+
+    fn line_buffer(&self) -> Option<TextBuffer> {
+        let takes = self.as_lines.as_ref().is_some_and(|lines| lines.takes());
+        takes.then(|| TextBuffer::of(&self.buffers))
+    }
+
+    fn lines(&mut self, bytes: TextBuffer, lines: Lines) {
+        (self.text.bytes, self.text.lines) = (bytes, Some(lines));
+    }
 
     /// Keeps the text; its length is not known, and 0 stands for it.
     ///

@@ -28,12 +28,17 @@ pub mod twin;
 mod upload;
 
 use super::nvrtc::Source;
+use crate::dictionary::lines::{LONGEST_NAME, MOST_AROUND};
 
 /// The kernels of `invert.cu`.
-pub const KERNELS: [&str; 42] = [
+pub const KERNELS: [&str; 46] = [
     "invert_scan",
     "invert_sum_tiles",
     "invert_scan_tiles",
+    "invert_count_lines",
+    "invert_end_lines",
+    "invert_read_lines",
+    "invert_write_lines",
     "invert_count_tokens",
     "invert_write_tokens",
     "invert_hash_documents",
@@ -100,6 +105,7 @@ pub fn source() -> Source {
     let text = concat!(
         include_str!("../../kernels/common.cuh"),
         include_str!("../../kernels/invert_scan.cuh"),
+        include_str!("../../kernels/invert_lines.cuh"),
         include_str!("../../kernels/invert_forms.cuh"),
         include_str!("../../kernels/invert_terms.cuh"),
         include_str!("../../kernels/invert_hash.cuh"),
@@ -110,6 +116,9 @@ pub fn source() -> Source {
     let sizes = vec![
         ("CLASS_PAGES", classes::PAGES as u32),
         ("LONGEST_FORM", text::LONGEST_FORM),
+        ("LONGEST_NAME", LONGEST_NAME as u32),
+        ("MOST_AROUND", MOST_AROUND as u32),
+        ("IRREGULAR_LINES", steps::IRREGULAR_LINES as u32),
         ("MOST_PIECES", text::MOST_PIECES as u32),
         ("SCAN_SHARED_BYTES", steps::SCAN_SHARED_BYTES),
         ("SORT_COUNT_SHARED_BYTES", steps::SORT_COUNT_SHARED_BYTES),

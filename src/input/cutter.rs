@@ -10,6 +10,8 @@ use super::borders::{Borders, Found};
 use super::buffers::Buffers;
 use super::csv::first_record;
 use super::piece::{Piece, Skipped};
+use super::piece_bytes::PieceBytes;
+use crate::dictionary::text_buffers::{TextBuffer, TextBuffers};
 use crate::order::PIECE_BYTES;
 use std::ops::Range;
 use std::sync::Arc;
@@ -22,6 +24,8 @@ pub struct Cutter {
     piece_bytes: usize,
     borders: Borders,
     buffers: Arc<Buffers>,
+    /// Buffers from which a device takes lines of JSON, if it does.
+    texts: Option<Arc<TextBuffers>>,
     /// The input that is being read.
     input: u32,
     /// Where `piece.bytes` end in the input's stream.
@@ -56,10 +60,11 @@ impl Cutter {
             piece_bytes,
             borders: Borders::new(format, max_document),
             buffers: Arc::default(),
+            texts: None,
             input: 0,
             end: 0,
             until: u64::MAX,
-            piece: empty(format, 0, 0, Vec::new()),
+            piece: empty(format, 0, 0, PieceBytes::default()),
             head: None,
             dropping: None,
             ended: false,
@@ -69,6 +74,11 @@ impl Cutter {
     /// Fills buffers that come from there.
     pub fn with_buffers(self, buffers: Arc<Buffers>) -> Self {
         Self { buffers, ..self }
+    }
+
+    /// Lines of JSON fill those that come from there, if any do: a device takes them.
+    pub fn with_texts(self, texts: Option<Arc<TextBuffers>>) -> Self {
+        Self { texts, ..self }
     }
 
     /// The least room that [`buffers`](Self::with_buffers) for pieces of `piece_bytes` need.
@@ -96,7 +106,7 @@ impl Cutter {
     /// of it; what was there is forgotten.
     pub fn begin_part(&mut self, format: Format, input: u32, range: Range<u64>) {
         self.format = format;
-        self.piece.bytes.clear();
+        self.piece.bytes.truncate(0);
         self.piece.skipped.clear();
         self.dropping = None;
         self.begin(input);
@@ -111,7 +121,7 @@ impl Cutter {
     /// Ends the part: a piece without bytes, if something was skipped behind the last one.
     pub fn end_part(&mut self) -> Option<Piece> {
         // What follows the part is another's.
-        self.piece.bytes.clear();
+        self.piece.bytes.truncate(0);
         self.has_piece().then(|| self.split_off(0, 0))
     }
 
@@ -122,15 +132,39 @@ impl Cutter {
 
     /// The buffer that decoded bytes are appended to, with room for some. What is appended must be
     /// told to [`grown`](Self::grown).
+    ///
+    /// # Panics
+    /// [Lines](Self::with_texts) go elsewhere.
     pub fn buffer(&mut self) -> &mut Vec<u8> {
-        let bytes = &mut self.piece.bytes;
-        if bytes.capacity() == 0 {
-            *bytes = self.buffers.take(Self::room(self.piece_bytes));
+        match self.bytes() {
+            PieceBytes::Own(bytes) => bytes,
+            PieceBytes::ForDevice(_) => unreachable!("who decodes has buffers of its own"),
         }
+    }
+
+    /// An empty buffer with so much room.
+    fn new_bytes(&self, room: usize) -> PieceBytes {
+        let texts = self.texts.as_ref().filter(|_| self.format == Format::Jsonl);
+        let of_device = texts.map(|texts| PieceBytes::ForDevice(TextBuffer::of(texts)));
+        of_device.map_or_else(
+            || self.buffers.take(room).into(),
+            |mut bytes| {
+                bytes.reserve(room);
+                bytes
+            },
+        )
+    }
+
+    /// The same, wherever its memory comes from.
+    pub fn bytes(&mut self) -> &mut PieceBytes {
+        if self.piece.bytes.capacity() == 0 {
+            self.piece.bytes = self.new_bytes(Self::room(self.piece_bytes));
+        }
+        let bytes = &mut self.piece.bytes;
         if bytes.capacity() - bytes.len() < LEAST_ROOM {
             // Growing copies all of the piece, so it grows by a part of it; not by more, since most of what is behind its end has to be
             // copied to the next. A buffer that has grown once is used again.
-            bytes.reserve_exact(STEP_BYTES.max(self.piece_bytes / 8));
+            bytes.reserve(STEP_BYTES.max(self.piece_bytes / 8));
         }
         bytes
     }
@@ -150,7 +184,7 @@ impl Cutter {
         loop {
             if let Some(start) = self.dropping {
                 let gone = self.borders.drop_record(&self.piece.bytes);
-                self.piece.bytes.drain(..gone.bytes);
+                self.piece.bytes.forget(gone.bytes);
                 self.piece.offset += gone.bytes as u64;
                 if !gone.whole {
                     return None;
@@ -195,8 +229,10 @@ impl Cutter {
         let start = self.piece.files.last().map_or(0, |&(_, end)| end);
         if self.dropping.is_some() || (self.piece.bytes.len() - start) as u64 > self.max_document {
             self.dropping = Some(0);
-            self.piece.bytes.truncate(start);
-            self.piece.bytes.shrink_to(start + STEP_BYTES);
+            if let PieceBytes::Own(bytes) = &mut self.piece.bytes {
+                bytes.truncate(start);
+                bytes.shrink_to(start + STEP_BYTES);
+            }
         }
     }
 
@@ -259,18 +295,17 @@ impl Cutter {
     /// Takes the first `len` bytes as a piece; what stands from `next` on begins the next.
     fn split_off(&mut self, len: usize, next: usize) -> Piece {
         self.borders.forget(next);
-        let piece = &mut self.piece;
-        let (input, offset) = (self.input, piece.offset + next as u64);
-        let rest = &piece.bytes[next..];
-        let mut next = empty(self.format, input, offset, Vec::new());
+        let (input, offset) = (self.input, self.piece.offset + next as u64);
+        let rest = &self.piece.bytes[next..];
+        let mut next = empty(self.format, input, offset, PieceBytes::default());
         // The buffer of what is cut is filled again when it is parsed, unless something has to be kept now: also the begin of a mark
         // that ends what is dropped.
         if !rest.is_empty() && (self.dropping.is_some() || offset < self.until) {
-            next.bytes = self.buffers.take(Self::room(self.piece_bytes.max(rest.len())));
-            next.bytes.extend_from_slice(rest);
+            next.bytes = self.new_bytes(Self::room(self.piece_bytes.max(rest.len())));
+            next.bytes.extend(rest);
         }
-        piece.bytes.truncate(len);
-        let mut piece = std::mem::replace(piece, next);
+        self.piece.bytes.truncate(len);
+        let mut piece = std::mem::replace(&mut self.piece, next);
         if self.format == Format::Csv {
             piece.head = self.head.get_or_insert_with(|| csv_head(&piece)).clone();
         }
@@ -283,7 +318,7 @@ fn csv_head(piece: &Piece) -> Arc<[u8]> {
     if piece.offset == 0 { first_record(&piece.bytes).into() } else { Arc::default() }
 }
 
-fn empty(format: Format, input: u32, offset: u64, bytes: Vec<u8>) -> Piece {
+fn empty(format: Format, input: u32, offset: u64, bytes: PieceBytes) -> Piece {
     let (files, head, skipped) = Default::default();
     Piece { input, format, offset, bytes, files, head, ends_input: false, skipped }
 }

@@ -59,6 +59,14 @@ impl<'a> Name<'a> {
         if name.is_empty() { Name::Missing } else { Name::Given(name) }
     }
 
+    /// The name, or nothing if it is missing.
+    pub(super) fn or_empty(self) -> &'a str {
+        match self {
+            Name::Given(name) => name,
+            Name::Missing => "",
+        }
+    }
+
     /// Makes a name of raw bytes, with U+FFFD for what is not UTF-8; `scratch` keeps it then.
     #[inline]
     pub(super) fn from_raw(raw: &'a [u8], scratch: &'a mut String) -> Self {

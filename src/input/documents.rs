@@ -1,11 +1,13 @@
-//! Which documents did the pieces hold? The documents of one piece, and the [table] of all.
+//! Which documents did the pieces hold? The documents of one piece, among them those of [lines] that a device has read, and the [table] of all.
 
+pub mod lines;
 pub mod table;
 
 use super::piece::Skipped;
 use crate::dictionary::names::name_hash;
 use crate::index::documents::Location;
 use crate::order::PieceCounts;
+use lines::ReadLines;
 use std::sync::Arc;
 
 /// The documents of one piece.
@@ -18,6 +20,8 @@ pub struct PieceDocuments {
     pub lines: u64,
     /// What the piece counts.
     pub counts: Arc<PieceCounts>,
+    /// Its documents, while they are not among the rows.
+    unread: Option<ReadLines>,
     rows: Rows,
     /// The hash of each name, which many workers take beside each other.
     name_hashes: Vec<u128>,
@@ -91,8 +95,8 @@ impl Rows {
 impl PieceDocuments {
     /// Makes a batch without documents.
     pub fn new(input: u32, skipped: Vec<Skipped>) -> Self {
-        let (lines, counts, rows, name_hashes, seen) = Default::default();
-        Self { input, skipped, lines, counts, rows, name_hashes, seen }
+        let (lines, counts, unread, rows, name_hashes, seen) = Default::default();
+        Self { input, skipped, lines, counts, unread, rows, name_hashes, seen }
     }
 
     /// Makes room.
@@ -128,8 +132,8 @@ impl PieceDocuments {
     /// # Panics
     /// If there are not as many lengths and hashes as documents.
     pub fn count(&mut self, counts: Arc<PieceCounts>, lengths: Vec<u32>, contents: Vec<u64>) {
-        assert_eq!(lengths.len(), self.rows.len(), "each document has a length");
-        assert_eq!(contents.len(), self.rows.len(), "each document has a hash");
+        assert_eq!(lengths.len(), self.documents() as usize, "each document has a length");
+        assert_eq!(contents.len(), self.documents() as usize, "each document has a hash");
         (self.rows.lengths, self.rows.contents) = (lengths, contents);
         self.counts = counts;
     }
@@ -137,12 +141,17 @@ impl PieceDocuments {
     /// Bytes of memory.
     pub fn bytes(&self) -> usize {
         let hashes = self.name_hashes.capacity() * size_of::<u128>();
-        hashes + self.rows.bytes() + self.seen.as_ref().map_or(0, Rows::bytes)
+        let unread = self.unread.as_ref().map_or(0, ReadLines::bytes);
+        hashes + unread + self.rows.bytes() + self.seen.as_ref().map_or(0, Rows::bytes)
     }
 
     /// All documents, those among them that are not indexed: name, or none if it has to be made, line, place, and hash of
     /// the content.
     pub fn all(&self) -> impl Iterator<Item = (&str, u64, Location, u64)> {
+        debug_assert!(
+            self.unread.is_none(),
+            "where all are noted nothing goes to a device as lines"
+        );
         let rows = self.seen.as_ref().unwrap_or(&self.rows);
         let others = rows.lines.iter().zip(&rows.locations).zip(&rows.contents);
         rows.names()
@@ -152,6 +161,6 @@ impl PieceDocuments {
 
     /// Documents in the batch that are indexed.
     pub fn documents(&self) -> u32 {
-        self.rows.len() as u32
+        self.unread.as_ref().map_or(self.rows.len(), ReadLines::len) as u32
     }
 }

@@ -25,8 +25,9 @@ use super::document::{Document, Name, Piece, Sink, Skip, length_without_return};
 use super::fields::Fields;
 use super::json::{Bad, Cursor, Span};
 use super::scan::{Scan, Scanning};
+use crate::dictionary::lines::LineShape;
 use crate::dictionary::text_buffers::TextBuffer;
-use shape::Shape;
+use shape::{Shape, arounds};
 
 /// A buffer that grew beyond this many bytes for one long document is given back after the piece.
 const KEPT_BUFFER_BYTES: usize = 4 << 20;
@@ -62,6 +63,14 @@ struct Record {
     /// Strings that are its text, put together in the buffer, and where the last of them lies between its quotes.
     texts: u32,
     last_text: Range<usize>,
+}
+
+impl Record {
+    #[inline(always)]
+    fn new() -> Self {
+        let name = Span { range: 0..0, escapes: false };
+        Record { name_rank: NO_NAME, name, texts: 0, last_text: 0..0 }
+    }
 }
 
 impl Default for JsonlParser {
@@ -101,17 +110,24 @@ impl JsonlParser {
         self.scan.run(Lines { parser: self, piece, sink })
     }
 
+    /// The shape of the first of some lines, if it has one, and names and texts are those that are taken where nothing else was asked for.
+    pub fn line_shape(&mut self, lines: &[u8]) -> Option<LineShape> {
+        if self.buffers.fields.is_some() {
+            return None;
+        }
+        let mut cursor = Cursor { bytes: lines, at: 0, scan: self.scan };
+        let mut record = Record::new();
+        self.buffers.record(&mut cursor, &mut record).ok()?;
+        self.buffers.text.shrink(KEPT_BUFFER_BYTES);
+        LineShape::of(arounds(0..cursor.at, lines, &record)?)
+    }
+
     /// Deals with one line and leaves the cursor at its line feed or at the end of the piece.
     #[inline(always)]
     fn line<S: Sink>(&mut self, cursor: &mut Cursor<'_>, line: u64, sink: &mut S) {
         let offset = cursor.at;
         // Filled in place: moving it in a `Result` stalls, because it is read wider than written.
-        let mut record = Record {
-            name_rank: NO_NAME,
-            name: Span { range: 0..0, escapes: false },
-            texts: 0,
-            last_text: 0..0,
-        };
+        let mut record = Record::new();
         let mut read = Ok(());
         if !self.shape.read(cursor, &mut self.buffers, &mut record) {
             cursor.space();

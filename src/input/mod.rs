@@ -33,6 +33,7 @@ pub mod memory;
 pub mod parser;
 mod parsers;
 pub mod piece;
+pub mod piece_bytes;
 mod pipe;
 pub mod plain;
 pub mod plaintext;

@@ -1,16 +1,21 @@
 //! What does a piece hold? Its documents, with the terms that a [`Regroup`] makes of their texts, in any
 //! format.
 
-use super::document::{self, Document, Name, Sink, Skip};
+use super::document::{self, Document, Sink, Skip};
 use super::documents::{PieceDocuments, Room};
 use super::fields::Fields;
+use super::jsonl::JsonlParser;
 use super::parsers::Parsers;
 use super::piece::{Piece, Skipped};
+use super::piece_bytes::PieceBytes;
 use super::splits::Plan;
 use super::turns::{Turn, Turns};
 use super::wanted::Wanted;
 use super::{Format, json_values};
+use crate::dictionary::lines::{LONGEST_LINE, Lines, MOST_LINES_BYTES};
 use crate::dictionary::parsed::{PieceGroup, Regroup};
+use crate::dictionary::text_buffers::TextBuffers;
+use crate::dictionary::texts::{PieceText, Texts};
 use crate::index::documents::Location;
 use crate::text::html::Page;
 use std::sync::Arc;
@@ -47,6 +52,24 @@ impl<R: Regroup> PieceParser<R> {
         wanted: Option<&Wanted>,
         piece: &mut Piece,
     ) -> (Vec<R::Group>, PieceDocuments) {
+        if wanted.is_none()
+            && let Some(lines) = self.lines_of(piece)
+            && let Some(mut bytes) = self.regroup.line_buffer()
+        {
+            match std::mem::take(&mut piece.bytes) {
+                PieceBytes::ForDevice(here) if lines.offset == piece.offset => bytes = here,
+                elsewhere => {
+                    let first = (lines.offset - piece.offset) as usize;
+                    bytes.extend([&elsewhere[first..]]);
+                    piece.bytes = elsewhere;
+                }
+            }
+            if lines.was_open {
+                bytes.extend([b"\n"]);
+            }
+            self.regroup.lines(bytes, lines);
+            return (self.regroup.finish(), PieceDocuments::new(piece.input, Vec::new()));
+        }
         // A WARC record is mostly passed over, or inflated, for which the decoder takes its turn.
         if piece.format != Format::Warc {
             self.turn.take(piece.bytes.len());
@@ -87,6 +110,47 @@ impl<R: Regroup> PieceParser<R> {
     }
 }
 
+impl<R: Regroup> PieceParser<R> {
+    /// What is known of the lines of a piece, if they are taken as they are.
+    fn lines_of(&mut self, piece: &Piece) -> Option<Lines> {
+        let is_plain = piece.format == Format::Jsonl
+            && (1..MOST_LINES_BYTES).contains(&piece.bytes.len())
+            && piece.skipped.is_empty();
+        if !is_plain {
+            return None;
+        }
+        let records = document::Piece { bytes: &piece.bytes, offset: piece.offset, line: 1 };
+        let first = records.first_record();
+        let shape = self.parsers.line_shape(&piece.bytes[first..])?;
+        let was_open = !piece.bytes.ends_with(b"\n");
+        let longest = self.max_document.min(LONGEST_LINE as u64) as u32;
+        let offset = piece.offset + first as u64;
+        Some(Lines { shape, longest, input: piece.input, offset, was_open })
+    }
+}
+
+/// The texts of a piece of which a device could not read the lines, and its documents.
+pub fn parse_lines(
+    text: &PieceText,
+    lines: &Lines,
+    (max_document, buffers): (u64, &Arc<TextBuffers>),
+) -> (PieceText, PieceDocuments) {
+    let mut texts = Texts::new(buffers.clone());
+    let mut batch = PieceDocuments::new(lines.input, Vec::new());
+    let mut sink = PieceSink {
+        regroup: &mut texts,
+        batch: &mut batch,
+        offset: lines.offset,
+        max_document,
+        wanted: None,
+    };
+    let bytes = &text.bytes[..text.bytes.len() - usize::from(lines.was_open)];
+    let piece = document::Piece { bytes, offset: lines.offset, line: 1 };
+    let read = JsonlParser::new().parse(piece, &mut sink);
+    batch.lines = read;
+    (texts.take(), batch)
+}
+
 /// Hands documents on to be regrouped and notes them for the documents' table.
 struct PieceSink<'a, R> {
     regroup: &'a mut R,
@@ -119,10 +183,7 @@ impl<R: Regroup> Sink for PieceSink<'_, R> {
         }
         let offset = self.offset + document.offset as u64;
         let location = Location { offset, bytes: document.bytes as u32, input: self.batch.input };
-        let name = match document.name {
-            Name::Given(name) => name,
-            Name::Missing => "",
-        };
+        let name = document.name.or_empty();
         let hash = || XxHash3_64::oneshot(document.text);
         let content = match self.wanted {
             Some(Wanted::At(places)) if !places.contains(location.input, offset) => return,
@@ -155,7 +216,6 @@ impl<R: Regroup> Sink for PieceSink<'_, R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dictionary::texts::Texts;
     use crate::input::wanted::WantedDocuments;
 
     #[test]
@@ -194,7 +254,7 @@ mod tests {
                 input: 0,
                 format: Format::Jsonl,
                 offset: 0,
-                bytes: file.clone().into_bytes(),
+                bytes: file.clone().into_bytes().into(),
                 files: Vec::new(),
                 head: Arc::default(),
                 ends_input: true,

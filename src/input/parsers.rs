@@ -12,6 +12,7 @@ use super::tsv::TsvParser;
 use super::turns::Turn;
 use super::warc::WarcParser;
 use super::{Format, plain};
+use crate::dictionary::lines::LineShape;
 
 /// A parser of each format.
 pub(super) struct Parsers {
@@ -65,6 +66,11 @@ impl Parsers {
             }
             Format::Text | Format::Html => unreachable!("a file of these is a document"),
         }
+    }
+
+    /// The shape of the first of some lines of JSON, if it has one.
+    pub(super) fn line_shape(&mut self, lines: &[u8]) -> Option<LineShape> {
+        self.jsonl.line_shape(lines)
     }
 
     /// Gives a file that is a document to `sink`.

@@ -1,6 +1,7 @@
 //! What flows from the reader of a file to a parser?
 
 use super::Format;
+use super::piece_bytes::PieceBytes;
 use std::sync::Arc;
 
 /// Some megabytes of a split that end at a record border: the unit that is parsed, timed, ordered
@@ -13,7 +14,7 @@ pub struct Piece {
     /// Where the piece begins in the input's uncompressed stream.
     pub offset: u64,
     /// Whole records.
-    pub bytes: Vec<u8>,
+    pub bytes: PieceBytes,
     /// Number of each file and where it ends in `bytes`, where a file is a document; else empty.
     pub files: Vec<(u32, usize)>,
     /// The first record of the input, where it says what the others mean; else empty.

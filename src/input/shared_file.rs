@@ -7,11 +7,11 @@ use super::borders::Mark;
 use super::cutter::Cutter;
 use super::hash::{CHUNK_BYTES, ChunkHashes, InputHash};
 use super::piece::Piece;
+use super::piece_bytes::read_at;
 use super::splits::CHANGED;
 use super::{Compression, Format};
 use crate::crew::lock;
 use rustix::fs::{Advice, fadvise};
-use rustix::io::{Errno, pread};
 use std::fs::{File, Metadata};
 use std::io;
 use std::num::NonZeroU64;
@@ -147,18 +147,17 @@ impl SharedFile {
             if cutter.held_bytes() > most_held {
                 return Ok(false);
             }
-            let buffer = cutter.buffer();
-            let before = buffer.len();
+            let buffer = cutter.bytes();
             let most = match end.saturating_sub(*at) {
                 0 => BEHIND_BYTES,
                 left => left.min(READ_BYTES) as usize,
             };
-            let grown = read_at(&self.file, buffer, *at, most)?;
+            let own = end.saturating_sub(*at) as usize;
+            let look = |read: &[u8]| hashes.update(&read[..own.min(read.len())]);
+            let grown = buffer.read_at((&self.file, *at), most, look)?;
             if grown == 0 {
                 return Err(changed());
             }
-            let own = end.saturating_sub(*at).min(grown as u64) as usize;
-            hashes.update(&buffer[before..before + own]);
             *at += grown as u64;
             cutter.grown(grown).into_iter().for_each(&mut give);
             std::iter::from_fn(|| cutter.grown(0)).for_each(&mut give);
@@ -223,23 +222,6 @@ impl SharedFile {
             return Err(changed());
         }
         Ok(Some(InputHash::of_chunks(&state.hashes)))
-    }
-}
-
-/// Reads as many bytes as a buffer has room for, at most so many, and tells how many there were.
-fn read_at(file: &File, buffer: &mut Vec<u8>, at: u64, most: usize) -> io::Result<usize> {
-    loop {
-        let room = buffer.spare_capacity_mut();
-        let most = most.min(room.len());
-        match pread(file, &mut room[..most], at) {
-            Err(Errno::INTR) => {}
-            read => {
-                let bytes = read?.0.len();
-                // SAFETY: so many bytes were read, to where the buffer's room begins.
-                unsafe { buffer.set_len(buffer.len() + bytes) };
-                return Ok(bytes);
-            }
-        }
     }
 }
 
@@ -308,7 +290,7 @@ mod tests {
 
     fn shown(pieces: &[Piece]) -> Shown {
         let some = pieces.iter().filter(|piece| !piece.bytes.is_empty());
-        some.map(|piece| (piece.offset, piece.bytes.clone())).collect()
+        some.map(|piece| (piece.offset, piece.bytes.to_vec())).collect()
     }
 
     fn check(format: Format, bytes: &[u8], piece_bytes: usize) {

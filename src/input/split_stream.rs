@@ -271,7 +271,7 @@ mod tests {
             at += n;
             loop {
                 let (piece, done) = stream.step(&block).unwrap();
-                pieces.extend(piece.map(|piece| piece.bytes));
+                pieces.extend(piece.map(|piece| piece.bytes.to_vec()));
                 if done {
                     break;
                 }

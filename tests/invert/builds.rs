@@ -114,6 +114,70 @@ fn a_long_document_is_not_waited_for() {
     assert_same_index(&fast, &inverted, &[]);
 }
 
+/// Lines that a device reads, and lines that it leaves to the host, of which some are no documents.
+#[test]
+fn lines_on_a_device_are_those_of_fast() {
+    let Some(emulator) = compiled() else { return };
+    let scratch = Scratch::new();
+    let lines = |seed: u32, before: &str, between: &str, end: &str| {
+        let texts = [
+            "the mills of \\u5317\\u4eac \\ud83d\\ude00",
+            "",
+            "na\u{ef}ve \\\"mill\\\"\\n\\ttables",
+            "r\\u00e9sum\\u00e9 \\ud83d x",
+        ];
+        let line = |n: u32| {
+            let (name, text) = (100 + n * seed, texts[(n + seed) as usize % 4]);
+            format!("{before}{name}{between}{text} w{n} run{seed}\"{end}")
+        };
+        (0..40).map(line).collect::<String>()
+    };
+    let quoted = ("{\"id\": \"n\u{e9}", "\", \"contents\": \"");
+    let usual = lines(1, quoted.0, quoted.1, "}\n");
+    let numbered = lines(2, "{\"id\":", ",\"text\":\"", ",\"more\":[1]}\r\n");
+    let marked = format!("\u{feff}{}", lines(3, quoted.0, quoted.1, "}\n"));
+    let open = lines(4, quoted.0, quoted.1, "}\n").trim_end().to_owned();
+    let of = |name: &str, regular: &[String], more: &[u8]| {
+        let index = scratch.path(format!("index-{name}"));
+        let texts = regular.iter().map(String::as_bytes).chain([more]);
+        let inputs = Vec::from_iter(
+            texts.enumerate().map(|(n, text)| scratch.write(format!("{name}-{n}.jsonl"), text)),
+        );
+        let fast = scratch.path(format!("fast-{name}"));
+        let of = |index: &Path| {
+            let mut options = options(index, &inputs, 2);
+            (options.max_document, options.pipeline.texts_at_once) = (3000, 4000);
+            options
+        };
+        let expected = build(of(&fast)).unwrap();
+        let report = build(on_device(of(&index), &emulator, 4, |_| ())).unwrap();
+        assert_same_index(&fast, &index, &[]);
+        assert_eq!((report.skipped, report.documents), (expected.skipped, expected.documents));
+        report.inverter.unwrap()
+    };
+    let regular = [usual.clone(), numbered, marked, open];
+    let work = of("regular", &regular, usual.as_bytes());
+    assert_eq!((work.lines, work.parsed_again), (200, 0));
+    let long = format!("{}{}\"}}\n", quoted.0, "x ".repeat(1600));
+    let name = "x".repeat(300);
+    for (n, more) in [
+        "\n",
+        "{\"id\": 5}\n",
+        "{\"id\": \"a\", \"contents\": \"broken\\\"}\n",
+        "no JSON\n",
+        &long,
+        &format!("{{\"id\": \"{name}\", \"contents\": \"a long name\"}}\n"),
+        "{\"id\": \"a\\u0062\", \"contents\": \"text\"}",
+        "{\"contents\": \"text\"}",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let work = of(&n.to_string(), &regular, format!("{usual}{more}").as_bytes());
+        assert!(work.parsed_again > 0, "{more}: {work:?}");
+    }
+}
+
 /// Several lanes count batches of a few pieces, and a device that is full goes on with one, or takes what it has to the host.
 #[test]
 fn lanes_give_the_index_of_fast() {

@@ -161,7 +161,7 @@ impl Machine for Emulated {
     }
 
     fn read(&mut self, parts: &mut [Reading<'_>]) -> Result<(), GpuError> {
-        for Reading { array, at, to } in parts {
+        for Reading { array, at, to, .. } in parts {
             let bytes = self.array(*array).download().unwrap();
             to.copy_from_slice(&bytes[*at as usize..][..to.len()]);
         }

@@ -203,7 +203,7 @@ fn piece(text: &str) -> Piece {
         input: 0,
         format: Format::Jsonl,
         offset: 0,
-        bytes: text.as_bytes().to_vec(),
+        bytes: text.as_bytes().to_vec().into(),
         files: Vec::new(),
         head: Arc::default(),
         ends_input: true,

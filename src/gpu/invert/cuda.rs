@@ -238,6 +238,10 @@ impl Making {
     }
 }
 
+/// Whoever counts comes before whoever finds forms of later batches: it has many short kernels that it waits for. A lower number comes first.
+const FIRST: i32 = -1;
+const LATER: i32 = 0;
+
 /// Milliseconds and launches, by kernel.
 pub type Times = BTreeMap<&'static str, (f64, u32)>;
 
@@ -292,11 +296,16 @@ impl CudaMachine {
             functions.insert(name, module.kernel(&device, name)?.function().clone());
         }
         let (downloader, times, measured) = Default::default();
-        Self::with(Arc::new(Shared { functions, downloader, times, measured }), device)
+        Self::with(Arc::new(Shared { functions, downloader, times, measured }), device, FIRST)
     }
 
-    fn with(shared: Arc<Shared>, device: Arc<Device>) -> Result<Self, GpuError> {
-        let stream = device.context().new_stream();
+    /// Another one for a lane of its own.
+    pub(super) fn lane(&self) -> Result<Self, GpuError> {
+        Self::with(self.shared.clone(), self.device.clone(), FIRST)
+    }
+
+    fn with(shared: Arc<Shared>, device: Arc<Device>, priority: i32) -> Result<Self, GpuError> {
+        let stream = device.context().new_stream_with_priority(priority);
         let stream = stream.map_err(|e| device.call("make a stream", e))?;
         let (up, down) = (Buffers::new(&device)?, Buffer::new(&device, STAGED_BYTES)?);
         Ok(Self { arrays: Arrays::new(), up, down, stream, in_use: 0, shared, device })
@@ -379,7 +388,7 @@ impl Machine for CudaMachine {
     }
 
     fn sibling(&self) -> Result<Box<dyn Machine>, GpuError> {
-        Ok(Box::new(Self::with(self.shared.clone(), self.device.clone())?))
+        Ok(Box::new(Self::with(self.shared.clone(), self.device.clone(), LATER)?))
     }
 
     fn reserve(&mut self, array: Array, bytes: u64, kept: u64) -> Result<(), GpuError> {
@@ -429,8 +438,17 @@ impl Machine for CudaMachine {
     fn read(&mut self, parts: &mut [Reading<'_>]) -> Result<(), GpuError> {
         // What of the buffer goes where.
         let (mut brought, mut filled) = (Vec::new(), 0);
-        for Reading { array, at, to } in parts {
+        for Reading { array, at, to, is_pinned } in parts {
             let mut at = *at;
+            if *is_pinned && !to.is_empty() {
+                let from = self.array(*array).part(at, to.len() as u64);
+                let call = |e| self.device.call("copy columns from the device", e);
+                self.device.context().bind_to_thread().map_err(call)?;
+                // SAFETY: the array has so many bytes, and whoever reads waits below until the copy is done.
+                unsafe { result::memcpy_dtoh_async(to, from, self.stream.cu_stream()) }
+                    .map_err(call)?;
+                continue;
+            }
             for to in to.chunks_mut(COPY_BYTES) {
                 if filled + to.len() > STAGED_BYTES {
                     self.take(std::mem::take(&mut brought))?;

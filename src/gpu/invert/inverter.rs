@@ -11,6 +11,7 @@
 //! terms of the run, most of which it makes itself. Every token is compared with its form byte by byte: two forms with one fingerprint, a
 //! form that is very long and a table that is full cost time and change nothing.
 
+mod bring;
 mod counter;
 mod encode;
 mod find;
@@ -21,6 +22,7 @@ mod terms;
 mod typed;
 mod work;
 
+pub use bring::ParseLines;
 pub use find::Back;
 pub use learner::Tell;
 pub use terms::plain;
@@ -40,6 +42,8 @@ use crate::dictionary::inverted::Lists;
 use crate::gpu::error::GpuError;
 use crate::index::run::{LaidChunk, RunPart};
 use crate::index::storage::FilledFile;
+use crate::input::documents::PieceDocuments;
+use crate::input::parser::parse_lines;
 use crate::order::PieceCounts;
 use crate::text::analysis::Analysis;
 use std::collections::BTreeSet;
@@ -52,7 +56,6 @@ use std::time::Instant;
 pub const MOST_FOUND: usize = 3;
 
 /// What one piece of a batch counts.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counted {
     /// For the sequencer.
     pub counts: PieceCounts,
@@ -62,6 +65,8 @@ pub struct Counted {
     pub codes: Arc<[u8]>,
     /// The hash of each document's text.
     pub contents: Vec<u64>,
+    /// Its documents, if the piece is lines.
+    pub documents: Option<PieceDocuments>,
 }
 
 /// Who is told what an inverter does beside its caller.
@@ -70,12 +75,18 @@ pub struct Hooks {
     pub tell: Tell,
     /// Takes texts of a lane that nobody needs any more.
     pub back: Arc<dyn Fn(usize, Option<DeviceMemory>) + Send + Sync>,
+    /// Makes texts of lines that a device cannot read.
+    pub parse: ParseLines,
 }
 
 impl Default for Hooks {
-    /// Nobody.
+    /// Nobody, and documents of any length.
     fn default() -> Self {
-        Self { tell: Arc::new(|| ()), back: Arc::new(|_, text| drop(text)) }
+        Self {
+            tell: Arc::new(|| ()),
+            back: Arc::new(|_, text| drop(text)),
+            parse: Arc::new(|text, lines| parse_lines(text, lines, (u64::MAX, &Arc::default()))),
+        }
     }
 }
 
@@ -151,7 +162,8 @@ impl<M: Machine + 'static> Inverter<M> {
                 Learner::start(analysis.clone(), (forms.clone(), threads), tell.clone())
                     .map_err(refused)?;
             let back: Back = Arc::new(move |text| back(lane, text));
-            let finding = Finding::start(machine.sibling()?, analysis, asker, (back, tell));
+            let parse = (hooks.parse.clone(), threads);
+            let finding = Finding::start(machine.sibling()?, analysis, asker, parse, (back, tell));
             let finding = finding.map_err(refused)?;
             let counter = Counter::new(machine, finding, learner, numbering.clone());
             Lane::start(counter, (waker, woken), move || told()).map_err(refused)

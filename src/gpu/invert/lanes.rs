@@ -52,7 +52,7 @@ pub fn open(
         .iter()
         .cycle()
         .take(more)
-        .map(CudaMachine::sibling)
+        .map(|machine| Ok(Box::new(machine.lane()?) as _))
         .collect::<Result<_, GpuError>>()?;
     let first = first.into_iter().map(|machine| Box::new(machine) as _);
     Ok(first.chain(others).collect())

@@ -70,6 +70,8 @@ pub struct Reading<'a> {
     pub at: u64,
     /// Where it goes; as many bytes are read.
     pub to: &'a mut [u8],
+    /// That is [pinned](Uploader::pin), so that nobody has to copy them.
+    pub is_pinned: bool,
 }
 
 /// Arrays, and memory of some that is set aside: what is moved and freed without a copy.

@@ -11,6 +11,7 @@ use crate::gpu::error::GpuError;
 use crate::index::error::IndexError;
 use crate::index::run::{LaidChunk, RunPart};
 use crate::index::storage::FilledFile;
+use crate::input::documents::PieceDocuments;
 use crate::order::{PieceCounts, Placement, Sequencer};
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -29,6 +30,8 @@ pub enum Event {
         lengths: Vec<u32>,
         /// The hashes of their texts.
         contents: Vec<u64>,
+        /// Its documents, if it is lines.
+        documents: Option<Box<PieceDocuments>>,
     },
     /// The open run ends with the last piece: its lists.
     Run(RunEnd),
@@ -246,9 +249,10 @@ impl<M: Machine + 'static> Runs<M> {
             self.seconds().lists += spent(began);
             let began = Instant::now();
             for counted in counted.into_iter().take(taken) {
-                let Counted { counts, lengths, codes, contents } = counted;
+                let Counted { counts, lengths, codes, contents, documents } = counted;
                 self.lengths.push(codes);
-                out(Event::Piece { counts: Arc::new(counts), lengths, contents });
+                let (counts, documents) = (Arc::new(counts), documents.map(Box::new));
+                out(Event::Piece { counts, lengths, contents, documents });
             }
             self.seconds().give += spent(began);
             if let Some(placement) = closes {

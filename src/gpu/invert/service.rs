@@ -1,7 +1,7 @@
 //! Who drives devices that invert? One thread: it takes what [lanes](super::inverter) have counted, in the order of the input, and tells what became of
 //! it. For each lane another thread brings the texts of the next batches to its device meanwhile. No worker waits.
 
-use super::inverter::{Hooks, Inverter, spent};
+use super::inverter::{Hooks, Inverter, ParseLines, spent};
 use super::machine::{DeviceMemory, Machine, Uploader};
 use super::runs::{Event, OpenLists, Runs};
 use super::text::{PieceText, is_fitting, parts};
@@ -39,6 +39,8 @@ pub struct Inverting {
     pub lists: OpenLists,
     /// Where texts lie; they end with the last batch.
     pub buffers: Arc<TextBuffers>,
+    /// Makes texts of lines that the device cannot read.
+    pub parse: ParseLines,
 }
 
 /// What became of texts, or why nothing more will.
@@ -122,8 +124,8 @@ impl Drop for InvertService {
 
 /// What the thread that drives a device waits for.
 enum Message {
-    /// The pieces of a batch, their texts on the device if there is room for them ahead, and the seconds that this took.
-    Brought(Numbered, Vec<PieceText>, Option<DeviceMemory>, f64),
+    /// The pieces of a batch, their texts on the device if there is room for them ahead, and the seconds that pinning and copying took.
+    Brought(Numbered, Vec<PieceText>, Option<DeviceMemory>, [f64; 2]),
     /// Nobody could bring them.
     Failed(GpuError),
     /// Who brings them panicked.
@@ -170,7 +172,6 @@ fn bring(
 ) {
     // Whoever has gone wants no texts.
     while let Ok(old) = room.recv() {
-        done.try_iter().for_each(drop);
         let (number, mut pieces) = match coming.next() {
             Ok(next) => next,
             Err(batches) => {
@@ -180,20 +181,23 @@ fn bring(
                 return done.iter().for_each(drop);
             }
         };
-        let began = Instant::now();
+        let mut seconds = [0.0; 2];
         let brought = match is_fitting(&pieces) {
             true => {
+                let began = Instant::now();
                 let pinning = lock(&coming.pinning);
                 for piece in &mut pieces {
                     // SAFETY: a buffer gives memory that is not pinned, and drops what comes back before it frees that; nobody else pins any.
                     piece.bytes.pin(|memory| unsafe { uploader.pin(memory) });
                 }
                 drop(pinning);
-                uploader.upload(&parts(&pieces), old).map(Some)
+                seconds[0] = spent(began);
+                let brought = uploader.upload(&parts(pieces.iter()), old).map(Some);
+                seconds[1] = spent(began) - seconds[0];
+                brought
             }
             false => Ok(None),
         };
-        let seconds = spent(began);
         let message = match brought {
             Ok(text) => Message::Brought((number, lane), pieces, text, seconds),
             // Whoever needs them makes room.
@@ -228,6 +232,7 @@ fn drive(
         // Whoever has gone wants to know nothing, and has no use for room.
         tell: Arc::new(move || _ = counted.send(Message::Counted)),
         back: Arc::new(move |lane, old| _ = rooms[lane].send(old)),
+        parse: how.parse,
     };
     let mut inverter = Inverter::new(machines, &how.analysis, how.threads, &hooks)?;
     drop(hooks);
@@ -274,8 +279,12 @@ fn drive(
             Ok(message) => message,
             Err(_) if runs.is_ready() => {
                 if let Some((lane, pieces)) = runs.take_next(&mut tell)? {
-                    // If nobody brings more, it frees them itself.
-                    _ = done[lane].send(pieces);
+                    match batches {
+                        // They are filled again.
+                        None => drop(pieces),
+                        // They are freed. If nobody brings more, it frees them itself.
+                        Some(_) => _ = done[lane].send(pieces),
+                    }
                 }
                 continue;
             }
@@ -299,8 +308,9 @@ fn drive(
             }
         };
         match next {
-            Message::Brought(of, pieces, text, seconds) => {
-                runs.seconds().upload += seconds;
+            Message::Brought(of, pieces, text, [pin, upload]) => {
+                runs.seconds().pin += pin;
+                runs.seconds().upload += upload;
                 let (_, lane) = of;
                 brought[lane].push_back((of, pieces, text));
             }

@@ -2,6 +2,7 @@
 //! of one take the same ones. `kernels/invert.cu` has what each kernel does.
 
 pub mod encode;
+pub mod lines;
 pub mod terms;
 
 use super::Tuning;
@@ -14,6 +15,24 @@ use crate::order::Sketch;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(usize)]
 pub enum Array {
+    /// u8: the lines of the batch, if it is nothing but lines, in whole tiles.
+    Raw,
+    /// u32: where each piece begins there, and the end.
+    PiecePlaces,
+    /// u32: the [words](crate::dictionary::lines::LineShape::words) of the shape of the lines of each piece.
+    Arounds,
+    /// u32: where each line ends.
+    LineEnds,
+    /// u32: where the text of each line begins.
+    LineTexts,
+    /// u32: where its name does.
+    LineNames,
+    /// u8: the bytes of the name.
+    NameLengths,
+    /// u32: the same, then where the name goes among all, and the end.
+    NamePlaces,
+    /// u8: all names.
+    Names,
     /// u8: the texts of the batch, in whole tiles.
     Text,
     /// u32: [`Classes`](super::classes::Classes) of characters.
@@ -161,8 +180,8 @@ pub const ARRAYS: usize = Array::Encoded as usize + 1;
 /// A launch.
 pub type Step = crate::gpu::query::steps::Step<Array>;
 
-/// Words of [`Array::Counters`]: new forms and their bytes, odd tokens, the last sum of tiles, and foreign forms and their bytes.
-pub const COUNTERS: usize = 6;
+/// Words of [`Array::Counters`]: new forms and their bytes, odd tokens, the last sum of tiles, foreign forms and their bytes, and irregular lines.
+pub const COUNTERS: usize = 7;
 /// The number of new forms among the counters.
 pub const NEW_FORMS: usize = 0;
 /// The number of odd tokens.
@@ -175,6 +194,8 @@ pub const NEW_BYTES: usize = 3;
 pub const FOREIGN_FORMS: usize = 4;
 /// The bytes of these.
 pub const FOREIGN_BYTES: usize = 5;
+/// Lines that the host has to read.
+pub const IRREGULAR_LINES: usize = 6;
 
 /// Threads of a block.
 const THREADS: u32 = 256;
@@ -186,13 +207,17 @@ const SCAN_TILE: u32 = 8 * SCAN_THREADS;
 const TILE: u32 = 8 * THREADS;
 /// Keys of a tile of the sort.
 const SORT_TILE: u32 = 4096;
+/// Bits of a digit of these, at most, and digits.
+const SORT_BITS: u32 = 9;
+const SORT_DIGITS: u32 = 1 << SORT_BITS;
 
 /// Shared memory of blocks that sum.
 pub const SCAN_SHARED_BYTES: u32 = 4 * 32;
 /// Of blocks that count digits.
-pub const SORT_COUNT_SHARED_BYTES: u32 = 4 * 256;
+pub const SORT_COUNT_SHARED_BYTES: u32 = 4 * SORT_DIGITS;
 /// Of blocks that sort.
-pub const SORT_SCATTER_SHARED_BYTES: u32 = 4 * 8 * 256;
+pub const SORT_SCATTER_SHARED_BYTES: u32 =
+    SCAN_SHARED_BYTES + 2 * 8 * SORT_DIGITS + 4 * SORT_DIGITS + 2 * 4 * SORT_TILE;
 /// Of blocks that measure pieces.
 pub const MEASURE_SHARED_BYTES: u32 = SCAN_SHARED_BYTES + 8 * MOST_PIECES as u32;
 
@@ -208,7 +233,7 @@ pub fn text_tiles(bytes: usize) -> u32 {
 
 /// Words that the sort takes for counts of digits.
 pub fn sort_words(pairs: u32) -> u32 {
-    256 * pairs.div_ceil(SORT_TILE)
+    SORT_DIGITS * pairs.div_ceil(SORT_TILE)
 }
 
 fn of(array: Array) -> Argument<Array> {
@@ -387,21 +412,29 @@ pub fn write_terms(tokens: u32, documents: u32, pieces: u32) -> Vec<Step> {
     ]
 }
 
-/// Sorts pairs by the bits of their terms that lie from `shift` to `shift` + 7, to the other two arrays.
-pub fn sort_pass(pairs: u32, shift: u32) -> Vec<Step> {
+/// The digits by which terms with so many bits are sorted, the lowest first: where each begins, and its bits.
+pub fn sort_digits(bits: u32) -> impl Iterator<Item = (u32, u32)> {
+    let passes = bits.div_ceil(SORT_BITS);
+    let each = bits.div_ceil(passes.max(1));
+    (0..passes).map(move |pass| (pass * each, each))
+}
+
+/// Sorts pairs by a digit of their terms, so many bits from `shift` on, to the other two arrays.
+pub fn sort_pass(pairs: u32, (shift, bits): (u32, u32)) -> Vec<Step> {
     let tiles = pairs.div_ceil(SORT_TILE);
-    let count = vec![of(Array::Keys), Number(pairs), Number(shift), of(Array::Tiles)];
+    let count = vec![of(Array::Keys), Number(pairs), Number(shift), Number(bits), of(Array::Tiles)];
     let scatter = vec![
         of(Array::Keys),
         of(Array::Values),
         Number(pairs),
         Number(shift),
+        Number(bits),
         of(Array::Tiles),
         of(Array::SortedKeys),
         of(Array::SortedValues),
     ];
     let count = step("invert_sort_count", (tiles, SORT_COUNT_SHARED_BYTES), count);
-    let mut steps = counted(count, 256 * tiles);
+    let mut steps = counted(count, tiles << bits);
     steps.push(step("invert_sort_scatter", (tiles, SORT_SCATTER_SHARED_BYTES), scatter));
     steps
 }

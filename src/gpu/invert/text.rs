@@ -17,11 +17,16 @@ pub const TILE_BYTES: usize = 4096;
 /// What fills texts up.
 static SEPARATORS: [u8; TILE_BYTES] = [SEPARATOR; TILE_BYTES];
 
-/// The texts of a batch as parts, filled up to whole tiles.
-pub(super) fn parts(pieces: &[PieceText]) -> Vec<&[u8]> {
-    let bytes: usize = pieces.iter().map(|piece| piece.bytes.len()).sum();
-    let rest = &SEPARATORS[..bytes.next_multiple_of(TILE_BYTES) - bytes];
-    pieces.iter().map(|piece| &*piece.bytes).chain([rest]).collect()
+/// What fills so many bytes up to whole tiles.
+pub(super) fn padding(bytes: usize) -> &'static [u8] {
+    &SEPARATORS[..bytes.next_multiple_of(TILE_BYTES) - bytes]
+}
+
+/// The texts of a batch, or its lines, as parts, filled up to whole tiles.
+pub(super) fn parts<'a>(pieces: impl Iterator<Item = &'a PieceText>) -> Vec<&'a [u8]> {
+    let mut parts: Vec<&[u8]> = pieces.map(|piece| &*piece.bytes).collect();
+    parts.push(padding(parts.iter().map(|part| part.len()).sum()));
+    parts
 }
 
 /// How many of the pieces a device takes at once, from the first on.

@@ -5,6 +5,7 @@ use super::text::PieceText;
 use crate::codec::folded;
 use crate::dictionary::codes::code_of;
 use crate::dictionary::forms::Meaning;
+use crate::dictionary::lines::{LONGEST_NAME, LineShape};
 use crate::dictionary::members::{for_each_member, hash_of_key};
 use crate::order::{PieceCounts, Sketch};
 use crate::score::bounds::code_below;
@@ -12,6 +13,7 @@ use crate::text::analysis::Analysis;
 use crate::text::scan::key_of;
 use crate::text::tokenizer::{Class, Tokenizer};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use twox_hash::XxHash3_64;
 
 /// `invert_scan`: the sums of all values before each, and of all.
@@ -45,6 +47,68 @@ pub fn tokens(tokenizer: Tokenizer, text: &[u8]) -> Vec<u32> {
     characters.windows(3).filter(begins).map(|three| three[1].0 as u32).collect()
 }
 
+/// `invert_read_lines`, `invert_write_lines`: where the name of a line stands, which ends with its line feed, and what its text stands for; nothing if it is
+/// irregular.
+pub fn line(shape: &LineShape, longest: u32, line: &[u8]) -> Option<(Range<usize>, Vec<u8>)> {
+    let [before, between, behind] = shape.arounds();
+    let rest = line.strip_prefix(before)?;
+    let is_of_name = |byte: &u8| match shape.has_numbers() {
+        true => byte.is_ascii_digit(),
+        false => !b"\"\\\n".contains(byte),
+    };
+    let length = rest.iter().take_while(|byte| is_of_name(byte)).count();
+    let (name, rest) = rest.split_at(length);
+    let has_zeros = shape.has_numbers() && length > 1 && name[0] == b'0';
+    if line.len() - 1 > longest as usize || !(1..=LONGEST_NAME).contains(&length) || has_zeros {
+        return None;
+    }
+    let (mut rest, mut text) = (rest.strip_prefix(between)?, Vec::new());
+    loop {
+        let (&byte, behind_it) = rest.split_first()?;
+        rest = behind_it;
+        match byte {
+            b'"' => break,
+            b'\n' => return None,
+            b'\\' => rest = unescape(rest, &mut text)?,
+            byte => text.push(byte),
+        }
+    }
+    (rest == behind).then_some((before.len()..before.len() + length, text))
+}
+
+/// Appends what an escape stands for, from behind its backslash; what is behind it.
+fn unescape<'a>(escape: &'a [u8], text: &mut Vec<u8>) -> Option<&'a [u8]> {
+    let simple = [
+        (b'"', b'"'),
+        (b'\\', b'\\'),
+        (b'/', b'/'),
+        (b'b', 8),
+        (b'f', 12),
+        (b'n', b'\n'),
+        (b'r', b'\r'),
+        (b't', b'\t'),
+    ];
+    let (letter, rest) = escape.split_first()?;
+    if let Some((_, byte)) = simple.iter().find(|(of, _)| of == letter) {
+        text.push(*byte);
+        return Some(rest);
+    }
+    let unit = |escape: &[u8]| {
+        let digits = std::str::from_utf8(escape.strip_prefix(b"u")?.get(..4)?).ok()?;
+        let are_digits = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        u16::from_str_radix(digits, 16).ok().filter(|_| are_digits)
+    };
+    let first = unit(escape)?;
+    let second = escape[5..].strip_prefix(b"\\").and_then(unit);
+    let mut units = char::decode_utf16([first].into_iter().chain(second));
+    let (character, taken) = match units.next()? {
+        Ok(character) => (character, if character > '\u{ffff}' { 11 } else { 5 }),
+        Err(_) => (char::REPLACEMENT_CHARACTER, 5),
+    };
+    text.extend(character.encode_utf8(&mut [0; 4]).bytes());
+    Some(&escape[taken..])
+}
+
 /// `invert_hash_documents`: the hash of a text.
 pub fn content(text: &[u8]) -> u64 {
     XxHash3_64::oneshot(text)
@@ -59,10 +123,10 @@ pub fn code_form(analysis: &Analysis, form: &str) -> Option<Meaning> {
     }
 }
 
-/// A pass of the sort: pairs by 8 bits of their keys; equal ones stay in their order.
-pub fn sort_pass(pairs: &[(u32, u32)], shift: u32) -> Vec<(u32, u32)> {
+/// A pass of the sort: pairs by some bits of their keys; equal ones stay in their order.
+pub fn sort_pass(pairs: &[(u32, u32)], (shift, bits): (u32, u32)) -> Vec<(u32, u32)> {
     let mut sorted = pairs.to_vec();
-    sorted.sort_by_key(|(key, _)| key >> shift & 255);
+    sorted.sort_by_key(|(key, _)| key >> shift & ((1 << bits) - 1));
     sorted
 }
 
@@ -118,7 +182,7 @@ pub fn invert(
             forms: sketch,
         };
         let codes = lengths.iter().map(|&length| code_below(length)).collect();
-        all.push(Counted { counts, lengths, codes, contents });
+        all.push(Counted { counts, lengths, codes, contents, documents: None });
         for (term, list) in lists {
             run.entry(term).or_default().extend(list);
         }

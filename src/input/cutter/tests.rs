@@ -71,7 +71,7 @@ fn pieces_do_not_depend_on_blocks() {
     let mut borders: Option<Vec<(u64, usize)>> = None;
     for block in [1000, 4096, 256 << 10, 10 << 20] {
         let pieces = cut(Format::Jsonl, 1 << 20, &[&file], block);
-        assert_eq!(pieces.iter().flat_map(|p| &p.bytes).count(), file.len());
+        assert_eq!(pieces.iter().flat_map(|p| &*p.bytes).count(), file.len());
         assert!(pieces.len() > 3);
         for p in &pieces[..pieces.len() - 1] {
             let least = PIECE_BYTES - p.offset as usize % PIECE_BYTES;
@@ -112,7 +112,7 @@ fn a_line_too_long_is_dropped_wherever_it_stands() {
                 }
                 let pieces = cut(Format::Jsonl, limit as u64, &[&file], 100_000);
                 let skipped: Vec<_> = pieces.iter().flat_map(|p| &p.skipped).collect();
-                let kept: Vec<u8> = pieces.iter().flat_map(|p| p.bytes.clone()).collect();
+                let kept: Vec<u8> = pieces.iter().flat_map(|p| p.bytes.to_vec()).collect();
                 if long <= limit {
                     assert!(skipped.is_empty());
                     assert_eq!(kept, file);
@@ -136,7 +136,7 @@ fn small_files_share_a_piece_and_long_ones_are_dropped() {
     let long = vec![b'y'; 3000];
     let pieces = cut(Format::Text, 2000, &[b"one", b"", &long, b"four"], 700);
     assert_eq!(pieces.len(), 1);
-    assert_eq!(pieces[0].bytes, b"onefour");
+    assert_eq!(*pieces[0].bytes, *b"onefour");
     assert_eq!(pieces[0].files, [(0, 3), (1, 3), (3, 7)]);
     assert_eq!(pieces[0].skipped.len(), 1);
     assert_eq!(pieces[0].skipped[0].input, 2);
@@ -185,7 +185,7 @@ const WARC: &[&str] = &[
 type Shown = (u64, Vec<u8>, bool, Vec<Skipped>);
 
 fn shown(pieces: Vec<Piece>) -> Vec<Shown> {
-    pieces.into_iter().map(|p| (p.offset, p.bytes, p.ends_input, p.skipped)).collect()
+    pieces.into_iter().map(|p| (p.offset, p.bytes.to_vec(), p.ends_input, p.skipped)).collect()
 }
 
 /// Documents, and what is skipped, of all pieces; places are those in the stream.
@@ -269,7 +269,7 @@ fn a_warc_record_too_long_is_dropped_wherever_it_stands() {
             let file = [&first[..], &record(kind, long), &last].concat();
             for block in [70_000, 10 << 20] {
                 let pieces = cut(Format::Warc, limit, &[&file], block);
-                let kept: Vec<u8> = pieces.iter().flat_map(|p| p.bytes.clone()).collect();
+                let kept: Vec<u8> = pieces.iter().flat_map(|p| p.bytes.to_vec()).collect();
                 assert!(kept == [&first[..], &last].concat(), "{before} {kind} {block}");
                 let skipped: Vec<_> = pieces.iter().flat_map(|p| &p.skipped).collect();
                 assert_eq!(skipped.len(), 1);

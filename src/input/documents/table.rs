@@ -1,6 +1,7 @@
 //! Which documents does a build have, run by run? One thread says where those of each piece stand, in the order of the input; any
 //! thread writes them there.
 
+use super::lines::ReadLines;
 use super::{PieceDocuments, Rows};
 use crate::crew::{Awaited, give_way, lock};
 use crate::dictionary::names::{Duplicates, Names, name_hash};
@@ -154,13 +155,13 @@ impl DocumentsTable {
         let lines = self.lines;
         self.lines += piece.lines;
         let mut placed = None;
-        if let Some(first) = piece.rows.locations.first() {
-            let name_bytes = piece.rows.name_bytes(plan, lines);
+        if let Some(first_input) = piece.first_input() {
+            let name_bytes = piece.name_bytes(plan, lines);
             let (run, place) = match &mut self.run {
                 Some(open) => open,
                 none => {
                     let (number, scratch) = (placement.run, Durability::Scratch);
-                    let part = (first.input, self.room);
+                    let part = (first_input, self.room);
                     let files = PlacedDocuments::create(&self.directory, number, scratch, part)?;
                     none.insert((Arc::new(Run { number, files }), DocumentsPlace::default()))
                 }
@@ -232,7 +233,8 @@ impl PieceRows {
     /// # Errors
     /// When files cannot be written, or there is no thread.
     pub fn write(self, plan: &Plan) -> Result<Option<DocumentsDone>, Cause> {
-        let Self { piece, place, docid, lines, run, shared } = self;
+        let Self { mut piece, place, docid, lines, run, shared } = self;
+        piece.read_lines();
         let PieceDocuments { mut rows, mut name_hashes, .. } = piece;
         if rows.is_nameless {
             name_hashes = rows.make_names(plan, lines);
@@ -292,6 +294,19 @@ impl Shared {
             skipped,
             first_skipped,
         }))
+    }
+}
+
+impl PieceDocuments {
+    /// The input of the first document.
+    fn first_input(&self) -> Option<u32> {
+        let of_rows = || self.rows.locations.first().map(|first| first.input);
+        self.unread.as_ref().map(ReadLines::input).or_else(of_rows)
+    }
+
+    fn name_bytes(&self, plan: &Plan, lines: u64) -> u64 {
+        let of_rows = || self.rows.name_bytes(plan, lines);
+        self.unread.as_ref().map_or_else(of_rows, ReadLines::name_bytes)
     }
 }
 

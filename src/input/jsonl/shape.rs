@@ -3,7 +3,8 @@
 
 #![forbid(unsafe_code)]
 
-use super::{Buffers, Cursor, Record};
+use super::{Buffers, Cursor, Record, Span};
+use std::ops::Range;
 
 /// The bytes around name and text of a record.
 #[derive(Debug, Default)]
@@ -69,17 +70,28 @@ impl Shape {
 
     /// Takes the shape of a record that began at `offset` and ends here, if it has one.
     pub(super) fn learn(&mut self, offset: usize, cursor: &Cursor<'_>, record: &Record) {
-        let Record { name, last_text: text, texts, .. } = record;
-        let bytes = cursor.bytes;
-        let has_end = cursor.at < bytes.len();
-        let has_both = *texts == 1 && !name.range.is_empty() && name.range.end < text.start;
-        if self.credit == 0 || !(has_end && has_both) {
+        if self.credit == 0 {
             return;
         }
-        self.before = Around::of(&bytes[offset..name.range.start]);
-        self.between = Around::of(&bytes[name.range.end..text.start]);
-        self.behind = Around::of(&bytes[text.end + 1..=cursor.at]);
+        if let Some(arounds) = arounds(offset..cursor.at, cursor.bytes, record) {
+            [self.before, self.between, self.behind] = arounds.map(Around::of);
+        }
     }
+}
+
+/// What stands in a line, which ends before a line feed, before its name, between name and text, and behind the text up to the line feed, if it has such a shape.
+pub(super) fn arounds<'a>(
+    line: Range<usize>,
+    bytes: &'a [u8],
+    record: &Record,
+) -> Option<[&'a [u8]; 3]> {
+    let Record { name: Span { range: name, .. }, last_text: text, texts, .. } = record;
+    let has_both = *texts == 1 && !name.is_empty() && name.end < text.start;
+    let has_all = has_both && line.end < bytes.len();
+    has_all.then(|| {
+        let behind = &bytes[text.end + 1..=line.end];
+        [&bytes[line.start..name.start], &bytes[name.end..text.start], behind]
+    })
 }
 
 /// Up to 32 bytes beside name or text. Without any it is found nowhere.

@@ -1,7 +1,7 @@
 //! How is a batch counted? Its forms are found, their terms told to the device, and then terms and documents of all tokens are sorted: each run of equal pairs is
 //! a posting. What each piece counts goes to the host; the lists of the batch stay on the device, or go there, too.
 
-use super::find::{Finding, Found, Layout, Tokens, which};
+use super::find::{Finding, Found, Tokens, which};
 use super::kept::Keeping;
 use super::learner::{Learned, Learner};
 use super::terms::Numbering;
@@ -19,6 +19,7 @@ use crate::gpu::invert::text::PieceText;
 use crate::order::{PieceCounts, Sketch};
 use crate::pages;
 use std::collections::VecDeque;
+use std::iter::repeat_with;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -147,12 +148,14 @@ impl<M: Machine> Counter<M> {
         }
         self.work.seconds.terms += spent(began);
         let learned = self.learned.pop_front().expect("it was waited for");
-        if let Some([tokens, forms, coded]) = found.arrays.take() {
+        if let Some([tokens, forms, coded, documents]) = found.arrays.take() {
             let tokens = self.machine.adopt(Array::CountedTokens, tokens)?;
             let forms = self.machine.adopt(Array::CountedForms, forms)?;
             let coded = self.machine.adopt(Array::CountedCoded, coded)?;
-            let all = tokens.zip(forms).zip(coded);
-            let all = all.map(|((tokens, forms), coded)| [tokens, forms, coded]);
+            let documents = self.machine.adopt(Array::DocumentStarts, documents)?;
+            let all = tokens.zip(forms).zip(coded.zip(documents));
+            let all =
+                all.map(|((tokens, forms), (coded, documents))| [tokens, forms, coded, documents]);
             self.spare.extend(all.filter(|_| self.spare.len() < MOST_FOUND));
         }
         let (terms, pairs) = self.tell((&found, &learned), counted)?;
@@ -235,12 +238,12 @@ impl<M: Machine> Counter<M> {
             let found = self.finding.now(pieces, to)?;
             self.found.push_back(found);
         }
-        let (Found { layout, contents, tokens, .. }, terms, pairs) = self.take_found(true)?;
-        let (documents, piece_count) = (layout.documents(), pieces.len() as u32);
+        let (found, terms, pairs) = self.take_found(true)?;
+        let (documents, tokens) = (found.layout.documents, found.tokens);
+        let piece_count = pieces.len() as u32;
         let began = Instant::now();
         let words = u64::from(documents.max(1));
-        self.put(Array::PieceStarts, 0, &layout.piece_starts)?;
-        self.put(Array::DocumentStarts, 0, &layout.document_starts)?;
+        self.put(Array::PieceStarts, 0, &found.layout.piece_starts)?;
         self.reserve::<u32>(Array::Lengths, words)?;
         let sketch_words = steps::sketch_words(piece_count);
         self.reserve::<u32>(Array::Sketches, sketch_words)?;
@@ -278,7 +281,7 @@ impl<M: Machine> Counter<M> {
         }
         self.work.seconds.room += spent(began);
         let began = Instant::now();
-        let counted = self.counted((&layout, &contents), piece_count)?;
+        let counted = self.counted(found, piece_count)?;
         self.work.seconds.counted += spent(began);
         self.open = Some(open);
         Ok(counted)
@@ -378,8 +381,8 @@ impl<M: Machine> Counter<M> {
     fn sort(&mut self, pairs: u32, terms: u32) -> Result<(), GpuError> {
         self.reserve_tiles(steps::sort_words(pairs))?;
         let bits = u32::BITS - terms.saturating_sub(1).leading_zeros();
-        for shift in (0..bits).step_by(8) {
-            self.machine.run(&steps::sort_pass(pairs, shift))?;
+        for digit in steps::sort_digits(bits) {
+            self.machine.run(&steps::sort_pass(pairs, digit))?;
             self.machine.places().swap(Array::Keys, Array::SortedKeys);
             self.machine.places().swap(Array::Values, Array::SortedValues);
         }
@@ -412,10 +415,10 @@ impl<M: Machine> Counter<M> {
     /// What the pieces count, with the hashes of all documents.
     fn counted(
         &mut self,
-        (layout, contents): (&Layout, &[u64]),
+        Found { layout, contents, documents: of_pieces, .. }: Found,
         pieces: u32,
     ) -> Result<Vec<Counted>, GpuError> {
-        let documents = layout.documents();
+        let documents = layout.documents;
         let mut lengths: Vec<u32> = pages::zeroed(documents as usize);
         let mut codes: Vec<u8> = pages::zeroed(documents as usize);
         let mut bytes = vec![0u64; pieces as usize];
@@ -434,8 +437,9 @@ impl<M: Machine> Counter<M> {
         ])?;
         let (sketches, _) = sketches.as_chunks::<{ Sketch::REGISTERS }>();
         let starts = layout.piece_starts.windows(2);
-        let pieces = starts.zip(sketches).zip(bytes.iter().zip(&postings));
-        let counted = pieces.map(|((documents, sketch), (&list_bytes, &postings))| {
+        let of_pieces = of_pieces.into_iter().chain(repeat_with(|| None));
+        let pieces = starts.zip(sketches).zip(bytes.iter().zip(&postings)).zip(of_pieces);
+        let counted = pieces.map(|(((documents, sketch), (&list_bytes, &postings)), of_piece)| {
             let range = documents[0] as usize..documents[1] as usize;
             Counted {
                 counts: PieceCounts {
@@ -447,6 +451,7 @@ impl<M: Machine> Counter<M> {
                 lengths: lengths[range.clone()].to_vec(),
                 codes: codes[range.clone()].into(),
                 contents: contents[range].to_vec(),
+                documents: of_piece,
             }
         });
         Ok(counted.collect())

@@ -4,22 +4,24 @@
 //! What is found of a batch is counted in the order in which it was found: a form that an earlier batch has is known to the later one, and what it means
 //! is told with the earlier one.
 
+use super::bring::{Batch, ParseLines};
 use super::learner::{Asker, Tell, Unknown};
 use super::spent;
 use super::terms::plain;
 use super::typed::{Typed, part};
 use super::work::InverterWork;
-use crate::crew::lock;
+use crate::crew::{Crew, lock};
 use crate::dictionary::forms::Meaning;
 use crate::gpu::error::GpuError;
 use crate::gpu::invert::Tuning;
 use crate::gpu::invert::classes::Classes;
-use crate::gpu::invert::machine::{DeviceMemory, Machine, Reading};
+use crate::gpu::invert::machine::{DeviceMemory, Machine};
 use crate::gpu::invert::steps::terms::{Plain, code_forms};
 use crate::gpu::invert::steps::{
     self, Array, COUNTERS, FOREIGN_BYTES, FOREIGN_FORMS, NEW_BYTES, NEW_FORMS, ODD_TOKENS,
 };
-use crate::gpu::invert::text::{MOST_BYTES, MOST_PIECES, PieceText, TILE_BYTES, parts};
+use crate::gpu::invert::text::{MOST_BYTES, MOST_PIECES, PieceText, TILE_BYTES};
+use crate::input::documents::PieceDocuments;
 use crate::pages;
 use crate::text::analysis::Analysis;
 use crate::text::tokenizer::Tokenizer;
@@ -45,37 +47,26 @@ pub(super) struct Layout {
     pub(super) bytes: usize,
     /// Bytes up to the end of the last tile.
     pub(super) padded: usize,
-    /// Where each piece begins.
-    piece_bytes: Vec<usize>,
-    pub(super) document_starts: Vec<u32>,
+    pub(super) documents: u32,
+    /// The first document of each piece, and the end.
     pub(super) piece_starts: Vec<u32>,
 }
 
 impl Layout {
-    pub(super) fn of(pieces: &[PieceText]) -> Self {
+    /// The one of some texts, and where each document begins, and the end.
+    pub(super) fn of<'a>(pieces: impl Iterator<Item = &'a PieceText>) -> (Self, Vec<u32>) {
         let (mut bytes, mut documents) = (0, 0);
-        let (mut piece_bytes, mut document_starts, mut piece_starts) = Default::default();
+        let (mut document_starts, mut piece_starts) = (Vec::new(), Vec::new());
         for piece in pieces {
-            Vec::push(&mut piece_bytes, bytes);
-            Vec::push(&mut piece_starts, documents);
-            Vec::extend(&mut document_starts, piece.starts.iter().map(|s| bytes as u32 + s));
+            piece_starts.push(documents);
+            document_starts.extend(piece.starts.iter().map(|s| bytes as u32 + s));
             bytes += piece.bytes.len();
             documents += piece.documents();
         }
         document_starts.push(bytes as u32);
         piece_starts.push(documents);
         let padded = bytes.next_multiple_of(TILE_BYTES);
-        Self { bytes, padded, piece_bytes, document_starts, piece_starts }
-    }
-
-    pub(super) fn documents(&self) -> u32 {
-        self.document_starts.len() as u32 - 1
-    }
-
-    /// The text that holds a place of the batch, and the place there.
-    fn text<'a>(&self, pieces: &'a [PieceText], place: u32) -> (&'a [u8], usize) {
-        let piece = self.piece_bytes.partition_point(|&first| first <= place as usize) - 1;
-        (&pieces[piece].bytes, place as usize - self.piece_bytes[piece])
+        (Self { bytes, padded, documents, piece_starts }, document_starts)
     }
 }
 
@@ -86,13 +77,19 @@ pub(super) fn which(pieces: &[PieceText]) -> Which {
     (pieces.as_ptr().addr(), pieces.len())
 }
 
-/// Memory of where tokens begin, of their forms, and of the codes of the new forms.
-pub(super) type Tokens = [DeviceMemory; 3];
+/// Memory of where tokens begin, of their forms, of the codes of the new forms, and of where documents begin.
+pub(super) type Tokens = [DeviceMemory; 4];
+
+/// The arrays of these, where they are found.
+const FOUND_ARRAYS: [Array; 4] =
+    [Array::Tokens, Array::TokenForms, Array::Coded, Array::DocumentStarts];
 
 /// A batch whose forms are found.
 pub(super) struct Found {
     pub(super) of: Which,
     pub(super) layout: Layout,
+    /// Of each piece, if they were not known before.
+    pub(super) documents: Vec<Option<PieceDocuments>>,
     /// The hash of each document's text.
     pub(super) contents: Vec<u64>,
     pub(super) tokens: u32,
@@ -105,20 +102,24 @@ pub(super) struct Found {
 
 /// A device's table of forms, and who finds them there.
 pub(super) struct Finder {
-    machine: Box<dyn Machine>,
+    pub(super) machine: Box<dyn Machine>,
     tuning: Tuning,
-    tokenizer: Tokenizer,
+    pub(super) tokenizer: Tokenizer,
     plain: Plain,
     stop_words: Vec<u64>,
     /// Whether the device knows the classes of characters and the stop words.
     has_classes: bool,
     asker: Asker,
-    back: Back,
+    pub(super) back: Back,
+    /// Makes texts of lines, and so many threads do so.
+    pub(super) parse: ParseLines,
+    pub(super) threads: usize,
+    pub(super) crew: Crew,
     /// The forms that the device knows, their bytes, and the slots of its table.
     known: u32,
     arena_bytes: u64,
     slots: u32,
-    work: InverterWork,
+    pub(super) work: InverterWork,
 }
 
 impl Typed for Finder {
@@ -171,10 +172,10 @@ impl Finder {
         text: Option<DeviceMemory>,
         to: Option<Tokens>,
     ) -> Result<Found, GpuError> {
-        let layout = Layout::of(pieces);
-        assert!(pieces.len() <= MOST_PIECES && layout.padded <= MOST_BYTES, "a batch is bounded");
+        let bytes: usize = pieces.iter().map(|piece| piece.bytes.len()).sum();
+        let padded = bytes.next_multiple_of(TILE_BYTES);
+        assert!(pieces.len() <= MOST_PIECES && padded <= MOST_BYTES, "a batch is bounded");
         self.work.batches += 1;
-        self.work.bytes += layout.bytes as u64;
         let has_too_many = self.arena_bytes > MOST_ARENA_BYTES
             || self.known > MOST_FORMS
             || self.asker.expansions() > MOST_EXPANSIONS;
@@ -182,60 +183,39 @@ impl Finder {
             self.work.forgotten += 1;
             self.forget_forms()?;
         }
-        if let Some([tokens, forms, coded]) = to {
-            self.machine.adopt(Array::Tokens, tokens)?;
-            self.machine.adopt(Array::TokenForms, forms)?;
-            self.machine.adopt(Array::Coded, coded)?;
+        if let Some(arrays) = to {
+            for (array, memory) in FOUND_ARRAYS.into_iter().zip(arrays) {
+                self.machine.adopt(array, memory)?;
+            }
         }
-        self.bring(pieces, &layout, text)?;
+        let mut batch = self.bring(pieces, text)?;
+        self.work.bytes += batch.layout.bytes as u64;
         let began = Instant::now();
-        self.hash(&layout)?;
-        let (of, first_form, tokens) = (which(pieces), self.known, self.find_tokens(&layout)?);
-        let mut contents: Vec<u64> = pages::zeroed(layout.documents() as usize);
-        let hashes = part(Array::Contents, 0, &mut contents);
+        self.hash(batch.layout.documents)?;
+        let (of, first_form) = (which(pieces), self.known);
+        let tokens = self.find_tokens(&batch.layout)?;
+        let mut contents: Vec<u64> = pages::zeroed(batch.layout.documents as usize);
         let arrays = match tokens {
-            0 if layout.documents() == 0 => None,
+            0 if contents.is_empty() => None,
             0 => {
-                self.machine.read(&mut [hashes])?;
+                let mut readings = batch.readings();
+                readings.push(part(Array::Contents, 0, &mut contents));
+                self.machine.read(&mut readings)?;
                 None
             }
-            _ => Some(self.find_forms(pieces, (&layout, hashes), tokens)?),
+            _ => Some(self.find_forms(&mut batch, &mut contents, tokens)?),
         };
         self.work.seconds.find += spent(began);
         let new = self.known - first_form;
-        Ok(Found { of, layout, contents, tokens, first_form, new, arrays })
-    }
-
-    /// Has the texts on the device.
-    fn bring(
-        &mut self,
-        pieces: &[PieceText],
-        layout: &Layout,
-        text: Option<DeviceMemory>,
-    ) -> Result<(), GpuError> {
-        if let Some(text) = text {
-            let unpinned = pieces.iter().filter(|piece| !piece.bytes.is_pinned());
-            self.work.unpinned += unpinned.map(|piece| piece.bytes.len() as u64).sum::<u64>();
-            let old = self.machine.adopt(Array::Text, text)?;
-            (self.back)(old);
-            return Ok(());
-        }
-        if layout.bytes > 0 {
-            let began = Instant::now();
-            self.reserve::<u8>(Array::Text, layout.padded as u64)?;
-            self.machine.write(Array::Text, 0, &parts(pieces))?;
-            self.work.seconds.upload += spent(began);
-        }
-        Ok(())
+        let (layout, documents) = batch.read();
+        Ok(Found { of, layout, documents, contents, tokens, first_form, new, arrays })
     }
 
     /// Hashes the texts of documents.
-    fn hash(&mut self, layout: &Layout) -> Result<(), GpuError> {
-        let documents = layout.documents();
+    fn hash(&mut self, documents: u32) -> Result<(), GpuError> {
         if documents == 0 {
             return Ok(());
         }
-        self.put(Array::DocumentStarts, 0, &layout.document_starts)?;
         self.reserve::<u64>(Array::Contents, documents.into())?;
         self.machine.run(&[steps::hash_documents(documents)])
     }
@@ -266,8 +246,8 @@ impl Finder {
     /// where this waits for the device.
     fn find_forms(
         &mut self,
-        pieces: &[PieceText],
-        (layout, reading): (&Layout, Reading<'_>),
+        batch: &mut Batch<'_>,
+        contents: &mut [u64],
         tokens: u32,
     ) -> Result<Tokens, GpuError> {
         use Array::{NewLengths, NewPlaces, NewStarts, Odd, TokenForms};
@@ -296,7 +276,11 @@ impl Finder {
         }
         self.machine.run(&[steps::check_forms(tokens)])?;
         let mut counters = [0u32; COUNTERS];
-        self.machine.read(&mut [part(Array::Counters, 0, &mut counters), reading])?;
+        let mut readings = batch.readings();
+        readings.push(part(Array::Counters, 0, &mut counters));
+        readings.push(part(Array::Contents, 0, contents));
+        self.machine.read(&mut readings)?;
+        drop(readings);
         let (odd, foreign) = (counters[ODD_TOKENS], counters[FOREIGN_FORMS]);
         let mut unknown = Unknown { forgets: known == 0, ..Unknown::default() };
         let (mut parts, mut starts) = (Vec::new(), vec![0u32; odd as usize]);
@@ -312,13 +296,10 @@ impl Finder {
         if !parts.is_empty() {
             self.machine.read(&mut parts)?;
         }
-        let classes = Classes::of(self.tokenizer);
-        let texts = starts.iter().map(|&start| layout.text(pieces, start));
-        unknown.odd = texts.map(|(text, at)| classes.form_at(text, at).to_vec()).collect();
-        let arrays =
-            [Array::Tokens, TokenForms, Array::Coded].map(|array| self.machine.lend(array));
-        let [token_starts, token_forms, coded] = arrays;
-        let arrays = [token_starts?, token_forms?, coded?]
+        unknown.odd = self.forms_at(batch, &starts)?;
+        let [token_starts, token_forms, coded, documents] =
+            FOUND_ARRAYS.map(|array| self.machine.lend(array));
+        let arrays = [token_starts?, token_forms?, coded?, documents?]
             .map(|memory| memory.expect("they are reserved above"));
         self.known += new;
         self.arena_bytes += u64::from(new_bytes);
@@ -380,6 +361,7 @@ impl Finding {
         machine: Box<dyn Machine>,
         analysis: &Analysis,
         asker: Asker,
+        (parse, threads): (ParseLines, usize),
         (back, tell): (Back, Tell),
     ) -> std::io::Result<Self> {
         let (tokenizer, (plain, stop_words)) = (analysis.tokenizer, plain(analysis));
@@ -392,6 +374,9 @@ impl Finding {
             has_classes: false,
             asker,
             back,
+            parse,
+            threads,
+            crew: Crew::new("lines"),
             known: 0,
             arena_bytes: 0,
             slots: 0,

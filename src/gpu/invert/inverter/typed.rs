@@ -8,7 +8,12 @@ use bytemuck::{Pod, Zeroable};
 
 /// Values of an array from the one with number `at` on.
 pub(super) fn part<T: Pod>(array: Array, at: u64, to: &mut [T]) -> Reading<'_> {
-    Reading { array, at: at * size_of::<T>() as u64, to: bytemuck::cast_slice_mut(to) }
+    Reading {
+        array,
+        at: at * size_of::<T>() as u64,
+        to: bytemuck::cast_slice_mut(to),
+        is_pinned: false,
+    }
 }
 
 /// Whoever has a machine.

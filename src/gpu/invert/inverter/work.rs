@@ -11,8 +11,12 @@ pub struct InverterSeconds {
     pub texts: f64,
     /// Waiting until the run before was encoded.
     pub encoders: f64,
+    /// Pinning the memory of texts, while the device works.
+    pub pin: f64,
     /// Texts on their way to the device, most of them while it works.
     pub upload: f64,
+    /// Finding texts in lines of JSON, beside it.
+    pub lines: f64,
     /// Finding where forms begin and which are new, beside it.
     pub find: f64,
     /// Making terms of new forms, beside it.
@@ -62,6 +66,10 @@ pub struct InverterWork {
     pub odd: u64,
     /// Postings of all lists.
     pub postings: u64,
+    /// Documents in lines of JSON whose names and texts the device has found.
+    pub lines: u64,
+    /// Pieces of such lines that the host has parsed, since the device could not.
+    pub parsed_again: u64,
     /// Times that all forms were forgotten within a run.
     pub forgotten: u64,
     /// Times that the device had no room for the postings of a run, so that its lists were encoded by the host.
@@ -73,12 +81,14 @@ pub struct InverterWork {
 }
 
 impl InverterSeconds {
-    fn all(&mut self) -> [&mut f64; 17] {
+    fn all(&mut self) -> [&mut f64; 19] {
         let Self {
             open,
             texts,
             encoders,
+            pin,
             upload,
+            lines,
             find,
             learn,
             terms,
@@ -94,15 +104,15 @@ impl InverterSeconds {
             close,
         } = self;
         [
-            open, texts, encoders, upload, find, learn, terms, tell, count, counted, room, give,
-            lists, order, encode, take, close,
+            open, texts, encoders, pin, upload, lines, find, learn, terms, tell, count, counted,
+            room, give, lists, order, encode, take, close,
         ]
     }
 }
 
 impl InverterWork {
     /// What is counted, without the seconds.
-    fn all(&mut self) -> [&mut u64; 12] {
+    fn all(&mut self) -> [&mut u64; 14] {
         let Self {
             devices,
             lanes,
@@ -113,14 +123,28 @@ impl InverterWork {
             foreign,
             odd,
             postings,
+            lines,
+            parsed_again,
             forgotten,
             spilled,
             unpinned,
             seconds: _,
         } = self;
         [
-            devices, lanes, batches, bytes, tokens, forms, foreign, odd, postings, forgotten,
-            spilled, unpinned,
+            devices,
+            lanes,
+            batches,
+            bytes,
+            tokens,
+            forms,
+            foreign,
+            odd,
+            postings,
+            lines,
+            parsed_again,
+            forgotten,
+            spilled,
+            unpinned,
         ]
     }
 

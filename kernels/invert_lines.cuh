@@ -1,0 +1,285 @@
+// Which names and texts do lines of JSON hold? All lines of a piece have the same bytes before the name, between name and text, and behind the
+// text; src/dictionary/lines.rs says why nothing else has to be looked at. A line that is otherwise is counted, and then the host reads them all.
+// raw [bytes] is whole pieces one behind the other, each of which ends with a line feed, filled up with spaces to whole tiles.
+
+// What stands around names and texts: words of src/dictionary/lines.rs.
+struct Around {
+    u32 lengths[3];
+    // Whether names are numbers, and not in quotes.
+    u32 is_number;
+    u8 bytes[3][MOST_AROUND];
+};
+
+// Which of 16 bytes are line feeds, a bit each. `at` is a multiple of 16.
+__device__ __forceinline__ u32 feeds_of(const u8* __restrict__ raw, u32 at) {
+    uint4 bytes = *(const uint4*)(raw + at);
+    u32 words[4] = {bytes.x, bytes.y, bytes.z, bytes.w}, feeds = 0;
+    for (u32 i = 0; i < 16; i++) feeds |= (u32)((words[i / 4] >> 8 * (i % 4) & 255) == '\n') << i;
+    return feeds;
+}
+
+// tiles [bytes / 4096]: lines that end in each tile.
+extern "C" __global__ void invert_count_lines(const u8* __restrict__ raw, u32* tiles) {
+    SHARED(BlockScan, shared);
+    u32 at = (blockIdx.x * blockDim.x + threadIdx.x) * 16, total;
+    block_scan(shared, __popc(feeds_of(raw, at)), total);
+    if (threadIdx.x == 0) tiles[blockIdx.x] = total;
+}
+
+// line_ends [lines]: where each ends, behind its line feed, by where those of each tile begin.
+extern "C" __global__ void invert_end_lines(
+    const u8* __restrict__ raw, const u32* __restrict__ tiles, u32* line_ends) {
+    SHARED(BlockScan, shared);
+    u32 at = (blockIdx.x * blockDim.x + threadIdx.x) * 16, total, feeds = feeds_of(raw, at);
+    u32 place = tiles[blockIdx.x] + block_scan(shared, __popc(feeds), total);
+    for (; feeds != 0; feeds &= feeds - 1) line_ends[place++] = at + (u32)__ffs((int)feeds);
+}
+
+// The number of four digits of a \u that begins at `at`, or NONE. Nothing is read behind the first byte that does not belong to one.
+__device__ __forceinline__ u32 unit_at(const u8* __restrict__ raw, u32 at) {
+    if (raw[at] != '\\' || raw[at + 1] != 'u') return NONE;
+    u32 unit = 0;
+    for (u32 i = 2; i < 6; i++) {
+        u32 byte = raw[at + i], letter = (byte | 0x20) - 'a';
+        if (byte - '0' >= 10u && letter >= 6u) return NONE;
+        unit = unit << 4 | (byte - '0' < 10u ? byte - '0' : letter + 10);
+    }
+    return unit;
+}
+
+__device__ __forceinline__ bool is_high(u32 unit) { return unit >> 10 == 0xd800 >> 10; }
+__device__ __forceinline__ bool is_low(u32 unit) { return unit >> 10 == 0xdc00 >> 10; }
+
+// What a backslash and a letter stand for, or 0.
+__device__ __forceinline__ u32 simple_escape(u32 letter) {
+    switch (letter) {
+    case '"': case '\\': case '/': return letter;
+    case 'b': return '\b';
+    case 'f': return '\f';
+    case 'n': return '\n';
+    case 'r': return '\r';
+    case 't': return '\t';
+    default: return 0;
+    }
+}
+
+// The four bytes at `at`, wherever that is. Nothing is read but words that have a byte before `end`; line feeds stand for what is behind these.
+__device__ __forceinline__ u32 four_at(const u8* __restrict__ raw, u32 at, u32 end) {
+    const u32* words = (const u32*)raw;
+    const u32 feeds = 0x0a0a0a0a;
+    u32 shift = 8 * (at & 3), first = at & ~3u;
+    u32 low = first < end ? words[first / 4] : feeds, high = shift != 0 && first + 4 < end ? words[first / 4 + 1] : feeds;
+    // Without a shift nothing of the higher one is left.
+    return low >> shift | high << 1 << (31 - shift);
+}
+
+// The highest bit of each byte of a word that is `byte`; of higher bytes behind the first one it may be set, too.
+__device__ __forceinline__ u32 bytes_that_are(u32 word, u32 byte) {
+    u32 others = word ^ byte * 0x01010101;
+    return (others - 0x01010101) & ~others & 0x80808080;
+}
+
+// What 32 bytes of a text stand for, a lane each.
+struct Unfolded {
+    // The bytes that a lane's byte stands for, none if it belongs to an escape that began before it, and what these are: a byte, or a character of several.
+    u32 count, code;
+    // Which lanes' counts have each of the three bits.
+    u32 counts[3];
+
+    __device__ __forceinline__ u32 sum(u32 lanes) const {
+        return __popc(counts[0] & lanes) + 2 * __popc(counts[1] & lanes) + 4 * __popc(counts[2] & lanes);
+    }
+
+    // What an escape stands for that begins at `here`, and whether there is one. Others begin in the last 64 bytes where `begun` says so.
+    __device__ __forceinline__ bool unfold(const u8* __restrict__ raw, u32 here, u64 begun, bool& is_long) {
+        code = simple_escape(raw[here + 1]);
+        count = 1;
+        if (code != 0) return true;
+        u32 unit = unit_at(raw, here);
+        if (unit == NONE) return false;
+        is_long = true;
+        code = unit;
+        count = unit < 0x80 ? 1 : unit < 0x800 ? 2 : 3;
+        if (is_high(unit)) {
+            u32 low = unit_at(raw, here + 6);
+            bool has_low = low != NONE && is_low(low);
+            code = has_low ? 0x10000 + ((unit & 0x3ff) << 10 | (low & 0x3ff)) : 0xfffd;
+            count = has_low ? 4 : 3;
+        } else if (is_low(unit)) {
+            bool is_behind = begun >> (32 + lane_of() - 6) & 1;
+            u32 high = is_behind ? unit_at(raw, here - 6) : NONE;
+            code = 0xfffd;
+            count = high != NONE && is_high(high) ? 0 : 3;
+        }
+        return true;
+    }
+};
+
+// A warp walks over the text that begins at `at` in a line that ends at `line_end`. `sink` takes stretches of bytes that stand for themselves, 128 at most,
+// and 32 bytes with escapes. Returns where the text ends: at its quote, or where it cannot go on.
+template <class Sink>
+__device__ __forceinline__ u32 walk(const u8* __restrict__ raw, u32 at, u32 line_end, Sink& sink) {
+    u32 lane = lane_of();
+    // Where escapes begin: among the 32 bytes before the last ones, then among the last ones.
+    u64 begun = 0;
+    // Which of the next bytes are digits of an escape that began before.
+    u32 digits = 0;
+    while (true) {
+        if (begun >> 63 == 0 && digits == 0) {
+            u32 word = four_at(raw, at + 4 * lane, line_end);
+            u32 stops = bytes_that_are(word, '"') | bytes_that_are(word, '\\') | bytes_that_are(word, '\n');
+            u32 lanes = __ballot_sync(ALL, stops != 0), bytes = 128;
+            if (lanes != 0) {
+                u32 first = (u32)__ffs((int)lanes) - 1;
+                bytes = __shfl_sync(ALL, 4 * lane + ((u32)__ffs((int)stops) - 1) / 8, first);
+            }
+            sink.plain(at, bytes);
+            at += bytes;
+            if (lanes == 0) continue;
+            if (raw[at] != '\\') return at;
+            if (bytes > 0) begun = 0;
+        }
+        u32 here = at + lane, byte = here < line_end ? raw[here] : '\n';
+        u32 slashes = __ballot_sync(ALL, byte == '\\'), starts = 0, escaped = (u32)(begun >> 63);
+        for (u32 rest = slashes & ~escaped; rest != 0;) {
+            u32 lowest = rest & (0 - rest);
+            starts |= lowest;
+            escaped |= lowest << 1;
+            rest &= ~(lowest | lowest << 1);
+        }
+        u32 ends = __ballot_sync(ALL, byte == '\n' || (byte == '"' && !(escaped >> lane & 1)));
+        u32 inside = ends != 0 ? (ends & (0 - ends)) - 1 : ALL;
+        starts &= inside;
+        begun = begun >> 32 | (u64)starts << 32;
+        bool is_long = false, is_right = true;
+        Unfolded unfolded = {0, byte, {0, 0, 0}};
+        if (starts >> lane & 1) is_right = unfolded.unfold(raw, here, begun, is_long);
+        u64 long_ones = __ballot_sync(ALL, is_long);
+        long_ones = long_ones << 2 | long_ones << 3 | long_ones << 4 | long_ones << 5;
+        u32 others = escaped | digits | (u32)long_ones;
+        digits = (u32)(long_ones >> 32);
+        if (!(starts >> lane & 1)) unfolded.count = (inside & ~others) >> lane & 1;
+        for (u32 bit = 0; bit < 3; bit++) unfolded.counts[bit] = __ballot_sync(ALL, unfolded.count >> bit & 1);
+        sink.unfolded(unfolded);
+        // Behind a wrong escape nothing matters: no quote stands at its backslash.
+        u32 last = ends | __ballot_sync(ALL, !is_right);
+        if (last != 0) return at + (u32)__ffs((int)last) - 1;
+        at += 32;
+    }
+}
+
+// Counts what a text stands for.
+struct CountText {
+    u32 bytes;
+
+    __device__ __forceinline__ void plain(u32, u32 count) { bytes += count; }
+    __device__ __forceinline__ void unfolded(const Unfolded& here) { bytes += here.sum(ALL); }
+};
+
+// Writes what 1 to 4 bytes stand for: one as it is, or a character of several in UTF-8.
+__device__ __forceinline__ void put_character(u8* to, u32 code, u32 count) {
+    if (count == 1) {
+        to[0] = (u8)code;
+        return;
+    }
+    for (u32 i = count - 1; i > 0; i--) {
+        to[i] = (u8)(0x80 | (code & 0x3f));
+        code >>= 6;
+    }
+    to[0] = (u8)((0xf00u >> count & 0xf0) | code);
+}
+
+// Writes it from `to` on.
+struct WriteText {
+    const u8* raw;
+    u8* text;
+    u32 to;
+
+    // Whole words where they go, and single bytes before and behind these.
+    __device__ __forceinline__ void plain(u32 at, u32 count) {
+        u32 lane = lane_of(), head = min((0 - to) & 3, count), words = (count - head) / 4, tail = (count - head) % 4;
+        if (lane < head) text[to + lane] = raw[at + lane];
+        u32 place = head + 4 * lane;
+        if (lane < words) *(u32*)(text + to + place) = four_at(raw, at + place, at + count);
+        if (lane < tail) text[to + count - tail + lane] = raw[at + count - tail + lane];
+        to += count;
+    }
+
+    __device__ __forceinline__ void unfolded(const Unfolded& here) {
+        if (here.count > 0) put_character(text + to + here.sum((1u << lane_of()) - 1), here.code, here.count);
+        to += here.sum(ALL);
+    }
+};
+
+// Whether these bytes stand at `at`, which is known to all lanes then.
+__device__ __forceinline__ bool stand_at(
+    const u8* __restrict__ raw, u32 at, u32 line_end, const u8* __restrict__ bytes, u32 length) {
+    u32 lane = lane_of();
+    bool differs = lane < length && (at + lane >= line_end || raw[at + lane] != bytes[lane]);
+    return __ballot_sync(ALL, differs) == 0;
+}
+
+// Where a name ends that begins at `at`, or where it is too long.
+__device__ __forceinline__ u32 end_of_name(const u8* __restrict__ raw, u32 at, u32 line_end, bool is_number) {
+    for (u32 from = at; from - at <= LONGEST_NAME; from += 32) {
+        u32 here = from + lane_of(), byte = here < line_end ? raw[here] : '\n';
+        bool ends = is_number ? byte - '0' >= 10u : byte == '"' || byte == '\\' || byte == '\n';
+        u32 all = __ballot_sync(ALL, ends);
+        if (all != 0) return from + (u32)__ffs((int)all) - 1;
+    }
+    return at + LONGEST_NAME + 1;
+}
+
+// Of each line the host's LineEnds: texts [lines], where its text begins in raw; names [lines], where its name does; name_lengths [lines] and
+// name_places [lines + 1], its bytes; text_places [lines + 1], the bytes that its text stands for, and one for what separates. The last ones are 0.
+// piece_starts [pieces]: the first line of each piece, of which piece_places has where it begins, and then the end. counters[IRREGULAR_LINES]:
+// lines of another shape than arounds [pieces] says, or with a document of more than `longest` bytes. A warp a line.
+extern "C" __global__ void invert_read_lines(
+    const u8* __restrict__ raw, const u32* __restrict__ line_ends, u32 lines, const u32* __restrict__ piece_places, u32 pieces,
+    const Around* __restrict__ arounds, u32 longest, u32* counters, u32* piece_starts, u32* texts, u32* names, u8* name_lengths,
+    u32* name_places, u32* text_places) {
+    u32 line = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
+    if (line >= lines) return;
+    u32 from = line > 0 ? line_ends[line - 1] : 0, line_end = line_ends[line];
+    u32 piece = part_of(piece_places, pieces, from);
+    const Around& around = arounds[piece];
+    u32 name = from + around.lengths[0], name_end = name, text = 0, bytes = 0;
+    bool is_regular = line_end - from - 1 <= longest && stand_at(raw, from, line_end, around.bytes[0], around.lengths[0]);
+    if (is_regular) {
+        name_end = end_of_name(raw, name, line_end, around.is_number);
+        text = name_end + around.lengths[1];
+        u32 length = name_end - name;
+        is_regular = length - 1 < LONGEST_NAME && stand_at(raw, name_end, line_end, around.bytes[1], around.lengths[1])
+            && !(around.is_number && length > 1 && raw[name] == '0');
+    }
+    if (is_regular) {
+        CountText count = {0};
+        u32 end = walk(raw, text, line_end, count);
+        bytes = count.bytes;
+        // What stands behind it ends with the line.
+        is_regular = raw[end] == '"' && stand_at(raw, end + 1, line_end, around.bytes[2], around.lengths[2]);
+    }
+    if (lane_of() != 0) return;
+    if (from == piece_places[piece]) piece_starts[piece] = line;
+    if (!is_regular) atomicAdd(&counters[IRREGULAR_LINES], 1u);
+    u32 length = is_regular ? name_end - name : 0;
+    texts[line] = text;
+    names[line] = name;
+    name_lengths[line] = (u8)length;
+    name_places[line] = length;
+    text_places[line] = is_regular ? bytes + 1 : 0;
+    if (line == 0) name_places[lines] = text_places[lines] = 0;
+}
+
+// text: what the text of each line stands for, at its place, and a separator; all_names: its name. Both have their places by now. A warp a line.
+extern "C" __global__ void invert_write_lines(
+    const u8* __restrict__ raw, const u32* __restrict__ line_ends, u32 lines, const u32* __restrict__ texts, const u32* __restrict__ names,
+    const u32* __restrict__ name_places, const u32* __restrict__ text_places, u8* all_names, u8* text) {
+    u32 line = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = lane_of();
+    if (line >= lines) return;
+    u32 name = names[line], to = name_places[line], length = name_places[line + 1] - to;
+    for (u32 i = lane; i < length; i += 32) all_names[to + i] = raw[name + i];
+    WriteText write = {raw, text, text_places[line]};
+    walk(raw, texts[line], line_ends[line], write);
+    if (lane == 0) text[write.to] = ' ';
+}
