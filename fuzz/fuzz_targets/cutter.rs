@@ -127,7 +127,7 @@ fn check_shared(format: Format, max_document: u64, (input, file): (u32, &[u8]), 
     assert_eq!(hash, whole.digest());
     let own = |pieces: &[Piece]| {
         let own = pieces.iter().filter(|piece| piece.input == input && !piece.bytes.is_empty());
-        own.map(|piece| (piece.offset, piece.bytes.clone())).collect::<Vec<_>>()
+        own.map(|piece| (piece.offset, piece.bytes.to_vec())).collect::<Vec<_>>()
     };
     assert!(own(one) == own(&many));
     let skipped = |pieces: &[Piece]| {
@@ -173,7 +173,7 @@ fuzz_target!(|data: &[u8]| {
     assert_eq!(plain.len(), other.len());
     for (a, b) in plain.iter().zip(&other) {
         assert_eq!((a.input, a.offset, &a.files), (b.input, b.offset, &b.files));
-        assert!(a.bytes == b.bytes);
+        assert!(*a.bytes == *b.bytes);
     }
     let skipped: Vec<_> = plain.iter().flat_map(|piece| &piece.skipped).collect();
     let other_skipped: Vec<_> = other.iter().flat_map(|piece| &piece.skipped).collect();

@@ -111,9 +111,10 @@ impl Finding {
             return self.choose(options, bytes);
         }
         let (finding, gpus, indexer) = (self.finding, self.gpus, options.indexer);
+        let notes = options.notes.clone();
         let open = move || {
             let discovery = finding.map(Looking::found).expect("it is under way");
-            Chosen::of(&discovery, gpus, bytes)?.open(indexer)
+            Chosen::of(&discovery, gpus, bytes)?.open(indexer, notes.as_ref())
         };
         let awaited = Awaited::begin("opening", open).map_err(BuildError::Thread)?;
         Ok(Chosen { awaited: Some(awaited), ..Chosen::default() })
@@ -207,23 +208,28 @@ impl Chosen {
         self.devices.first().ok_or_else(none)
     }
 
-    /// Opens the devices that take texts.
-    fn open(&self, indexer: Indexer) -> Result<Machines, ClosedError> {
+    /// Opens the devices that take texts. A note says of each that is left out why it is.
+    fn open(&self, indexer: Indexer, notes: Option<&Notes>) -> Result<Machines, ClosedError> {
         self.needs_one(indexer)?;
         let toolchain = self.toolchain.as_ref().ok_or("what can be used has a compiler")?;
         let used = self.devices.len().min(self.most);
-        Ok(lanes::open(&self.devices[..used], self.lanes, toolchain)?)
+        let left_out = |info: &DeviceInfo, reason| {
+            if let Some(notes) = notes {
+                notes(&Note::GpuLeftOut { device: info.to_string(), reason });
+            }
+        };
+        Ok(lanes::open(&self.devices[..used], self.lanes, toolchain, left_out)?)
     }
 
     /// Makes the devices that take texts.
-    pub(super) fn make_machines(self, indexer: Indexer) -> MakeMachines {
+    pub(super) fn make_machines(self, indexer: Indexer, notes: Option<Notes>) -> MakeMachines {
         let chosen = Mutex::new(Some(self));
         Arc::new(move || {
             let chosen = lock(&chosen).take();
             let mut chosen = chosen.ok_or("devices take the texts of one build")?;
             match chosen.awaited.take() {
                 Some(awaited) => awaited.made(),
-                None => chosen.open(indexer),
+                None => chosen.open(indexer, notes.as_ref()),
             }
         })
     }

@@ -123,9 +123,9 @@ pub(super) fn dataflow_of(
     let (analysis, run_limit) = (options.analysis.clone(), budget.run_limit);
     let encodes = options.device_encodes();
     let (notes, max_document) = (options.notes.clone(), options.max_document);
-    let make_indexer = own.unwrap_or_else(|| gpus.make_indexer(roles, sizes, notes));
+    let make_indexer = own.unwrap_or_else(|| gpus.make_indexer(roles, sizes, notes.clone()));
     let given = options.pipeline.make_machines.take();
-    let machines = given.unwrap_or_else(|| gpus.make_machines(options.indexer));
+    let machines = given.unwrap_or_else(|| gpus.make_machines(options.indexer, notes));
     let texts = TextBuffers::new(under_way - pinned);
     // Where texts have all of their memory, what readers fill and what is rounded up has its part of it: memory that goes back to the system is pinned again.
     let others = if indexing == Indexing::Texts { (under_way - pinned) / TEXTS_PART } else { 0 };

@@ -1,6 +1,6 @@
 //! Inverts the texts of all pieces on a device, and gives each owner its part of the closed runs.
 //!
-//! - In: the texts of each piece, and its documents without their lengths and hashes, both exchanged to worker 0. Out: the documents with
+//! - In: the texts of each piece, and its documents without their lengths and hashes, or its lines, and no documents, all exchanged to worker 0. Out: the documents with
 //!   lengths, hashes and counts, at the position of their piece; an owner's part of a run, at the position of the run's last piece,
 //!   on the owner's worker, or the lists of a run that the device has encoded; and a stream without records whose frontier tells
 //!   which pieces are absorbed.

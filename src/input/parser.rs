@@ -1,5 +1,5 @@
 //! What does a piece hold? Its documents, with the terms that a [`Regroup`] makes of their texts, in any
-//! format.
+//! format; or lines of JSON of one shape, if that is all that has to be known of them here.
 
 use super::document::{self, Document, Sink, Skip};
 use super::documents::{PieceDocuments, Room};

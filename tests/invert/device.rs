@@ -5,7 +5,7 @@ use super::encode::encode;
 use super::lines::lines_are_read;
 use super::{SHAPES, invert, inverter, inverter_of};
 use crate::gpu::{device, found};
-use millrace::gpu::discover::Discovery;
+use millrace::gpu::discover::{DeviceInfo, Discovery};
 use millrace::gpu::invert::Tuning;
 use millrace::gpu::invert::cuda::CudaMachine;
 use millrace::gpu::invert::lanes;
@@ -66,7 +66,8 @@ fn twin_runs_are_encoded_by_the_lanes_of_all_devices() {
     let Some((_, toolchain)) = found() else { return };
     let devices = Discovery::of_machine().usable();
     for seed in [21, 22] {
-        let machines = lanes::open(&devices, 2, &toolchain).unwrap();
+        let left_out = |info: &DeviceInfo, reason| println!("{info} is left out: {reason}");
+        let machines = lanes::open(&devices, 2, &toolchain, left_out).unwrap();
         let lanes = machines.len();
         let mut inverter = inverter_of(machines, Tokenizer::default(), 2).encoding();
         encode(&mut inverter, seed, 9000);

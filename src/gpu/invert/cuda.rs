@@ -362,6 +362,41 @@ impl CudaMachine {
         Ok(())
     }
 
+    /// Reads parts of arrays, and waits until they are there, unless something fails.
+    fn try_read(&mut self, parts: &mut [Reading<'_>]) -> Result<(), GpuError> {
+        // What of the buffer goes where.
+        let (mut brought, mut filled) = (Vec::new(), 0);
+        for Reading { array, at, to, is_pinned } in parts {
+            let mut at = *at;
+            if *is_pinned && !to.is_empty() {
+                let from = self.array(*array).part(at, to.len() as u64);
+                let call = |e| self.device.call("copy columns from the device", e);
+                self.device.context().bind_to_thread().map_err(call)?;
+                // SAFETY: the array has so many bytes, and whoever reads waits until the copy is done.
+                unsafe { result::memcpy_dtoh_async(to, from, self.stream.cu_stream()) }
+                    .map_err(call)?;
+                continue;
+            }
+            for to in to.chunks_mut(COPY_BYTES) {
+                if filled + to.len() > STAGED_BYTES {
+                    self.take(std::mem::take(&mut brought))?;
+                    filled = 0;
+                }
+                let from = self.array(*array).part(at, to.len() as u64);
+                let call = |e| self.device.call("copy lists from the device", e);
+                self.device.context().bind_to_thread().map_err(call)?;
+                // SAFETY: the array has so many bytes, and nobody looks at this part of the buffer before the copy is done.
+                unsafe { self.down.staging.copy_down(from, filled, to.len(), &self.stream) }
+                    .map_err(call)?;
+                at += to.len() as u64;
+                let end = filled + to.len();
+                brought.push((to, filled..end));
+                filled = end;
+            }
+        }
+        self.take(brought)
+    }
+
     fn array(&self, array: Array) -> &Slab {
         self.arrays.of(array).expect("an array is reserved before it is used")
     }
@@ -436,37 +471,12 @@ impl Machine for CudaMachine {
     }
 
     fn read(&mut self, parts: &mut [Reading<'_>]) -> Result<(), GpuError> {
-        // What of the buffer goes where.
-        let (mut brought, mut filled) = (Vec::new(), 0);
-        for Reading { array, at, to, is_pinned } in parts {
-            let mut at = *at;
-            if *is_pinned && !to.is_empty() {
-                let from = self.array(*array).part(at, to.len() as u64);
-                let call = |e| self.device.call("copy columns from the device", e);
-                self.device.context().bind_to_thread().map_err(call)?;
-                // SAFETY: the array has so many bytes, and whoever reads waits below until the copy is done.
-                unsafe { result::memcpy_dtoh_async(to, from, self.stream.cu_stream()) }
-                    .map_err(call)?;
-                continue;
-            }
-            for to in to.chunks_mut(COPY_BYTES) {
-                if filled + to.len() > STAGED_BYTES {
-                    self.take(std::mem::take(&mut brought))?;
-                    filled = 0;
-                }
-                let from = self.array(*array).part(at, to.len() as u64);
-                let call = |e| self.device.call("copy lists from the device", e);
-                self.device.context().bind_to_thread().map_err(call)?;
-                // SAFETY: the array has so many bytes, and nobody looks at this part of the buffer before the copy is done.
-                unsafe { self.down.staging.copy_down(from, filled, to.len(), &self.stream) }
-                    .map_err(call)?;
-                at += to.len() as u64;
-                let end = filled + to.len();
-                brought.push((to, filled..end));
-                filled = end;
-            }
+        let read = self.try_read(parts);
+        if read.is_err() {
+            // Copies to memory of others may be under way.
+            self.stream.context().record_err(self.stream.synchronize());
         }
-        self.take(brought)
+        read
     }
 
     fn uploader(&mut self) -> Result<Box<dyn Uploader>, GpuError> {

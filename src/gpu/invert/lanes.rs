@@ -7,6 +7,7 @@ use crate::gpu::device::Device;
 use crate::gpu::discover::DeviceInfo;
 use crate::gpu::error::GpuError;
 use crate::gpu::modules::Toolchain;
+use crate::shown::chain;
 use cudarc::driver::{DriverError, sys};
 use std::panic::resume_unwind;
 use std::thread::scope;
@@ -20,12 +21,15 @@ pub type Machines = Vec<Box<dyn Machine>>;
 /// Opens devices, of which there is one at least: the machines of all lanes, that at home first. There is a lane for each device, and if there is only one, there are as many as are
 /// `wanted`, two at most.
 ///
+/// `left_out` is told of each other device that is not used, and why.
+///
 /// # Errors
-/// The first device refuses, or the kernels do not compile. Another one that refuses is not used.
+/// The first device refuses, or the kernels do not compile. Another one that refuses is left out.
 pub fn open(
     devices: &[DeviceInfo],
     wanted: usize,
     toolchain: &Toolchain,
+    mut left_out: impl FnMut(&DeviceInfo, String),
 ) -> Result<Machines, GpuError> {
     let opened = scope(|scope| {
         let open = |info: &DeviceInfo| CudaMachine::open(Device::open(info, 1)?, toolchain);
@@ -34,7 +38,7 @@ pub fn open(
         opened.map(|opened| opened.unwrap_or_else(|cause| resume_unwind(cause))).collect::<Vec<_>>()
     });
     let mut first: Vec<CudaMachine> = Vec::new();
-    for opened in opened {
+    for (info, opened) in devices.iter().zip(opened) {
         let fits = |machine: &CudaMachine| {
             first.iter().all(|other| connect(machine.opened(), other.opened()))
         };
@@ -43,8 +47,8 @@ pub fn open(
             Ok(machine) if first.is_empty() => first.push(machine),
             Ok(machine) if fits(&machine) => first.push(machine.without_downloader()),
             Err(error) if first.is_empty() => return Err(error),
-            // It is not used.
-            Ok(_) | Err(_) => {}
+            Ok(_) => left_out(info, "it cannot use the memory of the others".to_owned()),
+            Err(error) => left_out(info, chain(&error)),
         }
     }
     let more = wanted.min(MOST_LANES).saturating_sub(first.len());
