@@ -43,10 +43,11 @@ pub fn read_shared<'scope>(
         // Who does not parse reads none.
         let mut capability = build.wiring.flow.parses(worker).then_some(capability);
         let piece_bytes = build.budget.piece_bytes();
+        let as_lines = build.wiring.as_lines.clone();
         // Of any format: each file tells its own.
         let mut cutter = Cutter::of_pieces(Format::Jsonl, build.max_document, piece_bytes)
             .with_buffers(build.wiring.buffers.clone())
-            .with_texts(build.wiring.as_lines.is_some().then(|| build.wiring.texts.clone()));
+            .with_texts(as_lines.map(|as_lines| (build.wiring.texts.clone(), as_lines)));
         let mut open: Option<Open> = None;
         let mut pieces = Vec::new();
         move |output| {

@@ -2,7 +2,7 @@
 //! around a name and a text means the same, so that nobody has to look at keys, colons and commas: where another line is otherwise, the host reads all
 //! of the piece.
 
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 /// What stands beside a name or a text has so many bytes, at most.
 pub const MOST_AROUND: usize = 32;
@@ -99,6 +99,8 @@ pub struct AsLines {
     rest: AtomicU32,
     /// How many did not the last time.
     last: AtomicU32,
+    /// The last piece did not, for whatever reason.
+    is_unlikely: AtomicBool,
 }
 
 /// So many do not at first.
@@ -108,6 +110,16 @@ impl AsLines {
     /// Whether the next piece does.
     pub fn takes(&self) -> bool {
         self.rest.fetch_update(Relaxed, Relaxed, |rest| rest.checked_sub(1)).is_err()
+    }
+
+    /// A piece did, or it was parsed.
+    pub fn went(&self, as_lines: bool) {
+        self.is_unlikely.store(!as_lines, Relaxed);
+    }
+
+    /// Whether the next piece is likely to: whoever reads puts it where a device takes it from, which is out of the caches of who would parse it.
+    pub fn is_likely(&self) -> bool {
+        !self.is_unlikely.load(Relaxed)
     }
 
     /// A device could not read a piece. Others that went there before do not count.
@@ -164,6 +176,11 @@ mod tests {
             lines.has_failed();
             lines.has_failed();
             assert_eq!((0..).take_while(|_| !lines.takes()).count(), pause);
+        }
+        assert!(lines.is_likely());
+        for went in [false, true] {
+            lines.went(went);
+            assert_eq!(lines.is_likely(), went);
         }
     }
 }

@@ -126,6 +126,9 @@ impl Regroup for Texts {
 
     fn finish(&mut self) -> Vec<TextGroup> {
         let text = self.take();
+        if let Some(as_lines) = &self.as_lines {
+            as_lines.went(text.lines.is_some());
+        }
         vec![TextGroup { text, counts: Arc::default(), lengths: Arc::default() }]
     }
 }

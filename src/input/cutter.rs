@@ -11,6 +11,7 @@ use super::buffers::Buffers;
 use super::csv::first_record;
 use super::piece::{Piece, Skipped};
 use super::piece_bytes::PieceBytes;
+use crate::dictionary::lines::AsLines;
 use crate::dictionary::text_buffers::{TextBuffer, TextBuffers};
 use crate::order::PIECE_BYTES;
 use std::ops::Range;
@@ -24,8 +25,8 @@ pub struct Cutter {
     piece_bytes: usize,
     borders: Borders,
     buffers: Arc<Buffers>,
-    /// Buffers from which a device takes lines of JSON, if it does.
-    texts: Option<Arc<TextBuffers>>,
+    /// Buffers from which a device takes lines of JSON, if it does, and whether it is likely to.
+    texts: Option<(Arc<TextBuffers>, Arc<AsLines>)>,
     /// The input that is being read.
     input: u32,
     /// Where `piece.bytes` end in the input's stream.
@@ -76,8 +77,8 @@ impl Cutter {
         Self { buffers, ..self }
     }
 
-    /// Lines of JSON fill those that come from there, if any do: a device takes them.
-    pub fn with_texts(self, texts: Option<Arc<TextBuffers>>) -> Self {
+    /// Lines of JSON fill those that come from there as long as a device is likely to take them.
+    pub fn with_texts(self, texts: Option<(Arc<TextBuffers>, Arc<AsLines>)>) -> Self {
         Self { texts, ..self }
     }
 
@@ -144,8 +145,9 @@ impl Cutter {
 
     /// An empty buffer with so much room.
     fn new_bytes(&self, room: usize) -> PieceBytes {
-        let texts = self.texts.as_ref().filter(|_| self.format == Format::Jsonl);
-        let of_device = texts.map(|texts| PieceBytes::ForDevice(TextBuffer::of(texts)));
+        let is_likely = |as_lines: &AsLines| self.format == Format::Jsonl && as_lines.is_likely();
+        let texts = self.texts.as_ref().filter(|(_, as_lines)| is_likely(as_lines));
+        let of_device = texts.map(|(texts, _)| PieceBytes::ForDevice(TextBuffer::of(texts)));
         of_device.map_or_else(
             || self.buffers.take(room).into(),
             |mut bytes| {

@@ -52,22 +52,7 @@ impl<R: Regroup> PieceParser<R> {
         wanted: Option<&Wanted>,
         piece: &mut Piece,
     ) -> (Vec<R::Group>, PieceDocuments) {
-        if wanted.is_none()
-            && let Some(lines) = self.lines_of(piece)
-            && let Some(mut bytes) = self.regroup.line_buffer()
-        {
-            match std::mem::take(&mut piece.bytes) {
-                PieceBytes::ForDevice(here) if lines.offset == piece.offset => bytes = here,
-                elsewhere => {
-                    let first = (lines.offset - piece.offset) as usize;
-                    bytes.extend([&elsewhere[first..]]);
-                    piece.bytes = elsewhere;
-                }
-            }
-            if lines.was_open {
-                bytes.extend([b"\n"]);
-            }
-            self.regroup.lines(bytes, lines);
+        if wanted.is_none() && self.hands_on_lines(piece) {
             return (self.regroup.finish(), PieceDocuments::new(piece.input, Vec::new()));
         }
         // A WARC record is mostly passed over, or inflated, for which the decoder takes its turn.
@@ -108,12 +93,31 @@ impl<R: Regroup> PieceParser<R> {
         batch.counts = groups.first().map(|group| group.counts().clone()).unwrap_or_default();
         (groups, batch)
     }
-}
 
-impl<R: Regroup> PieceParser<R> {
-    /// What is known of the lines of a piece, if they are taken as they are.
+    /// Whether the lines of a piece are taken as they are. If nobody has to copy them, the piece has none any more.
+    fn hands_on_lines(&mut self, piece: &mut Piece) -> bool {
+        self.lines_of(piece).is_some_and(|lines| {
+            let Some(mut bytes) = self.regroup.line_buffer() else { return false };
+            match std::mem::take(&mut piece.bytes) {
+                PieceBytes::ForDevice(here) if lines.offset == piece.offset => bytes = here,
+                elsewhere => {
+                    let first = (lines.offset - piece.offset) as usize;
+                    bytes.extend([&elsewhere[first..]]);
+                    piece.bytes = elsewhere;
+                }
+            }
+            if lines.was_open {
+                bytes.extend([b"\n"]);
+            }
+            self.regroup.lines(bytes, lines);
+            true
+        })
+    }
+
+    /// What is known of the lines of a piece, if they have a shape, and a device may find the documents.
     fn lines_of(&mut self, piece: &Piece) -> Option<Lines> {
-        let is_plain = piece.format == Format::Jsonl
+        let is_plain = R::COUNTED_LATER
+            && piece.format == Format::Jsonl
             && (1..MOST_LINES_BYTES).contains(&piece.bytes.len())
             && piece.skipped.is_empty();
         if !is_plain {
