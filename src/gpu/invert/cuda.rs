@@ -428,7 +428,9 @@ impl Machine for CudaMachine {
 
     fn reserve(&mut self, array: Array, bytes: u64, kept: u64) -> Result<(), GpuError> {
         let old = self.arrays.place(array);
-        if old.as_ref().is_some_and(|old| old.bytes() >= bytes) {
+        let had = old.as_ref().map_or(0, Slab::bytes);
+        assert!(kept <= had, "{array:?} has {had} bytes, of which {kept} are to stay");
+        if bytes <= had && old.is_some() {
             return Ok(());
         }
         if kept == 0 {

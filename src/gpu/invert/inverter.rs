@@ -310,8 +310,8 @@ impl<M: Machine + 'static> Inverter<M> {
                 (lane, counted)
             }
             None => {
-                self.let_go()?;
-                (HOME, self.lanes[HOME].counter().count(pieces, first))
+                let gone = self.let_go();
+                (HOME, gone.and_then(|()| self.lanes[HOME].counter().count(pieces, first)))
             }
         };
         match counted {
@@ -343,6 +343,8 @@ impl<M: Machine + 'static> Inverter<M> {
     /// A device has failed, since it is full or otherwise: if there are several lanes, the one at home counts alone from now on, and has the memory of all.
     fn retreat(&mut self) -> Result<(), GpuError> {
         self.discard();
+        // Nobody is told any more what the forms mean that were found, so that no lane may know them.
+        self.lanes.iter().for_each(|lane| lane.counter().free_but_run());
         if self.lanes.len() > 1 && !self.is_alone {
             self.is_alone = true;
             // If there is no room for that either, it comes when there is more.
