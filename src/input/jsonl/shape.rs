@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 use super::{Buffers, Cursor, Record, Span};
+use crate::dictionary::lines::MOST_AROUND;
 use std::ops::Range;
 
 /// The bytes around name and text of a record.
@@ -104,8 +105,8 @@ struct Around {
 }
 
 impl Around {
-    const WORDS: usize = 4;
-    const MOST: usize = 8 * Self::WORDS;
+    const WORDS: usize = MOST_AROUND / size_of::<u64>();
+    const MOST: usize = MOST_AROUND;
 
     /// These bytes, if they are not too many.
     fn of(bytes: &[u8]) -> Self {

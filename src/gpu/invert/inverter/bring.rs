@@ -97,6 +97,16 @@ impl Batch<'_> {
     }
 }
 
+/// Where each piece begins among the bytes of all, and the end.
+fn places<'a>(pieces: impl Iterator<Item = &'a PieceText>) -> Vec<u32> {
+    let mut places = vec![0];
+    places.extend(pieces.scan(0, |end, piece| {
+        *end += piece.bytes.len() as u32;
+        Some(*end)
+    }));
+    places
+}
+
 impl Finder {
     /// Has the texts on the device, and where documents begin. If they were brought they are used, and those of earlier ones go back.
     pub(super) fn bring<'a>(
@@ -180,11 +190,7 @@ impl Finder {
         pieces: &[PieceText],
         of: Vec<Lines>,
     ) -> Result<Option<Batch<'a>>, GpuError> {
-        let mut places = vec![0u32];
-        places.extend(pieces.iter().scan(0, |end, piece| {
-            *end += piece.bytes.len() as u32;
-            Some(*end)
-        }));
+        let places = places(pieces.iter());
         let bytes = places[pieces.len()] as usize;
         let arounds: Vec<u32> = of.iter().flat_map(|lines| lines.shape.words()).collect();
         // It is the same in all of them.
@@ -243,16 +249,11 @@ impl Finder {
         let bytes = batch.layout.bytes;
         match &batch.texts {
             Texts::Host(pieces) => {
-                let ends = pieces.iter().scan(0, |end, piece| {
-                    *end += piece.bytes.len();
-                    Some(*end)
-                });
-                let ends = Vec::from_iter(ends);
+                let places = places(pieces.iter().map(|piece| &**piece));
                 let form = |&start: &u32| {
-                    let piece = ends.partition_point(|&end| end <= start as usize);
-                    let text = &pieces[piece].bytes;
-                    let at = start as usize + text.len() - ends[piece];
-                    classes.form_at(text, at).to_vec()
+                    let piece = places.partition_point(|&place| place <= start) - 1;
+                    let at = (start - places[piece]) as usize;
+                    classes.form_at(&pieces[piece].bytes, at).to_vec()
                 };
                 Ok(starts.iter().map(form).collect())
             }
