@@ -1,14 +1,19 @@
-// Which names and texts do lines of JSON hold? All lines of a piece have the same bytes before the name, between name and text, and behind the
-// text; src/dictionary/lines.rs says why nothing else has to be looked at. A line that is otherwise is counted, and then the host reads them all.
+// Which names and texts do lines of JSON hold? All lines of a piece have the same bytes around some values;
+// src/dictionary/lines.rs says why nothing else has to be looked at. A line that is otherwise is irregular: the host reads it.
 // raw [bytes] is whole pieces one behind the other, each of which ends with a line feed, filled up with spaces to whole tiles.
 
-// What stands around names and texts: words of src/dictionary/lines.rs.
-struct Around {
-    u32 lengths[3];
-    // Whether names are numbers, and not in quotes.
-    u32 is_number;
-    u8 bytes[3][MOST_AROUND];
+// What stands around the values of a line, and what these are: words of src/dictionary/lines.rs.
+struct Shape {
+    u32 values, first_text, last_text;
+    // VALUE_NAME, VALUE_TEXT or neither, and VALUE_NUMBER.
+    u32 kinds[MOST_VALUES];
+    // Where the bytes before each value end among all, and those behind the last one.
+    u32 ends[MOST_VALUES + 1];
+    u8 around[MOST_AROUND];
 };
+
+// Of the kernels that walk over lines a multiprocessor has eight blocks then, with 32 registers a thread. With 42 they take a third longer: they wait for bytes.
+#define LINE_BOUNDS __launch_bounds__(256, 8)
 
 // Which of 16 bytes are line feeds, a bit each. `at` is a multiple of 16.
 __device__ __forceinline__ u32 feeds_of(const u8* __restrict__ raw, u32 at) {
@@ -214,72 +219,149 @@ struct WriteText {
 // Whether these bytes stand at `at`, which is known to all lanes then.
 __device__ __forceinline__ bool stand_at(
     const u8* __restrict__ raw, u32 at, u32 line_end, const u8* __restrict__ bytes, u32 length) {
-    u32 lane = lane_of();
-    bool differs = lane < length && (at + lane >= line_end || raw[at + lane] != bytes[lane]);
+    bool differs = false;
+    for (u32 i = lane_of(); i < length; i += 32) differs |= at + i >= line_end || raw[at + i] != bytes[i];
     return __ballot_sync(ALL, differs) == 0;
 }
 
-// Where a name ends that begins at `at`, or where it is too long.
-__device__ __forceinline__ u32 end_of_name(const u8* __restrict__ raw, u32 at, u32 line_end, bool is_number) {
+// Where a name in quotes ends that begins at `at`, or where it is too long.
+__device__ __forceinline__ u32 end_of_name(const u8* __restrict__ raw, u32 at, u32 line_end) {
     for (u32 from = at; from - at <= LONGEST_NAME; from += 32) {
         u32 here = from + lane_of(), byte = here < line_end ? raw[here] : '\n';
-        bool ends = is_number ? byte - '0' >= 10u : byte == '"' || byte == '\\' || byte == '\n';
-        u32 all = __ballot_sync(ALL, ends);
+        u32 all = __ballot_sync(ALL, byte == '"' || byte == '\\' || byte == '\n');
         if (all != 0) return from + (u32)__ffs((int)all) - 1;
     }
     return at + LONGEST_NAME + 1;
 }
 
-// Of each line the host's LineEnds: texts [lines], where its text begins in raw; names [lines], where its name does; name_lengths [lines] and
-// name_places [lines + 1], its bytes; text_places [lines + 1], the bytes that its text stands for, and one for what separates. The last ones are 0.
+// Where a number ends that begins at `at`: a minus, digits, a point and digits. `at` if none does, or too long a one.
+__device__ __forceinline__ u32 end_of_number(const u8* __restrict__ raw, u32 at, u32 line_end) {
+    u32 here = at + lane_of(), byte = here < line_end ? raw[here] : '\n';
+    u32 minus = __ballot_sync(ALL, byte == '-'), points = __ballot_sync(ALL, byte == '.');
+    u32 digits = __ballot_sync(ALL, byte - '0' < 10u), zeros = __ballot_sync(ALL, byte == '0');
+    u32 others = ~(minus | points | digits);
+    if (others == 0) return at;
+    u32 length = (u32)__ffs((int)others) - 1, inside = (1u << length) - 1, first = minus & 1;
+    minus &= inside;
+    points &= inside;
+    u32 point = points != 0 ? (u32)__ffs((int)points) - 1 : length, whole = point - first;
+    bool is_number = length <= LONGEST_NUMBER && minus <= 1 && (points & (points - 1)) == 0 && point > first
+        && (whole == 1 || !(zeros >> first & 1)) && point + 1 != length;
+    return is_number ? at + length : at;
+}
+
+// Where the value ends that begins at `at`: where the bytes around it go on, if the line is right. `text` takes what a string stands for that is no name.
+template <class Sink>
+__device__ __forceinline__ u32 end_of_value(const u8* __restrict__ raw, u32 at, u32 line_end, u32 kind, Sink& text) {
+    if (kind & VALUE_NUMBER) return end_of_number(raw, at, line_end);
+    if (kind & VALUE_NAME) return end_of_name(raw, at, line_end);
+    return walk(raw, at, line_end, text);
+}
+
+// Of each line the host's LineEnds: texts [lines], where its first text begins in raw; names [lines], where its name does; name_lengths [lines] and
+// name_places [lines + 1], its bytes; text_places [lines + 1], the bytes that its texts stand for, and one for what separates each from the next one. The last ones are 0.
 // piece_starts [pieces]: the first line of each piece, of which piece_places has where it begins, and then the end. counters[IRREGULAR_LINES]:
-// lines of another shape than arounds [pieces] says, or with a document of more than `longest` bytes. A warp a line.
-extern "C" __global__ void invert_read_lines(
+// lines of another shape than shapes [pieces] says, or with a document of more than `longest` bytes; irregular [MOST_MENDED]: their numbers, as far as there is
+// room. Such a line has no text, NONE in texts. are_alike: all shapes are the same. A warp a line.
+extern "C" __global__ void LINE_BOUNDS invert_read_lines(
     const u8* __restrict__ raw, const u32* __restrict__ line_ends, u32 lines, const u32* __restrict__ piece_places, u32 pieces,
-    const Around* __restrict__ arounds, u32 longest, u32* counters, u32* piece_starts, u32* texts, u32* names, u8* name_lengths,
-    u32* name_places, u32* text_places) {
+    const Shape* __restrict__ shapes, u32 are_alike, u32 longest, u32* counters, u32* irregular, u32* piece_starts, u32* texts, u32* names,
+    u8* name_lengths, u32* name_places, u32* text_places) {
     u32 line = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
     if (line >= lines) return;
-    u32 from = line > 0 ? line_ends[line - 1] : 0, line_end = line_ends[line];
-    u32 piece = part_of(piece_places, pieces, from);
-    const Around& around = arounds[piece];
-    u32 name = from + around.lengths[0], name_end = name, text = 0, bytes = 0;
-    bool is_regular = line_end - from - 1 <= longest && stand_at(raw, from, line_end, around.bytes[0], around.lengths[0]);
-    if (is_regular) {
-        name_end = end_of_name(raw, name, line_end, around.is_number);
-        text = name_end + around.lengths[1];
-        u32 length = name_end - name;
-        is_regular = length - 1 < LONGEST_NAME && stand_at(raw, name_end, line_end, around.bytes[1], around.lengths[1])
-            && !(around.is_number && length > 1 && raw[name] == '0');
-    }
-    if (is_regular) {
+    u32 at = line > 0 ? line_ends[line - 1] : 0, line_end = line_ends[line], piece = part_of(piece_places, pieces, at);
+    bool is_first = lane_of() == 0, is_regular = line_end - at - 1 <= longest;
+    if (is_first && at == piece_places[piece]) piece_starts[piece] = line;
+    const Shape& shape = shapes[are_alike ? 0 : piece];
+    u32 passed = 0, bytes = 0;
+    for (u32 value = 0; is_regular; value++) {
+        u32 length = shape.ends[value] - passed;
+        is_regular = stand_at(raw, at, line_end, shape.around + passed, length);
+        at += length;
+        passed += length;
+        // The last bytes end with a line feed, and so does a line, in which there is no other one.
+        if (!is_regular || value == shape.values) break;
+        u32 kind = shape.kinds[value];
         CountText count = {0};
-        u32 end = walk(raw, text, line_end, count);
-        bytes = count.bytes;
-        // What stands behind it ends with the line.
-        is_regular = raw[end] == '"' && stand_at(raw, end + 1, line_end, around.bytes[2], around.lengths[2]);
+        u32 end = end_of_value(raw, at, line_end, kind, count);
+        if (kind & VALUE_NAME) {
+            is_regular = end - at - 1 < LONGEST_NAME;
+            if (is_first) {
+                names[line] = at;
+                name_lengths[line] = (u8)(end - at);
+                name_places[line] = end - at;
+            }
+        }
+        if (kind & VALUE_NUMBER) is_regular = is_regular && end > at;
+        if (is_first && value == shape.first_text) texts[line] = at;
+        if (kind & VALUE_TEXT) bytes += count.bytes + 1;
+        at = end;
     }
-    if (lane_of() != 0) return;
-    if (from == piece_places[piece]) piece_starts[piece] = line;
-    if (!is_regular) atomicAdd(&counters[IRREGULAR_LINES], 1u);
-    u32 length = is_regular ? name_end - name : 0;
-    texts[line] = text;
-    names[line] = name;
-    name_lengths[line] = (u8)length;
-    name_places[line] = length;
-    text_places[line] = is_regular ? bytes + 1 : 0;
+    if (!is_first) return;
+    if (!is_regular) {
+        u32 place = atomicAdd(&counters[IRREGULAR_LINES], 1u);
+        if (place < MOST_MENDED) irregular[place] = line;
+        texts[line] = NONE;
+        name_lengths[line] = 0;
+        name_places[line] = bytes = 0;
+    }
+    text_places[line] = bytes;
     if (line == 0) name_places[lines] = text_places[lines] = 0;
 }
 
-// text: what the text of each line stands for, at its place, and a separator; all_names: its name. Both have their places by now. A warp a line.
-extern "C" __global__ void invert_write_lines(
-    const u8* __restrict__ raw, const u32* __restrict__ line_ends, u32 lines, const u32* __restrict__ texts, const u32* __restrict__ names,
+// A line that the host has read: its number, where its text begins, with its separator, and its name, up to those of the next one.
+struct Mended {
+    u32 line, text, name;
+};
+
+// name_lengths, name_places, text_places: what invert_read_lines says of other lines.
+extern "C" __global__ void invert_mend_lines(
+    const Mended* __restrict__ mended, u32 count, u8* name_lengths, u32* name_places, u32* text_places) {
+    u32 i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= count) return;
+    u32 line = mended[i].line, length = mended[i + 1].name - mended[i].name;
+    name_lengths[line] = (u8)length;
+    name_places[line] = length;
+    text_places[line] = mended[i + 1].text - mended[i].text;
+}
+
+// text: what the texts of each line stand for, at its place, a line feed between two, and a separator; all_names: its name. Both have their places by now. A warp a line.
+extern "C" __global__ void LINE_BOUNDS invert_write_lines(
+    const u8* __restrict__ raw, const u32* __restrict__ line_ends, u32 lines, const u32* __restrict__ piece_places, u32 pieces,
+    const Shape* __restrict__ shapes, u32 are_alike, const u32* __restrict__ texts, const u32* __restrict__ names,
     const u32* __restrict__ name_places, const u32* __restrict__ text_places, u8* all_names, u8* text) {
     u32 line = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = lane_of();
     if (line >= lines) return;
+    u32 at = texts[line], line_end = line_ends[line];
+    if (at == NONE) return;
     u32 name = names[line], to = name_places[line], length = name_places[line + 1] - to;
     for (u32 i = lane; i < length; i += 32) all_names[to + i] = raw[name + i];
+    const Shape& shape = shapes[are_alike ? 0 : part_of(piece_places, pieces, at)];
     WriteText write = {raw, text, text_places[line]};
-    walk(raw, texts[line], line_ends[line], write);
-    if (lane == 0) text[write.to] = ' ';
+    for (u32 value = shape.first_text;; value++) {
+        u32 kind = shape.kinds[value];
+        if (kind & VALUE_TEXT) {
+            at = walk(raw, at, line_end, write);
+            bool is_last = value == shape.last_text;
+            if (lane == 0) text[write.to] = is_last ? ' ' : '\n';
+            if (is_last) return;
+            write.to++;
+        } else {
+            CountText others = {0};
+            at = end_of_value(raw, at, line_end, kind, others);
+        }
+        at += shape.ends[value + 1] - shape.ends[value];
+    }
+}
+
+// The same of lines that the host has read. A warp a line.
+extern "C" __global__ void invert_write_mended(
+    const Mended* __restrict__ mended, const u8* __restrict__ bytes, u32 count, const u32* __restrict__ name_places,
+    const u32* __restrict__ text_places, u8* all_names, u8* text) {
+    u32 i = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
+    if (i >= count) return;
+    u32 line = mended[i].line;
+    u32 text_length = mended[i + 1].text - mended[i].text, name_length = mended[i + 1].name - mended[i].name;
+    for (u32 at = lane_of(); at < text_length; at += 32) text[text_places[line] + at] = bytes[mended[i].text + at];
+    for (u32 at = lane_of(); at < name_length; at += 32) all_names[name_places[line] + at] = bytes[mended[i].name + at];
 }

@@ -26,6 +26,7 @@ use millrace::gpu::modules::Toolchain;
 use millrace::index::run::{LaidChunk, RunPart};
 use millrace::index::storage::FilledFile;
 use millrace::input::document::{Document, Piece, Sink, Skip};
+use millrace::input::fields::Fields;
 use millrace::input::jsonl::JsonlParser;
 use millrace::input::parser::parse_lines;
 use millrace::text::analysis::Analysis;
@@ -168,7 +169,8 @@ fn check(
         let here = piece.bytes.len() as u64;
         left.checked_sub(here).inspect(|&rest| left = rest).is_some()
     }) {
-        let parsed = |lines| parse_lines(piece, lines, (u64::MAX, &Arc::default())).0;
+        let parsed =
+            |lines| parse_lines(piece, lines, (u64::MAX, &Fields::default()), &Arc::default()).0;
         let parsed = piece.lines.as_ref().map(parsed);
         let parsed = parsed.as_ref().unwrap_or(piece);
         let ends = parsed.starts.iter().skip(1).copied().chain([parsed.bytes.len() as u32]);

@@ -132,7 +132,9 @@ pub(super) fn dataflow_of(
     let in_flow = under_way - pinned - others;
     let buffers = texts.clone();
     let ahead = Arc::new(Ahead::new(&directory));
-    let of_lists = ahead.clone();
+    let (of_lists, fields) = (ahead.clone(), plan.fields.clone());
+    // Each lane of a device has something to do, and the next batch is gathered.
+    let batch_bytes = (under_way / 7).max(budget.piece_bytes()).min(options.pipeline.texts_at_once);
     let wiring = BuildWiring {
         writing: roles.writing(),
         make_indexer,
@@ -141,14 +143,15 @@ pub(super) fn dataflow_of(
             let (buffers, of_lists) = (buffers.clone(), of_lists.clone());
             let lists = Box::new(move |run| of_lists.lists(run));
             let threads = workers;
-            let texts = buffers.clone();
-            let parse: ParseLines =
-                Arc::new(move |text, lines| parse_lines(text, lines, (max_document, &texts)));
+            // Other memory than that which is pinned: nobody waits for it.
+            let (texts, fields) = (TextBuffers::new(batch_bytes), fields.clone());
+            let parse: ParseLines = Arc::new(move |text, lines| {
+                parse_lines(text, lines, (max_document, &fields), &texts)
+            });
             let how = Inverting { analysis, threads, run_limit, encodes, buffers, lists, parse };
             Ok(InvertService::start(Box::new(move || (*machines)()), how, wake)?)
         }),
-        // Each lane of a device has something to do, and the next batch is gathered.
-        batch_bytes: (under_way / 7).max(budget.piece_bytes()).min(options.pipeline.texts_at_once),
+        batch_bytes,
         indexing,
         parse_block: options.pipeline.parse_block,
         all_read: options.pipeline.readers.is_none(),

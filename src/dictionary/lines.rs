@@ -1,80 +1,176 @@
-//! Which pieces go to a device as lines of JSON, whose names and texts it finds itself? Those whose first line has a [`LineShape`]. A line that has the same bytes
-//! around a name and a text means the same, so that nobody has to look at keys, colons and commas: where another line is otherwise, the host reads all
-//! of the piece.
+//! Which pieces go to a device as lines of JSON, whose names and texts it finds itself? Those whose first line has a [`LineShape`]. Lines that have the same bytes
+//! around some values mean the same, so that nobody has to look at keys, colons and commas: where another line is otherwise, the host reads it.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
-/// What stands beside a name or a text has so many bytes, at most.
-pub const MOST_AROUND: usize = 32;
+/// Values of a line, at most, that are others in the next one.
+pub const MOST_VALUES: usize = 16;
+
+/// Bytes around them, at most.
+pub const MOST_AROUND: usize = 256;
 
 /// A longer name is read by the host alone.
 pub const LONGEST_NAME: usize = u8::MAX as usize;
 
+/// A longer number is read by the host alone.
+pub const LONGEST_NUMBER: usize = 31;
+
 /// A longer line is read by the host alone: 32 threads of a device share one, for which all others would wait.
 pub const LONGEST_LINE: usize = 256 << 10;
+
+/// Lines of a batch that the host reads for a device, at most. Where there are more it reads them all.
+pub const MOST_MENDED: usize = 8192;
 
 /// A piece with more bytes is read by the host alone. It holds a long document.
 pub const MOST_LINES_BYTES: usize = 16 << 20;
 
-/// Words of a shape, as a device reads it.
-pub const SHAPE_WORDS: usize = 4 + 3 * MOST_AROUND / 4;
-
-/// The bytes around the name and the text of a line: before the name, between both, and behind the text up to the line feed, which is among
-/// them.
+/// What a value of a line is good for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LineShape {
-    lengths: [u8; 3],
-    bytes: [[u8; MOST_AROUND]; 3],
+pub enum Role {
+    /// Nothing.
+    Other,
+    /// It names the document.
+    Name,
+    /// It is a part of the document's text.
+    Text,
 }
 
+/// Bits of a value, as a device reads it: a name, a text, a number.
+pub const NAME: u32 = 1;
+/// A text.
+pub const TEXT: u32 = 2;
+/// A number.
+pub const NUMBER: u32 = 4;
+
+/// A value of a line that may be another one in the next line: a string, or a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Value {
+    /// What it is good for.
+    pub role: Role,
+    /// Whether it is a number.
+    pub is_number: bool,
+}
+
+impl Value {
+    const NONE: Self = Self { role: Role::Other, is_number: false };
+
+    fn bits(self) -> u32 {
+        let role = match self.role {
+            Role::Other => 0,
+            Role::Name => NAME,
+            Role::Text => TEXT,
+        };
+        if self.is_number { role | NUMBER } else { role }
+    }
+}
+
+/// The bytes around the values of a line: before each of them, and behind the last one up to the line feed, which is among them. A quote of a string is
+/// around it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LineShape {
+    count: u8,
+    values: [Value; MOST_VALUES],
+    /// Where the bytes before each value end among all, and those behind the last one.
+    ends: [u16; MOST_VALUES + 1],
+    around: [u8; MOST_AROUND],
+}
+
+/// A shape, as a device reads it: how many values there are, the first and the last text of these, the bits of each, where the bytes before each end, and
+/// all bytes.
+pub const SHAPE_WORDS: usize = 3 + MOST_VALUES + (MOST_VALUES + 1) + MOST_AROUND / 4;
+
 impl LineShape {
-    /// The shape with these bytes, unless they are none or too many, or the name is not read as far as what follows it says: one in quotes up to the next
-    /// one, or a number of digits.
-    pub fn of(arounds: [&[u8]; 3]) -> Option<Self> {
-        let fits = arounds.iter().all(|around| (1..=MOST_AROUND).contains(&around.len()));
-        if !fits || arounds[2].last() != Some(&b'\n') {
+    /// The shape with these values, each behind its bytes, and bytes behind all. There is none without a text and one name, where there are too many values or bytes, or where a value is not read as far as
+    /// what follows it says: a string up to the next quote, and a number to the last byte that one may have.
+    pub fn of(values: &[(&[u8], Value)], behind: &[u8]) -> Option<Self> {
+        let arounds = || values.iter().map(|(before, _)| *before).chain([behind]);
+        let bytes: usize = arounds().map(<[u8]>::len).sum();
+        let count = |role| values.iter().filter(|(_, value)| value.role == role).count();
+        if values.len() > MOST_VALUES || bytes > MOST_AROUND {
             return None;
         }
-        let is_quoted = arounds[0].last() == Some(&b'"');
-        // The byte behind a number ends it.
-        if is_quoted != (arounds[1][0] == b'"') || arounds[1][0].is_ascii_digit() {
+        if count(Role::Name) != 1 || count(Role::Text) == 0 || behind.last() != Some(&b'\n') {
             return None;
         }
-        let mut shape = Self { lengths: [0; 3], bytes: [[0; MOST_AROUND]; 3] };
-        for (n, around) in arounds.into_iter().enumerate() {
-            shape.lengths[n] = around.len() as u8;
-            shape.bytes[n][..around.len()].copy_from_slice(around);
+        for (&(before, value), after) in values.iter().zip(arounds().skip(1)) {
+            let quotes = [before.last(), after.first()].map(|byte| byte == Some(&b'"'));
+            let ends = match value.is_number {
+                true => after.first().is_some_and(|byte| !is_of_number(byte)),
+                false => quotes[1],
+            };
+            if !ends || quotes[0] == value.is_number || value.is_number && value.role == Role::Text
+            {
+                return None;
+            }
+        }
+        let mut shape = Self {
+            count: values.len() as u8,
+            values: [Value::NONE; MOST_VALUES],
+            ends: [0; MOST_VALUES + 1],
+            around: [0; MOST_AROUND],
+        };
+        let mut end = 0;
+        for (n, around) in arounds().enumerate() {
+            shape.around[end..end + around.len()].copy_from_slice(around);
+            end += around.len();
+            shape.ends[n] = end as u16;
+        }
+        for (to, (_, value)) in shape.values.iter_mut().zip(values) {
+            *to = *value;
         }
         Some(shape)
     }
 
-    /// The bytes before the name, between both, and behind the text.
-    pub fn arounds(&self) -> [&[u8]; 3] {
-        std::array::from_fn(|n| &self.bytes[n][..self.lengths[n].into()])
+    /// The values, each with the bytes before it.
+    pub fn values(&self) -> impl DoubleEndedIterator<Item = (&[u8], Value)> {
+        (0..usize::from(self.count)).map(|n| (self.around(n), self.values[n]))
     }
 
-    /// Whether names are numbers, and not in quotes.
-    pub fn has_numbers(&self) -> bool {
-        self.bytes[1][0] != b'"'
+    /// The bytes behind the last value.
+    pub fn behind(&self) -> &[u8] {
+        self.around(self.count.into())
+    }
+
+    fn around(&self, n: usize) -> &[u8] {
+        let begin = n.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.around[begin.into()..self.ends[n].into()]
     }
 
     /// Bytes of the end of a line: a line feed, or a carriage return before it.
     pub fn end_bytes(&self) -> usize {
-        let [.., behind] = self.arounds();
-        1 + usize::from(behind.ends_with(b"\r\n"))
+        1 + usize::from(self.behind().ends_with(b"\r\n"))
     }
 
-    /// As a device reads it: the three lengths, whether names are numbers, and three times 32 bytes.
+    /// As a device reads it.
     pub fn words(&self) -> [u32; SHAPE_WORDS] {
+        let is_text = |value: &Value| value.role == Role::Text;
+        let first = self.values.iter().position(is_text).unwrap_or(0) as u32;
+        let last = self.values.iter().rposition(is_text).unwrap_or(0) as u32;
+        let (chunks, _) = self.around.as_chunks();
+        let numbers = [self.count.into(), first, last].into_iter();
+        let numbers = numbers.chain(self.values.map(Value::bits)).chain(self.ends.map(u32::from));
         let mut words = [0; SHAPE_WORDS];
-        let numbers = self.lengths.into_iter().chain([self.has_numbers().into()]);
-        words.iter_mut().zip(numbers).for_each(|(word, number)| *word = number.into());
-        let (chunks, _) = self.bytes.as_flattened().as_chunks();
-        for (word, chunk) in words[4..].iter_mut().zip(chunks) {
-            *word = u32::from_le_bytes(*chunk);
-        }
+        let all = numbers.chain(chunks.iter().map(|chunk| u32::from_le_bytes(*chunk)));
+        words.iter_mut().zip(all).for_each(|(word, number)| *word = number);
         words
     }
+}
+
+fn is_of_number(byte: &u8) -> bool {
+    matches!(byte, b'-' | b'.' | b'0'..=b'9')
+}
+
+/// Bytes of the number that some bytes begin with, if a device reads it: a minus, digits, and a point and digits, as JSON has them. Numbers with an exponent it does not.
+pub fn number_bytes(bytes: &[u8]) -> Option<usize> {
+    let length = bytes.iter().take_while(|byte| is_of_number(byte)).count();
+    let number = &bytes[..length];
+    let parts = number.strip_prefix(b"-").unwrap_or(number).splitn(2, |&byte| byte == b'.');
+    let (mut parts, are_digits) =
+        (parts, |part: &[u8]| !part.is_empty() && part.iter().all(u8::is_ascii_digit));
+    let whole = parts.next()?;
+    let is_number =
+        are_digits(whole) && (whole.len() == 1 || whole[0] != b'0') && parts.all(are_digits);
+    (is_number && length <= LONGEST_NUMBER).then_some(length)
 }
 
 /// What is known of the lines of a piece.
@@ -136,36 +232,87 @@ impl AsLines {
 mod tests {
     use super::*;
 
+    const NAMED: Value = Value { role: Role::Name, is_number: false };
+    const NUMBERED: Value = Value { role: Role::Name, is_number: true };
+    const TEXTUAL: Value = Value { role: Role::Text, is_number: false };
+    const YEAR: Value = Value { role: Role::Other, is_number: true };
+
     #[test]
-    fn a_shape_has_bytes_on_all_sides_and_names_that_end_there() {
-        let of = |before: &str, between: &str, behind: &str| {
-            LineShape::of([before, between, behind].map(str::as_bytes))
+    fn a_shape_says_where_values_end() {
+        let of = |values: &[(&str, Value)], behind: &str| {
+            let values: Vec<_> = values.iter().map(|(before, v)| (before.as_bytes(), *v)).collect();
+            LineShape::of(&values, behind.as_bytes())
         };
-        let shape = of("{\"id\":\"", "\",\"text\":\"", "\"}\r\n").unwrap();
-        assert_eq!(shape.arounds(), [&b"{\"id\":\""[..], b"\",\"text\":\"", b"\"}\r\n"]);
-        assert!(!shape.has_numbers() && shape.end_bytes() == 2);
-        let words = shape.words();
-        assert_eq!(
-            (words[..4].to_vec(), words[4]),
-            (vec![7, 10, 4, 0], u32::from_le_bytes(*b"{\"id"))
+        let plain = of(&[("{\"id\":\"", NAMED), ("\",\"text\":\"", TEXTUAL)], "\"}\r\n").unwrap();
+        let values: Vec<_> = plain.values().collect();
+        assert_eq!(values, [(&b"{\"id\":\""[..], NAMED), (b"\",\"text\":\"", TEXTUAL)]);
+        assert_eq!((plain.behind(), plain.end_bytes()), (&b"\"}\r\n"[..], 2));
+        let words = plain.words();
+        assert_eq!((&words[..3], &words[3..6]), (&[2, 1, 1][..], &[NAME, TEXT, 0][..]));
+        assert_eq!(words[3 + MOST_VALUES..][..4], [7, 17, 21, 0]);
+        assert_eq!(words[SHAPE_WORDS - MOST_AROUND / 4], u32::from_le_bytes(*b"{\"id"));
+        let texts =
+            [("\"", TEXTUAL), ("\",", YEAR), (",\"", TEXTUAL), ("\":", NUMBERED), (",\"", TEXTUAL)];
+        let rich = of(&texts, "\"}\n").unwrap();
+        assert_eq!((&rich.words()[..3], rich.end_bytes()), (&[5, 0, 4][..], 1));
+        assert_eq!(rich.words()[3..9], [TEXT, NUMBER, TEXT, NAME | NUMBER, TEXT, 0]);
+
+        let (named, text) = (("\"", NAMED), ("\",\"", TEXTUAL));
+        assert!(of(&[named, text], "\"}\n").is_some());
+        let many = |count| [vec![named, text], vec![("\",\"", Value::NONE); count - 2]].concat();
+        assert!(of(&many(MOST_VALUES), "\"\n").is_some());
+        assert!(of(&many(MOST_VALUES + 1), "\"\n").is_none());
+        let long = format!("\"{}\n", "}".repeat(MOST_AROUND - 6));
+        assert!(
+            of(&[named, text], &long).is_some()
+                && of(&[named, text], &format!("\"{long}")).is_none()
         );
-        assert_eq!(words[4 + MOST_AROUND / 4], u32::from_le_bytes(*b"\",\"t"));
-        let numbered = of("{\"id\": ", ", \"text\": \"", "}\n").unwrap();
-        assert!(numbered.has_numbers() && numbered.end_bytes() == 1 && numbered.words()[3] == 1);
-        let long = "\"".repeat(MOST_AROUND + 1);
-        for (before, between, behind) in [
-            ("", "\"", "}\n"),
-            ("\"", "", "}\n"),
-            ("\"", "\"", ""),
-            ("\"", "\"", "}"),
-            ("\"", ",", "}\n"),
-            (":", "\"", "}\n"),
-            (":", "0", "}\n"),
-            (&long, "\"", "}\n"),
-            ("\"", &long, "}\n"),
+        for (values, behind) in [
+            (vec![named], "\"\n"),
+            (vec![text], "\"\n"),
+            (vec![named, named, text], "\"\n"),
+            (vec![named, text], "\""),
+            (vec![named, text], "}\n"),
+            (vec![("", NAMED), text], "\"\n"),
+            (vec![named, (",", TEXTUAL)], "\"\n"),
+            (vec![named, ("\",", TEXTUAL)], "\"\n"),
+            (vec![("\"", NUMBERED), ("\",\"", TEXTUAL)], "\"\n"),
+            (vec![(":", NUMBERED), ("0,\"", TEXTUAL)], "\"\n"),
+            (vec![(":", NUMBERED), ("", TEXTUAL)], "\"\n"),
+            (vec![named, ("\":", Value { role: Role::Text, is_number: true })], "}\n"),
         ] {
-            assert_eq!(of(before, between, behind), None);
+            assert_eq!(of(&values, behind), None, "{values:?} {behind}");
         }
+    }
+
+    #[test]
+    fn numbers_are_those_of_json_without_exponents() {
+        let longest = "9".repeat(LONGEST_NUMBER);
+        for number in ["0", "-0", "7", "-12", "0.5", "-10.250", "1900", &longest] {
+            assert_eq!(number_bytes(format!("{number}, 8").as_bytes()), Some(number.len()));
+            assert!(serde_json::from_str::<serde_json::Value>(number).is_ok(), "{number}");
+        }
+        for other in [
+            "",
+            "-",
+            "x",
+            "01",
+            "-01",
+            ".5",
+            "5.",
+            "1.2.3",
+            "1-",
+            "--1",
+            "-.5",
+            &format!("{longest}1"),
+        ] {
+            assert_eq!(number_bytes(format!("{other},").as_bytes()), None, "{other}");
+        }
+        assert_eq!(
+            number_bytes(b"15e3"),
+            Some(2),
+            "what follows is around it, and other lines do not have it"
+        );
     }
 
     #[test]

@@ -74,6 +74,12 @@ impl Texts {
         Self { text: PieceText::of(&buffers), last: (0, 0), buffers, as_lines: None }
     }
 
+    /// The same, and the first piece is expected to have so many bytes.
+    #[must_use]
+    pub fn expecting(self, bytes: usize) -> Self {
+        Self { last: (bytes, 0), ..self }
+    }
+
     /// The same, and the device is given lines where it takes them.
     #[must_use]
     pub fn as_lines(self, as_lines: Option<Arc<AsLines>>) -> Self {

@@ -28,17 +28,21 @@ pub mod twin;
 mod upload;
 
 use super::nvrtc::Source;
-use crate::dictionary::lines::{LONGEST_NAME, MOST_AROUND};
+use crate::dictionary::lines::{
+    self, LONGEST_NAME, LONGEST_NUMBER, MOST_AROUND, MOST_MENDED, MOST_VALUES,
+};
 
 /// The kernels of `invert.cu`.
-pub const KERNELS: [&str; 46] = [
+pub const KERNELS: [&str; 48] = [
     "invert_scan",
     "invert_sum_tiles",
     "invert_scan_tiles",
     "invert_count_lines",
     "invert_end_lines",
     "invert_read_lines",
+    "invert_mend_lines",
     "invert_write_lines",
+    "invert_write_mended",
     "invert_count_tokens",
     "invert_write_tokens",
     "invert_hash_documents",
@@ -117,7 +121,13 @@ pub fn source() -> Source {
         ("CLASS_PAGES", classes::PAGES as u32),
         ("LONGEST_FORM", text::LONGEST_FORM),
         ("LONGEST_NAME", LONGEST_NAME as u32),
+        ("LONGEST_NUMBER", LONGEST_NUMBER as u32),
         ("MOST_AROUND", MOST_AROUND as u32),
+        ("MOST_MENDED", MOST_MENDED as u32),
+        ("MOST_VALUES", MOST_VALUES as u32),
+        ("VALUE_NAME", lines::NAME),
+        ("VALUE_NUMBER", lines::NUMBER),
+        ("VALUE_TEXT", lines::TEXT),
         ("IRREGULAR_LINES", steps::IRREGULAR_LINES as u32),
         ("MOST_PIECES", text::MOST_PIECES as u32),
         ("SCAN_SHARED_BYTES", steps::SCAN_SHARED_BYTES),

@@ -18,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 mod shape;
+mod values;
 
 use std::ops::Range;
 
@@ -25,9 +26,8 @@ use super::document::{Document, Name, Piece, Sink, Skip, length_without_return};
 use super::fields::Fields;
 use super::json::{Bad, Cursor, Span};
 use super::scan::{Scan, Scanning};
-use crate::dictionary::lines::LineShape;
 use crate::dictionary::text_buffers::TextBuffer;
-use shape::{Shape, arounds};
+use shape::Shape;
 
 /// A buffer that grew beyond this many bytes for one long document is given back after the piece.
 const KEPT_BUFFER_BYTES: usize = 4 << 20;
@@ -108,18 +108,6 @@ impl JsonlParser {
     /// Takes time linear in the piece's length, and memory for the longest text in it.
     pub fn parse<S: Sink>(&mut self, piece: Piece<'_>, sink: &mut S) -> u64 {
         self.scan.run(Lines { parser: self, piece, sink })
-    }
-
-    /// The shape of the first of some lines, if it has one, and names and texts are those that are taken where nothing else was asked for.
-    pub fn line_shape(&mut self, lines: &[u8]) -> Option<LineShape> {
-        if self.buffers.fields.is_some() {
-            return None;
-        }
-        let mut cursor = Cursor { bytes: lines, at: 0, scan: self.scan };
-        let mut record = Record::new();
-        self.buffers.record(&mut cursor, &mut record).ok()?;
-        self.buffers.text.shrink(KEPT_BUFFER_BYTES);
-        LineShape::of(arounds(0..cursor.at, lines, &record)?)
     }
 
     /// Deals with one line and leaves the cursor at its line feed or at the end of the piece.

@@ -137,9 +137,11 @@ impl<R: Regroup> PieceParser<R> {
 pub fn parse_lines(
     text: &PieceText,
     lines: &Lines,
-    (max_document, buffers): (u64, &Arc<TextBuffers>),
+    (max_document, fields): (u64, &Fields),
+    buffers: &Arc<TextBuffers>,
 ) -> (PieceText, PieceDocuments) {
-    let mut texts = Texts::new(buffers.clone());
+    // No text is longer than its line.
+    let mut texts = Texts::new(buffers.clone()).expecting(text.bytes.len());
     let mut batch = PieceDocuments::new(lines.input, Vec::new());
     let mut sink = PieceSink {
         regroup: &mut texts,
@@ -150,7 +152,7 @@ pub fn parse_lines(
     };
     let bytes = &text.bytes[..text.bytes.len() - usize::from(lines.was_open)];
     let piece = document::Piece { bytes, offset: lines.offset, line: 1 };
-    let read = JsonlParser::new().parse(piece, &mut sink);
+    let read = JsonlParser::with_fields(fields.clone()).parse(piece, &mut sink);
     batch.lines = read;
     (texts.take(), batch)
 }

@@ -7,6 +7,7 @@ use crate::util::*;
 use millrace::build::{BuildError, BuildOptions, Indexer, build};
 use millrace::gpu::discover::Gpus;
 use millrace::gpu::error::GpuError;
+use millrace::input::fields::Fields;
 use millrace::text::stemmer::Stemmer;
 use millrace::text::tokenizer::Tokenizer;
 use std::path::{Path, PathBuf};
@@ -137,7 +138,8 @@ fn lines_on_a_device_are_those_of_fast() {
     let numbered = lines(2, "{\"id\":", ",\"text\":\"", ",\"more\":[1]}\r\n");
     let marked = format!("\u{feff}{}", lines(3, quoted.0, quoted.1, "}\n"));
     let open = lines(4, quoted.0, quoted.1, "}\n").trim_end().to_owned();
-    let of = |name: &str, regular: &[String], more: &[u8]| {
+    let (plain, mut asked) = (Fields::default(), Fields::default());
+    let of = |name: &str, fields: &Fields, regular: &[String], more: &[u8]| {
         let index = scratch.path(format!("index-{name}"));
         let texts = regular.iter().map(String::as_bytes).chain([more]);
         let inputs = Vec::from_iter(
@@ -147,6 +149,7 @@ fn lines_on_a_device_are_those_of_fast() {
         let of = |index: &Path| {
             let mut options = options(index, &inputs, 2);
             (options.max_document, options.pipeline.texts_at_once) = (3000, 4000);
+            options.fields = fields.clone();
             options
         };
         let expected = build(of(&fast)).unwrap();
@@ -155,26 +158,44 @@ fn lines_on_a_device_are_those_of_fast() {
         assert_eq!((report.skipped, report.documents), (expected.skipped, expected.documents));
         report.inverter.unwrap()
     };
-    let regular = [usual.clone(), numbered, marked, open];
-    let work = of("regular", &regular, usual.as_bytes());
-    assert_eq!((work.lines, work.parsed_again), (200, 0));
+    let titled = lines(
+        5,
+        "{\"title\": \"A mill \\u00e9 \", \"year\": -7.5, \"id\": \"",
+        "\", \"text\": \"",
+        "}\n",
+    );
+    let regular = [usual.clone(), numbered, marked, open, titled];
+    let work = of("regular", &plain, &regular, usual.as_bytes());
+    assert_eq!((work.lines, work.parsed_again), (240, 0));
+    (asked.names, asked.texts) = (vec!["key".into()], vec!["name".into(), "words".into()]);
+    let keyed =
+        lines(6, "{\"id\":\"x\",\"name\": \"Mills\", \"key\": \"", "\", \"words\": \"", "}\n");
+    let work = of("asked", &asked, std::slice::from_ref(&keyed), keyed.as_bytes());
+    assert_eq!((work.lines, work.parsed_again), (80, 0));
+    let work = of("asked-again", &asked, &[], format!("{keyed}{{\"key\": 3\n").as_bytes());
+    assert!(work.parsed_again > 0, "{work:?}");
     let long = format!("{}{}\"}}\n", quoted.0, "x ".repeat(1600));
     let name = "x".repeat(300);
-    for (n, more) in [
-        "\n",
-        "{\"id\": 5}\n",
-        "{\"id\": \"a\", \"contents\": \"broken\\\"}\n",
-        "no JSON\n",
-        &long,
-        &format!("{{\"id\": \"{name}\", \"contents\": \"a long name\"}}\n"),
-        "{\"id\": \"a\\u0062\", \"contents\": \"text\"}",
-        "{\"contents\": \"text\"}",
+    for (n, (more, are_mended)) in [
+        ("{\"id\": 5}\n", true),
+        ("{\"id\": \"a\\u0062\", \"contents\": \"text\"}", true),
+        ("{\"text\": \"one\", \"id\": 1e5, \"body\": \"two\"}\n{\"docno\": \"c\", \"url\": null}\n", true),
+        ("{\"id\": 6, \"text\": \"mill\"}\r\n", false),
+        ("\n", false),
+        ("\u{feff}{\"id\": \"a\", \"contents\": \"marked\"}\n", false),
+        ("{\"id\": \"a\", \"contents\": \"broken\\\"}\n", false),
+        ("no JSON\n", false),
+        (&long, false),
+        (&format!("{{\"id\": \"{name}\", \"contents\": \"a long name\"}}\n"), false),
+        ("{\"contents\": \"text\"}", false),
     ]
     .into_iter()
     .enumerate()
     {
-        let work = of(&n.to_string(), &regular, format!("{usual}{more}").as_bytes());
-        assert!(work.parsed_again > 0, "{more}: {work:?}");
+        let work = of(&n.to_string(), &plain, &regular, format!("{usual}{more}").as_bytes());
+        let lines = more.lines().count() as u64;
+        assert_eq!(work.mended, if are_mended { lines } else { 0 }, "{more}: {work:?}");
+        assert_eq!(work.parsed_again == 0, are_mended, "{more}: {work:?}");
     }
 }
 

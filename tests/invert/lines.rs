@@ -4,17 +4,20 @@ use super::machine::{Emulated, compiled};
 use super::{SHAPES, compare, inverter_of, keyed, put, read, words};
 use crate::emulation::Random;
 use crate::invert::emulated;
-use millrace::dictionary::lines::{LONGEST_NAME, LineShape, Lines};
+use millrace::dictionary::lines::{LONGEST_NAME, LineShape, Lines, MOST_MENDED, Role, Value};
 use millrace::dictionary::parsed::Regroup;
 use millrace::dictionary::text_buffers::TextBuffer;
 use millrace::dictionary::texts::Texts;
 use millrace::gpu::invert::Tuning;
 use millrace::gpu::invert::machine::{Machine, Reading};
-use millrace::gpu::invert::steps::lines::{count_lines, read_lines, write_lines};
+use millrace::gpu::invert::steps::lines::{
+    LinesOf, count_lines, end_lines, read_lines, write_lines,
+};
 use millrace::gpu::invert::steps::{self, Array, COUNTERS, IRREGULAR_LINES, SUM};
 use millrace::gpu::invert::text::{PieceText, TILE_BYTES};
 use millrace::gpu::invert::twin::{self, Run};
 use millrace::input::document::{Document, Name, Piece, Sink, Skip};
+use millrace::input::fields::Fields;
 use millrace::input::jsonl::JsonlParser;
 use millrace::input::parser::parse_lines;
 use millrace::text::analysis::Analysis;
@@ -22,16 +25,53 @@ use millrace::text::html::Page;
 use millrace::text::tokenizer::Tokenizer;
 use std::sync::Arc;
 
-/// Shapes with names in quotes and of digits, and other fields around.
-const AROUNDS: [[&str; 3]; 4] = [
-    ["{\"id\": \"", "\", \"contents\": \"", "}\n"],
-    ["{\"id\":", ",\"text\":\"", "}\r\n"],
-    ["{\"lang\":[0],\"_id\":\"", "\",\"a\":null,\"body\":\"", ",\"z\":{\"b\":-1e5}}\n"],
-    ["{\"docno\":\"", "\"\t,\"title\":\"", " }\n"],
+const NAMED: Value = Value { role: Role::Name, is_number: false };
+const NUMBERED: Value = Value { role: Role::Name, is_number: true };
+const TEXT: Value = Value { role: Role::Text, is_number: false };
+const OTHER: Value = Value { role: Role::Other, is_number: false };
+const NUMBER: Value = Value { role: Role::Other, is_number: true };
+
+/// Values, each behind its bytes, and what is behind all.
+type Template = (&'static [(&'static str, Value)], &'static str);
+
+/// Shapes with names in quotes and of digits, one text and several, and other fields around.
+const TEMPLATES: [Template; 7] = [
+    (&[("{\"id\": \"", NAMED), ("\", \"contents\": \"", TEXT)], "\"}\n"),
+    (&[("{\"id\":", NUMBERED), (",\"text\":\"", TEXT)], "\"}\r\n"),
+    (
+        &[("{\"lang\":[", NUMBER), ("],\"_id\":\"", NAMED), ("\",\"a\":null,\"body\":\"", TEXT)],
+        "\",\"z\":{\"b\":-1e5}}\n",
+    ),
+    (&[("{\"docno\":\"", NAMED), ("\"\t,\"title\":\"", TEXT)], "\" }\n"),
+    (
+        &[
+            ("{\"_id\": \"", NAMED),
+            ("\", \"title\": \"", TEXT),
+            ("\", \"text\": \"", TEXT),
+            ("\", \"metadata\": {\"url\": \"", OTHER),
+            ("\", \"pubmed_id\": \"", OTHER),
+        ],
+        "\"}}\n",
+    ),
+    (
+        &[
+            ("{\"url\":\"", TEXT),
+            ("\",\"docid\":\"", OTHER),
+            ("\",\"year\":", NUMBER),
+            (",\"tags\":[\"", OTHER),
+            ("\"],\"pid\":", NUMBERED),
+            (" , \"a key that is longer than others are\" : true, \"id\":{}, \"body\":\"", TEXT),
+            ("\",\"headings\":\"", TEXT),
+        ],
+        "\",\"docno\":null}\n",
+    ),
+    (&[("{\"text\":\"", TEXT), ("\",\"id\":\"\",\"_id\":\"", NAMED)], "\"}\n"),
 ];
 
 fn shape(number: usize) -> LineShape {
-    LineShape::of(AROUNDS[number].map(str::as_bytes)).unwrap()
+    let (values, behind) = TEMPLATES[number];
+    let values: Vec<_> = values.iter().map(|(before, value)| (before.as_bytes(), *value)).collect();
+    LineShape::of(&values, behind.as_bytes()).unwrap()
 }
 
 /// Characters of JSON strings, among them escapes of all kinds, and, if they are `wrong`, what is none.
@@ -71,36 +111,66 @@ fn string(random: &mut Random, parts: u32, wrong: bool) -> Vec<u8> {
     Vec::from_iter((0..parts).map(part)).concat()
 }
 
-/// A line of a shape, or, if some are `wrong`, now and then another one.
-fn line(random: &mut Random, number: usize, wrong: bool) -> Vec<u8> {
-    let arounds = AROUNDS[number].map(|around| around.as_bytes().to_vec());
-    let [before, between, mut behind] = arounds;
+/// A number that a device reads, or, if some are `wrong`, now and then none.
+fn number(random: &mut Random, wrong: bool) -> Vec<u8> {
+    const NUMBERS: [&str; 9] =
+        ["0", "7", "12", "1984", "-3", "-0", "12.5", "-0.25", "123456789012345678.012345678901"];
+    const WRONG: [&str; 8] =
+        ["", "-", "01", "1.", ".5", "1e5", "1-1", "123456789012345678901234567890.1"];
+    let number = match random.below(60) {
+        0 if wrong => WRONG[random.below(8) as usize],
+        n => NUMBERS[(n % 9) as usize],
+    };
+    number.into()
+}
+
+fn name(random: &mut Random, wrong: bool) -> Vec<u8> {
     let mut name = match random.below(30) {
         0 => "9".repeat(LONGEST_NAME).into_bytes(),
         n => (1..=n * n / 20 + 1).map(|n| b"123456789"[(n % 9) as usize]).collect(),
     };
-    if !shape(number).has_numbers() && random.below(3) == 0 {
+    if random.below(3) == 0 {
         name.extend(b"-\xc3\xa9 \xff");
         name.truncate(LONGEST_NAME);
     }
-    let parts = random.below(60) * random.below(2) + random.below(5);
-    let text = string(random, parts, wrong);
+    match random.below(60) {
+        0 if wrong => name.resize(LONGEST_NAME + 1, b'x'),
+        1 if wrong => name.extend(b"\\u0041"),
+        2 if wrong => name.clear(),
+        _ => {}
+    }
+    name
+}
+
+/// A line of a shape, or, if some are `wrong`, now and then another one.
+fn line(random: &mut Random, of: usize, wrong: bool) -> Vec<u8> {
+    let (values, behind) = TEMPLATES[of];
+    let mut parts = Vec::new();
+    for (before, value) in values {
+        parts.push(before.as_bytes().to_vec());
+        parts.push(match value {
+            Value { is_number: true, .. } => number(random, wrong),
+            Value { role: Role::Name, .. } => name(random, wrong),
+            _ => {
+                let parts = random.below(60) * random.below(2) + random.below(5);
+                string(random, parts, wrong)
+            }
+        });
+    }
+    parts.push(behind.as_bytes().to_vec());
     if wrong {
+        let part = 2 * random.below(values.len() as u32 + 1) as usize;
         match random.below(60) {
-            0 => name.push(b'9'),
-            1 => name.insert(0, b'0'),
-            2 => name.extend(b"\\u0041"),
-            3 => name.clear(),
-            4 => behind.insert(0, b' '),
-            5 => _ = behind.remove(0),
-            6 => return b"\n".to_vec(),
-            7 => return b"  \r\n".to_vec(),
-            8 => return [&before[..], b"a\n"].concat(),
-            9 => name.push(b'x'),
+            0 => parts[part].insert(0, b' '),
+            1 => _ = parts[part].remove(0),
+            2 => return b"\n".to_vec(),
+            3 => return b"  \r\n".to_vec(),
+            4 => return [&parts[0][..], b"a\n"].concat(),
+            5 => parts[part].insert(1, b'x'),
             _ => {}
         }
     }
-    [before, name, between, text, b"\"".to_vec(), behind].concat()
+    parts.concat()
 }
 
 fn lines_of(number: usize) -> Lines {
@@ -110,7 +180,7 @@ fn lines_of(number: usize) -> Lines {
 /// Lines of pieces of several shapes.
 fn raw(random: &mut Random, pieces: u32, lines: u32, wrong: bool) -> Vec<(usize, Vec<Vec<u8>>)> {
     let piece = |_| {
-        let number = random.below(AROUNDS.len() as u32) as usize;
+        let number = random.below(TEMPLATES.len() as u32) as usize;
         let count = 1 + random.below(lines);
         (number, (0..count).map(|_| line(random, number, wrong)).collect())
     };
@@ -133,11 +203,11 @@ pub(super) fn lines_are_read<M: Machine>(mut machine: M, seed: u64) {
     let mut random = Random(seed);
     for (pieces, lines, wrong) in [(1, 1, false), (3, 40, false), (2, 30, true), (40, 90, false)] {
         let pieces = raw(&mut random, pieces, lines, wrong);
-        let (mut bytes, mut places, mut arounds) = (Vec::new(), vec![0], Vec::new());
+        let (mut bytes, mut places, mut shapes) = (Vec::new(), vec![0], Vec::new());
         let (mut ends, mut expected, mut starts) = (Vec::new(), Vec::new(), Vec::new());
         for (number, lines) in &pieces {
             starts.push(expected.len() as u32);
-            arounds.extend(shape(*number).words());
+            shapes.extend(shape(*number).words());
             for line in lines {
                 // A line feed within it ends it.
                 for line in line.split_inclusive(|&byte| byte == b'\n') {
@@ -156,7 +226,7 @@ pub(super) fn lines_are_read<M: Machine>(mut machine: M, seed: u64) {
         let count = expected.len();
         put(&mut machine, Array::Raw, &bytes);
         put(&mut machine, Array::PiecePlaces, &words(&places));
-        put(&mut machine, Array::Arounds, &words(&arounds));
+        put(&mut machine, Array::Shapes, &words(&shapes));
         put(&mut machine, Array::Counters, &[0; 4 * COUNTERS]);
         let tiles = steps::text_tiles(padded);
         for (array, len) in [
@@ -169,21 +239,45 @@ pub(super) fn lines_are_read<M: Machine>(mut machine: M, seed: u64) {
             (Array::DocumentStarts, count + 1),
             (Array::NameLengths, count.div_ceil(4)),
             (Array::PieceStarts, pieces.len()),
+            (Array::Irregular, MOST_MENDED),
         ] {
             put(&mut machine, array, &vec![0xa5; 4 * len]);
         }
         machine.run(&count_lines(tiles)).unwrap();
         assert_eq!(numbers(&mut machine, Array::Counters, COUNTERS)[SUM] as usize, count);
-        machine.run(&read_lines((tiles, count as u32), pieces.len() as u32, 4000)).unwrap();
-        let irregular = expected.iter().filter(|line| line.is_none()).count();
+        let are_alike = pieces.iter().all(|(number, _)| *number == pieces[0].0);
+        let lines =
+            LinesOf { lines: count as u32, pieces: pieces.len() as u32, are_alike, longest: 4000 };
+        machine.run(&[end_lines(tiles)]).unwrap();
+        machine.run(&read_lines(lines, 0)).unwrap();
+        let is_irregular = |&n: &u32| expected[n as usize].is_none();
+        let irregular: Vec<u32> = (0..count as u32).filter(is_irregular).collect();
         let counters = numbers(&mut machine, Array::Counters, COUNTERS);
-        assert_eq!(counters[IRREGULAR_LINES] as usize, irregular);
-        assert_eq!(irregular > 0, wrong);
+        assert_eq!(counters[IRREGULAR_LINES] as usize, irregular.len());
+        assert_eq!(irregular.is_empty(), !wrong);
+        let mut found = numbers(&mut machine, Array::Irregular, irregular.len());
+        found.sort_unstable();
+        assert_eq!(found, irregular);
         assert_eq!(numbers(&mut machine, Array::LineEnds, count), ends);
         assert_eq!(numbers(&mut machine, Array::PieceStarts, pieces.len()), starts);
-        if wrong {
-            continue;
+        // Whatever the host says of the others.
+        let (mut mended, mut texts, mut names) = (Vec::new(), Vec::new(), Vec::new());
+        for &line in &irregular {
+            mended.push([line, texts.len() as u32, names.len() as u32]);
+            let parts = random.below(40);
+            let (name, text) = (name(&mut random, false), string(&mut random, parts, true));
+            texts.extend([&text[..], b" "].concat());
+            names.extend_from_slice(&name);
+            expected[line as usize] = Some((name, text));
         }
+        mended.push([0, texts.len() as u32, names.len() as u32]);
+        for [_, _, name] in &mut mended {
+            *name += texts.len() as u32;
+        }
+        put(&mut machine, Array::Mended, &words(mended.as_flattened()));
+        put(&mut machine, Array::MendedBytes, &[texts, names].concat());
+        let count_mended = irregular.len() as u32;
+        machine.run(&read_lines(lines, count_mended)).unwrap();
         let (mut names, mut texts, mut text_starts) = (Vec::new(), Vec::new(), vec![0]);
         let lengths = get(&mut machine, Array::NameLengths, count);
         for ((name, text), length) in expected.into_iter().flatten().zip(lengths) {
@@ -196,7 +290,7 @@ pub(super) fn lines_are_read<M: Machine>(mut machine: M, seed: u64) {
         assert_eq!(numbers(&mut machine, Array::DocumentStarts, count + 1), text_starts);
         put(&mut machine, Array::Names, &vec![0; names.len()]);
         put(&mut machine, Array::Text, &vec![0; texts.len()]);
-        machine.run(&[write_lines(count as u32)]).unwrap();
+        machine.run(&write_lines(lines, count_mended)).unwrap();
         assert!(get(&mut machine, Array::Names, names.len()) == names, "names differ");
         assert!(get(&mut machine, Array::Text, texts.len()) == texts, "texts differ");
     }
@@ -232,7 +326,7 @@ impl Sink for Kept {
 fn twin_lines_are_those_of_a_parser() {
     let (mut random, mut regular) = (Random(23), 0);
     for round in 0..20_000 {
-        let number = round % AROUNDS.len();
+        let number = round % TEMPLATES.len();
         let line = line(&mut random, number, true);
         if line.iter().filter(|&&byte| byte == b'\n').count() > 1 {
             continue;
@@ -252,6 +346,50 @@ fn twin_lines_are_those_of_a_parser() {
     assert!((5_000..19_000).contains(&regular), "{regular}");
 }
 
+/// A member of an object, and the same one of another object.
+fn members(random: &mut Random) -> [String; 2] {
+    const KEYS: [&str; 9] =
+        ["id", "_id", "docid", "i\\u0064", "title", "text", "body", "year", "more"];
+    const STRINGS: [&str; 6] = ["", "a", "b c", "\\n", "\\u00e9d", "\\ud83d\\ude00"];
+    const WORDS: [&str; 3] = ["null", "[]", "true"];
+    let key = KEYS[random.below(9) as usize];
+    let around =
+        [("", ""), ("", ""), ("", ""), ("{\"id\":", "}"), ("[", "]")][random.below(5) as usize];
+    let kind = random.below(9);
+    [0, 1].map(|_| {
+        let kind = if random.below(30) == 0 { random.below(9) } else { kind };
+        let value = match kind {
+            0 => WORDS[random.below(3) as usize].to_owned(),
+            1 | 2 => String::from_utf8(number(random, true)).unwrap(),
+            _ => format!("\"{}\"", STRINGS[random.below(6) as usize]),
+        };
+        format!("\"{key}\":{}{value}{}", around.0, around.1)
+    })
+}
+
+/// What has the shape of another line is read as a parser reads it, whatever the shape.
+#[test]
+fn twin_lines_of_any_shape_are_those_of_a_parser() {
+    let (mut random, mut shapes, mut regular) = (Random(29), 0, 0);
+    for _ in 0..60_000 {
+        let members: Vec<_> = (0..1 + random.below(7)).map(|_| members(&mut random)).collect();
+        let line = |n: usize| {
+            let members: Vec<_> = members.iter().map(|member| &*member[n]).collect();
+            format!("{{{}}}\n", members.join(", "))
+        };
+        let (first, other) = (line(0), line(1));
+        let Some(shape) = JsonlParser::new().line_shape(first.as_bytes()) else { continue };
+        shapes += 1;
+        assert!(twin::line(&shape, u32::MAX, first.as_bytes()).is_some(), "{first}");
+        let Some((name, text)) = twin::line(&shape, u32::MAX, other.as_bytes()) else { continue };
+        let mut kept = Kept::default();
+        JsonlParser::new().parse(Piece::whole(other.as_bytes()), &mut kept);
+        assert_eq!(kept.0, [Some((other[name].to_owned(), text))], "{first}{other}");
+        regular += 1;
+    }
+    assert!(shapes > 2_000 && regular > 800, "{shapes} {regular}");
+}
+
 /// A piece of lines, as it goes to a device.
 fn piece(number: usize, lines: &[Vec<u8>]) -> PieceText {
     let mut texts = Texts::new(Arc::default());
@@ -264,7 +402,7 @@ fn piece(number: usize, lines: &[Vec<u8>]) -> PieceText {
 /// The texts that a parser finds in pieces of lines, and the others.
 fn parsed(pieces: &[PieceText]) -> Vec<PieceText> {
     let parse = |piece: &PieceText| match &piece.lines {
-        Some(lines) => parse_lines(piece, lines, (u64::MAX, &Arc::default())).0,
+        Some(lines) => parse_lines(piece, lines, (u64::MAX, &Fields::default()), &Arc::default()).0,
         None => {
             let mut texts = Texts::new(Arc::default());
             let ends = piece.starts.iter().skip(1).copied().chain([piece.bytes.len() as u32]);
@@ -290,7 +428,16 @@ fn batches_of_lines_are_inverted() {
         let (mut random, mut run, mut lists, mut first) = (Random(seed), Run::new(), Vec::new(), 0);
         let mut parsed_again = 0;
         for batch in 0..4 {
-            let lines = raw(&mut random, 6, 30, batch == 1);
+            let mut lines = raw(&mut random, 6, 30, batch == 1);
+            if batch == 3 {
+                // The host reads some of them.
+                for (number, lines) in &mut lines {
+                    let end = ["", "\n", "\r\n"][shape(*number).end_bytes()];
+                    let other =
+                        format!("{{\"id\": \"\\u0061{number}\", \"text\": \"mills\"}}{end}");
+                    lines.insert(lines.len() / 2, other.into());
+                }
+            }
             let mut pieces: Vec<PieceText> =
                 lines.iter().map(|(number, lines)| piece(*number, lines)).collect();
             if batch == 2 {
@@ -324,7 +471,8 @@ fn batches_of_lines_are_inverted() {
         }
         assert_eq!(read(&inverter.end_run().unwrap(), &lists), keyed(&run));
         let work = inverter.work();
-        assert!(work.lines > 50 && work.parsed_again == parsed_again, "{work:?}");
+        assert!(work.lines > 50 && work.mended == 6, "{work:?}");
+        assert_eq!(work.parsed_again, parsed_again);
         assert!(bits == 64 || work.odd > 100, "{work:?}");
     }
 }

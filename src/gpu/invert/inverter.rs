@@ -18,6 +18,7 @@ mod find;
 mod kept;
 mod lane;
 mod learner;
+mod mend;
 mod terms;
 mod typed;
 mod work;
@@ -43,6 +44,7 @@ use crate::gpu::error::GpuError;
 use crate::index::run::{LaidChunk, RunPart};
 use crate::index::storage::FilledFile;
 use crate::input::documents::PieceDocuments;
+use crate::input::fields::Fields;
 use crate::input::parser::parse_lines;
 use crate::order::PieceCounts;
 use crate::text::analysis::Analysis;
@@ -80,12 +82,14 @@ pub struct Hooks {
 }
 
 impl Default for Hooks {
-    /// Nobody, and documents of any length.
+    /// Nobody, documents of any length, and fields that nobody asked for.
     fn default() -> Self {
         Self {
             tell: Arc::new(|| ()),
             back: Arc::new(|_, text| drop(text)),
-            parse: Arc::new(|text, lines| parse_lines(text, lines, (u64::MAX, &Arc::default()))),
+            parse: Arc::new(|text, lines| {
+                parse_lines(text, lines, (u64::MAX, &Fields::default()), &Arc::default())
+            }),
         }
     }
 }

@@ -20,10 +20,16 @@ pub enum Array {
     /// u32: where each piece begins there, and the end.
     PiecePlaces,
     /// u32: the [words](crate::dictionary::lines::LineShape::words) of the shape of the lines of each piece.
-    Arounds,
+    Shapes,
     /// u32: where each line ends.
     LineEnds,
-    /// u32: where the text of each line begins.
+    /// u32: the numbers of irregular lines, in any order.
+    Irregular,
+    /// u32: of each of these, in their order, its number, where its text begins in the next array, and its name; and the ends.
+    Mended,
+    /// u8: the texts, each with a separator, and the names.
+    MendedBytes,
+    /// u32: where the first text of each line begins, if it is regular.
     LineTexts,
     /// u32: where its name does.
     LineNames,
@@ -194,7 +200,7 @@ pub const NEW_BYTES: usize = 3;
 pub const FOREIGN_FORMS: usize = 4;
 /// The bytes of these.
 pub const FOREIGN_BYTES: usize = 5;
-/// Lines that the host has to read.
+/// Lines that are irregular.
 pub const IRREGULAR_LINES: usize = 6;
 
 /// Threads of a block.

@@ -5,7 +5,7 @@ use super::text::PieceText;
 use crate::codec::folded;
 use crate::dictionary::codes::code_of;
 use crate::dictionary::forms::Meaning;
-use crate::dictionary::lines::{LONGEST_NAME, LineShape};
+use crate::dictionary::lines::{LONGEST_NAME, LineShape, Role, Value, number_bytes};
 use crate::dictionary::members::{for_each_member, hash_of_key};
 use crate::order::{PieceCounts, Sketch};
 use crate::score::bounds::code_below;
@@ -50,30 +50,47 @@ pub fn tokens(tokenizer: Tokenizer, text: &[u8]) -> Vec<u32> {
 /// `invert_read_lines`, `invert_write_lines`: where the name of a line stands, which ends with its line feed, and what its text stands for; nothing if it is
 /// irregular.
 pub fn line(shape: &LineShape, longest: u32, line: &[u8]) -> Option<(Range<usize>, Vec<u8>)> {
-    let [before, between, behind] = shape.arounds();
-    let rest = line.strip_prefix(before)?;
-    let is_of_name = |byte: &u8| match shape.has_numbers() {
-        true => byte.is_ascii_digit(),
-        false => !b"\"\\\n".contains(byte),
-    };
-    let length = rest.iter().take_while(|byte| is_of_name(byte)).count();
-    let (name, rest) = rest.split_at(length);
-    let has_zeros = shape.has_numbers() && length > 1 && name[0] == b'0';
-    if line.len() - 1 > longest as usize || !(1..=LONGEST_NAME).contains(&length) || has_zeros {
-        return None;
-    }
-    let (mut rest, mut text) = (rest.strip_prefix(between)?, Vec::new());
-    loop {
-        let (&byte, behind_it) = rest.split_first()?;
-        rest = behind_it;
-        match byte {
-            b'"' => break,
-            b'\n' => return None,
-            b'\\' => rest = unescape(rest, &mut text)?,
-            byte => text.push(byte),
+    let (mut rest, mut name, mut texts) = (line, 0..0, Vec::new());
+    for (before, value) in shape.values() {
+        rest = rest.strip_prefix(before)?;
+        let begin = line.len() - rest.len();
+        match value {
+            Value { is_number: true, .. } => rest = &rest[number_bytes(rest)?..],
+            Value { role: Role::Name, .. } => {
+                let is_of_name = |byte: &&u8| !b"\"\\\n".contains(byte);
+                rest = &rest[rest.iter().take_while(is_of_name).count()..];
+            }
+            Value { role, .. } => {
+                let text;
+                (text, rest) = string(rest)?;
+                if role == Role::Text {
+                    texts.push(text);
+                }
+            }
+        }
+        if value.role == Role::Name {
+            name = begin..line.len() - rest.len();
         }
     }
-    (rest == behind).then_some((before.len()..before.len() + length, text))
+    let fits = line.len() - 1 <= longest as usize && (1..=LONGEST_NAME).contains(&name.len());
+    (fits && rest == shape.behind()).then(|| (name, texts.join(&b'\n')))
+}
+
+/// What the string stands for that some bytes begin with, from behind its first quote, and what follows from the other one on.
+fn string(mut rest: &[u8]) -> Option<(Vec<u8>, &[u8])> {
+    let mut text = Vec::new();
+    loop {
+        let (&byte, behind_it) = rest.split_first()?;
+        match byte {
+            b'"' => return Some((text, rest)),
+            b'\n' => return None,
+            b'\\' => rest = unescape(behind_it, &mut text)?,
+            byte => {
+                text.push(byte);
+                rest = behind_it;
+            }
+        }
+    }
 }
 
 /// Appends what an escape stands for, from behind its backslash; what is behind it.

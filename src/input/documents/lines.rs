@@ -161,12 +161,16 @@ impl PieceDocuments {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dictionary::lines::LineShape;
+    use crate::dictionary::lines::{LineShape, Role, Value};
 
     #[test]
     fn lines_are_the_documents_of_their_pieces() {
-        let shape =
-            |end: &str| LineShape::of(["{\"id\":\"", "\",\"text\":\"", end].map(str::as_bytes));
+        let shape = |end: &str| {
+            let value = |role| Value { role, is_number: false };
+            let values: [(&[u8], Value); 2] =
+                [(b"{\"id\":\"", value(Role::Name)), (b"\",\"text\":\"", value(Role::Text))];
+            LineShape::of(&values, format!("\"{end}").as_bytes())
+        };
         let lines = |input, offset, end| Lines {
             shape: shape(end).unwrap(),
             longest: 99,

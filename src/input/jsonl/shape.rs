@@ -4,8 +4,6 @@
 #![forbid(unsafe_code)]
 
 use super::{Buffers, Cursor, Record, Span};
-use crate::dictionary::lines::MOST_AROUND;
-use std::ops::Range;
 
 /// The bytes around name and text of a record.
 #[derive(Debug, Default)]
@@ -74,25 +72,15 @@ impl Shape {
         if self.credit == 0 {
             return;
         }
-        if let Some(arounds) = arounds(offset..cursor.at, cursor.bytes, record) {
-            [self.before, self.between, self.behind] = arounds.map(Around::of);
+        let Record { name: Span { range: name, .. }, last_text: text, texts, .. } = record;
+        let (bytes, line) = (cursor.bytes, offset..cursor.at);
+        let has_both = *texts == 1 && !name.is_empty() && name.end < text.start;
+        if has_both && line.end < bytes.len() {
+            self.before = Around::of(&bytes[line.start..name.start]);
+            self.between = Around::of(&bytes[name.end..text.start]);
+            self.behind = Around::of(&bytes[text.end + 1..=line.end]);
         }
     }
-}
-
-/// What stands in a line, which ends before a line feed, before its name, between name and text, and behind the text up to the line feed, if it has such a shape.
-pub(super) fn arounds<'a>(
-    line: Range<usize>,
-    bytes: &'a [u8],
-    record: &Record,
-) -> Option<[&'a [u8]; 3]> {
-    let Record { name: Span { range: name, .. }, last_text: text, texts, .. } = record;
-    let has_both = *texts == 1 && !name.is_empty() && name.end < text.start;
-    let has_all = has_both && line.end < bytes.len();
-    has_all.then(|| {
-        let behind = &bytes[text.end + 1..=line.end];
-        [&bytes[line.start..name.start], &bytes[name.end..text.start], behind]
-    })
 }
 
 /// Up to 32 bytes beside name or text. Without any it is found nowhere.
@@ -105,8 +93,8 @@ struct Around {
 }
 
 impl Around {
-    const WORDS: usize = MOST_AROUND / size_of::<u64>();
-    const MOST: usize = MOST_AROUND;
+    const MOST: usize = 32;
+    const WORDS: usize = Self::MOST / size_of::<u64>();
 
     /// These bytes, if they are not too many.
     fn of(bytes: &[u8]) -> Self {

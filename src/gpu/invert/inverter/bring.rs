@@ -1,15 +1,16 @@
-//! How do the texts of a batch get to where their forms are found? As they are, or as lines, in which the device finds names and texts. If there is a line that
-//! it cannot read, or only some of the pieces are lines, the host makes texts of them.
+//! How do the texts of a batch get to where their forms are found? As they are, or as lines, in which the device finds names and texts. If there are lines that
+//! it cannot read and the host cannot [mend](super::mend), or only some of the pieces are lines, the host makes texts of them.
 
 use super::find::{Finder, Layout};
 use super::spent;
 use super::typed::{Typed, part};
 use crate::crew::lock;
-use crate::dictionary::lines::Lines;
+use crate::dictionary::lines::{Lines, MOST_MENDED};
 use crate::gpu::error::GpuError;
 use crate::gpu::invert::classes::Classes;
 use crate::gpu::invert::machine::{DeviceMemory, Reading};
-use crate::gpu::invert::steps::lines::{count_lines, read_lines, write_lines};
+use crate::gpu::invert::steps::Step;
+use crate::gpu::invert::steps::lines::{LinesOf, count_lines, end_lines, read_lines, write_lines};
 use crate::gpu::invert::steps::{self, Array, COUNTERS, IRREGULAR_LINES};
 use crate::gpu::invert::text::{PieceText, TILE_BYTES, padding, parts};
 use crate::input::documents::PieceDocuments;
@@ -31,7 +32,7 @@ const MOST_WINDOWS: usize = 1 << 12;
 /// A piece as it came, or what the host has made of it.
 pub(super) enum Whose<'a> {
     Given(&'a PieceText),
-    Made(PieceText),
+    Made(Box<PieceText>),
 }
 
 impl Deref for Whose<'_> {
@@ -95,6 +96,13 @@ impl Batch<'_> {
             }
         }
     }
+}
+
+/// What there is in lines.
+struct Read {
+    irregular: u32,
+    name_bytes: u32,
+    text_bytes: u32,
 }
 
 /// Where each piece begins among the bytes of all, and the end.
@@ -176,7 +184,7 @@ impl Finder {
         let work = |n: usize| {
             if let Some(lines) = &pieces[n].lines {
                 let (text, documents) = parse(&pieces[n], lines);
-                *lock(&made[n]) = (Whose::Made(text), Some(documents));
+                *lock(&made[n]) = (Whose::Made(Box::new(text)), Some(documents));
             }
         };
         self.crew.share(self.threads - 1, (0..pieces.len()).collect(), work);
@@ -192,12 +200,13 @@ impl Finder {
     ) -> Result<Option<Batch<'a>>, GpuError> {
         let places = places(pieces.iter());
         let bytes = places[pieces.len()] as usize;
-        let arounds: Vec<u32> = of.iter().flat_map(|lines| lines.shape.words()).collect();
+        let shapes: Vec<u32> = of.iter().flat_map(|lines| lines.shape.words()).collect();
         // It is the same in all of them.
         let longest = of.iter().map(|lines| lines.longest).min().unwrap_or(0);
         self.put(Array::PiecePlaces, 0, &places)?;
-        self.put(Array::Arounds, 0, &arounds)?;
+        self.put(Array::Shapes, 0, &shapes)?;
         self.put(Array::Counters, 0, &[0u32; COUNTERS])?;
+        let are_alike = of.iter().all(|lines| lines.shape == of[0].shape);
         let tiles = steps::text_tiles(bytes.next_multiple_of(TILE_BYTES));
         self.reserve_tiles(tiles)?;
         self.machine.run(&count_lines(tiles))?;
@@ -212,24 +221,27 @@ impl Finder {
         self.reserve::<u8>(Array::NameLengths, count)?;
         self.reserve::<u32>(Array::PieceStarts, of.len() as u64)?;
         self.reserve::<u32>(Array::Sums, steps::sum_words(lines + 1).into())?;
-        self.machine.run(&read_lines((tiles, lines), of.len() as u32, longest))?;
-        let (mut counters, mut name_bytes, mut text_bytes) = ([0u32; COUNTERS], [0u32], [0u32]);
-        self.machine.read(&mut [
-            part(Array::Counters, 0, &mut counters),
-            part(Array::NamePlaces, count, &mut name_bytes),
-            part(Array::DocumentStarts, count, &mut text_bytes),
-        ])?;
-        if counters[IRREGULAR_LINES] > 0 {
-            return Ok(None);
+        self.reserve::<u32>(Array::Irregular, MOST_MENDED as u64)?;
+        let batch = LinesOf { lines, pieces: of.len() as u32, are_alike, longest };
+        self.machine.run(&[end_lines(tiles)])?;
+        let (mut read, mut mended) = (self.lines_read(count, &read_lines(batch, 0))?, 0);
+        if read.irregular > 0 {
+            if !self.mend(pieces, &of, &places, (lines, read.irregular))? {
+                return Ok(None);
+            }
+            mended = read.irregular;
+            self.put(Array::Counters, 0, &[0u32; COUNTERS])?;
+            read = self.lines_read(count, &read_lines(batch, mended))?;
         }
-        let ([name_bytes], [text_bytes]) = (name_bytes, text_bytes);
+        let Read { name_bytes, text_bytes, .. } = read;
         let bytes = text_bytes as usize;
         let padded = bytes.next_multiple_of(TILE_BYTES);
         self.reserve::<u8>(Array::Text, padded as u64)?;
         self.reserve::<u8>(Array::Names, name_bytes.into())?;
-        self.machine.run(&[write_lines(lines)])?;
+        self.machine.run(&write_lines(batch, mended))?;
         self.machine.write(Array::Text, bytes as u64, &[padding(bytes)])?;
         self.work.lines += count;
+        self.work.mended += u64::from(mended);
         let memory = &pieces[0].bytes;
         let columns = LineColumns::beside(memory, lines as usize, name_bytes as usize);
         let mut piece_starts = vec![0; of.len() + 1];
@@ -237,6 +249,19 @@ impl Finder {
         let texts = Texts::Device(LinesRead { of, piece_starts, columns });
         let layout = Layout { bytes, padded, documents: lines, piece_starts: Vec::new() };
         Ok(Some(Batch { layout, texts, documents: Vec::new() }))
+    }
+
+    /// Has so many lines read, and says what came of it.
+    fn lines_read(&mut self, lines: u64, steps: &[Step]) -> Result<Read, GpuError> {
+        self.machine.run(steps)?;
+        let (mut counters, mut name_bytes, mut text_bytes) = ([0u32; COUNTERS], [0u32], [0u32]);
+        self.machine.read(&mut [
+            part(Array::Counters, 0, &mut counters),
+            part(Array::NamePlaces, lines, &mut name_bytes),
+            part(Array::DocumentStarts, lines, &mut text_bytes),
+        ])?;
+        let ([name_bytes], [text_bytes]) = (name_bytes, text_bytes);
+        Ok(Read { irregular: counters[IRREGULAR_LINES], name_bytes, text_bytes })
     }
 
     /// The forms that begin at some places of the text.

@@ -68,6 +68,8 @@ pub struct InverterWork {
     pub postings: u64,
     /// Documents in lines of JSON whose names and texts the device has found.
     pub lines: u64,
+    /// Those among them that the host has read, since they were unlike the others.
+    pub mended: u64,
     /// Pieces of such lines that the host has parsed, since the device could not.
     pub parsed_again: u64,
     /// Times that all forms were forgotten within a run.
@@ -112,7 +114,7 @@ impl InverterSeconds {
 
 impl InverterWork {
     /// What is counted, without the seconds.
-    fn all(&mut self) -> [&mut u64; 14] {
+    fn all(&mut self) -> [&mut u64; 15] {
         let Self {
             devices,
             lanes,
@@ -124,6 +126,7 @@ impl InverterWork {
             odd,
             postings,
             lines,
+            mended,
             parsed_again,
             forgotten,
             spilled,
@@ -141,6 +144,7 @@ impl InverterWork {
             odd,
             postings,
             lines,
+            mended,
             parsed_again,
             forgotten,
             spilled,

@@ -12,18 +12,39 @@ pub fn count_lines(tiles: u32) -> Vec<Step> {
     counted(step("invert_count_lines", (tiles, SCAN_SHARED_BYTES), arguments), tiles)
 }
 
-/// Finds where lines end, names and texts begin, and where these go; in each of so many pieces documents of at most `longest` bytes. There is a line in each.
-pub fn read_lines((tiles, lines): (u32, u32), pieces: u32, longest: u32) -> Vec<Step> {
+/// A batch of lines.
+#[derive(Clone, Copy)]
+pub struct LinesOf {
+    /// How many there are.
+    pub lines: u32,
+    /// Pieces, each of which has a line.
+    pub pieces: u32,
+    /// Whether the lines of all have the same shape.
+    pub are_alike: bool,
+    /// Bytes of a document that a device reads, at most.
+    pub longest: u32,
+}
+
+/// Finds where the lines of so many tiles end.
+pub fn end_lines(tiles: u32) -> Step {
     let ends = [Array::Raw, Array::Tiles, Array::LineEnds].map(of).to_vec();
+    step("invert_end_lines", (tiles, SCAN_SHARED_BYTES), ends)
+}
+
+/// Finds where names and texts begin, and where these go. So many irregular lines were mended: what is said of them counts.
+pub fn read_lines(batch: LinesOf, mended: u32) -> Vec<Step> {
+    let LinesOf { lines, pieces, are_alike, longest } = batch;
     let arguments = vec![
         of(Array::Raw),
         of(Array::LineEnds),
         Number(lines),
         of(Array::PiecePlaces),
         Number(pieces),
-        of(Array::Arounds),
+        of(Array::Shapes),
+        Number(are_alike.into()),
         Number(longest),
         of(Array::Counters),
+        of(Array::Irregular),
         of(Array::PieceStarts),
         of(Array::LineTexts),
         of(Array::LineNames),
@@ -31,22 +52,39 @@ pub fn read_lines((tiles, lines): (u32, u32), pieces: u32, longest: u32) -> Vec<
         of(Array::NamePlaces),
         of(Array::DocumentStarts),
     ];
-    let mut steps = vec![
-        step("invert_end_lines", (tiles, SCAN_SHARED_BYTES), ends),
-        step("invert_read_lines", (lines.div_ceil(THREADS / LANES), 0), arguments),
-    ];
+    let mut steps = vec![step("invert_read_lines", (warps(lines), 0), arguments)];
+    if mended > 0 {
+        let arguments = vec![
+            of(Array::Mended),
+            Number(mended),
+            of(Array::NameLengths),
+            of(Array::NamePlaces),
+            of(Array::DocumentStarts),
+        ];
+        steps.push(step("invert_mend_lines", (mended.div_ceil(THREADS), 0), arguments));
+    }
     for places in [Array::NamePlaces, Array::DocumentStarts] {
         steps.extend(scan(places, lines + 1));
     }
     steps
 }
 
-/// Writes names and texts of so many lines to their places.
-pub fn write_lines(lines: u32) -> Step {
+/// Blocks of which a warp has each of so many items.
+fn warps(items: u32) -> u32 {
+    items.div_ceil(THREADS / LANES)
+}
+
+/// Writes names and texts to their places, among them those of so many lines that were mended.
+pub fn write_lines(batch: LinesOf, mended: u32) -> Vec<Step> {
+    let LinesOf { lines, pieces, are_alike, .. } = batch;
     let arguments = vec![
         of(Array::Raw),
         of(Array::LineEnds),
         Number(lines),
+        of(Array::PiecePlaces),
+        Number(pieces),
+        of(Array::Shapes),
+        Number(are_alike.into()),
         of(Array::LineTexts),
         of(Array::LineNames),
         of(Array::NamePlaces),
@@ -54,5 +92,18 @@ pub fn write_lines(lines: u32) -> Step {
         of(Array::Names),
         of(Array::Text),
     ];
-    step("invert_write_lines", (lines.div_ceil(THREADS / LANES), 0), arguments)
+    let mut steps = vec![step("invert_write_lines", (warps(lines), 0), arguments)];
+    if mended > 0 {
+        let arguments = vec![
+            of(Array::Mended),
+            of(Array::MendedBytes),
+            Number(mended),
+            of(Array::NamePlaces),
+            of(Array::DocumentStarts),
+            of(Array::Names),
+            of(Array::Text),
+        ];
+        steps.push(step("invert_write_mended", (warps(mended), 0), arguments));
+    }
+    steps
 }
