@@ -4,7 +4,7 @@
 
 // What stands around the values of a line, and what these are: words of src/dictionary/lines.rs.
 struct Shape {
-    u32 values, first_text, last_text;
+    u32 values, is_named, first_text, last_text;
     // VALUE_NAME, VALUE_TEXT or neither, and VALUE_NUMBER.
     u32 kinds[MOST_VALUES];
     // Where the bytes before each value end among all, and those behind the last one.
@@ -302,8 +302,11 @@ extern "C" __global__ void LINE_BOUNDS invert_read_lines(
         u32 place = atomicAdd(&counters[IRREGULAR_LINES], 1u);
         if (place < MOST_MENDED) irregular[place] = line;
         texts[line] = NONE;
+        bytes = 0;
+    }
+    if (!is_regular || !shape.is_named) {
         name_lengths[line] = 0;
-        name_places[line] = bytes = 0;
+        names[line] = name_places[line] = 0;
     }
     text_places[line] = bytes;
     if (line == 0) name_places[lines] = text_places[lines] = 0;

@@ -75,12 +75,12 @@ pub struct LineShape {
     around: [u8; MOST_AROUND],
 }
 
-/// A shape, as a device reads it: how many values there are, the first and the last text of these, the bits of each, where the bytes before each end, and
-/// all bytes.
-pub const SHAPE_WORDS: usize = 3 + MOST_VALUES + (MOST_VALUES + 1) + MOST_AROUND / 4;
+/// A shape, as a device reads it: how many values there are, whether one is a name, the first and the last text of these, the bits of each, where the bytes
+/// before each end, and all bytes.
+pub const SHAPE_WORDS: usize = 4 + MOST_VALUES + (MOST_VALUES + 1) + MOST_AROUND / 4;
 
 impl LineShape {
-    /// The shape with these values, each behind its bytes, and bytes behind all. There is none without a text and one name, where there are too many values or bytes, or where a value is not read as far as
+    /// The shape with these values, each behind its bytes, and bytes behind all. There is none without a text, with two names, with too many values or bytes, or where a value is not read as far as
     /// what follows it says: a string up to the next quote, and a number to the last byte that one may have.
     pub fn of(values: &[(&[u8], Value)], behind: &[u8]) -> Option<Self> {
         let arounds = || values.iter().map(|(before, _)| *before).chain([behind]);
@@ -89,7 +89,7 @@ impl LineShape {
         if values.len() > MOST_VALUES || bytes > MOST_AROUND {
             return None;
         }
-        if count(Role::Name) != 1 || count(Role::Text) == 0 || behind.last() != Some(&b'\n') {
+        if count(Role::Name) > 1 || count(Role::Text) == 0 || behind.last() != Some(&b'\n') {
             return None;
         }
         for (&(before, value), after) in values.iter().zip(arounds().skip(1)) {
@@ -147,7 +147,8 @@ impl LineShape {
         let first = self.values.iter().position(is_text).unwrap_or(0) as u32;
         let last = self.values.iter().rposition(is_text).unwrap_or(0) as u32;
         let (chunks, _) = self.around.as_chunks();
-        let numbers = [self.count.into(), first, last].into_iter();
+        let is_named = self.values.iter().any(|value| value.role == Role::Name);
+        let numbers = [self.count.into(), is_named.into(), first, last].into_iter();
         let numbers = numbers.chain(self.values.map(Value::bits)).chain(self.ends.map(u32::from));
         let mut words = [0; SHAPE_WORDS];
         let all = numbers.chain(chunks.iter().map(|chunk| u32::from_le_bytes(*chunk)));
@@ -248,17 +249,18 @@ mod tests {
         assert_eq!(values, [(&b"{\"id\":\""[..], NAMED), (b"\",\"text\":\"", TEXTUAL)]);
         assert_eq!((plain.behind(), plain.end_bytes()), (&b"\"}\r\n"[..], 2));
         let words = plain.words();
-        assert_eq!((&words[..3], &words[3..6]), (&[2, 1, 1][..], &[NAME, TEXT, 0][..]));
-        assert_eq!(words[3 + MOST_VALUES..][..4], [7, 17, 21, 0]);
+        assert_eq!((&words[..4], &words[4..7]), (&[2, 1, 1, 1][..], &[NAME, TEXT, 0][..]));
+        assert_eq!(words[4 + MOST_VALUES..][..4], [7, 17, 21, 0]);
         assert_eq!(words[SHAPE_WORDS - MOST_AROUND / 4], u32::from_le_bytes(*b"{\"id"));
         let texts =
             [("\"", TEXTUAL), ("\",", YEAR), (",\"", TEXTUAL), ("\":", NUMBERED), (",\"", TEXTUAL)];
         let rich = of(&texts, "\"}\n").unwrap();
-        assert_eq!((&rich.words()[..3], rich.end_bytes()), (&[5, 0, 4][..], 1));
-        assert_eq!(rich.words()[3..9], [TEXT, NUMBER, TEXT, NAME | NUMBER, TEXT, 0]);
+        assert_eq!((&rich.words()[..4], rich.end_bytes()), (&[5, 1, 0, 4][..], 1));
+        assert_eq!(rich.words()[4..10], [TEXT, NUMBER, TEXT, NAME | NUMBER, TEXT, 0]);
 
         let (named, text) = (("\"", NAMED), ("\",\"", TEXTUAL));
         assert!(of(&[named, text], "\"}\n").is_some());
+        assert_eq!(of(&[text], "\"\n").unwrap().words()[..4], [1, 0, 0, 0]);
         let many = |count| [vec![named, text], vec![("\",\"", Value::NONE); count - 2]].concat();
         assert!(of(&many(MOST_VALUES), "\"\n").is_some());
         assert!(of(&many(MOST_VALUES + 1), "\"\n").is_none());
@@ -269,7 +271,6 @@ mod tests {
         );
         for (values, behind) in [
             (vec![named], "\"\n"),
-            (vec![text], "\"\n"),
             (vec![named, named, text], "\"\n"),
             (vec![named, text], "\""),
             (vec![named, text], "}\n"),

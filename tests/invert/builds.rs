@@ -164,9 +164,10 @@ fn lines_on_a_device_are_those_of_fast() {
         "\", \"text\": \"",
         "}\n",
     );
-    let regular = [usual.clone(), numbered, marked, open, titled];
+    let nameless = lines(7, "{\"lang\": \"", "\", \"text\": \"", "}\n");
+    let regular = [usual.clone(), numbered, marked, open, titled, nameless];
     let work = of("regular", &plain, &regular, usual.as_bytes());
-    assert_eq!((work.lines, work.parsed_again), (240, 0));
+    assert_eq!((work.lines, work.parsed_again), (280, 0));
     (asked.names, asked.texts) = (vec!["key".into()], vec!["name".into(), "words".into()]);
     let keyed =
         lines(6, "{\"id\":\"x\",\"name\": \"Mills\", \"key\": \"", "\", \"words\": \"", "}\n");
@@ -187,7 +188,7 @@ fn lines_on_a_device_are_those_of_fast() {
         ("no JSON\n", false),
         (&long, false),
         (&format!("{{\"id\": \"{name}\", \"contents\": \"a long name\"}}\n"), false),
-        ("{\"contents\": \"text\"}", false),
+        ("{\"contents\": \"text\"}", true),
     ]
     .into_iter()
     .enumerate()

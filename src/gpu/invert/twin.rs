@@ -47,10 +47,11 @@ pub fn tokens(tokenizer: Tokenizer, text: &[u8]) -> Vec<u32> {
     characters.windows(3).filter(begins).map(|three| three[1].0 as u32).collect()
 }
 
-/// `invert_read_lines`, `invert_write_lines`: where the name of a line stands, which ends with its line feed, and what its text stands for; nothing if it is
+/// `invert_read_lines`, `invert_write_lines`: where the name of a line stands, if it has one, and what its text stands for; nothing if it is
 /// irregular.
 pub fn line(shape: &LineShape, longest: u32, line: &[u8]) -> Option<(Range<usize>, Vec<u8>)> {
     let (mut rest, mut name, mut texts) = (line, 0..0, Vec::new());
+    let mut fits = line.len() - 1 <= longest as usize;
     for (before, value) in shape.values() {
         rest = rest.strip_prefix(before)?;
         let begin = line.len() - rest.len();
@@ -70,9 +71,9 @@ pub fn line(shape: &LineShape, longest: u32, line: &[u8]) -> Option<(Range<usize
         }
         if value.role == Role::Name {
             name = begin..line.len() - rest.len();
+            fits &= (1..=LONGEST_NAME).contains(&name.len());
         }
     }
-    let fits = line.len() - 1 <= longest as usize && (1..=LONGEST_NAME).contains(&name.len());
     (fits && rest == shape.behind()).then(|| (name, texts.join(&b'\n')))
 }
 

@@ -1,11 +1,13 @@
 //! Which documents are in lines that a device has read? It says where lines end and which names they have; the columns of the documents' table are made
 //! of that by whoever writes them, beside all others.
 
+use super::table::made_name_bytes;
 use super::{PieceDocuments, Room, Rows, name_hash};
 use crate::dictionary::lines::Lines;
 use crate::dictionary::text_buffers::TextBuffer;
 use crate::index::documents::Location;
 use crate::input::document::Name;
+use crate::input::splits::Plan;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -71,13 +73,21 @@ impl ReadLines {
         self.of.input
     }
 
-    /// Bytes of all names in UTF-8.
-    pub(super) fn name_bytes(&self) -> u64 {
+    /// Bytes of all names in UTF-8, those among them that are made, where so many lines come before the piece.
+    pub(super) fn name_bytes(&self, plan: &Plan, before: u64) -> u64 {
+        let lengths = &self.columns.name_lengths()[self.lines.clone()];
+        let mut made = 0;
+        if lengths.contains(&0) {
+            let file = plan.inputs.name(self.of.input as usize).len();
+            let nameless = (1..).zip(lengths).filter(|(_, length)| **length == 0);
+            made = nameless.map(|(line, _)| made_name_bytes(file, before + line)).sum();
+        }
         if self.columns.names()[self.names.clone()].is_ascii() {
-            return self.names.len() as u64;
+            return made + self.names.len() as u64;
         }
         let mut scratch = String::new();
-        self.names().map(|name| Name::from_raw(name, &mut scratch).or_empty().len() as u64).sum()
+        let names = self.names().map(|name| Name::from_raw(name, &mut scratch).or_empty().len());
+        made + names.sum::<usize>() as u64
     }
 
     /// The names, as they stand in their lines.
@@ -133,7 +143,9 @@ impl PieceDocuments {
         let Some(unread) = self.unread.take() else { return };
         let (documents, name_bytes) = (unread.len(), unread.names.len());
         self.reserve(Room { documents, counted: 0, name_bytes });
-        let Rows { names, ends, lines, locations, .. } = &mut self.rows;
+        let Rows { names, ends, is_nameless, lines, locations, .. } = &mut self.rows;
+        let lengths = &unread.columns.name_lengths()[unread.lines.clone()];
+        *is_nameless |= lengths.contains(&0);
         lines.extend(1..=documents as u64);
         locations.extend(unread.places());
         match std::str::from_utf8(&unread.columns.names()[unread.names.clone()]) {
@@ -178,26 +190,32 @@ mod tests {
             offset,
             was_open: false,
         };
+        let folder = tempfile::tempdir().unwrap();
         // Two of them cut a character in two.
         let all_names = b"a\xffb\xc3\xa9ab\xc3\xa9";
-        let mut columns = LineColumns::beside(&TextBuffer::default(), 4, all_names.len());
+        let mut columns = LineColumns::beside(&TextBuffer::default(), 5, all_names.len());
         let (ends, name_lengths, names) = columns.columns();
-        ends.copy_from_slice(&[30, 70, 101, 140]);
-        name_lengths.copy_from_slice(&[1, 4, 3, 1]);
+        ends.copy_from_slice(&[30, 70, 101, 121, 140]);
+        // The fourth has none.
+        name_lengths.copy_from_slice(&[1, 4, 3, 0, 1]);
         names.copy_from_slice(all_names);
         let pieces = [lines(0, 3, "}\n"), lines(0, 900, "}\r\n"), lines(4, 0, "}\n")];
-        let mut pieces = PieceDocuments::of_batch(columns, &pieces, &[0, 2, 3]);
-        let name_bytes = pieces.iter().map(|piece| piece.unread.as_ref().unwrap().name_bytes());
-        // What is not UTF-8 becomes three bytes.
-        assert_eq!(name_bytes.collect::<Vec<_>>(), [7, 5, 3]);
+        let mut pieces = PieceDocuments::of_batch(columns, &pieces, &[0, 2, 4]);
+        let path = folder.path().join("a.jsonl");
+        std::fs::write(&path, "{}\n").unwrap();
+        let plan = Plan::new(&[path], None).unwrap();
+        let file = plan.inputs.name(0).len() as u64;
+        let name_bytes =
+            |piece: &PieceDocuments| piece.unread.as_ref().unwrap().name_bytes(&plan, 8);
+        // What is not UTF-8 becomes three bytes. The line of what has no name is the tenth.
+        assert_eq!(Vec::from_iter(pieces.iter().map(name_bytes)), [7, 5 + file + 3, 3]);
         let mut found = Vec::new();
         for piece in &mut pieces {
             let documents = piece.documents();
             assert!(piece.are_lines() && piece.lines == u64::from(documents));
             piece.read_lines();
-            assert!(
-                !piece.are_lines() && piece.documents() == documents && !piece.rows.is_nameless
-            );
+            assert!(!piece.are_lines() && piece.documents() == documents);
+            assert_eq!(piece.rows.is_nameless, found.len() == 2);
             piece.count(Arc::default(), vec![7; documents as usize], vec![8; documents as usize]);
             let all = piece.all().map(|(name, line, place, _)| (name.to_owned(), line, place));
             found.extend(all);
@@ -207,7 +225,8 @@ mod tests {
             ("a", 1, place(0, 3, 29)),
             ("\u{fffd}b\u{e9}", 2, place(0, 33, 39)),
             ("ab\u{fffd}", 1, place(0, 900, 29)),
-            ("\u{fffd}", 1, place(4, 0, 38)),
+            ("", 2, place(0, 931, 18)),
+            ("\u{fffd}", 1, place(4, 0, 18)),
         ];
         assert_eq!(found, expected.map(|(name, line, place)| (name.to_owned(), line, place)));
     }

@@ -306,8 +306,13 @@ impl PieceDocuments {
 
     fn name_bytes(&self, plan: &Plan, lines: u64) -> u64 {
         let of_rows = || self.rows.name_bytes(plan, lines);
-        self.unread.as_ref().map_or_else(of_rows, ReadLines::name_bytes)
+        self.unread.as_ref().map_or_else(of_rows, |read| read.name_bytes(plan, lines))
     }
+}
+
+/// Bytes of the name of a document without one: those of the name of its file, a colon, and the digits of its line.
+pub(super) fn made_name_bytes(file: usize, line: u64) -> u64 {
+    file as u64 + 1 + u64::from(line.checked_ilog10().unwrap_or(0) + 1)
 }
 
 impl Rows {
@@ -326,8 +331,7 @@ impl Rows {
                 (input, file) =
                     (Some(location.input), plan.inputs.name(location.input as usize).len());
             }
-            let digits = (lines + line).checked_ilog10().unwrap_or(0) + 1;
-            bytes += file as u64 + 1 + u64::from(digits);
+            bytes += made_name_bytes(file, lines + line);
         }
         bytes
     }

@@ -4,7 +4,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::{Cursor, JsonlParser, KEPT_BUFFER_BYTES, Record, Role, Span};
+use super::{Cursor, JsonlParser, KEPT_BUFFER_BYTES, NO_NAME, Record, Role, Span};
 use crate::dictionary::lines::{self, LONGEST_NAME, LineShape, Value, number_bytes};
 use std::ops::Range;
 
@@ -31,6 +31,10 @@ impl JsonlParser {
             noted.cursor.space();
             let role = self.buffers.key(&mut noted.cursor).ok()?;
             noted.value(&role, &record)?;
+        }
+        let is_named = noted.values.iter().any(|(_, value)| value.role == lines::Role::Name);
+        if is_named != (record.name_rank != NO_NAME) {
+            return None;
         }
         let behind = lines.get(noted.from..=behind)?;
         LineShape::of(&noted.values, behind)

@@ -1,6 +1,6 @@
 //! What becomes of a few lines of a batch that are unlike the others? The host reads them: an escape in a name, a key that is not there, a number with an exponent.
-//! If each of them is a document with a name, as all others are, their names and texts go where the device puts what it finds itself. A line
-//! that is none, or in which something has to be reported, makes the host read the whole batch.
+//! If each of them is a document, as all others are, their names and texts go where the device puts what it finds itself. A line that is none makes the
+//! host read the whole batch.
 
 use super::find::Finder;
 use super::typed::Typed;
@@ -47,9 +47,8 @@ impl Finder {
         let (mut mended, mut names) = (Vec::new(), Vec::new());
         let text_bytes = texts.bytes.len();
         for (n, (name, place)) in documents.names_and_places().enumerate() {
-            let is_known = (1..=LONGEST_NAME).contains(&name.len());
             // It ends as the other lines of its piece do, of which its place is counted.
-            if !is_known || lengths[n] != Some(place.bytes as usize) {
+            if name.len() > LONGEST_NAME || lengths[n] != Some(place.bytes as usize) {
                 return Ok(false);
             }
             mended.extend([numbers[n], texts.starts[n], (text_bytes + names.len()) as u32]);
