@@ -84,9 +84,11 @@ pub const KERNELS: [&str; 48] = [
     "invert_write_parts",
 ];
 
-/// How forms are found and lists encoded. Nothing in an index depends on it.
+/// How texts and forms are found and lists encoded. Nothing in an index depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tuning {
+    /// Bytes of lines of a batch, at most, that the host reads one after the other for a device. Where there are more it reads all lines, with many threads.
+    pub mended_bytes: usize,
     /// Bits of a fingerprint, 1 to 64. With few of them different forms have the same: for tests.
     pub fingerprint_bits: u32,
     /// Slots that are looked at for one fingerprint.
@@ -99,8 +101,13 @@ pub struct Tuning {
 
 impl Default for Tuning {
     fn default() -> Self {
-        let (gathered_at_once, encoded_at_once) = (u32::MAX - 1, 128 << 20);
-        Self { fingerprint_bits: 64, probes: 256, gathered_at_once, encoded_at_once }
+        Self {
+            mended_bytes: 8 << 20,
+            fingerprint_bits: 64,
+            probes: 256,
+            gathered_at_once: u32::MAX - 1,
+            encoded_at_once: 128 << 20,
+        }
     }
 }
 

@@ -426,7 +426,10 @@ fn batches_of_lines_are_inverted() {
     for (seed, bits) in [(0, 64), (1, 5), (2, 64)] {
         let tokenizer = Tokenizer::ALL[seed as usize % 2];
         let analysis = Analysis { tokenizer, ..Analysis::default() };
-        let tuning = Tuning { fingerprint_bits: bits, probes: 2, ..Tuning::default() };
+        // Those that are read one by one are too long in the end.
+        let mended_bytes = if seed == 2 { 60 } else { 8 << 20 };
+        let tuning =
+            Tuning { mended_bytes, fingerprint_bits: bits, probes: 2, ..Tuning::default() };
         let machines = emulated(&emulator, seed, 1 + seed % 2);
         let mut inverter = inverter_of(machines, tokenizer, 2).tuned(tuning);
         let (mut random, mut run, mut lists, mut first) = (Random(seed), Run::new(), Vec::new(), 0);
@@ -447,7 +450,8 @@ fn batches_of_lines_are_inverted() {
             if batch == 2 {
                 pieces.extend(super::pieces(&mut random, SHAPES[1]));
             }
-            if batch == 1 || batch == 2 {
+            let are_mended = batch == 3 && seed != 2;
+            if batch == 1 || batch == 2 || (batch == 3 && !are_mended) {
                 parsed_again += 6;
             }
             let pieces = Arc::new(pieces);
@@ -467,7 +471,7 @@ fn batches_of_lines_are_inverted() {
                 assert_eq!(documents.is_some(), piece.lines.is_some());
                 if let Some(documents) = documents {
                     assert_eq!(documents.documents(), text.documents());
-                    assert_eq!(documents.are_lines(), batch == 0 || batch == 3);
+                    assert_eq!(documents.are_lines(), batch == 0 || are_mended);
                 }
             }
             first += counted.iter().map(|piece| piece.counts.documents).sum::<u32>();
@@ -475,7 +479,7 @@ fn batches_of_lines_are_inverted() {
         }
         assert_eq!(read(&inverter.end_run().unwrap(), &lists), keyed(&run));
         let work = inverter.work();
-        assert!(work.lines > 50 && work.mended == 6, "{work:?}");
+        assert!(work.lines > 50 && work.mended == if seed == 2 { 0 } else { 6 }, "{work:?}");
         assert_eq!(work.parsed_again, parsed_again);
         assert!(bits == 64 || work.odd > 100, "{work:?}");
     }

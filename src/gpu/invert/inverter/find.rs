@@ -103,7 +103,7 @@ pub(super) struct Found {
 /// A device's table of forms, and who finds them there.
 pub(super) struct Finder {
     pub(super) machine: Box<dyn Machine>,
-    tuning: Tuning,
+    pub(super) tuning: Tuning,
     pub(super) tokenizer: Tokenizer,
     plain: Plain,
     stop_words: Vec<u64>,

@@ -15,7 +15,7 @@ const SOMEWHERE: u64 = 1;
 
 impl Finder {
     /// Reads so many irregular ones of so many lines, which the device has found, and gives it what they hold. `of` says what is known of the lines of each piece, and `places` where it begins
-    /// among the bytes of all. False if it is not all that is to be said of them, or there are too many.
+    /// among the bytes of all. False if it is not all that is to be said of them, or they are too many, or too long.
     pub(super) fn mend(
         &mut self,
         pieces: &[PieceText],
@@ -36,6 +36,9 @@ impl Finder {
             let at = (begin - places[piece]) as usize;
             let line = &pieces[piece].bytes[at..][..(ends[number as usize] - begin) as usize];
             bytes.extend([line]);
+            if bytes.len() > self.tuning.mended_bytes {
+                return Ok(false);
+            }
             lengths.push(line.len().checked_sub(of[piece].shape.end_bytes()));
         }
         let lines = Lines { offset: SOMEWHERE, was_open: false, ..of[0] };
