@@ -124,10 +124,17 @@ impl Through {
 #[test]
 fn nothing_that_was_harmed_on_the_way_gives_another_answer() {
     let through = Through::new(&[]);
-    let (outcomes, carried) = through.run(Harm::Nothing, (9, false, 0));
+    let (outcomes, mut carried) = through.run(Harm::Nothing, (9, false, 0));
     let right = &outcomes[0];
     assert_eq!((right.status, outcomes[1].status), (Some(0), Some(0)), "{outcomes:?}");
     assert!(right.stdout.len() > 1000);
+    // How often progress is told depends on what else the machine does: what every run carries is harmed.
+    for _ in 0..3 {
+        let (_, again) = through.run(Harm::Nothing, (9, false, 0));
+        for (least, again) in carried.as_flattened_mut().iter_mut().zip(again.as_flattened()) {
+            *least = *again.min(least);
+        }
+    }
     let mut random = Random::new(7);
     let (mut refused, mut failed) = (0, 0);
     for run in 0..32 {
