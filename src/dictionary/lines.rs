@@ -35,7 +35,7 @@ pub enum Role {
     Text,
 }
 
-/// Bits of a value, as a device reads it: a name, a text, a number.
+/// Bits of a value, as a device reads it. A name.
 pub const NAME: u32 = 1;
 /// A text.
 pub const TEXT: u32 = 2;

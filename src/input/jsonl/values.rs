@@ -19,7 +19,7 @@ impl JsonlParser {
         if !is_right || name.escapes || name.range.len() > LONGEST_NAME {
             return None;
         }
-        let behind = cursor.at;
+        let line_feed = cursor.at;
         cursor.at = 1;
         let mut noted = Noted { cursor, from: 0, values: Vec::new() };
         loop {
@@ -36,7 +36,7 @@ impl JsonlParser {
         if is_named != (record.name_rank != NO_NAME) {
             return None;
         }
-        let behind = lines.get(noted.from..=behind)?;
+        let behind = lines.get(noted.from..=line_feed)?;
         LineShape::of(&noted.values, behind)
     }
 }
