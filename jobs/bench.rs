@@ -16,8 +16,8 @@ mod rows;
 mod scheduling;
 mod wang;
 
-use crate::query::Ranking;
-use crate::query_input::open_queries;
+use crate::query::input::open_queries;
+use crate::query::ranking::Ranking;
 use crate::report;
 
 use anyhow::Context;

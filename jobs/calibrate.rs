@@ -1,8 +1,8 @@
 //! `millrace calibrate`.
 
 use crate::bench::all_queries;
-use crate::query::Ranking;
-use crate::query_gpus::{self, Where};
+use crate::query::gpus::{self, Where};
+use crate::query::ranking::Ranking;
 use anyhow::{Context as _, ensure};
 use millrace::gpu::query::service::Counts;
 use millrace::query::engine::hybrid::Models;
@@ -53,7 +53,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let plans = plans.collect::<Result<Vec<_>, _>>()?;
     let wakers = Wakers::new(1);
     let counts = Arc::<Counts>::default();
-    let engines = query_gpus::open(&devices, &snapshot, &wakers, false, &counts)?;
+    let engines = gpus::open(&devices, &snapshot, &wakers, false, &counts)?;
     let measured = costs(&mut *engines.engine(0, &snapshot)?, &plans)?;
     let by_cpu = counts.by_cpu();
     ensure!(

@@ -2,7 +2,7 @@
 
 use crate::Usage;
 use crate::args::Common;
-use crate::query_score::Scored;
+use crate::query::score::Scored;
 use millrace::index::find::{DocumentKey, find_in, open_plain};
 use millrace::query::explain::explain;
 use millrace::query::snapshot::Snapshot;

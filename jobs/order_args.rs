@@ -1,7 +1,7 @@
 //! How are documents numbered, and what are they worth by themselves? Options of `build` and `merge`.
 
 use crate::Usage;
-use crate::query_score::wang;
+use crate::query::score::wang;
 use millrace::index::order::DocumentOrder;
 use millrace::score::bm25::Bm25;
 use std::path::PathBuf;

@@ -1,14 +1,22 @@
 //! `millrace query`.
 
+pub(crate) mod expanded;
+mod follow;
+pub(crate) mod gpus;
+pub(crate) mod input;
+mod measured;
+pub(crate) mod ranking;
+pub(crate) mod score;
+
+use self::expanded::Expansion;
+use self::follow::Renew;
+use self::gpus::Where;
+use self::input::{Input, Queries, end, remark};
+use self::measured::Measured;
+use self::ranking::Ranking;
 use crate::args::Workers;
-use crate::cluster::{Cluster, Setting, refuse, together};
-use crate::follow::Renew;
-use crate::query_expanded::Expansion;
-use crate::query_gpus::Where;
-use crate::query_input::{Input, Queries, end, remark};
-use crate::query_measured::Measured;
-use crate::query_score::Scored;
-use crate::{Usage, follow, query_gpus, report, signals};
+use crate::cluster::{Setting, refuse, together};
+use crate::{Usage, report, signals};
 use millrace::cluster::hosts::Hosts;
 use millrace::dataflow::answered_by::AnsweredBy;
 use millrace::dataflow::control::Control;
@@ -19,51 +27,22 @@ use millrace::gpu::query::choose::{Chosen, Devices};
 use millrace::gpu::query::given::without_devices;
 use millrace::gpu::query::service::Counts;
 use millrace::gpu::query::worth::CpuWork;
-use millrace::index::generation::Generation;
-use millrace::index::shards::ShardedManifest;
-use millrace::query::docids::Docids;
+use millrace::index::manifest::sharded::ShardedManifest;
 use millrace::query::engine::hybrid::Shares;
 use millrace::query::engine::renewed::{RenewedEngines, Renewer};
 use millrace::query::engine::{Engines, Model, Wakers};
 use millrace::query::output::{Form, Tag};
 use millrace::query::refusals::Refusals;
-use millrace::query::snapshot::{Scoring, Snapshot};
+use millrace::query::snapshot::Snapshot;
 use millrace::query::spreading;
 use millrace::query::talk::{COLUMNS, Talk};
-use millrace::query::wanted::{Algorithm, Mode, Wanted};
+use millrace::query::wanted::Algorithm;
 use millrace::score::named::Score;
 use std::io::{self, IsTerminal};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// How queries are answered: options that several jobs have.
-#[derive(clap::Args, Clone, Debug)]
-pub(crate) struct Ranking {
-    /// Folder of the index.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) index: PathBuf,
-    /// Greatest number of hits for a query.
-    #[arg(short, default_value_t = 10, value_name = "K")]
-    pub(crate) k: usize,
-    /// Which documents match. or: those with any term. and: those with all terms. and-or: as and, but as or if fewer
-    /// than k documents have all terms.
-    #[arg(long, default_value = "or", value_parser = parse_mode, value_name = "or|and|and-or")]
-    pub(crate) mode: Mode,
-    /// Search algorithm. OR: exhaustive, maxscore, wand, bmw. AND: galloping, small-adaptive, wang. With --device
-    /// gpu: ding09, huang, wang. auto takes the fastest. All give the same answers.
-    #[arg(long, default_value = "auto", value_parser = parse_algorithm, value_name = "NAME")]
-    pub(crate) algorithm: Chosen,
-    #[command(flatten)]
-    pub(crate) scored: Scored,
-    /// Verify the checksums of all postings before the first query.
-    #[arg(long)]
-    pub(crate) verify: bool,
-    /// Only search documents A to B-1, by docid. Either number may be left out. Scores do not change.
-    #[arg(long, default_value = "..", hide_default_value = true, value_name = "A..B")]
-    pub(crate) docids: Docids,
-}
 
 /// Arguments of the job.
 #[derive(clap::Args, Clone, Debug)]
@@ -147,69 +126,8 @@ impl Spreading {
     }
 }
 
-pub(crate) fn parse_mode(text: &str) -> Result<Mode, String> {
-    Mode::named(text).ok_or_else(|| format!("give {}", Mode::ALL.map(Mode::name).join(", ")))
-}
-
-fn parse_algorithm(text: &str) -> Result<Chosen, String> {
-    Chosen::named(text).ok_or_else(|| {
-        let of_cpu = Algorithm::ALL.map(Algorithm::name);
-        let names = [&of_cpu[..], &Chosen::OF_DEVICES.map(Chosen::name)].concat();
-        format!("give {}", names.join(", "))
-    })
-}
-
 pub(crate) fn parse_tag(text: &str) -> Result<Tag, String> {
     Tag::new(text).ok_or_else(|| format!("give one word of at most {} bytes", Tag::MOST_BYTES))
-}
-
-impl Ranking {
-    /// Opens the index for these settings, to be searched by the CPU.
-    pub(crate) fn open(&self) -> anyhow::Result<Arc<Snapshot>> {
-        without_devices(self.algorithm).map_err(Usage::from)?;
-        self.open_for_any()
-    }
-
-    /// Opens the index for these settings.
-    pub(crate) fn open_for_any(&self) -> anyhow::Result<Arc<Snapshot>> {
-        let scoring = self.scoring()?;
-        let generation = Generation::open(&self.index, self.verify)?;
-        let snapshot = Snapshot::of_range(generation, scoring, self.docids.0.clone())?;
-        if self.algorithm == Chosen::Cpu(Algorithm::Wang) {
-            snapshot.check_global()?;
-        }
-        Ok(snapshot)
-    }
-
-    /// What queries ask for that do not say it.
-    pub(crate) fn wanted(&self) -> Wanted {
-        Wanted { k: self.k, mode: self.mode, algorithm: self.algorithm.on_cpu() }
-    }
-
-    pub(crate) fn scoring(&self) -> anyhow::Result<Scoring> {
-        let scoring = self.scored.scoring()?;
-        if self.algorithm == Chosen::Cpu(Algorithm::Wang)
-            && (self.mode != Mode::And || !matches!(scoring.score, Score::Wang(_)))
-        {
-            let text = "--algorithm wang goes with --mode and, and with --score wang";
-            return Err(Usage(text.into()).into());
-        }
-        Ok(scoring)
-    }
-
-    /// Opens the shard of this process; process 0 says which generation is live.
-    fn open_shard(&self, cluster: &Cluster) -> anyhow::Result<(Arc<Snapshot>, Shard)> {
-        let (process, processes) = (cluster.process, cluster.processes);
-        let manifest = if process == 0 {
-            let live = ShardedManifest::live_for(&self.index, processes)?;
-            cluster.tell_others(&live)?;
-            live
-        } else {
-            cluster.hear_first::<ShardedManifest>()?
-        };
-        let (scoring, place) = (self.scoring()?, (process, processes));
-        Ok(Shard::open(&self.index, &manifest, place, self.verify, scoring, &self.docids.0)?)
-    }
 }
 
 /// Runs the job.
@@ -377,7 +295,7 @@ impl Maker {
         let quiet = args.workers.common.quiet;
         let told = (args.shed, quiet);
         let scheduling = args.place.scheduling(devices, &args.ranking, told, &self.shares)?;
-        let engines = query_gpus::open(devices, snapshot, wakers, quiet, &self.counts)?;
+        let engines = gpus::open(devices, snapshot, wakers, quiet, &self.counts)?;
         let Some(scheduling) = scheduling else { return Ok(Arc::new(engines)) };
         Ok(Arc::new(devices.schedule(engines, scheduling, wakers)?))
     }

@@ -2,8 +2,8 @@
 
 use crate::Usage;
 use crate::args::{Common, workers_of};
-use crate::query_input::Input;
-use crate::query_score::{of_given, parse_idf};
+use crate::query::input::Input;
+use crate::query::score::{of_given, parse_idf};
 use anyhow::{Context, bail};
 use millrace::evaluate::measure::Measure;
 use millrace::evaluate::qrels::Qrels;
@@ -64,7 +64,7 @@ pub(crate) struct Args {
     k: usize,
     /// Which documents match. or: those with any term. and: those with all terms. and-or: as and, but as or if fewer
     /// than k documents have all terms.
-    #[arg(long, default_value = "or", value_parser = crate::query::parse_mode, value_name = "or|and|and-or")]
+    #[arg(long, default_value = "or", value_parser = crate::query::ranking::parse_mode, value_name = "or|and|and-or")]
     mode: Mode,
     /// Print everything as one JSON object.
     #[arg(long)]
@@ -132,7 +132,7 @@ impl Args {
 /// The judged queries, in the order of the judgements.
 fn topics<'a>(args: &Args, qrels: &'a Qrels) -> anyhow::Result<Vec<Topic<'a>>> {
     let mut texts = HashMap::new();
-    for read in crate::query_input::remark(args.input.open(args.common.quiet)?) {
+    for read in crate::query::input::remark(args.input.open(args.common.quiet)?) {
         let Query { qid, text, .. } = read.context("reading the queries")??;
         texts.insert(qid, text);
     }

@@ -9,8 +9,8 @@ use millrace::dictionary::closed::{Advance, ClosedTerms};
 use millrace::dictionary::stream::{StreamWriter, TokenGroup};
 use millrace::gpu::btree::Tuning;
 use millrace::gpu::btree::block::TokenBlock;
-use millrace::gpu::btree::room::{COUNTERS, Coming, Room, Usage};
-use millrace::gpu::btree::terms::{Columns, Sums, ranges, starts};
+use millrace::gpu::btree::room::{COUNTERS, Coming, TreeRoom, Usage};
+use millrace::gpu::btree::terms::{Sums, TermColumns, ranges, starts};
 use millrace::text::trie_collection::TRIE_COLLECTIONS;
 use std::sync::Arc;
 
@@ -91,7 +91,7 @@ fn on_cpu(blocks: &[&[(TokenGroup, u32)]]) -> (Vec<Entry>, u64) {
 }
 
 /// Terms of a range of collections as they came back.
-fn entries(columns: Columns, first: usize, sums: &[Sums]) -> Vec<Entry> {
+fn entries(columns: TermColumns, first: usize, sums: &[Sums]) -> Vec<Entry> {
     let mut terms = columns;
     let mut entries = Vec::new();
     for (collection, sum) in (first as u16..).zip(sums) {
@@ -161,11 +161,11 @@ struct Emulated<'a> {
     tuning: Tuning,
     seed: u64,
     memory: Memory,
-    room: Room,
+    room: TreeRoom,
 }
 
 impl<'a> Emulated<'a> {
-    fn new(emulator: &'a Emulator, tuning: Tuning, room: Room, seed: u64) -> Self {
+    fn new(emulator: &'a Emulator, tuning: Tuning, room: TreeRoom, seed: u64) -> Self {
         let garbage = |units: u64, bytes: usize| vec![0xa5; units as usize * bytes];
         let memory = Memory {
             roots: vec![0xff; TRIE_COLLECTIONS * 4],
@@ -298,7 +298,7 @@ impl<'a> Emulated<'a> {
             )?;
             let (dfs, lasts, list_bytes) =
                 (words_of(&dfs), words_of(&lasts), words_of(&list_bytes));
-            let columns = Columns {
+            let columns = TermColumns {
                 lengths: &lengths,
                 dfs: &dfs,
                 lasts: &lasts,
@@ -323,7 +323,7 @@ fn twin(emulator: &Emulator, tuning: Tuning, shape: &Shape, pieces_of_block: usi
     let pieces = pieces(shape);
     let blocks: Vec<_> = pieces.chunks(pieces_of_block).collect();
     let (expected, postings) = on_cpu(&blocks);
-    let room = Room { nodes: 4000, string_words: 60_000, records: 20_000, slice_units: 40_000 };
+    let room = TreeRoom { nodes: 4000, string_words: 60_000, records: 20_000, slice_units: 40_000 };
     let mut device = Emulated::new(emulator, tuning, room, seed);
     for block in &blocks {
         let coming = Coming {
@@ -367,7 +367,7 @@ fn twin_emulated_warps_of_a_block_index_as_the_cpu() {
 fn the_level_of_slices_never_wraps() {
     let tuning = Tuning { blocks: 1, ..Tuning::default() };
     let Some(emulator) = compiled(&tuning) else { return };
-    let room = Room { nodes: 4000, string_words: 60_000, records: 20_000, slice_units: 40_000 };
+    let room = TreeRoom { nodes: 4000, string_words: 60_000, records: 20_000, slice_units: 40_000 };
     let mut device = Emulated::new(&emulator, tuning, room, 0);
     let piece = |documents: u32| {
         let mut writer = StreamWriter::new(0, 0);
@@ -390,12 +390,13 @@ fn a_full_arena_is_told() {
     let tuning = Tuning { blocks: 1, ..Tuning::default() };
     let Some(emulator) = compiled(&tuning) else { return };
     let pieces = pieces(&SHAPES[2].0);
-    let enough = Room { nodes: 4000, string_words: 60_000, records: 20_000, slice_units: 40_000 };
+    let enough =
+        TreeRoom { nodes: 4000, string_words: 60_000, records: 20_000, slice_units: 40_000 };
     for (arena, room) in [
-        Room { nodes: 20, ..enough },
-        Room { string_words: 300, ..enough },
-        Room { records: 100, ..enough },
-        Room { slice_units: 1500, ..enough },
+        TreeRoom { nodes: 20, ..enough },
+        TreeRoom { string_words: 300, ..enough },
+        TreeRoom { records: 100, ..enough },
+        TreeRoom { slice_units: 1500, ..enough },
     ]
     .into_iter()
     .enumerate()

@@ -4,8 +4,8 @@
 use crate::sound::{Answers, OldAndNew, assert_sound};
 use crate::util::{args, info, millrace};
 use millrace::index::draft::{Description, Draft};
+use millrace::index::folder::{IndexLock, current};
 use millrace::index::generation::Generation;
-use millrace::index::publish::{IndexLock, current};
 use millrace::query::searcher::Searcher;
 use millrace::query::snapshot::Snapshot;
 use millrace::query::wanted::{Algorithm, Mode, Wanted};

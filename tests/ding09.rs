@@ -3,9 +3,9 @@
 use crate::emulation::driver::pretended;
 use crate::emulation::{Arg, Buffer, Emulator, Launch, Random};
 use crate::queries::Fixture;
-use millrace::gpu::ding09::batch::{Batch, BatchQuery, PlacedTerm, Rank, Room};
+use millrace::gpu::ding09::batch::{DingBatch, DingQuery, DingTerm, Rank, Room, TILE};
 use millrace::gpu::ding09::list::{Laid, ListLayer};
-use millrace::gpu::ding09::steps::{self, Array, Decoded, Step, TILE};
+use millrace::gpu::ding09::steps::{self, Array, Decoded, Step};
 use millrace::gpu::ding09::twin::{Term, best, blocks_of_forward_seeks, merge_find};
 use millrace::gpu::ding09::{KERNELS, Merging, source};
 use millrace::index::list::{Form, ListCodec, ListEncoder, ListView};
@@ -68,7 +68,7 @@ struct Collection {
     documents: u32,
     norms: Vec<f32>,
     arena: Vec<u8>,
-    lists: Vec<(PlacedTerm, Postings)>,
+    lists: Vec<(DingTerm, Postings)>,
 }
 
 impl Collection {
@@ -93,22 +93,22 @@ impl Collection {
             let laid = lay(form, &postings, begins, &mut collection.arena);
             assert_eq!(laid.postings as usize, postings.len());
             let weight = 0.05 + random.below(1000) as f32 / 100.0;
-            collection.lists.push((PlacedTerm { place, laid, weight }, postings));
+            collection.lists.push((DingTerm { place, laid, weight }, postings));
         }
         collection
     }
 
     /// A query of some lists, by their numbers.
-    fn query(&self, lists: &[usize], k: u32, random: &mut Random) -> BatchQuery {
+    fn query(&self, lists: &[usize], k: u32, random: &mut Random) -> DingQuery {
         let all = self.documents;
         let docids = match random.below(4) {
             0 => random.below(all)..all / 2 + random.below(all),
             _ => 0..u32::MAX,
         };
-        BatchQuery { terms: lists.iter().map(|&n| self.lists[n].0).collect(), k, docids }
+        DingQuery { terms: lists.iter().map(|&n| self.lists[n].0).collect(), k, docids }
     }
 
-    fn expected(&self, query: &BatchQuery, lists: &[usize], all_terms: bool) -> Vec<Hit> {
+    fn expected(&self, query: &DingQuery, lists: &[usize], all_terms: bool) -> Vec<Hit> {
         let terms: Vec<Term<'_>> = lists
             .iter()
             .map(|&n| Term { weight: self.lists[n].0.weight, postings: &self.lists[n].1 })
@@ -126,7 +126,7 @@ struct Device<'a> {
 }
 
 impl<'a> Device<'a> {
-    fn new(emulator: &'a Emulator, collection: &Collection, batch: &Batch) -> Self {
+    fn new(emulator: &'a Emulator, collection: &Collection, batch: &DingBatch) -> Self {
         let mut input = vec![0; batch.input().bytes];
         batch.write(&mut input);
         let norms = bytemuck::cast_slice(&collection.norms);
@@ -160,10 +160,10 @@ impl<'a> Device<'a> {
 fn run(
     emulator: &Emulator,
     collection: &Collection,
-    queries: &[BatchQuery],
+    queries: &[DingQuery],
     (all_terms, merging, seed): (bool, Merging, u64),
 ) -> (Vec<Vec<Hit>>, Vec<Vec<Rank>>) {
-    let mut batch = Batch::new(collection.documents, all_terms);
+    let mut batch = DingBatch::new(collection.documents, all_terms);
     for query in queries {
         batch.add(query.clone(), &ROOM).unwrap();
     }
@@ -193,7 +193,7 @@ fn twin_ding09_answers_are_exact_and_blocks_are_those_of_forward_seeks() {
         let chosen: Vec<Vec<usize>> = [1, 2, 3, 4, 5, 3]
             .map(|terms| choose(terms, collection.lists.len(), &mut random))
             .into();
-        let queries: Vec<BatchQuery> = chosen
+        let queries: Vec<DingQuery> = chosen
             .iter()
             .map(|lists| {
                 let k = [1, 10, 33, 700][random.below(4) as usize];
@@ -238,7 +238,7 @@ fn twin_ding09_decodes_lists_of_several_segments() {
         let documents = 150_000;
         let collection = Collection::new(documents, form(codec, block_len), &[1], &mut random);
         let query = collection.query(&[0], 1, &mut random);
-        let mut batch = Batch::new(documents, false);
+        let mut batch = DingBatch::new(documents, false);
         batch.add(query, &ROOM).unwrap();
         batch.finish();
         let (term, postings) = &collection.lists[0];

@@ -14,7 +14,7 @@ use millrace::gpu;
 use millrace::gpu::cache::{ModuleCache, Origin};
 use millrace::gpu::device::{Device, Ticket};
 use millrace::gpu::discover::{DeviceInfo, Discovery};
-use millrace::gpu::error::{Geometry, GpuError, Work};
+use millrace::gpu::error::{Geometry, GpuError, GpuWork};
 use millrace::gpu::modules::Toolchain;
 use millrace::gpu::nvrtc::{Compiler, Source};
 use millrace::gpu::pinned::{PinnedPool, Way};
@@ -199,7 +199,7 @@ fn work_on_a_device_comes_back() {
                 arguments.arg(input.slice()).arg(output.slice_mut()).arg(&count);
             })
         };
-        let computed = device.ticket(device.compute(), Work::Kernel(launched.unwrap())).unwrap();
+        let computed = device.ticket(device.compute(), GpuWork::Kernel(launched.unwrap())).unwrap();
         device.order(device.compute(), device.download()).unwrap();
         let mut to = down.take().unwrap();
         let part = output.slice().slice(..count as usize);
@@ -255,7 +255,7 @@ fn work_that_fails_on_the_device_is_an_error_of_its_ticket() {
         let geometry = Geometry { blocks: 1, threads: 32, shared_bytes: 0 };
         // SAFETY: the kernel touches no memory.
         let launched = unsafe { kernel.launch(device.compute(), geometry, |_| ()) }.unwrap();
-        let ticket = device.ticket(device.compute(), Work::Kernel(launched)).unwrap();
+        let ticket = device.ticket(device.compute(), GpuWork::Kernel(launched)).unwrap();
         let error = wait(&ticket).unwrap_err().to_string();
         let named = device.info().to_string();
         for part in [&*named, "the kernel trap (1 blocks of 32 threads) failed"] {

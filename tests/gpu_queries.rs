@@ -11,7 +11,7 @@ use millrace::gpu::query::device::KERNELS;
 use millrace::gpu::query::list::{ListMaker, Placed, Windows};
 use millrace::gpu::query::plan::{OVERFLOWN, PlacedTerm, QueryState};
 use millrace::gpu::query::steps::{Array, Machine, Step, Zeroed};
-use millrace::gpu::query::twin::{Memory, hit_of};
+use millrace::gpu::query::twin::Memory;
 use millrace::query::top_k::Hit;
 use millrace::query::wanted::Mode;
 use std::collections::HashMap;
@@ -276,15 +276,13 @@ fn ordered(
         device.run(&machine().ordered(collection.windows, mode == Mode::And, query.k));
         let state = device.answers()[0];
         assert_ne!(state.hits, OVERFLOWN);
-        device.hits()[..state.hits as usize].iter().map(|&key| hit_of(key)).collect::<Vec<_>>()
+        device.hits()[..state.hits as usize].iter().map(|&key| Hit::of_key(key)).collect::<Vec<_>>()
     };
-    match query.mode {
-        Mode::AndOr => {
-            let all = one(Mode::And);
-            if all.len() < query.k as usize { one(Mode::Or) } else { all }
-        }
-        mode => one(mode),
+    if query.mode != Mode::AndOr {
+        return one(query.mode);
     }
+    let all = one(Mode::And);
+    if all.len() < query.k as usize { one(Mode::Or) } else { all }
 }
 
 const MODES: [Mode; 3] = [Mode::Or, Mode::And, Mode::AndOr];

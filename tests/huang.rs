@@ -4,7 +4,7 @@ use crate::ding09::{Postings, choose, postings};
 use crate::emulation::driver::pretended;
 use crate::emulation::{Arg, Buffer, Emulator, Random};
 use crate::queries::Fixture;
-use millrace::gpu::huang::batch::{Array, AskedTerm, Batch, How, Key, Room, Stages};
+use millrace::gpu::huang::batch::{Array, AskedTerm, How, HuangBatch, Key, Room, Stages};
 use millrace::gpu::huang::list::{BLOCK, Laid, ListLayer, Worth};
 use millrace::gpu::huang::twin::{Term, best};
 use millrace::gpu::huang::{KERNELS, THREADS, source};
@@ -131,7 +131,7 @@ impl Query {
         Self { lists: choose(terms, collection.lists.len(), random), k, docids }
     }
 
-    fn add(&self, collection: &Collection, batch: &mut Batch, room: &Room) -> bool {
+    fn add(&self, collection: &Collection, batch: &mut HuangBatch, room: &Room) -> bool {
         let of = |&n: &usize| &collection.lists[n];
         let keys: Vec<Key> = self.lists.iter().map(|&n| [n as u64].into()).collect();
         let terms = self.lists.iter().map(of).zip(&keys).map(|(list, key)| AskedTerm {
@@ -163,7 +163,7 @@ fn run(
     queries: &[Query],
     (kernel, threads, seed): (&'static str, u32, u64),
 ) -> (Vec<Vec<Hit>>, Vec<Stages>) {
-    let mut batch = Batch::new(collection.norms.len() as u32, threads);
+    let mut batch = HuangBatch::new(collection.norms.len() as u32, threads);
     for query in queries {
         assert!(query.add(collection, &mut batch, &ROOM));
     }
@@ -225,7 +225,7 @@ fn a_batch_takes_what_it_has_room_for() {
     // List 0 travels.
     let query = Query { lists: vec![0, 1], k: 10, docids: 0..u32::MAX };
     let bytes = collection.lists[0].bytes.len();
-    let mut batch = Batch::new(900, 64);
+    let mut batch = HuangBatch::new(900, 64);
     let little = Room { list_bytes: bytes - 1, ..ROOM };
     assert!(!query.add(&collection, &mut batch, &little));
     assert_eq!((batch.len(), batch.list_bytes()), (0, 0), "nothing of it stays");

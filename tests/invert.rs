@@ -16,9 +16,9 @@ use millrace::dictionary::parsed::Regroup;
 use millrace::dictionary::texts::Texts;
 use millrace::gpu::invert::Tuning;
 use millrace::gpu::invert::classes::Classes;
-use millrace::gpu::invert::inverter::{Counted, Hooks, Inverter};
+use millrace::gpu::invert::inverter::{Counted, Inverter, InverterHooks};
 use millrace::gpu::invert::machine::{Machine, Reading};
-use millrace::gpu::invert::steps::{self, Array};
+use millrace::gpu::invert::steps::{self, Array, postings};
 use millrace::gpu::invert::text::{PieceText, TILE_BYTES};
 use millrace::gpu::invert::twin::{self, Run};
 use millrace::text::analysis::Analysis;
@@ -154,7 +154,7 @@ fn inverter_of<M: Machine + 'static>(
     threads: usize,
 ) -> Inverter<M> {
     let analysis = Analysis { tokenizer, ..Analysis::default() };
-    Inverter::new(machines, &analysis, threads, &Hooks::default()).unwrap()
+    Inverter::new(machines, &analysis, threads, &InverterHooks::default()).unwrap()
 }
 
 /// Machines of so many lanes.
@@ -315,15 +315,15 @@ fn twin_emulated_steps_find_what_their_twins_find() {
             for array in [Array::SortedKeys, Array::SortedValues] {
                 machine.reserve(array, 4 * u64::from(len).max(4), 0).unwrap();
             }
-            machine.reserve(Array::Tiles, 4 * u64::from(steps::sort_words(len)), 0).unwrap();
-            for digit in steps::sort_digits(bits) {
+            machine.reserve(Array::Tiles, 4 * u64::from(postings::sort_words(len)), 0).unwrap();
+            for digit in postings::sort_digits(bits) {
                 put(&mut machine, Array::Keys, &words(&Vec::from_iter(pairs.iter().map(|p| p.0))));
                 put(
                     &mut machine,
                     Array::Values,
                     &words(&Vec::from_iter(pairs.iter().map(|p| p.1))),
                 );
-                machine.run(&steps::sort_pass(len, digit)).unwrap();
+                machine.run(&postings::sort_pass(len, digit)).unwrap();
                 let keys = get(&mut machine, Array::SortedKeys, len as usize);
                 let values = get(&mut machine, Array::SortedValues, len as usize);
                 pairs = twin::sort_pass(&pairs, digit);
@@ -332,10 +332,10 @@ fn twin_emulated_steps_find_what_their_twins_find() {
             let pairs: Vec<(u32, u32)> = pairs.iter().map(|&(key, i)| (key, i / 4)).collect();
             put(&mut machine, Array::Keys, &words(&Vec::from_iter(pairs.iter().map(|p| p.0))));
             put(&mut machine, Array::Values, &words(&Vec::from_iter(pairs.iter().map(|p| p.1))));
-            machine.run(&steps::count_postings(len)).unwrap();
+            machine.run(&postings::count_postings(len)).unwrap();
             let postings = get(&mut machine, Array::Counters, steps::COUNTERS)[steps::SUM] as usize;
             machine.reserve(Array::Postings, 4 * (postings as u64 + 1).max(4), 0).unwrap();
-            machine.run(&[steps::write_postings(len)]).unwrap();
+            machine.run(&[postings::write_postings(len)]).unwrap();
             assert_eq!(get(&mut machine, Array::Postings, postings + 1), twin::postings(&pairs));
         }
     }

@@ -5,6 +5,7 @@ mod util;
 mod bench;
 mod btree;
 mod cache;
+mod circles;
 mod cli;
 mod cluster;
 mod codecs;

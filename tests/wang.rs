@@ -6,7 +6,7 @@ use crate::emulation::{Arg, Buffer, Emulator, Random};
 use crate::queries::Fixture;
 use crate::util::{Job, millrace};
 use millrace::gpu::travelling::Bytes;
-use millrace::gpu::wang::batch::{Array, AskedTerm, Batch, Room, shared_bytes};
+use millrace::gpu::wang::batch::{Array, AskedTerm, WangBatch, WangRoom, shared_bytes};
 use millrace::gpu::wang::list::{Laid, ListLayer};
 use millrace::gpu::wang::twin::{Found, Term, Worth, by_rounds};
 use millrace::gpu::wang::{KERNEL, ROUNDS, source};
@@ -132,7 +132,8 @@ impl Collection {
     }
 }
 
-const ROOM: Room = Room { hits: 1 << 16, terms: 1024, list_bytes: 1 << 22, shared_bytes: 96 << 10 };
+const ROOM: WangRoom =
+    WangRoom { hits: 1 << 16, terms: 1024, list_bytes: 1 << 22, shared_bytes: 96 << 10 };
 
 /// A query of some lists, by their numbers.
 #[derive(Debug)]
@@ -153,7 +154,7 @@ impl Query {
         self.lists.iter().map(|n| collection.wang.weight(part(n), sum)).collect()
     }
 
-    fn add(&self, collection: &Collection, batch: &mut Batch, room: &Room) -> bool {
+    fn add(&self, collection: &Collection, batch: &mut WangBatch, room: &WangRoom) -> bool {
         let asked = self.lists.iter().zip(self.weights(collection)).map(|(&n, weight)| {
             let cached = collection.lists[n].cached;
             AskedTerm { key: n as u64, cached, weight }
@@ -205,7 +206,7 @@ fn run(
     queries: &[Query],
     (round, seed): (u32, u64),
 ) -> Vec<Found> {
-    let mut batch = Batch::new(collection.norms.len() as u32, round);
+    let mut batch = WangBatch::new(collection.norms.len() as u32, round);
     for query in queries {
         assert!(query.add(collection, &mut batch, &ROOM));
     }
@@ -300,8 +301,8 @@ fn a_batch_of_wang_takes_what_it_has_room_for() {
     collection.push((0..300).map(|docid| (docid, 2)).collect(), form, None, true);
     let query = Query { lists: vec![0, 1], k: 10 };
     let bytes = collection.lists[0].bytes.len();
-    let mut batch = Batch::new(900, 64);
-    let little = Room { list_bytes: bytes - 1, ..ROOM };
+    let mut batch = WangBatch::new(900, 64);
+    let little = WangRoom { list_bytes: bytes - 1, ..ROOM };
     assert!(!query.add(&collection, &mut batch, &little));
     assert_eq!((batch.len(), batch.list_bytes()), (0, 0), "nothing of it stays");
     for n in 1..=3 {
@@ -310,14 +311,14 @@ fn a_batch_of_wang_takes_what_it_has_room_for() {
     }
     let needs = shared_bytes(64, 2, 16);
     let rooms = [
-        Room { hits: 39, ..ROOM },
-        Room { terms: 7, ..ROOM },
-        Room { shared_bytes: needs - 1, ..ROOM },
+        WangRoom { hits: 39, ..ROOM },
+        WangRoom { terms: 7, ..ROOM },
+        WangRoom { shared_bytes: needs - 1, ..ROOM },
     ];
     for room in rooms {
         assert!(!query.add(&collection, &mut batch, &room), "{room:?}");
     }
-    let fits = Room { hits: 40, terms: 8, shared_bytes: needs, ..ROOM };
+    let fits = WangRoom { hits: 40, terms: 8, shared_bytes: needs, ..ROOM };
     assert!(query.add(&collection, &mut batch, &fits));
     assert!(ROUNDS.iter().all(|round| round.is_power_of_two() && *round >= 32));
 }

@@ -2,10 +2,11 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use millrace::index::documents::pieces::Skipped;
 use millrace::input::Format;
 use millrace::input::cutter::Cutter;
 use millrace::input::hash::InputHash;
-use millrace::input::piece::{Piece, Skipped};
+use millrace::input::piece::Piece;
 use millrace::input::shared_file::SharedFile;
 use millrace::order::PIECE_BYTES;
 use millrace_fuzz::take::Take;

@@ -3,7 +3,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use millrace::index::list::{Columns, Form, ListEncoder, ListError, ListView, MAX_BLOCK};
-use millrace::query::cursor::{Norms, RunTerm, Scratch};
+use millrace::query::cursor::{Norms, RunTerm};
+use millrace::query::scratch::Scratch;
 use millrace::query::top_k::{Hit, TopK};
 use millrace::query::{and, exhaustive};
 use millrace::score::bm25::Bm25;

@@ -2,8 +2,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use millrace::index::manifest::sharded::ShardedManifest;
+use millrace::index::manifest::summary::Summary;
 use millrace::index::manifest::{Manifest, find_file};
-use millrace::index::shards::{ShardEntry, ShardedManifest};
 use millrace_fuzz::damage::{edit, manifest_tail};
 use millrace_fuzz::sample;
 use millrace_fuzz::take::Take;
@@ -24,7 +25,7 @@ static SHARDED: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let folder = millrace_fuzz::folder();
     let whole = sample::build(&folder, &sample::collection(30), &[10]).expect("it is written");
     let generation = folder.join(format!("gen-{:06}", whole.generation));
-    let shard = ShardEntry::of(&generation).expect("it was written");
+    let shard = Summary::read(&generation).expect("it was written").shard();
     let mut manifest = ShardedManifest {
         format: whole.format,
         generation: whole.generation,

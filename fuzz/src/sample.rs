@@ -3,12 +3,12 @@
 
 use millrace::index::documents::{DocumentsWriter, Location};
 use millrace::index::error::IndexError;
+use millrace::index::folder::IndexLock;
 use millrace::index::format::VERSION;
 use millrace::index::list::ListEncoder;
 use millrace::index::manifest::{
-    CODEC, InputEntry, Manifest, RunEntry, Settings, Statistics, StopWordsEntry,
+    InputEntry, Manifest, RunEntry, Settings, Statistics, StopWordsEntry,
 };
-use millrace::index::publish::IndexLock;
 use millrace::index::run::RunWriter;
 use millrace::index::storage::{Durability, FileEntry};
 use millrace::score::bounds::code_below;
@@ -127,7 +127,7 @@ pub fn build(
                 name: stop_words.name().to_owned(),
                 words: stop_words.words().map(str::to_owned).collect(),
             },
-            codec: CODEC.to_owned(),
+            codec: "bp128".to_owned(),
             block_size: 128,
             ..Settings::default()
         },

@@ -14,7 +14,7 @@
 
 use super::all_queries;
 use super::rows::print_if;
-use crate::query_score::parse_idf;
+use crate::query::score::parse_idf;
 use millrace::index::generation::Generation;
 #[cfg(feature = "stages")]
 use millrace::query::again::Again;

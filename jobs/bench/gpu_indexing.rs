@@ -19,7 +19,7 @@ use millrace::dictionary::texts::Texts;
 use millrace::gpu::cache::ModuleCache;
 use millrace::gpu::device::Device;
 use millrace::gpu::invert::cuda::CudaMachine;
-use millrace::gpu::invert::inverter::{Hooks, Inverter};
+use millrace::gpu::invert::inverter::{Inverter, InverterHooks};
 use millrace::gpu::invert::text::{MOST_PIECES, PieceText};
 use millrace::gpu::invert::twin;
 use millrace::gpu::modules::Toolchain;
@@ -73,7 +73,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let threads = args.workers.map_or(cores, NonZeroUsize::get);
     let machine = CudaMachine::open(device, &toolchain)?;
     let mut inverter =
-        Inverter::new(vec![machine], &Analysis::default(), threads, &Hooks::default())?.encoding();
+        Inverter::new(vec![machine], &Analysis::default(), threads, &InverterHooks::default())?
+            .encoding();
     let checked = check(&mut inverter, &pieces, args.check)?;
     say!("{checked} pieces count what they count on the CPU");
     let first = round(&mut inverter, &batches)?;

@@ -11,7 +11,7 @@ mod figures;
 use super::rig::{MOST_QUERIES, Rig, Timings, read_arrivals, stretched};
 use super::{all_queries, quantile};
 use crate::Usage;
-use crate::query::Ranking;
+use crate::query::ranking::Ranking;
 use anyhow::Context;
 use millrace::query::engine::Model;
 use millrace::query::lines::Query;

@@ -22,8 +22,8 @@ mod real;
 
 use super::rig::{read_arrivals, stretched};
 use super::rows::print;
-use crate::query::Ranking;
-use crate::query_gpus::Where;
+use crate::query::gpus::Where;
+use crate::query::ranking::Ranking;
 use anyhow::{Context as _, ensure};
 use millrace::schedule::features::{Cost, CostModel, Costs};
 use millrace::schedule::machine::Machine;

@@ -8,7 +8,7 @@
 use super::all_queries;
 use super::rows::print;
 use crate::Usage;
-use crate::query_score::wang;
+use crate::query::score::wang;
 use anyhow::Context;
 use millrace::index::generation::Generation;
 use millrace::query::caching::{Demand, Policy};

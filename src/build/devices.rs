@@ -1,8 +1,9 @@
 //! Which devices does a build use, and who works on them?
 
 use super::error::{BuildError, OptionsError};
+use super::indexer::Indexer;
 use super::note::Note;
-use super::options::{BuildOptions, Indexer, Notes};
+use super::options::{BuildOptions, Notes};
 use crate::crew::{Awaited, lock};
 use crate::dataflow::build_context::MakeIndexer;
 use crate::dictionary::btree::indexer::CpuIndexer;

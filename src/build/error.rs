@@ -1,10 +1,11 @@
 //! Why does a build fail?
 
+use super::indexer::Indexer;
 use crate::dataflow::control::{Cause, JobError};
 use crate::dataflow::together::TogetherError;
 use crate::gpu::discover::NotEnough;
 use crate::index::error::IndexError;
-use crate::input::splits::InputError;
+use crate::input::error::InputError;
 use crate::order::TooLittleMemory;
 use crate::rebuild::values::Limit;
 use crate::schedule::roles::RolesError;
@@ -211,8 +212,6 @@ pub enum OptionsError {
     )]
     ReadOnce,
 }
-
-use super::options::Indexer;
 
 fn show_before(before: Option<u64>) -> String {
     before.map_or("no generation before".to_string(), |n| format!("the {n} before"))

@@ -2,13 +2,13 @@
 
 use super::devices::gpu_sizes;
 use super::error::BuildError;
+use super::memory;
 use super::note::Note;
-use super::options::BuildOptions;
-use super::place::{Placement, place};
-use super::prepare::Ready;
+use super::options::{BuildOptions, Input};
+use super::place::place;
+use super::placement::Placement;
 use super::progress::Watching;
-use super::report::PhasesReport;
-use super::{Input, memory};
+use super::ready::Ready;
 use crate::crew::lock;
 use crate::dataflow::build::assemble;
 use crate::dataflow::build_context::{Build, BuildWiring, Done, InputRead};
@@ -33,6 +33,7 @@ use crate::input::turns::Turns;
 use crate::input::wanted::Wanted;
 use crate::rebuild::scanned::Scan;
 use crate::schedule::claims::Claims;
+use serde::Serialize;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
@@ -47,6 +48,18 @@ pub(super) struct Built {
     pub(super) phases: PhasesReport,
     /// The first records that were skipped: place and reason.
     pub(super) first_skipped: Vec<String>,
+}
+
+/// Where the time of a build goes, in seconds.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[non_exhaustive]
+pub struct PhasesReport {
+    /// Devices are found, the input is listed and a sample of it placed.
+    pub prepare_s: f64,
+    /// The dataflow.
+    pub dataflow_s: f64,
+    /// Runs are merged, or synced, and described.
+    pub finish_s: f64,
 }
 
 /// What the code and the fixed tables of a process take, which is not a build's to give away.
@@ -104,12 +117,12 @@ pub(super) fn build_generation(
 /// Those of placing.
 pub(super) fn dataflow_of(
     options: &mut BuildOptions,
-    mut input: Ready,
+    input: Ready,
     directory: PathBuf,
     which: Which,
 ) -> Result<(Arc<Build>, Placement), BuildError> {
-    let (owners, placement) = place(options, &mut input)?;
-    let Ready { gpus, roles, budget, plan, .. } = input;
+    let Ready { gpus, roles, budget, plan, sample, .. } = input;
+    let (owners, placement) = place(options, &plan, &gpus, &roles, sample)?;
     let workers = options.workers;
     let sizes = gpu_sizes(options.pipeline.parse_block, &budget, &roles, &plan);
     let pinned = sizes.host_bytes * roles.gpu_indexers;

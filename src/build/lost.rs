@@ -2,9 +2,10 @@
 //! nobody has named a device does so whatever the device refuses.
 
 use super::error::BuildError;
+use super::indexer::Indexer;
 use super::note::Note;
-use super::options::{BuildOptions, Indexer, Input};
-use super::prepare::Ready;
+use super::options::{BuildOptions, Input};
+use super::ready::Ready;
 use crate::dataflow::control::JobError;
 use crate::gpu::discover::Gpus;
 use crate::gpu::error::GpuError;

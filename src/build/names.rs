@@ -3,12 +3,9 @@
 //! way, and counts in bounded memory.
 
 use super::error::BuildError;
-use super::shard::Order;
-use crate::dataflow::together::Cluster;
 use crate::dictionary::names::{Duplicates, Names, name_hash};
 use crate::index::documents::Documents;
-use crate::index::shards::ShardEntry;
-use crate::input::documents::table::NAMES_SHARE;
+use crate::index::manifest::sharded::ShardEntry;
 use std::path::Path;
 
 /// Hashes that are sent at a time.
@@ -30,27 +27,20 @@ pub(super) fn piece(directory: &Path, from: u32) -> Result<Vec<u8>, BuildError> 
     Ok(bytes)
 }
 
-/// Counts the duplicates among the names of all shards, whose first docids are known. `directory` is
-/// that of the shard of process 0, `memory` what the job may take, and `threads` sort at the end.
+/// Counts the duplicates among the names of all shards, whose first docids are known, in `names`;
+/// `threads` sort at the end. `ask` gets the [`piece`] of a process from a document on.
 pub(super) fn count(
-    cluster: &Cluster,
     shards: &[ShardEntry],
-    directory: &Path,
-    memory: u64,
+    names: Names,
     threads: usize,
+    ask: impl Fn(usize, u32) -> Result<Vec<u8>, BuildError>,
 ) -> Result<Duplicates, BuildError> {
     let failed = |error: std::io::Error| BuildError::Names(error.into());
-    let names = Names::new(directory, memory / NAMES_SHARE);
     for (process, shard) in shards.iter().enumerate() {
         let documents = shard.statistics.documents as u32;
         let mut from = 0;
         while from < documents {
-            let bytes = if process == 0 {
-                piece(directory, from)?
-            } else {
-                cluster.tell(process, &Order::Names { from })?;
-                cluster.hear_bytes(process)?
-            };
+            let bytes = ask(process, from)?;
             let (hashes, rest) = bytes.as_chunks::<HASH_BYTES>();
             let expected = PIECE.min(documents - from);
             if !rest.is_empty() || hashes.len() != expected as usize {

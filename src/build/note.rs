@@ -1,6 +1,6 @@
 //! What is worth a remark, though the build goes on?
 
-use super::place::Placement;
+use super::placement::Placement;
 use std::fmt;
 use std::path::PathBuf;
 

@@ -1,13 +1,12 @@
 //! What can be asked of a build?
 
 use super::guards::Guards;
+use super::indexer::Indexer;
 use super::note::Note;
-use super::progress::Snapshot;
 use crate::cluster::hosts::Hosts;
 use crate::cluster::seal::Secret;
 use crate::dataflow::build_context::MakeIndexer;
 use crate::dataflow::control::{Cause, Control};
-use crate::dictionary::indexer::Indexing;
 use crate::gpu::discover::Gpus;
 use crate::gpu::invert::machine::MakeMachines;
 use crate::index::list::Form;
@@ -21,10 +20,8 @@ use crate::input::splits::Plan;
 use crate::order::MAX_DOCUMENT_BYTES;
 use crate::schedule::placement::Rates;
 use crate::text::analysis::Analysis;
-use std::fmt;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,6 +29,24 @@ use std::time::Duration;
 pub type Notes = Arc<dyn Fn(&Note) + Send + Sync>;
 /// Receives figures about ten times a second, from a thread of its own.
 pub type OnProgress = Box<dyn FnMut(&Snapshot) + Send>;
+
+/// What a build has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Snapshot {
+    /// Bytes of the input files, as they lie there, as far as their sizes are known.
+    pub total_bytes: u64,
+    /// Bytes of them that were read.
+    pub read_bytes: u64,
+    /// Bytes of uncompressed input that were parsed.
+    pub parsed_bytes: u64,
+    /// Documents that were parsed.
+    pub documents: u64,
+    /// Runs that were written.
+    pub runs: u64,
+    /// Postings that were merged, and of how many, once runs are being merged.
+    pub merged: Option<(u64, u64)>,
+}
 
 /// Says whether a generation that is written may be published, or why not.
 pub type Accept = Box<dyn FnOnce(&Manifest) -> Result<(), Cause> + Send>;
@@ -45,59 +60,6 @@ pub enum Input {
     Documents(Documents),
     /// What was listed before.
     Plan(Box<Plan>),
-}
-
-/// Who finds terms and postings. The index is the same.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Indexer {
-    /// [`Gpu`](Self::Gpu) where there is one and there is enough input for it to pay, or else [`Fast`](Self::Fast); a note says which device.
-    #[default]
-    Auto,
-    /// Parsers count each piece, and hash tables take postings: the fastest without a GPU.
-    Fast,
-    /// B-trees take tokens, on CPU and GPU, as in the paper `wei11`.
-    Wei11,
-    /// A GPU takes texts, and finds, sorts and counts the words. It needs one.
-    Gpu,
-}
-
-impl Indexer {
-    /// Its name, as the manifest has it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Fast => "fast",
-            Self::Wei11 => "wei11",
-            Self::Gpu => "gpu",
-        }
-    }
-
-    /// What it gets.
-    pub fn indexing(self) -> Indexing {
-        match self {
-            // A device is chosen before anybody is asked.
-            Self::Auto | Self::Fast => Indexing::Postings,
-            Self::Wei11 => Indexing::Tokens,
-            Self::Gpu => Indexing::Texts,
-        }
-    }
-}
-
-impl fmt::Display for Indexer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for Indexer {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        [Self::Auto, Self::Fast, Self::Wei11, Self::Gpu]
-            .into_iter()
-            .find(|indexer| indexer.name() == text)
-            .ok_or("the indexers are auto, fast, wei11 and gpu")
-    }
 }
 
 /// The longest document that a device may be given: a batch has [`MOST_BYTES`](crate::gpu::invert::text::MOST_BYTES), and a piece has a few documents more.

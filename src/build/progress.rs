@@ -1,42 +1,23 @@
 //! How far is a build? A thread of its own asks, ten times a second.
 
 use super::error::BuildError;
-use super::options::OnProgress;
+use super::options::{OnProgress, Snapshot};
 use crate::dataflow::build_context::Build;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// What a build has done so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Snapshot {
-    /// Bytes of the input files, as they lie there, as far as their sizes are known.
-    pub total_bytes: u64,
-    /// Bytes of them that were read.
-    pub read_bytes: u64,
-    /// Bytes of uncompressed input that were parsed.
-    pub parsed_bytes: u64,
-    /// Documents that were parsed.
-    pub documents: u64,
-    /// Runs that were written.
-    pub runs: u64,
-    /// Postings that were merged, and of how many, once runs are being merged.
-    pub merged: Option<(u64, u64)>,
-}
-
-impl Snapshot {
-    fn of(build: &Build) -> Self {
-        let progress = &build.progress;
-        Self {
-            total_bytes: build.plan.bytes(),
-            read_bytes: progress.read_bytes.load(Ordering::Relaxed),
-            parsed_bytes: progress.parsed_bytes.load(Ordering::Relaxed),
-            documents: progress.documents.load(Ordering::Relaxed),
-            runs: progress.runs.load(Ordering::Relaxed),
-            merged: build.control.stop().how_far(),
-        }
+/// How far `build` is.
+fn snapshot(build: &Build) -> Snapshot {
+    let progress = &build.progress;
+    Snapshot {
+        total_bytes: build.plan.bytes(),
+        read_bytes: progress.read_bytes.load(Ordering::Relaxed),
+        parsed_bytes: progress.parsed_bytes.load(Ordering::Relaxed),
+        documents: progress.documents.load(Ordering::Relaxed),
+        runs: progress.runs.load(Ordering::Relaxed),
+        merged: build.control.stop().how_far(),
     }
 }
 
@@ -57,7 +38,7 @@ impl Watching {
         let (build, ended) = (build.clone(), over.clone());
         let watch = move || loop {
             let last = ended.load(Ordering::Acquire);
-            tell(&Snapshot::of(&build));
+            tell(&snapshot(&build));
             if last {
                 return;
             }

@@ -10,6 +10,7 @@ use super::devices::Chosen;
 use super::error::BuildError;
 use super::note::Note;
 use super::options::BuildOptions;
+use super::placement::RatesFrom;
 use crate::dictionary::indexer::Indexing;
 use crate::gpu::cache::ModuleCache;
 use crate::schedule::placement::Rates;
@@ -26,18 +27,6 @@ pub struct MeasuredRates {
     pub device: Option<String>,
     /// The rates.
     pub rates: Rates,
-}
-
-/// Where the rates come from by which trie collections were placed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum RatesFrom {
-    /// Whoever asked for the build.
-    Given,
-    /// They were measured on this machine.
-    Measured,
-    /// Nobody has measured: they are those of the machine on which millrace was.
-    Default,
 }
 
 /// Where the rates of this machine are kept; none if the environment names no folder.

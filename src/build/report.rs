@@ -1,14 +1,14 @@
 //! What did a build come to? Serialised, a [`BuildReport`] is what `build --report` writes.
 
-use super::generation::Built;
+use super::generation::{Built, PhasesReport};
 use super::options::BuildOptions;
-use super::place::Placement;
+use super::placement::Placement;
 use crate::crew::lock;
 use crate::dataflow::build_context::Build;
 use crate::dataflow::control::OperatorTime;
 use crate::gpu::invert::inverter::InverterWork;
 use crate::index::format::{generation_name, shard_name};
-use crate::index::shards::ShardedManifest;
+use crate::index::manifest::sharded::ShardedManifest;
 use crate::index::storage::FileEntry;
 use crate::shown::{bytes, number_of};
 use serde::Serialize;
@@ -167,18 +167,6 @@ pub struct SplitReport {
     pub text_bytes: u64,
     /// Seconds that the slowest indexer was busy.
     pub seconds: f64,
-}
-
-/// Where the time of a build goes, in seconds.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
-#[non_exhaustive]
-pub struct PhasesReport {
-    /// Devices are found, the input is listed and a sample of it placed.
-    pub prepare_s: f64,
-    /// The dataflow.
-    pub dataflow_s: f64,
-    /// Runs are merged, or synced, and described.
-    pub finish_s: f64,
 }
 
 impl BuildReport {

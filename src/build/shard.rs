@@ -21,16 +21,20 @@ use super::generation::{Built, Which, accept_duplicates, build_generation};
 use super::guards::documents_of;
 use super::names;
 use super::options::{BuildOptions, Peers};
-use super::prepare::{Prepared, Ready};
+use super::ready::Ready;
 use super::report::{BuildReport, WholeReport};
 use crate::cluster::links::Outcome;
-use crate::dataflow::together::{Cluster, Meeting, Setting, outcome_of};
+use crate::dataflow::together::{Cluster, Meeting, outcome_of};
 use crate::dictionary::hash::hash;
+use crate::dictionary::names::Names;
+use crate::index::documents::pieces::table::NAMES_SHARE;
+use crate::index::folder::{IndexLock, current};
 use crate::index::format::VERSION;
 use crate::index::keep::kept;
 use crate::index::manifest::Manifest;
-use crate::index::publish::{IndexLock, current};
-use crate::index::shards::{ShardEntry, ShardLock, ShardedManifest};
+use crate::index::manifest::sharded::{ShardEntry, ShardedManifest};
+use crate::index::manifest::summary::Summary;
+use crate::index::shards::ShardLock;
 use crate::shown::chain;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -55,7 +59,7 @@ struct Synced {
 
 /// What process 0 wants when a shard is on disk.
 #[derive(Serialize, Deserialize)]
-pub(super) enum Order {
+enum Order {
     /// Hashes of the names from this document on.
     Names {
         /// Its docid in the shard.
@@ -78,18 +82,14 @@ fn meeting(peers: &Peers) -> Meeting {
 }
 
 /// Checks the options, and takes the share of this process; tells the others if it cannot take part.
-pub(super) fn prepare(mut options: BuildOptions, peers: &Peers) -> Result<Prepared, BuildError> {
-    match share(&mut options, peers) {
-        Ok((input, settings)) => Ok(Prepared { options, input, settings }),
-        Err(error) => {
-            meeting(peers).refuse(&options.control, chain(&error));
-            Err(error)
-        }
-    }
+pub(super) fn prepare(options: &mut BuildOptions, peers: &Peers) -> Result<Ready, BuildError> {
+    share(options, peers).inspect_err(|error| {
+        meeting(peers).refuse(&options.control, chain(error));
+    })
 }
 
-/// The share of this process, and what all processes have to have alike.
-fn share(options: &mut BuildOptions, peers: &Peers) -> Result<(Ready, Vec<Setting>), BuildError> {
+/// The share of this process, with what all processes have to have alike.
+fn share(options: &mut BuildOptions, peers: &Peers) -> Result<Ready, BuildError> {
     let mut input = Ready::new(options, false)?;
     if input.plan.reads_once() {
         return Err(OptionsError::ReadOnce.into());
@@ -111,21 +111,22 @@ fn share(options: &mut BuildOptions, peers: &Peers) -> Result<(Ready, Vec<Settin
         ("guards", format!("{:?}", options.guards)),
         ("strictness", options.strict.to_string()),
     ];
-    let settings = rows.map(|(name, value)| (name.to_string(), value)).into();
+    input.settings = rows.map(|(name, value)| (name.to_string(), value)).into();
     input.plan = input.plan.share(peers.hosts.process(), peers.hosts.processes());
-    Ok((input, settings))
+    Ok(input)
 }
 
 /// Builds the shard of this process, and publishes all if this is process 0. A rebuild asks process 0 whether it
 /// wants to; none is returned where it does not.
 pub(super) fn run(
-    prepared: Prepared,
+    options: BuildOptions,
+    input: Ready,
     peers: &Peers,
     wants: Option<bool>,
 ) -> Result<Option<BuildReport>, BuildError> {
-    let control = prepared.options.control.clone();
+    let control = options.control.clone();
     let (cluster, _) = meeting(peers).join(&control)?;
-    let done = work(prepared, &cluster, wants).map_err(|error| {
+    let done = work(options, input, &cluster, wants).map_err(|error| {
         // What the control knows comes before what followed from it.
         control.take_failure().map_or(error, BuildError::from)
     });
@@ -141,15 +142,15 @@ pub(super) fn run(
 }
 
 fn work(
-    prepared: Prepared,
+    mut options: BuildOptions,
+    mut input: Ready,
     cluster: &Cluster,
     wants: Option<bool>,
 ) -> Result<Option<BuildReport>, BuildError> {
-    let Prepared { mut options, input, mut settings } = prepared;
     let began = input.began;
     let job = if wants.is_some() { "rebuild" } else { "build" };
-    settings.push(("the job".to_string(), job.to_string()));
-    cluster.agree(&settings)?;
+    input.settings.push(("the job".to_string(), job.to_string()));
+    cluster.agree(&input.settings)?;
     if let Some(wants) = wants {
         let wanted = match cluster.process {
             0 => cluster.tell_others(&wants).map(|()| wants)?,
@@ -226,7 +227,15 @@ fn lead_locked(
     };
     whole.line_up(&options.index)?;
     let (directory, memory) = (&built.build.directory, options.memory);
-    let duplicates = names::count(cluster, &whole.shards, directory, memory, options.workers)?;
+    let ask = |process, from| match process {
+        0 => names::piece(directory, from),
+        _ => {
+            cluster.tell(process, &Order::Names { from })?;
+            Ok(cluster.hear_bytes(process)?)
+        }
+    };
+    let names = Names::new(directory, memory / NAMES_SHARE);
+    let duplicates = names::count(&whole.shards, names, options.workers, ask)?;
     accept_duplicates(options, &duplicates)?;
     whole.duplicate_names = duplicates.count;
     if let Some(failure) = options.control.take_failure() {
@@ -271,7 +280,7 @@ fn follow(
 fn synced(shard: &ShardLock, built: &Built) -> Result<Synced, BuildError> {
     let directory = &built.build.directory;
     shard.sync(directory)?;
-    Ok(Synced { entry: ShardEntry::of(directory)?, read_bytes: built.read_bytes })
+    Ok(Synced { entry: Summary::read(directory)?.shard(), read_bytes: built.read_bytes })
 }
 
 /// Documents of all shards, and records that were skipped, by reason.

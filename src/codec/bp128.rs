@@ -116,6 +116,21 @@ pub fn unpack_docids<const N: usize>(bytes: &[u8], width: u8, previous: u32, out
     }
 }
 
+/// Turns `gap_minus_one` values into docids in place: `values[i]` becomes `previous` plus values 0
+/// to i plus i + 1, wrapping. `previous` is `u32::MAX` (-1) where nothing comes before.
+#[inline]
+pub fn sum_docids(previous: u32, values: &mut [u32]) {
+    match level() {
+        // SAFETY: `level` found the instructions.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => unsafe { avx512::sum_docids(previous, values) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => unsafe { avx2::sum_docids(previous, values) },
+        Level::Portable => portable::sum_docids(previous, values),
+    }
+}
+
 /// Reads value `i` of a block alone.
 ///
 /// # Panics
@@ -190,10 +205,16 @@ mod portable {
         previous: u32,
         out: &mut [u32; N],
     ) {
-        unpack(block, width, 1, out);
+        unpack(block, width, 0, out);
+        sum_docids(previous, out);
+    }
+
+    /// Also the ends of the other paths.
+    #[inline]
+    pub(super) fn sum_docids(previous: u32, values: &mut [u32]) {
         let mut docid = previous;
-        for value in out {
-            docid = docid.wrapping_add(*value);
+        for value in values {
+            docid = docid.wrapping_add(*value).wrapping_add(1);
             *value = docid;
         }
     }

@@ -40,7 +40,7 @@
 
 use std::fmt::Debug;
 
-use super::{CodecError, bits, sums};
+use super::{CodecError, bits, bp128};
 
 /// What is known of all values of a column before its first block is written.
 #[derive(Clone, Copy, Debug)]
@@ -227,7 +227,7 @@ pub trait Codec: Debug + Sync {
         out: &mut [u32],
     ) -> Result<usize, CodecError> {
         let bytes = self.values(list, block, out)?;
-        sums::docids(previous, out);
+        bp128::sum_docids(previous, out);
         Ok(bytes)
     }
 

@@ -11,7 +11,7 @@
 //! | [`rice`] | a width a list, quotients in a bit vector | 128, 64, 512 | small |
 //! | [`vbyte`] | none | 128, 64, 512 | simple |
 //!
-//! [`bits`], [`unary`] and [`sums`] are what they are made of.
+//! [`bits`] and [`unary`] are what they are made of.
 
 pub mod bits;
 pub mod bp128;
@@ -23,7 +23,6 @@ pub mod newpfd;
 pub mod pfor;
 pub(crate) mod prefetch;
 pub mod rice;
-pub mod sums;
 #[cfg(test)]
 mod tests;
 pub mod unary;

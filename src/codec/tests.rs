@@ -72,8 +72,11 @@ fn decode(
         }
         let mut docids = vec![0; len];
         assert_eq!(codec.docids(list, block, 77, &mut docids), Ok(bytes));
-        let mut expected = out.to_vec();
-        sums::portable(77, &mut expected);
+        let sum = |docid: &mut u32, gap: &u32| {
+            *docid = docid.wrapping_add(*gap).wrapping_add(1);
+            Some(*docid)
+        };
+        let expected: Vec<u32> = out.iter().scan(77, sum).collect();
         assert_eq!(docids, expected);
         let next = coded.blocks.get(index + 1).map_or(coded.bodies.len(), |&(_, begin, _)| begin);
         assert_eq!(begin + bytes, next, "{}", codec.name());

@@ -14,9 +14,10 @@ use super::control::{Cause, Guard};
 use super::local::Local;
 use super::sole_time::SoleTime;
 use crate::crew::lock;
-use crate::input::documents::PieceDocuments;
-use crate::input::documents::table::{DocumentsDone, DocumentsTable, PieceRows};
+use crate::index::documents::pieces::PieceDocuments;
+use crate::index::documents::pieces::table::{DocumentsDone, DocumentsTable, PieceRows};
 use crate::rebuild::scanned::Scan;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use timely::container::CapacityContainerBuilder;
@@ -49,7 +50,8 @@ pub fn write_documents<'scope>(
         }
         build.wiring.ahead.expect(batch.counts.list_bytes);
         let bytes = batch.bytes();
-        let Some(rows) = table.place(&build.plan, build.strict, batch)? else {
+        let path = |input| build.plan.path(input);
+        let Some(rows) = table.place(build.strict, batch, input_name(build), path)? else {
             build.wiring.flow.absorbed(bytes);
             return Ok(None);
         };
@@ -62,6 +64,11 @@ pub fn write_documents<'scope>(
         Ok(())
     };
     write(take_in_order("Documents", (batches, build), tables, place, finish), build)
+}
+
+/// Names inputs, after which documents without a name are called.
+fn input_name<'a>(build: &'a Build) -> impl Fn(u32) -> Cow<'a, str> {
+    |input| build.plan.inputs.name(input as usize)
 }
 
 /// Keeps what came of the table, if it is complete.
@@ -91,7 +98,7 @@ fn write<'scope>(
             let Some((_until_written, rows)) = waiting.pop_front() else { return };
             let bytes = rows.bytes();
             guard.work(|| {
-                note(&build, rows.write(&build.plan)?);
+                note(&build, rows.write(input_name(&build))?);
                 Ok(())
             });
             build.wiring.flow.absorbed(bytes);

@@ -21,7 +21,7 @@ const EVERY: Duration = Duration::from_millis(100);
 
 /// What a look has found.
 #[derive(Debug)]
-pub enum Found {
+pub enum Followed {
     /// The service has moved over to this.
     Moved(Arc<Snapshot>),
     /// Another generation is live, and cannot be opened; or nobody can tell what is live.
@@ -48,7 +48,7 @@ impl Follower {
         manifest: &Manifest,
         mover: Mover,
         mut open: Open,
-        mut tell: impl FnMut(Found) + Send + 'static,
+        mut tell: impl FnMut(Followed) + Send + 'static,
     ) -> io::Result<Self> {
         let mut manifest = manifest.clone();
         Self::look_out(index, move |watch, again| {
@@ -60,9 +60,9 @@ impl Follower {
                 Ok(Some(snapshot)) => {
                     manifest = snapshot.generation().manifest().clone();
                     mover.move_to(snapshot.clone());
-                    tell(Found::Moved(snapshot));
+                    tell(Followed::Moved(snapshot));
                 }
-                Err(error) => tell(Found::Failed(error)),
+                Err(error) => tell(Followed::Failed(error)),
             }
         })
     }

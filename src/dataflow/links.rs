@@ -16,7 +16,7 @@ use super::parse::parse_input;
 use super::workers;
 use crate::crew::lock;
 use crate::dictionary::parsed::{PieceGroup, Regroup};
-use crate::input::documents::PieceDocuments;
+use crate::index::documents::pieces::PieceDocuments;
 use crate::order::PieceCounts;
 use crate::rebuild::links::PageLinks;
 use crate::text::html::{HtmlText, Page};

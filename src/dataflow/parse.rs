@@ -15,7 +15,7 @@ use super::read::{ReadAhead, read};
 use super::read_shared::read_shared;
 use super::sole_time::SoleTime;
 use crate::dictionary::parsed::{PieceGroup, Regroup};
-use crate::input::documents::PieceDocuments;
+use crate::index::documents::pieces::PieceDocuments;
 use crate::input::parser::PieceParser;
 use crate::input::piece_bytes::PieceBytes;
 use std::collections::VecDeque;

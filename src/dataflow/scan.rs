@@ -17,7 +17,7 @@ use super::parse::parse_input;
 use super::workers;
 use crate::crew::lock;
 use crate::dictionary::parsed::{PieceGroup, Regroup};
-use crate::input::documents::PieceDocuments;
+use crate::index::documents::pieces::PieceDocuments;
 use crate::order::PieceCounts;
 use crate::rebuild::scanned::Scan;
 use std::sync::Arc;
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
     use crate::dataflow::harness::{Step, build, failure, pass, plan_of};
     use crate::index::documents::Location;
-    use crate::input::piece::Skipped;
+    use crate::index::documents::pieces::Skipped;
     use crate::rebuild::table::name_hash;
     use std::sync::Mutex;
 

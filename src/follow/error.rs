@@ -3,7 +3,7 @@
 use crate::build::BuildError;
 use crate::dataflow::control::JobError;
 use crate::index::error::IndexError;
-use crate::input::splits::InputError;
+use crate::input::error::InputError;
 use crate::rebuild::files::FileError;
 use crate::rebuild::history::HistoryError;
 use crate::rebuild::job_file::JobFileError;

@@ -10,21 +10,19 @@
 //! to nobody, and freed by nobody, while a copy uses it.
 
 use super::discover::DeviceInfo;
-use super::error::{Cuda, Geometry, GpuError, Launched, Work};
-use super::events::{Event, Events};
+use super::error::{Cuda, Geometry, GpuError, GpuWork, Launched};
+use super::events::{Event, Events, Streams};
 use super::lost;
 use super::memory::{Allowance, DeviceBuffer};
-use super::pinned::Pinned;
 use super::wake::{Wake, Watcher};
 use crate::crew::lock;
 use bytemuck::Pod;
 use cudarc::driver::sys::{CUdevice_attribute, CUfunction_attribute};
 use cudarc::driver::{
-    CudaContext, CudaFunction, CudaSlice, CudaStream, DevicePtr, DevicePtrMut, DeviceRepr,
-    DriverError, LaunchArgs, LaunchConfig, ValidAsZeroBits, result,
+    CudaContext, CudaFunction, CudaSlice, CudaStream, DevicePtrMut, DeviceRepr, DriverError,
+    LaunchArgs, LaunchConfig, ValidAsZeroBits, result,
 };
 use std::fmt;
-use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -40,28 +38,6 @@ pub struct Device {
     /// The most dynamic shared memory of a thread block.
     most_shared_bytes: u32,
     watcher: Arc<Watcher>,
-}
-
-/// All streams of an owner.
-#[derive(Debug)]
-pub(super) struct Streams {
-    compute: Arc<CudaStream>,
-    others: Mutex<Vec<Arc<CudaStream>>>,
-    events: Arc<Events>,
-}
-
-impl Streams {
-    /// Lets what comes on the stream of kernels wait for all that is on the others.
-    pub(super) fn join(&self) -> Result<(), DriverError> {
-        let others = lock(&self.others);
-        others.iter().try_for_each(|stream| self.events.order(stream, &self.compute))
-    }
-
-    /// Lets what comes on all other streams wait for what is on the stream of kernels.
-    fn part(&self) -> Result<(), DriverError> {
-        let others = lock(&self.others);
-        others.iter().try_for_each(|stream| self.events.order(&self.compute, stream))
-    }
 }
 
 impl fmt::Debug for Device {
@@ -259,68 +235,11 @@ impl Device {
         filled.map_err(|e| self.call("fill memory", e))
     }
 
-    /// Enqueues a copy of `bytes` of `from` to the beginning of `to`.
-    ///
-    /// # Errors
-    /// The driver refuses.
-    ///
-    /// # Panics
-    /// The part is longer than one of them, or no whole number of values.
-    pub fn copy_up<T: DeviceRepr + Pod>(
-        &self,
-        stream: &CudaStream,
-        from: &Pinned,
-        bytes: Range<usize>,
-        to: &mut impl DevicePtrMut<T>,
-    ) -> Result<Ticket, GpuError> {
-        let len = bytes.len();
-        assert!(
-            len <= to.num_bytes() && len.is_multiple_of(size_of::<T>()),
-            "a copy that does not fit"
-        );
-        let (place, _guard) = to.device_ptr_mut(stream);
-        let copied = self.context.bind_to_thread().and_then(|()| {
-            from.copy_from(bytes, stream, |part| {
-                // SAFETY: the target has room for the part, and pinned memory waits for its copies.
-                unsafe { result::memcpy_htod_async(place, part, stream.cu_stream()) }
-            })
-        });
-        copied.map_err(|e| self.call("copy to the device", e))?;
-        self.ticket(stream, Work::Upload(len as u64))
-    }
-
-    /// Enqueues a copy of all of `from` to where `at` is in `to`, in bytes. The ticket's time is when
-    /// `to` can be read.
-    ///
-    /// # Errors
-    /// The driver refuses.
-    ///
-    /// # Panics
-    /// If `to` is too short.
-    pub fn copy_down<T: DeviceRepr + Pod>(
-        &self,
-        stream: &CudaStream,
-        from: &impl DevicePtr<T>,
-        to: &mut Pinned,
-        at: usize,
-    ) -> Result<Ticket, GpuError> {
-        let bytes = from.num_bytes();
-        let (place, _guard) = from.device_ptr(stream);
-        let copied = self.context.bind_to_thread().and_then(|()| {
-            to.copy_into(at..at + bytes, stream, |part| {
-                // SAFETY: both have so many bytes, and pinned memory waits for its copies.
-                unsafe { result::memcpy_dtoh_async(part, place, stream.cu_stream()) }
-            })
-        });
-        copied.map_err(|e| self.call("copy from the device", e))?;
-        self.ticket(stream, Work::Download(bytes as u64))
-    }
-
     /// A ticket for all that was enqueued on `stream` so far; `work` is what errors name.
     ///
     /// # Errors
     /// The driver refuses.
-    pub fn ticket(&self, stream: &CudaStream, work: Work) -> Result<Ticket, GpuError> {
+    pub fn ticket(&self, stream: &CudaStream, work: GpuWork) -> Result<Ticket, GpuError> {
         let event = self.streams.events.record(stream);
         let event = event.map_err(|e| self.call("record an event", e))?;
         Ok(Ticket { event, work, info: self.info.clone() })
@@ -343,7 +262,7 @@ impl Device {
 #[derive(Debug)]
 pub struct Ticket {
     event: Event,
-    work: Work,
+    work: GpuWork,
     info: Arc<DeviceInfo>,
 }
 

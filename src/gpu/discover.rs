@@ -4,7 +4,7 @@
 //! [`Discovery::judge`] says what is missing, so that every case is tested without a machine that has
 //! it. The driver hides devices that `CUDA_VISIBLE_DEVICES` leaves out.
 
-use super::error::Cuda;
+use super::error::{Cuda, has_driver};
 use super::nvrtc::{Compiler, NoCompiler};
 use super::version::{Architecture, Version};
 use cudarc::driver::result;
@@ -12,7 +12,6 @@ use cudarc::driver::sys::{self, CUdevice_attribute};
 use std::fmt;
 use std::panic::resume_unwind;
 use std::str::FromStr;
-use std::sync::OnceLock;
 use std::thread::ScopedJoinHandle;
 use tracing::debug;
 
@@ -99,15 +98,6 @@ pub struct Facts {
     pub compiler: Result<Compiler, NoCompiler>,
     /// Devices, or why they cannot be asked.
     pub devices: Result<Vec<DeviceInfo>, Cuda>,
-}
-
-/// Whether libcuda is there; the driver's functions panic without it.
-pub(super) fn has_driver() -> bool {
-    static THERE: OnceLock<bool> = OnceLock::new();
-    *THERE.get_or_init(|| {
-        // SAFETY: loading libcuda runs its initialisers, which is what it is installed for.
-        unsafe { sys::is_culib_present() }
-    })
 }
 
 impl Facts {

@@ -1,15 +1,15 @@
 //! What can go wrong on a device? Every error names the device, and the kernel and its geometry where
 //! there is one.
 
-use super::discover::has_driver;
 use super::lost::is_sticky;
 use super::version::Version;
 use crate::index::error::IndexError;
 use cudarc::driver::DriverError;
-use cudarc::driver::sys::CUresult;
+use cudarc::driver::sys::{self, CUresult};
 use cudarc::nvrtc::result::NvrtcError;
 use std::ffi::CStr;
 use std::fmt;
+use std::sync::OnceLock;
 
 /// Work on a device that failed, or could not begin.
 #[derive(Debug, thiserror::Error)]
@@ -43,7 +43,7 @@ pub enum GpuError {
         /// The device.
         device: String,
         /// What the ticket stood for.
-        work: Work,
+        work: GpuWork,
         /// The driver's reason.
         #[source]
         source: Cuda,
@@ -193,6 +193,15 @@ impl GpuError {
     }
 }
 
+/// Whether libcuda is there; the driver's functions panic without it.
+pub(super) fn has_driver() -> bool {
+    static THERE: OnceLock<bool> = OnceLock::new();
+    *THERE.get_or_init(|| {
+        // SAFETY: loading libcuda runs its initialisers, which is what it is installed for.
+        unsafe { sys::is_culib_present() }
+    })
+}
+
 /// The driver's reason, by its text and name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Cuda(pub DriverError);
@@ -271,7 +280,7 @@ impl fmt::Display for Launched {
 
 /// What a ticket stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Work {
+pub enum GpuWork {
     /// A copy to the device, of so many bytes.
     Upload(u64),
     /// A kernel.
@@ -280,12 +289,12 @@ pub enum Work {
     Download(u64),
 }
 
-impl fmt::Display for Work {
+impl fmt::Display for GpuWork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Work::Upload(bytes) => write!(f, "a copy of {bytes} bytes to the device"),
-            Work::Kernel(launched) => write!(f, "the kernel {launched}"),
-            Work::Download(bytes) => write!(f, "a copy of {bytes} bytes from the device"),
+            GpuWork::Upload(bytes) => write!(f, "a copy of {bytes} bytes to the device"),
+            GpuWork::Kernel(launched) => write!(f, "the kernel {launched}"),
+            GpuWork::Download(bytes) => write!(f, "a copy of {bytes} bytes from the device"),
         }
     }
 }
@@ -304,7 +313,7 @@ mod tests {
             error.to_string(),
             "GPU 0 (a device): cannot launch the kernel insert (480 blocks of 32 threads)"
         );
-        let work = Work::Kernel(launch);
+        let work = GpuWork::Kernel(launch);
         let error = GpuError::Work { device: "GPU 0 (a device)".into(), work, source };
         assert_eq!(
             error.to_string(),

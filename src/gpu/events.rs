@@ -88,6 +88,28 @@ impl Drop for Event {
     }
 }
 
+/// All streams of an owner.
+#[derive(Debug)]
+pub(super) struct Streams {
+    pub(super) compute: Arc<CudaStream>,
+    pub(super) others: Mutex<Vec<Arc<CudaStream>>>,
+    pub(super) events: Arc<Events>,
+}
+
+impl Streams {
+    /// Lets what comes on the stream of kernels wait for all that is on the others.
+    pub(super) fn join(&self) -> Result<(), DriverError> {
+        let others = lock(&self.others);
+        others.iter().try_for_each(|stream| self.events.order(stream, &self.compute))
+    }
+
+    /// Lets what comes on all other streams wait for what is on the stream of kernels.
+    pub(super) fn part(&self) -> Result<(), DriverError> {
+        let others = lock(&self.others);
+        others.iter().try_for_each(|stream| self.events.order(&self.compute, stream))
+    }
+}
+
 /// Asks an event whether the work before it is done.
 pub(super) fn is_done(event: &CudaEvent) -> Result<bool, DriverError> {
     // An event can be asked only while its context is the thread's.

@@ -31,9 +31,9 @@ use self::join::{DeviceRun, Part};
 use crate::dictionary::closed::{ClosedError, ClosedTerms, Wake};
 use crate::dictionary::indexer::{ParsedBlock, TokenIndexer};
 use crate::dictionary::stream::TokenGroup;
-use crate::gpu::btree::Most;
 use crate::gpu::btree::block::{MOST_BLOCK_BYTES, TokenBlock};
-use crate::gpu::btree::room::{Coming, Room, Usage};
+use crate::gpu::btree::room::{Coming, TreeRoom, Usage};
+use crate::gpu::btree::staged::Most;
 use crate::gpu::btree::terms::Sums;
 use crate::gpu::error::GpuError;
 use std::cell::RefCell;
@@ -59,7 +59,7 @@ pub trait TreeDevice {
     type Download: UnderWay;
 
     /// Units of its arenas.
-    fn room(&self) -> Room;
+    fn room(&self) -> TreeRoom;
 
     /// Warps that insert.
     fn warps(&self) -> u32;
@@ -126,7 +126,7 @@ pub trait TreeDevice {
     fn clear(&mut self) -> Result<(), GpuError>;
 
     /// The error for tokens that do not fit an empty device.
-    fn too_small(&self, needed: Room) -> GpuError;
+    fn too_small(&self, needed: TreeRoom) -> GpuError;
 
     /// From now on `waiter` is woken by `wake` when work that was given is done or has failed.
     fn wake_by(&mut self, waiter: Waiter, wake: Wake);
@@ -265,7 +265,7 @@ impl<T: TreeDevice> GpuIndexer<T> {
         let waiting = self.waiting.front_mut().expect("there is a block");
         loop {
             let (mut taken, mut bytes, mut segments, mut coming) = (0, 0, 0, before);
-            let mut needed = Room::default();
+            let mut needed = TreeRoom::default();
             for (group, _) in waiting.iter() {
                 bytes += group.bytes.len();
                 segments += group.collections.len();

@@ -5,11 +5,13 @@
 //! | --- | --- |
 //! | [`classes`] | which stretches of a text are forms |
 //! | [`cuda`] | how a CUDA device runs the steps |
+//! | `download` | how lists get to the host from it |
 //! | [`inverter`] | how a batch becomes lists |
 //! | [`lanes`] | which machines count batches |
 //! | [`machine`] | what is asked of a device |
 //! | [`runs`] | where runs begin and end |
 //! | [`service`] | who drives it |
+//! | `staged` | how bytes get there through pinned buffers |
 //! | [`steps`] | which kernels invert a batch, one after the other, and with how much memory |
 //! | [`text`] | which texts make a batch |
 //! | [`twin`] | what the kernels find |
@@ -17,11 +19,13 @@
 
 pub mod classes;
 pub mod cuda;
+mod download;
 pub mod inverter;
 pub mod lanes;
 pub mod machine;
 pub mod runs;
 pub mod service;
+mod staged;
 pub mod steps;
 pub mod text;
 pub mod twin;
@@ -138,9 +142,9 @@ pub fn source() -> Source {
         ("IRREGULAR_LINES", steps::IRREGULAR_LINES as u32),
         ("MOST_PIECES", text::MOST_PIECES as u32),
         ("SCAN_SHARED_BYTES", steps::SCAN_SHARED_BYTES),
-        ("SORT_COUNT_SHARED_BYTES", steps::SORT_COUNT_SHARED_BYTES),
-        ("SORT_SCATTER_SHARED_BYTES", steps::SORT_SCATTER_SHARED_BYTES),
-        ("MEASURE_SHARED_BYTES", steps::MEASURE_SHARED_BYTES),
+        ("SORT_COUNT_SHARED_BYTES", steps::postings::SORT_COUNT_SHARED_BYTES),
+        ("SORT_SCATTER_SHARED_BYTES", steps::postings::SORT_SCATTER_SHARED_BYTES),
+        ("MEASURE_SHARED_BYTES", steps::postings::MEASURE_SHARED_BYTES),
         ("MEASURE_PARTS_SHARED_BYTES", steps::encode::MEASURE_PARTS_SHARED_BYTES),
         ("BOUND_LISTS_SHARED_BYTES", steps::encode::BOUND_LISTS_SHARED_BYTES),
         ("WRITE_PARTS_SHARED_BYTES", steps::encode::WRITE_PARTS_SHARED_BYTES),

@@ -5,12 +5,11 @@
 //! Devices that [`turns`](super::turns) drives work so.
 
 use super::device::Device;
-use super::error::{Cuda, GpuError, Work};
+use super::error::{Cuda, GpuError, GpuWork};
 use super::events::is_done;
-use super::query::device::launch;
-use super::query::slab::{Slab, Staging};
-use super::query::steps::Step;
-use super::query::twin::hit_of;
+use super::slab::{Slab, Staging};
+use super::steps::Step;
+use super::steps::launch;
 use crate::query::top_k::Hit;
 use cudarc::driver::sys::CUevent_flags;
 use cudarc::driver::{CudaEvent, CudaFunction, CudaStream, DriverError};
@@ -202,7 +201,7 @@ impl Lane {
     pub(in crate::gpu) fn failed(&self, source: DriverError) -> GpuError {
         GpuError::Work {
             device: self.device.info().to_string(),
-            work: Work::Download(self.output_on.bytes()),
+            work: GpuWork::Download(self.output_on.bytes()),
             source: Cuda(source),
         }
     }
@@ -246,7 +245,7 @@ pub(in crate::gpu) fn answers(
     for (HitsOf { query, k, first }, count) in queries.zip(counts) {
         let count = u32::from_le_bytes(*count).min(k) as usize;
         let keys = &keys[first as usize..][..count];
-        all[query] = keys.iter().map(|key| hit_of(u64::from_le_bytes(*key))).collect();
+        all[query] = keys.iter().map(|key| Hit::of_key(u64::from_le_bytes(*key))).collect();
     }
     all
 }

@@ -4,7 +4,7 @@
 use super::device::Device;
 use super::error::GpuError;
 use super::query::residency::Ranges;
-use super::query::slab::Slab;
+use super::slab::Slab;
 use crate::crew::lock;
 use std::borrow::Borrow;
 use std::collections::HashMap;

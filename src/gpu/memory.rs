@@ -3,8 +3,8 @@
 //! Device memory is a budget: an owner gets an [`Allowance`] when it opens the device, every buffer is
 //! booked on it, and a buffer that does not fit is an error before the driver is asked.
 
-use super::device::Streams;
 use super::error::GpuError;
+use super::events::Streams;
 use cudarc::driver::CudaSlice;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

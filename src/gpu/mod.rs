@@ -22,6 +22,8 @@
 //! | [`indexer`] | how a GPU indexer takes its tokens and gives its runs |
 //! | [`invert`] | how a device turns texts into postings lists |
 //! | [`query`] | how a device answers ranked queries |
+//! | [`slab`] | which memory is taken once, and given back when everything is done |
+//! | [`steps`] | how kernels are launched whose arguments have names |
 //! | `lane` | how a batch comes to a device, and how its results come back |
 //! | [`travelling`] | which lists come with a batch, and which of these the host keeps |
 //! | [`turns`] | who drives a device that answers one batch after the other |
@@ -49,6 +51,8 @@ pub mod modules;
 pub mod nvrtc;
 pub mod pinned;
 pub mod query;
+pub mod slab;
+pub mod steps;
 pub mod travelling;
 pub mod turns;
 pub mod version;

@@ -5,10 +5,14 @@
 //! slow to read. Those for downloads are ordinary memory. A buffer knows its last copy, and gives its
 //! bytes to nobody before that is done.
 
-use super::device::Device;
-use super::error::{Cuda, GpuError};
+use super::device::{Device, Ticket};
+use super::error::{Cuda, GpuError, GpuWork};
 use super::events::is_done;
-use cudarc::driver::{CudaEvent, CudaStream, DriverError, PinnedHostSlice, sys};
+use bytemuck::Pod;
+use cudarc::driver::{
+    CudaEvent, CudaStream, DevicePtr, DevicePtrMut, DeviceRepr, DriverError, PinnedHostSlice,
+    result, sys,
+};
 use std::ops::Range;
 
 /// Which way a buffer's bytes go.
@@ -97,7 +101,7 @@ impl Pinned {
     ///
     /// # Panics
     /// The part is beyond the end.
-    pub(super) fn copy_from(
+    fn copy_from(
         &self,
         bytes: Range<usize>,
         stream: &CudaStream,
@@ -113,7 +117,7 @@ impl Pinned {
     ///
     /// # Panics
     /// The part is beyond the end.
-    pub(super) fn copy_into(
+    fn copy_into(
         &mut self,
         bytes: Range<usize>,
         stream: &CudaStream,
@@ -128,6 +132,65 @@ impl Pinned {
     /// Records that a copy is under way. Without the record nobody would know: then it is waited for.
     fn mark(&self, stream: &CudaStream) -> Result<(), DriverError> {
         self.copied.record(stream).or_else(|error| stream.synchronize().and(Err(error)))
+    }
+}
+
+impl Device {
+    /// Enqueues a copy of `bytes` of `from` to the beginning of `to`.
+    ///
+    /// # Errors
+    /// The driver refuses.
+    ///
+    /// # Panics
+    /// The part is longer than one of them, or no whole number of values.
+    pub fn copy_up<T: DeviceRepr + Pod>(
+        &self,
+        stream: &CudaStream,
+        from: &Pinned,
+        bytes: Range<usize>,
+        to: &mut impl DevicePtrMut<T>,
+    ) -> Result<Ticket, GpuError> {
+        let len = bytes.len();
+        assert!(
+            len <= to.num_bytes() && len.is_multiple_of(size_of::<T>()),
+            "a copy that does not fit"
+        );
+        let (place, _guard) = to.device_ptr_mut(stream);
+        let copied = self.context().bind_to_thread().and_then(|()| {
+            from.copy_from(bytes, stream, |part| {
+                // SAFETY: the target has room for the part, and pinned memory waits for its copies.
+                unsafe { result::memcpy_htod_async(place, part, stream.cu_stream()) }
+            })
+        });
+        copied.map_err(|e| self.call("copy to the device", e))?;
+        self.ticket(stream, GpuWork::Upload(len as u64))
+    }
+
+    /// Enqueues a copy of all of `from` to where `at` is in `to`, in bytes. The ticket's time is when
+    /// `to` can be read.
+    ///
+    /// # Errors
+    /// The driver refuses.
+    ///
+    /// # Panics
+    /// If `to` is too short.
+    pub fn copy_down<T: DeviceRepr + Pod>(
+        &self,
+        stream: &CudaStream,
+        from: &impl DevicePtr<T>,
+        to: &mut Pinned,
+        at: usize,
+    ) -> Result<Ticket, GpuError> {
+        let bytes = from.num_bytes();
+        let (place, _guard) = from.device_ptr(stream);
+        let copied = self.context().bind_to_thread().and_then(|()| {
+            to.copy_into(at..at + bytes, stream, |part| {
+                // SAFETY: both have so many bytes, and pinned memory waits for its copies.
+                unsafe { result::memcpy_dtoh_async(part, place, stream.cu_stream()) }
+            })
+        });
+        copied.map_err(|e| self.call("copy from the device", e))?;
+        self.ticket(stream, GpuWork::Download(bytes as u64))
     }
 }
 

@@ -7,6 +7,7 @@
 //! | [`batch`] | how queries become a batch, and results answers |
 //! | [`bring`] | how lists come to the device while it works |
 //! | [`device`] | how a device takes batches and gives results |
+//! | `driver` | who drives a device |
 //! | [`engine`] | how workers have their queries answered by devices |
 //! | [`given`] | what a user says of the devices |
 //! | [`list`] | how a postings list lies in the device's memory |
@@ -14,8 +15,7 @@
 //! | [`parcel`] | how several lists travel in one copy |
 //! | [`plan`] | what a batch says to the kernels, and why its sums cannot mislead |
 //! | [`residency`] | which lists are in that memory, and which have to go |
-//! | [`service`] | who drives a device |
-//! | [`slab`] | which memory queries use |
+//! | [`service`] | what is asked of a device, and what comes back |
 //! | [`steps`] | which kernels answer a batch, one after the other |
 //! | [`twin`] | what they find |
 //! | [`unpack`] | what the host has to know of a list that the device decodes |
@@ -24,6 +24,7 @@ pub mod batch;
 pub mod bring;
 pub mod choose;
 pub mod device;
+mod driver;
 pub mod engine;
 pub(super) mod fetch;
 mod gather;
@@ -34,7 +35,6 @@ pub mod parcel;
 pub mod plan;
 pub mod residency;
 pub mod service;
-pub mod slab;
 pub mod steps;
 pub mod twin;
 pub mod unpack;

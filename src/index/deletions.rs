@@ -7,9 +7,6 @@
 
 #[cfg(test)]
 mod tests;
-mod write;
-
-pub use write::write_deletions;
 
 use crate::index::error::IndexError;
 use crate::index::format::{HEADER_BYTES, Header, Kind, check_length, padding, run_file};
@@ -28,14 +25,14 @@ const BODY: u64 = HEADER_BYTES as u64;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Deletions {
     documents: u32,
-    totals: Deleted,
+    pub(super) totals: Deleted,
     /// A bit for each document, the low bit of a word first; set if it is deleted.
-    bits: Vec<u64>,
+    pub(super) bits: Vec<u64>,
     /// Deleted documents before each word.
     before: Vec<u32>,
     /// Lists with postings of deleted documents, by where they begin, and how many of those.
-    lists: Vec<u64>,
-    counts: Vec<u32>,
+    pub(super) lists: Vec<u64>,
+    pub(super) counts: Vec<u32>,
 }
 
 impl Deletions {
@@ -88,7 +85,7 @@ impl Deletions {
     }
 
     /// Joins the parts.
-    fn new(
+    pub(super) fn new(
         documents: u32,
         totals: Deleted,
         bits: Vec<u64>,

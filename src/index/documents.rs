@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod pieces;
 mod placed;
 mod read;
 mod table;

@@ -10,14 +10,14 @@ mod room;
 mod tests;
 
 use crate::dictionary::names::Names;
-use crate::index::deletions::{Deletions, write_deletions};
+use crate::index::deletions::Deletions;
 use crate::index::documents::RunDocuments;
 use crate::index::error::IndexError;
+use crate::index::folder::IndexLock;
 use crate::index::format::{Kind, VERSION, run_file, run_name};
 use crate::index::manifest::{InputEntry, Manifest, RunEntry, Settings, Statistics, find_file};
 use crate::index::merge::{Merging, count_distinct_terms, merge_neighbours, verify};
-use crate::index::publish::IndexLock;
-use crate::index::run::Run;
+use crate::index::run::{Run, write_deletions};
 use crate::index::scores::{RunScores, write_scores};
 use crate::index::storage::{self, Durability, FileEntry};
 use std::collections::{BTreeMap, HashSet};

@@ -6,7 +6,7 @@
 use crate::index::error::IndexError;
 use crate::index::format::shard_name;
 use crate::index::generation::Generation;
-use crate::index::shards::ShardedManifest;
+use crate::index::manifest::sharded::ShardedManifest;
 use crate::shown::visible;
 use serde::Serialize;
 use std::fmt;

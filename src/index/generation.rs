@@ -5,12 +5,13 @@
 
 use crate::index::documents::Documents;
 use crate::index::error::IndexError;
-use crate::index::format::{HEADER_BYTES, MANIFEST};
+use crate::index::folder;
+use crate::index::format::HEADER_BYTES;
 use crate::index::in_use::InUse;
 use crate::index::lexicon::TermEntry;
 use crate::index::list::{ListError, ListView};
 use crate::index::manifest::Manifest;
-use crate::index::publish;
+use crate::index::manifest::read::read_manifest;
 use crate::index::run::Run;
 use std::path::{Path, PathBuf};
 use tracing::debug;
@@ -136,25 +137,14 @@ impl Generation {
     }
 }
 
-/// Reads the manifest of the generation in the folder `path`, which has to be named for it.
-pub(crate) fn read_manifest(path: &Path) -> Result<Manifest, IndexError> {
-    let manifest = Manifest::read(path)?;
-    if publish::number_of(path) != Some(manifest.generation) {
-        let expected = "the number of the generation's folder";
-        return Err(IndexError::damaged(&path.join(MANIFEST), 0, expected, manifest.generation));
-    }
-    Ok(manifest)
-}
-
 /// Calls `work` with the folder of the live generation, again if that was replaced and a file of it
 /// is gone.
 pub(crate) fn with_live<T>(
     index: &Path,
     mut work: impl FnMut(&Path) -> Result<T, IndexError>,
 ) -> Result<T, IndexError> {
-    let live = || {
-        publish::current(index)?.ok_or_else(|| IndexError::NoIndex { path: index.to_path_buf() })
-    };
+    let live =
+        || folder::current(index)?.ok_or_else(|| IndexError::NoIndex { path: index.to_path_buf() });
     let mut path = live()?;
     for _ in 1..ATTEMPTS {
         let done = work(&path);
@@ -174,6 +164,7 @@ pub(crate) fn with_live<T>(
 mod tests {
     use super::*;
     use crate::index::error::IndexError::{Damaged, NoIndex, Storage};
+    use crate::index::format::MANIFEST;
     use crate::index::testing::{build, collection};
     use crate::text::trie_collection::{implied_prefix_len, trie_collection};
     use std::collections::BTreeMap;

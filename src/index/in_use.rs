@@ -75,8 +75,8 @@ impl Unused {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::index::folder::IndexLock;
     use crate::index::generation::Generation;
-    use crate::index::publish::IndexLock;
     use crate::index::testing::{build, collection};
 
     #[test]

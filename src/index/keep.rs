@@ -11,12 +11,11 @@
 #![forbid(unsafe_code)]
 
 use crate::index::error::IndexError;
+use crate::index::folder::{IndexLock, current, number_of};
 use crate::index::format::{KEPT, KEPT_TMP, generation_name, generation_number};
 use crate::index::manifest::Manifest;
-use crate::index::plain;
-use crate::index::publish::{IndexLock, current, number_of};
-use crate::index::shards::ShardedManifest;
-use crate::index::storage;
+use crate::index::manifest::sharded::ShardedManifest;
+use crate::index::{plain, storage};
 use std::io;
 use std::path::Path;
 

@@ -24,9 +24,9 @@ mod whole;
 
 pub use encode::ListEncoder;
 pub use error::ListError;
-pub use form::{Form, ListCodec};
+pub use form::{Form, ListCodec, SEGMENT_POSTINGS};
 pub use packed::{PackedBlock, decode_tail};
-pub use segment::{Columns, SEGMENT_POSTINGS, Segment, Source};
+pub use segment::{Columns, Segment, Source};
 pub(crate) use segment::{MOST_SHARED_BYTES, RECORD_BYTES};
 pub(crate) use whole::WholeBlock;
 

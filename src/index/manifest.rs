@@ -4,11 +4,11 @@
 #![forbid(unsafe_code)]
 
 pub(super) mod read;
+pub mod sharded;
+pub mod summary;
 #[cfg(test)]
 mod tests;
-pub(super) mod write;
-
-pub use read::Summary;
+mod write;
 
 use crate::index::error::IndexError;
 use crate::index::format::{MANIFEST, VERSION};
@@ -23,9 +23,6 @@ use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
-
-/// The codec of the lists if none is asked for.
-pub const CODEC: &str = "bp128";
 
 /// The manifest of a generation.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]

@@ -22,6 +22,7 @@ mod ordered;
 mod parts;
 mod published;
 mod queue;
+mod sort;
 mod source;
 mod terms;
 #[cfg(test)]

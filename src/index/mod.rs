@@ -13,6 +13,7 @@ pub mod draft;
 pub mod dump;
 pub mod error;
 pub mod find;
+pub mod folder;
 pub mod format;
 pub mod generation;
 pub(crate) mod in_use;

@@ -4,11 +4,9 @@
 
 #![forbid(unsafe_code)]
 
-use crate::index::documents::RunDocuments;
 use crate::score::bm25::Bm25;
 use crate::score::wang::{GlobalParameters, Wang};
 use serde::{Deserialize, Serialize};
-use std::cmp::Ordering;
 use std::fmt;
 
 /// An order of documents. Equals stay in the order in which they were.
@@ -49,47 +47,6 @@ impl DocumentOrder {
         };
         Self::NAMES[at]
     }
-
-    /// Sorts the docids of a run's documents, which rise. A global order goes by `globals`, one for each.
-    pub(in crate::index) fn sort(
-        &self,
-        docids: &mut [u32],
-        documents: &RunDocuments,
-        globals: &[f32],
-    ) {
-        let name = |docid: u32| documents.name(docid).unwrap_or_default();
-        match self {
-            Self::Input => docids.sort_by_key(|&docid| {
-                let place = documents.locations()[docid as usize];
-                (place.input, place.offset)
-            }),
-            Self::Url => docids.sort_by(|&a, &b| compare_addresses(name(a), name(b))),
-            Self::Name => docids.sort_by(|&a, &b| name(a).cmp(name(b))),
-            Self::Length => docids.sort_by_key(|&docid| documents.lengths()[docid as usize]),
-            Self::Global { .. } => {
-                docids.sort_by(|&a, &b| globals[b as usize].total_cmp(&globals[a as usize]))
-            }
-        }
-    }
-}
-
-/// Compares addresses such as `http://www.example.org:80/page` by their hosts from the end, `org`,
-/// `example`, `www`, and then by the rest.
-fn compare_addresses(a: &[u8], b: &[u8]) -> Ordering {
-    let ((host_a, rest_a), (host_b, rest_b)) = (cut(a), cut(b));
-    let is_dot = |byte: &u8| *byte == b'.';
-    let by_host = host_a.rsplit(is_dot).cmp(host_b.rsplit(is_dot));
-    by_host.then_with(|| rest_a.cmp(rest_b)).then_with(|| a.cmp(b))
-}
-
-/// The host of an address, and what follows it; no host if it is none.
-fn cut(address: &[u8]) -> (&[u8], &[u8]) {
-    let Some(scheme) = address.windows(3).position(|three| three == b"://") else {
-        return (&[], address);
-    };
-    let rest = &address[scheme + 3..];
-    let end = rest.iter().position(|byte| b"/?#:".contains(byte)).unwrap_or(rest.len());
-    rest.split_at(end)
 }
 
 /// What a manifest says of the order of its documents.
@@ -145,32 +102,5 @@ impl GlobalEntry {
         let (wang, bm25) = (Wang::new(self.alpha).ok()?, Bm25::new(self.k1, self.b).ok()?);
         let (documents, tokens) = (self.documents, self.tokens);
         Some(GlobalParameters { wang, bm25, documents, tokens })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn addresses_are_sorted_by_host() {
-        let sorted = [
-            "a name",
-            "b",
-            "ftp://a.example.com/",
-            "http://a.example.com/",
-            "https://a.example.com/x",
-            "http://b.example.com",
-            "http://b.example.com/a",
-            "http://b.example.com:80/y",
-            "http://example.org",
-            "https://www.example.org?q",
-        ];
-        for (at, a) in sorted.iter().enumerate() {
-            for (other, b) in sorted.iter().enumerate() {
-                let found = compare_addresses(a.as_bytes(), b.as_bytes());
-                assert_eq!(found, at.cmp(&other), "{a} {b}");
-            }
-        }
     }
 }

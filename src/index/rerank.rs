@@ -4,9 +4,9 @@
 #![forbid(unsafe_code)]
 
 use crate::index::error::IndexError;
+use crate::index::folder::IndexLock;
 use crate::index::format::Kind;
 use crate::index::manifest::Manifest;
-use crate::index::publish::IndexLock;
 use crate::index::scores::write_scores;
 use crate::index::storage::{self, Durability};
 use std::path::Path;
@@ -59,8 +59,8 @@ pub fn publish_ranks(
 mod tests {
     use super::*;
     use crate::index::check::check;
+    use crate::index::folder::current;
     use crate::index::generation::Generation;
-    use crate::index::publish::current;
     use crate::index::scores::ranks_of;
     use crate::index::testing::{build, collection};
 

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod assemble;
+mod delete;
 mod files;
 mod lay;
 mod pages;
@@ -16,9 +17,10 @@ mod tests;
 mod write;
 
 pub use assemble::RunAssembler;
+pub use delete::write_deletions;
 pub(crate) use files::{OpenChunk, RunFiles};
-pub use lay::{LaidChunk, Layout, Stretch, Unwritten};
-pub use part::{CHUNK_BYTES, EncodedList, PartEncoder, RunPart};
+pub use lay::{EncodedList, LaidChunk, Layout, RunPart, Stretch, Unwritten};
+pub use part::{CHUNK_BYTES, PartEncoder};
 pub(crate) use put::{Padded, Putting};
 pub use read::Run;
 pub use write::RunWriter;

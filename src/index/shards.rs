@@ -10,81 +10,18 @@
 #![forbid(unsafe_code)]
 
 use crate::index::error::IndexError;
+use crate::index::folder::{IndexLock, generations, number_of};
 use crate::index::format::{
-    LOCK, MANIFEST, RUNS, VERSION, generation_name, generation_number, shard_name, shard_number,
+    LOCK, MANIFEST, RUNS, generation_name, generation_number, shard_name, shard_number,
 };
 use crate::index::generation::{Generation, with_live};
 use crate::index::in_use::Unused;
-use crate::index::manifest::read::Sealed;
-use crate::index::manifest::write::sealed;
-use crate::index::manifest::{Manifest, Settings, Statistics, Summary};
-use crate::index::plain;
-use crate::index::publish::{IndexLock, generations, number_of};
-use crate::index::storage::{self, hexadecimal};
-use serde::{Deserialize, Serialize};
+use crate::index::manifest::Manifest;
+use crate::index::manifest::sharded::ShardedManifest;
+use crate::index::manifest::summary::Summary;
+use crate::index::{plain, storage};
 use std::fs;
 use std::path::{Path, PathBuf};
-
-/// The manifest of a generation of several shards.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ShardedManifest {
-    /// Format version of all files.
-    pub format: u32,
-    /// Number of the generation, that of its folder and of the folders of its shards.
-    pub generation: u32,
-    /// When it was written, in seconds since 1970 (UTC).
-    pub created: u64,
-    /// The command line that wrote it, of process 0.
-    pub command: String,
-    /// What made terms and lists of the input, alike in all shards but for the memory.
-    pub settings: Settings,
-    /// Documents whose name an earlier one has, in the same shard or another.
-    pub duplicate_names: u64,
-    /// The shards, by docid; the folder of each is named for its place here.
-    pub shards: Vec<ShardEntry>,
-}
-
-/// A shard.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ShardEntry {
-    /// Docid of its first document in the whole index.
-    pub first_docid: u32,
-    /// How many docids it takes: its documents, deleted ones too.
-    pub docids: u32,
-    /// What there is in it.
-    pub statistics: Statistics,
-    /// Its runs.
-    pub runs: u64,
-    /// Its inputs.
-    pub inputs: u64,
-    /// Bytes of its files without the manifest.
-    pub bytes: u64,
-    /// CRC-32 of its manifest.
-    #[serde(with = "hexadecimal")]
-    pub manifest_crc32: u32,
-}
-
-impl ShardEntry {
-    /// Describes the shard in the folder of a generation whose files are finished, except for its
-    /// place among the others.
-    ///
-    /// # Errors
-    /// `Storage`, `Damaged`.
-    pub fn of(generation: &Path) -> Result<Self, IndexError> {
-        let manifest = Summary::read(generation)?;
-        Ok(Self {
-            first_docid: 0,
-            docids: manifest.runs.iter().map(|run| run.documents).sum(),
-            runs: manifest.runs.len() as u64,
-            inputs: manifest.inputs,
-            bytes: manifest.files.iter().map(|file| file.bytes).sum(),
-            statistics: manifest.statistics,
-            manifest_crc32: manifest.crc32,
-        })
-    }
-}
 
 /// Reads the manifest of a shard, and the checksum of its bytes.
 fn read_whole(generation: &Path) -> Result<(Manifest, u32), IndexError> {
@@ -94,74 +31,6 @@ fn read_whole(generation: &Path) -> Result<(Manifest, u32), IndexError> {
 }
 
 impl ShardedManifest {
-    /// Puts shards in a row: gives each its first docid.
-    ///
-    /// # Errors
-    /// `Refused` when there are more documents than docids.
-    pub fn line_up(&mut self, index: &Path) -> Result<(), IndexError> {
-        let mut next = 0u64;
-        for shard in &mut self.shards {
-            shard.first_docid = u32::try_from(next).map_err(|_| too_many(index))?;
-            next += u64::from(shard.docids);
-        }
-        u32::try_from(next).map(drop).map_err(|_| too_many(index))
-    }
-
-    /// Reads the manifest in the folder of a generation; none if the generation is whole.
-    ///
-    /// # Errors
-    /// `Storage`, `Damaged`, `Newer`.
-    pub fn read(generation: &Path) -> Result<Option<Self>, IndexError> {
-        let path = generation.join(MANIFEST);
-        let bytes = plain::read(&path)?;
-        let manifest = Self::decode(&path, &bytes)?;
-        match &manifest {
-            Some(manifest) if number_of(generation) != Some(manifest.generation) => {
-                let expected = "the number of the generation's folder";
-                Err(IndexError::damaged(&path, 0, expected, manifest.generation))
-            }
-            _ => Ok(manifest),
-        }
-    }
-
-    /// Reads and verifies the manifest that stands in the file at `path`; none if it is that of a
-    /// whole generation.
-    ///
-    /// # Errors
-    /// `Damaged`, `Newer`.
-    pub fn decode(path: &Path, bytes: &[u8]) -> Result<Option<Self>, IndexError> {
-        let sealed = Sealed::open(path, bytes)?;
-        if sealed.shards == 0 {
-            return Ok(None);
-        }
-        let manifest: Self = sealed.parse()?;
-        if manifest.format != VERSION {
-            let expected = format!("format version {VERSION}");
-            return Err(IndexError::damaged(path, 0, expected, manifest.format));
-        }
-        let mut lined_up = manifest.clone();
-        lined_up.line_up(path)?;
-        if lined_up != manifest {
-            let expected = "first docids that follow from the documents";
-            return Err(IndexError::damaged(path, 0, expected, "others"));
-        }
-        Ok(Some(manifest))
-    }
-
-    /// Lays the manifest out, its checksum last.
-    pub fn encode(&self) -> String {
-        sealed(self)
-    }
-
-    /// Returns the number of the generation in a folder if it has shards, or may have some because
-    /// its manifest cannot be read.
-    pub fn number_with_shards(generation: &Path) -> Option<u32> {
-        match Self::read(generation) {
-            Ok(manifest) => manifest.map(|manifest| manifest.generation),
-            Err(_) => number_of(generation),
-        }
-    }
-
     /// Reads the manifest of the live generation of the index in the folder `index`; none if that is
     /// whole.
     ///
@@ -182,35 +51,6 @@ impl ShardedManifest {
             Some(live) if shards == processes => Ok(live),
             _ => Err(IndexError::Shards { path: index.to_path_buf(), shards, processes }),
         }
-    }
-
-    /// Documents of all shards.
-    pub fn documents(&self) -> u64 {
-        self.sum(|s| s.documents)
-    }
-
-    /// Indexed tokens of all shards.
-    pub fn tokens(&self) -> u64 {
-        self.sum(|s| s.tokens)
-    }
-
-    /// Adds up a number of all shards. The manifest may say anything.
-    pub fn sum(&self, number: impl Fn(&Statistics) -> u64) -> u64 {
-        self.shards.iter().fold(0, |sum, shard| sum.saturating_add(number(&shard.statistics)))
-    }
-
-    /// The shard that has a document of the whole index.
-    pub fn shard_of(&self, docid: u32) -> Option<usize> {
-        let after = self.shards.partition_point(|shard| shard.first_docid <= docid);
-        // Empty shards begin where the next one does.
-        let shard = after.checked_sub(1)?;
-        let within = docid - self.shards[shard].first_docid;
-        (within < self.shards[shard].docids).then_some(shard)
-    }
-
-    /// The folder of a shard's generation.
-    pub fn folder(&self, index: &Path, shard: usize) -> PathBuf {
-        index.join(shard_name(shard)).join(generation_name(self.generation))
     }
 
     /// Opens a shard, which has to be on this disk and to be the one that is listed.
@@ -237,10 +77,6 @@ impl ShardedManifest {
         }
         Ok(())
     }
-}
-
-fn too_many(index: &Path) -> IndexError {
-    IndexError::refused(index, format_args!("there are more than {} documents", u32::MAX))
 }
 
 /// The right to write a shard of an index, held until it is dropped or the process ends.
@@ -300,25 +136,6 @@ impl ShardLock {
     }
 }
 
-impl IndexLock {
-    /// Writes the manifest of a generation of several shards, all of which have synced, and makes
-    /// it the live one. Generations before it stay; [`remove_debris`](Self::remove_debris) removes
-    /// them.
-    ///
-    /// # Errors
-    /// As [`publish`](Self::publish).
-    pub fn publish_sharded(&self, manifest: &ShardedManifest) -> Result<(), IndexError> {
-        let path = self.index().join(generation_name(manifest.generation));
-        storage::write_whole(&path.join(MANIFEST), manifest.encode().as_bytes())?;
-        storage::sync_dir(&path)?;
-        self.keep_all()?;
-        self.switch(manifest.generation)?;
-        // What is kept too long now is removed later.
-        let _ = self.keep_few();
-        Ok(())
-    }
-}
-
 /// Returns folders of shards, or generations in them, that belong to none of the generations in the
 /// folders `keep`.
 pub(super) fn debris(index: &Path, keep: &[&Path]) -> Result<Vec<PathBuf>, IndexError> {
@@ -370,6 +187,9 @@ fn entries(folder: &Path) -> Result<Vec<(String, PathBuf)>, IndexError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::index::format::VERSION;
+    use crate::index::manifest::sharded::ShardEntry;
+    use crate::index::publish::debris;
     use crate::index::testing::{build, collection, write_generation};
 
     /// Builds an index of three shards, of 20, 0 and 7 documents, as generation 1.
@@ -384,7 +204,7 @@ mod tests {
             let folder = own.begin(generation, &[]).unwrap();
             write_generation(&folder, generation, &collection(7, documents, 30), &[]);
             own.sync(&folder).unwrap();
-            manifest.shards.push(ShardEntry::of(&folder).unwrap());
+            manifest.shards.push(Summary::read(&folder).unwrap().shard());
         }
         manifest.line_up(index).unwrap();
         lock.publish_sharded(&manifest).unwrap();
@@ -459,13 +279,13 @@ mod tests {
         }
         fs::write(index.join("shard-4/notes"), "mine").unwrap();
         let live = index.join("gen-000001");
-        let found = crate::index::publish::debris(index, &[&live]).unwrap();
-        let debris = ["shard-0/gen-000009", "shard-3", "shard-4/gen-000001"];
-        assert_eq!(found, debris.map(|path| index.join(path)));
+        let found = debris(index, &[&live]).unwrap();
+        let expected = ["shard-0/gen-000009", "shard-3", "shard-4/gen-000001"];
+        assert_eq!(found, expected.map(|path| index.join(path)));
 
         // Nobody knows what belongs to a generation whose manifest is damaged.
         fs::write(live.join(MANIFEST), "{").unwrap();
-        let found = crate::index::publish::debris(index, &[&live]).unwrap();
+        let found = debris(index, &[&live]).unwrap();
         assert_eq!(found, [index.join("shard-0/gen-000009")]);
     }
 

@@ -1,12 +1,12 @@
 //! What is a live generation, in a few numbers? For reports: its totals, and its lists by length.
 
 use super::error::IndexError;
+use super::folder::current;
 use super::format::{Kind, run_file};
-use super::generation::read_manifest;
 use super::lexicon::{LexiconStream, expect_totals, parts_of};
+use super::manifest::read::read_manifest;
+use super::manifest::sharded::ShardedManifest;
 use super::manifest::{Manifest, RunEntry};
-use super::publish::current;
-use super::shards::ShardedManifest;
 use crate::crew::Crew;
 use serde::Serialize;
 use std::ops::Range;

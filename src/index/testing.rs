@@ -5,10 +5,10 @@
 
 use crate::index::documents::{DocumentsEntry, DocumentsWriter, Location};
 use crate::index::draft::{Description, Draft};
+use crate::index::folder::{IndexLock, current};
 use crate::index::format::{MANIFEST, VERSION};
 use crate::index::list::ListEncoder;
-use crate::index::manifest::{CODEC, InputEntry, Manifest, RunEntry, Settings, Statistics};
-use crate::index::publish::{IndexLock, current};
+use crate::index::manifest::{InputEntry, Manifest, RunEntry, Settings, Statistics};
 use crate::index::run::RunWriter;
 use crate::index::scores::write_scores;
 use crate::index::storage::{Durability, FileEntry};
@@ -164,7 +164,7 @@ pub(crate) fn write_generation(
         generation: number,
         settings: Settings {
             stemmer: "none".into(),
-            codec: CODEC.into(),
+            codec: "bp128".into(),
             block_size: 128,
             ..Settings::default()
         },

@@ -4,9 +4,9 @@
 #![forbid(unsafe_code)]
 
 use crate::index::error::IndexError;
+use crate::index::folder::current;
 use crate::index::format::CURRENT;
 use crate::index::manifest::Manifest;
-use crate::index::publish::current;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 

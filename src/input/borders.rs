@@ -7,34 +7,15 @@
 //! A finder looks at the bytes of the piece that grows. What it says of them may not depend on how
 //! many came at a time: it speaks when no further byte could change its answer.
 
-use super::Format;
-use super::machine::{Csv, Json, MachineBorders};
-use super::mediawiki;
-use super::trec;
+pub(super) mod found;
+pub(super) mod machine;
+pub(super) mod marks;
+
 use super::warc::borders::WarcBorders;
-use memchr::{memchr, memrchr};
-
-/// What is known of the bytes that are there.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Found {
-    /// No piece ends in them, as far as one can tell.
-    Nothing,
-    /// The first border where the piece may end.
-    End(usize),
-    /// The record that begins here is longer than the longest document, and no piece ends before it.
-    Long(usize),
-}
-
-/// The part of a record to be dropped that is there.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Gone {
-    /// Its bytes. A few of the last may stay until it is known that they hold no border.
-    pub(super) bytes: usize,
-    /// Those of them that end the record and do not count.
-    pub(super) end_bytes: usize,
-    /// The record ends with them.
-    pub(super) whole: bool,
-}
+use super::{Format, mediawiki, trec};
+use found::{Found, Gone};
+use machine::{Csv, Json, MachineBorders};
+use marks::{LINE_END, Mark, Marks};
 
 /// Finds borders of records.
 pub(super) enum Borders {
@@ -95,20 +76,6 @@ impl Borders {
     }
 }
 
-/// What stands at the end of every record, and nowhere else. Two of them never overlap, so that they are the same from
-/// wherever one looks.
-#[derive(Clone, Copy)]
-pub(super) struct Mark {
-    /// Its length.
-    pub(super) bytes: usize,
-    /// Those of it that do not count for the record's length.
-    pub(super) end_bytes: usize,
-    /// The end of the first mark that begins at or after a place.
-    pub(super) first: fn(&[u8], usize) -> Option<usize>,
-    /// The end of the last mark.
-    pub(super) last: fn(&[u8]) -> Option<usize>,
-}
-
 impl Mark {
     /// That of a format, if records end with one.
     pub(super) fn of(format: Format) -> Option<Self> {
@@ -117,64 +84,6 @@ impl Mark {
             Format::Trec => Some(trec::DOCUMENT_END),
             Format::Mediawiki => Some(mediawiki::PAGE_END),
             Format::Json | Format::Csv | Format::Warc | Format::Text | Format::Html => None,
-        }
-    }
-}
-
-/// The end of a line.
-const LINE_END: Mark = Mark {
-    bytes: 1,
-    end_bytes: 1,
-    first: |bytes, from| Some(from + memchr(b'\n', &bytes[from..])? + 1),
-    last: |bytes| Some(memrchr(b'\n', bytes)? + 1),
-};
-
-/// Finds records that end with a mark.
-pub(super) struct Marks {
-    mark: Mark,
-    max_document: u64,
-    /// No mark that may end the piece begins before this place.
-    searched: usize,
-    /// Where the last record of the piece begins.
-    last_record: Option<usize>,
-}
-
-impl Marks {
-    fn new(mark: Mark, max_document: u64) -> Self {
-        Self { mark, max_document, searched: 0, last_record: None }
-    }
-
-    fn forget(&mut self) {
-        self.searched = 0;
-        self.last_record = None;
-    }
-
-    fn find(&mut self, bytes: &[u8], least: usize) -> Found {
-        let Mark { bytes: mark_bytes, end_bytes, first, last } = self.mark;
-        if bytes.len() < least {
-            return Found::Nothing;
-        }
-        let end = first(bytes, self.searched.max(least.saturating_sub(mark_bytes)));
-        let before = &bytes[..least - 1];
-        let record = *self.last_record.get_or_insert_with(|| last(before).unwrap_or(0));
-        let length = end.map_or(bytes.len(), |end| end - end_bytes) - record;
-        match end {
-            _ if length as u64 > self.max_document => Found::Long(record),
-            Some(end) => Found::End(end),
-            None => {
-                self.searched = bytes.len().saturating_sub(mark_bytes - 1);
-                Found::Nothing
-            }
-        }
-    }
-
-    fn drop_record(&self, bytes: &[u8]) -> Gone {
-        match (self.mark.first)(bytes, 0) {
-            Some(end) => Gone { bytes: end, end_bytes: self.mark.end_bytes, whole: true },
-            None => {
-                let bytes = bytes.len().saturating_sub(self.mark.bytes - 1);
-                Gone { bytes, end_bytes: 0, whole: false }
-            }
         }
     }
 }

@@ -12,9 +12,9 @@
 
 #![forbid(unsafe_code)]
 
+use super::borders::machine::{Csv, Machine};
 use super::document::{Document, Name, Piece, Sink, Skip};
 use super::fields::Fields;
-use super::machine::{Csv, Machine};
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder, Terminator};
 
 /// A buffer that grew beyond this many bytes for one long document is given back after the piece.

@@ -6,13 +6,15 @@
 //! than that and a piece.
 
 use super::Format;
-use super::borders::{Borders, Found};
+use super::borders::Borders;
+use super::borders::found::Found;
 use super::buffers::Buffers;
 use super::csv::first_record;
-use super::piece::{Piece, Skipped};
+use super::piece::Piece;
 use super::piece_bytes::PieceBytes;
 use crate::dictionary::lines::AsLines;
 use crate::dictionary::text_buffers::{TextBuffer, TextBuffers};
+use crate::index::documents::pieces::Skipped;
 use crate::order::PIECE_BYTES;
 use std::ops::Range;
 use std::sync::Arc;

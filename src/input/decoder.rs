@@ -1,10 +1,15 @@
 //! How do the bytes of a file become the stream that its documents stand in?
 
+pub mod bzip2;
+pub mod gzip;
+pub mod xz;
+pub mod zstd;
+
+use self::bzip2::Bzip2;
+use self::gzip::Gzip;
+use self::xz::Xz;
+use self::zstd::Zstd;
 use super::Compression;
-use super::bzip2::Bzip2;
-use super::gzip::Gzip;
-use super::xz::Xz;
-use super::zstd::Zstd;
 use thiserror::Error;
 
 /// What is wrong with a compressed stream. What was decoded before is good.

@@ -5,6 +5,7 @@
 //! nothing is allocated for it.
 
 use crate::text::html::Page;
+use crate::text::readable::readable;
 use std::fmt;
 
 use thiserror::Error;
@@ -70,40 +71,8 @@ impl<'a> Name<'a> {
     /// Makes a name of raw bytes, with U+FFFD for what is not UTF-8; `scratch` keeps it then.
     #[inline]
     pub(super) fn from_raw(raw: &'a [u8], scratch: &'a mut String) -> Self {
-        if is_short_ascii(raw) {
-            // SAFETY: ASCII is UTF-8.
-            return Name::new(unsafe { std::str::from_utf8_unchecked(raw) });
-        }
-        Self::from_other(raw, scratch)
+        Name::new(readable(raw, scratch))
     }
-
-    fn from_other(raw: &'a [u8], scratch: &'a mut String) -> Self {
-        if let Ok(name) = std::str::from_utf8(raw) {
-            return Name::new(name);
-        }
-        scratch.clear();
-        for chunk in raw.utf8_chunks() {
-            scratch.push_str(chunk.valid());
-            if !chunk.invalid().is_empty() {
-                scratch.push(char::REPLACEMENT_CHARACTER);
-            }
-        }
-        Name::new(scratch)
-    }
-}
-
-/// Whether these are 8 to 32 bytes of ASCII, as most names are: told by four words, some of which have bytes in common, and one branch.
-/// The library looks at aligned words, as many as follow from where a name lies, which the processor cannot foresee.
-#[inline]
-fn is_short_ascii(bytes: &[u8]) -> bool {
-    if !(8..=32).contains(&bytes.len()) {
-        return false;
-    }
-    let last = bytes.len() - 8;
-    let word = |at: usize| {
-        u64::from_ne_bytes(*bytes[at.min(last)..].first_chunk().expect("the last word begins here"))
-    };
-    (word(0) | word(8) | word(16) | word(24)) & 0x8080_8080_8080_8080 == 0
 }
 
 /// A document, as it stands in its record.

@@ -3,8 +3,8 @@
 
 #![forbid(unsafe_code)]
 
+use crate::index::folder::current;
 use crate::index::format::LOCK;
-use crate::index::publish::current;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
@@ -138,8 +138,9 @@ fn readable(path: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::splits::{InputError, Plan};
     use super::*;
+    use crate::input::error::InputError;
+    use crate::input::splits::Plan;
     use std::fs;
     use std::os::unix::fs::symlink;
 

@@ -8,7 +8,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::machine::Json;
+use super::borders::machine::Json;
 
 /// Turns a piece of objects into JSON lines. A line feed is put between objects that nothing but
 /// blanks part, where there is a byte for it.

@@ -7,7 +7,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::borders::Mark;
+use super::borders::marks::Mark;
 use super::document::{Document, Name, Piece, Sink, Skip};
 use crate::text::html::{HtmlText, Markup};
 use crate::text::wikitext;

@@ -4,8 +4,9 @@
 #![forbid(unsafe_code)]
 
 use super::Format;
+use super::error::InputError;
 use super::pipe::Pipe;
-use super::splits::{InputError, MEMORY, Plan};
+use super::splits::{MEMORY, Plan};
 use serde::Serialize;
 use std::fmt;
 use std::io::{self, Read};

@@ -12,22 +12,20 @@ use thiserror::Error;
 
 mod borders;
 pub mod buffers;
-pub mod bzip2;
 pub mod csv;
 pub mod cutter;
 pub mod decoder;
 pub mod document;
-pub mod documents;
+pub mod error;
 pub mod fields;
 pub mod folder;
-pub mod gzip;
+mod guess;
 pub mod hash;
 pub mod html;
 mod json;
 pub mod json_values;
 pub mod jsonl;
 pub mod list;
-mod machine;
 pub mod mediawiki;
 pub mod memory;
 pub mod parser;
@@ -40,8 +38,6 @@ pub mod plaintext;
 pub mod record;
 pub mod sample;
 mod scan;
-#[cfg(target_arch = "x86_64")]
-mod scan_x86;
 mod seen;
 pub mod shared_file;
 pub mod split_stream;
@@ -53,8 +49,6 @@ pub mod unpacked;
 pub mod wanted;
 pub mod warc;
 mod whole;
-pub mod xz;
-pub mod zstd;
 
 /// How documents lie in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

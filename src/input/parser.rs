@@ -2,11 +2,10 @@
 //! format; or lines of JSON of one shape, if that is all that has to be known of them here.
 
 use super::document::{self, Document, Sink, Skip};
-use super::documents::{PieceDocuments, Room};
 use super::fields::Fields;
 use super::jsonl::JsonlParser;
 use super::parsers::Parsers;
-use super::piece::{Piece, Skipped};
+use super::piece::Piece;
 use super::piece_bytes::PieceBytes;
 use super::splits::Plan;
 use super::turns::{Turn, Turns};
@@ -17,6 +16,8 @@ use crate::dictionary::parsed::{PieceGroup, Regroup};
 use crate::dictionary::text_buffers::TextBuffers;
 use crate::dictionary::texts::{PieceText, Texts};
 use crate::index::documents::Location;
+use crate::index::documents::pieces::Skipped;
+use crate::index::documents::pieces::{PieceDocuments, Room};
 use crate::text::html::Page;
 use std::sync::Arc;
 use twox_hash::XxHash3_64;

@@ -2,6 +2,7 @@
 
 use super::Format;
 use super::piece_bytes::PieceBytes;
+use crate::index::documents::pieces::Skipped;
 use std::sync::Arc;
 
 /// Some megabytes of a split that end at a record border: the unit that is parsed, timed, ordered
@@ -23,27 +24,4 @@ pub struct Piece {
     pub ends_input: bool,
     /// What was passed over on the way to this piece.
     pub skipped: Vec<Skipped>,
-}
-
-/// A part of the input that is not a document, and why.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Skipped {
-    /// Number of the input.
-    pub input: u32,
-    /// Where it lies in the input's uncompressed stream.
-    pub offset: u64,
-    /// Its line in the piece, from 1, or 0 where lines do not count.
-    pub line: u64,
-    /// A few words that are the same for all of its kind: `bad JSON`.
-    pub reason: &'static str,
-    /// What exactly is wrong.
-    pub detail: String,
-}
-
-impl Skipped {
-    /// A record of `bytes` bytes, over the limit of `most`.
-    pub fn too_long(input: u32, offset: u64, bytes: u64, most: u64) -> Self {
-        let detail = format!("a document of {bytes} bytes; the most is {most}");
-        Self { input, offset, line: 0, reason: "document too long", detail }
-    }
 }

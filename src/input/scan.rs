@@ -5,6 +5,9 @@
 //! them. A string ends at a quote that is not escaped. A line feed ends it too, because it ends the
 //! record; the caller sees which of the two it was.
 
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
 use crate::cpu::Level;
 use crate::dictionary::text_buffers::TextBuffer;
 
@@ -41,10 +44,10 @@ impl Scan {
             Scan::Portable => work.run(Scan::Portable),
             // SAFETY: `Scan::all` alone makes this variant, where the processor has AVX2.
             #[cfg(target_arch = "x86_64")]
-            Scan::Avx2 => unsafe { super::scan_x86::run_avx2(work) },
+            Scan::Avx2 => unsafe { x86::run_avx2(work) },
             // SAFETY: `Scan::all` alone makes this variant, where the processor has what it needs.
             #[cfg(target_arch = "x86_64")]
-            Scan::Avx512 => unsafe { super::scan_x86::run_avx512(work) },
+            Scan::Avx512 => unsafe { x86::run_avx512(work) },
         }
     }
 
@@ -71,10 +74,10 @@ impl Scan {
             Scan::Portable => find_portable(bytes, at),
             // SAFETY: `Scan::all` alone makes this variant, where the processor has AVX2.
             #[cfg(target_arch = "x86_64")]
-            Scan::Avx2 => unsafe { super::scan_x86::find_avx2(bytes, at) },
+            Scan::Avx2 => unsafe { x86::find_avx2(bytes, at) },
             // SAFETY: `Scan::all` alone makes this variant, where the processor has what it needs.
             #[cfg(target_arch = "x86_64")]
-            Scan::Avx512 => unsafe { super::scan_x86::find_avx512(bytes, at) },
+            Scan::Avx512 => unsafe { x86::find_avx512(bytes, at) },
         }
     }
 
@@ -90,10 +93,10 @@ impl Scan {
             Scan::Portable => copy_portable(bytes, at, out),
             // SAFETY: `Scan::all` alone makes this variant, where the processor has AVX2.
             #[cfg(target_arch = "x86_64")]
-            Scan::Avx2 => unsafe { super::scan_x86::copy_avx2(bytes, at, out) },
+            Scan::Avx2 => unsafe { x86::copy_avx2(bytes, at, out) },
             // SAFETY: `Scan::all` alone makes this variant, where the processor has what it needs.
             #[cfg(target_arch = "x86_64")]
-            Scan::Avx512 => unsafe { super::scan_x86::copy_avx512(bytes, at, out) },
+            Scan::Avx512 => unsafe { x86::copy_avx512(bytes, at, out) },
         }
     }
 }

@@ -2,7 +2,8 @@
 
 #![forbid(unsafe_code)]
 
-use super::splits::{HEAD_BYTES, Plan};
+use super::guess::HEAD_BYTES;
+use super::splits::Plan;
 use super::{Format, json_values, unpacked};
 use std::io::Read;
 

@@ -3,12 +3,11 @@
 //! anybody finds the first one of a stretch without a look at what comes before. Its pieces are those that
 //! one reader would cut from first to last, since both end at the first mark behind multiples of the same number of bytes.
 
-use super::borders::Mark;
+use super::borders::marks::Mark;
 use super::cutter::Cutter;
 use super::hash::{CHUNK_BYTES, ChunkHashes, InputHash};
 use super::piece::Piece;
 use super::piece_bytes::read_at;
-use super::splits::CHANGED;
 use super::{Compression, Format};
 use crate::crew::lock;
 use rustix::fs::{Advice, fadvise};
@@ -16,6 +15,9 @@ use std::fs::{File, Metadata};
 use std::io;
 use std::num::NonZeroU64;
 use std::sync::Mutex;
+
+/// What is wrong with a file that grew, shrank or was written to.
+pub(super) const CHANGED: &str = "the file changed while it was read";
 
 /// Bytes that are read at a time to find the first record of a stretch.
 const LOOK_BYTES: usize = 4 << 10;

@@ -1,7 +1,7 @@
 //! Which files is the input made of, in which order, and which of them are read as one stream?
 
 use super::fields::Fields;
-use super::{COMPRESSED, Compression, Format, Unknown};
+use super::{Compression, Format};
 use crate::crew::lock;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -11,13 +11,13 @@ use std::io::{self, Cursor, ErrorKind, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use thiserror::Error;
 
-use super::decoder::Decoder;
+use super::error::{InputError, io_error};
 use super::folder::{Passed, Walk};
+use super::guess::{content_format, format_of_content, format_of_name, metadata, read_head};
 use super::list::{Input, Inputs};
 use super::pipe::Pipe;
-use super::shared_file::SharedFile;
+use super::shared_file::{CHANGED, SharedFile};
 use crate::order::PIECE_BYTES;
 use tracing::debug;
 
@@ -65,60 +65,6 @@ impl fmt::Debug for Plan {
     }
 }
 
-/// Why the input cannot be read.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum InputError {
-    /// A file or folder cannot be opened or read.
-    #[error("{path}")]
-    Io {
-        /// The file.
-        path: String,
-        /// What happened.
-        #[source]
-        source: io::Error,
-    },
-    /// No format was given, and neither the name nor the content tells it.
-    #[error("{path}: {unknown}")]
-    UnknownFormat {
-        /// The file.
-        path: String,
-        /// What was found.
-        unknown: Unknown,
-    },
-    /// The format of a pipe or a device would have to be found from bytes that can be read once.
-    #[error("{path}: this is not a plain file, so that its format has to be named")]
-    NotAFile {
-        /// The pipe.
-        path: String,
-    },
-    /// A folder has no file that millrace reads.
-    #[error(
-        "{path}: no file here has an ending that millrace reads (.jsonl .json .ndjson .csv .tsv .plaintext .txt .text .md .markdown .html .htm .warc .wet .trec .xml, also with .gz, .zst, .bz2 or .xz); a format that is named reads all files"
-    )]
-    NothingInFolder {
-        /// The folder.
-        path: String,
-    },
-    /// An index is named as input.
-    #[error("{path}: this is an index, or lies in the one that is to be written; it is no input")]
-    IsIndex {
-        /// The folder or file.
-        path: String,
-    },
-    /// Nothing in a folder can be read.
-    #[error("{path}: nothing here can be read; the first: {first}")]
-    NothingReadable {
-        /// The folder.
-        path: String,
-        /// A file and what is wrong with it.
-        first: String,
-    },
-    /// Standard input is named twice.
-    #[error("standard input (-) can be read only once")]
-    StdinTwice,
-}
-
 /// An input that is being read.
 pub struct Opened {
     /// Its bytes, from the first.
@@ -145,35 +91,10 @@ impl Opened {
     }
 }
 
-/// What is wrong with a file that grew, shrank or was written to.
-pub(super) const CHANGED: &str = "the file changed while it was read";
-
-/// Bytes that are read to find a format.
-pub(super) const HEAD_BYTES: u64 = 64 << 10;
-/// As many of bzip2, which decodes nothing before it has a block of up to 900,000 bytes.
-const BZIP2_HEAD_BYTES: u64 = 1 << 20;
-
-/// Reads the bytes from which a format is found.
-fn read_head(mut stream: impl Read) -> io::Result<Vec<u8>> {
-    // With room for all of it: one read a file, where a vector that grows takes twelve.
-    let mut head = Vec::with_capacity(HEAD_BYTES as usize);
-    stream.by_ref().take(HEAD_BYTES).read_to_end(&mut head)?;
-    if Compression::by_content(&head) == Compression::Bzip2 {
-        stream.take(BZIP2_HEAD_BYTES - HEAD_BYTES).read_to_end(&mut head)?;
-    }
-    Ok(head)
-}
-
 /// The path of standard input, in arguments and in messages.
 pub const STDIN: &str = "-";
 /// The path of documents in memory, in messages and in the manifest.
 pub const MEMORY: &str = "(memory)";
-
-impl From<(PathBuf, io::Error)> for InputError {
-    fn from((path, source): (PathBuf, io::Error)) -> Self {
-        io_error(path.display().to_string(), source)
-    }
-}
 
 impl Plan {
     /// Expands the arguments: files as they are, folders walked in sorted order, `-` is standard
@@ -523,63 +444,6 @@ impl Plan {
             None => STDIN.to_string(),
         }
     }
-}
-
-fn io_error(path: impl Into<String>, source: io::Error) -> InputError {
-    InputError::Io { path: path.into(), source }
-}
-
-fn metadata(path: &Path) -> Result<Metadata, InputError> {
-    path.metadata().map_err(|e| io_error(path.display().to_string(), e))
-}
-
-fn format_of_content(path: &Path) -> Result<Format, InputError> {
-    let shown = path.display().to_string();
-    if !metadata(path)?.is_file() {
-        return Err(InputError::NotAFile { path: shown });
-    }
-    let head = File::open(path).and_then(read_head).map_err(|e| io_error(&shown, e))?;
-    content_format(&shown, &head)
-}
-
-/// Finds the format from a file's name, if that has a known ending. Where an ending is used for
-/// more than one format, the first bytes decide, if they leave no doubt: the disks of TREC and many
-/// crawls are in files named as text, and JSON may be lines, an array, or objects over several lines.
-///
-/// # Errors
-/// When a file that is named as text is not.
-fn format_of_name(path: &Path) -> Result<Option<Format>, InputError> {
-    use Format::{Json, Jsonl, Mediawiki, Text, Trec, Warc};
-    let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
-    let bare = COMPRESSED.iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(&name);
-    let named = Format::by_name(path);
-    if bare.ends_with(".ciff") {
-        let (path, unknown) = (path.display().to_string(), Unknown::Ciff);
-        return Err(InputError::UnknownFormat { path, unknown });
-    }
-    let xml = bare.ends_with(".xml");
-    if !xml && !matches!(named, Some(Text | Jsonl)) {
-        return Ok(named);
-    }
-    Ok(match (named, format_of_content(path)) {
-        (Some(Jsonl), Ok(found @ (Json | Jsonl))) => Some(found),
-        (Some(Text), Ok(found @ (Trec | Warc | Mediawiki))) => Some(found),
-        (Some(Text), Err(error @ InputError::UnknownFormat { unknown: Unknown::Binary, .. })) => {
-            return Err(error);
-        }
-        (None, Ok(found @ (Trec | Mediawiki))) => Some(found),
-        (named, _) => named,
-    })
-}
-
-/// Finds the format from the first bytes of a file, decompressed if need be.
-fn content_format(path: &str, head: &[u8]) -> Result<Format, InputError> {
-    let mut text = Vec::with_capacity(HEAD_BYTES as usize);
-    let unreadable = |e| io_error(path, io::Error::new(ErrorKind::InvalidData, e));
-    let mut decoder = Decoder::new(Compression::by_content(head), 27).map_err(unreadable)?;
-    decoder.decode(head, &mut text).map_err(unreadable)?;
-    Format::by_content(&text)
-        .map_err(|unknown| InputError::UnknownFormat { path: path.to_string(), unknown })
 }
 
 #[cfg(test)]

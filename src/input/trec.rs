@@ -10,7 +10,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::borders::Mark;
+use super::borders::marks::Mark;
 use super::document::{Document, Name, Piece, Sink, Skip};
 use crate::text::html::{HtmlText, Markup, Page, attributes, charset_parameter};
 use memchr::{memchr, memchr_iter, memrchr_iter};

@@ -9,7 +9,7 @@ use twox_hash::XxHash3_64;
 pub enum Wanted {
     /// Those at these places.
     At(WantedDocuments),
-    /// Those that are not known; all others are noted too ([`PieceDocuments::see`](super::documents::PieceDocuments::see)).
+    /// Those that are not known; all others are noted too ([`PieceDocuments::see`](crate::index::documents::pieces::PieceDocuments::see)).
     Unknown(KnownDocuments),
 }
 

@@ -5,9 +5,10 @@
 //! last docids and decodes no other. Term frequencies are read last, of full matches alone, and
 //! added up in the order of the query.
 
-use super::cursor::{Candidates, Cursor, Norms, RunTerm, Scratch, check_run};
+use super::cursor::{Cursor, Norms, RunTerm, check_run};
 use super::exhaustive::search_one;
 use super::kernels::{NO_DOCID, Room, add_scores, offer_block};
+use super::scratch::{Candidates, Scratch};
 use super::top_k::TopK;
 use super::windows;
 use crate::cpu::Level;

@@ -3,7 +3,8 @@
 //! Bounds cost something for each block and save something only where the threshold comes to be
 //! high: that is so when k is small against the postings. `docs/engines.md` has the measurements.
 
-use super::cursor::{Norms, RunTerm, Scratch};
+use super::cursor::{Norms, RunTerm};
+use super::scratch::Scratch;
 use super::top_k::TopK;
 use super::{exhaustive, max_score};
 use crate::index::list::ListError;

@@ -4,8 +4,9 @@
 //! The lists are added up by windows of docids. A query of one list needs none: its documents are
 //! offered as they are decoded.
 
-use super::cursor::{Norms, RunTerm, Scratch, check_run};
+use super::cursor::{Norms, RunTerm, check_run};
 use super::kernels::offer_block;
+use super::scratch::Scratch;
 use super::top_k::TopK;
 use super::windows::WindowScan;
 use crate::index::list::ListError;

@@ -23,17 +23,19 @@
 //! query, so that they are those of every other algorithm to the bit.
 
 mod ask;
+pub(super) mod asking;
+mod bounds;
 mod single;
 
-pub(super) use ask::Asking;
-
-use super::cursor::{Cursor, Norms, RunTerm, Scratch, WindowMemory, check_run};
+use super::cursor::{Cursor, Norms, RunTerm, check_run};
 use super::daat::{list_most, rounding};
 use super::kernels::{Documents, Sink, collect_block, offer_block};
 use super::ranges::Ranges;
+use super::scratch::{Scratch, WindowMemory};
 use super::top_k::TopK;
 use super::windows::{DENSE, LONGEST, WindowScan};
 use crate::index::list::ListError;
+use asking::Asking;
 
 /// The rarest list is read ahead for a threshold if all others have this many times its postings.
 const RARE: u64 = 10;

@@ -28,6 +28,7 @@ mod ranges;
 pub mod refusals;
 pub mod rm3;
 mod scored;
+pub mod scratch;
 pub mod searcher;
 pub mod shard;
 pub mod share;

@@ -5,7 +5,8 @@
 #[cfg(test)]
 mod tests;
 
-use super::cursor::{Norms, RunTerm, Scratch, check_run};
+use super::cursor::{Norms, RunTerm, check_run};
+use super::scratch::Scratch;
 use super::top_k::TopK;
 use crate::index::list::{Columns, ListError, MAX_BLOCK};
 

@@ -9,8 +9,9 @@ mod tests;
 pub use tasks::{Begun, Cut, Cutting};
 
 use super::copied::Copied;
-use super::cursor::{Norms, RunTerm, Scratch};
+use super::cursor::{Norms, RunTerm};
 use super::plan::{Plan, Planner};
+use super::scratch::Scratch;
 use super::share::{DocumentShare, Source};
 use super::snapshot::Snapshot;
 use super::top_k::{Hit, TopK};
@@ -52,12 +53,7 @@ impl Searcher {
         Self::default()
     }
 
-    /// Makes a searcher that looks at a share of the documents alone; weights are those of all.
-    pub fn of_share(share: DocumentShare) -> Self {
-        Self { share: Some(share), ..Self::default() }
-    }
-
-    /// From now on looks at another share of the documents.
+    /// From now on looks at a share of the documents alone; weights are those of all.
     pub fn take_share(&mut self, share: DocumentShare) {
         self.share = Some(share);
     }

@@ -2,7 +2,7 @@
 
 use super::snapshot::{ALL, Scoring, Snapshot, Whole};
 use crate::index::error::IndexError;
-use crate::index::shards::ShardedManifest;
+use crate::index::manifest::sharded::ShardedManifest;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;

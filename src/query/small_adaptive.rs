@@ -11,8 +11,9 @@
 //! Different from the paper: galloping goes by blocks, of which only the one is decoded that may
 //! hold the document.
 
-use super::cursor::{Cursor, Norms, RunTerm, Scratch, check_run};
+use super::cursor::{Cursor, Norms, RunTerm, check_run};
 use super::daat::Traversal;
+use super::scratch::Scratch;
 use super::top_k::TopK;
 use crate::index::list::{ListError, ListView};
 

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::cursor::{Norms, RunTerm, Scratch};
+use super::cursor::{Norms, RunTerm};
+use super::scratch::Scratch;
 use super::top_k::{Hit, TopK};
 use super::{and, auto, exhaustive, max_score, scored, small_adaptive, wand, wang};
 use crate::cpu::Level;

@@ -15,6 +15,13 @@ pub struct Hit {
     pub score: f32,
 }
 
+impl Hit {
+    /// The hit that a key of a device stands for: the bits of the score above those of the docid, which are inverted.
+    pub fn of_key(key: u64) -> Self {
+        Self { docid: !(key as u32), score: f32::from_bits((key >> 32) as u32) }
+    }
+}
+
 /// A hit of the whole index, with its document's name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NamedHit {

@@ -18,11 +18,15 @@
 //! where it is as soon as the sum does not reach the threshold; a document is scored in the order of
 //! the query, so that its score is that of every other algorithm to the bit.
 
-use super::cursor::{Cursor, Norms, RunTerm, Scratch, check_run};
+pub(super) mod stand;
+
+use super::cursor::{Cursor, Norms, RunTerm, check_run};
 use super::daat::{Traversal, bar, list_most};
 use super::kernels::first_block;
+use super::scratch::Scratch;
 use super::top_k::TopK;
 use crate::index::list::ListError;
+use stand::Stand;
 
 /// Offers to `top` all documents of a run that have at least one term and may be among the best, by
 /// WAND. Takes the same and finds the same as [`exhaustive::search`](super::exhaustive::search).
@@ -68,23 +72,6 @@ pub fn search_block_max(
     check_run(first_docid, documents, norms);
     let run = Traversal { terms, first_docid, documents, norms, level: scratch.level };
     go_through::<true>(run, top, scratch)
-}
-
-/// Where a list stands, and what it may be worth.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Stand {
-    /// The list has no posting before this document that matters.
-    docid: u32,
-    /// Whether its cursor stands at that document.
-    is_there: bool,
-    term: usize,
-    /// What it may add to a score in any document.
-    most: f32,
-    /// What it may add in the block that was looked at last, or in the whole list.
-    block_most: f32,
-    /// Number of that block, and its last docid.
-    block: usize,
-    block_last: u32,
 }
 
 fn go_through<const BLOCK_MAX: bool>(

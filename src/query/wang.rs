@@ -15,76 +15,44 @@
 //! prefix, and then compares with a later one. Here the first document counts that is not finished: the
 //! first of the next round, or the first beyond a prefix if that comes before.
 
+pub(super) mod segments;
 #[cfg(test)]
 mod tests;
 
 use super::and::Conjunction;
-use super::cursor::{Cursor, Norms, RunTerm, Scratch, check_run};
+use super::cursor::{Cursor, Norms, RunTerm, check_run};
 use super::kernels::Room;
+use super::scratch::Scratch;
 use super::top_k::TopK;
 use crate::index::list::{Columns, ListError, ListView, MAX_BLOCK};
 use crate::score::wang::is_over;
+use segments::Segments;
 
 /// Documents of a round, the threads of a block in the paper; more if a block of postings has more.
 pub const ROUND: usize = 256;
 
-/// Where in a list the blocks of each bucket of docids begin.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Segments {
-    shift: u32,
-    /// The first block that may have docids of each bucket, and the number of full blocks.
-    starts: Vec<u32>,
-}
-
-impl Segments {
-    /// Makes the table of a list of a run with so many documents.
-    fn fill(&mut self, list: &ListView<'_>, documents: u32) {
-        let (blocks, greatest) = (list.full_blocks(), documents.saturating_sub(1));
-        let most = blocks.max(1) as u32;
-        self.shift = (0..32).find(|&shift| greatest >> shift < most).unwrap_or(31);
-        self.starts.clear();
-        let mut block = 0;
-        for bucket in 0..=greatest >> self.shift {
-            let first = bucket << self.shift;
-            while block < blocks && list.last_docid(block) < first {
-                block += 1;
-            }
-            self.starts.push(block as u32);
+/// As [`Cursor::find`], by the table.
+fn find(
+    segments: &Segments,
+    cursor: &mut Cursor,
+    (list, documents): (&ListView<'_>, u32),
+    (candidates, count): (&Room, usize),
+    (docids, kept): (&mut Room, &mut Room),
+) -> Result<usize, ListError> {
+    let mut found = 0;
+    for (number, &docid) in (0..).zip(&candidates[..count]) {
+        let block = segments.block_of(list, docid);
+        if block != cursor.block {
+            cursor.load(list, block, documents)?;
         }
-        self.starts.push(blocks as u32);
-    }
-
-    /// The block that has a docid, if any has.
-    fn block_of(&self, list: &ListView<'_>, docid: u32) -> usize {
-        let bucket = (docid >> self.shift) as usize;
-        let (start, end) = (self.starts[bucket] as usize, self.starts[bucket + 1] as usize);
-        let before = |last: &[u8; 4]| u32::from_le_bytes(*last) < docid;
-        start + list.last_docids()[start..end].partition_point(before)
-    }
-
-    /// As [`Cursor::find`], by the table.
-    fn find(
-        &self,
-        cursor: &mut Cursor,
-        (list, documents): (&ListView<'_>, u32),
-        (candidates, count): (&Room, usize),
-        (docids, kept): (&mut Room, &mut Room),
-    ) -> Result<usize, ListError> {
-        let mut found = 0;
-        for (number, &docid) in (0..).zip(&candidates[..count]) {
-            let block = self.block_of(list, docid);
-            if block != cursor.block {
-                cursor.load(list, block, documents)?;
-            }
-            if let Ok(at) = cursor.docids[..cursor.len].binary_search(&docid) {
-                docids[found] = docid;
-                kept[found] = number;
-                cursor.positions[found] = (block * list.block_len() + at) as u32;
-                found += 1;
-            }
+        if let Ok(at) = cursor.docids[..cursor.len].binary_search(&docid) {
+            docids[found] = docid;
+            kept[found] = number;
+            cursor.positions[found] = (block * list.block_len() + at) as u32;
+            found += 1;
         }
-        Ok(found)
     }
+    Ok(found)
 }
 
 /// Offers to `top` all documents of a run that have every term and may be among the best. Takes the same
@@ -283,18 +251,18 @@ impl Run<'_> {
                 (0..).zip(&mut candidates.kept).for_each(|(number, kept)| *kept = number);
                 cursors[first].number_positions(block, &candidates.kept[..count]);
             }
-            let find = |cursor: &mut Cursor,
-                        (term, list): (usize, &ListView<'_>),
-                        from: (&Room, usize),
-                        (docids, kept): (&mut Room, &mut Room)| {
+            let find_in = |cursor: &mut Cursor,
+                           (term, list): (usize, &ListView<'_>),
+                           from: (&Room, usize),
+                           (docids, kept): (&mut Room, &mut Room)| {
                 let to = (&mut *docids, kept);
-                let found = segments[term].find(cursor, (list, documents), from, to)?;
+                let found = find(&segments[term], cursor, (list, documents), from, to)?;
                 if let Some(last) = found.checked_sub(1) {
                     note(term, docids[last]);
                 }
                 Ok((found, true))
             };
-            let (count, _) = run.thin_out(cursors, order, (block, count), candidates, find)?;
+            let (count, _) = run.thin_out(cursors, order, (block, count), candidates, find_in)?;
             if count > 0 {
                 run.offer(cursors, count, candidates, top)?;
             }

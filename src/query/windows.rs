@@ -11,8 +11,9 @@
 
 use std::ops::Range;
 
-use super::cursor::{Cursor, RunTerm, WindowMemory};
+use super::cursor::{Cursor, RunTerm};
 use super::kernels::{Documents, LINE, Sink, UNMATCHED, collect, first_block, sweep};
+use super::scratch::WindowMemory;
 use crate::cpu::Level;
 use crate::index::list::{ListError, ListView};
 use crate::score::weight::Weight;

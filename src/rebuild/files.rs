@@ -6,7 +6,6 @@
 
 use crate::fault;
 use crate::input::hash::{CHUNK_BYTES, NAME};
-use crate::rebuild::job_file::Trust;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fs::{self, File, Metadata};
@@ -19,6 +18,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 use thiserror::Error;
 use twox_hash::XxHash3_64;
+
+/// What is believed of a file that was read before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Trust {
+    /// Only its bytes: it is hashed.
+    #[default]
+    Content,
+    /// Its size and the time of its last change, where both are as they were.
+    Mtime,
+}
 
 /// A file as it was when its bytes were hashed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

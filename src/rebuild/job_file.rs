@@ -5,12 +5,13 @@
 
 mod error;
 mod keys;
+mod paths;
 #[cfg(test)]
 mod tests;
 
 pub use error::JobFileError;
 
-use super::logs::day_of;
+use super::files::Trust;
 use super::schedule::Schedule;
 use super::values::{self, Limit};
 use crate::gpu::discover::Gpus;
@@ -23,9 +24,7 @@ use crate::score::wang::Wang;
 use crate::text::stemmer::Stemmer;
 use crate::text::tokenizer::Tokenizer;
 use error::Place;
-use jiff::civil::Date;
 use keys::Keys;
-use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -115,16 +114,6 @@ pub struct BuildKeys {
     pub gpus: Gpus,
     /// Worker threads; none: all cores.
     pub workers: Option<usize>,
-}
-
-/// What is believed of a file that was read before.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Trust {
-    /// Only its bytes: it is hashed.
-    #[default]
-    Content,
-    /// Its size and the time of its last change, where both are as they were.
-    Mtime,
 }
 
 /// What has to hold of a new generation, or the live one stays.
@@ -295,62 +284,6 @@ impl JobFile {
             prometheus: keys.status.prometheus.map(|file| folder.join(file)),
             html: keys.status.html.map(|file| folder.join(file)),
         })
-    }
-
-    /// Looks whether every pattern matches something now.
-    ///
-    /// # Errors
-    /// The first that does not.
-    pub fn check_paths(&self) -> Result<(), JobFileError> {
-        for pattern in self.inputs.iter().flat_map(|input| &input.paths) {
-            self.matches(pattern)?;
-        }
-        self.log_files().map(drop)
-    }
-
-    /// The logs that the patterns of `[logs]` match now, each with its day, sorted by day and path; none without that
-    /// section.
-    ///
-    /// # Errors
-    /// When a pattern matches nothing, or something in whose name there is no date.
-    pub fn log_files(&self) -> Result<Vec<(Date, PathBuf)>, JobFileError> {
-        let mut found = BTreeSet::new();
-        for pattern in self.logs.iter().flat_map(|logs| &logs.queries) {
-            for path in self.matches(pattern)? {
-                let day = path.file_name().and_then(|name| day_of(&name.to_string_lossy()));
-                let day = day.ok_or_else(|| {
-                    let path = path.display();
-                    let message = format!(
-                        "{path}: there is no date such as 2026-11-22 in the name of this log"
-                    );
-                    JobFileError::wrong(&self.path, pattern.place, message)
-                })?;
-                found.insert((day, path));
-            }
-        }
-        Ok(found.into_iter().collect())
-    }
-
-    /// The files and folders that the patterns of input number `input` match now, in the order of the
-    /// patterns, those of one pattern sorted.
-    ///
-    /// # Errors
-    /// When a pattern matches nothing, or a folder cannot be read.
-    pub fn expand(&self, input: usize) -> Result<Vec<PathBuf>, JobFileError> {
-        let mut found = Vec::new();
-        for pattern in &self.inputs[input].paths {
-            found.extend(self.matches(pattern)?);
-        }
-        Ok(found)
-    }
-
-    /// What a pattern matches now, sorted.
-    ///
-    /// # Errors
-    /// When it matches nothing, or a folder cannot be read.
-    pub fn matches(&self, pattern: &Pattern) -> Result<Vec<PathBuf>, JobFileError> {
-        let found = error::expand(pattern);
-        found.map_err(|message| JobFileError::wrong(&self.path, pattern.place, message))
     }
 }
 

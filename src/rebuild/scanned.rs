@@ -1,7 +1,7 @@
 //! Which documents are in the files that were read? A table of their names and contents, and their places, both on disk.
 
 use super::table::{Entry, Sorter, Table, TableError, name_hash};
-use crate::input::documents::PieceDocuments;
+use crate::index::documents::pieces::PieceDocuments;
 use crate::input::splits::Plan;
 use std::collections::BTreeMap;
 use std::fs::File;

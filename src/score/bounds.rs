@@ -22,7 +22,7 @@
 //! the greatest score instead, which fixes k1, b and the statistics when the index is built.
 
 use super::bm25::{Bm25, score};
-use super::weight::Weight;
+use super::weight::{ROUNDING, Weight};
 
 /// Pairs of a bound.
 pub const PAIRS: usize = 3;
@@ -197,10 +197,6 @@ fn closest(pairs: &[[u8; 2]]) -> usize {
     };
     (0..pairs.len() - 1).min_by_key(loss).expect("two or more are merged")
 }
-
-/// How much rounding may lift a score above that of another posting that dominates it, as a factor:
-/// each has four roundings of one part in 2^24.
-pub(crate) const ROUNDING: f32 = 1.0 + 4.0 * f32::EPSILON;
 
 /// What bounds are worth with one k1, b and mean length.
 #[derive(Clone, Debug)]

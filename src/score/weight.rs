@@ -23,13 +23,16 @@
 //! term. What bounds it instead is said at `dph_most`.
 
 use super::bm25;
-use super::bounds::ROUNDING;
 
 /// The least that a posting is worth, unless its formula is saturation.
 pub const LEAST: f32 = 1e-30;
 
 /// How much the errors of two logarithms and of sums of them may add up to, for each unit of their size.
 const SLACK: f32 = 4e-6;
+
+/// How much rounding may lift a score above that of another posting that dominates it, as a factor:
+/// each has four roundings of one part in 2^24.
+pub(crate) const ROUNDING: f32 = 1.0 + 4.0 * f32::EPSILON;
 
 /// How a posting's part of a score is computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -16,6 +16,7 @@
 //! | `html/markup.rs` | where do text, tags and comments begin and end |
 //! | `html/raw.rs` | where does an element end whose content is no markup |
 //! | `html/references.rs` | what does `&name;` stand for |
+//! | `html/tags.rs` | what are tags called, and what do they mean |
 //! | `sweep.rs` | how is markup taken 64 bytes at a time |
 //! | `marks.rs` | where do the bytes stand that may begin or end something |
 //!
@@ -31,9 +32,10 @@ pub(crate) use markup::attributes;
 
 mod anchors;
 mod charset;
-pub(super) mod markup;
+mod markup;
 mod raw;
 mod references;
+pub(super) mod tags;
 
 /// A buffer that grew beyond this many bytes for one long page may be given back.
 const KEPT_BUFFER_BYTES: usize = 4 << 20;

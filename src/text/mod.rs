@@ -2,11 +2,11 @@
 //! *Text*: tokens, stop words, stemming, cutting, trie collection, in this order.
 
 pub mod analysis;
-mod cjk;
 pub mod english;
 pub mod html;
 mod marks;
 pub mod porter;
+pub mod readable;
 pub mod scan;
 pub mod stemmer;
 pub mod stop_words;

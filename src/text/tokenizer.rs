@@ -7,7 +7,7 @@
 //! U+0307, a combining dot, which stays in the token. Whole tokens are lower-cased because the form
 //! of a letter can depend on its neighbours: `Σ` becomes `ς` at the end of a word.
 
-use super::cjk;
+mod cjk;
 
 /// How a text is cut into tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -5,11 +5,12 @@ use super::{Entry, SHAPES, Shape, compare, entries, on_cpu, pieces};
 use crate::gpu::{device, wait};
 use millrace::dictionary::stream::TokenGroup;
 use millrace::gpu::btree::block::TokenBlock;
-use millrace::gpu::btree::room::{COUNTERS, Coming, Room, Usage};
-use millrace::gpu::btree::terms::{Columns, Sums, ranges, starts};
-use millrace::gpu::btree::{Kernels, Most, Output, Staged, Trees, Tuning};
+use millrace::gpu::btree::room::{COUNTERS, Coming, TreeRoom, Usage};
+use millrace::gpu::btree::staged::{Most, Staged};
+use millrace::gpu::btree::terms::{Sums, TermColumns, ranges, starts};
+use millrace::gpu::btree::{Kernels, Output, Trees, Tuning};
 use millrace::gpu::device::Device;
-use millrace::gpu::error::Work;
+use millrace::gpu::error::GpuWork;
 use millrace::gpu::pinned::{Pinned, PinnedPool, Way};
 use millrace::text::trie_collection::TRIE_COLLECTIONS;
 
@@ -79,11 +80,11 @@ impl Indexer<'_> {
             let here = range.start as u32..range.end as u32;
             let collected =
                 self.kernels.collect(device, &self.trees, here, (&buffer, all), &mut output);
-            wait(&device.ticket(device.compute(), Work::Kernel(collected.unwrap())).unwrap())
+            wait(&device.ticket(device.compute(), GpuWork::Kernel(collected.unwrap())).unwrap())
                 .unwrap();
             wait(&copied.unwrap()).unwrap();
             let [terms, suffix_bytes, list_bytes] = all.map(|n| n as usize);
-            let columns = Columns {
+            let columns = TermColumns {
                 lengths: &fetch!(self, output.lengths, terms, u8),
                 dfs: &fetch!(self, output.dfs, terms, u32),
                 lasts: &fetch!(self, output.lasts, terms, u32),
@@ -104,7 +105,7 @@ fn twin(tuning: Tuning) {
     assert!(most.pinned_bytes() <= PINNED_BYTES);
     let mut up = PinnedPool::new(&device, Way::Upload, 1, PINNED_BYTES).unwrap();
     let mut down = PinnedPool::new(&device, Way::Download, 1, PINNED_BYTES).unwrap();
-    let room = Room::of_bytes(256 << 20);
+    let room = TreeRoom::of_bytes(256 << 20);
     let mut indexer = Indexer {
         device: &device,
         kernels: Kernels::load(&toolchain, &device, tuning).unwrap(),
@@ -153,9 +154,10 @@ fn twin_warps_of_a_block_index_as_the_cpu() {
 fn twin_arenas_beyond_4_gib_on_a_device() {
     let Some((device, toolchain)) = device() else { return };
     let below = 4 << 30;
-    let small = Room { nodes: 4000, string_words: 60_000, records: 20_000, slice_units: 40_000 };
+    let small =
+        TreeRoom { nodes: 4000, string_words: 60_000, records: 20_000, slice_units: 40_000 };
     let unit = [512, 8, 32, 8];
-    let behind = |least: Room| Room {
+    let behind = |least: TreeRoom| TreeRoom {
         nodes: below / unit[0] + least.nodes,
         string_words: below / unit[1] + least.string_words,
         records: below / unit[2] + least.records,
@@ -178,7 +180,7 @@ fn twin_arenas_beyond_4_gib_on_a_device() {
         up: up.take().unwrap(),
         down: down.take().unwrap(),
     };
-    let taken = behind(Room::default());
+    let taken = behind(TreeRoom::default());
     let counters = [taken.nodes, taken.string_words, taken.records, taken.slice_units];
     let bytes: &[u8] = bytemuck::cast_slice(&counters);
     indexer.up.bytes_mut().unwrap()[..bytes.len()].copy_from_slice(bytes);
@@ -202,7 +204,7 @@ fn a_full_arena_is_told_on_a_device() {
     let most = Most { bytes: 2 << 20, segments: 1 << 16 };
     let mut up = PinnedPool::new(&device, Way::Upload, 1, PINNED_BYTES).unwrap();
     let mut down = PinnedPool::new(&device, Way::Download, 1, PINNED_BYTES).unwrap();
-    let room = Room { nodes: 100, string_words: 60_000, records: 20_000, slice_units: 40_000 };
+    let room = TreeRoom { nodes: 100, string_words: 60_000, records: 20_000, slice_units: 40_000 };
     let mut indexer = Indexer {
         device: &device,
         kernels: Kernels::load(&toolchain, &device, tuning).unwrap(),

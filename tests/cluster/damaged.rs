@@ -1,5 +1,6 @@
 //! What if the network damages, cuts, repeats or forges what processes tell each other?
 
+use super::meeting::call;
 use super::*;
 use millrace::cluster::links::SILENCE;
 use std::sync::Arc;

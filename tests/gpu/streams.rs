@@ -4,7 +4,7 @@
 use super::{device, turn, wait};
 use cudarc::driver::{CudaStream, PushKernelArg};
 use millrace::gpu::device::{Device, Kernel};
-use millrace::gpu::error::{Geometry, GpuError, Work};
+use millrace::gpu::error::{Geometry, GpuError, GpuWork};
 use millrace::gpu::memory::DeviceBuffer;
 use millrace::gpu::pinned::{PinnedPool, Way};
 use std::sync::Arc;
@@ -116,7 +116,7 @@ fn streams_wait_for_each_other_where_they_are_told_to() {
     device.copy_up::<u32>(&streams[0], &up, 0..4000, values[0].slice_mut()).unwrap();
     for i in 0..4 {
         if i > 0 {
-            let before = device.ticket(&streams[i - 1], Work::Upload(0)).unwrap();
+            let before = device.ticket(&streams[i - 1], GpuWork::Upload(0)).unwrap();
             match i % 2 {
                 0 => device.order(&streams[i - 1], &streams[i]).unwrap(),
                 _ => before.holds_back(&streams[i]).unwrap(),
@@ -175,5 +175,5 @@ fn a_kernel_may_have_all_the_shared_memory_of_a_multiprocessor() {
     // SAFETY: nothing is launched.
     let refused = unsafe { kernel.launch(stream, geometry, |_| ()) }.unwrap_err();
     assert!(refused.to_string().contains("turn_all") && !refused.is_device_lost(), "{refused}");
-    wait(&device.ticket(stream, Work::Upload(0)).unwrap()).unwrap();
+    wait(&device.ticket(stream, GpuWork::Upload(0)).unwrap()).unwrap();
 }

@@ -4,11 +4,12 @@ use anyhow::Context as _;
 use millrace::dictionary::hash::hash;
 use millrace::dictionary::stream::TokenGroup;
 use millrace::gpu::btree::block::TokenBlock;
-use millrace::gpu::btree::room::{COUNTERS, Coming, Room, Usage};
-use millrace::gpu::btree::terms::{Columns, Sums, ranges, starts};
-use millrace::gpu::btree::{Kernels, Most, Output, Staged, Trees, Tuning};
+use millrace::gpu::btree::room::{COUNTERS, Coming, TreeRoom, Usage};
+use millrace::gpu::btree::staged::{Most, Staged};
+use millrace::gpu::btree::terms::{Sums, TermColumns, ranges, starts};
+use millrace::gpu::btree::{Kernels, Output, Trees, Tuning};
 use millrace::gpu::device::{Device, Ticket};
-use millrace::gpu::error::{GpuError, Launched, Work};
+use millrace::gpu::error::{GpuError, GpuWork, Launched};
 use millrace::gpu::modules::Toolchain;
 use millrace::gpu::pinned::{Pinned, PinnedPool, Way};
 use millrace::text::trie_collection::TRIE_COLLECTIONS;
@@ -52,7 +53,7 @@ fn wait(ticket: &Ticket) -> Result<(), GpuError> {
 }
 
 fn finish(device: &Device, launched: Launched) -> Result<(), GpuError> {
-    wait(&device.ticket(device.compute(), Work::Kernel(launched))?)
+    wait(&device.ticket(device.compute(), GpuWork::Kernel(launched))?)
 }
 
 /// Seconds of `work`, added to `sum`.
@@ -119,7 +120,7 @@ impl<'a> Bench<'a> {
     pub(super) fn run(&mut self, tuning: Tuning) -> anyhow::Result<Figures> {
         let kernels = Kernels::load(self.toolchain, self.device, tuning)?;
         let mut figures = Figures::default();
-        let mut trees = Trees::new(self.device, Room::of_bytes(self.arenas), &tuning)?;
+        let mut trees = Trees::new(self.device, TreeRoom::of_bytes(self.arenas), &tuning)?;
         let mut staged =
             [Staged::new(self.device, &self.most)?, Staged::new(self.device, &self.most)?];
         self.step_by_step(&kernels, &mut trees, &mut staged[0], &mut figures)?;
@@ -135,7 +136,7 @@ impl<'a> Bench<'a> {
     pub(super) fn inserted(&mut self, tuning: Tuning) -> anyhow::Result<f64> {
         let kernels = Kernels::load(self.toolchain, self.device, tuning)?;
         let mut figures = Figures::default();
-        let mut trees = Trees::new(self.device, Room::of_bytes(self.arenas), &tuning)?;
+        let mut trees = Trees::new(self.device, TreeRoom::of_bytes(self.arenas), &tuning)?;
         let mut staged = Staged::new(self.device, &self.most)?;
         self.step_by_step(&kernels, &mut trees, &mut staged, &mut figures)?;
         Ok(figures.insert)
@@ -251,7 +252,7 @@ impl<'a> Bench<'a> {
             let lists = fetch!(self, output.lists, list_bytes, u8);
             figures.download += began.elapsed().as_secs_f64();
             figures.bytes += (13 * terms + suffix_bytes + list_bytes) as u64;
-            let mut columns = Columns {
+            let mut columns = TermColumns {
                 lengths: &lengths,
                 dfs: &dfs,
                 lasts: &lasts,

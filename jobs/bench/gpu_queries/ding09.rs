@@ -22,11 +22,11 @@ mod merging;
 use super::collection::{Key, Planned, distinct, expected, key, on_all_threads, plan};
 use super::{Args, print};
 use crate::bench::quantile;
-use crate::query_gpus::explain;
+use crate::query::gpus::explain;
 use anyhow::{Context as _, bail};
 use millrace::gpu::cache::ModuleCache;
 use millrace::gpu::device::Device;
-use millrace::gpu::ding09::batch::{Batch, BatchQuery, PlacedTerm};
+use millrace::gpu::ding09::batch::{DingBatch, DingQuery, DingTerm};
 use millrace::gpu::ding09::device::DingDevice;
 use millrace::gpu::ding09::list::{Laid, ListLayer, form_of};
 use millrace::gpu::ding09::{MOST_MERGE_LEVELS, Merging, steps};
@@ -153,12 +153,12 @@ impl Lists {
         Ok(Self { places, postings, bytes, seconds: start.elapsed().as_secs_f64() })
     }
 
-    fn query(&self, planned: &Planned, k: u32) -> BatchQuery {
+    fn query(&self, planned: &Planned, k: u32) -> DingQuery {
         let terms = planned.terms.iter().map(|term| {
             let (place, laid) = self.places[&key(term)];
-            PlacedTerm { place, laid, weight: term.weight }
+            DingTerm { place, laid, weight: term.weight }
         });
-        BatchQuery { terms: terms.collect(), k, docids: 0..u32::MAX }
+        DingQuery { terms: terms.collect(), k, docids: 0..u32::MAX }
     }
 }
 
@@ -189,7 +189,13 @@ fn stage(kernel: &str, all_terms: bool) -> &'static str {
 
 impl Bench<'_> {
     /// Batches of queries, which are finished.
-    fn batches(&self, queries: &[&Planned], k: u32, size: usize, all_terms: bool) -> Vec<Batch> {
+    fn batches(
+        &self,
+        queries: &[&Planned],
+        k: u32,
+        size: usize,
+        all_terms: bool,
+    ) -> Vec<DingBatch> {
         let mut batches = vec![self.device.batch(all_terms)];
         for planned in queries {
             let mut query = self.lists.query(planned, k);
@@ -209,7 +215,7 @@ impl Bench<'_> {
             }
         }
         batches.retain(|batch| !batch.is_empty());
-        batches.iter_mut().for_each(Batch::finish);
+        batches.iter_mut().for_each(DingBatch::finish);
         batches
     }
 

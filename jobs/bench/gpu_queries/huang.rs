@@ -19,13 +19,13 @@ mod table_3;
 
 use super::collection::{Planned, expected, plan};
 use super::{Args, cpu_rate, print, threads};
-use crate::query_gpus::explain;
+use crate::query::gpus::explain;
 use anyhow::bail;
 use millrace::gpu::cache::ModuleCache;
 use millrace::gpu::device::Device;
 use millrace::gpu::discover::DeviceInfo;
-use millrace::gpu::huang::batch::{Batch, How, shared_bytes};
-use millrace::gpu::huang::device::{HuangDevice, QueryTerm};
+use millrace::gpu::huang::batch::{How, HuangBatch, shared_bytes};
+use millrace::gpu::huang::device::{HuangDevice, HuangTerm};
 use millrace::gpu::huang::list::check_form;
 use millrace::gpu::huang::{BATCH, DEFAULT_THREADS, THREADS, Traversal};
 use millrace::gpu::modules::Toolchain;
@@ -175,10 +175,10 @@ fn batches(
     planned: &[&Planned],
     (k, threads): (u32, u32),
     size: usize,
-) -> anyhow::Result<Vec<Batch>> {
+) -> anyhow::Result<Vec<HuangBatch>> {
     let mut batches = vec![device.batch(threads)];
     for planned in planned {
-        let terms = planned.terms.iter().map(|term| QueryTerm {
+        let terms = planned.terms.iter().map(|term| HuangTerm {
             entries: term.entries.iter().map(Option::as_ref).collect(),
             weight: term.weight,
         });
@@ -196,7 +196,7 @@ fn batches(
         }
     }
     batches.retain(|batch| !batch.is_empty());
-    batches.iter_mut().for_each(Batch::finish);
+    batches.iter_mut().for_each(HuangBatch::finish);
     Ok(batches)
 }
 
@@ -205,7 +205,7 @@ impl<'a> Bench<'a> {
         &mut self,
         planned: &[&Planned],
         (k, threads): (u32, u32),
-    ) -> anyhow::Result<Vec<Batch>> {
+    ) -> anyhow::Result<Vec<HuangBatch>> {
         let size = self.source.args.batch_or(BATCH);
         batches(&mut self.device, planned, (k, threads), size)
     }
@@ -281,7 +281,7 @@ impl<'a> Bench<'a> {
     }
 
     /// The time of batches by a kernel: a pass that does not count, and passes for a part of --seconds.
-    fn time(&mut self, batches: &[Batch], way: Way) -> anyhow::Result<Took> {
+    fn time(&mut self, batches: &[HuangBatch], way: Way) -> anyhow::Result<Took> {
         let (mut queries, mut latency, mut on_device) = (0.0, 0.0, 0.0);
         let mut start = Instant::now();
         let mut pass = 0;

@@ -20,14 +20,14 @@ mod pass;
 
 use super::collection::on_all_threads;
 use super::{Args, print, threads};
-use crate::query_score::wang;
+use crate::query::score::wang;
 use anyhow::{bail, ensure};
 use millrace::gpu::cache::ModuleCache;
 use millrace::gpu::device::Device;
 use millrace::gpu::modules::Toolchain;
 use millrace::gpu::turns::Memory;
 use millrace::gpu::wang::batch::{MOST_TERMS, shared_bytes};
-use millrace::gpu::wang::cache::{Wanted, longest};
+use millrace::gpu::wang::cache::{WantedLists, longest};
 use millrace::gpu::wang::device::WangDevice;
 use millrace::gpu::wang::{DEFAULT_ROUND, ROUNDS};
 use millrace::index::generation::Generation;
@@ -181,7 +181,7 @@ struct Bench<'a> {
     /// Those of them that are answered in figures.
     test: Range<usize>,
     /// All lists of more than one block, the longest first.
-    lists: Vec<Wanted>,
+    lists: Vec<WantedLists>,
     /// The lists that queries of figures ask for.
     asked: Vec<TermEntry>,
     sizes: Sizes,
@@ -268,8 +268,8 @@ impl Bench<'_> {
     /// the exhaustive search.
     fn check(&mut self) -> anyhow::Result<()> {
         let block_len = self.snapshot.generation().runs()[0].postings_header().form.block_len();
-        let part = |lists: &[Wanted], parts: usize| -> Vec<Wanted> {
-            let of = |&(entry, _): &Wanted| {
+        let part = |lists: &[WantedLists], parts: usize| -> Vec<WantedLists> {
+            let of = |&(entry, _): &WantedLists| {
                 let blocks = (entry.df as usize).div_ceil(block_len).div_ceil(parts);
                 (entry, Some(blocks))
             };

@@ -6,7 +6,7 @@
 use super::super::rig::{Rig, stretched};
 use super::super::rows::print;
 use super::{Args, Bench};
-use crate::query_gpus;
+use crate::query::gpus;
 use anyhow::Context as _;
 use millrace::gpu::query::choose::Devices;
 use millrace::query::engine::hybrid::{Predict, Scheduling};
@@ -52,7 +52,7 @@ pub(super) fn measure(args: &Args) -> anyhow::Result<Measured> {
             plans.push(plan);
         }
     }
-    let engines = query_gpus::open(&devices, &snapshot, &Wakers::new(1), false, &Arc::default())?;
+    let engines = gpus::open(&devices, &snapshot, &Wakers::new(1), false, &Arc::default())?;
     let costs = costs(&mut *engines.engine(0, &snapshot)?, &plans)?;
     Ok(Measured { snapshot, devices, queries: sampled, costs })
 }
@@ -117,7 +117,7 @@ impl<'a> Real<'a> {
             if policy == Policy::Only(Processor::Cpu) {
                 return Ok(Box::new(WholeEngines));
             }
-            let engines = query_gpus::open(devices, snapshot, wakers, false, &Arc::default())?;
+            let engines = gpus::open(devices, snapshot, wakers, false, &Arc::default())?;
             if policy == Policy::Only(Processor::Device) {
                 return Ok(Box::new(engines));
             }

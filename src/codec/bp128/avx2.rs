@@ -7,8 +7,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{bytes, mask};
-use crate::codec::sums::portable;
+use super::{bytes, mask, portable};
 
 /// Bytes behind a block that the loads may touch.
 const SLACK: usize = 16;
@@ -219,13 +218,13 @@ fn sums(values: __m256i) -> __m256i {
     _mm256_add_epi32(sum, _mm256_shuffle_epi32::<0xff>(first))
 }
 
-/// As `sums::docids`.
+/// As `bp128::sum_docids`.
 ///
 /// # Safety
 ///
 /// The machine has AVX2.
 #[target_feature(enable = "avx2")]
-pub(in super::super) unsafe fn sum_docids(previous: u32, values: &mut [u32]) {
+pub(super) unsafe fn sum_docids(previous: u32, values: &mut [u32]) {
     let ones = _mm256_setr_epi32(1, 2, 3, 4, 5, 6, 7, 8);
     let mut end = previous;
     let (groups, rest) = values.as_chunks_mut::<8>();
@@ -237,5 +236,5 @@ pub(in super::super) unsafe fn sum_docids(previous: u32, values: &mut [u32]) {
         unsafe { _mm256_storeu_si256(group.as_mut_ptr().cast(), _mm256_add_epi32(sum, before)) };
         end = group[7];
     }
-    portable(end, rest);
+    portable::sum_docids(end, rest);
 }

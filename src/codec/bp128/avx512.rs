@@ -14,8 +14,7 @@ use std::arch::x86_64::*;
 
 pub(super) use pack::pack;
 
-use super::mask;
-use crate::codec::sums::portable;
+use super::{mask, portable};
 
 /// Where the bytes of each value lie among those of its sixteen, and how far to shift them.
 #[repr(C, align(64))]
@@ -358,13 +357,13 @@ unsafe fn docids_of_narrow<const N: usize>(
     }
 }
 
-/// As `sums::docids`.
+/// As `bp128::sum_docids`.
 ///
 /// # Safety
 ///
 /// The machine has the instructions.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2")]
-pub(in super::super) unsafe fn sum_docids(previous: u32, values: &mut [u32]) {
+pub(super) unsafe fn sum_docids(previous: u32, values: &mut [u32]) {
     let (last, sixteen_more) = (_mm512_set1_epi32(15), _mm512_set1_epi32(16));
     let mut before = counted_from(previous);
     let mut end = previous;
@@ -378,5 +377,5 @@ pub(in super::super) unsafe fn sum_docids(previous: u32, values: &mut [u32]) {
         before = _mm512_add_epi32(before, _mm512_add_epi32(total, sixteen_more));
         end = group[15];
     }
-    portable(end, rest);
+    portable::sum_docids(end, rest);
 }

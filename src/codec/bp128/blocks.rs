@@ -1,10 +1,10 @@
 //! `bp128` as a codec of postings: the head is the width, the body the bits.
 
 use crate::codec::{
-    Block, Codec, CodecError, Encoder, List, bits, check_values, checked_block_len, sums,
+    Block, Codec, CodecError, Encoder, List, bits, check_values, checked_block_len,
 };
 
-use super::{BLOCK, MAX_WIDTH};
+use super::{BLOCK, MAX_WIDTH, sum_docids};
 
 /// The codec: blocks of one width each. A block shorter than 128 has as many bits a value and ends
 /// with a whole byte; blocks of 64 or 512 have a width for all their values.
@@ -74,7 +74,7 @@ impl Codec for Bp128 {
             }
             _ => {
                 bits::unpack(block.body, block.head, out);
-                sums::docids(previous, out);
+                sum_docids(previous, out);
             }
         }
         Ok(bytes)

@@ -145,4 +145,23 @@ proptest! {
             }
         }
     }
+
+    #[test]
+    fn twin_all_paths_sum_to_the_same_docids(
+        gaps in prop::collection::vec(any::<u32>(), 0..150),
+        previous in any::<u32>(),
+    ) {
+        let mut expected = gaps.clone();
+        portable::sum_docids(previous, &mut expected);
+        let mut found = gaps.clone();
+        sum_docids(previous, &mut found);
+        prop_assert_eq!(&found, &expected);
+        #[cfg(target_arch = "x86_64")]
+        if level() >= Level::Avx2 {
+            let mut found = gaps;
+            // SAFETY: the level is there.
+            unsafe { avx2::sum_docids(previous, &mut found) };
+            prop_assert_eq!(&found, &expected);
+        }
+    }
 }

@@ -15,7 +15,7 @@
 //! array of their places at that level, each as the places between it and the one before.
 
 use crate::codec::column::{Widths, count_widths};
-use crate::codec::{CodecError, bits, bp128, sums, vbyte};
+use crate::codec::{CodecError, bits, bp128, vbyte};
 
 /// The greatest level.
 pub const MAX_LEVELS: u8 = 4;
@@ -126,7 +126,7 @@ pub(super) fn read_exceptions(
     CodecError::at_most("an overflow", most as usize, all as usize)?;
     highs.iter_mut().for_each(|high| *high = high.wrapping_add(1));
     read_array(bytes, at, count, levels, places)?;
-    sums::docids(u32::MAX, places);
+    bp128::sum_docids(u32::MAX, places);
     // Each place is the one before plus 1 to 2^32, so a sum that wraps does not rise.
     let falls = places.windows(2).fold(false, |falls, pair| falls | (pair[0] >= pair[1]));
     match places.last() {

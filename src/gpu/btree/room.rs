@@ -12,16 +12,16 @@ use crate::dictionary::btree::node::DEGREE;
 use crate::text::trie_collection::TRIE_COLLECTIONS;
 
 /// Units of each arena that a warp takes at once.
-const CHUNK: Room = Room { nodes: 8, string_words: 256, records: 64, slice_units: 1024 };
+const CHUNK: TreeRoom = TreeRoom { nodes: 8, string_words: 256, records: 64, slice_units: 1024 };
 /// Bytes of a unit of each.
-const UNIT_BYTES: Room = Room { nodes: 512, string_words: 8, records: 32, slice_units: 8 };
+const UNIT_BYTES: TreeRoom = TreeRoom { nodes: 512, string_words: 8, records: 32, slice_units: 8 };
 
 /// Counters that a run has on the device.
 pub const COUNTERS: usize = 9;
 
 /// Units of the four arenas.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Room {
+pub struct TreeRoom {
     /// Nodes of 512 bytes.
     pub nodes: u64,
     /// Words of strings, 8 bytes each.
@@ -32,7 +32,7 @@ pub struct Room {
     pub slice_units: u64,
 }
 
-impl Room {
+impl TreeRoom {
     fn each(self, other: Self, f: impl Fn(u64, u64) -> u64) -> Self {
         Self {
             nodes: f(self.nodes, other.nodes),
@@ -80,7 +80,7 @@ impl Room {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Units that were taken of the arenas.
-    pub taken: Room,
+    pub taken: TreeRoom,
     /// Arenas that were full, a count in 16 bits each: the run is lost.
     pub full: u64,
     /// Terms.
@@ -95,7 +95,7 @@ impl From<[u64; COUNTERS]> for Usage {
     fn from(
         [nodes, string_words, records, slice_units, _, full, terms, postings, list_bytes]: [u64; COUNTERS],
     ) -> Self {
-        let taken = Room { nodes, string_words, records, slice_units };
+        let taken = TreeRoom { nodes, string_words, records, slice_units };
         Self { taken, full, terms, postings, list_bytes }
     }
 }
@@ -113,7 +113,7 @@ pub struct Coming {
 
 impl Usage {
     /// The most that arenas are filled to once what comes is indexed by `warps` warps.
-    pub fn with(&self, coming: &Coming, warps: u32) -> Room {
+    pub fn with(&self, coming: &Coming, warps: u32) -> TreeRoom {
         let terms = self.terms + coming.tokens;
         let roots = terms.min(TRIE_COLLECTIONS as u64);
         // A gap below the number of documents; a second byte of a tf stands for 128 tokens.
@@ -121,7 +121,7 @@ impl Usage {
         let list_bytes = self.list_bytes + coming.tokens * posting_bytes;
         let words = (coming.bytes + 2 * coming.tokens) / 8;
         let chunked = |units: u64| units + units / 7 + 1;
-        let needed = Room {
+        let needed = TreeRoom {
             nodes: roots + terms / (DEGREE as u64 - 1),
             string_words: self.taken.string_words + chunked(words),
             records: terms,
@@ -138,15 +138,15 @@ mod tests {
     #[test]
     fn arenas_are_as_large_as_they_were_asked_for() {
         for bytes in [0, 1 << 20, 100 << 30, 1 << 60] {
-            let room = Room::of_bytes(bytes);
+            let room = TreeRoom::of_bytes(bytes);
             assert!(
                 room.bytes() <= bytes
                     && room.all().iter().all(|&units| units < u64::from(u32::MAX))
             );
         }
-        assert!(Room::of_bytes(1 << 30).bytes() > (1 << 30) / 100 * 99);
-        let small = Room { records: 1, ..Room::default() };
-        assert!(small.holds(Room::default()) && !Room::default().holds(small));
+        assert!(TreeRoom::of_bytes(1 << 30).bytes() > (1 << 30) / 100 * 99);
+        let small = TreeRoom { records: 1, ..TreeRoom::default() };
+        assert!(small.holds(TreeRoom::default()) && !TreeRoom::default().holds(small));
     }
 
     #[test]

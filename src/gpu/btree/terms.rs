@@ -41,7 +41,7 @@ pub fn ranges(sums: &[Sums], most: Sums) -> Vec<Range<usize>> {
 
 /// Terms as they came back: of some collections, in the order of the lexicon.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Columns<'a> {
+pub struct TermColumns<'a> {
     /// Bytes of each suffix.
     pub lengths: &'a [u8],
     /// Postings of each term.
@@ -56,7 +56,7 @@ pub struct Columns<'a> {
     pub lists: &'a [u8],
 }
 
-/// A term of [`Columns`].
+/// A term of [`TermColumns`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Term<'a> {
     /// The term without the prefix that its collection implies.
@@ -69,7 +69,7 @@ pub struct Term<'a> {
     pub list: &'a [u8],
 }
 
-impl<'a> Iterator for Columns<'a> {
+impl<'a> Iterator for TermColumns<'a> {
     type Item = Term<'a>;
 
     fn next(&mut self) -> Option<Term<'a>> {
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn columns_give_terms() {
-        let mut columns = Columns {
+        let mut columns = TermColumns {
             lengths: &[2, 0],
             dfs: &[1, 2],
             lasts: &[5, 6],

@@ -2,12 +2,20 @@
 //! Its queries are sorted by falling numbers of terms, so that those that have an n-th term come first.
 
 use super::list::Laid;
-use super::steps::{GROUP, TILE, WARPS};
 use crate::gpu::lane::{HitsOf, answers};
 use crate::query::top_k::Hit;
 use bytemuck::{Pod, Zeroable};
 use std::collections::HashMap;
 use std::ops::Range;
+
+/// Candidates of a block, a thread each.
+pub const TILE: u32 = 256;
+
+/// Warps of a block that decodes.
+pub const WARPS: u32 = 8;
+
+/// Scores that have one maximum.
+pub const GROUP: u32 = 512;
 
 /// A term of a query, as kernels read it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
@@ -58,7 +66,7 @@ pub struct Rank {
 
 /// A term whose list is on the device.
 #[derive(Clone, Copy, Debug)]
-pub struct PlacedTerm {
+pub struct DingTerm {
     /// Where its list begins, in bytes.
     pub place: u64,
     /// How it lies there.
@@ -69,9 +77,9 @@ pub struct PlacedTerm {
 
 /// A query whose lists are on the device.
 #[derive(Clone, Debug)]
-pub struct BatchQuery {
+pub struct DingQuery {
     /// Its terms, in its order; there is one at least.
-    pub terms: Vec<PlacedTerm>,
+    pub terms: Vec<DingTerm>,
     /// The most hits.
     pub k: u32,
     /// Docids that are asked for.
@@ -109,7 +117,7 @@ impl Room {
     }
 }
 
-/// Which queries a launch is for, and how many blocks each has: a part of [`Batch::firsts`].
+/// Which queries a launch is for, and how many blocks each has: a part of [`DingBatch::firsts`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shares {
     /// Where it begins.
@@ -122,7 +130,7 @@ pub struct Shares {
 
 /// Queries that are answered together.
 #[derive(Debug, Default)]
-pub struct Batch {
+pub struct DingBatch {
     /// Whether documents must have all terms.
     pub all_terms: bool,
     /// Documents of the collection.
@@ -145,7 +153,7 @@ pub struct Batch {
     pub maximisers: [Shares; 2],
     /// The number of each query among those that were added.
     order: Vec<usize>,
-    queries: Vec<BatchQuery>,
+    queries: Vec<DingQuery>,
     /// Lists whose exceptions have a place, by where they are.
     opened: HashMap<u64, u64>,
     used: Room,
@@ -163,7 +171,7 @@ impl Words {
 }
 
 /// The number of a query's terms, the shortest list first.
-fn by_length(query: &BatchQuery) -> Vec<usize> {
+fn by_length(query: &DingQuery) -> Vec<usize> {
     let mut order: Vec<usize> = (0..query.terms.len()).collect();
     order.sort_by_key(|&t| query.terms[t].laid.postings);
     order
@@ -173,7 +181,7 @@ fn div_up(a: u64, b: u32) -> u32 {
     u32::try_from(a.div_ceil(b.into())).unwrap_or(u32::MAX)
 }
 
-impl Batch {
+impl DingBatch {
     /// An empty batch about so many documents.
     pub fn new(documents: u32, all_terms: bool) -> Self {
         Self { documents, all_terms, ..Self::default() }
@@ -200,7 +208,7 @@ impl Batch {
     }
 
     /// Takes a query of at most [`MOST_TERMS`], or gives it back if there is no room.
-    pub fn add(&mut self, query: BatchQuery, room: &Room) -> Result<(), BatchQuery> {
+    pub fn add(&mut self, query: DingQuery, room: &Room) -> Result<(), DingQuery> {
         let mut words = Words(self.used.words);
         let mut record = QueryRecord::zeroed();
         let order = self.order_of(&query);
@@ -235,12 +243,12 @@ impl Batch {
     }
 
     /// The order in which the terms of a query are worked on.
-    fn order_of(&self, query: &BatchQuery) -> Vec<usize> {
+    fn order_of(&self, query: &DingQuery) -> Vec<usize> {
         if self.all_terms { by_length(query) } else { (0..query.terms.len()).collect() }
     }
 
     /// Blocks of the list at a rank that are decoded at most.
-    fn decoded(&self, query: &BatchQuery, order: &[usize], rank: usize) -> u32 {
+    fn decoded(&self, query: &DingQuery, order: &[usize], rank: usize) -> u32 {
         let blocks = query.terms[order[rank]].laid.blocks;
         match self.all_terms && rank > 0 {
             true => blocks.min(query.terms[order[0]].laid.postings),
@@ -249,13 +257,7 @@ impl Batch {
     }
 
     /// Gives a query its memory.
-    fn lay(
-        &self,
-        query: &BatchQuery,
-        order: &[usize],
-        words: &mut Words,
-        record: &mut QueryRecord,
-    ) {
+    fn lay(&self, query: &DingQuery, order: &[usize], words: &mut Words, record: &mut QueryRecord) {
         let decoded = (0..order.len()).map(|rank| {
             let len = query.terms[order[rank]].laid.block_len;
             u64::from(self.decoded(query, order, rank)) * u64::from(len)
@@ -282,7 +284,7 @@ impl Batch {
     }
 
     /// Scores of a query at most.
-    fn scores(&self, query: &BatchQuery, order: &[usize]) -> u64 {
+    fn scores(&self, query: &DingQuery, order: &[usize]) -> u64 {
         match self.all_terms {
             true => query.terms[order[0]].laid.postings.into(),
             false => self.documents.into(),
@@ -302,7 +304,7 @@ impl Batch {
             let query = &self.queries[q];
             let first_term = self.terms.len() as u32;
             for &row in order {
-                let PlacedTerm { place, laid, weight } = query.terms[row];
+                let DingTerm { place, laid, weight } = query.terms[row];
                 let opened = self.opened.get(&place).copied();
                 if opened.is_some() {
                     open.entry(place).or_insert(self.terms.len() as u32);
@@ -353,7 +355,7 @@ impl Batch {
             Shares { at, queries: (firsts.len() - at - 1) as u32, blocks: sum }
         };
         let queries = || sorted.iter().map(|&q| &self.queries[q]).zip(orders);
-        let scores = |(query, order): (&BatchQuery, &Vec<usize>)| self.scores(query, order);
+        let scores = |(query, order): (&DingQuery, &Vec<usize>)| self.scores(query, order);
         let groups = |all| scores(all).div_ceil(GROUP.into());
         let most = orders.first().map_or(0, Vec::len);
         let decoders = (0..most).map(|rank| {
@@ -447,9 +449,9 @@ pub struct Input {
     pub records: usize,
     /// [`TermRecord`]s.
     pub terms: usize,
-    /// [`Batch::firsts`].
+    /// [`DingBatch::firsts`].
     pub firsts: usize,
-    /// [`Batch::items`].
+    /// [`DingBatch::items`].
     pub items: usize,
     /// All bytes.
     pub bytes: usize,

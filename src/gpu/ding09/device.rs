@@ -1,7 +1,7 @@
 //! How does a device take batches and give results? It has the kernels, the norms, the arena of the lists, and
 //! memory that one batch at a time works in. All steps of a batch are enqueued at once.
 
-use super::batch::{Batch, Room};
+use super::batch::{DingBatch, Room};
 use super::steps::{self, Array, Step};
 use super::{KERNELS, Merging, source};
 use crate::gpu::device::Device;
@@ -9,7 +9,7 @@ use crate::gpu::error::GpuError;
 use crate::gpu::lane::{Lane, event};
 use crate::gpu::modules::Toolchain;
 use crate::gpu::query::plan::MOST_HITS;
-use crate::gpu::query::slab::Slab;
+use crate::gpu::slab::Slab;
 use crate::gpu::turns::Memory;
 use crate::query::top_k::Hit;
 use cudarc::driver::{CudaEvent, CudaFunction};
@@ -80,8 +80,8 @@ impl DingDevice {
     }
 
     /// An empty batch about its documents.
-    pub fn batch(&self, all_terms: bool) -> Batch {
-        Batch::new(self.documents, all_terms)
+    pub fn batch(&self, all_terms: bool) -> DingBatch {
+        DingBatch::new(self.documents, all_terms)
     }
 
     /// What a batch may hold.
@@ -97,7 +97,7 @@ impl DingDevice {
     ///
     /// # Panics
     /// If it does not fit.
-    pub fn launch(&mut self, batch: &Batch, steps: &[Step]) -> Result<(), GpuError> {
+    pub fn launch(&mut self, batch: &DingBatch, steps: &[Step]) -> Result<(), GpuError> {
         self.begin(batch)?;
         for step in steps {
             self.step(step)?;
@@ -112,7 +112,7 @@ impl DingDevice {
     ///
     /// # Panics
     /// As there.
-    pub fn time_steps(&mut self, batch: &Batch, steps: &[Step]) -> Result<Vec<f32>, GpuError> {
+    pub fn time_steps(&mut self, batch: &DingBatch, steps: &[Step]) -> Result<Vec<f32>, GpuError> {
         let events = (0..=steps.len()).map(|_| event(self.device()));
         let events = events.collect::<Result<Vec<_>, _>>()?;
         self.begin(batch)?;
@@ -127,7 +127,7 @@ impl DingDevice {
         events.windows(2).map(|pair| between(pair).map_err(|e| self.lane.failed(e))).collect()
     }
 
-    fn begin(&mut self, batch: &Batch) -> Result<(), GpuError> {
+    fn begin(&mut self, batch: &DingBatch) -> Result<(), GpuError> {
         assert!(batch.used().words <= self.room.words, "a batch fits its room");
         let bytes = (batch.input().bytes, batch.output().bytes);
         self.lane.begin(bytes, |to| batch.write(to))
@@ -163,7 +163,7 @@ impl DingDevice {
         self.lane.took_ms()
     }
 
-    /// What the kernels said of a batch that is done: for [`Batch::answers`] and [`Batch::ranks`].
+    /// What the kernels said of a batch that is done: for [`DingBatch::answers`] and [`DingBatch::ranks`].
     pub fn output(&self) -> &[u8] {
         self.lane.output()
     }
@@ -200,7 +200,11 @@ impl DingDevice {
     ///
     /// # Panics
     /// As [`launch`](Self::launch).
-    pub fn answer(&mut self, batch: &Batch, merging: Merging) -> Result<Vec<Vec<Hit>>, GpuError> {
+    pub fn answer(
+        &mut self,
+        batch: &DingBatch,
+        merging: Merging,
+    ) -> Result<Vec<Vec<Hit>>, GpuError> {
         self.launch(batch, &steps::batch(batch, merging))?;
         self.wait()?;
         Ok(batch.answers(self.output()))

@@ -2,18 +2,9 @@
 //! one take the same ones.
 
 use super::Merging;
-use super::batch::{Batch, Shares};
+use super::batch::{DingBatch, Shares, TILE, WARPS};
 use crate::gpu::error::Geometry;
-use crate::gpu::query::steps::{Argument as AnyArgument, Step as AnyStep};
-
-/// Candidates of a block, a thread each.
-pub const TILE: u32 = 256;
-
-/// Warps of a block that decodes.
-pub const WARPS: u32 = 8;
-
-/// Scores that have one maximum.
-pub const GROUP: u32 = 512;
+use crate::gpu::steps::{Argument as AnyArgument, Step as AnyStep};
 
 /// Threads of a block that decodes exceptions.
 const OPEN_THREADS: u32 = 256;
@@ -29,13 +20,13 @@ pub const SUM_SHARED_BYTES: u32 = 128;
 pub enum Array {
     /// All lists, in bytes.
     Arena,
-    /// What the host says of the batch: [`Batch::write`].
+    /// What the host says of the batch: [`DingBatch::write`].
     Input,
-    /// The batch's memory: [`Batch::used`].
+    /// The batch's memory: [`DingBatch::used`].
     Words,
     /// f32: norms of all documents.
     Norms,
-    /// What the host is told: [`Batch::output`].
+    /// What the host is told: [`DingBatch::output`].
     Output,
 }
 
@@ -62,7 +53,7 @@ use AnyArgument::{Array as In, Number};
 
 /// Makes the steps of a batch.
 struct Maker<'a> {
-    batch: &'a Batch,
+    batch: &'a DingBatch,
     steps: Vec<Step>,
 }
 
@@ -171,7 +162,7 @@ impl Maker<'_> {
     }
 
     fn best(&mut self) {
-        let Batch { all_terms, documents, .. } = *self.batch;
+        let DingBatch { all_terms, documents, .. } = *self.batch;
         let what = [Number(all_terms.into()), Number(documents), RANKS, WORDS];
         for (level, shares) in (1..).zip(self.batch.maximisers) {
             let mut arguments = self.common(false, shares);
@@ -194,7 +185,7 @@ const NORMS: Argument = In(Array::Norms, 0);
 const RANKS: Argument = In(Array::Output, 0);
 
 /// The steps that answer a batch.
-pub fn batch(batch: &Batch, merging: Merging) -> Vec<Step> {
+pub fn batch(batch: &DingBatch, merging: Merging) -> Vec<Step> {
     let mut maker = Maker { batch, steps: Vec::new() };
     maker.open();
     match batch.all_terms {
@@ -206,7 +197,7 @@ pub fn batch(batch: &Batch, merging: Merging) -> Vec<Step> {
 }
 
 /// The steps that decode the first list of each query of a batch, and no more: to measure that.
-pub fn decoding(batch: &Batch, what: Decoded) -> Vec<Step> {
+pub fn decoding(batch: &DingBatch, what: Decoded) -> Vec<Step> {
     let mut maker = Maker { batch, steps: Vec::new() };
     maker.open();
     maker.decode(0, what);

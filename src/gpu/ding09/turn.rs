@@ -2,7 +2,7 @@
 //! there is room.
 
 use super::Merging;
-use super::batch::{Batch, BatchQuery, PlacedTerm};
+use super::batch::{DingBatch, DingQuery, DingTerm};
 use super::device::DingDevice;
 use super::list::{Laid, ListLayer};
 use crate::crew::lock;
@@ -96,7 +96,7 @@ impl DingTurn {
 }
 
 impl Turn for DingTurn {
-    type Batch = Batch;
+    type Batch = DingBatch;
     type Lists = Vec<ListId>;
 
     fn bring(&mut self, plans: &[&Plan]) -> Vec<Option<Vec<ListId>>> {
@@ -120,25 +120,25 @@ impl Turn for DingTurn {
         lists.iter().for_each(|&id| self.lists.unpin(id));
     }
 
-    fn batch(&self, all_terms: bool) -> Batch {
+    fn batch(&self, all_terms: bool) -> DingBatch {
         self.device.batch(all_terms)
     }
 
-    fn add(&mut self, batch: &mut Batch, plan: &Plan, lists: &Vec<ListId>) -> Result<(), Why> {
+    fn add(&mut self, batch: &mut DingBatch, plan: &Plan, lists: &Vec<ListId>) -> Result<(), Why> {
         let known = plan.terms().iter().filter(|term| term.df > 0).zip(lists);
         let terms = known.filter_map(|(term, &id)| match self.lists.place(id) {
             Place::Here(place, laid) => {
-                Some(PlacedTerm { place, laid, weight: term.weight.factor() })
+                Some(DingTerm { place, laid, weight: term.weight.factor() })
             }
             _ => None,
         });
-        let terms: Vec<PlacedTerm> = terms.collect();
+        let terms: Vec<DingTerm> = terms.collect();
         assert_eq!(terms.len(), lists.len(), "lists that are pinned stay");
-        let query = BatchQuery { terms, k: plan.wanted().k as u32, docids: self.docids.clone() };
+        let query = DingQuery { terms, k: plan.wanted().k as u32, docids: self.docids.clone() };
         batch.add(query, self.device.room()).map_err(|_| Why::Unsuited)
     }
 
-    fn answer(&mut self, mut batch: Batch) -> Result<Vec<Found>, GpuError> {
+    fn answer(&mut self, mut batch: DingBatch) -> Result<Vec<Found>, GpuError> {
         batch.finish();
         let answers = self.device.answer(&batch, self.merging)?;
         Ok(answers.into_iter().map(Found::from).collect())

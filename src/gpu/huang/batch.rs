@@ -6,7 +6,7 @@
 use super::list::Laid;
 use crate::gpu::error::Geometry;
 use crate::gpu::lane::{HitsOf, answers};
-use crate::gpu::query::steps::{Argument, Step};
+use crate::gpu::steps::{Argument, Step};
 pub use crate::gpu::travelling::Input;
 use crate::gpu::travelling::{Bytes, Placed, Travelling};
 use crate::query::top_k::Hit;
@@ -68,13 +68,13 @@ struct QueryRecord {
 pub enum Array {
     /// The lists that stay, in bytes.
     Cached,
-    /// What the host says of the batch, and the lists that travel with it: [`Batch::parts`].
+    /// What the host says of the batch, and the lists that travel with it: [`HuangBatch::parts`].
     Input,
     /// f32: norms of all documents.
     Norms,
     /// The batch's memory: [`Room::words`].
     Words,
-    /// What the host is told: [`Batch::output`].
+    /// What the host is told: [`HuangBatch::output`].
     Output,
 }
 
@@ -122,7 +122,7 @@ impl Room {
 /// How kernels go through a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct How {
-    /// Whether stages of a query do not overlap, for [`Batch::stages`].
+    /// Whether stages of a query do not overlap, for [`HuangBatch::stages`].
     pub timed: bool,
     /// Whether the threads of a query pass over documents by the greatest threshold of all of them; else each by its own,
     /// as in the paper.
@@ -143,7 +143,7 @@ pub struct Stages {
 
 /// Queries that are answered together.
 #[derive(Debug, Default)]
-pub struct Batch {
+pub struct HuangBatch {
     threads: u32,
     documents: u32,
     terms: Vec<TermRecord>,
@@ -157,7 +157,7 @@ pub struct Batch {
     hits: u64,
 }
 
-impl Batch {
+impl HuangBatch {
     /// An empty batch about so many documents, for blocks of so many threads.
     pub fn new(documents: u32, threads: u32) -> Self {
         Self { documents, threads, ..Self::default() }

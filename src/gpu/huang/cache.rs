@@ -7,7 +7,7 @@ use crate::gpu::device::Device;
 use crate::gpu::error::GpuError;
 use crate::gpu::list_cache::ListCache;
 use crate::gpu::query::fetch::NO_LIST;
-use crate::gpu::query::slab::Slab;
+use crate::gpu::slab::Slab;
 use crate::index::browse::for_each_term;
 use crate::index::error::IndexError;
 use crate::index::generation::Generation;

@@ -1,7 +1,7 @@
 //! How does a device take batches and give results? It has the kernels, the norms, the lists that stay, and memory
 //! that one batch at a time works in. A batch brings the lists that it lacks in the same copy as its queries.
 
-use super::batch::{Array, AskedTerm, Batch, How, Key, MOST_TERMS, Room};
+use super::batch::{Array, AskedTerm, How, HuangBatch, Key, MOST_TERMS, Room};
 use super::cache::{self, Cache, key_of};
 use super::list::{Laid, ListLayer, Worth};
 use super::{KERNELS, Traversal, source};
@@ -10,8 +10,8 @@ use crate::gpu::error::GpuError;
 use crate::gpu::lane::Lane;
 use crate::gpu::modules::Toolchain;
 use crate::gpu::query::plan::MOST_HITS;
-use crate::gpu::query::slab::Slab;
-use crate::gpu::query::steps::Step;
+use crate::gpu::slab::Slab;
+use crate::gpu::steps::Step;
 use crate::gpu::travelling::Kept;
 use crate::gpu::turns::Memory;
 use crate::index::error::IndexError;
@@ -67,7 +67,7 @@ pub struct HuangDevice {
 
 /// A term of a query that is asked.
 #[derive(Clone, Debug)]
-pub struct QueryTerm<'a> {
+pub struct HuangTerm<'a> {
     /// Its lists, run by run.
     pub entries: Vec<Option<&'a TermEntry>>,
     /// Its weight.
@@ -171,8 +171,8 @@ impl HuangDevice {
     }
 
     /// An empty batch about its documents.
-    pub fn batch(&self, threads: u32) -> Batch {
-        Batch::new(self.snapshot.norms().len() as u32, threads)
+    pub fn batch(&self, threads: u32) -> HuangBatch {
+        HuangBatch::new(self.snapshot.norms().len() as u32, threads)
     }
 
     /// Adds a query for the best `k` of some documents to a batch; false if there is no room.
@@ -181,8 +181,8 @@ impl HuangDevice {
     /// When a list that has to travel is damaged.
     pub fn add(
         &mut self,
-        batch: &mut Batch,
-        terms: &[QueryTerm],
+        batch: &mut HuangBatch,
+        terms: &[HuangTerm],
         best: (u32, Range<u32>),
     ) -> Result<bool, IndexError> {
         let Self { snapshot, cache, kept, room, .. } = self;
@@ -218,7 +218,7 @@ impl HuangDevice {
     ///
     /// # Panics
     /// If it has no room.
-    pub fn launch(&mut self, batch: &Batch, steps: &[Step<Array>]) -> Result<(), GpuError> {
+    pub fn launch(&mut self, batch: &HuangBatch, steps: &[Step<Array>]) -> Result<(), GpuError> {
         assert!(batch.words() <= self.room.words, "a batch fits its room");
         let output = batch.output().bytes;
         let bytes = (batch.input().bytes, output);
@@ -232,7 +232,7 @@ impl HuangDevice {
         };
         for step in steps {
             let function = &self.functions[step.kernel];
-            // SAFETY: `Batch::steps` has the arguments that the kernel declares, which the tests pass to it too; a
+            // SAFETY: `HuangBatch::steps` has the arguments that the kernel declares, which the tests pass to it too; a
             // batch that fits keeps kernels within this device's memory, and lists lie where their terms say.
             unsafe { self.lane.step(function, step, address) }?;
         }
@@ -256,7 +256,7 @@ impl HuangDevice {
         self.lane.took_ms()
     }
 
-    /// What the kernels said of a batch that is done: for [`Batch::answers`] and [`Batch::stages`].
+    /// What the kernels said of a batch that is done: for [`HuangBatch::answers`] and [`HuangBatch::stages`].
     pub fn output(&self) -> &[u8] {
         self.lane.output()
     }
@@ -270,7 +270,7 @@ impl HuangDevice {
     /// As [`launch`](Self::launch).
     pub fn answer(
         &mut self,
-        batch: &Batch,
+        batch: &HuangBatch,
         kernel: &'static str,
         how: How,
     ) -> Result<Vec<Vec<Hit>>, GpuError> {

@@ -10,7 +10,8 @@ use crate::index::generation::Generation;
 use crate::index::lexicon::TermEntry;
 use crate::index::list::{BEFORE_FIRST, Columns, Form, ListCodec, ListError, ListView};
 use crate::score::bm25::score;
-use crate::score::bounds::{BoundNorms, ROUNDING};
+use crate::score::bounds::BoundNorms;
+use crate::score::weight::ROUNDING;
 
 /// Postings of a block.
 pub const BLOCK: usize = 64;

@@ -1,8 +1,8 @@
 //! How do planned queries become batches of the device? Lists are there for good, or travel with the batch; those that
 //! will are laid out by several threads when their queries come.
 
-use super::batch::{Batch, How};
-use super::device::{HuangDevice, QueryTerm, Tuning};
+use super::batch::{How, HuangBatch};
+use super::device::{HuangDevice, HuangTerm, Tuning};
 use crate::gpu::error::GpuError;
 use crate::gpu::query::service::Why;
 use crate::gpu::turns::{Found, Turn};
@@ -30,10 +30,10 @@ impl HuangTurn {
     }
 
     /// The terms of a query that documents have.
-    fn terms<'a>(&self, plan: &'a Plan) -> Vec<QueryTerm<'a>> {
+    fn terms<'a>(&self, plan: &'a Plan) -> Vec<HuangTerm<'a>> {
         let (count, entries) = (plan.terms().len(), plan.lists());
         let known = plan.terms().iter().enumerate().filter(|(_, term)| term.df > 0);
-        let term = |(t, term): (usize, &PlanTerm)| QueryTerm {
+        let term = |(t, term): (usize, &PlanTerm)| HuangTerm {
             entries: (0..self.runs).map(|run| entries[run * count + t].as_ref()).collect(),
             weight: term.weight.factor(),
         };
@@ -43,7 +43,7 @@ impl HuangTurn {
 
 impl Turn for HuangTurn {
     /// The batch, and its kernel.
-    type Batch = (Batch, &'static str);
+    type Batch = (HuangBatch, &'static str);
     type Lists = ();
 
     fn bring(&mut self, plans: &[&Plan]) -> Vec<Option<()>> {

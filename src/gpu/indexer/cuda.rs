@@ -2,20 +2,21 @@
 //!
 //! Device memory is cut once, when the indexer begins: two blocks that are on their way (one is copied
 //! while the other is inserted), the arenas, and what is left for the columns in which a closed run is
-//! written. Arenas take three fifths of the memory. In their proportions ([`Room::of_bytes`]) they hold
+//! written. Arenas take three fifths of the memory. In their proportions ([`TreeRoom::of_bytes`]) they hold
 //! at most two thirds of their size in columns: 27 bytes for each record of 32, all strings and all
 //! slices. So there is always room to bring back what they hold. No more is taken than a run fills.
 
 use super::{Column, Stretch, TreeDevice, UnderWay, Waiter};
 use crate::dictionary::stream::TokenGroup;
 use crate::gpu::btree::block::TokenBlock;
-use crate::gpu::btree::room::{COUNTERS, Coming, Room, Usage};
+use crate::gpu::btree::room::{COUNTERS, Coming, TreeRoom, Usage};
+use crate::gpu::btree::staged::{Most, Staged};
 use crate::gpu::btree::terms::Sums;
-use crate::gpu::btree::{Kernels, Most, Output, Staged, Trees, Tuning};
+use crate::gpu::btree::{Kernels, Output, Trees, Tuning};
 use crate::gpu::cache::Origin;
 use crate::gpu::device::{Device, Ticket};
 use crate::gpu::discover::DeviceInfo;
-use crate::gpu::error::{GpuError, Work};
+use crate::gpu::error::{GpuError, GpuWork};
 use crate::gpu::memory::DeviceBuffer;
 use crate::gpu::modules::Toolchain;
 use crate::gpu::pinned::{Pinned, PinnedPool, Way};
@@ -204,7 +205,7 @@ fn trees(device: &Device, tuning: &Tuning, run_limit: u64) -> Result<Trees, GpuE
     let wanted = run_limit.saturating_mul(ARENAS_BY_RUN).saturating_add(4 * least.bytes());
     let mut bytes = (device.memory().left() / 100 * ARENAS_PERCENT).min(wanted);
     loop {
-        let room = Room::of_bytes(bytes);
+        let room = TreeRoom::of_bytes(bytes);
         let made = match room.holds(least) {
             true => Trees::new(device, room, tuning),
             false => Err(too_small(device, least)),
@@ -216,7 +217,7 @@ fn trees(device: &Device, tuning: &Tuning, run_limit: u64) -> Result<Trees, GpuE
     }
 }
 
-fn too_small(device: &Device, needed: Room) -> GpuError {
+fn too_small(device: &Device, needed: TreeRoom) -> GpuError {
     GpuError::Budget {
         device: device.info().to_string(),
         what: "trees",
@@ -231,7 +232,7 @@ impl TreeDevice for CudaTrees {
     type Measure = Measuring;
     type Download = Downloading;
 
-    fn room(&self) -> Room {
+    fn room(&self) -> TreeRoom {
         self.trees.room()
     }
 
@@ -256,7 +257,7 @@ impl TreeDevice for CudaTrees {
         Staged::fill(block, pieces, &mut slot.pinned)?;
         slot.staged.upload(&self.device, block, &slot.pinned)?;
         let launched = self.kernels.insert(&self.device, &mut self.trees, &mut slot.staged)?;
-        let kernel = self.device.ticket(self.device.compute(), Work::Kernel(launched))?;
+        let kernel = self.device.ticket(self.device.compute(), GpuWork::Kernel(launched))?;
         // The next insertion changes the counters: the copy stands before it.
         let (from, stream) = (self.trees.counters().slice(), self.device.compute());
         let counters = self.device.copy_down(stream, from, &mut slot.counters, 0)?;
@@ -276,7 +277,7 @@ impl TreeDevice for CudaTrees {
     fn measure(&mut self) -> Result<Measuring, GpuError> {
         let all = 0..TRIE_COLLECTIONS as u32;
         let launched = self.kernels.measure(&self.device, &self.trees, all, &mut self.sums)?;
-        let kernel = self.device.ticket(self.device.compute(), Work::Kernel(launched))?;
+        let kernel = self.device.ticket(self.device.compute(), GpuWork::Kernel(launched))?;
         let (from, stream) = (self.sums.slice(), self.device.compute());
         let sums = self.device.copy_down(stream, from, &mut self.sums_pinned, 0)?;
         self.wake_behind(stream)?;
@@ -316,7 +317,7 @@ impl TreeDevice for CudaTrees {
             &mut output,
         )?;
         self.output = Some((output, most));
-        self.collected = Some(self.device.ticket(compute, Work::Kernel(launched))?);
+        self.collected = Some(self.device.ticket(compute, GpuWork::Kernel(launched))?);
         self.device.order(compute, download)
     }
 
@@ -364,7 +365,7 @@ impl TreeDevice for CudaTrees {
         self.trees.clear(&self.device)
     }
 
-    fn too_small(&self, needed: Room) -> GpuError {
+    fn too_small(&self, needed: TreeRoom) -> GpuError {
         too_small(&self.device, needed)
     }
 

@@ -6,7 +6,7 @@
 //! [`Column`]. What one copy brings is a stretch of a chunk.
 
 use super::{TreeDevice, UnderWay};
-use crate::gpu::btree::terms::{Columns, Sums, ranges, starts};
+use crate::gpu::btree::terms::{Sums, TermColumns, ranges, starts};
 use crate::gpu::error::GpuError;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -100,13 +100,13 @@ impl Chunk {
     }
 
     /// The columns, without the first `done` terms, bytes of suffixes and bytes of lists.
-    fn columns(&self, done: [usize; 3]) -> Columns<'_> {
+    fn columns(&self, done: [usize; 3]) -> TermColumns<'_> {
         let [terms, suffixes, _] = self.sums.map(|n| n as usize);
         let numbers = |i: usize| &self.words[i * terms + done[0]..(i + 1) * terms];
         let bytes: &[u8] = &bytemuck::cast_slice(&self.words)[12 * terms..self.bytes()];
         let (lengths, bytes) = bytes.split_at(terms);
         let (all_suffixes, lists) = bytes.split_at(suffixes);
-        Columns {
+        TermColumns {
             dfs: numbers(0),
             lasts: numbers(1),
             list_bytes: numbers(2),

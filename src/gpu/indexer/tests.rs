@@ -220,7 +220,7 @@ fn one_document_that_fills_the_device_more_than_once_is_one_posting() {
 
 #[test]
 fn a_token_that_does_not_fit_an_empty_device_is_an_error() {
-    let manner = Manner { room: Room::default(), ..generous() };
+    let manner = Manner { room: TreeRoom::default(), ..generous() };
     let mut indexer = GpuIndexer::new(Emulated::new(manner));
     let error = index(&mut indexer, &distinct(1), 1).unwrap_err();
     assert!(error.to_string().contains("device memory"), "{error}");

@@ -1,242 +1,25 @@
 //! How does a CUDA device run the steps? On one stream, by a thread that waits for it: what is written goes through two pinned
 //! buffers by turns, results through others.
 
-use super::machine::{
-    Arrays, DeviceMemory, Downloader, MOST_TAKEN, Machine, NextParcel, Places, Reading, Uploader,
-};
+use super::download::{CudaDownloader, Making};
+use super::machine::{Arrays, DeviceMemory, Downloader, Machine, Places, Reading, Uploader};
+use super::staged::{Buffer, Buffers, COPY_BYTES, STAGED_BYTES, copy_all, failed, wait};
 use super::steps::{ARRAYS, Array, Step};
 use super::upload::CudaUploader;
 use super::{KERNELS, source};
-use crate::crew::{Awaited, Crew, lock};
+use crate::crew::lock;
 use crate::gpu::device::Device;
-use crate::gpu::error::{Cuda, GpuError, Work};
-use crate::gpu::events::is_done;
+use crate::gpu::error::GpuError;
 use crate::gpu::lane::event;
 use crate::gpu::modules::Toolchain;
-use crate::gpu::query::device::launch;
-use crate::gpu::query::slab::{Slab, Staging};
-use crate::gpu::query::steps::Argument;
-use cudarc::driver::{CudaEvent, CudaFunction, CudaStream, DriverError, result};
+use crate::gpu::slab::Slab;
+use crate::gpu::steps::Argument;
+use crate::gpu::steps::launch;
+use cudarc::driver::{CudaFunction, CudaStream, result};
 use std::collections::{BTreeMap, HashMap};
-use std::hint::spin_loop;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
-
-/// Bytes of each pinned buffer.
-const STAGED_BYTES: usize = 4 << 20;
-
-/// Bytes that a thread copies at a time, and threads that copy: one copies a third of what a device takes in the same time.
-const COPY_BYTES: usize = 512 << 10;
-const COPIERS: usize = 4;
-
-/// Threads that take parts of an array to the host: who puts lists in a file through a map, page by page, does 1.3 GB/s, and 16 do 21.
-const TAKERS: usize = 16;
-
-/// How long a thread looks again and again whether something is done, before it sleeps between two looks: most of what it waits for takes less
-/// than going to sleep and waking up. Longer, and workers miss the core that it takes.
-const LOOKING: Duration = Duration::from_micros(100);
-const PAUSE: Duration = Duration::from_micros(20);
-
-/// A pinned buffer and the end of its last copy.
-#[derive(Debug)]
-struct Buffer {
-    staging: Staging,
-    copied: CudaEvent,
-}
-
-impl Buffer {
-    fn new(device: &Device, bytes: usize) -> Result<Self, GpuError> {
-        let staging = Staging::new(device, "texts and lists", bytes)?;
-        Ok(Self { staging, copied: event(device)? })
-    }
-}
-
-/// Two pinned buffers: one is filled while what was copied from the other is on its way.
-#[derive(Debug)]
-struct Buffers {
-    buffers: [Buffer; 2],
-    /// Which is filled, and how far.
-    current: usize,
-    filled: usize,
-    crew: Crew,
-}
-
-fn failed(device: &Device, source: DriverError) -> GpuError {
-    let (device, work) = (device.info().to_string(), Work::Download(0));
-    GpuError::Work { device, work, source: Cuda(source) }
-}
-
-/// Waits until what stands before an event is done.
-pub(super) fn wait(device: &Device, event: &CudaEvent) -> Result<(), GpuError> {
-    let began = Instant::now();
-    while !is_done(event).map_err(|e| failed(device, e))? {
-        match began.elapsed() < LOOKING {
-            true => spin_loop(),
-            false => sleep(PAUSE),
-        }
-    }
-    Ok(())
-}
-
-impl Buffers {
-    fn new(device: &Device) -> Result<Self, GpuError> {
-        let buffer = || Buffer::new(device, STAGED_BYTES);
-        let (buffers, crew) = ([buffer()?, buffer()?], Crew::new("copier"));
-        Ok(Self { buffers, current: 0, filled: 0, crew })
-    }
-
-    /// Enqueues copies of parts to the device, one behind the other.
-    ///
-    /// # Safety
-    /// The memory stays until the copies are done.
-    unsafe fn send(
-        &mut self,
-        (to, at): (&Slab, u64),
-        parts: &[&[u8]],
-        device: &Device,
-        stream: &CudaStream,
-    ) -> Result<(), GpuError> {
-        let (mut at, mut parts, mut rest) = (at, parts.iter(), &[][..]);
-        loop {
-            if self.filled == STAGED_BYTES {
-                (self.current, self.filled) = (1 - self.current, 0);
-                // Its last copy is the last one that was enqueued from it.
-                wait(device, &self.buffers[self.current].copied)?;
-            }
-            let (buffer, first) = (&mut self.buffers[self.current], self.filled);
-            // SAFETY: what is copied from this buffer lies before that.
-            let mut room = unsafe { &mut buffer.staging.bytes_mut()[first..] };
-            let mut copies = Vec::new();
-            while !room.is_empty() {
-                if rest.is_empty() {
-                    let Some(part) = parts.next() else { break };
-                    rest = *part;
-                    continue;
-                }
-                let len = rest.len().min(room.len()).min(COPY_BYTES);
-                let (to, behind) = room.split_at_mut(len);
-                let (from, more) = rest.split_at(len);
-                (room, rest) = (behind, more);
-                copies.push((to, from));
-                self.filled += len;
-            }
-            let filled = self.filled - first;
-            if filled == 0 {
-                return Ok(());
-            }
-            copy_all(&mut self.crew, copies);
-            let to = to.part(at, filled as u64);
-            let call = |e| device.call("copy texts to the device", e);
-            device.context().bind_to_thread().map_err(call)?;
-            // SAFETY: the array has so many bytes from there on, and the caller answers for it; this part of the buffer is not filled again
-            // before, and it waits for the device when it is dropped.
-            let copied = unsafe { buffer.staging.copy_up(first..self.filled, to, stream) };
-            copied.and_then(|()| buffer.copied.record(stream)).map_err(call)?;
-            at += filled as u64;
-        }
-    }
-}
-
-/// A buffer and a stream of its own.
-#[derive(Debug)]
-struct Taker {
-    buffer: Buffer,
-    stream: Arc<CudaStream>,
-}
-
-impl Taker {
-    fn new(device: &Device) -> Result<Self, GpuError> {
-        let stream = device.context().new_stream();
-        let stream = stream.map_err(|e| device.call("make a stream", e))?;
-        Ok(Self { buffer: Buffer::new(device, MOST_TAKEN as usize)?, stream })
-    }
-
-    /// Brings bytes of the device to the buffer.
-    ///
-    /// # Safety
-    /// The memory has so many from `from` on, and stays until this returns.
-    unsafe fn bring(
-        &mut self,
-        device: &Device,
-        from: u64,
-        bytes: usize,
-    ) -> Result<&[u8], GpuError> {
-        let Self { buffer, stream } = self;
-        let call = |e| device.call("copy lists from the device", e);
-        device.context().bind_to_thread().map_err(call)?;
-        // SAFETY: the caller answers for the memory, and nobody looks at the buffer before the copy is done.
-        unsafe { buffer.staging.copy_down(from, 0, bytes, stream) }
-            .and_then(|()| buffer.copied.record(stream))
-            .map_err(call)?;
-        wait(device, &buffer.copied)?;
-        // SAFETY: the copy is done.
-        Ok(unsafe { &buffer.staging.bytes()[..bytes] })
-    }
-}
-
-/// Takes parts of arrays to the host by several threads.
-struct CudaDownloader {
-    takers: Vec<Taker>,
-    crew: Crew,
-    device: Arc<Device>,
-}
-
-impl CudaDownloader {
-    fn new(device: &Arc<Device>) -> Result<Self, GpuError> {
-        let takers: Result<_, _> = (0..TAKERS).map(|_| Taker::new(device)).collect();
-        Ok(Self { takers: takers?, crew: Crew::new("taker"), device: device.clone() })
-    }
-}
-
-impl Downloader for CudaDownloader {
-    fn download(&mut self, next: NextParcel<'_>) -> Result<(), GpuError> {
-        let device = &*self.device;
-        let take_parcels = |taker: &mut Taker| {
-            while let Some(parcel) = next() {
-                let from = parcel.memory().downcast_ref::<Slab>();
-                let from = from.expect("a CUDA device has lent it");
-                let Range { start, end } = parcel.bytes();
-                // SAFETY: the memory has these bytes, and the parcel has it until they are taken.
-                let bytes = unsafe {
-                    taker.bring(device, from.part(start, end - start), (end - start) as usize)
-                }?;
-                parcel.take(bytes);
-            }
-            Ok(())
-        };
-        let take_parcels = &take_parcels;
-        let takers = self.takers.iter_mut().map(|taker| move || take_parcels(taker));
-        self.crew.all(takers.collect()).into_iter().collect()
-    }
-}
-
-/// Who takes parts of arrays to the host. A thread pins its buffers while the first batches are inverted: when they are needed a run would wait for that,
-/// and before the first batch other buffers are pinned.
-#[derive(Debug, Default)]
-struct Making {
-    has_begun: bool,
-    thread: Option<Awaited<Result<CudaDownloader, GpuError>>>,
-}
-
-impl Making {
-    fn begin(&mut self, device: &Arc<Device>) -> Result<(), GpuError> {
-        if std::mem::replace(&mut self.has_begun, true) {
-            return Ok(());
-        }
-        let of = device.clone();
-        let thread = Awaited::begin("pinning", move || CudaDownloader::new(&of));
-        let refused = |source| GpuError::Thread { device: device.info().to_string(), source };
-        self.thread = Some(thread.map_err(refused)?);
-        Ok(())
-    }
-
-    fn made(&mut self) -> Option<Result<CudaDownloader, GpuError>> {
-        self.thread.take().map(Awaited::made)
-    }
-}
 
 /// Whoever counts comes before whoever finds forms of later batches: it has many short kernels that it waits for. A lower number comes first.
 const FIRST: i32 = -1;
@@ -267,20 +50,6 @@ struct Shared {
     times: Mutex<Option<Times>>,
     /// The same, without a lock for each launch.
     measured: AtomicBool,
-}
-
-/// Copies the beginning of each second slice to the first of its pair, as long as that is; several threads share large work.
-fn copy_all(crew: &mut Crew, mut copies: Vec<(&mut [u8], &[u8])>) {
-    let copy = |copies: &mut [(&mut [u8], &[u8])]| {
-        for (to, from) in copies {
-            to.copy_from_slice(&from[..to.len()]);
-        }
-    };
-    if copies.len() < 2 * COPIERS {
-        return copy(&mut copies);
-    }
-    let each = copies.len().div_ceil(COPIERS);
-    crew.all(copies.chunks_mut(each).map(|copies| move || copy(copies)).collect());
 }
 
 impl CudaMachine {
@@ -533,21 +302,5 @@ impl Drop for CudaMachine {
     fn drop(&mut self) {
         // A build that ends early has work under way here, which uses arrays and buffers.
         self.stream.context().record_err(self.stream.synchronize());
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn copies_are_whole_however_many_share_them() {
-        let mut crew = Crew::new("test");
-        for (bytes, each) in [(0, 1), (5, 2), (1000, 7), (1000, 100), (4096, 1)] {
-            let from: Vec<u8> = (0..bytes).map(|i| (i % 251) as u8).collect();
-            let mut to = vec![0xa5; bytes];
-            copy_all(&mut crew, to.chunks_mut(each).zip(from.chunks(each)).collect());
-            assert_eq!(to, from);
-        }
     }
 }

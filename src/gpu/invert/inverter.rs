@@ -11,7 +11,6 @@
 //! terms of the run, most of which it makes itself. Every token is compared with its form byte by byte: two forms with one fingerprint, a
 //! form that is very long and a table that is full cost time and change nothing.
 
-mod bring;
 mod counter;
 mod encode;
 mod find;
@@ -23,10 +22,8 @@ mod terms;
 mod typed;
 mod work;
 
-pub use bring::ParseLines;
-pub use find::Back;
+pub use find::{Back, ParseLines};
 pub use learner::Tell;
-pub use terms::plain;
 pub use work::{InverterSeconds, InverterWork};
 
 use self::counter::Counter;
@@ -41,9 +38,9 @@ use crate::dictionary::closed::ClosedError;
 use crate::dictionary::forms::{Forms, Terms};
 use crate::dictionary::inverted::Lists;
 use crate::gpu::error::GpuError;
+use crate::index::documents::pieces::PieceDocuments;
 use crate::index::run::{LaidChunk, RunPart};
 use crate::index::storage::FilledFile;
-use crate::input::documents::PieceDocuments;
 use crate::input::fields::Fields;
 use crate::input::parser::parse_lines;
 use crate::order::PieceCounts;
@@ -72,7 +69,7 @@ pub struct Counted {
 }
 
 /// Who is told what an inverter does beside its caller.
-pub struct Hooks {
+pub struct InverterHooks {
     /// Is called, by other threads, whenever a batch is counted.
     pub tell: Tell,
     /// Takes texts of a lane that nobody needs any more.
@@ -81,7 +78,7 @@ pub struct Hooks {
     pub parse: ParseLines,
 }
 
-impl Default for Hooks {
+impl Default for InverterHooks {
     /// Nobody, documents of any length, and fields that nobody asked for.
     fn default() -> Self {
         Self {
@@ -148,7 +145,7 @@ impl<M: Machine + 'static> Inverter<M> {
         machines: Vec<M>,
         analysis: &Analysis,
         threads: usize,
-        hooks: &Hooks,
+        hooks: &InverterHooks,
     ) -> Result<Self, GpuError> {
         assert!(!machines.is_empty(), "an inverter has a lane");
         let devices: BTreeSet<String> = machines.iter().map(Machine::device).collect();
@@ -238,7 +235,7 @@ impl<M: Machine + 'static> Inverter<M> {
     }
 
     /// Has a lane count pieces, behind all that it was asked for before, which [`count`](Self::count) takes later. If their texts were brought
-    /// to it they are used, and those of earlier ones go [back](Hooks::back). A lane that counts nothing ahead only finds their forms.
+    /// to it they are used, and those of earlier ones go [back](InverterHooks::back). A lane that counts nothing ahead only finds their forms.
     ///
     /// # Panics
     /// If the lane has no [room](Self::has_room); whoever counts panics if there are too many pieces, or too much text.

@@ -1,7 +1,7 @@
 //! Who drives devices that invert? One thread: it takes what [lanes](super::inverter) have counted, in the order of the input, and tells what became of
 //! it. For each lane another thread brings the texts of the next batches to its device meanwhile. No worker waits.
 
-use super::inverter::{Hooks, Inverter, ParseLines, spent};
+use super::inverter::{Inverter, InverterHooks, ParseLines, spent};
 use super::machine::{DeviceMemory, Machine, Uploader};
 use super::runs::{Event, OpenLists, Runs};
 use super::text::{PieceText, is_fitting, parts};
@@ -228,7 +228,7 @@ fn drive(
         rooms.iter().for_each(|room| _ = room.send(None));
     }
     let counted = to.clone();
-    let hooks = Hooks {
+    let hooks = InverterHooks {
         // Whoever has gone wants to know nothing, and has no use for room.
         tell: Arc::new(move || _ = counted.send(Message::Counted)),
         back: Arc::new(move |lane, old| _ = rooms[lane].send(old)),

@@ -1,12 +1,12 @@
 //! How do texts get to a CUDA device? It takes them from where parsers put them, in pinned memory of the host, while another thread drives it.
 
-use super::cuda::wait;
 use super::machine::{DeviceMemory, Uploader};
+use super::staged::wait;
 use crate::dictionary::text_buffers::Pin;
 use crate::gpu::device::Device;
 use crate::gpu::error::GpuError;
 use crate::gpu::lane::event;
-use crate::gpu::query::slab::Slab;
+use crate::gpu::slab::Slab;
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, result, sys};
 use std::ffi::c_void;
 use std::sync::Arc;

@@ -8,7 +8,6 @@ use super::plan::{
     record,
 };
 use super::steps::Groups;
-use super::twin::hit_of;
 use crate::query::top_k::Hit;
 use crate::query::wanted::Mode;
 use std::ops::Range;
@@ -243,7 +242,7 @@ impl Batch {
                 }
                 len => {
                     let keys = &hits[record.hits as usize..][..len.min(record.k) as usize];
-                    Answered::Hits(keys.iter().map(|&key| hit_of(key)).collect())
+                    Answered::Hits(keys.iter().map(|&key| Hit::of_key(key)).collect())
                 }
             }
         };

@@ -1,6 +1,6 @@
 //! Which devices answer queries, in which way, and what is known of the costs of queries there?
 
-use super::engine::{GpuEngines, GpuOptions, Method, OnLost};
+use super::engine::{GpuEngines, GpuMethod, GpuOptions, OnLost};
 use super::service::Counts;
 use crate::gpu::cache::ModuleCache;
 use crate::gpu::discover::{DeviceInfo, NoneUsable};
@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// An algorithm of the CPU, or one that devices alone have.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Chosen {
-    /// Of the CPU; devices that are asked for find the same in [their own way](Method::Bounds), but for `wang`, which both
+    /// Of the CPU; devices that are asked for find the same in [their own way](GpuMethod::Bounds), but for `wang`, which both
     /// have.
     Cpu(Algorithm),
     /// See [`ding09`].
@@ -71,7 +71,7 @@ const FEW_HITS: usize = 100;
 #[derive(Clone, Debug, Default)]
 pub struct Choice {
     /// In which way.
-    pub method: Method,
+    pub method: GpuMethod,
     /// Hits that most queries ask for.
     pub k: usize,
     /// So many of the devices that can be used; all of them if left out.
@@ -166,8 +166,8 @@ impl Devices {
             memory: choice.memory,
             k: choice.k,
             batch: match choice.method {
-                Method::Huang(_) | Method::Wang(_) => huang::BATCH,
-                Method::Bounds | Method::Ding09(_) => usual.batch,
+                GpuMethod::Huang(_) | GpuMethod::Wang(_) => huang::BATCH,
+                GpuMethod::Bounds | GpuMethod::Ding09(_) => usual.batch,
             },
             fetchers: std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
             partition: choice.partition,
@@ -198,10 +198,10 @@ impl Devices {
     /// Where the costs of queries on these devices are kept.
     pub fn path_of_models(&self, index: &Path) -> PathBuf {
         index.join(match self.options.method {
-            Method::Bounds => "costs.json",
-            Method::Ding09(_) => "costs-ding09.json",
-            Method::Huang(_) => "costs-huang.json",
-            Method::Wang(_) => "costs-wang.json",
+            GpuMethod::Bounds => "costs.json",
+            GpuMethod::Ding09(_) => "costs-ding09.json",
+            GpuMethod::Huang(_) => "costs-huang.json",
+            GpuMethod::Wang(_) => "costs-wang.json",
         })
     }
 
@@ -231,10 +231,10 @@ impl Devices {
     ) -> Result<GpuEngines, ChoiceError> {
         let Self { devices, toolchain, options } = self;
         match options.method {
-            Method::Bounds => {}
-            Method::Ding09(_) => drop(ding09::list::form_of(snapshot.generation())?),
-            Method::Huang(_) => huang::list::check_form(snapshot.generation())?,
-            Method::Wang(_) => snapshot.check_global().map_err(ChoiceError::WangOrder)?,
+            GpuMethod::Bounds => {}
+            GpuMethod::Ding09(_) => drop(ding09::list::form_of(snapshot.generation())?),
+            GpuMethod::Huang(_) => huang::list::check_form(snapshot.generation())?,
+            GpuMethod::Wang(_) => snapshot.check_global().map_err(ChoiceError::WangOrder)?,
         }
         Ok(GpuEngines::open(devices, toolchain, snapshot, *options, wakers, (on_lost, counts))?)
     }

@@ -8,17 +8,16 @@ use super::Tuning;
 use super::batch::{Answered, Batch, INPUT_HEAD_BYTES, Room};
 use super::list::Windows;
 use super::plan::{QueryRecord, QueryState, TermRecord};
-use super::slab::{Slab, Staging};
-use super::steps::{Argument, Array, Groups, Machine, Step, Zeroed};
+use super::steps::{Array, Groups, Machine, Step, Zeroed};
 use crate::gpu::device::Device;
-use crate::gpu::error::{Cuda, GpuError, Launched, Work};
+use crate::gpu::error::{Cuda, GpuError, GpuWork};
 use crate::gpu::events::is_done;
 use crate::gpu::modules::Toolchain;
+use crate::gpu::slab::{Slab, Staging};
+use crate::gpu::steps::launch;
 use crate::query::wanted::Mode;
 use cudarc::driver::sys::{CUevent_flags, CUgraphInstantiate_flags, CUstreamCaptureMode};
-use cudarc::driver::{
-    CudaEvent, CudaFunction, CudaGraph, CudaStream, DriverError, LaunchConfig, PushKernelArg,
-};
+use cudarc::driver::{CudaEvent, CudaFunction, CudaGraph, CudaStream, DriverError};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
@@ -438,7 +437,7 @@ impl Slot {
     fn failed(&self, device: &QueryDevice, source: DriverError) -> GpuError {
         GpuError::Work {
             device: device.device.info().to_string(),
-            work: Work::Download(8 * self.hits),
+            work: GpuWork::Download(8 * self.hits),
             source: Cuda(source),
         }
     }
@@ -483,46 +482,4 @@ pub fn accumulation(machine: &Machine, windows: Windows, groups: Groups) -> Vec<
     let steps = machine.batch(windows, groups);
     let adds = |step: &Step| step.kernel == "query_begin" || step.kernel.ends_with("_or");
     steps.into_iter().filter(adds).collect()
-}
-
-/// Enqueues a step; `address` says where an array begins.
-///
-/// # Safety
-/// The step has the arguments that the kernel `function` declares, and with them it stays inside of memory that
-/// lives until it is done.
-pub(in crate::gpu) unsafe fn launch<A: Copy>(
-    device: &Device,
-    stream: &CudaStream,
-    function: &CudaFunction,
-    step: &Step<A>,
-    address: impl Fn(A) -> u64,
-) -> Result<(), GpuError> {
-    // Numbers of four bytes, and addresses of eight.
-    let values: Vec<(u64, u32)> = step
-        .arguments
-        .iter()
-        .map(|argument| match *argument {
-            Argument::Array(array, at) => (address(array) + at, 0),
-            Argument::Number(number) => (0, number),
-        })
-        .collect();
-    let mut arguments = stream.launch_builder(function);
-    for (argument, value) in step.arguments.iter().zip(&values) {
-        match argument {
-            Argument::Array(..) => arguments.arg(&value.0),
-            Argument::Number(_) => arguments.arg(&value.1),
-        };
-    }
-    let config = LaunchConfig {
-        grid_dim: (step.geometry.blocks, 1, 1),
-        block_dim: (step.geometry.threads, 1, 1),
-        shared_mem_bytes: step.geometry.shared_bytes,
-    };
-    // SAFETY: the caller answers for it.
-    unsafe { arguments.launch(config) }.map_err(|source| GpuError::Launch {
-        device: device.info().to_string(),
-        launch: Launched { kernel: step.kernel, geometry: step.geometry },
-        source: Cuda(source),
-    })?;
-    Ok(())
 }

@@ -3,10 +3,11 @@
 //! device gives back are answered here, on the CPU: the answers are the same.
 
 use super::device::QueryDevice;
-use super::fetch::{Key, Lists, NO_LIST, norms_of};
+use super::driver::{Driver, Pace as DriverPace};
+use super::fetch::{Lists, holds, norms_of};
 use super::gather::{Gathering, Next};
 use super::plan::{MOST_HITS, Scale};
-use super::service::{Counts, Done, Driver, Job, Pace as DriverPace, Why};
+use super::service::{Counts, Done, Job, Why};
 use crate::crew::lock;
 use crate::gpu::device::Device;
 use crate::gpu::ding09::Merging;
@@ -39,7 +40,7 @@ use std::time::{Duration, Instant};
 
 /// The way in which devices find answers; all find the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Method {
+pub enum GpuMethod {
     /// Sums of upper bounds, by `query.cu`.
     #[default]
     Bounds,
@@ -56,7 +57,7 @@ pub enum Method {
 #[derive(Clone, Copy, Debug)]
 pub struct GpuOptions {
     /// In which way.
-    pub method: Method,
+    pub method: GpuMethod,
     /// Queries of a batch.
     pub batch: usize,
     /// Batches in flight on a device.
@@ -78,7 +79,7 @@ impl Default for GpuOptions {
     /// Batches of 256 queries for the best ten, three in flight.
     fn default() -> Self {
         Self {
-            method: Method::Bounds,
+            method: GpuMethod::Bounds,
             batch: 256,
             slots: 3,
             memory: None,
@@ -120,7 +121,7 @@ pub struct GpuEngines {
     snapshot: Arc<Snapshot>,
     answers: Vec<Mutex<Option<Receiver<Vec<Done>>>>>,
     counts: Arc<Counts>,
-    method: Method,
+    method: GpuMethod,
     room: usize,
     partition: bool,
 }
@@ -198,7 +199,7 @@ fn start(
     let on_lost = move |error: GpuError| on_lost(&error);
     let mut lists = None;
     let run: Box<dyn FnOnce() + Send> = match options.method {
-        Method::Bounds => {
+        GpuMethod::Bounds => {
             let norms = norms_of(snapshot, &share);
             let query = QueryDevice::open(device, toolchain, norms, options.memory)?;
             let pace = DriverPace {
@@ -212,7 +213,7 @@ fn start(
             lists = Some(driver.lists().clone());
             Box::new(move || driver.run(&jobs, &flag, on_lost))
         }
-        Method::Ding09(merging) => {
+        GpuMethod::Ding09(merging) => {
             let memory = memory(&options);
             let ding = DingDevice::open(device, toolchain, snapshot.norms(), memory)?;
             let what = (snapshot.clone(), share);
@@ -220,14 +221,14 @@ fn start(
             let driver = Turns::new(turn, memory.queries, (reply, counts));
             Box::new(move || driver.run(&jobs, &flag, on_lost))
         }
-        Method::Huang(tuning) => {
+        GpuMethod::Huang(tuning) => {
             let (memory, threads) = (memory(&options), options.fetchers);
             let huang = HuangDevice::open(device, toolchain, snapshot, memory, threads)?;
             let turn = HuangTurn::new(huang, (snapshot.clone(), share), tuning);
             let driver = Turns::new(turn, memory.queries, (reply, counts));
             Box::new(move || driver.run(&jobs, &flag, on_lost))
         }
-        Method::Wang(tuning) => {
+        GpuMethod::Wang(tuning) => {
             let (memory, threads) = (memory(&options), options.fetchers);
             let mut opened = WangDevice::open(device, toolchain, snapshot, memory, threads)?;
             let wanted = wanted(snapshot.generation(), tuning.cached);
@@ -246,18 +247,6 @@ fn start(
         .spawn(run)
         .map_err(|source| GpuError::Thread { device: info.to_string(), source })?;
     Ok(DeviceThread { jobs: Some(sender), lost, has, lists, thread: Some(thread) })
-}
-
-/// Whether all lists of a query are there.
-fn holds(lists: &Lists, plan: &Plan) -> bool {
-    let (terms, entries) = (plan.terms().len(), plan.lists());
-    let (lists, mut key) = (lock(lists), Key::new());
-    (0..terms).filter(|&t| plan.terms()[t].df > 0).all(|t| {
-        let of_runs = entries.iter().skip(t).step_by(terms);
-        key.clear();
-        key.extend(of_runs.map(|entry| entry.map_or(NO_LIST, |entry| entry.offset)));
-        lists.holds(&key[..])
-    })
 }
 
 /// The memory of a device that answers one batch after the other.
@@ -321,7 +310,7 @@ struct GpuEngine {
     /// Queries that were taken back from devices which have not answered them.
     recalled: HashSet<u64>,
     counts: Arc<Counts>,
-    method: Method,
+    method: GpuMethod,
     room: usize,
 }
 
@@ -401,7 +390,7 @@ impl GpuEngine {
         {
             return false;
         }
-        if let Method::Wang(_) = self.method {
+        if let GpuMethod::Wang(_) = self.method {
             return plan.wanted().mode == Mode::And
                 && matches!(self.snapshot.share(), DocumentShare::Whole);
         }

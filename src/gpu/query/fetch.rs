@@ -7,6 +7,7 @@ use super::residency::{ListId, Residency};
 use crate::crew::lock;
 use crate::gpu::error::GpuError;
 use crate::index::lexicon::TermEntry;
+use crate::query::plan::Plan;
 use crate::query::snapshot::Snapshot;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -138,4 +139,16 @@ impl Drop for Fetchers {
             _ = thread.join();
         }
     }
+}
+
+/// Whether all lists of a query are there.
+pub(super) fn holds(lists: &Lists, plan: &Plan) -> bool {
+    let (terms, entries) = (plan.terms().len(), plan.lists());
+    let (lists, mut key) = (lock(lists), Key::new());
+    (0..terms).filter(|&t| plan.terms()[t].df > 0).all(|t| {
+        let of_runs = entries.iter().skip(t).step_by(terms);
+        key.clear();
+        key.extend(of_runs.map(|entry| entry.map_or(NO_LIST, |entry| entry.offset)));
+        lists.holds(&key[..])
+    })
 }

@@ -1,7 +1,7 @@
 //! What does a user say of devices that answer queries? Numbers and names, most of which go with one algorithm alone.
 
 use super::choose::{Choice, Chosen};
-use super::engine::Method;
+use super::engine::GpuMethod;
 use crate::gpu::ding09::{self, Merging};
 use crate::gpu::huang::{self, Traversal};
 use crate::gpu::wang::{self, Cached};
@@ -15,7 +15,7 @@ const WANG: Chosen = Chosen::Cpu(Algorithm::Wang);
 
 /// What is given; what is left out is as usual.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Given {
+pub struct GivenDevices {
     /// Levels of splitters of `ding09`.
     pub merge_levels: Option<u32>,
     /// Splitters of `ding09` for each of the level before.
@@ -38,7 +38,7 @@ pub struct Given {
     pub cache: Option<PathBuf>,
 }
 
-impl Given {
+impl GivenDevices {
     /// Makes sure that this goes with an algorithm, and with queries that are answered by devices or by the CPU alone.
     ///
     /// # Errors
@@ -90,23 +90,23 @@ impl Given {
     }
 
     /// The way in which devices answer by an algorithm.
-    pub fn method(&self, algorithm: Chosen) -> Method {
+    pub fn method(&self, algorithm: Chosen) -> GpuMethod {
         match algorithm {
             WANG => {
                 let usual = wang::Tuning::default();
-                Method::Wang(wang::Tuning {
+                GpuMethod::Wang(wang::Tuning {
                     round: self.threads.unwrap_or(usual.round),
                     cached: self.cached.unwrap_or(usual.cached),
                 })
             }
-            Chosen::Cpu(_) => Method::Bounds,
-            Chosen::Ding09 => Method::Ding09(Merging {
+            Chosen::Cpu(_) => GpuMethod::Bounds,
+            Chosen::Ding09 => GpuMethod::Ding09(Merging {
                 levels: self.merge_levels.unwrap_or(Merging::default().levels),
                 splitters: self.splitters,
             }),
             Chosen::Huang => {
                 let usual = huang::device::Tuning::default();
-                Method::Huang(huang::device::Tuning {
+                GpuMethod::Huang(huang::device::Tuning {
                     threads: self.threads.unwrap_or(usual.threads),
                     traversal: self.traversal.unwrap_or(usual.traversal),
                     shared_threshold: self.shared_threshold.unwrap_or(usual.shared_threshold),
@@ -116,7 +116,7 @@ impl Given {
     }
 
     /// Which devices are to answer queries for `k` hits, and in which way.
-    pub fn choice(&self, k: usize, method: Method) -> Choice {
+    pub fn choice(&self, k: usize, method: GpuMethod) -> Choice {
         Choice {
             method,
             k,
@@ -177,8 +177,8 @@ mod tests {
 
     #[test]
     fn what_does_not_go_together_is_named_in_words_of_a_command_line() {
-        let given = Given { threads: Some(320), partition: true, ..Given::default() };
-        let says = |given: &Given, algorithm, on_devices| {
+        let given = GivenDevices { threads: Some(320), partition: true, ..GivenDevices::default() };
+        let says = |given: &GivenDevices, algorithm, on_devices| {
             given.check(algorithm, on_devices).unwrap_err().on_command_line()
         };
         assert_eq!(says(&given, WANG, true), "--query-threads: wang takes 64, 128, 256, 512, 1024");
@@ -188,7 +188,7 @@ mod tests {
             says(&given, Chosen::Ding09, true),
             "--query-threads goes with --algorithm huang, or wang on a GPU"
         );
-        let given = Given { partition: true, ..Given::default() };
+        let given = GivenDevices { partition: true, ..GivenDevices::default() };
         let auto = Chosen::Cpu(Algorithm::Auto);
         assert_eq!(says(&given, auto, false), "--gpu-partition goes with --device gpu");
         assert_eq!(given.check(auto, true), Ok(()));

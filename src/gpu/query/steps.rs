@@ -6,6 +6,7 @@ use super::Tuning;
 use super::list::Windows;
 use super::plan::QueryState;
 use crate::gpu::error::Geometry;
+use crate::gpu::steps::{Argument as AnyArgument, Step as AnyStep};
 
 /// An array that kernels work on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -51,25 +52,11 @@ pub const BINS: usize = 256;
 /// Steps that count work.
 pub const WORKS: usize = 8;
 
-/// An argument of a kernel; engines have arrays of their own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Argument<A = Array> {
-    /// The array from so many bytes on.
-    Array(A, u64),
-    /// A number.
-    Number(u32),
-}
+/// An argument of a kernel.
+pub type Argument = AnyArgument<Array>;
 
 /// A launch.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step<A = Array> {
-    /// The kernel.
-    pub kernel: &'static str,
-    /// Its threads.
-    pub geometry: Geometry,
-    /// Its arguments.
-    pub arguments: Vec<Argument<A>>,
-}
+pub type Step = AnyStep<Array>;
 
 /// The records of a batch: of AND, then of OR with sums of 8 bits, then with sums of 16.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -109,7 +96,7 @@ const SAMPLE_OF: u32 = 32;
 /// Fewer windows are not sampled.
 const LEAST_SAMPLED: u32 = 8;
 
-use Argument::{Array as In, Number};
+use AnyArgument::{Array as In, Number};
 
 impl Machine {
     /// The steps that answer a batch.

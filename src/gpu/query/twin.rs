@@ -72,8 +72,3 @@ impl<'a> Memory<'a> {
         hits
     }
 }
-
-/// The hit that a key stands for.
-pub fn hit_of(key: u64) -> Hit {
-    Hit { docid: !(key as u32), score: f32::from_bits((key >> 32) as u32) }
-}

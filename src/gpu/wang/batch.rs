@@ -6,8 +6,7 @@
 use super::list::Laid;
 pub use super::twin::Found;
 use crate::gpu::error::Geometry;
-use crate::gpu::query::steps::{Argument, Step};
-use crate::gpu::query::twin::hit_of;
+use crate::gpu::steps::{Argument, Step};
 pub use crate::gpu::travelling::Input;
 use crate::gpu::travelling::{Bytes, Placed, Travelling};
 use crate::query::top_k::Hit;
@@ -76,7 +75,7 @@ struct AnswerRecord {
 pub enum Array {
     /// The lists that stay, in bytes.
     Cached,
-    /// What the host says of the batch, and the lists that travel with it: [`Batch::parts`].
+    /// What the host says of the batch, and the lists that travel with it: [`WangBatch::parts`].
     Input,
     /// f32: norms of all documents.
     Norms,
@@ -84,7 +83,7 @@ pub enum Array {
     Statics,
     /// f32: their global scores.
     Globals,
-    /// What the host is told: [`Batch::output_bytes`].
+    /// What the host is told: [`WangBatch::output_bytes`].
     Output,
 }
 
@@ -104,7 +103,7 @@ pub struct AskedTerm {
 
 /// What a batch may hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Room {
+pub struct WangRoom {
     /// Hits.
     pub hits: u64,
     /// Terms, which are at least as many as queries.
@@ -115,7 +114,7 @@ pub struct Room {
     pub shared_bytes: u32,
 }
 
-impl Room {
+impl WangRoom {
     /// Bytes that a batch has for its kernel, at most.
     pub fn input_bytes(&self) -> usize {
         (size_of::<QueryRecord>() + size_of::<TermRecord>()) * self.terms + self.list_bytes + 64
@@ -129,7 +128,7 @@ impl Room {
 
 /// Queries that are answered together.
 #[derive(Debug, Default)]
-pub struct Batch {
+pub struct WangBatch {
     threads: u32,
     documents: u32,
     terms: Vec<TermRecord>,
@@ -142,7 +141,7 @@ pub struct Batch {
     hits: u64,
 }
 
-impl Batch {
+impl WangBatch {
     /// An empty batch about so many documents, for rounds of so many.
     ///
     /// # Panics
@@ -176,7 +175,7 @@ impl Batch {
         &mut self,
         terms: &[AskedTerm],
         k: u32,
-        room: &Room,
+        room: &WangRoom,
         lay: impl FnMut(usize) -> Result<Bytes<Laid>, E>,
     ) -> Result<bool, E> {
         let fits = self.terms.len() + terms.len() <= room.terms
@@ -307,7 +306,8 @@ impl Batch {
             let answer: AnswerRecord = bytemuck::pod_read_unaligned(answer);
             let count = answer.hits.min(record.k).min(record.capacity) as usize;
             let keys = &keys[record.hits as usize..][..count];
-            let hits: Vec<Hit> = keys.iter().map(|key| hit_of(u64::from_le_bytes(*key))).collect();
+            let hits: Vec<Hit> =
+                keys.iter().map(|key| Hit::of_key(u64::from_le_bytes(*key))).collect();
             let rest = (answer.rest != NONE).then_some(answer.rest);
             all[q] = Found { hits, rest, rounds: answer.rounds };
         }

@@ -7,7 +7,7 @@ use super::list::{Laid, ListLayer};
 use crate::gpu::device::Device;
 use crate::gpu::error::GpuError;
 use crate::gpu::list_cache::ListCache;
-use crate::gpu::query::slab::Slab;
+use crate::gpu::slab::Slab;
 use crate::index::browse::for_each_term;
 use crate::index::cache_plan::{CachePlan, CachedLists};
 use crate::index::error::IndexError;
@@ -15,7 +15,7 @@ use crate::index::generation::Generation;
 use crate::index::lexicon::TermEntry;
 
 /// A list of the only run that is to be cached: all of it, or so many of its first blocks.
-pub type Wanted = (TermEntry, Option<usize>);
+pub type WantedLists = (TermEntry, Option<usize>);
 
 /// The lists of the only run of a generation that are to be cached, those first that matter most.
 ///
@@ -24,14 +24,14 @@ pub type Wanted = (TermEntry, Option<usize>);
 ///
 /// # Panics
 /// If the generation has no run.
-pub fn wanted(generation: &Generation, cached: Cached) -> Result<Vec<Wanted>, IndexError> {
+pub fn wanted(generation: &Generation, cached: Cached) -> Result<Vec<WantedLists>, IndexError> {
     let is_planned = cached == Cached::Planned;
     let plan = is_planned.then(|| CachePlan::open(generation)).transpose()?.flatten();
     plan.map_or_else(|| longest(generation), |plan| Ok(of_plan(&plan.cached)))
 }
 
 /// The lists of a plan.
-pub fn of_plan(cached: &CachedLists) -> Vec<Wanted> {
+pub fn of_plan(cached: &CachedLists) -> Vec<WantedLists> {
     cached.lists().iter().map(|list| (list.entry, Some(list.blocks as usize))).collect()
 }
 
@@ -42,7 +42,7 @@ pub fn of_plan(cached: &CachedLists) -> Vec<Wanted> {
 ///
 /// # Panics
 /// If the generation has no run.
-pub fn longest(generation: &Generation) -> Result<Vec<Wanted>, IndexError> {
+pub fn longest(generation: &Generation) -> Result<Vec<WantedLists>, IndexError> {
     let mut wanted = Vec::new();
     let block_len = generation.runs()[0].postings_header().form.block_len();
     for_each_term::<IndexError>(generation, |term| {
@@ -63,7 +63,7 @@ pub type Cache = ListCache<Key, Laid>;
 /// The device takes no copy.
 pub(super) fn fill(
     generation: &Generation,
-    wanted: &[Wanted],
+    wanted: &[WantedLists],
     room: (&Device, &Slab, u64),
     threads: usize,
 ) -> Result<Cache, GpuError> {

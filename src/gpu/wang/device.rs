@@ -1,8 +1,8 @@
 //! How does a device take batches and give results? It has the kernel, what documents are worth, the lists that stay, and
 //! memory that one batch at a time works in. A batch brings the lists that it lacks in the same copy as its queries.
 
-use super::batch::{Array, AskedTerm, Batch, Found, Key, MOST_TERMS, Room};
-use super::cache::{self, Cache, Wanted};
+use super::batch::{Array, AskedTerm, Found, Key, MOST_TERMS, WangBatch, WangRoom};
+use super::cache::{self, Cache, WantedLists};
 use super::list::{Laid, ListLayer};
 use super::{KERNEL, source};
 use crate::gpu::device::Device;
@@ -10,7 +10,7 @@ use crate::gpu::error::GpuError;
 use crate::gpu::lane::{Lane, event};
 use crate::gpu::modules::Toolchain;
 use crate::gpu::query::plan::MOST_HITS;
-use crate::gpu::query::slab::Slab;
+use crate::gpu::slab::Slab;
 use crate::gpu::travelling::Kept;
 use crate::gpu::turns::Memory;
 use crate::index::error::IndexError;
@@ -37,7 +37,7 @@ pub struct WangDevice {
     arena: Slab,
     cache: Cache,
     kept: Kept<Key, Laid, ListLayer>,
-    room: Room,
+    room: WangRoom,
     copied: CudaEvent,
     /// Threads of the host that bring lists.
     threads: usize,
@@ -47,7 +47,7 @@ pub struct WangDevice {
 
 /// A term of a query that is asked.
 #[derive(Clone, Copy, Debug)]
-pub struct QueryTerm {
+pub struct WangTerm {
     /// Its list in the only run.
     pub entry: TermEntry,
     /// Its weight.
@@ -87,7 +87,7 @@ impl WangDevice {
         let runs = snapshot.generation().runs().iter();
         let list_bytes: u64 =
             runs.map(|run| 4 * run.postings_header().list_bytes + (1 << 20)).sum();
-        let room = Room {
+        let room = WangRoom {
             hits: (memory.queries * memory.k).max(MOST_HITS) as u64,
             terms: (memory.queries * MOST_TERMS / 2).max(MOST_TERMS),
             list_bytes: list_bytes.min(memory.batch.unwrap_or(MOST_TRAVELLING)) as usize,
@@ -120,7 +120,7 @@ impl WangDevice {
     ///
     /// # Errors
     /// The device takes no copy.
-    pub fn fill(&mut self, wanted: &[Wanted], bytes: u64) -> Result<(), GpuError> {
+    pub fn fill(&mut self, wanted: &[WantedLists], bytes: u64) -> Result<(), GpuError> {
         self.cache = Cache::default();
         let room = (self.lane.device(), &self.arena, bytes);
         self.cache = cache::fill(self.snapshot.generation(), wanted, room, self.threads)?;
@@ -174,16 +174,16 @@ impl WangDevice {
     }
 
     /// What a batch may hold.
-    pub fn room(&self) -> &Room {
+    pub fn room(&self) -> &WangRoom {
         &self.room
     }
 
     /// An empty batch about its documents.
     ///
     /// # Panics
-    /// As [`Batch::new`].
-    pub fn batch(&self, round: u32) -> Batch {
-        Batch::new(self.snapshot.norms().len() as u32, round)
+    /// As [`WangBatch::new`].
+    pub fn batch(&self, round: u32) -> WangBatch {
+        WangBatch::new(self.snapshot.norms().len() as u32, round)
     }
 
     /// Adds a query for the best `k` to a batch that may hold what `room` says, which is no more than the device's
@@ -193,15 +193,15 @@ impl WangDevice {
     /// When a list that has to travel is damaged.
     pub fn add_within(
         &mut self,
-        batch: &mut Batch,
-        terms: &[QueryTerm],
+        batch: &mut WangBatch,
+        terms: &[WangTerm],
         k: u32,
-        room: &Room,
+        room: &WangRoom,
     ) -> Result<bool, IndexError> {
         let Self { snapshot, cache, kept, .. } = self;
         let asked: Vec<AskedTerm> = terms
             .iter()
-            .map(|&QueryTerm { entry, weight }| {
+            .map(|&WangTerm { entry, weight }| {
                 let key = entry.offset;
                 AskedTerm { key, cached: cache.place(&key), weight }
             })
@@ -221,8 +221,8 @@ impl WangDevice {
     /// As there.
     pub fn add(
         &mut self,
-        batch: &mut Batch,
-        terms: &[QueryTerm],
+        batch: &mut WangBatch,
+        terms: &[WangTerm],
         k: u32,
     ) -> Result<bool, IndexError> {
         let room = self.room;
@@ -237,7 +237,7 @@ impl WangDevice {
     ///
     /// # Panics
     /// If it has no room.
-    pub fn launch(&mut self, batch: &Batch) -> Result<(), GpuError> {
+    pub fn launch(&mut self, batch: &WangBatch) -> Result<(), GpuError> {
         let output = batch.output_bytes();
         let bytes = (batch.input().bytes, output);
         self.lane.begin_parts(bytes, &batch.parts(), self.threads)?;
@@ -251,7 +251,7 @@ impl WangDevice {
             Array::Output => self.lane.output_on(),
         };
         for step in batch.steps() {
-            // SAFETY: `Batch::steps` has the arguments that the kernel declares, which the tests pass to it too; a
+            // SAFETY: `WangBatch::steps` has the arguments that the kernel declares, which the tests pass to it too; a
             // batch that fits keeps it within this device's memory, and lists lie where their terms say.
             unsafe { self.lane.step(&self.function, &step, address) }?;
         }
@@ -275,7 +275,7 @@ impl WangDevice {
         Ok((self.lane.took_ms_to(&self.copied)?, self.lane.took_ms()?))
     }
 
-    /// What the kernel said of a batch that is done: for [`Batch::answers`].
+    /// What the kernel said of a batch that is done: for [`WangBatch::answers`].
     pub fn output(&self) -> &[u8] {
         self.lane.output()
     }
@@ -287,7 +287,7 @@ impl WangDevice {
     ///
     /// # Panics
     /// As [`launch`](Self::launch).
-    pub fn answer(&mut self, batch: &Batch) -> Result<Vec<Found>, GpuError> {
+    pub fn answer(&mut self, batch: &WangBatch) -> Result<Vec<Found>, GpuError> {
         self.launch(batch)?;
         self.wait()?;
         Ok(batch.answers(self.output()))

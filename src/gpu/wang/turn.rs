@@ -1,8 +1,8 @@
 //! How do planned queries become batches of the device? Lists are there for good, or travel with the batch; those that
 //! will are laid out by several threads when their queries come.
 
-use super::batch::Batch;
-use super::device::{QueryTerm, WangDevice};
+use super::batch::WangBatch;
+use super::device::{WangDevice, WangTerm};
 use crate::gpu::error::GpuError;
 use crate::gpu::query::service::Why;
 use crate::gpu::turns::{Found, Turn};
@@ -22,7 +22,7 @@ impl WangTurn {
 }
 
 impl Turn for WangTurn {
-    type Batch = Batch;
+    type Batch = WangBatch;
     type Lists = ();
 
     fn bring(&mut self, plans: &[&Plan]) -> Vec<Option<()>> {
@@ -34,15 +34,15 @@ impl Turn for WangTurn {
 
     fn leave(&mut self, (): &()) {}
 
-    fn batch(&self, _all_terms: bool) -> Batch {
+    fn batch(&self, _all_terms: bool) -> WangBatch {
         self.device.batch(self.round)
     }
 
-    fn add(&mut self, batch: &mut Batch, plan: &Plan, (): &()) -> Result<(), Why> {
+    fn add(&mut self, batch: &mut WangBatch, plan: &Plan, (): &()) -> Result<(), Why> {
         let lists = plan.terms().iter().zip(plan.lists_of(0));
-        let terms: Option<Vec<QueryTerm>> = lists
+        let terms: Option<Vec<WangTerm>> = lists
             .map(|(term, entry)| {
-                entry.map(|entry| QueryTerm { entry, weight: term.weight.factor() })
+                entry.map(|entry| WangTerm { entry, weight: term.weight.factor() })
             })
             .collect();
         // A query with a term that no document has comes to no device.
@@ -55,7 +55,7 @@ impl Turn for WangTurn {
         }
     }
 
-    fn answer(&mut self, mut batch: Batch) -> Result<Vec<Found>, GpuError> {
+    fn answer(&mut self, mut batch: WangBatch) -> Result<Vec<Found>, GpuError> {
         batch.finish();
         let answers = self.device.answer(&batch)?;
         Ok(answers.into_iter().map(|found| Found { hits: found.hits, rest: found.rest }).collect())

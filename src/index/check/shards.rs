@@ -3,7 +3,7 @@
 use super::{Report, Share, check_generation};
 use crate::index::error::IndexError;
 use crate::index::format::MANIFEST;
-use crate::index::shards::ShardedManifest;
+use crate::index::manifest::sharded::ShardedManifest;
 use crate::index::storage::Stop;
 use std::fs;
 use std::path::Path;

@@ -1,6 +1,6 @@
 use super::*;
 use crate::index::check::check;
-use crate::index::publish::current;
+use crate::index::folder::current;
 use crate::index::testing::{build, collection};
 use std::fs;
 use std::path::{Path, PathBuf};

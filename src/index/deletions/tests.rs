@@ -1,10 +1,10 @@
 use super::*;
 use crate::index::check::check;
 use crate::index::draft::{Description, Draft};
+use crate::index::folder::{IndexLock, current};
 use crate::index::format::MANIFEST;
 use crate::index::generation::Generation;
 use crate::index::manifest::Manifest;
-use crate::index::publish::{IndexLock, current};
 use crate::index::testing::{build, collection};
 use proptest::prelude::*;
 use std::fs;

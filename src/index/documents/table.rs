@@ -4,7 +4,7 @@
 
 use super::{Location, RunDocuments};
 use crate::index::error::IndexError;
-use crate::index::generation::read_manifest;
+use crate::index::manifest::read::read_manifest;
 use crate::index::manifest::{Manifest, RunEntry};
 use std::borrow::Cow;
 use std::path::Path;

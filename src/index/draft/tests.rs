@@ -1,8 +1,8 @@
 use super::*;
 use crate::index::check::check;
+use crate::index::folder::current;
 use crate::index::generation::Generation;
 use crate::index::merge::{Merged, Recode, merge_index};
-use crate::index::publish::current;
 use crate::index::scores::ranks_of;
 use crate::index::storage::Stop;
 use crate::index::testing::{Collection, build, collection, write_run};

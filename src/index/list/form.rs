@@ -7,11 +7,13 @@
 //!
 //! [`Segment`]: super::Segment
 
-use super::segment::SEGMENT_POSTINGS;
 use super::{BLOCK, MAX_BLOCK};
 pub use crate::codec::ListCodec;
 use crate::codec::{Codec, Opened};
 use std::fmt;
+
+/// Postings of a segment: a multiple of every block.
+pub const SEGMENT_POSTINGS: usize = 1 << 16;
 
 /// What a codec notes of each block is so many bytes, or a multiple of them.
 pub(super) const HEAD_BYTES: usize = 2;

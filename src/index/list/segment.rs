@@ -9,12 +9,9 @@
 //! block the body of the gaps and that of the term frequencies, which have the same sizes in all
 //! blocks of the segment; zero bytes fill it up to a multiple of 4.
 
-use super::form::{Form, NOTHING};
+use super::form::{Form, NOTHING, SEGMENT_POSTINGS};
 use super::{ListError, ListView, PackedBlock};
 use crate::codec::{Encoder, List, Opened};
-
-/// Postings of a segment: a multiple of every block.
-pub const SEGMENT_POSTINGS: usize = 1 << 16;
 
 /// Bytes that a list notes of each segment.
 pub(crate) const RECORD_BYTES: usize = 16;

@@ -1,5 +1,6 @@
 use super::*;
 use crate::index::format::{Kind, run_file};
+use crate::index::manifest::summary::Summary;
 use std::fs;
 
 fn example() -> Manifest {
@@ -19,7 +20,7 @@ fn example() -> Manifest {
     Manifest {
         format: VERSION,
         generation: 7,
-        settings: Settings { codec: CODEC.into(), block_size: 128, ..Settings::default() },
+        settings: Settings { codec: "bp128".into(), block_size: 128, ..Settings::default() },
         command: "millrace build \"checksum\" é".into(),
         statistics: Statistics {
             documents: 5,

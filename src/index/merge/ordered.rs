@@ -9,7 +9,8 @@
 #[cfg(test)]
 mod tests;
 
-use super::parts::Joint;
+use super::parts::{Joint, LIST_BYTES};
+use super::sort::sort;
 use super::source::{Base, ListSource, Target};
 use super::{Input, Merging, RanksFound, WRITER_BYTES, rename};
 use crate::index::documents::{DocumentsWriter, Location, RunDocuments};
@@ -32,8 +33,6 @@ const WINDOW_BYTES: usize = 1 << 20;
 /// Bytes that numbers and scores take for each document: old and new docid, greatest tf, PageRank and
 /// global score, old and new.
 const DOCUMENT_BYTES: u64 = 28;
-/// Bytes that a thread may need for each document: the longest list has a posting of each.
-pub(super) const LIST_BYTES: u64 = 8;
 
 /// What became of a run.
 pub(super) struct Reordered {
@@ -79,7 +78,7 @@ pub(super) fn reorder(
         _ => (ranks.map(<[f32]>::to_vec), None),
     };
     let mut docids: Vec<u32> = (0..run.documents).collect();
-    order.sort(&mut docids, &table, globals.as_deref().unwrap_or_default());
+    sort(order, &mut docids, &table, globals.as_deref().unwrap_or_default());
 
     let mut writer = DocumentsWriter::create(to, number, Durability::Lasting, run.first_input)?;
     for docids in docids.chunks(AT_ONCE) {

@@ -4,7 +4,6 @@
 #![forbid(unsafe_code)]
 
 use super::lengths::Lengths;
-use super::ordered::LIST_BYTES;
 use super::queue::{OnPanic, Queue};
 use super::source::{Base, Encoding, ListSource, Renumbering};
 use super::terms::TermMerge;
@@ -43,6 +42,9 @@ const MOST_CHUNKS_BYTES: u64 = 64 << 20;
 const LEAST_THREAD_BYTES: u64 = 4 * LEAST_RUN_BYTES;
 /// There is a thread that writes for each so many that merge.
 const MERGERS: usize = 4;
+
+/// Bytes that a thread may need for each document: the longest list has a posting of each.
+pub(super) const LIST_BYTES: u64 = 8;
 
 /// Runs that become one.
 pub(super) struct Joint<'a> {

@@ -8,8 +8,8 @@
 
 use super::WrittenRun;
 use super::files::{ListsFile, OpenChunk, RunFiles};
-use super::lay::{LaidChunk, Unwritten};
-use super::part::{CHUNK_BYTES, RunPart};
+use super::lay::{LaidChunk, RunPart, Unwritten};
+use super::part::CHUNK_BYTES;
 use crate::index::error::IndexError;
 use crate::index::list::Form;
 use crate::index::storage::{Durability, Source, StorageFile};

@@ -6,12 +6,39 @@
 
 #![forbid(unsafe_code)]
 
-use super::part::{EncodedList, RunPart};
 use crate::index::lexicon::{BlockStart, TermCoder};
 use crate::index::list::Form;
 use crate::index::storage::FilledFile;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Which part of which run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunPart {
+    /// Number of the run.
+    pub run: u32,
+    /// Docid of the run's first document.
+    pub first_docid: u32,
+    /// The run's documents.
+    pub documents: u32,
+    /// The owner of the part.
+    pub owner: usize,
+}
+
+/// A list that is encoded, or a part of one.
+#[derive(Clone, Copy, Debug)]
+pub struct EncodedList {
+    /// Trie collection of the term.
+    pub collection: u16,
+    /// The list ends here.
+    pub ends: bool,
+    /// Postings of the whole list, once it ends.
+    pub df: u32,
+    /// Bytes of the list here.
+    pub here: usize,
+    /// Bytes of the whole list, once it ends.
+    pub bytes: u64,
+}
 
 /// Neighbouring lists, or parts of lists, and what the lexicon has of their terms.
 #[derive(Clone, Copy, Debug)]

@@ -4,38 +4,10 @@
 //!
 //! Memory: a chunk, one list as bytes, and a byte for each document of the run, which all owners share.
 
-use super::lay::{LaidChunk, Layout};
+use super::lay::{EncodedList, LaidChunk, Layout, RunPart};
 use crate::dictionary::closed::{Advance, ClosedError, ClosedTerms};
 use crate::index::list::{Form, ListEncoder};
 use std::sync::Arc;
-
-/// Which part of which run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RunPart {
-    /// Number of the run.
-    pub run: u32,
-    /// Docid of the run's first document.
-    pub first_docid: u32,
-    /// The run's documents.
-    pub documents: u32,
-    /// The owner of the part.
-    pub owner: usize,
-}
-
-/// A list that is encoded, or a part of one.
-#[derive(Clone, Copy, Debug)]
-pub struct EncodedList {
-    /// Trie collection of the term.
-    pub collection: u16,
-    /// The list ends here.
-    pub ends: bool,
-    /// Postings of the whole list, once it ends.
-    pub df: u32,
-    /// Bytes of the list here.
-    pub here: usize,
-    /// Bytes of the whole list, once it ends.
-    pub bytes: u64,
-}
 
 /// A chunk is whole when it has this many bytes.
 pub const CHUNK_BYTES: usize = 256 << 10;

@@ -10,8 +10,8 @@
 
 use super::http::Response;
 use crate::input::Compression;
+use crate::input::decoder::gzip::Gzip;
 use crate::input::decoder::{DecodeError, Decoder};
-use crate::input::gzip::Gzip;
 use crate::input::turns::Turn;
 use flate2::{Decompress, FlushDecompress, Status};
 use std::io::Read;

@@ -9,7 +9,7 @@
 //! next begins where it ended.
 
 use super::head::{Head, Seen, VERSION_LINE_BYTES, version_line};
-use crate::input::borders::{Found, Gone};
+use crate::input::borders::found::{Found, Gone};
 use crate::input::document::BYTE_ORDER_MARK;
 use memchr::memmem::Finder;
 use std::sync::LazyLock;

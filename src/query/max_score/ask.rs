@@ -4,44 +4,12 @@
 use std::ops::Range;
 
 use super::Search;
+use super::asking::Asking;
 use crate::index::list::{ListError, MAX_BLOCK};
 use crate::query::cursor::RunTerm;
-use crate::query::kernels::{Left, NO_DOCID, Room, narrow, scores};
+use crate::query::kernels::{NO_DOCID, narrow, scores};
 use crate::query::ranges::Ranges;
 use crate::query::top_k::TopK;
-
-/// Candidates that lists are asked for together, and what they are worth.
-#[derive(Debug)]
-#[repr(C, align(64))]
-pub(in crate::query) struct Asking {
-    left: Left,
-    /// The docids of those that a list has, and their numbers among those left.
-    met: Room,
-    kept: Room,
-    tfs: [u32; MAX_BLOCK],
-    worth: [f32; MAX_BLOCK],
-    /// By term and slot: what a candidate is worth in a list.
-    scores: Vec<[f32; MAX_BLOCK]>,
-}
-
-impl Default for Asking {
-    fn default() -> Self {
-        let left = Left {
-            docids: [NO_DOCID; MAX_BLOCK + 16],
-            sums: [0.0; MAX_BLOCK + 16],
-            slots: [0; MAX_BLOCK + 16],
-            count: 0,
-        };
-        Asking {
-            left,
-            met: [NO_DOCID; MAX_BLOCK + 16],
-            kept: [0; MAX_BLOCK + 16],
-            tfs: [1; MAX_BLOCK],
-            worth: [0.0; MAX_BLOCK],
-            scores: Vec::new(),
-        }
-    }
-}
 
 impl Search<'_> {
     /// Asks the optional lists for the documents found where there are so many, and offers those

@@ -2,9 +2,10 @@
 
 use super::AnyOrder;
 use crate::index::list::ListError;
-use crate::query::cursor::{RunTerm, Scratch};
+use crate::query::cursor::RunTerm;
 use crate::query::exhaustive;
 use crate::query::kernels::offer_block;
+use crate::query::scratch::Scratch;
 use crate::query::top_k::TopK;
 use crate::query::windows::WindowScan;
 use crate::score::bounds::BoundNorms;

@@ -105,7 +105,7 @@ fn answers_follow_the_formula() {
 fn ranks_of_some_runs_alone_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     build(folder.path(), &collection(3, 60, 20), &[30]);
-    let live = crate::index::publish::current(folder.path()).unwrap().unwrap();
+    let live = crate::index::folder::current(folder.path()).unwrap().unwrap();
     let mut manifest = rank(folder.path(), &[0.5; 60]);
     manifest.files.retain(|file| file.name != "runs/000001.scores");
     std::fs::remove_file(live.join("manifest.json")).unwrap();

@@ -4,8 +4,9 @@
 use super::{Searcher, blame, norms_of, recycle};
 use crate::index::error::IndexError;
 use crate::index::list::{ListError, ListView};
-use crate::query::cursor::{Norms, RunTerm, Scratch};
+use crate::query::cursor::{Norms, RunTerm};
 use crate::query::plan::Plan;
+use crate::query::scratch::Scratch;
 use crate::query::share::DocumentShare;
 use crate::query::top_k::{Hit, TopK};
 use crate::query::wang;

@@ -5,8 +5,8 @@
 //! scripts, styles, titles and templates leads nowhere. An anchor that says `rel="nofollow"` is passed over, as those who wrote
 //! it vouch for nothing.
 
-use super::markup::{CDATA, SCRIPT, STYLE, TEMPLATE, TITLE, TagName, comment_end, name_at, tag};
-use super::markup::{IFRAME, TEXTAREA, XMP, attributes};
+use super::markup::{CDATA, attributes, comment_end};
+use super::tags::{IFRAME, SCRIPT, STYLE, TEMPLATE, TEXTAREA, TITLE, TagName, XMP, name_at, tag};
 use super::{Markup, raw, references};
 use memchr::{memchr, memmem};
 

@@ -4,7 +4,8 @@
 //! said, then the first `meta` tag that names a set within [`PRESCAN_BYTES`]. What a page is in that
 //! names none cannot be known; UTF-8 is likeliest. A label that no character set has counts as none.
 
-use super::markup::{attributes, is_space};
+use super::markup::attributes;
+use super::tags::is_space;
 use encoding_rs::{Encoding, REPLACEMENT, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFINED};
 use memchr::memchr;
 use memchr::memmem;

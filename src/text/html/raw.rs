@@ -3,7 +3,7 @@
 //! At the first end tag of its own name, but in a script not within `<!-- <script> ... </script> -->`
 //! (the escaped states of the HTML standard, sections 13.2.5.15 to 13.2.5.31).
 
-use super::markup::is_space;
+use super::tags::is_space;
 use memchr::{memchr, memchr2};
 
 /// Where the end tag `</name` begins at or after `at`, or the page's end.

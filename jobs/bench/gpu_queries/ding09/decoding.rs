@@ -5,7 +5,7 @@ use super::super::collection::{PlannedTerm, distinct, key};
 use super::super::print;
 use super::Bench;
 use crate::bench::median;
-use millrace::gpu::ding09::batch::{Batch, BatchQuery, PlacedTerm};
+use millrace::gpu::ding09::batch::{DingBatch, DingQuery, DingTerm};
 use millrace::gpu::ding09::steps::{Decoded, decoding};
 use millrace::index::list::{Columns, MAX_BLOCK};
 use serde_json::json;
@@ -23,12 +23,12 @@ const TABLE_1: [(&str, f64, f64); 2] = [("rice", 310.63, 305.27), ("pfor", 1165.
 
 impl Bench<'_> {
     /// A batch of lists.
-    fn lists(&self, terms: &[&PlannedTerm]) -> Vec<Batch> {
+    fn lists(&self, terms: &[&PlannedTerm]) -> Vec<DingBatch> {
         let mut batches = vec![self.device.batch(true)];
         for term in terms {
             let (place, laid) = self.lists.places[&key(term)];
-            let terms = vec![PlacedTerm { place, laid, weight: 1.0 }];
-            let query = BatchQuery { terms, k: 1, docids: 0..u32::MAX };
+            let terms = vec![DingTerm { place, laid, weight: 1.0 }];
+            let query = DingQuery { terms, k: 1, docids: 0..u32::MAX };
             let last = batches.len() - 1;
             if let Err(query) = batches[last].add(query, self.device.room()) {
                 let mut next = self.device.batch(true);
@@ -38,12 +38,12 @@ impl Bench<'_> {
             }
         }
         batches.retain(|batch| !batch.is_empty());
-        batches.iter_mut().for_each(Batch::finish);
+        batches.iter_mut().for_each(DingBatch::finish);
         batches
     }
 
     /// Milliseconds on the device to decode the lists of a batch: of its steps alone.
-    fn decode(&mut self, batch: &Batch, what: Decoded) -> anyhow::Result<f64> {
+    fn decode(&mut self, batch: &DingBatch, what: Decoded) -> anyhow::Result<f64> {
         let steps = decoding(batch, what);
         let mut ms = Vec::with_capacity(PASSES);
         for _ in 0..PASSES {

@@ -2,7 +2,7 @@
 
 use super::{Bench, Way, batches, print, ways};
 use millrace::gpu::huang::BATCH;
-use millrace::gpu::huang::batch::Batch;
+use millrace::gpu::huang::batch::HuangBatch;
 use millrace::gpu::huang::device::HuangDevice;
 use serde_json::json;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,11 +24,15 @@ const PASSES: usize = 2;
 
 /// Seconds of a pass, in which devices take the next batch when they have ended one. Each has all batches, since lists
 /// lie elsewhere on each.
-fn pass(devices: &mut [&mut HuangDevice], batches: &[Vec<Batch>], way: Way) -> anyhow::Result<f64> {
+fn pass(
+    devices: &mut [&mut HuangDevice],
+    batches: &[Vec<HuangBatch>],
+    way: Way,
+) -> anyhow::Result<f64> {
     let (next, start) = (AtomicUsize::new(0), Instant::now());
     let next = &next;
     std::thread::scope(|scope| {
-        let work = |device: &mut HuangDevice, batches: &[Batch]| -> anyhow::Result<()> {
+        let work = |device: &mut HuangDevice, batches: &[HuangBatch]| -> anyhow::Result<()> {
             while let Some(batch) = batches.get(next.fetch_add(1, Ordering::Relaxed)) {
                 std::hint::black_box(device.answer(batch, way.kernel, way.how)?);
             }

@@ -1,8 +1,8 @@
 //! All queries once: one batch after the other, made by this thread, and ended by others where the device cannot.
 
 use super::Bench;
-use millrace::gpu::wang::batch::{Found, Room};
-use millrace::gpu::wang::device::QueryTerm;
+use millrace::gpu::wang::batch::{Found, WangRoom};
+use millrace::gpu::wang::device::WangTerm;
 use millrace::query::plan::Plan;
 use millrace::query::searcher::Searcher;
 use millrace::query::top_k::Hit;
@@ -30,7 +30,7 @@ pub(super) struct How {
     /// Queries of a batch.
     pub(super) queries: usize,
     /// What a batch may hold.
-    pub(super) room: Room,
+    pub(super) room: WangRoom,
     pub(super) post: Post,
 }
 
@@ -139,9 +139,9 @@ impl Bench<'_> {
             let mut batch = self.device.batch(how.round);
             for plan in plans[first..].iter().take(how.queries) {
                 let lists = plan.terms().iter().zip(plan.lists_of(0));
-                let terms: Option<Vec<QueryTerm>> = lists
+                let terms: Option<Vec<WangTerm>> = lists
                     .map(|(term, list)| {
-                        list.map(|entry| QueryTerm { entry, weight: term.weight.factor() })
+                        list.map(|entry| WangTerm { entry, weight: term.weight.factor() })
                     })
                     .collect();
                 let terms = terms.unwrap_or_default();

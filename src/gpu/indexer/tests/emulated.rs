@@ -5,12 +5,12 @@ use super::super::{Column, Stretch, TreeDevice, UnderWay, Waiter};
 use crate::codec::folded;
 use crate::dictionary::closed::Wake;
 use crate::dictionary::stream::{TokenGroup, Tokens};
-use crate::gpu::btree::Most;
 use crate::gpu::btree::block::TokenBlock;
-use crate::gpu::btree::room::{Coming, Room, Usage};
+use crate::gpu::btree::room::{Coming, TreeRoom, Usage};
+use crate::gpu::btree::staged::Most;
 use crate::gpu::btree::terms::Sums;
 use crate::gpu::error::Cuda;
-use crate::gpu::error::{Geometry, GpuError, Launched, Work};
+use crate::gpu::error::{Geometry, GpuError, GpuWork, Launched};
 use crate::text::trie_collection::TRIE_COLLECTIONS;
 use cudarc::driver::{DriverError, sys};
 use std::cell::Cell;
@@ -20,7 +20,7 @@ use std::rc::Rc;
 /// How a device is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Manner {
-    pub(super) room: Room,
+    pub(super) room: TreeRoom,
     pub(super) most: Most,
     pub(super) download_bytes: usize,
     /// Insertions, and downloads, that can be under way.
@@ -70,7 +70,7 @@ fn failure() -> GpuError {
     let kernel = "btree_insert";
     GpuError::Work {
         device: "GPU 0 (emulated)".into(),
-        work: Work::Kernel(Launched { kernel, geometry }),
+        work: GpuWork::Kernel(Launched { kernel, geometry }),
         source: Cuda(DriverError(sys::CUresult::CUDA_ERROR_ILLEGAL_ADDRESS)),
     }
 }
@@ -138,7 +138,7 @@ impl TreeDevice for Emulated {
     type Measure = Late<Vec<Sums>>;
     type Download = Late<Vec<u8>>;
 
-    fn room(&self) -> Room {
+    fn room(&self) -> TreeRoom {
         self.manner.room
     }
 
@@ -260,7 +260,7 @@ impl TreeDevice for Emulated {
 
     fn wake_by(&mut self, _: Waiter, _: Wake) {}
 
-    fn too_small(&self, needed: Room) -> GpuError {
+    fn too_small(&self, needed: TreeRoom) -> GpuError {
         GpuError::Budget {
             device: "GPU 0 (emulated)".into(),
             what: "trees",
@@ -272,7 +272,7 @@ impl TreeDevice for Emulated {
 }
 
 /// The room for `tokens` tokens of up to 40 bytes each, whatever they are.
-pub(super) fn room_for(tokens: u64) -> Room {
+pub(super) fn room_for(tokens: u64) -> TreeRoom {
     let coming = Coming { tokens, bytes: 42 * tokens, documents: 1 << 20 };
     Usage::default().with(&coming, 0)
 }

@@ -14,7 +14,8 @@ use crate::dictionary::inverted::Lists;
 use crate::gpu::error::GpuError;
 use crate::gpu::invert::Tuning;
 use crate::gpu::invert::machine::{DeviceMemory, Machine};
-use crate::gpu::invert::steps::{self, Array, Columns, encode};
+use crate::gpu::invert::steps::postings::{self, Columns};
+use crate::gpu::invert::steps::{self, Array, encode};
 use crate::gpu::invert::text::PieceText;
 use crate::order::{PieceCounts, Sketch};
 use crate::pages;
@@ -266,7 +267,7 @@ impl<M: Machine> Counter<M> {
                 open.postings = self.write_postings(pairs)?;
                 self.grow_lasts(terms)?;
                 let columns = Columns::counted(open.postings, first);
-                self.machine.run(&steps::measure(columns, piece_count))?;
+                self.machine.run(&postings::measure(columns, piece_count))?;
                 // If there is no room for the lists, that is to be known now.
                 if !self.keeps() {
                     open.list_bytes = self.sum()?;
@@ -332,7 +333,7 @@ impl<M: Machine> Counter<M> {
         terms: u32,
         bytes: u32,
     ) -> Result<Lists, GpuError> {
-        self.machine.run(&steps::write_lists(columns, terms))?;
+        self.machine.run(&postings::write_lists(columns, terms))?;
         Ok(Lists {
             starts: self.get(Array::ListStarts, 0, terms as usize + 1)?,
             bytes: self.get(Array::Lists, 0, bytes as usize)?,
@@ -379,10 +380,10 @@ impl<M: Machine> Counter<M> {
 
     /// Sorts pairs by terms, whose numbers are below `terms`.
     fn sort(&mut self, pairs: u32, terms: u32) -> Result<(), GpuError> {
-        self.reserve_tiles(steps::sort_words(pairs))?;
+        self.reserve_tiles(postings::sort_words(pairs))?;
         let bits = u32::BITS - terms.saturating_sub(1).leading_zeros();
-        for digit in steps::sort_digits(bits) {
-            self.machine.run(&steps::sort_pass(pairs, digit))?;
+        for digit in postings::sort_digits(bits) {
+            self.machine.run(&postings::sort_pass(pairs, digit))?;
             self.machine.places().swap(Array::Keys, Array::SortedKeys);
             self.machine.places().swap(Array::Values, Array::SortedValues);
         }
@@ -392,10 +393,10 @@ impl<M: Machine> Counter<M> {
     /// Makes postings of sorted pairs; their number.
     fn write_postings(&mut self, pairs: u32) -> Result<u32, GpuError> {
         self.reserve_tiles(steps::tiles(pairs))?;
-        self.machine.run(&steps::count_postings(pairs))?;
+        self.machine.run(&postings::count_postings(pairs))?;
         let postings = self.sum()?;
         self.reserve::<u32>(Array::Postings, u64::from(postings) + 1)?;
-        self.machine.run(&[steps::write_postings(pairs)])?;
+        self.machine.run(&[postings::write_postings(pairs)])?;
         Ok(postings)
     }
 

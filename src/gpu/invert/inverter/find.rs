@@ -4,14 +4,16 @@
 //! What is found of a batch is counted in the order in which it was found: a form that an earlier batch has is known to the later one, and what it means
 //! is told with the earlier one.
 
-use super::bring::{Batch, ParseLines};
+mod bring;
+
+use self::bring::Batch;
 use super::learner::{Asker, Tell, Unknown};
 use super::spent;
-use super::terms::plain;
 use super::typed::{Typed, part};
 use super::work::InverterWork;
 use crate::crew::{Crew, lock};
 use crate::dictionary::forms::Meaning;
+use crate::dictionary::lines::Lines;
 use crate::gpu::error::GpuError;
 use crate::gpu::invert::Tuning;
 use crate::gpu::invert::classes::Classes;
@@ -21,7 +23,7 @@ use crate::gpu::invert::steps::{
     self, Array, COUNTERS, FOREIGN_BYTES, FOREIGN_FORMS, NEW_BYTES, NEW_FORMS, ODD_TOKENS,
 };
 use crate::gpu::invert::text::{MOST_BYTES, MOST_PIECES, PieceText, TILE_BYTES};
-use crate::input::documents::PieceDocuments;
+use crate::index::documents::pieces::PieceDocuments;
 use crate::pages;
 use crate::text::analysis::Analysis;
 use crate::text::tokenizer::Tokenizer;
@@ -30,6 +32,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::{self, Builder, JoinHandle};
 use std::time::Instant;
+
+/// Makes texts of the lines of a piece, and documents.
+pub type ParseLines = Arc<dyn Fn(&PieceText, &Lines) -> (PieceText, PieceDocuments) + Send + Sync>;
 
 /// The smallest table.
 const LEAST_SLOTS: u32 = 1 << 12;
@@ -364,7 +369,7 @@ impl Finding {
         (parse, threads): (ParseLines, usize),
         (back, tell): (Back, Tell),
     ) -> std::io::Result<Self> {
-        let (tokenizer, (plain, stop_words)) = (analysis.tokenizer, plain(analysis));
+        let (tokenizer, (plain, stop_words)) = (analysis.tokenizer, Plain::of(analysis));
         let finder = Finder {
             machine,
             tuning: Tuning::default(),

@@ -9,7 +9,8 @@ use super::typed::Typed;
 use crate::dictionary::inverted::Lists;
 use crate::gpu::error::GpuError;
 use crate::gpu::invert::machine::{Downloader, Machine};
-use crate::gpu::invert::steps::{self, Array, Columns, encode};
+use crate::gpu::invert::steps::postings::{self, Columns};
+use crate::gpu::invert::steps::{self, Array, encode};
 
 /// A batch that stays.
 #[derive(Clone, Copy)]
@@ -135,7 +136,7 @@ impl<M: Machine> Counter<M> {
             self.machine.places().exchange(Array::Kept, place);
             let columns = Columns::kept(postings);
             self.reserve_tiles(steps::tiles(postings))?;
-            self.machine.run(&steps::measure(columns, 0))?;
+            self.machine.run(&postings::measure(columns, 0))?;
             let list_bytes = self.sum()?;
             self.reserve_lists(postings, list_bytes, terms)?;
             lists.push(self.take_lists(columns, terms, list_bytes)?);

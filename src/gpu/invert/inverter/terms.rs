@@ -1,4 +1,4 @@
-//! How do the terms of a run get their numbers? The device has a table of their codes: of those of [plain](Plain) forms, which it makes itself, and
+//! How do the terms of a run get their numbers? The device has a table of their codes: of those of [plain](terms::Plain) forms, which it makes itself, and
 //! of those that the host has made. A code that is not there gets the next number, and the host takes the codes by number.
 
 use super::find::Found;
@@ -6,16 +6,12 @@ use super::learner::Learned;
 use super::typed::{Typed, part};
 use super::{Counter, spent};
 use crate::crew::lock;
-use crate::dictionary::codes::{CODED_BYTES, code_of};
 use crate::dictionary::forms::Meaning;
 use crate::gpu::error::GpuError;
 use crate::gpu::invert::machine::{DeviceMemory, Machine};
-use crate::gpu::invert::steps::terms::{self, Plain};
+use crate::gpu::invert::steps::terms;
 use crate::gpu::invert::steps::{self, Array, COUNTERS, SUM};
 use crate::pages;
-use crate::text::analysis::Analysis;
-use crate::text::scan::{KEY_BYTES, key_of};
-use crate::text::stemmer::Stemmer;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -29,21 +25,6 @@ const LIKELY_TERMS: u64 = 1 << 16;
 
 /// Arrays of the terms of a run.
 const OF_TERMS: [Array; 4] = [Array::TermSlots, Array::SlotTerms, Array::TermCodes, Array::Terms];
-
-/// Which forms the device makes terms of, and the codes of stop words.
-pub fn plain(analysis: &Analysis) -> (Plain, Vec<u64>) {
-    let words = || analysis.stop_words.words().map(str::as_bytes);
-    let mut codes: Vec<u64> = words().filter_map(code_of).collect();
-    codes.sort_unstable();
-    let has_others = words().any(|word| code_of(word).is_none() && key_of(word).is_some());
-    let longest = match analysis.stemmer {
-        Stemmer::ENGLISH | Stemmer::NONE if has_others => CODED_BYTES,
-        Stemmer::ENGLISH | Stemmer::NONE => KEY_BYTES,
-        _ => 0,
-    };
-    let (stems, stop_words) = (analysis.stemmer == Stemmer::ENGLISH, codes.len() as u32);
-    (Plain { longest: longest as u32, stems, stop_words }, codes)
-}
 
 /// The terms of the run. All lanes number theirs in one table, which goes from one to the other: whoever tells a device what forms mean has it meanwhile.
 #[derive(Default)]

@@ -1,6 +1,7 @@
 //! Which kernels encode the lists of a run? `kernels/invert_encode.cuh` has what each does.
 
-use super::{Argument, Array, Columns, Number, Step, THREADS, clear, of, scan, step};
+use super::postings::Columns;
+use super::{Argument, Array, Number, Step, THREADS, clear, of, scan, step};
 use std::ops::Range;
 
 /// Shared memory of blocks that measure parts of lists: for each warp lengths by frequency, and pairs of both.

@@ -1,7 +1,11 @@
 //! Which kernels make terms of forms, and numbers of terms?
 
 use super::{Array, Step, THREADS, of, step};
-use crate::gpu::query::steps::Argument::{Array as At, Number};
+use crate::dictionary::codes::{CODED_BYTES, code_of};
+use crate::gpu::steps::Argument::{Array as At, Number};
+use crate::text::analysis::Analysis;
+use crate::text::scan::{KEY_BYTES, key_of};
+use crate::text::stemmer::Stemmer;
 
 /// Which forms the device makes terms of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -12,6 +16,23 @@ pub struct Plain {
     pub stems: bool,
     /// Stop words that have a code.
     pub stop_words: u32,
+}
+
+impl Plain {
+    /// Which ones under an analysis, and the codes of its stop words.
+    pub fn of(analysis: &Analysis) -> (Self, Vec<u64>) {
+        let words = || analysis.stop_words.words().map(str::as_bytes);
+        let mut codes: Vec<u64> = words().filter_map(code_of).collect();
+        codes.sort_unstable();
+        let has_others = words().any(|word| code_of(word).is_none() && key_of(word).is_some());
+        let longest = match analysis.stemmer {
+            Stemmer::ENGLISH | Stemmer::NONE if has_others => CODED_BYTES,
+            Stemmer::ENGLISH | Stemmer::NONE => KEY_BYTES,
+            _ => 0,
+        };
+        let (stems, stop_words) = (analysis.stemmer == Stemmer::ENGLISH, codes.len() as u32);
+        (Self { longest: longest as u32, stems, stop_words }, codes)
+    }
 }
 
 /// Finds the codes of the terms of `count` forms behind the `known` ones, and which of them are foreign.

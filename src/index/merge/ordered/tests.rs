@@ -1,9 +1,9 @@
 use crate::index::check::check;
 use crate::index::error::IndexError;
+use crate::index::folder::current;
 use crate::index::generation::Generation;
 use crate::index::merge::{Merged, Ranks, RanksFound, Recode, merge_index};
 use crate::index::order::DocumentOrder;
-use crate::index::publish::current;
 use crate::index::ranks::RankCounts;
 use crate::index::scores::{RunScores, ranks_of};
 use crate::index::storage::Stop;

@@ -3,7 +3,8 @@
 use std::arch::x86_64::*;
 
 use super::{score, store_floats};
-use crate::score::bounds::{Bound, BoundNorms, ROUNDING};
+use crate::score::bounds::{Bound, BoundNorms};
+use crate::score::weight::ROUNDING;
 
 /// Where the first pair of each bound is, in words.
 static FIRST_PAIRS: [u16; 32] = {

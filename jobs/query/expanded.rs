@@ -1,0 +1,54 @@
+//! Are queries expanded before they are answered?
+
+use super::ranking::Ranking;
+use crate::Usage;
+use anyhow::Context;
+use millrace::index::generation::Generation;
+use millrace::query::expanding::{Expanded, Read};
+use millrace::query::rm3::{Expander, Rm3};
+use millrace::query::snapshot::Snapshot;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+/// What is added to queries.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Expansion {
+    /// Add terms of the best documents to each query (RM3): number of documents, number of terms, and the weight that
+    /// the terms of the query keep, such as 10,10,0.5. The texts are read again from the input files.
+    #[arg(long, value_name = "DOCS,TERMS,WEIGHT")]
+    rm3: Option<Rm3>,
+}
+
+impl Expansion {
+    /// Whether queries are expanded.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.rm3.is_some()
+    }
+
+    /// Refuses several processes, of which none has all texts.
+    pub(crate) fn in_shards(&self) -> Result<(), Usage> {
+        match self.rm3 {
+            Some(_) => Err(Usage("--rm3 works in one process".into())),
+            None => Ok(()),
+        }
+    }
+
+    /// What answers the queries of a stream, and the stream as it is to be answered: expanded by so many threads, if that is asked for.
+    pub(crate) fn prepare(
+        &self,
+        ranking: &Ranking,
+        snapshot: Arc<Snapshot>,
+        queries: impl Iterator<Item = Read> + Send + 'static,
+        threads: usize,
+    ) -> anyhow::Result<(Arc<Snapshot>, Box<dyn Iterator<Item = Read> + Send>)> {
+        let Some(rm3) = self.rm3 else { return Ok((snapshot, Box::new(queries))) };
+        let generation = Generation::open_folder(snapshot.generation().path(), false)?;
+        let answering =
+            Snapshot::of_range(generation, ranking.scoring()?, ranking.docids.0.clone())?;
+        let threads = NonZeroUsize::new(threads).unwrap_or(NonZeroUsize::MIN);
+        let queries = Expander::new(snapshot, rm3, ranking.wanted())
+            .and_then(|expander| Expanded::new(queries, expander, threads))
+            .with_context(|| format!("--rm3: {}", ranking.index.display()))?;
+        Ok((answering.with_given_terms(), Box::new(queries)))
+    }
+}

@@ -1,0 +1,61 @@
+//! A query job follows its index.
+
+use super::ranking::Ranking;
+use crate::signals;
+use millrace::build::chain;
+use millrace::dataflow::follower::{Followed, Follower};
+use millrace::dataflow::service::Mover;
+use millrace::index::generation::Generation;
+use millrace::query::snapshot::Snapshot;
+use std::sync::Arc;
+
+/// Brings what was made for a generation over to another, from which queries are answered already.
+pub(crate) type Renew = Box<dyn FnMut(&Arc<Snapshot>) + Send>;
+
+/// Moves a service that answers from `snapshot` over to every generation that becomes the live one, and calls `renew`
+/// behind each move; SIGHUP lets it look at once.
+pub(crate) fn follow(
+    ranking: &Ranking,
+    quiet: bool,
+    snapshot: &Snapshot,
+    mover: Mover,
+    mut renew: Renew,
+) -> anyhow::Result<()> {
+    let (index, docids, verify) = (ranking.index.clone(), ranking.docids.0.clone(), ranking.verify);
+    let (name, scoring) = (index.display().to_string(), ranking.scoring()?);
+    let path = index.clone();
+    let open =
+        move || Snapshot::of_range(Generation::open(&path, verify)?, scoring, docids.clone());
+    let manifest = snapshot.generation().manifest();
+    let mut last = manifest.generation;
+    let tell = move |found| match found {
+        Followed::Moved(snapshot) => {
+            last = snapshot.generation().manifest().generation;
+            if !quiet {
+                say!("{name}: generation {last} is live; the next queries are answered from it");
+            }
+            renew(&snapshot);
+        }
+        Followed::Failed(error) => {
+            let error = chain(&error);
+            say!("millrace: a new generation is not used, queries stay with {last}: {error}");
+        }
+    };
+    let follower = Follower::start(&index, manifest, mover, Box::new(open), tell)?;
+    signals::on_hangup(move || follower.look())
+}
+
+/// Says of every generation that becomes the live one that expanded queries do not move over to it.
+pub(crate) fn stay(ranking: &Ranking, quiet: bool, snapshot: &Snapshot) -> anyhow::Result<()> {
+    let manifest = snapshot.generation().manifest();
+    let (name, number) = (ranking.index.display().to_string(), manifest.generation);
+    let tell = move || {
+        if !quiet {
+            say!(
+                "millrace: {name}: another generation is live; expanded queries stay with {number} until the job is started anew"
+            );
+        }
+    };
+    let follower = Follower::only_tell(&ranking.index, manifest, tell)?;
+    signals::on_hangup(move || follower.look())
+}

@@ -1,0 +1,245 @@
+//! Which devices answer queries, and what is said of them?
+
+use super::ranking::Ranking;
+use crate::Usage;
+use anyhow::{Context as _, bail};
+use millrace::build::chain;
+use millrace::gpu::ding09::MOST_MERGE_LEVELS;
+use millrace::gpu::huang::Traversal;
+use millrace::gpu::query::choose::{ChoiceError, Chosen, Devices};
+use millrace::gpu::query::engine::{GpuEngines, GpuMethod, OnLost};
+use millrace::gpu::query::given::{self, GivenDevices};
+use millrace::gpu::query::service::Counts;
+use millrace::gpu::query::worth::CpuWork;
+use millrace::gpu::wang::Cached;
+use millrace::query::engine::Wakers;
+use millrace::query::engine::hybrid::{OnSlow, Scheduling, Shares};
+use millrace::query::snapshot::Snapshot;
+use millrace::schedule::policy::Schedule;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Where queries are answered.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Where {
+    /// Where queries are answered. cpu; gpu; hybrid: both, as --schedule says; auto: GPUs if there are any and the
+    /// CPU would take long for the file of queries, otherwise the CPU. The answers are the same. See
+    /// docs/gpu-queries.md.
+    #[arg(long, default_value = "auto", value_name = "auto|cpu|gpu|hybrid")]
+    #[arg(value_parser = ["auto", "cpu", "gpu", "hybrid"])]
+    device: String,
+    /// With --device hybrid, how queries are divided between CPU and GPU: auto (what `calibrate` has found best on
+    /// this machine), ding09, best, best-serial, sd, lbd, lbd:N, lbd-reverse:N, cached-first:F, cpu or gpu.
+    /// docs/hybrid.md explains them.
+    #[arg(long, default_value = "auto", value_name = "NAME", hide_default_value = true)]
+    schedule: Schedule,
+    /// Milliseconds within which a query should be answered (default: 500). With --device hybrid, queries that have
+    /// waited for 70 % of it are answered first. With --shed, queries that have waited longer are not answered.
+    #[arg(long, default_value_t = 500, value_name = "MS", hide_default_value = true)]
+    deadline_ms: u64,
+    /// With --device gpu, the number of GPUs to use (default: all). Batches are dealt out to them.
+    #[arg(long, value_name = "N")]
+    gpus: Option<NonZeroUsize>,
+    /// Give each GPU a part of the documents, and have all GPUs answer every query. The index may then be larger than
+    /// the memory of one GPU.
+    #[arg(long)]
+    gpu_partition: bool,
+    /// Memory for postings lists on each GPU, such as 40G (default: most of what is free). The CPU answers queries
+    /// whose lists do not fit.
+    #[arg(long, value_name = "SIZE", value_parser = crate::args::size)]
+    gpu_memory: Option<u64>,
+    /// With --algorithm ding09: levels of splitters in a merge, 0 to 4 (default: 3, as in the paper).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=i64::from(MOST_MERGE_LEVELS)))]
+    merge_levels: Option<u32>,
+    /// With --algorithm ding09: splitters of each level for one splitter of the level before, a power of two
+    /// (default: the elements are divided evenly among the levels).
+    #[arg(long, value_name = "N", value_parser = given::splitters)]
+    splitters: Option<u32>,
+    /// GPU threads for each query. With --algorithm huang: 32, 64, 128, 256, 320 or 512 (default: 64, as in the
+    /// paper). With --algorithm wang: 64, 128, 256, 512 or 1024, which is also the number of documents in a round
+    /// (default: 256).
+    #[arg(long, value_name = "N", value_parser = given::threads)]
+    query_threads: Option<u32>,
+    /// With --algorithm huang and --mode or: how each thread finds documents: exhaustive, wand or bmw (default: bmw).
+    #[arg(long, value_name = "NAME", value_parser = given::traversal)]
+    traversal: Option<Traversal>,
+    /// With --algorithm huang: the score that a document must beat to be looked at. own: the k-th best of this
+    /// thread, as in the paper. shared: the k-th best of all threads of the query.
+    #[arg(long, value_name = "own|shared", value_parser = ["own", "shared"])]
+    threshold: Option<String>,
+    /// With --algorithm wang: lists that stay in the memory of the GPU. planned: those of the plan that `millrace
+    /// cache` has made, or the longest if there is no plan. longest: the longest (default: planned).
+    #[arg(long, value_name = "planned|longest", value_parser = ["planned", "longest"])]
+    cached: Option<String>,
+    /// Folder of compiled kernels.
+    #[arg(long, value_name = "DIR", hide = true)]
+    gpu_cache: Option<PathBuf>,
+}
+
+impl Where {
+    /// Whether devices answer, alone or not.
+    pub(crate) fn is_gpu(&self) -> bool {
+        self.device == "gpu" || self.is_hybrid()
+    }
+
+    pub(crate) fn is_hybrid(&self) -> bool {
+        self.device == "hybrid"
+    }
+
+    /// The devices, if queries are to be answered by some; `processes` and `inter` say how else they are
+    /// spread, and `algorithm` how they have to be answered.
+    ///
+    /// # Errors
+    /// There is none, or options do not go together.
+    pub(crate) fn devices(
+        &self,
+        k: usize,
+        processes: usize,
+        inter: bool,
+        algorithm: Chosen,
+    ) -> anyhow::Result<Option<Devices>> {
+        self.given().check(algorithm, self.is_gpu()).map_err(Usage::from)?;
+        if !self.is_gpu() {
+            return Ok(None);
+        }
+        if processes > 1 {
+            return Err(Usage("--device gpu works in one process".into()).into());
+        }
+        if !inter {
+            return Err(Usage("--device gpu goes with --parallelism inter".into()).into());
+        }
+        self.chosen(k, algorithm).map(Some)
+    }
+
+    /// The devices that are asked for.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(crate) fn chosen(&self, k: usize, algorithm: Chosen) -> anyhow::Result<Devices> {
+        let given = self.given();
+        Devices::of_machine(&given.choice(k, given.method(algorithm))).map_err(explain)
+    }
+
+    fn given(&self) -> GivenDevices {
+        GivenDevices {
+            merge_levels: self.merge_levels,
+            splitters: self.splitters,
+            threads: self.query_threads,
+            traversal: self.traversal,
+            shared_threshold: self.threshold.as_ref().map(|threshold| threshold == "shared"),
+            cached: self.cached.as_deref().map(|cached| match cached {
+                "longest" => Cached::Longest,
+                _ => Cached::Planned,
+            }),
+            devices: self.gpus,
+            partition: self.gpu_partition,
+            memory: self.gpu_memory,
+            cache: self.gpu_cache.clone(),
+        }
+    }
+
+    /// Workers, if their number is left to the program.
+    pub(crate) fn workers(&self, devices: &Devices, cores: usize) -> usize {
+        devices.workers(self.is_hybrid(), cores)
+    }
+
+    /// How queries are scheduled over the CPU and devices, if that is asked for.
+    ///
+    /// # Errors
+    /// Nobody has measured what they cost, or not in this mode.
+    pub(crate) fn scheduling(
+        &self,
+        devices: &Devices,
+        ranking: &Ranking,
+        (shed, quiet): (bool, bool),
+        shares: &Arc<Shares>,
+    ) -> anyhow::Result<Option<Scheduling>> {
+        if !self.is_hybrid() {
+            return Ok(None);
+        }
+        let models = devices.models(&ranking.index).map_err(explain)?;
+        let (of, here) = (&models.machine, devices.machine());
+        if *of != here && !quiet {
+            say!(
+                "millrace: costs were measured on another machine ({of}, not {here}): run millrace calibrate here"
+            );
+        }
+        let name = ranking.mode.name();
+        let Some(model) = models.of(ranking.mode) else {
+            bail!(
+                "no costs of --mode {name} are known: run millrace calibrate --mode {name} first"
+            );
+        };
+        let policy = self.schedule.policy(model.choice.as_ref());
+        let policy =
+            policy.context("the best --schedule is not known: run millrace calibrate again")?;
+        let on_slow: OnSlow = Box::new(move |patience| {
+            if !quiet {
+                let seconds = patience.as_secs_f64();
+                say!(
+                    "millrace: a GPU has not answered for {seconds:.1} s: the CPU answers its queries, until it is there again"
+                );
+            }
+        });
+        let predict = models.predict();
+        let (deadline, on_slow) = (self.deadline(), Some(on_slow));
+        Ok(Some(Scheduling { policy, deadline, shed, predict, on_slow, shares: shares.clone() }))
+    }
+
+    /// The GPUs that are asked for.
+    pub(crate) fn gpus(&self) -> Option<usize> {
+        self.gpus.map(NonZeroUsize::get)
+    }
+
+    /// After which time answers should be there.
+    pub(crate) fn deadline(&self) -> Duration {
+        Duration::from_millis(self.deadline_ms)
+    }
+
+    /// The devices, if queries of so much work are worth the time until they answer, and the choice is left
+    /// to this program. Devices that cannot be used are not.
+    pub(crate) fn for_work(&self, k: usize, work: &CpuWork) -> Option<Devices> {
+        let worth = self.device == "auto" && work.is_worth_devices();
+        if worth {
+            Devices::of_machine(&self.given().choice(k, GpuMethod::Bounds)).ok()
+        } else {
+            None
+        }
+    }
+}
+
+/// Opens devices, and says so if one is lost later; what they do is added to `counts`.
+///
+/// # Errors
+/// One cannot be opened, has too little memory, or does not read the lists of the index.
+pub(crate) fn open(
+    devices: &Devices,
+    snapshot: &Arc<Snapshot>,
+    wakers: &Arc<Wakers>,
+    quiet: bool,
+    counts: &Arc<Counts>,
+) -> anyhow::Result<GpuEngines> {
+    let on_lost: OnLost = Arc::new(move |error| {
+        if !quiet {
+            let chain = chain(error);
+            say!("millrace: {chain}; its queries are answered by the CPU from now on");
+        }
+    });
+    devices.open(snapshot, wakers, &on_lost, counts).map_err(explain)
+}
+
+/// Says with which option, or after which job, devices would answer.
+pub(crate) fn explain(error: ChoiceError) -> anyhow::Error {
+    let remedy = match &error {
+        ChoiceError::Ding09Form(_) => "build it with --codec pfor, or merge it so",
+        ChoiceError::HuangForm(_) => "build it with --codec newpfd --block-size 64, or merge it so",
+        ChoiceError::NoCosts { .. } | ChoiceError::BadCosts { .. } => {
+            "run millrace calibrate first"
+        }
+        ChoiceError::TooFew { .. } => "--gpus",
+        _ => "--device gpu",
+    };
+    anyhow::Error::from(error).context(remedy)
+}

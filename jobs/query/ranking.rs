@@ -1,0 +1,104 @@
+//! Which documents of which index are ranked, and how many? Options that several jobs have.
+
+use super::score::Scored;
+use crate::Usage;
+use crate::cluster::Cluster;
+use millrace::dataflow::service::Shard;
+use millrace::gpu::query::choose::Chosen;
+use millrace::gpu::query::given::without_devices;
+use millrace::index::generation::Generation;
+use millrace::index::manifest::sharded::ShardedManifest;
+use millrace::query::docids::Docids;
+use millrace::query::snapshot::{Scoring, Snapshot};
+use millrace::query::wanted::{Algorithm, Mode, Wanted};
+use millrace::score::named::Score;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// How queries are answered.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Ranking {
+    /// Folder of the index.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) index: PathBuf,
+    /// Greatest number of hits for a query.
+    #[arg(short, default_value_t = 10, value_name = "K")]
+    pub(crate) k: usize,
+    /// Which documents match. or: those with any term. and: those with all terms. and-or: as and, but as or if fewer
+    /// than k documents have all terms.
+    #[arg(long, default_value = "or", value_parser = parse_mode, value_name = "or|and|and-or")]
+    pub(crate) mode: Mode,
+    /// Search algorithm. OR: exhaustive, maxscore, wand, bmw. AND: galloping, small-adaptive, wang. With --device
+    /// gpu: ding09, huang, wang. auto takes the fastest. All give the same answers.
+    #[arg(long, default_value = "auto", value_parser = parse_algorithm, value_name = "NAME")]
+    pub(crate) algorithm: Chosen,
+    #[command(flatten)]
+    pub(crate) scored: Scored,
+    /// Verify the checksums of all postings before the first query.
+    #[arg(long)]
+    pub(crate) verify: bool,
+    /// Only search documents A to B-1, by docid. Either number may be left out. Scores do not change.
+    #[arg(long, default_value = "..", hide_default_value = true, value_name = "A..B")]
+    pub(crate) docids: Docids,
+}
+
+pub(crate) fn parse_mode(text: &str) -> Result<Mode, String> {
+    Mode::named(text).ok_or_else(|| format!("give {}", Mode::ALL.map(Mode::name).join(", ")))
+}
+
+fn parse_algorithm(text: &str) -> Result<Chosen, String> {
+    Chosen::named(text).ok_or_else(|| {
+        let of_cpu = Algorithm::ALL.map(Algorithm::name);
+        let names = [&of_cpu[..], &Chosen::OF_DEVICES.map(Chosen::name)].concat();
+        format!("give {}", names.join(", "))
+    })
+}
+
+impl Ranking {
+    /// Opens the index for these settings, to be searched by the CPU.
+    pub(crate) fn open(&self) -> anyhow::Result<Arc<Snapshot>> {
+        without_devices(self.algorithm).map_err(Usage::from)?;
+        self.open_for_any()
+    }
+
+    /// Opens the index for these settings.
+    pub(crate) fn open_for_any(&self) -> anyhow::Result<Arc<Snapshot>> {
+        let scoring = self.scoring()?;
+        let generation = Generation::open(&self.index, self.verify)?;
+        let snapshot = Snapshot::of_range(generation, scoring, self.docids.0.clone())?;
+        if self.algorithm == Chosen::Cpu(Algorithm::Wang) {
+            snapshot.check_global()?;
+        }
+        Ok(snapshot)
+    }
+
+    /// What queries ask for that do not say it.
+    pub(crate) fn wanted(&self) -> Wanted {
+        Wanted { k: self.k, mode: self.mode, algorithm: self.algorithm.on_cpu() }
+    }
+
+    pub(crate) fn scoring(&self) -> anyhow::Result<Scoring> {
+        let scoring = self.scored.scoring()?;
+        if self.algorithm == Chosen::Cpu(Algorithm::Wang)
+            && (self.mode != Mode::And || !matches!(scoring.score, Score::Wang(_)))
+        {
+            let text = "--algorithm wang goes with --mode and, and with --score wang";
+            return Err(Usage(text.into()).into());
+        }
+        Ok(scoring)
+    }
+
+    /// Opens the shard of this process; process 0 says which generation is live.
+    pub(super) fn open_shard(&self, cluster: &Cluster) -> anyhow::Result<(Arc<Snapshot>, Shard)> {
+        let (process, processes) = (cluster.process, cluster.processes);
+        let manifest = if process == 0 {
+            let live = ShardedManifest::live_for(&self.index, processes)?;
+            cluster.tell_others(&live)?;
+            live
+        } else {
+            cluster.hear_first::<ShardedManifest>()?
+        };
+        let (scoring, place) = (self.scoring()?, (process, processes));
+        Ok(Shard::open(&self.index, &manifest, place, self.verify, scoring, &self.docids.0)?)
+    }
+}

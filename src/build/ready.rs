@@ -1,0 +1,116 @@
+//! What is found out of options and input before a build begins.
+
+use super::devices::{self, Chosen};
+use super::error::{BuildError, OptionsError};
+use super::indexer::Indexer;
+use super::note::Note;
+use super::options::{BuildOptions, Input, MOST_DEVICE_DOCUMENT};
+use super::{memory, place};
+use crate::dataflow::build_context::InputRead;
+use crate::dataflow::together::Setting;
+use crate::input::Format;
+use crate::input::folder::Walk;
+use crate::input::sample::Sample;
+use crate::input::splits::Plan;
+use crate::order::Budget;
+use crate::schedule::roles::Roles;
+use std::time::Instant;
+
+/// What a build reads and how.
+pub(super) struct Ready {
+    pub(super) began: Instant,
+    /// Resident memory of the process when the build began, in bytes.
+    pub(super) resident: u64,
+    pub(super) gpus: Chosen,
+    pub(super) roles: Roles,
+    pub(super) budget: Budget,
+    pub(super) plan: Plan,
+    /// What the input holds, where the start of a GPU's driver left time to find out.
+    pub(super) sample: Option<Sample>,
+    /// Whether this is all of the input, or the share of one of several processes.
+    pub(super) whole: bool,
+    /// What all processes have to have alike; none for a build by one process.
+    pub(super) settings: Vec<Setting>,
+}
+
+impl Ready {
+    /// Of `whole` the input is sampled while devices are found; a share is not known yet.
+    pub(super) fn new(options: &mut BuildOptions, whole: bool) -> Result<Self, BuildError> {
+        let began = Instant::now();
+        let resident = memory::resident();
+        let (memory, workers) = (options.memory, options.workers);
+        Budget::new(memory, workers).map_err(OptionsError::Memory)?;
+        if options.max_document >= 4 << 30 {
+            return Err(OptionsError::MaxDocument { got: options.max_document }.into());
+        }
+        if options.indexer == Indexer::Gpu && options.max_document > MOST_DEVICE_DOCUMENT {
+            let (got, most) = (options.max_document, MOST_DEVICE_DOCUMENT);
+            let indexer = options.indexer;
+            return Err(OptionsError::MaxDocumentOfDevice { got, most, indexer }.into());
+        }
+        if options.pipeline.readers == Some(0) {
+            return Err(OptionsError::Readers.into());
+        }
+        let plan = match &mut options.input {
+            Input::Paths(paths) => {
+                let walk = Walk { index: Some(options.index.clone()) };
+                let mut plan = Plan::walked(paths, options.format, &walk)?;
+                plan.fields = options.fields.clone();
+                plan
+            }
+            Input::Documents(documents) => Plan::of_documents(std::mem::take(documents))?,
+            Input::Plan(plan) => plan.only(|_| true),
+        };
+        accept_passed(options, &plan)?;
+        let guessed = options.format.is_none() && matches!(options.input, Input::Paths(_));
+        if guessed && plan.inputs.len() == 1 && plan.inputs.format(0) == Format::Text {
+            options.note(&Note::OneDocument(plan.path(0)));
+        }
+        let read = plan.inputs.len() * size_of::<InputRead>();
+        let budget = Budget::beside(memory, workers, plan.memory() + read as u64);
+        let mut budget = budget.map_err(OptionsError::Memory)?;
+        budget.run_limit = crate::fault::run_limit(budget.run_limit);
+        budget.open_files = budget.open_files.min(options.pipeline.readers.unwrap_or(usize::MAX));
+        if options.indexer == Indexer::Auto
+            && !(whole && !plan.reads_once() && options.may_choose_gpu(plan.bytes()))
+        {
+            options.indexer = Indexer::Fast;
+        }
+        // Nothing fails between the beginning and the end of this.
+        let finding = devices::begin_to_find(options.gpus, options.indexer)?;
+        let early = whole && finding.is_under_way() && options.indexer != Indexer::Auto;
+        let sample = if early { place::sample_of(options, &plan) } else { None };
+        let is_given = options.pipeline.make_machines.is_some();
+        let gpus = match whole && options.device_encodes() && !is_given {
+            true => finding.open(options, plan.bytes())?,
+            false => finding.choose(options, plan.bytes())?,
+        };
+        if options.indexer == Indexer::Auto {
+            options.indexer = gpus.indexer(options, plan.bytes());
+            options.chose_gpu = options.indexer == Indexer::Gpu;
+        }
+        let roles = gpus.roles(options, &budget)?;
+        let settings = Vec::new();
+        Ok(Self { began, resident, gpus, roles, budget, plan, sample, whole, settings })
+    }
+}
+
+/// What folders hold and cannot be read is an error of a strict build, and else a remark.
+fn accept_passed(options: &BuildOptions, plan: &Plan) -> Result<(), BuildError> {
+    let (count, first) = (plan.passed.unreadable(), &plan.passed.first);
+    if options.strict
+        && let Some(first) = first.first()
+    {
+        return Err(BuildError::Unreadable { count, first: first.clone() });
+    }
+    for index in &plan.passed.indexes {
+        options.note(&Note::IsIndex(index.clone()));
+    }
+    for message in first {
+        options.note(&Note::Skipped(message.clone()));
+    }
+    if count > first.len() as u64 {
+        options.note(&Note::UnreadableInAll(count));
+    }
+    Ok(())
+}

@@ -1,0 +1,112 @@
+//! How do lists get to the host from a CUDA device? Several threads take parts of arrays, each through a pinned buffer of its own.
+
+use super::machine::{Downloader, MOST_TAKEN, NextParcel};
+use super::staged::{Buffer, wait};
+use crate::crew::{Awaited, Crew};
+use crate::gpu::device::Device;
+use crate::gpu::error::GpuError;
+use crate::gpu::slab::Slab;
+use cudarc::driver::CudaStream;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Threads that take parts of an array to the host: who puts lists in a file through a map, page by page, does 1.3 GB/s, and 16 do 21.
+const TAKERS: usize = 16;
+
+/// A buffer and a stream of its own.
+#[derive(Debug)]
+struct Taker {
+    buffer: Buffer,
+    stream: Arc<CudaStream>,
+}
+
+impl Taker {
+    fn new(device: &Device) -> Result<Self, GpuError> {
+        let stream = device.context().new_stream();
+        let stream = stream.map_err(|e| device.call("make a stream", e))?;
+        Ok(Self { buffer: Buffer::new(device, MOST_TAKEN as usize)?, stream })
+    }
+
+    /// Brings bytes of the device to the buffer.
+    ///
+    /// # Safety
+    /// The memory has so many from `from` on, and stays until this returns.
+    unsafe fn bring(
+        &mut self,
+        device: &Device,
+        from: u64,
+        bytes: usize,
+    ) -> Result<&[u8], GpuError> {
+        let Self { buffer, stream } = self;
+        let call = |e| device.call("copy lists from the device", e);
+        device.context().bind_to_thread().map_err(call)?;
+        // SAFETY: the caller answers for the memory, and nobody looks at the buffer before the copy is done.
+        unsafe { buffer.staging.copy_down(from, 0, bytes, stream) }
+            .and_then(|()| buffer.copied.record(stream))
+            .map_err(call)?;
+        wait(device, &buffer.copied)?;
+        // SAFETY: the copy is done.
+        Ok(unsafe { &buffer.staging.bytes()[..bytes] })
+    }
+}
+
+/// Takes parts of arrays to the host by several threads.
+pub(super) struct CudaDownloader {
+    takers: Vec<Taker>,
+    crew: Crew,
+    device: Arc<Device>,
+}
+
+impl CudaDownloader {
+    pub(super) fn new(device: &Arc<Device>) -> Result<Self, GpuError> {
+        let takers: Result<_, _> = (0..TAKERS).map(|_| Taker::new(device)).collect();
+        Ok(Self { takers: takers?, crew: Crew::new("taker"), device: device.clone() })
+    }
+}
+
+impl Downloader for CudaDownloader {
+    fn download(&mut self, next: NextParcel<'_>) -> Result<(), GpuError> {
+        let device = &*self.device;
+        let take_parcels = |taker: &mut Taker| {
+            while let Some(parcel) = next() {
+                let from = parcel.memory().downcast_ref::<Slab>();
+                let from = from.expect("a CUDA device has lent it");
+                let Range { start, end } = parcel.bytes();
+                // SAFETY: the memory has these bytes, and the parcel has it until they are taken.
+                let bytes = unsafe {
+                    taker.bring(device, from.part(start, end - start), (end - start) as usize)
+                }?;
+                parcel.take(bytes);
+            }
+            Ok(())
+        };
+        let take_parcels = &take_parcels;
+        let takers = self.takers.iter_mut().map(|taker| move || take_parcels(taker));
+        self.crew.all(takers.collect()).into_iter().collect()
+    }
+}
+
+/// Who takes parts of arrays to the host. A thread pins its buffers while the first batches are inverted: when they are needed a run would wait for that,
+/// and before the first batch other buffers are pinned.
+#[derive(Debug, Default)]
+pub(super) struct Making {
+    pub(super) has_begun: bool,
+    thread: Option<Awaited<Result<CudaDownloader, GpuError>>>,
+}
+
+impl Making {
+    pub(super) fn begin(&mut self, device: &Arc<Device>) -> Result<(), GpuError> {
+        if std::mem::replace(&mut self.has_begun, true) {
+            return Ok(());
+        }
+        let of = device.clone();
+        let thread = Awaited::begin("pinning", move || CudaDownloader::new(&of));
+        let refused = |source| GpuError::Thread { device: device.info().to_string(), source };
+        self.thread = Some(thread.map_err(refused)?);
+        Ok(())
+    }
+
+    pub(super) fn made(&mut self) -> Option<Result<CudaDownloader, GpuError>> {
+        self.thread.take().map(Awaited::made)
+    }
+}

@@ -1,0 +1,476 @@
+//! Who drives a device that answers queries? One thread for each, beside the workers: it takes planned
+//! queries from all workers, waits for their lists, makes batches, and sends answers back. A query that the
+//! device cannot answer, or not soon, goes back to its worker, which answers it on the CPU.
+
+use super::batch::{Answered, Batch, BatchQuery, Floors, Room};
+use super::bring::Brought;
+use super::device::{QueryDevice, Slot};
+use super::fetch::{FetchRequest, Fetchers, Key, Lists, NO_LIST};
+use super::plan::{MOST_HITS, PlacedTerm};
+use super::residency::{ListId, Place, Residency};
+use super::service::{Counts, Done, Job, Reply, Why};
+use crate::crew::lock;
+use crate::gpu::error::GpuError;
+use crate::query::snapshot::Snapshot;
+use crate::query::top_k::Hit;
+use crate::query::wanted::Mode;
+use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, TryRecvError};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// How a device is driven.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pace {
+    /// Queries of a batch.
+    pub(super) batch: usize,
+    /// Batches in flight.
+    pub(super) slots: usize,
+    /// How long a batch that is not full waits for more while others are in flight.
+    pub(super) patience: Duration,
+}
+
+/// A query that waits for its lists, or for a batch.
+struct Open {
+    job: Job,
+    /// The lists of its terms that are in the index.
+    lists: Vec<ListId>,
+    missing: usize,
+    floors: Floors,
+}
+
+/// The state of the thread of a device.
+pub(super) struct Driver {
+    device: QueryDevice,
+    snapshot: Arc<Snapshot>,
+    /// The documents that the device has.
+    share: Range<u32>,
+    pace: Pace,
+    room: Room,
+    lists: Lists,
+    fetchers: Fetchers,
+    slots: Vec<(Slot, Batch, Vec<Open>)>,
+    ordered: (Slot, Batch, Option<Open>),
+    /// Queries for the ordered kernels.
+    overflown: VecDeque<Open>,
+    /// Queries whose lists nobody has asked for yet, since those of others leave no room.
+    held: VecDeque<Job>,
+    waiting: HashMap<u64, Open>,
+    /// Who waits for a list, by the number under which it waits.
+    waits_for: HashMap<ListId, Vec<u64>>,
+    next_wait: u64,
+    /// Room for a list's key.
+    key: Key,
+    ready: VecDeque<Open>,
+    ready_since: Option<Instant>,
+    replies: HashMap<usize, Vec<Done>>,
+    reply: Reply,
+    counts: Arc<Counts>,
+}
+
+impl Driver {
+    pub(super) fn new(
+        device: QueryDevice,
+        (snapshot, share): (Arc<Snapshot>, Range<u32>),
+        pace: Pace,
+        k: usize,
+        fetchers: usize,
+        (reply, counts): (Reply, Arc<Counts>),
+    ) -> Result<Self, GpuError> {
+        let k = k.clamp(1, MOST_HITS) as u32;
+        let room = device.room(pace.batch, k);
+        let slot = |room, ordered| Slot::new(&device, room, ordered);
+        let slots = (0..pace.slots)
+            .map(|_| Ok((slot(room, false)?, Batch::default(), Vec::new())))
+            .collect::<Result<Vec<_>, GpuError>>()?;
+        let ordered = (slot(device.room(1, k), true)?, Batch::default(), None);
+        let lists: Lists = Arc::new(Mutex::new(Residency::new(device.arena().bytes())));
+        let fetchers = Fetchers::start(fetchers, &snapshot, &device, &share, &lists)?;
+        Ok(Self {
+            device,
+            snapshot,
+            share,
+            pace,
+            room,
+            lists,
+            fetchers,
+            slots,
+            ordered,
+            overflown: VecDeque::new(),
+            held: VecDeque::new(),
+            waiting: HashMap::new(),
+            waits_for: HashMap::new(),
+            next_wait: 0,
+            key: Key::new(),
+            ready: VecDeque::new(),
+            ready_since: None,
+            replies: HashMap::new(),
+            reply,
+            counts,
+        })
+    }
+
+    /// Answers queries until nobody can send any more. A device that fails gives all its queries back, and
+    /// those that still come; `on_lost` is told why, once.
+    pub(super) fn run(
+        mut self,
+        jobs: &Receiver<Job>,
+        lost: &AtomicBool,
+        on_lost: impl FnOnce(GpuError),
+    ) {
+        let mut open = true;
+        let failed = loop {
+            match self.round(jobs, &mut open) {
+                Ok(true) => {}
+                Ok(false) if !open && self.is_idle() => return,
+                Ok(false) => self.pause(jobs, &mut open),
+                Err(error) => break error,
+            }
+        };
+        lost.store(true, Ordering::Release);
+        on_lost(failed);
+        self.give_all_back();
+        while let Ok(job) = jobs.recv() {
+            self.back(&job, Why::Lost);
+            self.send_replies();
+        }
+    }
+
+    /// The lists of the device.
+    pub(super) fn lists(&self) -> &Lists {
+        &self.lists
+    }
+
+    fn is_idle(&self) -> bool {
+        let busy = self.is_busy();
+        let waits = !self.held.is_empty() || !self.waiting.is_empty();
+        !busy && !waits && self.ready.is_empty() && self.overflown.is_empty()
+    }
+
+    /// Nothing can be done now: waits for what comes next.
+    fn pause(&mut self, jobs: &Receiver<Job>, open: &mut bool) {
+        if self.is_idle() {
+            match jobs.recv() {
+                Ok(job) => self.held.push_back(job),
+                Err(_) => *open = false,
+            }
+        } else if self.is_busy() {
+            // A batch takes from tens of microseconds to some milliseconds.
+            std::hint::spin_loop();
+            std::thread::yield_now();
+        } else if let Ok((id, came)) =
+            self.fetchers.fetched.recv_timeout(Duration::from_micros(200))
+        {
+            self.came(id, came);
+        }
+    }
+
+    /// Does all that can be done now; says whether that was anything.
+    fn round(&mut self, jobs: &Receiver<Job>, open: &mut bool) -> Result<bool, GpuError> {
+        let mut any = false;
+        for _ in 0..2 * self.pace.batch {
+            match jobs.try_recv() {
+                Ok(job) => self.held.push_back(job),
+                Err(TryRecvError::Empty) => break,
+                Err(TryRecvError::Disconnected) => {
+                    *open = false;
+                    break;
+                }
+            }
+            any = true;
+        }
+        while let Ok((id, came)) = self.fetchers.fetched.try_recv() {
+            if matches!(came, Brought::Lost(_)) {
+                // The next look at the device says why.
+                self.device
+                    .arena()
+                    .write(0, &[])
+                    .map_err(|e| self.device.device().call("copy a list to the device", e))?;
+            }
+            self.came(id, came);
+            any = true;
+        }
+        any |= self.collect()?;
+        while self.admits()
+            && let Some(job) = self.held.pop_front()
+        {
+            self.take(job);
+            any = true;
+        }
+        any |= self.launch()?;
+        self.send_replies();
+        Ok(any)
+    }
+
+    /// Whether lists for one more query can be asked for: those that others wait for or use take a part of the
+    /// memory only, so that a list that comes finds others that can go.
+    fn admits(&self) -> bool {
+        let most = self.device.arena().bytes() / 4 * 3;
+        let nothing_else = self.waiting.is_empty() && self.ready.is_empty();
+        lock(&self.lists).pinned() <= most || (nothing_else && !self.is_busy())
+    }
+
+    fn is_busy(&self) -> bool {
+        self.slots.iter().any(|(slot, ..)| slot.is_busy()) || self.ordered.0.is_busy()
+    }
+
+    /// Takes a query: finds out where its lists are.
+    fn take(&mut self, job: Job) {
+        let plan = &job.plan;
+        let runs = self.snapshot.generation().runs().len();
+        let (terms, entries) = (plan.terms().len(), plan.lists());
+        let mut ids = Vec::with_capacity(terms);
+        let mut missing: Vec<(ListId, Option<usize>)> = Vec::new();
+        let mut residency = lock(&self.lists);
+        for (t, term) in plan.terms().iter().enumerate() {
+            if term.df == 0 {
+                continue;
+            }
+            let of_runs = (0..runs).map(|run| entries[run * terms + t]);
+            self.key.clear();
+            self.key.extend(of_runs.map(|entry| entry.map_or(NO_LIST, |entry| entry.offset)));
+            let (id, place) = residency.ask(&self.key[..]);
+            match place {
+                Place::Here(..) => {}
+                Place::Coming => missing.push((id, None)),
+                Place::Away => {
+                    let df = (0..runs).filter_map(|run| entries[run * terms + t]);
+                    let df = df.map(|entry| u64::from(entry.df)).sum();
+                    residency.fetch(id, self.device.windows().about_bytes(df));
+                    missing.push((id, Some(t)));
+                }
+            }
+            ids.push(id);
+        }
+        drop(residency);
+        if missing.is_empty() {
+            return self.is_ready(Open { job, lists: ids, missing: 0, floors: [0; 2] });
+        }
+        let number = self.next_wait;
+        self.next_wait += 1;
+        for &(id, fetched) in &missing {
+            self.waits_for.entry(id).or_default().push(number);
+            if let Some(t) = fetched {
+                let entries = (0..runs).map(|run| entries[run * terms + t]).collect();
+                self.fetchers.want(FetchRequest { id, entries });
+            }
+        }
+        let open = Open { missing: missing.len(), job, lists: ids, floors: [0; 2] };
+        self.waiting.insert(number, open);
+    }
+
+    fn is_ready(&mut self, open: Open) {
+        self.ready_since.get_or_insert_with(Instant::now);
+        self.ready.push_back(open);
+    }
+
+    /// A list is there, or not.
+    fn came(&mut self, id: ListId, came: Brought) {
+        let mut lists = lock(&self.lists);
+        match came {
+            Brought::Here(at, placed) => lists.arrived(id, at, placed),
+            Brought::Lost(at) => lists.failed(id, Some(at)),
+            Brought::Damaged(at) => lists.failed(id, at),
+            Brought::NoRoom => lists.failed(id, None),
+        }
+        drop(lists);
+        for number in self.waits_for.remove(&id).unwrap_or_default() {
+            let Some(mut open) = self.waiting.remove(&number) else { continue };
+            if !matches!(came, Brought::Here(..)) {
+                self.unpin(&open);
+                self.back(&open.job, Why::Lists);
+                continue;
+            }
+            open.missing -= 1;
+            if open.missing == 0 {
+                self.is_ready(open);
+            } else {
+                self.waiting.insert(number, open);
+            }
+        }
+    }
+
+    fn unpin(&self, open: &Open) {
+        let mut residency = lock(&self.lists);
+        open.lists.iter().for_each(|&id| residency.unpin(id));
+    }
+
+    fn back(&mut self, job: &Job, why: Why) {
+        self.replies.entry(job.worker).or_default().push(Done::Back(job.number, why));
+    }
+
+    fn hits(&mut self, open: Open, mut hits: Vec<Hit>) {
+        self.unpin(&open);
+        hits.iter_mut().for_each(|hit| hit.docid += self.share.start);
+        let Job { worker, number, .. } = open.job;
+        self.replies.entry(worker).or_default().push(Done::Hits(number, hits));
+    }
+
+    /// Takes the answers of batches that are done.
+    fn collect(&mut self) -> Result<bool, GpuError> {
+        let mut any = false;
+        for at in 0..self.slots.len() {
+            let (slot, batch, open) = &mut self.slots[at];
+            if !slot.is_busy() || !slot.is_done(&self.device)? {
+                continue;
+            }
+            any = true;
+            let answers = slot.answers(batch);
+            let open = std::mem::take(open);
+            for (mut open, answer) in open.into_iter().zip(answers) {
+                match answer {
+                    Answered::Hits(hits) => self.hits(open, hits),
+                    Answered::Overflown(floors) if floors != open.floors => {
+                        open.floors = floors;
+                        self.counts.repeated.fetch_add(1, Ordering::Relaxed);
+                        self.is_ready(open);
+                    }
+                    Answered::Overflown(_) => {
+                        self.counts.overflown.fetch_add(1, Ordering::Relaxed);
+                        self.overflown.push_back(open);
+                    }
+                }
+            }
+        }
+        let (slot, batch, open) = &mut self.ordered;
+        if slot.is_busy() && slot.is_done(&self.device)? {
+            any = true;
+            let asked = batch.queries()[0].mode;
+            let answer = slot.answers(batch).pop();
+            if let (Some(open), Some(Answered::Hits(hits))) = (open.take(), answer) {
+                let wanted = *open.job.plan.wanted();
+                if wanted.mode == Mode::AndOr && asked == Mode::And && hits.len() < wanted.k {
+                    self.launch_ordered(open, Mode::Or)?;
+                } else {
+                    self.hits(open, hits);
+                }
+            }
+        }
+        Ok(any)
+    }
+
+    /// Fills slots that are free.
+    fn launch(&mut self) -> Result<bool, GpuError> {
+        let mut any = false;
+        if !self.ordered.0.is_busy()
+            && let Some(open) = self.overflown.pop_front()
+        {
+            let mode = match open.job.plan.wanted().mode {
+                Mode::AndOr if !open.job.plan.terms().iter().all(|term| term.df > 0) => Mode::Or,
+                Mode::AndOr => Mode::And,
+                mode => mode,
+            };
+            self.launch_ordered(open, mode)?;
+            any = true;
+        }
+        for at in 0..self.slots.len() {
+            if self.slots[at].0.is_busy() || self.ready.is_empty() {
+                continue;
+            }
+            let others = self.slots.iter().any(|(slot, ..)| slot.is_busy());
+            let waited = self.ready_since.map_or(Duration::ZERO, |since| since.elapsed());
+            if others && self.ready.len() < self.pace.batch && waited < self.pace.patience {
+                break;
+            }
+            self.fill(at)?;
+            any = true;
+        }
+        Ok(any)
+    }
+
+    fn fill(&mut self, at: usize) -> Result<(), GpuError> {
+        let mut taken = Vec::new();
+        let mut batch = std::mem::take(&mut self.slots[at].1);
+        batch.clear();
+        while taken.len() < self.pace.batch {
+            let Some(open) = self.ready.pop_front() else { break };
+            let query = self.placed(&open, None);
+            if batch.add(query, &self.room).is_err() {
+                if taken.is_empty() {
+                    // No batch has room for it.
+                    self.unpin(&open);
+                    self.back(&open.job, Why::Unsuited);
+                    continue;
+                }
+                self.ready.push_front(open);
+                break;
+            }
+            taken.push(open);
+        }
+        self.ready_since = (!self.ready.is_empty()).then(Instant::now);
+        if taken.is_empty() {
+            self.slots[at].1 = batch;
+            return Ok(());
+        }
+        batch.finish(&self.room);
+        self.counts.batches.fetch_add(1, Ordering::Relaxed);
+        let (slot, kept, open) = &mut self.slots[at];
+        *open = taken;
+        *kept = batch;
+        slot.launch(&self.device, kept)
+    }
+
+    fn launch_ordered(&mut self, open: Open, mode: Mode) -> Result<(), GpuError> {
+        let query = self.placed(&open, Some(mode));
+        let (slot, batch, kept) = &mut self.ordered;
+        batch.clear();
+        let room = *slot.room();
+        if batch.add(query, &room).is_err() {
+            self.unpin(&open);
+            self.back(&open.job, Why::Unsuited);
+            return Ok(());
+        }
+        *kept = Some(open);
+        batch.finish(&room);
+        slot.launch_ordered(&self.device, batch)
+    }
+
+    /// A query whose lists are all there.
+    fn placed(&self, open: &Open, mode: Option<Mode>) -> BatchQuery {
+        let plan = &open.job.plan;
+        let residency = lock(&self.lists);
+        let known = plan.terms().iter().filter(|term| term.df > 0).zip(&open.lists);
+        let mut terms = Vec::with_capacity(open.lists.len());
+        terms.extend(known.map(|(term, &id)| match residency.place(id) {
+            Place::Here(place, placed) => {
+                PlacedTerm { place, placed, df: term.df, weight: term.weight.factor() }
+            }
+            // An answer without one of its lists would be wrong, and nobody would notice.
+            away => unreachable!("a list that is pinned stays where it is, and is {away:?}"),
+        }));
+        // A term that no document has keeps AND from finding any, so only OR is left to ask.
+        let lacks = open.lists.len() < plan.terms().len();
+        let asked = plan.wanted().mode;
+        let mode = mode.unwrap_or(if lacks && asked == Mode::AndOr { Mode::Or } else { asked });
+        let (k, docids) = (plan.wanted().k as u32, 0..self.share.len() as u32);
+        BatchQuery { terms, k, mode, docids, floors: open.floors }
+    }
+
+    fn send_replies(&mut self) {
+        let loaded = lock(&self.lists).loaded_bytes;
+        self.counts.list_bytes.store(loaded, Ordering::Relaxed);
+        for (worker, done) in self.replies.drain() {
+            (self.reply)(worker, done);
+        }
+    }
+
+    /// The device is lost.
+    fn give_all_back(&mut self) {
+        let mut all: Vec<Open> = Vec::new();
+        for (_, _, open) in &mut self.slots {
+            all.append(open);
+        }
+        all.extend(self.ordered.2.take());
+        all.extend(self.overflown.drain(..));
+        all.extend(self.ready.drain(..));
+        all.extend(self.waiting.drain().map(|(_, open)| open));
+        for job in
+            std::mem::take(&mut self.held).into_iter().chain(all.into_iter().map(|open| open.job))
+        {
+            self.back(&job, Why::Lost);
+        }
+        self.send_replies();
+    }
+}

@@ -1,0 +1,424 @@
+//! Which documents does a build have, run by run? One thread says where those of each piece stand, in the order of the input; any
+//! thread writes them there.
+
+use super::lines::ReadLines;
+use super::{PieceDocuments, Rows, Skipped, made_name_bytes};
+use crate::crew::{Awaited, give_way, lock};
+use crate::dictionary::names::{Duplicates, Names, name_hash};
+use crate::index::documents::{DocumentColumns, DocumentsEntry, DocumentsPlace, PlacedDocuments};
+use crate::index::storage::Durability;
+use crate::order::{Budget, Sequencer};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// Any error of the table.
+type Cause = Box<dyn Error + Send + Sync>;
+
+/// The documents of all runs and what was found on the way.
+pub struct DocumentsDone {
+    /// What was written of each run. It is not synced: a merge may make it superfluous.
+    pub runs: Vec<DocumentsEntry>,
+    /// Documents, their indexed tokens, and documents without one.
+    pub documents: u32,
+    /// Indexed tokens.
+    pub tokens: u64,
+    /// Documents without an indexed token.
+    pub empty: u64,
+    /// Names that occur more than once.
+    pub duplicates: Counting,
+    /// Records that are no documents, by reason.
+    pub skipped: BTreeMap<String, u64>,
+    /// Messages of the first of them.
+    pub first_skipped: Vec<String>,
+}
+
+/// A thread that has the names counted that occur more than once, while the last run is encoded.
+pub struct Counting(Awaited<io::Result<Duplicates>>);
+
+impl Counting {
+    /// What it has found.
+    ///
+    /// # Errors
+    /// The file of the names' hashes, in `directory`, cannot be read.
+    pub fn wait(self, directory: &Path) -> Result<Duplicates, Cause> {
+        let counted = self.0.ended().map_err(|_| "counting the names panicked")?;
+        counted.map_err(|e| names_error(directory, &e))
+    }
+}
+
+/// Skipped records that are named.
+const NAMED: usize = 5;
+
+/// The part of the memory that hashes of names may take: one of so many.
+pub const NAMES_SHARE: u64 = 64;
+
+/// What is left to whoever writes to a file takes one part of so many of the memory, but half of a piece at least: enough for a column of a piece of each of 16 workers. Where
+/// all cores are busy whoever writes may stand still for some milliseconds, in which others write the documents of hundreds of pieces.
+const ROOM_PART: u64 = 4096;
+/// More is of no use.
+const MOST_ROOM: usize = 16 << 20;
+
+/// Says where the documents of a build stand. The last of it and of the [`PieceRows`] that it gave ends the table.
+pub struct DocumentsTable {
+    directory: PathBuf,
+    sequencer: Sequencer,
+    /// Bytes of each file that are left to whoever writes to it.
+    room: usize,
+    /// The open run, once it has a document, and what of it is placed.
+    run: Option<(Arc<Run>, DocumentsPlace)>,
+    shared: Arc<Shared>,
+    documents: u32,
+    skipped: BTreeMap<String, u64>,
+    first_skipped: Vec<String>,
+    /// Lines of the current input before the current piece.
+    input: u32,
+    lines: u64,
+}
+
+/// A run that is written. Who has it last ends it.
+struct Run {
+    number: u32,
+    files: PlacedDocuments,
+}
+
+/// What all who write share. Who has it last ends the table.
+struct Shared {
+    directory: PathBuf,
+    /// So many count the names.
+    threads: usize,
+    names: Names,
+    sum: Mutex<Sum>,
+}
+
+/// What is known so far.
+#[derive(Default)]
+struct Sum {
+    /// Runs that are ended, by number.
+    runs: BTreeMap<u32, DocumentsEntry>,
+    empty: u64,
+    skipped: BTreeMap<String, u64>,
+    first_skipped: Vec<String>,
+}
+
+/// The documents of a piece, and where they stand.
+pub struct PieceRows {
+    piece: PieceDocuments,
+    place: DocumentsPlace,
+    /// The docid of the first.
+    docid: u32,
+    /// Lines of the input before the piece.
+    lines: u64,
+    run: Arc<Run>,
+    shared: Arc<Shared>,
+}
+
+impl DocumentsTable {
+    /// A table in the folder of a generation of which runs end as the budget says; so many `threads` count the names.
+    pub fn new(directory: &Path, budget: &Budget, threads: usize) -> Self {
+        let names = Names::new(directory, budget.memory / NAMES_SHARE);
+        let (directory, sum) = (directory.to_path_buf(), Mutex::default());
+        Self {
+            directory: directory.clone(),
+            sequencer: Sequencer::new(budget.run_limit),
+            room: ((budget.memory / ROOM_PART) as usize).clamp(budget.piece_bytes() / 2, MOST_ROOM),
+            run: None,
+            shared: Arc::new(Shared { directory, threads, names, sum }),
+            documents: 0,
+            skipped: BTreeMap::new(),
+            first_skipped: Vec::new(),
+            input: 0,
+            lines: 0,
+        }
+    }
+
+    /// Says where the documents of the next piece stand, if it has any. What was passed over is counted, or an error of a `strict`
+    /// build. Documents without a name are called by `input_name`, and what was passed over lies in `input_path`.
+    ///
+    /// # Errors
+    /// When the files cannot be created or ended, there are more documents than docids, or of a strict build.
+    pub fn place<'a>(
+        &mut self,
+        strict: bool,
+        mut piece: PieceDocuments,
+        input_name: impl Fn(u32) -> Cow<'a, str>,
+        input_path: impl Fn(u32) -> String,
+    ) -> Result<Option<PieceRows>, Cause> {
+        if piece.input != self.input {
+            (self.input, self.lines) = (piece.input, 0);
+        }
+        let placement = self.sequencer.place(&piece.counts)?;
+        self.note_skipped(strict, std::mem::take(&mut piece.skipped), input_path)?;
+        let lines = self.lines;
+        self.lines += piece.lines;
+        let mut placed = None;
+        if let Some(first_input) = piece.first_input() {
+            let name_bytes = piece.name_bytes(input_name, lines);
+            let (run, place) = match &mut self.run {
+                Some(open) => open,
+                none => {
+                    let (number, scratch) = (placement.run, Durability::Scratch);
+                    let part = (first_input, self.room);
+                    let files = PlacedDocuments::create(&self.directory, number, scratch, part)?;
+                    none.insert((Arc::new(Run { number, files }), DocumentsPlace::default()))
+                }
+            };
+            let (documents, docid) = (piece.documents(), self.documents);
+            let (run, shared, here) = (run.clone(), self.shared.clone(), *place);
+            place.documents += documents;
+            place.name_bytes += name_bytes;
+            self.documents += documents;
+            placed = Some(PieceRows { piece, place: here, docid, lines, run, shared });
+        }
+        if placement.closes {
+            self.end_run()?;
+        }
+        Ok(placed)
+    }
+
+    fn note_skipped(
+        &mut self,
+        strict: bool,
+        skipped: Vec<Skipped>,
+        input_path: impl Fn(u32) -> String,
+    ) -> Result<(), Cause> {
+        for skipped in skipped {
+            let place = input_path(skipped.input);
+            let line = match skipped.line {
+                0 => String::new(),
+                line => format!(" (line {})", self.lines + line),
+            };
+            let Skipped { offset, detail, .. } = skipped;
+            let message = format!("{place}: byte {offset}{line}: {detail}");
+            if strict {
+                return Err(message.into());
+            }
+            if self.first_skipped.len() < NAMED {
+                self.first_skipped.push(message);
+            }
+            *self.skipped.entry(skipped.reason.to_string()).or_default() += 1;
+        }
+        Ok(())
+    }
+
+    fn end_run(&mut self) -> Result<(), Cause> {
+        self.run.take().map_or(Ok(()), |(run, _)| self.shared.leave(run))
+    }
+
+    /// Ends the last run. Returns what came of the table, unless some of what it placed is not written.
+    ///
+    /// # Errors
+    /// When the files cannot be written, or there is no thread.
+    pub fn finish(mut self) -> Result<Option<DocumentsDone>, Cause> {
+        self.end_run()?;
+        let Self { shared, skipped, first_skipped, .. } = self;
+        let mut sum = shared.sum();
+        (sum.skipped, sum.first_skipped) = (skipped, first_skipped);
+        drop(sum);
+        Shared::end(shared)
+    }
+}
+
+impl PieceRows {
+    /// Bytes of memory.
+    pub fn bytes(&self) -> usize {
+        self.piece.bytes()
+    }
+
+    /// Writes the documents; those without a name are called by `input_name`. Returns what came of the table, if these were its last.
+    ///
+    /// # Errors
+    /// When files cannot be written, or there is no thread.
+    pub fn write<'a>(
+        self,
+        input_name: impl Fn(u32) -> Cow<'a, str>,
+    ) -> Result<Option<DocumentsDone>, Cause> {
+        let Self { mut piece, place, docid, lines, run, shared } = self;
+        piece.read_lines();
+        let PieceDocuments { mut rows, mut name_hashes, .. } = piece;
+        if rows.is_nameless {
+            name_hashes = rows.make_names(input_name, lines);
+        }
+        let noted = shared.names.extend(docid, name_hashes);
+        noted.map_err(|e| names_error(&shared.directory, &e))?;
+        let columns = DocumentColumns {
+            names: &rows.names,
+            ends: &mut rows.ends,
+            lengths: &rows.lengths,
+            locations: &mut rows.locations,
+            hashes: &rows.contents,
+        };
+        run.files.write(place, columns)?;
+        let empty = rows.lengths.iter().filter(|&&length| length == 0).count();
+        shared.sum().empty += empty as u64;
+        shared.leave(run)?;
+        Shared::end(shared)
+    }
+}
+
+impl Shared {
+    fn sum(&self) -> MutexGuard<'_, Sum> {
+        // Sums are whole after any panic.
+        lock(&self.sum)
+    }
+
+    /// Gives a run up, which ends it if nobody else has it.
+    fn leave(&self, run: Arc<Run>) -> Result<(), Cause> {
+        if let Some(Run { number, files }) = Arc::into_inner(run) {
+            let entry = files.finish()?;
+            self.sum().runs.insert(number, entry);
+        }
+        Ok(())
+    }
+
+    /// Gives the table up. Who has it last begins to count the names that occur more than once, and has what came of it.
+    fn end(shared: Arc<Self>) -> Result<Option<DocumentsDone>, Cause> {
+        let Some(Self { threads, names, sum, .. }) = Arc::into_inner(shared) else {
+            return Ok(None);
+        };
+        let sum = sum.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let Sum { runs, empty, skipped, first_skipped } = sum;
+        let runs: Vec<DocumentsEntry> = runs.into_values().collect();
+        let count = move || {
+            // All wait for the lists of the last run.
+            give_way();
+            names.finish(threads)
+        };
+        let duplicates = Counting(Awaited::begin("names", count)?);
+        Ok(Some(DocumentsDone {
+            documents: runs.iter().map(|run| run.documents).sum(),
+            tokens: runs.iter().map(|run| run.tokens).sum(),
+            runs,
+            empty,
+            duplicates,
+            skipped,
+            first_skipped,
+        }))
+    }
+}
+
+impl PieceDocuments {
+    /// The input of the first document.
+    fn first_input(&self) -> Option<u32> {
+        let of_rows = || self.rows.locations.first().map(|first| first.input);
+        self.unread.as_ref().map(ReadLines::input).or_else(of_rows)
+    }
+
+    fn name_bytes<'a>(&self, input_name: impl Fn(u32) -> Cow<'a, str>, lines: u64) -> u64 {
+        match &self.unread {
+            Some(read) => read.name_bytes(input_name, lines),
+            None => self.rows.name_bytes(input_name, lines),
+        }
+    }
+}
+
+impl Rows {
+    /// Bytes of all names; a document that has none is named after its input and its line, of which so many come before the piece.
+    fn name_bytes<'a>(&self, input_name: impl Fn(u32) -> Cow<'a, str>, lines: u64) -> u64 {
+        let mut bytes = self.names.len() as u64;
+        if !self.is_nameless {
+            return bytes;
+        }
+        let (mut input, mut file) = (None, 0);
+        for (name, (location, line)) in self.names().zip(self.locations.iter().zip(&self.lines)) {
+            if !name.is_empty() {
+                continue;
+            }
+            if input != Some(location.input) {
+                (input, file) = (Some(location.input), input_name(location.input).len());
+            }
+            bytes += made_name_bytes(file, lines + line);
+        }
+        bytes
+    }
+
+    /// Names those documents that have no names. Returns the hashes of all names.
+    fn make_names<'a>(
+        &mut self,
+        input_name: impl Fn(u32) -> Cow<'a, str>,
+        lines: u64,
+    ) -> Vec<u128> {
+        use std::fmt::Write;
+        let (mut names, mut ends) = (String::new(), Vec::with_capacity(self.len()));
+        let mut hashes = Vec::with_capacity(self.len());
+        let (mut input, mut file) = (None, Cow::Borrowed(""));
+        for (name, (location, line)) in self.names().zip(self.locations.iter().zip(&self.lines)) {
+            let start = names.len();
+            if name.is_empty() {
+                if input != Some(location.input) {
+                    input = Some(location.input);
+                    file = input_name(location.input);
+                }
+                _ = write!(names, "{file}:{}", lines + line);
+            } else {
+                names += name;
+            }
+            ends.push(names.len() as u64);
+            hashes.push(name_hash(&names.as_bytes()[start..]));
+        }
+        (self.names, self.ends) = (names, ends);
+        hashes
+    }
+}
+
+/// The file of the names' hashes has no name, so the folder's has to do.
+fn names_error(directory: &Path, error: &io::Error) -> Cause {
+    format!("{}: cannot keep hashes of the names: {error}", directory.display()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::documents::{Location, RunDocuments};
+    use crate::index::format::run_name;
+    use crate::index::manifest::RunEntry;
+    use crate::order::PieceCounts;
+
+    #[test]
+    fn pieces_that_are_written_in_any_order_have_their_names_and_the_last_ends_the_table() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("runs")).unwrap();
+        let file = "a.jsonl";
+        let budget = Budget { memory: 64 << 20, run_limit: u64::MAX, worker: 0, open_files: 0 };
+        let mut table = DocumentsTable::new(folder.path(), &budget, 2);
+        let mut expected = Vec::new();
+        let mut placed = Vec::new();
+        let mut lines = 0;
+        // Lines with one and with several digits, and pieces without a document.
+        for names in [&["b", "", "", "x"][..], &[], &["", "b", "", "", "", "", ""], &["z"]] {
+            let mut piece = PieceDocuments::new(0, Vec::new());
+            for (line, name) in (1..).zip(names) {
+                piece.push(name, line, Location::default(), Some((line as u32 - 1, line)));
+                let made = format!("{file}:{}", lines + line);
+                expected.push(if name.is_empty() { made } else { (*name).to_owned() });
+            }
+            piece.lines = names.len() as u64;
+            lines += piece.lines;
+            let documents = names.len() as u32;
+            piece.counts = Arc::new(PieceCounts { documents, ..PieceCounts::default() });
+            placed.extend(table.place(true, piece, |_| file.into(), |_| file.into()).unwrap());
+        }
+        assert_eq!(placed.len(), 3);
+        assert!(table.finish().unwrap().is_none(), "nothing is written yet");
+        let done: Vec<_> = placed
+            .into_iter()
+            .rev()
+            .filter_map(|rows| rows.write(|_| file.into()).unwrap())
+            .collect();
+        let [done] = <[_; 1]>::try_from(done).ok().expect("the last ends the table");
+        assert_eq!((done.documents, done.tokens, done.empty), (12, 27, 3));
+        assert_eq!(done.duplicates.wait(folder.path()).unwrap().count, 1);
+        let mut run =
+            RunEntry { name: run_name(0), documents: done.documents, ..RunEntry::default() };
+        let (mut runs, mut files) = (done.runs.into_iter(), Vec::new());
+        let entry = runs.next().expect("there is one run");
+        entry.complete(folder.path(), &mut run, &mut files).unwrap();
+        let read = RunDocuments::open(folder.path(), &run, &files).unwrap();
+        for (docid, name) in (0..).zip(&expected) {
+            assert_eq!(read.name(docid), Some(name.as_bytes()));
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! How is a bzip2 file of any number of streams decompressed, as its bytes come in?
+
+#![forbid(unsafe_code)]
+
+use super::DecodeError;
+use bzip2::{Decompress, Status};
+
+/// Decompresses stream after stream, since parallel compressors write many.
+pub struct Bzip2 {
+    decoder: Decompress,
+    /// Inside a stream.
+    open: bool,
+    /// Whether a stream has ended, behind which padding may stand.
+    any: bool,
+}
+
+impl Default for Bzip2 {
+    fn default() -> Self {
+        Self { decoder: Decompress::new(false), open: true, any: false }
+    }
+}
+
+impl Bzip2 {
+    /// Decompresses from `input`, and appends to `out` as far as its capacity goes. Returns the
+    /// bytes of `input` that are done with.
+    ///
+    /// # Errors
+    /// Damage; `out` has what stood before it.
+    pub fn decode(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, DecodeError> {
+        let mut at = 0;
+        while out.len() < out.capacity() {
+            if !self.open {
+                match input.get(at) {
+                    None => break,
+                    // The library wants a header; padding with zeros, which tapes leave, is none.
+                    Some(0) => {
+                        at += 1;
+                        continue;
+                    }
+                    Some(_) => {
+                        self.decoder = Decompress::new(false);
+                        self.open = true;
+                    }
+                }
+            }
+            let (read, written) = (self.decoder.total_in(), self.decoder.total_out());
+            let status = self
+                .decoder
+                .decompress_vec(&input[at..], out)
+                .map_err(|error| DecodeError::Damaged { what: format!("bzip2 data ({error})") })?;
+            let read = (self.decoder.total_in() - read) as usize;
+            at += read;
+            if status == Status::StreamEnd {
+                (self.open, self.any) = (false, true);
+            } else if read == 0 && self.decoder.total_out() == written {
+                break;
+            }
+        }
+        Ok(at)
+    }
+
+    /// Is told that the input ends.
+    ///
+    /// # Errors
+    /// When it ends inside a stream.
+    pub fn finish(&self) -> Result<(), DecodeError> {
+        if self.open || !self.any { Err(DecodeError::CutShort) } else { Ok(()) }
+    }
+}

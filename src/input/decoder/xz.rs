@@ -1,0 +1,80 @@
+//! How is an xz file of any number of streams decompressed, as its bytes come in?
+
+#![forbid(unsafe_code)]
+
+use super::DecodeError;
+use liblzma::stream::{Action, CONCATENATED, Status, Stream};
+
+/// Memory that a decoder takes beside its dictionary.
+const BESIDE_BYTES: u64 = 1 << 20;
+
+/// Decompresses stream after stream.
+pub struct Xz {
+    decoder: Stream,
+    /// All streams are at their end, once the input is.
+    ended: bool,
+}
+
+impl Xz {
+    /// Makes a decoder that refuses streams with a dictionary over 2^`window_log` bytes.
+    ///
+    /// # Errors
+    /// When the library has no memory for it.
+    pub fn new(window_log: u32) -> Result<Self, DecodeError> {
+        let most = (1 << window_log) + BESIDE_BYTES;
+        let decoder = Stream::new_stream_decoder(most, CONCATENATED).map_err(damaged)?;
+        Ok(Self { decoder, ended: false })
+    }
+
+    /// Decompresses from `input`, and appends to `out` as far as its capacity goes. Returns the
+    /// bytes of `input` that are done with.
+    ///
+    /// # Errors
+    /// Damage, or a dictionary beyond the limit; `out` has what stood before it.
+    pub fn decode(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, DecodeError> {
+        let mut at = 0;
+        while out.len() < out.capacity() {
+            let (read, before) = (self.decoder.total_in(), out.len());
+            let status = self.decoder.process_vec(&input[at..], out, Action::Run);
+            let read = (self.decoder.total_in() - read) as usize;
+            at += read;
+            match status.map_err(damaged)? {
+                Status::StreamEnd => break,
+                _ if read == 0 && out.len() == before => break,
+                _ => {}
+            }
+        }
+        Ok(at)
+    }
+
+    /// Is told that the input ends.
+    ///
+    /// # Errors
+    /// When it ends inside a stream.
+    pub fn finish(&mut self) -> Result<(), DecodeError> {
+        if self.ended {
+            return Ok(());
+        }
+        // Everything is out of the decoder, so that one byte is room enough to hear of the end.
+        let status = self.decoder.process_vec(&[], &mut Vec::with_capacity(1), Action::Finish);
+        match status {
+            Ok(Status::StreamEnd) => {
+                self.ended = true;
+                Ok(())
+            }
+            _ => Err(DecodeError::CutShort),
+        }
+    }
+}
+
+fn damaged(error: liblzma::stream::Error) -> DecodeError {
+    use liblzma::stream::Error::{Mem, MemLimit};
+    let what = match error {
+        MemLimit => {
+            "xz data (its dictionary is larger than this job may hold; give the build more memory)"
+        }
+        Mem => "xz data (no memory for its decoder)",
+        _ => "xz data",
+    };
+    DecodeError::Damaged { what: format!("{what}: {error}") }
+}

@@ -1,0 +1,215 @@
+//! How is a Zstandard stream of any number of frames (RFC 8878) decompressed, as its bytes come in?
+//!
+//! A frame says in its header how large its window is, the memory that inflating it takes. The header
+//! is read before the frame is begun, so that who decodes decides whether there is room now; a
+//! window that is too large for now is no damage.
+
+use super::DecodeError;
+use zstd::stream::raw::{DParameter, Decoder, Operation};
+
+/// The largest window that is read, as a power of two: 128 MiB, as `zstd --long=27` writes and the
+/// tool of zstd itself reads without being asked.
+pub const MOST_WINDOW_LOG: u32 = 27;
+
+/// Decompresses frame after frame.
+pub struct Zstd {
+    decoder: Decoder<'static>,
+    /// Inside a frame.
+    open: bool,
+    /// The last output was filled, so that the library may hold more.
+    full: bool,
+    /// The header of the next frame, as far as it came; given to the library when all is there.
+    head: Vec<u8>,
+    /// The largest window that may be used, in bytes.
+    allowed: u64,
+}
+
+/// What a header says of the window.
+#[derive(Debug, PartialEq, Eq)]
+enum Window {
+    /// More bytes have to come.
+    More,
+    /// So many bytes; 0 for what has none.
+    Bytes(u64),
+}
+
+impl Zstd {
+    /// Makes a decoder that begins no frame with a window over 2^`window_log` bytes unless it is
+    /// [allowed](Self::allow).
+    ///
+    /// # Errors
+    /// When the library has no memory for it.
+    pub fn new(window_log: u32) -> Result<Self, DecodeError> {
+        let mut decoder = Decoder::new().map_err(damaged)?;
+        decoder.set_parameter(DParameter::WindowLogMax(MOST_WINDOW_LOG)).map_err(damaged)?;
+        let (head, allowed) = (Vec::new(), 1 << window_log);
+        Ok(Self { decoder, open: false, full: false, head, allowed })
+    }
+
+    /// Lets windows have up to `bytes` bytes.
+    pub fn allow(&mut self, bytes: u64) {
+        self.allowed = self.allowed.max(bytes);
+    }
+
+    /// Decompresses from `input`, and appends to `out` as far as its capacity goes. Returns the
+    /// bytes of `input` that are done with.
+    ///
+    /// # Errors
+    /// Damage; `out` has what stood before it. `Window` before a frame whose window is not allowed:
+    /// nothing was done, and the same input may be given again.
+    pub fn decode(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, DecodeError> {
+        let mut at = 0;
+        while (at < input.len() || self.full) && out.len() < out.capacity() {
+            if self.open || self.full {
+                at += self.run(Some(&input[at..]), out)?;
+                continue;
+            }
+            // Between frames: a header, byte by byte.
+            let (held, begin) = (self.head.len(), at);
+            let window = loop {
+                match window(&self.head) {
+                    Window::More if at == input.len() => return Ok(at),
+                    Window::More => {
+                        self.head.push(input[at]);
+                        at += 1;
+                    }
+                    Window::Bytes(bytes) => break bytes,
+                }
+            };
+            if window > self.allowed {
+                self.head.truncate(held);
+                return match begin {
+                    0 => Err(DecodeError::Window { bytes: window }),
+                    // What stood before is done with; the next call begins here.
+                    _ => Ok(begin),
+                };
+            }
+            while !self.head.is_empty() {
+                let taken = self.run(None, out)?;
+                self.head.drain(..taken);
+            }
+            self.open = true;
+        }
+        Ok(at)
+    }
+
+    /// Lets the library work on `input`, or on the header.
+    fn run(&mut self, input: Option<&[u8]>, out: &mut Vec<u8>) -> Result<usize, DecodeError> {
+        let start = out.len();
+        // The library writes into initialised memory.
+        out.resize(out.capacity(), 0);
+        match self.decoder.run_on_buffers(input.unwrap_or(&self.head), &mut out[start..]) {
+            Ok(status) => {
+                out.truncate(start + status.bytes_written);
+                // Between frames the library asks for the next header, which need not come.
+                if status.bytes_read + status.bytes_written > 0 {
+                    self.open = status.remaining != 0;
+                }
+                self.full = out.len() == out.capacity();
+                Ok(status.bytes_read)
+            }
+            Err(error) => {
+                out.truncate(start);
+                Err(damaged(error))
+            }
+        }
+    }
+
+    /// Is told that the input ends.
+    ///
+    /// # Errors
+    /// When it ends inside a frame.
+    pub fn finish(&self) -> Result<(), DecodeError> {
+        let whole = !self.open && self.head.is_empty();
+        if whole { Ok(()) } else { Err(DecodeError::CutShort) }
+    }
+}
+
+/// Reads the header of a frame (RFC 8878, section 3.1.1.1).
+fn window(head: &[u8]) -> Window {
+    const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+    let Some((magic, rest)) = head.split_first_chunk::<4>() else { return Window::More };
+    if *magic != MAGIC {
+        // A frame to be skipped, or damage, which the library finds.
+        return Window::Bytes(0);
+    }
+    let Some((&descriptor, rest)) = rest.split_first() else { return Window::More };
+    let single_segment = descriptor & 0x20 != 0;
+    if !single_segment {
+        let Some(&byte) = rest.first() else { return Window::More };
+        let base = 1u64 << (10 + (byte >> 3));
+        return Window::Bytes(base + base / 8 * u64::from(byte & 7));
+    }
+    // The window is the content, whose size stands behind the number of a dictionary.
+    let dictionary = [0, 1, 2, 4][usize::from(descriptor & 3)];
+    let bytes = 1 << (descriptor >> 6);
+    let Some(size) = rest.get(dictionary..dictionary + bytes) else { return Window::More };
+    let size = size.iter().rev().fold(0, |size, &byte| size << 8 | u64::from(byte));
+    Window::Bytes(size + if bytes == 2 { 256 } else { 0 })
+}
+
+fn damaged(error: std::io::Error) -> DecodeError {
+    DecodeError::Damaged { what: format!("zstd data ({error})") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use zstd::stream::raw::CParameter;
+
+    /// A frame with a window of 2^`window_log` bytes; its content does not say its size.
+    fn frame(window_log: u32, content: &[u8]) -> Vec<u8> {
+        let mut encoder = zstd::stream::Encoder::new(Vec::new(), 1).unwrap();
+        encoder.set_parameter(CParameter::WindowLog(window_log)).unwrap();
+        std::io::Write::write_all(&mut encoder, content).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    #[test]
+    fn headers_tell_windows() {
+        for log in [10, 20, 23, 24, 27] {
+            let frame = frame(log, &[7; 1000]);
+            assert_eq!(window(&frame), Window::Bytes(1 << log));
+            let known = (0..frame.len()).find(|&n| window(&frame[..n]) != Window::More);
+            assert_eq!(known, Some(6));
+        }
+        for bytes in [0, 1, 255, 256, 300, 65_791, 65_792, 100_000] {
+            let content = vec![7; bytes];
+            let frame = zstd::bulk::compress(&content, 1).unwrap();
+            assert_eq!(window(&frame), Window::Bytes(bytes as u64), "{bytes}");
+        }
+        assert_eq!(window(b"\x50\x2a\x4d\x18"), Window::Bytes(0));
+        assert_eq!(window(b"\x28\xb5\x2f\xfd\x00\x09"), Window::Bytes(2048 + 256));
+    }
+
+    #[test]
+    fn a_large_window_waits_to_be_allowed() {
+        let file = [frame(20, b"one"), frame(27, b"two"), frame(24, b"three")].concat();
+        for block in [1, 5, 7, file.len()] {
+            let mut decoder = Zstd::new(23).unwrap();
+            let (mut all, mut asked) = (Vec::new(), Vec::new());
+            for part in file.chunks(block) {
+                let mut at = 0;
+                while at < part.len() {
+                    let mut out = Vec::with_capacity(100);
+                    match decoder.decode(&part[at..], &mut out) {
+                        Ok(taken) => at += taken,
+                        Err(DecodeError::Window { bytes }) => {
+                            assert!(out.is_empty());
+                            asked.push((bytes, all.len()));
+                            decoder.allow(bytes);
+                        }
+                        Err(other) => panic!("{other}"),
+                    }
+                    all.extend_from_slice(&out);
+                }
+            }
+            assert_eq!(all, b"onetwothree");
+            assert_eq!(asked, [(1 << 27, 3)], "blocks of {block}");
+            decoder.finish().unwrap();
+        }
+        let mut decoder = Zstd::new(23).unwrap();
+        decoder.decode(&file[..3], &mut Vec::with_capacity(10)).unwrap();
+        assert_eq!(decoder.finish(), Err(DecodeError::CutShort));
+    }
+}

@@ -1,0 +1,70 @@
+//! Why the input cannot be read.
+
+use super::Unknown;
+use std::io;
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// Why the input cannot be read.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum InputError {
+    /// A file or folder cannot be opened or read.
+    #[error("{path}")]
+    Io {
+        /// The file.
+        path: String,
+        /// What happened.
+        #[source]
+        source: io::Error,
+    },
+    /// No format was given, and neither the name nor the content tells it.
+    #[error("{path}: {unknown}")]
+    UnknownFormat {
+        /// The file.
+        path: String,
+        /// What was found.
+        unknown: Unknown,
+    },
+    /// The format of a pipe or a device would have to be found from bytes that can be read once.
+    #[error("{path}: this is not a plain file, so that its format has to be named")]
+    NotAFile {
+        /// The pipe.
+        path: String,
+    },
+    /// A folder has no file that millrace reads.
+    #[error(
+        "{path}: no file here has an ending that millrace reads (.jsonl .json .ndjson .csv .tsv .plaintext .txt .text .md .markdown .html .htm .warc .wet .trec .xml, also with .gz, .zst, .bz2 or .xz); a format that is named reads all files"
+    )]
+    NothingInFolder {
+        /// The folder.
+        path: String,
+    },
+    /// An index is named as input.
+    #[error("{path}: this is an index, or lies in the one that is to be written; it is no input")]
+    IsIndex {
+        /// The folder or file.
+        path: String,
+    },
+    /// Nothing in a folder can be read.
+    #[error("{path}: nothing here can be read; the first: {first}")]
+    NothingReadable {
+        /// The folder.
+        path: String,
+        /// A file and what is wrong with it.
+        first: String,
+    },
+    /// Standard input is named twice.
+    #[error("standard input (-) can be read only once")]
+    StdinTwice,
+}
+
+impl From<(PathBuf, io::Error)> for InputError {
+    fn from((path, source): (PathBuf, io::Error)) -> Self {
+        io_error(path.display().to_string(), source)
+    }
+}
+
+pub(super) fn io_error(path: impl Into<String>, source: io::Error) -> InputError {
+    InputError::Io { path: path.into(), source }
+}

@@ -1,0 +1,141 @@
+//! The memory that queries need from one to the next. What one algorithm alone needs is defined
+//! beside it.
+
+use super::again::Again;
+use super::cursor::Cursor;
+use super::kernels::{Documents, NO_DOCID, Room};
+use super::max_score::asking::Asking;
+use super::ranges::Ranges;
+use super::top_k::TopK;
+use super::wand::stand::Stand;
+use super::wang::segments::Segments;
+use crate::cpu::{Level, level};
+use crate::index::list::MAX_BLOCK;
+
+/// The memory of a worker's queries. It grows to what the largest query took and is used again, so
+/// that in the long run no query allocates.
+#[derive(Debug)]
+pub struct Scratch {
+    pub(super) level: Level,
+    /// For measurements alone: nothing without the feature `stages`.
+    pub(super) again: Again,
+    /// One for each term; more if an earlier query had more.
+    pub(super) cursors: Vec<Cursor>,
+    /// Numbers of the terms, shortest list first.
+    pub(super) order: Vec<usize>,
+    pub(super) windows: WindowMemory,
+    pub(super) candidates: Candidates,
+    /// Where the lists stand.
+    pub(super) stands: Vec<Stand>,
+    /// What a document is worth in each list.
+    pub(super) worths: Vec<f32>,
+    /// What the blocks of a list may be worth.
+    pub(super) of_blocks: Vec<f32>,
+    /// Documents of needed lists, by the number of the other lists.
+    pub(super) found: Vec<Documents>,
+    pub(super) asking: Box<Asking>,
+    /// Bounds of ranges of docids.
+    pub(super) ranges: Ranges,
+    /// Numbers of ranges.
+    pub(super) best: Vec<u32>,
+    /// The best documents of one list.
+    pub(super) ahead: TopK,
+    /// Of each document of a run, the sum of its scores and how many terms it has.
+    pub(super) sums: Vec<(f32, u32)>,
+    /// Where the blocks of each list lie.
+    pub(super) segments: Vec<Segments>,
+}
+
+/// The accumulators of a window.
+#[derive(Debug, Default)]
+pub(super) struct WindowMemory {
+    /// Sums of the documents, all [`UNMATCHED`](super::kernels::UNMATCHED) between windows.
+    pub(super) accumulators: Vec<f32>,
+    /// For each [`LINE`](super::kernels::LINE) of these, whether it has matched documents; all zero
+    /// between windows.
+    pub(super) lines: Vec<u8>,
+    /// Slots of the matched documents.
+    pub(super) touched: Vec<u32>,
+}
+
+impl WindowMemory {
+    /// Forgets the sums of a window in which a search ended.
+    pub(super) fn clear(&mut self) {
+        self.accumulators.clear();
+        self.lines.clear();
+    }
+}
+
+/// What a block of the shortest list has in common with others. The arrays lie apart as those of a
+/// [`Cursor`] do.
+#[derive(Clone, Debug)]
+#[repr(C, align(64))]
+pub(super) struct Candidates {
+    /// Docids before and after a list was searched, by turns.
+    pub(super) docids: [Room; 2],
+    apart: [u8; 576],
+    /// Numbers of those found last.
+    pub(super) kept: Room,
+    /// Of full matches.
+    pub(super) norms: [f32; MAX_BLOCK],
+    apart_too: [u8; 576],
+    /// Of full matches in one list.
+    pub(super) tfs: [u32; MAX_BLOCK],
+    /// What those found in a list are worth there.
+    pub(super) worth: [f32; MAX_BLOCK],
+    apart_as_well: [u8; 640],
+    /// Sums of scores.
+    pub(super) sums: [f32; MAX_BLOCK],
+}
+
+impl Default for Scratch {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Scratch {
+    /// Little memory yet.
+    pub fn new() -> Self {
+        let candidates = Candidates {
+            docids: [[NO_DOCID; MAX_BLOCK + 16]; 2],
+            apart: [0; 576],
+            kept: [0; MAX_BLOCK + 16],
+            norms: [0.0; MAX_BLOCK],
+            apart_too: [0; 576],
+            tfs: [1; MAX_BLOCK],
+            worth: [0.0; MAX_BLOCK],
+            apart_as_well: [0; 640],
+            sums: [0.0; MAX_BLOCK],
+        };
+        Scratch {
+            level: level(),
+            again: Again::default(),
+            cursors: Vec::new(),
+            order: Vec::new(),
+            windows: WindowMemory::default(),
+            candidates,
+            stands: Vec::new(),
+            worths: Vec::new(),
+            of_blocks: Vec::new(),
+            found: Vec::new(),
+            asking: Box::default(),
+            ranges: Ranges::default(),
+            best: Vec::new(),
+            ahead: TopK::new(),
+            sums: Vec::new(),
+            segments: Vec::new(),
+        }
+    }
+
+    /// Brings `count` cursors to the beginning of their lists.
+    pub(super) fn reset_cursors(&mut self, count: usize) {
+        if self.cursors.len() < count {
+            self.cursors.resize_with(count, Cursor::default);
+        }
+        for cursor in &mut self.cursors[..count] {
+            cursor.reset();
+            cursor.again = self.again;
+        }
+    }
+}
