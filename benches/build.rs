@@ -19,7 +19,7 @@ use millrace::dictionary::parsed::Regroup;
 use millrace::dictionary::run::{RunDictionary, SortedRun};
 use millrace::dictionary::tally::Tally;
 use millrace::input::document::{Document, Piece, Sink, Skip};
-use millrace::input::jsonl::JsonlParser;
+use millrace::input::formats::jsonl::JsonlParser;
 use millrace::text::analysis::Analysis;
 use millrace::text::scan::{Key, Scanner, Stretches};
 use std::hint::black_box;

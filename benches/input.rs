@@ -13,7 +13,7 @@ use std::io::Read;
 
 use criterion::{BatchSize, Criterion, Throughput};
 use millrace::input::document::{Document, Piece, Sink, Skip};
-use millrace::input::jsonl::JsonlParser;
+use millrace::input::formats::jsonl::JsonlParser;
 
 const SAMPLE_BYTES: u64 = 200_000_000;
 const GENERATED_BYTES: usize = 64 << 20;

@@ -16,10 +16,10 @@ use std::time::Duration;
 use criterion::{BenchmarkId, Criterion, Throughput};
 use millrace::codec::bp128;
 use millrace::index::list::{ListEncoder, ListView};
+use millrace::query::algorithms::{and, exhaustive, max_score, small_adaptive, wand};
 use millrace::query::cursor::{Norms, RunTerm};
 use millrace::query::scratch::Scratch;
 use millrace::query::top_k::TopK;
-use millrace::query::{and, exhaustive, max_score, small_adaptive, wand};
 use millrace::score::bm25::{Bm25, IdfKind, idf};
 use millrace::score::bounds::{BoundNorms, code_below};
 

@@ -4,8 +4,8 @@
 //! cargo run --release --example query_service -- INDEX <queries
 //! ```
 
-use millrace::dataflow::service::{QueryOptions, QueryService, Sink};
-use millrace::query::lines::Lines;
+use millrace::dataflow::query::service::{QueryOptions, QueryService, Sink};
+use millrace::query::reading::lines::Lines;
 use millrace::query::snapshot::{Scoring, Snapshot};
 use millrace::query::wanted::{Mode, Wanted};
 use std::error::Error;

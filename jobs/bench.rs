@@ -16,12 +16,12 @@ mod rows;
 mod scheduling;
 mod wang;
 
+use crate::cli::report;
 use crate::query::input::open_queries;
 use crate::query::ranking::Ranking;
-use crate::report;
 
 use anyhow::Context;
-use millrace::query::lines::Query;
+use millrace::query::reading::lines::Query;
 use millrace::query::searcher::Searcher;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};

@@ -1,19 +1,20 @@
 //! `millrace build`.
 
-use crate::args::{Workers, command, size};
-use crate::index_args::IndexArgs;
-use crate::order_args::OrderArgs;
-use crate::progress;
-use crate::{Usage, report, signals};
+use crate::Usage;
+use crate::cli::args::{Workers, command, size};
+use crate::cli::index_args::IndexArgs;
+use crate::cli::order_args::OrderArgs;
+use crate::cli::progress;
+use crate::cli::{report, signals};
 use millrace::build::Prepared;
 use millrace::build::memory::give_back_large_buffers;
 use millrace::build::{BuildError, BuildOptions, Guards, Indexer, Limit, OptionsError};
-use millrace::dataflow::decompress::InputRefused;
+use millrace::dataflow::build::decompress::InputRefused;
 use millrace::dataflow::together::TogetherError;
-use millrace::gpu::discover::Gpus;
-use millrace::index::summary;
+use millrace::gpu::floor::discover::Gpus;
+use millrace::index::inspect::summary;
 use millrace::input::error::InputError;
-use millrace::input::fields::Fields;
+use millrace::input::formats::fields::Fields;
 use millrace::input::{Format, Unknown};
 use millrace::order::MAX_DOCUMENT_BYTES;
 use millrace::schedule::roles::RolesError;

@@ -1,11 +1,12 @@
 //! `millrace cache`.
 
-use crate::args::{Common, show_bytes, show_count, workers_of};
+use crate::Usage;
 use crate::bench::all_queries;
-use crate::{Usage, report};
+use crate::cli::args::{Common, show_bytes, show_count, workers_of};
+use crate::cli::report;
 use anyhow::{Context as _, ensure};
 use millrace::index::cache_plan::{PlanOf, Policy};
-use millrace::index::generation::Generation;
+use millrace::index::generations::generation::Generation;
 use millrace::query::caching::Demand;
 use millrace::query::snapshot::{Scoring, Snapshot};
 use millrace::shown::number_of;
@@ -29,7 +30,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "F")]
     lambda: Option<f64>,
     /// Memory of the cache, such as 4G. Lists count by their bytes on disk.
-    #[arg(long, value_parser = crate::args::size, value_name = "SIZE")]
+    #[arg(long, value_parser = crate::cli::args::size, value_name = "SIZE")]
     memory: u64,
     /// Hits for each query. They decide how far a query reads into its lists.
     #[arg(short, default_value = "10", value_name = "K")]

@@ -1,10 +1,10 @@
 //! `millrace check`.
 
-use crate::args::{Common, workers_of};
-use crate::progress::{Watching, check_line};
+use crate::cli::args::{Common, workers_of};
+use crate::cli::progress::{Watching, check_line};
 use millrace::build::chain;
-use millrace::index::check;
-use millrace::index::storage::Stop;
+use millrace::index::files::storage::Stop;
+use millrace::index::inspect::check;
 use millrace::shown::number_of;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         totals["terms"] = report.terms.into();
         totals["postings"] = report.postings.into();
     }
-    crate::report::write(args.common.report.as_deref(), totals, seconds, workers, &[])?;
+    crate::cli::report::write(args.common.report.as_deref(), totals, seconds, workers, &[])?;
     let Some(report) = report else {
         for problem in &problems {
             say!("{}", chain(problem));

@@ -1,6 +1,6 @@
 //! How a job of the command line works with the other processes of its own.
 
-use crate::args::Workers;
+use crate::cli::args::Workers;
 use millrace::cluster::hosts::Hosts;
 use millrace::cluster::line::SealedLine;
 use millrace::cluster::links::Outcome;

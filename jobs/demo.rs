@@ -1,14 +1,14 @@
 //! `millrace demo`: an index over a small collection, and a handful of queries, readably.
 
-use crate::args::command;
 use crate::build::explain;
+use crate::cli::args::command;
+use crate::cli::signals;
 use crate::query::{PROMPT, columns};
-use crate::signals;
 use anyhow::Context;
 use millrace::build::{BuildOptions, build};
-use millrace::query::lines::Lines;
+use millrace::query::answers::talk::Talk;
+use millrace::query::reading::lines::Lines;
 use millrace::query::snapshot::{Scoring, Snapshot};
-use millrace::query::talk::Talk;
 use millrace::query::wanted::Wanted;
 use std::io::{IsTerminal, Write as _};
 use std::path::{Path, PathBuf};

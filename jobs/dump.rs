@@ -1,8 +1,8 @@
 //! `millrace dump`.
 
-use crate::args::Common;
-use millrace::index::dump::{documents, terms};
-use millrace::index::find::open_plain;
+use crate::cli::args::Common;
+use millrace::index::inspect::dump::{documents, terms};
+use millrace::index::inspect::find::open_plain;
 use serde_json::json;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
@@ -37,5 +37,5 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     out.flush()?;
     let totals = json!({"job": "dump", "what": args.what, "rows": rows});
     let seconds = start.elapsed().as_secs_f64();
-    crate::report::write(args.common.report.as_deref(), totals, seconds, 1, &[])
+    crate::cli::report::write(args.common.report.as_deref(), totals, seconds, 1, &[])
 }

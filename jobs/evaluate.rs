@@ -1,6 +1,6 @@
 //! `millrace evaluate`.
 
-use crate::args::{Common, stdin_once};
+use crate::cli::args::{Common, stdin_once};
 use millrace::evaluate::Evaluation;
 use millrace::evaluate::compare::Comparison;
 use millrace::evaluate::measure::Measure;
@@ -76,5 +76,5 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         "runs": runs,
     });
     let seconds = start.elapsed().as_secs_f64();
-    crate::report::write(args.common.report.as_deref(), totals, seconds, 1, &[])
+    crate::cli::report::write(args.common.report.as_deref(), totals, seconds, 1, &[])
 }

@@ -1,10 +1,10 @@
 //! `millrace explain`.
 
 use crate::Usage;
-use crate::args::Common;
+use crate::cli::args::Common;
 use crate::query::score::Scored;
-use millrace::index::find::{DocumentKey, find_in, open_plain};
-use millrace::query::explain::explain;
+use millrace::index::inspect::find::{DocumentKey, find_in, open_plain};
+use millrace::query::answers::explain::explain;
 use millrace::query::snapshot::Snapshot;
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -62,5 +62,5 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     };
     std::io::stdout().write_all(text.as_bytes())?;
     let totals = serde_json::json!({"job": "explain", "docid": docid});
-    crate::report::write(args.common.report.as_deref(), totals, 0.0, 1, &[])
+    crate::cli::report::write(args.common.report.as_deref(), totals, 0.0, 1, &[])
 }

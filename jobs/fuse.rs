@@ -1,11 +1,11 @@
 //! `millrace fuse`.
 
 use crate::Usage;
-use crate::args::stdin_once;
+use crate::cli::args::stdin_once;
 use crate::query::parse_tag;
 use millrace::evaluate::fuse::{Method, fuse, write_run};
 use millrace::evaluate::run::Rankings;
-use millrace::query::output::Tag;
+use millrace::query::answers::output::Tag;
 use std::io::Write;
 use std::path::PathBuf;
 

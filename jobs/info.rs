@@ -1,7 +1,7 @@
 //! `millrace info`.
 
-use crate::args::Common;
-use millrace::index::contents::Contents;
+use crate::cli::args::Common;
+use millrace::index::inspect::contents::Contents;
 use std::io::Write as _;
 use std::path::PathBuf;
 
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     };
     std::io::stdout().write_all(text.as_bytes())?;
     let path = args.common.report.as_deref();
-    crate::report::write(path, serde_json::json!({"job": "info", "index": json}), 0.0, 1, &[])
+    crate::cli::report::write(path, serde_json::json!({"job": "info", "index": json}), 0.0, 1, &[])
 }
 
 /// Prints the history of the rebuilds: an array of JSON, or a line each.
@@ -47,5 +47,5 @@ fn history(args: &Args) -> anyhow::Result<()> {
     std::io::stdout().write_all(text.as_bytes())?;
     let path = args.common.report.as_deref();
     let totals = serde_json::json!({"job": "info", "history": records});
-    crate::report::write(path, totals, 0.0, 1, &[])
+    crate::cli::report::write(path, totals, 0.0, 1, &[])
 }

@@ -6,42 +6,31 @@
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
-use millrace::query::misfit::Misfit;
+use millrace::query::reading::misfit::Misfit;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
-#[macro_use]
-mod say;
-
-mod args;
 mod bench;
 mod build;
 mod cache;
 mod calibrate;
 mod check;
+pub(crate) mod cli;
 mod cluster;
 mod demo;
 mod devices;
 mod dump;
 mod evaluate;
+pub(crate) mod exchange;
 mod explain;
-mod export;
 mod fuse;
-mod help;
-mod import;
-mod index_args;
 mod info;
 mod merge;
-mod order_args;
-mod progress;
 mod query;
 mod rebuild;
-mod report;
 mod rollback;
-mod shell;
 mod show;
-mod signals;
 mod tune;
 
 /// Builds inverted indexes from very large text collections and answers batches of ranked queries.
@@ -83,21 +72,21 @@ enum Job {
     /// Print all terms, postings or documents of an index.
     Dump(dump::Args),
     /// Write an index in a format that other search engines read.
-    Export(export::Args),
+    Export(crate::exchange::export::Args),
     /// Measure what queries cost on the CPU and the GPUs of this machine, for `query --device hybrid`.
     Calibrate(calibrate::Args),
     /// Plan which postings lists to keep in the memory of a GPU, from a log of queries.
     Cache(cache::Args),
     /// Make an index from a file of another search engine, or from learned vectors.
-    Import(import::Args),
+    Import(crate::exchange::import::Args),
     /// Print which GPUs can be used, or why there are none.
     Devices(devices::Args),
     /// Measure speed and size, and repeat the experiments of the papers.
     Bench(bench::Args),
     /// Print a script that completes the command line in a shell.
-    Completions(shell::Completions),
+    Completions(crate::cli::shell::Completions),
     /// Print the manual page, or write a manual page for each job.
-    Man(shell::Man),
+    Man(crate::cli::shell::Man),
 }
 
 /// Wrong usage that clap cannot see.
@@ -120,15 +109,15 @@ impl From<Misfit> for Usage {
 
 /// The whole command line.
 pub(crate) fn cli() -> clap::Command {
-    help::complete(Cli::command())
+    crate::cli::help::complete(Cli::command())
 }
 
 fn main() -> ExitCode {
-    signals::refuse_no_file_size();
+    crate::cli::signals::refuse_no_file_size();
     millrace::dataflow::workers::keep_panic_messages();
     let (start, matches) = (Instant::now(), cli().get_matches());
     if report_of(&matches).is_some() {
-        report::begin();
+        crate::cli::report::begin();
     }
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let result =
@@ -146,15 +135,15 @@ fn main() -> ExitCode {
             Job::Info(args) => info::run(&args),
             Job::Show(args) => show::run(&args),
             Job::Explain(args) => explain::run(&args),
-            Job::Export(args) => export::run(&args),
-            Job::Import(args) => import::run(&args),
+            Job::Export(args) => crate::exchange::export::run(&args),
+            Job::Import(args) => crate::exchange::import::run(&args),
             Job::Dump(args) => dump::run(&args),
             Job::Cache(args) => cache::run(&args),
             Job::Calibrate(args) => calibrate::run(&args),
             Job::Devices(args) => devices::run(&args),
             Job::Bench(args) => bench::run(&args),
-            Job::Completions(args) => shell::completions(&args),
-            Job::Man(args) => shell::man(&args),
+            Job::Completions(args) => crate::cli::shell::completions(&args),
+            Job::Man(args) => crate::cli::shell::man(&args),
         });
     millrace::fault::report();
     let Err(error) = result else { return ExitCode::SUCCESS };
@@ -163,13 +152,16 @@ fn main() -> ExitCode {
     }
     // A job that publishes a generation ends by a signal only before it does.
     let publishes = matches!(matches.subcommand_name(), Some("build" | "merge"));
-    let kept =
-        if publishes && signals::of(&error).is_some() { "; the index is unchanged" } else { "" };
+    let kept = if publishes && crate::cli::signals::of(&error).is_some() {
+        "; the index is unchanged"
+    } else {
+        ""
+    };
     say!("millrace: {error:#}{kept}");
     if let Some((job, path)) = report_of(&matches) {
-        report::failed(&path, &job, &error, start.elapsed().as_secs_f64());
+        crate::cli::report::failed(&path, &job, &error, start.elapsed().as_secs_f64());
     }
-    match signals::of(&error) {
+    match crate::cli::signals::of(&error) {
         Some(signal) => ExitCode::from(128 + signal as u8),
         None if error.is::<Usage>() => ExitCode::from(2),
         None => ExitCode::FAILURE,

@@ -1,18 +1,19 @@
 //! `millrace merge`.
 
-use crate::args::{Workers, size};
-use crate::order_args::OrderArgs;
-use crate::progress::{Watching, merge_line};
-use crate::{Usage, signals};
+use crate::Usage;
+use crate::cli::args::{Workers, size};
+use crate::cli::order_args::OrderArgs;
+use crate::cli::progress::{Watching, merge_line};
+use crate::cli::signals;
 use anyhow::bail;
 use millrace::build::memory::give_back_large_buffers;
 use millrace::dataflow::control::Control;
 use millrace::index::error::IndexError;
 use millrace::index::format::generation_name;
+use millrace::index::generations::manifest::sharded::ShardedManifest;
+use millrace::index::inspect::summary::{self, Totals};
 use millrace::index::list::ListCodec;
-use millrace::index::manifest::sharded::ShardedManifest;
 use millrace::index::merge::{Merged, Ranks, Recode, merge_index};
-use millrace::index::summary::{self, Totals};
 use millrace::shown::number_of;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,10 +26,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     index: PathBuf,
     /// Compression of the postings: bp128, newpfd, vbyte, rice or pfor (default: as it is).
-    #[arg(long, value_parser = crate::index_args::codec, value_name = "NAME")]
+    #[arg(long, value_parser = crate::cli::index_args::codec, value_name = "NAME")]
     codec: Option<ListCodec>,
     /// Number of postings that are compressed together: 64, 128 or 512 (default: as it is).
-    #[arg(long, value_parser = crate::index_args::block_size, value_name = "N")]
+    #[arg(long, value_parser = crate::cli::index_args::block_size, value_name = "N")]
     block_size: Option<usize>,
     /// Greatest memory of the job, such as 64M or 4G.
     #[arg(long, default_value = "1G", value_parser = size)]
@@ -61,7 +62,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let order = args.order.order()?;
     let ranks = args.order.pagerank.clone().map_or(Ranks::Keep, Ranks::File);
     let recode = Recode { codec: args.codec, block_len: args.block_size, order, ranks };
-    let (command, stop) = (crate::args::command(), control.stop());
+    let (command, stop) = (crate::cli::args::command(), control.stop());
     let watching = Watching::start(stop, args.workers.common.quiet, merge_line);
     let merged = merge_index(&args.index, args.memory, &command, workers as u32, recode, stop);
     drop(watching);
@@ -105,5 +106,5 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         let folder = args.index.join(generation_name(manifest.generation));
         totals["lists"] = serde_json::json!(summary::list_lengths(&folder, workers)?);
     }
-    crate::report::write(path, totals, seconds, workers, &[])
+    crate::cli::report::write(path, totals, seconds, workers, &[])
 }

@@ -1,7 +1,8 @@
 //! `millrace rebuild`.
 
-use crate::args::Together;
-use crate::{Usage, signals};
+use crate::Usage;
+use crate::cli::args::Together;
+use crate::cli::signals;
 use anyhow::{Context, Error};
 use millrace::build::Notes;
 use millrace::build::memory::give_back_large_buffers;
@@ -52,7 +53,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         true => None,
         false => Some(Arc::new(|note| say!("millrace: {note}"))),
     };
-    let command = crate::args::command();
+    let command = crate::cli::args::command();
     let peers = args.together.peers()?;
     let daemon = Daemon { job, command, notes, tell: Box::new(tell), peers };
     if args.status {

@@ -1,8 +1,8 @@
 //! `millrace rollback`.
 
-use crate::args::Common;
+use crate::cli::args::Common;
 use millrace::index::format::generation_number;
-use millrace::index::keep::rollback;
+use millrace::index::generations::keep::rollback;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -37,5 +37,5 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         "job": "rollback", "index": args.index.display().to_string(), "from": done.from, "to": done.to,
     });
     let seconds = start.elapsed().as_secs_f64();
-    crate::report::write(args.common.report.as_deref(), totals, seconds, 1, &[])
+    crate::cli::report::write(args.common.report.as_deref(), totals, seconds, 1, &[])
 }

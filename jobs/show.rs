@@ -1,10 +1,10 @@
 //! `millrace show`.
 
-use crate::args::Common;
+use crate::cli::args::Common;
 use anyhow::bail;
-use millrace::index::find::{DocumentKey, DocumentRow, find_document, open_plain};
+use millrace::index::inspect::find::{DocumentKey, DocumentRow, find_document, open_plain};
+use millrace::query::answers::texts::record_of;
 use millrace::query::term_statistics::TermStatistics;
-use millrace::query::texts::record_of;
 use millrace::score::bm25::Bm25;
 use serde_json::json;
 use std::io::Write;
@@ -53,7 +53,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         writeln!(out)?;
     }
     let totals = json!({"job": "show", "docid": docid});
-    crate::report::write(args.common.report.as_deref(), totals, 0.0, 1, &[])
+    crate::cli::report::write(args.common.report.as_deref(), totals, 0.0, 1, &[])
 }
 
 /// Postings of a term that are shown.
@@ -72,7 +72,7 @@ fn term(args: &Args, word: &str) -> anyhow::Result<()> {
     std::io::stdout().write_all(texts.join("\n").as_bytes())?;
     let terms: Vec<&str> = found.iter().map(|found| &*found.term).collect();
     let totals = json!({"job": "show", "terms": terms});
-    crate::report::write(args.common.report.as_deref(), totals, 0.0, 1, &[])
+    crate::cli::report::write(args.common.report.as_deref(), totals, 0.0, 1, &[])
 }
 
 /// Shows the term that each token of a text becomes.
@@ -85,5 +85,5 @@ fn analyze(args: &Args, text: &str) -> anyhow::Result<()> {
         writeln!(out, "{token:<width$}  {}", term.as_deref().unwrap_or("(stop word)"))?;
     }
     let totals = json!({"job": "show", "tokens": rows.len()});
-    crate::report::write(args.common.report.as_deref(), totals, 0.0, 1, &[])
+    crate::cli::report::write(args.common.report.as_deref(), totals, 0.0, 1, &[])
 }

@@ -1,15 +1,15 @@
 //! `millrace tune`.
 
 use crate::Usage;
-use crate::args::{Common, workers_of};
+use crate::cli::args::{Common, workers_of};
 use crate::query::input::Input;
 use crate::query::score::{of_given, parse_idf};
 use anyhow::{Context, bail};
 use millrace::evaluate::measure::Measure;
 use millrace::evaluate::qrels::Qrels;
-use millrace::index::find::open_plain;
+use millrace::index::inspect::find::open_plain;
 use millrace::input::splits::STDIN;
-use millrace::query::lines::Query;
+use millrace::query::reading::lines::Query;
 use millrace::query::wanted::Mode;
 use millrace::score::bm25::IdfKind;
 use millrace::score::named::Score;
@@ -82,7 +82,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let queries = args.input.path().map(Path::to_path_buf).unwrap_or_else(|| STDIN.into());
-    crate::args::stdin_once([&queries, &args.qrels])?;
+    crate::cli::args::stdin_once([&queries, &args.qrels])?;
     let grid = args.grid()?;
     let qrels = Qrels::open(&args.qrels)?;
     let topics = topics(args, &qrels)?;
@@ -114,7 +114,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         let queries = number_of(topics.len() as u64, "query", "queries");
         say!("{settings} of {}, {queries}, {seconds:.2} s", grid.names());
     }
-    crate::report::write(args.common.report.as_deref(), totals, seconds, threads, &[])
+    crate::cli::report::write(args.common.report.as_deref(), totals, seconds, threads, &[])
 }
 
 impl Args {

@@ -1,8 +1,8 @@
 // Which names and texts do lines of JSON hold? All lines of a piece have the same bytes around some values;
-// src/dictionary/lines.rs says why nothing else has to be looked at. A line that is otherwise is irregular: the host reads it.
+// src/dictionary/device/lines.rs says why nothing else has to be looked at. A line that is otherwise is irregular: the host reads it.
 // raw [bytes] is whole pieces one behind the other, each of which ends with a line feed, filled up with spaces to whole tiles.
 
-// What stands around the values of a line, and what these are: words of src/dictionary/lines.rs.
+// What stands around the values of a line, and what these are: words of src/dictionary/device/lines.rs.
 struct Shape {
     u32 values, is_named, first_text, last_text;
     // VALUE_NAME, VALUE_TEXT or neither, and VALUE_NUMBER.

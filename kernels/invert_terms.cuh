@@ -1,6 +1,6 @@
 // Which term does a form make? A form of at most 16 bytes of a to z and 0 to 9 is a token as it stands; its stem by Snowball's
 // English stemmer is that of src/text/english.rs, whose steps have the same numbers here. A term of at most 12 such bytes has a
-// code, which is all of it (src/dictionary/codes.rs): terms with equal codes are equal, so that nothing else is compared.
+// code, which is all of it (src/dictionary/strings/codes.rs): terms with equal codes are equal, so that nothing else is compared.
 // The host makes the terms of all other forms, which are *foreign*, and says their codes, or codes of its own of terms that have none.
 
 // What a form stands for: the code of its term, and what it adds to a sketch. A code below 2^32 is of no term: it stands for what
@@ -331,7 +331,7 @@ struct Word {
     }
 };
 
-// Every bit depends on all of them, and different numbers stay different (src/dictionary/members.rs).
+// Every bit depends on all of them, and different numbers stay different (src/dictionary/device/members.rs).
 __device__ __forceinline__ u64 scatter(u64 hash) {
     hash = (hash ^ hash >> 33) * 0xff51afd7ed558ccdull;
     hash = (hash ^ hash >> 33) * 0xc4ceb9fe1a85ec53ull;

@@ -12,7 +12,7 @@ use crate::evaluate::qrels::{Judged, Qrels};
 use crate::evaluate::run::Rankings;
 use crate::evaluate::tune::{best, cross_validate};
 use crate::index::error::IndexError;
-use crate::index::generation::Generation;
+use crate::index::generations::generation::Generation;
 use crate::query::searcher::Searcher;
 use crate::query::snapshot::{Scoring, Snapshot};
 use crate::query::wanted::{Mode, Wanted};

@@ -2,7 +2,7 @@
 
 use crate::util::*;
 use millrace::index::cache_plan::{CachePlan, Policy};
-use millrace::index::generation::Generation;
+use millrace::index::generations::generation::Generation;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;

@@ -2,7 +2,7 @@
 
 use crate::sound::{Answers, OldAndNew, ask, assert_sound, ends_soon, fails_soon, signal};
 use crate::util::{Job, Outcome, Random, args, millrace};
-use millrace::index::generation::Generation;
+use millrace::index::generations::generation::Generation;
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;

@@ -3,11 +3,11 @@
 
 use crate::sound::{Answers, OldAndNew, ask};
 use crate::util::Random;
-use millrace::index::check::check;
 use millrace::index::error::IndexError;
 use millrace::index::format::{HEADER_BYTES, PAGE_BYTES, POSTINGS_SLACK, list_pages};
+use millrace::index::generations::manifest::Manifest;
+use millrace::index::inspect::check::check;
 use millrace::index::list::ListCodec;
-use millrace::index::manifest::Manifest;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};

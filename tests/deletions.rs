@@ -3,9 +3,9 @@
 
 use crate::sound::{Answers, OldAndNew, assert_sound};
 use crate::util::{args, info, millrace};
-use millrace::index::draft::{Description, Draft};
-use millrace::index::folder::{IndexLock, current};
-use millrace::index::generation::Generation;
+use millrace::index::generations::draft::{Description, Draft};
+use millrace::index::generations::folder::{IndexLock, current};
+use millrace::index::generations::generation::Generation;
 use millrace::query::searcher::Searcher;
 use millrace::query::snapshot::Snapshot;
 use millrace::query::wanted::{Algorithm, Mode, Wanted};

@@ -5,11 +5,11 @@
 //! skipped.
 
 use millrace::input::cutter::Cutter;
-use millrace::input::decoder::Decoder;
 use millrace::input::document::{self, Document, Name, Sink, Skip};
-use millrace::input::jsonl::JsonlParser;
-use millrace::input::trec::TrecParser;
-use millrace::input::warc::WarcParser;
+use millrace::input::formats::jsonl::JsonlParser;
+use millrace::input::formats::trec::TrecParser;
+use millrace::input::formats::warc::WarcParser;
+use millrace::input::streams::decoder::Decoder;
 use millrace::input::{Compression, Format};
 use std::collections::BTreeMap;
 use std::path::PathBuf;

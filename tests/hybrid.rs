@@ -2,14 +2,14 @@
 
 use crate::gpu::{found, turn};
 use crate::queries::Fixture;
-use millrace::dataflow::service::{QueryOptions, QueryService, Shard, Sink};
-use millrace::gpu::device::Device;
-use millrace::gpu::error::Geometry;
+use millrace::dataflow::query::service::{QueryOptions, QueryService, Shard, Sink};
+use millrace::gpu::floor::device::Device;
+use millrace::gpu::floor::error::Geometry;
 use millrace::gpu::query::choose::{Choice, Devices};
 use millrace::gpu::query::engine::OnLost;
-use millrace::query::engine::hybrid::Scheduling;
-use millrace::query::lines::Query;
+use millrace::query::engines::engine::hybrid::Scheduling;
 use millrace::query::plan::Planner;
+use millrace::query::reading::lines::Query;
 use millrace::query::searcher::Searcher;
 use millrace::query::snapshot::{Scoring, Snapshot};
 use millrace::query::wanted::Wanted;

@@ -11,9 +11,9 @@ mod terms;
 use crate::emulation::{Emulator, Random};
 use machine::{Emulated, compiled};
 use millrace::codec::folded;
-use millrace::dictionary::inverted::Lists;
+use millrace::dictionary::device::inverted::Lists;
+use millrace::dictionary::device::texts::Texts;
 use millrace::dictionary::parsed::Regroup;
-use millrace::dictionary::texts::Texts;
 use millrace::gpu::invert::Tuning;
 use millrace::gpu::invert::classes::Classes;
 use millrace::gpu::invert::inverter::{Counted, Inverter, InverterHooks};
@@ -100,7 +100,7 @@ fn pieces(
 type Keyed = BTreeMap<(u16, Vec<u8>), Vec<(u32, u32)>>;
 
 /// The lists of a run.
-fn read(inverted: &millrace::dictionary::forms::Terms, batches: &[Lists]) -> Keyed {
+fn read(inverted: &millrace::dictionary::device::forms::Terms, batches: &[Lists]) -> Keyed {
     let mut lists = BTreeMap::new();
     inverted.for_each(|number, collection, suffix| {
         let mut bytes = Vec::new();

@@ -6,12 +6,12 @@ use millrace::build::{
     BuildError, BuildOptions, BuildReport, Note, OptionsError, OwnedDocument, build,
 };
 use millrace::dataflow::control::JobError;
-use millrace::dataflow::service::{
+use millrace::dataflow::query::service::{
     Asker, QueryAnswer, QueryOptions, QueryReport, QueryService, Sink,
 };
-use millrace::index::generation::Generation;
-use millrace::query::engine::Model;
-use millrace::query::lines::Query;
+use millrace::index::generations::generation::Generation;
+use millrace::query::engines::engine::Model;
+use millrace::query::reading::lines::Query;
 use millrace::query::snapshot::{Scoring, Snapshot};
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;

@@ -156,7 +156,10 @@ fn older_generations_stay_and_come_back() {
     };
     assert_eq!(generations(), ["gen-000003", "gen-000004", "gen-000005"]);
     let runs = || {
-        millrace::index::generation::Generation::open(&place.index(), true).unwrap().runs().len()
+        millrace::index::generations::generation::Generation::open(&place.index(), true)
+            .unwrap()
+            .runs()
+            .len()
     };
     assert_eq!(runs(), 1, "each rebuild has merged what it published");
     millrace(args!["rollback", "--index", place.index()]).ok();

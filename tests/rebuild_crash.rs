@@ -3,8 +3,8 @@
 
 use crate::rebuild::Place;
 use crate::util::*;
-use millrace::index::check::check;
-use millrace::index::generation::Generation;
+use millrace::index::generations::generation::Generation;
+use millrace::index::inspect::check::check;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 

@@ -2,7 +2,7 @@
 
 use crate::rebuild::Place;
 use crate::util::millrace;
-use millrace::index::generation::Generation;
+use millrace::index::generations::generation::Generation;
 use millrace::index::scores::ranks_of;
 use std::collections::BTreeMap;
 use std::path::Path;

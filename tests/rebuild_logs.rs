@@ -3,7 +3,7 @@
 use crate::rebuild::Place;
 use crate::util::*;
 use millrace::index::cache_plan::CachePlan;
-use millrace::index::generation::Generation;
+use millrace::index::generations::generation::Generation;
 use serde_json::Value;
 use std::fmt::Write as _;
 

@@ -1,9 +1,9 @@
 //! Is an index whole, and what does it answer? For tests that make jobs fail.
 
 use crate::util::{Collection, Job, Outcome, Scratch, args, cut_lines, millrace};
-use millrace::index::check::check;
 use millrace::index::error::IndexError;
-use millrace::index::generation::Generation;
+use millrace::index::generations::generation::Generation;
+use millrace::index::inspect::check::check;
 use millrace::query::searcher::Searcher;
 use millrace::query::snapshot::{Scoring, Snapshot};
 use millrace::query::wanted::{Algorithm, Mode, Wanted};

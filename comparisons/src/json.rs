@@ -2,7 +2,7 @@
 
 use crate::Found;
 use millrace::input::document::{Document, Piece, Sink, Skip};
-use millrace::input::jsonl::JsonlParser;
+use millrace::input::formats::jsonl::JsonlParser;
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::error::Error;

@@ -2,7 +2,7 @@
 
 use crate::Found;
 use millrace::input::document::{Document, Piece, Sink, Skip};
-use millrace::input::jsonl::JsonlParser;
+use millrace::input::formats::jsonl::JsonlParser;
 use millrace::text::stemmer::Stemmer;
 use millrace::text::tokenizer::for_each_token;
 use std::collections::HashSet;

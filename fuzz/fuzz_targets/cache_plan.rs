@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use millrace::index::cache_plan::{CachePlan, CachedList, CachedLists, PlanOf, Policy};
-use millrace::index::generation::Generation;
+use millrace::index::generations::generation::Generation;
 use millrace::index::lexicon::TermEntry;
 use millrace_fuzz::damage::{edit, edit_header, seal_header};
 use millrace_fuzz::sample;

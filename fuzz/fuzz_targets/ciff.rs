@@ -2,10 +2,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use millrace::index::check::check;
+use millrace::index::inspect::check::check;
 use millrace::index::ciff::{Import, export, import};
-use millrace::index::generation::Generation;
-use millrace::index::manifest::{InputEntry, Manifest};
+use millrace::index::generations::generation::Generation;
+use millrace::index::generations::manifest::{InputEntry, Manifest};
 use millrace_fuzz::damage::edit;
 use millrace_fuzz::sample;
 use millrace_fuzz::take::Take;

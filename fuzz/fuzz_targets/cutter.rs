@@ -7,7 +7,7 @@ use millrace::input::Format;
 use millrace::input::cutter::Cutter;
 use millrace::input::hash::InputHash;
 use millrace::input::piece::Piece;
-use millrace::input::shared_file::SharedFile;
+use millrace::input::streams::shared_file::SharedFile;
 use millrace::order::PIECE_BYTES;
 use millrace_fuzz::take::Take;
 use std::io::Write as _;

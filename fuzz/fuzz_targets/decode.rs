@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use millrace::input::Compression;
-use millrace::input::decoder::{DecodeError, Decoder};
+use millrace::input::streams::decoder::{DecodeError, Decoder};
 use millrace_fuzz::take::Take;
 
 /// Streams are followed so far, in bytes: a few bytes may stand for gigabytes.

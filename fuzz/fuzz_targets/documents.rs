@@ -4,8 +4,8 @@
 use libfuzzer_sys::fuzz_target;
 use millrace::index::documents::{DocumentsWriter, Location, RunDocuments};
 use millrace::index::format::{Kind, RUNS, run_file, run_name};
-use millrace::index::manifest::RunEntry;
-use millrace::index::storage::Durability;
+use millrace::index::generations::manifest::RunEntry;
+use millrace::index::files::storage::Durability;
 use millrace_fuzz::damage::{edit, edit_header, seal_header};
 use millrace_fuzz::take::Take;
 use std::path::PathBuf;

@@ -3,14 +3,14 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use millrace::index::check::check;
+use millrace::index::inspect::check::check;
 use millrace::index::error::IndexError;
 use millrace::index::format::{CURRENT, MANIFEST, RUNS};
-use millrace::index::generation::Generation;
+use millrace::index::generations::generation::Generation;
 use millrace::index::list::Form;
-use millrace::index::manifest::Manifest;
+use millrace::index::generations::manifest::Manifest;
 use millrace::index::merge::{Merging, merge_runs};
-use millrace::index::storage::Stop;
+use millrace::index::files::storage::Stop;
 use millrace::query::searcher::Searcher;
 use millrace::query::snapshot::{Scoring, Snapshot};
 use millrace::query::wanted::{Algorithm, Mode, Wanted};

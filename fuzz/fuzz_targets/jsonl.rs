@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use millrace::gpu::invert::twin;
 use millrace::input::document::{Document, Name, Piece, Sink, Skip};
-use millrace::input::jsonl::JsonlParser;
+use millrace::input::formats::jsonl::JsonlParser;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::fmt;

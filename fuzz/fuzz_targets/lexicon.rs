@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use millrace::index::error::IndexError;
 use millrace::index::format::{DIRECTORY_ENTRIES, HEADER_BYTES, list_start, padding};
 use millrace::index::lexicon::{Lexicon, LexiconStream, LexiconWriter, TermEntry};
-use millrace::index::storage::Durability;
+use millrace::index::files::storage::Durability;
 use millrace_fuzz::damage::{edit, edit_header, seal_header};
 use millrace_fuzz::take::Take;
 use std::collections::BTreeMap;

@@ -6,7 +6,7 @@ use millrace::index::list::{Columns, Form, ListEncoder, ListError, ListView, MAX
 use millrace::query::cursor::{Norms, RunTerm};
 use millrace::query::scratch::Scratch;
 use millrace::query::top_k::{Hit, TopK};
-use millrace::query::{and, exhaustive};
+use millrace::query::algorithms::{and, exhaustive};
 use millrace::score::bm25::Bm25;
 use millrace::score::bounds::{BoundNorms, code_below};
 use millrace_fuzz::damage::edit;

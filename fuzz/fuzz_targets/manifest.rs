@@ -2,9 +2,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use millrace::index::manifest::sharded::ShardedManifest;
-use millrace::index::manifest::summary::Summary;
-use millrace::index::manifest::{Manifest, find_file};
+use millrace::index::generations::manifest::sharded::ShardedManifest;
+use millrace::index::generations::manifest::summary::Summary;
+use millrace::index::generations::manifest::{Manifest, find_file};
 use millrace_fuzz::damage::{edit, manifest_tail};
 use millrace_fuzz::sample;
 use millrace_fuzz::take::Take;

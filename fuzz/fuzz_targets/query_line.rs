@@ -2,9 +2,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use millrace::index::generation::Generation;
-use millrace::query::lines::Query;
-use millrace::query::output::{Form, Tag};
+use millrace::index::generations::generation::Generation;
+use millrace::query::reading::lines::Query;
+use millrace::query::answers::output::{Form, Tag};
 use millrace::query::searcher::Searcher;
 use millrace::query::snapshot::{Scoring, Snapshot};
 use millrace::query::top_k::Hit;

@@ -4,9 +4,9 @@
 
 use libfuzzer_sys::fuzz_target;
 use millrace::input::document::{Document, Name, Piece, Sink, Skip};
-use millrace::input::html::HtmlParser;
-use millrace::input::trec::TrecParser;
-use millrace::input::warc::WarcParser;
+use millrace::input::formats::html::HtmlParser;
+use millrace::input::formats::trec::TrecParser;
+use millrace::input::formats::warc::WarcParser;
 
 /// Bodies may decompress to so many bytes.
 const MOST_BYTES: u64 = 1 << 20;

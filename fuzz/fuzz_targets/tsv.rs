@@ -3,8 +3,9 @@
 
 use libfuzzer_sys::fuzz_target;
 use millrace::input::document::{Document, Name, Piece, Sink, Skip};
-use millrace::input::tsv::TsvParser;
-use millrace::input::{Compression, Format, plain};
+use millrace::input::formats::tsv::TsvParser;
+use millrace::input::{Compression, Format};
+use millrace::input::formats::plain;
 
 #[derive(Debug, Default, PartialEq)]
 struct Kept {

@@ -5,7 +5,7 @@
 //! block counts alike. Lists of fewer than 128 postings have no bounds and are left out of all but
 //! the bytes.
 
-use millrace::index::generation::Generation;
+use millrace::index::generations::generation::Generation;
 use millrace::index::lexicon::LexiconStream;
 use millrace::score::bm25::{Bm25, score};
 use millrace::score::bounds::{BOUND_BYTES, BoundNorms};

@@ -13,9 +13,9 @@ use millrace::dictionary::closed::{Advance, ClosedTerms};
 use millrace::dictionary::stream::TokenGroup;
 use millrace::gpu::btree::Tuning;
 use millrace::gpu::btree::block::TokenBlock;
-use millrace::gpu::cache::ModuleCache;
-use millrace::gpu::device::Device;
-use millrace::gpu::modules::Toolchain;
+use millrace::gpu::floor::cache::ModuleCache;
+use millrace::gpu::floor::device::Device;
+use millrace::gpu::floor::modules::Toolchain;
 use serde_json::{Value, json};
 use std::time::Instant;
 use streams::Recipe;
@@ -42,7 +42,7 @@ pub(super) struct Args {
     #[arg(long, default_value = "400", value_name = "N")]
     document_tokens: u32,
     /// Bytes of streams that are indexed together.
-    #[arg(long, default_value = "128M", value_name = "SIZE", value_parser = crate::args::size)]
+    #[arg(long, default_value = "128M", value_name = "SIZE", value_parser = crate::cli::args::size)]
     block: u64,
     /// Thread blocks; may be given several times.
     #[arg(long, value_name = "N")]
@@ -57,7 +57,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "N")]
     blocks_per_sm: Vec<u32>,
     /// Device memory for the trees.
-    #[arg(long, default_value = "8G", value_name = "SIZE", value_parser = crate::args::size)]
+    #[arg(long, default_value = "8G", value_name = "SIZE", value_parser = crate::cli::args::size)]
     arenas: u64,
     /// Insert once more without postings, to see what they cost.
     #[arg(long)]

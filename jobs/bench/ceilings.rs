@@ -7,25 +7,25 @@
 //! Expected: up to `documents` the threads are bound by memory's bandwidth, from `tokens` on by its latency;
 //! `build` takes what `encode` takes, and the writing.
 
-use crate::args::size;
+use crate::cli::args::size;
 use anyhow::{Context, ensure};
 use millrace::build::memory::give_back_large_buffers;
 use millrace::build::{BuildOptions, Indexer, build};
 use millrace::dictionary::closed::ClosedTerms;
+use millrace::dictionary::device::text_buffers::TextBuffers;
+use millrace::dictionary::device::texts::{self, TextGroup};
 use millrace::dictionary::owners::Owners;
 use millrace::dictionary::parsed::{PieceGroup, Regroup};
 use millrace::dictionary::run::{RunDictionary, SortedRun};
 use millrace::dictionary::tally::Tally;
-use millrace::dictionary::text_buffers::TextBuffers;
-use millrace::dictionary::texts::{self, TextGroup};
-use millrace::gpu::discover::Gpus;
+use millrace::gpu::floor::discover::Gpus;
 use millrace::index::list::Form;
 use millrace::index::run::{PartEncoder, RunPart};
 use millrace::input::Format;
 use millrace::input::document::{Document, Piece, Sink, Skip};
-use millrace::input::fields::Fields;
+use millrace::input::formats::fields::Fields;
+use millrace::input::formats::jsonl::JsonlParser;
 use millrace::input::hash::InputHash;
-use millrace::input::jsonl::JsonlParser;
 use millrace::input::parser::PieceParser;
 use millrace::input::piece;
 use millrace::input::piece_bytes::PieceBytes;

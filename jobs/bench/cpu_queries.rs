@@ -15,10 +15,10 @@
 use super::all_queries;
 use super::rows::print_if;
 use crate::query::score::parse_idf;
-use millrace::index::generation::Generation;
+use millrace::index::generations::generation::Generation;
 #[cfg(feature = "stages")]
 use millrace::query::again::Again;
-use millrace::query::lines::Query;
+use millrace::query::reading::lines::Query;
 use millrace::query::searcher::Searcher;
 use millrace::query::snapshot::{Scoring, Snapshot};
 use millrace::query::wanted::{Algorithm, Mode, Wanted};

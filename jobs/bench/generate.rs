@@ -1,7 +1,8 @@
 //! `millrace bench generate`: a synthetic collection of any size, and queries for it.
 
-use crate::args::{Workers, show_bytes, show_count, size};
-use crate::{Usage, report, signals};
+use crate::Usage;
+use crate::cli::args::{Workers, show_bytes, show_count, size};
+use crate::cli::{report, signals};
 use anyhow::Context;
 use millrace::dataflow::control::Control;
 use serde_json::json;

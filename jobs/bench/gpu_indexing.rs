@@ -8,26 +8,26 @@
 //! whole by the host, which copies and learns.
 //! Before that the counts and hashes of the first pieces are compared with those of the CPU.
 
-use crate::args::size;
+use crate::cli::args::size;
 use anyhow::{Context, anyhow, ensure};
-use millrace::dictionary::lines::{LONGEST_LINE, Lines};
+use millrace::dictionary::device::lines::{LONGEST_LINE, Lines};
+use millrace::dictionary::device::text_buffers::TextBuffer;
+use millrace::dictionary::device::texts::Texts;
 use millrace::dictionary::owners::Owners;
 use millrace::dictionary::parsed::Regroup;
 use millrace::dictionary::tally::Tally;
-use millrace::dictionary::text_buffers::TextBuffer;
-use millrace::dictionary::texts::Texts;
-use millrace::gpu::cache::ModuleCache;
-use millrace::gpu::device::Device;
+use millrace::gpu::floor::cache::ModuleCache;
+use millrace::gpu::floor::device::Device;
+use millrace::gpu::floor::modules::Toolchain;
 use millrace::gpu::invert::cuda::CudaMachine;
 use millrace::gpu::invert::inverter::{Inverter, InverterHooks};
 use millrace::gpu::invert::text::{MOST_PIECES, PieceText};
 use millrace::gpu::invert::twin;
-use millrace::gpu::modules::Toolchain;
+use millrace::index::files::storage::FilledFile;
 use millrace::index::run::{LaidChunk, RunPart};
-use millrace::index::storage::FilledFile;
 use millrace::input::document::{Document, Piece, Sink, Skip};
-use millrace::input::fields::Fields;
-use millrace::input::jsonl::JsonlParser;
+use millrace::input::formats::fields::Fields;
+use millrace::input::formats::jsonl::JsonlParser;
 use millrace::input::parser::parse_lines;
 use millrace::text::analysis::Analysis;
 use serde_json::{Value, json};

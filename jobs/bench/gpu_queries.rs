@@ -18,8 +18,8 @@ use millrace::gpu::ding09::{MERGE_LEVELS, Merging};
 use millrace::gpu::query::batch::{Answered, Batch, BatchQuery, Room};
 use millrace::gpu::query::bring::Decoding;
 use millrace::gpu::query::device::{QueryDevice, Slot, accumulation};
-use millrace::index::generation::Generation;
-use millrace::query::lines::Query;
+use millrace::index::generations::generation::Generation;
+use millrace::query::reading::lines::Query;
 use millrace::query::searcher::Searcher;
 use millrace::query::snapshot::{Scoring, Snapshot};
 use millrace::query::top_k::Hit;
@@ -60,10 +60,10 @@ pub(super) struct Args {
     #[arg(long, default_value = "1..64", value_parser = parse_terms, value_name = "A..B")]
     terms: (usize, usize),
     /// Bytes of the device's memory for lists.
-    #[arg(long, value_name = "SIZE", value_parser = crate::args::size)]
+    #[arg(long, value_name = "SIZE", value_parser = crate::cli::args::size)]
     gpu_memory: Option<u64>,
     /// With wang-check: bytes of GPU memory for lists that are copied for a batch (default: 256M).
-    #[arg(long, value_name = "SIZE", value_parser = crate::args::size)]
+    #[arg(long, value_name = "SIZE", value_parser = crate::cli::args::size)]
     buffer: Option<u64>,
     /// With wang: share of PageRank that the order of the index was made for (default: 0.3).
     #[arg(long, value_name = "F")]

@@ -14,15 +14,15 @@ mod parts;
 mod rates;
 mod tables;
 
-use crate::args::{show_bytes, size};
 use crate::build::How;
+use crate::cli::args::{show_bytes, size};
 use anyhow::Context;
 use millrace::build::memory::give_back_large_buffers;
 use millrace::build::{BuildOptions, BuildReport, Indexer, build, usable_gpus};
 use millrace::dictionary::closed::{ClosedError, ClosedTerms};
 use millrace::dictionary::indexer::{ParsedBlock, TokenIndexer};
 use millrace::dictionary::run::{RunDictionary, SortedRun};
-use millrace::gpu::discover::Gpus;
+use millrace::gpu::floor::discover::Gpus;
 use millrace::schedule::placement::Rates;
 use serde_json::{Value, json};
 use std::num::NonZeroUsize;

@@ -3,10 +3,10 @@
 
 use anyhow::Context;
 use millrace::dataflow::control::Control;
-use millrace::dataflow::service::{Asker, Hooks, QueryOptions, QueryService, Shard, Sink};
-use millrace::query::engine::{Engines, Model, Wakers};
-use millrace::query::lines::Query;
-use millrace::query::output::{Form, Tag};
+use millrace::dataflow::query::service::{Asker, Hooks, QueryOptions, QueryService, Shard, Sink};
+use millrace::query::answers::output::{Form, Tag};
+use millrace::query::engines::engine::{Engines, Model, Wakers};
+use millrace::query::reading::lines::Query;
 use millrace::query::snapshot::Snapshot;
 use millrace::query::wanted::Wanted;
 use std::io;

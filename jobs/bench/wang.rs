@@ -10,7 +10,7 @@ use super::rows::print;
 use crate::Usage;
 use crate::query::score::wang;
 use anyhow::Context;
-use millrace::index::generation::Generation;
+use millrace::index::generations::generation::Generation;
 use millrace::query::caching::{Demand, Policy};
 use millrace::query::plan::{Plan, Planner};
 use millrace::query::searcher::Searcher;

@@ -1,6 +1,6 @@
 //! Who parses and who indexes what, as the command line asks for it.
 
-use crate::args::size;
+use crate::cli::args::size;
 use millrace::build::Pipeline;
 use millrace::input::sample::SAMPLE_BYTES;
 use millrace::schedule::placement::Rates;

@@ -3,7 +3,7 @@
 use super::ranking::Ranking;
 use crate::Usage;
 use anyhow::Context;
-use millrace::index::generation::Generation;
+use millrace::index::generations::generation::Generation;
 use millrace::query::expanding::{Expanded, Read};
 use millrace::query::rm3::{Expander, Rm3};
 use millrace::query::snapshot::Snapshot;

@@ -1,11 +1,11 @@
 //! A query job follows its index.
 
 use super::ranking::Ranking;
-use crate::signals;
+use crate::cli::signals;
 use millrace::build::chain;
-use millrace::dataflow::follower::{Followed, Follower};
-use millrace::dataflow::service::Mover;
-use millrace::index::generation::Generation;
+use millrace::dataflow::query::follower::{Followed, Follower};
+use millrace::dataflow::query::service::Mover;
+use millrace::index::generations::generation::Generation;
 use millrace::query::snapshot::Snapshot;
 use std::sync::Arc;
 

@@ -12,8 +12,8 @@ use millrace::gpu::query::given::{self, GivenDevices};
 use millrace::gpu::query::service::Counts;
 use millrace::gpu::query::worth::CpuWork;
 use millrace::gpu::wang::Cached;
-use millrace::query::engine::Wakers;
-use millrace::query::engine::hybrid::{OnSlow, Scheduling, Shares};
+use millrace::query::engines::engine::Wakers;
+use millrace::query::engines::engine::hybrid::{OnSlow, Scheduling, Shares};
 use millrace::query::snapshot::Snapshot;
 use millrace::schedule::policy::Schedule;
 use std::num::NonZeroUsize;
@@ -48,7 +48,7 @@ pub(crate) struct Where {
     gpu_partition: bool,
     /// Memory for postings lists on each GPU, such as 40G (default: most of what is free). The CPU answers queries
     /// whose lists do not fit.
-    #[arg(long, value_name = "SIZE", value_parser = crate::args::size)]
+    #[arg(long, value_name = "SIZE", value_parser = crate::cli::args::size)]
     gpu_memory: Option<u64>,
     /// With --algorithm ding09: levels of splitters in a merge, 0 to 4 (default: 3, as in the paper).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=i64::from(MOST_MERGE_LEVELS)))]

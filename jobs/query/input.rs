@@ -2,8 +2,8 @@
 
 use anyhow::{Context, bail};
 use millrace::input::splits::STDIN;
-use millrace::query::lines::{Lines, operator};
-use millrace::query::refusals::Refusals;
+use millrace::query::reading::lines::{Lines, operator};
+use millrace::query::reading::refusals::Refusals;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 

@@ -3,12 +3,12 @@
 use super::score::Scored;
 use crate::Usage;
 use crate::cluster::Cluster;
-use millrace::dataflow::service::Shard;
+use millrace::dataflow::query::service::Shard;
 use millrace::gpu::query::choose::Chosen;
 use millrace::gpu::query::given::without_devices;
-use millrace::index::generation::Generation;
-use millrace::index::manifest::sharded::ShardedManifest;
-use millrace::query::docids::Docids;
+use millrace::index::generations::generation::Generation;
+use millrace::index::generations::manifest::sharded::ShardedManifest;
+use millrace::query::reading::docids::Docids;
 use millrace::query::snapshot::{Scoring, Snapshot};
 use millrace::query::wanted::{Algorithm, Mode, Wanted};
 use millrace::score::named::Score;

@@ -1,9 +1,9 @@
 //! What do searches give back? Columns of docids and scores, which numpy takes as they lie in memory, and
 //! the names, which are looked up when they are asked for.
 
-use millrace::query::lines::Query;
-use millrace::query::many::ManyHits;
-use millrace::query::output::{Form, Tag};
+use millrace::query::answers::output::{Form, Tag};
+use millrace::query::engines::many::ManyHits;
+use millrace::query::reading::lines::Query;
 use millrace::query::snapshot::Snapshot;
 use millrace::query::top_k::Hit;
 use pyo3::exceptions::PyIndexError;

@@ -9,7 +9,7 @@ use millrace::build::{BuildOptions, Input, Note, chain};
 use millrace::index::error::IndexError;
 use millrace::index::list::{Form, ListCodec};
 use millrace::index::order::DocumentOrder;
-use millrace::input::fields::Fields;
+use millrace::input::formats::fields::Fields;
 use millrace::text::analysis::Analysis;
 use millrace::text::stop_words::StopWords;
 use millrace::text::tokenizer::Tokenizer;

@@ -4,7 +4,7 @@
 use crate::error::wrong;
 use millrace::build::OwnedDocument;
 use millrace::dataflow::control::Control;
-use millrace::input::fields::{Fields, NAMES};
+use millrace::input::formats::fields::{Fields, NAMES};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyIterator, PyString, PyTuple};

@@ -5,19 +5,19 @@ use super::indexer::Indexer;
 use super::note::Note;
 use super::options::{BuildOptions, Notes};
 use crate::crew::{Awaited, lock};
-use crate::dataflow::build_context::MakeIndexer;
+use crate::dataflow::build::context::MakeIndexer;
 use crate::dictionary::btree::indexer::CpuIndexer;
 use crate::dictionary::closed::ClosedError;
 use crate::dictionary::indexer::TokenIndexer;
-use crate::gpu::cache::{ModuleCache, Origin};
-use crate::gpu::discover::{DeviceInfo, Discovery, Gpus};
-use crate::gpu::error::GpuError;
+use crate::gpu::floor::cache::{ModuleCache, Origin};
+use crate::gpu::floor::discover::{DeviceInfo, Discovery, Gpus};
+use crate::gpu::floor::error::GpuError;
+use crate::gpu::floor::modules::Toolchain;
 use crate::gpu::indexer::GpuIndexer;
 use crate::gpu::indexer::cuda::{CudaTrees, Sizes};
 use crate::gpu::indexer::opening::Opening;
 use crate::gpu::invert::lanes::{self, Machines};
 use crate::gpu::invert::machine::MakeMachines;
-use crate::gpu::modules::Toolchain;
 use crate::input::splits::Plan;
 use crate::order::Budget;
 use crate::schedule::roles::Roles;
@@ -337,7 +337,7 @@ fn begin(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gpu::version::Architecture;
+    use crate::gpu::floor::version::Architecture;
 
     fn chosen(devices: usize) -> Chosen {
         let device = |ordinal| DeviceInfo {

@@ -3,7 +3,7 @@
 use super::indexer::Indexer;
 use crate::dataflow::control::{Cause, JobError};
 use crate::dataflow::together::TogetherError;
-use crate::gpu::discover::NotEnough;
+use crate::gpu::floor::discover::NotEnough;
 use crate::index::error::IndexError;
 use crate::input::error::InputError;
 use crate::order::TooLittleMemory;

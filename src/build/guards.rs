@@ -4,8 +4,8 @@
 
 use super::error::BuildError;
 use crate::index::error::IndexError;
-use crate::index::manifest::sharded::ShardedManifest;
-use crate::index::manifest::summary::Summary;
+use crate::index::generations::manifest::sharded::ShardedManifest;
+use crate::index::generations::manifest::summary::Summary;
 use crate::input::document::is_broken_record;
 use crate::rebuild::values::Limit;
 use std::collections::BTreeMap;

@@ -7,8 +7,8 @@ use super::note::Note;
 use super::options::{BuildOptions, Input};
 use super::ready::Ready;
 use crate::dataflow::control::JobError;
-use crate::gpu::discover::Gpus;
-use crate::gpu::error::GpuError;
+use crate::gpu::floor::discover::Gpus;
+use crate::gpu::floor::error::GpuError;
 use crate::shown::chain;
 use std::fs;
 

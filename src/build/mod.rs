@@ -42,7 +42,6 @@ mod progress;
 mod rates;
 mod ready;
 mod report;
-pub mod resident;
 mod shard;
 
 pub use crate::input::memory::{Documents, OwnedDocument};

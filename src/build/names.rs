@@ -5,7 +5,7 @@
 use super::error::BuildError;
 use crate::dictionary::names::{Duplicates, Names, name_hash};
 use crate::index::documents::Documents;
-use crate::index::manifest::sharded::ShardEntry;
+use crate::index::generations::manifest::sharded::ShardEntry;
 use std::path::Path;
 
 /// Hashes that are sent at a time.

@@ -7,7 +7,7 @@ use super::options::{BuildOptions, OnProgress};
 use super::ready::Ready;
 use super::report::BuildReport;
 use super::{lost, shard};
-use crate::index::folder::{IndexLock, current};
+use crate::index::generations::folder::{IndexLock, current};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 

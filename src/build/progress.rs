@@ -2,7 +2,7 @@
 
 use super::error::BuildError;
 use super::options::{OnProgress, Snapshot};
-use crate::dataflow::build_context::Build;
+use crate::dataflow::build::context::Build;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;

@@ -12,7 +12,7 @@ use super::note::Note;
 use super::options::BuildOptions;
 use super::placement::RatesFrom;
 use crate::dictionary::indexer::Indexing;
-use crate::gpu::cache::ModuleCache;
+use crate::gpu::floor::cache::ModuleCache;
 use crate::schedule::placement::Rates;
 use serde::{Deserialize, Serialize};
 use std::io;

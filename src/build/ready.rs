@@ -6,7 +6,7 @@ use super::indexer::Indexer;
 use super::note::Note;
 use super::options::{BuildOptions, Input, MOST_DEVICE_DOCUMENT};
 use super::{memory, place};
-use crate::dataflow::build_context::InputRead;
+use crate::dataflow::build::context::InputRead;
 use crate::dataflow::together::Setting;
 use crate::input::Format;
 use crate::input::folder::Walk;

@@ -1,20 +1,33 @@
 //! How are the operators of the build job joined?
 
+pub mod context;
+pub mod decompress;
+pub mod documents;
+pub mod encode;
+pub mod feed;
+pub mod flow;
+pub mod flush;
+pub mod index;
+pub mod index_tokens;
+pub(crate) mod invert;
+pub mod parse;
+pub mod read;
+pub mod read_shared;
 #[cfg(test)]
 mod tests;
 
-use super::build_context::Build;
-use super::documents::write_documents;
-use super::encode::Encode;
-use super::flush::Flush;
-use super::index::Index;
-use super::index_tokens::IndexTokens;
-use super::invert::invert;
-use super::parse::parse_input;
+use crate::dataflow::build::context::Build;
+use crate::dataflow::build::documents::write_documents;
+use crate::dataflow::build::encode::Encode;
+use crate::dataflow::build::flush::Flush;
+use crate::dataflow::build::index::Index;
+use crate::dataflow::build::index_tokens::IndexTokens;
+use crate::dataflow::build::invert::invert;
+use crate::dataflow::build::parse::parse_input;
+use crate::dictionary::device::texts::Texts;
 use crate::dictionary::indexer::Indexing;
 use crate::dictionary::regroup::TokenTally;
 use crate::dictionary::tally::Tally;
-use crate::dictionary::texts::Texts;
 use std::sync::Arc;
 use timely::dataflow::ProbeHandle;
 use timely::dataflow::operators::{Concat, Probe};

@@ -8,7 +8,7 @@
 use super::timeline::Timeline;
 use crate::cluster::PeerFailure;
 use crate::crew::lock;
-use crate::index::storage::Stop;
+use crate::index::files::storage::Stop;
 use serde::Serialize;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

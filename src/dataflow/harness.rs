@@ -1,14 +1,14 @@
 //! A small dataflow around one operator, for tests: records go in step by step, and what comes out is
 //! kept with its times, and how far the operator lets its frontier go.
 
-use super::build_context::{Build, BuildWiring};
 use super::control::{Control, JobError};
-use super::flow::Flow;
 use super::sole_time::SoleTime;
+use crate::dataflow::build::context::{Build, BuildWiring};
+use crate::dataflow::build::flow::Flow;
 use crate::dictionary::indexer::Indexing;
 use crate::dictionary::owners::Owners;
+use crate::index::files::storage::Ahead;
 use crate::index::list::Form;
-use crate::index::storage::Ahead;
 use crate::input::splits::Plan;
 use crate::order::{Budget, PIECE_BYTES};
 use crate::text::analysis::Analysis;

@@ -1,23 +1,39 @@
 //! How are the operators of the query job joined?
 
+pub(crate) mod answer;
+pub mod answered_by;
+pub(crate) mod ask;
+pub(crate) mod batch;
+pub(crate) mod collect;
+pub(crate) mod context;
+pub(crate) mod desk;
+pub mod follower;
+pub(crate) mod gather;
+pub(crate) mod lay_out;
+pub mod local;
+pub(crate) mod look;
+pub mod messages;
 #[cfg(test)]
 mod operators;
+pub mod service;
+pub(crate) mod tell;
 #[cfg(test)]
 mod tests;
+pub(crate) mod weigh;
 
-use super::answer::answer;
-use super::ask::Ask;
-use super::batch::{Inbox, batch};
-use super::collect::{Collect, Writer};
-use super::context::Context;
-use super::desk::Desk;
-use super::gather::gather;
-use super::lay_out::{self, Answered};
-use super::look::{Look, Planned};
-use super::messages::ShardHits;
-use super::tell::{self, Tell};
-use super::weigh::Weigh;
-use crate::query::engine::{Engines, Wakers};
+use crate::dataflow::query::answer::answer;
+use crate::dataflow::query::ask::Ask;
+use crate::dataflow::query::batch::{Inbox, batch};
+use crate::dataflow::query::collect::{Collect, Writer};
+use crate::dataflow::query::context::Context;
+use crate::dataflow::query::desk::Desk;
+use crate::dataflow::query::gather::gather;
+use crate::dataflow::query::lay_out::Answered;
+use crate::dataflow::query::look::{Look, Planned};
+use crate::dataflow::query::messages::ShardHits;
+use crate::dataflow::query::tell::Tell;
+use crate::dataflow::query::weigh::Weigh;
+use crate::query::engines::engine::{Engines, Wakers};
 use crate::query::top_k::NamedHit;
 use std::sync::Arc;
 use timely::dataflow::ProbeHandle;

@@ -2,9 +2,9 @@
 //! hands them on in batches; what is counted, and how, is the business of the layouts:
 //! [`tally`](super::tally) makes postings, [`regroup`](super::regroup) tokens.
 
-use super::members::hash_of_token;
 use super::memo::{Memo, NO_TERM, Term};
-use super::mixed::{Meaning, Mixed};
+use crate::dictionary::device::members::hash_of_token;
+use crate::dictionary::strings::mixed::{Meaning, Mixed};
 use crate::order::PieceCounts;
 use crate::score::bounds::code_below;
 use crate::text::analysis::Analysis;

@@ -1,14 +1,14 @@
 //! What does one piece bring to one owner? The paper's regrouped stream (wei11, section III.C, step
 //! 5), with postings in the place of tokens.
 
-use super::suffix::Suffix;
+use crate::dictionary::strings::suffix::Suffix;
 use crate::order::PieceCounts;
 use std::sync::Arc;
 
 /// One term of one piece: its string and its postings.
 #[derive(Clone, Copy, Debug)]
 pub struct GroupTerm {
-    /// [`hash`](super::hash::hash) of the whole term.
+    /// [`hash`](crate::dictionary::strings::hash::hash) of the whole term.
     pub hash: u64,
     /// First document with the term, counted from the piece's first.
     pub first: u32,

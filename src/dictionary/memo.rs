@@ -1,11 +1,11 @@
 //! Which term is this surface form? Each form is lower-cased, looked up among the stop words and
 //! stemmed once; after that it is one look-up of a 16-byte key.
 
-use super::doubled::double;
-use super::hash::{Found, HashTable, hash};
-use super::members::{for_each_unit, hash_of_key};
-use super::suffix::Suffix;
 use crate::codec::prefetch::{prefetch, prefetch_at};
+use crate::dictionary::device::members::{for_each_unit, hash_of_key};
+use crate::dictionary::strings::doubled::double;
+use crate::dictionary::strings::hash::{Found, HashTable, hash};
+use crate::dictionary::strings::suffix::Suffix;
 use crate::order::Sketch;
 use crate::pages::Grown;
 use crate::text::analysis::Analysis;

@@ -2,9 +2,9 @@
 //! `fast`, tokens for `wei11`: a group for each owner, with what every owner must know of the piece.
 
 use super::group::{Group, GroupTerm};
-use super::lines::Lines;
 use super::stream::TokenGroup;
-use super::text_buffers::TextBuffer;
+use crate::dictionary::device::lines::Lines;
+use crate::dictionary::device::text_buffers::TextBuffer;
 use crate::order::PieceCounts;
 use crate::text::html::Page;
 use std::sync::Arc;

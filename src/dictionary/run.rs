@@ -3,12 +3,12 @@
 
 use super::closed::{Advance, ClosedError, ClosedTerms};
 use super::group::{Group, GroupTerm};
-use super::hash::{Found, HashTable};
-use super::short;
 use super::slices::{Chain, Slices};
-use super::suffix::Suffix;
 use crate::codec::folded;
 use crate::codec::prefetch::{prefetch, prefetch_at};
+use crate::dictionary::strings::hash::{Found, HashTable};
+use crate::dictionary::strings::short;
+use crate::dictionary::strings::suffix::Suffix;
 use crate::pages::{self, Grown};
 
 /// A term and its postings so far: two to a line of the cache.

@@ -1,8 +1,8 @@
 //! Where do the postings of an open run lie? In blocks that never move, cut into slices that belong to
 //! one list each and double in size, so that a list of any length wastes less than it uses.
 
-use super::short;
 use crate::codec::prefetch::prefetch;
+use crate::dictionary::strings::short;
 use crate::order::MOST_RUN_BYTES;
 use crate::pages::Area;
 

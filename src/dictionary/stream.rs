@@ -14,7 +14,7 @@
 //! as many bytes, for most documents have one or two tokens of a collection, and a stream can be
 //! taken up at any token whose document is known.
 
-use super::short;
+use crate::dictionary::strings::short;
 use crate::order::PieceCounts;
 use std::sync::Arc;
 

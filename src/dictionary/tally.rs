@@ -326,8 +326,8 @@ impl Tally {
 
 #[cfg(test)]
 mod tests {
-    use super::super::members::for_each_member;
     use super::*;
+    use crate::dictionary::device::members::for_each_member;
     use crate::order::Sketch;
     use crate::score::bounds::code_below;
     use crate::text::tokenizer::Tokenizer;
@@ -348,7 +348,7 @@ mod tests {
                 let (prefix, len) = implied_prefix(collection);
                 let mut term = prefix[..len].to_vec();
                 term.extend_from_slice(t.suffix.of(&group.suffixes));
-                assert_eq!(super::super::hash::hash(&term), t.hash);
+                assert_eq!(crate::dictionary::strings::hash::hash(&term), t.hash);
                 let bytes = &group.lists[list_at..][..t.list_bytes as usize];
                 list_at += bytes.len();
                 let mut list = vec![(t.first, t.first_tf)];

@@ -4,7 +4,7 @@
 //! are separated by white space, and BEIR's TSV with the head `query-id corpus-id score`.
 
 use super::error::{EvaluateError, each_line, head};
-use crate::input::unpacked::Unpacked;
+use crate::input::streams::unpacked::Unpacked;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::io::Read;

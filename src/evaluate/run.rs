@@ -7,7 +7,7 @@
 
 use super::error::{EvaluateError, each_line, head};
 use super::qrels::Judged;
-use crate::input::unpacked::Unpacked;
+use crate::input::streams::unpacked::Unpacked;
 use serde::Deserialize;
 use std::collections::{HashMap, HashSet};
 use std::io::Read;

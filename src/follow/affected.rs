@@ -4,7 +4,7 @@
 //! that have the fewest documents, as many as it takes: a large run is not touched for the sake of small ones. Only
 //! neighbours are merged, since docids follow the runs.
 
-use crate::index::manifest::RunEntry;
+use crate::index::generations::manifest::RunEntry;
 use crate::rebuild::job_file::MergeKeys;
 use std::ops::Range;
 
@@ -41,7 +41,7 @@ fn too_many(runs: &[RunEntry], most: usize) -> Range<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::index::manifest::Deleted;
+    use crate::index::generations::manifest::Deleted;
     use crate::rebuild::values::Limit;
 
     fn run(&(documents, deleted): &(u32, u32)) -> RunEntry {

@@ -4,9 +4,9 @@
 use super::{FollowError, Rebuild, is_running};
 use crate::build::{Notes, Peers};
 use crate::dataflow::control::{Control, JobError};
-use crate::index::folder::current;
-use crate::index::manifest::Manifest;
-use crate::index::manifest::sharded::ShardedManifest;
+use crate::index::generations::folder::current;
+use crate::index::generations::manifest::Manifest;
+use crate::index::generations::manifest::sharded::ShardedManifest;
 use crate::rebuild::history::{self, Outcome, Record};
 use crate::rebuild::job_file::JobFile;
 use crate::rebuild::page::page;

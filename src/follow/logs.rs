@@ -15,11 +15,11 @@
 use super::look::Live;
 use super::{FollowError, Rebuild};
 use crate::crew::lock;
-use crate::dataflow::frequencies::{Change, Day, Key, frequencies};
+use crate::dataflow::rebuild::frequencies::{Change, Day, Key, frequencies};
 use crate::index::cache_plan::{CachePlan, PlanOf};
-use crate::index::generation::Generation;
+use crate::index::generations::generation::Generation;
+use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::TermEntry;
-use crate::index::manifest::RunEntry;
 use crate::query::caching::Demand;
 use crate::query::snapshot::{Scoring, Snapshot};
 use crate::rebuild::files::{self, Known, replace};

@@ -2,15 +2,15 @@
 
 use super::{FILES, FollowError, Rebuild, Stages, guards};
 use crate::build::{self, BuildError, Input};
-use crate::dataflow::build_context::InputRead;
-use crate::dataflow::changes::changes;
+use crate::dataflow::build::context::InputRead;
+use crate::dataflow::rebuild::changes::changes;
 use crate::index::deletions::Deletions;
 use crate::index::documents::{Documents, Location};
-use crate::index::folder::current;
+use crate::index::files::storage;
 use crate::index::format::{Kind, RUNS};
-use crate::index::manifest::sharded::ShardedManifest;
-use crate::index::manifest::{InputEntry, Manifest, RunEntry, Settings};
-use crate::index::storage;
+use crate::index::generations::folder::current;
+use crate::index::generations::manifest::sharded::ShardedManifest;
+use crate::index::generations::manifest::{InputEntry, Manifest, RunEntry, Settings};
 use crate::input::folder::Walk;
 use crate::input::splits::{Plan, Source};
 use crate::input::wanted::{KnownDocuments, WantedDocuments};

@@ -7,7 +7,7 @@
 //!
 //! A file whose hash is that of the live generation is not read again. Of the others every document is
 //! read, and its name and content are compared with those of the live generation
-//! ([`dataflow::changes`](crate::dataflow::changes)). Only documents that are new or have changed are indexed;
+//! ([`dataflow::changes`](crate::dataflow::rebuild::changes)). Only documents that are new or have changed are indexed;
 //! the runs of the live generation are linked, without those that are gone. Where there is no index, or its
 //! settings are others, everything is built. Whatever fails, the live generation stays.
 //!
@@ -30,9 +30,9 @@ pub use look::{How, Planned};
 use crate::build::{BuildOptions, BuildReport, Guards, Input, Note, Notes, Peers, Prepared};
 use crate::dataflow::control::Control;
 use crate::index::error::IndexError;
-use crate::index::folder::{IndexLock, current};
-use crate::index::manifest::Manifest;
-use crate::index::manifest::sharded::ShardedManifest;
+use crate::index::generations::folder::{IndexLock, current};
+use crate::index::generations::manifest::Manifest;
+use crate::index::generations::manifest::sharded::ShardedManifest;
 use crate::input::splits::Plan;
 use crate::rebuild::history::{self, FOLDER, Outcome, Record};
 use crate::rebuild::job_file::{BuildKeys, GuardKeys, JobFile};

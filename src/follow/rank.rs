@@ -11,12 +11,12 @@
 use super::links::Found;
 use super::look::{Live, deletions};
 use super::{FollowError, Rebuild};
-use crate::dataflow::pagerank::{Ranks, pagerank};
 use crate::dataflow::pagerank_iterate::pagerank_by_iterate;
+use crate::dataflow::rebuild::pagerank::{Ranks, pagerank};
 use crate::fault;
 use crate::index::documents::Documents;
-use crate::index::folder::{IndexLock, current};
 use crate::index::format::generation_name;
+use crate::index::generations::folder::{IndexLock, current};
 use crate::index::rerank::publish_ranks;
 use crate::rebuild::history::{FOLDER, RankCounts};
 use crate::rebuild::job_file::{PageRankKeys, PageRankMethod};

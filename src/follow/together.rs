@@ -8,8 +8,8 @@
 use super::{FILES, FollowError, Rebuild, Stages};
 use crate::build::{self, Peers, Prepared};
 use crate::dataflow::together::Meeting;
-use crate::index::folder::current;
-use crate::index::manifest::sharded::ShardedManifest;
+use crate::index::generations::folder::current;
+use crate::index::generations::manifest::sharded::ShardedManifest;
 use crate::input::list::Input;
 use crate::input::splits::Plan;
 use crate::rebuild::files::{self, FileState, Known};

@@ -15,12 +15,12 @@ pub mod room;
 pub mod staged;
 pub mod terms;
 
-use super::cache::Origin;
-use super::device::{Device, Kernel};
-use super::error::{Geometry, GpuError, GpuWork, Launched};
-use super::memory::DeviceBuffer;
-use super::modules::Toolchain;
-use super::nvrtc::Source;
+use crate::gpu::floor::cache::Origin;
+use crate::gpu::floor::device::{Device, Kernel};
+use crate::gpu::floor::error::{Geometry, GpuError, GpuWork, Launched};
+use crate::gpu::floor::memory::DeviceBuffer;
+use crate::gpu::floor::modules::Toolchain;
+use crate::gpu::floor::nvrtc::Source;
 use crate::text::trie_collection::TRIE_COLLECTIONS;
 use cudarc::driver::PushKernelArg;
 use room::{COUNTERS, TreeRoom};

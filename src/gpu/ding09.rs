@@ -18,7 +18,7 @@ pub mod steps;
 pub(super) mod turn;
 pub mod twin;
 
-use super::nvrtc::Source;
+use crate::gpu::floor::nvrtc::Source;
 
 /// The kernels of `ding09.cu`.
 pub const KERNELS: [&str; 13] = [

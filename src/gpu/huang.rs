@@ -20,7 +20,7 @@ pub(super) mod turn;
 
 pub use super::ding09::twin;
 
-use super::nvrtc::Source;
+use crate::gpu::floor::nvrtc::Source;
 use crate::query::wanted::Algorithm;
 
 /// The kernels of `huang.cu`.

@@ -35,7 +35,7 @@ use crate::gpu::btree::block::{MOST_BLOCK_BYTES, TokenBlock};
 use crate::gpu::btree::room::{Coming, TreeRoom, Usage};
 use crate::gpu::btree::staged::Most;
 use crate::gpu::btree::terms::Sums;
-use crate::gpu::error::GpuError;
+use crate::gpu::floor::error::GpuError;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;

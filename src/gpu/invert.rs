@@ -31,10 +31,10 @@ pub mod text;
 pub mod twin;
 mod upload;
 
-use super::nvrtc::Source;
-use crate::dictionary::lines::{
+use crate::dictionary::device::lines::{
     self, LONGEST_NAME, LONGEST_NUMBER, MOST_AROUND, MOST_MENDED, MOST_VALUES,
 };
+use crate::gpu::floor::nvrtc::Source;
 
 /// The kernels of `invert.cu`.
 pub const KERNELS: [&str; 48] = [

@@ -4,12 +4,12 @@
 //!
 //! Devices that [`turns`](super::turns) drives work so.
 
-use super::device::Device;
-use super::error::{Cuda, GpuError, GpuWork};
-use super::events::is_done;
-use super::slab::{Slab, Staging};
-use super::steps::Step;
-use super::steps::launch;
+use crate::gpu::floor::device::Device;
+use crate::gpu::floor::error::{Cuda, GpuError, GpuWork};
+use crate::gpu::floor::events::is_done;
+use crate::gpu::floor::slab::{Slab, Staging};
+use crate::gpu::floor::steps::Step;
+use crate::gpu::floor::steps::launch;
 use crate::query::top_k::Hit;
 use cudarc::driver::sys::CUevent_flags;
 use cudarc::driver::{CudaEvent, CudaFunction, CudaStream, DriverError};

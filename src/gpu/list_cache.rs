@@ -1,11 +1,11 @@
 //! Lists that are on a device for good: as many as its memory has room for, those first that matter most. Whoever keeps
 //! them says which they are and how they lie there.
 
-use super::device::Device;
-use super::error::GpuError;
 use super::query::residency::Ranges;
-use super::slab::Slab;
 use crate::crew::lock;
+use crate::gpu::floor::device::Device;
+use crate::gpu::floor::error::GpuError;
+use crate::gpu::floor::slab::Slab;
 use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::Hash;

@@ -33,34 +33,20 @@
 //! kernel and holds the kernel's twin in plain Rust. [`sources`] lists them all.
 
 pub mod btree;
-pub mod cache;
-pub mod device;
 pub mod ding09;
-pub mod discover;
-pub mod error;
-pub mod events;
+pub(crate) mod floor;
 pub mod huang;
 pub mod indexer;
-pub mod inventory;
 pub mod invert;
 mod lane;
 pub mod list_cache;
-mod lost;
-pub mod memory;
-pub mod modules;
-pub mod nvrtc;
-pub mod pinned;
 pub mod query;
-pub mod slab;
-pub mod steps;
 pub mod travelling;
 pub mod turns;
-pub mod version;
-pub mod wake;
 pub mod wang;
 
 /// Every source under `kernels/`, as it is compiled when nothing is tuned by hand.
-pub fn sources() -> Vec<nvrtc::Source> {
+pub fn sources() -> Vec<crate::gpu::floor::nvrtc::Source> {
     vec![
         btree::Tuning::default().source(),
         ding09::source(),

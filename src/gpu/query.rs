@@ -40,7 +40,7 @@ pub mod twin;
 pub mod unpack;
 pub mod worth;
 
-use super::nvrtc::Source;
+use crate::gpu::floor::nvrtc::Source;
 
 /// Sizes of the kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,8 +5,8 @@
 //!
 //! [`ding09`](super::ding09), [`huang`](super::huang) and [`wang`](super::wang) are driven so.
 
-use super::error::GpuError;
 use super::query::service::{Counts, Done, Job, Reply, Why};
+use crate::gpu::floor::error::GpuError;
 use crate::query::plan::Plan;
 use crate::query::top_k::Hit;
 use crate::query::wanted::Stage;

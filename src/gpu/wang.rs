@@ -2,7 +2,7 @@
 //! of AND, and looks for documents of the shortest list in the others, by rounds, the best documents first, until no
 //! document that is left can be among the best: `kernels/wang.cu`. Lists are on the device for good, whole or their first
 //! blocks, or come with the batches. Where such beginnings end before a query does, the CPU goes on
-//! ([`query::wang`](crate::query::wang)). The answers are those of every other engine.
+//! ([`query::wang`](crate::query::algorithms::wang)). The answers are those of every other engine.
 //!
 //! | module | the question that it answers |
 //! | --- | --- |
@@ -20,7 +20,7 @@ pub mod list;
 pub(super) mod turn;
 pub mod twin;
 
-use super::nvrtc::Source;
+use crate::gpu::floor::nvrtc::Source;
 
 /// The kernel of `wang.cu`.
 pub const KERNEL: &str = "wang_and";

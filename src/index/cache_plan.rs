@@ -10,11 +10,11 @@
 mod tests;
 
 use crate::index::error::IndexError;
+use crate::index::files::map::check_crc;
+use crate::index::files::{plain, storage};
 use crate::index::format::{CACHE_PLAN, HEADER_BYTES, Header, Kind, MANIFEST, check_length};
-use crate::index::generation::Generation;
+use crate::index::generations::generation::Generation;
 use crate::index::lexicon::TermEntry;
-use crate::index::map::check_crc;
-use crate::index::{plain, storage};
 use std::collections::HashMap;
 use std::path::Path;
 

@@ -22,9 +22,9 @@ mod tests;
 
 pub use import::{Import, import};
 
-use crate::index::browse::{TermLists, for_each_term};
 use crate::index::error::IndexError;
-use crate::index::generation::Generation;
+use crate::index::generations::generation::Generation;
+use crate::index::inspect::browse::{TermLists, for_each_term};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use thiserror::Error;

@@ -9,11 +9,11 @@
 mod tests;
 
 use crate::index::error::IndexError;
+use crate::index::files::map::Map;
+use crate::index::files::storage::FileEntry;
 use crate::index::format::{HEADER_BYTES, Header, Kind, check_length, padding, run_file};
+use crate::index::generations::manifest::{Deleted, RunEntry};
 use crate::index::lexicon::TermEntry;
-use crate::index::manifest::{Deleted, RunEntry};
-use crate::index::map::Map;
-use crate::index::storage::FileEntry;
 use std::path::Path;
 
 const BODY: u64 = HEADER_BYTES as u64;

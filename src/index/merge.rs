@@ -34,11 +34,11 @@ pub use published::{Merged, Ranks, RanksFound, Recode, merge_index};
 
 use crate::index::deletions::Deletions;
 use crate::index::error::IndexError;
+use crate::index::files::storage::{self, Durability, FileEntry, Stop};
 use crate::index::format::{Kind, run_file, run_name};
+use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::LexiconStream;
 use crate::index::list::Form;
-use crate::index::manifest::RunEntry;
-use crate::index::storage::{self, Durability, FileEntry, Stop};
 use parts::Joint;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};

@@ -4,7 +4,7 @@
 #![forbid(unsafe_code)]
 
 use crate::index::error::IndexError;
-use crate::index::plain;
+use crate::index::files::plain;
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader};
 use std::path::Path;

@@ -4,11 +4,11 @@
 #![forbid(unsafe_code)]
 
 use crate::index::error::IndexError;
-use crate::index::folder::IndexLock;
+use crate::index::files::storage::{self, Durability};
 use crate::index::format::Kind;
-use crate::index::manifest::Manifest;
+use crate::index::generations::folder::IndexLock;
+use crate::index::generations::manifest::Manifest;
 use crate::index::scores::write_scores;
-use crate::index::storage::{self, Durability};
 use std::path::Path;
 
 /// Publishes the generation in the folder `from`, whose manifest is given, with these PageRanks: one for each document in
@@ -58,9 +58,9 @@ pub fn publish_ranks(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::index::check::check;
-    use crate::index::folder::current;
-    use crate::index::generation::Generation;
+    use crate::index::generations::folder::current;
+    use crate::index::generations::generation::Generation;
+    use crate::index::inspect::check::check;
     use crate::index::scores::ranks_of;
     use crate::index::testing::{build, collection};
 

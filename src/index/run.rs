@@ -27,13 +27,13 @@ pub use write::RunWriter;
 
 use crate::index::documents::DocumentsEntry;
 use crate::index::error::IndexError;
+use crate::index::files::storage::{self, FileEntry};
 use crate::index::format::{
     HEADER_BYTES, Header, Kind, POSTINGS_SLACK, check_length, list_pages, padding, run_file,
 };
+use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::LexiconHeader;
 use crate::index::list::Form;
-use crate::index::manifest::RunEntry;
-use crate::index::storage::{self, FileEntry};
 use std::path::Path;
 
 /// What the header of a postings file says.

@@ -5,10 +5,10 @@
 #![forbid(unsafe_code)]
 
 use crate::index::error::IndexError;
+use crate::index::files::map::Map;
+use crate::index::files::storage::{Durability, FileEntry, StorageFile};
 use crate::index::format::{HEADER_BYTES, Header, Kind, check_length, padding, run_file};
-use crate::index::manifest::{Manifest, RunEntry, find_file};
-use crate::index::map::Map;
-use crate::index::storage::{Durability, FileEntry, StorageFile};
+use crate::index::generations::manifest::{Manifest, RunEntry, find_file};
 use std::path::Path;
 
 /// Documents that have one greatest score.

@@ -4,14 +4,14 @@
 #![forbid(unsafe_code)]
 
 use crate::index::documents::{DocumentsEntry, DocumentsWriter, Location};
-use crate::index::draft::{Description, Draft};
-use crate::index::folder::{IndexLock, current};
+use crate::index::files::storage::{Durability, FileEntry};
 use crate::index::format::{MANIFEST, VERSION};
+use crate::index::generations::draft::{Description, Draft};
+use crate::index::generations::folder::{IndexLock, current};
+use crate::index::generations::manifest::{InputEntry, Manifest, RunEntry, Settings, Statistics};
 use crate::index::list::ListEncoder;
-use crate::index::manifest::{InputEntry, Manifest, RunEntry, Settings, Statistics};
 use crate::index::run::RunWriter;
 use crate::index::scores::write_scores;
-use crate::index::storage::{Durability, FileEntry};
 use crate::score::bounds::code_below;
 use crate::text::trie_collection::{implied_prefix_len, trie_collection};
 use std::collections::{BTreeMap, BTreeSet};

@@ -16,14 +16,14 @@
 
 use super::ciff::Import;
 use super::documents::{DocumentsWriter, Location};
-use super::draft::{Description, Draft};
 use super::error::IndexError;
-use super::folder::IndexLock;
 use super::format::{IMPORTED, VECTORS};
 use super::list::ListEncoder;
-use super::manifest::{InputEntry, Manifest, Settings};
 use super::run::RunWriter;
-use super::storage::Durability;
+use crate::index::files::storage::Durability;
+use crate::index::generations::draft::{Description, Draft};
+use crate::index::generations::folder::IndexLock;
+use crate::index::generations::manifest::{InputEntry, Manifest, Settings};
 use crate::score::bounds::code_below;
 use crate::text::analysis::MAX_TERM_BYTES;
 use crate::text::trie_collection::{implied_prefix_len, trie_collection};

@@ -11,8 +11,9 @@ pub(super) mod found;
 pub(super) mod machine;
 pub(super) mod marks;
 
-use super::warc::borders::WarcBorders;
-use super::{Format, mediawiki, trec};
+use crate::input::Format;
+use crate::input::formats::warc::borders::WarcBorders;
+use crate::input::formats::{mediawiki, trec};
 use found::{Found, Gone};
 use machine::{Csv, Json, MachineBorders};
 use marks::{LINE_END, Mark, Marks};

@@ -1,6 +1,6 @@
 //! Where does a piece end? At the first border of records at or behind the next multiple of so many bytes of the stream,
 //! so that pieces depend on the bytes of the stream alone, not on the blocks in which they came, and who
-//! begins in the middle of a file finds the same ones, where records end with a mark ([`shared_file`](super::shared_file)). `borders` finds them.
+//! begins in the middle of a file finds the same ones, where records end with a mark ([`shared_file`](crate::input::streams::shared_file)). `borders` finds them.
 //!
 //! A record longer than the longest document is dropped while it comes in: memory never holds more
 //! than that and a piece.
@@ -8,13 +8,13 @@
 use super::Format;
 use super::borders::Borders;
 use super::borders::found::Found;
-use super::buffers::Buffers;
-use super::csv::first_record;
 use super::piece::Piece;
 use super::piece_bytes::PieceBytes;
-use crate::dictionary::lines::AsLines;
-use crate::dictionary::text_buffers::{TextBuffer, TextBuffers};
+use crate::dictionary::device::lines::AsLines;
+use crate::dictionary::device::text_buffers::{TextBuffer, TextBuffers};
 use crate::index::documents::pieces::Skipped;
+use crate::input::formats::csv::first_record;
+use crate::input::streams::buffers::Buffers;
 use crate::order::PIECE_BYTES;
 use std::ops::Range;
 use std::sync::Arc;

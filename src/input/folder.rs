@@ -3,8 +3,8 @@
 
 #![forbid(unsafe_code)]
 
-use crate::index::folder::current;
 use crate::index::format::LOCK;
+use crate::index::generations::folder::current;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;

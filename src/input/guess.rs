@@ -1,8 +1,8 @@
 //! Finds the formats of files from their names and first bytes.
 
-use super::decoder::Decoder;
 use super::error::{InputError, io_error};
 use super::{COMPRESSED, Compression, Format, Unknown};
+use crate::input::streams::decoder::Decoder;
 use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;

@@ -3,7 +3,7 @@
 
 #![forbid(unsafe_code)]
 
-use crate::index::manifest::InputEntry;
+use crate::index::generations::manifest::InputEntry;
 use std::fs::File;
 use std::hash::Hasher as _;
 use std::io::{self, Read};

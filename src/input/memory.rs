@@ -5,8 +5,8 @@
 
 use super::Format;
 use super::error::InputError;
-use super::pipe::Pipe;
 use super::splits::{MEMORY, Plan};
+use crate::input::streams::pipe::Pipe;
 use serde::Serialize;
 use std::fmt;
 use std::io::{self, Read};

@@ -11,44 +11,25 @@ use std::str::FromStr;
 use thiserror::Error;
 
 mod borders;
-pub mod buffers;
-pub mod csv;
 pub mod cutter;
-pub mod decoder;
 pub mod document;
 pub mod error;
-pub mod fields;
 pub mod folder;
+pub(crate) mod formats;
 mod guess;
 pub mod hash;
-pub mod html;
-mod json;
-pub mod json_values;
-pub mod jsonl;
 pub mod list;
-pub mod mediawiki;
 pub mod memory;
 pub mod parser;
-mod parsers;
 pub mod piece;
 pub mod piece_bytes;
-mod pipe;
-pub mod plain;
-pub mod plaintext;
 pub mod record;
 pub mod sample;
-mod scan;
 mod seen;
-pub mod shared_file;
-pub mod split_stream;
 pub mod splits;
-pub mod trec;
-pub mod tsv;
+pub(crate) mod streams;
 pub mod turns;
-pub mod unpacked;
 pub mod wanted;
-pub mod warc;
-mod whole;
 
 /// How documents lie in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -194,7 +175,7 @@ impl Format {
     /// [`Unknown`] if this is UTF-16, or not text: a NUL among the first bytes, or more than 30 % of `head` not
     /// UTF-8, or more than 1 % control characters.
     pub fn by_content(head: &[u8]) -> Result<Format, Unknown> {
-        if plain::is_utf16(head) {
+        if crate::input::formats::plain::is_utf16(head) {
             return Err(Unknown::Utf16);
         }
         let head = head.strip_prefix(document::BYTE_ORDER_MARK).unwrap_or(head);
@@ -257,7 +238,7 @@ fn control_bytes(head: &[u8]) -> usize {
 fn is_csv(head: &[u8]) -> bool {
     let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let line = line.trim_ascii_end().to_ascii_lowercase();
-    let fields = fields::Fields::default();
+    let fields = crate::input::formats::fields::Fields::default();
     [b',', b';'].iter().any(|separator| {
         let mut names =
             line.split(|byte| byte == separator).map(|name| name.trim_ascii().trim_ascii_quotes());

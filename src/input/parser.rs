@@ -2,22 +2,23 @@
 //! format; or lines of JSON of one shape, if that is all that has to be known of them here.
 
 use super::document::{self, Document, Sink, Skip};
-use super::fields::Fields;
-use super::jsonl::JsonlParser;
-use super::parsers::Parsers;
 use super::piece::Piece;
 use super::piece_bytes::PieceBytes;
 use super::splits::Plan;
 use super::turns::{Turn, Turns};
 use super::wanted::Wanted;
-use super::{Format, json_values};
-use crate::dictionary::lines::{LONGEST_LINE, Lines, MOST_LINES_BYTES};
+use crate::dictionary::device::lines::{LONGEST_LINE, Lines, MOST_LINES_BYTES};
+use crate::dictionary::device::text_buffers::TextBuffers;
+use crate::dictionary::device::texts::{PieceText, Texts};
 use crate::dictionary::parsed::{PieceGroup, Regroup};
-use crate::dictionary::text_buffers::TextBuffers;
-use crate::dictionary::texts::{PieceText, Texts};
 use crate::index::documents::Location;
 use crate::index::documents::pieces::Skipped;
 use crate::index::documents::pieces::{PieceDocuments, Room};
+use crate::input::Format;
+use crate::input::formats::fields::Fields;
+use crate::input::formats::json_values;
+use crate::input::formats::jsonl::JsonlParser;
+use crate::input::formats::parsers::Parsers;
 use crate::text::html::Page;
 use std::sync::Arc;
 use twox_hash::XxHash3_64;

@@ -1,6 +1,6 @@
 //! Where do the bytes of a piece lie? In memory of their own, or where a device can take them from, so that nobody copies what goes there as it is.
 
-use crate::dictionary::text_buffers::TextBuffer;
+use crate::dictionary::device::text_buffers::TextBuffer;
 use rustix::io::{Errno, pread};
 use std::cell::RefCell;
 use std::fs::File;

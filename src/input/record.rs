@@ -2,13 +2,14 @@
 
 #![forbid(unsafe_code)]
 
-use super::csv::first_record;
 use super::document::{Document, Piece, Sink, Skip};
-use super::fields::Fields;
-use super::parsers::Parsers;
 use super::turns::Turn;
-use super::unpacked::Unpacked;
-use super::{Compression, Format, json_values};
+use crate::input::formats::csv::first_record;
+use crate::input::formats::fields::Fields;
+use crate::input::formats::json_values;
+use crate::input::formats::parsers::Parsers;
+use crate::input::streams::unpacked::Unpacked;
+use crate::input::{Compression, Format};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};

@@ -11,7 +11,6 @@
 use super::Compression;
 use super::cutter::Cutter;
 use super::parser::PieceParser;
-use super::split_stream::{FileBlock, SplitStream};
 use super::splits::Plan;
 use crate::dictionary::group::Group;
 use crate::dictionary::indexer::Indexing;
@@ -20,6 +19,7 @@ use crate::dictionary::parsed::Regroup;
 use crate::dictionary::regroup::TokenTally;
 use crate::dictionary::stream::{TokenGroup, Tokens};
 use crate::dictionary::tally::Tally;
+use crate::input::streams::split_stream::{FileBlock, SplitStream};
 use crate::text::analysis::Analysis;
 use crate::text::trie_collection::TRIE_COLLECTIONS;
 use std::panic::resume_unwind;

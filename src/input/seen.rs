@@ -4,7 +4,9 @@
 
 use super::guess::HEAD_BYTES;
 use super::splits::Plan;
-use super::{Format, json_values, unpacked};
+use crate::input::Format;
+use crate::input::formats::json_values;
+use crate::input::streams::unpacked;
 use std::io::Read;
 
 impl Plan {

@@ -1,8 +1,8 @@
 //! Which files is the input made of, in which order, and which of them are read as one stream?
 
-use super::fields::Fields;
 use super::{Compression, Format};
 use crate::crew::lock;
+use crate::input::formats::fields::Fields;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::fs::{File, Metadata};
@@ -16,8 +16,8 @@ use super::error::{InputError, io_error};
 use super::folder::{Passed, Walk};
 use super::guess::{content_format, format_of_content, format_of_name, metadata, read_head};
 use super::list::{Input, Inputs};
-use super::pipe::Pipe;
-use super::shared_file::{CHANGED, SharedFile};
+use crate::input::streams::pipe::Pipe;
+use crate::input::streams::shared_file::{CHANGED, SharedFile};
 use crate::order::PIECE_BYTES;
 use tracing::debug;
 

@@ -50,7 +50,7 @@ const FETCHED: usize = 192;
 /// parts from lying at the same place of a page, where they would drive each other from the cache.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
-pub(super) struct Cursor {
+pub(crate) struct Cursor {
     /// The docids of the block.
     pub(super) docids: Room,
     tail_tfs: [u32; MAX_BLOCK],

@@ -5,10 +5,10 @@
 
 #![forbid(unsafe_code)]
 
-use super::lines::{Query, Refused};
 use super::rm3::Expander;
-use super::texts::NoText;
 use crate::crew::lock;
+use crate::query::answers::texts::NoText;
+use crate::query::reading::lines::{Query, Refused};
 use crate::shown::chain;
 use std::io;
 use std::num::NonZeroUsize;

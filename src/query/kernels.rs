@@ -208,7 +208,7 @@ fn add_other_scores(
 /// Candidates with what each is worth so far. The arrays hold nothing of use behind them.
 #[derive(Debug)]
 #[repr(C, align(64))]
-pub(super) struct Left {
+pub(crate) struct Left {
     /// The docids, which rise, with [`NO_DOCID`] 16 times behind them.
     pub(super) docids: Room,
     pub(super) sums: [f32; BLOCK + 16],
@@ -220,7 +220,7 @@ pub(super) struct Left {
 
 /// What documents may be worth in lists that were not looked at, by ranges of docids.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rest<'a> {
+pub(crate) struct Rest<'a> {
     pub(super) of_ranges: &'a [f32],
     /// The first document of the first range.
     pub(super) first: u32,
@@ -236,7 +236,7 @@ pub(super) fn narrow(level: Level, bar: f32, rest: Rest<'_>, left: &mut Left) {
 
 /// Documents with sums of scores.
 #[derive(Debug, Default)]
-pub(super) struct Documents {
+pub(crate) struct Documents {
     docids: Vec<u32>,
     sums: Vec<f32>,
     /// How many; what is behind them is of no use.
@@ -316,7 +316,7 @@ pub(super) fn mosts(
 }
 
 /// Where documents go with their sums.
-pub(super) trait Sink {
+pub(crate) trait Sink {
     /// Sums up to this are of no use; below zero if every document is wanted.
     fn bar(&self) -> f32;
 

@@ -4,9 +4,9 @@
 
 use super::snapshot::Snapshot;
 use super::wanted::{Mode, Stage, Wanted};
-use super::weighted::for_each_term;
 use crate::index::error::IndexError;
 use crate::index::lexicon::{TermEntry, TermPlace};
+use crate::query::reading::weighted::for_each_term;
 use crate::score::named::Score;
 use crate::score::scoring::TermCounts;
 use crate::score::weight::Weight;

@@ -12,13 +12,13 @@
 
 #![forbid(unsafe_code)]
 
-use super::lines::Query;
 use super::searcher::Searcher;
 use super::snapshot::Snapshot;
-use super::texts::{NoText, Reread};
 use super::wanted::{Mode, Wanted};
-use super::weighted::{LEAST_WEIGHT, text_of};
 use crate::crew::lock;
+use crate::query::answers::texts::{NoText, Reread};
+use crate::query::reading::lines::Query;
+use crate::query::reading::weighted::{LEAST_WEIGHT, text_of};
 use std::collections::{BTreeMap, HashMap};
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, MutexGuard};

@@ -4,13 +4,13 @@
 use super::again::Again;
 use super::cursor::Cursor;
 use super::kernels::{Documents, NO_DOCID, Room};
-use super::max_score::asking::Asking;
-use super::ranges::Ranges;
 use super::top_k::TopK;
-use super::wand::stand::Stand;
-use super::wang::segments::Segments;
 use crate::cpu::{Level, level};
 use crate::index::list::MAX_BLOCK;
+use crate::query::algorithms::max_score::asking::Asking;
+use crate::query::algorithms::ranges::Ranges;
+use crate::query::algorithms::wand::stand::Stand;
+use crate::query::algorithms::wang::segments::Segments;
 
 /// The memory of a worker's queries. It grows to what the largest query took and is used again, so
 /// that in the long run no query allocates.
@@ -48,7 +48,7 @@ pub struct Scratch {
 
 /// The accumulators of a window.
 #[derive(Debug, Default)]
-pub(super) struct WindowMemory {
+pub(crate) struct WindowMemory {
     /// Sums of the documents, all [`UNMATCHED`](super::kernels::UNMATCHED) between windows.
     pub(super) accumulators: Vec<f32>,
     /// For each [`LINE`](super::kernels::LINE) of these, whether it has matched documents; all zero
@@ -70,7 +70,7 @@ impl WindowMemory {
 /// [`Cursor`] do.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
-pub(super) struct Candidates {
+pub(crate) struct Candidates {
     /// Docids before and after a list was searched, by turns.
     pub(super) docids: [Room; 2],
     apart: [u8; 576],

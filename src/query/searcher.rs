@@ -8,19 +8,21 @@ mod tests;
 
 pub use tasks::{Begun, Cut, Cutting};
 
-use super::copied::Copied;
 use super::cursor::{Norms, RunTerm};
 use super::plan::{Plan, Planner};
 use super::scratch::Scratch;
-use super::share::{DocumentShare, Source};
 use super::snapshot::Snapshot;
 use super::top_k::{Hit, TopK};
 use super::wanted::{Algorithm, Stage, Wanted};
-use super::{and, auto, exhaustive, max_score, scored, small_adaptive, wand, wang};
 use crate::index::error::IndexError;
 use crate::index::format::HEADER_BYTES;
 use crate::index::list::{ListError, ListView};
 use crate::index::run::Run;
+use crate::query::algorithms::{
+    and, auto, exhaustive, max_score, scored, small_adaptive, wand, wang,
+};
+use crate::query::engines::copied::Copied;
+use crate::query::engines::share::{DocumentShare, Source};
 use std::sync::Arc;
 
 /// Answers queries one after the other; a search allocates nothing once its buffers have grown. The

@@ -6,13 +6,13 @@
 //! asks for.
 
 use super::frequencies::Frequencies;
-use super::share::{DocumentShare, Source};
 use super::top_k::TopK;
 use crate::index::error::IndexError;
 use crate::index::format::VECTORS;
-use crate::index::generation::Generation;
+use crate::index::generations::generation::Generation;
 use crate::index::lexicon::TermEntry;
 use crate::index::scores::{RunScores, ranks_of};
+use crate::query::engines::share::{DocumentShare, Source};
 use crate::score::bm25::IdfKind;
 use crate::score::bounds::BoundNorms;
 use crate::score::named::Score;

@@ -1,9 +1,9 @@
 //! What does an index have of a term: how often it occurs, what its postings are worth at most, and what the
 //! lists say that they are worth?
 
-use crate::index::browse::TermLists;
 use crate::index::error::IndexError;
-use crate::index::generation::Generation;
+use crate::index::generations::generation::Generation;
+use crate::index::inspect::browse::TermLists;
 use crate::score::bm25::{Bm25, IdfKind, idf, score};
 use crate::score::bounds::BoundNorms;
 use crate::shown::visible;

@@ -7,9 +7,11 @@ use proptest::prelude::*;
 use super::cursor::{Norms, RunTerm};
 use super::scratch::Scratch;
 use super::top_k::{Hit, TopK};
-use super::{and, auto, exhaustive, max_score, scored, small_adaptive, wand, wang};
 use crate::cpu::Level;
 use crate::index::list::{Form, ListEncoder, ListError, ListView};
+use crate::query::algorithms::{
+    and, auto, exhaustive, max_score, scored, small_adaptive, wand, wang,
+};
 use crate::score::bm25::Bm25;
 use crate::score::bounds::code_below;
 use crate::score::named::{Delta, Mu, Score};

@@ -14,7 +14,7 @@ pub use error::JobFileError;
 use super::files::Trust;
 use super::schedule::Schedule;
 use super::values::{self, Limit};
-use crate::gpu::discover::Gpus;
+use crate::gpu::floor::discover::Gpus;
 use crate::index::cache_plan::Policy;
 use crate::index::list::{Form, ListCodec};
 use crate::index::order::DocumentOrder;

@@ -6,10 +6,10 @@
 
 use super::files::replace;
 use crate::index::format::{Kind, run_file};
-use crate::index::manifest::{Manifest, find_file};
+use crate::index::generations::manifest::{Manifest, find_file};
 use crate::input::Compression;
-use crate::input::unpacked::Unpacked;
-use crate::query::lines::{Lines, blank_after_qid};
+use crate::input::streams::unpacked::Unpacked;
+use crate::query::reading::lines::{Lines, blank_after_qid};
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;

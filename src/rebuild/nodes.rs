@@ -5,7 +5,7 @@
 
 use super::table::name_hash;
 use crate::codec::prefetch::prefetch;
-use crate::dictionary::hash::HashTable;
+use crate::dictionary::strings::hash::HashTable;
 use memchr::memchr;
 use std::fs::File;
 use std::io;

@@ -9,9 +9,9 @@ use millrace::gpu::btree::room::{COUNTERS, Coming, TreeRoom, Usage};
 use millrace::gpu::btree::staged::{Most, Staged};
 use millrace::gpu::btree::terms::{Sums, TermColumns, ranges, starts};
 use millrace::gpu::btree::{Kernels, Output, Trees, Tuning};
-use millrace::gpu::device::Device;
-use millrace::gpu::error::GpuWork;
-use millrace::gpu::pinned::{Pinned, PinnedPool, Way};
+use millrace::gpu::floor::device::Device;
+use millrace::gpu::floor::error::GpuWork;
+use millrace::gpu::floor::pinned::{Pinned, PinnedPool, Way};
 use millrace::text::trie_collection::TRIE_COLLECTIONS;
 
 /// A device with everything that a run takes.

@@ -6,7 +6,7 @@ use crate::damage::seal_pages;
 use crate::sound::OldAndNew;
 use crate::util::{Random, args, copy_folder, generation, millrace};
 use millrace::index::format::HEADER_BYTES;
-use millrace::index::manifest::Manifest;
+use millrace::index::generations::manifest::Manifest;
 use std::ffi::OsString;
 use std::fs;
 use std::path::Path;

@@ -14,7 +14,7 @@ mod resident;
 mod server;
 
 use self::server::Server;
-use millrace::gpu::steps::{Argument, Step};
+use millrace::gpu::floor::steps::{Argument, Step};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -3,7 +3,7 @@
 use super::found;
 use crate::sound::OldAndNew;
 use crate::util::*;
-use millrace::gpu::discover::Discovery;
+use millrace::gpu::floor::discover::Discovery;
 
 /// A fault in a kernel ends the job with status 1, says that the device is lost, and leaves the live
 /// generation as it is; the next process builds on the same device.

@@ -3,10 +3,10 @@
 
 use super::{device, turn, wait};
 use cudarc::driver::{CudaStream, PushKernelArg};
-use millrace::gpu::device::{Device, Kernel};
-use millrace::gpu::error::{Geometry, GpuError, GpuWork};
-use millrace::gpu::memory::DeviceBuffer;
-use millrace::gpu::pinned::{PinnedPool, Way};
+use millrace::gpu::floor::device::{Device, Kernel};
+use millrace::gpu::floor::error::{Geometry, GpuError, GpuWork};
+use millrace::gpu::floor::memory::DeviceBuffer;
+use millrace::gpu::floor::pinned::{PinnedPool, Way};
 use std::sync::Arc;
 use std::sync::mpsc::{TryRecvError, channel};
 use std::time::Duration;
@@ -84,7 +84,7 @@ fn whoever_waits_for_a_device_is_woken() {
     let module = toolchain.load(&device, &turn()).unwrap();
     let mut gate = Gate::new(&device, module.kernel(&device, "wait_for").unwrap());
     let (woken, receive) = channel();
-    let wake = |name: &'static str| -> millrace::gpu::wake::Wake {
+    let wake = |name: &'static str| -> millrace::gpu::floor::wake::Wake {
         let woken = woken.clone();
         Arc::new(move || woken.send(name).unwrap())
     };

@@ -5,7 +5,7 @@ use super::encode::encode;
 use super::lines::lines_are_read;
 use super::{SHAPES, invert, inverter, inverter_of};
 use crate::gpu::{device, found};
-use millrace::gpu::discover::{DeviceInfo, Discovery};
+use millrace::gpu::floor::discover::{DeviceInfo, Discovery};
 use millrace::gpu::invert::Tuning;
 use millrace::gpu::invert::cuda::CudaMachine;
 use millrace::gpu::invert::lanes;

@@ -4,10 +4,12 @@ use super::machine::{Emulated, compiled};
 use super::{SHAPES, compare, inverter_of, keyed, put, read, words};
 use crate::emulation::Random;
 use crate::invert::emulated;
-use millrace::dictionary::lines::{LONGEST_NAME, LineShape, Lines, MOST_MENDED, Role, Value};
+use millrace::dictionary::device::lines::{
+    LONGEST_NAME, LineShape, Lines, MOST_MENDED, Role, Value,
+};
+use millrace::dictionary::device::text_buffers::TextBuffer;
+use millrace::dictionary::device::texts::Texts;
 use millrace::dictionary::parsed::Regroup;
-use millrace::dictionary::text_buffers::TextBuffer;
-use millrace::dictionary::texts::Texts;
 use millrace::gpu::invert::Tuning;
 use millrace::gpu::invert::machine::{Machine, Reading};
 use millrace::gpu::invert::steps::lines::{
@@ -17,8 +19,8 @@ use millrace::gpu::invert::steps::{self, Array, COUNTERS, IRREGULAR_LINES, SUM};
 use millrace::gpu::invert::text::{PieceText, TILE_BYTES};
 use millrace::gpu::invert::twin::{self, Run};
 use millrace::input::document::{Document, Name, Piece, Sink, Skip};
-use millrace::input::fields::Fields;
-use millrace::input::jsonl::JsonlParser;
+use millrace::input::formats::fields::Fields;
+use millrace::input::formats::jsonl::JsonlParser;
 use millrace::input::parser::parse_lines;
 use millrace::text::analysis::Analysis;
 use millrace::text::html::Page;

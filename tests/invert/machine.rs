@@ -3,8 +3,8 @@
 use crate::emulation::{Arg, Buffer, Emulator};
 use cudarc::driver::DriverError;
 use cudarc::driver::sys::CUresult;
-use millrace::dictionary::text_buffers::Pin;
-use millrace::gpu::error::{Cuda, GpuError};
+use millrace::dictionary::device::text_buffers::Pin;
+use millrace::gpu::floor::error::{Cuda, GpuError};
 use millrace::gpu::invert::machine::{
     Arrays, DeviceMemory, Downloader, Machine, NextParcel, Places, Reading, Uploader,
 };

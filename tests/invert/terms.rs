@@ -3,8 +3,8 @@
 use super::machine::{Emulated, compiled};
 use super::{get, put, words};
 use crate::emulation::Random;
-use millrace::dictionary::codes::{code_of, code_of_number};
-use millrace::dictionary::forms::{EXPANDED, NO_TERM};
+use millrace::dictionary::device::forms::{EXPANDED, NO_TERM};
+use millrace::dictionary::strings::codes::{code_of, code_of_number};
 use millrace::gpu::invert::machine::Machine;
 use millrace::gpu::invert::steps::terms::{Plain, code_forms, fill_table, number_terms};
 use millrace::gpu::invert::steps::{self, Array};

@@ -1,17 +1,17 @@
 //! The kernels, block by block, each step waited for; then once more with all of them in flight.
 
 use anyhow::Context as _;
-use millrace::dictionary::hash::hash;
 use millrace::dictionary::stream::TokenGroup;
+use millrace::dictionary::strings::hash::hash;
 use millrace::gpu::btree::block::TokenBlock;
 use millrace::gpu::btree::room::{COUNTERS, Coming, TreeRoom, Usage};
 use millrace::gpu::btree::staged::{Most, Staged};
 use millrace::gpu::btree::terms::{Sums, TermColumns, ranges, starts};
 use millrace::gpu::btree::{Kernels, Output, Trees, Tuning};
-use millrace::gpu::device::{Device, Ticket};
-use millrace::gpu::error::{GpuError, GpuWork, Launched};
-use millrace::gpu::modules::Toolchain;
-use millrace::gpu::pinned::{Pinned, PinnedPool, Way};
+use millrace::gpu::floor::device::{Device, Ticket};
+use millrace::gpu::floor::error::{GpuError, GpuWork, Launched};
+use millrace::gpu::floor::modules::Toolchain;
+use millrace::gpu::floor::pinned::{Pinned, PinnedPool, Way};
 use millrace::text::trie_collection::TRIE_COLLECTIONS;
 use std::time::Instant;
 

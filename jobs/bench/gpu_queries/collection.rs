@@ -1,17 +1,17 @@
 //! The index on a device, and the queries as its engine takes them.
 
 use anyhow::{bail, ensure};
-use millrace::gpu::cache::ModuleCache;
-use millrace::gpu::device::Device;
-use millrace::gpu::modules::Toolchain;
+use millrace::gpu::floor::cache::ModuleCache;
+use millrace::gpu::floor::device::Device;
+use millrace::gpu::floor::modules::Toolchain;
 use millrace::gpu::query::bring::{Bringer, Brought, Decoding, ListRequest};
 use millrace::gpu::query::device::QueryDevice;
 use millrace::gpu::query::list::Placed;
 use millrace::gpu::query::plan::PlacedTerm;
 use millrace::gpu::query::residency::Ranges;
 use millrace::index::lexicon::TermEntry;
-use millrace::query::lines::Query;
 use millrace::query::plan::{Plan, Planner};
+use millrace::query::reading::lines::Query;
 use millrace::query::searcher::Searcher;
 use millrace::query::snapshot::Snapshot;
 use millrace::query::top_k::Hit;

@@ -3,10 +3,10 @@
 use super::super::rows;
 use super::{Bench, Point, Way};
 use anyhow::Context;
-use millrace::query::engine::Model;
-use millrace::query::lines::Query;
+use millrace::query::engines::engine::Model;
+use millrace::query::engines::pool::{Pool, Work};
 use millrace::query::plan::Planner;
-use millrace::query::pool::{Pool, Work};
+use millrace::query::reading::lines::Query;
 use millrace::query::searcher::{Begun, Cut, Cutting, Searcher};
 use millrace::query::wanted::{Mode, Stage, Wanted};
 use serde_json::{Value, json};

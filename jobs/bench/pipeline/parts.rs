@@ -8,7 +8,7 @@ use millrace::dictionary::regroup::TokenTally;
 use millrace::dictionary::stream::{StreamWriter, TokenGroup, Tokens};
 use millrace::dictionary::tally::Tally;
 use millrace::input::Compression;
-use millrace::input::decoder::Decoder;
+use millrace::input::streams::decoder::Decoder;
 use millrace::order::{BLOCK_BYTES, PIECE_BYTES};
 use millrace::text::analysis::Analysis;
 use millrace::text::trie_collection::{implied_prefix_len, trie_collection};

@@ -3,15 +3,15 @@
 
 mod reading;
 
-use crate::dataflow::build_context::Build;
-use crate::dataflow::documents::write_documents;
-use crate::dataflow::encode::Encode;
-use crate::dataflow::feed::ClosedRun;
-use crate::dataflow::flush::Flush;
+use crate::dataflow::build::context::Build;
+use crate::dataflow::build::documents::write_documents;
+use crate::dataflow::build::encode::Encode;
+use crate::dataflow::build::feed::ClosedRun;
+use crate::dataflow::build::flush::Flush;
+use crate::dataflow::build::index::Index;
+use crate::dataflow::build::index_tokens::IndexTokens;
 use crate::dataflow::harness::{Step, build, failure, pass, plan_of};
-use crate::dataflow::index::Index;
-use crate::dataflow::index_tokens::IndexTokens;
-use crate::dataflow::local::Local;
+use crate::dataflow::query::local::Local;
 use crate::dictionary::closed::{Advance, ClosedError, ClosedTerms};
 use crate::dictionary::group::Group;
 use crate::dictionary::indexer::{ParsedBlock, TokenIndexer};

@@ -2,24 +2,24 @@
 //! open, and end the job when it fails? Each in a small dataflow of its own.
 
 use super::tests::{context, numbered, snapshot};
-use crate::dataflow::ask::Ask;
-use crate::dataflow::batch::Numbered;
-use crate::dataflow::collect::{Collect, Sink, Writer};
-use crate::dataflow::context::Context;
 use crate::dataflow::control::JobError;
 use crate::dataflow::crossing::{Crossing, Record};
-use crate::dataflow::desk::Request;
-use crate::dataflow::gather::gather;
 use crate::dataflow::harness::{Failure, Step, failure, pass};
-use crate::dataflow::lay_out::{Answered, Out};
-use crate::dataflow::local::Local;
-use crate::dataflow::look::{Look, Planned};
-use crate::dataflow::messages::{Counted, Question, ShardHits};
-use crate::dataflow::tell::Tell;
-use crate::dataflow::weigh::Weigh;
+use crate::dataflow::query::ask::Ask;
+use crate::dataflow::query::batch::Numbered;
+use crate::dataflow::query::collect::{Collect, Sink, Writer};
+use crate::dataflow::query::context::Context;
+use crate::dataflow::query::desk::Request;
+use crate::dataflow::query::gather::gather;
+use crate::dataflow::query::lay_out::{Answered, Out};
+use crate::dataflow::query::local::Local;
+use crate::dataflow::query::look::{Look, Planned};
+use crate::dataflow::query::messages::{Counted, Question, ShardHits};
+use crate::dataflow::query::tell::Tell;
+use crate::dataflow::query::weigh::Weigh;
 use crate::index::testing::term;
-use crate::query::output::Form;
-use crate::query::shard::Shard;
+use crate::query::answers::output::Form;
+use crate::query::engines::shard::Shard;
 use crate::query::top_k::{Hit, NamedHit};
 use crate::query::wanted::Wanted;
 use std::io;

@@ -1,21 +1,21 @@
 //! Do the operators of queries pass on what they get, hold the frontier while something is open, and
 //! fail as a whole? Each in a small dataflow of its own; then services of them.
 
-use super::super::batch::{Asker, Numbered};
-use super::super::context::{Hooks, Layout, Tally};
 use super::super::control::JobError;
-use super::super::local::Local;
-use super::super::service::{QueryOptions, QueryService, Sink};
 use super::super::sole_time::SoleTime;
 use super::*;
-use crate::index::generation::Generation;
+use crate::dataflow::query::batch::{Asker, Numbered};
+use crate::dataflow::query::context::{Hooks, Layout, Tally};
+use crate::dataflow::query::local::Local;
+use crate::dataflow::query::service::{QueryOptions, QueryService, Sink};
+use crate::index::generations::generation::Generation;
 use crate::index::testing::{build, collection, term};
-use crate::query::engine::{Answer, EngineError, Model, Pace, QueryEngine};
-use crate::query::lines::{Lines, Query};
-use crate::query::output::Form;
+use crate::query::answers::output::Form;
+use crate::query::engines::engine::{Answer, EngineError, Model, Pace, QueryEngine};
+use crate::query::engines::shard::Shard;
 use crate::query::plan::Plan;
+use crate::query::reading::lines::{Lines, Query};
 use crate::query::searcher::Searcher;
-use crate::query::shard::Shard;
 use crate::query::snapshot::{Scoring, Snapshot};
 use crate::query::wanted::Wanted;
 use std::cell::RefCell;

@@ -2,10 +2,10 @@
 
 use super::block::{PADDING, Row, TokenBlock};
 use crate::dictionary::stream::TokenGroup;
-use crate::gpu::device::{Device, Ticket};
-use crate::gpu::error::{GpuError, GpuWork};
-use crate::gpu::memory::DeviceBuffer;
-use crate::gpu::pinned::Pinned;
+use crate::gpu::floor::device::{Device, Ticket};
+use crate::gpu::floor::error::{GpuError, GpuWork};
+use crate::gpu::floor::memory::DeviceBuffer;
+use crate::gpu::floor::pinned::Pinned;
 use crate::text::trie_collection::TRIE_COLLECTIONS;
 
 /// The most that blocks of one owner have.

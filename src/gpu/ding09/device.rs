@@ -4,12 +4,12 @@
 use super::batch::{DingBatch, Room};
 use super::steps::{self, Array, Step};
 use super::{KERNELS, Merging, source};
-use crate::gpu::device::Device;
-use crate::gpu::error::GpuError;
+use crate::gpu::floor::device::Device;
+use crate::gpu::floor::error::GpuError;
+use crate::gpu::floor::modules::Toolchain;
+use crate::gpu::floor::slab::Slab;
 use crate::gpu::lane::{Lane, event};
-use crate::gpu::modules::Toolchain;
 use crate::gpu::query::plan::MOST_HITS;
-use crate::gpu::slab::Slab;
 use crate::gpu::turns::Memory;
 use crate::query::top_k::Hit;
 use cudarc::driver::{CudaEvent, CudaFunction};

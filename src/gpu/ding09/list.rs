@@ -6,7 +6,7 @@
 
 use crate::codec::{CodecError, bits, vbyte};
 use crate::index::error::IndexError;
-use crate::index::generation::Generation;
+use crate::index::generations::generation::Generation;
 use crate::index::lexicon::TermEntry;
 use crate::index::list::{
     BEFORE_FIRST, Columns, Form, ListCodec, ListError, ListView, MAX_BLOCK, Segment,

@@ -3,8 +3,8 @@
 
 use super::Merging;
 use super::batch::{DingBatch, Shares, TILE, WARPS};
-use crate::gpu::error::Geometry;
-use crate::gpu::steps::{Argument as AnyArgument, Step as AnyStep};
+use crate::gpu::floor::error::Geometry;
+use crate::gpu::floor::steps::{Argument as AnyArgument, Step as AnyStep};
 
 /// Threads of a block that decodes exceptions.
 const OPEN_THREADS: u32 = 256;

@@ -6,7 +6,7 @@ use super::batch::{DingBatch, DingQuery, DingTerm};
 use super::device::DingDevice;
 use super::list::{Laid, ListLayer};
 use crate::crew::lock;
-use crate::gpu::error::GpuError;
+use crate::gpu::floor::error::GpuError;
 use crate::gpu::query::fetch::{FetchRequest, Key, NO_LIST};
 use crate::gpu::query::residency::{ListId, Place, Residency};
 use crate::gpu::query::service::Why;

@@ -4,9 +4,9 @@
 //! the device travel with it, each once.
 
 use super::list::Laid;
-use crate::gpu::error::Geometry;
+use crate::gpu::floor::error::Geometry;
+use crate::gpu::floor::steps::{Argument, Step};
 use crate::gpu::lane::{HitsOf, answers};
-use crate::gpu::steps::{Argument, Step};
 pub use crate::gpu::travelling::Input;
 use crate::gpu::travelling::{Bytes, Placed, Travelling};
 use crate::query::top_k::Hit;

@@ -3,14 +3,14 @@
 
 use super::batch::Key;
 use super::list::{BLOCK, Laid, ListLayer, Worth};
-use crate::gpu::device::Device;
-use crate::gpu::error::GpuError;
+use crate::gpu::floor::device::Device;
+use crate::gpu::floor::error::GpuError;
+use crate::gpu::floor::slab::Slab;
 use crate::gpu::list_cache::ListCache;
 use crate::gpu::query::fetch::NO_LIST;
-use crate::gpu::slab::Slab;
-use crate::index::browse::for_each_term;
 use crate::index::error::IndexError;
-use crate::index::generation::Generation;
+use crate::index::generations::generation::Generation;
+use crate::index::inspect::browse::for_each_term;
 use crate::index::lexicon::TermEntry;
 use std::borrow::Borrow;
 

@@ -6,7 +6,7 @@
 
 use crate::codec::CodecError;
 use crate::index::error::IndexError;
-use crate::index::generation::Generation;
+use crate::index::generations::generation::Generation;
 use crate::index::lexicon::TermEntry;
 use crate::index::list::{BEFORE_FIRST, Columns, Form, ListCodec, ListError, ListView};
 use crate::score::bm25::score;

@@ -3,7 +3,7 @@
 
 use super::batch::{How, HuangBatch};
 use super::device::{HuangDevice, HuangTerm, Tuning};
-use crate::gpu::error::GpuError;
+use crate::gpu::floor::error::GpuError;
 use crate::gpu::query::service::Why;
 use crate::gpu::turns::{Found, Turn};
 use crate::query::plan::{Plan, PlanTerm};

@@ -7,7 +7,7 @@
 
 use super::{TreeDevice, UnderWay};
 use crate::gpu::btree::terms::{Sums, TermColumns, ranges, starts};
-use crate::gpu::error::GpuError;
+use crate::gpu::floor::error::GpuError;
 use std::collections::VecDeque;
 use std::ops::Range;
 

@@ -3,9 +3,9 @@
 use super::machine::{Downloader, MOST_TAKEN, NextParcel};
 use super::staged::{Buffer, wait};
 use crate::crew::{Awaited, Crew};
-use crate::gpu::device::Device;
-use crate::gpu::error::GpuError;
-use crate::gpu::slab::Slab;
+use crate::gpu::floor::device::Device;
+use crate::gpu::floor::error::GpuError;
+use crate::gpu::floor::slab::Slab;
 use cudarc::driver::CudaStream;
 use std::ops::Range;
 use std::sync::Arc;

@@ -3,10 +3,10 @@
 
 use super::cuda::CudaMachine;
 use super::machine::Machine;
-use crate::gpu::device::Device;
-use crate::gpu::discover::DeviceInfo;
-use crate::gpu::error::GpuError;
-use crate::gpu::modules::Toolchain;
+use crate::gpu::floor::device::Device;
+use crate::gpu::floor::discover::DeviceInfo;
+use crate::gpu::floor::error::GpuError;
+use crate::gpu::floor::modules::Toolchain;
 use crate::shown::chain;
 use cudarc::driver::{DriverError, sys};
 use std::panic::resume_unwind;

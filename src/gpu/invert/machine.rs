@@ -3,8 +3,8 @@
 
 use super::steps::{ARRAYS, Array, Step};
 use crate::dictionary::closed::ClosedError;
-use crate::dictionary::text_buffers::Pin;
-use crate::gpu::error::GpuError;
+use crate::dictionary::device::text_buffers::Pin;
+use crate::gpu::floor::error::GpuError;
 use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;

@@ -6,12 +6,12 @@ use super::inverter::{Counted, Inverter, InverterSeconds, InverterWork, MOST_FOU
 use super::machine::{DeviceMemory, Machine, Uploader};
 use super::text::{MOST_BYTES, PieceText, fitting, is_fitting};
 use crate::dictionary::closed::ClosedError;
-use crate::dictionary::inverted::{InvertedRun, Lists};
-use crate::gpu::error::GpuError;
+use crate::dictionary::device::inverted::{InvertedRun, Lists};
+use crate::gpu::floor::error::GpuError;
 use crate::index::documents::pieces::PieceDocuments;
 use crate::index::error::IndexError;
+use crate::index::files::storage::FilledFile;
 use crate::index::run::{LaidChunk, RunPart};
-use crate::index::storage::FilledFile;
 use crate::order::{PieceCounts, Placement, Sequencer};
 use std::any::Any;
 use std::collections::BTreeMap;

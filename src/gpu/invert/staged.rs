@@ -1,11 +1,11 @@
 //! How do bytes go from the host to a CUDA device? Through two pinned buffers by turns, which several threads fill.
 
 use crate::crew::Crew;
-use crate::gpu::device::Device;
-use crate::gpu::error::{Cuda, GpuError, GpuWork};
-use crate::gpu::events::is_done;
+use crate::gpu::floor::device::Device;
+use crate::gpu::floor::error::{Cuda, GpuError, GpuWork};
+use crate::gpu::floor::events::is_done;
+use crate::gpu::floor::slab::{Slab, Staging};
 use crate::gpu::lane::event;
-use crate::gpu::slab::{Slab, Staging};
 use cudarc::driver::{CudaEvent, CudaStream, DriverError};
 use std::hint::spin_loop;
 use std::thread::sleep;

@@ -8,8 +8,8 @@ pub mod terms;
 
 use super::Tuning;
 use super::text::TILE_BYTES;
-use crate::gpu::error::Geometry;
-use crate::gpu::steps::Argument::{self, Number};
+use crate::gpu::floor::error::Geometry;
+use crate::gpu::floor::steps::Argument::{self, Number};
 use crate::order::Sketch;
 
 /// An array that kernels work on.
@@ -20,7 +20,7 @@ pub enum Array {
     Raw,
     /// u32: where each piece begins there, and the end.
     PiecePlaces,
-    /// u32: the [words](crate::dictionary::lines::LineShape::words) of the shape of the lines of each piece.
+    /// u32: the [words](crate::dictionary::device::lines::LineShape::words) of the shape of the lines of each piece.
     Shapes,
     /// u32: where each line ends.
     LineEnds,
@@ -92,7 +92,7 @@ pub enum Array {
     OddMeanings,
     /// u64: codes of stop words.
     StopWords,
-    /// [`Meaning`](crate::dictionary::forms::Meaning)s of the new forms of a batch.
+    /// [`Meaning`](crate::dictionary::device::forms::Meaning)s of the new forms of a batch.
     Coded,
     /// As [`Coded`](Self::Coded), of the batch that is counted next.
     CountedCoded,
@@ -100,7 +100,7 @@ pub enum Array {
     ForeignBytes,
     /// u32: two of each of these, where its bytes are and how many.
     ForeignPlaces,
-    /// [`Meaning`](crate::dictionary::forms::Meaning)s that the host has found.
+    /// [`Meaning`](crate::dictionary::device::forms::Meaning)s that the host has found.
     Told,
     /// Meanings of foreign forms.
     ForeignMeanings,
@@ -185,7 +185,7 @@ pub enum Array {
 pub const ARRAYS: usize = Array::Encoded as usize + 1;
 
 /// A launch.
-pub type Step = crate::gpu::steps::Step<Array>;
+pub type Step = crate::gpu::floor::steps::Step<Array>;
 
 /// Words of [`Array::Counters`]: new forms and their bytes, odd tokens, the last sum of tiles, foreign forms and their bytes, and irregular lines.
 pub const COUNTERS: usize = 7;

@@ -1,6 +1,6 @@
 //! Which texts make a batch? Those of consecutive pieces, laid out as the kernels read them.
 
-pub use crate::dictionary::texts::{PieceText, SEPARATOR};
+pub use crate::dictionary::device::texts::{PieceText, SEPARATOR};
 
 /// A longer form is looked at by the host alone, wherever it occurs.
 pub const LONGEST_FORM: u32 = 255;

@@ -3,10 +3,10 @@
 use super::inverter::Counted;
 use super::text::PieceText;
 use crate::codec::folded;
-use crate::dictionary::codes::code_of;
-use crate::dictionary::forms::Meaning;
-use crate::dictionary::lines::{LONGEST_NAME, LineShape, Role, Value, number_bytes};
-use crate::dictionary::members::{for_each_member, hash_of_key};
+use crate::dictionary::device::forms::Meaning;
+use crate::dictionary::device::lines::{LONGEST_NAME, LineShape, Role, Value, number_bytes};
+use crate::dictionary::device::members::{for_each_member, hash_of_key};
+use crate::dictionary::strings::codes::code_of;
 use crate::order::{PieceCounts, Sketch};
 use crate::score::bounds::code_below;
 use crate::text::analysis::Analysis;

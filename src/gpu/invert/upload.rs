@@ -2,11 +2,11 @@
 
 use super::machine::{DeviceMemory, Uploader};
 use super::staged::wait;
-use crate::dictionary::text_buffers::Pin;
-use crate::gpu::device::Device;
-use crate::gpu::error::GpuError;
+use crate::dictionary::device::text_buffers::Pin;
+use crate::gpu::floor::device::Device;
+use crate::gpu::floor::error::GpuError;
+use crate::gpu::floor::slab::Slab;
 use crate::gpu::lane::event;
-use crate::gpu::slab::Slab;
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, result, sys};
 use std::ffi::c_void;
 use std::sync::Arc;

@@ -2,14 +2,14 @@
 
 use super::engine::{GpuEngines, GpuMethod, GpuOptions, OnLost};
 use super::service::Counts;
-use crate::gpu::cache::ModuleCache;
-use crate::gpu::discover::{DeviceInfo, NoneUsable};
-use crate::gpu::error::GpuError;
-use crate::gpu::modules::Toolchain;
+use crate::gpu::floor::cache::ModuleCache;
+use crate::gpu::floor::discover::{DeviceInfo, NoneUsable};
+use crate::gpu::floor::error::GpuError;
+use crate::gpu::floor::modules::Toolchain;
 use crate::gpu::{ding09, huang};
 use crate::index::error::IndexError;
-use crate::query::engine::Wakers;
-use crate::query::engine::hybrid::{Hybrid, Models, Scheduling};
+use crate::query::engines::engine::Wakers;
+use crate::query::engines::engine::hybrid::{Hybrid, Models, Scheduling};
 use crate::query::snapshot::Snapshot;
 use crate::query::wanted::Algorithm;
 use std::num::NonZeroUsize;

@@ -10,7 +10,7 @@ use super::plan::{MOST_HITS, PlacedTerm};
 use super::residency::{ListId, Place, Residency};
 use super::service::{Counts, Done, Job, Reply, Why};
 use crate::crew::lock;
-use crate::gpu::error::GpuError;
+use crate::gpu::floor::error::GpuError;
 use crate::query::snapshot::Snapshot;
 use crate::query::top_k::Hit;
 use crate::query::wanted::Mode;

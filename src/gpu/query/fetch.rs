@@ -5,7 +5,7 @@ use super::bring::{Bringer, Brought, ListRequest};
 use super::device::QueryDevice;
 use super::residency::{ListId, Residency};
 use crate::crew::lock;
-use crate::gpu::error::GpuError;
+use crate::gpu::floor::error::GpuError;
 use crate::index::lexicon::TermEntry;
 use crate::query::plan::Plan;
 use crate::query::snapshot::Snapshot;

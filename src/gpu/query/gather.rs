@@ -89,7 +89,7 @@ impl Gathering {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::index::generation::Generation;
+    use crate::index::generations::generation::Generation;
     use crate::index::testing::{build, collection, term};
     use crate::query::plan::Planner;
     use crate::query::snapshot::{Scoring, Snapshot};

@@ -5,7 +5,7 @@ use super::engine::GpuMethod;
 use crate::gpu::ding09::{self, Merging};
 use crate::gpu::huang::{self, Traversal};
 use crate::gpu::wang::{self, Cached};
-use crate::query::misfit::Misfit;
+use crate::query::reading::misfit::Misfit;
 use crate::query::wanted::Algorithm;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;

@@ -5,7 +5,7 @@ use super::list::{ListMaker, Placed, Windows};
 use super::unpack::{LEAST_UNPACKED, RunList};
 use crate::index::error::IndexError;
 use crate::index::format::HEADER_BYTES;
-use crate::index::generation::Generation;
+use crate::index::generations::generation::Generation;
 use crate::index::lexicon::TermEntry;
 use crate::index::list::{Columns, ListError, ListView, MAX_BLOCK};
 use crate::index::run::Run;

@@ -5,8 +5,8 @@
 use super::Tuning;
 use super::list::Windows;
 use super::plan::QueryState;
-use crate::gpu::error::Geometry;
-use crate::gpu::steps::{Argument as AnyArgument, Step as AnyStep};
+use crate::gpu::floor::error::Geometry;
+use crate::gpu::floor::steps::{Argument as AnyArgument, Step as AnyStep};
 
 /// An array that kernels work on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -5,8 +5,8 @@
 
 use super::list::Laid;
 pub use super::twin::Found;
-use crate::gpu::error::Geometry;
-use crate::gpu::steps::{Argument, Step};
+use crate::gpu::floor::error::Geometry;
+use crate::gpu::floor::steps::{Argument, Step};
 pub use crate::gpu::travelling::Input;
 use crate::gpu::travelling::{Bytes, Placed, Travelling};
 use crate::query::top_k::Hit;

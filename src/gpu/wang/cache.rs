@@ -4,14 +4,14 @@
 use super::Cached;
 use super::batch::Key;
 use super::list::{Laid, ListLayer};
-use crate::gpu::device::Device;
-use crate::gpu::error::GpuError;
+use crate::gpu::floor::device::Device;
+use crate::gpu::floor::error::GpuError;
+use crate::gpu::floor::slab::Slab;
 use crate::gpu::list_cache::ListCache;
-use crate::gpu::slab::Slab;
-use crate::index::browse::for_each_term;
 use crate::index::cache_plan::{CachePlan, CachedLists};
 use crate::index::error::IndexError;
-use crate::index::generation::Generation;
+use crate::index::generations::generation::Generation;
+use crate::index::inspect::browse::for_each_term;
 use crate::index::lexicon::TermEntry;
 
 /// A list of the only run that is to be cached: all of it, or so many of its first blocks.

@@ -5,12 +5,12 @@ use super::batch::{Array, AskedTerm, Found, Key, MOST_TERMS, WangBatch, WangRoom
 use super::cache::{self, Cache, WantedLists};
 use super::list::{Laid, ListLayer};
 use super::{KERNEL, source};
-use crate::gpu::device::Device;
-use crate::gpu::error::GpuError;
+use crate::gpu::floor::device::Device;
+use crate::gpu::floor::error::GpuError;
+use crate::gpu::floor::modules::Toolchain;
+use crate::gpu::floor::slab::Slab;
 use crate::gpu::lane::{Lane, event};
-use crate::gpu::modules::Toolchain;
 use crate::gpu::query::plan::MOST_HITS;
-use crate::gpu::slab::Slab;
 use crate::gpu::travelling::Kept;
 use crate::gpu::turns::Memory;
 use crate::index::error::IndexError;

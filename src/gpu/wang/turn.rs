@@ -3,7 +3,7 @@
 
 use super::batch::WangBatch;
 use super::device::{WangDevice, WangTerm};
-use crate::gpu::error::GpuError;
+use crate::gpu::floor::error::GpuError;
 use crate::gpu::query::service::Why;
 use crate::gpu::turns::{Found, Turn};
 use crate::query::plan::Plan;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::index::folder::current;
+use crate::index::generations::folder::current;
 use crate::index::testing::{build, collection};
 use proptest::prelude::*;
 

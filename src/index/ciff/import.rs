@@ -7,14 +7,14 @@
 
 use super::read::{Reader, Value};
 use crate::index::documents::{DocumentsWriter, Location};
-use crate::index::draft::{Description, Draft};
 use crate::index::error::IndexError;
-use crate::index::folder::IndexLock;
+use crate::index::files::storage::Durability;
 use crate::index::format::IMPORTED;
+use crate::index::generations::draft::{Description, Draft};
+use crate::index::generations::folder::IndexLock;
+use crate::index::generations::manifest::{InputEntry, Manifest, Settings};
 use crate::index::list::ListEncoder;
-use crate::index::manifest::{InputEntry, Manifest, Settings};
 use crate::index::run::RunWriter;
-use crate::index::storage::Durability;
 use crate::score::bounds::code_below;
 use crate::text::analysis::MAX_TERM_BYTES;
 use crate::text::trie_collection::{implied_prefix_len, trie_collection};

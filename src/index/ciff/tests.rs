@@ -1,6 +1,6 @@
 use super::*;
-use crate::index::check::check;
-use crate::index::folder::current;
+use crate::index::generations::folder::current;
+use crate::index::inspect::check::check;
 use crate::index::testing::{build, collection};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,14 +24,14 @@ fn exported(index: &Path) -> Vec<u8> {
 fn imported(folder: &Path, bytes: &[u8]) -> (PathBuf, Result<(), IndexError>) {
     let (file, index) = (folder.join("x.ciff"), folder.join("index"));
     fs::write(&file, bytes).unwrap();
-    let settings = crate::index::manifest::Settings {
+    let settings = crate::index::generations::manifest::Settings {
         stemmer: "none".into(),
         codec: "newpfd".into(),
         block_size: 64,
         format: "ciff".into(),
         ..Default::default()
     };
-    let input = crate::index::manifest::InputEntry {
+    let input = crate::index::generations::manifest::InputEntry {
         path: file.display().to_string(),
         bytes: bytes.len() as u64,
         hash: "xxh3-1m:0000000000000000".into(),

@@ -1,10 +1,10 @@
 use super::*;
-use crate::index::check::check;
-use crate::index::draft::{Description, Draft};
-use crate::index::folder::{IndexLock, current};
 use crate::index::format::MANIFEST;
-use crate::index::generation::Generation;
-use crate::index::manifest::Manifest;
+use crate::index::generations::draft::{Description, Draft};
+use crate::index::generations::folder::{IndexLock, current};
+use crate::index::generations::generation::Generation;
+use crate::index::generations::manifest::Manifest;
+use crate::index::inspect::check::check;
 use crate::index::testing::{build, collection};
 use proptest::prelude::*;
 use std::fs;

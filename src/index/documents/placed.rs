@@ -7,8 +7,8 @@ use super::Location;
 use super::write::{DocumentsEntry, Ending, Files};
 use crate::crew::lock;
 use crate::index::error::IndexError;
+use crate::index::files::storage::{Durability, PlacedFile};
 use crate::index::format::LONG;
-use crate::index::storage::{Durability, PlacedFile};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
 

@@ -5,10 +5,10 @@
 use super::Location;
 use crate::codec::prefetch::{prefetch, prefetch_bytes};
 use crate::index::error::IndexError;
+use crate::index::files::map::Map;
+use crate::index::files::storage::FileEntry;
 use crate::index::format::{HEADER_BYTES, Header, Kind, LONG, check_length, padding, run_file};
-use crate::index::manifest::{RunEntry, find_file};
-use crate::index::map::Map;
-use crate::index::storage::FileEntry;
+use crate::index::generations::manifest::{RunEntry, find_file};
 use std::path::Path;
 
 /// Bytes of a name that are brought into the cache before it is needed.

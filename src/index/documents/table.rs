@@ -4,8 +4,8 @@
 
 use super::{Location, RunDocuments};
 use crate::index::error::IndexError;
-use crate::index::manifest::read::read_manifest;
-use crate::index::manifest::{Manifest, RunEntry};
+use crate::index::generations::manifest::read::read_manifest;
+use crate::index::generations::manifest::{Manifest, RunEntry};
 use std::borrow::Cow;
 use std::path::Path;
 

@@ -1,8 +1,8 @@
 use super::*;
 use crate::index::error::IndexError;
+use crate::index::files::storage::{Durability, FileEntry};
 use crate::index::format::{Kind, run_file};
-use crate::index::manifest::{Manifest, RunEntry};
-use crate::index::storage::{Durability, FileEntry};
+use crate::index::generations::manifest::{Manifest, RunEntry};
 use proptest::prelude::*;
 use std::fs;
 use std::path::Path;

@@ -4,9 +4,9 @@
 
 use super::Location;
 use crate::index::error::IndexError;
+use crate::index::files::storage::{Durability, FileEntry, StorageFile};
 use crate::index::format::{Header, Kind, LONG, run_file, run_name};
-use crate::index::manifest::RunEntry;
-use crate::index::storage::{Durability, FileEntry, StorageFile};
+use crate::index::generations::manifest::RunEntry;
 use std::path::Path;
 
 /// What was written of a run's documents.

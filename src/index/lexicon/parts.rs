@@ -4,7 +4,7 @@
 
 use super::LexiconStream;
 use crate::index::error::IndexError;
-use crate::index::manifest::RunEntry;
+use crate::index::generations::manifest::RunEntry;
 use crate::text::trie_collection::TRIE_COLLECTIONS;
 use std::ops::Range;
 use std::path::Path;

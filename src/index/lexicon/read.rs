@@ -5,9 +5,9 @@
 use super::{CodedTerm, LexiconHeader, TermEntry, no_term};
 use crate::codec::prefetch::prefetch_bytes;
 use crate::index::error::IndexError;
+use crate::index::files::map::Map;
+use crate::index::files::storage::FileEntry;
 use crate::index::format::{DIRECTORY_ENTRIES, HEADER_BYTES, MAX_TERM_BYTES, list_start};
-use crate::index::map::Map;
-use crate::index::storage::FileEntry;
 use std::cmp::Ordering;
 use std::path::Path;
 

@@ -4,10 +4,10 @@
 
 use super::{BLOCK_ENTRY_BYTES, CodedTerm, LexiconHeader, MAX_CODED_BYTES, TermEntry, no_term};
 use crate::index::error::IndexError;
+use crate::index::files::window::Window;
 use crate::index::format::{
     DIRECTORY_ENTRIES, HEADER_BYTES, LEXICON_BLOCK, MAX_TERM_BYTES, list_start,
 };
-use crate::index::window::Window;
 use crate::text::trie_collection::TRIE_COLLECTIONS;
 use std::ops::Range;
 use std::path::Path;

@@ -1,6 +1,6 @@
 use super::*;
+use crate::index::files::storage::{Durability, FileEntry};
 use crate::index::format::list_start;
-use crate::index::storage::{Durability, FileEntry};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::fs;

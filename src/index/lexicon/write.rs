@@ -4,9 +4,9 @@
 
 use super::code::{CodedTerms, TermCoder};
 use crate::index::error::IndexError;
+use crate::index::files::storage::{Durability, FileEntry, Spill, StorageFile};
 use crate::index::format::{DIRECTORY_ENTRIES, Header, Kind, list_start};
 use crate::index::list::BLOCK;
-use crate::index::storage::{Durability, FileEntry, Spill, StorageFile};
 use std::path::Path;
 
 /// The part of the block index that stays in memory, in bytes; a block index of more than a million

@@ -4,7 +4,7 @@ use super::form::{Form, SEGMENT_POSTINGS};
 use super::segment;
 use super::{BEFORE_FIRST, MAX_BLOCK, WholeBlock, bounds_of, packed};
 use crate::codec::{Encoder, bp128, folded};
-use crate::dictionary::short;
+use crate::dictionary::strings::short;
 use crate::score::bounds::Front;
 use packed::{ANCHOR_BLOCKS, PackedBlock};
 

@@ -11,9 +11,9 @@ use crate::index::documents::{
     DocumentColumns, DocumentsEntry, DocumentsPlace, Location, PlacedDocuments,
 };
 use crate::index::error::IndexError;
+use crate::index::files::storage::{Durability, Stop, WRITE_BUFFER_BYTES};
+use crate::index::files::window::Window;
 use crate::index::format::{HEADER_BYTES, Header, Kind, LONG, padding, run_file};
-use crate::index::storage::{Durability, Stop, WRITE_BUFFER_BYTES};
-use crate::index::window::Window;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};

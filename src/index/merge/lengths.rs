@@ -6,9 +6,9 @@
 
 use crate::crew::Crew;
 use crate::index::error::IndexError;
+use crate::index::files::window::Window;
 use crate::index::format::{HEADER_BYTES, Header, Kind, LONG, padding};
 use crate::index::list::MAX_BLOCK;
-use crate::index::window::Window;
 use crate::score::bounds::code_below;
 use std::path::Path;
 use std::sync::Arc;
@@ -215,7 +215,7 @@ impl Lengths {
 mod tests {
     use super::*;
     use crate::index::documents::{DocumentsWriter, Location};
-    use crate::index::storage::Durability;
+    use crate::index::files::storage::Durability;
 
     #[test]
     fn lengths_are_read_with_any_memory() {

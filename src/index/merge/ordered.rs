@@ -15,14 +15,14 @@ use super::source::{Base, ListSource, Target};
 use super::{Input, Merging, RanksFound, WRITER_BYTES, rename};
 use crate::index::documents::{DocumentsWriter, Location, RunDocuments};
 use crate::index::error::IndexError;
+use crate::index::files::storage::{self, Durability, FileEntry};
 use crate::index::format::{Kind, run_file, run_name};
+use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::LexiconStream;
 use crate::index::list::MAX_BLOCK;
-use crate::index::manifest::RunEntry;
 use crate::index::order::{DocumentOrder, GlobalEntry, OrderEntry};
 use crate::index::ranks::read_ranks;
 use crate::index::scores::write_scores;
-use crate::index::storage::{self, Durability, FileEntry};
 use crate::score::wang::GlobalParameters;
 use std::path::Path;
 

@@ -12,12 +12,12 @@ use super::{
     RUN_OVERHEAD_BYTES, superfluous,
 };
 use crate::index::error::IndexError;
+use crate::index::files::storage::{self, Durability, FileEntry};
 use crate::index::format::{Kind, POSTINGS_SLACK, run_file};
+use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::{LexiconStream, TermEntry, cut, expect_totals};
 use crate::index::list::{BEFORE_FIRST, ListEncoder};
-use crate::index::manifest::RunEntry;
 use crate::index::run::{EncodedList, LaidChunk, Layout, OpenChunk, RunFiles, Stretch};
-use crate::index::storage::{self, Durability, FileEntry};
 use crate::text::trie_collection::TRIE_COLLECTIONS;
 use std::cell::Cell;
 use std::ops::Range;

@@ -6,8 +6,8 @@
 
 use crate::crew::lock;
 use crate::index::error::IndexError;
+use crate::index::files::storage::WRITE_BUFFER_BYTES;
 use crate::index::run::{LaidChunk, OpenChunk, RunFiles, Stretch};
-use crate::index::storage::WRITE_BUFFER_BYTES;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 

@@ -4,18 +4,18 @@
 
 use super::lengths::Lengths;
 use crate::codec::folded;
-use crate::dictionary::short;
+use crate::dictionary::strings::short;
 use crate::index::deletions::Deletions;
 use crate::index::error::IndexError;
+use crate::index::files::window::Window;
 use crate::index::format::{HEADER_BYTES, Kind, POSTINGS_SLACK, run_file};
+use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::{LexiconStream, TermEntry};
 use crate::index::list::{
     BEFORE_FIRST, Columns, Form, Layout, ListEncoder, ListError, ListView, MAX_BLOCK,
     MOST_SHARED_BYTES, PackedBlock, RECORD_BYTES, Segment, Source, WholeBlock, decode_tail,
 };
-use crate::index::manifest::RunEntry;
 use crate::index::run::{PostingsHeader, check_agreement};
-use crate::index::window::Window;
 use crate::score::bounds::BOUND_BYTES;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

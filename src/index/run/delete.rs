@@ -7,11 +7,11 @@ use super::Run;
 use crate::index::deletions::Deletions;
 use crate::index::documents::RunDocuments;
 use crate::index::error::IndexError;
+use crate::index::files::storage::{Durability, FileEntry, StorageFile};
 use crate::index::format::{HEADER_BYTES, Header, Kind, run_file};
+use crate::index::generations::manifest::{Deleted, RunEntry};
 use crate::index::lexicon::LexiconStream;
 use crate::index::list::{BEFORE_FIRST, Columns, ListError, ListView, MAX_BLOCK};
-use crate::index::manifest::{Deleted, RunEntry};
-use crate::index::storage::{Durability, FileEntry, StorageFile};
 use std::path::Path;
 
 /// Bytes of the window on the lexicon.
@@ -43,7 +43,7 @@ pub fn write_deletions(
     }
     // The old file may have a second name in another generation: it is removed, not written.
     if files.iter().any(|file| file.name == name) {
-        crate::index::storage::remove_file(&path)?;
+        crate::index::files::storage::remove_file(&path)?;
         files.retain(|file| file.name != name);
     }
     run.deleted = None;

@@ -7,10 +7,10 @@ use super::WrittenRun;
 use super::lay::Stretch;
 use super::write::end_run;
 use crate::index::error::IndexError;
+use crate::index::files::storage::{Durability, FilledFile, GatheredFile, Source, StorageFile};
 use crate::index::format::{Kind, LIST_ALIGNMENT, run_file, run_name};
 use crate::index::lexicon::{BlockStart, CodedTerms, LexiconWriter};
 use crate::index::list::Form;
-use crate::index::storage::{Durability, FilledFile, GatheredFile, Source, StorageFile};
 use std::path::Path;
 use std::sync::Arc;
 

@@ -6,9 +6,9 @@
 
 #![forbid(unsafe_code)]
 
+use crate::index::files::storage::FilledFile;
 use crate::index::lexicon::{BlockStart, TermCoder};
 use crate::index::list::Form;
-use crate::index::storage::FilledFile;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -4,10 +4,10 @@
 #![forbid(unsafe_code)]
 
 use super::PostingsHeader;
-use crate::index::crc32;
 use crate::index::error::IndexError;
+use crate::index::files::crc32;
+use crate::index::files::map::Map;
 use crate::index::format::{HEADER_BYTES, PAGE_BYTES, list_pages};
-use crate::index::map::Map;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Which pages of a run's postings have been verified by this process.

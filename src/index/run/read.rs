@@ -7,12 +7,12 @@ use super::{PostingsHeader, check_agreement};
 use crate::codec::prefetch::{prefetch, prefetch_bytes};
 use crate::index::deletions::Deletions;
 use crate::index::error::IndexError;
+use crate::index::files::map::Map;
+use crate::index::files::storage::FileEntry;
 use crate::index::format::{HEADER_BYTES, Kind, run_file};
+use crate::index::generations::manifest::{RunEntry, Settings, find_file};
 use crate::index::lexicon::{Lexicon, TermEntry};
 use crate::index::list::{Layout, ListView};
-use crate::index::manifest::{RunEntry, Settings, find_file};
-use crate::index::map::Map;
-use crate::index::storage::FileEntry;
 use std::path::Path;
 
 /// So many bytes of a list, and as many of its arrays, are fetched before they are read.

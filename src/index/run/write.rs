@@ -4,11 +4,11 @@
 
 use super::WrittenRun;
 use crate::index::error::IndexError;
+use crate::index::files::storage::{Durability, StorageFile};
 use crate::index::format::{Header, Kind, POSTINGS_SLACK, list_start, run_file, run_name};
+use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::LexiconWriter;
 use crate::index::list::Form;
-use crate::index::manifest::RunEntry;
-use crate::index::storage::{Durability, StorageFile};
 use std::path::Path;
 
 /// Writes a run, list after list.

@@ -2,7 +2,7 @@
 
 /// What is known of the bytes that are there.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::input) enum Found {
+pub(crate) enum Found {
     /// No piece ends in them, as far as one can tell.
     Nothing,
     /// The first border where the piece may end.
@@ -13,7 +13,7 @@ pub(in crate::input) enum Found {
 
 /// The part of a record to be dropped that is there.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::input) struct Gone {
+pub(crate) struct Gone {
     /// Its bytes. A few of the last may stay until it is known that they hold no border.
     pub(in crate::input) bytes: usize,
     /// Those of them that end the record and do not count.

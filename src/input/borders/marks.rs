@@ -6,7 +6,7 @@ use memchr::{memchr, memrchr};
 /// What stands at the end of every record, and nowhere else. Two of them never overlap, so that they are the same from
 /// wherever one looks.
 #[derive(Clone, Copy)]
-pub(in crate::input) struct Mark {
+pub(crate) struct Mark {
     /// Its length.
     pub(in crate::input) bytes: usize,
     /// Those of it that do not count for the record's length.

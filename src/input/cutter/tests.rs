@@ -1,7 +1,7 @@
 use super::super::document::{self, Kept};
-use super::super::trec::TrecParser;
-use super::super::warc::WarcParser;
 use super::*;
+use crate::input::formats::trec::TrecParser;
+use crate::input::formats::warc::WarcParser;
 use proptest::prelude::*;
 
 fn cut(format: Format, max_document: u64, files: &[&[u8]], block: usize) -> Vec<Piece> {

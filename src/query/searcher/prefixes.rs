@@ -4,12 +4,12 @@
 use super::{Searcher, blame, norms_of, recycle};
 use crate::index::error::IndexError;
 use crate::index::list::{ListError, ListView};
+use crate::query::algorithms::wang;
 use crate::query::cursor::{Norms, RunTerm};
+use crate::query::engines::share::DocumentShare;
 use crate::query::plan::Plan;
 use crate::query::scratch::Scratch;
-use crate::query::share::DocumentShare;
 use crate::query::top_k::{Hit, TopK};
-use crate::query::wang;
 
 impl Searcher {
     /// Returns the best documents with all terms, and sets how many blocks of each term's list were visited

@@ -19,8 +19,8 @@ use std::sync::Arc;
 use super::{Searcher, blame, recycle};
 use crate::index::error::IndexError;
 use crate::index::list::ListView;
+use crate::query::engines::share::Source;
 use crate::query::plan::Plan;
-use crate::query::share::Source;
 use crate::query::wanted::{Algorithm, Stage};
 
 /// How queries are cut.

@@ -3,10 +3,10 @@
 mod oracles;
 
 use super::*;
-use crate::index::generation::Generation;
+use crate::index::generations::generation::Generation;
 use crate::index::testing::{Collection, build, collection, term};
-use crate::query::copied::Copied;
-use crate::query::pool::{Done, Pool, Work};
+use crate::query::engines::copied::Copied;
+use crate::query::engines::pool::{Done, Pool, Work};
 use crate::query::snapshot::{self, Scoring};
 use crate::query::top_k::Combined;
 use crate::query::wanted::Mode;

@@ -1,16 +1,16 @@
 //! The operators that read, decompress and parse.
 
 use super::at;
-use crate::dataflow::build_context::Build;
-use crate::dataflow::decompress::Decompress;
+use crate::dataflow::build::context::Build;
+use crate::dataflow::build::decompress::Decompress;
+use crate::dataflow::build::parse::Parse;
+use crate::dataflow::build::read::{ReadAhead, read};
 use crate::dataflow::harness::{Step, build, failure, pass, plan_of};
-use crate::dataflow::local::Local;
-use crate::dataflow::parse::Parse;
-use crate::dataflow::read::{ReadAhead, read};
+use crate::dataflow::query::local::Local;
 use crate::dictionary::tally::Tally;
 use crate::input::error::InputError;
 use crate::input::piece::Piece;
-use crate::input::split_stream::FileBlock;
+use crate::input::streams::split_stream::FileBlock;
 use crate::input::{Compression, Format};
 use crate::text::analysis::Analysis;
 use std::rc::Rc;
@@ -102,7 +102,7 @@ fn decompress<'scope>(
     build: &Arc<Build>,
     blocks: usize,
     stream: StreamVec<'scope, u64, FileBlock>,
-) -> StreamVec<'scope, u64, crate::dataflow::decompress::Assigned> {
+) -> StreamVec<'scope, u64, crate::dataflow::build::decompress::Assigned> {
     // As the reader has done.
     _ = build.wiring.claims.claim(1, 1, true, |_| Ok::<_, InputError>(None));
     let feed = Rc::new(ReadAhead::default());

@@ -6,8 +6,8 @@
 
 use super::Counter;
 use super::typed::Typed;
-use crate::dictionary::inverted::Lists;
-use crate::gpu::error::GpuError;
+use crate::dictionary::device::inverted::Lists;
+use crate::gpu::floor::error::GpuError;
 use crate::gpu::invert::machine::{Downloader, Machine};
 use crate::gpu::invert::steps::postings::{self, Columns};
 use crate::gpu::invert::steps::{self, Array, encode};

@@ -4,7 +4,7 @@
 use super::Counted;
 use super::counter::Counter;
 use crate::crew::lock;
-use crate::gpu::error::GpuError;
+use crate::gpu::floor::error::GpuError;
 use crate::gpu::invert::machine::{DeviceMemory, Machine};
 use crate::gpu::invert::text::PieceText;
 use std::collections::VecDeque;

@@ -4,7 +4,7 @@
 use super::spent;
 use crate::crew::Awaited;
 use crate::crew::lock;
-use crate::dictionary::forms::{FormReader, Forms, Meaning, OrderedTerms, ReadForms};
+use crate::dictionary::device::forms::{FormReader, Forms, Meaning, OrderedTerms, ReadForms};
 use crate::text::analysis::Analysis;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

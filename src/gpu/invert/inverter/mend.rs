@@ -4,9 +4,9 @@
 
 use super::find::Finder;
 use super::typed::Typed;
-use crate::dictionary::lines::{LONGEST_NAME, Lines, MOST_MENDED};
-use crate::dictionary::text_buffers::TextBuffer;
-use crate::gpu::error::GpuError;
+use crate::dictionary::device::lines::{LONGEST_NAME, Lines, MOST_MENDED};
+use crate::dictionary::device::text_buffers::TextBuffer;
+use crate::gpu::floor::error::GpuError;
 use crate::gpu::invert::steps::Array;
 use crate::gpu::invert::text::PieceText;
 

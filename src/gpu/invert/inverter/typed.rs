@@ -1,6 +1,6 @@
 //! How is a machine asked for numbers, not bytes? Arrays of values of one type, whose places are counted in these.
 
-use crate::gpu::error::GpuError;
+use crate::gpu::floor::error::GpuError;
 use crate::gpu::invert::machine::{Machine, Reading};
 use crate::gpu::invert::steps::{self, Array, COUNTERS, SUM};
 use crate::pages;

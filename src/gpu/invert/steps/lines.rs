@@ -1,7 +1,7 @@
 //! Which kernels find names and texts in lines of JSON?
 
 use super::{Array, SCAN_SHARED_BYTES, Step, THREADS, counted, of, scan, step};
-use crate::gpu::steps::Argument::Number;
+use crate::gpu::floor::steps::Argument::Number;
 
 /// Threads of a device that share a line.
 const LANES: u32 = 32;

@@ -1,8 +1,8 @@
 //! Which kernels sort terms and documents into postings, and write the lists of a batch?
 
 use super::{Array, SCAN_SHARED_BYTES, Step, THREADS, counted, of, step, tiles};
+use crate::gpu::floor::steps::Argument::{self, Number};
 use crate::gpu::invert::text::MOST_PIECES;
-use crate::gpu::steps::Argument::{self, Number};
 
 /// Keys of a tile of the sort.
 const SORT_TILE: u32 = 4096;

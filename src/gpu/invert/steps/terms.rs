@@ -1,8 +1,8 @@
 //! Which kernels make terms of forms, and numbers of terms?
 
 use super::{Array, Step, THREADS, of, step};
-use crate::dictionary::codes::{CODED_BYTES, code_of};
-use crate::gpu::steps::Argument::{Array as At, Number};
+use crate::dictionary::strings::codes::{CODED_BYTES, code_of};
+use crate::gpu::floor::steps::Argument::{Array as At, Number};
 use crate::text::analysis::Analysis;
 use crate::text::scan::{KEY_BYTES, key_of};
 use crate::text::stemmer::Stemmer;

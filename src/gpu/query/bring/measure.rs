@@ -2,12 +2,12 @@
 //! frequencies alone (`query_decode`)?
 
 use super::{Bringer, FAULT_BYTES, THREADS};
-use crate::gpu::device::Device;
-use crate::gpu::error::GpuError;
+use crate::gpu::floor::device::Device;
+use crate::gpu::floor::error::GpuError;
+use crate::gpu::floor::slab::Slab;
 use crate::gpu::query::load::lists_to_unpack;
 use crate::gpu::query::parcel::Tables;
 use crate::gpu::query::unpack::{Outline, Portion, RunList};
-use crate::gpu::slab::Slab;
 use crate::index::lexicon::TermEntry;
 use crate::index::list::{Columns, ListError, MAX_BLOCK};
 use cudarc::driver::sys::CUevent_flags;

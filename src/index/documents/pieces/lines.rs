@@ -2,8 +2,8 @@
 //! of that by whoever writes them, beside all others.
 
 use super::{PieceDocuments, Room, Rows, made_name_bytes, name_hash};
-use crate::dictionary::lines::Lines;
-use crate::dictionary::text_buffers::TextBuffer;
+use crate::dictionary::device::lines::Lines;
+use crate::dictionary::device::text_buffers::TextBuffer;
 use crate::index::documents::Location;
 use crate::text::readable::readable;
 use std::borrow::Cow;
@@ -176,7 +176,7 @@ impl PieceDocuments {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dictionary::lines::{LineShape, Role, Value};
+    use crate::dictionary::device::lines::{LineShape, Role, Value};
 
     #[test]
     fn lines_are_the_documents_of_their_pieces() {

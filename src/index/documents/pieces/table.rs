@@ -6,7 +6,7 @@ use super::{PieceDocuments, Rows, Skipped, made_name_bytes};
 use crate::crew::{Awaited, give_way, lock};
 use crate::dictionary::names::{Duplicates, Names, name_hash};
 use crate::index::documents::{DocumentColumns, DocumentsEntry, DocumentsPlace, PlacedDocuments};
-use crate::index::storage::Durability;
+use crate::index::files::storage::Durability;
 use crate::order::{Budget, Sequencer};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -374,7 +374,7 @@ mod tests {
     use super::*;
     use crate::index::documents::{Location, RunDocuments};
     use crate::index::format::run_name;
-    use crate::index::manifest::RunEntry;
+    use crate::index::generations::manifest::RunEntry;
     use crate::order::PieceCounts;
 
     #[test]

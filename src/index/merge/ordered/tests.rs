@@ -1,12 +1,12 @@
-use crate::index::check::check;
 use crate::index::error::IndexError;
-use crate::index::folder::current;
-use crate::index::generation::Generation;
+use crate::index::files::storage::Stop;
+use crate::index::generations::folder::current;
+use crate::index::generations::generation::Generation;
+use crate::index::inspect::check::check;
 use crate::index::merge::{Merged, Ranks, RanksFound, Recode, merge_index};
 use crate::index::order::DocumentOrder;
 use crate::index::ranks::RankCounts;
 use crate::index::scores::{RunScores, ranks_of};
-use crate::index::storage::Stop;
 use crate::index::testing::{Collection, build, collection, rank, with_deletions};
 use crate::score::bm25::Bm25;
 use crate::score::wang::Wang;

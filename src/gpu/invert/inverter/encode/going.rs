@@ -4,8 +4,8 @@
 use super::parts::{Cutter, Encoded, InOrder, Part, Terms};
 use crate::crew::lock;
 use crate::gpu::invert::machine::{DeviceMemory, MOST_TAKEN, Parcel};
+use crate::index::files::storage::FilledFile;
 use crate::index::run::LaidChunk;
-use crate::index::storage::FilledFile;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::mpsc::Sender;

@@ -1,12 +1,12 @@
 //! Which lists are taken to the host together, and where do they belong? As soon as lists are encoded the length of each is known, so that each part has
 //! its room in the file before its bytes are brought. Whoever takes a part puts it there, and lays out what the lexicon has of its terms.
 
-use crate::dictionary::forms::OrderedTerms;
+use crate::dictionary::device::forms::OrderedTerms;
+use crate::index::files::storage::{FilledFile, Room};
 use crate::index::format::list_start;
 use crate::index::lexicon::TermCoder;
 use crate::index::list::{BLOCK, Form};
 use crate::index::run::{EncodedList, LaidChunk, Layout, Padded, Putting};
-use crate::index::storage::{FilledFile, Room};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;

@@ -3,8 +3,8 @@
 
 use super::{Finder, Layout};
 use crate::crew::lock;
-use crate::dictionary::lines::{Lines, MOST_MENDED};
-use crate::gpu::error::GpuError;
+use crate::dictionary::device::lines::{Lines, MOST_MENDED};
+use crate::gpu::floor::error::GpuError;
 use crate::gpu::invert::classes::Classes;
 use crate::gpu::invert::inverter::spent;
 use crate::gpu::invert::inverter::typed::{Typed, part};

@@ -1,0 +1,200 @@
+//! How far is a job? A line on a terminal, drawn anew ten times a second, never wider than the terminal, and gone when the job ends.
+
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use millrace::build::{OnProgress, Snapshot};
+use millrace::index::files::storage::Stop;
+use millrace::shown::{bytes, count, number_of};
+use std::io::IsTerminal;
+use std::sync::LazyLock;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Time between two lines.
+const PAUSE: Duration = Duration::from_millis(100);
+/// A rate is told when so much time has passed.
+const SETTLED: Duration = Duration::from_secs(1);
+
+/// All lines of this process: what is said meanwhile takes their place for a moment.
+static LINES: LazyLock<MultiProgress> =
+    LazyLock::new(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(10)));
+
+/// Does what writes to standard error, without a line in its way.
+pub(crate) fn aside(write: impl FnOnce()) {
+    LINES.suspend(write);
+}
+
+/// Draws a line that goes when it is dropped.
+struct Line(ProgressBar);
+
+impl Line {
+    fn new() -> Self {
+        let style =
+            ProgressStyle::with_template("{wide_msg}").expect("the template is well-formed");
+        Self(LINES.add(ProgressBar::no_length().with_style(style)))
+    }
+
+    fn draw(&self, text: String) {
+        self.0.set_message(text);
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
+/// Draws how far a build is, if standard error is a terminal.
+pub(crate) fn of_build() -> Option<OnProgress> {
+    let (line, began) = (std::io::stderr().is_terminal().then(Line::new)?, Instant::now());
+    Some(Box::new(move |progress| line.draw(build_line(progress, began.elapsed()))))
+}
+
+/// How far a build is.
+fn build_line(progress: &Snapshot, took: Duration) -> String {
+    let &Snapshot { total_bytes, read_bytes, documents, runs, merged, .. } = progress;
+    if let Some((done, of)) = merged {
+        return format!(
+            "merging {} %: {} of {}",
+            percent(done, of),
+            count(done),
+            number_of(of, "posting", "postings")
+        );
+    }
+    let what = format!(
+        "{}, {}",
+        number_of(documents, "document", "documents"),
+        number_of(runs, "run", "runs")
+    );
+    match (read_bytes, total_bytes) {
+        // Nobody knows how much will come from standard input.
+        (read, 0) => {
+            let rate = match took >= SETTLED {
+                true => format!(" ({}/s)", bytes((read as f64 / took.as_secs_f64()) as u64)),
+                false => String::new(),
+            };
+            format!("indexing: {}{rate}, {what}", bytes(read))
+        }
+        (read, total) if read < total => format!(
+            "indexing {} %{}: {} of {}, {what}",
+            percent(read, total),
+            left(read, total, took),
+            bytes(read),
+            bytes(total)
+        ),
+        _ => format!("writing: {what}"),
+    }
+}
+
+fn percent(done: u64, of: u64) -> u64 {
+    (u128::from(done.min(of)) * 100 / u128::from(of.max(1))) as u64
+}
+
+/// The time that is left, when it can be told.
+fn left(done: u64, of: u64, took: Duration) -> String {
+    if took < SETTLED || done == 0 {
+        return String::new();
+    }
+    let seconds = took.as_secs_f64() * (of as f64 / done as f64 - 1.0);
+    match seconds as u64 {
+        s @ ..100 => format!(", {s} s left"),
+        s @ ..6000 => format!(", {} min left", s.div_ceil(60)),
+        s => format!(", {} h left", s.div_ceil(3600)),
+    }
+}
+
+/// Draws how far a job on files is until it is dropped, if standard error is a terminal.
+pub(crate) struct Watching {
+    over: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Watching {
+    /// Begins to draw a line as `line` makes it of what is done, of how much, and for how long.
+    pub(crate) fn start(stop: &Stop, quiet: bool, line: fn(u64, u64, Duration) -> String) -> Self {
+        let nothing = Self { over: None, thread: None };
+        if quiet || !std::io::stderr().is_terminal() {
+            return nothing;
+        }
+        let (stop, began, (over, ends)) = (stop.clone(), Instant::now(), channel());
+        let watch = move || {
+            let drawn = Line::new();
+            while let Err(RecvTimeoutError::Timeout) = ends.recv_timeout(PAUSE) {
+                if let Some((done, of)) = stop.how_far() {
+                    drawn.draw(line(done, of, began.elapsed()));
+                }
+            }
+        };
+        // A job goes on without.
+        let thread = std::thread::Builder::new().name("progress".into()).spawn(watch);
+        thread.map_or(nothing, |thread| Self { over: Some(over), thread: Some(thread) })
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        drop(self.over.take());
+        if let Some(thread) = self.thread.take() {
+            // It only draws.
+            _ = thread.join();
+        }
+    }
+}
+
+/// How far a merge is.
+pub(crate) fn merge_line(done: u64, of: u64, took: Duration) -> String {
+    let postings = number_of(of, "posting", "postings");
+    format!(
+        "merging {} %{}: {} of {postings}",
+        percent(done, of),
+        left(done, of, took),
+        count(done)
+    )
+}
+
+/// How far a check is.
+pub(crate) fn check_line(done: u64, of: u64, took: Duration) -> String {
+    // Every byte is read for its checksum, and postings and lexicons for what they say.
+    format!(
+        "checking {} %{}: {} of {} read",
+        percent(done, of),
+        left(done, of, took),
+        bytes(done),
+        bytes(of)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(change: impl Fn(&mut Snapshot), seconds: u64) -> String {
+        let mut snapshot = Snapshot::default();
+        change(&mut snapshot);
+        build_line(&snapshot, Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn lines_say_the_stage_and_fit_a_terminal() {
+        let half = |snapshot: &mut Snapshot| {
+            (snapshot.read_bytes, snapshot.total_bytes) = (5 << 30, 10 << 30);
+            (snapshot.documents, snapshot.runs) = (123_456, 1);
+        };
+        let expected = "indexing 50 %, 10 s left: 5.00 GiB of 10.00 GiB, 123,456 documents, 1 run";
+        assert_eq!(line(half, 10), expected);
+        assert_eq!(line(half, 0), expected.replace(", 10 s left", ""));
+        assert_eq!(line(half, 300), expected.replace("10 s", "5 min"));
+        assert_eq!(line(half, 30_000), expected.replace("10 s", "9 h"));
+        let stdin = |snapshot: &mut Snapshot| snapshot.read_bytes = 3 << 20;
+        assert_eq!(line(stdin, 0), "indexing: 3.00 MiB, 0 documents, 0 runs");
+        assert_eq!(line(stdin, 3), "indexing: 3.00 MiB (1.00 MiB/s), 0 documents, 0 runs");
+        let read = |snapshot: &mut Snapshot| (snapshot.read_bytes, snapshot.total_bytes) = (7, 7);
+        assert_eq!(line(read, 3), "writing: 0 documents, 0 runs");
+        let merging = |snapshot: &mut Snapshot| snapshot.merged = Some((500, 2000));
+        assert_eq!(line(merging, 3), "merging 25 %: 500 of 2,000 postings");
+        let took = Duration::from_secs(2);
+        assert_eq!(merge_line(1, 2, took), "merging 50 %, 2 s left: 1 of 2 postings");
+        assert_eq!(check_line(0, 2048, took), "checking 0 %: 0 B of 2.00 KiB read");
+    }
+}

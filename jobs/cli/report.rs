@@ -1,0 +1,72 @@
+//! The report that `--report` asks for.
+
+use anyhow::Context;
+use jiff::{SignedDuration, Timestamp};
+use millrace::build::memory::resident::Watched;
+use millrace::dataflow::control::{OperatorShare, OperatorTime};
+use millrace::dataflow::timeline::Busy;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The version of what a report's fields mean (docs/reports.md); it grows when one changes or goes.
+const SCHEMA: u32 = 1;
+
+/// Whether the job has written its report itself, which may tell more of a failure.
+static WRITTEN: AtomicBool = AtomicBool::new(false);
+
+/// What memory the job holds, if it has to report that.
+static MEMORY: OnceLock<Watched> = OnceLock::new();
+
+/// Begins to look at the memory of this process, for the report of its job.
+pub(crate) fn begin() {
+    MEMORY.get_or_init(Watched::start);
+}
+
+/// Writes the report of a job that failed: which, why, and what it took.
+pub(crate) fn failed(path: &Path, job: &str, error: &anyhow::Error, seconds: f64) {
+    if WRITTEN.load(Ordering::Relaxed) {
+        return;
+    }
+    let totals = json!({"job": job, "failed": true, "error": format!("{error:#}")});
+    if let Err(error) = write(Some(path), totals, seconds, 0, &[]) {
+        say!("millrace: {error:#}");
+    }
+}
+
+/// Adds time, memory and each operator's share to a job's totals, and writes them to a file.
+pub(crate) fn write(
+    path: Option<&Path>,
+    mut totals: Value,
+    seconds: f64,
+    workers: usize,
+    shares: &[OperatorTime],
+) -> anyhow::Result<()> {
+    let Some(path) = path else { return Ok(()) };
+    WRITTEN.store(true, Ordering::Relaxed);
+    let ended = Timestamp::now();
+    let began = ended.saturating_sub(SignedDuration::from_secs_f64(seconds))?;
+    totals["schema"] = json!(SCHEMA);
+    totals["began"] = json!(began.to_string());
+    totals["ended"] = json!(ended.to_string());
+    // Not every system tells.
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    totals["host"] = json!(host.trim());
+    totals["command"] = json!(crate::cli::args::command());
+    totals["version"] = json!(env!("CARGO_PKG_VERSION"));
+    totals["commit"] = json!(crate::cli::help::COMMIT);
+    totals["seconds"] = json!(seconds);
+    totals["workers"] = json!(workers);
+    totals["peak_memory_bytes"] = json!(millrace::build::memory::peak_resident());
+    totals["memory"] = json!(MEMORY.get().map(Watched::seen));
+    totals["operators"] = json!(OperatorShare::of(shares));
+    let busy = shares.iter().map(|time| (time.operator, time.worker, time.timeline));
+    totals["timeline"] = json!((!shares.is_empty()).then(|| Busy::of(busy)));
+    let is_page = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("html"));
+    let text = match is_page {
+        true => millrace::chart::report_page::page(&totals),
+        false => serde_json::to_string_pretty(&totals)? + "\n",
+    };
+    std::fs::write(path, text).with_context(|| format!("writing the report {}", path.display()))
+}

@@ -1,0 +1,53 @@
+//! `millrace export`.
+
+use crate::cli::args::Common;
+use anyhow::Context;
+use millrace::index::ciff;
+use millrace::index::inspect::find::open_plain;
+use millrace::shown::number_of;
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// Arguments of the job.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Args {
+    /// Folder of the index.
+    #[arg(long, value_name = "DIR")]
+    index: PathBuf,
+    /// Format to write: ciff, the Common Index File Format.
+    #[arg(long = "format", default_value = "ciff", value_parser = ["ciff"])]
+    _format: String,
+    #[command(flatten)]
+    common: Common,
+    /// File to write; - is standard output.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+}
+
+/// Runs the job.
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let start = Instant::now();
+    let generation = open_plain(&args.index)?;
+    let description = ciff::description(&generation);
+    let exported = if args.file.as_os_str() == millrace::input::splits::STDIN {
+        let mut out = BufWriter::with_capacity(1 << 18, std::io::stdout().lock());
+        let exported = ciff::export(&generation, &description, &mut out)?;
+        out.flush()?;
+        exported
+    } else {
+        ciff::export_file(&generation, &description, &args.file)
+            .with_context(|| format!("writing {}", args.file.display()))?
+    };
+    let seconds = start.elapsed().as_secs_f64();
+    if !args.common.quiet {
+        say!(
+            "{}: {} and {} in {seconds:.2} s",
+            args.file.display(),
+            number_of(exported.terms, "term", "terms"),
+            number_of(exported.documents.into(), "document", "documents")
+        );
+    }
+    let totals = serde_json::json!({"job": "export", "terms": exported.terms, "documents": exported.documents});
+    crate::cli::report::write(args.common.report.as_deref(), totals, seconds, 1, &[])
+}

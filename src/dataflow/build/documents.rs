@@ -1,0 +1,160 @@
+//! Writes the documents of all runs: worker 0 says where those of each piece stand, and all workers write them there. Where documents are
+//! passed over because they are known, all are noted beside that.
+//!
+//! - In: the documents of every piece, exchanged to worker 0, and from there to one worker after the other. Out: a stream without
+//!   records whose frontier tells which pieces are written.
+//! - Batches wait until every earlier piece is placed, for docids are places in this order. Where a
+//!   run ends is known from the counts of the pieces, as every owner knows it.
+//! - Memory: `NAMES_SHARE` of the budget for the hashes of names, and what is left to whoever writes: five times the bytes of a piece.
+//! - Work per activation: all batches whose turn it is; one that is to be written here, since many are placed at once where a device counts, and
+//!   a file takes the parts of some workers only without having them wait.
+
+use crate::crew::lock;
+use crate::dataflow::build::context::Build;
+use crate::dataflow::control::{Cause, Guard};
+use crate::dataflow::query::local::Local;
+use crate::dataflow::sole_time::SoleTime;
+use crate::index::documents::pieces::PieceDocuments;
+use crate::index::documents::pieces::table::{DocumentsDone, DocumentsTable, PieceRows};
+use crate::rebuild::scanned::Scan;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use timely::container::CapacityContainerBuilder;
+use timely::dataflow::StreamVec;
+use timely::dataflow::channels::pact::Exchange;
+use timely::dataflow::operators::Capability;
+use timely::dataflow::operators::generic::OutputBuilder;
+use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
+use timely::dataflow::operators::generic::operator::Operator;
+
+/// The documents of a piece, and the worker that writes them.
+type ToWrite = Local<(u64, PieceRows)>;
+
+/// Makes the operators.
+pub fn write_documents<'scope>(
+    batches: StreamVec<'scope, u64, Local<PieceDocuments>>,
+    build: &Arc<Build>,
+) -> StreamVec<'scope, u64, ()> {
+    // Worker 0 places, and the others have nothing to do.
+    let tables = (batches.scope().index() == 0).then(|| {
+        let table = DocumentsTable::new(&build.directory, &build.budget, build.workers);
+        Ok((table, lock(&build.scan).take()))
+    });
+    let mut writer = 0;
+    let place = move |(table, scan): &mut (DocumentsTable, Option<Scan>),
+                      build: &Build,
+                      batch: PieceDocuments| {
+        if let Some(scan) = scan {
+            scan.take(&build.plan, &batch)?;
+        }
+        build.wiring.ahead.expect(batch.counts.list_bytes);
+        let bytes = batch.bytes();
+        let path = |input| build.plan.path(input);
+        let Some(rows) = table.place(build.strict, batch, input_name(build), path)? else {
+            build.wiring.flow.absorbed(bytes);
+            return Ok(None);
+        };
+        writer += 1;
+        Ok(Some(Local((writer, rows))))
+    };
+    let finish = |(table, scan): (DocumentsTable, Option<Scan>), build: &Build| {
+        lock(&build.done).scanned = scan.map(Scan::finish).transpose()?;
+        note(build, table.finish()?);
+        Ok(())
+    };
+    write(take_in_order("Documents", (batches, build), tables, place, finish), build)
+}
+
+/// Names inputs, after which documents without a name are called.
+fn input_name<'a>(build: &'a Build) -> impl Fn(u32) -> Cow<'a, str> {
+    |input| build.plan.inputs.name(input as usize)
+}
+
+/// Keeps what came of the table, if it is complete.
+fn note(build: &Build, done: Option<DocumentsDone>) {
+    if done.is_some() {
+        lock(&build.done).documents = done;
+    }
+}
+
+/// Writes documents that have their places.
+fn write<'scope>(
+    rows: StreamVec<'scope, u64, ToWrite>,
+    build: &Arc<Build>,
+) -> StreamVec<'scope, u64, ()> {
+    let (build, worker) = (build.clone(), rows.scope().index());
+    let to_writer = Exchange::new(|Local((writer, _)): &ToWrite| *writer);
+    let name = "WriteDocuments";
+    let scope = rows.scope();
+    rows.unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(to_writer, name, move |_, info| {
+        let guard = Guard::new(&build.control, name, worker);
+        let activator = scope.activator_for(info.address);
+        let mut waiting = VecDeque::new();
+        move |input, _output| {
+            input.for_each(|cap, data| {
+                waiting.extend(data.drain(..).map(|Local((_, rows))| (cap.retain(0), rows)));
+            });
+            let Some((_until_written, rows)) = waiting.pop_front() else { return };
+            let bytes = rows.bytes();
+            guard.work(|| {
+                note(&build, rows.write(input_name(&build))?);
+                Ok(())
+            });
+            build.wiring.flow.absorbed(bytes);
+            if !waiting.is_empty() {
+                activator.activate();
+            }
+        }
+    })
+}
+
+/// Makes an operator that lets worker 0, which alone has a `taker`, take the documents of all pieces in
+/// the order of the input, and finish when there are no more. What comes of a piece goes out at its position. Who takes a piece says when it is
+/// absorbed.
+pub(crate) fn take_in_order<'scope, T: 'static, R: 'static>(
+    name: &'static str,
+    (batches, build): (StreamVec<'scope, u64, Local<PieceDocuments>>, &Arc<Build>),
+    taker: Option<Result<T, Cause>>,
+    mut take: impl FnMut(&mut T, &Build, PieceDocuments) -> Result<Option<R>, Cause> + 'static,
+    mut finish: impl FnMut(T, &Build) -> Result<(), Cause> + 'static,
+) -> StreamVec<'scope, u64, R> {
+    let (build, scope) = (build.clone(), batches.scope());
+    let worker = scope.index();
+    let mut builder = OperatorBuilder::new(name.to_owned(), scope);
+    let mut input = builder.new_input(batches, Exchange::new(|_: &Local<PieceDocuments>| 0));
+    let (output, taken) = builder.new_output::<Vec<R>>();
+    let mut output = OutputBuilder::from(output);
+    builder.build(move |_| {
+        let guard = Guard::new(&build.control, name, worker);
+        let mut waiting: BTreeMap<u64, (Capability<u64>, PieceDocuments)> = BTreeMap::new();
+        let mut taker = taker.and_then(|taker| guard.work(|| taker));
+        move |frontiers| {
+            input.for_each(|cap, data| {
+                for Local(batch) in data.drain(..) {
+                    waiting.insert(*cap.time(), (cap.retain(0), batch));
+                }
+            });
+            let frontier = &frontiers[0];
+            while let Some(entry) = waiting.first_entry()
+                && !frontier.less_equal(entry.key())
+            {
+                let (cap, batch) = entry.remove();
+                let came = guard.work(|| {
+                    let taker = taker.as_mut().ok_or("documents go to worker 0")?;
+                    take(taker, &build, batch)
+                });
+                if let Some(Some(came)) = came {
+                    output.activate().session(&cap).give(came);
+                }
+            }
+            if waiting.is_empty()
+                && frontier.is_empty()
+                && let Some(taker) = taker.take()
+            {
+                guard.work(|| finish(taker, &build));
+            }
+        }
+    });
+    taken
+}

@@ -1,0 +1,122 @@
+//! Encodes the postings lists of a closed run, in the order of the lexicon.
+//!
+//! - In: an owner's part of a run. Out: chunks of encoded lists for the one writer, at the same
+//!   position; the last of a run says so.
+//! - Chunks wait for the writer: at most `Build::unwritten_chunks` of each owner are under way.
+//!   Of many owners it often needs the chunks of one, so that a few would make it wait. The owners of
+//!   one worker go on side by side, for the writer may need any of them.
+//! - Memory: those chunks, one list as bytes, and a byte for each document of the run, which all
+//!   owners share.
+//! - Work per activation: `AT_ONCE` chunks of each owner, so that the writer's worker writes between.
+
+use super::feed::{ClosedRun, wake_of};
+use crate::dataflow::build::context::{Build, Encoded};
+use crate::dataflow::control::Guard;
+use crate::dataflow::query::local::Local;
+use crate::dataflow::sole_time::SoleTime;
+use crate::dictionary::closed::Wake;
+use crate::index::run::{LaidChunk, PartEncoder, Unwritten};
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use timely::dataflow::StreamVec;
+use timely::dataflow::channels::pact::Pipeline;
+use timely::dataflow::operators::Capability;
+use timely::dataflow::operators::generic::operator::Operator;
+
+const PAUSE: Duration = Duration::from_micros(500);
+/// Chunks of an owner that one activation makes at most.
+const AT_ONCE: u64 = 4;
+
+/// See the [module](self).
+pub trait Encode<'scope> {
+    /// Encodes closed runs.
+    fn encode(self, build: &Arc<Build>) -> StreamVec<'scope, u64, Local<LaidChunk>>;
+}
+
+impl<'scope> Encode<'scope> for StreamVec<'scope, u64, ClosedRun> {
+    fn encode(self, build: &Arc<Build>) -> StreamVec<'scope, u64, Local<LaidChunk>> {
+        let build = build.clone();
+        let scope = self.scope();
+        let worker = scope.index();
+        self.unary(Pipeline, "Encode", move |_, info| {
+            let guard = Guard::new(&build.control, "Encode", worker);
+            let wake = wake_of(scope.worker().sync_activator_for(info.address.to_vec()));
+            let activator = scope.activator_for(info.address);
+            // Each owner of this worker has one run here at most.
+            let mut open: Vec<(Capability<u64>, Encoding)> = Vec::new();
+            let mut sent = vec![0u64; build.owners.len()];
+            move |input, output| {
+                input.for_each(|cap, data| {
+                    for run in data.drain(..) {
+                        let encoding = guard.work(|| Ok(Encoding::new(run, &build, &wake)));
+                        open.extend(encoding.map(|encoding| (cap.retain(0), encoding)));
+                    }
+                });
+                let (mut more, mut look) = (false, false);
+                open.retain_mut(|(cap, encoding)| {
+                    let owner = encoding.encoder.part().owner;
+                    let written =
+                        build.wiring.encoded[owner].written_chunks.load(Ordering::Acquire);
+                    let room = (written + build.unwritten_chunks()).saturating_sub(sent[owner]);
+                    for _ in 0..room.min(AT_ONCE) {
+                        let chunk = guard.work(|| encoding.encoder.chunk());
+                        let Some(Some(mut chunk)) = chunk else {
+                            look |= !encoding.is_woken;
+                            return chunk.is_some();
+                        };
+                        let ends_run = chunk.ends_run;
+                        let encoded = &build.wiring.encoded[owner];
+                        count(&chunk, encoded);
+                        let written = encoded.written_chunks.clone();
+                        chunk.unwritten = Some(Arc::new(Unwritten::new(written)));
+                        sent[owner] += 1;
+                        output.session(&*cap).give(Local(chunk));
+                        if ends_run {
+                            encoding.busy.set(false);
+                            return false;
+                        }
+                    }
+                    more |= room > AT_ONCE;
+                    // Nobody tells when there is room again.
+                    look |= room <= AT_ONCE;
+                    true
+                });
+                if more {
+                    activator.activate();
+                } else if look {
+                    activator.activate_after(PAUSE);
+                }
+            }
+        })
+    }
+}
+
+/// An owner's part of a run that is being encoded.
+struct Encoding {
+    encoder: PartEncoder,
+    /// The dictionary wakes the operator when its next term is there.
+    is_woken: bool,
+    /// Set until the part is encoded.
+    busy: Rc<Cell<bool>>,
+}
+
+impl Encoding {
+    fn new(run: ClosedRun, build: &Build, wake: &Wake) -> Self {
+        let ClosedRun { part, mut terms, lengths, busy } = run;
+        let is_woken = terms.wake_by(wake.clone());
+        let lengths = build.wiring.lengths.of_run(part.run, lengths);
+        let encoder = PartEncoder::new(part, terms, lengths, build.form);
+        Self { encoder, is_woken, busy }
+    }
+}
+
+/// Counts the lists that end in a chunk.
+pub(crate) fn count(chunk: &LaidChunk, encoded: &Encoded) {
+    let (terms, postings) = chunk.ended();
+    encoded.terms.fetch_add(terms, Ordering::Relaxed);
+    encoded.postings.fetch_add(postings, Ordering::Relaxed);
+    encoded.characters.fetch_add(chunk.suffix_bytes, Ordering::Relaxed);
+}

@@ -1,0 +1,266 @@
+//! Feeds the indexers of a worker: each gets its groups of all pieces in the order of the input, and
+//! gives parts of runs.
+//!
+//! - In: groups, exchanged by owner; each owner gets one of every piece. Out: an owner's part of a
+//!   run, at the position of the run's last piece; and a stream without records whose frontier tells
+//!   which pieces are absorbed.
+//! - Groups wait until every earlier piece has been taken; what may be under way bounds them. From the
+//!   pieces' counts each owner knows docids and borders of runs without asking anybody.
+//! - A run that closes is encoded before the next one begins: there is memory for one.
+//! - A worker has a `Lane` for each of its owners. None is waited for: one that holds pieces which
+//!   it is not done with keeps their capabilities, and is looked at again when it is woken, or after a
+//!   pause.
+//! - Work per activation: a step of each lane.
+
+use crate::dataflow::build::context::Build;
+use crate::dataflow::control::{Cause, Guard};
+use crate::dataflow::query::local::Local;
+use crate::dataflow::sole_time::SoleTime;
+use crate::dictionary::closed::{ClosedTerms, Wake};
+use crate::dictionary::parsed::PieceGroup;
+use crate::index::run::RunPart;
+use crate::order::{Placement, Sequencer};
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use timely::dataflow::StreamVec;
+use timely::dataflow::channels::pact::Exchange;
+use timely::dataflow::operators::Capability;
+use timely::dataflow::operators::generic::OutputBuilder;
+use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
+use timely::scheduling::activate::SyncActivator;
+
+/// How long an operator that waits for others sleeps.
+const PAUSE: Duration = Duration::from_micros(500);
+
+/// One owner's part of a run that is complete.
+pub struct ClosedRun {
+    /// Which part it is.
+    pub part: RunPart,
+    /// Terms and postings.
+    pub terms: Box<dyn ClosedTerms>,
+    /// The codes of the documents' lengths, piece by piece.
+    pub lengths: Vec<Arc<[u8]>>,
+    /// Set while the run is not encoded.
+    pub busy: Rc<Cell<bool>>,
+}
+
+/// Closed runs, and the frontier of what is absorbed.
+pub type Indexed<'scope> = (StreamVec<'scope, u64, ClosedRun>, StreamVec<'scope, u64, ()>);
+
+/// A run that closed, with the capability that it goes out with.
+pub(crate) type Closed = (Capability<u64>, ClosedRun);
+
+/// One owner on its worker: what is done with the pieces whose turn it is.
+pub(crate) trait Lane: Sized + 'static {
+    /// What it gets of a piece.
+    type Group: PieceGroup;
+
+    /// Makes the lane of an owner; `wake` has it looked at, from any thread.
+    fn new(head: Head<Self::Group>, build: &Arc<Build>, wake: &Wake) -> Result<Self, Cause>;
+
+    /// What waits for it.
+    fn head(&mut self) -> &mut Head<Self::Group>;
+
+    /// Takes pieces that have `arrived` with all earlier ones; `over` says that no more will come.
+    /// Returns a run that closes.
+    fn step(&mut self, arrived: impl Fn(&u64) -> bool, over: bool)
+    -> Result<Option<Closed>, Cause>;
+
+    /// Whether it can take a piece at once, if there is one.
+    fn is_free(&self) -> bool;
+
+    /// Whether it has to be looked at again, though nothing arrives and nobody wakes it.
+    fn waits(&self) -> bool;
+}
+
+/// Has an operator scheduled by any thread.
+pub(crate) fn wake_of(activator: SyncActivator) -> Wake {
+    Arc::new(move || {
+        // A worker that is gone waits for nothing.
+        _ = activator.activate();
+    })
+}
+
+/// A piece whose turn it is.
+pub(crate) struct Turn<G> {
+    /// Its position.
+    pub(crate) time: u64,
+    /// While this is held the piece does not count as absorbed.
+    pub(crate) absorbed: Capability<u64>,
+    /// What the owner gets of it.
+    pub(crate) group: G,
+    /// The docid of its first document, from the first of the run.
+    pub(crate) first: u32,
+}
+
+/// What waits for an owner, and where its run stands.
+pub(crate) struct Head<G> {
+    pub(crate) owner: u32,
+    waiting: BTreeMap<u64, (Capability<u64>, Capability<u64>, G)>,
+    sequencer: Sequencer,
+    lengths: Vec<Arc<[u8]>>,
+    /// The run ends with what was taken.
+    closing: Option<(Capability<u64>, Placement)>,
+    /// The capability of the last piece, with which the last run goes out.
+    last: Option<Capability<u64>>,
+    /// A run of this owner is not encoded.
+    busy: Rc<Cell<bool>>,
+}
+
+impl<G: PieceGroup> Head<G> {
+    fn new(owner: u32, run_limit: u64) -> Self {
+        Self {
+            owner,
+            waiting: BTreeMap::new(),
+            sequencer: Sequencer::new(run_limit),
+            lengths: Vec::new(),
+            closing: None,
+            last: None,
+            busy: Rc::new(Cell::new(false)),
+        }
+    }
+
+    /// Whether nothing may be taken now: a run is to close, or is not encoded.
+    pub(crate) fn is_held(&self) -> bool {
+        self.busy.get() || self.closing.is_some()
+    }
+
+    /// Whether nothing has come that was not taken.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Whether the next piece is there and has its turn.
+    fn is_ready(&self, arrived: impl Fn(&u64) -> bool) -> bool {
+        self.waiting.first_key_value().is_some_and(|(time, _)| arrived(time))
+    }
+
+    /// The next piece, if all that precede it have come and the run goes on.
+    pub(crate) fn next(
+        &mut self,
+        arrived: impl Fn(&u64) -> bool,
+    ) -> Result<Option<Turn<G>>, Cause> {
+        if self.is_held() {
+            return Ok(None);
+        }
+        let Some(entry) = self.waiting.first_entry() else { return Ok(None) };
+        if !arrived(entry.key()) {
+            return Ok(None);
+        }
+        let time = *entry.key();
+        let (runs, absorbed, group) = entry.remove();
+        let placement = self.sequencer.place(group.counts())?;
+        self.lengths.push(group.lengths().clone());
+        if placement.closes {
+            (self.closing, self.last) = (Some((runs, placement)), None);
+        } else {
+            self.last = Some(runs);
+        }
+        Ok(Some(Turn { time, absorbed, group, first: placement.first }))
+    }
+
+    /// No piece will come any more: the open run ends, if it has documents.
+    pub(crate) fn end(&mut self) {
+        if self.closing.is_none() {
+            let (run, run_first, run_documents) = self.sequencer.open_run();
+            let placement = Placement { run, run_first, first: 0, run_documents, closes: true };
+            let cap = self.last.take().filter(|_| run_documents > 0);
+            self.closing = cap.map(|cap| (cap, placement));
+        }
+    }
+
+    /// Whether a run is to close.
+    pub(crate) fn closes(&self) -> bool {
+        self.closing.is_some()
+    }
+
+    /// Whether a run is not encoded.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.busy.get()
+    }
+
+    /// Closes the run that is to close, with the terms that `close` has for it.
+    pub(crate) fn close(
+        &mut self,
+        close: impl FnOnce() -> Result<Box<dyn ClosedTerms>, Cause>,
+    ) -> Result<Option<Closed>, Cause> {
+        let Some((cap, placement)) = self.closing.take() else { return Ok(None) };
+        self.busy.set(true);
+        let run = ClosedRun {
+            part: RunPart {
+                run: placement.run,
+                first_docid: placement.run_first,
+                documents: placement.run_documents,
+                owner: self.owner as usize,
+            },
+            terms: close()?,
+            lengths: std::mem::take(&mut self.lengths),
+            busy: self.busy.clone(),
+        };
+        Ok(Some((cap, run)))
+    }
+}
+
+/// Makes the operator of lanes of one kind, under its `name`.
+pub(crate) fn feed<'scope, L: Lane>(
+    groups: StreamVec<'scope, u64, Local<L::Group>>,
+    build: &Arc<Build>,
+    name: &'static str,
+) -> Indexed<'scope> {
+    let build = build.clone();
+    let scope = groups.scope();
+    let worker = scope.index();
+    let mut builder = OperatorBuilder::new(name.to_owned(), scope);
+    let owners = build.owners.clone();
+    let to_owner =
+        Exchange::new(move |Local(group): &Local<L::Group>| owners.worker(group.owner()) as u64);
+    let mut input = builder.new_input(groups, to_owner);
+    let (runs_out, runs) = builder.new_output();
+    let (absorbed_out, absorbed) = builder.new_output::<Vec<()>>();
+    let mut runs_out = OutputBuilder::from(runs_out);
+    drop(absorbed_out);
+    let address = builder.operator_info().address;
+    let wake = wake_of(scope.worker().sync_activator_for(address.to_vec()));
+    let activator = scope.activator_for(address);
+    builder.build(move |_| {
+        let guard = Guard::new(&build.control, name, worker);
+        let mut lanes: Vec<L> = Vec::new();
+        for owner in build.owners.on_worker(worker) {
+            let head = Head::new(owner, build.budget.run_limit);
+            lanes.extend(guard.work(|| L::new(head, &build, &wake)));
+        }
+        move |frontiers| {
+            let frontier = &frontiers[0];
+            input.for_each(|cap, data| {
+                for Local(group) in data.drain(..) {
+                    let caps = (cap.retain(0), cap.retain(1));
+                    // A lane is missing only if the job has failed.
+                    let heads = &mut lanes.iter_mut().map(L::head);
+                    if let Some(head) = heads.find(|head| head.owner == group.owner()) {
+                        head.waiting.insert(*cap.time(), (caps.0, caps.1, group));
+                    }
+                }
+            });
+            let arrived = |time: &u64| !frontier.less_equal(time);
+            let (mut now, mut later) = (false, false);
+            for lane in &mut lanes {
+                let over = frontier.is_empty();
+                let Some(closed) = guard.work(|| lane.step(arrived, over)) else { return };
+                if let Some((cap, run)) = closed {
+                    runs_out.activate().session(&cap).give(run);
+                }
+                now |= lane.is_free() && !lane.head().is_held() && lane.head().is_ready(arrived);
+                later |= lane.waits() || lane.head().is_busy();
+            }
+            if now {
+                activator.activate();
+            } else if later {
+                activator.activate_after(PAUSE);
+            }
+        }
+    });
+    (runs, absorbed)
+}

@@ -1,0 +1,79 @@
+//! Writes runs: the one writer joins the owners' lists in the order of the lexicon.
+//!
+//! - In: chunks of all owners, exchanged to the last worker, for worker 0 has the documents' table to
+//!   end while the last run is written; those of an owner come in the order of the
+//!   lexicon, and a trie collection has one owner, so the next list is that of the least collection
+//!   at the head of the owners' queues. Out: a stream without records.
+//! - The operator decides which place chunks get, and writes the lexicon; the lists are gathered, summed and written by threads. Where a device
+//!   encodes all of a run, who takes its lists has put them in their places.
+//! - Memory: the chunks that the owners may have under way, and the writers' buffers.
+//! - Work per activation: all lists that can be placed.
+
+use crate::crew::lock;
+use crate::dataflow::build::context::{Build, Progress};
+use crate::dataflow::control::Guard;
+use crate::dataflow::query::local::Local;
+use crate::index::run::{LaidChunk, RunAssembler};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use timely::container::CapacityContainerBuilder;
+use timely::dataflow::StreamVec;
+use timely::dataflow::channels::pact::Exchange;
+use timely::dataflow::operators::generic::operator::Operator;
+use tracing::debug;
+
+/// Threads that write the lists, unless one worker does everything: while one is in the system, which lets one at a time write to a
+/// file, the others gather and take checksums. To pages that were asked for ahead one writes 10 GB/s, and gathers and sums 3.
+fn writers(workers: usize) -> usize {
+    if workers == 1 { 0 } else { (workers / 4).clamp(2, 6) }
+}
+
+/// See the [module](self).
+pub trait Flush<'scope> {
+    /// Writes runs; they are noted in `Build::done`.
+    fn flush(self, build: &Arc<Build>) -> StreamVec<'scope, u64, ()>;
+}
+
+impl<'scope> Flush<'scope> for StreamVec<'scope, u64, Local<LaidChunk>> {
+    fn flush(self, build: &Arc<Build>) -> StreamVec<'scope, u64, ()> {
+        let build = build.clone();
+        let worker = self.scope().index();
+        let writing = build.wiring.writing as u64;
+        let to_writer = Exchange::new(move |_: &Local<LaidChunk>| writing);
+        self.unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(to_writer, "Flush", move |_, _| {
+            let guard = Guard::new(&build.control, "Flush", worker);
+            // An owner that is ahead may have begun the next run.
+            let mut runs: BTreeMap<u32, RunAssembler> = BTreeMap::new();
+            move |input, _output| {
+                input.for_each(|_, data| {
+                    for Local(chunk) in data.drain(..) {
+                        let part = chunk.part;
+                        let owners = if chunk.whole { 1 } else { build.owners.len() };
+                        let run = runs.entry(part.run).or_insert_with(|| {
+                            let (directory, form) = (&build.directory, build.form);
+                            let threads = writers(build.workers);
+                            let run = RunAssembler::new(directory, form, owners, part, threads);
+                            run.ahead(build.wiring.ahead.take(part.run))
+                        });
+                        run.take(chunk);
+                    }
+                });
+                while let Some(mut entry) = runs.first_entry() {
+                    let done = guard.work(|| {
+                        if !entry.get_mut().write()? {
+                            return Ok(false);
+                        }
+                        let run = entry.remove().finish()?;
+                        debug!(run = run.0.name, documents = run.0.documents, "wrote a run");
+                        lock(&build.done).runs.push(run);
+                        Progress::add(&build.progress.runs, 1);
+                        Ok(true)
+                    });
+                    if done != Some(true) {
+                        return;
+                    }
+                }
+            }
+        })
+    }
+}

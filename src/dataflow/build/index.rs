@@ -1,0 +1,83 @@
+//! Keeps the terms and postings of the open run: the lane of [`feed`](super::feed) for the postings of
+//! `fast`. Each piece is appended at once.
+//!
+//! Work per step: at most `MOST_AT_ONCE` groups, or `MOST_BYTES` of them, for every worker has a
+//! group of each piece while it parses a few of the pieces.
+
+use super::feed::{Closed, Head, Indexed, Lane, feed};
+use crate::dataflow::build::context::Build;
+use crate::dataflow::control::Cause;
+use crate::dataflow::query::local::Local;
+use crate::dictionary::closed::Wake;
+use crate::dictionary::group::Group;
+use crate::dictionary::parsed::PieceGroup;
+use crate::dictionary::run::{RunDictionary, SortedRun};
+use std::sync::Arc;
+use timely::dataflow::StreamVec;
+
+/// Groups that one step appends at most.
+const MOST_AT_ONCE: usize = 256;
+/// Bytes of them: more than the groups of one owner that all workers make while one of them parses a piece, or
+/// the owner would fall behind, and find what waits for it out of the caches.
+const MOST_BYTES: usize = 4 << 20;
+
+/// See the [module](self).
+pub trait Index<'scope> {
+    /// Returns closed runs and the frontier of what is absorbed.
+    fn index(self, build: &Arc<Build>) -> Indexed<'scope>;
+}
+
+impl<'scope> Index<'scope> for StreamVec<'scope, u64, Local<Group>> {
+    fn index(self, build: &Arc<Build>) -> Indexed<'scope> {
+        feed::<PostingsLane>(self, build, "Index")
+    }
+}
+
+/// An owner that takes postings.
+struct PostingsLane {
+    head: Head<Group>,
+    dictionary: RunDictionary,
+    build: Arc<Build>,
+}
+
+impl Lane for PostingsLane {
+    type Group = Group;
+
+    fn new(head: Head<Group>, build: &Arc<Build>, _: &Wake) -> Result<Self, Cause> {
+        Ok(Self { head, dictionary: RunDictionary::default(), build: build.clone() })
+    }
+
+    fn head(&mut self) -> &mut Head<Group> {
+        &mut self.head
+    }
+
+    fn step(
+        &mut self,
+        arrived: impl Fn(&u64) -> bool,
+        over: bool,
+    ) -> Result<Option<Closed>, Cause> {
+        let mut bytes = 0;
+        for _ in 0..MOST_AT_ONCE {
+            if bytes >= MOST_BYTES {
+                break;
+            }
+            let Some(turn) = self.head.next(&arrived)? else { break };
+            bytes += turn.group.memory_bytes();
+            self.build.wiring.flow.absorbed(turn.group.memory_bytes());
+            self.dictionary.append(&turn.group, turn.first);
+        }
+        if over && self.head.is_empty() && !self.head.is_busy() {
+            self.head.end();
+        }
+        let dictionary = &mut self.dictionary;
+        self.head.close(|| Ok(Box::new(SortedRun::from(std::mem::take(dictionary)))))
+    }
+
+    fn is_free(&self) -> bool {
+        true
+    }
+
+    fn waits(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,193 @@
+//! Feeds the indexers that take tokens (wei11, section III.D), on the CPU or on devices: the lane of
+//! [`feed`](super::feed) for [`TokenIndexer`].
+//!
+//! Consecutive pieces are gathered to a parsed block of `BuildWiring::parse_block` bytes of text; it goes
+//! to the indexer early when the run or the input ends with it, or when nothing more may be under way:
+//! the index does not depend on where blocks end. No indexer is waited for: a block's capability is
+//! kept until the indexer is done with it.
+//!
+//! Work per step: a block.
+
+use super::feed::{Closed, Head, Indexed, Lane, feed};
+use crate::crew::lock;
+use crate::dataflow::build::context::Build;
+use crate::dataflow::control::Cause;
+use crate::dataflow::query::local::Local;
+use crate::dictionary::closed::Wake;
+use crate::dictionary::indexer::{IndexerWork, ParsedBlock, TokenIndexer};
+use crate::dictionary::parsed::PieceGroup;
+use crate::dictionary::stream::TokenGroup;
+use crate::order::Position;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+use timely::dataflow::StreamVec;
+use timely::dataflow::operators::Capability;
+
+/// See the [module](self).
+pub trait IndexTokens<'scope> {
+    /// Returns closed runs and the frontier of what is absorbed.
+    fn index_tokens(self, build: &Arc<Build>) -> Indexed<'scope>;
+}
+
+impl<'scope> IndexTokens<'scope> for StreamVec<'scope, u64, Local<TokenGroup>> {
+    fn index_tokens(self, build: &Arc<Build>) -> Indexed<'scope> {
+        feed::<TokensLane>(self, build, "IndexTokens")
+    }
+}
+
+/// A block that an indexer has, and the capability of its first piece: while it is held, no piece of
+/// the block or behind it counts as absorbed.
+struct UnderWay {
+    _absorbed: Capability<u64>,
+    split: u32,
+    text_bytes: u64,
+    bytes: usize,
+}
+
+/// An owner that takes tokens: one indexer.
+struct TokensLane {
+    head: Head<TokenGroup>,
+    indexer: Box<dyn TokenIndexer>,
+    /// The indexer wakes the operator when it is done with a block.
+    is_woken: bool,
+    /// The block that is being gathered, its text, and its part of what is under way.
+    block: ParsedBlock,
+    text_bytes: u64,
+    gathered: Option<UnderWay>,
+    under_way: VecDeque<UnderWay>,
+    work: IndexerWork,
+    /// Since when the indexer has had nothing to do, or has worked on its first block.
+    since: Instant,
+    build: Arc<Build>,
+}
+
+impl Lane for TokensLane {
+    type Group = TokenGroup;
+
+    fn new(head: Head<TokenGroup>, build: &Arc<Build>, wake: &Wake) -> Result<Self, Cause> {
+        let owner = head.owner;
+        let mut indexer = (build.wiring.make_indexer)(owner)?;
+        Ok(Self {
+            head,
+            is_woken: indexer.wake_by(wake.clone()),
+            indexer,
+            block: Vec::new(),
+            text_bytes: 0,
+            gathered: None,
+            under_way: VecDeque::new(),
+            work: IndexerWork { owner, ..IndexerWork::default() },
+            since: Instant::now(),
+            build: build.clone(),
+        })
+    }
+
+    fn head(&mut self) -> &mut Head<TokenGroup> {
+        &mut self.head
+    }
+
+    fn step(
+        &mut self,
+        arrived: impl Fn(&u64) -> bool,
+        over: bool,
+    ) -> Result<Option<Closed>, Cause> {
+        self.advance()?;
+        if self.head.is_busy() {
+            return Ok(None);
+        }
+        if !self.head.closes() && self.is_free() {
+            self.gather(&arrived)?;
+            let ends = over && self.head.is_empty();
+            let full = self.text_bytes >= self.build.wiring.parse_block
+                || !self.build.wiring.flow.has_room(false);
+            if full || ends || self.head.closes() {
+                self.append()?;
+                self.advance()?;
+            }
+            if ends {
+                self.head.end();
+            }
+        }
+        if !self.under_way.is_empty() {
+            return Ok(None);
+        }
+        let indexer = &mut self.indexer;
+        self.head.close(|| indexer.close())
+    }
+
+    fn is_free(&self) -> bool {
+        self.under_way.len() < self.indexer.most_blocks()
+    }
+
+    fn waits(&self) -> bool {
+        (!self.under_way.is_empty() && !self.is_woken) || !self.block.is_empty()
+    }
+}
+
+impl TokensLane {
+    /// Lets the indexer go on, and forgets the blocks that it is done with.
+    fn advance(&mut self) -> Result<(), Cause> {
+        if self.under_way.is_empty() {
+            return Ok(());
+        }
+        let start = Instant::now();
+        let left = self.indexer.advance()?;
+        let end = Instant::now();
+        self.work.worked += (end - start).as_secs_f64();
+        while self.under_way.len() > left {
+            let done = self.under_way.pop_front().expect("there is a block");
+            self.build.wiring.flow.absorbed(done.bytes);
+            let seconds = (end - self.since).as_secs_f64();
+            self.since = end;
+            self.work.busy += seconds;
+            let split = self.work.splits.entry(done.split).or_default();
+            *split = (split.0 + done.text_bytes, split.1 + seconds);
+        }
+        Ok(())
+    }
+
+    /// Takes pieces for the block while there are any that all earlier ones precede.
+    fn gather(&mut self, arrived: impl Fn(&u64) -> bool) -> Result<(), Cause> {
+        while self.text_bytes < self.build.wiring.parse_block {
+            let Some(turn) = self.head.next(&arrived)? else { break };
+            let group = turn.group;
+            self.text_bytes += group.text_bytes;
+            self.work.tokens += u64::from(group.tokens);
+            let gathered = self.gathered.get_or_insert_with(|| UnderWay {
+                _absorbed: turn.absorbed,
+                split: Position::split_of(turn.time),
+                text_bytes: 0,
+                bytes: 0,
+            });
+            gathered.text_bytes += group.text_bytes;
+            gathered.bytes += group.memory_bytes();
+            self.block.push((group, turn.first));
+        }
+        Ok(())
+    }
+
+    /// Hands the block on.
+    fn append(&mut self) -> Result<(), Cause> {
+        let Some(gathered) = self.gathered.take() else { return Ok(()) };
+        let start = Instant::now();
+        if self.under_way.is_empty() {
+            if self.work.blocks > 0 {
+                self.work.waited += (start - self.since).as_secs_f64();
+            }
+            self.since = start;
+        }
+        self.work.blocks += 1;
+        self.text_bytes = 0;
+        self.under_way.push_back(gathered);
+        self.indexer.append(std::mem::take(&mut self.block))?;
+        self.work.worked += start.elapsed().as_secs_f64();
+        Ok(())
+    }
+}
+
+impl Drop for TokensLane {
+    fn drop(&mut self) {
+        let mut done = lock(&self.build.done);
+        done.indexers.push(std::mem::take(&mut self.work));
+    }
+}

@@ -1,0 +1,351 @@
+//! Inverts the texts of all pieces on a device, and gives each owner its part of the closed runs.
+//!
+//! - In: the texts of each piece, and its documents without their lengths and hashes, or its lines, and no documents, all exchanged to worker 0. Out: the documents with
+//!   lengths, hashes and counts, at the position of their piece; an owner's part of a run, at the position of the run's last piece,
+//!   on the owner's worker, or the lists of a run that the device has encoded; and a stream without records whose frontier tells
+//!   which pieces are absorbed.
+//! - Pieces wait until every earlier piece has come, and go to the device in batches of `BuildWiring::batch_bytes` of text; early
+//!   where the input ends, when the device has little to do, when nothing more may be under way, or when nothing comes: the index does not depend on where batches end.
+//! - The device has a thread of its own ([`InvertService`](crate::gpu::invert::service::InvertService)), which wakes this operator; nothing here waits. Eight batches are with it
+//!   at most. Where the device does not encode lists, the next run is inverted when the last one is encoded: there is memory for one.
+//! - Work per activation: what has come, and what the device has done.
+
+use super::encode::count;
+use super::feed::{ClosedRun, wake_of};
+use crate::crew::lock;
+use crate::dataflow::build::context::{Build, Progress};
+use crate::dataflow::control::{Cause, Guard};
+use crate::dataflow::query::local::Local;
+use crate::dataflow::sole_time::SoleTime;
+use crate::dictionary::device::inverted::InvertedTerms;
+use crate::dictionary::device::texts::{PieceText, TextGroup};
+use crate::dictionary::parsed::PieceGroup;
+use crate::gpu::invert::runs::{Event, RunEnd};
+use crate::gpu::invert::service::InvertService;
+use crate::gpu::invert::text::MOST_PIECES;
+use crate::index::documents::pieces::PieceDocuments;
+use crate::index::run::{LaidChunk, RunPart};
+use std::cell::Cell;
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use timely::dataflow::StreamVec;
+use timely::dataflow::channels::pact::Exchange;
+use timely::dataflow::operators::Capability;
+use timely::dataflow::operators::generic::OutputBuilder;
+use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
+use timely::dataflow::operators::generic::operator::Operator;
+
+/// How long the operator sleeps that waits for room.
+const PAUSE: Duration = Duration::from_micros(500);
+/// Batches that devices have at a time, if there is room for so many: of each lane one that is counted, up to three whose forms are found, those that were brought there, one that is, and the next.
+const MOST_BATCHES: usize = 8;
+/// A batch that is sent early has such a part of the bytes of a whole one, if there is room for more of the first file.
+const LEAST_PART: usize = 4;
+/// If nothing came for so long, the device takes what there is: a reader may wait until all before a long document is counted.
+const IDLE: Duration = Duration::from_millis(20);
+
+/// One owner's part of a run, on its way to the owner.
+#[derive(Clone)]
+struct OwnersRun {
+    owner: u32,
+    end: RunEnd,
+}
+
+/// What an inverted build goes on with: closed runs, documents, the frontier of what is absorbed, and lists of runs that are encoded.
+pub(crate) type Inverted<'scope> = (
+    StreamVec<'scope, u64, ClosedRun>,
+    StreamVec<'scope, u64, Local<PieceDocuments>>,
+    StreamVec<'scope, u64, ()>,
+    StreamVec<'scope, u64, Local<LaidChunk>>,
+);
+
+/// The capabilities of a piece: for the run that it may end, for its documents, and for who waits until it is absorbed.
+struct Caps {
+    run: RunCaps,
+    documents: Capability<u64>,
+    _absorbed: Capability<u64>,
+}
+
+/// Those for a run: its parts, or its lists.
+struct RunCaps {
+    parts: Capability<u64>,
+    encoded: Capability<u64>,
+}
+
+/// A piece that waits for earlier ones, or for one of its two halves.
+#[derive(Default)]
+struct Waiting {
+    text: Option<(Caps, TextGroup)>,
+    documents: Option<PieceDocuments>,
+}
+
+/// A piece that the device has.
+struct Sent {
+    caps: Caps,
+    documents: PieceDocuments,
+    bytes: usize,
+    /// The last of its batch.
+    ends_batch: bool,
+}
+
+/// The worker that has the device: the one of the documents' table.
+const DEVICES: u64 = 0;
+
+/// Inverts.
+pub(crate) fn invert<'scope>(
+    texts: StreamVec<'scope, u64, Local<TextGroup>>,
+    documents: StreamVec<'scope, u64, Local<PieceDocuments>>,
+    build: &Arc<Build>,
+) -> Inverted<'scope> {
+    let build = build.clone();
+    let scope = texts.scope();
+    let worker = scope.index();
+    let mut builder = OperatorBuilder::new("Invert".to_owned(), scope);
+    let mut texts = builder.new_input(texts, Exchange::new(|_: &Local<TextGroup>| DEVICES));
+    let to_device = Exchange::new(|_: &Local<PieceDocuments>| DEVICES);
+    let mut halves = builder.new_input(documents, to_device);
+    let (runs_out, runs) = builder.new_output::<Vec<Local<OwnersRun>>>();
+    let (documents_out, documents) = builder.new_output();
+    let (absorbed_out, absorbed) = builder.new_output::<Vec<()>>();
+    let (encoded_out, encoded) = builder.new_output();
+    let mut encoded_out = OutputBuilder::from(encoded_out);
+    let mut runs_out = OutputBuilder::from(runs_out);
+    let mut documents_out = OutputBuilder::from(documents_out);
+    drop(absorbed_out);
+    let address = builder.operator_info().address;
+    let wake = wake_of(scope.worker().sync_activator_for(address.to_vec()));
+    let activator = scope.activator_for(address);
+    let owners = build.owners.len() as u32;
+    let shared = build.clone();
+    builder.build(move |_| {
+        let guard = Guard::new(&build.control, "Invert", worker);
+        let mut lane = (worker as u64 == DEVICES)
+            .then(|| guard.work(|| Ok(Inverting::new((build.wiring.start_inverter)(wake)?))))
+            .flatten();
+        move |frontiers| {
+            let Some(inverting) = &mut lane else { return };
+            texts.for_each(|cap, data| {
+                for Local(group) in data.drain(..) {
+                    let caps = Caps {
+                        run: RunCaps { parts: cap.retain(0), encoded: cap.retain(3) },
+                        documents: cap.retain(1),
+                        _absorbed: cap.retain(2),
+                    };
+                    inverting.waiting.entry(*cap.time()).or_default().text = Some((caps, group));
+                }
+            });
+            halves.for_each(|cap, data| {
+                for Local(batch) in data.drain(..) {
+                    inverting.waiting.entry(*cap.time()).or_default().documents = Some(batch);
+                }
+            });
+            let arrived = |time: &u64| frontiers.iter().all(|frontier| !frontier.less_equal(time));
+            let over = frontiers.iter().all(|frontier| frontier.is_empty());
+            let look = guard.work(|| {
+                inverting.gather(arrived);
+                inverting.send(&build, over);
+                let mut documents_out = documents_out.activate();
+                let mut runs_out = runs_out.activate();
+                let mut encoded_out = encoded_out.activate();
+                inverting.receive(
+                    &build,
+                    |cap, documents| documents_out.session(cap).give(Local(documents)),
+                    |cap, lists| match lists {
+                        RunLists::Parts(end) => {
+                            let part = |owner| Local(OwnersRun { owner, end: end.clone() });
+                            runs_out.session(&cap.parts).give_iterator((0..owners).map(part));
+                        }
+                        RunLists::Encoded(chunk) => {
+                            encoded_out.session(&cap.encoded).give(Local(chunk));
+                        }
+                    },
+                )?;
+                // What the device is done with makes room for more.
+                inverting.send(&build, over);
+                Ok(inverting.has_gathered())
+            });
+            match look {
+                Some(true) => activator.activate_after(PAUSE),
+                Some(false) => {}
+                // The job ends, and with it the device's thread.
+                None => lane = None,
+            }
+        }
+    });
+    (open(runs, &shared), documents, absorbed, encoded)
+}
+
+/// Opens the parts of runs on their owners' workers.
+fn open<'scope>(
+    runs: StreamVec<'scope, u64, Local<OwnersRun>>,
+    build: &Arc<Build>,
+) -> StreamVec<'scope, u64, ClosedRun> {
+    let build = build.clone();
+    let owners = build.owners.clone();
+    let to_owner =
+        Exchange::new(move |Local(run): &Local<OwnersRun>| owners.worker(run.owner) as u64);
+    runs.unary(to_owner, "OpenRuns", move |_, _| {
+        move |input, output| {
+            input.for_each(|cap, data| {
+                let runs = data.drain(..).map(|Local(OwnersRun { owner, end })| ClosedRun {
+                    part: RunPart {
+                        run: end.run,
+                        first_docid: end.first_docid,
+                        documents: end.documents,
+                        owner: owner as usize,
+                    },
+                    terms: Box::new(InvertedTerms::new(end.inverted, build.owners.clone(), owner)),
+                    lengths: end.lengths,
+                    busy: Rc::new(Cell::new(true)),
+                });
+                output.session(&cap.retain(0)).give_iterator(runs);
+            });
+        }
+    })
+}
+
+/// What comes of a run.
+enum RunLists {
+    /// For its owners.
+    Parts(RunEnd),
+    /// For the writer.
+    Encoded(LaidChunk),
+}
+
+/// The device's side on its worker.
+struct Inverting {
+    service: InvertService,
+    waiting: BTreeMap<u64, Waiting>,
+    gathered: Vec<(Caps, PieceDocuments, TextGroup)>,
+    gathered_bytes: usize,
+    /// When the last of them came.
+    came: Instant,
+    sent: VecDeque<Sent>,
+    /// Batches that the device has.
+    batches: usize,
+    /// The capability of the last piece that was counted, with which its run goes out.
+    last: Option<RunCaps>,
+    ended: bool,
+}
+
+impl Inverting {
+    fn new(service: InvertService) -> Self {
+        Self {
+            service,
+            waiting: BTreeMap::new(),
+            gathered: Vec::new(),
+            gathered_bytes: 0,
+            came: Instant::now(),
+            sent: VecDeque::new(),
+            batches: 0,
+            last: None,
+            ended: false,
+        }
+    }
+
+    fn has_gathered(&self) -> bool {
+        !self.gathered.is_empty()
+    }
+
+    /// Takes the pieces whose turn it is.
+    fn gather(&mut self, arrived: impl Fn(&u64) -> bool) {
+        while let Some(entry) = self.waiting.first_entry()
+            && arrived(entry.key())
+        {
+            // Both halves of a piece have its time, which both frontiers have passed.
+            if let Waiting { text: Some((caps, group)), documents: Some(documents) } =
+                entry.remove()
+            {
+                self.gathered_bytes += group.text.bytes.len();
+                self.came = Instant::now();
+                self.gathered.push((caps, documents, group));
+            }
+        }
+    }
+
+    /// Hands batches to the device; `over` says that no more pieces will come.
+    fn send(&mut self, build: &Build, over: bool) {
+        let ends = over && self.waiting.is_empty();
+        while self.batches < MOST_BATCHES && self.has_gathered() {
+            let full = self.gathered_bytes >= build.wiring.batch_bytes
+                || self.gathered.len() >= MOST_PIECES;
+            // A device that has no other batch, or none to be brought, takes what there is; but no crumbs while more can come: each batch has the
+            // waiting of some thirty calls.
+            let some = self.gathered_bytes >= build.wiring.batch_bytes / LEAST_PART;
+            let starved = match self.batches {
+                0 => some || !build.wiring.flow.has_room(true) || self.came.elapsed() >= IDLE,
+                1 => some,
+                _ => false,
+            };
+            if !(full || ends || starved) {
+                break;
+            }
+            let (mut taken, mut bytes) = (0, 0);
+            while taken < self.gathered.len().min(MOST_PIECES) && bytes < build.wiring.batch_bytes {
+                bytes += self.gathered[taken].2.text.bytes.len();
+                taken += 1;
+            }
+            self.gathered_bytes -= bytes;
+            let mut pieces: Vec<PieceText> = Vec::with_capacity(taken);
+            for (n, (caps, documents, group)) in self.gathered.drain(..taken).enumerate() {
+                let bytes = group.memory_bytes();
+                self.sent.push_back(Sent { caps, documents, bytes, ends_batch: n + 1 == taken });
+                pieces.push(group.text);
+            }
+            self.service.send(pieces);
+            self.batches += 1;
+        }
+        if ends && self.gathered.is_empty() && !std::mem::replace(&mut self.ended, ends) {
+            self.service.end();
+        }
+    }
+
+    fn last(&self) -> Result<&RunCaps, Cause> {
+        self.last.as_ref().ok_or_else(|| "a run ends with a piece".into())
+    }
+
+    /// Takes what the device has done.
+    fn receive(
+        &mut self,
+        build: &Build,
+        mut documents: impl FnMut(&Capability<u64>, PieceDocuments),
+        mut runs: impl FnMut(&RunCaps, RunLists),
+    ) -> Result<(), Cause> {
+        while let Some(outcome) = self.service.outcome() {
+            match outcome? {
+                Event::Piece { counts, lengths, contents, documents: read } => {
+                    let mut sent = self.sent.pop_front().ok_or("a device counts what it has")?;
+                    if let Some(read) = read {
+                        if let Some(as_lines) = &build.wiring.as_lines
+                            && !read.are_lines()
+                        {
+                            as_lines.has_failed();
+                        }
+                        // Nothing was known of them when the piece was parsed.
+                        build.wiring.flow.hold(read.bytes());
+                        Progress::add(&build.progress.documents, read.documents().into());
+                        sent.documents = *read;
+                    }
+                    build.wiring.flow.absorbed(sent.bytes);
+                    sent.documents.count(counts, lengths, contents);
+                    documents(&sent.caps.documents, sent.documents);
+                    self.batches -= usize::from(sent.ends_batch);
+                    // They are kept until all is over, so that the last outcome finds somebody.
+                    self.last = Some(sent.caps.run);
+                }
+                Event::Run(end) => runs(self.last()?, RunLists::Parts(end)),
+                Event::Encoded(chunk) => {
+                    count(&chunk, &build.wiring.encoded[chunk.part.owner]);
+                    runs(self.last()?, RunLists::Encoded(chunk));
+                }
+                Event::End(work) => {
+                    self.last = None;
+                    lock(&build.done).inverted = Some(work);
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,121 @@
+//! Parses pieces: finds documents, tokens and terms, and regroups them, as postings or as tokens, by
+//! owner and trie collection. For a device it keeps texts, or hands on lines of JSON as they are.
+//!
+//! - In: pieces, each at the worker that it was assigned to. Out: one group for each owner, for
+//!   its index operator, and the piece's documents; both at the piece's position, at once.
+//! - Memory: the memo's bound, and scratch in the size of a piece; of long documents a few at a time
+//!   ([`turns`](crate::input::turns)).
+//! - Work per activation: one piece.
+
+use super::decompress::{Assigned, Decompress};
+use super::read::{ReadAhead, read};
+use super::read_shared::read_shared;
+use crate::dataflow::build::context::{Build, Progress};
+use crate::dataflow::control::Guard;
+use crate::dataflow::query::local::Local;
+use crate::dataflow::sole_time::SoleTime;
+use crate::dictionary::parsed::{PieceGroup, Regroup};
+use crate::index::documents::pieces::PieceDocuments;
+use crate::input::parser::PieceParser;
+use crate::input::piece_bytes::PieceBytes;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+use timely::dataflow::channels::pact::Exchange;
+use timely::dataflow::operators::Concat;
+use timely::dataflow::operators::generic::OutputBuilder;
+use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
+use timely::dataflow::{ProbeHandle, Scope, StreamVec};
+
+/// Groups by owner, and batches of documents.
+pub type Parsed<'scope, G> =
+    (StreamVec<'scope, u64, Local<G>>, StreamVec<'scope, u64, Local<PieceDocuments>>);
+
+/// Reads the whole input of a build and parses it; groups are as `regroup` makes them. `absorbed` follows the far end of the dataflow.
+pub fn parse_input<'scope, R: Regroup + 'static>(
+    scope: Scope<'scope, u64>,
+    build: &Arc<Build>,
+    absorbed: &ProbeHandle<u64>,
+    regroup: R,
+) -> Parsed<'scope, R::Group> {
+    let (blocks, feed) = read(scope, build);
+    let streams = blocks.decompress(build, feed.clone(), absorbed.clone());
+    let shared = read_shared(scope, build, absorbed.clone());
+    streams.concat(shared).parse(build, feed, regroup)
+}
+
+/// See the [module](self).
+pub trait Parse<'scope> {
+    /// Parses; groups are as `regroup` makes them. `feed` is of the same worker's reader.
+    fn parse<R: Regroup + 'static>(
+        self,
+        build: &Arc<Build>,
+        feed: Rc<ReadAhead>,
+        regroup: R,
+    ) -> Parsed<'scope, R::Group>;
+}
+
+impl<'scope> Parse<'scope> for StreamVec<'scope, u64, Assigned> {
+    fn parse<R: Regroup + 'static>(
+        self,
+        build: &Arc<Build>,
+        feed: Rc<ReadAhead>,
+        regroup: R,
+    ) -> Parsed<'scope, R::Group> {
+        let build = build.clone();
+        let scope = self.scope();
+        let worker = scope.index();
+        let mut builder = OperatorBuilder::new("Parse".to_owned(), scope);
+        let to_parser = Exchange::new(|Local((parser, _)): &Assigned| *parser as u64);
+        let mut input = builder.new_input(self, to_parser);
+        let (groups_out, groups) = builder.new_output();
+        let (batches_out, batches) = builder.new_output();
+        let mut groups_out = OutputBuilder::from(groups_out);
+        let mut batches_out = OutputBuilder::from(batches_out);
+        let activator = scope.activator_for(builder.operator_info().address);
+        builder.build(move |_| {
+            let guard = Guard::new(&build.control, "Parse", worker);
+            let mut waiting = VecDeque::new();
+            let mut parser = {
+                let fields = &build.plan.fields;
+                let turns = build.wiring.turns.clone();
+                PieceParser::new(regroup, (build.max_document, fields), turns)
+            };
+            move |_frontiers| {
+                input.for_each(|cap, data| {
+                    for Local((_, piece)) in data.drain(..) {
+                        waiting.push_back((cap.retain(0), cap.retain(1), piece));
+                    }
+                });
+                // Others would have nothing to do while this worker, which reads for them, parses. It reads on
+                // before, once for each time that it gave them something.
+                if build.workers > 1 && feed.short.take() {
+                    return activator.activate();
+                }
+                let Some((groups_cap, batches_cap, mut piece)) = waiting.pop_front() else {
+                    return;
+                };
+                let bytes = piece.bytes.len();
+                let parsed =
+                    guard.work(|| Ok(parser.parse(&build.plan, build.wanted.as_ref(), &mut piece)));
+                if let PieceBytes::Own(bytes) = piece.bytes {
+                    build.wiring.buffers.give(bytes);
+                }
+                let Some((groups, batch)) = parsed else { return };
+                let parsed =
+                    groups.iter().map(PieceGroup::memory_bytes).sum::<usize>() + batch.bytes();
+                build.wiring.flow.parsed(worker, bytes, parsed);
+                Progress::add(&build.progress.parsed_bytes, bytes as u64);
+                Progress::add(&build.progress.documents, u64::from(batch.documents()));
+                let mut output = groups_out.activate();
+                output.session(&groups_cap).give_iterator(groups.into_iter().map(Local));
+                let mut output = batches_out.activate();
+                output.session(&batches_cap).give(Local(batch));
+                if !waiting.is_empty() {
+                    activator.activate();
+                }
+            }
+        });
+        (groups, batches)
+    }
+}

@@ -1,0 +1,217 @@
+//! Drives the engines that answer queries: the only operator that does, whatever the engine.
+//!
+//! - In: queries, on the first worker of a process. Out, there too: answers, at the batch's time, in
+//!   no order.
+//! - Queries and answers go through memory that the workers of the process share ([`Desk`]), not
+//!   through channels: a channel decides when a record is sent who will do it, the desk when somebody
+//!   has time. A worker takes a query when its engine has room, plans it, and lays its answer out when
+//!   its engine has one, whoever took the query.
+//! - The first worker keeps a capability for every batch with open queries, so that the frontier tells
+//!   when a batch is complete; the others hold none and are there until the input ends, which it does
+//!   when all is answered.
+//! - Where an engine answers a query whole, which may take long, the first worker leaves queries to others that
+//!   are free: it takes new ones in, which nobody else does.
+//! - Memory: queries that wait or are open, which are bounded.
+//! - Work per activation: a millisecond's; a fifth of that on the first worker, which has batches to
+//!   make and answers to write.
+
+use super::context::{Context, FIRST};
+use super::desk::{Desk, Outcome, Request, Taken};
+use super::local::Local;
+use crate::dataflow::control::{Cause, Guard};
+use crate::dataflow::cores;
+use crate::dataflow::sole_time::SoleTime;
+use crate::query::engines::engine::{Answer, Engines, Pace, QueryEngine, Wakers};
+use crate::query::plan::Planner;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use timely::dataflow::StreamVec;
+use timely::dataflow::channels::pact::Pipeline;
+use timely::dataflow::operators::Capability;
+use timely::dataflow::operators::generic::operator::Operator;
+
+/// An activation begins no further query after this time.
+pub(crate) const SLICE: Duration = Duration::from_millis(1);
+
+/// What one worker needs to answer queries.
+struct Answering<S, T, F> {
+    context: Arc<Context>,
+    desk: Arc<Desk<S, T>>,
+    finish: F,
+    worker: usize,
+    /// Whether queries are left to other workers that are free.
+    leaves: bool,
+    planner: Planner,
+    engine: Box<dyn QueryEngine>,
+    answers: Vec<Answer>,
+}
+
+/// Answers queries. `finish` makes of an answer what goes out.
+pub(crate) fn answer<'scope, D, S, T>(
+    queries: StreamVec<'scope, u64, Local<D>>,
+    context: &Arc<Context>,
+    (engines, wakers): (&dyn Engines, &Wakers),
+    desk: &Arc<Desk<S, T>>,
+    finish: impl Fn(&Context, Taken<S>, Option<Answer>) -> Result<Outcome<S, T>, Cause> + 'static,
+) -> StreamVec<'scope, u64, Local<T>>
+where
+    D: Into<Request> + 'static,
+    S: Default + Send + 'static,
+    T: Send + 'static,
+{
+    let (context, desk) = (context.clone(), desk.clone());
+    let scope = queries.scope();
+    let worker = scope.index() % context.workers;
+    queries.unary(Pipeline, "Answer", move |_, info| {
+        let guard = Guard::new(&context.control, "Answer", scope.index());
+        let activator = scope.activator_for(info.address.clone());
+        let waker = scope.worker().sync_activator_for(info.address.to_vec());
+        // It fails when the worker has ended, which needs no waking.
+        wakers.set(worker, move || _ = waker.activate());
+        if engines.wants_cores() {
+            cores::bind(worker, context.workers);
+        }
+        let engine = guard.work(|| Ok(engines.engine(worker, &context.snapshot())?));
+        let leaves = worker == FIRST && engines.answers_whole();
+        // Without its engine the job has failed, and no query is answered.
+        let mut answering = engine.map(|engine| {
+            let (planner, answers) = (Planner::default(), Vec::new());
+            Answering { context, desk, finish, worker, leaves, planner, engine, answers }
+        });
+        let slice = if worker == FIRST { SLICE / 5 } else { SLICE };
+        // Of each batch, how many queries are not answered.
+        let mut open: BTreeMap<u64, (Capability<u64>, usize)> = BTreeMap::new();
+        // A worker that begins looks for what there is.
+        let mut asleep = false;
+        move |input, output| {
+            let Some(answering) = answering.as_mut() else { return };
+            input.for_each(|cap, data| {
+                let batch = *cap.time();
+                open.entry(batch).or_insert_with(|| (cap.retain(0), 0)).1 += data.len();
+                let queries = data.drain(..).map(|Local(query)| query.into());
+                let waiting = answering.desk.push(batch, queries);
+                answering.engine.waiting(waiting);
+            });
+            if std::mem::take(&mut asleep) {
+                answering.desk.awake(worker);
+            }
+            let start = Instant::now();
+            loop {
+                let Some(pace) = guard.work(|| answering.advance(start, slice)) else { return };
+                if worker == FIRST {
+                    for (batch, answered) in answering.desk.answers() {
+                        let Some((cap, left)) = open.get_mut(&batch) else { continue };
+                        output.session(&*cap).give(Local(answered));
+                        *left -= 1;
+                        if *left == 0 {
+                            open.remove(&batch);
+                        }
+                    }
+                }
+                match pace {
+                    Pace::Busy if start.elapsed() > slice => return activator.activate(),
+                    Pace::Busy => {}
+                    Pace::Soon => return activator.activate(),
+                    Pace::Full => return,
+                    Pace::Idle if answering.desk.sleep(worker, answering.leaves) => {
+                        asleep = true;
+                        return;
+                    }
+                    Pace::Idle if start.elapsed() > slice => return activator.activate(),
+                    Pace::Idle => {}
+                }
+            }
+        }
+    })
+}
+
+impl<S, T, F> Answering<S, T, F>
+where
+    S: Default,
+    F: Fn(&Context, Taken<S>, Option<Answer>) -> Result<Outcome<S, T>, Cause>,
+{
+    /// Takes queries if there is room for some, and lets the engine go on.
+    fn advance(&mut self, start: Instant, slice: Duration) -> Result<Pace, Cause> {
+        while self.desk.has_waiting() && self.engine.room() > 0 {
+            let Some((batch, asked, waiting)) = self.desk.pop(self.worker, self.leaves) else {
+                break;
+            };
+            self.begin(batch, asked)?;
+            self.engine.waiting(waiting);
+            if start.elapsed() > slice {
+                break;
+            }
+        }
+        let pace = self.engine.advance()?;
+        let (mut answers, mut again) = (std::mem::take(&mut self.answers), false);
+        self.engine.take(&mut answers);
+        for answer in answers.drain(..) {
+            let number = answer.number;
+            let taken = self.desk.end(number).ok_or("an engine has answered what was not asked")?;
+            again |= self.finish(number, taken, Some(answer))?;
+        }
+        self.answers = answers;
+        // What waits and has room is taken before this worker looks elsewhere.
+        let more = pace == Pace::Soon && self.desk.has_waiting() && self.engine.room() > 0;
+        Ok(if again || more { Pace::Busy } else { pace })
+    }
+
+    /// Plans a query that was taken, and submits it.
+    fn begin(&mut self, batch: u64, asked: Request) -> Result<(), Cause> {
+        let (began, before) = (Instant::now(), S::default());
+        let (number, plan, asked) = match asked {
+            Request::Planned(number, mut plan) => {
+                let whole = plan.split_stages();
+                (number, plan, whole.map(|whole| Request::Planned(number, whole)))
+            }
+            Request::Text(numbered) => match &numbered.query {
+                Ok(_) if self.context.shed.is_some_and(|most| numbered.came.elapsed() > most) => {
+                    let (number, asked) = (numbered.number, Some(Request::Text(numbered)));
+                    let late = Answer { number, hits: Vec::new(), known: true, late: true };
+                    self.finish(number, Taken { batch, asked, before, began }, Some(late))?;
+                    return Ok(());
+                }
+                Ok(query) => {
+                    let wanted = query.wanted(&self.context.wanted);
+                    let plan = self.planner.plan(&numbered.snapshot, wanted, &query.text)?;
+                    (numbered.number, plan, Some(Request::Text(numbered)))
+                }
+                Err(_) => {
+                    let (number, asked) = (numbered.number, Some(Request::Text(numbered)));
+                    self.finish(number, Taken { batch, asked, before, began }, None)?;
+                    return Ok(());
+                }
+            },
+        };
+        let came = match &asked {
+            Some(Request::Text(numbered)) => numbered.came,
+            _ => began,
+        };
+        self.desk.begin(number, Taken { batch, asked, before, began });
+        self.engine.submit_of(number, plan, came);
+        Ok(())
+    }
+
+    /// Hands an answer out, or asks the engine again; says whether it did.
+    fn finish(
+        &mut self,
+        number: u64,
+        taken: Taken<S>,
+        answer: Option<Answer>,
+    ) -> Result<bool, Cause> {
+        let batch = taken.batch;
+        match (self.finish)(&self.context, taken, answer)? {
+            Outcome::Out(out) => {
+                self.desk.hand_out(self.worker, batch, out);
+                Ok(false)
+            }
+            Outcome::Again(again) => {
+                let (taken, plan) = *again;
+                self.desk.begin(number, taken);
+                self.engine.submit(number, plan);
+                Ok(true)
+            }
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Asks every shard.
+//!
+//! - In: queries, on worker 0 of process 0. Out: each query once for every process, for the worker
+//!   there that has its turn, at the batch's time. A line that is no query is asked of nobody.
+//! - Memory: none. Work per activation: all that has come, a few copies of a text for each query.
+
+use super::batch::Numbered;
+use super::context::Context;
+use super::local::Local;
+use super::messages::Question;
+use crate::dataflow::control::Guard;
+use crate::dataflow::crossing::Crossing;
+use std::sync::Arc;
+use timely::container::CapacityContainerBuilder;
+use timely::dataflow::channels::pact::Pipeline;
+use timely::dataflow::operators::generic::operator::Operator;
+use timely::dataflow::{Stream, StreamVec};
+
+/// See the [module](self).
+pub(crate) trait Ask<'scope> {
+    /// Asks every shard.
+    fn ask(self, context: &Arc<Context>) -> Stream<'scope, u64, Crossing<Question>>;
+}
+
+impl<'scope> Ask<'scope> for StreamVec<'scope, u64, Local<Numbered>> {
+    fn ask(self, context: &Arc<Context>) -> Stream<'scope, u64, Crossing<Question>> {
+        let context = context.clone();
+        let guard = Guard::new(&context.control, "Ask", self.scope().index());
+        self.unary::<CapacityContainerBuilder<_>, _, _, _>(Pipeline, "Ask", move |_, _| {
+            move |input, output| {
+                input.for_each(|cap, data| {
+                    guard.work(|| {
+                        let mut session = output.session(&cap);
+                        for Local(Numbered { number, query, .. }) in data.drain(..) {
+                            let Ok(query) = query else { continue };
+                            let wanted = query.wanted(&context.wanted);
+                            for process in 0..context.shard.processes {
+                                let worker = context.worker_of(process, number);
+                                let text = query.text.clone();
+                                session.give(Question { worker, number, wanted, text });
+                            }
+                        }
+                        Ok(())
+                    });
+                });
+            }
+        })
+    }
+}

@@ -1,0 +1,248 @@
+//! Groups the stream of queries into batches: by number or by delay, whichever comes first.
+//!
+//! - Out, on worker 0: the queries of batch b at time b, each with the snapshot that the batch is
+//!   answered from. Batches are numbered from 0.
+//! - Whoever has queries puts them into a channel and wakes this operator ([`Asker`]), so that no
+//!   worker waits for input.
+//! - At most as many queries as `MOST_BATCHES` full batches for each worker have are unanswered, or as
+//!   many as were asked for; then queries wait in the channel, which is bounded, then with who asks.
+//! - The stream ends when all are answered: until then the workers help each other. Where the source
+//!   of queries fails, what came before is answered too.
+
+use super::context::Context;
+use super::local::Local;
+use crate::crew::lock;
+use crate::dataflow::control::{Cause, Guard};
+use crate::query::reading::lines::{Query, Refused};
+use crate::query::snapshot::Snapshot;
+use std::collections::VecDeque;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use timely::dataflow::operators::generic::operator::source;
+use timely::dataflow::{ProbeHandle, Scope, StreamVec};
+use timely::scheduling::SyncActivator;
+
+/// What comes in a stream of queries: a query, a line that is none, or that the stream has failed.
+pub type Received = io::Result<Result<Query, Refused>>;
+
+/// A query, or a line that is none, and its place in its batch.
+#[derive(Clone, Debug)]
+pub(crate) struct Numbered {
+    /// Place in the batch, from 0.
+    pub(crate) place: u32,
+    /// Place in the stream, from 0.
+    pub(crate) number: u64,
+    /// The query.
+    pub(crate) query: Result<Query, Refused>,
+    /// What it is answered from.
+    pub(crate) snapshot: Arc<Snapshot>,
+    /// When it was asked.
+    pub(crate) came: Instant,
+}
+
+/// What was asked, and when.
+type Asked = (Instant, Received);
+
+/// Where the operator finds what was asked.
+pub(crate) struct Inbox {
+    received: Mutex<Option<Receiver<Asked>>>,
+    bell: Arc<Bell>,
+}
+
+/// Wakes the operator that has found nothing: it is not woken for each query of many.
+#[derive(Default)]
+struct Bell {
+    waker: Mutex<Option<SyncActivator>>,
+    /// Whether the operator has looked and found nothing since it was woken.
+    waits: AtomicBool,
+}
+
+impl Bell {
+    fn ring(&self) {
+        if let Some(waker) = &*lock(&self.waker) {
+            // It fails when the worker has ended, which needs no waking.
+            _ = waker.activate();
+        }
+    }
+
+    /// Behind something that was put into the channel.
+    fn ring_if_awaited(&self) {
+        if self.waits.swap(false, Ordering::SeqCst) {
+            self.ring();
+        }
+    }
+}
+
+/// Puts queries to a query job; the job ends when they are answered and this is dropped.
+pub struct Asker {
+    sender: Option<SyncSender<Asked>>,
+    bell: Arc<Bell>,
+}
+
+impl Asker {
+    /// Makes one for a job in which so many queries may wait before [`ask`](Self::ask) does.
+    pub(crate) fn new(room: usize) -> (Self, Arc<Inbox>) {
+        let (sender, receiver) = sync_channel(room);
+        let bell = Arc::<Bell>::default();
+        let inbox = Inbox { received: Mutex::new(Some(receiver)), bell: bell.clone() };
+        (Self { sender: Some(sender), bell }, Arc::new(inbox))
+    }
+
+    /// Asks; waits while too many queries wait. Returns whether the job still takes queries.
+    pub fn ask(&self, received: Received) -> bool {
+        let asked = (Instant::now(), received);
+        let sent = self.sender.as_ref().is_some_and(|sender| sender.send(asked).is_ok());
+        fence(Ordering::SeqCst);
+        self.bell.ring_if_awaited();
+        sent
+    }
+
+    /// Starts a thread that asks all queries of a stream. It may stay in a read for ever; a process
+    /// may end without it.
+    ///
+    /// # Errors
+    /// If the thread cannot be started.
+    pub fn ask_in_background(
+        self,
+        queries: impl IntoIterator<Item = Received, IntoIter: Send> + Send + 'static,
+    ) -> io::Result<()> {
+        let ask = move || {
+            for query in queries {
+                if !self.ask(query) {
+                    return;
+                }
+            }
+        };
+        std::thread::Builder::new().name("queries".into()).spawn(ask).map(drop)
+    }
+}
+
+impl Drop for Asker {
+    fn drop(&mut self) {
+        self.sender = None;
+        self.bell.ring();
+    }
+}
+
+/// Full batches of one worker that are under way.
+const MOST_BATCHES: usize = 4;
+/// How long to wait for answers before looking again.
+const PAUSE: Duration = Duration::from_micros(200);
+
+/// Makes the batching operator; `written` follows the far end of the dataflow.
+pub(crate) fn batch<'scope>(
+    scope: Scope<'scope, u64>,
+    context: &Arc<Context>,
+    inbox: &Inbox,
+    written: ProbeHandle<u64>,
+) -> StreamVec<'scope, u64, Local<Numbered>> {
+    let context = context.clone();
+    source(scope, "Batch", move |capability, info| {
+        let guard = Guard::new(&context.control, "Batch", scope.index());
+        let activator = scope.activator_for(info.address.clone());
+        let (mut open, bell) = (None, inbox.bell.clone());
+        if scope.index() == 0 {
+            let waker = scope.worker().sync_activator_for(info.address.to_vec());
+            *lock(&inbox.bell.waker) = Some(waker);
+            open = lock(&inbox.received).take().map(|queries| (capability, queries));
+        }
+        let mut batch: Vec<(Instant, Result<Query, Refused>)> = Vec::new();
+        // Why the stream of queries has failed; they end there.
+        let mut failed: Option<Cause> = None;
+        let mut first_came = Instant::now();
+        let (mut number, mut batches) = (0u64, 0u64);
+        // Batches under way, each with the number of the first query behind it, and that behind the
+        // last one that is written.
+        let (mut under_way, mut answered) = (VecDeque::<(u64, u64)>::new(), 0u64);
+        let most =
+            MOST_BATCHES.saturating_mul(context.workers).saturating_mul(context.batch) as u64;
+        let most = context.most_open.map_or(most, |open| most.min(open.get() as u64));
+        move |output| {
+            let Some((cap, queries)) = open.as_mut() else { return };
+            while let Some(&(batch, end)) = under_way.front()
+                && !written.less_equal(&batch)
+            {
+                answered = end;
+                under_way.pop_front();
+            }
+            if number - answered >= most {
+                return activator.activate_after(PAUSE);
+            }
+            let room = context.batch.min((most - (number - answered)) as usize);
+            let step = guard.work(|| {
+                let mut ended = failed.is_some();
+                let mut rings = false;
+                while batch.len() < room && !ended {
+                    match queries.try_recv() {
+                        Ok((came, Ok(query))) => {
+                            if batch.is_empty() {
+                                first_came = Instant::now();
+                            }
+                            if let Err(refused) = &query {
+                                context.refuse(refused);
+                            }
+                            batch.push((came, query));
+                        }
+                        Ok((_, Err(error))) => {
+                            failed = Some(error.into());
+                            ended = true;
+                        }
+                        Err(TryRecvError::Empty) if rings => break,
+                        Err(TryRecvError::Empty) => {
+                            // What came before the bell was set does not ring it: look again.
+                            bell.waits.store(true, Ordering::SeqCst);
+                            fence(Ordering::SeqCst);
+                            rings = true;
+                        }
+                        Err(TryRecvError::Disconnected) => ended = true,
+                    }
+                }
+                let waited = first_came.elapsed();
+                let full = batch.len() >= room;
+                if !batch.is_empty() && (full || ended || waited >= context.delay) {
+                    if batches == 0 {
+                        context.tally.answering();
+                    }
+                    let snapshot = context.snapshot();
+                    let mut session = output.session(&*cap);
+                    for (place, (came, query)) in (0u32..).zip(batch.drain(..)) {
+                        let snapshot = snapshot.clone();
+                        session.give(Local(Numbered { place, number, query, snapshot, came }));
+                        number += 1;
+                    }
+                    drop(session);
+                    under_way.push_back((batches, number));
+                    batches += 1;
+                    cap.downgrade(&batches);
+                    activator.activate();
+                } else if !batch.is_empty() {
+                    activator.activate_after(context.delay - waited);
+                }
+                if ended && !under_way.is_empty() {
+                    activator.activate_after(PAUSE);
+                }
+                let ends = ended && batch.is_empty() && under_way.is_empty();
+                match failed.take_if(|_| ends) {
+                    Some(cause) => Err(cause),
+                    None => Ok(ends),
+                }
+            });
+            if step != Some(false) {
+                open = None;
+            }
+        }
+    })
+}
+
+impl Context {
+    /// Counts and tells of a line that is no query.
+    fn refuse(&self, refused: &Refused) {
+        self.tally.refused.fetch_add(1, Ordering::Relaxed);
+        if let Some(on_refused) = &self.hooks.on_refused {
+            on_refused(refused);
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Writes the answers of each batch, in the order of the queries, as soon as all are there.
+//!
+//! - In: answers that are laid out, exchanged to worker 0. Out: a stream without records whose
+//!   frontier tells which batches are written.
+//! - A slow reader of the output makes this operator wait in its write; batches under way are
+//!   bounded, so that nothing piles up. A reader that has gone ends the job.
+//! - Work per activation: all complete batches.
+
+use super::context::{Context, Layout};
+use super::lay_out::{Answered, Out, QueryAnswer};
+use super::local::Local;
+use crate::crew::lock;
+use crate::dataflow::control::{Cause, Guard, JobError};
+use crate::dataflow::sole_time::SoleTime;
+use crate::query::answers::output::Form;
+use crate::query::reading::lines::Refused;
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind, Write};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use timely::container::CapacityContainerBuilder;
+use timely::dataflow::StreamVec;
+use timely::dataflow::channels::pact::Exchange;
+use timely::dataflow::operators::Capability;
+use timely::dataflow::operators::generic::operator::Operator;
+
+/// Takes answers, or what is said of lines that are no queries.
+type Take = Box<dyn FnMut(Result<QueryAnswer, Refused>) + Send>;
+
+/// Where answers go, in the order of the queries.
+pub enum Sink {
+    /// They are written as text, and flushed after each batch.
+    Text(Form, Box<dyn Write + Send>),
+    /// This is called with each. It makes the job wait as long as it takes.
+    Values(Take),
+}
+
+impl Sink {
+    /// Writes answers as text.
+    pub fn text(form: Form, out: impl Write + Send + 'static) -> Self {
+        Self::Text(form, Box::new(out))
+    }
+
+    /// Gives answers to a function.
+    pub fn values(take: impl FnMut(Result<QueryAnswer, Refused>) + Send + 'static) -> Self {
+        Self::Values(Box::new(take))
+    }
+
+    pub(crate) fn layout(&self) -> Layout {
+        match self {
+            Self::Text(form, _) => Layout::Text(*form),
+            Self::Values(_) => Layout::Values,
+        }
+    }
+
+    fn put(&mut self, answers: Vec<Answered>) -> io::Result<()> {
+        for Answered { out, .. } in answers {
+            match (&mut *self, out) {
+                (Self::Text(_, to), Out::Text(text)) => to.write_all(&text)?,
+                (Self::Values(take), Out::Value(answer)) => take(*answer),
+                // The layout is that of the sink.
+                (Self::Text(..), Out::Value(_)) | (Self::Values(_), Out::Text(_)) => {}
+            }
+        }
+        match self {
+            Self::Text(_, to) => to.flush(),
+            Self::Values(_) => Ok(()),
+        }
+    }
+}
+
+/// Holds the sink until worker 0 takes it.
+pub(crate) struct Writer(Mutex<Option<Sink>>);
+
+impl Writer {
+    pub(crate) fn new(sink: Sink) -> Self {
+        Self(Mutex::new(Some(sink)))
+    }
+
+    fn take(&self) -> Option<Sink> {
+        lock(&self.0).take()
+    }
+}
+
+/// See the [module](self).
+pub(crate) trait Collect<'scope> {
+    /// Writes answers in order.
+    fn collect(self, context: &Arc<Context>, writer: &Writer) -> StreamVec<'scope, u64, ()>;
+}
+
+impl<'scope> Collect<'scope> for StreamVec<'scope, u64, Local<Answered>> {
+    fn collect(self, context: &Arc<Context>, writer: &Writer) -> StreamVec<'scope, u64, ()> {
+        let context = context.clone();
+        let worker = self.scope().index();
+        let mut sink = if worker == 0 { writer.take() } else { None };
+        let to_writer = Exchange::new(|_: &Local<Answered>| 0);
+        self.unary_frontier::<CapacityContainerBuilder<Vec<()>>, _, _, _>(
+            to_writer,
+            "Collect",
+            move |_, _| {
+                let guard = Guard::new(&context.control, "Collect", worker);
+                let mut batches: BTreeMap<u64, (Capability<u64>, Vec<Answered>)> = BTreeMap::new();
+                move |(input, frontier), _output| {
+                    input.for_each(|cap, data| {
+                        let batch = batches
+                            .entry(*cap.time())
+                            .or_insert_with(|| (cap.retain(0), Vec::new()));
+                        batch.1.extend(data.drain(..).map(|Local(answer)| answer));
+                    });
+                    while let Some(entry) = batches.first_entry()
+                        && !frontier.less_equal(entry.key())
+                    {
+                        let (_cap, mut answers) = entry.remove();
+                        guard.work(|| {
+                            let sink = sink.as_mut().ok_or("answers go to worker 0")?;
+                            answers.sort_unstable_by_key(|answer| answer.place);
+                            match sink.put(answers) {
+                                Err(e) if e.kind() == ErrorKind::BrokenPipe => {
+                                    context.control.fail(JobError::OutputClosed);
+                                }
+                                put => put.map_err(Cause::from)?,
+                            }
+                            context.tally.batches.fetch_add(1, Ordering::Relaxed);
+                            context.tally.answering();
+                            Ok(())
+                        });
+                    }
+                }
+            },
+        )
+    }
+}

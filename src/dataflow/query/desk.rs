@@ -1,0 +1,254 @@
+//! What do the workers of a process share of the queries that they answer? Queries that wait, which
+//! any worker takes as it becomes free, those under way, and answers on their way out.
+//!
+//! All that waits here came to the *first* worker of the process, and leaves by it: that worker alone
+//! holds timely's capabilities, and the others need none. What comes in while it answers a query whole waits,
+//! although others may be free by then; so it leaves such queries to others as long as enough of them are free,
+//! and answers some itself only when all others have one.
+
+use super::batch::Numbered;
+use super::context::FIRST;
+use crate::crew::lock;
+use crate::query::engines::engine::Wakers;
+use crate::query::plan::Plan;
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+/// A worker that finds more to do than it takes wakes so many others, and these wake others.
+const WAKES: usize = 3;
+
+/// A query that is to be answered.
+#[derive(Debug)]
+pub(crate) enum Request {
+    /// As it came in; whoever takes it plans it.
+    Text(Numbered),
+    /// Planned already, by its number.
+    Planned(u64, Plan),
+}
+
+/// A query that a worker has taken.
+#[derive(Debug)]
+pub(crate) struct Taken<S> {
+    /// Its batch.
+    pub(crate) batch: u64,
+    /// As it was asked; of one that was planned already, a copy of the plan only if it may be needed
+    /// again.
+    pub(crate) asked: Option<Request>,
+    /// What was found in earlier stages, where an engine is asked for each of them.
+    pub(crate) before: S,
+    /// When it was taken.
+    pub(crate) began: Instant,
+}
+
+impl From<Numbered> for Request {
+    fn from(query: Numbered) -> Self {
+        Request::Text(query)
+    }
+}
+
+/// What becomes of a query when its engine has answered.
+pub(crate) enum Outcome<S, T> {
+    /// This goes out.
+    Out(T),
+    /// The engine is asked for another stage.
+    Again(Box<(Taken<S>, Plan)>),
+}
+
+/// See the [module](self). `S` is what is kept of earlier stages, `T` an answer on its way out.
+pub(crate) struct Desk<S, T> {
+    wakers: Arc<Wakers>,
+    state: Mutex<State>,
+    /// Queries that wait, to be looked at without the lock.
+    waiting: AtomicUsize,
+    open: Mutex<HashMap<u64, Taken<S>>>,
+    /// Answers with their batches.
+    answers: Mutex<Vec<(u64, T)>>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Queries with their batches.
+    waiting: VecDeque<(u64, Request)>,
+    /// Workers that sleep.
+    idle: Vec<usize>,
+    /// Workers that were woken, or have not begun, and have not looked for a query since.
+    coming: Vec<usize>,
+}
+
+impl State {
+    fn wake(&mut self, work: usize) -> Vec<usize> {
+        let most = WAKES.min(work).min(self.idle.len());
+        let woken = self.idle.split_off(self.idle.len() - most);
+        self.coming.extend(&woken);
+        woken
+    }
+
+    /// A worker looks for a query.
+    fn comes(&mut self, worker: usize) {
+        self.idle.retain(|&idle| idle != worker);
+        self.coming.retain(|&coming| coming != worker);
+    }
+
+    /// Whether enough workers but the first are free for all queries that wait.
+    fn has_others(&self) -> bool {
+        let free = self.idle.iter().chain(&self.coming).filter(|&&worker| worker != FIRST);
+        self.waiting.len() <= free.count()
+    }
+}
+
+impl<S, T> Desk<S, T> {
+    pub(crate) fn new(wakers: Arc<Wakers>) -> Self {
+        let coming = (0..wakers.workers()).collect();
+        let state = Mutex::new(State { coming, ..State::default() });
+        let (waiting, open, answers) = Default::default();
+        Self { wakers, state, waiting, open, answers }
+    }
+
+    /// Adds queries of a batch and wakes workers for all but one of them; returns how many wait.
+    pub(crate) fn push(&self, batch: u64, queries: impl IntoIterator<Item = Request>) -> usize {
+        let mut state = lock(&self.state);
+        state.waiting.extend(queries.into_iter().map(|asked| (batch, asked)));
+        let waiting = state.waiting.len();
+        self.waiting.store(waiting, Ordering::Relaxed);
+        let woken = state.wake(waiting.saturating_sub(1));
+        drop(state);
+        self.wakers.wake(&woken);
+        waiting
+    }
+
+    /// Whether it looks as if queries waited, without waiting for anybody.
+    pub(crate) fn has_waiting(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > 0
+    }
+
+    /// Takes the query that has waited longest for a worker, and says how many wait behind it; these are
+    /// worth waking others for. A worker that `leaves` queries to others takes none while enough of them are
+    /// free.
+    pub(crate) fn pop(&self, worker: usize, leaves: bool) -> Option<(u64, Request, usize)> {
+        let mut state = lock(&self.state);
+        state.comes(worker);
+        if leaves && state.has_others() {
+            let work = state.waiting.len().saturating_sub(state.coming.len());
+            let woken = state.wake(work);
+            drop(state);
+            self.wakers.wake(&woken);
+            return None;
+        }
+        let (batch, asked) = state.waiting.pop_front()?;
+        let waiting = state.waiting.len();
+        self.waiting.store(waiting, Ordering::Relaxed);
+        let woken = state.wake(waiting);
+        drop(state);
+        self.wakers.wake(&woken);
+        Some((batch, asked, waiting))
+    }
+
+    /// Counts a worker among those that sleep, unless queries wait for it; says whether it may.
+    pub(crate) fn sleep(&self, worker: usize, leaves: bool) -> bool {
+        let mut state = lock(&self.state);
+        state.comes(worker);
+        let may = state.waiting.is_empty() || leaves && state.has_others();
+        if may {
+            // Who leaves queries to others is woken after them.
+            let at = if leaves { 0 } else { state.idle.len() };
+            state.idle.insert(at, worker);
+        }
+        may
+    }
+
+    /// Counts a worker no more among those that sleep; it is going to look for a query.
+    pub(crate) fn awake(&self, worker: usize) {
+        let mut state = lock(&self.state);
+        if state.idle.contains(&worker) {
+            state.comes(worker);
+            state.coming.push(worker);
+        }
+    }
+
+    /// Keeps a query until its answer is there.
+    pub(crate) fn begin(&self, number: u64, taken: Taken<S>) {
+        lock(&self.open).insert(number, taken);
+    }
+
+    /// Takes the query back that an answer is to.
+    pub(crate) fn end(&self, number: u64) -> Option<Taken<S>> {
+        lock(&self.open).remove(&number)
+    }
+
+    /// Hands an answer to the first worker.
+    pub(crate) fn hand_out(&self, worker: usize, batch: u64, answer: T) {
+        let mut answers = lock(&self.answers);
+        answers.push((batch, answer));
+        let wakes = answers.len() == 1 && worker != FIRST;
+        drop(answers);
+        if wakes {
+            self.wakers.wake(&[FIRST]);
+        }
+    }
+
+    /// The answers that were handed out.
+    pub(crate) fn answers(&self) -> Vec<(u64, T)> {
+        std::mem::take(&mut lock(&self.answers))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::generations::generation::Generation;
+    use crate::index::testing::{build, collection};
+    use crate::query::reading::lines::Query;
+    use crate::query::snapshot::{Scoring, Snapshot};
+
+    /// A query.
+    fn query() -> Request {
+        let folder = tempfile::tempdir().unwrap();
+        build(folder.path(), &collection(1, 3, 3), &[]);
+        let generation = Generation::open(folder.path(), false).unwrap();
+        let snapshot = Snapshot::new(generation, Scoring::default()).unwrap();
+        let query = Ok(Query::new("q", "mill"));
+        Numbered { place: 0, number: 0, query, snapshot, came: Instant::now() }.into()
+    }
+
+    /// A desk of so many workers, with so many queries.
+    fn desk(workers: usize, queries: usize) -> Desk<(), ()> {
+        let desk = Desk::new(Wakers::new(workers));
+        desk.push(0, std::iter::repeat_with(query).take(queries));
+        desk
+    }
+
+    #[test]
+    fn the_first_worker_takes_what_others_are_not_free_for() {
+        let desk = desk(3, 4);
+        let take = |worker, leaves| desk.pop(worker, leaves).map(|(.., waiting)| waiting);
+        // Two others have not begun, and two of the four are for them.
+        assert_eq!(take(FIRST, true), Some(3));
+        assert_eq!(take(FIRST, true), Some(2));
+        assert_eq!(take(FIRST, true), None);
+        assert!(desk.sleep(FIRST, true), "others come for what waits");
+        assert_eq!(take(1, false), Some(1));
+        // One other is left, for the last.
+        assert_eq!(take(FIRST, true), None);
+        assert_eq!(take(2, false), Some(0));
+        desk.push(1, [query()]);
+        assert!(!desk.sleep(FIRST, true), "all others are busy");
+        assert_eq!(take(FIRST, true), Some(0));
+        // Who sleeps is free, until it has looked.
+        assert!(desk.sleep(1, false));
+        desk.push(2, [query()]);
+        assert_eq!(take(FIRST, true), None);
+        desk.awake(1);
+        assert_eq!(take(FIRST, true), None);
+        assert!(!desk.sleep(1, false), "a query waits for it");
+        assert_eq!(take(FIRST, true), Some(0));
+    }
+
+    #[test]
+    fn one_worker_takes_all() {
+        let desk = desk(1, 2);
+        assert!(desk.pop(FIRST, true).is_some() && desk.pop(FIRST, true).is_some());
+        assert!(desk.sleep(FIRST, true) && desk.pop(FIRST, true).is_none());
+    }
+}

@@ -1,0 +1,112 @@
+//! How does a running service follow its index? A thread looks whether another generation is live, opens it
+//! beside the one that queries are answered from, and moves the service over. Queries go on meanwhile; the
+//! next batch is answered from the new generation, and what is under way from the one that it began with.
+//!
+//! The memory of a second snapshot is taken while both are open, and postings that are in use stay mapped.
+//! A generation that cannot be opened is told of once, and the service stays where it is.
+
+use super::service::Mover;
+use crate::index::error::IndexError;
+use crate::index::generations::manifest::Manifest;
+use crate::index::generations::watch::Watch;
+use crate::query::snapshot::Snapshot;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+/// How often the thread looks.
+const EVERY: Duration = Duration::from_millis(100);
+
+/// What a look has found.
+#[derive(Debug)]
+pub enum Followed {
+    /// The service has moved over to this.
+    Moved(Arc<Snapshot>),
+    /// Another generation is live, and cannot be opened; or nobody can tell what is live.
+    Failed(IndexError),
+}
+
+/// Opens the live generation as the service is to have it.
+pub type Open = Box<dyn FnMut() -> Result<Arc<Snapshot>, IndexError> + Send>;
+
+/// A thread that follows an index until all copies of this are dropped.
+#[derive(Clone, Debug)]
+pub struct Follower {
+    look: Sender<()>,
+}
+
+impl Follower {
+    /// Lets the service of `mover`, which answers from a generation with this `manifest`, follow the index in
+    /// the folder `index`. `tell` is told of what was found.
+    ///
+    /// # Errors
+    /// If the thread cannot be started.
+    pub fn start(
+        index: &Path,
+        manifest: &Manifest,
+        mover: Mover,
+        mut open: Open,
+        mut tell: impl FnMut(Followed) + Send + 'static,
+    ) -> io::Result<Self> {
+        let mut manifest = manifest.clone();
+        Self::look_out(index, move |watch, again| {
+            match watch
+                .is_other(&manifest, again)
+                .and_then(|other| other.then(&mut open).transpose())
+            {
+                Ok(None) => {}
+                Ok(Some(snapshot)) => {
+                    manifest = snapshot.generation().manifest().clone();
+                    mover.move_to(snapshot.clone());
+                    tell(Followed::Moved(snapshot));
+                }
+                Err(error) => tell(Followed::Failed(error)),
+            }
+        })
+    }
+
+    /// For what cannot move over: `tell` is called once for each generation that is live and another than
+    /// that of the `manifest`.
+    ///
+    /// # Errors
+    /// If the thread cannot be started.
+    pub fn only_tell(
+        index: &Path,
+        manifest: &Manifest,
+        mut tell: impl FnMut() + Send + 'static,
+    ) -> io::Result<Self> {
+        let manifest = manifest.clone();
+        Self::look_out(index, move |watch, again| {
+            if watch.is_other(&manifest, again).is_ok_and(|other| other) {
+                tell();
+            }
+        })
+    }
+
+    fn look_out(
+        index: &Path,
+        mut look: impl FnMut(&mut Watch, bool) + Send + 'static,
+    ) -> io::Result<Self> {
+        let (sender, asked) = channel();
+        let mut watch = Watch::new(index);
+        let thread = std::thread::Builder::new().name("follower".into());
+        thread.spawn(move || {
+            loop {
+                match asked.recv_timeout(EVERY) {
+                    Ok(()) => look(&mut watch, true),
+                    Err(RecvTimeoutError::Timeout) => look(&mut watch, false),
+                    Err(RecvTimeoutError::Disconnected) => return,
+                }
+            }
+        })?;
+        Ok(Self { look: sender })
+    }
+
+    /// Looks at once, and tries again what could not be opened.
+    pub fn look(&self) {
+        // The thread ends after the last copy.
+        _ = self.look.send(());
+    }
+}

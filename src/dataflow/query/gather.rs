@@ -1,0 +1,143 @@
+//! Puts the hits of all shards together, and lays the answers out.
+//!
+//! - In: queries, and the hits of every shard; both exchanged to the worker of process 0 that has
+//!   the query's turn. Out: answers that are laid out, at the batch's time, in no order.
+//! - Memory: the queries of the batches under way and their hits.
+//! - Work per activation: all that has come; a merge costs about as much as sorting 2 k hits.
+
+use super::batch::Numbered;
+use super::context::Context;
+use super::lay_out::Answered;
+use super::local::Local;
+use super::messages::ShardHits;
+use crate::dataflow::control::Guard;
+use crate::dataflow::crossing::Crossing;
+use crate::dataflow::sole_time::SoleTime;
+use crate::query::top_k::{Combined, Hit, NamedHit};
+use crate::query::wanted::{Stage, Wanted};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Instant;
+use timely::container::CapacityContainerBuilder;
+use timely::dataflow::channels::pact::{Exchange, ExchangeCore};
+use timely::dataflow::operators::Capability;
+use timely::dataflow::operators::generic::operator::Operator;
+use timely::dataflow::{Stream, StreamVec};
+
+/// A query whose hits come in.
+struct Gathering {
+    cap: Capability<u64>,
+    came: Instant,
+    query: Option<Numbered>,
+    found: Vec<ShardHits>,
+}
+
+/// Puts hits together: see the [module](self).
+pub(crate) fn gather<'scope>(
+    queries: StreamVec<'scope, u64, Local<Numbered>>,
+    found: Stream<'scope, u64, Crossing<ShardHits>>,
+    context: &Arc<Context>,
+) -> StreamVec<'scope, u64, Local<Answered>> {
+    let context = context.clone();
+    let guard = Guard::new(&context.control, "Gather", queries.scope().index());
+    let workers = context.workers as u64;
+    let query_turn = Exchange::new(move |Local(query): &Local<Numbered>| query.number % workers);
+    let found_turn = ExchangeCore::new(move |found: &Result<ShardHits, _>| {
+        found.as_ref().map_or(0, |found| found.number % workers)
+    });
+    queries.binary::<_, CapacityContainerBuilder<_>, _, _, _, _>(
+        found,
+        query_turn,
+        found_turn,
+        "Gather",
+        move |_, _| {
+            let mut open: BTreeMap<u64, Gathering> = BTreeMap::new();
+            move |queries, found, output| {
+                let mut touched = Vec::new();
+                queries.for_each(|cap, data| {
+                    for Local(query) in data.drain(..) {
+                        let number = query.number;
+                        if query.query.is_err() {
+                            let refused = context.lay_out_refused(query);
+                            output.session(&cap).give(Local(refused));
+                            continue;
+                        }
+                        touched.push(number);
+                        entry(&mut open, number, || cap.retain(0)).query = Some(query);
+                    }
+                });
+                found.for_each(|cap, data| {
+                    guard.work(|| {
+                        for found in data.0.drain(..) {
+                            let found = found?;
+                            touched.push(found.number);
+                            let query = entry(&mut open, found.number, || cap.retain(0));
+                            query.found.push(found);
+                        }
+                        Ok(())
+                    });
+                });
+                for number in touched {
+                    let complete = open.get(&number).is_some_and(|query| {
+                        query.query.is_some() && query.found.len() == context.shard.processes
+                    });
+                    if complete
+                        && let Some(Gathering { cap, came, query: Some(query), found }) =
+                            open.remove(&number)
+                    {
+                        let answered = guard.work(|| Ok(answer(&context, query, found, came)));
+                        let Some(answered) = answered else { return };
+                        output.session(&cap).give(Local(answered));
+                    }
+                }
+            }
+        },
+    )
+}
+
+fn entry(
+    open: &mut BTreeMap<u64, Gathering>,
+    number: u64,
+    cap: impl FnOnce() -> Capability<u64>,
+) -> &mut Gathering {
+    open.entry(number).or_insert_with(|| Gathering {
+        cap: cap(),
+        came: Instant::now(),
+        query: None,
+        found: Vec::new(),
+    })
+}
+
+/// Lays the answer to a query out.
+fn answer(context: &Context, query: Numbered, found: Vec<ShardHits>, came: Instant) -> Answered {
+    let wanted = query.query.as_ref().map_or(context.wanted, |q| q.wanted(&context.wanted));
+    let known = found.iter().any(|found| found.known);
+    let (hits, names) = put_together(found, &wanted);
+    let name = |at: usize| {
+        let name = names.get(&hits[at].docid).map(String::as_str);
+        Cow::Borrowed(name.unwrap_or_default())
+    };
+    context.lay_out(query, (&hits, known), came.elapsed(), name)
+}
+
+/// The best k hits of all shards, best first, and the names of all that were found.
+fn put_together(found: Vec<ShardHits>, wanted: &Wanted) -> (Vec<Hit>, HashMap<u32, String>) {
+    let mut names = HashMap::new();
+    let mut best = |parts: &mut dyn Iterator<Item = Vec<NamedHit>>| {
+        let mut combined = Combined::new(wanted.k);
+        for part in parts {
+            let hits: Vec<Hit> = part.iter().map(|named| named.hit).collect();
+            combined.add(&hits);
+            names.extend(part.into_iter().map(|named| (named.hit.docid, named.name)));
+        }
+        combined.take()
+    };
+    let (first, any): (Vec<_>, Vec<_>) =
+        found.into_iter().map(|found| (found.hits, found.any)).unzip();
+    let mut hits = best(&mut first.into_iter());
+    if Stage::first(wanted.mode).next(wanted, hits.len()).is_some() {
+        hits = best(&mut any.into_iter());
+    }
+    (hits, names)
+}

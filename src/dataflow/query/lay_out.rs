@@ -1,0 +1,150 @@
+//! How is an answer laid out? By the worker that has it, so that only the order is left to the one that
+//! writes.
+
+use super::batch::Numbered;
+use super::context::{Context, Layout};
+use super::desk::{Outcome, Request, Taken};
+use crate::dataflow::control::Cause;
+use crate::query::answers::output::{Form, write_json};
+use crate::query::answers::snippet::{self, Snippets};
+use crate::query::engines::engine::Answer;
+use crate::query::reading::lines::{Query, Refused};
+use crate::query::top_k::{Hit, NamedHit};
+use std::borrow::Cow;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// The answer to a query, as a value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueryAnswer {
+    /// The query.
+    pub query: Query,
+    /// The best documents, best first.
+    pub hits: Vec<NamedHit>,
+    /// Whether any of its terms is in the index.
+    pub known: bool,
+    /// Whether it was left unanswered since it had waited too long.
+    pub late: bool,
+    /// From when a worker took the query to when its answer was there.
+    pub took: Duration,
+}
+
+/// An answer on its way to the worker that writes.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    /// Place of the query in its batch.
+    pub(crate) place: u32,
+    /// What goes out.
+    pub(crate) out: Out,
+}
+
+/// What goes out for a query.
+#[derive(Debug)]
+pub(crate) enum Out {
+    /// What is written; nothing for a query without hits in some forms.
+    Text(Vec<u8>),
+    /// A value.
+    Value(Box<Result<QueryAnswer, Refused>>),
+}
+
+/// Lays the answer of the engine out, of a process that has all of the index.
+pub(crate) fn answer(
+    context: &Context,
+    taken: Taken<()>,
+    answer: Option<Answer>,
+) -> Result<Outcome<(), Answered>, Cause> {
+    let Some(Request::Text(numbered)) = taken.asked else {
+        return Err("a query came without its text".into());
+    };
+    let Some(answer) = answer else { return Ok(Outcome::Out(context.lay_out_refused(numbered))) };
+    if answer.late {
+        return Ok(Outcome::Out(context.lay_out_late(numbered, taken.began.elapsed())));
+    }
+    let snapshot = numbered.snapshot.clone();
+    let documents = snapshot.generation().documents();
+    let name = documents.names(|at| answer.hits.get(at).map(|hit: &Hit| hit.docid));
+    let took = taken.began.elapsed();
+    Ok(Outcome::Out(context.lay_out(numbered, (&answer.hits, answer.known), took, name)))
+}
+
+impl Context {
+    /// Lays an answer out and counts it. `name` gives the name of the hit at a place.
+    pub(crate) fn lay_out<'a>(
+        &self,
+        numbered: Numbered,
+        (hits, known): (&[Hit], bool),
+        took: Duration,
+        name: impl Fn(usize) -> Cow<'a, str>,
+    ) -> Answered {
+        let Numbered { place, number, query, snapshot, .. } = numbered;
+        let out = match (query, self.layout) {
+            (Err(refused), _) => return self.refused(place, refused),
+            (Ok(query), Layout::Text(Form::Snippets)) => {
+                let mut text = Vec::new();
+                let snippets = Snippets::new(&snapshot, &query.text, snippet::CHARACTERS);
+                let snippet = |at: usize| snippets.of(hits[at].docid);
+                write_json(&query, hits, took, (name, snippet), &mut text);
+                Out::Text(text)
+            }
+            (Ok(query), Layout::Text(form)) => {
+                let mut text = Vec::new();
+                form.write(&query, hits, took, name, &mut text);
+                Out::Text(text)
+            }
+            (Ok(query), Layout::Values) => {
+                let named = |(at, &hit)| NamedHit { hit, name: name(at).into_owned() };
+                let hits = hits.iter().enumerate().map(named).collect();
+                Out::Value(Box::new(Ok(QueryAnswer { query, hits, known, late: false, took })))
+            }
+        };
+        self.tally.queries.fetch_add(1, Ordering::Relaxed);
+        self.tally.hits.fetch_add(hits.len() as u64, Ordering::Relaxed);
+        self.tally.unknown.fetch_add(u64::from(!known), Ordering::Relaxed);
+        if let Some(latencies) = &self.tally.latencies {
+            latencies.add(took);
+        }
+        if let Some(on_answer) = &self.hooks.on_answer {
+            on_answer(number, took);
+        }
+        Answered { place, out }
+    }
+
+    /// Lays out what is said of a line that is no query.
+    pub(crate) fn lay_out_refused(&self, numbered: Numbered) -> Answered {
+        self.lay_out(numbered, (&[], true), Duration::ZERO, |_| Cow::Borrowed(""))
+    }
+
+    /// Lays out what is said of a query that has waited too long, and counts it.
+    fn lay_out_late(&self, numbered: Numbered, took: Duration) -> Answered {
+        let Numbered { place, number, query, .. } = numbered;
+        let out = match (query, self.layout) {
+            (Err(refused), _) => return self.refused(place, refused),
+            (Ok(query), Layout::Text(form)) => {
+                let mut text = Vec::new();
+                form.write_late(&query, &mut text);
+                Out::Text(text)
+            }
+            (Ok(query), Layout::Values) => {
+                let (hits, known, late) = (Vec::new(), true, true);
+                Out::Value(Box::new(Ok(QueryAnswer { query, hits, known, late, took })))
+            }
+        };
+        self.tally.late.fetch_add(1, Ordering::Relaxed);
+        if let Some(on_answer) = &self.hooks.on_answer {
+            on_answer(number, took);
+        }
+        Answered { place, out }
+    }
+
+    fn refused(&self, place: u32, refused: Refused) -> Answered {
+        let out = match self.layout {
+            Layout::Values => Out::Value(Box::new(Err(refused))),
+            Layout::Text(form) => {
+                let mut text = Vec::new();
+                form.write_refused(&refused, &mut text);
+                Out::Text(text)
+            }
+        };
+        Answered { place, out }
+    }
+}

@@ -1,0 +1,96 @@
+//! Plans the queries for this shard, and tells every shard how many of its documents have their terms.
+//!
+//! - In: queries for this shard, exchanged to the workers that they name. Out: the counts, once for
+//!   the first worker of every process, at the batch's time, in no order. The plans wait in memory
+//!   that the workers of the process share.
+//! - Memory: the queries that wait; the number of batches under way is bounded.
+//! - Work per activation: queries for about a millisecond.
+
+use super::answer::SLICE;
+use super::context::Context;
+use super::messages::{Counted, Question};
+use crate::crew::lock;
+use crate::dataflow::control::Guard;
+use crate::dataflow::crossing::Crossing;
+use crate::dataflow::sole_time::SoleTime;
+use crate::query::plan::{Plan, Planner};
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+use timely::container::CapacityContainerBuilder;
+use timely::dataflow::Stream;
+use timely::dataflow::channels::pact::ExchangeCore;
+use timely::dataflow::operators::generic::operator::Operator;
+
+/// Plans by the numbers of their queries.
+#[derive(Debug, Default)]
+pub(crate) struct Planned(Mutex<HashMap<u64, Plan>>);
+
+impl Planned {
+    fn put(&self, number: u64, plan: Plan) {
+        lock(&self.0).insert(number, plan);
+    }
+
+    /// Takes the plan of a query.
+    pub(crate) fn take(&self, number: u64) -> Option<Plan> {
+        lock(&self.0).remove(&number)
+    }
+}
+
+/// See the [module](self).
+pub(crate) trait Look<'scope> {
+    /// Plans, and counts in this shard.
+    fn look(
+        self,
+        context: &Arc<Context>,
+        planned: &Arc<Planned>,
+    ) -> Stream<'scope, u64, Crossing<Counted>>;
+}
+
+impl<'scope> Look<'scope> for Stream<'scope, u64, Crossing<Question>> {
+    fn look(
+        self,
+        context: &Arc<Context>,
+        planned: &Arc<Planned>,
+    ) -> Stream<'scope, u64, Crossing<Counted>> {
+        let (context, planned) = (context.clone(), planned.clone());
+        let scope = self.scope();
+        let guard = Guard::new(&context.control, "Look", scope.index());
+        let named = ExchangeCore::new(|asked: &Result<Question, _>| {
+            asked.as_ref().map_or(0, |asked| asked.worker.into())
+        });
+        self.unary::<CapacityContainerBuilder<_>, _, _, _>(named, "Look", move |_, info| {
+            let activator = scope.activator_for(info.address);
+            let mut planner = Planner::default();
+            let mut waiting = VecDeque::new();
+            move |input, output| {
+                input.for_each(|cap, data| {
+                    waiting.extend(data.0.drain(..).map(|asked| (cap.retain(0), asked)));
+                });
+                let start = Instant::now();
+                while let Some((cap, asked)) = waiting.pop_front() {
+                    let looked = guard.work(|| {
+                        let Question { number, wanted, text, .. } = asked?;
+                        let plan = planner.plan(&context.snapshot(), wanted, &text)?;
+                        let dfs: Vec<u64> =
+                            plan.terms().iter().map(|term| term.df.into()).collect();
+                        // It is there before the counts that ask for it.
+                        planned.put(number, plan);
+                        let mut session = output.session(&cap);
+                        for process in 0..context.shard.processes {
+                            let worker = context.first_of(process);
+                            session.give(Counted { worker, number, dfs: dfs.clone() });
+                        }
+                        Ok(())
+                    });
+                    if looked.is_none() {
+                        return;
+                    }
+                    if start.elapsed() > SLICE && !waiting.is_empty() {
+                        return activator.activate();
+                    }
+                }
+            }
+        })
+    }
+}

@@ -1,0 +1,167 @@
+//! What do processes tell each other about a query? The query, how many documents of each shard have
+//! its terms, and the best hits of each shard.
+
+use crate::dataflow::crossing::{Record, Words, put_numbers, put_text};
+use crate::query::top_k::{Hit, NamedHit};
+use crate::query::wanted::{Algorithm, Mode, Wanted};
+
+/// A query for one shard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// The worker that looks its terms up.
+    pub worker: u32,
+    /// Its number in the stream.
+    pub number: u64,
+    /// What it asks for.
+    pub wanted: Wanted,
+    /// Its text.
+    pub text: String,
+}
+
+/// How often the terms of a query are in one shard, for another shard or the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counted {
+    /// The worker that this is for.
+    pub worker: u32,
+    /// The query's number.
+    pub number: u64,
+    /// Documents with each distinct term, by first appearance.
+    pub dfs: Vec<u64>,
+}
+
+/// The best hits of one shard.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ShardHits {
+    /// The query's number.
+    pub number: u64,
+    /// Whether any of its terms is in the index.
+    pub known: bool,
+    /// Hits of the mode that was asked for; of AND+OR, those with all terms.
+    pub hits: Vec<NamedHit>,
+    /// Of AND+OR, hits with any term, if this shard has fewer than k with all.
+    pub any: Vec<NamedHit>,
+}
+
+/// The place of an item in a list of all.
+fn place<T: PartialEq>(all: &[T], item: &T) -> u64 {
+    all.iter().position(|other| other == item).unwrap_or(all.len()) as u64
+}
+
+impl Record for Question {
+    fn write(&self, put: &mut impl FnMut(u64)) {
+        put(self.worker.into());
+        put(self.number);
+        put(self.wanted.k as u64);
+        put(place(&Mode::ALL, &self.wanted.mode));
+        put(place(&Algorithm::ALL, &self.wanted.algorithm));
+        put_text(&self.text, put);
+    }
+
+    fn read(words: &mut Words<'_>) -> Option<Self> {
+        let (worker, number) = (words.small()?, words.word()?);
+        let k = words.word()?.try_into().ok()?;
+        let mode = *Mode::ALL.get(words.small()? as usize)?;
+        let algorithm = *Algorithm::ALL.get(words.small()? as usize)?;
+        let wanted = Wanted { k, mode, algorithm };
+        Some(Self { worker, number, wanted, text: words.text()? })
+    }
+}
+
+impl Record for Counted {
+    fn write(&self, put: &mut impl FnMut(u64)) {
+        put(self.worker.into());
+        put(self.number);
+        put_numbers(&self.dfs, put);
+    }
+
+    fn read(words: &mut Words<'_>) -> Option<Self> {
+        let (worker, number) = (words.small()?, words.word()?);
+        Some(Self { worker, number, dfs: words.numbers()? })
+    }
+}
+
+impl Record for ShardHits {
+    fn write(&self, put: &mut impl FnMut(u64)) {
+        put(self.number);
+        put(self.known.into());
+        for hits in [&self.hits, &self.any] {
+            put(hits.len() as u64);
+            for NamedHit { hit, name } in hits {
+                put(u64::from(hit.docid) << 32 | u64::from(hit.score.to_bits()));
+                put_text(name, put);
+            }
+        }
+    }
+
+    fn read(words: &mut Words<'_>) -> Option<Self> {
+        let (number, known) = (words.word()?, words.flag()?);
+        let mut hits = || {
+            // The room grows with what is there.
+            let (mut hits, count) = (Vec::new(), words.word()?);
+            for _ in 0..count {
+                let word = words.word()?;
+                let score = f32::from_bits(word as u32);
+                let hit = Hit { docid: (word >> 32) as u32, score };
+                hits.push(NamedHit { hit, name: words.text()? });
+            }
+            Some(hits)
+        };
+        Some(Self { number, known, hits: hits()?, any: hits()? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dataflow::crossing::Crossing;
+    use proptest::prelude::*;
+    use std::fmt::Debug;
+    use timely::bytes::arc::BytesMut;
+    use timely::container::PushInto;
+    use timely::dataflow::channels::ContainerBytes;
+
+    /// Sends records as to another process.
+    fn send<R: Record + Clone + Debug + PartialEq>(records: &[R]) {
+        let mut container = Crossing::default();
+        records.iter().for_each(|record| container.push_into(record.clone()));
+        let mut bytes = Vec::new();
+        container.into_bytes(&mut bytes);
+        let received = Crossing::<R>::from_bytes(BytesMut::from(bytes).freeze()).0;
+        assert_eq!(received.into_iter().collect::<Result<Vec<_>, _>>().unwrap(), records);
+    }
+
+    fn text() -> impl Strategy<Value = String> {
+        "\\PC{0,12}"
+    }
+
+    fn hits() -> impl Strategy<Value = Vec<NamedHit>> {
+        let hit = (any::<u32>(), 0..1u32 << 31, text());
+        prop::collection::vec(hit, 0..4).prop_map(|hits| {
+            let named = |(docid, score, name)| NamedHit {
+                hit: Hit { docid, score: score as f32 / 7.0 },
+                name,
+            };
+            hits.into_iter().map(named).collect()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn law_records_cross_unchanged(
+            (worker, number, known) in (any::<u32>(), any::<u64>(), any::<bool>()),
+            text in text(),
+            (k, mode, algorithm) in (any::<usize>(), 0..3usize, 0..7usize),
+            dfs in prop::collection::vec(any::<u64>(), 0..4),
+            (hits, any) in (hits(), hits()),
+        ) {
+            let (mode, algorithm) = (Mode::ALL[mode], Algorithm::ALL[algorithm]);
+            let wanted = Wanted { k, mode, algorithm };
+            let asked = Question { worker, number, wanted, text };
+            send(&[asked.clone(), asked]);
+            let counted = Counted { worker, number, dfs };
+            send(&[counted.clone(), counted]);
+            let found = ShardHits { number, known, hits, any };
+            send(&[found.clone(), found]);
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! How is a stream of queries answered, from the first to the last? Options in, queries in, answers
+//! out, and a report at the end; nothing here knows a command line.
+//!
+//! ```no_run
+//! use millrace::dataflow::query::service::{QueryOptions, QueryService, Sink};
+//! use millrace::query::reading::lines::Lines;
+//! use millrace::query::answers::output::{Form, Tag};
+//! use millrace::query::snapshot::{Scoring, Snapshot};
+//!
+//! let snapshot = Snapshot::open("index".as_ref(), false, Scoring::default())?;
+//! let (service, asker) = QueryService::new(snapshot, QueryOptions::default());
+//! asker.ask_in_background(Lines::new(std::fs::File::open("queries")?))?;
+//! let report = service.run(Sink::text(Form::Trec(Tag::default()), std::io::stdout()))?;
+//! println!("{} queries, {} hits", report.queries, report.hits);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub use super::batch::{Asker, Received};
+pub use super::collect::Sink;
+pub use super::context::Hooks;
+pub use super::lay_out::QueryAnswer;
+pub use crate::query::engines::shard::Shard;
+pub use crate::query::top_k::NamedHit;
+
+use super::batch::Inbox;
+use super::collect::Writer;
+use super::context::{Context, Tally};
+use super::desk::Desk;
+use crate::cluster::hosts::Hosts;
+use crate::cluster::line::SealedLine;
+use crate::crew::lock;
+use crate::dataflow::control::{Control, JobError, OperatorTime};
+use crate::dataflow::query::{Wiring, assemble};
+use crate::dataflow::workers;
+use crate::query::answers::latencies::{Latencies, LatencyReport};
+use crate::query::engines::engine::{Engines, Model, Wakers};
+use crate::query::snapshot::Snapshot;
+use crate::query::wanted::Wanted;
+use crate::shown::number_of;
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// How queries are answered.
+pub struct QueryOptions {
+    /// What queries ask for that do not say it.
+    pub wanted: Wanted,
+    /// How they are spread over the workers.
+    pub model: Model,
+    /// Worker threads.
+    pub workers: NonZeroUsize,
+    /// Queries that are answered together at most.
+    pub batch: NonZeroUsize,
+    /// How long a batch waits for more queries.
+    pub delay: Duration,
+    /// Queries that may wait before who asks has to.
+    pub room: usize,
+    /// Queries that were taken in and have no answer, at most; if left out, some full batches for each worker.
+    pub most_open: Option<NonZeroUsize>,
+    /// A query that has waited for longer when its turn comes is left unanswered, which its answer says; in one
+    /// process.
+    pub shed: Option<Duration>,
+    /// Whether it is counted how long queries take.
+    pub latencies: bool,
+    /// Who is told of what happens meanwhile.
+    pub hooks: Hooks,
+}
+
+impl Default for QueryOptions {
+    /// The best ten documents with any term, whole queries, a worker for each core.
+    fn default() -> Self {
+        Self {
+            wanted: Wanted::default(),
+            model: Model::default(),
+            workers: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
+            batch: const { NonZeroUsize::new(64).expect("it is not 0") },
+            delay: Duration::from_millis(5),
+            room: 1 << 14,
+            most_open: None,
+            shed: None,
+            latencies: false,
+            hooks: Hooks::default(),
+        }
+    }
+}
+
+/// What a query job came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueryReport {
+    /// The part of the index that this process searched.
+    pub shard: Shard,
+    /// Worker threads of this process.
+    pub workers: usize,
+    /// Queries answered.
+    pub queries: u64,
+    /// Queries that were left unanswered since they had waited too long.
+    pub late: u64,
+    /// Lines that were no queries.
+    pub refused: u64,
+    /// Queries of which no term is in the index.
+    pub unknown: u64,
+    /// Hits found.
+    pub hits: u64,
+    /// Batches written.
+    pub batches: u64,
+    /// From when the workers were started to when they ended.
+    pub took: Duration,
+    /// From when the first batch was taken to when the last was written.
+    pub answering: Duration,
+    /// How long queries took, from when a worker took one to when its answer was there; if it was counted and
+    /// there are any.
+    pub latency: Option<LatencyReport>,
+    /// Working times of all operators.
+    pub operators: Vec<OperatorTime>,
+}
+
+impl fmt::Display for QueryReport {
+    /// The shard, if there are several, queries, hits and time.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Shard { process, processes, .. } = self.shard;
+        if process > 0 {
+            write!(f, " (shard {process} of {processes})")?;
+        }
+        let (queries, hits, seconds) = (self.queries, self.hits, self.took.as_secs_f64());
+        let per_second = queries as f64 / seconds;
+        let of_queries = |n| number_of(n, "query", "queries");
+        let (queries, hits) = (of_queries(queries), number_of(hits, "hit", "hits"));
+        write!(f, ": {queries}, {hits} in {seconds:.3} s ({per_second:.0} queries/s)")?;
+        if self.late > 0 {
+            write!(f, "; {} came too late and had no answer", of_queries(self.late))?;
+        }
+        match self.unknown {
+            0 => Ok(()),
+            unknown => write!(f, "; {} with no indexed term", of_queries(unknown)),
+        }
+    }
+}
+
+/// Moves a service over to another version of its index.
+#[derive(Clone)]
+pub struct Mover(Arc<Mutex<Arc<Snapshot>>>);
+
+impl Mover {
+    /// From the next batch on queries are answered from `snapshot`; those under way still are from
+    /// what they began with. For a service of one process.
+    pub fn move_to(&self, snapshot: Arc<Snapshot>) {
+        *lock(&self.0) = snapshot;
+    }
+}
+
+/// Answers queries.
+pub struct QueryService {
+    options: QueryOptions,
+    shard: Shard,
+    snapshot: Arc<Mutex<Arc<Snapshot>>>,
+    inbox: Arc<Inbox>,
+    engines: Box<dyn Engines>,
+    wakers: Arc<Wakers>,
+    control: Arc<Control>,
+}
+
+impl QueryService {
+    /// A service that answers from an index that is whole, and what puts queries to it.
+    pub fn new(snapshot: Arc<Snapshot>, options: QueryOptions) -> (Self, Asker) {
+        Self::of_shard(snapshot, Shard::WHOLE, options)
+    }
+
+    /// A service that answers from a shard, together with those of other processes. Queries are put
+    /// to that of process 0 alone.
+    pub fn of_shard(snapshot: Arc<Snapshot>, shard: Shard, options: QueryOptions) -> (Self, Asker) {
+        let model = options.model;
+        Self::with_engines(snapshot, shard, options, |wakers| model.engines(wakers))
+    }
+
+    /// A service with engines of any kind, whatever model the options name.
+    pub fn with_engines(
+        snapshot: Arc<Snapshot>,
+        shard: Shard,
+        options: QueryOptions,
+        engines: impl FnOnce(&Arc<Wakers>) -> Box<dyn Engines>,
+    ) -> (Self, Asker) {
+        let room = options.most_open.map_or(options.room, |most| options.room.min(most.get()));
+        let (asker, inbox) = Asker::new(room);
+        let wakers = Wakers::new(options.workers.get());
+        let (engines, snapshot) = (engines(&wakers), Arc::new(Mutex::new(snapshot)));
+        let control = Arc::new(Control::default());
+        (Self { options, shard, snapshot, inbox, engines, wakers, control }, asker)
+    }
+
+    /// Takes a control that others hold already, in the place of its own.
+    pub fn with_control(self, control: Arc<Control>) -> Self {
+        Self { control, ..self }
+    }
+
+    /// What ends the service early.
+    pub fn control(&self) -> &Arc<Control> {
+        &self.control
+    }
+
+    /// What moves the service over to another version of its index.
+    pub fn mover(&self) -> Mover {
+        Mover(self.snapshot.clone())
+    }
+
+    /// Answers queries until the [`Asker`] is dropped and all that it asked are answered.
+    ///
+    /// # Errors
+    /// When the index is damaged, queries cannot be read or answers not be written, and when the
+    /// [`Control`] ends the service.
+    pub fn run(self, sink: Sink) -> Result<QueryReport, JobError> {
+        self.run_by(sink, |workers, control, build| workers::run(workers, control, build))
+    }
+
+    /// Answers queries together with the services of the other `hosts`, to which `lines` lead, by
+    /// their numbers.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run), and when another process fails.
+    pub fn run_with_others(
+        self,
+        sink: Sink,
+        (hosts, lines): (&Hosts, Vec<Option<SealedLine>>),
+    ) -> Result<QueryReport, JobError> {
+        let process = self.shard.process;
+        self.run_by(sink, |workers, control, build| {
+            workers::run_with_others(workers, process, (hosts, lines), control, build)
+        })
+    }
+
+    fn run_by(
+        self,
+        sink: Sink,
+        run: impl FnOnce(usize, &Arc<Control>, Build) -> Result<(), JobError>,
+    ) -> Result<QueryReport, JobError> {
+        let start = Instant::now();
+        let Self { options, shard, snapshot, inbox, engines, wakers, control } = self;
+        let QueryOptions {
+            wanted, workers, batch, delay, most_open, shed, hooks, latencies, ..
+        } = options;
+        let (workers, layout) = (workers.get(), sink.layout());
+        let context = Arc::new(Context {
+            wanted,
+            batch: batch.get(),
+            delay,
+            most_open,
+            shed,
+            workers,
+            shard,
+            snapshot,
+            layout,
+            hooks,
+            tally: Tally { latencies: latencies.then(Latencies::default), ..Tally::default() },
+            control: control.clone(),
+        });
+        let wiring = Arc::new(Wiring {
+            inbox,
+            writer: Writer::new(sink),
+            engines,
+            whole: Arc::new(Desk::new(wakers.clone())),
+            shards: Arc::new(Desk::new(wakers.clone())),
+            wakers,
+            planned: Arc::default(),
+        });
+        let shared = context.clone();
+        run(workers, &control, Box::new(move |worker| assemble(&shared, &wiring, worker)))?;
+        let load = |n: &AtomicU64| n.load(Ordering::Relaxed);
+        let Tally { queries, refused, unknown, late, hits, batches, answering, latencies } =
+            &context.tally;
+        let answering = lock(answering).map_or(Duration::ZERO, |(first, last)| last - first);
+        Ok(QueryReport {
+            shard,
+            workers,
+            queries: load(queries),
+            late: load(late),
+            refused: load(refused),
+            unknown: load(unknown),
+            hits: load(hits),
+            batches: load(batches),
+            took: start.elapsed(),
+            answering,
+            latency: latencies.as_ref().and_then(Latencies::report),
+            operators: control.operator_times(),
+        })
+    }
+}
+
+/// Builds the dataflow of a worker.
+type Build = Box<dyn Fn(&mut timely::worker::Worker) + Send + Sync>;

@@ -1,0 +1,84 @@
+//! Tells the process that writes what this shard has found.
+//!
+//! - In: the shard's hits with their names, on the first worker. Out: the same, as what may cross
+//!   processes.
+//! - Memory: none. Work per activation: all that has come.
+//!
+//! AND+OR is decided where all hits are: a shard that has k hits with all terms sends those, for then
+//! there are k; another sends both kinds. So an engine of a shard is asked for AND, and then for OR if
+//! that found fewer than k.
+
+use super::context::Context;
+use super::desk::{Outcome, Request, Taken};
+use super::local::Local;
+use super::messages::ShardHits;
+use crate::dataflow::control::Cause;
+use crate::dataflow::crossing::Crossing;
+use crate::query::engines::engine::Answer;
+use crate::query::top_k::{Hit, NamedHit};
+use crate::query::wanted::{Mode, Stage, Wanted};
+use std::sync::atomic::Ordering;
+use timely::container::CapacityContainerBuilder;
+use timely::dataflow::channels::pact::Pipeline;
+use timely::dataflow::operators::generic::operator::Operator;
+use timely::dataflow::{Stream, StreamVec};
+
+/// Makes of the answer of the engine what is told, or asks it for the next stage.
+pub(crate) fn answer(
+    context: &Context,
+    taken: Taken<Option<Vec<NamedHit>>>,
+    answer: Option<Answer>,
+) -> Result<Outcome<Option<Vec<NamedHit>>, ShardHits>, Cause> {
+    let Answer { number, hits, known, .. } = answer.ok_or("a shard was asked what is no query")?;
+    let Taken { batch, asked, before, began } = taken;
+    let named = name(context, &hits);
+    let (hits, any) = match (before, asked) {
+        (Some(hits), _) => (hits, named),
+        (None, Some(Request::Planned(_, mut plan)))
+            if Stage::first(plan.wanted().mode).next(plan.wanted(), hits.len()).is_some() =>
+        {
+            let wanted = *plan.wanted();
+            plan.want(Wanted { mode: Mode::Or, ..wanted });
+            let taken = Taken { batch, asked: None, before: Some(named), began };
+            return Ok(Outcome::Again(Box::new((taken, plan))));
+        }
+        (None, _) => (named, Vec::new()),
+    };
+    if context.shard.process > 0 {
+        context.tally.queries.fetch_add(1, Ordering::Relaxed);
+        context.tally.hits.fetch_add((hits.len() + any.len()) as u64, Ordering::Relaxed);
+    }
+    Ok(Outcome::Out(ShardHits { number, known, hits, any }))
+}
+
+/// Gives hits of the shard their names and their docids in the whole index.
+fn name(context: &Context, hits: &[Hit]) -> Vec<NamedHit> {
+    let snapshot = context.snapshot();
+    let documents = snapshot.generation().documents();
+    let name = documents.names(|at| hits.get(at).map(|hit| hit.docid));
+    let named = hits.iter().enumerate().map(|(at, hit)| {
+        // The manifest of the whole index has fewer documents than docids.
+        let docid = context.shard.first_docid.saturating_add(hit.docid);
+        NamedHit { hit: Hit { docid, score: hit.score }, name: name(at).into_owned() }
+    });
+    named.collect()
+}
+
+/// See the [module](self).
+pub(crate) trait Tell<'scope> {
+    /// Lets records cross processes.
+    fn tell(self) -> Stream<'scope, u64, Crossing<ShardHits>>;
+}
+
+impl<'scope> Tell<'scope> for StreamVec<'scope, u64, Local<ShardHits>> {
+    fn tell(self) -> Stream<'scope, u64, Crossing<ShardHits>> {
+        self.unary::<CapacityContainerBuilder<_>, _, _, _>(Pipeline, "Tell", |_, _| {
+            |input, output| {
+                input.for_each(|cap, data| {
+                    let mut session = output.session(&cap);
+                    data.drain(..).for_each(|Local(found)| session.give(found));
+                });
+            }
+        })
+    }
+}

@@ -1,0 +1,92 @@
+//! Weighs the plans of this shard by the numbers of all.
+//!
+//! - In: counts from every shard, exchanged to the first worker of each process. Out, there: plans
+//!   that are ready for an engine, at the batch's time, in no order.
+//! - Memory: the counts that are not all there; batches under way are bounded.
+//! - Work per activation: all that has come, a few additions and logarithms for each query.
+
+use super::context::Context;
+use super::desk::Request;
+use super::local::Local;
+use super::look::Planned;
+use super::messages::Counted;
+use crate::dataflow::control::{Cause, Guard};
+use crate::dataflow::crossing::Crossing;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use timely::container::CapacityContainerBuilder;
+use timely::dataflow::channels::pact::ExchangeCore;
+use timely::dataflow::operators::generic::operator::Operator;
+use timely::dataflow::{Stream, StreamVec};
+
+/// See the [module](self).
+pub(crate) trait Weigh<'scope> {
+    /// Weighs plans by the numbers of all shards.
+    fn weigh(
+        self,
+        context: &Arc<Context>,
+        planned: &Arc<Planned>,
+    ) -> StreamVec<'scope, u64, Local<Request>>;
+}
+
+/// A query whose counts come in.
+#[derive(Default)]
+struct Weighing {
+    /// Shards whose counts are added.
+    shards: usize,
+    dfs: Vec<u64>,
+}
+
+impl Weighing {
+    /// Adds the counts of a shard.
+    fn add(&mut self, counted: Counted) -> Result<(), Cause> {
+        if self.shards == 0 {
+            self.dfs = counted.dfs;
+        } else if self.dfs.len() == counted.dfs.len() {
+            self.dfs.iter_mut().zip(counted.dfs).for_each(|(sum, df)| *sum += df);
+        } else {
+            return Err("two shards find different terms in a query".into());
+        }
+        self.shards += 1;
+        Ok(())
+    }
+}
+
+impl<'scope> Weigh<'scope> for Stream<'scope, u64, Crossing<Counted>> {
+    fn weigh(
+        self,
+        context: &Arc<Context>,
+        planned: &Arc<Planned>,
+    ) -> StreamVec<'scope, u64, Local<Request>> {
+        let (context, planned) = (context.clone(), planned.clone());
+        let guard = Guard::new(&context.control, "Weigh", self.scope().index());
+        let named = ExchangeCore::new(|counted: &Result<Counted, _>| {
+            counted.as_ref().map_or(0, |counted| counted.worker.into())
+        });
+        self.unary::<CapacityContainerBuilder<_>, _, _, _>(named, "Weigh", move |_, _| {
+            let mut open: BTreeMap<u64, Weighing> = BTreeMap::new();
+            move |input, output| {
+                input.for_each(|cap, data| {
+                    guard.work(|| {
+                        for counted in data.0.drain(..) {
+                            let counted = counted?;
+                            let number = counted.number;
+                            let query = open.entry(number).or_default();
+                            query.add(counted)?;
+                            if query.shards == context.shard.processes
+                                && let Some(Weighing { dfs, .. }) = open.remove(&number)
+                            {
+                                let plan = planned.take(number);
+                                let mut plan = plan.ok_or("counts came without their query")?;
+                                let most = u64::from(plan.snapshot().whole().documents);
+                                plan.weigh(dfs.into_iter().map(|df| df.min(most) as u32));
+                                output.session(&cap).give(Local(Request::Planned(number, plan)));
+                            }
+                        }
+                        Ok(())
+                    });
+                });
+            }
+        })
+    }
+}

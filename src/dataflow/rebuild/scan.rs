@@ -1,0 +1,174 @@
+//! Which documents are in the input, without indexing them? Their names, places and content hashes.
+//!
+//! ```text
+//! read -> decompress -> parse (of nothing) -> (exchange) -> scan
+//! ```
+//!
+//! - In: the inputs of a build. Out: [`Scanned`](crate::rebuild::scanned::Scanned), once the dataflow is complete: a table of all documents
+//!   sorted by name, and their places in the order of the input, both on disk.
+//! - Memory: a build's for what is under way, and a part of the budget for sorting.
+//! - Work per activation: as in a build; in `scan` all batches whose turn it is.
+
+use crate::crew::lock;
+use crate::dataflow::build::context::Build;
+use crate::dataflow::build::documents::take_in_order;
+use crate::dataflow::build::parse::parse_input;
+use crate::dataflow::control::JobError;
+use crate::dataflow::query::local::Local;
+use crate::dataflow::workers;
+use crate::dictionary::parsed::{PieceGroup, Regroup};
+use crate::index::documents::pieces::PieceDocuments;
+use crate::order::PieceCounts;
+use crate::rebuild::scanned::Scan;
+use std::sync::Arc;
+use timely::dataflow::operators::Probe;
+use timely::dataflow::{ProbeHandle, StreamVec};
+use timely::worker::Worker;
+
+/// Reads the inputs of `build`, on its workers; what it `scan`s into gets all documents, and is `scanned` afterwards.
+///
+/// # Errors
+/// When an input cannot be read or is cut short, or the job is told to end.
+pub fn scan(build: &Arc<Build>) -> Result<(), JobError> {
+    let shared = build.clone();
+    workers::run(build.workers, &build.control, move |worker| assemble(worker, &shared))
+}
+
+fn assemble(worker: &mut Worker, build: &Arc<Build>) {
+    worker.dataflow_named::<u64, _, _>("scan", |scope| {
+        let absorbed = ProbeHandle::new();
+        let (_groups, batches) = parse_input(scope, build, &absorbed, Nothing { documents: 0 });
+        take_documents(batches, build).probe_with(&absorbed);
+    });
+}
+
+/// Makes the operator that notes all documents.
+fn take_documents<'scope>(
+    batches: StreamVec<'scope, u64, Local<PieceDocuments>>,
+    build: &Arc<Build>,
+) -> StreamVec<'scope, u64, ()> {
+    let scan = (batches.scope().index() == 0)
+        .then(|| lock(&build.scan).take().ok_or("nothing notes the documents".into()));
+    let take = |scan: &mut Scan, build: &Build, batch: PieceDocuments| {
+        build.wiring.flow.absorbed(batch.bytes());
+        scan.take(&build.plan, &batch)?;
+        Ok(None)
+    };
+    take_in_order("Scan", (batches, build), scan, take, |scan, build| {
+        lock(&build.done).scanned = Some(scan.finish()?);
+        Ok(())
+    })
+}
+
+/// Makes no groups: the documents of a piece are all that is wanted.
+struct Nothing {
+    documents: u32,
+}
+
+/// What nobody gets: there is none.
+enum NoGroup {}
+
+impl PieceGroup for NoGroup {
+    fn memory_bytes(&self) -> usize {
+        match *self {}
+    }
+
+    fn owner(&self) -> u32 {
+        match *self {}
+    }
+
+    fn counts(&self) -> &Arc<PieceCounts> {
+        match *self {}
+    }
+
+    fn lengths(&self) -> &Arc<[u8]> {
+        match *self {}
+    }
+}
+
+impl Regroup for Nothing {
+    type Group = NoGroup;
+
+    fn document(&mut self, _: &[u8]) -> u32 {
+        self.documents += 1;
+        0
+    }
+
+    fn documents(&self) -> u32 {
+        self.documents
+    }
+
+    fn finish(&mut self) -> Vec<NoGroup> {
+        self.documents = 0;
+        Vec::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dataflow::harness::{Step, build, failure, pass, plan_of};
+    use crate::index::documents::Location;
+    use crate::index::documents::pieces::Skipped;
+    use crate::rebuild::table::name_hash;
+    use std::sync::Mutex;
+
+    /// A piece with one document, which has no name if that is empty.
+    fn batch(name: &str, offset: u64, skipped: Vec<Skipped>) -> Local<PieceDocuments> {
+        let mut batch = PieceDocuments::new(0, skipped);
+        let location = Location { offset, bytes: 3, input: 0 };
+        batch.push(name, 1, location, Some((2, 7 + offset)));
+        Local(batch)
+    }
+
+    #[test]
+    fn all_documents_are_taken_in_order_and_a_folder_that_is_not_there_ends_the_job() {
+        for is_there in [true, false] {
+            let folder = tempfile::tempdir().unwrap();
+            let plan = plan_of(folder.path(), "a.jsonl", b"");
+            let mut shared = build(plan, folder.path());
+            shared.scan = Mutex::new(Some(Scan::new(folder.path(), 1 << 16).unwrap()));
+            if !is_there {
+                // The folder of the table is gone when it is written.
+                std::fs::remove_dir_all(folder.path()).unwrap();
+            }
+            let shared = Arc::new(shared);
+            let given = shared.clone();
+            let passed = pass(
+                || {
+                    let (reason, detail) = ("bad JSON", "no object".to_string());
+                    let bad = Skipped { input: 0, offset: 5, line: 2, reason, detail };
+                    vec![
+                        Step { records: vec![(2, batch("", 20, vec![bad]))], then: Some(2) },
+                        Step { records: vec![(4, batch("b", 40, vec![]))], then: Some(5) },
+                        Step { records: vec![], then: None },
+                    ]
+                },
+                move |stream| take_documents(stream, &given),
+                |()| (),
+            );
+            let Some(scanned) = lock(&shared.done).scanned.take() else {
+                assert!(!is_there);
+                assert_eq!(failure(&shared.control).unwrap().0, "Scan");
+                continue;
+            };
+            assert!(is_there);
+            assert_eq!(passed.frontier, [Some(2), Some(5), None], "an earlier piece may come");
+            let entries = scanned.table.entries(0..scanned.table.len()).unwrap();
+            let content = |name: &str| {
+                let name = name_hash(name.as_bytes());
+                entries.iter().find(|e| e.name == name).map(|e| (e.number, e.content))
+            };
+            let unnamed = format!("{}:1", shared.plan.inputs.name(0));
+            assert_eq!((entries.len(), content("b")), (2, Some((1, 47))));
+            assert_eq!(
+                content(&unnamed),
+                Some((0, 27)),
+                "a document without a name has its line's"
+            );
+            let places = std::fs::read(&scanned.places).unwrap();
+            assert_eq!(places.len(), 2 * size_of::<Location>());
+            assert_eq!(scanned.skipped.get("bad JSON"), Some(&1));
+        }
+    }
+}

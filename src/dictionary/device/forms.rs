@@ -1,0 +1,428 @@
+//! What do the forms mean that a device has found in texts, and of which it makes no terms itself? A form is a
+//! stretch of letters and digits, or a part of one, with ASCII letters in lower case. Each new one is cut into tokens, and these are stemmed, here, once;
+//! from then on the device counts by the numbers of terms.
+//!
+//! A form of ASCII is one token. One with other letters may hold several: it stands for all of their terms.
+//! Short terms are told by their [codes](crate::dictionary::strings::codes). Others get numbers by shards of their hashes, so that several threads learn at once; the codes are those of these numbers.
+//! The device numbers all terms by their codes; which number a term gets depends on what came before it, and nothing in an index depends on that.
+
+mod order;
+
+pub use order::OrderedTerms;
+
+use super::members::{for_each_member, hash_of_key};
+use crate::crew::Crew;
+use crate::dictionary::strings::codes::{Coded, Spelt, code_of, code_of_number, spell};
+use crate::dictionary::strings::hash::{Found, HashTable, hash};
+use crate::dictionary::strings::place::TermPlace;
+use crate::dictionary::strings::short;
+use crate::order::Sketch;
+use crate::pages;
+use crate::text::analysis::Analysis;
+use crate::text::scan::key_of;
+use crate::text::trie_collection::{implied_prefix_len, trie_collection};
+use bytemuck::{Pod, Zeroable};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// What stands for a form that has no term: a stop word, or bytes that are no token.
+pub const NO_TERM: u64 = u32::MAX as u64;
+
+/// Set where a form has other than one term and one member: the rest is where its expansion begins, two words for each meaning.
+pub const EXPANDED: u64 = 1 << 31;
+
+/// What one form stands for, as `kernels/invert_terms.cuh` reads it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C, align(16))]
+pub struct Meaning {
+    /// The [code](crate::dictionary::strings::codes) of its term, [`NO_TERM`], or [`EXPANDED`] and the place of its expansion: the number of its parts and how many of these
+    /// have a term, then each as a meaning. A part without a term is another member of the sketch.
+    pub code: u64,
+    /// What it adds to the sketch of a piece: register and rank, `register << 8 | rank`.
+    pub member: u64,
+}
+
+impl Meaning {
+    /// Of a form without a term.
+    pub const NOTHING: Self = Self { code: NO_TERM, member: 0 };
+
+    /// Of a token with a term of this code, which adds what has this hash.
+    pub fn of_token(code: u64, hash: u64) -> Self {
+        Self { code, member: member(hash).into() }
+    }
+}
+
+fn member(hash: u64) -> u32 {
+    let (register, rank) = Sketch::place(hash);
+    (register as u32) << 8 | u32::from(rank)
+}
+
+/// Terms are shared out by this many parts of their hashes.
+const SHARDS: usize = 32;
+/// Forms of a part, which one thread takes: 0.3 ms of work.
+const PART_FORMS: usize = 2048;
+/// Words for which the table of a shard is asked before it is read.
+const AHEAD: usize = 16;
+
+/// Terms whose hashes have the same remainder.
+#[derive(Default)]
+struct Shard {
+    table: HashTable,
+    terms: ShardTerms,
+}
+
+/// The terms of a shard, and their bytes.
+#[derive(Default, Debug)]
+struct ShardTerms {
+    /// In the order in which they came.
+    entries: Vec<TermPlace>,
+    strings: Vec<u8>,
+}
+
+impl Shard {
+    /// The place of a term, of a trie collection, among those of the shard.
+    fn number(&mut self, term: &[u8], hash: u64, collection: u16) -> u32 {
+        let next = self.terms.entries.len() as u32;
+        let terms = &self.terms;
+        let found = self.table.find_or_insert(hash, next, |n| {
+            short::equal(terms.entries[n as usize].of(&terms.strings), term)
+        });
+        match found {
+            Found::Old(number) => number,
+            Found::New => {
+                let start = self.terms.strings.len();
+                let entry = TermPlace::new(start, collection, term.len());
+                // As much as a short one may be copied with.
+                pages::reserve(&mut self.terms.strings, term.len().max(short::PUSHED));
+                short::push(term, &mut self.terms.strings);
+                pages::push(&mut self.terms.entries, entry);
+                next
+            }
+        }
+    }
+}
+
+/// The terms of a run that a device has inverted.
+#[derive(Debug)]
+pub struct Terms {
+    /// By number.
+    codes: Arc<Vec<u64>>,
+    shards: Vec<ShardTerms>,
+}
+
+impl Terms {
+    /// Calls `f` with all terms, each with its number, its trie collection, and the suffix behind the prefix that this implies.
+    pub fn for_each(&self, mut f: impl FnMut(u32, u16, &[u8])) {
+        for (number, &code) in (0..).zip(&*self.codes) {
+            let term = Term::of(code, |shard| &self.shards[shard]);
+            f(number, term.collection, term.suffix());
+        }
+    }
+}
+
+/// A term of a run, as the lexicon has it.
+struct Term<'a> {
+    collection: u16,
+    suffix: Suffix<'a>,
+}
+
+enum Suffix<'a> {
+    /// Zeros stand behind it.
+    Short([u8; 16], usize),
+    Numbered(&'a [u8]),
+}
+
+impl<'a> Term<'a> {
+    /// The one with a code, by the terms of each shard.
+    #[inline]
+    fn of(code: u64, shard: impl FnOnce(usize) -> &'a ShardTerms) -> Self {
+        match spell(code) {
+            Coded::Short(Spelt { collection, suffix, len }) => {
+                Self { collection, suffix: Suffix::Short(suffix, len) }
+            }
+            Coded::Number(number) => {
+                let (n, at) = place_of(number);
+                let ShardTerms { entries, strings } = shard(n);
+                let entry = entries[at];
+                let collection = entry.collection();
+                let suffix = &entry.of(strings)[implied_prefix_len(collection)..];
+                Self { collection, suffix: Suffix::Numbered(suffix) }
+            }
+        }
+    }
+
+    #[inline]
+    fn suffix(&self) -> &[u8] {
+        match &self.suffix {
+            Suffix::Short(bytes, len) => &bytes[..*len],
+            Suffix::Numbered(suffix) => suffix,
+        }
+    }
+}
+
+/// The shard of a term that the host has numbered, and its place there.
+fn place_of(number: u32) -> (usize, usize) {
+    (number as usize % SHARDS, number as usize / SHARDS)
+}
+
+/// A token of a form that is being learned, whose term has no code.
+struct Word {
+    /// See [`term_hash`].
+    hash: u64,
+    /// Of its term, once whoever has the shard has said so.
+    number: AtomicU32,
+    collection: u16,
+    len: u8,
+}
+
+/// The words of one shard: no two threads write close to each other, and who looks them up reads on and on.
+#[derive(Default)]
+struct OfShard {
+    words: Vec<Word>,
+    /// Their terms, one behind the other.
+    strings: Vec<u8>,
+}
+
+/// Some of the forms that are learned together. Its memory is used again.
+#[derive(Default)]
+struct Part {
+    /// Words so far behind each form.
+    ends: Vec<u32>,
+    /// Of each word, the code of its term, or the shard if it has none, and where its members end.
+    words: Vec<(u64, u32)>,
+    members: Vec<u32>,
+    /// The words of each shard that have no code, in their order.
+    by_shard: [OfShard; SHARDS],
+    /// Meanings that the expansions of the forms take.
+    expansions: usize,
+}
+
+impl Part {
+    /// Makes words of forms.
+    fn read<'a>(&mut self, analysis: &Analysis, forms: impl Iterator<Item = &'a [u8]>) {
+        self.ends.clear();
+        self.words.clear();
+        self.members.clear();
+        for OfShard { words, strings } in &mut self.by_shard {
+            words.clear();
+            strings.clear();
+        }
+        self.expansions = 0;
+        for form in forms {
+            let before = (self.words.len(), self.members.len());
+            match key_of(form) {
+                Some(key) => self.form_with_key(analysis, form, hash_of_key(key)),
+                None => {
+                    let token = |token: &str| self.token(analysis, token);
+                    analysis.tokenizer.for_each_token(form, token);
+                }
+            }
+            let (words, members) = (self.words.len() - before.0, self.members.len() - before.1);
+            if words > 0 && (words, members) != (1, 1) {
+                self.expansions += 1 + members;
+            }
+            self.ends.push(self.words.len() as u32);
+        }
+    }
+
+    /// A form with a key of this hash, as nearly all have: it is a token as it stands, and most are their own terms.
+    fn form_with_key(&mut self, analysis: &Analysis, form: &[u8], hash: u64) {
+        debug_assert!(form.is_ascii());
+        // SAFETY: what has a key is ASCII.
+        let token = unsafe { str::from_utf8_unchecked(form) };
+        let Some(term) = analysis.analyze_token(token) else { return };
+        self.members.push(member(hash));
+        self.word(&term);
+    }
+
+    fn token(&mut self, analysis: &Analysis, token: &str) {
+        let Some(term) = analysis.analyze_token(token) else { return };
+        for_each_member(token, |hash| self.members.push(member(hash)));
+        self.word(&term);
+    }
+
+    fn word(&mut self, term: &str) {
+        let members = self.members.len() as u32;
+        if let Some(code) = code_of(term.as_bytes()) {
+            return self.words.push((code, members));
+        }
+        let hash = term_hash(term);
+        let shard = shard_of(hash);
+        self.words.push((shard as u64, members));
+        let OfShard { words, strings } = &mut self.by_shard[shard];
+        let number = AtomicU32::new(0);
+        let (collection, len) = (trie_collection(term), term.len() as u8);
+        words.push(Word { hash, number, collection, len });
+        short::push(term.as_bytes(), strings);
+    }
+
+    /// Writes what the forms stand for, and their expansions, which will stand behind `place` other meanings.
+    fn meanings(&self, place: usize, meanings: &mut [Meaning], expansions: &mut [Meaning]) {
+        let (mut word, mut before, mut filled) = (0, 0, 0);
+        let mut of_shards = self.by_shard.each_ref().map(|of| of.words.iter());
+        let mut code = |code_or_shard: u64| match of_shards.get_mut(code_or_shard as usize) {
+            None => code_or_shard,
+            Some(words) => {
+                let word = words.next().expect("each word without a code is in its shard");
+                code_of_number(word.number.load(Ordering::Relaxed))
+            }
+        };
+        for (&end, meaning) in self.ends.iter().zip(meanings) {
+            let words = &self.words[word..end as usize];
+            word = end as usize;
+            let members = words.last().map_or(before, |&(_, members)| members as usize);
+            *meaning = match words {
+                [] => Meaning::NOTHING,
+                &[(one, _)] if members - before == 1 => {
+                    Meaning { code: code(one), member: self.members[before].into() }
+                }
+                _ => {
+                    let place = 2 * (place + filled) as u64;
+                    let mut write = |code, member| {
+                        expansions[filled] = Meaning { code, member };
+                        filled += 1;
+                    };
+                    write((members - before) as u64, words.len() as u64);
+                    let mut at = before;
+                    for &(one, members) in words {
+                        // The first member comes with the term.
+                        let mut code = code(one);
+                        for &member in &self.members[at..members as usize] {
+                            write(std::mem::replace(&mut code, NO_TERM), member.into());
+                        }
+                        at = members as usize;
+                    }
+                    Meaning { code: EXPANDED | place, member: 0 }
+                }
+            };
+            before = members;
+        }
+    }
+}
+
+/// Gives the words of shard `n` their terms' numbers. The table is asked for words of the next part, too, while those of one are looked up.
+fn number(parts: &[Part], n: usize, shard: &mut Shard) {
+    let mut later = parts.iter().flat_map(|part| &part.by_shard[n].words);
+    later.by_ref().take(AHEAD).for_each(|word| shard.table.prefetch(word.hash));
+    for part in parts {
+        let OfShard { words, strings } = &part.by_shard[n];
+        let mut rest = &strings[..];
+        for word in words {
+            if let Some(later) = later.next() {
+                shard.table.prefetch(later.hash);
+            }
+            let (term, behind) = rest.split_at(word.len.into());
+            rest = behind;
+            let place = shard.number(term, word.hash, word.collection);
+            word.number.store(place * SHARDS as u32 + n as u32, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The hash of a term by which it is found: that of its key, which most forms have been asked for before.
+fn term_hash(term: &str) -> u64 {
+    key_of(term.as_bytes()).map_or_else(|| hash(term.as_bytes()), hash_of_key)
+}
+
+fn shard_of(hash: u64) -> usize {
+    // The table of a shard uses the upper bits.
+    hash as usize % SHARDS
+}
+
+/// Forms whose words are found, so that nothing is left but to look up their terms.
+#[derive(Default)]
+pub struct ReadForms {
+    count: usize,
+    parts: Vec<Part>,
+}
+
+/// Finds the words of forms, for which no term has to be known.
+pub struct FormReader {
+    analysis: Analysis,
+    threads: usize,
+    crew: Crew,
+    spare: Vec<Part>,
+}
+
+impl FormReader {
+    /// At most so many `threads` read at once.
+    pub fn new(analysis: Analysis, threads: usize) -> Self {
+        Self { analysis, threads: threads.max(1), crew: Crew::new("forms"), spare: Vec::new() }
+    }
+
+    /// Finds the words of `count` forms.
+    pub fn read<'a>(&mut self, count: usize, form: impl Fn(usize) -> &'a [u8] + Sync) -> ReadForms {
+        let Self { analysis, threads, crew, spare } = self;
+        let mut parts: Vec<Part> = Vec::new();
+        parts.resize_with(count.div_ceil(PART_FORMS), || spare.pop().unwrap_or_default());
+        let others = (*threads - 1).min(parts.len() / 2);
+        crew.share(others, parts.iter_mut().enumerate().collect(), |(n, part)| {
+            let forms = n * PART_FORMS..count.min((n + 1) * PART_FORMS);
+            part.read(analysis, forms.map(&form));
+        });
+        ReadForms { count, parts }
+    }
+
+    /// Takes the memory of forms back that are learned, and keeps as much as two such batches need: later ones have fewer new forms. What has grown for
+    /// forms of many words is freed.
+    pub fn give_back(&mut self, forms: [ReadForms; 2]) {
+        let most = 2 * forms.iter().map(|forms| forms.parts.len()).sum::<usize>();
+        let parts = forms.into_iter().flat_map(|forms| forms.parts);
+        self.spare.extend(parts.filter(|part| part.words.capacity() <= 4 * PART_FORMS));
+        self.spare.truncate(most);
+    }
+}
+
+/// The terms of a run, while a device finds forms of them.
+pub struct Forms {
+    threads: usize,
+    crew: Crew,
+    shards: Vec<Shard>,
+}
+
+fn no_terms() -> Vec<Shard> {
+    (0..SHARDS).map(|_| Shard::default()).collect()
+}
+
+impl Forms {
+    /// Knows no terms; at most so many `threads` learn at once.
+    pub fn new(threads: usize) -> Self {
+        Self { threads: threads.max(1), crew: Crew::new("terms"), shards: no_terms() }
+    }
+
+    /// What forms stand for, in their order, and their expansions, which will stand behind `place` other meanings.
+    ///
+    /// # Panics
+    /// If expansions would take 2^31 words: a run has ended long before.
+    pub fn learn(&mut self, forms: &ReadForms, place: usize) -> (Vec<Meaning>, Vec<Meaning>) {
+        let Self { threads, crew, shards } = self;
+        let ReadForms { count, parts } = forms;
+        let others = (*threads - 1).min(parts.len() / 2);
+        crew.share(others, shards.iter_mut().enumerate().collect(), |(n, shard)| {
+            number(parts, n, shard);
+        });
+        let all: usize = parts.iter().map(|part| part.expansions).sum();
+        assert!(2 * (place + all) < EXPANDED as usize, "expansions take too much");
+        let (mut meanings, mut expansions) = (pages::zeroed(*count), pages::zeroed(all));
+        let (mut rest, mut place) = (&mut expansions[..], place);
+        let told = parts.iter().zip(meanings.chunks_mut(PART_FORMS)).map(|(part, meanings)| {
+            let (expansions, behind) = std::mem::take(&mut rest).split_at_mut(part.expansions);
+            let here = place;
+            (place, rest) = (place + part.expansions, behind);
+            (part, here, meanings, expansions)
+        });
+        crew.share(others, told.collect(), |(part, place, meanings, expansions)| {
+            part.meanings(place, meanings, expansions);
+        });
+        (meanings, expansions)
+    }
+
+    /// Ends the run: its terms, by the numbers of their codes. The host has numbered none any more.
+    pub fn take(&mut self, codes: Arc<Vec<u64>>) -> Terms {
+        let shards = std::mem::replace(&mut self.shards, no_terms());
+        Terms { codes, shards: shards.into_iter().map(|shard| shard.terms).collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests;

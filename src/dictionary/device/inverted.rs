@@ -1,0 +1,124 @@
+//! How are the lists that a device has made of a run taken out in the order of the lexicon? The device knows terms by
+//! numbers, and gives the lists of each batch of pieces by these; a list goes on from batch to batch, so that its parts
+//! have only to be put one behind the other.
+
+use super::forms::Terms;
+use crate::codec::prefetch::prefetch;
+use crate::dictionary::closed::{Advance, ClosedError, ClosedTerms, order_key};
+use crate::dictionary::owners::Owners;
+use crate::dictionary::strings::place::TermPlace;
+use std::sync::Arc;
+
+/// The lists of a batch.
+#[derive(Debug, Default)]
+pub struct Lists {
+    /// Where the list of each term begins, by its number, and the end of the last. Terms that came later have none.
+    pub starts: Vec<u32>,
+    /// Postings as in a run's tail ([`folded`](crate::codec::folded)); the first gap of a list is counted from the posting
+    /// before, which an earlier batch has.
+    pub bytes: Vec<u8>,
+}
+
+impl Lists {
+    /// The part of a term's list.
+    fn of(&self, term: u32) -> &[u8] {
+        match self.starts.get(term as usize..term as usize + 2) {
+            Some(&[start, end]) => &self.bytes[start as usize..end as usize],
+            _ => &[],
+        }
+    }
+}
+
+/// A run that a device has inverted.
+#[derive(Debug)]
+pub struct InvertedRun {
+    /// Its terms, by their numbers.
+    pub terms: Terms,
+    /// Its batches in the order of their documents.
+    pub batches: Vec<Lists>,
+}
+
+/// One owner's terms of such a run.
+pub struct InvertedTerms {
+    run: Arc<InvertedRun>,
+    owners: Arc<Owners>,
+    owner: u32,
+    /// In the order of the lexicon. Made when the first is asked for.
+    order: Option<Vec<Term>>,
+    suffixes: Vec<u8>,
+    given: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Term {
+    /// See [`order_key`].
+    key: u64,
+    number: u32,
+    /// Of its suffix, among the suffixes of the owner.
+    place: TermPlace,
+}
+
+/// Terms whose lists are fetched ahead.
+const AHEAD: usize = 8;
+
+impl InvertedTerms {
+    /// The terms of the collections of `owner`.
+    pub fn new(run: Arc<InvertedRun>, owners: Arc<Owners>, owner: u32) -> Self {
+        Self { run, owners, owner, order: None, suffixes: Vec::new(), given: 0 }
+    }
+
+    fn sort(&mut self) -> Vec<Term> {
+        let (mut order, suffixes) = (Vec::new(), &mut self.suffixes);
+        self.run.terms.for_each(|number, collection, suffix| {
+            if self.owners.of(collection) == self.owner {
+                let place = TermPlace::new(suffixes.len(), collection, suffix.len());
+                suffixes.extend_from_slice(suffix);
+                order.push(Term { key: order_key(collection, suffix), number, place });
+            }
+        });
+        let string = |term: &Term| term.place.of(suffixes);
+        order.sort_unstable_by(|a, b| a.key.cmp(&b.key).then_with(|| string(a).cmp(string(b))));
+        order
+    }
+}
+
+impl ClosedTerms for InvertedTerms {
+    fn advance(&mut self, postings: &mut Vec<u8>) -> Result<Advance, ClosedError> {
+        if self.order.is_none() {
+            self.order = Some(self.sort());
+        }
+        let order = self.order.as_ref().expect("it was made above");
+        loop {
+            let Some(term) = order.get(self.given) else { return Ok(Advance::End) };
+            if let Some(ahead) = order.get(self.given + 2 * AHEAD) {
+                for batch in &self.run.batches {
+                    if let Some(start) = batch.starts.get(ahead.number as usize) {
+                        prefetch(start);
+                    }
+                }
+            }
+            if let Some(ahead) = order.get(self.given + AHEAD) {
+                for batch in &self.run.batches {
+                    if let Some(byte) = batch.of(ahead.number).first() {
+                        prefetch(byte);
+                    }
+                }
+            }
+            self.given += 1;
+            postings.clear();
+            for batch in &self.run.batches {
+                postings.extend_from_slice(batch.of(term.number));
+            }
+            // A form that only pieces behind the run have may have made a term.
+            if !postings.is_empty() {
+                return Ok(Advance::Term);
+            }
+        }
+    }
+
+    fn term(&self) -> (u16, &[u8]) {
+        let order = self.order.as_ref().expect("a term was asked for");
+        let place = order[self.given - 1].place;
+        (place.collection(), place.of(&self.suffixes))
+    }
+}

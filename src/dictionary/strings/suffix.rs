@@ -1,0 +1,124 @@
+//! How are terms compared without a look at their strings? What a trie collection leaves of a term is hardly ever longer than eight
+//! bytes. These, their number and the collection are 12 bytes, which say all of it; the string of a longer one lies elsewhere.
+
+use super::short;
+use crate::dictionary::closed::order_key;
+use crate::pages;
+
+/// Bytes of a suffix that is not long.
+const HERE: usize = 8;
+
+/// The suffix of a term, and its trie collection.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C, align(4))]
+pub struct Suffix {
+    /// The bytes, then zeros. Of a long one, where it begins among other strings.
+    here: [u8; HERE],
+    /// Its trie collection.
+    pub collection: u16,
+    len: u8,
+    /// Zero.
+    rest: u8,
+}
+
+const _: () = assert!(size_of::<Suffix>() == 12);
+
+impl Suffix {
+    /// The suffix `bytes`, at most 255. If it is long it is found there.
+    #[inline(always)]
+    pub(crate) fn new(collection: u16, bytes: &[u8]) -> Self {
+        let len = u8::try_from(bytes.len()).expect("analysis cuts terms at 255 bytes");
+        let mut here = [0; HERE];
+        if bytes.len() <= HERE {
+            short::copy(bytes, &mut here);
+        }
+        Self { here, collection, len, rest: 0 }
+    }
+
+    /// Bytes of the suffix.
+    #[inline(always)]
+    pub(crate) fn len(&self) -> usize {
+        usize::from(self.len)
+    }
+
+    /// Whether its bytes lie elsewhere.
+    #[inline(always)]
+    pub(crate) fn is_long(&self) -> bool {
+        self.len() > HERE
+    }
+
+    /// The same, which was found in `from` if it is long, and is found in `to` then, to which it is appended.
+    #[inline(always)]
+    pub(crate) fn moved(&self, from: &[u8], to: &mut Vec<u8>) -> Self {
+        if !self.is_long() {
+            return *self;
+        }
+        let here = (to.len() as u64).to_le_bytes();
+        pages::reserve(to, self.len());
+        to.extend_from_slice(self.of(from));
+        Self { here, ..*self }
+    }
+
+    /// Where a long one begins.
+    #[inline(always)]
+    pub(crate) fn start(&self) -> usize {
+        u64::from_le_bytes(self.here) as usize
+    }
+
+    /// The bytes; `strings` has them if they are long.
+    #[inline(always)]
+    pub(crate) fn of<'a>(&'a self, strings: &'a [u8]) -> &'a [u8] {
+        if self.is_long() {
+            &strings[self.start()..][..self.len()]
+        } else {
+            &self.here[..self.len()]
+        }
+    }
+
+    /// The same number as of [`order_key`].
+    #[inline(always)]
+    pub(crate) fn order_key(&self, strings: &[u8]) -> u64 {
+        if self.is_long() {
+            return order_key(self.collection, self.of(strings));
+        }
+        u64::from(self.collection) << 48 | u64::from_be_bytes(self.here) >> 16
+    }
+
+    /// Whether two are the same term; `a` and `b` have the bytes of long ones.
+    #[inline(always)]
+    pub(crate) fn same(&self, a: &[u8], other: &Self, b: &[u8]) -> bool {
+        let below = |of: &Self| (of.collection, of.len);
+        if below(self) != below(other) {
+            return false;
+        }
+        if self.is_long() {
+            return short::equal(self.of(a), other.of(b));
+        }
+        self.here == other.here
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Suffixes are the same as their bytes are, wherever these lie.
+        #[test]
+        fn law_a_suffix_is_its_bytes(a in "[ab]{0,12}", b in "[ab]{0,12}", long in 0usize..300) {
+            let b = if long > 255 { a.clone() } else { b + &"a".repeat(long.min(240) / 20) };
+            let of = |bytes: &str, collection| {
+                let mut strings = b"others".to_vec();
+                (Suffix::new(collection, bytes.as_bytes()).moved(bytes.as_bytes(), &mut strings), strings)
+            };
+            let ((a_suffix, a_strings), (b_suffix, b_strings)) = (of(&a, 7), of(&b, 7));
+            prop_assert_eq!(a_suffix.of(&a_strings), a.as_bytes());
+            prop_assert_eq!(a_suffix.order_key(&a_strings), order_key(7, a.as_bytes()));
+            prop_assert_eq!(b_suffix.of(&b_strings), b.as_bytes());
+            prop_assert_eq!(a_suffix.same(&a_strings, &b_suffix, &b_strings), a == b);
+            let (other, strings) = of(&a, 8);
+            prop_assert!(!other.same(&strings, &a_suffix, &a_strings));
+        }
+    }
+}

@@ -1,0 +1,350 @@
+//! What can go wrong on a device? Every error names the device, and the kernel and its geometry where
+//! there is one.
+
+use super::lost::is_sticky;
+use super::version::Version;
+use crate::index::error::IndexError;
+use cudarc::driver::DriverError;
+use cudarc::driver::sys::{self, CUresult};
+use cudarc::nvrtc::result::NvrtcError;
+use std::ffi::CStr;
+use std::fmt;
+use std::sync::OnceLock;
+
+/// Work on a device that failed, or could not begin.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GpuError {
+    /// A call of the driver failed.
+    #[error("{device}: cannot {operation}")]
+    Call {
+        /// The device.
+        device: String,
+        /// What was tried, such as `create a stream`.
+        operation: &'static str,
+        /// The driver's reason.
+        #[source]
+        source: Cuda,
+    },
+    /// A kernel could not be launched.
+    #[error("{device}: cannot launch the kernel {launch}")]
+    Launch {
+        /// The device.
+        device: String,
+        /// Kernel and geometry.
+        launch: Launched,
+        /// The driver's reason.
+        #[source]
+        source: Cuda,
+    },
+    /// Work that was under way failed.
+    #[error("{device}: {work} failed")]
+    Work {
+        /// The device.
+        device: String,
+        /// What the ticket stood for.
+        work: GpuWork,
+        /// The driver's reason.
+        #[source]
+        source: Cuda,
+    },
+    /// A buffer is larger than what is left of the memory that this owner may use.
+    #[error(
+        "{device}: {what} takes {bytes} bytes of device memory, and {left} of {limit} are left"
+    )]
+    Budget {
+        /// The device.
+        device: String,
+        /// What the buffer holds.
+        what: &'static str,
+        /// Its bytes.
+        bytes: u64,
+        /// Bytes that are left.
+        left: u64,
+        /// Bytes that this owner may use.
+        limit: u64,
+    },
+    /// Memory could not be allocated.
+    #[error("{device}: no {bytes} bytes of {place} for {what}")]
+    Memory {
+        /// The device.
+        device: String,
+        /// Device memory or pinned host memory.
+        place: &'static str,
+        /// What the buffer holds.
+        what: &'static str,
+        /// Its bytes.
+        bytes: u64,
+        /// The driver's reason.
+        #[source]
+        source: Cuda,
+    },
+    /// A thread could not be started.
+    #[error("{device}: cannot start a thread for it")]
+    Thread {
+        /// The device.
+        device: String,
+        /// The system's reason.
+        #[source]
+        source: std::io::Error,
+    },
+    /// What a device was to have of the index cannot be read.
+    #[error("{device}: cannot read the lists that it is to have")]
+    Index {
+        /// The device.
+        device: String,
+        /// What is wrong with the index.
+        source: Box<IndexError>,
+    },
+    /// The host asks for a buffer that a copy still uses: a bug.
+    #[error("{device}: pinned memory is asked for while a copy uses it: this is a bug")]
+    Busy {
+        /// The device.
+        device: String,
+    },
+    /// The device was lost before: no call of this process on it can succeed.
+    #[error("{device}: it was lost to this process before; start a new one to use it again")]
+    Lost {
+        /// The device.
+        device: String,
+        /// The fault with which it was lost.
+        #[source]
+        source: Cuda,
+    },
+    /// NVRTC refused a kernel's source.
+    #[error("NVRTC {nvrtc} cannot compile {name}.cu for {architecture} ({options}):\n{log}")]
+    Compile {
+        /// The source, as it is called under `kernels/`.
+        name: String,
+        /// The architecture.
+        architecture: String,
+        /// All options.
+        options: String,
+        /// Which NVRTC.
+        nvrtc: Version,
+        /// What the compiler said.
+        log: String,
+        /// NVRTC's reason.
+        #[source]
+        source: Nvrtc,
+    },
+    /// The driver refused a compiled module.
+    #[error(
+        "{device}: the driver (CUDA {driver}) cannot load {name}.cu as NVRTC {nvrtc} compiled it \
+         for {architecture}"
+    )]
+    Load {
+        /// The device.
+        device: String,
+        /// The source.
+        name: String,
+        /// The architecture.
+        architecture: String,
+        /// Which driver.
+        driver: Version,
+        /// Which NVRTC.
+        nvrtc: Version,
+        /// The driver's reason.
+        #[source]
+        source: Cuda,
+    },
+    /// A module has no kernel of this name: a bug.
+    #[error("{device}: {name}.cu has no kernel `{kernel}`: this is a bug")]
+    NoKernel {
+        /// The device.
+        device: String,
+        /// The source.
+        name: String,
+        /// The kernel.
+        kernel: &'static str,
+        /// The driver's reason.
+        #[source]
+        source: Cuda,
+    },
+}
+
+impl GpuError {
+    /// Whether less memory would have done: a smaller arena may be tried.
+    pub fn is_out_of_memory(&self) -> bool {
+        match self {
+            GpuError::Budget { .. } => true,
+            GpuError::Memory { source, .. } => source.0.0 == CUresult::CUDA_ERROR_OUT_OF_MEMORY,
+            _ => false,
+        }
+    }
+
+    /// Whether the device is lost to this process. Work that has not begun on it can be done
+    /// elsewhere; what was on it is gone.
+    pub fn is_device_lost(&self) -> bool {
+        match self {
+            GpuError::Lost { .. } => true,
+            GpuError::Call { source, .. }
+            | GpuError::Launch { source, .. }
+            | GpuError::Work { source, .. }
+            | GpuError::Memory { source, .. }
+            | GpuError::Load { source, .. }
+            | GpuError::NoKernel { source, .. } => is_sticky(source.0),
+            GpuError::Budget { .. }
+            | GpuError::Busy { .. }
+            | GpuError::Index { .. }
+            | GpuError::Thread { .. }
+            | GpuError::Compile { .. } => false,
+        }
+    }
+}
+
+/// Whether libcuda is there; the driver's functions panic without it.
+pub(crate) fn has_driver() -> bool {
+    static THERE: OnceLock<bool> = OnceLock::new();
+    *THERE.get_or_init(|| {
+        // SAFETY: loading libcuda runs its initialisers, which is what it is installed for.
+        unsafe { sys::is_culib_present() }
+    })
+}
+
+/// The driver's reason, by its text and name.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Cuda(pub DriverError);
+
+impl fmt::Display for Cuda {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Only the driver knows the text, and asking for it without one panics.
+        let text = if has_driver() { self.0.error_string().ok() } else { None };
+        let text = text.map(CStr::to_string_lossy);
+        match text {
+            Some(text) => write!(f, "{text} ({:?})", self.0.0)?,
+            None => write!(f, "{:?}", self.0.0)?,
+        }
+        match is_sticky(self.0) {
+            true => write!(f, ": the device is lost to this process"),
+            false => Ok(()),
+        }
+    }
+}
+
+impl fmt::Debug for Cuda {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Cuda({:?})", self.0.0)
+    }
+}
+
+impl std::error::Error for Cuda {}
+
+/// NVRTC's reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Nvrtc(pub NvrtcError);
+
+impl fmt::Display for Nvrtc {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.0.0)
+    }
+}
+
+impl std::error::Error for Nvrtc {}
+
+/// How many threads a kernel is launched with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    /// Thread blocks.
+    pub blocks: u32,
+    /// Threads of each.
+    pub threads: u32,
+    /// Bytes of dynamic shared memory of each.
+    pub shared_bytes: u32,
+}
+
+impl fmt::Display for Geometry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} blocks of {} threads", self.blocks, self.threads)?;
+        match self.shared_bytes {
+            0 => Ok(()),
+            bytes => write!(f, " and {bytes} bytes"),
+        }
+    }
+}
+
+/// A kernel with its geometry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Launched {
+    /// The kernel.
+    pub kernel: &'static str,
+    /// Its threads.
+    pub geometry: Geometry,
+}
+
+impl fmt::Display for Launched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.kernel, self.geometry)
+    }
+}
+
+/// What a ticket stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GpuWork {
+    /// A copy to the device, of so many bytes.
+    Upload(u64),
+    /// A kernel.
+    Kernel(Launched),
+    /// A copy from the device, of so many bytes.
+    Download(u64),
+}
+
+impl fmt::Display for GpuWork {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            GpuWork::Upload(bytes) => write!(f, "a copy of {bytes} bytes to the device"),
+            GpuWork::Kernel(launched) => write!(f, "the kernel {launched}"),
+            GpuWork::Download(bytes) => write!(f, "a copy of {bytes} bytes from the device"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_names_kernel_geometry_and_device() {
+        let geometry = Geometry { blocks: 480, threads: 32, shared_bytes: 0 };
+        let launch = Launched { kernel: "insert", geometry };
+        let source = Cuda(DriverError(CUresult::CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES));
+        let error = GpuError::Launch { device: "GPU 0 (a device)".into(), launch, source };
+        assert_eq!(
+            error.to_string(),
+            "GPU 0 (a device): cannot launch the kernel insert (480 blocks of 32 threads)"
+        );
+        let work = GpuWork::Kernel(launch);
+        let error = GpuError::Work { device: "GPU 0 (a device)".into(), work, source };
+        assert_eq!(
+            error.to_string(),
+            "GPU 0 (a device): the kernel insert (480 blocks of 32 threads) failed"
+        );
+        assert!(!error.is_out_of_memory());
+    }
+
+    #[test]
+    fn only_memory_that_was_asked_for_is_tried_smaller() {
+        let memory = |reason| GpuError::Memory {
+            device: "GPU 0 (a device)".into(),
+            place: "device memory",
+            what: "nodes",
+            bytes: 512,
+            source: Cuda(DriverError(reason)),
+        };
+        let full = memory(CUresult::CUDA_ERROR_OUT_OF_MEMORY);
+        assert!(full.is_out_of_memory() && !full.is_device_lost());
+        // A fault shows in whatever is called next.
+        let fault = memory(CUresult::CUDA_ERROR_ILLEGAL_ADDRESS);
+        assert!(!fault.is_out_of_memory() && fault.is_device_lost());
+        let source = std::error::Error::source(&fault).unwrap().to_string();
+        assert!(source.ends_with(": the device is lost to this process"), "{source}");
+        let refused = memory(CUresult::CUDA_ERROR_INVALID_VALUE);
+        assert!(!refused.is_out_of_memory() && !refused.is_device_lost());
+    }
+
+    #[test]
+    fn shared_memory_belongs_to_the_geometry() {
+        let geometry = Geometry { blocks: 1, threads: 1024, shared_bytes: 2048 };
+        assert_eq!(geometry.to_string(), "1 blocks of 1024 threads and 2048 bytes");
+    }
+}

@@ -1,0 +1,150 @@
+//! How much of a device's memory may an owner use, and how much does it use?
+//!
+//! Device memory is a budget: an owner gets an [`Allowance`] when it opens the device, every buffer is
+//! booked on it, and a buffer that does not fit is an error before the driver is asked.
+
+use super::error::GpuError;
+use super::events::Streams;
+use cudarc::driver::CudaSlice;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What an owner may use of a device's memory.
+#[derive(Debug)]
+pub struct Allowance {
+    limit: u64,
+    used: AtomicU64,
+}
+
+impl Allowance {
+    /// An allowance of `limit` bytes.
+    pub fn new(limit: u64) -> Arc<Self> {
+        Arc::new(Self { limit, used: AtomicU64::new(0) })
+    }
+
+    /// All of it, in bytes.
+    pub fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// Bytes that are booked.
+    pub fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that are left.
+    pub fn left(&self) -> u64 {
+        self.limit - self.used()
+    }
+
+    /// Books `bytes` for `what` until the booking is dropped.
+    ///
+    /// # Errors
+    /// Fewer bytes are left; the error names `device`.
+    pub fn book(
+        self: &Arc<Self>,
+        device: &impl ToString,
+        what: &'static str,
+        bytes: u64,
+    ) -> Result<Booking, GpuError> {
+        let more = |used: u64| used.checked_add(bytes).filter(|&used| used <= self.limit);
+        self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).map_err(|used| {
+            GpuError::Budget {
+                device: device.to_string(),
+                what,
+                bytes,
+                left: self.limit - used,
+                limit: self.limit,
+            }
+        })?;
+        Ok(Booking { allowance: self.clone(), bytes })
+    }
+}
+
+/// Bytes that are booked until it is dropped.
+#[derive(Debug)]
+pub struct Booking {
+    allowance: Arc<Allowance>,
+    bytes: u64,
+}
+
+impl Drop for Booking {
+    fn drop(&mut self) {
+        self.allowance.used.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// Device memory that is booked on its owner's allowance. What is under way when it is dropped may still
+/// use it: it is freed behind that.
+#[derive(Debug)]
+pub struct DeviceBuffer<T> {
+    // Freed before its booking ends.
+    slice: CudaSlice<T>,
+    _booking: Booking,
+    streams: Arc<Streams>,
+}
+
+impl<T> DeviceBuffer<T> {
+    pub(crate) fn new(slice: CudaSlice<T>, booking: Booking, streams: Arc<Streams>) -> Self {
+        Self { slice, _booking: booking, streams }
+    }
+
+    /// Its values.
+    pub fn len(&self) -> usize {
+        self.slice.len()
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.slice.is_empty()
+    }
+
+    /// The memory, to be read.
+    pub fn slice(&self) -> &CudaSlice<T> {
+        &self.slice
+    }
+
+    /// The memory, to be written.
+    pub fn slice_mut(&mut self) -> &mut CudaSlice<T> {
+        &mut self.slice
+    }
+}
+
+impl<T> Drop for DeviceBuffer<T> {
+    fn drop(&mut self) {
+        // The memory is freed on the stream of kernels, which waits for the others. If even that
+        // fails, so does the call that frees it: the device is lost.
+        self.slice.context().record_err(self.streams.join());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_booked_comes_back() {
+        let all = Allowance::new(100);
+        let a = all.book(&"GPU 0", "nodes", 60).unwrap();
+        let b = all.book(&"GPU 0", "strings", 40).unwrap();
+        assert_eq!((all.used(), all.left()), (100, 0));
+        drop(a);
+        assert_eq!((all.used(), all.left()), (40, 60));
+        drop(b);
+        assert_eq!(all.used(), 0);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_an_error_that_says_by_how_much() {
+        let all = Allowance::new(100);
+        let _a = all.book(&"GPU 0", "nodes", 60).unwrap();
+        let error = all.book(&"GPU 0", "strings", 41).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "GPU 0: strings takes 41 bytes of device memory, and 40 of 100 are left"
+        );
+        assert!(error.is_out_of_memory());
+        assert_eq!(all.used(), 60);
+        assert!(all.book(&"GPU 0", "more", u64::MAX).is_err());
+    }
+}

@@ -1,0 +1,374 @@
+//! Which memory do jobs use, on a device and beside it? Pieces that are taken once and given back when
+//! everything on the device is done: nothing is allocated or freed while work is under way.
+
+use crate::crew::lock;
+use crate::gpu::floor::device::Device;
+use crate::gpu::floor::error::{Cuda, GpuError};
+use crate::gpu::floor::memory::Booking;
+use cudarc::driver::sys::CU_MEMHOSTALLOC_DEVICEMAP;
+use cudarc::driver::{CudaContext, CudaStream, DriverError, result};
+use std::ffi::c_void;
+use std::fmt;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// A piece of a device's memory, booked on its owner's allowance.
+pub struct Slab {
+    context: Arc<CudaContext>,
+    address: u64,
+    bytes: u64,
+    /// Of other devices whose kernels use it.
+    users: Vec<Arc<CudaContext>>,
+    _booking: Booking,
+}
+
+impl fmt::Debug for Slab {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Slab").field("bytes", &self.bytes).finish_non_exhaustive()
+    }
+}
+
+impl Slab {
+    /// Takes `bytes` for `what`.
+    ///
+    /// # Errors
+    /// The allowance or the device has not so much.
+    pub fn new(device: &Device, what: &'static str, bytes: u64) -> Result<Self, GpuError> {
+        let context = device.context().clone();
+        let bytes = bytes.max(16);
+        let booking = device.memory().book(device.info(), what, bytes)?;
+        let taken = context.bind_to_thread().and_then(|()| {
+            // SAFETY: the context is bound, and the size is not zero; the memory is freed once, below.
+            unsafe { result::malloc_sync(bytes as usize) }
+        });
+        let address = taken.map_err(|source| GpuError::Memory {
+            device: device.info().to_string(),
+            place: "device memory",
+            what,
+            bytes,
+            source: Cuda(source),
+        })?;
+        Ok(Self { context, address, bytes, users: Vec::new(), _booking: booking })
+    }
+
+    /// The context of its device.
+    pub(crate) fn context(&self) -> &Arc<CudaContext> {
+        &self.context
+    }
+
+    /// Kernels of a device use it from now on, which may be another one.
+    pub(crate) fn used_by(&mut self, context: &Arc<CudaContext>) {
+        if [&self.context].into_iter().chain(&self.users).all(|user| user != context) {
+            self.users.push(context.clone());
+        }
+    }
+
+    /// Its address.
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Where so many of its bytes from `at` on lie.
+    ///
+    /// # Panics
+    /// If they are not its own.
+    pub(crate) fn part(&self, at: u64, bytes: u64) -> u64 {
+        let end = at.checked_add(bytes);
+        assert!(end.is_some_and(|end| end <= self.bytes), "a part is beyond the memory");
+        self.address + at
+    }
+
+    /// Copies bytes to a place in it; they are there when this returns.
+    ///
+    /// # Errors
+    /// The driver refuses.
+    ///
+    /// # Panics
+    /// If there is no such place.
+    pub fn write(&self, at: u64, bytes: &[u8]) -> Result<(), DriverError> {
+        let to = self.part(at, bytes.len() as u64);
+        self.context.bind_to_thread()?;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        // SAFETY: the part lies in memory that lives. The call has read all bytes when it returns, but those
+        // of ordinary memory may still be on their way from the driver's own buffers, which the kernels of
+        // other streams do not wait for: so this thread does.
+        unsafe {
+            result::memcpy_htod_sync(to, bytes)?;
+            result::stream::synchronize(std::ptr::null_mut())
+        }
+    }
+
+    /// Copies bytes of it to the host, when everything on the device is done.
+    ///
+    /// # Errors
+    /// The driver refuses, or what was under way failed.
+    ///
+    /// # Panics
+    /// If they are not its own.
+    pub(crate) fn read(&self, at: u64, len: usize) -> Result<Vec<u8>, DriverError> {
+        let from = self.part(at, len as u64);
+        let mut bytes = vec![0; len];
+        self.context.bind_to_thread()?;
+        self.context.synchronize()?;
+        // SAFETY: the part lies in memory that lives, and the call returns when all bytes were copied.
+        unsafe { result::memcpy_dtoh_sync(&mut bytes, from) }?;
+        Ok(bytes)
+    }
+}
+
+impl Drop for Slab {
+    fn drop(&mut self) {
+        // Kernels that still run may use it.
+        let users = self.users.iter().chain([&self.context]);
+        let done = users.map(|user| user.bind_to_thread().and_then(|()| user.synchronize()));
+        let done = done.fold(Ok(()), Result::and);
+        // SAFETY: nothing runs any more that could use it, or the device is lost anyway.
+        let freed = unsafe { result::free_sync(self.address) };
+        self.context.record_err(done.and(freed));
+    }
+}
+
+/// A thread writes so many bytes at a time.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// So many are copied at a time, and fewer at the end.
+const COPY_BYTES: usize = 4 << 20;
+
+/// Some neighbouring bytes that one thread writes: where each part of them goes.
+struct Piece<'a> {
+    begin: usize,
+    end: usize,
+    writes: Vec<(&'a mut [u8], &'a [u8])>,
+}
+
+/// Cuts parts, which go to places that rise, into pieces of at most so many bytes.
+fn pieces<'a>(
+    mut room: &'a mut [u8],
+    parts: &[(usize, &'a [u8])],
+    piece_bytes: usize,
+) -> Vec<Piece<'a>> {
+    let (mut at, mut pieces) = (0, Vec::<Piece<'a>>::new());
+    for &(place, mut bytes) in parts {
+        room.split_off_mut(..place - at).expect("a part has room");
+        at = place;
+        while !bytes.is_empty() {
+            if pieces.last().is_none_or(|piece| at - piece.begin >= piece_bytes) {
+                pieces.push(Piece { begin: at, end: at, writes: Vec::new() });
+            }
+            let piece = pieces.last_mut().expect("there is one");
+            let len = bytes.len().min(piece.begin + piece_bytes - at);
+            let to = room.split_off_mut(..len).expect("a part has room");
+            piece.writes.push((to, bytes.split_off(..len).expect("it has so many")));
+            at += len;
+            piece.end = at;
+        }
+    }
+    pieces
+}
+
+/// Memory of the host that the device copies from and to beside everything else, or that kernels work on.
+pub(crate) struct Staging {
+    context: Arc<CudaContext>,
+    at: *mut c_void,
+    bytes: usize,
+}
+
+// SAFETY: it owns its memory, like a box.
+unsafe impl Send for Staging {}
+
+impl fmt::Debug for Staging {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Staging").field("bytes", &self.bytes).finish_non_exhaustive()
+    }
+}
+
+impl Staging {
+    pub(crate) fn new(device: &Device, what: &'static str, bytes: usize) -> Result<Self, GpuError> {
+        let context = device.context().clone();
+        let bytes = bytes.max(16);
+        let taken = context.bind_to_thread().and_then(|()| {
+            // SAFETY: the context is bound; the memory is freed once, below.
+            unsafe { result::malloc_host(bytes, CU_MEMHOSTALLOC_DEVICEMAP) }
+        });
+        let at = taken.map_err(|source| GpuError::Memory {
+            device: device.info().to_string(),
+            place: "pinned host memory",
+            what,
+            bytes: bytes as u64,
+            source: Cuda(source),
+        })?;
+        // SAFETY: the memory has so many bytes, and nobody else knows it.
+        unsafe { std::ptr::write_bytes(at.cast::<u8>(), 0, bytes) };
+        Ok(Self { context, at, bytes })
+    }
+
+    /// # Safety
+    /// No copy or kernel that writes to it is under way.
+    pub(crate) unsafe fn bytes(&self) -> &[u8] {
+        // SAFETY: all bytes were written once, and the caller answers for the device.
+        unsafe { std::slice::from_raw_parts(self.at.cast(), self.bytes) }
+    }
+
+    /// # Safety
+    /// No copy or kernel that reads or writes it is under way.
+    pub(crate) unsafe fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above.
+        unsafe { std::slice::from_raw_parts_mut(self.at.cast(), self.bytes) }
+    }
+
+    /// Enqueues a copy of some of its bytes.
+    ///
+    /// # Safety
+    /// `to` is a place on the device with so many bytes, and both stay until the copy is done.
+    pub(crate) unsafe fn copy_up(
+        &self,
+        bytes: Range<usize>,
+        to: u64,
+        stream: &CudaStream,
+    ) -> Result<(), DriverError> {
+        // SAFETY: the caller answers for it.
+        unsafe { result::memcpy_htod_async(to, &self.bytes()[bytes], stream.cu_stream()) }
+    }
+
+    /// Writes parts, each to its place, by so many threads, and enqueues their copies as they get there: all bytes up to
+    /// the end of the last part are copied, whatever stood between parts. Places rise, and parts do not overlap.
+    ///
+    /// # Safety
+    /// As [`copy_up`](Self::copy_up), and no copy of the bytes is under way.
+    ///
+    /// # Panics
+    /// If a part has no room, or places do not rise.
+    pub(crate) unsafe fn write_up(
+        &mut self,
+        parts: &[(usize, &[u8])],
+        to: u64,
+        stream: &CudaStream,
+        threads: usize,
+    ) -> Result<(), DriverError> {
+        let at = self.at;
+        // SAFETY: the caller answers for it.
+        let pieces = pieces(unsafe { self.bytes_mut() }, parts, PIECE_BYTES);
+        let ends: Vec<usize> = pieces.iter().map(|piece| piece.end).collect();
+        let threads = threads.min(pieces.len());
+        let written: Vec<AtomicBool> = ends.iter().map(|_| AtomicBool::new(false)).collect();
+        let pieces = Mutex::new(pieces.into_iter().enumerate());
+        let write_next = || -> bool {
+            let next = lock(&pieces).next();
+            let Some((number, piece)) = next else { return false };
+            piece.writes.into_iter().for_each(|(room, bytes)| room.copy_from_slice(bytes));
+            written[number].store(true, Ordering::Release);
+            true
+        };
+        let (mut copied, mut number) = (0, 0);
+        std::thread::scope(|scope| {
+            for _ in 1..threads {
+                scope.spawn(|| while write_next() {});
+            }
+            while number < ends.len() {
+                if !write_next() {
+                    std::thread::yield_now();
+                }
+                while number < ends.len() && written[number].load(Ordering::Acquire) {
+                    number += 1;
+                }
+                let end = number.checked_sub(1).map_or(0, |last| ends[last]);
+                if end > copied && (number == ends.len() || end - copied >= COPY_BYTES) {
+                    // SAFETY: these pieces are written, so nobody writes there any more, and the copy only reads.
+                    let bytes = unsafe {
+                        std::slice::from_raw_parts(at.cast::<u8>().add(copied), end - copied)
+                    };
+                    // SAFETY: the caller answers for it.
+                    unsafe {
+                        result::memcpy_htod_async(to + copied as u64, bytes, stream.cu_stream())
+                    }?;
+                    copied = end;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Enqueues a copy to its bytes from `at` on.
+    ///
+    /// # Safety
+    /// As [`copy_up`](Self::copy_up).
+    pub(crate) unsafe fn copy_down(
+        &mut self,
+        from: u64,
+        at: usize,
+        len: usize,
+        stream: &CudaStream,
+    ) -> Result<(), DriverError> {
+        if len == 0 {
+            return Ok(());
+        }
+        // SAFETY: the caller answers for it.
+        unsafe {
+            let to = &mut self.bytes_mut()[at..at + len];
+            result::memcpy_dtoh_async(to, from, stream.cu_stream())
+        }
+    }
+
+    /// Where kernels find it.
+    pub(crate) fn address(&self) -> u64 {
+        // Devices and the host share one space of addresses, in which pinned memory has one for all.
+        self.at as u64
+    }
+}
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        let done = self.context.bind_to_thread().and_then(|()| self.context.synchronize());
+        // SAFETY: no kernel runs any more, or the device is lost anyway.
+        let freed = unsafe { result::free_host(self.at) };
+        self.context.record_err(done.and(freed));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_write_each_part_to_its_place() {
+        let bytes: Vec<u8> = (0..=200).collect();
+        let parts: [(usize, &[u8]); 5] = [
+            (0, &bytes[..7]),
+            (8, &[]),
+            (8, &bytes[10..60]),
+            (60, &bytes[60..61]),
+            (90, &bytes[..15]),
+        ];
+        let mut expected = vec![255; 110];
+        for (place, part) in parts {
+            expected[place..place + part.len()].copy_from_slice(part);
+        }
+        for piece_bytes in [1, 3, 8, 16, 1000] {
+            let mut room = vec![255; 110];
+            let (mut end, pieces) = (0, pieces(&mut room, &parts, piece_bytes));
+            // Backwards, as threads might.
+            for piece in pieces
+                .into_iter()
+                .inspect(|piece| {
+                    assert!(piece.begin >= end && piece.end - piece.begin <= piece_bytes);
+                    end = piece.end;
+                })
+                .collect::<Vec<_>>()
+                .into_iter()
+                .rev()
+            {
+                piece.writes.into_iter().for_each(|(room, bytes)| room.copy_from_slice(bytes));
+            }
+            assert_eq!((room == expected, end), (true, 105), "{piece_bytes}");
+        }
+        assert!(pieces(&mut [], &[], 16).is_empty());
+    }
+}

@@ -1,0 +1,159 @@
+//! Who tells a worker that a device has done something? A thread for each device, which looks after the
+//! events of all its owners and wakes who waits; it sleeps while nothing is under way. A worker that
+//! looked itself would look too late, or too often.
+
+use super::events::Event;
+use crate::crew::lock;
+pub use crate::dictionary::closed::Wake;
+use cudarc::driver::DriverError;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, Weak};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+/// Time between looks while something is under way: less than the shortest copy takes.
+const BETWEEN_LOOKS: Duration = Duration::from_micros(50);
+
+/// What can be asked whether it is done.
+pub(crate) trait Finishes: Send {
+    fn is_done(&self) -> Result<bool, DriverError>;
+}
+
+impl Finishes for Event {
+    fn is_done(&self) -> Result<bool, DriverError> {
+        Event::is_done(self)
+    }
+}
+
+type Watched = (Box<dyn Finishes>, Vec<Wake>);
+
+/// The thread of one device. It ends with the last owner, when nothing is under way.
+pub(crate) struct Watcher {
+    watched: Option<Sender<Watched>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl fmt::Debug for Watcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watcher").finish_non_exhaustive()
+    }
+}
+
+/// The watchers of this process, by ordinal.
+static WATCHERS: Mutex<BTreeMap<usize, Weak<Watcher>>> = Mutex::new(BTreeMap::new());
+
+impl Watcher {
+    /// That of a device, which is started if there is none.
+    pub(crate) fn of_device(ordinal: usize) -> std::io::Result<Arc<Self>> {
+        let mut watchers = lock(&WATCHERS);
+        if let Some(watcher) = watchers.get(&ordinal).and_then(Weak::upgrade) {
+            return Ok(watcher);
+        }
+        let watcher = Arc::new(Self::start(format!("gpu-{ordinal}"))?);
+        watchers.insert(ordinal, Arc::downgrade(&watcher));
+        Ok(watcher)
+    }
+
+    fn start(name: String) -> std::io::Result<Self> {
+        let (send, receive) = channel();
+        let thread = Builder::new().name(name).spawn(move || watch(&receive))?;
+        Ok(Self { watched: Some(send), thread: Some(thread) })
+    }
+
+    /// Calls all of `wakes` when `event` is done or has failed.
+    pub(crate) fn watch(&self, event: impl Finishes + 'static, wakes: Vec<Wake>) {
+        if let Some(watched) = &self.watched {
+            // The thread ends only behind its last sender.
+            _ = watched.send((Box::new(event), wakes));
+        }
+    }
+}
+
+fn watch(watched: &Receiver<Watched>) {
+    let mut under_way: Vec<Watched> = Vec::new();
+    loop {
+        if under_way.is_empty() {
+            let Ok(next) = watched.recv() else { return };
+            under_way.push(next);
+        }
+        under_way.extend(watched.try_iter());
+        let before = under_way.len();
+        under_way.retain(|(event, wakes)| {
+            let goes_on = matches!(event.is_done(), Ok(false));
+            if !goes_on {
+                // Who wakes asks for itself, and finds an error there.
+                wakes.iter().for_each(|wake| wake());
+            }
+            goes_on
+        });
+        if under_way.len() == before {
+            std::thread::sleep(BETWEEN_LOOKS);
+        }
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        self.watched = None;
+        if let Some(thread) = self.thread.take() {
+            // It is not to look at events while the process ends.
+            _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cudarc::driver::sys::CUresult;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    /// Done, or failed, when the number is reached.
+    struct At(Arc<AtomicU32>, u32, bool);
+
+    impl Finishes for At {
+        fn is_done(&self) -> Result<bool, DriverError> {
+            match self.0.load(Ordering::SeqCst) >= self.1 {
+                true if self.2 => Err(DriverError(CUresult::CUDA_ERROR_ILLEGAL_ADDRESS)),
+                reached => Ok(reached),
+            }
+        }
+    }
+
+    #[test]
+    fn whoever_waits_is_woken_in_any_order() {
+        let watcher = Watcher::start("watcher".into()).unwrap();
+        let clock = Arc::new(AtomicU32::new(0));
+        let (woken, receive) = channel();
+        let watch = |name: &'static str, at, fails| {
+            let woken = woken.clone();
+            let wake: Wake = Arc::new(move || woken.send(name).unwrap());
+            watcher.watch(At(clock.clone(), at, fails), vec![wake]);
+        };
+        // The one that began first is done last, and a failure wakes too.
+        watch("last", 3, false);
+        watch("first", 1, false);
+        watch("failed", 2, true);
+        for (tick, expected) in (1..).zip(["first", "failed", "last"]) {
+            assert!(receive.try_recv().is_err());
+            clock.store(tick, Ordering::SeqCst);
+            assert_eq!(receive.recv_timeout(Duration::from_secs(60)).unwrap(), expected);
+        }
+        // It ends when all has been told.
+        watch("late", 4, false);
+        clock.store(4, Ordering::SeqCst);
+        drop(watcher);
+        assert_eq!(receive.try_recv().unwrap(), "late");
+    }
+
+    #[test]
+    fn a_device_has_one_thread() {
+        let ordinal = 70_001;
+        let first = Watcher::of_device(ordinal).unwrap();
+        assert!(Arc::ptr_eq(&first, &Watcher::of_device(ordinal).unwrap()));
+        drop(first);
+        Watcher::of_device(ordinal).unwrap();
+    }
+}

@@ -1,0 +1,164 @@
+//! How are index files read in place? Through one wrapper around the memory map, whose every access
+//! is checked.
+//!
+//! A file of a generation never changes once it is written: a newer generation is a new folder, and
+//! removing the old one takes away only the names of files that are still mapped. If some other
+//! program changes a mapped file nevertheless, what is read changes with it, and the checks below
+//! and in the decoders turn that into errors or wrong answers, never into reads outside the map. If
+//! it cuts the file short, the operating system ends this process at the first access behind the
+//! new end (SIGBUS), as it does for every mapped file.
+
+use crate::index::error::IndexError;
+use crate::index::files::plain;
+use memmap2::Mmap;
+use std::path::{Path, PathBuf};
+
+/// A file, mapped for reading.
+#[derive(Debug)]
+pub struct Map {
+    map: Mmap,
+    path: PathBuf,
+}
+
+impl Map {
+    /// Maps the file at `path`.
+    ///
+    /// # Errors
+    /// `Storage`.
+    pub fn open(path: &Path) -> Result<Self, IndexError> {
+        let file = plain::open(path)?;
+        // SAFETY: files of a generation are never written again, and the module says what happens
+        // when another program does it all the same: no caller relies on two reads being equal.
+        let map = unsafe { Mmap::map(&file) }.map_err(IndexError::storage("map", path))?;
+        Ok(Self { map, path: path.to_path_buf() })
+    }
+
+    /// Returns where the file is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns all bytes of the file.
+    pub fn bytes(&self) -> &[u8] {
+        &self.map
+    }
+
+    /// Returns the bytes from `start` to the end of the file; none if that is behind the end.
+    pub fn from(&self, start: u64) -> &[u8] {
+        usize::try_from(start).ok().and_then(|start| self.map.get(start..)).unwrap_or(&[])
+    }
+
+    /// Returns `bytes` bytes from `start` on.
+    ///
+    /// # Errors
+    /// `Damaged` if the file is too short for that.
+    pub fn slice(&self, start: u64, bytes: u64) -> Result<&[u8], IndexError> {
+        let range = start.checked_add(bytes).and_then(|end| {
+            let (start, end) = (usize::try_from(start).ok()?, usize::try_from(end).ok()?);
+            self.map.get(start..end)
+        });
+        range.ok_or_else(|| {
+            let expected = format_args!("{bytes} bytes from byte {start} on").to_string();
+            IndexError::damaged(&self.path, self.map.len() as u64, expected, "the end of the file")
+        })
+    }
+
+    /// Returns `count` numbers or records from `start` on, a multiple of their alignment.
+    ///
+    /// # Errors
+    /// `Damaged` if the file is too short for that.
+    pub fn array<T: bytemuck::AnyBitPattern>(
+        &self,
+        start: u64,
+        count: u64,
+    ) -> Result<&[T], IndexError> {
+        let bytes = count.saturating_mul(size_of::<T>() as u64);
+        let slice = self.slice(start, bytes)?;
+        bytemuck::try_cast_slice(slice).map_err(|error| {
+            let expected = format_args!("{count} aligned numbers").to_string();
+            IndexError::damaged(&self.path, start, expected, error)
+        })
+    }
+
+    /// Checks the length and the checksum of the whole file.
+    ///
+    /// # Errors
+    /// `Damaged`.
+    pub fn verify(&self, bytes: u64, crc32: u32) -> Result<(), IndexError> {
+        self.verify_by(bytes, crc32, crate::index::files::crc32::hash)
+    }
+
+    /// The same; `sum` takes the checksum.
+    ///
+    /// # Errors
+    /// As [`verify`](Self::verify).
+    pub(crate) fn verify_by(
+        &self,
+        bytes: u64,
+        crc32: u32,
+        sum: impl FnOnce(&[u8]) -> u32,
+    ) -> Result<(), IndexError> {
+        crate::index::format::check_length(&self.path, self.map.len() as u64, Some(bytes))?;
+        check_crc(&self.path, crc32, sum(&self.map))
+    }
+}
+
+/// Checks a checksum of a whole file against the manifest's.
+///
+/// # Errors
+/// `Damaged`, at byte 0.
+pub fn check_crc(path: &Path, expected: u32, found: u32) -> Result<(), IndexError> {
+    if expected == found {
+        return Ok(());
+    }
+    let expected = format!("a file with checksum {expected:08x}");
+    Err(IndexError::damaged(path, 0, expected, format_args!("{found:08x}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(bytes: &[u8]) -> (tempfile::TempDir, Map) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        std::fs::write(&path, bytes).unwrap();
+        let map = Map::open(&path).unwrap();
+        (folder, map)
+    }
+
+    #[test]
+    fn every_access_is_checked() {
+        let (_folder, map) = map(&[1, 0, 0, 0, 2, 0, 0, 0, 3]);
+        assert_eq!(map.slice(4, 1).unwrap(), [2]);
+        assert!(map.slice(9, 0).unwrap().is_empty());
+        for (start, bytes) in [(9, 1), (0, 10), (u64::MAX, 1), (1, u64::MAX), (10, 0)] {
+            map.slice(start, bytes).unwrap_err();
+        }
+        assert_eq!(map.array::<u32>(0, 2).unwrap(), [1, 2]);
+        assert_eq!(map.array::<u64>(0, 1).unwrap(), [0x2_0000_0001]);
+        for (start, count) in [(0, 3), (1, 1), (0, u64::MAX), (u64::MAX, 1), (0, 1 << 62)] {
+            map.array::<u32>(start, count).unwrap_err();
+        }
+        assert_eq!(map.from(8), [3]);
+        assert!(map.from(9).is_empty());
+        assert!(map.from(u64::MAX).is_empty());
+    }
+
+    #[test]
+    fn an_empty_file_can_be_mapped() {
+        let (_folder, map) = map(&[]);
+        assert!(map.bytes().is_empty());
+        map.verify(0, 0).unwrap();
+        map.verify(1, 0).unwrap_err();
+    }
+
+    #[test]
+    fn checksum_and_length_are_compared() {
+        let (_folder, map) = map(b"abc");
+        map.verify(3, crc32fast::hash(b"abc")).unwrap();
+        let wrong = map.verify(3, 1).unwrap_err().to_string();
+        assert!(wrong.contains("byte 0: expected a file with checksum 00000001"), "{wrong}");
+        map.verify(4, crc32fast::hash(b"abc")).unwrap_err();
+    }
+}

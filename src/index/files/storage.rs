@@ -1,0 +1,491 @@
+//! How do bytes get to the disk? This is the only module that creates, writes, syncs, renames or
+//! removes an index file, and every such step asks [`fault::storage`] first, so that tests can make
+//! each one fail.
+
+#![forbid(unsafe_code)]
+
+mod ahead;
+mod filled;
+mod gathered;
+mod placed;
+mod spill;
+mod sums;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use ahead::Ahead;
+pub use filled::FilledFile;
+pub(crate) use filled::Room;
+pub(crate) use gathered::{GatheredFile, Source};
+pub(crate) use placed::PlacedFile;
+pub(crate) use spill::Spill;
+use sums::Sums;
+
+use crate::crew::Crew;
+use crate::fault::{self, Injected};
+use crate::index::error::IndexError;
+use crate::index::format::{ALIGNMENT, HEADER_BYTES, Header, padding};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+/// Ends the long work of one job on files, a merge or a check, from any thread, and tells any thread how far it is. What
+/// publishes or removes a generation goes on. All clones are one.
+#[derive(Clone, Debug, Default)]
+pub struct Stop(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    stopped: AtomicBool,
+    /// What is to be done, and what is: postings of a merge, bytes of a check.
+    all: AtomicU64,
+    done: AtomicU64,
+}
+
+impl Stop {
+    /// Asks the job to end.
+    pub fn set(&self) {
+        self.0.stopped.store(true, Ordering::SeqCst);
+    }
+
+    /// The job goes on.
+    pub(crate) fn clear(&self) {
+        self.0.stopped.store(false, Ordering::SeqCst);
+    }
+
+    /// Whether the job is to end.
+    #[inline]
+    pub fn is_set(&self) -> bool {
+        self.0.stopped.load(Ordering::Relaxed)
+    }
+
+    /// Goes on unless the job is to end.
+    ///
+    /// # Errors
+    /// `Stopped`.
+    pub fn check(&self) -> Result<(), IndexError> {
+        if self.is_set() { Err(IndexError::Stopped) } else { Ok(()) }
+    }
+
+    /// So much more is to be done.
+    pub(crate) fn expect(&self, more: u64) {
+        self.0.all.fetch_add(more, Ordering::Relaxed);
+    }
+
+    /// So much more is done.
+    pub(crate) fn pass(&self, more: u64) {
+        self.0.done.fetch_add(more, Ordering::Relaxed);
+    }
+
+    /// What is done, and of how much: postings of a merge, bytes of a check. None before it begins.
+    pub fn how_far(&self) -> Option<(u64, u64)> {
+        let [done, all] = [&self.0.done, &self.0.all].map(|n| n.load(Ordering::Relaxed));
+        (all > 0).then_some((done.min(all), all))
+    }
+}
+
+/// Bytes that a file being written holds in memory.
+pub const WRITE_BUFFER_BYTES: usize = 256 << 10;
+
+/// A file of a generation, as its manifest lists it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileEntry {
+    /// Its path from the generation's folder on, with `/` between the parts.
+    pub name: String,
+    /// Its length.
+    pub bytes: u64,
+    /// CRC-32 (IEEE) of all its bytes.
+    #[serde(with = "hexadecimal")]
+    pub crc32: u32,
+}
+
+/// Checksums as eight hexadecimal digits, as other tools print them.
+pub(crate) mod hexadecimal {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub(crate) fn serialize<S: Serializer>(crc: &u32, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(&format_args!("{crc:08x}"))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
+        let text = String::deserialize(from)?;
+        let crc = u32::from_str_radix(&text, 16).map_err(D::Error::custom)?;
+        if format!("{crc:08x}") == text {
+            Ok(crc)
+        } else {
+            Err(D::Error::custom("a checksum is eight hexadecimal digits"))
+        }
+    }
+}
+
+/// What a crash may do to a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// It is published: synced when it is finished.
+    Lasting,
+    /// It is read and removed again before anything is published: never synced.
+    Scratch,
+}
+
+/// A binary file that is written from its first byte to its last, except for the header, which is
+/// known when all the rest is.
+///
+/// Memory: [`WRITE_BUFFER_BYTES`].
+#[derive(Debug)]
+pub struct StorageFile {
+    file: File,
+    path: PathBuf,
+    name: String,
+    buffer: Vec<u8>,
+    /// Bytes of the body that have left the buffer.
+    written: u64,
+    /// Checksum of those.
+    crc: crc32fast::Hasher,
+    /// Checksums of their pages, if they are wanted.
+    sums: Option<Sums>,
+    durability: Durability,
+    /// So many of its bytes have pages that were asked for before anything was written.
+    ahead_bytes: u64,
+}
+
+impl StorageFile {
+    /// Creates the file `name` in the folder of a generation. It must not be there yet.
+    ///
+    /// # Errors
+    /// `Storage`.
+    pub fn create(
+        generation: &Path,
+        name: &str,
+        durability: Durability,
+    ) -> Result<Self, IndexError> {
+        let path = generation.join(name);
+        let file = attempt("create", &path, || {
+            OpenOptions::new().read(true).write(true).create_new(true).open(&path)
+        })?;
+        Ok(Self {
+            file,
+            path,
+            name: name.to_string(),
+            buffer: Vec::with_capacity(WRITE_BUFFER_BYTES),
+            written: 0,
+            crc: crc32fast::Hasher::new(),
+            sums: None,
+            durability,
+            ahead_bytes: 0,
+        })
+    }
+
+    /// Also takes the checksum of each page of the file of [`PAGE_BYTES`](crate::index::format::PAGE_BYTES);
+    /// the first one is without the header. Nothing has been written yet.
+    pub(crate) fn with_sums(mut self) -> Self {
+        self.sums = Some(Sums::new(&self.path));
+        self
+    }
+
+    /// Returns the checksums of the pages so far, each a little-endian u32, as those of a part of the
+    /// file that ends here. What follows has none.
+    ///
+    /// # Errors
+    /// `Storage`.
+    pub(crate) fn end_sums(&mut self) -> Result<Option<Spill>, IndexError> {
+        self.flush()?;
+        self.sums.take().map(Sums::finish).transpose()
+    }
+
+    /// Returns where the file is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns how many bytes stand behind the header so far.
+    pub fn body_bytes(&self) -> u64 {
+        self.written + self.buffer.len() as u64
+    }
+
+    /// Appends bytes to the body.
+    ///
+    /// # Errors
+    /// `Storage`.
+    #[inline]
+    pub fn write(&mut self, bytes: &[u8]) -> Result<(), IndexError> {
+        if bytes.len() <= WRITE_BUFFER_BYTES - self.buffer.len() {
+            self.buffer.extend_from_slice(bytes);
+            return Ok(());
+        }
+        self.write_long(bytes)
+    }
+
+    /// [`write`](Self::write) for bytes that do not fit the buffer.
+    fn write_long(&mut self, mut bytes: &[u8]) -> Result<(), IndexError> {
+        while bytes.len() > WRITE_BUFFER_BYTES - self.buffer.len() {
+            let (now, rest) = bytes.split_at(WRITE_BUFFER_BYTES - self.buffer.len());
+            self.buffer.extend_from_slice(now);
+            self.flush()?;
+            bytes = rest;
+        }
+        self.buffer.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Appends zero bytes up to a multiple of 8.
+    ///
+    /// # Errors
+    /// `Storage`.
+    pub fn pad(&mut self) -> Result<(), IndexError> {
+        let zeros = [0; ALIGNMENT as usize];
+        // At most 7.
+        self.write(&zeros[..padding(self.body_bytes()) as usize])
+    }
+
+    /// Appends zero bytes until the body has `end` bytes, at most 15 more than it has.
+    ///
+    /// # Errors
+    /// `Storage`.
+    pub(crate) fn fill(&mut self, end: u64) -> Result<(), IndexError> {
+        self.write(&[0; 16][..(end - self.body_bytes()) as usize])
+    }
+
+    /// Writes the header and what is left of the body, and syncs the file if it has to last.
+    ///
+    /// # Errors
+    /// `Storage`.
+    pub fn finish(mut self, header: Header) -> Result<FileEntry, IndexError> {
+        self.flush()?;
+        let header = header.encode();
+        write_at(&self.file, &self.path, &header, 0)?;
+        let mut crc = crc32fast::Hasher::new();
+        crc.update(&header);
+        crc.combine(&self.crc);
+        let bytes = HEADER_BYTES as u64 + self.written;
+        if self.ahead_bytes > bytes {
+            attempt("cut", &self.path, || self.file.set_len(bytes))?;
+        }
+        if self.durability == Durability::Lasting {
+            attempt("sync", &self.path, || self.file.sync_all())?;
+        }
+        Ok(FileEntry { name: self.name, bytes, crc32: crc.finalize() })
+    }
+
+    fn flush(&mut self) -> Result<(), IndexError> {
+        if !self.buffer.is_empty() {
+            write_at(&self.file, &self.path, &self.buffer, HEADER_BYTES as u64 + self.written)?;
+            self.crc.update(&self.buffer);
+            if let Some(sums) = &mut self.sums {
+                sums.update(&self.buffer)?;
+            }
+            self.written += self.buffer.len() as u64;
+            self.buffer.clear();
+        }
+        Ok(())
+    }
+}
+
+/// Creates a folder if it is not there. Its parent must be.
+///
+/// # Errors
+/// `Storage`.
+pub fn create_dir(path: &Path) -> Result<(), IndexError> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    attempt("create the folder", path, || fs::create_dir(path))
+}
+
+/// Creates a folder and those that it lies in, as far as they are not there, and makes them last.
+///
+/// # Errors
+/// `Storage`.
+pub fn create_dirs(path: &Path) -> Result<(), IndexError> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    let parent = match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    create_dirs(parent)?;
+    attempt("create the folder", path, || fs::create_dir(path))?;
+    sync_dir(parent)
+}
+
+/// Opens a file that is there to be locked, creating it if need be.
+///
+/// # Errors
+/// `Storage`.
+pub fn open_lock(path: &Path) -> Result<File, IndexError> {
+    attempt("open", path, || OpenOptions::new().write(true).create(true).truncate(false).open(path))
+}
+
+/// Makes the bytes of a finished file last that was written without that.
+///
+/// # Errors
+/// `Storage`.
+pub fn sync_file(path: &Path) -> Result<(), IndexError> {
+    attempt("sync", path, || File::open(path)?.sync_all())
+}
+
+/// Makes what was created, renamed and removed in a folder last.
+///
+/// # Errors
+/// `Storage`.
+pub fn sync_dir(path: &Path) -> Result<(), IndexError> {
+    attempt("sync the folder", path, || File::open(path)?.sync_all())
+}
+
+/// Renames a file, replacing the one that has the new name.
+///
+/// # Errors
+/// `Storage`.
+pub fn rename(from: &Path, to: &Path) -> Result<(), IndexError> {
+    attempt("rename", from, || fs::rename(from, to))
+}
+
+/// Removes a file.
+///
+/// # Errors
+/// `Storage`.
+pub fn remove_file(path: &Path) -> Result<(), IndexError> {
+    attempt("remove", path, || fs::remove_file(path))
+}
+
+/// Removes a folder in which nothing is.
+///
+/// # Errors
+/// `Storage`.
+pub fn remove_empty(path: &Path) -> Result<(), IndexError> {
+    attempt("remove the folder", path, || fs::remove_dir(path))
+}
+
+/// Removes files, with so many `threads`: of a file in memory the system gives back page after page.
+///
+/// # Errors
+/// `Storage`, of the first that cannot be removed; the others are gone.
+pub(crate) fn remove_files(paths: &[PathBuf], threads: usize) -> Result<(), IndexError> {
+    let next = AtomicUsize::new(0);
+    let remove = || {
+        let mut removed = Ok(());
+        while let Some(path) = paths.get(next.fetch_add(1, Ordering::Relaxed)) {
+            removed = removed.and(remove_file(path));
+        }
+        removed
+    };
+    Crew::new("remover").all(vec![&remove; threads.min(paths.len())]).into_iter().collect()
+}
+
+/// Threads that remove the files of a folder.
+const TREE_REMOVERS: usize = 4;
+
+/// Removes a file or a folder with everything in it. Symbolic links are removed, not followed.
+///
+/// # Errors
+/// `Storage`.
+pub fn remove_tree(path: &Path) -> Result<(), IndexError> {
+    let metadata = fs::symlink_metadata(path).map_err(IndexError::storage("remove", path))?;
+    if !metadata.is_dir() {
+        return remove_file(path);
+    }
+    let mut files = Vec::new();
+    for entry in fs::read_dir(path).map_err(IndexError::storage("read the folder", path))? {
+        let path = entry.map_err(IndexError::storage("read the folder", path))?.path();
+        match fs::symlink_metadata(&path).map_err(IndexError::storage("remove", &path))?.is_dir() {
+            true => remove_tree(&path)?,
+            false => files.push(path),
+        }
+    }
+    remove_files(&files, TREE_REMOVERS)?;
+    attempt("remove the folder", path, || fs::remove_dir(path))
+}
+
+/// Gives the file `from` a second name, `to`, or copies it where the file system knows no second
+/// names.
+///
+/// # Errors
+/// `Storage`.
+pub fn link_or_copy(from: &Path, to: &Path) -> Result<(), IndexError> {
+    match attempt("link", to, || fs::hard_link(from, to)) {
+        Err(IndexError::Storage { source, .. })
+            if matches!(
+                source.kind(),
+                io::ErrorKind::Unsupported
+                    | io::ErrorKind::PermissionDenied
+                    | io::ErrorKind::CrossesDevices
+                    | io::ErrorKind::TooManyLinks
+            ) =>
+        {
+            copy(from, to)
+        }
+        linked => linked,
+    }
+}
+
+fn copy(from: &Path, to: &Path) -> Result<(), IndexError> {
+    let mut source = File::open(from).map_err(IndexError::storage("open", from))?;
+    let file = attempt("create", to, || OpenOptions::new().write(true).create_new(true).open(to))?;
+    let mut buffer = vec![0; WRITE_BUFFER_BYTES];
+    let mut at = 0;
+    loop {
+        let read = source.read(&mut buffer).map_err(IndexError::storage("read", from))?;
+        if read == 0 {
+            return attempt("sync", to, || file.sync_all());
+        }
+        write_at(&file, to, &buffer[..read], at)?;
+        at += read as u64;
+    }
+}
+
+/// Writes a small file whole, replacing what was there, and syncs it.
+///
+/// # Errors
+/// `Storage`.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), IndexError> {
+    write_pieces(path, |take| take(bytes))
+}
+
+/// As [`write_whole`], for a file that `write` hands over piece by piece.
+///
+/// # Errors
+/// `Storage`, and what `write` says.
+pub(crate) fn write_pieces(
+    path: &Path,
+    write: impl FnOnce(&mut dyn FnMut(&[u8]) -> Result<(), IndexError>) -> Result<(), IndexError>,
+) -> Result<(), IndexError> {
+    let file = attempt("create", path, || File::create(path))?;
+    let mut written = 0;
+    write(&mut |piece| {
+        write_at(&file, path, piece, written)?;
+        written += piece.len() as u64;
+        Ok(())
+    })?;
+    attempt("sync", path, || file.sync_all())
+}
+
+fn write_at(file: &File, path: &Path, bytes: &[u8], offset: u64) -> Result<(), IndexError> {
+    put_at(file, bytes, offset).map_err(IndexError::storage("write", path))
+}
+
+fn put_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
+    fault::storage().and_then(|injected| match injected {
+        Injected::Nothing => file.write_all_at(bytes, offset),
+        Injected::Short => {
+            file.write_all_at(&bytes[..bytes.len() / 2], offset).and(Err(fault::no_space()))
+        }
+    })
+}
+
+/// Does one step other than a write, unless a fault is injected.
+fn attempt<T>(
+    operation: &'static str,
+    path: &Path,
+    step: impl FnOnce() -> io::Result<T>,
+) -> Result<T, IndexError> {
+    let done = fault::storage().and_then(|injected| match injected {
+        Injected::Nothing => step(),
+        Injected::Short => Err(fault::no_space()),
+    });
+    done.map_err(IndexError::storage(operation, path))
+}

@@ -1,0 +1,243 @@
+//! How are index files read when memory counts? By positioned reads through a small window, never
+//! through the map, whose pages would count as resident memory.
+
+#![forbid(unsafe_code)]
+
+use crate::index::error::IndexError;
+use crate::index::files::crc32;
+use crate::index::format::{HEADER_BYTES, PAGE_BYTES};
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// The part of a file that is held in memory.
+///
+/// The file is opened for every read: a merge of very many runs would run out of open files
+/// otherwise, and one opening costs little beside the window that it fills.
+///
+/// Memory: the capacity, and of a file with checksums two pages and a window on these.
+#[derive(Debug)]
+pub(crate) struct Window {
+    path: PathBuf,
+    /// Bytes of the file.
+    length: u64,
+    /// Where the window begins.
+    start: u64,
+    buffer: Vec<u8>,
+    capacity: usize,
+    sums: Option<PageSums>,
+}
+
+/// The checksums of the pages of a file, each a `u32`; the first one is without the header.
+#[derive(Debug)]
+struct PageSums {
+    /// Where they begin in the file, and where the last page ends that has one.
+    start: u64,
+    end: u64,
+    window: Box<Window>,
+}
+
+impl PageSums {
+    /// Makes sure that what is in `bytes`, which begin with a page at `at`, is as it was written.
+    fn verify(&mut self, at: u64, bytes: &[u8]) -> Result<(), IndexError> {
+        let bytes = &bytes[..bytes.len().min(self.end.saturating_sub(at) as usize)];
+        for (page, bytes) in (at / PAGE_BYTES..).zip(bytes.chunks(PAGE_BYTES as usize)) {
+            let sum = self.window.read(self.start + 4 * page, 4)?;
+            let expected = u32::from_le_bytes(*sum.first_chunk().expect("four bytes were read"));
+            let header = if page == 0 { HEADER_BYTES.min(bytes.len()) } else { 0 };
+            let found = crc32::hash(&bytes[header..]);
+            if found != expected {
+                let expected =
+                    format!("{} bytes with checksum {expected:08x}", bytes.len() - header);
+                let (path, at) = (self.window.path(), page * PAGE_BYTES + header as u64);
+                return Err(IndexError::damaged(path, at, expected, format_args!("{found:08x}")));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Window {
+    /// Opens a window of `capacity` bytes on the file at `path`.
+    pub(crate) fn open(path: &Path, capacity: usize) -> Result<Self, IndexError> {
+        let metadata = std::fs::metadata(path).map_err(IndexError::storage("open", path))?;
+        let (path, buffer) = (path.to_path_buf(), Vec::new());
+        Ok(Self { path, length: metadata.len(), start: 0, buffer, capacity, sums: None })
+    }
+
+    /// Verifies what it reads from now on by the checksums of pages, which begin at byte `start` of the file; up to `end` each page has one.
+    pub(crate) fn verifying(mut self, start: u64, end: u64) -> Result<Self, IndexError> {
+        let bytes = 4 * (self.capacity / PAGE_BYTES as usize + 2);
+        let window = Box::new(Self::open(&self.path, bytes)?);
+        self.buffer.clear();
+        self.sums = Some(PageSums { start, end, window });
+        Ok(self)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Bytes of the file.
+    pub(crate) fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Bytes that one call may ask for.
+    pub(crate) fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Returns `bytes` bytes, or as many as the window holds, from `at` on.
+    ///
+    /// # Errors
+    /// `Storage`, or `Damaged` if the file ends before.
+    #[inline]
+    pub(crate) fn read(&mut self, at: u64, bytes: usize) -> Result<&[u8], IndexError> {
+        let bytes = bytes.min(self.capacity);
+        let skip = at.checked_sub(self.start).and_then(|skip| usize::try_from(skip).ok());
+        match skip.and_then(|skip| Some(skip..skip.checked_add(bytes)?)) {
+            Some(range) if range.end <= self.buffer.len() => Ok(&self.buffer[range]),
+            _ => self.fill(at, bytes),
+        }
+    }
+
+    /// Moves the window to `at`.
+    fn fill(&mut self, at: u64, bytes: usize) -> Result<&[u8], IndexError> {
+        if self.length.checked_sub(at).is_none_or(|rest| rest < bytes as u64) {
+            let (expected, found) = (format!("{bytes} bytes from byte {at} on"), "the end");
+            return Err(IndexError::damaged(&self.path, self.length, expected, found));
+        }
+        // Only whole pages can be verified.
+        let (from, end) = match &self.sums {
+            Some(_) => {
+                let end = at.saturating_add(self.capacity as u64);
+                (at / PAGE_BYTES * PAGE_BYTES, end.next_multiple_of(PAGE_BYTES).min(self.length))
+            }
+            None => (at, at.saturating_add(self.capacity as u64).min(self.length)),
+        };
+        // What is held already of the new place moves to the front; the rest is read.
+        let held = from.checked_sub(self.start).and_then(|skip| usize::try_from(skip).ok());
+        let held = held.filter(|skip| *skip < self.buffer.len()).map_or(0, |skip| {
+            self.buffer.copy_within(skip.., 0);
+            self.buffer.len() - skip
+        });
+        // At most the capacity and two pages.
+        self.start = from;
+        self.buffer.resize((end - from) as usize, 0);
+        let read = File::open(&self.path)
+            .map_err(IndexError::storage("open", &self.path))
+            .and_then(|file| {
+                file.read_exact_at(&mut self.buffer[held..], from + held as u64)
+                    .map_err(IndexError::storage("read", &self.path))
+            });
+        let read = read.and_then(|()| match &mut self.sums {
+            Some(sums) => sums.verify(from + held as u64, &self.buffer[held..]),
+            None => Ok(()),
+        });
+        if let Err(error) = read {
+            self.buffer.clear();
+            return Err(error);
+        }
+        Ok(&self.buffer[(at - from) as usize..][..bytes])
+    }
+}
+
+/// Returns the CRC-32 of a part of a file, by reads of at most `capacity` bytes.
+///
+/// # Errors
+/// `Storage`, or `Damaged` if the file ends before.
+pub(crate) fn checksum(
+    path: &Path,
+    part: Range<u64>,
+    capacity: usize,
+) -> Result<crc32fast::Hasher, IndexError> {
+    let mut window = Window::open(path, capacity)?;
+    let mut crc = crc32fast::Hasher::new();
+    let mut at = part.start;
+    while at < part.end {
+        let rest = usize::try_from(part.end - at).unwrap_or(usize::MAX);
+        let bytes = window.read(at, rest)?;
+        crc.update(bytes);
+        at += bytes.len() as u64;
+    }
+    Ok(crc)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn law_a_window_shows_the_file(
+            reads in prop::collection::vec((0..130u64, 0..12usize), 0..20),
+            capacity in 1..20usize,
+        ) {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("file");
+            let bytes: Vec<u8> = (0..120).collect();
+            std::fs::write(&path, &bytes).unwrap();
+            let mut window = Window::open(&path, capacity).unwrap();
+            for (at, length) in reads {
+                let length = length.min(capacity);
+                match bytes.get(at as usize..at as usize + length) {
+                    Some(expected) => prop_assert_eq!(window.read(at, length).unwrap(), expected),
+                    None => prop_assert!(window.read(at, length).is_err()),
+                }
+            }
+            let mut crc = checksum(&path, 0..50, capacity).unwrap();
+            crc.combine(&checksum(&path, 50..120, capacity).unwrap());
+            prop_assert_eq!(crc.finalize(), crc32fast::hash(&bytes));
+        }
+    }
+
+    #[test]
+    fn pages_are_verified_as_they_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        // Two whole pages, a part of one, what has no checksum, and the checksums.
+        let end = 2 * PAGE_BYTES as usize + 100;
+        let mut good: Vec<u8> = (0..end + 7).map(|i| (i % 251) as u8).collect();
+        let sums_start = good.len() as u64;
+        for (number, page) in good.clone()[..end].chunks(PAGE_BYTES as usize).enumerate() {
+            let page = if number == 0 { &page[HEADER_BYTES..] } else { page };
+            good.extend_from_slice(&crc32fast::hash(page).to_le_bytes());
+        }
+        for capacity in [1usize, 64, 5000] {
+            let all = |bytes: &[u8]| {
+                std::fs::write(&path, bytes).unwrap();
+                let window = Window::open(&path, capacity).unwrap();
+                let mut window = window.verifying(sums_start, end as u64).unwrap();
+                (0..end as u64 + 7).step_by(capacity).try_for_each(|at| {
+                    let here = capacity.min(end + 7 - at as usize);
+                    let expected = &bytes[at as usize..][..here];
+                    window.read(at, here).map(|found| assert_eq!(found, expected))
+                })
+            };
+            all(&good).unwrap();
+            for at in [0, HEADER_BYTES, 4095, 4096, 8191, 8192, end - 1, end, end + 7, end + 15] {
+                let mut bad = good.clone();
+                bad[at] ^= 4;
+                let is_summed = at >= HEADER_BYTES && !(end..end + 7).contains(&at);
+                assert_eq!(all(&bad).is_err(), is_summed, "byte {at}, {capacity} bytes");
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_that_vanishes_or_shrinks_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        std::fs::write(&path, [1; 100]).unwrap();
+        let mut window = Window::open(&path, 10).unwrap();
+        window.read(0, 10).unwrap();
+        std::fs::write(&path, [1; 50]).unwrap();
+        window.read(60, 10).unwrap_err();
+        std::fs::remove_file(&path).unwrap();
+        assert!(window.read(20, 10).unwrap_err().is_not_found());
+        assert!(Window::open(&path, 10).unwrap_err().is_not_found());
+    }
+}

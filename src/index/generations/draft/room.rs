@@ -1,0 +1,155 @@
+//! What becomes of the files that a run may have beside those that every run has: static scores of documents with the
+//! maxima of blocks, and positions, which this program neither writes nor uses (`docs/index-format.md`)?
+
+use super::tests::describe;
+use super::*;
+use crate::codec::vbyte;
+use crate::index::files::storage::{Durability, Stop, StorageFile};
+use crate::index::format::{Header, MANIFEST};
+use crate::index::generations::folder::current;
+use crate::index::generations::generation::Generation;
+use crate::index::inspect::check::check;
+use crate::index::lexicon::LexiconStream;
+use crate::index::merge::{Recode, merge_index};
+use crate::index::testing::{build, collection};
+use std::fs;
+
+/// Documents of a block of static scores, and postings of a group of positions.
+const BLOCK: usize = 64;
+
+/// Writes the static scores of a run: those of document i are i / 2.
+fn write_scores(folder: &Path, run: &RunEntry) -> FileEntry {
+    let mut file = writer(folder, run, Kind::Scores);
+    let scores: Vec<f32> = (0..run.documents).map(|docid| docid as f32 / 2.0).collect();
+    let greatest = scores.chunks(BLOCK).map(|block| block.iter().copied().fold(0.0, f32::max));
+    for section in [scores.clone(), greatest.collect()] {
+        for score in section {
+            file.write(&score.to_le_bytes()).unwrap();
+        }
+        file.pad().unwrap();
+    }
+    let values = [run.documents.into(), BLOCK as u64, 1, 0, 0];
+    file.finish(Header { kind: Kind::Scores, values, last: 0 }).unwrap()
+}
+
+/// Writes positions of a run: every posting has its term at positions 3, 5, 7 and so on.
+fn write_positions(folder: &Path, run: &RunEntry, files: &[FileEntry]) -> FileEntry {
+    let opened = Run::open(folder, run, files, true).unwrap();
+    let (mut positions, mut groups, mut ordinal) = (Vec::new(), Vec::new(), 0usize);
+    let mut blocks = Vec::new();
+    let mut terms = LexiconStream::open(opened.lexicon().path(), 1 << 16).unwrap();
+    let (mut collection, mut of_collection) = (None, 0);
+    while terms.advance().unwrap() {
+        let term = terms.term();
+        if collection != Some(term.collection) {
+            (collection, of_collection) = (Some(term.collection), 0);
+        }
+        // A block of the lexicon has up to 16 terms of one trie collection.
+        if of_collection % 16 == 0 {
+            blocks.push(ordinal as u64);
+        }
+        of_collection += 1;
+        let list = opened.list(term.list).unwrap();
+        list.check(run.documents, None, |_, tfs| {
+            for &tf in tfs {
+                if ordinal.is_multiple_of(BLOCK) {
+                    groups.push(positions.len() as u64);
+                }
+                ordinal += 1;
+                vbyte::put(3, &mut positions);
+                (1..tf).for_each(|_| vbyte::put(1, &mut positions));
+            }
+        })
+        .unwrap();
+    }
+    let mut file = writer(folder, run, Kind::Positions);
+    file.write(&positions).unwrap();
+    file.pad().unwrap();
+    for place in groups.iter().chain(&blocks) {
+        file.write(&place.to_le_bytes()).unwrap();
+    }
+    let values = [run.terms, run.postings, positions.len() as u64, BLOCK as u64, 0];
+    file.finish(Header { kind: Kind::Positions, values, last: 0 }).unwrap()
+}
+
+fn writer(folder: &Path, run: &RunEntry, kind: Kind) -> StorageFile {
+    StorageFile::create(folder, &run_file(&run.name, kind), Durability::Lasting).unwrap()
+}
+
+/// An index of two runs, the second of which has both files.
+fn with_room(index: &Path) -> Manifest {
+    let mut manifest = build(index, &collection(7, 300, 60), &[130]);
+    let folder = current(index).unwrap().unwrap();
+    let run = manifest.runs[1].clone();
+    let more = [write_scores(&folder, &run), write_positions(&folder, &run, &manifest.files)];
+    manifest.files.extend(more);
+    manifest.files.sort_by(|a, b| a.name.cmp(&b.name));
+    fs::remove_file(folder.join(MANIFEST)).unwrap();
+    manifest.write(&folder).unwrap();
+    manifest
+}
+
+#[test]
+fn scores_and_positions_are_kept_and_not_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let index = folder.path();
+    let manifest = with_room(index);
+    check(index).unwrap();
+    let generation = Generation::open(index, true).unwrap();
+    assert_eq!(generation.manifest().files, manifest.files);
+    assert_eq!((generation.live_documents(), generation.runs().len()), (300, 2));
+    drop(generation);
+
+    // A generation that takes the run over links them.
+    let lock = IndexLock::acquire(index).unwrap();
+    let from = current(index).unwrap().unwrap();
+    let kinds = [Kind::Scores, Kind::Positions];
+    let old =
+        kinds.map(|kind| fs::read(from.join(run_file(&manifest.runs[1].name, kind))).unwrap());
+    let mut draft = Draft::begin(&lock).unwrap();
+    draft.link(&from, &manifest, 1).unwrap();
+    let next = draft.publish(describe(&manifest), 1 << 20).unwrap();
+    drop(lock);
+    check(index).unwrap();
+    let to = current(index).unwrap().unwrap();
+    for (kind, old) in kinds.into_iter().zip(old) {
+        let linked = next.files.iter().find(|file| file.name.ends_with(kind.extension())).unwrap();
+        assert!(fs::read(to.join(&linked.name)).unwrap() == old, "{kind:?}");
+    }
+}
+
+#[test]
+fn a_merge_refuses_to_lose_scores_and_positions() {
+    let folder = tempfile::tempdir().unwrap();
+    let index = folder.path();
+    let manifest = with_room(index);
+    let merge = || merge_index(index, 8 << 20, "merge", 1, Recode::default(), &Stop::default());
+    let error = merge().map(drop).unwrap_err().to_string();
+    assert!(error.contains("cannot merge the positions of runs"), "{error}");
+    check(index).unwrap();
+    // What was live is live.
+    assert_eq!(Generation::open(index, true).unwrap().manifest(), &manifest);
+}
+
+#[test]
+fn a_check_finds_damage_in_scores_and_positions_and_queries_do_not_look() {
+    for kind in [Kind::Scores, Kind::Positions] {
+        let folder = tempfile::tempdir().unwrap();
+        let index = folder.path();
+        let manifest = with_room(index);
+        let path = current(index).unwrap().unwrap().join(run_file(&manifest.runs[1].name, kind));
+        let good = fs::read(&path).unwrap();
+        for at in [0, 70, good.len() / 2, good.len() - 1] {
+            let mut bytes = good.clone();
+            bytes[at] ^= 16;
+            fs::remove_file(&path).unwrap();
+            fs::write(&path, &bytes).unwrap();
+            let problems = check(index).map(drop).unwrap_err();
+            assert!(
+                problems.iter().any(|error| error.to_string().contains(kind.extension())),
+                "byte {at}: {problems:?}"
+            );
+            Generation::open(index, false).unwrap();
+        }
+    }
+}

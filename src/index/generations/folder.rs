@@ -1,0 +1,162 @@
+//! The folder of an index: who may write there, which generations lie in it, and which one `CURRENT`
+//! names.
+//!
+//! Only the holder of the [`IndexLock`] writes below the folder of an index. Readers do not wait for it:
+//! a generation that one has open is not removed (`in_use`), and a reader that finds a file gone
+//! while it opens a generation looks at `CURRENT` again.
+
+#![forbid(unsafe_code)]
+
+use crate::index::error::IndexError;
+use crate::index::files::{plain, storage};
+use crate::index::format::{CURRENT, CURRENT_TMP, LOCK, RUNS, generation_name, generation_number};
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The right to write to an index, held until it is dropped or the process ends.
+#[derive(Debug)]
+pub struct IndexLock {
+    index: PathBuf,
+    /// Older generations that stay, if the one that is replaced may be one of them.
+    pub(crate) keep: Option<usize>,
+    /// The lock goes when the file is closed.
+    _lock: File,
+}
+
+/// How often a lock is asked for, and the pause between.
+const ATTEMPTS: u32 = 5;
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Tells whether a job is writing to the index in the folder `index`.
+pub fn is_being_written(index: &Path) -> bool {
+    let lock = File::open(index.join(LOCK));
+    lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
+impl IndexLock {
+    /// Takes the lock of the index in the folder `index`, which is created if it is not there.
+    ///
+    /// # Errors
+    /// `Locked` if another build or merge has it; `Storage`.
+    pub fn acquire(index: &Path) -> Result<Self, IndexError> {
+        storage::create_dirs(index)?;
+        let path = index.join(LOCK);
+        let lock = storage::open_lock(&path)?;
+        let mut attempt = 1;
+        loop {
+            match lock.try_lock() {
+                Ok(()) => return Ok(Self { index: index.to_path_buf(), keep: None, _lock: lock }),
+                // A check that only asks holds it for some microseconds.
+                Err(TryLockError::WouldBlock) if attempt < ATTEMPTS => {
+                    attempt += 1;
+                    std::thread::sleep(PAUSE);
+                }
+                Err(TryLockError::WouldBlock) => {
+                    return Err(IndexError::Locked { path: index.to_path_buf() });
+                }
+                Err(TryLockError::Error(source)) => {
+                    return Err(IndexError::Storage { operation: "lock", path, source });
+                }
+            }
+        }
+    }
+
+    /// Returns the folder of the index.
+    pub fn index(&self) -> &Path {
+        &self.index
+    }
+
+    /// Removes the folder of an index in which nothing else is. Who waits for the lock finds none.
+    ///
+    /// # Errors
+    /// `Storage`.
+    pub fn remove_index(self) -> Result<(), IndexError> {
+        storage::remove_file(&self.index.join(LOCK))?;
+        storage::remove_empty(&self.index)
+    }
+
+    /// Makes the folder of the next generation, with an empty folder for its runs. Returns the
+    /// generation's number and its folder.
+    ///
+    /// # Errors
+    /// `Damaged` if `CURRENT` cannot be read; `Storage`.
+    pub fn next_generation(&self) -> Result<(u32, PathBuf), IndexError> {
+        let (number, path) = self.next_folder()?;
+        storage::create_dir(&path.join(RUNS))?;
+        Ok((number, path))
+    }
+
+    /// Makes the folder of the next generation, which will have shards elsewhere. Returns its number
+    /// and the folder.
+    ///
+    /// # Errors
+    /// As [`next_generation`](Self::next_generation).
+    pub fn next_folder(&self) -> Result<(u32, PathBuf), IndexError> {
+        let live = current(&self.index)?;
+        let taken = generations(&self.index)?.into_iter().map(|(number, _)| number);
+        let live = live.as_deref().and_then(number_of);
+        let number = taken.chain(live).max().unwrap_or(0).checked_add(1).ok_or_else(|| {
+            IndexError::refused(&self.index, "there are no more numbers of generations")
+        })?;
+        let path = self.index.join(generation_name(number));
+        storage::create_dir(&path)?;
+        Ok((number, path))
+    }
+
+    /// Makes `CURRENT` name generation `number`.
+    pub(crate) fn switch(&self, number: u32) -> Result<(), IndexError> {
+        let name = generation_name(number);
+        let next = self.index.join(CURRENT_TMP);
+        storage::write_whole(&next, format!("{name}\n").as_bytes())?;
+        storage::sync_dir(&self.index)?;
+        storage::rename(&next, &self.index.join(CURRENT))?;
+        storage::sync_dir(&self.index)
+    }
+}
+
+/// Returns the folder of the live generation of the index in the folder `index`; none if nothing was
+/// published there yet.
+///
+/// # Errors
+/// `Damaged` if `CURRENT` names no generation; `Storage`.
+pub fn current(index: &Path) -> Result<Option<PathBuf>, IndexError> {
+    let path = index.join(CURRENT);
+    let bytes = match plain::read_plain(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        read => read.map_err(IndexError::storage("read", &path))?,
+    };
+    let text = std::str::from_utf8(&bytes).ok();
+    let name = text.and_then(|text| text.strip_suffix('\n'));
+    match name.filter(|name| generation_number(name).is_some()) {
+        Some(name) => Ok(Some(index.join(name))),
+        None => {
+            let found = bytes[..bytes.len().min(32)].escape_ascii().to_string();
+            Err(IndexError::damaged(
+                &path,
+                0,
+                "the name of a generation, such as gen-000001",
+                found,
+            ))
+        }
+    }
+}
+
+/// Returns the number of the generation in a folder.
+pub(crate) fn number_of(generation: &Path) -> Option<u32> {
+    generation_number(generation.file_name()?.to_str()?)
+}
+
+/// Returns all generations in the folder of an index, by number.
+pub(crate) fn generations(index: &Path) -> Result<Vec<(u32, PathBuf)>, IndexError> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(index).map_err(IndexError::storage("read the folder", index))? {
+        let path = entry.map_err(IndexError::storage("read the folder", index))?.path();
+        if let Some(number) = number_of(&path) {
+            found.push((number, path));
+        }
+    }
+    found.sort();
+    Ok(found)
+}

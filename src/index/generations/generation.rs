@@ -1,0 +1,270 @@
+//! How is the live generation of an index opened? Everything that a query reads often is verified
+//! first; the postings are checked as they are read, or verified whole when asked.
+
+#![forbid(unsafe_code)]
+
+use crate::index::documents::Documents;
+use crate::index::error::IndexError;
+use crate::index::format::HEADER_BYTES;
+use crate::index::generations::folder;
+use crate::index::generations::in_use::InUse;
+use crate::index::generations::manifest::Manifest;
+use crate::index::generations::manifest::read::read_manifest;
+use crate::index::lexicon::TermEntry;
+use crate::index::list::{ListError, ListView};
+use crate::index::run::Run;
+use std::path::{Path, PathBuf};
+use tracing::debug;
+
+/// How often a generation may be replaced while it is opened.
+const ATTEMPTS: usize = 16;
+
+/// One complete version of an index, mapped.
+#[derive(Debug)]
+pub struct Generation {
+    path: PathBuf,
+    manifest: Manifest,
+    documents: Documents,
+    runs: Vec<Run>,
+    /// Until it is dropped the generation is not removed.
+    _in_use: InUse,
+}
+
+impl Generation {
+    /// Opens the live generation of the index in the folder `index`. Verifies the manifest and, by
+    /// its checksums, the lexicons and the documents; with `verify` the postings too.
+    ///
+    /// A build may publish meanwhile and remove what is being opened: then the new generation is
+    /// opened.
+    ///
+    /// # Errors
+    /// `NoIndex` if nothing is published there; `Storage`, `Damaged`, `Newer`.
+    pub fn open(index: &Path, verify: bool) -> Result<Self, IndexError> {
+        with_live(index, |path| Self::open_folder(path, verify))
+    }
+
+    /// Opens the generation in the folder `path`, live or not. It is not removed until this is dropped.
+    ///
+    /// # Errors
+    /// `Storage`, `Damaged`, `Newer`.
+    pub fn open_folder(path: &Path, verify: bool) -> Result<Self, IndexError> {
+        let manifest = read_manifest(path)?;
+        let in_use = InUse::of(path)?;
+        let files = &manifest.files;
+        let documents = Documents::open(path, &manifest)?;
+        let open = |entry| Run::open(path, entry, files, verify);
+        let runs: Vec<Run> = manifest.runs.iter().map(open).collect::<Result<_, _>>()?;
+        for run in &runs {
+            run.check_form(&manifest.settings)?;
+        }
+        debug!(path = %path.display(), runs = runs.len(), documents = documents.len(), "opened");
+        Ok(Self { path: path.to_path_buf(), manifest, documents, runs, _in_use: in_use })
+    }
+
+    /// Returns the folder of the generation.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the manifest.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// Returns the documents of all runs.
+    pub fn documents(&self) -> &Documents {
+        &self.documents
+    }
+
+    /// Returns the runs, by docid.
+    pub fn runs(&self) -> &[Run] {
+        &self.runs
+    }
+
+    /// Calls `take` with the list of a term in each run that has one; the term's entries in all runs are given.
+    ///
+    /// # Errors
+    /// When a list is damaged, or `take` says so.
+    ///
+    /// # Panics
+    /// If there are not as many entries as runs.
+    pub fn for_each_list(
+        &self,
+        entries: &[Option<TermEntry>],
+        mut take: impl FnMut(&Run, &ListView<'_>) -> Result<(), ListError>,
+    ) -> Result<(), IndexError> {
+        assert_eq!(entries.len(), self.runs.len(), "an entry for each run");
+        for (run, entry) in self.runs.iter().zip(entries) {
+            let Some(entry) = *entry else { continue };
+            let list = run.list(entry)?;
+            let start = HEADER_BYTES as u64 + entry.offset;
+            take(run, &list).map_err(IndexError::list(run.postings_path(), start))?;
+        }
+        Ok(())
+    }
+
+    /// Returns how many documents there are without deleted ones. Scores are about these.
+    pub fn live_documents(&self) -> u32 {
+        // The manifest's reader has compared it with the documents of the runs.
+        self.manifest.statistics.documents as u32
+    }
+
+    /// Tells whether any document is deleted.
+    pub fn has_deletions(&self) -> bool {
+        self.runs.iter().any(|run| run.deletions().is_some())
+    }
+
+    /// Tells whether a document is deleted.
+    pub fn is_deleted(&self, docid: u32) -> bool {
+        let after = self.runs.partition_point(|run| run.first_docid() <= docid);
+        let run = after.checked_sub(1).map(|at| &self.runs[at]);
+        run.and_then(|run| Some(run.deletions()?.contains(docid - run.first_docid())))
+            .unwrap_or(false)
+    }
+
+    /// Returns all deleted documents, rising.
+    pub fn deleted(&self) -> impl Iterator<Item = u32> {
+        self.runs.iter().filter_map(|run| Some((run, run.deletions()?))).flat_map(
+            |(run, deletions)| deletions.docids().map(move |docid| run.first_docid() + docid),
+        )
+    }
+
+    /// Returns the first document of this name that is not deleted. Looks at every document until it
+    /// is found.
+    pub fn find_name(&self, name: &[u8]) -> Option<u32> {
+        let is_it = |docid: &u32| self.documents.name(*docid) == Some(name);
+        (0..self.documents.len()).filter(is_it).find(|docid| !self.is_deleted(*docid))
+    }
+}
+
+/// Calls `work` with the folder of the live generation, again if that was replaced and a file of it
+/// is gone.
+pub(crate) fn with_live<T>(
+    index: &Path,
+    mut work: impl FnMut(&Path) -> Result<T, IndexError>,
+) -> Result<T, IndexError> {
+    let live =
+        || folder::current(index)?.ok_or_else(|| IndexError::NoIndex { path: index.to_path_buf() });
+    let mut path = live()?;
+    for _ in 1..ATTEMPTS {
+        let done = work(&path);
+        if !done.as_ref().is_err_and(IndexError::is_not_found) {
+            return done;
+        }
+        let now = live()?;
+        if now == path {
+            return done;
+        }
+        path = now;
+    }
+    work(&path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::error::IndexError::{Damaged, NoIndex, Storage};
+    use crate::index::format::MANIFEST;
+    use crate::index::testing::{build, collection};
+    use crate::text::trie_collection::{implied_prefix_len, trie_collection};
+    use std::collections::BTreeMap;
+    use std::fs;
+
+    #[test]
+    fn everything_that_was_built_is_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let collection = collection(8, 400, 200);
+        build(folder.path(), &collection, &[0, 130, 400]);
+        let generation = Generation::open(folder.path(), true).unwrap();
+        let mut found = vec![BTreeMap::new(); collection.len()];
+        let terms: std::collections::BTreeSet<_> =
+            collection.iter().flat_map(|d| d.keys()).collect();
+        for term in terms {
+            let trie_collection = trie_collection(term);
+            let suffix = &term.as_bytes()[implied_prefix_len(trie_collection)..];
+            for run in generation.runs() {
+                let Some(list) = run.find(trie_collection, suffix).unwrap() else { continue };
+                list.check(run.documents(), None, |docids, tfs| {
+                    for (docid, tf) in docids.iter().zip(tfs) {
+                        let document = &mut found[(run.first_docid() + docid) as usize];
+                        document.insert(term.clone(), *tf);
+                    }
+                })
+                .unwrap();
+            }
+        }
+        assert!(found == collection);
+        assert_eq!(generation.documents().name(399), Some(&b"doc-399"[..]));
+    }
+
+    #[test]
+    fn where_there_is_no_index_the_message_says_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let missing = folder.path().join("missing");
+        for path in [folder.path(), &missing] {
+            let error = Generation::open(path, false).unwrap_err();
+            assert!(matches!(error, NoIndex { .. }), "{error}");
+            assert!(error.to_string().starts_with(path.to_str().unwrap()));
+        }
+    }
+
+    #[test]
+    fn a_missing_file_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let manifest = build(folder.path(), &collection(1, 10, 10), &[5]);
+        let generation = folder.path().join("gen-000001");
+        for name in manifest.files.iter().map(|file| file.name.as_str()).chain([MANIFEST]) {
+            let path = generation.join(name);
+            let bytes = fs::read(&path).unwrap();
+            fs::remove_file(&path).unwrap();
+            let error = Generation::open(folder.path(), false).unwrap_err();
+            assert!(matches!(&error, Storage { path: named, .. } if *named == path), "{error}");
+            fs::write(&path, bytes).unwrap();
+        }
+        fs::write(folder.path().join("CURRENT"), "gen-000009\n").unwrap();
+        assert!(Generation::open(folder.path(), false).unwrap_err().is_not_found());
+    }
+
+    #[test]
+    fn files_of_another_generation_are_refused() {
+        let (a, b) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        build(a.path(), &collection(1, 10, 10), &[]);
+        build(b.path(), &collection(2, 10, 10), &[]);
+        let generation = |folder: &tempfile::TempDir| folder.path().join("gen-000001");
+        for name in ["runs/000000.lengths", "runs/000000.lexicon", "runs/000000.postings"] {
+            let path = generation(&a).join(name);
+            let bytes = fs::read(&path).unwrap();
+            fs::copy(generation(&b).join(name), &path).unwrap();
+            Generation::open(a.path(), true).unwrap_err();
+            fs::remove_file(&path).unwrap();
+            fs::write(&path, bytes).unwrap();
+        }
+        fs::rename(generation(&a), a.path().join("gen-000002")).unwrap();
+        fs::write(a.path().join("CURRENT"), "gen-000002\n").unwrap();
+        let error = Generation::open(a.path(), false).unwrap_err();
+        assert!(matches!(error, Damaged { .. }), "{error}");
+    }
+
+    /// Opens all the time while another thread publishes.
+    #[test]
+    fn readers_move_over_to_what_is_published() {
+        let folder = tempfile::tempdir().unwrap();
+        let index = folder.path();
+        build(index, &collection(0, 10, 10), &[3, 6]);
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                for seed in 1..30 {
+                    build(index, &collection(seed, 10, 10), &[3, 6]);
+                }
+            });
+            let mut last = 0;
+            while !writer.is_finished() {
+                let generation = Generation::open(index, true).unwrap();
+                assert!(generation.manifest().generation >= last);
+                last = generation.manifest().generation;
+            }
+            writer.join().unwrap();
+        });
+        assert_eq!(Generation::open(index, true).unwrap().manifest().generation, 30);
+    }
+}

@@ -1,0 +1,244 @@
+//! Which older generations stay, and how does one of them become live again?
+//!
+//! `INDEX/KEPT` names the generations that were live and are kept, a line each, the one that was live
+//! last at the end. What neither it nor `CURRENT` names is debris. A new generation is published in
+//! this order, so that a job killed between any two steps loses none that is to be kept:
+//!
+//! 1. `KEPT` names what it named, and the live generation;
+//! 2. `CURRENT` names the new generation;
+//! 3. `KEPT` names the last few of those, and what it names no more is removed.
+
+#![forbid(unsafe_code)]
+
+use crate::index::error::IndexError;
+use crate::index::files::{plain, storage};
+use crate::index::format::{KEPT, KEPT_TMP, generation_name, generation_number};
+use crate::index::generations::folder::{IndexLock, current, number_of};
+use crate::index::generations::manifest::Manifest;
+use crate::index::generations::manifest::sharded::ShardedManifest;
+use std::io;
+use std::path::Path;
+
+/// Returns the numbers of the generations of the index in the folder `index` that are kept beside the
+/// live one, the one that was live last at the end.
+///
+/// # Errors
+/// `Damaged` if `KEPT` names something else than generations; `Storage`.
+pub fn kept(index: &Path) -> Result<Vec<u32>, IndexError> {
+    let live = current(index)?.as_deref().and_then(number_of);
+    Ok(listed(index)?.into_iter().filter(|number| Some(*number) != live).collect())
+}
+
+/// What stands in `KEPT`.
+fn listed(index: &Path) -> Result<Vec<u32>, IndexError> {
+    let path = index.join(KEPT);
+    let bytes = match plain::read_plain(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        read => read.map_err(IndexError::storage("read", &path))?,
+    };
+    let text = String::from_utf8_lossy(&bytes);
+    let numbers: Option<Vec<u32>> = text.lines().map(generation_number).collect();
+    numbers.filter(|_| text.is_empty() || text.ends_with('\n')).ok_or_else(|| {
+        let found = bytes[..bytes.len().min(64)].escape_ascii();
+        IndexError::damaged(&path, 0, "names of generations, such as gen-000001", found)
+    })
+}
+
+/// What `rollback` did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RolledBack {
+    /// The generation that was live.
+    pub from: u32,
+    /// The one that is live now.
+    pub to: u32,
+}
+
+/// Makes a kept generation of the index in the folder `index` the live one: generation `to`, or the
+/// latest before the live one. The one that was live is kept until the next is published.
+///
+/// # Errors
+/// `NoIndex`; `Locked`; `NotKept`; `Damaged` or `Newer` if the manifest of the generation is not good;
+/// `Storage`. The live generation is the old one after an error, or, when only the last sync failed,
+/// the other one.
+pub fn rollback(index: &Path, to: Option<u32>) -> Result<RolledBack, IndexError> {
+    let none = || IndexError::NoIndex { path: index.to_path_buf() };
+    // Not before there is an index: taking the lock creates the folder.
+    current(index)?.ok_or_else(none)?;
+    let lock = IndexLock::acquire(index)?;
+    let live = current(index)?.ok_or_else(none)?;
+    let from = number_of(&live).ok_or_else(none)?;
+    let kept = kept(index)?;
+    let target = match to {
+        Some(to) => Some(to).filter(|to| kept.contains(to)),
+        None => kept.iter().copied().filter(|number| *number < from).max(),
+    };
+    let Some(to) = target else {
+        return Err(IndexError::NotKept {
+            path: index.to_path_buf(),
+            live: from,
+            wanted: to,
+            kept,
+        });
+    };
+    let folder = index.join(generation_name(to));
+    if ShardedManifest::read(&folder)?.is_none() {
+        Manifest::read(&folder)?;
+    }
+    let mut all = kept;
+    all.push(from);
+    lock.write_kept(&all)?;
+    lock.switch(to)?;
+    // `kept` leaves the live one out, wherever the job is killed.
+    all.retain(|number| *number != to);
+    lock.write_kept(&all)?;
+    Ok(RolledBack { from, to })
+}
+
+impl IndexLock {
+    /// Lets [`publish`](Self::publish) keep the generation that it replaces, and `keep` older ones in
+    /// all. Without this it keeps those that are kept already, and not the one that it replaces.
+    pub fn keeping(mut self, keep: usize) -> Self {
+        self.keep = Some(keep);
+        self
+    }
+
+    /// The first step: nothing that may be kept is debris from now on.
+    pub(crate) fn keep_all(&self) -> Result<(), IndexError> {
+        let live = current(self.index())?.as_deref().and_then(number_of);
+        let mut all = listed(self.index())?;
+        all.retain(|number| Some(*number) != live);
+        if let (Some(1..), Some(live)) = (self.keep, live) {
+            all.push(live);
+            self.write_kept(&all)?;
+        }
+        Ok(())
+    }
+
+    /// The last step: only so many stay.
+    pub(crate) fn keep_few(&self) -> Result<(), IndexError> {
+        let Some(keep) = self.keep else { return Ok(()) };
+        let all = kept(self.index())?;
+        let few = &all[all.len().saturating_sub(keep)..];
+        if few.len() < listed(self.index())?.len() { self.write_kept(few) } else { Ok(()) }
+    }
+
+    fn write_kept(&self, numbers: &[u32]) -> Result<(), IndexError> {
+        let text: String = numbers.iter().map(|&number| generation_name(number) + "\n").collect();
+        let next = self.index().join(KEPT_TMP);
+        storage::write_whole(&next, text.as_bytes())?;
+        storage::rename(&next, &self.index().join(KEPT))?;
+        storage::sync_dir(self.index())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::generations::generation::Generation;
+    use crate::index::testing::{collection, write_generation};
+    use std::fs;
+
+    /// Publishes a generation of so many documents.
+    fn publish(index: &Path, documents: usize, keep: Option<usize>) -> u32 {
+        let mut lock = IndexLock::acquire(index).unwrap();
+        if let Some(keep) = keep {
+            lock = lock.keeping(keep);
+        }
+        lock.remove_debris().unwrap();
+        let (number, folder) = lock.next_generation().unwrap();
+        write_generation(&folder, number, &collection(7, documents as u32, 30), &[]);
+        lock.publish(number).unwrap();
+        number
+    }
+
+    fn state(index: &Path) -> (u32, usize, Vec<u32>) {
+        let generation = Generation::open(index, true).unwrap();
+        let documents = generation.documents().len() as usize;
+        let folders = fs::read_dir(index).unwrap();
+        let numbers = folders.filter_map(|entry| number_of(&entry.unwrap().path()));
+        let kept = kept(index).unwrap();
+        assert_eq!(numbers.count(), 1 + kept.len(), "what is kept is there, and nothing else");
+        (generation.manifest().generation, documents, kept)
+    }
+
+    #[test]
+    fn some_generations_are_kept_and_come_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let index = folder.path();
+        for (documents, keep, kept) in [
+            (1, Some(1), vec![]),
+            (2, Some(1), vec![1]),
+            (3, Some(1), vec![2]),
+            (4, Some(2), vec![2, 3]),
+            (5, Some(2), vec![3, 4]),
+            // A merge keeps what is kept, and not what it merged.
+            (6, None, vec![3, 4]),
+        ] {
+            publish(index, documents, keep);
+            assert_eq!(state(index), (documents as u32, documents, kept));
+        }
+        assert_eq!(rollback(index, None).unwrap(), RolledBack { from: 6, to: 4 });
+        assert_eq!(state(index), (4, 4, vec![3, 6]));
+        assert_eq!(rollback(index, None).unwrap(), RolledBack { from: 4, to: 3 });
+        let error = rollback(index, None).unwrap_err().to_string();
+        assert!(error.contains("no generation before 3 is kept; kept are 6, 4"), "{error}");
+        let error = rollback(index, Some(5)).unwrap_err().to_string();
+        assert!(error.contains("generation 5 is not kept; kept are 6, 4"), "{error}");
+        assert_eq!(rollback(index, Some(6)).unwrap(), RolledBack { from: 3, to: 6 });
+        assert_eq!(state(index), (6, 6, vec![4, 3]));
+        assert_eq!(publish(index, 7, Some(1)), 7);
+        assert_eq!(state(index), (7, 7, vec![6]));
+        publish(index, 8, Some(0));
+        assert_eq!(state(index), (8, 8, vec![]));
+    }
+
+    /// Stops before each step as a killed job would.
+    #[test]
+    fn a_job_that_stops_at_any_step_loses_nothing_that_is_kept() {
+        for stop in 0..4 {
+            let folder = tempfile::tempdir().unwrap();
+            let index = folder.path();
+            publish(index, 1, Some(1));
+            publish(index, 2, Some(1));
+            let lock = IndexLock::acquire(index).unwrap().keeping(1);
+            let (number, generation) = lock.next_generation().unwrap();
+            write_generation(&generation, number, &collection(7, 3, 30), &[]);
+            let steps: [&dyn Fn(); 3] =
+                [&|| lock.keep_all().unwrap(), &|| lock.switch(number).unwrap(), &|| {
+                    lock.keep_few().unwrap()
+                }];
+            steps[..stop].iter().for_each(|step| step());
+            drop(lock);
+            let lock = IndexLock::acquire(index).unwrap();
+            lock.remove_debris().unwrap();
+            drop(lock);
+            let expected = match stop {
+                0 | 1 => (2, 2, vec![1]),
+                2 => (3, 3, vec![1, 2]),
+                _ => (3, 3, vec![2]),
+            };
+            assert_eq!(state(index), expected, "stopped at {stop}");
+            rollback(index, None).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_is_kept_has_to_be_readable() {
+        let folder = tempfile::tempdir().unwrap();
+        let index = folder.path();
+        publish(index, 1, Some(1));
+        publish(index, 2, Some(1));
+        for text in ["gen-1\n", "gen-000001", "x"] {
+            fs::write(index.join(KEPT), text).unwrap();
+            let error = rollback(index, None).unwrap_err();
+            assert!(error.to_string().contains("KEPT: byte 0: expected"), "{error}");
+            let lock = IndexLock::acquire(index).unwrap();
+            lock.remove_debris().unwrap_err();
+            assert!(index.join("gen-000001").exists());
+        }
+        fs::write(index.join(KEPT), "gen-000001\n").unwrap();
+        fs::write(index.join("gen-000001/manifest.json"), "{}").unwrap();
+        rollback(index, None).unwrap_err();
+        assert_eq!(state(index), (2, 2, vec![1]));
+    }
+}

@@ -1,0 +1,371 @@
+//! What does a generation say about itself? The manifest: how it was built, what it holds, and
+//! length and checksum of every file (`docs/index-format.md`, Manifest).
+
+#![forbid(unsafe_code)]
+
+pub(crate) mod read;
+pub mod sharded;
+pub mod summary;
+#[cfg(test)]
+mod tests;
+mod write;
+
+use crate::index::error::IndexError;
+use crate::index::files::storage::{FileEntry, write_pieces};
+use crate::index::format::{MANIFEST, VERSION};
+use crate::index::list::Form;
+use crate::index::order::{DocumentOrder, GlobalEntry, OrderEntry};
+use crate::text::analysis::Analysis;
+use crate::text::stop_words::StopWords;
+use crate::text::tokenizer::Tokenizer;
+use serde::{Deserialize, Serialize};
+use std::borrow::Borrow;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The manifest of a generation.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    /// Format version of all files.
+    pub format: u32,
+    /// Number of the generation; its folder is named for it.
+    pub generation: u32,
+    /// When it was written, in seconds since 1970 (UTC).
+    pub created: u64,
+    /// The command line that wrote it.
+    pub command: String,
+    /// Workers of that job.
+    pub workers: u32,
+    /// What made terms and lists of the input.
+    pub settings: Settings,
+    /// What there is in all.
+    pub statistics: Statistics,
+    /// The runs, by docid.
+    pub runs: Vec<RunEntry>,
+    /// How documents were renumbered, if they were.
+    #[serde(default)]
+    pub order: Option<OrderEntry>,
+    /// The inputs, by the number that locations give.
+    pub inputs: Vec<InputEntry>,
+    /// Every file but the manifest.
+    pub files: Vec<FileEntry>,
+}
+
+/// What made terms and lists of the input. A query takes its analysis from here.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// Name of the tokenizer, if it is not `words`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokenizer: Option<String>,
+    /// Name of the stemmer.
+    pub stemmer: String,
+    /// Words that are not indexed.
+    pub stop_words: StopWordsEntry,
+    /// Codec of the lists.
+    pub codec: String,
+    /// Postings in a block.
+    pub block_size: u32,
+    /// Name of the indexer.
+    pub indexer: String,
+    /// The memory that the build was given, in bytes.
+    pub memory_bytes: u64,
+    /// Longer documents were skipped.
+    pub max_document_bytes: u64,
+    /// The format that the build was told to read, such as `auto`.
+    pub format: String,
+    /// Fields of JSON and columns of CSV that were asked for as text; none if the usual ones were read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub text_fields: Vec<String>,
+    /// What the weights of learned vectors were multiplied with, as a decimal; nothing of texts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub impact_factor: Option<String>,
+}
+
+impl Settings {
+    /// Those of an index with such terms and lists; all else is left open.
+    pub fn of(analysis: &Analysis, form: Form) -> Self {
+        let Analysis { tokenizer, stemmer, stop_words } = analysis;
+        Self {
+            tokenizer: tokenizer.recorded(),
+            stemmer: stemmer.name().to_string(),
+            stop_words: StopWordsEntry {
+                name: stop_words.name().to_string(),
+                words: stop_words.words().map(str::to_string).collect(),
+            },
+            codec: form.name().to_string(),
+            block_size: form.block_len() as u32,
+            ..Self::default()
+        }
+    }
+
+    /// How the lists are coded; a manifest that was read or written has a form that is known.
+    pub fn form(&self) -> Option<Form> {
+        Form::named(&self.codec, self.block_size as usize)
+    }
+}
+
+/// A list of stop words.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StopWordsEntry {
+    /// Its name or the file that it came from.
+    pub name: String,
+    /// The words.
+    pub words: Vec<String>,
+}
+
+/// What there is in all.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Statistics {
+    /// Documents, empty ones too.
+    pub documents: u64,
+    /// Different terms.
+    pub terms: u64,
+    /// Postings.
+    pub postings: u64,
+    /// Indexed tokens.
+    pub tokens: u64,
+    /// Documents without an indexed token.
+    pub empty_documents: u64,
+    /// Documents whose name an earlier one has.
+    pub duplicate_names: u64,
+    /// Documents that could not be read, by reason.
+    pub skipped: BTreeMap<String, u64>,
+}
+
+/// A run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunEntry {
+    /// Six digits; its files are named for it.
+    pub name: String,
+    /// Docid of its first document.
+    pub first_docid: u32,
+    /// Its documents.
+    pub documents: u32,
+    /// Its terms.
+    pub terms: u64,
+    /// Its postings.
+    pub postings: u64,
+    /// The tokens of its documents.
+    pub tokens: u64,
+    /// The first of the manifest's inputs that its documents lie in: number 0 of its own.
+    pub first_input: u32,
+    /// How many inputs there are from that one to the last.
+    pub inputs: u32,
+    /// What this generation leaves out of it, if anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deleted: Option<Deleted>,
+}
+
+/// What a generation leaves out of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Deleted {
+    /// Documents, at least 1.
+    pub documents: u32,
+    /// Their tokens.
+    pub tokens: u64,
+    /// Their postings.
+    pub postings: u64,
+}
+
+impl RunEntry {
+    /// How many of its documents the generation has.
+    pub fn live_documents(&self) -> u32 {
+        self.documents.saturating_sub(self.deleted.unwrap_or_default().documents)
+    }
+}
+
+/// An input.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InputEntry {
+    /// Where it was read from.
+    pub path: String,
+    /// Its length as it lies there, compressed or not.
+    pub bytes: u64,
+    /// Hash of those bytes, with the name of the hash before a colon.
+    pub hash: String,
+    /// Format that was found.
+    pub format: String,
+    /// Compression that was found.
+    pub compression: String,
+}
+
+impl Manifest {
+    /// The analysis that the documents went through; queries go through the same.
+    ///
+    /// # Errors
+    /// `Damaged` if this program does not know it; `generation` is the folder of the manifest.
+    pub fn analysis(&self, generation: &Path) -> Result<Analysis, IndexError> {
+        let path = generation.join(MANIFEST);
+        let unknown = |what: &str, found: String| IndexError::damaged(&path, 0, what, found);
+        let Settings { tokenizer, stemmer, stop_words, .. } = &self.settings;
+        let tokenizer = tokenizer.as_ref().map(|name| {
+            Tokenizer::named(name).ok_or_else(|| unknown("a tokenizer", format!("`{name}`")))
+        });
+        Ok(Analysis {
+            tokenizer: tokenizer.transpose()?.unwrap_or_default(),
+            stemmer: stemmer.parse().map_err(|e| unknown("a stemmer", format!("{e}")))?,
+            stop_words: StopWords::from_words(&stop_words.words)
+                .map_err(|e| unknown("stop words", e.to_string()))?,
+        })
+    }
+
+    /// Returns the present time as [`created`](Self::created) counts it.
+    pub fn now() -> u64 {
+        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+    }
+
+    /// Lays the manifest out, its checksum last.
+    pub fn encode(&self) -> String {
+        write::sealed(self)
+    }
+
+    /// Writes the manifest into the folder of its generation and syncs it.
+    ///
+    /// # Errors
+    /// `Refused` if the manifest is not one that could be read again; `Storage`.
+    pub fn write(&self, generation: &Path) -> Result<(), IndexError> {
+        self.write_with_inputs(generation, self.inputs.iter())
+    }
+
+    /// As [`write`](Self::write), with other inputs than its own, of which one is there at a time.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn write_with_inputs(
+        &self,
+        generation: &Path,
+        inputs: impl ExactSizeIterator<Item: Borrow<InputEntry>>,
+    ) -> Result<(), IndexError> {
+        let path = generation.join(MANIFEST);
+        if let Some(wrong) = self.inconsistency(inputs.len()) {
+            return Err(IndexError::refused(&path, wrong));
+        }
+        let manifest = write::WithInputs::new(self, inputs);
+        write_pieces(&path, |take| write::seal(&manifest, take))
+    }
+
+    /// Returns what is wrong with the order.
+    fn wrong_order(&self) -> Option<String> {
+        let OrderEntry { name, global } = self.order.as_ref()?;
+        let is_known = DocumentOrder::NAMES.contains(&name.as_str());
+        if !is_known || (name == DocumentOrder::GLOBAL) != global.is_some() {
+            return Some(format!("the order `{name}` is not known"));
+        }
+        let Statistics { documents: all, tokens: of_all, .. } = self.statistics;
+        let fits = |global: &GlobalEntry| {
+            let GlobalEntry { documents, tokens, .. } = *global;
+            u64::from(documents) == all && tokens == of_all && global.parameters().is_some()
+        };
+        let is_one = matches!(&self.runs[..], [RunEntry { deleted: None, .. }]);
+        match global {
+            Some(global) if !is_one || !fits(global) => {
+                Some("the global order is that of other documents".into())
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns what is wrong when the parts are looked at together.
+    fn inconsistency(&self, inputs: usize) -> Option<String> {
+        use crate::index::format::{Kind, is_run_name, run_file};
+        if self.format != VERSION {
+            return Some(format!("format is {} and not {VERSION}", self.format));
+        }
+        if self.settings.form().is_none() {
+            let Settings { codec, block_size, .. } = &self.settings;
+            return Some(format!("codec `{codec}` with blocks of {block_size} is not known"));
+        }
+        if let Some(wrong) = self.wrong_order() {
+            return Some(wrong);
+        }
+        let (mut next, mut postings, mut terms, mut tokens) = (0u64, 0u64, 0u64, 0u64);
+        let (mut documents, mut expected, mut optional) = (0u64, Vec::new(), Vec::new());
+        for run in &self.runs {
+            if !is_run_name(&run.name) {
+                return Some(format!("`{}` is no name of a run", run.name));
+            }
+            if u64::from(run.first_docid) != next {
+                return Some(format!(
+                    "run {} begins at {} and not at {next}",
+                    run.name, run.first_docid
+                ));
+            }
+            next += u64::from(run.documents);
+            let deleted = run.deleted.unwrap_or_default();
+            let left = (
+                run.documents.checked_sub(deleted.documents),
+                run.postings.checked_sub(deleted.postings),
+                run.tokens.checked_sub(deleted.tokens),
+            );
+            let (Some(more), Some(more_postings), Some(more_tokens)) = left else {
+                return Some(format!("more is deleted of run {} than there is", run.name));
+            };
+            if run.deleted.is_some() && deleted.documents == 0 {
+                return Some(format!("nothing is deleted of run {}", run.name));
+            }
+            documents += u64::from(more);
+            postings = postings.saturating_add(more_postings);
+            tokens = tokens.saturating_add(more_tokens);
+            terms = terms.saturating_add(run.terms);
+            let end = u64::from(run.first_input) + u64::from(run.inputs);
+            if end > inputs as u64 {
+                return Some(format!("run {} lies in {end} inputs of {inputs}", run.name));
+            }
+            expected.extend(Kind::OF_RUN.map(|kind| run_file(&run.name, kind)));
+            expected.extend(run.deleted.map(|_| run_file(&run.name, Kind::Deletions)));
+            optional.extend([Kind::Scores, Kind::Positions].map(|kind| run_file(&run.name, kind)));
+        }
+        let statistics = &self.statistics;
+        if documents != statistics.documents || next > u64::from(u32::MAX) {
+            return Some(format!("runs hold {documents} documents of {}", statistics.documents));
+        }
+        if postings != statistics.postings {
+            return Some(format!("runs hold {postings} postings of {}", statistics.postings));
+        }
+        if tokens != statistics.tokens {
+            return Some(format!("runs hold {tokens} tokens of {}", statistics.tokens));
+        }
+        // A term whose documents are all deleted is none of the index.
+        let whole = self.runs.iter().filter(|run| run.deleted.is_none());
+        let most = whole.map(|run| run.terms).max().unwrap_or(0);
+        if !(most..=terms).contains(&statistics.terms) {
+            return Some(format!("{} terms do not fit those of the runs", statistics.terms));
+        }
+        let files = self.files.iter().filter(|file| !optional.contains(&file.name));
+        let mut found: Vec<_> = files.map(|entry| entry.name.clone()).collect();
+        expected.sort();
+        found.sort();
+        if expected != found {
+            return Some("files are not those of every run".into());
+        }
+        None
+    }
+}
+
+/// Finds the entry of a file of the generation in the folder `generation`.
+///
+/// # Errors
+/// `Damaged` if there is none.
+pub fn find_file<'a>(
+    files: &'a [FileEntry],
+    generation: &Path,
+    name: &str,
+) -> Result<&'a FileEntry, IndexError> {
+    files.iter().find(|entry| entry.name == name).ok_or_else(|| {
+        let expected = format!("an entry for {name}");
+        IndexError::damaged(&generation.join(MANIFEST), 0, expected, "none")
+    })
+}
+
+/// The end of a manifest, from its checksum on.
+fn tail(crc: u32) -> String {
+    format!("\"checksum\": \"{crc:08x}\"\n}}\n")
+}

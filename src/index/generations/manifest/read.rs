@@ -1,0 +1,134 @@
+//! How is a manifest read, and what is said of a file that is none?
+
+#![forbid(unsafe_code)]
+
+use super::{Manifest, tail};
+use crate::index::error::IndexError;
+use crate::index::files::plain;
+use crate::index::format::{MANIFEST, VERSION};
+use crate::index::generations::folder::number_of;
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use std::path::Path;
+
+/// What the manifests of all versions begin with.
+#[derive(Deserialize)]
+struct AnyVersion {
+    format: u64,
+    #[serde(rename = "generation")]
+    _generation: IgnoredAny,
+    /// There in the manifest of a generation of several shards, and in no other.
+    #[serde(default)]
+    shards: Vec<IgnoredAny>,
+}
+
+impl Manifest {
+    /// Reads and verifies the manifest in the folder of a generation.
+    ///
+    /// # Errors
+    /// `Storage`, `Damaged`, `Newer`.
+    pub fn read(generation: &Path) -> Result<Self, IndexError> {
+        let path = generation.join(MANIFEST);
+        let bytes = plain::read(&path)?;
+        Self::decode(&path, &bytes)
+    }
+
+    /// Reads and verifies a manifest that stands in the file at `path`.
+    ///
+    /// # Errors
+    /// `Damaged`, `Newer`; `Sharded` if it is that of a generation of several shards.
+    pub fn decode(path: &Path, bytes: &[u8]) -> Result<Self, IndexError> {
+        let sealed = Sealed::open(path, bytes)?;
+        if sealed.shards > 0 {
+            let path = path.to_path_buf();
+            return Err(IndexError::Sharded { path, shards: sealed.shards });
+        }
+        let manifest: Self = sealed.parse()?;
+        match manifest.inconsistency(manifest.inputs.len()) {
+            Some(found) => Err(IndexError::damaged(path, 0, "parts that agree", found)),
+            None => Ok(manifest),
+        }
+    }
+}
+
+/// Reads the manifest of the generation in the folder `path`, which has to be named for it.
+pub(crate) fn read_manifest(path: &Path) -> Result<Manifest, IndexError> {
+    let manifest = Manifest::read(path)?;
+    if number_of(path) != Some(manifest.generation) {
+        let expected = "the number of the generation's folder";
+        return Err(IndexError::damaged(&path.join(MANIFEST), 0, expected, manifest.generation));
+    }
+    Ok(manifest)
+}
+
+/// A manifest of either kind whose checksum is right.
+pub(crate) struct Sealed<'a> {
+    path: &'a Path,
+    /// The JSON object without its checksum.
+    text: Vec<u8>,
+    /// Shards of the generation; 0 if it is whole.
+    pub(crate) shards: usize,
+}
+
+impl<'a> Sealed<'a> {
+    /// Verifies the bytes of the file at `path`.
+    pub(crate) fn open(path: &'a Path, bytes: &[u8]) -> Result<Self, IndexError> {
+        let any = serde_json::from_slice::<AnyVersion>(bytes);
+        if let Ok(AnyVersion { format: found, .. }) = any
+            && found > u64::from(VERSION)
+        {
+            let path = path.to_path_buf();
+            return Err(IndexError::Newer { path, found, supported: VERSION });
+        }
+        if let Ok(AnyVersion { format: found, .. }) = any
+            && found < u64::from(VERSION)
+            && is_sealed(bytes)
+        {
+            let path = path.to_path_buf();
+            return Err(IndexError::Older { path, found, supported: VERSION });
+        }
+        let length = tail(0).len();
+        let Some((start, end)) = bytes.len().checked_sub(length).map(|at| bytes.split_at(at))
+        else {
+            let expected = "the manifest of an index, which ends with its checksum";
+            return Err(IndexError::damaged(path, bytes.len() as u64, expected, "the end"));
+        };
+        let expected = tail(crc32fast::hash(start));
+        if end != expected.as_bytes() {
+            let found = end.escape_ascii().to_string();
+            return Err(IndexError::damaged(
+                path,
+                start.len() as u64,
+                expected.escape_default(),
+                found,
+            ));
+        }
+        // The tail is exactly as expected, so the text in front of it ends with a comma.
+        let mut text = start.trim_ascii_end().to_vec();
+        text.pop_if(|byte| *byte == b',');
+        text.push(b'}');
+        Ok(Self { path, text, shards: any.map_or(0, |any| any.shards.len()) })
+    }
+
+    /// Reads the object.
+    pub(crate) fn parse<T: DeserializeOwned>(&self) -> Result<T, IndexError> {
+        serde_json::from_slice(&self.text).map_err(|error| {
+            let offset = place(&self.text, error.line(), error.column());
+            IndexError::damaged(self.path, offset, "a manifest", error)
+        })
+    }
+}
+
+/// Tells whether the checksum at the end is right, so that the manifest of an earlier format is told
+/// from a damaged one.
+fn is_sealed(bytes: &[u8]) -> bool {
+    let start = bytes.len().checked_sub(tail(0).len());
+    start.is_some_and(|start| bytes[start..] == *tail(crc32fast::hash(&bytes[..start])).as_bytes())
+}
+
+/// Turns line and column, both from 1, into an offset.
+fn place(text: &[u8], line: usize, column: usize) -> u64 {
+    let before: usize =
+        text.split_inclusive(|byte| *byte == b'\n').take(line.max(1) - 1).map(<[u8]>::len).sum();
+    (before + column.saturating_sub(1)) as u64
+}

@@ -1,0 +1,158 @@
+//! The manifest of a generation of several shards.
+
+#![forbid(unsafe_code)]
+
+use super::read::Sealed;
+use super::write::sealed;
+use super::{Settings, Statistics};
+use crate::index::error::IndexError;
+use crate::index::files::plain;
+use crate::index::files::storage::hexadecimal;
+use crate::index::format::{MANIFEST, VERSION, generation_name, shard_name};
+use crate::index::generations::folder::number_of;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// The manifest of a generation of several shards.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShardedManifest {
+    /// Format version of all files.
+    pub format: u32,
+    /// Number of the generation, that of its folder and of the folders of its shards.
+    pub generation: u32,
+    /// When it was written, in seconds since 1970 (UTC).
+    pub created: u64,
+    /// The command line that wrote it, of process 0.
+    pub command: String,
+    /// What made terms and lists of the input, alike in all shards but for the memory.
+    pub settings: Settings,
+    /// Documents whose name an earlier one has, in the same shard or another.
+    pub duplicate_names: u64,
+    /// The shards, by docid; the folder of each is named for its place here.
+    pub shards: Vec<ShardEntry>,
+}
+
+/// A shard.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShardEntry {
+    /// Docid of its first document in the whole index.
+    pub first_docid: u32,
+    /// How many docids it takes: its documents, deleted ones too.
+    pub docids: u32,
+    /// What there is in it.
+    pub statistics: Statistics,
+    /// Its runs.
+    pub runs: u64,
+    /// Its inputs.
+    pub inputs: u64,
+    /// Bytes of its files without the manifest.
+    pub bytes: u64,
+    /// CRC-32 of its manifest.
+    #[serde(with = "hexadecimal")]
+    pub manifest_crc32: u32,
+}
+
+impl ShardedManifest {
+    /// Puts shards in a row: gives each its first docid.
+    ///
+    /// # Errors
+    /// `Refused` when there are more documents than docids.
+    pub fn line_up(&mut self, index: &Path) -> Result<(), IndexError> {
+        let mut next = 0u64;
+        for shard in &mut self.shards {
+            shard.first_docid = u32::try_from(next).map_err(|_| too_many(index))?;
+            next += u64::from(shard.docids);
+        }
+        u32::try_from(next).map(drop).map_err(|_| too_many(index))
+    }
+
+    /// Reads the manifest in the folder of a generation; none if the generation is whole.
+    ///
+    /// # Errors
+    /// `Storage`, `Damaged`, `Newer`.
+    pub fn read(generation: &Path) -> Result<Option<Self>, IndexError> {
+        let path = generation.join(MANIFEST);
+        let bytes = plain::read(&path)?;
+        let manifest = Self::decode(&path, &bytes)?;
+        match &manifest {
+            Some(manifest) if number_of(generation) != Some(manifest.generation) => {
+                let expected = "the number of the generation's folder";
+                Err(IndexError::damaged(&path, 0, expected, manifest.generation))
+            }
+            _ => Ok(manifest),
+        }
+    }
+
+    /// Reads and verifies the manifest that stands in the file at `path`; none if it is that of a
+    /// whole generation.
+    ///
+    /// # Errors
+    /// `Damaged`, `Newer`.
+    pub fn decode(path: &Path, bytes: &[u8]) -> Result<Option<Self>, IndexError> {
+        let sealed = Sealed::open(path, bytes)?;
+        if sealed.shards == 0 {
+            return Ok(None);
+        }
+        let manifest: Self = sealed.parse()?;
+        if manifest.format != VERSION {
+            let expected = format!("format version {VERSION}");
+            return Err(IndexError::damaged(path, 0, expected, manifest.format));
+        }
+        let mut lined_up = manifest.clone();
+        lined_up.line_up(path)?;
+        if lined_up != manifest {
+            let expected = "first docids that follow from the documents";
+            return Err(IndexError::damaged(path, 0, expected, "others"));
+        }
+        Ok(Some(manifest))
+    }
+
+    /// Lays the manifest out, its checksum last.
+    pub fn encode(&self) -> String {
+        sealed(self)
+    }
+
+    /// Returns the number of the generation in a folder if it has shards, or may have some because
+    /// its manifest cannot be read.
+    pub fn number_with_shards(generation: &Path) -> Option<u32> {
+        match Self::read(generation) {
+            Ok(manifest) => manifest.map(|manifest| manifest.generation),
+            Err(_) => number_of(generation),
+        }
+    }
+
+    /// Documents of all shards.
+    pub fn documents(&self) -> u64 {
+        self.sum(|s| s.documents)
+    }
+
+    /// Indexed tokens of all shards.
+    pub fn tokens(&self) -> u64 {
+        self.sum(|s| s.tokens)
+    }
+
+    /// Adds up a number of all shards. The manifest may say anything.
+    pub fn sum(&self, number: impl Fn(&Statistics) -> u64) -> u64 {
+        self.shards.iter().fold(0, |sum, shard| sum.saturating_add(number(&shard.statistics)))
+    }
+
+    /// The shard that has a document of the whole index.
+    pub fn shard_of(&self, docid: u32) -> Option<usize> {
+        let after = self.shards.partition_point(|shard| shard.first_docid <= docid);
+        // Empty shards begin where the next one does.
+        let shard = after.checked_sub(1)?;
+        let within = docid - self.shards[shard].first_docid;
+        (within < self.shards[shard].docids).then_some(shard)
+    }
+
+    /// The folder of a shard's generation.
+    pub fn folder(&self, index: &Path, shard: usize) -> PathBuf {
+        index.join(shard_name(shard)).join(generation_name(self.generation))
+    }
+}
+
+fn too_many(index: &Path) -> IndexError {
+    IndexError::refused(index, format_args!("there are more than {} documents", u32::MAX))
+}

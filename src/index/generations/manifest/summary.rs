@@ -1,0 +1,126 @@
+//! What a manifest says but for its inputs, read as a stream.
+
+#![forbid(unsafe_code)]
+
+use super::sharded::{ShardEntry, ShardedManifest};
+use super::{Manifest, RunEntry, Statistics, tail};
+use crate::index::error::IndexError;
+use crate::index::files::plain;
+use crate::index::files::storage::FileEntry;
+use crate::index::format::MANIFEST;
+use serde::de::{IgnoredAny, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use std::fmt;
+use std::io::{self, BufReader, Read};
+use std::path::Path;
+
+/// What a manifest of either kind says, but for its inputs, of which it has the number: they need no
+/// memory.
+#[derive(Debug, Default, Deserialize)]
+pub struct Summary {
+    /// Number of the generation.
+    pub generation: u32,
+    /// What there is in all.
+    #[serde(default)]
+    pub statistics: Statistics,
+    /// The runs, by docid; none of a generation of several shards.
+    #[serde(default)]
+    pub runs: Vec<RunEntry>,
+    /// Every file but the manifest.
+    #[serde(default)]
+    pub files: Vec<FileEntry>,
+    /// How many inputs there are.
+    #[serde(default, deserialize_with = "count")]
+    pub inputs: u64,
+    /// How many shards; 0 if the generation is whole.
+    #[serde(default, deserialize_with = "count")]
+    pub shards: u64,
+    /// CRC-32 of all bytes of the file.
+    #[serde(skip)]
+    pub crc32: u32,
+}
+
+impl Summary {
+    /// Reads the manifest in the folder of a generation as a stream and verifies its checksum. Whether
+    /// its parts agree, which whoever wrote it has made sure of, is not looked at.
+    ///
+    /// # Errors
+    /// `Storage`, `Damaged`, `Newer`.
+    pub fn read(generation: &Path) -> Result<Self, IndexError> {
+        let path = generation.join(MANIFEST);
+        let file = plain::open(&path)?;
+        let bytes = file.metadata().map_err(IndexError::storage("read", &path))?.len();
+        let (before, all) = Default::default();
+        let left = bytes.saturating_sub(tail(0).len() as u64);
+        let mut summing = Summing { file, left, before, all, tail: Vec::new() };
+        let reader = BufReader::with_capacity(1 << 16, &mut summing);
+        if let Ok(mut summary) = serde_json::from_reader::<_, Self>(reader)
+            && summing.tail == tail(summing.before.finalize()).as_bytes()
+        {
+            summary.crc32 = summing.all.finalize();
+            return Ok(summary);
+        }
+        // Says what is wrong.
+        if ShardedManifest::read(generation)?.is_none() {
+            Manifest::read(generation)?;
+        }
+        Err(IndexError::damaged(&path, bytes, "a manifest that nobody writes to", "another one"))
+    }
+
+    /// Describes a generation, whose files are finished, as a shard; its place among the others is not
+    /// known yet.
+    pub fn shard(self) -> ShardEntry {
+        ShardEntry {
+            first_docid: 0,
+            docids: self.runs.iter().map(|run| run.documents).sum(),
+            runs: self.runs.len() as u64,
+            inputs: self.inputs,
+            bytes: self.files.iter().map(|file| file.bytes).sum(),
+            statistics: self.statistics,
+            manifest_crc32: self.crc32,
+        }
+    }
+}
+
+/// Counts a list and keeps nothing of it.
+fn count<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+    struct Count;
+    impl<'de> Visitor<'de> for Count {
+        type Value = u64;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a list")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<u64, A::Error> {
+            let mut count = 0;
+            while list.next_element::<IgnoredAny>()?.is_some() {
+                count += 1;
+            }
+            Ok(count)
+        }
+    }
+    from.deserialize_seq(Count)
+}
+
+/// Takes the checksums of what is read: of all, and of what stands before the last `tail` bytes.
+struct Summing<R> {
+    file: R,
+    /// Bytes that are left before the tail.
+    left: u64,
+    before: crc32fast::Hasher,
+    all: crc32fast::Hasher,
+    tail: Vec<u8>,
+}
+
+impl<R: Read> Read for Summing<R> {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        let n = self.file.read(to)?;
+        let (before, behind) = to[..n].split_at(self.left.min(n as u64) as usize);
+        self.left -= before.len() as u64;
+        self.before.update(before);
+        self.all.update(&to[..n]);
+        self.tail.extend_from_slice(behind);
+        Ok(n)
+    }
+}

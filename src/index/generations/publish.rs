@@ -1,0 +1,228 @@
+//! How does a new generation replace the live one, so that a job killed at any instant leaves one of
+//! them whole? Everything of the new one is synced, then `CURRENT` is replaced by one rename.
+
+#![forbid(unsafe_code)]
+
+use crate::index::error::IndexError;
+use crate::index::files::storage;
+use crate::index::format::{CURRENT_TMP, KEPT_TMP, MANIFEST, RUNS, generation_name};
+use crate::index::generations::folder::{IndexLock, current, generations};
+use crate::index::generations::in_use::Unused;
+use crate::index::generations::keep::kept;
+use crate::index::generations::manifest::sharded::ShardedManifest;
+use crate::index::generations::manifest::summary::Summary;
+use crate::index::generations::shards;
+use std::path::{Path, PathBuf};
+use tracing::info;
+
+impl IndexLock {
+    /// Removes what jobs have left behind that did not end well: every generation that is neither live nor
+    /// kept nor in use, and `CURRENT.tmp`. Files that no job writes are left alone.
+    ///
+    /// # Errors
+    /// `Damaged` if `CURRENT` cannot be read, for then nobody knows what is live; `Storage`.
+    pub fn remove_debris(&self) -> Result<(), IndexError> {
+        self.abandon(None)
+    }
+
+    /// Removes what a job that failed has written; `before` was live when it began. That one stays
+    /// even if another is live now, for then the job failed while it published, and nobody knows
+    /// whether the change of `CURRENT` has reached the disk.
+    ///
+    /// # Errors
+    /// As [`remove_debris`](Self::remove_debris).
+    pub fn abandon(&self, before: Option<&Path>) -> Result<(), IndexError> {
+        let live = current(self.index())?;
+        let keep: Vec<_> = live.as_deref().into_iter().chain(before).collect();
+        for path in debris(self.index(), &keep)? {
+            // It may be in use since it was looked at.
+            if let Some(_unused) = Unused::claim(&path) {
+                storage::remove_tree(&path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes generation `number` the live one and removes all others but those that are
+    /// [kept](Self::keeping). Its files are finished, that
+    /// is synced, and its manifest is written.
+    ///
+    /// # Errors
+    /// `Damaged` if the generation's manifest is not good; `Storage`. The live generation is the old
+    /// one after an error, or, when only the last sync failed, the new one. Once that has succeeded
+    /// there is no error: an old generation that cannot be removed is left to the next job.
+    pub fn publish(&self, number: u32) -> Result<(), IndexError> {
+        let name = generation_name(number);
+        let path = self.index().join(&name);
+        let manifest = Summary::read(&path)?;
+        if manifest.generation != number || manifest.shards > 0 {
+            let found = format!("the manifest of generation {}", manifest.generation);
+            return Err(IndexError::refused(&path, found));
+        }
+        storage::sync_dir(&path.join(RUNS))?;
+        storage::sync_dir(&path)?;
+        self.keep_all()?;
+        self.switch(number)?;
+        info!(generation = number, index = %self.index().display(), "published");
+        let _ = self.keep_few();
+        let _ = self.remove_debris();
+        Ok(())
+    }
+
+    /// Writes the manifest of a generation of several shards, all of which have synced, and makes
+    /// it the live one. Generations before it stay; [`remove_debris`](Self::remove_debris) removes
+    /// them.
+    ///
+    /// # Errors
+    /// As [`publish`](Self::publish).
+    pub fn publish_sharded(&self, manifest: &ShardedManifest) -> Result<(), IndexError> {
+        let path = self.index().join(generation_name(manifest.generation));
+        storage::write_whole(&path.join(MANIFEST), manifest.encode().as_bytes())?;
+        storage::sync_dir(&path)?;
+        self.keep_all()?;
+        self.switch(manifest.generation)?;
+        // What is kept too long now is removed later.
+        let _ = self.keep_few();
+        Ok(())
+    }
+}
+
+/// Returns what [`IndexLock::remove_debris`] removes when the generations in the folders `keep` stay, and those
+/// that are in use.
+pub(crate) fn debris(index: &Path, keep: &[&Path]) -> Result<Vec<PathBuf>, IndexError> {
+    let kept = kept(index)?.into_iter().map(|number| index.join(generation_name(number)));
+    let kept: Vec<PathBuf> = kept.collect();
+    let keep: Vec<&Path> = keep.iter().copied().chain(kept.iter().map(PathBuf::as_path)).collect();
+    let mut debris: Vec<_> = generations(index)?.into_iter().map(|(_, path)| path).collect();
+    debris.retain(|path| !keep.contains(&path.as_path()));
+    for name in [CURRENT_TMP, KEPT_TMP] {
+        let next = index.join(name);
+        if next.symlink_metadata().is_ok() {
+            debris.push(next);
+        }
+    }
+    debris.extend(shards::debris(index, &keep)?);
+    debris.retain(|path| Unused::claim(path).is_some());
+    Ok(debris)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::format::CURRENT;
+    use crate::index::generations::generation::Generation;
+    use crate::index::testing::{build, collection, write_generation};
+    use std::{fs, io};
+
+    fn names(folder: &Path) -> Vec<String> {
+        let name = |entry: io::Result<fs::DirEntry>| entry.unwrap().file_name().into_string();
+        let mut names: Vec<_> = fs::read_dir(folder).unwrap().map(|e| name(e).unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn one_job_at_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let index = folder.path().join("not/there/yet");
+        let lock = IndexLock::acquire(&index).unwrap();
+        let error = IndexLock::acquire(&index).unwrap_err();
+        assert!(matches!(error, IndexError::Locked { .. }), "{error}");
+        drop(lock);
+        IndexLock::acquire(&index).unwrap();
+    }
+
+    #[test]
+    fn a_new_generation_replaces_the_old_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let index = folder.path();
+        assert_eq!(current(index).unwrap(), None);
+        for number in 1..4 {
+            build(index, &collection(number.into(), 20, 20), &[]);
+            let name = generation_name(number);
+            assert_eq!(current(index).unwrap(), Some(index.join(&name)));
+            assert_eq!(names(index), ["CURRENT", "LOCK", &name]);
+        }
+        assert_eq!(fs::read(index.join(CURRENT)).unwrap(), b"gen-000003\n");
+    }
+
+    /// Does what a job does step by step, stops before each step as a killed one would, and lets the
+    /// next job come.
+    #[test]
+    fn a_job_that_stops_at_any_step_leaves_a_whole_generation() {
+        let (old, new) = (collection(1, 30, 40), collection(2, 50, 60));
+        let steps: [fn(&Path, &Path); 5] = [
+            |_, generation| fs::write(generation.join("runs/000000.lexicon"), "part").unwrap(),
+            |_, generation| {
+                fs::remove_file(generation.join("runs/000000.lexicon")).unwrap();
+                write_generation(generation, 2, &collection(2, 50, 60), &[7]);
+            },
+            |index, _| fs::write(index.join(CURRENT_TMP), "gen-00").unwrap(),
+            |index, _| fs::write(index.join(CURRENT_TMP), "gen-000002\n").unwrap(),
+            |index, _| fs::rename(index.join(CURRENT_TMP), index.join(CURRENT)).unwrap(),
+        ];
+        for stop in 0..=steps.len() {
+            let folder = tempfile::tempdir().unwrap();
+            let index = folder.path();
+            build(index, &old, &[]);
+            let lock = IndexLock::acquire(index).unwrap();
+            let (number, generation) = lock.next_generation().unwrap();
+            assert_eq!(number, 2);
+            for step in &steps[..stop] {
+                step(index, &generation);
+            }
+            drop(lock);
+
+            let live = if stop == steps.len() { (2, &new) } else { (1, &old) };
+            let open = || Generation::open(index, true).unwrap();
+            assert_eq!(open().manifest().generation, live.0, "stopped at {stop}");
+            assert_eq!(open().documents().len() as usize, live.1.len());
+
+            let lock = IndexLock::acquire(index).unwrap();
+            lock.remove_debris().unwrap();
+            assert_eq!(names(index), ["CURRENT", "LOCK", &generation_name(live.0)]);
+            assert_eq!(open().manifest().generation, live.0);
+            assert_eq!(lock.next_generation().unwrap().0, live.0 + 1);
+        }
+    }
+
+    #[test]
+    fn what_no_job_writes_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let index = folder.path();
+        for name in ["notes.txt", "gen-1", "generation"] {
+            fs::write(index.join(name), "mine").unwrap();
+        }
+        build(index, &collection(1, 3, 3), &[]);
+        let all = ["CURRENT", "LOCK", "gen-000001", "gen-1", "generation", "notes.txt"];
+        assert_eq!(names(index), all);
+    }
+
+    #[test]
+    fn nothing_is_removed_while_nobody_knows_what_is_live() {
+        let folder = tempfile::tempdir().unwrap();
+        let index = folder.path();
+        build(index, &collection(1, 3, 3), &[]);
+        for text in ["", "gen-000001", "gen-000001\n\n", "gen-1\n", "../gen-000001\n", "\u{ff}\n"] {
+            fs::write(index.join(CURRENT), text).unwrap();
+            let error = current(index).unwrap_err();
+            assert!(error.to_string().contains("CURRENT: byte 0: expected"), "{error}");
+            let lock = IndexLock::acquire(index).unwrap();
+            lock.remove_debris().unwrap_err();
+            lock.next_generation().unwrap_err();
+            assert!(index.join("gen-000001").exists());
+        }
+    }
+
+    #[test]
+    fn only_a_whole_generation_is_published() {
+        let folder = tempfile::tempdir().unwrap();
+        let index = folder.path();
+        let lock = IndexLock::acquire(index).unwrap();
+        let (number, generation) = lock.next_generation().unwrap();
+        lock.publish(number).unwrap_err();
+        write_generation(&generation, number + 1, &collection(1, 3, 3), &[]);
+        lock.publish(number).unwrap_err();
+        assert_eq!(current(index).unwrap(), None);
+    }
+}

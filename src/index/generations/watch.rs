@@ -1,0 +1,85 @@
+//! Is another generation live than the one that a job has open? A look is one question to the file system as
+//! long as nothing has happened.
+
+#![forbid(unsafe_code)]
+
+use crate::index::error::IndexError;
+use crate::index::format::CURRENT;
+use crate::index::generations::folder::current;
+use crate::index::generations::manifest::Manifest;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// What tells one `CURRENT` from another: it is replaced by another file with each generation.
+type Stamp = (u64, u64, i64, i64);
+
+/// Watches an index.
+#[derive(Debug)]
+pub struct Watch {
+    path: PathBuf,
+    seen: Option<Stamp>,
+}
+
+impl Watch {
+    /// Watches the index in the folder `index`.
+    pub fn new(index: &Path) -> Self {
+        Self { path: index.to_path_buf(), seen: None }
+    }
+
+    /// Tells whether the live generation may be another one than `open`; asks again of the same only if
+    /// `again` is set. The manifest is compared too, for an index that was removed and built anew has the
+    /// same numbers.
+    ///
+    /// # Errors
+    /// `Damaged` or `Storage` if nobody can tell what is live.
+    pub fn is_other(&mut self, open: &Manifest, again: bool) -> Result<bool, IndexError> {
+        // Without a CURRENT the index is being removed, or built anew.
+        let Ok(file) = self.path.join(CURRENT).metadata() else { return Ok(false) };
+        let stamp = (file.dev(), file.ino(), file.mtime(), file.mtime_nsec());
+        if self.seen.replace(stamp) == Some(stamp) && !again {
+            return Ok(false);
+        }
+        let Some(live) = current(&self.path)? else { return Ok(false) };
+        match Manifest::read(&live) {
+            Ok(manifest) => Ok(manifest != *open),
+            // It is opened by whoever can say what is wrong with it, or was replaced meanwhile.
+            Err(_) => Ok(true),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::generations::generation::Generation;
+    use crate::index::testing::{build, collection};
+
+    #[test]
+    fn only_another_generation_is_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let index = folder.path();
+        build(index, &collection(1, 20, 20), &[]);
+        let first = Generation::open(index, false).unwrap().manifest().clone();
+        let mut watch = Watch::new(index);
+        assert!(!watch.is_other(&first, false).unwrap());
+        assert!(!watch.is_other(&first, true).unwrap());
+        build(index, &collection(2, 20, 20), &[]);
+        assert!(watch.is_other(&first, false).unwrap());
+        // Once for each generation, if it is not asked for again.
+        assert!(!watch.is_other(&first, false).unwrap());
+        assert!(watch.is_other(&first, true).unwrap());
+        // One that is published before the first look is seen by it.
+        assert!(Watch::new(index).is_other(&first, false).unwrap());
+        // The same number, and another index.
+        for entry in std::fs::read_dir(index).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) }
+                .unwrap();
+        }
+        assert!(!watch.is_other(&first, false).unwrap());
+        build(index, &collection(3, 20, 20), &[]);
+        assert!(watch.is_other(&first, false).unwrap());
+        std::fs::write(index.join(CURRENT), "nonsense").unwrap();
+        assert!(watch.is_other(&first, false).is_err());
+    }
+}

@@ -1,0 +1,163 @@
+//! What are the terms of a generation, one after the other, and which postings has each? For tools
+//! that look into an index; queries look terms up.
+
+#![forbid(unsafe_code)]
+
+use crate::index::error::IndexError;
+use crate::index::format::HEADER_BYTES;
+use crate::index::generations::generation::Generation;
+use crate::index::lexicon::{LexiconStream, TermEntry};
+use crate::text::trie_collection::{implied_prefix, implied_prefix_len, trie_collection};
+
+/// Bytes of a lexicon that are read at once.
+const WINDOW_BYTES: usize = 64 << 10;
+
+/// A term, and its list in each run that has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TermLists {
+    /// The term.
+    pub term: Vec<u8>,
+    /// Number of the run, and what its lexicon says; runs rise.
+    pub lists: Vec<(usize, TermEntry)>,
+}
+
+impl TermLists {
+    /// Looks a term up in all runs. Without a list it is not in the index.
+    ///
+    /// # Errors
+    /// When the index is damaged.
+    pub fn find(generation: &Generation, term: &str) -> Result<Self, IndexError> {
+        let collection = trie_collection(term);
+        let suffix = &term.as_bytes()[implied_prefix_len(collection)..];
+        let mut lists = Vec::new();
+        for (number, run) in generation.runs().iter().enumerate() {
+            if let Some(entry) = run.lexicon().find(collection, suffix)? {
+                lists.push((number, entry));
+            }
+        }
+        Ok(Self { term: term.as_bytes().to_vec(), lists })
+    }
+
+    /// How many documents have the term.
+    pub fn df(&self) -> u64 {
+        self.lists.iter().map(|(_, entry)| u64::from(entry.df)).sum()
+    }
+
+    /// Bytes of the lists.
+    pub fn bytes(&self) -> u64 {
+        self.lists.iter().map(|(_, entry)| entry.bytes).sum()
+    }
+
+    /// Calls `each` with docids of the generation and term frequencies, a block at a time, by docid.
+    ///
+    /// # Errors
+    /// When a list is damaged.
+    pub fn postings(
+        &self,
+        generation: &Generation,
+        mut each: impl FnMut(&[u32], &[u32]),
+    ) -> Result<(), IndexError> {
+        let mut whole = Vec::new();
+        for &(number, entry) in &self.lists {
+            let run = &generation.runs()[number];
+            let first = run.first_docid();
+            let start = HEADER_BYTES as u64 + entry.offset;
+            run.list(entry)?
+                .check(run.documents(), None, |docids, tfs| {
+                    whole.clear();
+                    whole.extend(docids.iter().map(|docid| first + docid));
+                    each(&whole, tfs);
+                })
+                .map_err(IndexError::list(run.postings_path(), start))?;
+        }
+        Ok(())
+    }
+}
+
+/// Calls `each` with every term, in the order of the lexicon: by trie collection, then by bytes.
+///
+/// Memory: 64 KiB for each run.
+///
+/// # Errors
+/// When a lexicon is damaged, and what `each` returns, which ends the walk.
+pub fn for_each_term<E: From<IndexError>>(
+    generation: &Generation,
+    mut each: impl FnMut(&TermLists) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut streams = Vec::new();
+    for (number, run) in generation.runs().iter().enumerate() {
+        let mut stream = LexiconStream::open(run.lexicon().path(), WINDOW_BYTES)?;
+        if stream.advance()? {
+            streams.push((number, stream));
+        }
+    }
+    let mut found = TermLists::default();
+    let mut suffix: Vec<u8> = Vec::new();
+    loop {
+        let key = |stream: &LexiconStream| {
+            let term = stream.term();
+            (term.collection, term.suffix.to_vec())
+        };
+        let least = streams.iter().map(|(_, stream)| key(stream)).min();
+        let Some((collection, least)) = least else { return Ok(()) };
+        suffix.clone_from(&least);
+        let (prefix, length) = implied_prefix(collection);
+        found.term.clear();
+        found.term.extend_from_slice(&prefix[..length]);
+        found.term.extend_from_slice(&suffix);
+        found.lists.clear();
+        let mut at = 0;
+        while let Some((number, stream)) = streams.get_mut(at) {
+            let term = stream.term();
+            if term.collection != collection || term.suffix != suffix {
+                at += 1;
+                continue;
+            }
+            found.lists.push((*number, term.list));
+            if stream.advance()? {
+                at += 1;
+            } else {
+                streams.remove(at);
+            }
+        }
+        each(&found)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::testing::{build, collection};
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn all_terms_and_postings_are_there() {
+        for cuts in [&[][..], &[0, 130, 300]] {
+            let folder = tempfile::tempdir().unwrap();
+            let collection = collection(16, 400, 200);
+            build(folder.path(), &collection, cuts);
+            let generation = Generation::open(folder.path(), true).unwrap();
+            let mut found: BTreeMap<String, Vec<(u32, u32)>> = BTreeMap::new();
+            for_each_term::<IndexError>(&generation, |lists| {
+                let term = String::from_utf8(lists.term.clone()).unwrap();
+                let mut postings = Vec::new();
+                lists.postings(&generation, |docids, tfs| {
+                    postings.extend(docids.iter().copied().zip(tfs.iter().copied()));
+                })?;
+                assert_eq!(lists.df(), postings.len() as u64);
+                assert_eq!(&TermLists::find(&generation, &term)?, lists);
+                assert!(found.insert(term, postings).is_none(), "a term comes once");
+                Ok(())
+            })
+            .unwrap();
+            let mut expected: BTreeMap<String, Vec<(u32, u32)>> = BTreeMap::new();
+            for (docid, terms) in (0..).zip(&collection) {
+                for (term, &tf) in terms {
+                    expected.entry(term.clone()).or_default().push((docid, tf));
+                }
+            }
+            assert!(found == expected);
+            assert_eq!(TermLists::find(&generation, "nowhere").unwrap().df(), 0);
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! Is an index whole? Every byte of the live generation is compared with its checksum, and every
+//! number with what it says about others: so a file that was damaged is found, and so is one that a
+//! faulty program wrote and sealed.
+//!
+//! The check goes on behind a problem wherever what follows can still be understood.
+
+#![forbid(unsafe_code)]
+
+mod documents;
+mod run;
+mod shards;
+#[cfg(test)]
+mod tests;
+
+use crate::crew::Crew;
+use crate::index::cache_plan::CachePlan;
+use crate::index::error::IndexError;
+use crate::index::files::crc32;
+use crate::index::files::map::Map;
+use crate::index::files::storage::{FileEntry, Stop};
+use crate::index::format::{CACHE_PLAN, HEADER_BYTES, Kind, MANIFEST, RUNS, padding, run_file};
+use crate::index::generations::folder::{current, is_being_written};
+use crate::index::generations::generation::Generation;
+use crate::index::generations::manifest::read::read_manifest;
+use crate::index::generations::manifest::sharded::ShardedManifest;
+use crate::index::generations::manifest::{Manifest, RunEntry};
+use crate::index::generations::publish::debris;
+use crate::index::merge::count_distinct_terms;
+use crate::index::scores::RunScores;
+use crate::shown::{self, number_of};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Where the body of a file begins.
+const BODY: u64 = HEADER_BYTES as u64;
+/// The most problems that are told.
+const MOST_PROBLEMS: usize = 1000;
+/// How often a generation may be replaced while it is checked.
+const ATTEMPTS: usize = 4;
+/// What counting the terms of several runs may take, in bytes.
+const COUNT_BYTES: u64 = 64 << 20;
+/// Bytes whose checksum a thread takes at a time.
+const SUM_BYTES: usize = 4 << 20;
+
+/// What there is in an index without problems.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Report {
+    /// The folder of the live generation.
+    pub generation: PathBuf,
+    /// Files that were checked, the manifest among them.
+    pub files: u64,
+    /// Bytes of those.
+    pub bytes: u64,
+    /// Documents.
+    pub documents: u64,
+    /// Different terms; those of every shard count for themselves.
+    pub terms: u64,
+    /// Postings.
+    pub postings: u64,
+    /// Shards; 0 of an index that is whole.
+    pub shards: u64,
+    /// What jobs have left behind that did not end well; the next build or merge removes it.
+    pub debris: Vec<PathBuf>,
+    /// A job is writing a generation beside the one that was checked; nobody looked for debris.
+    pub being_written: bool,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let documents = number_of(self.documents, "document", "documents");
+        let terms = number_of(self.terms, "term", "terms");
+        let postings = number_of(self.postings, "posting", "postings");
+        write!(f, "{documents}, {terms}, {postings}")?;
+        if self.shards > 0 {
+            write!(f, " in {}", number_of(self.shards, "shard", "shards"))?;
+        }
+        write!(f, "; {}", shown::bytes(self.bytes))
+    }
+}
+
+/// How threads share the work.
+#[derive(Clone, Copy, Debug)]
+struct Share {
+    threads: usize,
+    /// A thread takes lists that have at least so many bytes together.
+    least: u64,
+}
+
+impl Share {
+    fn of(threads: usize) -> Self {
+        Self { threads, least: 256 << 10 }
+    }
+
+    /// The checksum of bytes, some of which each thread takes.
+    fn sum_of(self, bytes: &[u8]) -> u32 {
+        let mut sums = vec![0; bytes.len().div_ceil(SUM_BYTES)];
+        let pieces = bytes.chunks(SUM_BYTES).zip(&mut sums).collect();
+        let sum = |(bytes, sum): (&[u8], &mut u32)| *sum = crc32::hash(bytes);
+        Crew::new("checker").share(self.threads.saturating_sub(1), pieces, sum);
+        let mut all = crc32fast::Hasher::new();
+        for (bytes, sum) in bytes.chunks(SUM_BYTES).zip(sums) {
+            all.combine(&crc32fast::Hasher::new_with_initial_len(sum, bytes.len() as u64));
+        }
+        all.finalize()
+    }
+}
+
+/// Checks the live generation of the index in the folder `index`, by one thread.
+///
+/// Memory: 4 bytes for each document of the largest run, beside the mapped files.
+///
+/// # Errors
+/// Every problem that was found, up to a thousand of them, and at least one.
+pub fn check(index: &Path) -> Result<Report, Vec<IndexError>> {
+    check_watched(index, 1, &Stop::default())
+}
+
+/// Checks as [`check`] does, by so many `threads`, and tells `watched` how far it is. It does not stop it. What it finds does not depend on the threads, but for tokens of documents: several
+/// threads compare sums of them, which agree by chance once in 2^32.
+///
+/// # Errors
+/// As [`check`].
+pub fn check_watched(
+    index: &Path,
+    threads: usize,
+    watched: &Stop,
+) -> Result<Report, Vec<IndexError>> {
+    check_by(index, Share::of(threads), watched)
+}
+
+fn check_by(index: &Path, share: Share, watched: &Stop) -> Result<Report, Vec<IndexError>> {
+    let mut attempt = 1;
+    loop {
+        let live = current(index).map_err(|error| vec![error])?;
+        let none = || vec![IndexError::NoIndex { path: index.to_path_buf() }];
+        let generation = live.ok_or_else(none)?;
+        let checked = match ShardedManifest::read(&generation) {
+            Ok(Some(manifest)) => shards::check(index, &generation, &manifest, share, watched),
+            // What is wrong with the manifest is told where it is read as that of a whole index.
+            Ok(None) | Err(_) => check_generation(&generation, share, watched),
+        };
+        let checked = checked.and_then(|mut report| {
+            // Asked first: what a living job has written by now is not left from a dead one.
+            report.being_written = is_being_written(index);
+            if !report.being_written {
+                report.debris = debris(index, &[&generation]).map_err(|error| vec![error])?;
+            }
+            Ok(report)
+        });
+        let replaced = || current(index).is_ok_and(|now| now.as_ref() != Some(&generation));
+        if checked.is_ok() || attempt == ATTEMPTS || !replaced() {
+            return checked;
+        }
+        attempt += 1;
+    }
+}
+
+/// Checks the generation in a folder; does not look for debris.
+fn check_generation(
+    generation: &Path,
+    share: Share,
+    watched: &Stop,
+) -> Result<Report, Vec<IndexError>> {
+    let manifest = read_manifest(generation).map_err(|error| vec![error])?;
+    let mut check = Check { generation, manifest: &manifest, share, watched, problems: Vec::new() };
+    // All of it for its checksums, and the lists for what they say.
+    let lists =
+        manifest.files.iter().filter(|file| file.name.ends_with(Kind::Postings.extension()));
+    let bytes_of = |file: &FileEntry| file.bytes;
+    watched.expect(manifest.files.iter().chain(lists).map(bytes_of).fold(0, u64::saturating_add));
+    let bytes = check.files();
+    check.unknown_files();
+    if let Err(problem) = manifest.analysis(generation) {
+        check.problems.push(problem);
+    }
+    let mut empty = Some(0);
+    for entry in &manifest.runs {
+        let documents = check.documents(entry);
+        let deletions = check.deletions(entry);
+        let more = documents.as_ref().zip(deletions.as_ref());
+        let more = more.map(|(documents, deletions)| documents::count_empty(documents, deletions));
+        empty = empty.zip(more).map(|(empty, more)| empty + more);
+        check.run(entry, documents.as_ref(), deletions.as_ref());
+        check.scores(entry);
+    }
+    if check.problems.is_empty() && generation.join(CACHE_PLAN).exists() {
+        let plan = Generation::open_folder(generation, false).and_then(|it| CachePlan::open(&it));
+        check.problems.extend(plan.err());
+    }
+    if let Some(empty) = empty.filter(|empty| *empty != manifest.statistics.empty_documents) {
+        let found = manifest.statistics.empty_documents;
+        check.damaged(MANIFEST, 0, format!("{empty} empty documents"), found);
+    }
+    check.terms();
+    if !check.problems.is_empty() {
+        return Err(check.problems);
+    }
+    Ok(Report {
+        generation: generation.to_path_buf(),
+        files: manifest.files.len() as u64 + 1,
+        bytes,
+        documents: manifest.statistics.documents,
+        terms: manifest.statistics.terms,
+        postings: manifest.statistics.postings,
+        shards: 0,
+        debris: Vec::new(),
+        being_written: false,
+    })
+}
+
+/// A check under way.
+struct Check<'a> {
+    generation: &'a Path,
+    manifest: &'a Manifest,
+    share: Share,
+    watched: &'a Stop,
+    problems: Vec<IndexError>,
+}
+
+impl Check<'_> {
+    /// Notes the problem if there is one.
+    fn note<T>(&mut self, result: Result<T, IndexError>) -> Option<T> {
+        match result {
+            Ok(value) => Some(value),
+            Err(error) => {
+                // A file that cannot be opened, say, is met more than once.
+                let text = error.to_string();
+                let known = self.problems.iter().any(|problem| problem.to_string() == text);
+                if !known && self.problems.len() < MOST_PROBLEMS {
+                    self.problems.push(error);
+                }
+                None
+            }
+        }
+    }
+
+    /// Notes that `found` stands where `expected` should.
+    fn damaged(&mut self, name: &str, at: u64, expected: impl ToString, found: impl ToString) {
+        let path = self.generation.join(name);
+        self.note(Err::<(), _>(IndexError::damaged(&path, at, expected, found)));
+    }
+
+    fn full(&self) -> bool {
+        self.problems.len() >= MOST_PROBLEMS
+    }
+
+    /// Compares length and checksum of every file. Returns the bytes of all.
+    fn files(&mut self) -> u64 {
+        let manifest = fs::metadata(self.generation.join(MANIFEST)).map_or(0, |file| file.len());
+        let mut bytes = manifest;
+        for entry in &self.manifest.files {
+            let verified = Map::open(&self.generation.join(&entry.name)).and_then(|map| {
+                map.verify_by(entry.bytes, entry.crc32, |all| self.share.sum_of(all))
+            });
+            self.note(verified);
+            self.watched.pass(entry.bytes);
+            // As the manifest says, which may be anything.
+            bytes = bytes.saturating_add(entry.bytes);
+        }
+        bytes
+    }
+
+    /// Looks for files that the manifest does not name.
+    fn unknown_files(&mut self) {
+        let known: BTreeSet<_> = self.manifest.files.iter().map(|entry| &*entry.name).collect();
+        for folder in ["", RUNS] {
+            let path = self.generation.join(folder);
+            let entries = fs::read_dir(&path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+            let entries = self.note(entries.map_err(IndexError::storage("read the folder", &path)));
+            for entry in entries.unwrap_or_default() {
+                let name = entry.file_name().to_string_lossy().into_owned();
+                let name = if folder.is_empty() { name } else { format!("{folder}/{name}") };
+                let other = [MANIFEST, RUNS, CACHE_PLAN];
+                if !known.contains(&*name) && !other.contains(&&*name) {
+                    self.damaged(&name, 0, "no file that the manifest does not name", "one");
+                }
+            }
+        }
+    }
+
+    /// Checks that the padding from `start` to the next multiple of 8 is zero.
+    fn zeros(&mut self, name: &str, start: u64) {
+        self.zero_bytes(name, start, padding(start));
+    }
+
+    fn zero_bytes(&mut self, name: &str, start: u64, bytes: u64) {
+        let path = self.generation.join(name);
+        let wrong = Map::open(&path).and_then(|map| {
+            let bytes = map.slice(start, bytes)?;
+            Ok(bytes.iter().position(|byte| *byte != 0).map(|at| (at, bytes[at])))
+        });
+        if let Some(Some((at, found))) = self.note(wrong) {
+            self.damaged(name, start + at as u64, "a zero byte of padding", found);
+        }
+    }
+
+    /// Checks the static scores of a run, if it has any.
+    fn scores(&mut self, entry: &RunEntry) {
+        let name = run_file(&entry.name, Kind::Scores);
+        if self.manifest.files.iter().any(|file| file.name == name) {
+            let scores = RunScores::open_unverified(self.generation, entry);
+            self.note(scores.and_then(|scores| scores.check()));
+        }
+    }
+
+    /// Counts the different terms of all runs.
+    fn terms(&mut self) {
+        let runs = &self.manifest.runs;
+        // The manifest's reader has compared the numbers if there is one run without deletions.
+        let is_compared = matches!(&runs[..], [] | [RunEntry { deleted: None, .. }]);
+        if !is_compared && self.problems.is_empty() {
+            let runs: Vec<_> = runs.iter().map(|run| (self.generation, run)).collect();
+            let counted = self.note(count_distinct_terms(&runs, COUNT_BYTES));
+            let found = self.manifest.statistics.terms;
+            if counted.is_some_and(|counted| counted != found) {
+                let expected = format!("{} different terms", counted.unwrap_or_default());
+                self.damaged(MANIFEST, 0, expected, found);
+            }
+        }
+    }
+}

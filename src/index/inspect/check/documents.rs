@@ -1,0 +1,98 @@
+//! Are the documents of a run whole? Names that are text, inputs that there are, and numbers that
+//! agree.
+
+#![forbid(unsafe_code)]
+
+use super::{BODY, Check};
+use crate::index::deletions::Deletions;
+use crate::index::documents::RunDocuments;
+use crate::index::format::{Kind, run_file};
+use crate::index::generations::manifest::RunEntry;
+
+/// Counts the documents without a token that are not deleted.
+pub(crate) fn count_empty(documents: &RunDocuments, deletions: &Deletions) -> u64 {
+    let empty = (0..).zip(documents.lengths()).filter(|(_, tokens)| **tokens == 0);
+    empty.filter(|(docid, _)| !deletions.contains(*docid)).count() as u64
+}
+
+impl Check<'_> {
+    /// Reads the deletions of one run, or none; whether they fit its lists is seen when those are read.
+    pub(crate) fn deletions(&mut self, run: &RunEntry) -> Option<Deletions> {
+        match run.deleted {
+            None => Some(Deletions::default()),
+            Some(_) => self.note(Deletions::open(self.generation, run, None)),
+        }
+    }
+
+    /// Compares the tokens of the deleted documents with what the deletions say.
+    pub(crate) fn deleted_tokens(
+        &mut self,
+        run: &RunEntry,
+        documents: &RunDocuments,
+        deletions: &Deletions,
+    ) {
+        let lengths = (0..).zip(documents.lengths());
+        let deleted = lengths.filter(|(docid, _)| deletions.contains(*docid));
+        let tokens: u64 = deleted.map(|(_, tokens)| u64::from(*tokens)).sum();
+        let found = deletions.totals().tokens;
+        if tokens != found {
+            self.damaged(&run_file(&run.name, Kind::Deletions), 32, tokens, found);
+        }
+        let words = u64::from(run.documents).div_ceil(64);
+        let lists = deletions.lists() as u64;
+        if run.deleted.is_some() {
+            let end = BODY + 8 * words + 12 * lists;
+            self.zeros(&run_file(&run.name, Kind::Deletions), end);
+        }
+    }
+
+    /// Checks the documents of one run.
+    pub(crate) fn documents(&mut self, run: &RunEntry) -> Option<RunDocuments> {
+        let documents = self.note(RunDocuments::open_unverified(self.generation, run))?;
+        let name = |kind| run_file(&run.name, kind);
+        let ends = self.note(documents.check_ends());
+        let tokens: u64 = documents.lengths().iter().map(|tokens| u64::from(*tokens)).sum();
+        if tokens != documents.tokens() {
+            self.damaged(&name(Kind::Lengths), 24, tokens, documents.tokens());
+        }
+        self.zeros(&name(Kind::Lengths), BODY + 2 * u64::from(documents.len()));
+        self.zeros(&name(Kind::Names), BODY + documents.name_section().len() as u64);
+        if ends.is_some() {
+            self.names(run, &documents);
+        }
+        let mut inputs = 0;
+        for (docid, location) in (0u64..).zip(documents.locations()) {
+            inputs = inputs.max(u64::from(location.input) + 1);
+            if location.input >= run.inputs && !self.full() {
+                let expected = format!("an input below {}", run.inputs);
+                let at = BODY + 16 * docid + 12;
+                self.damaged(&name(Kind::Locations), at, expected, location.input);
+            }
+        }
+        if inputs < u64::from(run.inputs) {
+            let expected = format!("a document in input {}", run.inputs - 1);
+            self.damaged(&name(Kind::Locations), BODY, expected, "none");
+        }
+        Some(documents)
+    }
+
+    fn names(&mut self, run: &RunEntry, documents: &RunDocuments) {
+        let mut start = BODY;
+        for docid in 0..documents.len() {
+            let Some(name) = documents.name(docid) else {
+                let at = BODY + 8 * u64::from(docid);
+                let file = run_file(&run.name, Kind::Ends);
+                self.damaged(&file, at, "an end among the names", "none");
+                return;
+            };
+            if let Err(error) = std::str::from_utf8(name)
+                && !self.full()
+            {
+                let at = start + error.valid_up_to() as u64;
+                let file = run_file(&run.name, Kind::Names);
+                self.damaged(&file, at, "a name in UTF-8", name.escape_ascii());
+            }
+            start += name.len() as u64;
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! Is a run whole? Its terms, its lists from end to end, and the frequencies of all terms of a
+//! document against the document's length.
+//!
+//! Where nothing is wrong it does not matter in which order lists are read, so that threads read them side by side. Where something is, one thread reads all of
+//! them again: it tells the problems in their order. Threads do not count the tokens of each document, which would have them wait for each other's memory at every posting: they
+//! compare two sums over all documents, in each of which a document has a weight of its own.
+
+#![forbid(unsafe_code)]
+
+use super::{BODY, Check, Share};
+use crate::crew::Crew;
+use crate::index::deletions::Deletions;
+use crate::index::documents::RunDocuments;
+use crate::index::error::IndexError;
+use crate::index::format::{
+    IMPORTED, Kind, MAX_TERM_BYTES, POSTINGS_SLACK, list_pages, padding, run_file,
+};
+use crate::index::generations::manifest::RunEntry;
+use crate::index::lexicon::{LexiconStream, parts_of};
+use crate::index::run::Run;
+use crate::text::trie_collection::{implied_prefix, trie_collection};
+use std::ops::Range;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+/// Bytes of the window on the lexicon.
+const WINDOW_BYTES: usize = 64 << 10;
+
+/// Parts of a run for each thread, so that all end at about the same time.
+const PARTS: usize = 16;
+/// A term takes as long as lists of so many times its bytes.
+const TERM_COST: u64 = 6;
+
+/// What is left of the documents' lengths when the term frequencies that were read are taken away.
+struct Tokens {
+    left: Vec<u32>,
+    /// The first document of whose length more was taken than there is.
+    overdrawn: Option<u32>,
+}
+
+impl Tokens {
+    fn take(&mut self, docids: &[u32], tfs: &[u32]) {
+        for (docid, tf) in docids.iter().zip(tfs) {
+            match self.left.get_mut(*docid as usize) {
+                Some(left) if *tf <= *left => *left -= tf,
+                _ => self.overdrawn = self.overdrawn.or(Some(*docid)),
+            }
+        }
+    }
+}
+
+/// Sums numbers of documents, modulo 2^64, each with a weight of its document, which has nothing to do with that of another one: numbers that are not the same for every document
+/// have the same sum once in 2^32 times or less. The weights are splitmix64's (Steele, Lea and Flood, OOPSLA 2014).
+fn weighted<'a>(numbers: impl Iterator<Item = (u32, &'a u32)>) -> u64 {
+    numbers.fold(0, |sum, (docid, &number)| {
+        let bits = (u64::from(docid) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        sum.wrapping_add((bits ^ (bits >> 31)).wrapping_mul(number.into()))
+    })
+}
+
+impl Check<'_> {
+    /// Checks one run.
+    pub(crate) fn run(
+        &mut self,
+        entry: &RunEntry,
+        documents: Option<&RunDocuments>,
+        deletions: Option<&Deletions>,
+    ) {
+        if let (Some(documents), Some(deletions)) = (documents, deletions) {
+            self.deleted_tokens(entry, documents, deletions);
+        }
+        let Some(run) = self.note(Run::open_unverified(self.generation, entry)) else { return };
+        self.problems.extend(run.check_form(&self.manifest.settings).err());
+        let lexicon = run_file(&entry.name, Kind::Lexicon);
+        let header = run.lexicon().header();
+        self.zeros(&lexicon, BODY + header.block_bytes);
+        let lists_end = BODY + header.list_bytes;
+        let slack = padding(lists_end) + POSTINGS_SLACK;
+        let postings = run_file(&entry.name, Kind::Postings);
+        self.zero_bytes(&postings, lists_end, slack);
+        let sums = 4 * list_pages(header.list_bytes);
+        self.zeros(&postings, run.postings_header().sums_start() + sums);
+
+        let lengths = documents.map(RunDocuments::lengths);
+        if lengths.is_some_and(|lengths| self.lists_are_whole((entry, &run), lengths)) {
+            return;
+        }
+        let left = lengths.map_or_else(Vec::new, <[u32]>::to_vec);
+        let mut tokens = Tokens { left, overdrawn: None };
+        let terms = LexiconStream::open(run.lexicon().path(), WINDOW_BYTES);
+        let all_read = self.note(terms).is_some_and(|mut terms| {
+            let take = |docids: &[u32], tfs: &[u32]| tokens.take(docids, tfs);
+            self.lists((entry, &run), &mut terms, lengths, take)
+        });
+        // What a damaged list lacks would be missed in every document.
+        if let Some(lengths) = lengths
+            && all_read
+            && self.has_tokens()
+        {
+            self.lengths(entry, lengths, &tokens);
+        }
+    }
+
+    /// Whether the lengths of documents are the numbers of their tokens.
+    fn has_tokens(&self) -> bool {
+        self.manifest.settings.indexer != IMPORTED
+    }
+
+    /// Whether threads find nothing wrong with the terms, the lists and the lengths of their documents. False as well if there is only one, or little to be read.
+    pub(crate) fn lists_are_whole(&self, (entry, run): (&RunEntry, &Run), lengths: &[u32]) -> bool {
+        let (lexicon, Share { threads, least }) = (run.lexicon(), self.share);
+        if threads < 2 {
+            return false;
+        }
+        let weight = |terms: u64, lists: u64| terms.saturating_mul(TERM_COST).saturating_add(lists);
+        let parts = parts_of(lexicon.path(), (least, threads * PARTS), weight);
+        let Some(parts) = parts.ok().filter(|parts| parts.len() > 1) else { return false };
+        let (is_wrong, sums) = (AtomicBool::new(false), [const { AtomicU64::new(0) }; 3]);
+        let read = |collections: Range<u16>| {
+            let mut part = Check { problems: Vec::new(), ..*self };
+            let mut terms = LexiconStream::open_part(lexicon.path(), WINDOW_BYTES, collections)?;
+            let mut tokens = 0u64;
+            let take = |docids: &[u32], tfs: &[u32]| {
+                tokens = tokens.wrapping_add(weighted(docids.iter().copied().zip(tfs)));
+            };
+            let all_read = part.lists((entry, run), &mut terms, Some(lengths), take);
+            let (terms, postings) = terms.seen();
+            for (sum, here) in sums.iter().zip([terms, postings, tokens]) {
+                // Those of tokens go round.
+                sum.fetch_add(here, Relaxed);
+            }
+            Ok::<_, IndexError>(all_read && part.problems.is_empty())
+        };
+        Crew::new("checker").share(threads - 1, parts, |collections| {
+            if !is_wrong.load(Relaxed) && !read(collections).is_ok_and(|is_whole| is_whole) {
+                is_wrong.store(true, Relaxed);
+            }
+        });
+        let (header, [terms, postings, tokens]) =
+            (lexicon.header(), sums.map(AtomicU64::into_inner));
+        !is_wrong.into_inner()
+            && (terms, postings) == (header.terms, header.postings)
+            && (!self.has_tokens() || tokens == weighted((0..).zip(lengths)))
+    }
+
+    /// Reads terms and their lists; tells whether that was possible.
+    fn lists(
+        &mut self,
+        (entry, run): (&RunEntry, &Run),
+        terms: &mut LexiconStream,
+        lengths: Option<&[u32]>,
+        mut take: impl FnMut(&[u32], &[u32]),
+    ) -> bool {
+        let path = run.lexicon().path();
+        // Where the lists of the terms before end.
+        let (mut all_read, mut lists_end) = (true, terms.term().list.offset);
+        loop {
+            let place = terms.position();
+            match self.note(terms.advance()) {
+                None => return false,
+                Some(false) => return all_read,
+                Some(true) => {}
+            }
+            let term = terms.term();
+            if let Some(wrong) = wrong_term(term.collection, term.suffix) {
+                let expected = format!("a term of trie collection {}", term.collection);
+                let error = IndexError::damaged(path, place, expected, wrong);
+                self.note(Err::<(), _>(error));
+            }
+            let gap = run.list_bytes(lists_end, term.list.offset);
+            if let Some(gap) = self.note(gap)
+                && let Some(at) = gap.iter().position(|byte| *byte != 0)
+            {
+                let at = BODY + lists_end + at as u64;
+                let path = run.postings_path();
+                let error = IndexError::damaged(path, at, "a zero byte of padding", "another");
+                self.note(Err::<(), _>(error));
+            }
+            lists_end = term.list.offset.saturating_add(term.list.bytes);
+            self.watched.pass(term.list.bytes);
+            let start = BODY + term.list.offset;
+            let (mut deleted, list) = (0, term.list);
+            let read = run.list(list).and_then(|list| {
+                let each = |docids: &[u32], tfs: &[u32]| {
+                    take(docids, tfs);
+                    if let Some(deletions) = run.deletions() {
+                        deleted += docids.iter().filter(|id| deletions.contains(**id)).count();
+                    }
+                };
+                list.check(run.documents(), lengths, each)
+                    .map_err(IndexError::list(run.postings_path(), start))
+            });
+            let is_read = self.note(read).is_some();
+            all_read &= is_read;
+            let noted = run.deletions().map_or(0, |deletions| deletions.of_list(&list));
+            if is_read && deleted != noted as usize {
+                let expected = format!("{deleted} postings of the list at {start}");
+                self.damaged(&run_file(&entry.name, Kind::Deletions), BODY, expected, noted);
+            }
+            if self.full() {
+                return false;
+            }
+        }
+    }
+
+    /// Compares the lengths of the run's documents with what the lists have left of them.
+    fn lengths(&mut self, entry: &RunEntry, lengths: &[u32], tokens: &Tokens) {
+        let place = |docid: usize| BODY + 2 * docid as u64;
+        let file = run_file(&entry.name, Kind::Lengths);
+        if let Some(docid) = tokens.overdrawn {
+            let found = lengths.get(docid as usize).copied().unwrap_or(0);
+            let expected = format!("more tokens, as run {} has them", entry.name);
+            return self.damaged(&file, place(docid as usize), expected, found);
+        }
+        let wrong = tokens.left.iter().enumerate().find(|(_, left)| **left != 0);
+        if let Some((docid, left)) = wrong {
+            let expected = format!("{} tokens, as run {} has", lengths[docid] - left, entry.name);
+            self.damaged(&file, place(docid), expected, lengths[docid]);
+        }
+    }
+}
+
+/// Says what is wrong with a term, if anything is.
+pub(crate) fn wrong_term(collection: u16, suffix: &[u8]) -> Option<String> {
+    let (prefix, length) = implied_prefix(collection);
+    let bytes = [&prefix[..length], suffix].concat();
+    let shown = bytes.escape_ascii();
+    let Ok(term) = std::str::from_utf8(&bytes) else {
+        return Some(format!("`{shown}`, which is not UTF-8"));
+    };
+    if term.is_empty() || term.len() > MAX_TERM_BYTES {
+        return Some(format!("a term of {} bytes", term.len()));
+    }
+    match trie_collection(term) {
+        own if own == collection => None,
+        own => Some(format!("`{shown}`, which belongs to {own}")),
+    }
+}

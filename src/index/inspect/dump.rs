@@ -1,0 +1,101 @@
+//! How is all that an index holds written as lines, for other programs? Objects of JSON, or columns with tabs between
+//! them.
+
+#![forbid(unsafe_code)]
+
+use crate::index::error::IndexError;
+use crate::index::generations::generation::Generation;
+use crate::index::inspect::browse::for_each_term;
+use crate::index::inspect::find::DocumentRow;
+use serde_json::json;
+use std::io::{self, Write};
+
+/// Why a dump ends early.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DumpError {
+    /// The index is damaged.
+    #[error(transparent)]
+    Index(#[from] IndexError),
+    /// A line cannot be written.
+    #[error("writing a line")]
+    Output(#[from] io::Error),
+}
+
+/// Writes every term with df, cf and the bytes of its lists, or, with `postings`, with all of these; with `tsv` postings
+/// have a line each. Returns how many terms there are.
+///
+/// # Errors
+/// When the index is damaged, or a line cannot be written.
+pub fn terms(
+    generation: &Generation,
+    tsv: bool,
+    postings: bool,
+    out: &mut impl Write,
+) -> Result<u64, DumpError> {
+    let mut rows = 0;
+    for_each_term::<DumpError>(generation, |lists| {
+        let term = String::from_utf8_lossy(&lists.term);
+        let (df, bytes) = (lists.df(), lists.bytes());
+        rows += 1;
+        if !postings {
+            let mut cf = 0u64;
+            lists.postings(generation, |_, tfs| {
+                cf += tfs.iter().map(|&tf| u64::from(tf)).sum::<u64>()
+            })?;
+            match tsv {
+                true => writeln!(out, "{term}\t{df}\t{cf}\t{bytes}")?,
+                false => {
+                    writeln!(out, "{}", json!({"term": term, "df": df, "cf": cf, "bytes": bytes}))?
+                }
+            }
+            return Ok(());
+        }
+        // A list may be long, so its line is written as it is read.
+        let (mut first, mut failed) = (true, Ok(()));
+        if !tsv {
+            write!(out, "{{\"term\":{},\"df\":{df},\"postings\":[", json!(term))?;
+        }
+        lists.postings(generation, |docids, tfs| {
+            for (docid, tf) in docids.iter().zip(tfs) {
+                let comma = if std::mem::take(&mut first) { "" } else { "," };
+                let written = match tsv {
+                    true => writeln!(out, "{term}\t{docid}\t{tf}"),
+                    false => write!(out, "{comma}[{docid},{tf}]"),
+                };
+                if failed.is_ok() {
+                    failed = written;
+                }
+            }
+        })?;
+        failed?;
+        if !tsv {
+            writeln!(out, "]}}")?;
+        }
+        Ok(())
+    })?;
+    Ok(rows)
+}
+
+/// Writes what is known of every document. Returns how many there are.
+///
+/// # Errors
+/// As [`terms`].
+pub fn documents(
+    generation: &Generation,
+    tsv: bool,
+    out: &mut impl Write,
+) -> Result<u64, DumpError> {
+    let documents = generation.documents().len();
+    for docid in 0..documents {
+        let row = DocumentRow::of(generation, docid)?;
+        if tsv {
+            let DocumentRow { docid, name, tokens, input, offset, bytes } = row;
+            let name = name.replace(['\t', '\n', '\r'], " ");
+            writeln!(out, "{docid}\t{name}\t{tokens}\t{input}\t{offset}\t{bytes}")?;
+        } else {
+            writeln!(out, "{}", serde_json::to_string(&row).map_err(io::Error::from)?)?;
+        }
+    }
+    Ok(documents.into())
+}

@@ -1,0 +1,189 @@
+//! Which generation, or which shard of it, has the document of a docid or a name? For tools that look into an
+//! index, whatever its form.
+
+#![forbid(unsafe_code)]
+
+use crate::index::error::IndexError;
+use crate::index::format::shard_name;
+use crate::index::generations::generation::Generation;
+use crate::index::generations::manifest::sharded::ShardedManifest;
+use crate::shown::visible;
+use serde::Serialize;
+use std::fmt;
+use std::path::Path;
+
+/// What a document is asked for by.
+#[derive(Clone, Copy, Debug)]
+pub enum DocumentKey<'a> {
+    /// Its docid in the whole index.
+    Docid(u32),
+    /// Its name; the first one that is not deleted counts.
+    Name(&'a str),
+}
+
+/// A document of an index, and the generation that has it open.
+#[derive(Debug)]
+pub struct FoundDocument {
+    /// The live generation, or the shard of it, that has the document.
+    pub generation: Generation,
+    /// Docid of the generation's first document in the whole index.
+    pub first_docid: u32,
+    /// The document, counted from there.
+    pub docid: u32,
+}
+
+/// What the index knows of a document.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct DocumentRow {
+    /// The document, counted from the generation's first.
+    pub docid: u32,
+    /// Its name; bytes that are no UTF-8 are replaced.
+    pub name: String,
+    /// Its indexed tokens.
+    pub tokens: u32,
+    /// The file that it was read from.
+    pub input: String,
+    /// Where it begins in that, uncompressed, in bytes.
+    pub offset: u64,
+    /// Its length there.
+    pub bytes: u32,
+}
+
+/// Finds a document of the live generation. Shards that are not on this disk are not looked into.
+///
+/// Time: of a name that of looking at all names, if need be.
+///
+/// # Errors
+/// `NoDocid`, `Deleted`, `NoName`; `NoIndex`, `Storage`, `Damaged`, `Newer`.
+pub fn find_document(index: &Path, key: DocumentKey<'_>) -> Result<FoundDocument, IndexError> {
+    let path = || index.to_path_buf();
+    let Some(manifest) = ShardedManifest::live(index)? else {
+        let generation = Generation::open(index, false)?;
+        let docid = find_in(&generation, index, key)?;
+        return Ok(FoundDocument { generation, first_docid: 0, docid });
+    };
+    let name = match key {
+        DocumentKey::Docid(docid) => {
+            let none =
+                || IndexError::NoDocid { path: path(), docid, documents: manifest.documents() };
+            let shard = manifest.shard_of(docid).ok_or_else(none)?;
+            let generation = manifest.open(index, shard, false)?;
+            let first_docid = manifest.shards[shard].first_docid;
+            return Ok(FoundDocument { generation, first_docid, docid: docid - first_docid });
+        }
+        DocumentKey::Name(name) => name,
+    };
+    let mut elsewhere = Vec::new();
+    for (shard, entry) in manifest.shards.iter().enumerate() {
+        if !manifest.folder(index, shard).exists() {
+            elsewhere.push(shard_name(shard));
+            continue;
+        }
+        let generation = manifest.open(index, shard, false)?;
+        if let Some(docid) = generation.find_name(name.as_bytes()) {
+            return Ok(FoundDocument { generation, first_docid: entry.first_docid, docid });
+        }
+    }
+    Err(IndexError::NoName { path: path(), name: name.to_string(), elsewhere })
+}
+
+/// Finds a document of the generation of the index in the folder `index`.
+///
+/// # Errors
+/// `NoDocid`, `Deleted`, `NoName`.
+pub fn find_in(
+    generation: &Generation,
+    index: &Path,
+    key: DocumentKey<'_>,
+) -> Result<u32, IndexError> {
+    let (path, documents) = (index.to_path_buf(), generation.documents().len());
+    match key {
+        DocumentKey::Docid(docid) if generation.is_deleted(docid) => {
+            Err(IndexError::Deleted { path, docid })
+        }
+        DocumentKey::Docid(docid) if docid < documents => Ok(docid),
+        DocumentKey::Docid(docid) => {
+            Err(IndexError::NoDocid { path, docid, documents: documents.into() })
+        }
+        DocumentKey::Name(name) => generation.find_name(name.as_bytes()).ok_or_else(|| {
+            IndexError::NoName { path, name: name.to_string(), elsewhere: Vec::new() }
+        }),
+    }
+}
+
+/// Opens the live generation of an index for tools that know neither shards nor deleted documents.
+///
+/// # Errors
+/// `HasShards`, `HasDeletions`; `NoIndex`, `Storage`, `Damaged`, `Newer`.
+pub fn open_plain(index: &Path) -> Result<Generation, IndexError> {
+    let path = || index.to_path_buf();
+    if let Some(manifest) = ShardedManifest::live(index)? {
+        return Err(IndexError::HasShards { path: path(), shards: manifest.shards.len() });
+    }
+    let generation = Generation::open(index, false)?;
+    match generation.has_deletions() {
+        true => Err(IndexError::HasDeletions { path: path() }),
+        false => Ok(generation),
+    }
+}
+
+impl fmt::Display for DocumentRow {
+    /// A row for each thing but the docid, which is not that of the whole index if this is a shard of it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, tokens, input, offset, bytes, .. } = self;
+        writeln!(f, "name      {}", visible(name))?;
+        writeln!(f, "tokens    {tokens}")?;
+        writeln!(f, "input     {}", visible(input))?;
+        writeln!(f, "offset    {offset}")?;
+        writeln!(f, "bytes     {bytes}")
+    }
+}
+
+impl DocumentRow {
+    /// Reads what the generation knows of a document that it has.
+    ///
+    /// # Errors
+    /// `Damaged` if a part of it is not there.
+    pub fn of(generation: &Generation, docid: u32) -> Result<Self, IndexError> {
+        let documents = generation.documents();
+        let lacks = |what: &str| {
+            let found = format!("document {docid} without {what}");
+            IndexError::damaged(generation.path(), 0, "documents of the manifest's inputs", found)
+        };
+        let name = documents.name(docid).ok_or_else(|| lacks("a name"))?;
+        let place = documents.location(docid).ok_or_else(|| lacks("a place"))?;
+        let input = generation.manifest().inputs.get(place.input as usize);
+        Ok(Self {
+            docid,
+            name: String::from_utf8_lossy(name).into_owned(),
+            tokens: documents.length(docid).ok_or_else(|| lacks("a length"))?,
+            input: input.ok_or_else(|| lacks("an input"))?.path.clone(),
+            offset: place.offset,
+            bytes: place.bytes,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::testing::{build, collection};
+
+    #[test]
+    fn documents_are_found_by_docid_and_by_name() {
+        let folder = tempfile::tempdir().unwrap();
+        build(folder.path(), &collection(8, 40, 20), &[10]);
+        for key in [DocumentKey::Docid(17), DocumentKey::Name("doc-17")] {
+            let found = find_document(folder.path(), key).unwrap();
+            assert_eq!((found.first_docid, found.docid), (0, 17));
+            let row = DocumentRow::of(&found.generation, 17).unwrap();
+            assert_eq!((&*row.name, row.docid), ("doc-17", 17));
+            assert_eq!(row.tokens, found.generation.documents().lengths()[17]);
+        }
+        let error = find_document(folder.path(), DocumentKey::Docid(40)).unwrap_err();
+        assert!(matches!(error, IndexError::NoDocid { documents: 40, .. }), "{error}");
+        let error = find_document(folder.path(), DocumentKey::Name("nobody")).unwrap_err();
+        assert!(error.to_string().ends_with("no document is named `nobody`"), "{error}");
+        assert_eq!(open_plain(folder.path()).unwrap().documents().len(), 40);
+    }
+}

@@ -1,0 +1,227 @@
+//! What are the documents of a CSV file (RFC 4180), whose first record names the columns?
+//!
+//! - Fields are parted by commas, semicolons or tabs, whichever the head has most of; they may stand
+//!   in quotes and hold line ends then.
+//! - The name is that of the best column that [`Fields`] knows as a name; the text is that of all
+//!   columns that it knows as text, in the order of the columns, with one newline between them. Without
+//!   case, unless the columns were asked for.
+//! - An empty line is ignored. A record with fewer fields than the head has lacks the last ones; one
+//!   with more is no document, for a quote or a separator is wrong then.
+//!
+//! Records count in the place of lines; the head is the first.
+
+#![forbid(unsafe_code)]
+
+use super::fields::Fields;
+use crate::input::borders::machine::{Csv, Machine};
+use crate::input::document::{Document, Name, Piece, Sink, Skip};
+use csv_core::{ReadRecordResult, Reader, ReaderBuilder, Terminator};
+
+/// A buffer that grew beyond this many bytes for one long document is given back after the piece.
+const KEPT_BUFFER_BYTES: usize = 4 << 20;
+
+/// Finds the documents of CSV files. It keeps nothing from piece to piece but its buffers.
+#[derive(Debug, Default)]
+pub struct CsvParser {
+    fields: Fields,
+    /// The fields of a record without their quotes, and where each ends.
+    values: Vec<u8>,
+    ends: Vec<usize>,
+    text: Vec<u8>,
+    /// A name that was made valid.
+    name: String,
+}
+
+/// The first record of what is in a file, with its line end: the head.
+pub(crate) fn first_record(file: &[u8]) -> &[u8] {
+    &file[..Csv::default().next(file, 0).unwrap_or(file.len())]
+}
+
+/// What the head says.
+struct Columns {
+    delimiter: u8,
+    count: usize,
+    name: Option<usize>,
+    texts: Vec<usize>,
+}
+
+impl CsvParser {
+    /// Makes a parser that takes names and text from these columns.
+    pub fn new(fields: Fields) -> Self {
+        Self { fields, ..Self::default() }
+    }
+
+    /// Gives all records of `piece` but the head to `sink`, in their order, in time linear in the
+    /// piece's length. `head` is the first record of the file.
+    pub fn parse<S: Sink>(&mut self, head: &[u8], piece: Piece<'_>, sink: &mut S) -> u64 {
+        let mut columns = self.columns(head);
+        if columns.texts.is_empty() {
+            columns.count = 0;
+        }
+        let mut offset = piece.first_record();
+        let mut record = 0;
+        let mut machine = Csv::default();
+        while offset < piece.bytes.len() {
+            let end = machine.next(piece.bytes, offset).unwrap_or(piece.bytes.len());
+            let bytes = piece.bytes[offset..end].trim_ascii_end().len();
+            let line = piece.line + record;
+            record += 1;
+            // The head stands where the file begins.
+            if piece.offset > 0 || record > 1 {
+                self.record(&piece.bytes[offset..end], &columns, (offset, bytes, line), sink);
+            }
+            offset = end;
+        }
+        for buffer in [&mut self.values, &mut self.text] {
+            buffer.shrink_to(KEPT_BUFFER_BYTES);
+        }
+        self.name.shrink_to(1 << 10);
+        record
+    }
+
+    fn record<S: Sink>(
+        &mut self,
+        raw: &[u8],
+        columns: &Columns,
+        (offset, bytes, line): (usize, usize, u64),
+        sink: &mut S,
+    ) {
+        if bytes == 0 {
+            return;
+        }
+        if columns.texts.is_empty() {
+            return sink.skipped(offset, line, bytes, Skip::NoTextColumn);
+        }
+        self.read(raw, columns.delimiter);
+        if self.ends.len() > columns.count {
+            let (expected, found) = (columns.count, self.ends.len());
+            return sink.skipped(offset, line, bytes, Skip::TooManyFields { expected, found });
+        }
+        self.text.clear();
+        let value = |column: usize| {
+            let start = if column == 0 { 0 } else { *self.ends.get(column - 1)? };
+            Some(&self.values[start..*self.ends.get(column)?])
+        };
+        for text in columns.texts.iter().filter_map(|&column| value(column)) {
+            if !self.text.is_empty() {
+                self.text.push(b'\n');
+            }
+            self.text.extend_from_slice(text);
+        }
+        let name = columns.name.and_then(value).unwrap_or_default().trim_ascii();
+        let name = Name::from_raw(name, &mut self.name);
+        sink.document(Document { name, text: &self.text, offset, bytes, line });
+    }
+
+    /// Reads one record into `values` and `ends`.
+    fn read(&mut self, mut raw: &[u8], delimiter: u8) {
+        let mut reader: Reader =
+            ReaderBuilder::new().delimiter(delimiter).terminator(Terminator::Any(b'\n')).build();
+        // What is written is never more than what is read, and no record has more fields than bytes.
+        self.values.clear();
+        self.values.resize(raw.len() + 1, 0);
+        self.ends.clear();
+        self.ends.resize(16, 0);
+        let (mut values, mut ends) = (0, 0);
+        loop {
+            let (result, read, written, ended) =
+                reader.read_record(raw, &mut self.values[values..], &mut self.ends[ends..]);
+            raw = &raw[read..];
+            values += written;
+            ends += ended;
+            match result {
+                ReadRecordResult::Record | ReadRecordResult::End => break,
+                ReadRecordResult::OutputEndsFull => self.ends.resize(self.ends.len() * 2, 0),
+                ReadRecordResult::OutputFull => self.values.resize(self.values.len() * 2, 0),
+                // With nothing more to read the next call ends the record.
+                ReadRecordResult::InputEmpty => {}
+            }
+        }
+        self.ends.truncate(ends);
+        self.values.truncate(values);
+        if self.values.ends_with(b"\r") {
+            self.values.pop();
+            let values = self.values.len();
+            self.ends.iter_mut().for_each(|end| *end = (*end).min(values));
+        }
+    }
+
+    fn columns(&mut self, head: &[u8]) -> Columns {
+        let head = head.strip_prefix(crate::input::document::BYTE_ORDER_MARK).unwrap_or(head);
+        let count = |byte: u8| head.iter().filter(|&&other| other == byte).count();
+        // Of equal counts the last is the greatest.
+        let delimiter = [b'\t', b';', b','].into_iter().max_by_key(|&byte| count(byte));
+        let delimiter = delimiter.unwrap_or(b',');
+        self.read(head, delimiter);
+        let mut columns =
+            Columns { delimiter, count: self.ends.len(), name: None, texts: Vec::new() };
+        let (mut start, mut best) = (0, usize::MAX);
+        for (column, &end) in self.ends.iter().enumerate() {
+            let given = self.values[start..end].trim_ascii();
+            let lower = given.to_ascii_lowercase();
+            let known = |asked: bool| if asked { given } else { &lower[..] };
+            if let Some(rank) = self.fields.name_rank(known(!self.fields.names.is_empty()))
+                && rank < best
+            {
+                (best, columns.name) = (rank, Some(column));
+            }
+            if self.fields.is_text(known(!self.fields.texts.is_empty())) {
+                columns.texts.push(column);
+            }
+            start = end;
+        }
+        columns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::input::document::Kept;
+
+    fn parse(fields: Fields, text: &str) -> Kept {
+        let mut kept = Kept::default();
+        let head = Csv::default().next(text.as_bytes(), 0).unwrap_or(text.len());
+        CsvParser::new(fields).parse(
+            &text.as_bytes()[..head],
+            Piece::whole(text.as_bytes()),
+            &mut kept,
+        );
+        kept
+    }
+
+    fn rows(kept: &Kept) -> Vec<(&str, &str)> {
+        let text = |text| std::str::from_utf8(text).unwrap();
+        kept.documents.iter().map(|d| (d.0.as_deref().unwrap_or(""), text(&d.1))).collect()
+    }
+
+    #[test]
+    fn columns_are_found_by_their_names() {
+        let text = "\u{feff}Title,ID,year,\"Text\"\r\nOne,a,1999,\"x, \"\"y\"\"\nz\"\r\n\r\n,b,2000,5\" wide\r\nshort,c\n";
+        let kept = parse(Fields::default(), text);
+        assert_eq!(rows(&kept), [("a", "One\nx, \"y\"\nz"), ("b", "5\" wide"), ("c", "short")]);
+        assert_eq!((kept.documents[1].2, kept.documents[1].4), (52, 4));
+        assert!(kept.skipped.is_empty());
+        let kept = parse(Fields::default(), "id;text\n1;a,b,c\n2;x;y\n");
+        assert_eq!(rows(&kept), [("1", "a,b,c")]);
+        let wrong = Skip::TooManyFields { expected: 2, found: 3 };
+        assert_eq!(kept.skipped, [(16, 3, 5, wrong)]);
+    }
+
+    #[test]
+    fn columns_may_be_asked_for() {
+        let fields = Fields { names: vec!["Key".into()], texts: vec!["b".into(), "a".into()] };
+        assert_eq!(rows(&parse(fields, "a,id,b,Key\n1,2,3,4\n")), [("4", "1\n3")]);
+        let kept = parse(Fields::default(), "x,y\n1,2\n3,4\n");
+        assert!(kept.documents.is_empty());
+        assert_eq!(kept.skipped.iter().map(|s| s.3).collect::<Vec<_>>(), [Skip::NoTextColumn; 2]);
+    }
+
+    #[test]
+    fn a_piece_that_is_not_the_first_has_no_head() {
+        let mut kept = Kept::default();
+        let piece = Piece { bytes: b"7,seven\n", offset: 100, line: 1 };
+        CsvParser::new(Fields::default()).parse(b"id,text\n", piece, &mut kept);
+        assert_eq!(rows(&kept), [("7", "seven")]);
+    }
+}

@@ -1,0 +1,52 @@
+//! What is the document of a file of HTML? The text of the page, named by the caller; see
+//! [`HtmlText`].
+
+#![forbid(unsafe_code)]
+
+use crate::input::document::{Document, Name, Sink};
+use crate::text::html::{HtmlText, Markup, Page};
+
+/// Finds the documents of files of HTML. It keeps nothing from file to file but its buffers.
+#[derive(Debug, Default)]
+pub struct HtmlParser {
+    html: HtmlText,
+}
+
+impl HtmlParser {
+    /// Makes a parser.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Gives the file whose bytes are `file` to `sink`: one document.
+    pub fn parse<S: Sink>(&mut self, name: &str, file: &[u8], sink: &mut S) {
+        let (path, markup) = (name.as_bytes(), Markup::Html);
+        sink.page(&Page { name: path, url: path, bytes: file, markup, charset: None });
+        let text = self.html.text(file, markup, None);
+        let name = Name::new(name);
+        sink.document(Document { name, text, offset: 0, bytes: file.len(), line: 1 });
+        self.html.shrink();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::input::document::Kept;
+
+    #[test]
+    fn a_file_is_a_document() {
+        let mut kept = Kept::default();
+        let mut parser = HtmlParser::new();
+        for file in [&b"<title>a</title><p>b"[..], b"", b"\xff\xfea\0"] {
+            parser.parse("x/a.html", file, &mut kept);
+        }
+        let name = || Some("x/a.html".to_owned());
+        let documents = vec![
+            (name(), b"a\nb".to_vec(), 0, 20, 1),
+            (name(), Vec::new(), 0, 0, 1),
+            (name(), b"a".to_vec(), 0, 4, 1),
+        ];
+        assert_eq!(kept, Kept { documents, skipped: Vec::new() });
+    }
+}

@@ -1,0 +1,351 @@
+//! Corner cases of JSON lines, and `serde_json` as the oracle.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::dictionary::device::lines::{self, LONGEST_NAME};
+use crate::input::document::Kept;
+
+/// Parses `piece` in every way of scanning.
+fn parse(piece: Piece<'_>) -> Kept {
+    let mut all = JsonlParser::all().map(|(_, mut parser)| {
+        let mut kept = Kept::default();
+        let line_feeds = parser.parse(piece, &mut kept);
+        assert_eq!(line_feeds, memchr::memchr_iter(b'\n', piece.bytes).count() as u64);
+        kept
+    });
+    let first = all.next().unwrap();
+    all.for_each(|kept| assert_eq!(kept, first));
+    first
+}
+
+/// Name and text of the only record.
+fn one(line: &[u8]) -> (Option<String>, String) {
+    let mut kept = parse(Piece::whole(line));
+    assert_eq!((kept.documents.len(), &kept.skipped), (1, &Vec::new()));
+    let (name, text, ..) = kept.documents.remove(0);
+    (name, String::from_utf8_lossy(&text).into_owned())
+}
+
+fn refused(line: &[u8]) -> Skip {
+    let kept = parse(Piece::whole(line));
+    assert_eq!((kept.documents.len(), kept.skipped.len()), (0, 1));
+    kept.skipped[0].3
+}
+
+fn pair(name: &str, text: &str) -> (Option<String>, String) {
+    (Some(name.to_owned()), text.to_owned())
+}
+
+#[test]
+fn places_count_from_the_piece_and_the_file() {
+    let bytes = b"{\"id\":\"a\",\"text\":\"x\"}\r\n \r\n[1]\n{\"id\":7,\"text\":\"y\\nz\"}";
+    let kept = parse(Piece { bytes, offset: 1000, line: 50 });
+    let documents = vec![
+        (Some("a".into()), b"x".to_vec(), 0, 21, 50),
+        (Some("7".into()), b"y\nz".to_vec(), 30, 22, 53),
+    ];
+    assert_eq!(kept, Kept { documents, skipped: vec![(26, 52, 3, Skip::NotAnObject)] });
+}
+
+/// The line with a letter for each value of its shape: N and T for what names it and its texts, x for other strings, 1 and 9 for a name and others that are numbers.
+fn shape_of(line: &str) -> Option<String> {
+    let shape = JsonlParser::new().line_shape(format!("{line}\n{{}}").as_bytes())?;
+    let mut shown = Vec::new();
+    for (before, value) in shape.values() {
+        shown.extend_from_slice(before);
+        shown.push(match (value.role, value.is_number) {
+            (lines::Role::Name, false) => b'N',
+            (lines::Role::Name, true) => b'1',
+            (lines::Role::Text, _) => b'T',
+            (lines::Role::Other, false) => b'x',
+            (lines::Role::Other, true) => b'9',
+        });
+    }
+    shown.extend_from_slice(shape.behind());
+    Some(String::from_utf8(shown).unwrap())
+}
+
+#[test]
+fn strings_and_numbers_are_the_values_of_a_line() {
+    for (line, shape) in [
+        (r#"{"id":"a","text":"b"}"#, r#"{"id":"N","text":"T"}"#),
+        (r#"{ "id" : 7 , "text" : "" } "#, r#"{ "id" : 1 , "text" : "T" } "#),
+        (r#"{"title":"a\u00e9","_id":"b","text":"c"}"#, r#"{"title":"T","_id":"N","text":"T"}"#),
+        (
+            r#"{"docid":"a","pid":-1.5,"text":null,"body":"b"}"#,
+            r#"{"docid":"x","pid":1,"text":null,"body":"T"}"#,
+        ),
+        // Another line may have its name in what is empty here.
+        (
+            r#"{"id":"","docno":"","_id":"b","body":""}"#,
+            r#"{"id":"","docno":"x","_id":"N","body":"T"}"#,
+        ),
+        (r#"{"text":"b","lang":"c"}"#, r#"{"text":"T","lang":"x"}"#),
+        (r#"{"id":"","text":"b"}"#, r#"{"id":"","text":"T"}"#),
+        (r#"{"id":"a","id":"","text":"b"}"#, r#"{"id":"N","id":"","text":"T"}"#),
+        (
+            r#"{"id":["a",{"b" :"c"}],"docid":"d","url":"e","z":{"f":[1,-2.50,1e5,true]}}"#,
+            r#"{"id":["x",{"b" :"x"}],"docid":"N","url":"T","z":{"f":[9,9,1e5,true]}}"#,
+        ),
+    ] {
+        assert_eq!(shape_of(line).as_deref(), Some(&*format!("{shape}\n")), "{line}");
+    }
+    for line in [
+        r#"{"id":"a"}"#,
+        r#"{"id":"\u0061","text":"b"}"#,
+        r#"{"id":1e5,"text":"b"}"#,
+        r#"{"id":"a","text":5}"#,
+        r#"{"id":"a","text":"b""#,
+        r#" {"id":"a","text":"b"}"#,
+        r#"{"id":"a","text":"b","z":[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15]}"#,
+        &format!(r#"{{"id":"{}","text":"b"}}"#, "a".repeat(LONGEST_NAME + 1)),
+        "",
+    ] {
+        assert_eq!(shape_of(line), None, "{line}");
+    }
+    assert_eq!(JsonlParser::new().line_shape(br#"{"id":"a","text":"b"}"#), None, "without an end");
+    let fields = Fields { names: vec!["key".into()], texts: vec!["id".into()] };
+    let shape = JsonlParser::with_fields(fields).line_shape(b"{\"id\":\"a\",\"key\":\"b\"}\n");
+    let roles: Vec<_> = shape.unwrap().values().map(|(_, value)| value.role).collect();
+    assert_eq!(roles, [lines::Role::Text, lines::Role::Name]);
+}
+
+#[test]
+fn the_best_key_names_the_document() {
+    let line = br#"{"docno":"d","docid":"c","id":"a","_id":"b","id":"z"}"#;
+    assert_eq!(one(line), pair("a", ""));
+    assert_eq!(one(br#"{"docno":"d","_id":-1.50E3}"#), pair("-1.50E3", ""));
+    assert_eq!(one(br#"{"id":null,"docid":"","docno":"d"}"#), pair("d", ""));
+    assert_eq!(one(br#"{"id":{"id":"x"},"_id":[1]}"#), (None, String::new()));
+    assert_eq!(one(br#"{"\u0069d":"\u00e4\"1"}"#), pair("ä\"1", ""));
+    assert_eq!(one(b"{\"id\":\"a\xffb\\u0020\"}"), pair("a\u{fffd}b ", ""));
+    assert_eq!(one(br#"{"id\"x":"a","id\u0022":"b","\u005fid":"c","idx":"d"}"#), pair("c", ""));
+    assert_eq!(one(b"{}"), (None, String::new()));
+}
+
+#[test]
+fn texts_are_joined_in_their_order() {
+    let line = br#"{"body":"b","x":"no","title":"t\tt","url":null,"te\u0078t":"u","body":"c"}"#;
+    assert_eq!(one(line), (None, "b\nt\tt\nu\nc".into()));
+    assert_eq!(one(br#"{"contents":"only", "Text":"no"}"#), (None, "only".into()));
+    assert_eq!(one(br#"{"title":"","text":"a"}"#), (None, "\na".into()));
+    let raw = parse(Piece::whole(b"{\"text\":\"\xff\x00\x1f\xe2\x82\"}"));
+    assert_eq!(raw.documents[0].1, b"\xff\x00\x1f\xe2\x82");
+}
+
+#[test]
+fn refusals_say_where_and_why() {
+    assert_eq!(refused(br#"{"text":5}"#), Skip::NotAString { field: "text" });
+    assert_eq!(refused(br#"{"url":["a"],"#), Skip::NotAString { field: "url" });
+    assert_eq!(refused(b"\"text\""), Skip::NotAnObject);
+    for (line, at, expected) in [
+        (&b"hello"[..], 0, "`{`"),
+        (b"{\"a\":1,}", 7, "a key in quotes"),
+        (b"{\"a\" 1}", 5, "`:`"),
+        (b"{\"a\":1 \"b\":2}", 7, "`,` or `}`"),
+        (b"{\"a\":01}", 6, "`,` or `}`"),
+        (b"{\"text\":nil}", 8, "a value"),
+        (b"{\"text\":}", 8, "a value"),
+        (b"{} {}", 3, "the end of the line"),
+        (b"{\"text\":\"a\\xb\"}", 10, "an escape of JSON"),
+        (b"{\"text\":\"a\\n", 12, "`\"` at the end of a string"),
+        (b"{\"b\":[{\"c\":]}", 11, "a value"),
+        (b"{", 1, "a key in quotes"),
+    ] {
+        let found = line.get(at).copied();
+        let skip = Skip::BadJson { offset: at, column: at + 1, expected, found };
+        assert_eq!(refused(line), skip, "{}", String::from_utf8_lossy(line));
+    }
+}
+
+#[test]
+fn the_record_after_a_bad_one_is_read() {
+    let kept = parse(Piece::whole(b"\xef\xbb\xbf{\"text\":\"open\n{\"id\":\"b\"}\n{\"a\n\n"));
+    assert_eq!(kept.documents, vec![(Some("b".into()), Vec::new(), 17, 10, 2)]);
+    let places: Vec<_> = kept.skipped.iter().map(|s| (s.0, s.1, s.2)).collect();
+    assert_eq!(places, [(3, 1, 13), (28, 3, 3)]);
+    let Skip::BadJson { offset, column, found, .. } = kept.skipped[0].3 else { panic!() };
+    assert_eq!((offset, column, found), (16, 14, Some(b'\n')));
+}
+
+#[test]
+fn a_long_text_does_not_keep_its_memory() {
+    let line = format!("{{\"text\":\"{}\\n\"}}", "x".repeat(2 * KEPT_BUFFER_BYTES));
+    let (mut parser, mut kept) = (JsonlParser::new(), Kept::default());
+    parser.parse(Piece::whole(line.as_bytes()), &mut kept);
+    assert_eq!(kept.documents[0].1.len(), 2 * KEPT_BUFFER_BYTES + 1);
+    assert_eq!(parser.buffers.text.capacity(), 0);
+}
+
+/// Members and how their characters are escaped: 0 as they are where JSON allows it, 1 short
+/// escapes, 2 by number.
+fn members() -> impl Strategy<Value = Vec<(String, String, u8)>> {
+    let key = proptest::sample::select(&["id", "_id", "docno", "title", "text", "body", "x", "é"]);
+    let text = prop_oneof![
+        any::<String>(),
+        proptest::collection::vec(
+            proptest::sample::select(&[
+                "\n",
+                "word",
+                "\\",
+                "\"",
+                "😀",
+                "\u{7f}",
+                " a longer piece"
+            ]),
+            0..40
+        )
+        .prop_map(|parts| parts.concat()),
+    ];
+    proptest::collection::vec((key.prop_map(str::to_owned), text, 0u8..3), 0..6)
+}
+
+fn quoted(text: &str, style: u8) -> String {
+    let mut out = String::from("\"");
+    for char in text.chars() {
+        match (char, style) {
+            (_, 2) => {
+                char.encode_utf16(&mut [0; 2])
+                    .iter()
+                    .for_each(|unit| out.push_str(&format!("\\u{unit:04X}")));
+            }
+            ('\n', _) => out.push_str("\\n"),
+            ('"', _) => out.push_str("\\\""),
+            ('\\', _) => out.push_str("\\\\"),
+            ('/', 1) => out.push_str("\\/"),
+            (control @ '\0'..' ', _) => out.push_str(&format!("\\u{:04x}", control as u32)),
+            _ => out.push(char),
+        }
+    }
+    out + "\""
+}
+
+/// A line that most often looks as others do, with a name and a text of its own.
+fn alike() -> impl Strategy<Value = String> {
+    let shape = proptest::sample::select(&[
+        r#"{"id":"N","contents":"T"}"#,
+        r#"{"id":"N","contents":"T"}"#,
+        "{\"id\": \"N\", \"x\": [\"T\"], \"text\": \"T\", \"y\": 1} \r",
+        r#" {"docno":"N","text":"T","id":""}"#,
+        r#"{"id":"N","docno":"d","text":"T"}"#,
+        r#"{"_id":"d","id":"N","text":"T"}"#,
+        r#"{"text":"T","id":"N"}"#,
+        r#"{"id":"N","title":"T","text":"T"}"#,
+        r#"{"id":"N","text":"T","id":"x"}"#,
+        r#"{"id":"N"}"#,
+        r#"{"id":7,"text":"T"}"#,
+        r#"{"id":"N","text":"T","a key that is far too long for a shape":null}"#,
+        "",
+    ]);
+    let name = proptest::sample::select(&["a", "some-name-7", "", r#"q\"q"#, "ä", "a\\", "}"]);
+    let text = proptest::sample::select(&[
+        "",
+        "a mill",
+        r"two\nlines",
+        r#"\"quoted\""#,
+        r"\q",
+        "a\"",
+        "\\",
+    ]);
+    // Bytes of a shape are few, so that most texts between others are short.
+    let more = prop_oneof![3 => Just(0), 1 => 0usize..90];
+    (shape, name, text, more).prop_map(|(shape, name, text, more)| {
+        shape.replace('N', name).replace('T', &format!("{text}{}", "x".repeat(more)))
+    })
+}
+
+proptest! {
+    #[test]
+    fn law_a_record_is_read_alike_beside_others(
+        lines in proptest::collection::vec(alike(), 1..40),
+        same in 0usize..20,
+        at in any::<proptest::sample::Index>(),
+    ) {
+        // Some are alike, so that the shape of one is taken for that of others.
+        let at = at.index(lines.len());
+        let lines: Vec<String> =
+            lines[..at].iter().chain(std::iter::repeat_n(&lines[at], same)).chain(&lines[at..]).cloned().collect();
+        let whole = lines.join("\n");
+        let mut expected = Kept::default();
+        let mut offset = 0;
+        for (line, text) in (1..).zip(&lines) {
+            let mut kept = Kept::default();
+            JsonlParser::new().parse(Piece { bytes: text.as_bytes(), offset: 1, line }, &mut kept);
+            for mut document in kept.documents {
+                document.2 += offset;
+                expected.documents.push(document);
+            }
+            for mut skipped in kept.skipped {
+                skipped.0 += offset;
+                if let Skip::BadJson { offset: at, .. } = &mut skipped.3 {
+                    *at += offset;
+                }
+                // The end of a piece ends its last line.
+                if let Skip::BadJson { found: found @ None, .. } = &mut skipped.3 && line as usize != lines.len() {
+                    *found = Some(b'\n');
+                }
+                expected.skipped.push(skipped);
+            }
+            offset += text.len() + 1;
+        }
+        prop_assert_eq!(parse(Piece { bytes: whole.as_bytes(), offset: 1, line: 1 }), expected);
+    }
+
+    #[test]
+    fn oracle_reads_what_serde_json_reads(records in proptest::collection::vec(members(), 1..4)) {
+        let mut input = String::new();
+        for members in &records {
+            let members: Vec<_> = members
+                .iter()
+                .map(|(key, text, style)| format!("{} : {}", quoted(key, *style), quoted(text, *style)))
+                .collect();
+            input += &format!(" {{{}}}\n", members.join(" ,"));
+        }
+        let kept = parse(Piece::whole(input.as_bytes()));
+        prop_assert_eq!(kept.skipped.len(), 0);
+        prop_assert_eq!(kept.documents.len(), records.len());
+        for ((members, line), ours) in records.iter().zip(input.lines()).zip(kept.documents) {
+            let whole: serde_json::Value = serde_json::from_str(line).unwrap();
+            for (key, ..) in members {
+                // Of a key given twice serde_json keeps the last value.
+                let last = members.iter().rev().find(|(k, ..)| k == key).map(|(_, t, _)| t.as_str());
+                prop_assert_eq!(whole[key].as_str(), last);
+            }
+            let texts: Vec<_> = members
+                .iter()
+                .filter(|(k, ..)| ["title", "text", "body"].contains(&k.as_str()))
+                .map(|(_, text, _)| text.as_str())
+                .collect();
+            prop_assert_eq!(String::from_utf8(ours.1).unwrap(), texts.join("\n"));
+            let name = ["id", "_id", "docno"].iter().find_map(|key| {
+                members.iter().find(|(k, text, _)| k == key && !text.is_empty())
+            });
+            prop_assert_eq!(ours.0, name.map(|(_, text, _)| text.clone()));
+            prop_assert_eq!(&input[ours.2..ours.2 + ours.3], line);
+        }
+    }
+
+    #[test]
+    fn law_any_bytes_are_split_into_lines(
+        bytes in proptest::collection::vec(
+            prop_oneof![
+                any::<u8>(), proptest::sample::select(b"{}[]\":,\\\nun\r t0123abc".as_slice()),
+            ],
+            0..400,
+        ),
+    ) {
+        let kept = parse(Piece { bytes: &bytes, offset: 1, line: 1 });
+        let mut places: Vec<_> = kept.documents.iter().map(|d| (d.2, d.4, d.3)).collect();
+        places.extend(kept.skipped.iter().map(|s| (s.0, s.1, s.2)));
+        places.sort_unstable();
+        let (mut offset, mut expected) = (0, Vec::new());
+        for (line, text) in (1..).zip(bytes.split(|byte| *byte == b'\n')) {
+            if text.iter().any(|byte| !b" \t\r".contains(byte)) {
+                expected.push((offset, line, length_without_return(text)));
+            }
+            offset += text.len() + 1;
+        }
+        prop_assert_eq!(places, expected);
+    }
+}

@@ -1,0 +1,101 @@
+//! Which bytes does a line share with those that are like it? All but its strings and numbers: keys, what separates values, words, and what is in none of
+//! them. A device that finds the same bytes around other values has found a line that means the same
+//! ([`lines`](crate::dictionary::device::lines)).
+
+#![forbid(unsafe_code)]
+
+use super::{Cursor, JsonlParser, KEPT_BUFFER_BYTES, NO_NAME, Record, Role, Span};
+use crate::dictionary::device::lines::{self, LONGEST_NAME, LineShape, Value, number_bytes};
+use std::ops::Range;
+
+impl JsonlParser {
+    /// The shape of the first of some lines, if it has one. With fields that were asked for it is another one.
+    pub fn line_shape(&mut self, lines: &[u8]) -> Option<LineShape> {
+        let mut cursor = Cursor { bytes: lines, at: 0, scan: self.scan };
+        let mut record = Record::new();
+        let is_right = self.buffers.record(&mut cursor, &mut record).is_ok();
+        self.buffers.text.shrink(KEPT_BUFFER_BYTES);
+        let name = &record.name;
+        if !is_right || name.escapes || name.range.len() > LONGEST_NAME {
+            return None;
+        }
+        let line_feed = cursor.at;
+        cursor.at = 1;
+        let mut noted = Noted { cursor, from: 0, values: Vec::new() };
+        loop {
+            noted.cursor.space();
+            if noted.cursor.take(b'}') {
+                break;
+            }
+            noted.cursor.take(b',');
+            noted.cursor.space();
+            let role = self.buffers.key(&mut noted.cursor).ok()?;
+            noted.value(&role, &record)?;
+        }
+        let is_named = noted.values.iter().any(|(_, value)| value.role == lines::Role::Name);
+        if is_named != (record.name_rank != NO_NAME) {
+            return None;
+        }
+        let behind = lines.get(noted.from..=line_feed)?;
+        LineShape::of(&noted.values, behind)
+    }
+}
+
+/// The values of a line, which is right, each with the bytes before it.
+struct Noted<'a> {
+    cursor: Cursor<'a>,
+    /// Where the last value ended.
+    from: usize,
+    values: Vec<(&'a [u8], Value)>,
+}
+
+impl Noted<'_> {
+    fn note(&mut self, value: Range<usize>, role: lines::Role, is_number: bool) {
+        let before = &self.cursor.bytes[self.from..value.start];
+        self.values.push((before, Value { role, is_number }));
+        self.from = value.end;
+    }
+
+    /// Steps over the value here, of a key with this role, and notes what strings and numbers it has.
+    fn value(&mut self, role: &Role, record: &Record) -> Option<()> {
+        let mut ahead = Cursor { ..self.cursor };
+        ahead.skip_value().ok()?;
+        while self.cursor.at < ahead.at {
+            match self.cursor.peek()? {
+                b'"' => {
+                    self.cursor.at += 1;
+                    let Span { range, .. } = self.cursor.string().ok()?;
+                    if self.is_at_colon() {
+                        continue;
+                    }
+                    match role {
+                        Role::Text(_) => self.note(range, lines::Role::Text, false),
+                        _ if range == record.name.range => {
+                            self.note(range, lines::Role::Name, false)
+                        }
+                        // Another line may have its name here.
+                        Role::Name(rank) if *rank <= record.name_rank && range.is_empty() => {}
+                        _ => self.note(range, lines::Role::Other, false),
+                    }
+                }
+                b'-' | b'0'..=b'9' => {
+                    let range = self.cursor.number().ok()?;
+                    let is_name = range == record.name.range;
+                    let role = if is_name { lines::Role::Name } else { lines::Role::Other };
+                    if number_bytes(&self.cursor.bytes[range.clone()]) == Some(range.len()) {
+                        self.note(range, role, true);
+                    }
+                }
+                _ => self.cursor.at += 1,
+            }
+        }
+        Some(())
+    }
+
+    /// Whether the string that ends here was a key.
+    fn is_at_colon(&self) -> bool {
+        let mut behind = Cursor { ..self.cursor };
+        behind.space();
+        behind.peek() == Some(b':')
+    }
+}

@@ -1,0 +1,89 @@
+//! Which parser does a format have?
+
+use super::csv::CsvParser;
+use super::fields::Fields;
+use super::html::HtmlParser;
+use super::jsonl::JsonlParser;
+use super::mediawiki::MediawikiParser;
+use super::plaintext::PlaintextParser;
+use super::trec::TrecParser;
+use super::tsv::TsvParser;
+use super::warc::WarcParser;
+use crate::dictionary::device::lines::LineShape;
+use crate::input::Format;
+use crate::input::document::{Piece, Sink};
+use crate::input::formats::plain;
+use crate::input::turns::Turn;
+
+/// A parser of each format.
+pub(crate) struct Parsers {
+    jsonl: JsonlParser,
+    tsv: TsvParser,
+    html: HtmlParser,
+    warc: WarcParser,
+    trec: TrecParser,
+    csv: CsvParser,
+    plaintext: PlaintextParser,
+    mediawiki: MediawikiParser,
+}
+
+impl Parsers {
+    /// Makes all parsers; long bodies of WARC records, of at most so many bytes, take their `turn`.
+    pub(crate) fn new((max_document, fields): (u64, &Fields), turn: Turn) -> Self {
+        Self {
+            jsonl: JsonlParser::with_fields(fields.clone()),
+            tsv: TsvParser::new(),
+            html: HtmlParser::new(),
+            warc: WarcParser::taking_turns(max_document, turn),
+            trec: TrecParser::new(),
+            csv: CsvParser::new(fields.clone()),
+            plaintext: PlaintextParser::new(),
+            mediawiki: MediawikiParser::new(),
+        }
+    }
+
+    /// Gives all records to `sink`; returns how many lines they have, or how many they are where records take the place of lines.
+    /// `head` is the first record of the input, where it says what the others mean; JSON has to be in lines.
+    ///
+    /// # Panics
+    /// If a file of the format is a document.
+    pub(crate) fn records<S: Sink>(
+        &mut self,
+        format: Format,
+        records: Piece<'_>,
+        (head, ends_input): (&[u8], bool),
+        sink: &mut S,
+    ) -> u64 {
+        match format {
+            Format::Jsonl | Format::Json => self.jsonl.parse(records, sink),
+            Format::Tsv => self.tsv.parse(records, sink),
+            Format::Plaintext => self.plaintext.parse(records, sink),
+            Format::Csv => self.csv.parse(head, records, sink),
+            Format::Mediawiki => self.mediawiki.parse(records, sink),
+            Format::Warc => self.warc.parse(records, ends_input, sink),
+            Format::Trec => {
+                self.trec.parse(records, sink);
+                0
+            }
+            Format::Text | Format::Html => unreachable!("a file of these is a document"),
+        }
+    }
+
+    /// The shape of the first of some lines of JSON, if it has one.
+    pub(crate) fn line_shape(&mut self, lines: &[u8]) -> Option<LineShape> {
+        self.jsonl.line_shape(lines)
+    }
+
+    /// Gives a file that is a document to `sink`.
+    pub(crate) fn file<S: Sink>(&mut self, format: Format, name: &str, file: &[u8], sink: &mut S) {
+        match format {
+            Format::Html => self.html.parse(name, file, sink),
+            _ => plain::parse(name, file, sink),
+        }
+    }
+
+    /// Gives back the room that long bodies have taken: what came of them is parsed.
+    pub(crate) fn give_back(&mut self) {
+        self.warc.give_back();
+    }
+}

@@ -1,0 +1,412 @@
+//! What is the body of an HTTP response once its codings are undone: chunks, gzip, deflate, br, zstd?
+//!
+//! Crawlers undo codings and keep the fields that name them, or the other way round. So a coding is
+//! undone only if the bytes look like it, gzip and zstd even if no field names them; a body that does
+//! not look like its coding is taken as it is. What comes out before damage is good; a body that
+//! is compressed beyond doubt, and of which nothing comes out, is no text and is refused.
+//!
+//! The decoders of gzip and deflate, and all buffers, are used again; br and zstd, which crawlers
+//! hardly ask for, make decoders of their own.
+
+use super::http::Response;
+use crate::input::Compression;
+use crate::input::streams::decoder::gzip::Gzip;
+use crate::input::streams::decoder::{DecodeError, Decoder};
+use crate::input::turns::Turn;
+use flate2::{Decompress, FlushDecompress, Status};
+use std::io::Read;
+
+/// A decoded body grows by so many bytes at least.
+const STEP_BYTES: usize = 64 << 10;
+
+/// A buffer that grew beyond this many bytes for one long body is given back after the piece.
+const KEPT_BUFFER_BYTES: usize = 4 << 20;
+
+/// The largest window of a zstd body; RFC 9659 allows no more.
+const ZSTD_WINDOW_LOG: u32 = 23;
+
+/// Why a body cannot be taken.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum BodyError {
+    /// It has more bytes than are taken when it is decoded.
+    TooLong,
+    /// It is compressed, and nothing can be inflated.
+    NotInflated {
+        /// The coding.
+        coding: &'static str,
+    },
+}
+
+/// Undoes codings.
+pub(crate) struct BodyDecoder {
+    /// The longest body that is taken, in bytes.
+    most: u64,
+    /// Room for what long bodies become.
+    turn: Turn,
+    joined: Vec<u8>,
+    decoded: Vec<u8>,
+    gzip: Gzip,
+    inflate: Decompress,
+}
+
+impl BodyDecoder {
+    /// Makes a decoder; bodies over `most` bytes are too long.
+    pub(crate) fn new(most: u64, turn: Turn) -> Self {
+        Self {
+            most,
+            turn,
+            joined: Vec::new(),
+            decoded: Vec::new(),
+            gzip: Gzip::default(),
+            inflate: Decompress::new(true),
+        }
+    }
+
+    /// The longest body that is taken.
+    pub(crate) fn most(&self) -> u64 {
+        self.most
+    }
+
+    /// See [`Turn::give_back`].
+    pub(crate) fn give_back(&mut self) {
+        self.turn.give_back();
+    }
+
+    /// The body without its codings.
+    pub(crate) fn decode<'a>(&'a mut self, response: &Response<'a>) -> Result<&'a [u8], BodyError> {
+        let mut body = response.body;
+        if response.is_chunked() && join_chunks(body, &mut self.joined) {
+            body = &self.joined;
+        }
+        let coding = match response.content_encoding {
+            _ if body.starts_with(b"\x1f\x8b\x08") => Coding::Gzip,
+            name if name.eq_ignore_ascii_case(b"deflate") => Coding::Deflate,
+            name if name.eq_ignore_ascii_case(b"br") => Coding::Brotli,
+            _ if body.starts_with(b"\x28\xb5\x2f\xfd") => Coding::Zstd,
+            _ => return Ok(body),
+        };
+        self.decoded.clear();
+        let mut whole_zstd = false;
+        let mut out = Out { bytes: &mut self.decoded, most: self.most, turn: &mut self.turn };
+        match coding {
+            Coding::Gzip => {
+                self.gzip.reset();
+                let gzip = &mut self.gzip;
+                out.fill(body, |input, out| gzip.decode(input, out))?;
+            }
+            Coding::Zstd => {
+                if let Ok(mut zstd) = Decoder::new(Compression::Zstd, ZSTD_WINDOW_LOG) {
+                    let mut damaged = false;
+                    out.fill(body, |input, out| {
+                        zstd.decode(input, out).inspect_err(|_| damaged = true)
+                    })?;
+                    whole_zstd = !damaged && zstd.finish().is_ok();
+                }
+            }
+            Coding::Deflate => {
+                // Some servers leave the zlib header out.
+                self.inflate.reset(has_zlib_header(body));
+                let inflate = &mut self.inflate;
+                out.fill(body, |input, out| deflate(inflate, input, out))?;
+            }
+            Coding::Brotli => out.fill_brotli(body)?,
+        }
+        match coding {
+            _ if !self.decoded.is_empty() => Ok(&self.decoded),
+            // The first bytes of these leave no doubt; nothing but an empty body gives nothing.
+            Coding::Gzip if !self.gzip.is_whole() => Err(BodyError::NotInflated { coding: "gzip" }),
+            Coding::Zstd if !whole_zstd => Err(BodyError::NotInflated { coding: "zstd" }),
+            Coding::Gzip | Coding::Zstd => Ok(&self.decoded),
+            Coding::Deflate | Coding::Brotli => Ok(body),
+        }
+    }
+
+    /// Gives back buffers that one very long body made, and keeps the room that was taken for it: of
+    /// what it became not all is done.
+    pub(crate) fn shrink(&mut self) {
+        for buffer in [&mut self.joined, &mut self.decoded] {
+            buffer.clear();
+            buffer.shrink_to(KEPT_BUFFER_BYTES);
+        }
+    }
+}
+
+enum Coding {
+    Gzip,
+    Deflate,
+    Brotli,
+    Zstd,
+}
+
+/// A decoded body that grows up to a limit.
+struct Out<'a> {
+    bytes: &'a mut Vec<u8>,
+    most: u64,
+    turn: &'a mut Turn,
+}
+
+impl Out<'_> {
+    /// Makes room for more.
+    fn grow(&mut self) -> Result<(), BodyError> {
+        if self.bytes.len() as u64 > self.most {
+            return Err(BodyError::TooLong);
+        }
+        if self.bytes.len() == self.bytes.capacity() {
+            self.turn.take(self.bytes.len());
+            self.bytes.reserve(STEP_BYTES);
+        }
+        Ok(())
+    }
+
+    /// Decodes `input` until it ends, leads nowhere, or is damaged.
+    fn fill(
+        &mut self,
+        mut input: &[u8],
+        mut decode: impl FnMut(&[u8], &mut Vec<u8>) -> Result<usize, DecodeError>,
+    ) -> Result<(), BodyError> {
+        loop {
+            self.grow()?;
+            let before = self.bytes.len();
+            let Ok(taken) = decode(input, self.bytes) else { return Ok(()) };
+            input = &input[taken..];
+            let full = self.bytes.len() == self.bytes.capacity();
+            let stuck = taken == 0 && self.bytes.len() == before;
+            if stuck || input.is_empty() && !full {
+                return Ok(());
+            }
+        }
+    }
+
+    fn fill_brotli(&mut self, input: &[u8]) -> Result<(), BodyError> {
+        let mut decoder = brotli_decompressor::Decompressor::new(input, STEP_BYTES);
+        loop {
+            self.grow()?;
+            let before = self.bytes.len();
+            let room = self.bytes.capacity();
+            self.bytes.resize(room, 0);
+            let read = decoder.read(&mut self.bytes[before..]).unwrap_or(0);
+            self.bytes.truncate(before + read);
+            if read == 0 {
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn deflate(
+    inflate: &mut Decompress,
+    input: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<usize, DecodeError> {
+    let before = inflate.total_in();
+    let status = inflate
+        .decompress_vec(input, out, FlushDecompress::None)
+        .map_err(|e| DecodeError::Damaged { what: format!("deflate data ({e})") })?;
+    // What stands behind the stream is nothing.
+    if status == Status::StreamEnd {
+        return Ok(input.len());
+    }
+    Ok((inflate.total_in() - before) as usize)
+}
+
+fn has_zlib_header(body: &[u8]) -> bool {
+    let Some(&[first, second]) = body.first_chunk() else { return false };
+    first & 0x0f == 8 && u16::from_be_bytes([first, second]).is_multiple_of(31)
+}
+
+/// Joins the chunks of `body` in `joined`; tells whether it looks like chunks at all. Behind a chunk
+/// that is broken the rest is taken as it is.
+fn join_chunks(body: &[u8], joined: &mut Vec<u8>) -> bool {
+    joined.clear();
+    let mut rest = body;
+    let mut first = true;
+    loop {
+        let Some((size, data)) = chunk_size(rest) else {
+            joined.extend_from_slice(rest);
+            return !first;
+        };
+        if size == 0 {
+            return true;
+        }
+        let Some((chunk, after)) = data.split_at_checked(size) else {
+            joined.extend_from_slice(data);
+            return true;
+        };
+        let after_line_end = after.strip_prefix(b"\r\n").or_else(|| after.strip_prefix(b"\n"));
+        if first && after_line_end.is_none() && !after.is_empty() {
+            return false;
+        }
+        joined.extend_from_slice(chunk);
+        first = false;
+        rest = after_line_end.unwrap_or(after);
+        if rest.is_empty() {
+            return true;
+        }
+    }
+}
+
+/// The size in the line that begins a chunk, and what follows the line.
+fn chunk_size(bytes: &[u8]) -> Option<(usize, &[u8])> {
+    /// Extensions of a chunk, which nobody uses, may be so long.
+    const MOST_LINE_BYTES: usize = 200;
+    let line = &bytes[..bytes.len().min(MOST_LINE_BYTES)];
+    let length = memchr::memchr(b'\n', line)?;
+    let size = line[..length].trim_ascii();
+    let digits = size.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+    let behind = size[digits..].trim_ascii_start();
+    if !(1..=8).contains(&digits) || !(behind.is_empty() || behind[0] == b';') {
+        return None;
+    }
+    let size = size[..digits].iter().fold(0usize, |size, digit| {
+        size << 4 | char::from(*digit).to_digit(16).map_or(0, |digit| digit as usize)
+    });
+    Some((size, &bytes[length + 1..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::io::Write;
+
+    fn gzip(data: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(data).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn zlib(data: &[u8], header: bool) -> Vec<u8> {
+        let mut out = Vec::with_capacity(data.len() + 100);
+        flate2::Compress::new(flate2::Compression::fast(), header)
+            .compress_vec(data, &mut out, flate2::FlushCompress::Finish)
+            .unwrap();
+        out
+    }
+
+    fn chunked(data: &[u8], size: usize) -> Vec<u8> {
+        let mut out = Vec::new();
+        for chunk in data.chunks(size) {
+            write!(out, "{:x}\r\n", chunk.len()).unwrap();
+            out.extend_from_slice(chunk);
+            out.extend_from_slice(b"\r\n");
+        }
+        out.extend_from_slice(b"0\r\n\r\n");
+        out
+    }
+
+    fn response<'a>(transfer: &'a str, content: &'a str, body: &'a [u8]) -> Response<'a> {
+        Response {
+            transfer_encoding: transfer.as_bytes(),
+            content_encoding: content.as_bytes(),
+            body,
+            ..Response::default()
+        }
+    }
+
+    #[test]
+    fn codings_are_undone() {
+        let text = b"<p>one two three ".repeat(9000);
+        let zstd = zstd::encode_all(&text[..], 1).unwrap();
+        let mut decoder = BodyDecoder::new(1 << 20, Turn::alone());
+        for (content, body) in [
+            ("", text.clone()),
+            ("gzip", gzip(&text)),
+            ("X-GZIP", gzip(&text)),
+            ("", gzip(&text)),
+            ("deflate", zlib(&text, true)),
+            ("Deflate", zlib(&text, false)),
+            ("zstd", zstd),
+            ("gzip", text.clone()),
+            ("deflate", text.clone()),
+            ("br", text.clone()),
+            ("utf-8", text.clone()),
+        ] {
+            let plain = response("", content, &body);
+            assert!(decoder.decode(&plain).unwrap() == text, "{content}");
+            let chunks = chunked(&body, 1000);
+            assert!(decoder.decode(&response("Chunked", content, &chunks)).unwrap() == text);
+            // The field lies.
+            assert!(decoder.decode(&response("chunked", content, &body)).unwrap() == text);
+        }
+        decoder.shrink();
+    }
+
+    #[test]
+    fn brotli_is_undone() {
+        // One block that is stored, and an empty one that is the last.
+        let body = b"\x0b\x09\x80hello, hello, hello\x03";
+        let mut decoder = BodyDecoder::new(100, Turn::alone());
+        assert_eq!(decoder.decode(&response("", "br", body)).unwrap(), b"hello, hello, hello");
+    }
+
+    #[test]
+    fn a_body_that_is_cut_gives_what_it_has() {
+        let text: Vec<u8> = (0..30_000u32).flat_map(|i| i.to_be_bytes()).collect();
+        let body = gzip(&text);
+        let mut decoder = BodyDecoder::new(1 << 20, Turn::alone());
+        let cut = decoder.decode(&response("", "gzip", &body[..body.len() / 2])).unwrap();
+        assert!(!cut.is_empty() && text.starts_with(cut));
+        let chunks = chunked(&text, 7000);
+        let cut = decoder.decode(&response("chunked", "", &chunks[..50_000])).unwrap();
+        assert!(cut.len() > 49_000 && text.starts_with(cut));
+    }
+
+    #[test]
+    fn a_bomb_is_too_long() {
+        let text = vec![b' '; 3 << 20];
+        let mut decoder = BodyDecoder::new(1 << 20, Turn::alone());
+        for (content, body) in
+            [("gzip", gzip(&text)), ("deflate", zlib(&text, true)), ("", gzip(&gzip(&text)))]
+        {
+            let twice = body.len() < 1000 && content.is_empty();
+            let decoded = decoder.decode(&response("", content, &body));
+            assert_eq!(decoded.is_err(), !twice, "{content}");
+        }
+    }
+
+    #[test]
+    fn chunks_are_joined() {
+        let mut joined = Vec::new();
+        for (body, is, expected) in [
+            ("3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\n", true, "abcde"),
+            ("3 \nabc\n2\nde\n0\n", true, "abcde"),
+            ("3\r\nabc\r\nrest", true, "abcrest"),
+            ("3\r\nabc", true, "abc"),
+            ("A\r\nabc", true, "abc"),
+            ("3\r\nabcd", false, ""),
+            ("<p>", false, "<p>"),
+            ("face off\r\n", false, "face off\r\n"),
+            ("", false, ""),
+            ("123456789\r\nx", false, "123456789\r\nx"),
+            ("0\r\n\r\n", true, ""),
+        ] {
+            assert_eq!(join_chunks(body.as_bytes(), &mut joined), is, "{body:?}");
+            assert_eq!(joined, expected.as_bytes(), "{body:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn law_any_body_is_decoded(
+            body in proptest::collection::vec(any::<u8>(), 0..200),
+            coding in 0usize..5,
+            flip in any::<proptest::sample::Index>(),
+        ) {
+            let mut decoder = BodyDecoder::new(1000, Turn::alone());
+            let mut wrapped = match coding {
+                0 => gzip(&body),
+                1 => zlib(&body, true),
+                2 => chunked(&body, 20),
+                3 => zstd::encode_all(&body[..], 1).unwrap(),
+                _ => body,
+            };
+            if !wrapped.is_empty() {
+                let at = flip.index(wrapped.len());
+                wrapped[at] ^= 4;
+            }
+            for content in ["", "gzip", "deflate", "br", "zstd"] {
+                let _ = decoder.decode(&response("chunked", content, &wrapped));
+            }
+        }
+    }
+}

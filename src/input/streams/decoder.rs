@@ -1,0 +1,296 @@
+//! How do the bytes of a file become the stream that its documents stand in?
+
+pub mod bzip2;
+pub mod gzip;
+pub mod xz;
+pub mod zstd;
+
+use self::bzip2::Bzip2;
+use self::gzip::Gzip;
+use self::xz::Xz;
+use self::zstd::Zstd;
+use crate::input::Compression;
+use thiserror::Error;
+
+/// What is wrong with a compressed stream. What was decoded before is good.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DecodeError {
+    /// The file ends inside a member or a frame.
+    #[error("the compressed stream is cut short")]
+    CutShort,
+    /// Bytes that cannot be decoded.
+    #[error("damaged {what}")]
+    Damaged {
+        /// What they should have been.
+        what: String,
+    },
+    /// A frame needs more memory than is allowed now; it is sound.
+    #[error("this needs a window of {bytes} bytes")]
+    Window {
+        /// The window's bytes.
+        bytes: u64,
+    },
+    /// Bytes behind the last gzip member that do not begin another.
+    #[error("bytes behind the last gzip member are not gzip")]
+    Garbage,
+}
+
+/// Decompresses one file, as its blocks come in.
+pub enum Decoder {
+    /// Not compressed.
+    Plain,
+    /// Gzip of any number of members.
+    Gzip(Box<Gzip>),
+    /// Zstandard of any number of frames.
+    Zstd(Zstd),
+    /// bzip2 of any number of streams.
+    Bzip2(Box<Bzip2>),
+    /// xz of any number of streams.
+    Xz(Xz),
+}
+
+impl Decoder {
+    /// Makes the decoder of a file.
+    ///
+    /// # Errors
+    /// When a library has no memory for it.
+    pub fn new(compression: Compression, window_log: u32) -> Result<Self, DecodeError> {
+        Ok(match compression {
+            Compression::None => Self::Plain,
+            Compression::Gzip => Self::Gzip(Box::default()),
+            Compression::Zstd => Self::Zstd(Zstd::new(window_log)?),
+            Compression::Bzip2 => Self::Bzip2(Box::default()),
+            Compression::Xz => Self::Xz(Xz::new(window_log)?),
+        })
+    }
+
+    /// Lets windows have up to `bytes` bytes.
+    pub fn allow_window(&mut self, bytes: u64) {
+        if let Self::Zstd(zstd) = self {
+            zstd.allow(bytes);
+        }
+    }
+
+    /// Decodes from `input`, and appends to `out` as far as its capacity goes. Returns the bytes of
+    /// `input` that are done with; the rest is to be given again.
+    ///
+    /// # Errors
+    /// Damage; `out` has what stood before it. `Window` before anything is done; the same input may
+    /// be given again when the window is allowed.
+    pub fn decode(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, DecodeError> {
+        match self {
+            Self::Plain => {
+                let n = input.len().min(out.capacity() - out.len());
+                out.extend_from_slice(&input[..n]);
+                Ok(n)
+            }
+            Self::Gzip(gzip) => gzip.decode(input, out),
+            Self::Zstd(zstd) => zstd.decode(input, out),
+            Self::Bzip2(bzip2) => bzip2.decode(input, out),
+            Self::Xz(xz) => xz.decode(input, out),
+        }
+    }
+
+    /// As [`decode`](Self::decode), where more input comes. Stops where it does well to once `out` has `enough` bytes; also tells whether
+    /// it waits for what follows: then that is to be given behind the rest, which is short.
+    ///
+    /// # Errors
+    /// As [`decode`](Self::decode).
+    pub fn decode_on(
+        &mut self,
+        input: &[u8],
+        enough: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(usize, bool), DecodeError> {
+        match self {
+            Self::Gzip(gzip) => gzip.decode_on(input, enough, out),
+            _ => Ok((self.decode(input, out)?, false)),
+        }
+    }
+
+    /// Is told that the input ends.
+    ///
+    /// # Errors
+    /// When it ends too early.
+    pub fn finish(&mut self) -> Result<(), DecodeError> {
+        match self {
+            Self::Plain => Ok(()),
+            Self::Gzip(gzip) => gzip.finish(),
+            Self::Zstd(zstd) => zstd.finish(),
+            Self::Bzip2(bzip2) => bzip2.finish(),
+            Self::Xz(xz) => xz.finish(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::io::Write;
+
+    fn gzip(parts: &[Vec<u8>]) -> Vec<u8> {
+        let mut file = Vec::new();
+        for (i, part) in parts.iter().enumerate() {
+            let mut e = flate2::GzBuilder::new()
+                .filename(vec![b'n'; i % 7])
+                .extra(vec![7; i * 3])
+                .write(&mut file, flate2::Compression::fast());
+            e.write_all(part).unwrap();
+            e.finish().unwrap();
+        }
+        file
+    }
+
+    fn bzip2(parts: &[Vec<u8>]) -> Vec<u8> {
+        let mut file = Vec::new();
+        for part in parts {
+            let mut e = ::bzip2::write::BzEncoder::new(&mut file, ::bzip2::Compression::fast());
+            e.write_all(part).unwrap();
+            e.finish().unwrap();
+        }
+        file
+    }
+
+    fn xz(parts: &[Vec<u8>]) -> Vec<u8> {
+        let mut file = Vec::new();
+        for part in parts {
+            let mut e = liblzma::write::XzEncoder::new(&mut file, 0);
+            e.write_all(part).unwrap();
+            e.finish().unwrap();
+        }
+        file
+    }
+
+    fn zstd(parts: &[Vec<u8>]) -> Vec<u8> {
+        parts.iter().flat_map(|p| ::zstd::encode_all(&p[..], 1).unwrap()).collect()
+    }
+
+    /// Decodes in blocks of `block` bytes into buffers of `room` bytes.
+    fn decode(
+        compression: Compression,
+        file: &[u8],
+        block: usize,
+        room: usize,
+    ) -> (Vec<u8>, Result<(), DecodeError>) {
+        let mut decoder = Decoder::new(compression, 23).unwrap();
+        let mut all = Vec::new();
+        for block in file.chunks(block) {
+            let mut at = 0;
+            while at < block.len() {
+                let mut out = Vec::with_capacity(room);
+                let result = decoder.decode(&block[at..], &mut out);
+                all.extend_from_slice(&out);
+                match result {
+                    Ok(n) => at += n,
+                    Err(e) => return (all, Err(e)),
+                }
+            }
+        }
+        // What a decoder still holds comes out with an empty input.
+        loop {
+            let mut out = Vec::with_capacity(room);
+            // Damage, too, may show only there.
+            let result = decoder.decode(&[], &mut out);
+            all.extend_from_slice(&out);
+            if let Err(e) = result {
+                return (all, Err(e));
+            }
+            if out.is_empty() {
+                return (all, decoder.finish());
+            }
+        }
+    }
+
+    #[test]
+    fn zero_padding_is_ignored_and_garbage_is_named() {
+        let mut file = gzip(&[b"abc".to_vec(), b"def".to_vec()]);
+        file.extend_from_slice(&[0; 40]);
+        assert_eq!(decode(Compression::Gzip, &file, 16, 100), (b"abcdef".to_vec(), Ok(())));
+        file.push(1);
+        let (got, error) = decode(Compression::Gzip, &file, 1000, 100);
+        assert_eq!(got, b"abcdef");
+        assert_eq!(error, Err(DecodeError::Garbage));
+    }
+
+    #[test]
+    fn a_wrong_checksum_is_damage() {
+        let mut file = gzip(&[b"abc".to_vec()]);
+        let at = file.len() - 6;
+        file[at] ^= 1;
+        let (got, error) = decode(Compression::Gzip, &file, 1000, 100);
+        assert_eq!(got, b"abc");
+        assert!(matches!(error, Err(DecodeError::Damaged { .. })), "{error:?}");
+    }
+
+    #[test]
+    fn an_empty_gzip_file_is_cut_short() {
+        assert_eq!(decode(Compression::Gzip, b"", 10, 10).1, Err(DecodeError::CutShort));
+    }
+
+    proptest! {
+        #[test]
+        fn law_any_blocks_give_the_same_bytes(
+            parts in prop::collection::vec(prop::collection::vec(0u8..4, 0..2000), 1..5),
+            block in 1usize..300, room in 1usize..300,
+        ) {
+            let whole = parts.concat();
+            for (compression, file) in [
+                (Compression::None, whole.clone()),
+                (Compression::Gzip, gzip(&parts)),
+                (Compression::Zstd, zstd(&parts)),
+                (Compression::Bzip2, bzip2(&parts)),
+                (Compression::Xz, xz(&parts)),
+            ] {
+                prop_assert_eq!(decode(compression, &file, block, room), (whole.clone(), Ok(())));
+            }
+        }
+
+        #[test]
+        fn law_a_cut_keeps_what_stood_before(part in prop::collection::vec(any::<u8>(), 1..2000), cut in any::<prop::sample::Index>()) {
+            for (compression, file) in [
+                (Compression::Gzip, gzip(std::slice::from_ref(&part))),
+                (Compression::Bzip2, bzip2(std::slice::from_ref(&part))),
+                (Compression::Xz, xz(std::slice::from_ref(&part))),
+            ] {
+                let cut = cut.index(file.len());
+                let (got, end) = decode(compression, &file[..cut], 100, 100);
+                prop_assert!(part.starts_with(&got));
+                prop_assert_eq!(end, Err(DecodeError::CutShort));
+            }
+        }
+
+        /// A member that comes byte by byte is inflated step by step, one that comes at once as a
+        /// whole if it is good. What an inflater says of damage depends on how far it looks ahead.
+        #[test]
+        fn law_damage_is_found_on_either_way(
+            parts in prop::collection::vec(prop::collection::vec(0u8..9, 0..500), 1..4),
+            flip in any::<prop::sample::Index>(), bit in 0u8..8,
+        ) {
+            let mut file = gzip(&parts);
+            let at = flip.index(file.len());
+            file[at] ^= 1 << bit;
+            let (bytes, at_once) = decode(Compression::Gzip, &file, file.len(), 1 << 16);
+            let (by_bytes, step_by_step) = decode(Compression::Gzip, &file, 1, 1 << 16);
+            prop_assert_eq!(at_once.is_ok(), step_by_step.is_ok());
+            if at_once.is_ok() {
+                prop_assert_eq!(bytes, by_bytes);
+            }
+        }
+
+        #[test]
+        fn law_damage_never_panics(part in prop::collection::vec(0u8..9, 0..500), flip in any::<prop::sample::Index>(), bit in 0u8..8) {
+            for (compression, mut file) in [
+                (Compression::Gzip, gzip(std::slice::from_ref(&part))),
+                (Compression::Zstd, zstd(std::slice::from_ref(&part))),
+                (Compression::Bzip2, bzip2(std::slice::from_ref(&part))),
+                (Compression::Xz, xz(std::slice::from_ref(&part))),
+            ] {
+                let at = flip.index(file.len());
+                file[at] ^= 1 << bit;
+                let _ = decode(compression, &file, 50, 64);
+            }
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! How is a gzip stream of any number of members (RFC 1952) inflated, as its bytes come in?
+
+use super::DecodeError;
+use crate::input::streams::whole::Whole;
+use flate2::{Decompress, FlushDecompress, Status};
+
+const MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
+const FLAG_HEADER_CRC: u8 = 2;
+const FLAG_EXTRA: u8 = 4;
+const FLAG_NAME: u8 = 8;
+const FLAG_COMMENT: u8 = 16;
+/// A header longer than this is taken for damage.
+const MOST_HEADER_BYTES: usize = 1 << 17;
+const TRAILER_BYTES: usize = 8;
+/// Behind a member of more compressed bytes than this, the next is not tried as a whole unless one behind it is seen: it would
+/// most likely be inflated twice.
+const SMALL_MEMBER: usize = 128 << 10;
+
+enum State {
+    /// Between members; the header's bytes so far.
+    Header,
+    /// At the beginning of a member's data.
+    Data,
+    /// Inside of it.
+    Body,
+    Trailer,
+    /// Behind the last member: zero padding, which is ignored.
+    Padding,
+}
+
+/// What is known of a member before it is inflated.
+enum Ahead {
+    Unknown,
+    /// Another one seems to follow, before which stands how much room this one takes.
+    Member {
+        room: u32,
+    },
+    /// Its end is not there yet, and it may be small.
+    Cut,
+    /// Its end is not there yet, and it is not small.
+    Long,
+}
+
+/// Inflates member after member.
+pub struct Gzip {
+    state: State,
+    inflate: Decompress,
+    /// Inflates small members, if it could be made.
+    whole: Option<Whole>,
+    /// Compressed bytes of the last member's data.
+    last_member: usize,
+    /// Bytes of a header or trailer that the last block cut.
+    held: Vec<u8>,
+    members: u64,
+    crc: crc32fast::Hasher,
+    length: u32,
+}
+
+impl Default for Gzip {
+    fn default() -> Self {
+        Self {
+            state: State::Header,
+            inflate: Decompress::new(false),
+            whole: Whole::new(),
+            last_member: 0,
+            held: Vec::new(),
+            members: 0,
+            crc: crc32fast::Hasher::new(),
+            length: 0,
+        }
+    }
+}
+
+impl Gzip {
+    /// Begins a new stream.
+    pub(crate) fn reset(&mut self) {
+        self.state = State::Header;
+        self.last_member = 0;
+        self.held.clear();
+        self.members = 0;
+    }
+
+    /// Inflates from `input`, and appends to `out` as far as its capacity goes. Returns the bytes
+    /// of `input` that are done with.
+    ///
+    /// # Errors
+    /// Damage; `out` has what stood before it.
+    pub fn decode(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, DecodeError> {
+        self.run(input, None, out).map(|(taken, _)| taken)
+    }
+
+    /// See [`Decoder::decode_on`](super::Decoder::decode_on).
+    pub(crate) fn decode_on(
+        &mut self,
+        input: &[u8],
+        enough: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(usize, bool), DecodeError> {
+        self.run(input, Some(enough), out)
+    }
+
+    /// More input comes if it is said how much is `enough`.
+    fn run(
+        &mut self,
+        input: &[u8],
+        enough: Option<usize>,
+        out: &mut Vec<u8>,
+    ) -> Result<(usize, bool), DecodeError> {
+        let (mut at, mut made) = (0, false);
+        while at < input.len() {
+            match self.state {
+                State::Header => {
+                    if made && enough.is_some_and(|enough| out.len() >= enough) {
+                        break;
+                    }
+                    at += self.header(&input[at..])?;
+                }
+                State::Data | State::Body if out.len() == out.capacity() => break,
+                State::Data => match Self::ahead(&input[at..], enough.is_some()) {
+                    Ahead::Cut => return Ok((at, true)),
+                    ahead => at += self.data(&input[at..], ahead, out),
+                },
+                State::Body => {
+                    at += self.body(&input[at..], out)?;
+                }
+                State::Trailer => {
+                    at += self.trailer(&input[at..])?;
+                    made = true;
+                }
+                State::Padding => match input[at..].iter().position(|&b| b != 0) {
+                    None => at = input.len(),
+                    Some(_) => return Err(DecodeError::Garbage),
+                },
+            }
+        }
+        Ok((at, false))
+    }
+
+    /// Is told that the input ends.
+    ///
+    /// # Errors
+    /// When it ends inside a member.
+    pub fn finish(&self) -> Result<(), DecodeError> {
+        match self.state {
+            State::Padding => Ok(()),
+            State::Header if self.held.is_empty() && self.members > 0 => Ok(()),
+            _ => Err(DecodeError::CutShort),
+        }
+    }
+
+    /// Whether all members that have come are whole, and one is.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.finish().is_ok()
+    }
+
+    fn header(&mut self, input: &[u8]) -> Result<usize, DecodeError> {
+        let before = self.held.len();
+        if before == 0 && self.members > 0 && input[0] == 0 {
+            self.state = State::Padding;
+            return Ok(0);
+        }
+        let input = &input[..input.len().min(MOST_HEADER_BYTES)];
+        // Nearly always all of it is there, and nothing need be held: members may be small.
+        let bytes = if before == 0 {
+            input
+        } else {
+            self.held.extend_from_slice(input);
+            &self.held
+        };
+        let known = bytes.len().min(MAGIC.len());
+        if bytes[..known] != MAGIC[..known] {
+            return Err(if self.members > 0 {
+                DecodeError::Garbage
+            } else {
+                DecodeError::Damaged { what: "gzip header".into() }
+            });
+        }
+        match header_len(bytes) {
+            Some(len) => {
+                self.held.clear();
+                self.state = State::Data;
+                self.crc.reset();
+                self.length = 0;
+                Ok(len - before)
+            }
+            None if bytes.len() >= MOST_HEADER_BYTES => {
+                Err(DecodeError::Damaged { what: "gzip header without an end".into() })
+            }
+            None if before == 0 => {
+                self.held.extend_from_slice(input);
+                Ok(input.len())
+            }
+            None => Ok(self.held.len() - before),
+        }
+    }
+
+    /// What is ahead of the member whose data `input` begins with, if more input comes.
+    fn ahead(input: &[u8], more: bool) -> Ahead {
+        if !more {
+            return Ahead::Unknown;
+        }
+        // Other bytes may look like a header: then something is tried in vain, and no more.
+        match memchr::memmem::find(&input[..input.len().min(SMALL_MEMBER)], &MAGIC) {
+            Some(next) => Ahead::Member {
+                room: input[..next].last_chunk().map_or(0, |length| u32::from_le_bytes(*length)),
+            },
+            None if input.len() < SMALL_MEMBER => Ahead::Cut,
+            None => Ahead::Long,
+        }
+    }
+
+    /// Inflates the member's data if all of it is there, has room and is good. Otherwise nothing is
+    /// done with it yet: it is inflated step by step, and that finds what is wrong.
+    fn data(&mut self, input: &[u8], ahead: Ahead, out: &mut Vec<u8>) -> usize {
+        let before = out.len();
+        let is_tried = match ahead {
+            Ahead::Unknown => self.last_member <= SMALL_MEMBER,
+            Ahead::Member { room } => out.capacity() - before >= room as usize,
+            Ahead::Cut | Ahead::Long => false,
+        };
+        if is_tried
+            && let Some(whole) = &mut self.whole
+            && let Some(taken) = whole.inflate(input, out)
+        {
+            self.made(&out[before..]);
+            self.last_member = taken;
+            self.state = State::Trailer;
+            return taken;
+        }
+        self.inflate.reset(false);
+        self.state = State::Body;
+        0
+    }
+
+    fn made(&mut self, bytes: &[u8]) {
+        self.crc.update(bytes);
+        self.length = self.length.wrapping_add(bytes.len() as u32);
+    }
+
+    fn body(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, DecodeError> {
+        let (in_before, out_before) = (self.inflate.total_in(), out.len());
+        let status = self
+            .inflate
+            .decompress_vec(input, out, FlushDecompress::None)
+            .map_err(|e| DecodeError::Damaged { what: format!("gzip data ({e})") })?;
+        let made = &out[out_before..];
+        self.made(made);
+        if status == Status::StreamEnd {
+            self.state = State::Trailer;
+            self.last_member = self.inflate.total_in() as usize;
+        }
+        let taken = (self.inflate.total_in() - in_before) as usize;
+        if taken == 0 && made.is_empty() && status != Status::StreamEnd {
+            return Err(DecodeError::Damaged { what: "gzip data that leads nowhere".into() });
+        }
+        Ok(taken)
+    }
+
+    fn trailer(&mut self, input: &[u8]) -> Result<usize, DecodeError> {
+        let n = (TRAILER_BYTES - self.held.len()).min(input.len());
+        self.held.extend_from_slice(&input[..n]);
+        if let Some(trailer) = self.held.first_chunk::<TRAILER_BYTES>() {
+            let [a, b, c, d, e, f, g, h] = *trailer;
+            let (crc, length) =
+                (u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h]));
+            let got = self.crc.clone().finalize();
+            if (crc, length) != (got, self.length) {
+                return Err(DecodeError::Damaged {
+                    what: format!("gzip checksum (expected {crc:08x}, found {got:08x})"),
+                });
+            }
+            self.held.clear();
+            self.members += 1;
+            self.state = State::Header;
+        }
+        Ok(n)
+    }
+}
+
+/// The length of the header that `bytes` begin with; `None` if it goes on behind them.
+fn header_len(bytes: &[u8]) -> Option<usize> {
+    let flags = *bytes.get(3)?;
+    let mut at = 10;
+    if flags & FLAG_EXTRA != 0 {
+        let extra = u16::from_le_bytes([*bytes.get(at)?, *bytes.get(at + 1)?]);
+        at += 2 + usize::from(extra);
+    }
+    for flag in [FLAG_NAME, FLAG_COMMENT] {
+        if flags & flag != 0 {
+            at += memchr::memchr(0, bytes.get(at..)?)? + 1;
+        }
+    }
+    if flags & FLAG_HEADER_CRC != 0 {
+        at += 2;
+    }
+    (bytes.len() >= at).then_some(at)
+}

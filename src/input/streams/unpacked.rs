@@ -1,0 +1,136 @@
+//! How is a file that may be compressed read as a plain stream?
+//!
+//! For files that are read whole on one thread, such as judgements, runs and topics. Collections go
+//! through the operators of the dataflow instead, which read and decompress side by side.
+
+use super::decoder::Decoder;
+use crate::input::Compression;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// Bytes that are read, and decoded, at once.
+const BLOCK_BYTES: usize = 256 << 10;
+/// Windows of Zstandard up to 2 to this power are read, as in collections.
+const WINDOW_LOG: u32 = 27;
+
+/// A file's bytes, decompressed as its first bytes say.
+pub struct Unpacked {
+    file: Box<dyn Read + Send>,
+    decoder: Decoder,
+    /// What was read and not yet decoded: `block[at..]`.
+    block: Vec<u8>,
+    at: usize,
+    /// What was decoded and not yet given out: `out[given..]`.
+    out: Vec<u8>,
+    given: usize,
+    ended: bool,
+}
+
+impl Unpacked {
+    /// Opens a file; `-` is standard input.
+    ///
+    /// # Errors
+    /// When it cannot be opened or is a folder.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        if path.as_os_str() == crate::input::splits::STDIN {
+            return Self::new(Box::new(io::stdin()));
+        }
+        let file = File::open(path)?;
+        if file.metadata()?.is_dir() {
+            return Err(io::Error::new(io::ErrorKind::IsADirectory, "this is a folder"));
+        }
+        Self::new(Box::new(file))
+    }
+
+    /// Reads a stream whose first bytes tell how it is compressed.
+    ///
+    /// # Errors
+    /// When its first bytes cannot be read.
+    pub fn new(mut file: Box<dyn Read + Send>) -> io::Result<Self> {
+        let mut block = Vec::with_capacity(BLOCK_BYTES);
+        while block.len() < 8 {
+            let wanted = 8 - block.len() as u64;
+            if file.by_ref().take(wanted).read_to_end(&mut block)? == 0 {
+                break;
+            }
+        }
+        let compression = Compression::by_content(&block);
+        let decoder = Decoder::new(compression, WINDOW_LOG).map_err(io::Error::other)?;
+        let out = Vec::with_capacity(BLOCK_BYTES);
+        Ok(Self { file, decoder, block, at: 0, out, given: 0, ended: false })
+    }
+
+    /// Decodes until there is something to give out, or nothing is left.
+    fn fill(&mut self) -> io::Result<()> {
+        self.out.clear();
+        self.given = 0;
+        loop {
+            let taken = self.decoder.decode(&self.block[self.at..], &mut self.out);
+            self.at += taken.map_err(damaged)?;
+            if !self.out.is_empty() {
+                return Ok(());
+            }
+            if self.ended {
+                return self.decoder.finish().map_err(damaged);
+            }
+            if self.at < self.block.len() {
+                continue;
+            }
+            self.block.clear();
+            self.at = 0;
+            let limit = BLOCK_BYTES as u64;
+            self.ended = self.file.by_ref().take(limit).read_to_end(&mut self.block)? == 0;
+        }
+    }
+}
+
+fn damaged(error: super::decoder::DecodeError) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error)
+}
+
+impl Read for Unpacked {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if into.is_empty() {
+            return Ok(0);
+        }
+        if self.given == self.out.len() {
+            self.fill()?;
+        }
+        let n = into.len().min(self.out.len() - self.given);
+        into[..n].copy_from_slice(&self.out[self.given..self.given + n]);
+        self.given += n;
+        Ok(n)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn read(bytes: Vec<u8>) -> io::Result<Vec<u8>> {
+        let mut all = Vec::new();
+        Unpacked::new(Box::new(io::Cursor::new(bytes)))?.read_to_end(&mut all)?;
+        Ok(all)
+    }
+
+    #[test]
+    fn every_compression_gives_the_same_bytes() {
+        for len in [0, 1, 7, 100, 700_000] {
+            let bytes: Vec<u8> = (0..len).map(|i: u32| (i.wrapping_mul(i) >> 7) as u8).collect();
+            let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            gzip.write_all(&bytes).unwrap();
+            assert_eq!(read(bytes.clone()).unwrap(), bytes);
+            assert_eq!(read(gzip.finish().unwrap()).unwrap(), bytes);
+            assert_eq!(read(zstd::encode_all(&bytes[..], 1).unwrap()).unwrap(), bytes);
+        }
+    }
+
+    #[test]
+    fn a_stream_that_is_cut_short_is_an_error() {
+        let whole = zstd::encode_all(&[b'x'; 1000][..], 1).unwrap();
+        let error = read(whole[..whole.len() - 2].to_vec()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+    }
+}

@@ -1,0 +1,58 @@
+//! How is a gzip member inflated at once that lies whole in memory? Members of web archives are
+//! small, and an inflater that need not stop anywhere is twice as fast (libdeflate).
+
+use libdeflate_sys::{
+    libdeflate_alloc_decompressor, libdeflate_decompressor, libdeflate_deflate_decompress_ex,
+    libdeflate_free_decompressor, libdeflate_result_LIBDEFLATE_SUCCESS,
+};
+use std::ptr::NonNull;
+
+/// Inflates what is all there.
+pub(crate) struct Whole(NonNull<libdeflate_decompressor>);
+
+// SAFETY: a decompressor belongs to whoever holds it and to no thread.
+unsafe impl Send for Whole {}
+
+impl Whole {
+    /// `None` when there is no memory for it.
+    pub(crate) fn new() -> Option<Self> {
+        // SAFETY: the function has no conditions.
+        NonNull::new(unsafe { libdeflate_alloc_decompressor() }).map(Self)
+    }
+
+    /// Inflates the deflate stream (RFC 1951) that `input` begins with and appends it to `out`.
+    /// Returns its bytes in `input`; `None`, and an unchanged `out`, if it is damaged, goes on
+    /// behind `input`, or does not fit the capacity of `out`.
+    pub(crate) fn inflate(&mut self, input: &[u8], out: &mut Vec<u8>) -> Option<usize> {
+        let room = out.spare_capacity_mut();
+        let (mut taken, mut made) = (0, 0);
+        // SAFETY: the decompressor is live and borrowed by nobody else; both pointers are good for
+        // the lengths given with them, and the function reads nothing from `room`.
+        let result = unsafe {
+            libdeflate_deflate_decompress_ex(
+                self.0.as_ptr(),
+                input.as_ptr().cast(),
+                input.len(),
+                room.as_mut_ptr().cast(),
+                room.len(),
+                &mut taken,
+                &mut made,
+            )
+        };
+        if result != libdeflate_result_LIBDEFLATE_SUCCESS {
+            return None;
+        }
+        let len = out.len() + made;
+        assert!(taken <= input.len() && len <= out.capacity(), "libdeflate keeps to its buffers");
+        // SAFETY: on success the first `made` bytes of the room are written.
+        unsafe { out.set_len(len) };
+        Some(taken)
+    }
+}
+
+impl Drop for Whole {
+    fn drop(&mut self) {
+        // SAFETY: it was allocated by `new` and is used no more.
+        unsafe { libdeflate_free_decompressor(self.0.as_ptr()) };
+    }
+}

@@ -1,0 +1,245 @@
+//! Which documents have all terms of a query, and which k of them have the highest scores?
+//!
+//! The shortest list drives: four of its blocks of 128 give candidates, which the other lists thin
+//! out, shorter before longer. A list skips to the block that may hold the next candidate by its
+//! last docids and decodes no other. Term frequencies are read last, of full matches alone, and
+//! added up in the order of the query.
+
+use super::exhaustive::search_one;
+use super::windows;
+use crate::cpu::Level;
+use crate::index::list::{ListError, ListView, MAX_BLOCK};
+use crate::query::cursor::{Cursor, Norms, RunTerm, check_run};
+use crate::query::kernels::{NO_DOCID, Room, add_scores, offer_block};
+use crate::query::scratch::{Candidates, Scratch};
+use crate::query::top_k::TopK;
+use std::ops::Range;
+
+/// Offers to `top` all documents of a run that have every term. `norms` are those of the run's
+/// documents; docids offered begin with `first_docid`.
+///
+/// # Errors
+///
+/// If a list is damaged. Some documents may have been offered.
+///
+/// # Panics
+///
+/// If there are fewer norms than `documents`, or the docids do not fit 32 bits.
+pub fn search(
+    terms: &[RunTerm<'_>],
+    first_docid: u32,
+    documents: u32,
+    norms: Norms<'_>,
+    top: &mut TopK,
+    scratch: &mut Scratch,
+) -> Result<(), ListError> {
+    check_run(first_docid, documents, norms);
+    if terms.iter().any(|term| term.list.is_none()) {
+        return Ok(());
+    }
+    let run = Conjunction { terms, first_docid, documents, norms, level: scratch.level };
+    match terms {
+        [] => Ok(()),
+        [term] if !norms.statics.is_empty() => run.offer_all(term, top, scratch),
+        [term] => {
+            let run = windows::WindowScan {
+                terms,
+                documents,
+                norms: norms.documents,
+                level: scratch.level,
+            };
+            search_one(term, first_docid, &run, top, scratch)
+        }
+        _ => run.intersect(top, scratch),
+    }
+}
+
+/// What all steps of a search need to know. There are two terms or more, and all have a list.
+#[derive(Clone, Copy)]
+pub(crate) struct Conjunction<'a> {
+    pub(crate) terms: &'a [RunTerm<'a>],
+    pub(crate) first_docid: u32,
+    pub(crate) documents: u32,
+    pub(crate) norms: Norms<'a>,
+    pub(crate) level: Level,
+}
+
+impl Conjunction<'_> {
+    fn intersect(&self, top: &mut TopK, scratch: &mut Scratch) -> Result<(), ListError> {
+        let terms = self.terms;
+        scratch.reset_cursors(terms.len());
+        let Scratch { cursors, order, candidates, .. } = scratch;
+        self.sort(order);
+        let Some(shortest) = terms[order[0]].list else { return Ok(()) };
+
+        let blocks = shortest.full_blocks() + usize::from(shortest.tail_len() > 0);
+        // As many blocks at once as there is room for: each list fetches what it needs for all of
+        // them before it decodes any.
+        let at_once = MAX_BLOCK / shortest.block_len();
+        for block in (0..blocks).step_by(at_once) {
+            let these = block..blocks.min(block + at_once);
+            let count = self.take(&mut cursors[order[0]], &shortest, these, candidates)?;
+            if count == 0 {
+                // All lies behind the docids that are asked for.
+                break;
+            }
+            let find = |cursor: &mut Cursor,
+                        (_, list): (usize, &ListView<'_>),
+                        from: (&Room, usize),
+                        to: (&mut Room, &mut Room)| {
+                cursor.find((list, self.documents), from, to, self.level)
+            };
+            let (count, more) = self.thin_out(cursors, order, (block, count), candidates, find)?;
+            if count > 0 {
+                self.offer(cursors, count, candidates, top)?;
+            }
+            if !more {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Offers all documents of the only list, whose scores do not begin with 0.
+    fn offer_all(
+        &self,
+        term: &RunTerm<'_>,
+        top: &mut TopK,
+        scratch: &mut Scratch,
+    ) -> Result<(), ListError> {
+        let Some(list) = term.list else { return Ok(()) };
+        scratch.reset_cursors(1);
+        let cursor = &mut scratch.cursors[0];
+        while cursor.load_next(&list, self.documents)? {
+            cursor.score(&list, term.weight, self.norms.documents, self.level)?;
+            let postings = cursor.docids.iter().zip(&mut cursor.scores);
+            for (&docid, score) in postings.take(cursor.len).skip(cursor.at) {
+                *score += self.norms.static_of(docid);
+            }
+            let postings = (&cursor.docids, &cursor.scores);
+            offer_block(self.level, postings, cursor.at..cursor.len, self.first_docid, top);
+        }
+        Ok(())
+    }
+
+    /// Sorts the numbers of the terms, shortest list first.
+    pub(crate) fn sort(&self, order: &mut Vec<usize>) {
+        let df = |term: usize| self.terms[term].list.map_or(0, |list| list.df());
+        order.clear();
+        order.extend(0..self.terms.len());
+        order.sort_unstable_by_key(|&term| (df(term), term));
+    }
+
+    /// Makes the documents of some blocks of the shortest list the candidates; returns how many.
+    pub(crate) fn take(
+        &self,
+        cursor: &mut Cursor,
+        list: &ListView<'_>,
+        blocks: Range<usize>,
+        candidates: &mut Candidates,
+    ) -> Result<usize, ListError> {
+        let room = &mut candidates.docids[0];
+        let mut count = 0;
+        for block in blocks.clone() {
+            Cursor::prefetch(list, block + 1);
+        }
+        for block in blocks {
+            cursor.load(list, block, self.documents)?;
+            let end = count + cursor.len;
+            room[count..end].copy_from_slice(&cursor.docids[..cursor.len]);
+            count = end;
+            if cursor.len < list.block_len() {
+                // The tail, or the last of what is asked for.
+                break;
+            }
+        }
+        room[count..count + 16].fill(NO_DOCID);
+        Ok(count)
+    }
+
+    /// Looks for the documents of the shortest list from block `block` on, `count` of them, in all
+    /// others, by `find`, which does what [`Cursor::find`] does in the list of a term. Leaves the full
+    /// matches in the last room of `candidates` and their positions in the cursors. Returns how many
+    /// there are, and `false` if a list has ended, so that no more can come.
+    #[inline]
+    pub(crate) fn thin_out(
+        &self,
+        cursors: &mut [Cursor],
+        order: &[usize],
+        (block, mut count): (usize, usize),
+        candidates: &mut Candidates,
+        mut find: impl FnMut(
+            &mut Cursor,
+            (usize, &ListView<'_>),
+            (&Room, usize),
+            (&mut Room, &mut Room),
+        ) -> Result<(usize, bool), ListError>,
+    ) -> Result<(usize, bool), ListError> {
+        let mut more = true;
+        let Candidates { docids: [from, to], kept, .. } = candidates;
+        let (mut from, mut to) = (from, to);
+        for (number, &term) in order.iter().enumerate().skip(1) {
+            let Some(list) = self.terms[term].list else { return Ok((0, false)) };
+            let has_more;
+            let (found_in, found) = ((&*from, count), (&mut *to, &mut *kept));
+            (count, has_more) = find(&mut cursors[term], (term, &list), found_in, found)?;
+            more &= has_more;
+            if count == 0 {
+                break;
+            }
+            if number == 1 {
+                cursors[order[0]].number_positions(block, &kept[..count]);
+            } else {
+                for &earlier in &order[..number] {
+                    keep(&mut cursors[earlier].positions, &kept[..count]);
+                }
+            }
+            (from, to) = (to, from);
+        }
+        Ok((count, more))
+    }
+
+    /// Offers the full matches with their scores.
+    pub(crate) fn offer(
+        &self,
+        cursors: &mut [Cursor],
+        count: usize,
+        candidates: &mut Candidates,
+        top: &mut TopK,
+    ) -> Result<(), ListError> {
+        let Candidates { docids, norms, tfs, worth, sums, .. } = candidates;
+        // Each of the others has changed the room.
+        let docids = &docids[(self.terms.len() - 1) % 2];
+        let again = cursors[0].again.score();
+        for _ in 0..=again {
+            for (norm, &docid) in norms.iter_mut().zip(&docids[..count]) {
+                *norm = self.norms.documents[docid as usize];
+            }
+        }
+        sums[..count].fill(0.0);
+        if !self.norms.statics.is_empty() {
+            for (sum, &docid) in sums.iter_mut().zip(&docids[..count]) {
+                *sum = self.norms.static_of(docid);
+            }
+        }
+        for (term, cursor) in self.terms.iter().zip(cursors) {
+            let Some(list) = term.list else { continue };
+            cursor.tfs_of_positions(&list, &mut tfs[..count])?;
+            for _ in 0..again {
+                add_scores(self.level, term.weight, tfs, norms, count, worth);
+            }
+            add_scores(self.level, term.weight, tfs, norms, count, sums);
+        }
+        offer_block(self.level, (docids, sums), 0..count, self.first_docid, top);
+        Ok(())
+    }
+}
+
+/// Keeps some of the numbers, which rise.
+#[inline]
+fn keep(numbers: &mut Room, kept: &[u32]) {
+    for (to, &from) in kept.iter().enumerate() {
+        // A number moves forwards or stays, so none is overwritten before it is read.
+        numbers[to] = numbers[from as usize];
+    }
+}

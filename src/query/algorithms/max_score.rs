@@ -1,0 +1,394 @@
+//! Which k documents with at least one term of a query have the highest scores, without scoring
+//! every posting?
+//!
+//! MaxScore (Turtle and Flood: Query evaluation: strategies and optimizations, 1995) by ranges of
+//! docids, with the bounds of blocks (Dimopoulos, Nepomnyachiy and Suel, 2013; `ranges.rs`).
+//!
+//! 1. The sum of the lists' bounds in a range bounds the scores of its documents. Ranges that do not
+//!    reach the threshold are passed over: nothing is decoded there.
+//! 2. The ranges of the greatest sums come first, until there is a threshold; then all others in the
+//!    order of docids.
+//! 3. In a range, lists whose bounds together do not reach the threshold are *optional*: documents
+//!    that have only their terms cannot be hits. Only the documents of the other, *needed* lists are
+//!    candidates. The optional lists are asked for those candidates alone, the greatest bound first,
+//!    and candidates that cannot reach the threshold any more are dropped.
+//!
+//! Candidates wait until there are many with the same optional lists (`ask.rs`): then a list is asked
+//! for all of them at once, so that what it costs to ask is what it costs to decode some blocks.
+//!
+//! Different from the papers: needed lists are added up by windows, as in `exhaustive.rs`, of which
+//! only the lines that were touched are looked at, and a single needed list block by block; a lower
+//! bound of the threshold is found first, in the rarest
+//! list that has k documents; scores of the last candidates are added up again in the order of the
+//! query, so that they are those of every other algorithm to the bit.
+
+mod ask;
+pub(crate) mod asking;
+mod bounds;
+mod single;
+
+use super::daat::{list_most, rounding};
+use super::ranges::Ranges;
+use super::windows::{DENSE, LONGEST, WindowScan};
+use crate::index::list::ListError;
+use crate::query::cursor::{Cursor, Norms, RunTerm, check_run};
+use crate::query::kernels::{Documents, Sink, collect_block, offer_block};
+use crate::query::scratch::{Scratch, WindowMemory};
+use crate::query::top_k::TopK;
+use asking::Asking;
+
+/// The rarest list is read ahead for a threshold if all others have this many times its postings.
+const RARE: u64 = 10;
+
+/// A range has about so many postings, if there are no more documents than in the shortest or the
+/// longest range.
+const RANGE_POSTINGS: u64 = 256;
+
+/// Binary logarithms of the documents of the shortest and the longest range.
+const SHORTEST_RANGE: u32 = 9;
+const LONGEST_RANGE: u32 = LONGEST.ilog2();
+
+/// So many candidates are asked for together, or more.
+const BATCH: usize = 256;
+
+/// Documents of a window of needed lists, unless windows are sparse: only lines that are touched
+/// have to be in the cache.
+const WINDOW: u32 = 1 << 15;
+
+/// To begin a window takes as long as to add up this many postings.
+const JOINING: u64 = 100;
+
+/// So many ranges come before all others besides those that are enough for k documents.
+const MORE: usize = 4;
+
+/// Of the ranges, one in so many at most come before all others.
+const FIRST_SHARE: usize = 8;
+
+/// Offers to `top` all documents of a run that have at least one term and may be among the best.
+/// Takes the same and finds the same as [`exhaustive::search`](super::exhaustive::search).
+///
+/// # Errors
+///
+/// If a list is damaged. Some documents may have been offered. Damage in a part that is skipped is
+/// not seen.
+///
+/// # Panics
+///
+/// If there are fewer norms than `documents`, or the docids do not fit 32 bits.
+pub fn search(
+    terms: &[RunTerm<'_>],
+    first_docid: u32,
+    documents: u32,
+    norms: Norms<'_>,
+    top: &mut TopK,
+    scratch: &mut Scratch,
+) -> Result<(), ListError> {
+    check_run(first_docid, documents, norms);
+    let run = WindowScan { terms, documents, norms: norms.documents, level: scratch.level };
+    let lists = terms.iter().filter_map(|term| term.list);
+    let (count, postings) =
+        lists.fold((0, 0), |(count, sum), list| (count + 1, sum + u64::from(list.df())));
+    if count == 0 {
+        return Ok(());
+    }
+    if count == 1 {
+        return single::search(&run, norms.bounds, first_docid, top, scratch);
+    }
+    // Each term has a cursor for when it is needed and one for when it is asked.
+    scratch.reset_cursors(2 * terms.len());
+    let Scratch { cursors, order, windows, asking, found, ranges, best, ahead, .. } = scratch;
+    found.resize_with(terms.len().max(found.len()), Documents::default);
+    found.iter_mut().for_each(Documents::clear);
+    let (needed, asked) = cursors[..2 * terms.len()].split_at_mut(terms.len());
+    let documents_of_range = u64::from(run.span()) * RANGE_POSTINGS / postings;
+    let shift = documents_of_range.max(1).ilog2().clamp(SHORTEST_RANGE, LONGEST_RANGE);
+    let mut search = Search {
+        run,
+        norms,
+        first_docid,
+        rounding: rounding(terms.len()),
+        postings,
+        is_sparse: 1 << shift > DENSE,
+        order,
+        optional: 0,
+        rest: 0.0,
+        floor: f32::NEG_INFINITY,
+        needed,
+        asked,
+        asking,
+        found,
+    };
+    search.rank();
+    ranges.begin(search.order.len(), shift, run.wanted());
+    let searched =
+        search.look_ahead(ahead, top).and_then(|()| search.run_all(ranges, best, windows, top));
+    if searched.is_err() {
+        windows.clear();
+    }
+    searched
+}
+
+/// Offers documents in any order: one of the threshold's score may still get in.
+struct AnyOrder<'a>(&'a mut TopK);
+
+impl Sink for AnyOrder<'_> {
+    #[inline(always)]
+    fn bar(&self) -> f32 {
+        self.0.threshold().next_down()
+    }
+
+    #[inline(always)]
+    fn push(&mut self, docid: u32, sum: f32) {
+        self.0.offer(docid, sum);
+    }
+}
+
+/// A search and how far it has come.
+struct Search<'a> {
+    run: WindowScan<'a>,
+    norms: Norms<'a>,
+    first_docid: u32,
+    /// How much rounding may add to a sum of scores, as a factor.
+    rounding: f64,
+    /// Of all lists.
+    postings: u64,
+    /// Whether windows are.
+    is_sparse: bool,
+    /// The terms that have lists, by rising bounds.
+    order: &'a mut Vec<usize>,
+    /// The first of those that is needed; those before it are optional.
+    optional: usize,
+    /// What the optional ones together may be worth in the window.
+    rest: f64,
+    /// Documents with scores of this or less are not among the best, whatever has been offered.
+    floor: f32,
+    needed: &'a mut [Cursor],
+    asked: &'a mut [Cursor],
+    asking: &'a mut Asking,
+    /// Documents of the needed lists, with the sum of their scores there, by the number of optional
+    /// lists.
+    found: &'a mut Vec<Documents>,
+}
+
+impl Search<'_> {
+    /// Puts the terms into order.
+    fn rank(&mut self) {
+        let terms = self.run.terms;
+        let most = |term: usize| {
+            let RunTerm { weight, list } = &terms[term];
+            list.as_ref().map_or(0.0, |list| list_most(list, *weight, &self.norms))
+        };
+        let df = |term: usize| terms[term].list.map_or(0, |list| list.df());
+        self.order.clear();
+        self.order.extend((0..terms.len()).filter(|&term| terms[term].list.is_some()));
+        self.order.sort_unstable_by(|&a, &b| {
+            let by_bound = most(a).total_cmp(&most(b));
+            by_bound.then(df(b).cmp(&df(a))).then(a.cmp(&b))
+        });
+    }
+
+    /// Sums of scores have to exceed this for a document to get in, and sums of bounds too, rounding
+    /// allowed for.
+    fn bar(&self, top: &TopK) -> f64 {
+        let threshold = top.threshold().next_down().max(self.floor);
+        // A number below zero stands for any score.
+        if threshold < 0.0 { -1.0 } else { f64::from(threshold) / self.rounding }
+    }
+
+    /// Finds a floor in the list of the greatest bound: its k-th score, since no score falls by
+    /// what the other terms add.
+    fn look_ahead(&mut self, ahead: &mut TopK, top: &TopK) -> Result<(), ListError> {
+        let term = self.order[self.order.len() - 1];
+        let RunTerm { weight, list: Some(list) } = self.run.terms[term] else { return Ok(()) };
+        let df = u64::from(list.df());
+        if df < top.k() as u64 || df * RARE > self.postings - df {
+            return Ok(());
+        }
+        ahead.reset(top.k());
+        let cursor = &mut self.asked[term];
+        while self.run.next_block(cursor, (&list, weight))? {
+            let postings = (&cursor.docids, &cursor.scores);
+            offer_block(self.run.level, postings, cursor.at..cursor.len, 0, ahead);
+        }
+        cursor.reset();
+        // Documents with just this score may be hits.
+        self.floor = ahead.least().next_down();
+        Ok(())
+    }
+
+    /// Goes through the ranges.
+    fn run_all(
+        &mut self,
+        ranges: &mut Ranges,
+        best: &mut Vec<u32>,
+        windows: &mut WindowMemory,
+        top: &mut TopK,
+    ) -> Result<(), ListError> {
+        while ranges.advance(&self.run, self.norms.bounds, self.order, self.needed)? {
+            self.take_best(ranges, best, windows, top)?;
+            let mut from = 0;
+            while let Some(range) = ranges.next_above(from, self.bar(top) as f32) {
+                let end = self.divide(ranges, range, top);
+                let window = (ranges.start(range), ranges.start(end));
+                if self.optional == 0 {
+                    self.add_up(window, windows, top)?;
+                    top.tighten();
+                } else {
+                    self.find_candidates(window, windows, top)?;
+                    if self.found[self.optional].len() >= BATCH {
+                        self.complete(self.optional, ranges, top)?;
+                    }
+                }
+                from = end;
+            }
+            for optional in 1..self.order.len() {
+                self.complete(optional, ranges, top)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the ranges of the greatest sums, enough for k documents, if there is no threshold.
+    fn take_best(
+        &mut self,
+        ranges: &mut Ranges,
+        best: &mut Vec<u32>,
+        windows: &mut WindowMemory,
+        top: &mut TopK,
+    ) -> Result<(), ListError> {
+        let per_range = self.postings * u64::from(ranges.start(1) - ranges.start(0))
+            / u64::from(self.run.span().max(1));
+        let enough = 2 * top.k() as u64 / per_range.max(1) + 2;
+        let most = ranges.len() / FIRST_SHARE;
+        if self.bar(top) >= 0.0 || enough > most as u64 {
+            return Ok(());
+        }
+        let count = most.min(enough as usize + MORE);
+        best.clear();
+        best.extend(0..ranges.len() as u32);
+        let sum = |range: &u32| ranges.sums()[*range as usize];
+        best.select_nth_unstable_by(count, |a, b| sum(b).total_cmp(&sum(a)));
+        best.truncate(count);
+        best.sort_unstable();
+        for &range in &*best {
+            let range = range as usize;
+            if ranges.sums()[range] as f64 > self.bar(top) {
+                self.add_up((ranges.start(range), ranges.start(range + 1)), windows, top)?;
+                top.tighten();
+            }
+            ranges.remove(range);
+        }
+        Ok(())
+    }
+
+    /// Finds which lists are optional in a range and up to which range after it these may be so too,
+    /// if that is not behind a window. Sets what they may be worth there, and returns the first range
+    /// behind.
+    fn divide(&mut self, ranges: &Ranges, range: usize, top: &TopK) -> usize {
+        let bar = self.bar(top) as f32;
+        let optional = |range: usize| {
+            (0..self.order.len()).take_while(|&n| ranges.upto(n, range) <= bar).count()
+        };
+        self.optional = optional(range);
+        let start = ranges.start(range);
+        let longest = if self.is_sparse {
+            LONGEST
+        } else if self.optional == 0 {
+            DENSE
+        } else {
+            WINDOW
+        };
+        let mut end = range + 1;
+        while end < ranges.len()
+            && ranges.sums()[end] > bar
+            && ranges.start(end + 1) - start <= longest
+            && self.may_join(optional(end), ranges.start(end + 1) - ranges.start(end))
+        {
+            end += 1;
+        }
+        self.rest = match self.optional.checked_sub(1) {
+            None => 0.0,
+            Some(last) => {
+                (range..end).map(|range| ranges.upto(last, range)).fold(0.0, f32::max).into()
+            }
+        };
+        end
+    }
+
+    /// Whether a range of so many documents with so many optional lists may join a window, in which
+    /// more lists are needed.
+    fn may_join(&self, optional: usize, documents: u32) -> bool {
+        if optional <= self.optional || self.optional == 0 {
+            return optional == self.optional;
+        }
+        let df = |&term: &usize| self.run.terms[term].list.map_or(0, |list| u64::from(list.df()));
+        let more: u64 = self.order[self.optional..optional].iter().map(df).sum();
+        more * u64::from(documents) <= JOINING * u64::from(self.run.span())
+    }
+
+    /// Offers the documents of a window of all lists.
+    fn add_up(
+        &mut self,
+        window: (u32, u32),
+        windows: &mut WindowMemory,
+        top: &mut TopK,
+    ) -> Result<(), ListError> {
+        self.seek(0, window.0)?;
+        let mut sink = AnyOrder(top);
+        let first_docid = self.first_docid;
+        self.run.window_of(self.needed, windows, self.is_sparse, window, first_docid, &mut sink)
+    }
+
+    /// Brings the cursors of the lists from number `from` on to a document; the others take no part.
+    fn seek(&mut self, from: usize, docid: u32) -> Result<(), ListError> {
+        for (number, &term) in self.order.iter().enumerate() {
+            let cursor = &mut self.needed[term];
+            if number < from {
+                cursor.at = cursor.len;
+                continue;
+            }
+            let RunTerm { weight, list: Some(list) } = self.run.terms[term] else { continue };
+            self.run.seek(cursor, (&list, weight), docid)?;
+        }
+        Ok(())
+    }
+
+    /// Finds the documents of the needed lists in a window that may be hits.
+    fn find_candidates(
+        &mut self,
+        window: (u32, u32),
+        windows: &mut WindowMemory,
+        top: &TopK,
+    ) -> Result<(), ListError> {
+        self.seek(self.optional, window.0)?;
+        // Documents with this sum or less cannot be hits.
+        let bar = ((self.bar(top) - self.rest) as f32).next_down().max(0.0);
+        let found = &mut self.found[self.optional];
+        match self.order[self.optional..] {
+            [term] => one_list(&self.run, &mut self.needed[term], term, window.1, (bar, found)),
+            _ => self.run.collect(self.needed, windows, window, bar, found),
+        }
+    }
+}
+
+/// Adds the documents of one list before `end` that are worth more than `bar`.
+fn one_list(
+    run: &WindowScan<'_>,
+    cursor: &mut Cursor,
+    term: usize,
+    end: u32,
+    (bar, found): (f32, &mut Documents),
+) -> Result<(), ListError> {
+    let RunTerm { weight, list: Some(list) } = run.terms[term] else { return Ok(()) };
+    while cursor.at < cursor.len {
+        let rest = &cursor.docids[cursor.at..cursor.len];
+        let here = cursor.at + rest.partition_point(|&docid| docid < end);
+        let postings = (&cursor.docids, &cursor.scores);
+        collect_block(run.level, postings, cursor.at..here, bar, found);
+        cursor.at = here;
+        if here < cursor.len || !run.next_block(cursor, (&list, weight))? {
+            break;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,37 @@
+//! The candidates that a search by MaxScore asks lists for.
+
+use crate::index::list::MAX_BLOCK;
+use crate::query::kernels::{Left, NO_DOCID, Room};
+
+/// Candidates that lists are asked for together, and what they are worth.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(crate) struct Asking {
+    pub(crate) left: Left,
+    /// The docids of those that a list has, and their numbers among those left.
+    pub(crate) met: Room,
+    pub(crate) kept: Room,
+    pub(crate) tfs: [u32; MAX_BLOCK],
+    pub(crate) worth: [f32; MAX_BLOCK],
+    /// By term and slot: what a candidate is worth in a list.
+    pub(crate) scores: Vec<[f32; MAX_BLOCK]>,
+}
+
+impl Default for Asking {
+    fn default() -> Self {
+        let left = Left {
+            docids: [NO_DOCID; MAX_BLOCK + 16],
+            sums: [0.0; MAX_BLOCK + 16],
+            slots: [0; MAX_BLOCK + 16],
+            count: 0,
+        };
+        Asking {
+            left,
+            met: [NO_DOCID; MAX_BLOCK + 16],
+            kept: [0; MAX_BLOCK + 16],
+            tfs: [1; MAX_BLOCK],
+            worth: [0.0; MAX_BLOCK],
+            scores: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! The algorithms that find the best documents, one a file.
+
+pub mod and;
+pub(crate) mod auto;
+pub(crate) mod daat;
+pub mod exhaustive;
+pub mod max_score;
+pub(crate) mod ranges;
+pub(crate) mod scored;
+pub mod small_adaptive;
+pub mod wand;
+pub mod wang;
+pub(crate) mod windows;

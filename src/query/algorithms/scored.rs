@@ -1,0 +1,97 @@
+//! Which documents have the highest scores, whatever a score is made of? Every posting of every list is
+//! read and added up document by document, what the score begins with first: the oracle of AND, and what
+//! answers OR where bounds do not know what scores begin with.
+
+#[cfg(test)]
+mod tests;
+
+use crate::index::list::{Columns, ListError, MAX_BLOCK};
+use crate::query::cursor::{Norms, RunTerm, check_run};
+use crate::query::scratch::Scratch;
+use crate::query::top_k::TopK;
+
+/// Offers to `top` all documents of a run that have any term.
+///
+/// Memory: 8 bytes for each document of the run, in `scratch`.
+///
+/// # Errors
+///
+/// If a list is damaged; nothing has been offered then.
+///
+/// # Panics
+///
+/// If there are fewer norms than `documents`, or the docids do not fit 32 bits.
+pub(crate) fn search_any(
+    terms: &[RunTerm<'_>],
+    first_docid: u32,
+    documents: u32,
+    norms: Norms<'_>,
+    top: &mut TopK,
+    scratch: &mut Scratch,
+) -> Result<(), ListError> {
+    search(terms, (first_docid, documents), norms, 1, top, scratch)
+}
+
+/// As [`search_any`], all documents that have every term.
+///
+/// # Errors
+///
+/// As there.
+///
+/// # Panics
+///
+/// As there.
+pub(crate) fn search_all(
+    terms: &[RunTerm<'_>],
+    first_docid: u32,
+    documents: u32,
+    norms: Norms<'_>,
+    top: &mut TopK,
+    scratch: &mut Scratch,
+) -> Result<(), ListError> {
+    search(terms, (first_docid, documents), norms, terms.len().max(1) as u32, top, scratch)
+}
+
+/// Offers the documents that have at least so many terms.
+fn search(
+    terms: &[RunTerm<'_>],
+    (first_docid, documents): (u32, u32),
+    norms: Norms<'_>,
+    least: u32,
+    top: &mut TopK,
+    scratch: &mut Scratch,
+) -> Result<(), ListError> {
+    check_run(first_docid, documents, norms);
+    let sums = &mut scratch.sums;
+    sums.clear();
+    sums.extend((0..documents).map(|docid| (norms.static_of(docid), 0)));
+    let (mut docids, mut tfs) = ([0; MAX_BLOCK], [0; MAX_BLOCK]);
+    let mut columns = Columns::default();
+    for RunTerm { weight, list } in terms {
+        let Some(list) = list else { continue };
+        columns.close();
+        let (block_len, wanted) = (list.block_len(), list.wanted());
+        for block in 0..list.blocks() {
+            let count = if block < list.full_blocks() {
+                list.decode_block(block, documents, &mut columns, &mut docids[..block_len])?;
+                list.decode_tfs(block, &mut columns, &mut tfs[..block_len])?;
+                block_len
+            } else {
+                list.decode_tail(documents, &mut docids, &mut tfs)?
+            };
+            for (&docid, &tf) in docids[..count].iter().zip(&tfs) {
+                if wanted.contains(&docid) {
+                    let (sum, matched) = &mut sums[docid as usize];
+                    *sum += weight.score(tf, norms.documents[docid as usize]);
+                    *matched += 1;
+                }
+            }
+        }
+    }
+    for (docid, &(sum, matched)) in (first_docid..).zip(sums.iter()) {
+        if matched >= least {
+            top.offer(docid, sum);
+        }
+    }
+    Ok(())
+}

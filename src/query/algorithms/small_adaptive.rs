@@ -1,0 +1,90 @@
+//! Which documents have all terms of a query, if the list with the fewest postings left always goes
+//! first?
+//!
+//! Small Adaptive (Barbay, López-Ortiz, Lu and Salinger: An experimental investigation of set
+//! intersection algorithms for text searching, 2009), as `tatikonda11` intersects lists. The next
+//! document of the list that has the fewest postings left is looked for in the others, those with
+//! fewer left before those with more, by galloping over the last docids of their blocks. The first
+//! that does not have it gives the least document that may be next, and the lists are put in order
+//! again.
+//!
+//! Different from the paper: galloping goes by blocks, of which only the one is decoded that may
+//! hold the document.
+
+use super::daat::Traversal;
+use crate::index::list::{ListError, ListView};
+use crate::query::cursor::{Cursor, Norms, RunTerm, check_run};
+use crate::query::scratch::Scratch;
+use crate::query::top_k::TopK;
+
+/// Offers to `top` all documents of a run that have every term. Takes the same and finds the same
+/// as [`and::search`](super::and::search).
+///
+/// # Errors
+///
+/// If a list is damaged. Some documents may have been offered.
+///
+/// # Panics
+///
+/// As [`and::search`](super::and::search).
+pub fn search(
+    terms: &[RunTerm<'_>],
+    first_docid: u32,
+    documents: u32,
+    norms: Norms<'_>,
+    top: &mut TopK,
+    scratch: &mut Scratch,
+) -> Result<(), ListError> {
+    check_run(first_docid, documents, norms);
+    if terms.iter().any(|term| term.list.is_none()) {
+        return Ok(());
+    }
+    let run = Traversal { terms, first_docid, documents, norms, level: scratch.level };
+    scratch.reset_cursors(terms.len());
+    let Scratch { cursors, order, .. } = scratch;
+    let cursors = &mut cursors[..terms.len()];
+    for term in 0..terms.len() {
+        run.seek(cursors, term, 0)?;
+    }
+    order.clear();
+    order.extend(0..terms.len());
+    'next: loop {
+        sort(order, cursors, terms);
+        let Some(&smallest) = order.first() else { return Ok(()) };
+        let Some(docid) = cursors[smallest].next_docid() else { return Ok(()) };
+        for &term in &order[1..] {
+            run.seek(cursors, term, docid)?;
+            match cursors[term].next_docid() {
+                Some(found) if found == docid => {}
+                Some(least) => {
+                    run.seek(cursors, smallest, least)?;
+                    continue 'next;
+                }
+                None => return Ok(()),
+            }
+        }
+        let mut sum = norms.static_of(docid);
+        for (term, cursor) in cursors.iter_mut().enumerate() {
+            sum += run.score(cursor, term, docid)?;
+        }
+        top.offer(first_docid + docid, sum);
+        run.seek(cursors, smallest, docid + 1)?;
+    }
+}
+
+/// Sorts the terms by the postings that are left, counted by blocks. Most are in order already.
+fn sort(order: &mut [usize], cursors: &[Cursor], terms: &[RunTerm<'_>]) {
+    let left = |term: usize| {
+        let of_list = |list: ListView<'_>| {
+            (list.df() as usize).saturating_sub(cursors[term].block * list.block_len())
+        };
+        (terms[term].list.map_or(0, of_list), term)
+    };
+    for end in 1..order.len() {
+        let mut at = end;
+        while at > 0 && left(order[at]) < left(order[at - 1]) {
+            order.swap(at, at - 1);
+            at -= 1;
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! Which documents have all terms of a query, if the best come first? The algorithm of `wang` (section 3,
+//! algorithm 1) on the CPU: rounds of 256 documents of the shortest list, each looked for in the other lists
+//! by hash segmentation (Ao and others 2011), until no document that is left can be among the best k. What
+//! the paper does with a block of threads is done here by one.
+//!
+//! Documents stand in global order (`score::wang`), so that the k-th score so far, compared with the global
+//! score of the next document, says when to stop. In an index that is not in this order for the query's
+//! parameters no round is left out, and the answer is the same.
+//!
+//! Hash segmentation: h(x) = x >> s cuts the docids into buckets of equal width, about as many as the list
+//! has blocks, and a table says in which block each bucket begins.
+//!
+//! Different from the paper: buckets lead to blocks, since lists are packed, and not to postings. Where
+//! lists are cut to prefixes, the printed stop test is unsafe: a round drops documents that lie beyond a
+//! prefix, and then compares with a later one. Here the first document counts that is not finished: the
+//! first of the next round, or the first beyond a prefix if that comes before.
+
+pub(crate) mod segments;
+#[cfg(test)]
+mod tests;
+
+use super::and::Conjunction;
+use crate::index::list::{Columns, ListError, ListView, MAX_BLOCK};
+use crate::query::cursor::{Cursor, Norms, RunTerm, check_run};
+use crate::query::kernels::Room;
+use crate::query::scratch::Scratch;
+use crate::query::top_k::TopK;
+use crate::score::wang::is_over;
+use segments::Segments;
+
+/// Documents of a round, the threads of a block in the paper; more if a block of postings has more.
+pub const ROUND: usize = 256;
+
+/// As [`Cursor::find`], by the table.
+fn find(
+    segments: &Segments,
+    cursor: &mut Cursor,
+    (list, documents): (&ListView<'_>, u32),
+    (candidates, count): (&Room, usize),
+    (docids, kept): (&mut Room, &mut Room),
+) -> Result<usize, ListError> {
+    let mut found = 0;
+    for (number, &docid) in (0..).zip(&candidates[..count]) {
+        let block = segments.block_of(list, docid);
+        if block != cursor.block {
+            cursor.load(list, block, documents)?;
+        }
+        if let Ok(at) = cursor.docids[..cursor.len].binary_search(&docid) {
+            docids[found] = docid;
+            kept[found] = number;
+            cursor.positions[found] = (block * list.block_len() + at) as u32;
+            found += 1;
+        }
+    }
+    Ok(found)
+}
+
+/// Offers to `top` all documents of a run that have every term and may be among the best. Takes the same
+/// and finds the same as [`and::search`](super::and::search).
+///
+/// # Errors
+///
+/// If a list is damaged. Some documents may have been offered.
+///
+/// # Panics
+///
+/// As [`and::search`](super::and::search).
+pub fn search(
+    terms: &[RunTerm<'_>],
+    first_docid: u32,
+    documents: u32,
+    norms: Norms<'_>,
+    top: &mut TopK,
+    scratch: &mut Scratch,
+) -> Result<(), ListError> {
+    let run = Run { terms, first_docid, documents, norms };
+    run.rounds(Cut::none(documents), top, scratch, &mut |_, _| ()).map(drop)
+}
+
+/// As [`search`], and tells how far each list was visited: the docid of the last document that is in the
+/// list of the term and in all shorter ones, among those that were looked at before the search stopped
+/// (section 3.3.1). Of the shortest list that is the last one looked at.
+///
+/// # Errors
+///
+/// As [`search`].
+///
+/// # Panics
+///
+/// As [`search`].
+pub fn visits(
+    terms: &[RunTerm<'_>],
+    (first_docid, documents): (u32, u32),
+    norms: Norms<'_>,
+    top: &mut TopK,
+    scratch: &mut Scratch,
+    visited: &mut Vec<Option<u32>>,
+) -> Result<(), ListError> {
+    visited.clear();
+    visited.resize(terms.len(), None);
+    let run = Run { terms, first_docid, documents, norms };
+    let note = &mut |term: usize, docid: u32| visited[term] = Some(docid);
+    run.rounds(Cut::none(documents), top, scratch, note).map(drop)
+}
+
+/// As [`search`], with only the first `prefixes` blocks of each list, and more where a list has no more.
+/// Returns the docid from which the search has to go on in the whole lists, counted from the run's first;
+/// none if the answer is complete.
+///
+/// # Errors
+///
+/// As [`search`].
+///
+/// # Panics
+///
+/// As [`search`].
+pub fn search_prefixes(
+    terms: &[RunTerm<'_>],
+    prefixes: &[usize],
+    (first_docid, documents): (u32, u32),
+    norms: Norms<'_>,
+    top: &mut TopK,
+    scratch: &mut Scratch,
+) -> Result<Option<u32>, ListError> {
+    prefixed(terms, prefixes, (first_docid, documents), norms, top, (scratch, Test::Safe))
+}
+
+/// Goes on where [`search_prefixes`] has ended, with the best so far in `top`.
+///
+/// # Errors
+///
+/// As [`search`].
+///
+/// # Panics
+///
+/// As [`search`].
+pub fn go_on(
+    terms: &[RunTerm<'_>],
+    from: u32,
+    (first_docid, documents): (u32, u32),
+    norms: Norms<'_>,
+    top: &mut TopK,
+    scratch: &mut Scratch,
+) -> Result<(), ListError> {
+    let mut rest = terms.to_vec();
+    for term in &mut rest {
+        term.list = term.list.and_then(|list| list.within(from..documents));
+    }
+    // A block may begin with documents that were looked at.
+    top.only(first_docid + from..first_docid + documents);
+    search(&rest, first_docid, documents, norms, top, scratch)
+}
+
+/// Which document the k-th score is compared with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Test {
+    /// The first that is not finished.
+    Safe,
+    /// The first of the next round, as printed.
+    #[cfg(test)]
+    Printed,
+}
+
+fn prefixed(
+    terms: &[RunTerm<'_>],
+    prefixes: &[usize],
+    (first_docid, documents): (u32, u32),
+    norms: Norms<'_>,
+    top: &mut TopK,
+    (scratch, test): (&mut Scratch, Test),
+) -> Result<Option<u32>, ListError> {
+    let mut cut = Cut { test, ..Cut::none(documents) };
+    let mut terms = terms.to_vec();
+    for (term, &blocks) in terms.iter_mut().zip(prefixes) {
+        let Some(list) = term.list.filter(|list| blocks < list.blocks()) else { continue };
+        term.list = list.part(0..blocks, list.wanted());
+        let end = blocks.checked_sub(1).map_or(0, |last| list.last_docid(last).saturating_add(1));
+        cut.end = end.min(cut.end);
+        if term.list.is_none() {
+            return Ok(Some(0));
+        }
+    }
+    let run = Run { terms: &terms, first_docid, documents, norms };
+    let is_complete = run.rounds(cut, top, scratch, &mut |_, _| ())?;
+    Ok((!is_complete && cut.end < documents).then_some(cut.end))
+}
+
+/// Where lists were cut.
+#[derive(Clone, Copy)]
+struct Cut {
+    /// The first docid that some list may lack because it was cut.
+    end: u32,
+    test: Test,
+}
+
+impl Cut {
+    /// Nowhere.
+    fn none(documents: u32) -> Self {
+        Self { end: documents, test: Test::Safe }
+    }
+}
+
+/// What is searched.
+struct Run<'a> {
+    terms: &'a [RunTerm<'a>],
+    first_docid: u32,
+    documents: u32,
+    norms: Norms<'a>,
+}
+
+impl Run<'_> {
+    /// Goes round by round until nothing that is left can be among the best. Returns whether nothing can,
+    /// beyond the end of lists that were cut neither. `note` is told of the last document in the list of a
+    /// term and in all shorter ones, round by round.
+    fn rounds(
+        &self,
+        cut: Cut,
+        top: &mut TopK,
+        scratch: &mut Scratch,
+        note: &mut impl FnMut(usize, u32),
+    ) -> Result<bool, ListError> {
+        let Self { terms, first_docid, documents, norms } = *self;
+        check_run(first_docid, documents, norms);
+        if terms.iter().any(|term| term.list.is_none()) {
+            return Ok(true);
+        }
+        let run = Conjunction { terms, first_docid, documents, norms, level: scratch.level };
+        scratch.reset_cursors(terms.len());
+        let Scratch { cursors, order, candidates, segments, .. } = scratch;
+        run.sort(order);
+        let Some((&first, others)) = order.split_first() else { return Ok(true) };
+        let Some(shortest) = terms[first].list else { return Ok(true) };
+        if segments.len() < terms.len() {
+            segments.resize_with(terms.len(), Segments::default);
+        }
+        for &term in others {
+            if let Some(list) = &terms[term].list {
+                segments[term].fill(list, documents);
+            }
+        }
+        let at_once = (ROUND / shortest.block_len()).max(1);
+        let mut columns = Columns::default();
+        for block in (0..shortest.blocks()).step_by(at_once) {
+            let end = shortest.blocks().min(block + at_once);
+            let count = run.take(&mut cursors[first], &shortest, block..end, candidates)?;
+            if count == 0 {
+                break;
+            }
+            note(first, candidates.docids[0][count - 1]);
+            if others.is_empty() {
+                (0..).zip(&mut candidates.kept).for_each(|(number, kept)| *kept = number);
+                cursors[first].number_positions(block, &candidates.kept[..count]);
+            }
+            let find_in = |cursor: &mut Cursor,
+                           (term, list): (usize, &ListView<'_>),
+                           from: (&Room, usize),
+                           (docids, kept): (&mut Room, &mut Room)| {
+                let to = (&mut *docids, kept);
+                let found = find(&segments[term], cursor, (list, documents), from, to)?;
+                if let Some(last) = found.checked_sub(1) {
+                    note(term, docids[last]);
+                }
+                Ok((found, true))
+            };
+            let (count, _) = run.thin_out(cursors, order, (block, count), candidates, find_in)?;
+            if count > 0 {
+                run.offer(cursors, count, candidates, top)?;
+            }
+            let next = next_docid(&shortest, end, documents, &mut columns)?;
+            let unfinished = match cut.test {
+                Test::Safe => next.min(cut.end),
+                #[cfg(test)]
+                Test::Printed => next,
+            };
+            if let Some(&global) = norms.globals.get(unfinished as usize)
+                && is_over(top.least(), global, terms.len())
+            {
+                return Ok(true);
+            }
+            if next >= cut.end {
+                return Ok(cut.end >= documents);
+            }
+        }
+        // The shortest list has ended before any other was cut, or was cut itself.
+        Ok(cut.end >= documents)
+    }
+}
+
+/// The first docid from a block on, or one before it if it is in the tail; `documents` behind the last.
+fn next_docid(
+    list: &ListView<'_>,
+    block: usize,
+    documents: u32,
+    columns: &mut Columns,
+) -> Result<u32, ListError> {
+    if block >= list.blocks() {
+        return Ok(documents);
+    }
+    match block.checked_sub(1) {
+        _ if block < list.full_blocks() => list.first_docid(block, columns),
+        Some(before) => Ok(list.last_docid(before).saturating_add(1)),
+        None => Ok(0),
+    }
+}
+
+const _: () = assert!(ROUND <= MAX_BLOCK, "a round fits the room for candidates");

@@ -1,0 +1,274 @@
+//! How are the scores of many documents added up term at a time, in the order of the query?
+//!
+//! By windows of docids: each list in turn adds what its postings of the window are worth to an
+//! accumulator for each document. Then the matched documents with enough are handed on.
+//!
+//! - *Dense* windows are as large as the first-level cache likes; all accumulators are looked at.
+//! - *Sparse* windows are larger, and only the accumulators that were touched are looked at: for
+//!   few postings among many documents.
+//! - Where only documents above a bar are of use, postings mark *lines* of sixteen accumulators, and
+//!   marked lines are looked at, in the order of docids.
+
+use std::ops::Range;
+
+use crate::cpu::Level;
+use crate::index::list::{ListError, ListView};
+use crate::query::cursor::{Cursor, RunTerm};
+use crate::query::kernels::{Documents, LINE, Sink, UNMATCHED, collect, first_block, sweep};
+use crate::query::scratch::WindowMemory;
+use crate::score::weight::Weight;
+
+/// Documents of a dense window: 16 KiB of accumulators, beside 16 KiB of norms.
+pub(crate) const DENSE: u32 = 1 << 12;
+
+/// Documents of a sparse window: 256 KiB of accumulators.
+const SPARSE: usize = 1 << 16;
+
+/// Documents of the longest window.
+pub(crate) const LONGEST: u32 = SPARSE as u32;
+
+/// A window is sparse if there are more than this many documents to a posting.
+const SPARSE_FROM: u64 = 16;
+
+/// So many postings are worth a window of their own.
+const MANY: u64 = 512;
+
+/// What all steps of a search need to know.
+#[derive(Clone, Copy)]
+pub(crate) struct WindowScan<'a> {
+    pub(crate) terms: &'a [RunTerm<'a>],
+    pub(crate) documents: u32,
+    pub(crate) norms: &'a [f32],
+    pub(crate) level: Level,
+}
+
+impl WindowScan<'_> {
+    /// Whether windows for so many postings should be sparse.
+    pub(crate) fn is_sparse(&self, postings: u64) -> bool {
+        postings * SPARSE_FROM < u64::from(self.span())
+    }
+
+    /// Documents of a sparse window for so many postings in all: enough for [`MANY`] of them. Its
+    /// accumulators are the fewer the more often they are needed.
+    pub(crate) fn sparse_window(&self, postings: u64) -> u32 {
+        let documents = u64::from(self.span()) * MANY / postings.max(1);
+        (documents.min(u64::from(LONGEST)) as u32).next_power_of_two().clamp(DENSE, LONGEST)
+    }
+
+    /// The documents that are asked for, which all lists agree on.
+    pub(crate) fn wanted(&self) -> Range<u32> {
+        let wanted = self.terms.iter().find_map(|term| term.list).map(|list| list.wanted());
+        wanted.map_or(0..self.documents, |wanted| wanted.start..wanted.end.min(self.documents))
+    }
+
+    /// How many these are.
+    pub(crate) fn span(&self) -> u32 {
+        self.wanted().len() as u32
+    }
+
+    /// Hands on the documents of one window of at most `longest` docids, which begins at the first
+    /// docid that a cursor has left, and uses up its postings. Returns where it begins and ends;
+    /// `None` if no cursor has any. Cursors are in the order of the terms; one with no postings left
+    /// takes no part. Docids handed on count from `first_docid`.
+    ///
+    /// # Errors
+    ///
+    /// If a list is damaged; then `memory` has to be [`cleared`](WindowMemory::clear).
+    pub(crate) fn window<S: Sink>(
+        &self,
+        cursors: &mut [Cursor],
+        memory: &mut WindowMemory,
+        (is_sparse, longest): (bool, u32),
+        first_docid: u32,
+        sink: &mut S,
+    ) -> Result<Option<(u32, u32)>, ListError> {
+        let Some(start) = cursors.iter().filter_map(Cursor::next_docid).min() else {
+            return Ok(None);
+        };
+        let size = longest.min(if is_sparse { SPARSE as u32 } else { DENSE });
+        let end = start.saturating_add(size).min(self.documents);
+        self.window_of(cursors, memory, is_sparse, (start, end), first_docid, sink)?;
+        Ok(Some((start, end)))
+    }
+
+    /// Hands on the documents from `start` to before `end`, at most [`DENSE`] of them, or
+    /// [`LONGEST`] if the window is sparse. No cursor has postings before `start`.
+    ///
+    /// # Errors
+    ///
+    /// As [`window`](Self::window).
+    pub(crate) fn window_of<S: Sink>(
+        &self,
+        cursors: &mut [Cursor],
+        memory: &mut WindowMemory,
+        is_sparse: bool,
+        (start, end): (u32, u32),
+        first_docid: u32,
+        sink: &mut S,
+    ) -> Result<(), ListError> {
+        let WindowMemory { accumulators, touched, .. } = memory;
+        accumulators.resize(SPARSE, UNMATCHED);
+        if is_sparse {
+            // One more than there are documents: behind the last is the next.
+            touched.resize(SPARSE + 1, 0);
+            let touched = self.add_all::<true>(cursors, (start, end), accumulators, touched)?;
+            for &slot in touched.iter() {
+                let sum = &mut accumulators[slot as usize];
+                sink.push(first_docid + start + slot, *sum);
+                *sum = UNMATCHED;
+            }
+        } else {
+            let sums = &mut accumulators[..DENSE as usize];
+            self.add_all::<false>(cursors, (start, end), sums, &mut [])?;
+            sweep(self.level, &mut sums[..(end - start) as usize], first_docid + start, sink);
+        }
+        Ok(())
+    }
+
+    /// Adds the documents from `start` to before `end`, at most [`LONGEST`] of them, to `found` if
+    /// their sums are above `bar`, which is not below zero. No cursor has postings before `start`.
+    ///
+    /// # Errors
+    ///
+    /// As [`window`](Self::window).
+    pub(crate) fn collect(
+        &self,
+        cursors: &mut [Cursor],
+        memory: &mut WindowMemory,
+        (start, end): (u32, u32),
+        bar: f32,
+        found: &mut Documents,
+    ) -> Result<(), ListError> {
+        let WindowMemory { accumulators, lines, .. } = memory;
+        accumulators.resize(SPARSE, UNMATCHED);
+        lines.resize(SPARSE / LINE, 0);
+        let slots = (end - start).next_power_of_two().clamp(64 * LINE as u32, LONGEST) as usize;
+        let (sums, lines) = (&mut accumulators[..slots], &mut lines[..slots / LINE]);
+        for (cursor, term) in cursors.iter_mut().zip(self.terms) {
+            let Some(list) = &term.list else { continue };
+            let add = |slot: usize, score: f32| {
+                sums[slot] += score;
+                lines[slot / LINE] = 1;
+            };
+            self.each(cursor, (list, term.weight), (start, end), slots, add)?;
+        }
+        collect(self.level, (sums, lines), start, bar, found);
+        Ok(())
+    }
+
+    /// Adds what the postings of all lists in a window are worth. If it is sparse, returns the
+    /// slots that were touched.
+    fn add_all<'t, const IS_SPARSE: bool>(
+        &self,
+        cursors: &mut [Cursor],
+        window: (u32, u32),
+        sums: &mut [f32],
+        touched: &'t mut [u32],
+    ) -> Result<&'t [u32], ListError> {
+        let mut count = 0;
+        for (cursor, term) in cursors.iter_mut().zip(self.terms) {
+            let Some(list) = &term.list else { continue };
+            let touched = (&mut touched[..], &mut count);
+            self.add::<IS_SPARSE>(cursor, (list, term.weight), window, sums, touched)?;
+        }
+        Ok(&touched[..count])
+    }
+
+    /// Adds what the postings of one list in a window are worth.
+    fn add<const IS_SPARSE: bool>(
+        &self,
+        cursor: &mut Cursor,
+        list: (&ListView<'_>, Weight),
+        window: (u32, u32),
+        sums: &mut [f32],
+        (touched, count): (&mut [u32], &mut usize),
+    ) -> Result<(), ListError> {
+        self.each(cursor, list, window, sums.len(), |slot, score| {
+            let sum = sums[slot];
+            if IS_SPARSE {
+                // Overwritten by the next unless this is the first match of the document.
+                touched[*count] = slot as u32;
+                *count += usize::from(sum.is_sign_negative());
+            }
+            sums[slot] = sum + score;
+        })
+    }
+
+    /// Hands on each posting of one list in a window by its slot, with what it is worth. The window
+    /// has so many slots, a power of two and no fewer than documents.
+    #[inline(always)]
+    fn each(
+        &self,
+        cursor: &mut Cursor,
+        (list, weight): (&ListView<'_>, Weight),
+        (start, end): (u32, u32),
+        slots: usize,
+        mut take: impl FnMut(usize, f32),
+    ) -> Result<(), ListError> {
+        while cursor.at < cursor.len {
+            let whole = cursor.docids[cursor.len - 1] < end;
+            let rest = &cursor.docids[cursor.at..cursor.len];
+            let here = if whole {
+                rest.len()
+            } else {
+                rest.iter().take_while(|&&docid| docid < end).count()
+            };
+            let scores = &cursor.scores[cursor.at..cursor.len];
+            for (&docid, &score) in rest[..here].iter().zip(scores) {
+                // This is docid - start.
+                take((docid - start) as usize & (slots - 1), score);
+            }
+            cursor.at += here;
+            if !whole || !self.next_block(cursor, (list, weight))? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Decodes and scores the next block of a list; `false`, and no postings, behind the last.
+    pub(crate) fn next_block(
+        &self,
+        cursor: &mut Cursor,
+        (list, weight): (&ListView<'_>, Weight),
+    ) -> Result<bool, ListError> {
+        let more = cursor.load_next(list, self.documents)?;
+        if more {
+            cursor.score(list, weight, self.norms, self.level)?;
+        }
+        Ok(more)
+    }
+
+    /// Brings a cursor to the first posting from `docid` on, wherever it stood.
+    pub(crate) fn seek(
+        &self,
+        cursor: &mut Cursor,
+        (list, weight): (&ListView<'_>, Weight),
+        docid: u32,
+    ) -> Result<(), ListError> {
+        let last_docids = list.last_docids();
+        let before = cursor.block.checked_sub(1).and_then(|block| last_docids.get(block));
+        let from = if before.is_some_and(|last| u32::from_le_bytes(*last) >= docid) {
+            Some(0)
+        } else {
+            (cursor.docids[..cursor.len].last() < Some(&docid)).then(|| cursor.next_block())
+        };
+        // Behind the last block there is nothing, but it may be gone back to.
+        if let Some(from) = from.filter(|from| *from <= list.full_blocks()) {
+            cursor.skip_to(first_block(last_docids, from, docid));
+            self.next_block(cursor, (list, weight))?;
+        }
+        cursor.at = cursor.docids[..cursor.len].partition_point(|&other| other < docid);
+        Ok(())
+    }
+
+    /// Brings each cursor to the first block of its list.
+    pub(crate) fn begin(&self, cursors: &mut [Cursor]) -> Result<(), ListError> {
+        for (cursor, term) in cursors.iter_mut().zip(self.terms) {
+            if let Some(list) = &term.list {
+                self.next_block(cursor, (list, term.weight))?;
+            }
+        }
+        Ok(())
+    }
+}

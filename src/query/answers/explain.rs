@@ -1,0 +1,237 @@
+//! Why does a document have its score, and its place among the others? All postings of the query's
+//! terms are scored, with the additions of every other engine in their order, so that the score is
+//! the one that a query prints, to the bit.
+
+use crate::index::error::IndexError;
+use crate::index::inspect::browse::TermLists;
+use crate::query::plan::Planner;
+use crate::query::snapshot::Snapshot;
+use crate::query::wanted::Wanted;
+use crate::shown::visible;
+use serde::Serialize;
+use std::fmt::{self, Write};
+use std::sync::Arc;
+
+/// A term of the query, and what it adds to the document's score.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ExplainedTerm {
+    /// The term.
+    pub term: String,
+    /// How often the query has it, or the weight that the query gives it.
+    pub times: f64,
+    /// How many documents have it.
+    pub df: u32,
+    /// How often it occurs in all of them, if the score asks for that.
+    pub cf: Option<u64>,
+    /// Its inverse document frequency, if the score has one.
+    pub idf: Option<f64>,
+    /// What the score's formula multiplies with (`score::weight`): of BM25, times * idf * (k1 + 1).
+    pub weight: f32,
+    /// The other number of the formula; 0 if it has none.
+    pub more: f32,
+    /// How often the document has it.
+    pub tf: u32,
+    /// What the document has of it: of BM25, weight * tf / (tf + norm).
+    pub score: f32,
+}
+
+/// The score of a document for a query, and its place among all documents.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Explanation {
+    /// The document.
+    pub docid: u32,
+    /// Its tokens.
+    pub length: u32,
+    /// Tokens of a document in the mean.
+    pub mean_length: f64,
+    /// What the score makes of the length: of BM25, k1 * (1 - b + b * length / mean).
+    pub norm: f32,
+    /// What the score begins with before any term: 0 but for the score wang.
+    pub begins_with: f32,
+    /// The distinct terms of the query by first appearance.
+    pub terms: Vec<ExplainedTerm>,
+    /// What it begins with and the terms' scores, in their order.
+    pub score: f32,
+    /// Whether it has any term, and whether it has all.
+    pub has_any: bool,
+    /// See `has_any`.
+    pub has_all: bool,
+    /// Its place, from 1, among the documents with any term; none if it has none.
+    pub rank: Option<u64>,
+    /// Its place among those with all terms; none if it lacks one.
+    pub rank_of_all: Option<u64>,
+    /// Documents with any term.
+    pub with_any: u64,
+    /// Documents with all terms.
+    pub with_all: u64,
+    /// The score of the last of the k best documents with any term, if there are so many.
+    pub threshold: Option<f32>,
+}
+
+impl Explanation {
+    /// As text for people: the document, which is called `name`, its score and place, whether it is one of the `k` best,
+    /// and a row for each term.
+    #[must_use]
+    pub fn text(&self, name: &str, k: usize) -> String {
+        let mut text = String::new();
+        // Writing to a string never fails.
+        _ = self.write(&mut text, name, k);
+        text
+    }
+
+    fn write(&self, to: &mut String, name: &str, k: usize) -> fmt::Result {
+        writeln!(to, "document  {} (docid {})", visible(name), self.docid)?;
+        let (length, mean, norm) = (self.length, self.mean_length, self.norm);
+        writeln!(to, "length    {length} tokens, {mean:.1} in the mean: norm {norm:.4}")?;
+        writeln!(to, "score     {}", self.score)?;
+        if self.begins_with != 0.0 {
+            writeln!(to, "          begins with {}", self.begins_with)?;
+        }
+        let place = |rank: Option<u64>, of: u64, which: &str| match rank {
+            Some(rank) => format!("{rank} of {of} documents with {which}"),
+            None => format!("none among {of} documents with {which}"),
+        };
+        writeln!(to, "place     {}", place(self.rank, self.with_any, "any term"))?;
+        if self.terms.len() > 1 {
+            writeln!(to, "          {}", place(self.rank_of_all, self.with_all, "all terms"))?;
+        }
+        if let (Some(rank), Some(threshold)) = (self.rank, self.threshold)
+            && rank > k as u64
+        {
+            let missing = threshold - self.score;
+            writeln!(
+                to,
+                "          not in the first {k}: the last of them has {threshold}, which is {missing:.4} more"
+            )?;
+        }
+        let absent: Vec<&str> =
+            self.terms.iter().filter(|term| term.tf == 0).map(|term| &*term.term).collect();
+        if !absent.is_empty() {
+            writeln!(to, "lacks     {}", absent.join(", "))?;
+        }
+        if self.terms.is_empty() {
+            writeln!(to, "the query has no term: it has no words, or only stop words")?;
+            return Ok(());
+        }
+        let width =
+            self.terms.iter().map(|term| term.term.chars().count()).max().unwrap_or(0).max(4);
+        let [mut columns, mut rows] = [String::new(), String::new()];
+        let has_more = self.terms.iter().any(|term| term.more != 0.0);
+        for (number, term) in self.terms.iter().enumerate() {
+            // Columns that the score has nothing for are left out.
+            let cells = [
+                ("times", Some(term.times.to_string()), 5),
+                ("df", Some(term.df.to_string()), 10),
+                ("cf", term.cf.map(|cf| cf.to_string()), 10),
+                ("idf", term.idf.map(|idf| format!("{idf:.4}")), 9),
+                ("weight", Some(format!("{:.4}", term.weight)), 9),
+                ("more", has_more.then(|| format!("{:.4}", term.more)), 9),
+                ("tf", Some(term.tf.to_string()), 6),
+                ("score", Some(format!("{:.4}", term.score)), 9),
+            ];
+            write!(rows, "\n{:<width$}", term.term)?;
+            for (name, cell, wide) in cells.into_iter().filter_map(|(n, c, w)| Some((n, c?, w))) {
+                if number == 0 {
+                    write!(columns, "  {name:>wide$}")?;
+                }
+                write!(rows, "  {cell:>wide$}")?;
+            }
+        }
+        writeln!(to, "\n{:<width$}{columns}{rows}", "term")?;
+        Ok(())
+    }
+}
+
+/// Explains the score of a document. The snapshot has all documents, not a shard of them.
+///
+/// Takes the time of scoring all postings, and 8 bytes for each document.
+///
+/// # Errors
+/// When the index is damaged, or its analysis is not known.
+///
+/// # Panics
+/// If there is no such document.
+pub fn explain(
+    snapshot: &Arc<Snapshot>,
+    text: &str,
+    docid: u32,
+    k: usize,
+) -> Result<Explanation, IndexError> {
+    let (generation, scoring, whole) =
+        (snapshot.generation(), snapshot.scoring(), snapshot.whole());
+    let documents = generation.documents();
+    let count = documents.len();
+    let norms = snapshot.norms();
+    let norm = norms[docid as usize];
+    let mut scores = match snapshot.statics() {
+        [] => vec![0f32; count as usize],
+        statics => statics.to_vec(),
+    };
+    let begins_with = scores[docid as usize];
+    let mut matched = vec![0u32; count as usize];
+    let mut terms = Vec::new();
+    let plan = Planner::default().plan(snapshot, Wanted::default(), text)?;
+    for (term, of_plan) in plan.term_strings().zip(plan.terms()) {
+        let lists = TermLists::find(generation, term)?;
+        let weight = of_plan.weight;
+        let mut tf_here = 0;
+        lists.postings(generation, |docids, tfs| {
+            for (&at, &tf) in docids.iter().zip(tfs) {
+                scores[at as usize] += weight.score(tf, norms[at as usize]);
+                matched[at as usize] += 1;
+                if at == docid {
+                    tf_here = tf;
+                }
+            }
+        })?;
+        terms.push(ExplainedTerm {
+            term: term.to_string(),
+            times: of_plan.times,
+            df: of_plan.df,
+            cf: scoring.score.has_cf().then_some(of_plan.cf),
+            idf: scoring.idf(whole.documents, of_plan.df),
+            weight: weight.factor(),
+            more: weight.more(),
+            tf: tf_here,
+            score: if tf_here == 0 { 0.0 } else { weight.score(tf_here, norm) },
+        });
+    }
+    let all = terms.len() as u32;
+    let own = (scores[docid as usize], docid);
+    let before = |at: usize| scores[at] > own.0 || (scores[at] == own.0 && (at as u32) < own.1);
+    let having = |least: u32| (0..matched.len()).filter(move |_| least > 0);
+    let (mut with_any, mut with_all, mut before_any, mut before_all) = (0, 0, 0, 0);
+    let mut found = Vec::new();
+    for at in having(all) {
+        if matched[at] == 0 {
+            continue;
+        }
+        with_any += 1;
+        before_any += u64::from(before(at));
+        found.push(scores[at]);
+        if matched[at] == all {
+            with_all += 1;
+            before_all += u64::from(before(at));
+        }
+    }
+    let threshold = (k > 0 && k <= found.len())
+        .then(|| *found.select_nth_unstable_by(k - 1, |a, b| b.total_cmp(a)).1);
+    let has = matched[docid as usize];
+    let (has_any, has_all) = (has > 0, has > 0 && has == all);
+    Ok(Explanation {
+        docid,
+        length: documents.lengths()[docid as usize],
+        mean_length: whole.mean(),
+        norm,
+        begins_with,
+        terms,
+        score: own.0,
+        has_any,
+        has_all,
+        rank: has_any.then_some(before_any + 1),
+        rank_of_all: has_all.then_some(before_all + 1),
+        with_any,
+        with_all,
+        threshold,
+    })
+}

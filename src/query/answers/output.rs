@@ -1,0 +1,314 @@
+//! How is the answer to a query written?
+//!
+//! Answers of a thousand hits come at millions of lines a second, so that lines are put together by hand.
+//! [`Form::Binary`] leaves names and decimals out: a record for each answer, of words of 32 bits with the
+//! least significant byte first.
+//!
+//! ```text
+//! +--------+-------------+------+------------------------------+-------------------+
+//! | "MRA1" | bytes of qid| hits | qid, zeros up to a whole word| hits: docid, score|
+//! +--------+-------------+------+------------------------------+-------------------+
+//! ```
+
+use crate::query::reading::lines::{Query, Refused};
+use crate::query::top_k::Hit;
+use serde::Serialize;
+use std::borrow::Cow;
+use std::io::Write as _;
+use std::time::Duration;
+
+/// The name of a run, one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tag {
+    bytes: [u8; Self::MOST_BYTES],
+    length: u8,
+}
+
+impl Tag {
+    /// Bytes of the longest.
+    pub const MOST_BYTES: usize = 64;
+
+    /// A name, unless it is empty, has white space or control characters, or is too long.
+    pub fn new(name: &str) -> Option<Self> {
+        let fits = !name.is_empty() && name.len() <= Self::MOST_BYTES;
+        if !fits || name.chars().any(|c| c.is_whitespace() || c.is_control()) {
+            return None;
+        }
+        let mut bytes = [0; Self::MOST_BYTES];
+        bytes[..name.len()].copy_from_slice(name.as_bytes());
+        Some(Self { bytes, length: name.len() as u8 })
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        std::str::from_utf8(&self.bytes[..self.length.into()]).expect("it was made of a string")
+    }
+}
+
+impl Default for Tag {
+    /// The name of the program.
+    fn default() -> Self {
+        Self::new("millrace").expect("it is a word")
+    }
+}
+
+/// The form of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// `qid Q0 name rank score tag`, a line a hit.
+    Trec(Tag),
+    /// An object a query.
+    Jsonl,
+    /// The same, with a snippet of each hit.
+    Snippets,
+    /// qid, rank, name, docid, score, a line a hit.
+    Tsv,
+    /// A record a query; see the [module](self).
+    Binary,
+}
+
+/// What a record of [`Form::Binary`] begins with.
+pub const BINARY_MARK: [u8; 4] = *b"MRA1";
+
+/// The name of no document that stands at rank 0 for a query that was left unanswered.
+pub const LATE: &str = "!late";
+
+#[derive(Serialize)]
+struct JsonAnswer<'a> {
+    qid: &'a str,
+    query: &'a str,
+    hits: Vec<JsonHit<'a>>,
+    us: f64,
+}
+
+#[derive(Serialize)]
+struct JsonLate<'a> {
+    qid: &'a str,
+    query: &'a str,
+    hits: [(); 0],
+    late: bool,
+}
+
+#[derive(Serialize)]
+struct JsonRefused {
+    qid: String,
+    error: String,
+}
+
+#[derive(Serialize)]
+struct JsonHit<'a> {
+    rank: usize,
+    name: Cow<'a, str>,
+    docid: u32,
+    score: f32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    snippet: Option<String>,
+}
+
+/// White space, which separates the fields of a line, becomes `_`.
+fn one_word(text: &str, out: &mut Vec<u8>) {
+    // Most words are so, and are looked at many bytes at a time.
+    if text.bytes().fold(true, |is, byte| is & (byte > b' ') & (byte < 0x7f)) {
+        return out.extend_from_slice(text.as_bytes());
+    }
+    for c in text.chars() {
+        let c = if c.is_whitespace() || c.is_control() { '_' } else { c };
+        out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+    }
+}
+
+fn decimal(mut number: u32, out: &mut Vec<u8>) {
+    let (mut digits, mut at) = ([0; 10], 10);
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            return out.extend_from_slice(&digits[at..]);
+        }
+    }
+}
+
+/// The shortest decimal that reads back as the same number.
+fn shortest(score: f32, out: &mut Vec<u8>) {
+    write!(out, "{score}").expect("a vector takes all");
+}
+
+/// The head of a record of [`Form::Binary`].
+fn binary_head(qid: &str, hits: u32, out: &mut Vec<u8>) {
+    let qid = qid.as_bytes();
+    out.extend_from_slice(&BINARY_MARK);
+    // A line of a query has less than a mebibyte.
+    out.extend_from_slice(&(qid.len() as u32).to_le_bytes());
+    out.extend_from_slice(&hits.to_le_bytes());
+    out.extend_from_slice(qid);
+    out.resize(out.len() + (4 - qid.len() % 4) % 4, 0);
+}
+
+/// Appends the answer to `query` as an object; `name` and `snippet` give those of the hit at a place.
+pub fn write_json<'a>(
+    query: &Query,
+    hits: &[Hit],
+    took: Duration,
+    (name, snippet): (impl Fn(usize) -> Cow<'a, str>, impl Fn(usize) -> Option<String>),
+    out: &mut Vec<u8>,
+) {
+    let hits = hits.iter().enumerate().map(|(at, hit)| JsonHit {
+        rank: at + 1,
+        name: name(at),
+        docid: hit.docid,
+        score: hit.score,
+        snippet: snippet(at),
+    });
+    let answer = JsonAnswer {
+        qid: &query.qid,
+        query: &query.text,
+        hits: hits.collect(),
+        us: took.as_nanos() as f64 / 1e3,
+    };
+    serde_json::to_writer(&mut *out, &answer).expect("strings and numbers are JSON");
+    out.push(b'\n');
+}
+
+impl Form {
+    /// Appends the answer to `query`. Scores are the shortest decimals that read back as the same
+    /// `f32`. `name` gives the name of the hit at a place among the `hits`.
+    pub fn write<'a>(
+        self,
+        query: &Query,
+        hits: &[Hit],
+        took: Duration,
+        name: impl Fn(usize) -> Cow<'a, str>,
+        out: &mut Vec<u8>,
+    ) {
+        match self {
+            Self::Jsonl | Self::Snippets => write_json(query, hits, took, (name, |_| None), out),
+            Self::Trec(tag) => {
+                let tag = tag.name();
+                for (hit, rank) in hits.iter().zip(1..) {
+                    one_word(&query.qid, out);
+                    out.extend_from_slice(b" Q0 ");
+                    one_word(&name(rank as usize - 1), out);
+                    out.push(b' ');
+                    decimal(rank, out);
+                    out.push(b' ');
+                    shortest(hit.score, out);
+                    out.push(b' ');
+                    out.extend_from_slice(tag.as_bytes());
+                    out.push(b'\n');
+                }
+            }
+            Self::Tsv => {
+                for (hit, rank) in hits.iter().zip(1..) {
+                    one_word(&query.qid, out);
+                    out.push(b'\t');
+                    decimal(rank, out);
+                    out.push(b'\t');
+                    one_word(&name(rank as usize - 1), out);
+                    out.push(b'\t');
+                    decimal(hit.docid, out);
+                    out.push(b'\t');
+                    shortest(hit.score, out);
+                    out.push(b'\n');
+                }
+            }
+            Self::Binary => {
+                out.reserve(16 + query.qid.len() + 8 * hits.len());
+                // An answer has no more hits than there are documents.
+                binary_head(&query.qid, hits.len() as u32, out);
+                for hit in hits {
+                    out.extend_from_slice(&hit.docid.to_le_bytes());
+                    out.extend_from_slice(&hit.score.to_le_bytes());
+                }
+            }
+        }
+    }
+
+    /// Appends what says that a query was left unanswered since it had waited too long: an object with `late`; a line
+    /// with the name [`LATE`] at rank 0; a record with `u32::MAX` as its number of hits, and none of them.
+    pub fn write_late(self, query: &Query, out: &mut Vec<u8>) {
+        let Query { qid, text, .. } = query;
+        match self {
+            Self::Jsonl | Self::Snippets => {
+                let answer = JsonLate { qid, query: text, hits: [], late: true };
+                serde_json::to_writer(&mut *out, &answer).expect("strings are JSON");
+            }
+            Self::Trec(tag) => {
+                one_word(qid, out);
+                write!(out, " Q0 {LATE} 0 0 {}", tag.name()).expect("a vector takes all");
+            }
+            Self::Tsv => {
+                one_word(qid, out);
+                write!(out, "\t0\t{LATE}\t{}\t0", u32::MAX).expect("a vector takes all");
+            }
+            Self::Binary => return binary_head(qid, u32::MAX, out),
+        }
+        out.push(b'\n');
+    }
+
+    /// Appends what there is to say in the place of the answer to a line that was refused: an object
+    /// with an `error`; nothing in the other forms.
+    pub fn write_refused(self, refused: &Refused, out: &mut Vec<u8>) {
+        if matches!(self, Self::Jsonl | Self::Snippets) {
+            let (qid, error) = (refused.number.to_string(), refused.to_string());
+            let answer = JsonRefused { qid, error };
+            serde_json::to_writer(&mut *out, &answer).expect("strings are JSON");
+            out.push(b'\n');
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn written(form: Form, qid: &str, hits: &[Hit], name: &str) -> Vec<u8> {
+        let (query, mut out) = (Query::new(qid.to_string(), "x"), Vec::new());
+        form.write(&query, hits, Duration::ZERO, |_| Cow::Borrowed(name), &mut out);
+        out
+    }
+
+    #[test]
+    fn a_record_has_docids_and_scores_behind_the_qid() {
+        let hits = [Hit { docid: 7, score: 1.5 }, Hit { docid: 4_000_000_000, score: 0.1 }];
+        for (qid, padding) in [("", 0), ("a", 3), ("abcd", 0), ("Straße 1", 3)] {
+            let record = written(Form::Binary, qid, &hits, "never");
+            let word = |at: usize| u32::from_le_bytes(record[at..][..4].try_into().unwrap());
+            assert_eq!(record[..4], BINARY_MARK);
+            assert_eq!((word(4) as usize, word(8)), (qid.len(), 2));
+            assert_eq!(&record[12..][..qid.len()], qid.as_bytes());
+            let at = 12 + qid.len() + padding;
+            assert_eq!(record[12 + qid.len()..at], [0, 0, 0][..padding]);
+            assert_eq!([word(at), word(at + 8)], hits.map(|hit| hit.docid));
+            assert_eq!([word(at + 4), word(at + 12)], hits.map(|hit| hit.score.to_bits()));
+            assert_eq!(record.len(), at + 16);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn oracle_lines_are_those_of_plain_formatting(
+            (qid, name) in ("\\PC{1,9}|[a-z]{1,9}", "\\PC{0,12}|[a-z0-9 \t]{0,12}"),
+            hits in prop::collection::vec((any::<u32>(), 0..1u32 << 31), 0..4),
+        ) {
+            let hits: Vec<Hit> = hits
+                .into_iter()
+                .map(|(docid, score)| Hit { docid, score: f32::from_bits(score) })
+                .filter(|hit| hit.score.is_finite())
+                .collect();
+            let plain = |text: &str| -> String {
+                let plain = |c: char| if c.is_whitespace() || c.is_control() { '_' } else { c };
+                text.chars().map(plain).collect()
+            };
+            let (mut trec, mut tsv) = (String::new(), String::new());
+            for (Hit { docid, score }, rank) in hits.iter().zip(1..) {
+                let (qid, name) = (plain(&qid), plain(&name));
+                trec += &format!("{qid} Q0 {name} {rank} {score} millrace\n");
+                tsv += &format!("{qid}\t{rank}\t{name}\t{docid}\t{score}\n");
+            }
+            prop_assert_eq!(String::from_utf8(written(Form::Trec(Tag::default()), &qid, &hits, &name)).unwrap(), trec);
+            prop_assert_eq!(String::from_utf8(written(Form::Tsv, &qid, &hits, &name)).unwrap(), tsv);
+        }
+    }
+}

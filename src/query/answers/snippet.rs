@@ -1,0 +1,168 @@
+//! Which words of a document show best why it is a hit? A few words around those of the query, from the record that the index
+//! was made of, which is read again from its file.
+
+use super::texts::record_of;
+use crate::index::inspect::find::DocumentRow;
+use crate::query::reading::weighted::for_each_term;
+use crate::query::snapshot::Snapshot;
+use crate::shown::visible;
+use crate::text::analysis::Analysis;
+use std::collections::HashSet;
+
+/// Characters of a snippet, unless another number is asked for.
+pub const CHARACTERS: usize = 160;
+
+/// Finds snippets for the hits of a query.
+#[derive(Debug)]
+pub struct Snippets<'a> {
+    snapshot: &'a Snapshot,
+    terms: HashSet<String>,
+    characters: usize,
+}
+
+impl<'a> Snippets<'a> {
+    /// For a query; a snippet has at most so many characters.
+    pub fn new(snapshot: &'a Snapshot, text: &str, characters: usize) -> Self {
+        let mut terms = HashSet::new();
+        let mut add = |term: &str| _ = terms.insert(term.to_string());
+        match snapshot.has_given_terms() {
+            true => for_each_term(text, |term, _| add(term)),
+            false => snapshot.analysis().terms(text.as_bytes(), add),
+        }
+        Self { snapshot, terms, characters }
+    }
+
+    /// The snippet of a document; none if its text was not kept, has changed since, or cannot be read.
+    pub fn of(&self, docid: u32) -> Option<String> {
+        let generation = self.snapshot.generation();
+        let row = DocumentRow::of(generation, docid).ok()?;
+        let record = record_of(generation, &row).ok()?;
+        let text = text_of(&String::from_utf8_lossy(&record), &row.name);
+        Some(best_part(&text, self.snapshot.analysis(), &self.terms, self.characters))
+    }
+}
+
+/// What there is to read in a record: of an object of JSON its strings but the name, of others what is not markup.
+fn text_of(record: &str, name: &str) -> String {
+    if let Ok(serde_json::Value::Object(members)) = serde_json::from_str(record) {
+        // Members come by their names; people read a title first.
+        let (titles, others): (Vec<_>, Vec<_>) =
+            members.into_iter().partition(|(member, _)| member == "title");
+        let strings = titles.into_iter().chain(others).filter_map(|(_, value)| match value {
+            serde_json::Value::String(text) if text != name => Some(text),
+            _ => None,
+        });
+        return strings.collect::<Vec<_>>().join(" ");
+    }
+    let record = record.strip_prefix(name).unwrap_or(record);
+    let mut text = String::with_capacity(record.len());
+    let mut rest = record;
+    while let Some(start) = rest.find('<') {
+        let is_tag =
+            rest[start + 1..].starts_with(|c: char| c.is_ascii_alphabetic() || "/!?".contains(c));
+        let Some(end) = rest[start..].find('>').filter(|_| is_tag) else {
+            text += &rest[..=start];
+            rest = &rest[start + 1..];
+            continue;
+        };
+        text += &rest[..start];
+        text.push(' ');
+        rest = &rest[start + end + 1..];
+    }
+    text + rest
+}
+
+/// The part of a text with the most terms of the query, those that stand in it for the first time counting most; the first of
+/// equal ones. Whole words, with `...` where the text goes on.
+fn best_part(
+    text: &str,
+    analysis: &Analysis,
+    terms: &HashSet<String>,
+    characters: usize,
+) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let lengths: Vec<usize> = words.iter().map(|word| word.chars().count() + 1).collect();
+    // What each word has of the query.
+    let mut found: Vec<Vec<String>> = Vec::with_capacity(words.len());
+    for word in &words {
+        let mut here = Vec::new();
+        analysis.terms(word.as_bytes(), |term| {
+            if terms.contains(term) {
+                here.push(term.to_string());
+            }
+        });
+        found.push(here);
+    }
+    let worth = |from: usize, end: usize| {
+        let all = found[from..end].iter().flatten();
+        let distinct: HashSet<&String> = all.clone().collect();
+        8 * distinct.len() + all.count().min(7)
+    };
+    let end_of = |from: usize| {
+        let mut left = characters.saturating_sub(8);
+        let more = lengths[from..].iter().take_while(|&&length| {
+            let fits = length <= left;
+            left = left.saturating_sub(length);
+            fits
+        });
+        from + more.count().max(1)
+    };
+    // A part begins a few words before one of the query, or at the beginning.
+    let starts =
+        (0..words.len()).filter(|&at| !found[at].is_empty()).map(|at| at.saturating_sub(3));
+    let mut best = (0, 0, 0);
+    for from in std::iter::once(0).chain(starts).filter(|&from| from < words.len()) {
+        let end = end_of(from);
+        let worth = worth(from, end);
+        if best.1 == 0 || worth > best.2 {
+            best = (from, end, worth);
+        }
+    }
+    let (from, end, _) = best;
+    let (before, behind) =
+        (if from > 0 { "... " } else { "" }, if end < words.len() { " ..." } else { "" });
+    let part: String = words[from..end].join(" ").chars().take(characters).collect();
+    format!("{before}{}{behind}", visible(&part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(text: &str, terms: &[&str], characters: usize) -> String {
+        let terms = terms.iter().map(|term| term.to_string()).collect();
+        best_part(text, &Analysis::default(), &terms, characters)
+    }
+
+    #[test]
+    fn a_part_has_the_words_of_the_query() {
+        let far = "word ".repeat(50);
+        let text = format!("{far}by the river the mills of old {far}");
+        let found = part(&text, &["mill", "river"], 60);
+        assert!(found.starts_with("... ") && found.ends_with(" ..."), "{found}");
+        assert!(found.contains("river the mills"), "{found}");
+        assert!(found.chars().count() <= 60, "{found}");
+        assert_eq!(part("short text", &["mill"], 60), "short text");
+        assert_eq!(part("", &["mill"], 60), "");
+        // One of each is worth more than many of one.
+        let text = format!("mill mill mill mill {far} mill race {far}");
+        assert!(part(&text, &["mill", "race"], 40).contains("mill race"));
+        assert_eq!(part("a\u{1b}[31m mill", &["mill"], 60), "a\\u{1b}[31m mill");
+    }
+
+    #[test]
+    fn long_words_are_cut() {
+        let found = part(&"x".repeat(500), &["mill"], 60);
+        assert_eq!(found.chars().count(), 60);
+    }
+
+    #[test]
+    fn markup_and_names_are_left_out() {
+        assert_eq!(
+            text_of("{\"id\":\"d1\",\"title\":\"Mills\",\"n\":3,\"text\":\"of old\"}", "d1"),
+            "Mills of old"
+        );
+        assert_eq!(text_of("<DOC><b>2 < 3</b> mills</DOC>", "d1"), "  2 < 3  mills ");
+        assert_eq!(text_of("d1\tmills", "d1"), "\tmills");
+    }
+}

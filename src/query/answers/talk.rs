@@ -1,0 +1,183 @@
+//! How is a query answered for a person who waits at a terminal? One at a time, on one thread, as a list to read: rank, name, score, and
+//! what the document says, in lines that are not longer than the terminal is wide.
+
+use super::snippet::{CHARACTERS, Snippets};
+use crate::index::error::IndexError;
+use crate::query::reading::lines::{Query, Refused};
+use crate::query::searcher::Searcher;
+use crate::query::snapshot::Snapshot;
+use crate::query::wanted::Wanted;
+use crate::shown::{count, visible};
+use std::fmt::Write as _;
+use std::io;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Columns of a terminal that does not say how many it has.
+pub const COLUMNS: usize = 80;
+
+/// Answers queries one after the other.
+pub struct Talk {
+    snapshot: Arc<Snapshot>,
+    wanted: Wanted,
+    columns: usize,
+    searcher: Searcher,
+}
+
+impl Talk {
+    /// Queries that do not say what they want ask for `wanted`; lines have at most so many columns.
+    pub fn new(snapshot: Arc<Snapshot>, wanted: Wanted, columns: usize) -> Self {
+        Self { snapshot, wanted, columns: columns.max(30), searcher: Searcher::new() }
+    }
+
+    /// The answer to a query, in lines.
+    ///
+    /// # Errors
+    /// When the index is damaged.
+    pub fn answer(&mut self, query: &Query) -> Result<String, IndexError> {
+        let begun = Instant::now();
+        let wanted = query.wanted(&self.wanted);
+        let (hits, known) = self.searcher.search(&self.snapshot, &wanted, &query.text)?;
+        let (hits, took) = (hits.to_vec(), begun.elapsed());
+        let mut text = String::new();
+        let documents = self.snapshot.generation().documents();
+        let snippets =
+            Snippets::new(&self.snapshot, &query.text, (2 * self.columns).min(CHARACTERS));
+        // Writing to a string never fails.
+        for (hit, rank) in hits.iter().zip(1..) {
+            let name = String::from_utf8_lossy(documents.name(hit.docid).unwrap_or_default());
+            let score = format!("{:.4}", hit.score);
+            let room = self.columns.saturating_sub(7 + score.len());
+            _ = writeln!(text, "{rank:>3}. {}  {score}", cut(&visible(&name), room));
+            if let Some(snippet) = snippets.of(hit.docid).filter(|snippet| !snippet.is_empty()) {
+                for line in wrapped(&snippet, self.columns - 5) {
+                    _ = writeln!(text, "     {line}");
+                }
+            }
+        }
+        let ms = took.as_secs_f64() * 1e3;
+        let found = match (hits.len(), known) {
+            (0, false) => "no hits: no term of the query is in the index".to_string(),
+            (0, true) => "no hits".to_string(),
+            (1, _) => "1 hit".to_string(),
+            (n, _) => format!("{} hits", count(n as u64)),
+        };
+        _ = writeln!(text, "{found} in {ms:.1} ms");
+        Ok(text)
+    }
+}
+
+impl Talk {
+    /// Answers all queries of a stream, and says what is wrong with a line that is none. Before each is read `prompt` is printed.
+    ///
+    /// # Errors
+    /// When the queries cannot be read, the index is damaged, or `out` takes no more.
+    pub fn answer_all(
+        &mut self,
+        queries: impl IntoIterator<Item = io::Result<Result<Query, Refused>>>,
+        prompt: &str,
+        mut out: impl io::Write,
+    ) -> Result<(), TalkError> {
+        let mut queries = queries.into_iter();
+        loop {
+            write!(out, "{prompt}").and_then(|()| out.flush()).map_err(TalkError::Write)?;
+            let Some(read) = queries.next() else { break };
+            let answer = match read.map_err(TalkError::Read)? {
+                Ok(query) => self.answer(&query)?,
+                Err(refused) => format!("{refused}\n"),
+            };
+            out.write_all(answer.as_bytes()).map_err(TalkError::Write)?;
+        }
+        if !prompt.is_empty() {
+            // What follows begins on a line of its own.
+            writeln!(out).map_err(TalkError::Write)?;
+        }
+        Ok(())
+    }
+}
+
+/// Why no more queries are answered.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TalkError {
+    /// The stream of queries has failed.
+    #[error("reading the queries")]
+    Read(#[source] io::Error),
+    /// The index is damaged.
+    #[error(transparent)]
+    Index(#[from] IndexError),
+    /// Answers cannot be written.
+    #[error("writing the answers")]
+    Write(#[source] io::Error),
+}
+
+/// A text of at most so many characters.
+fn cut(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_string();
+    }
+    text.chars().take(most.saturating_sub(3)).chain("...".chars()).collect()
+}
+
+/// Words in lines of at most so many characters; a longer word is cut.
+fn wrapped(text: &str, columns: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let word = cut(word, columns);
+        let line = lines.last_mut().expect("there is a line");
+        if line.is_empty() {
+            line.push_str(&word);
+        } else if line.chars().count() + 1 + word.chars().count() <= columns {
+            line.push(' ');
+            line.push_str(&word);
+        } else {
+            lines.push(word);
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::generations::generation::Generation;
+    use crate::index::testing::{build, collection};
+    use crate::query::snapshot::Scoring;
+
+    #[test]
+    fn lines_fit_the_terminal() {
+        let text = "one two three ".repeat(20) + &"x".repeat(90);
+        for columns in [30, 70] {
+            let lines = wrapped(&text, columns);
+            assert!(lines.iter().all(|line| line.chars().count() <= columns), "{lines:?}");
+            assert!(lines.len() > 4 && lines.join(" ").starts_with(text.get(..100).unwrap()));
+        }
+        assert_eq!((cut("short", 5), cut("longer", 5)), ("short".into(), "lo...".into()));
+    }
+
+    #[test]
+    fn answers_are_lists_and_no_hits_are_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let collection = collection(16, 40, 20);
+        build(folder.path(), &collection, &[]);
+        let generation = Generation::open(folder.path(), true).unwrap();
+        let snapshot = Snapshot::new(generation, Scoring::default()).unwrap();
+        let wanted = Wanted { k: 2, ..Wanted::default() };
+        let mut talk = Talk::new(snapshot, wanted, 70);
+        let mut says = |text: &str| talk.answer(&Query::new("1", text)).unwrap();
+        let term = collection[0].keys().next().unwrap();
+        let found = says(term);
+        assert!(found.starts_with("  1. doc-"), "{found}");
+        assert!(found.lines().last().unwrap().contains(" hit"), "{found}");
+        assert!(
+            says("zzzunheard").starts_with("no hits: no term of the query is in the index in ")
+        );
+        assert!(says("...").starts_with("no hits: no term"));
+        let queries = [Ok(Ok(Query::new("1", "zzzunheard"))), Ok(Ok(Query::new("2", term)))];
+        let mut out = Vec::new();
+        talk.answer_all(queries, "> ", &mut out).unwrap();
+        let out = String::from_utf8(out).unwrap();
+        assert!(out.starts_with("> no hits") && out.contains("\n>   1. doc-"), "{out}");
+        assert!(out.ends_with("\n> \n"), "{out}");
+    }
+}

@@ -1,0 +1,155 @@
+//! What did a document say when it was indexed? An index keeps no texts: they are read again from the files that it was made of,
+//! and are compared with what it knows of them.
+
+#![forbid(unsafe_code)]
+
+use crate::index::error::IndexError;
+use crate::index::format::{IMPORTED, VECTORS};
+use crate::index::generations::generation::Generation;
+use crate::index::inspect::find::DocumentRow;
+use crate::input::formats::fields::Fields;
+use crate::input::record::{self, fetch};
+use crate::input::splits::{MEMORY, STDIN};
+use crate::text::analysis::Analysis;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+/// Why the text of a document cannot be had.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NoText {
+    /// The index comes from another engine.
+    #[error("the index was imported, without the texts of its documents")]
+    Imported,
+    /// The input could be read only once.
+    #[error("the text came from standard input and is not kept")]
+    Stdin,
+    /// The input was never in a file.
+    #[error("the text came from the memory of a program and is not kept")]
+    Memory,
+    /// Documents are weights of terms.
+    #[error("the index has learned vectors, and no texts")]
+    Vectors,
+    /// The file is not what it was.
+    #[error("fetching the text of `{name}` from {path}")]
+    Read {
+        /// The document.
+        name: String,
+        /// The file.
+        path: String,
+        /// What is wrong.
+        source: io::Error,
+    },
+    /// The text has become another one.
+    #[error(
+        "{path}: byte {offset}: expected the {expected} terms of `{name}`, found {found}: the file has changed since"
+    )]
+    Changed {
+        /// The document.
+        name: String,
+        /// The file.
+        path: String,
+        /// Where its record begins, uncompressed.
+        offset: u64,
+        /// Terms in the index, repeated ones counted.
+        expected: u32,
+        /// Terms in the text.
+        found: u32,
+    },
+    /// The system has no more threads.
+    #[error("starting a thread that expands queries")]
+    Thread(#[source] io::Error),
+    /// The index is damaged.
+    #[error(transparent)]
+    Index(#[from] IndexError),
+}
+
+/// The record that a document was read from.
+///
+/// # Errors
+/// `Imported`, `Stdin`, `Memory`, `Read`.
+pub fn record_of(generation: &Generation, row: &DocumentRow) -> Result<Vec<u8>, NoText> {
+    let settings = &generation.manifest().settings;
+    if settings.indexer == IMPORTED && settings.format != VECTORS {
+        return Err(NoText::Imported);
+    }
+    fetch(file_of(&row.input)?, row.offset, row.bytes).map_err(|source| unread(row, source))
+}
+
+/// The file that an input is.
+fn file_of(input: &str) -> Result<&Path, NoText> {
+    match input {
+        STDIN => Err(NoText::Stdin),
+        MEMORY => Err(NoText::Memory),
+        path => Ok(Path::new(path)),
+    }
+}
+
+fn unread(row: &DocumentRow, source: io::Error) -> NoText {
+    NoText::Read { name: row.name.clone(), path: row.input.clone(), source }
+}
+
+/// Reads the terms of documents again.
+pub struct Reread {
+    analysis: Analysis,
+    texts: record::Texts,
+}
+
+impl Reread {
+    /// For a generation of which all texts can be had, as far as it tells.
+    ///
+    /// # Errors
+    /// `Imported`, `Vectors`, `Stdin`, `Memory`; `Index` if its analysis is not known.
+    pub fn new(generation: &Generation) -> Result<Self, NoText> {
+        let manifest = generation.manifest();
+        let settings = &manifest.settings;
+        if settings.format == VECTORS {
+            return Err(NoText::Vectors);
+        }
+        if settings.indexer == IMPORTED {
+            return Err(NoText::Imported);
+        }
+        for input in &manifest.inputs {
+            file_of(&input.path)?;
+        }
+        let fields = Fields { texts: settings.text_fields.clone(), ..Fields::default() };
+        let analysis = manifest.analysis(generation.path())?;
+        Ok(Self { analysis, texts: record::Texts::new(settings.max_document_bytes, &fields) })
+    }
+
+    /// The distinct terms of a document and how often it has each.
+    ///
+    /// Time: of a file that is compressed, that of inflating all that stands before the document.
+    ///
+    /// # Errors
+    /// `Read`; `Changed` if there are not as many terms as were indexed; `Index` if it is damaged.
+    pub fn terms(
+        &mut self,
+        generation: &Generation,
+        docid: u32,
+    ) -> Result<BTreeMap<String, u32>, NoText> {
+        let row = DocumentRow::of(generation, docid)?;
+        let place = generation.documents().location(docid);
+        let input = place.and_then(|place| generation.manifest().inputs.get(place.input as usize));
+        let format = input.and_then(|input| input.format.parse().ok()).ok_or_else(|| {
+            let found = format!("the input {}", row.input);
+            IndexError::damaged(generation.path(), 0, "an input of a known format", found)
+        })?;
+        let text = self.texts.of((Path::new(&row.input), format), row.offset, row.bytes);
+        let text = text.map_err(|source| unread(&row, source))?;
+        let (mut terms, mut found) = (BTreeMap::new(), 0);
+        self.analysis.terms(&text, |term| {
+            found += 1;
+            match terms.get_mut(term) {
+                Some(times) => *times += 1,
+                None => _ = terms.insert(term.to_string(), 1),
+            }
+        });
+        if found != row.tokens {
+            let DocumentRow { name, input: path, offset, tokens: expected, .. } = row;
+            return Err(NoText::Changed { name, path, offset, expected, found });
+        }
+        Ok(terms)
+    }
+}

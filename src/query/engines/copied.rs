@@ -1,0 +1,150 @@
+//! How does a searcher look at its share of the documents in a copy of its own of just their postings
+//! (`tatikonda11`, DOCP-PI)? A baseline, to be compared with the ranges of [`DocumentShare`](super::share::DocumentShare):
+//! the engine of `docp-pi` alone has it, and no other search knows of it.
+
+use super::share::{Source, local};
+use crate::index::error::IndexError;
+use crate::index::format::HEADER_BYTES;
+use crate::index::generations::generation::Generation;
+use crate::index::lexicon::{LexiconStream, TermEntry};
+use crate::index::list::{Columns, Form, ListEncoder, ListView, MAX_BLOCK};
+use crate::index::run::Run;
+use crate::score::bounds::code_below;
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// The postings of a docid range, in memory of their own: of each run of a generation the part that
+/// lies in the range, with docids that count from the part's first.
+#[derive(Debug)]
+pub struct Copied {
+    runs: Vec<CopiedRun>,
+}
+
+/// Bytes of the window on a lexicon.
+const WINDOW_BYTES: usize = 256 << 10;
+
+impl Copied {
+    /// Copies the postings of `docids`. Takes as much memory as these take in the index and a table
+    /// of the terms.
+    ///
+    /// # Errors
+    /// When the index is damaged, or has been replaced and its files are gone.
+    pub fn new(generation: &Generation, docids: &Range<u32>) -> Result<Self, IndexError> {
+        let lengths = generation.documents().lengths();
+        let runs = generation.runs().iter().map(|run| CopiedRun::new(run, docids, lengths));
+        Ok(Self { runs: runs.collect::<Result<_, _>>()? })
+    }
+
+    /// Bytes of the lists.
+    pub fn bytes(&self) -> u64 {
+        self.runs.iter().map(|run| run.data.len() as u64).sum()
+    }
+}
+
+impl Source for Copied {
+    fn list<'a>(
+        &'a self,
+        run: &'a Run,
+        number: usize,
+        term: TermEntry,
+    ) -> Result<Option<ListView<'a>>, IndexError> {
+        self.runs[number].list(run, term)
+    }
+
+    fn place(&self, _: &Run, number: usize) -> (u32, u32) {
+        (self.runs[number].first_docid, self.runs[number].documents)
+    }
+
+    fn docids(&self) -> Range<u32> {
+        0..u32::MAX
+    }
+}
+
+/// A list in the data of a copied run.
+#[derive(Clone, Copy, Debug)]
+struct CopiedList {
+    start: usize,
+    bytes: u64,
+    df: u32,
+}
+
+/// A part of a run.
+#[derive(Debug)]
+struct CopiedRun {
+    first_docid: u32,
+    documents: u32,
+    /// How the lists are coded: as those of the run.
+    form: Form,
+    /// The lists, by where they are in the run.
+    lists: HashMap<u64, CopiedList>,
+    data: Vec<u8>,
+}
+
+impl CopiedRun {
+    fn new(run: &Run, docids: &Range<u32>, lengths: &[u32]) -> Result<Self, IndexError> {
+        let wanted = local(docids, run);
+        let first_docid = run.first_docid() + wanted.start;
+        let documents = wanted.end - wanted.start;
+        let lengths = &lengths[first_docid as usize..][..documents as usize];
+        let codes: Vec<u8> = lengths.iter().map(|&length| code_below(length)).collect();
+        let (mut lists, mut data) = (HashMap::new(), Vec::new());
+        let form = run.postings_header().form;
+        let mut encoder = ListEncoder::of_form(form);
+        let mut terms = LexiconStream::open(run.lexicon().path(), WINDOW_BYTES)?;
+        while documents > 0 && terms.advance()? {
+            let term = terms.term().list;
+            let Some(list) = run.list(term)?.within(wanted.clone()) else { continue };
+            copy(&list, &wanted, run.documents(), &codes, &mut encoder)
+                .map_err(|source| damaged(run, term, source))?;
+            if encoder.df() > 0 {
+                let start = data.len();
+                let (df, bytes) = encoder.finish();
+                data.append(encoder.payload());
+                lists.insert(term.offset, CopiedList { start, bytes, df });
+            }
+        }
+        // Wide loads stay inside of it.
+        data.resize(data.len() + 64, 0);
+        data.shrink_to_fit();
+        Ok(Self { first_docid, documents, form, lists, data })
+    }
+
+    fn list(&self, run: &Run, term: TermEntry) -> Result<Option<ListView<'_>>, IndexError> {
+        let Some(list) = self.lists.get(&term.offset) else { return Ok(None) };
+        let data = &self.data[list.start..];
+        let view = ListView::of_form(self.form, list.df, list.bytes, data);
+        view.map(Some).map_err(|source| damaged(run, term, source))
+    }
+}
+
+/// Appends those postings of a list that are wanted.
+fn copy(
+    list: &ListView<'_>,
+    wanted: &Range<u32>,
+    documents: u32,
+    codes: &[u8],
+    encoder: &mut ListEncoder,
+) -> Result<(), crate::index::list::ListError> {
+    let (mut docids, mut tfs) = ([0; MAX_BLOCK], [0; MAX_BLOCK]);
+    let (mut columns, block_len) = (Columns::default(), list.block_len());
+    for block in 0..list.blocks() {
+        let count = if block < list.full_blocks() {
+            list.decode_block(block, documents, &mut columns, &mut docids[..block_len])?;
+            list.decode_tfs(block, &mut columns, &mut tfs[..block_len])?;
+            block_len
+        } else {
+            list.decode_tail(documents, &mut docids, &mut tfs)?
+        };
+        for (&docid, &tf) in docids[..count].iter().zip(&tfs) {
+            if wanted.contains(&docid) {
+                let docid = docid - wanted.start;
+                encoder.push(docid, tf, codes[docid as usize]);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn damaged(run: &Run, term: TermEntry, source: crate::index::list::ListError) -> IndexError {
+    IndexError::list(run.postings_path(), HEADER_BYTES as u64 + term.offset)(source)
+}

@@ -1,0 +1,216 @@
+//! Answers every query on all workers, each over its share of the documents: `docp-ui` and `docp-pi`
+//! (`tatikonda11`, section 3.2.1).
+//!
+//! A query is planned once, by the worker that took it, and laid before all workers. Each adds the
+//! hits of its share; the last to do so has the answer, or lays the next stage before all.
+//!
+//! With a barrier, as in the paper, the next query is taken when all have ended the one before.
+//! Without one, workers that are ahead go on with the queries behind it.
+
+use super::{Answer, EngineError, Engines, Pace, QueryEngine, Wakers};
+use crate::crew::lock;
+use crate::query::engines::copied::Copied;
+use crate::query::engines::share::DocumentShare;
+use crate::query::plan::Plan;
+use crate::query::searcher::Searcher;
+use crate::query::snapshot::Snapshot;
+use crate::query::top_k::{Combined, Hit};
+use crate::query::wanted::Stage;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// Queries that are under way at most, without a barrier.
+const MOST_OPEN: usize = 64;
+
+/// A worker without a task looks for one again and again for this long while all queries that may be under way are:
+/// it begins the next one sooner than if it had to be woken. Then it sleeps, for where workers are more
+/// than free cores those that look keep those away that work.
+const PATIENCE: Duration = Duration::from_micros(200);
+
+/// A worker begins no further query after this time.
+const SLICE: Duration = Duration::from_millis(1);
+
+/// A stage of a query that all workers work at.
+struct Round {
+    number: u64,
+    plan: Arc<Plan>,
+    stage: Stage,
+    found: Mutex<(Combined, usize)>,
+}
+
+impl Round {
+    /// Adds what a worker has found; gives all hits to the last of `workers`.
+    fn add(&self, hits: &[Hit], workers: usize) -> Option<Vec<Hit>> {
+        let (combined, parts) = &mut *lock(&self.found);
+        combined.add(hits);
+        *parts += 1;
+        (*parts == workers).then(|| combined.take())
+    }
+}
+
+/// What lies before a worker.
+#[derive(Default)]
+struct Desk {
+    rounds: VecDeque<Arc<Round>>,
+    /// The worker looks here no more until it is woken.
+    asleep: bool,
+}
+
+struct Shared {
+    copies: bool,
+    barrier: bool,
+    wakers: Arc<Wakers>,
+    desks: Vec<Mutex<Desk>>,
+    /// Queries under way.
+    open: AtomicUsize,
+}
+
+impl Shared {
+    /// Lays a stage of a query before all workers; worker `own` is awake.
+    fn lay(&self, own: usize, number: u64, plan: Arc<Plan>, stage: Stage) {
+        let found = Mutex::new((Combined::new(plan.wanted().k), 0));
+        let round = Arc::new(Round { number, plan, stage, found });
+        let mut asleep = Vec::new();
+        for (worker, desk) in self.desks.iter().enumerate() {
+            let mut desk = lock(desk);
+            desk.rounds.push_back(round.clone());
+            if std::mem::take(&mut desk.asleep) && worker != own {
+                asleep.push(worker);
+            }
+        }
+        self.wakers.wake(&asleep);
+    }
+}
+
+/// Makes the engines of workers that answer every query together.
+pub struct Crew(Arc<Shared>);
+
+impl Crew {
+    /// Of the workers that `wakers` wake. With `copies` each works on postings of its own.
+    pub fn new(copies: bool, barrier: bool, wakers: &Arc<Wakers>) -> Self {
+        let desks = std::iter::repeat_with(Mutex::default).take(wakers.workers()).collect();
+        let wakers = wakers.clone();
+        Self(Arc::new(Shared { copies, barrier, wakers, desks, open: AtomicUsize::new(0) }))
+    }
+}
+
+impl Engines for Crew {
+    fn engine(
+        &self,
+        worker: usize,
+        snapshot: &Arc<Snapshot>,
+    ) -> Result<Box<dyn QueryEngine>, EngineError> {
+        let mut engine = ShareEngine {
+            shared: self.0.clone(),
+            worker,
+            searcher: Searcher::new(),
+            copied: None,
+            snapshot: None,
+            idle: None,
+            answers: Vec::new(),
+        };
+        engine.prepare(snapshot)?;
+        Ok(Box::new(engine))
+    }
+}
+
+struct ShareEngine {
+    shared: Arc<Shared>,
+    worker: usize,
+    searcher: Searcher,
+    /// The worker's share of the postings in memory of its own, where it has that.
+    copied: Option<Copied>,
+    /// The snapshot of which the searcher has its share.
+    snapshot: Option<Arc<Snapshot>>,
+    /// Since when the worker has had no task, with no room for another query.
+    idle: Option<Instant>,
+    answers: Vec<Answer>,
+}
+
+impl ShareEngine {
+    /// What a worker does that has no task. One that finds no room is not needed: whoever ends a query takes the next,
+    /// and wakes all.
+    fn rest(&mut self) -> Pace {
+        if self.room() > 0 {
+            self.idle = None;
+            return Pace::Idle;
+        }
+        if self.idle.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
+            self.idle = None;
+            return Pace::Full;
+        }
+        std::thread::yield_now();
+        Pace::Soon
+    }
+
+    /// Takes the worker's share of a snapshot; of copies that takes a while.
+    fn prepare(&mut self, snapshot: &Arc<Snapshot>) -> Result<(), EngineError> {
+        if self.snapshot.as_ref().is_some_and(|own| Arc::ptr_eq(own, snapshot)) {
+            return Ok(());
+        }
+        let docids = snapshot.docids_of_share(self.worker, self.shared.desks.len());
+        if self.shared.copies {
+            self.copied = Some(Copied::new(snapshot.generation(), &docids)?);
+        } else {
+            self.searcher.take_share(DocumentShare::Range(docids));
+        }
+        self.snapshot = Some(snapshot.clone());
+        Ok(())
+    }
+
+    fn work(&mut self, round: &Round) -> Result<(), EngineError> {
+        self.prepare(round.plan.snapshot())?;
+        let hits = match &self.copied {
+            None => self.searcher.answer_stage(&round.plan, round.stage)?,
+            Some(copied) => self.searcher.answer_stage_of_copy(&round.plan, round.stage, copied)?,
+        };
+        let Some(hits) = round.add(hits, self.shared.desks.len()) else { return Ok(()) };
+        let (number, plan) = (round.number, &round.plan);
+        match round.stage.next(plan.wanted(), hits.len()) {
+            Some(stage) => self.shared.lay(self.worker, number, plan.clone(), stage),
+            None => {
+                self.shared.open.fetch_sub(1, Ordering::AcqRel);
+                self.answers.push(Answer { number, hits, known: plan.known(), late: false });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl QueryEngine for ShareEngine {
+    fn submit(&mut self, number: u64, plan: Plan) {
+        self.shared.open.fetch_add(1, Ordering::AcqRel);
+        let stage = Stage::first(plan.wanted().mode);
+        self.shared.lay(self.worker, number, Arc::new(plan), stage);
+    }
+
+    fn advance(&mut self) -> Result<Pace, EngineError> {
+        let start = Instant::now();
+        loop {
+            let round = {
+                let mut desk = lock(&self.shared.desks[self.worker]);
+                let round = desk.rounds.pop_front();
+                desk.asleep = round.is_none();
+                round
+            };
+            let Some(round) = round else { return Ok(self.rest()) };
+            self.idle = None;
+            self.work(&round)?;
+            // Who has an answer hands it out, and takes the next query where there is a barrier.
+            if !self.answers.is_empty() || start.elapsed() > SLICE {
+                return Ok(Pace::Busy);
+            }
+        }
+    }
+
+    fn take(&mut self, answers: &mut Vec<Answer>) {
+        answers.append(&mut self.answers);
+    }
+
+    fn room(&self) -> usize {
+        let most = if self.shared.barrier { 1 } else { MOST_OPEN };
+        most.saturating_sub(self.shared.open.load(Ordering::Acquire))
+    }
+}

@@ -1,0 +1,173 @@
+//! Answers queries by tasks that go to whichever worker comes first: `fgqp` (`tatikonda11`, section
+//! 3.2.2). The workers of a process share a [`Pool`] of queries and tasks; whoever does the last task
+//! of a query has its answer.
+
+use super::{Answer, EngineError, Engines, Pace, QueryEngine, Wakers};
+use crate::query::engines::pool::{Done, OpenQuery, Pool, Work};
+use crate::query::plan::Plan;
+use crate::query::searcher::{Begun, Cutting, Searcher};
+use crate::query::snapshot::Snapshot;
+use crate::query::top_k::Hit;
+use crate::query::wanted::Stage;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A query and its number.
+type Numbered = (u64, Arc<Plan>);
+
+#[derive(Debug)]
+struct Shared {
+    pool: Pool<Numbered>,
+    cutting: Cutting,
+    patience: Duration,
+    wakers: Arc<Wakers>,
+}
+
+/// Makes the engines of workers that share a pool of tasks.
+#[derive(Debug)]
+pub struct Crew(Arc<Shared>);
+
+impl Crew {
+    /// Workers that cut a new query only while at most `delta` tasks are open, and look for work
+    /// for the time of `patience` before they sleep. One alone cuts none.
+    pub fn new(delta: usize, cutting: Cutting, patience: Duration, wakers: &Arc<Wakers>) -> Self {
+        let workers = wakers.workers();
+        let least_ns = if workers > 1 { cutting.least_ns } else { f64::INFINITY };
+        let cutting = Cutting { least_ns, ..cutting };
+        let (pool, wakers) = (Pool::new(delta, workers), wakers.clone());
+        Self(Arc::new(Shared { pool, cutting, patience, wakers }))
+    }
+}
+
+impl Engines for Crew {
+    fn engine(
+        &self,
+        worker: usize,
+        _snapshot: &Arc<Snapshot>,
+    ) -> Result<Box<dyn QueryEngine>, EngineError> {
+        Ok(Box::new(TaskEngine {
+            shared: self.0.clone(),
+            worker,
+            searcher: Searcher::new(),
+            idle: None,
+            answers: Vec::new(),
+        }))
+    }
+
+    fn wants_cores(&self) -> bool {
+        true
+    }
+}
+
+struct TaskEngine {
+    shared: Arc<Shared>,
+    worker: usize,
+    searcher: Searcher,
+    /// Since when a worker that does not sleep has had nothing to do.
+    idle: Option<Instant>,
+    answers: Vec<Answer>,
+}
+
+impl TaskEngine {
+    fn work(&mut self, work: Work<Numbered>) -> Result<(), EngineError> {
+        match work {
+            Work::Begin((number, plan), waiting) => {
+                // A query that is cut is answered sooner, but takes more work, which those behind it
+                // wait for.
+                let cutting = self.shared.cutting;
+                let least_ns = cutting.least_ns * (1 + waiting) as f64;
+                let stage = Stage::first(plan.wanted().mode);
+                self.begin(number, &plan, stage, &Cutting { least_ns, ..cutting })
+            }
+            Work::Tasks(open, tasks) => self.tasks(&open, tasks),
+        }
+    }
+
+    fn begin(
+        &mut self,
+        number: u64,
+        plan: &Arc<Plan>,
+        stage: Stage,
+        cutting: &Cutting,
+    ) -> Result<(), EngineError> {
+        match self.searcher.begin(plan, stage, cutting)? {
+            Begun::Answered => {
+                self.shared.pool.answered_whole();
+                let hits = self.searcher.hits().to_vec();
+                self.answer(number, plan, hits);
+            }
+            Begun::Cut(cut) => {
+                let woken = self.shared.pool.open((number, plan.clone()), cut);
+                self.shared.wakers.wake(&woken);
+            }
+        }
+        Ok(())
+    }
+
+    fn tasks(
+        &mut self,
+        open: &OpenQuery<Numbered>,
+        tasks: Range<usize>,
+    ) -> Result<(), EngineError> {
+        let start = Instant::now();
+        self.searcher.work(&open.cut, tasks.clone(), open.floor())?;
+        let (number, plan) = &open.query;
+        match open.done((tasks, start.elapsed()), self.searcher.hits()) {
+            Done::More => {}
+            Done::Answered(hits) => self.answer(*number, plan, hits),
+            Done::Next(stage) => {
+                let cutting = self.shared.cutting;
+                self.begin(*number, plan, stage, &cutting)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn answer(&mut self, number: u64, plan: &Plan, hits: Vec<Hit>) {
+        self.answers.push(Answer { number, hits, known: plan.known(), late: false });
+    }
+}
+
+impl QueryEngine for TaskEngine {
+    fn submit(&mut self, number: u64, plan: Plan) {
+        let woken = self.shared.pool.push([(number, Arc::new(plan))]);
+        self.shared.wakers.wake(&woken);
+    }
+
+    fn advance(&mut self) -> Result<Pace, EngineError> {
+        let waited = self.idle.map_or(Duration::ZERO, |since| since.elapsed());
+        let sleep = waited >= self.shared.patience;
+        if self.idle.is_some() && !sleep && !self.shared.pool.has_work() {
+            std::thread::yield_now();
+            return Ok(Pace::Soon);
+        }
+        let (work, woken) = self.shared.pool.take(self.worker, sleep);
+        self.shared.wakers.wake(&woken);
+        if let Some(work) = work {
+            self.idle = None;
+            self.work(work)?;
+            return Ok(Pace::Busy);
+        }
+        if sleep {
+            self.idle = None;
+            return Ok(Pace::Idle);
+        }
+        self.idle.get_or_insert_with(Instant::now);
+        std::thread::yield_now();
+        Ok(Pace::Soon)
+    }
+
+    fn take(&mut self, answers: &mut Vec<Answer>) {
+        answers.append(&mut self.answers);
+    }
+
+    fn room(&self) -> usize {
+        usize::from(self.shared.pool.wants_query())
+    }
+
+    fn waiting(&mut self, queries: usize) {
+        let woken = self.shared.pool.behind(queries);
+        self.shared.wakers.wake(&woken);
+    }
+}

@@ -1,0 +1,60 @@
+//! Which part of an index does a process search?
+
+use crate::index::error::IndexError;
+use crate::index::generations::manifest::sharded::ShardedManifest;
+use crate::query::snapshot::{ALL, Scoring, Snapshot, Whole};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The part of an index that a process searches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shard {
+    /// The number of this process.
+    pub process: usize,
+    /// Processes, and shards.
+    pub processes: usize,
+    /// Docid of the shard's first document in the whole index.
+    pub first_docid: u32,
+}
+
+impl Shard {
+    /// The only shard of an index that is whole.
+    pub const WHOLE: Self = Self { process: 0, processes: 1, first_docid: 0 };
+
+    /// Opens the shard of a process of the index in the folder `index`, of the generation that
+    /// `manifest` describes. `docids` are those of the whole index that are searched.
+    ///
+    /// # Errors
+    /// As [`ShardedManifest::open`], if there is no such shard, and when the analysis that it records
+    /// is not known to this program.
+    pub fn open(
+        index: &Path,
+        manifest: &ShardedManifest,
+        (process, processes): (usize, usize),
+        verify: bool,
+        scoring: Scoring,
+        docids: &Range<u32>,
+    ) -> Result<(Arc<Snapshot>, Self), IndexError> {
+        let shards = manifest.shards.len();
+        let listed = manifest.shards.get(process).filter(|_| shards == processes);
+        let path = || index.to_path_buf();
+        let listed =
+            listed.ok_or_else(|| IndexError::Shards { path: path(), shards, processes })?;
+        let shard = Self { process, processes, first_docid: listed.first_docid };
+        let generation = manifest.open(index, process, verify)?;
+        // The manifest has at most as many documents as there are docids.
+        let documents = manifest.documents().try_into().unwrap_or(u32::MAX);
+        let whole = Whole { documents, tokens: manifest.tokens() };
+        let docids = shard.own(docids);
+        Ok((Snapshot::of_shard(generation, scoring, whole, docids)?, shard))
+    }
+
+    /// Docids of the whole index as docids of this shard.
+    fn own(&self, docids: &Range<u32>) -> Range<u32> {
+        if *docids == ALL {
+            return ALL;
+        }
+        docids.start.saturating_sub(self.first_docid)..docids.end.saturating_sub(self.first_docid)
+    }
+}

@@ -1,0 +1,81 @@
+//! What does a user say of how queries are spread over workers? The name of a model, and parameters where the usual ones
+//! will not do.
+
+use super::engine::Model;
+use crate::query::reading::misfit::Misfit;
+use crate::query::searcher::Cutting;
+use std::time::Duration;
+
+/// Open tasks up to which `fgqp` cuts a new query, unless another number is given.
+pub const DELTA: usize = 5;
+
+/// How long a worker of `fgqp` looks for work before it sleeps: so many microseconds, or the usual time.
+pub fn patience(spin_us: Option<u32>) -> Duration {
+    Duration::from_micros(spin_us.unwrap_or(200).into())
+}
+
+/// Parameters of a model; those that are left out are the usual ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spreading {
+    /// Of `fgqp`: no new query is cut while more tasks are open.
+    pub delta: Option<usize>,
+    /// Of `fgqp`: queries that take fewer microseconds, as estimated, are not cut.
+    pub cut_us: Option<u32>,
+    /// Of `fgqp`: a worker without work looks for more for so many microseconds before it sleeps.
+    pub spin_us: Option<u32>,
+    /// Of `docp-ui` and `docp-pi`: all workers end a query before any of them begins the next.
+    pub barrier: bool,
+}
+
+impl Spreading {
+    /// The model of this name with these parameters; `inter` if no other has the name.
+    ///
+    /// # Errors
+    /// A parameter is not one of the model.
+    pub fn model(&self, name: &str) -> Result<Model, Misfit> {
+        let Self { delta, cut_us, spin_us, barrier } = *self;
+        let model = match name {
+            "docp-ui" => Model::DocpUi { barrier },
+            "docp-pi" => Model::DocpPi { barrier },
+            "fgqp" => {
+                let mut cutting = Cutting::default();
+                if let Some(us) = cut_us {
+                    cutting.least_ns = f64::from(us) * 1e3;
+                }
+                let (delta, patience) = (delta.unwrap_or(DELTA), patience(spin_us));
+                Model::Fgqp { delta, cutting, patience }
+            }
+            _ => Model::Inter,
+        };
+        let is_fgqp = matches!(model, Model::Fgqp { .. });
+        let is_docp = matches!(model, Model::DocpUi { .. } | Model::DocpPi { .. });
+        let of = |names: &str| format!("parallelism {names}");
+        Misfit::check([
+            ("delta", delta.is_some(), is_fgqp, of("fgqp")),
+            ("cut-us", cut_us.is_some(), is_fgqp, of("fgqp")),
+            ("spin-us", spin_us.is_some(), is_fgqp, of("fgqp")),
+            ("barrier", barrier, is_docp, of("docp-ui or docp-pi")),
+        ])?;
+        Ok(model)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_model_has_its_name_and_its_parameters_alone() {
+        for name in ["inter", "docp-ui", "docp-pi", "fgqp"] {
+            assert_eq!(Spreading::default().model(name).unwrap().name(), name);
+            let barrier = Spreading { barrier: true, ..Spreading::default() };
+            assert_eq!(barrier.model(name).is_ok(), name.starts_with("docp"), "{name}");
+            let delta = Spreading { delta: Some(9), ..Spreading::default() };
+            assert_eq!(delta.model(name).is_ok(), name == "fgqp", "{name}");
+        }
+        let misfit = Spreading { cut_us: Some(1), ..Spreading::default() }.model("inter");
+        let misfit = misfit.unwrap_err();
+        assert_eq!(misfit.to_string(), "cut-us goes with parallelism fgqp");
+        assert_eq!(misfit.on_command_line(), "--cut-us goes with --parallelism fgqp");
+    }
+}

@@ -1,0 +1,58 @@
+//! How does a person say which documents are asked for?
+
+use crate::query::snapshot::ALL;
+use std::fmt;
+use std::ops::Range;
+use std::str::FromStr;
+use thiserror::Error;
+
+/// A range of docids of the whole index, written `A..B`; either end may be left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Docids(pub Range<u32>);
+
+/// A text that is no range of docids.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum NoDocids {
+    /// Its form is another one.
+    #[error("give A..B, A.. or ..B with docids from 0")]
+    Form,
+    /// It begins behind its end.
+    #[error("{0} is behind {1}")]
+    Backwards(u32, u32),
+}
+
+impl FromStr for Docids {
+    type Err = NoDocids;
+
+    fn from_str(text: &str) -> Result<Self, NoDocids> {
+        let number = |text: &str, open: u32| match text {
+            "" => Ok(open),
+            text => text.parse().map_err(|_| NoDocids::Form),
+        };
+        let (start, end) = text.split_once("..").ok_or(NoDocids::Form)?;
+        let (start, end) = (number(start, ALL.start)?, number(end, ALL.end)?);
+        if start > end { Err(NoDocids::Backwards(start, end)) } else { Ok(Self(start..end)) }
+    }
+}
+
+impl fmt::Display for Docids {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}..{}", self.0.start, self.0.end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_read() {
+        let read = |text: &str| text.parse::<Docids>().map(|docids| docids.0);
+        assert_eq!(read("3..7"), Ok(3..7));
+        assert_eq!((read(".."), read("5.."), read("..5")), (Ok(ALL), Ok(5..ALL.end), Ok(0..5)));
+        assert_eq!(read("7..3"), Err(NoDocids::Backwards(7, 3)));
+        for wrong in ["", "3", "a..b", "3..-1", "1..2..3"] {
+            assert_eq!(read(wrong), Err(NoDocids::Form), "{wrong}");
+        }
+    }
+}

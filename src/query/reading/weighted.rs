@@ -1,0 +1,86 @@
+//! How does a query say what its terms are worth? For an index of learned vectors a query is terms with blanks between them, which
+//! stay as they are; behind a term may stand `^` and its weight, 1 if it is left out. A term that stands several times has the sum of
+//! its weights.
+
+use std::fmt::Write;
+
+/// Calls `each` with every term of a query and its weight, which is above 0. What stands behind the last `^` and is no such number belongs to
+/// the term.
+pub(crate) fn for_each_term(text: &str, mut each: impl FnMut(&str, f64)) {
+    for word in text.split_whitespace() {
+        let weighted = word.rsplit_once('^').and_then(|(term, weight)| {
+            let weight: f64 = weight.parse().ok()?;
+            (!term.is_empty() && is_weight(weight)).then_some((term, weight))
+        });
+        let (term, weight) = weighted.unwrap_or((word, 1.0));
+        each(term, weight);
+    }
+}
+
+/// The least weight of a term.
+pub(crate) const LEAST_WEIGHT: f64 = 1e-9;
+
+/// Whether a number can be the weight of a term.
+pub(crate) fn is_weight(weight: f64) -> bool {
+    (LEAST_WEIGHT..=1e9).contains(&weight)
+}
+
+/// The text of a query with these terms and weights; none if a term is empty or has white space, or a number is not 0 and no weight. Terms of
+/// weight 0 are left out.
+pub(crate) fn text_of<'a>(terms: impl IntoIterator<Item = (&'a str, f64)>) -> Option<String> {
+    let mut text = String::new();
+    for (term, weight) in terms {
+        if term.is_empty() || term.contains(char::is_whitespace) {
+            return None;
+        }
+        if weight == 0.0 {
+            continue;
+        }
+        if !is_weight(weight) {
+            return None;
+        }
+        let blank = if text.is_empty() { "" } else { " " };
+        write!(text, "{blank}{term}^{weight}").expect("a string takes all");
+    }
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn terms(text: &str) -> Vec<(String, f64)> {
+        let mut found = Vec::new();
+        for_each_term(text, |term, weight| found.push((term.to_string(), weight)));
+        found
+    }
+
+    #[test]
+    fn weights_stand_behind_terms() {
+        let found = terms(" mill^2.5\t##race the^0.01 a^b x^-1 ^3 y^^2 z^0 e^1e3");
+        let expected = [
+            ("mill", 2.5),
+            ("##race", 1.0),
+            ("the", 0.01),
+            ("a^b", 1.0),
+            ("x^-1", 1.0),
+            ("^3", 1.0),
+            ("y^", 2.0),
+            ("z^0", 1.0),
+            ("e", 1000.0),
+        ];
+        assert_eq!(found, expected.map(|(term, weight)| (term.to_string(), weight)));
+        assert_eq!(terms("  "), []);
+    }
+
+    #[test]
+    fn texts_of_vectors_are_read_back() {
+        let vector = [("mill", 1.25), ("none", 0.0), ("x^2", 3.0)];
+        let text = text_of(vector).unwrap();
+        assert_eq!(text, "mill^1.25 x^2^3");
+        assert_eq!(terms(&text), [("mill".to_string(), 1.25), ("x^2".to_string(), 3.0)]);
+        for wrong in [("", 1.0), ("a b", 1.0), ("a", -1.0), ("a", f64::NAN), ("a", 1e10)] {
+            assert_eq!(text_of([wrong]), None, "{wrong:?}");
+        }
+    }
+}
