@@ -1,6 +1,6 @@
 # What is run how often?
 #
-#   make check   before every commit: format, lints, tests, documentation
+#   make check   before every commit: format, lints, tests, documentation; of the experiments too
 #   make gpu     on a machine with a device: a test that finds none fails
 #   make bench   micro-benchmarks
 #   make campaign  kills, refused storage and changed indexes, by the thousand
@@ -15,16 +15,17 @@ FUZZ_SCRATCH ?= $(if $(wildcard /dev/shm),/dev/shm,.)
 
 check:
 	cargo fmt --check
-	cargo clippy --all-targets --locked -- -D warnings
-	cargo clippy --all-targets --locked --features stages -- -D warnings
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo clippy -p millrace-ir -p experiments --all-targets --locked --features millrace-ir/stages,experiments/stages -- -D warnings
 	@if cargo nextest --version >/dev/null 2>&1; then \
-		echo "cargo nextest run && cargo test --doc"; \
-		cargo nextest run && cargo test --doc; \
+		echo "cargo nextest run --workspace && cargo test --doc"; \
+		cargo nextest run --workspace && cargo test --doc; \
 	else \
-		echo "cargo test"; \
-		cargo test; \
+		echo "cargo test --workspace"; \
+		cargo test --workspace; \
 	fi
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --locked
+	scripts/public-items
 
 # A test that needs a device or NVRTC and finds none fails.
 gpu:
@@ -35,7 +36,7 @@ bench:
 
 # CAMPAIGN_PART=20 does every twentieth of it. What makes jobs fail is in builds with debug assertions alone.
 campaign:
-	TMPDIR=$(FUZZ_SCRATCH) cargo test --test tests campaign_ -- --ignored --nocapture --test-threads 1
+	TMPDIR=$(FUZZ_SCRATCH) cargo test --lib --test tests campaign_ -- --ignored --nocapture --test-threads 1
 
 # libdeflate has a table of one name in two of its files, which the sanitizer takes for a mistake.
 # A target ends with an error at the first input that crashes it; that input is in fuzz/artifacts.

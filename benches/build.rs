@@ -5,23 +5,24 @@
 //! - `append`: the groups of the collection appended to the dictionary of a run;
 //! - `sort`: the terms of that run put in the order of the lexicon.
 //!
-//! `MILLRACE_BENCH_JSONL` names a file of JSON lines with `contents`; without it lines are generated
-//! with Zipf-distributed words. Expected: `scan` above 1 GB/s, `tally` most of what is left.
+//! `MILLRACE_BENCH_JSONL` names a file of JSON lines with `contents`; without it lines are
+//! generated with Zipf-distributed words. Expected: `scan` above 1 GB/s, `tally` most of what is
+//! left.
 
 // What criterion's macros make is not documented.
 #![allow(missing_docs)]
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use millrace::dictionary::closed::ClosedTerms;
-use millrace::dictionary::group::Group;
-use millrace::dictionary::owners::Owners;
-use millrace::dictionary::parsed::Regroup;
-use millrace::dictionary::run::{RunDictionary, SortedRun};
-use millrace::dictionary::tally::Tally;
-use millrace::input::document::{Document, Piece, Sink, Skip};
-use millrace::input::formats::jsonl::JsonlParser;
-use millrace::text::analysis::Analysis;
-use millrace::text::scan::{Key, Scanner, Stretches};
+use millrace::inside::dictionary::ClosedTerms;
+use millrace::inside::dictionary::Group;
+use millrace::inside::dictionary::Owners;
+use millrace::inside::dictionary::Regroup;
+use millrace::inside::dictionary::Tally;
+use millrace::inside::dictionary::{RunDictionary, SortedRun};
+use millrace::inside::input::JsonlParser;
+use millrace::inside::input::{Document, DocumentSink, PieceView, Skip};
+use millrace::inside::text::Analysis;
+use millrace::inside::text::{Key, Scanner, Stretches};
 use std::hint::black_box;
 use std::sync::Arc;
 
@@ -72,7 +73,7 @@ fn pieces(lines: &[u8]) -> Vec<&[u8]> {
 
 struct ToTally<'a>(&'a mut Tally);
 
-impl Sink for ToTally<'_> {
+impl DocumentSink for ToTally<'_> {
     fn document(&mut self, document: Document<'_>) {
         black_box(self.0.document(document.text));
     }
@@ -98,7 +99,7 @@ fn parse(tally: &mut Tally, jsonl: &mut JsonlParser, pieces: &[&[u8]]) -> Vec<(u
     let mut groups = Vec::new();
     let mut first = 0;
     for bytes in pieces {
-        jsonl.parse(Piece { bytes, offset: 1, line: 1 }, &mut ToTally(tally));
+        jsonl.parse(PieceView { bytes, offset: 1, line: 1 }, &mut ToTally(tally));
         let documents = tally.documents();
         groups.extend(tally.finish().into_iter().map(|group| (first, group)));
         first += documents;

@@ -6,23 +6,24 @@
 //! - `tokens`: the same, and tokens found in the texts and dropped;
 //! - `tally`: the same, and terms and postings counted and regrouped.
 //!
-//! `MILLRACE_BENCH_WARC` names a WARC file, compressed or not, of which up to 200 MB are taken; without
-//! it pages are generated. MB/s are those of the uncompressed file. Expected: `text` most of
-//! `documents`, and at least 100 MB/s for all of it.
+//! `MILLRACE_BENCH_WARC` names a WARC file, compressed or not, of which up to 200 MB are taken;
+//! without it pages are generated. MB/s are those of the uncompressed file. Expected: `text` most
+//! of `documents`, and at least 100 MB/s for all of it.
 
 use criterion::{Criterion, Throughput};
-use millrace::dictionary::owners::Owners;
-use millrace::dictionary::parsed::Regroup;
-use millrace::dictionary::tally::Tally;
-use millrace::input::cutter::Cutter;
-use millrace::input::document::{self, Document, Sink, Skip};
-use millrace::input::formats::warc::WarcParser;
-use millrace::input::piece::Piece;
-use millrace::input::streams::decoder::Decoder;
-use millrace::input::{Compression, Format};
-use millrace::text::analysis::Analysis;
-use millrace::text::html::{HtmlText, Markup};
-use millrace::text::scan::{Key, Scanner, Stretches};
+use millrace::inside::dictionary::Owners;
+use millrace::inside::dictionary::Regroup;
+use millrace::inside::dictionary::Tally;
+use millrace::inside::input::Cutter;
+use millrace::inside::input::Decoder;
+use millrace::inside::input::Piece;
+use millrace::inside::input::WarcParser;
+use millrace::inside::input::document;
+use millrace::inside::input::{Compression, Format};
+use millrace::inside::input::{Document, DocumentSink, Skip};
+use millrace::inside::text::Analysis;
+use millrace::inside::text::{HtmlText, Markup};
+use millrace::inside::text::{Key, Scanner, Stretches};
 use std::hint::black_box;
 use std::sync::Arc;
 
@@ -98,7 +99,7 @@ fn cut(stream: &[u8], mut take: impl FnMut(Piece)) {
 /// Does something with each text.
 struct Texts<F>(F);
 
-impl<F: FnMut(&[u8])> Sink for Texts<F> {
+impl<F: FnMut(&[u8])> DocumentSink for Texts<F> {
     fn document(&mut self, document: Document<'_>) {
         self.0(document.text);
     }
@@ -126,7 +127,7 @@ impl Stretches for Count {
 
 fn parse(parser: &mut WarcParser, pieces: &[Piece], mut take: impl FnMut(&[u8])) {
     for piece in pieces {
-        let records = document::Piece { bytes: &piece.bytes, offset: piece.offset, line: 1 };
+        let records = document::PieceView { bytes: &piece.bytes, offset: piece.offset, line: 1 };
         parser.parse(records, piece.ends_input, &mut Texts(&mut take));
     }
 }

@@ -1,19 +1,20 @@
 //! How fast are JSON lines split into documents?
 //!
-//! Isolated: the parser alone, over pieces of 1 MiB that are in memory; its sink adds up the lengths
-//! that it gets. Axes: each way of scanning that the processor has; against `serde_json` with fields
-//! that borrow where they can (it also checks that strings are UTF-8, which is left to the tokenizer
-//! here); and against a search for line feeds alone, as the bound. Collections: generated lines with
-//! no escape, an escape each 100 bytes, and short lines; and the file that `MILLRACE_BENCH_JSONL`
-//! names, up to 200 MB of it. Expected: AVX-512 near the bound and little slower with escapes.
+//! Isolated: the parser alone, over pieces of 1 MiB that are in memory; its sink adds up the
+//! lengths that it gets. Axes: each way of scanning that the processor has; against `serde_json`
+//! with fields that borrow where they can (it also checks that strings are UTF-8, which is left to
+//! the tokenizer here); and against a search for line feeds alone, as the bound. Collections:
+//! generated lines with no escape, an escape each 100 bytes, and short lines; and the file that
+//! `MILLRACE_BENCH_JSONL` names, up to 200 MB of it. Expected: AVX-512 near the bound and little
+//! slower with escapes.
 
 use std::borrow::Cow;
 use std::hint::black_box;
 use std::io::Read;
 
 use criterion::{BatchSize, Criterion, Throughput};
-use millrace::input::document::{Document, Piece, Sink, Skip};
-use millrace::input::formats::jsonl::JsonlParser;
+use millrace::inside::input::JsonlParser;
+use millrace::inside::input::{Document, DocumentSink, PieceView, Skip};
 
 const SAMPLE_BYTES: u64 = 200_000_000;
 const GENERATED_BYTES: usize = 64 << 20;
@@ -25,7 +26,7 @@ struct Total {
     bytes: u64,
 }
 
-impl Sink for Total {
+impl DocumentSink for Total {
     fn document(&mut self, document: Document<'_>) {
         self.documents += 1;
         self.bytes += black_box(document.text).len() as u64;
@@ -117,7 +118,7 @@ fn measure(criterion: &mut Criterion, name: &str, bytes: &[u8]) {
                 Total::default,
                 |total| {
                     for piece in &pieces {
-                        parser.parse(Piece::whole(piece), total);
+                        parser.parse(PieceView::whole(piece), total);
                     }
                     total.documents
                 },
@@ -127,7 +128,7 @@ fn measure(criterion: &mut Criterion, name: &str, bytes: &[u8]) {
     }
     let mut ours = Total::default();
     for piece in &pieces {
-        JsonlParser::new().parse(Piece::whole(piece), &mut ours);
+        JsonlParser::new().parse(PieceView::whole(piece), &mut ours);
     }
     assert_eq!(ours, with_serde_json(&pieces), "both find the same");
     group.bench_function("serde_json", |b| b.iter(|| with_serde_json(&pieces)));

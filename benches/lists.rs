@@ -14,14 +14,15 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, Throughput};
-use millrace::codec::bp128;
-use millrace::index::list::{ListEncoder, ListView};
-use millrace::query::algorithms::{and, exhaustive, max_score, small_adaptive, wand};
-use millrace::query::cursor::{Norms, RunTerm};
-use millrace::query::scratch::Scratch;
-use millrace::query::top_k::TopK;
-use millrace::score::bm25::{Bm25, IdfKind, idf};
-use millrace::score::bounds::{BoundNorms, code_below};
+use millrace::IdfKind;
+use millrace::inside::codec::bp128;
+use millrace::inside::index::{ListEncoder, ListView};
+use millrace::inside::query::Scratch;
+use millrace::inside::query::TopK;
+use millrace::inside::query::{Norms, RunTerm};
+use millrace::inside::query::{and, exhaustive, max_score, small_adaptive, wand};
+use millrace::inside::score::{Bm25, idf};
+use millrace::inside::score::{BoundNorms, code_below};
 
 const DOCUMENTS: u32 = 206_916;
 

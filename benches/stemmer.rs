@@ -16,8 +16,8 @@ use std::collections::HashSet;
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput};
-use millrace::text::stemmer::Stemmer;
-use millrace::text::tokenizer::for_each_token;
+use millrace::inside::text::Stemmer;
+use millrace::inside::text::for_each_token;
 use rust_stemmers::Algorithm;
 use twox_hash::XxHash3_64;
 

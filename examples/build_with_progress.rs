@@ -4,7 +4,7 @@
 //! cargo run --release --example build_with_progress -- INDEX FILE...
 //! ```
 
-use millrace::build::{BuildOptions, build};
+use millrace::{BuildOptions, build};
 use std::error::Error;
 use std::io::{Read, Write};
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ pub(crate) fn run(
     let mut options = BuildOptions::of_paths(index, paths);
     // A program that wants `memory` to bound its resident memory too, and not only what the build
     // allocates, says so once.
-    millrace::build::memory::give_back_large_buffers(options.memory);
+    millrace::give_back_large_buffers(options.memory);
     let control = options.control.clone();
     std::thread::spawn(move || {
         let mut byte = [0];

@@ -4,10 +4,10 @@
 //! cargo run --release --example index_and_search -- INDEX QUERY...
 //! ```
 
-use millrace::query::searcher::Searcher;
-use millrace::query::snapshot::{Scoring, Snapshot};
-use millrace::query::wanted::Wanted;
+use millrace::Searcher;
+use millrace::Wanted;
 use millrace::{BuildOptions, OwnedDocument, build};
+use millrace::{Scoring, Snapshot};
 use std::error::Error;
 use std::io::Write;
 use std::path::Path;

@@ -1,13 +1,14 @@
-//! Embeds a query service: a thread asks, the workers answer, and the index may be replaced meanwhile.
+//! Embeds a query service: a thread asks, the workers answer, and the index may be replaced
+//! meanwhile.
 //!
 //! ```text
 //! cargo run --release --example query_service -- INDEX <queries
 //! ```
 
-use millrace::dataflow::query::service::{QueryOptions, QueryService, Sink};
-use millrace::query::reading::lines::Lines;
-use millrace::query::snapshot::{Scoring, Snapshot};
-use millrace::query::wanted::{Mode, Wanted};
+use millrace::Lines;
+use millrace::{Mode, Wanted};
+use millrace::{QueryOptions, QueryService, Sink};
+use millrace::{Scoring, Snapshot};
 use std::error::Error;
 use std::io::{Read, Write};
 use std::path::Path;
@@ -29,7 +30,8 @@ pub fn run(
         ..QueryOptions::default()
     };
     let (service, asker) = QueryService::new(snapshot, options);
-    // When the index has a new generation, `service.mover().move_to(..)` takes the service over to it.
+    // When the index has a new generation, `service.mover().move_to(..)` takes the service over to
+    // it.
     asker.ask_in_background(Lines::new(queries))?;
     // Answers come in the order of the queries.
     let report = service.run(Sink::values(move |answer| {

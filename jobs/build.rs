@@ -6,18 +6,18 @@ use crate::cli::index_args::IndexArgs;
 use crate::cli::order_args::OrderArgs;
 use crate::cli::progress;
 use crate::cli::{report, signals};
-use millrace::build::Prepared;
-use millrace::build::memory::give_back_large_buffers;
-use millrace::build::{BuildError, BuildOptions, Guards, Indexer, Limit, OptionsError};
-use millrace::dataflow::build::decompress::InputRefused;
-use millrace::dataflow::together::TogetherError;
-use millrace::gpu::floor::discover::Gpus;
-use millrace::index::inspect::summary;
-use millrace::input::error::InputError;
-use millrace::input::formats::fields::Fields;
-use millrace::input::{Format, Unknown};
-use millrace::order::MAX_DOCUMENT_BYTES;
-use millrace::schedule::roles::RolesError;
+use millrace::give_back_large_buffers;
+use millrace::inside::build::Prepared;
+use millrace::inside::dataflow::InputRefused;
+use millrace::inside::dataflow::TogetherError;
+use millrace::inside::gpu::Gpus;
+use millrace::inside::index::summary;
+use millrace::inside::input::Fields;
+use millrace::inside::input::InputError;
+use millrace::inside::input::{Format, Unknown};
+use millrace::inside::order::MAX_DOCUMENT_BYTES;
+use millrace::inside::schedule::RolesError;
+use millrace::{BuildError, BuildOptions, Guards, Indexer, Limit, OptionsError};
 use serde_json::json;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -32,8 +32,9 @@ pub(crate) struct Args {
     /// Folder of the index. It is made if it does not exist.
     #[arg(long, value_name = "DIR")]
     index: PathBuf,
-    /// Which implementation builds the index: fast, wei11, gpu (needs a GPU), or auto: gpu if there is a GPU and the
-    /// input has at least 128M for each worker, otherwise fast. The index is the same.
+    /// Which implementation builds the index: fast, wei11, gpu (needs a GPU), or auto: gpu if there
+    /// is a GPU and the input has at least 128M for each worker, otherwise fast. The index is the
+    /// same.
     #[arg(long, default_value = "auto")]
     indexer: Indexer,
     /// Greatest memory of the job, such as 64M or 4G.
@@ -63,11 +64,12 @@ struct GuardArgs {
     /// Accept compressed files that are damaged or end too early, and index what comes before.
     #[arg(long)]
     allow_cut: bool,
-    /// Fail if more records than this are broken: a number, or a share of all records (default: no limit).
+    /// Fail if more records than this are broken: a number, or a share of all records (default: no
+    /// limit).
     #[arg(long, value_name = "N|N%")]
     max_skipped: Option<Limit>,
-    /// Fail if there are fewer documents than this: a number, or a share of the documents of the live generation
-    /// (default: no limit).
+    /// Fail if there are fewer documents than this: a number, or a share of the documents of the
+    /// live generation (default: no limit).
     #[arg(long, value_name = "N|N%")]
     min_documents: Option<Limit>,
     /// Number of older generations to keep for `millrace rollback`.
@@ -75,22 +77,23 @@ struct GuardArgs {
     keep: usize,
 }
 
-/// How an index is built: options that a bench has too.
+/// How an index is built.
 #[derive(clap::Args, Clone, Debug)]
-pub(crate) struct How {
-    /// Format of the input: auto, jsonl, json, csv, tsv, plaintext, text, html, warc, trec or mediawiki.
+struct How {
+    /// Format of the input: auto, jsonl, json, csv, tsv, plaintext, text, html, warc, trec or
+    /// mediawiki.
     #[arg(long, default_value = "auto", value_parser = parse_format)]
     format: AutoFormat,
-    /// JSON field or CSV column that holds the name of a document. May be given several times: the first that a
-    /// record has is taken (default: id, _id, pid, docid, docno).
+    /// JSON field or CSV column that holds the name of a document. May be given several times: the
+    /// first that a record has is taken (default: id, _id, pid, docid, docno).
     #[arg(long = "id-field", value_name = "NAME")]
     id_fields: Vec<String>,
-    /// JSON field or CSV column that holds text. May be given several times: the texts are joined (default: title,
-    /// url, headings, text, body, passage, contents).
+    /// JSON field or CSV column that holds text. May be given several times: the texts are joined
+    /// (default: title, url, headings, text, body, passage, contents).
     #[arg(long = "text-field", value_name = "NAME")]
     text_fields: Vec<String>,
     #[command(flatten)]
-    pub(crate) index: IndexArgs,
+    index: IndexArgs,
     /// Skip documents that are longer than this (default: 64M).
     #[arg(long, default_value_t = MAX_DOCUMENT_BYTES, hide_default_value = true, value_parser = size)]
     max_document: u64,
@@ -119,13 +122,8 @@ fn parse_format(text: &str) -> Result<AutoFormat, String> {
 }
 
 impl How {
-    /// The GPUs that may be used.
-    pub(crate) fn gpus(&self) -> Gpus {
-        self.gpus
-    }
-
     /// Puts these options into those of a build.
-    pub(crate) fn fill(&self, options: &mut BuildOptions) -> anyhow::Result<()> {
+    fn fill(&self, options: &mut BuildOptions) -> anyhow::Result<()> {
         (options.form, options.analysis) = (self.index.form()?, self.index.analysis()?);
         options.format = self.format.0;
         let (names, texts) = (self.id_fields.clone(), self.text_fields.clone());
@@ -204,7 +202,7 @@ pub(crate) fn explain(error: BuildError) -> anyhow::Error {
         ) => anyhow::Error::from(BuildError::Input(error)).context("give --format"),
         BuildError::Devices(error) => anyhow::Error::from(error).context("--gpus"),
         BuildError::Rates { .. } => anyhow::Error::from(error)
-            .context("`millrace bench pipeline --only rates` measures them"),
+            .context("`experiments pipeline --only rates` measures them (docs/wei11.md)"),
         BuildError::NeedsGpu { .. } => anyhow::Error::from(error).context("--indexer"),
         BuildError::NoGpu { .. } => anyhow::Error::from(error).context("--gpu-indexers"),
         BuildError::Job(error) => {

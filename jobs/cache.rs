@@ -5,11 +5,11 @@ use crate::bench::all_queries;
 use crate::cli::args::{Common, show_bytes, show_count, workers_of};
 use crate::cli::report;
 use anyhow::{Context as _, ensure};
-use millrace::index::cache_plan::{PlanOf, Policy};
-use millrace::index::generations::generation::Generation;
-use millrace::query::caching::Demand;
-use millrace::query::snapshot::{Scoring, Snapshot};
-use millrace::shown::number_of;
+use millrace::Generation;
+use millrace::inside::index::{CachePolicy, PlanOf};
+use millrace::inside::query::Demand;
+use millrace::inside::shown::number_of;
+use millrace::{Scoring, Snapshot};
 use serde_json::json;
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -22,10 +22,10 @@ pub(crate) struct Args {
     /// Folder of the index.
     #[arg(long, value_name = "DIR")]
     index: PathBuf,
-    /// What to cache. vfb: the beginnings of lists that most queries read. qtf: whole lists, most frequent query
-    /// terms first. qtfdf: the same, divided by the length of the list.
+    /// What to cache. vfb: the beginnings of lists that most queries read. qtf: whole lists, most
+    /// frequent query terms first. qtfdf: the same, divided by the length of the list.
     #[arg(long, default_value = "vfb", value_parser = parse_policy, value_name = "vfb|qtf|qtfdf")]
-    cache: Policy,
+    cache: CachePolicy,
     /// With vfb: greatest share of a list to cache, from 0 to 1 (default: 1).
     #[arg(long, value_name = "F")]
     lambda: Option<f64>,
@@ -40,20 +40,21 @@ pub(crate) struct Args {
     workers: Option<NonZeroUsize>,
     #[command(flatten)]
     common: Common,
-    /// File with the log of queries, one on each line: `qid TAB text`, or text alone. Standard input if left out or
-    /// -.
+    /// File with the log of queries, one on each line: `qid TAB text`, or text alone. Standard
+    /// input if left out or -.
     #[arg(value_name = "LOG")]
     log: Option<PathBuf>,
 }
 
-fn parse_policy(text: &str) -> Result<Policy, String> {
-    Policy::named(text).ok_or_else(|| format!("give {}", Policy::ALL.map(Policy::name).join(", ")))
+fn parse_policy(text: &str) -> Result<CachePolicy, String> {
+    CachePolicy::named(text)
+        .ok_or_else(|| format!("give {}", CachePolicy::ALL.map(CachePolicy::name).join(", ")))
 }
 
 /// Runs the job.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
-    if args.lambda.is_some() && args.cache != Policy::Vfb {
+    if args.lambda.is_some() && args.cache != CachePolicy::Vfb {
         return Err(Usage("--lambda goes with --cache vfb".into()).into());
     }
     let lambda = args.lambda.unwrap_or(1.0);

@@ -4,15 +4,15 @@ use crate::bench::all_queries;
 use crate::query::gpus::{self, Where};
 use crate::query::ranking::Ranking;
 use anyhow::{Context as _, ensure};
-use millrace::gpu::query::service::Counts;
-use millrace::query::engines::engine::hybrid::Models;
-use millrace::query::engines::engine::measure::costs;
-use millrace::query::engines::engine::{Engines, Wakers};
-use millrace::query::plan::Planner;
-use millrace::rebuild::status::replace;
-use millrace::schedule::features::{Cost, CostModel};
-use millrace::schedule::machine::Machine;
-use millrace::schedule::simulate::choose;
+use millrace::inside::gpu::Counts;
+use millrace::inside::query::Models;
+use millrace::inside::query::Planner;
+use millrace::inside::query::costs;
+use millrace::inside::query::{Engines, Wakers};
+use millrace::inside::rebuild::replace;
+use millrace::inside::schedule::Hardware;
+use millrace::inside::schedule::choose;
+use millrace::inside::schedule::{Cost, CostModel};
 use serde_json::json;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -29,10 +29,12 @@ pub(crate) struct Args {
     /// Greatest number of queries to measure. They are taken from all over the file.
     #[arg(long, default_value_t = 4000, value_name = "N")]
     sample: usize,
-    /// File for the measured costs of each query, as JSON lines. `bench scheduling` reads it.
+    /// File for the measured costs of each query, as JSON lines. the experiment `scheduling` reads
+    /// it.
     #[arg(long, value_name = "FILE")]
     costs: Option<PathBuf>,
-    /// File of queries, one on each line: `qid TAB text`, or text alone. Standard input if left out or -.
+    /// File of queries, one on each line: `qid TAB text`, or text alone. Standard input if left out
+    /// or -.
     #[arg(value_name = "QUERIES")]
     queries: Option<PathBuf>,
 }
@@ -71,7 +73,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let kept = devices.models(&ranking.index).ok().filter(|models| models.machine == machine);
     let mut models = kept.unwrap_or(Models { machine, ..Models::default() });
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
-    let machine = Machine { threads: cores, devices: devices.number() };
+    let machine = Hardware { threads: cores, devices: devices.number() };
     let deadline = place.deadline().as_secs_f64();
     let arrivals = || Poisson::new(7, 1.0).take(STREAM).collect();
     let choice = choose(&measured, &model, (deadline, machine), arrivals);
@@ -96,11 +98,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes costs as JSON lines, which `bench scheduling` reads.
+/// Writes costs as JSON lines, which the experiment `scheduling` reads.
 ///
 /// # Errors
 /// The file cannot be written.
-pub(crate) fn write(path: &Path, measured: &[Cost]) -> anyhow::Result<()> {
+fn write(path: &Path, measured: &[Cost]) -> anyhow::Result<()> {
     let named = || path.display().to_string();
     let mut out = BufWriter::new(std::fs::File::create(path).with_context(named)?);
     for cost in measured {

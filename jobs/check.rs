@@ -2,10 +2,10 @@
 
 use crate::cli::args::{Common, workers_of};
 use crate::cli::progress::{Watching, check_line};
-use millrace::build::chain;
-use millrace::index::files::storage::Stop;
-use millrace::index::inspect::check;
-use millrace::shown::number_of;
+use millrace::inside::index::Stop;
+use millrace::inside::index::check;
+use millrace::inside::shown::chain;
+use millrace::inside::shown::number_of;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Instant;

@@ -1,12 +1,12 @@
 //! How a job of the command line works with the other processes of its own.
 
 use crate::cli::args::Workers;
-use millrace::cluster::hosts::Hosts;
-use millrace::cluster::line::SealedLine;
-use millrace::cluster::links::Outcome;
-use millrace::dataflow::control::Control;
-pub(crate) use millrace::dataflow::together::{Cluster, Setting};
-use millrace::dataflow::together::{Meeting, TogetherError, outcome_of};
+use millrace::Control;
+use millrace::inside::cluster::Hosts;
+use millrace::inside::cluster::PeerOutcome;
+use millrace::inside::cluster::SealedLine;
+pub(crate) use millrace::inside::dataflow::{Cluster, SharedSetting};
+use millrace::inside::dataflow::{Meeting, TogetherError, outcome_of};
 use std::sync::Arc;
 
 fn meeting(
@@ -16,8 +16,8 @@ fn meeting(
     Ok(Meeting { hosts, wait: workers.wait(), job, data, secret: workers.secret()? })
 }
 
-/// Comes together with the other processes, does `work`, and tells them how it ended. `work` is also
-/// given the data lines, if the job asked for them.
+/// Comes together with the other processes, does `work`, and tells them how it ended. `work` is
+/// also given the data lines, if the job asked for them.
 pub(crate) fn together<T>(
     who: (Hosts, &Workers),
     what: (&'static str, bool),
@@ -31,17 +31,18 @@ pub(crate) fn together<T>(
         control.take_failure().map_or(error, anyhow::Error::from)
     });
     let outcome = match &done {
-        Ok(_) => Outcome::Done,
+        Ok(_) => PeerOutcome::Done,
         Err(error) => match error.downcast_ref() {
             Some(job) => outcome_of(job, || format!("{error:#}")),
-            None => Outcome::Failed(format!("{error:#}")),
+            None => PeerOutcome::Failed(format!("{error:#}")),
         },
     };
     cluster.finish(&outcome);
     done
 }
 
-/// Tells the other processes, as far as they come soon, that this one cannot take part; returns why.
+/// Tells the other processes, as far as they come soon, that this one cannot take part; returns
+/// why.
 pub(crate) fn refuse(
     who: (Hosts, &Workers),
     what: (&'static str, bool),

@@ -1,7 +1,7 @@
 //! `millrace devices`: which GPUs can be used, and why not the others. Finding none is no failure.
 
 use anyhow::Context as _;
-use millrace::gpu::floor::inventory::Inventory;
+use millrace::inside::gpu::Inventory;
 use std::io::Write as _;
 
 /// Arguments of the job.

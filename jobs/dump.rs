@@ -1,8 +1,8 @@
 //! `millrace dump`.
 
 use crate::cli::args::Common;
-use millrace::index::inspect::dump::{documents, terms};
-use millrace::index::inspect::find::open_plain;
+use millrace::inside::index::open_plain;
+use millrace::inside::index::{documents, terms};
 use serde_json::json;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;

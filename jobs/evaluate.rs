@@ -1,12 +1,12 @@
 //! `millrace evaluate`.
 
 use crate::cli::args::{Common, stdin_once};
-use millrace::evaluate::Evaluation;
-use millrace::evaluate::compare::Comparison;
-use millrace::evaluate::measure::Measure;
-use millrace::evaluate::qrels::Qrels;
-use millrace::evaluate::run::Rankings;
-use millrace::evaluate::table::{differences, means, queries};
+use millrace::Comparison;
+use millrace::Evaluation;
+use millrace::Measure;
+use millrace::Qrels;
+use millrace::Rankings;
+use millrace::inside::evaluate::{differences, means, queries};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::PathBuf;
@@ -18,8 +18,8 @@ pub(crate) struct Args {
     /// File of judgements: TREC's `qid iteration document relevance`, or the TSV of BEIR.
     #[arg(long, value_name = "FILE")]
     qrels: PathBuf,
-    /// Measure to print: nDCG@k, AP, RR, P@k, R@k, Success@k, Bpref or Judged@k. P(rel=2)@10 counts documents of
-    /// relevance 2 or more. May be given several times (default: nine measures).
+    /// Measure to print: nDCG@k, AP, RR, P@k, R@k, Success@k, Bpref or Judged@k. P(rel=2)@10 counts
+    /// documents of relevance 2 or more. May be given several times (default: nine measures).
     #[arg(short, long = "measure", value_name = "NAME", value_parser = measure)]
     measures: Vec<Measure>,
     /// Also print the values of each query.
@@ -36,7 +36,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn measure(text: &str) -> Result<Measure, String> {
-    text.parse().map_err(|error: millrace::evaluate::EvaluateError| error.to_string())
+    text.parse().map_err(|error: millrace::EvaluateError| error.to_string())
 }
 
 /// Runs the job.

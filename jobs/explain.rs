@@ -3,9 +3,9 @@
 use crate::Usage;
 use crate::cli::args::Common;
 use crate::query::score::Scored;
-use millrace::index::inspect::find::{DocumentKey, find_in, open_plain};
-use millrace::query::answers::explain::explain;
-use millrace::query::snapshot::Snapshot;
+use millrace::Snapshot;
+use millrace::explain;
+use millrace::inside::index::{DocumentKey, find_in, open_plain};
 use std::io::Write as _;
 use std::path::PathBuf;
 

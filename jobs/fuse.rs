@@ -3,17 +3,17 @@
 use crate::Usage;
 use crate::cli::args::stdin_once;
 use crate::query::parse_tag;
-use millrace::evaluate::fuse::{Method, fuse, write_run};
-use millrace::evaluate::run::Rankings;
-use millrace::query::answers::output::Tag;
+use millrace::Rankings;
+use millrace::inside::evaluate::{Method, fuse, write_run};
+use millrace::inside::query::Tag;
 use std::io::Write;
 use std::path::PathBuf;
 
 /// Arguments of the job.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
-    /// rrf: the sum of 1 / (k + rank) over the runs. combsum: the sum of the scores, after the scores of each run are
-    /// scaled to the range from 0 to 1.
+    /// rrf: the sum of 1 / (k + rank) over the runs. combsum: the sum of the scores, after the
+    /// scores of each run are scaled to the range from 0 to 1.
     #[arg(long, default_value = "rrf", value_parser = ["rrf", "combsum"], value_name = "rrf|combsum")]
     #[arg(hide_possible_values = true)]
     method: String,

@@ -1,7 +1,7 @@
 //! `millrace info`.
 
 use crate::cli::args::Common;
-use millrace::index::inspect::contents::Contents;
+use millrace::inside::index::Contents;
 use std::io::Write as _;
 use std::path::PathBuf;
 
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 
 /// Prints the history of the rebuilds: an array of JSON, or a line each.
 fn history(args: &Args) -> anyhow::Result<()> {
-    let records = millrace::rebuild::history::read(&args.index)?;
+    let records = millrace::inside::rebuild::read(&args.index)?;
     let text = match args.json {
         true => serde_json::to_string_pretty(&records)? + "\n",
         false => records.iter().map(|record| format!("{record}\n")).collect(),

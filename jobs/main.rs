@@ -6,23 +6,25 @@
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
-use millrace::query::reading::misfit::Misfit;
+use millrace::inside::query::Misfit;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
+
+#[macro_use]
+mod cli;
 
 mod bench;
 mod build;
 mod cache;
 mod calibrate;
 mod check;
-pub(crate) mod cli;
 mod cluster;
 mod demo;
 mod devices;
 mod dump;
 mod evaluate;
-pub(crate) mod exchange;
+mod exchange;
 mod explain;
 mod fuse;
 mod info;
@@ -72,21 +74,22 @@ enum Job {
     /// Print all terms, postings or documents of an index.
     Dump(dump::Args),
     /// Write an index in a format that other search engines read.
-    Export(crate::exchange::export::Args),
-    /// Measure what queries cost on the CPU and the GPUs of this machine, for `query --device hybrid`.
+    Export(exchange::export::Args),
+    /// Measure what queries cost on the CPU and the GPUs of this machine, for `query --device
+    /// hybrid`.
     Calibrate(calibrate::Args),
     /// Plan which postings lists to keep in the memory of a GPU, from a log of queries.
     Cache(cache::Args),
     /// Make an index from a file of another search engine, or from learned vectors.
-    Import(crate::exchange::import::Args),
+    Import(exchange::import::Args),
     /// Print which GPUs can be used, or why there are none.
     Devices(devices::Args),
-    /// Measure speed and size, and repeat the experiments of the papers.
+    /// Measure how fast an index answers, and write collections of any size.
     Bench(bench::Args),
     /// Print a script that completes the command line in a shell.
-    Completions(crate::cli::shell::Completions),
+    Completions(cli::shell::Completions),
     /// Print the manual page, or write a manual page for each job.
-    Man(crate::cli::shell::Man),
+    Man(cli::shell::Man),
 }
 
 /// Wrong usage that clap cannot see.
@@ -109,19 +112,19 @@ impl From<Misfit> for Usage {
 
 /// The whole command line.
 pub(crate) fn cli() -> clap::Command {
-    crate::cli::help::complete(Cli::command())
+    cli::help::complete(Cli::command())
 }
 
 fn main() -> ExitCode {
-    crate::cli::signals::refuse_no_file_size();
-    millrace::dataflow::workers::keep_panic_messages();
+    cli::signals::refuse_no_file_size();
+    millrace::inside::dataflow::keep_panic_messages();
     let (start, matches) = (Instant::now(), cli().get_matches());
     if report_of(&matches).is_some() {
-        crate::cli::report::begin();
+        cli::report::begin();
     }
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    let result =
-        millrace::log::start().map_err(|why| Usage(why).into()).and_then(|()| match cli.job {
+    let result = millrace::inside::log::start().map_err(|why| Usage(why).into()).and_then(|()| {
+        match cli.job {
             Job::Build(args) => build::run(&args),
             Job::Query(args) => query::run(&args),
             Job::Demo(args) => demo::run(&args),
@@ -135,33 +138,34 @@ fn main() -> ExitCode {
             Job::Info(args) => info::run(&args),
             Job::Show(args) => show::run(&args),
             Job::Explain(args) => explain::run(&args),
-            Job::Export(args) => crate::exchange::export::run(&args),
-            Job::Import(args) => crate::exchange::import::run(&args),
+            Job::Export(args) => exchange::export::run(&args),
+            Job::Import(args) => exchange::import::run(&args),
             Job::Dump(args) => dump::run(&args),
             Job::Cache(args) => cache::run(&args),
             Job::Calibrate(args) => calibrate::run(&args),
             Job::Devices(args) => devices::run(&args),
             Job::Bench(args) => bench::run(&args),
-            Job::Completions(args) => crate::cli::shell::completions(&args),
-            Job::Man(args) => crate::cli::shell::man(&args),
-        });
-    millrace::fault::report();
+            Job::Completions(args) => cli::shell::completions(&args),
+            Job::Man(args) => cli::shell::man(&args),
+        }
+    });
+    millrace::inside::fault::report();
     let Err(error) = result else { return ExitCode::SUCCESS };
     if is_closed_output(&error) {
         return ExitCode::SUCCESS;
     }
     // A job that publishes a generation ends by a signal only before it does.
     let publishes = matches!(matches.subcommand_name(), Some("build" | "merge"));
-    let kept = if publishes && crate::cli::signals::of(&error).is_some() {
+    let kept = if publishes && cli::signals::of(&error).is_some() {
         "; the index is unchanged"
     } else {
         ""
     };
     say!("millrace: {error:#}{kept}");
     if let Some((job, path)) = report_of(&matches) {
-        crate::cli::report::failed(&path, &job, &error, start.elapsed().as_secs_f64());
+        cli::report::failed(&path, &job, &error, start.elapsed().as_secs_f64());
     }
-    match crate::cli::signals::of(&error) {
+    match cli::signals::of(&error) {
         Some(signal) => ExitCode::from(128 + signal as u8),
         None if error.is::<Usage>() => ExitCode::from(2),
         None => ExitCode::FAILURE,
@@ -180,7 +184,7 @@ fn report_of(matches: &ArgMatches) -> Option<(String, PathBuf)> {
 
 /// The reader of standard output has gone: nothing is left to do, and nothing went wrong.
 fn is_closed_output(error: &anyhow::Error) -> bool {
-    use millrace::dataflow::control::JobError;
+    use millrace::JobError;
     matches!(error.downcast_ref(), Some(JobError::OutputClosed))
         || error.chain().any(|cause| {
             cause

@@ -17,28 +17,28 @@ use self::ranking::Ranking;
 use crate::Usage;
 use crate::cli::args::Workers;
 use crate::cli::{report, signals};
-use crate::cluster::{Setting, refuse, together};
-use millrace::cluster::hosts::Hosts;
-use millrace::dataflow::control::Control;
-use millrace::dataflow::query::answered_by::AnsweredBy;
-use millrace::dataflow::query::service::{
-    Hooks, Mover, QueryOptions, QueryReport, QueryService, Shard, Sink,
-};
-use millrace::gpu::query::choose::{Chosen, Devices};
-use millrace::gpu::query::given::without_devices;
-use millrace::gpu::query::service::Counts;
-use millrace::gpu::query::worth::CpuWork;
-use millrace::index::generations::manifest::sharded::ShardedManifest;
-use millrace::query::answers::output::{Form, Tag};
-use millrace::query::answers::talk::{COLUMNS, Talk};
-use millrace::query::engines::engine::hybrid::Shares;
-use millrace::query::engines::engine::renewed::{RenewedEngines, Renewer};
-use millrace::query::engines::engine::{Engines, Model, Wakers};
-use millrace::query::engines::spreading;
-use millrace::query::reading::refusals::Refusals;
-use millrace::query::snapshot::Snapshot;
-use millrace::query::wanted::Algorithm;
-use millrace::score::named::Score;
+use crate::cluster::{SharedSetting, refuse, together};
+use millrace::Algorithm;
+use millrace::Control;
+use millrace::Snapshot;
+use millrace::inside::cluster::Hosts;
+use millrace::inside::dataflow::AnsweredBy;
+use millrace::inside::dataflow::{Hooks, Mover};
+use millrace::inside::gpu::Counts;
+use millrace::inside::gpu::CpuWork;
+use millrace::inside::gpu::without_devices;
+use millrace::inside::gpu::{Chosen, Devices};
+use millrace::inside::index::ShardedManifest;
+use millrace::inside::query::Refusals;
+use millrace::inside::query::Shard;
+use millrace::inside::query::Shares;
+use millrace::inside::query::spreading;
+use millrace::inside::query::{AnswerForm, Tag};
+use millrace::inside::query::{COLUMNS, Talk};
+use millrace::inside::query::{Engines, Model, Wakers};
+use millrace::inside::query::{RenewedEngines, Renewer};
+use millrace::inside::score::Score;
+use millrace::{QueryOptions, QueryReport, QueryService, Sink};
 use std::io::{self, IsTerminal};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -54,9 +54,9 @@ pub(crate) struct Args {
     spreading: Spreading,
     #[command(flatten)]
     place: Where,
-    /// Output format. trec: qid Q0 name rank score tag. jsonl: one object for each query. tsv: qid, rank, name,
-    /// docid, score. binary: docids and scores (docs/query.md). Default: trec; a readable list if input and output
-    /// are a terminal.
+    /// Output format. trec: qid Q0 name rank score tag. jsonl: one object for each query. tsv: qid,
+    /// rank, name, docid, score. binary: docids and scores (docs/query.md). Default: trec; a
+    /// readable list if input and output are a terminal.
     #[arg(long, value_name = "trec|jsonl|tsv|binary")]
     #[arg(value_parser = ["trec", "jsonl", "tsv", "binary"], hide_possible_values = true)]
     format: Option<String>,
@@ -69,12 +69,12 @@ pub(crate) struct Args {
     /// Milliseconds that a batch waits for more queries.
     #[arg(long, default_value_t = 5, value_name = "MS")]
     delay_ms: u64,
-    /// Greatest number of queries that are read and not yet answered (default: 4 batches for each worker). As many
-    /// again are read ahead; then reading stops until answers are written.
+    /// Greatest number of queries that are read and not yet answered (default: 4 batches for each
+    /// worker). As many again are read ahead; then reading stops until answers are written.
     #[arg(long, value_name = "N")]
     max_queue: Option<NonZeroUsize>,
-    /// Do not answer queries that have waited for longer than --deadline-ms. The output says so in every format, and
-    /// the report counts them.
+    /// Do not answer queries that have waited for longer than --deadline-ms. The output says so in
+    /// every format, and the report counts them.
     #[arg(long)]
     shed: bool,
     #[command(flatten)]
@@ -82,8 +82,8 @@ pub(crate) struct Args {
     /// Name of the run: the last word of each line with --format trec.
     #[arg(long, default_value = "millrace", value_parser = parse_tag, value_name = "NAME")]
     tag: Tag,
-    /// File of judgements. The answers are measured when all are written; the values go to standard error and into
-    /// the report.
+    /// File of judgements. The answers are measured when all are written; the values go to standard
+    /// error and into the report.
     #[arg(long, value_name = "FILE")]
     qrels: Option<PathBuf>,
     #[command(flatten)]
@@ -95,26 +95,27 @@ pub(crate) struct Args {
 /// How queries are spread over workers.
 #[derive(clap::Args, Clone, Debug)]
 struct Spreading {
-    /// How workers share queries. inter: each worker answers whole queries. docp-ui: all workers answer each query,
-    /// each for its own range of documents. docp-pi: the same, but each worker has its own copy of the postings of
-    /// its range. fgqp: queries are cut into small tasks, which any free worker takes. The answers are the same. See
-    /// docs/parallelism.md.
+    /// How workers share queries. inter: each worker answers whole queries. docp-ui: all workers
+    /// answer each query, each for its own range of documents. docp-pi: the same, but each worker
+    /// has its own copy of the postings of its range. fgqp: queries are cut into small tasks, which
+    /// any free worker takes. The answers are the same. See docs/parallelism.md.
     #[arg(long, default_value = "inter", value_name = "inter|docp-ui|docp-pi|fgqp")]
     #[arg(value_parser = ["inter", "docp-ui", "docp-pi", "fgqp"])]
     parallelism: String,
-    /// With fgqp: cut the next query into tasks when N tasks or fewer are left to do (default: 5). 5 gives low
-    /// latency, 150 high throughput.
+    /// With fgqp: cut the next query into tasks when N tasks or fewer are left to do (default: 5).
+    /// 5 gives low latency, 150 high throughput.
     #[arg(long, value_name = "N")]
     delta: Option<usize>,
-    /// With fgqp: do not cut queries that are expected to take fewer microseconds than this (default: 100). 0 cuts
-    /// every query.
+    /// With fgqp: do not cut queries that are expected to take fewer microseconds than this
+    /// (default: 100). 0 cuts every query.
     #[arg(long, value_name = "US")]
     cut_us: Option<u32>,
-    /// With fgqp: microseconds that a worker without work keeps looking for some before it sleeps (default: 200).
-    /// Waking a worker takes longer than finding it awake.
+    /// With fgqp: microseconds that a worker without work keeps looking for some before it sleeps
+    /// (default: 200). Waking a worker takes longer than finding it awake.
     #[arg(long, value_name = "US")]
     spin_us: Option<u32>,
-    /// With docp-ui and docp-pi: start a query only when all workers have finished the one before, as in the paper.
+    /// With docp-ui and docp-pi: start a query only when all workers have finished the one before,
+    /// as in the paper.
     #[arg(long)]
     barrier: bool,
 }
@@ -186,7 +187,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         let (service, asker) = QueryService::new(snapshot.clone(), options);
         args.follow(&snapshot, service.mover(), Box::new(|_| {}))?;
         drop(snapshot);
-        // A write of answers may wait for a reader for ever, and leaves nothing behind that matters.
+        // A write of answers may wait for a reader for ever, and leaves nothing behind that
+        // matters.
         signals::watch(&control, Some(Duration::from_secs(1)))?;
         asker.ask_in_background(queries)?;
         let report = service.with_control(control).run(args.answers(measured))?;
@@ -270,7 +272,8 @@ fn run_on(
     totals(args, &report, (by, measured))
 }
 
-/// Workers have to have come to an end with what devices were given before a new generation by then.
+/// Workers have to have come to an end with what devices were given before a new generation by
+/// then.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Makes engines of devices, for one generation after the other.
@@ -376,11 +379,11 @@ impl Args {
     /// Where answers go.
     fn answers(&self, measured: Option<&Measured>) -> Sink {
         let form = match self.format.as_deref() {
-            Some("jsonl") if self.snippets => Form::Snippets,
-            Some("jsonl") => Form::Jsonl,
-            Some("tsv") => Form::Tsv,
-            Some("binary") => Form::Binary,
-            _ => Form::Trec(self.tag),
+            Some("jsonl") if self.snippets => AnswerForm::Snippets,
+            Some("jsonl") => AnswerForm::Jsonl,
+            Some("tsv") => AnswerForm::Tsv,
+            Some("binary") => AnswerForm::Binary,
+            _ => AnswerForm::Trec(self.tag),
         };
         let out = io::BufWriter::with_capacity(1 << 16, io::stdout());
         match measured {
@@ -441,7 +444,7 @@ impl Args {
     }
 
     /// The settings that all processes have to have alike.
-    fn alike(&self, workers: usize) -> Vec<Setting> {
+    fn alike(&self, workers: usize) -> Vec<SharedSetting> {
         let Ranking { k, mode, algorithm, scored, docids, .. } = &self.ranking;
         let mut rows = vec![
             ("--workers", workers.to_string()),

@@ -1,8 +1,8 @@
 //! `millrace rollback`.
 
 use crate::cli::args::Common;
-use millrace::index::format::generation_number;
-use millrace::index::generations::keep::rollback;
+use millrace::inside::index::generation_number;
+use millrace::inside::index::rollback;
 use std::path::PathBuf;
 use std::time::Instant;
 

@@ -2,10 +2,10 @@
 
 use crate::cli::args::Common;
 use anyhow::bail;
-use millrace::index::inspect::find::{DocumentKey, DocumentRow, find_document, open_plain};
-use millrace::query::answers::texts::record_of;
-use millrace::query::term_statistics::TermStatistics;
-use millrace::score::bm25::Bm25;
+use millrace::inside::index::{DocumentKey, DocumentRow, find_document, open_plain};
+use millrace::inside::query::TermStatistics;
+use millrace::inside::query::record_of;
+use millrace::inside::score::Bm25;
 use serde_json::json;
 use std::io::Write;
 use std::path::PathBuf;

@@ -5,16 +5,17 @@ use crate::cli::args::{Common, workers_of};
 use crate::query::input::Input;
 use crate::query::score::{of_given, parse_idf};
 use anyhow::{Context, bail};
-use millrace::evaluate::measure::Measure;
-use millrace::evaluate::qrels::Qrels;
-use millrace::index::inspect::find::open_plain;
-use millrace::input::splits::STDIN;
-use millrace::query::reading::lines::Query;
-use millrace::query::wanted::Mode;
-use millrace::score::bm25::IdfKind;
-use millrace::score::named::Score;
-use millrace::shown::number_of;
-use millrace::tune::{Goal, Grid, GridError, Topic, Tried, judged, tune};
+use millrace::IdfKind;
+use millrace::Measure;
+use millrace::Mode;
+use millrace::Qrels;
+use millrace::Query;
+use millrace::inside::index::open_plain;
+use millrace::inside::input::STDIN;
+use millrace::inside::score::Score;
+use millrace::inside::shown::number_of;
+use millrace::inside::tune::{GridError, judged};
+use millrace::{Goal, Grid, Topic, Tried, tune};
 use std::collections::HashMap;
 use std::io::Write;
 use std::num::NonZeroUsize;
@@ -30,7 +31,8 @@ pub(crate) struct Args {
     /// File of judgements: TREC's `qid iteration document relevance`, or the TSV of BEIR.
     #[arg(long, value_name = "FILE")]
     qrels: PathBuf,
-    /// Scoring function whose parameters are tried: bm25, bm25-lucene, bm25plus, bm25l, tfidf, ql or wang.
+    /// Scoring function whose parameters are tried: bm25, bm25-lucene, bm25plus, bm25l, tfidf, ql
+    /// or wang.
     #[arg(long, default_value = Score::NAMES[0], value_parser = Score::NAMES, value_name = "NAME")]
     #[arg(hide_possible_values = true)]
     score: String,
@@ -55,15 +57,15 @@ pub(crate) struct Args {
     /// Measure to maximise; `millrace evaluate --help` lists them.
     #[arg(short, long, value_name = "NAME", default_value = "nDCG@10", value_parser = crate::evaluate::measure)]
     measure: Measure,
-    /// Number of parts for the cross-validation. Each part is measured with the parameters that are best for the
-    /// others.
+    /// Number of parts for the cross-validation. Each part is measured with the parameters that are
+    /// best for the others.
     #[arg(long, value_name = "N", default_value_t = 5)]
     folds: usize,
     /// Greatest number of hits for a query.
     #[arg(short, value_name = "K", default_value_t = 1000)]
     k: usize,
-    /// Which documents match. or: those with any term. and: those with all terms. and-or: as and, but as or if fewer
-    /// than k documents have all terms.
+    /// Which documents match. or: those with any term. and: those with all terms. and-or: as and,
+    /// but as or if fewer than k documents have all terms.
     #[arg(long, default_value = "or", value_parser = crate::query::ranking::parse_mode, value_name = "or|and|and-or")]
     mode: Mode,
     /// Print everything as one JSON object.

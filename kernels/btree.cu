@@ -1,8 +1,9 @@
-// The dictionary of one run: a B-tree for each trie collection, searched for every token and grown by
-// one warp a collection; then read out in the order of the lexicon.
+// The dictionary of one run: a B-tree for each trie collection, searched for every token and grown
+// by one warp a collection; then read out in the order of the lexicon.
 //
-// Paper: Wei and JaJa, "A fast algorithm for constructing inverted files on heterogeneous platforms"
-// (IPDPS 2011), sections III.B and III.D.2. Twin: src/dictionary/btree/ (forest.rs, run.rs, walk.rs).
+// Paper: Wei and JaJa, "A fast algorithm for constructing inverted files on heterogeneous
+// platforms" (IPDPS 2011), sections III.B and III.D.2. Twin: src/dictionary/btree/ (forest.rs,
+// run.rs, walk.rs).
 //
 // Kernels, in the order of their use:
 //   btree_regroup   lays the streams of a parsed block end to end, collection by collection
@@ -12,13 +13,15 @@
 //
 // Steps of btree_insert, by a warp that has taken a collection from the work list:
 //   1. The stream comes in pieces of 512 bytes, coalesced, into a window of four in shared memory.
-//   2. From the root down: a node of 512 bytes is four coalesced loads, a word of each line for each
-//      lane. The root and SLOTS - 1 other nodes stay in shared memory (slot: number mod SLOTS - 1). The
-//      child of the root that the next token needs is asked for before this token is searched.
+//   2. From the root down: a node of 512 bytes is four coalesced loads, a word of each line for
+//      each lane. The root and SLOTS - 1 other nodes stay in shared memory (slot: number mod
+//      SLOTS - 1). The child of the root that the next token needs is asked for before this token
+//      is searched.
 //   3. 31 caches are compared at once, a ballot and a count give the place. A single candidate is
 //      believed: its string is asked for, and compared when the next token has been searched; if it
-//      was another, the token is searched anew before the next one has an effect. Where several caches
-//      are equal, or the string is long, each of those lanes looks at its own string at once.
+//      was another, the token is searched anew before the next one has an effect. Where several
+//      caches are equal, or the string is long, each of those lanes looks at its own string at
+//      once.
 //   4. A full child is split before it is entered; terms, strings and children move by shuffles.
 //   5. A term that was found: its record of 32 bytes is asked for and used when the next term is
 //      found, so that its latency is hidden. A new posting closes the one before, which is written
@@ -26,7 +29,8 @@
 // Changed lines of a node are written through, those of other warps are never read: a collection
 // belongs to one warp for the whole launch.
 //
-// The text stands behind those of common.cuh, btree_memory.cuh, which has the arrays, and btree_search.cuh.
+// The text stands behind those of common.cuh, btree_memory.cuh, which has the arrays, and
+// btree_search.cuh.
 //
 // Launch geometry: btree_insert any number of blocks of 32 * WARPS threads, the others any.
 // Shared memory: InsertShared and WalkShared, below. Order of results: that of the lexicon,
@@ -34,8 +38,9 @@
 
 // work     [items * 4]     collection, first byte of its stream / 16, bytes, first segment; by
 //                          falling bytes
-// segments [segments * 4]  first byte in `input`, first byte in `streams`, bytes, docid of the piece's
-//                          first document counted from the run's first; by collection, then by docid
+// segments [segments * 4]  first byte in `input`, first byte in `streams`, bytes, docid of the
+//                          piece's first document counted from the run's first; by collection, then
+//                          by docid
 extern "C" __global__ void __launch_bounds__(256)
 btree_regroup(const u8* __restrict__ input, const uint4* __restrict__ segments, u32 count,
               u8* __restrict__ streams, u64* counters) {
@@ -229,7 +234,8 @@ struct Measure {
     }
 };
 
-// sums [count * 3]: of each collection from `first` on, its terms, bytes of suffixes, bytes of lists.
+// sums [count * 3]: of each collection from `first` on, its terms, bytes of suffixes, bytes of
+// lists.
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
 btree_measure(const u32* __restrict__ roots, const u32* __restrict__ nodes, const u64* __restrict__ strings,
               const u32* __restrict__ records, u32 first, u32 count, u64* sums) {
@@ -323,8 +329,8 @@ struct Collect {
     }
 };
 
-// starts [count * 3]: of each collection from `first` on, where its terms, its suffixes and its lists
-// begin in what is written.
+// starts [count * 3]: of each collection from `first` on, where its terms, its suffixes and its
+// lists begin in what is written.
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
 btree_collect(const u32* __restrict__ roots, const u32* __restrict__ nodes, const u64* __restrict__ strings,
               const u32* __restrict__ records, const u8* __restrict__ slices, u32 first, u32 count,

@@ -7,14 +7,14 @@
 //   records  [terms * 8]        words of records, below
 //   slices   [units * 8]        bytes of slices, below
 //   counters [COUNTERS]         see COUNT_*; zero when the run begins
-//   spares   [warps * 8]        what each warp has left of its last chunk of the four arenas: next and
-//                               end; zero when the run begins
+//   spares   [warps * 8]        what each warp has left of its last chunk of the four arenas: next
+//                               and end; zero when the run begins
 //
-// Record: last docid, its tf, documents between it and the posting before, df, first slice, last slice,
-// place in the last slice (low half) and its level, bytes of all closed postings. The last posting is
-// open: it is in no slice.
-// Slice: 16 << min(level / 2, 8) bytes, levels from LAST_LEVEL on are one, the last four of them the number of the next slice. Slices hold
-// postings in the form of src/codec/folded.rs. Numbers of slices count 8 bytes.
+// Record: last docid, its tf, documents between it and the posting before, df, first slice, last
+// slice, place in the last slice (low half) and its level, bytes of all closed postings. The last
+// posting is open: it is in no slice. Slice: 16 << min(level / 2, 8) bytes, levels from LAST_LEVEL
+// on are one, the last four of them the number of the next slice. Slices hold postings in the form
+// of src/codec/folded.rs. Numbers of slices count 8 bytes.
 
 #ifndef WARPS
 #define WARPS 1

@@ -13,7 +13,8 @@ struct Token {
     __device__ __forceinline__ u32 rest() const { return length > 4 ? length - 4 : 0; }
 };
 
-// Step 1: the stream of one collection. Bytes of a token can be read until the one behind the next is.
+// Step 1: the stream of one collection. Bytes of a token can be read until the one behind the next
+// is.
 struct Stream {
     const uint4* bytes;
     const uint4* segments;
@@ -66,7 +67,8 @@ struct Stream {
             while (loaded < (at >> 9) + 2) load();
             if (at == end) {
                 if (taken == 32) {
-                    // Lanes beyond the last segment read that of another collection, or the padding.
+                    // Lanes beyond the last segment read that of another collection, or the
+                    // padding.
                     uint4 s = segments[lane_of()];
                     ends = s.y + s.z - base;
                     firsts = s.w;
@@ -178,8 +180,8 @@ __device__ __forceinline__ void insert(Node& n, u32 i, u32 cache, u32 string, u3
     if (lane_of() == 0) n.head = count;
 }
 
-// Step 4: splits the full child `below` (number `child`), the `i`-th of `above`. False when there is
-// no room for a node; nothing is changed then.
+// Step 4: splits the full child `below` (number `child`), the `i`-th of `above`. False when there
+// is no room for a node; nothing is changed then.
 __device__ __forceinline__ bool split(const Arena& arena, Cached& cached, u32 node, u32 slot, Node& above, u32 i,
                                       u32 child) {
     u32 number = take(arena, COUNT_NODES, 1, CHUNK_NODES, CHUNK_NODES + 1);
@@ -214,8 +216,8 @@ __device__ __forceinline__ bool split(const Arena& arena, Cached& cached, u32 no
 }
 
 // Step 3: the place of a token in a node: the terms below it, and in `record` its record or NONE. A
-// single candidate with a short string is believed, unless `exact`: `own` is the word of its string,
-// which is compared with the token's when it has come.
+// single candidate with a short string is believed, unless `exact`: `own` is the word of its
+// string, which is compared with the token's when it has come.
 __device__ __forceinline__ u32 search(const Arena& arena, const Stream& stream, const Token& token, bool exact,
                                       const Node& n, u32& record, u64& own) {
     u32 equal = __ballot_sync(ALL, n.cache == token.cache);

@@ -1,11 +1,12 @@
-// Queries as in Ding, He, Yan and Suel, "Using Graphics Processors for High Performance IR Query Processing"
-// (WWW 2009): lists of `rice` and `pfor` as they lie on disk, AND by Parallel Merge Find from the shortest list on,
-// OR with an accumulator for each document, list after list. src/gpu/ding09/steps.rs has the order of launches.
+// Queries as in Ding, He, Yan and Suel, "Using Graphics Processors for High Performance IR Query
+// Processing" (WWW 2009): lists of `rice` and `pfor` as they lie on disk, AND by Parallel Merge
+// Find from the shortest list on, OR with an accumulator for each document, list after list.
+// src/gpu/ding09/steps.rs has the order of launches.
 //
-// Arrays, sizes in brackets: arena [bytes]; of a batch terms, records and firsts; words, its memory; ranks [terms];
-// norms [documents]; answers [queries] and hits. A launch is for queries 0 to `queries` of the batch, and `firsts`
-// [queries + 1] says which blocks work for which. `rank` is the n-th term of each. Results do not depend on the
-// order in which anything here runs.
+// Arrays, sizes in brackets: arena [bytes]; of a batch terms, records and firsts; words, its
+// memory; ranks [terms]; norms [documents]; answers [queries] and hits. A launch is for queries 0
+// to `queries` of the batch, and `firsts` [queries + 1] says which blocks work for which. `rank` is
+// the n-th term of each. Results do not depend on the order in which anything here runs.
 
 #define DOCIDS 0
 #define CHOSEN 1
@@ -31,7 +32,8 @@ ding_open(const u8* __restrict__ arena, const Term* __restrict__ terms, const ui
     open_column(term, list_of(arena, term), item.y / 2, item.y % 2, shared.sums, words);
 }
 
-// A warp a block of a list: docids of all blocks, or of those that were chosen; or term frequencies, or gaps.
+// A warp a block of a list: docids of all blocks, or of those that were chosen; or term
+// frequencies, or gaps.
 extern "C" __global__ void __launch_bounds__(WARPS * 32)
 ding_decode(const u8* __restrict__ arena, const Term* __restrict__ terms, const Record* __restrict__ records,
             const u32* __restrict__ firsts, u32 queries, u32 rank, u32 what, const Rank* __restrict__ ranks, u32* words) {
@@ -118,7 +120,8 @@ ding_clear(const Record* __restrict__ records, const u32* __restrict__ firsts, u
     if (4 * (u64)i < documents) ((uint4*)(words + records[share.query].scores))[i] = make_uint4(0, 0, 0, 0);
 }
 
-// Of OR: the postings of a list are added to the accumulators of their documents, a warp a block of the list.
+// Of OR: the postings of a list are added to the accumulators of their documents, a warp a block of
+// the list.
 extern "C" __global__ void __launch_bounds__(WARPS * 32)
 ding_accumulate(const u8* __restrict__ arena, const Term* __restrict__ terms, const Record* __restrict__ records,
                 const u32* __restrict__ firsts, u32 queries, u32 rank, const float* __restrict__ norms, u32 documents,

@@ -1,16 +1,18 @@
 // Intersection (ding09, sections 7 and 8.1): candidates A, rising, against a longer list B.
 //
-//   Parallel Merge Find: of each A[i] the place j with B[j - 1] < A[i] <= B[j]. Level 1 of L levels of
-//   splitters finds the places of every 2^shift-th element of A in all of B; each further level those of more
-//   elements, between the places of the two splitters around them; the last pass all that are left. With
-//   L = 0 each element is looked for in all of B.
+//   Parallel Merge Find: of each A[i] the place j with B[j - 1] < A[i] <= B[j]. Level 1 of L levels
+//   of splitters finds the places of every 2^shift-th element of A in all of B; each further level
+//   those of more elements, between the places of the two splitters around them; the last pass all
+//   that are left. With L = 0 each element is looked for in all of B.
 //
-//   1. Merge Find against the heads of the blocks of B, which are the docids of their last postings.
+//   1. Merge Find against the heads of the blocks of B, which are the docids of their last
+//      postings.
 //   2. Blocks that were found are chosen, each once; only these are decoded.
-//   3. Merge Find in them, each block being a segment of its own; term frequencies of matches alone.
+//   3. Merge Find in them, each block being a segment of its own; term frequencies of matches
+//      alone.
 //
-// Candidates of a query are handled in tiles, a thread each; what a tile keeps is counted, counts are summed
-// up by a block for each query, and what is kept is moved together.
+// Candidates of a query are handled in tiles, a thread each; what a tile keeps is counted, counts
+// are summed up by a block for each query, and what is kept is moved together.
 
 #define TILE 256
 
@@ -22,7 +24,8 @@ struct Record {
     u64 counts;        // of each tile
     u64 chosen;        // blocks
     u64 decoded;       // postings of blocks, block_len apart
-    u64 values;        // of AND, of each term and posting of the shortest list: its share of the score; of OR: tfs
+    // of AND, of each term and posting of the shortest list: its share of the score; of OR: tfs
+    u64 values;
     u64 scores;        // of AND: of each candidate; of OR: of each document
     u64 maxima[2];     // u64: the best of each 512 scores, and of each 512 of these
     u32 first_term;    // of AND, the shortest list first; of OR in the order of the query
@@ -66,14 +69,15 @@ __device__ __forceinline__ u32 candidates_of(const Term* terms, const Rank* rank
     return ranks[record.first_term + rank - 1].left;
 }
 
-// How Parallel Merge Find is done: levels of splitters, and 2^bits splitters for each of the level before; with no bits
-// about m^(1 / (levels + 1)) of m elements.
+// How Parallel Merge Find is done: levels of splitters, and 2^bits splitters for each of the level
+// before; with no bits about m^(1 / (levels + 1)) of m elements.
 struct Merging {
     u32 levels;
     u32 bits;
 };
 
-// Splitters of a level, from 1 on, are every 2^shift-th of `len` elements; at level levels + 1, all.
+// Splitters of a level, from 1 on, are every 2^shift-th of `len` elements; at level levels + 1,
+// all.
 __device__ __forceinline__ u32 splitter_shift(u32 len, u32 level, Merging merging) {
     u32 all = 32 - (u32)__clz((int)len), levels = merging.levels;
     if (merging.bits == 0 || level > levels) return all * (levels + 1 - level) / (levels + 1);

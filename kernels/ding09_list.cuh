@@ -1,21 +1,25 @@
-// How postings lists of `rice` and `pfor` lie in the memory of a device, and how their blocks are decoded.
+// How postings lists of `rice` and `pfor` lie in the memory of a device, and how their blocks are
+// decoded.
 //
-// Blocks and what they share lie as on disk (docs/index-format.md, Postings); src/gpu/ding09/list.rs puts before
-// them what says where everything is. From a list's place in the arena, each array from a multiple of 16 on:
-//   last      [blocks] u32       docid of the last posting of each block: the heads that are searched
+// Blocks and what they share lie as on disk (docs/index-format.md, Postings);
+// src/gpu/ding09/list.rs puts before them what says where everything is. From a list's place in the
+// arena, each array from a multiple of 16 on:
+//   last      [blocks] u32       docid of the last posting of each block: the heads that are
+//                                searched
 //   starts    [blocks + 1] u32   postings before each block
 //   segments  [blocks] u32       the segment of each block
 //   records   [segments] Segment
 //   bytes     what lies as on disk; tails as u32 docids and then u32 term frequencies
 //
 // A block is decoded by a warp, 128 values at a time, four to a lane (ding09, section 6):
-//   1. rice: the bits of the unary vector are looked at one to a lane. The rank of a zero among the zeros
-//      is the number of a value, and the ones before it are the sum of all quotients up to that value: a
-//      prefix sum over bits, compacted at zeros.
-//      pfor: the overflows of the exceptions of the block are put in their places.
-//   2. The low bits are read from their slots and summed up in the block alone (localised prefix sum).
-//   3. docid = docid before the block + i + 1 (since gaps are stored less one) + sum of the low bits +
-//      2^width * sum of the quotients.
+//   1. rice: the bits of the unary vector are looked at one to a lane. The rank of a zero among the
+//      zeros is the number of a value, and the ones before it are the sum of all quotients up to
+//      that value: a prefix sum over bits, compacted at zeros. pfor: the overflows of the
+//      exceptions of the block are put in their places.
+//   2. The low bits are read from their slots and summed up in the block alone (localised prefix
+//      sum).
+//   3. docid = docid before the block + i + 1 (since gaps are stored less one) + sum of the low
+//      bits + 2^width * sum of the quotients.
 // Without sums the values themselves come out: gaps, or term frequencies.
 
 #define RICE 0
@@ -31,7 +35,8 @@
 // Where one column (gaps, or term frequencies) of a segment lies: places in bytes from the list's.
 struct Column {
     u64 bodies;        // low bits of the first block, or plain values
-    u64 begins;        // rice: where each block begins in the unary vector; pfor: slots of the overflows
+    // rice: where each block begins in the unary vector; pfor: slots of the overflows
+    u64 begins;
     u64 unary;         // rice: the unary vector; pfor: slots of the distances between exceptions
     u64 rest[2];       // pfor: exceptions of these two arrays, two arrays of u32 each
     u32 width;
@@ -87,7 +92,8 @@ __device__ __forceinline__ List list_of(const u8* arena, const Term& term) {
     return list;
 }
 
-// The exceptions of a column of pfor, opened: the first of each block and one more, places, overflows.
+// The exceptions of a column of pfor, opened: the first of each block and one more, places,
+// overflows.
 struct Exceptions {
     u32* firsts;
     u32* places;
@@ -103,8 +109,8 @@ __device__ __forceinline__ Exceptions exceptions_of(u32* words, const Term& term
     return exceptions;
 }
 
-// Step 1 of rice, by a warp: of each of `len` values the ones up to its zero. `first` is the bit at which
-// the block begins.
+// Step 1 of rice, by a warp: of each of `len` values the ones up to its zero. `first` is the bit at
+// which the block begins.
 __device__ __forceinline__ void sum_unary(const u8* bytes, u64 first, u32 len, u32* ones) {
     u32 lane = lane_of(), found = 0;
     for (u32 base = 0; found < len; base += 32) {
@@ -118,7 +124,8 @@ __device__ __forceinline__ void sum_unary(const u8* bytes, u64 first, u32 len, u
     }
 }
 
-// Decodes a block, by a warp: docids, or the values of a column and one. `room` [MOST_BLOCK] is the warp's own.
+// Decodes a block, by a warp: docids, or the values of a column and one. `room` [MOST_BLOCK] is the
+// warp's own.
 template <bool SUMS>
 __device__ __forceinline__ void decode_block(const Term& term, const List& list, u32* words, u32 column, u32 block,
                                              u32* room, u32* out) {

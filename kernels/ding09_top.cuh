@@ -1,9 +1,11 @@
-// Scores and the best k (section 8.2): the maxima of groups of 512 scores, and of groups of 512 of these; then
-// the best is taken out again and again, by a warp, and the groups that it was in get new maxima.
+// Scores and the best k (section 8.2): the maxima of groups of 512 scores, and of groups of 512 of
+// these; then the best is taken out again and again, by a warp, and the groups that it was in get
+// new maxima.
 
 #define GROUP 512
 
-// The score of a candidate of AND: shares in the order of the query, each addition rounded on its own.
+// The score of a candidate of AND: shares in the order of the query, each addition rounded on its
+// own.
 __device__ __forceinline__ void sum_values(const Term* terms, const Record& record, const Rank* ranks, u32 tile, u32* words) {
     u32 m = candidates_of(terms, ranks, record, record.terms), i = tile * TILE + threadIdx.x;
     if (i >= m) return;

@@ -1,17 +1,19 @@
-// Queries as in Huang, Ren, Zhao, Stones, Zhang, Wang and Liu, "GPU-Accelerated Block-Max Query Processing"
-// (ICA3PP 2017), algorithm 1: a block of threads a query. Thread i of P has documents [i d, (i + 1) d), d being
-// N / P, rounded up, and goes through them one after another, as on a CPU:
+// Queries as in Huang, Ren, Zhao, Stones, Zhang, Wang and Liu, "GPU-Accelerated Block-Max Query
+// Processing" (ICA3PP 2017), algorithm 1: a block of threads a query. Thread i of P has documents
+// [i d, (i + 1) d), d being N / P, rounded up, and goes through them one after another, as on a
+// CPU:
 //   1. It finds the first posting of each list among its documents.
 //   2. AND, OR, WAND or BMW keeps its best k.
 //   3. When all threads have ended, the block merges what they found.
-// Each score is the sum in the order of the query, each operation rounded on its own. Bounds are added up in any
-// order: `slack` makes up for the rounding.
+// Each score is the sum in the order of the query, each operation rounded on its own. Bounds are
+// added up in any order: `slack` makes up for the rounding.
 //
-// Arrays, sizes in brackets: cached [bytes], the lists that stay; travelling [bytes], those that came with the batch;
-// terms and records; norms [documents]; words, the memory of the batch; answers [queries]: how many hits; stages
-// [queries * 3]: cycles of the steps; hits. A launch is for blockDim.x = P threads and gridDim.x queries from `first`
-// on. Shared memory: a cursor for each thread and term, a word for each thread, and one more. What is found does not depend on the order in which
-// threads run.
+// Arrays, sizes in brackets: cached [bytes], the lists that stay; travelling [bytes], those that
+// came with the batch; terms and records; norms [documents]; words, the memory of the batch;
+// answers [queries]: how many hits; stages [queries * 3]: cycles of the steps; hits. A launch is
+// for blockDim.x = P threads and gridDim.x queries from `first` on. Shared memory: a cursor for
+// each thread and term, a word for each thread, and one more. What is found does not depend on the
+// order in which threads run.
 
 // A query.
 struct Record {
@@ -24,7 +26,8 @@ struct Record {
     u32 hits;          // the first of its hits
     u32 from;          // docids that are asked for
     u32 to;
-    float slack;       // times a threshold: sums of bounds that are not above it are below the threshold
+    // times a threshold: sums of bounds that are not above it are below the threshold
+    float slack;
 };
 
 // What the steps of a thread need.
@@ -34,7 +37,9 @@ struct Run {
     const Term* terms;
     const float* norms;
     u32* room;
-    u32* bar;          // a threshold of all threads, and behind it the best score of each; NULL if each has its own alone
+    // a threshold of all threads, and behind it the best score of each; NULL if each has its own
+    // alone
+    u32* bar;
     u32 k;
     u32 count;         // of terms
     u32 end;           // behind its documents
@@ -42,8 +47,9 @@ struct Run {
 
 __device__ __forceinline__ List list_of(const Run& run, u32 t) { return list_at(run.cached, run.travelling, run.terms[t]); }
 
-// Brings a list, which stands before `docid`, to its first posting from there on. A call, as the next one: with a dozen
-// copies of both, a kernel has more instructions (115 KB) than a multiprocessor keeps.
+// Brings a list, which stands before `docid`, to its first posting from there on. A call, as the
+// next one: with a dozen copies of both, a kernel has more instructions (115 KB) than a
+// multiprocessor keeps.
 __device__ __noinline__ u32 go_on(const u8* cached, const u8* travelling, const Term* term, u32* words, u32 docid, u32 end) {
     Cursor cursor = load_cursor(words);
     go_to(list_at(cached, travelling, *term), cursor, docid, end);
@@ -122,8 +128,8 @@ __device__ __forceinline__ u64 sorted(const Run& run, u64 order) {
     return order;
 }
 
-// Of the first `len` lists in an order, the one with the greatest weight that stands before a document: rare terms
-// get farther.
+// Of the first `len` lists in an order, the one with the greatest weight that stands before a
+// document: rare terms get farther.
 __device__ __forceinline__ u32 rarest(const Run& run, u64 order, u32 len, u32 docid) {
     u32 found = number_at(order, 0);
     for (u32 n = 1; n < len; n++) {
@@ -133,8 +139,8 @@ __device__ __forceinline__ u32 rarest(const Run& run, u64 order, u32 len, u32 do
     return found;
 }
 
-// What the block of list `t` that holds the first posting from `docid` on adds to a score at most; `end` becomes the
-// docid behind it if that is less.
+// What the block of list `t` that holds the first posting from `docid` on adds to a score at most;
+// `end` becomes the docid behind it if that is less.
 __device__ __forceinline__ float bound_at(const Run& run, u32 t, u32 docid, u32& end) {
     u32* words = words_of(run.room, t);
     u32 by = blockDim.x, block = words[SHALLOW * by], here = words[by];
@@ -148,7 +154,8 @@ __device__ __forceinline__ float bound_at(const Run& run, u32 t, u32 docid, u32&
     return __fmul_rn(run.terms[t].per_bound, __uint_as_float(list.records[block].w));
 }
 
-// The k-th of the best scores of all threads, which as many documents have at least; 0 if there are fewer.
+// The k-th of the best scores of all threads, which as many documents have at least; 0 if there are
+// fewer.
 __device__ __forceinline__ u32 least_of_best(const volatile u32* best, u32 k) {
     u32 value = ALL, at = 0;
     for (u32 n = 0; n < k; n++) {
@@ -171,9 +178,10 @@ __device__ __forceinline__ u32 least_of_best(const volatile u32* best, u32 k) {
 // More hits than these are not looked for among the best of the threads.
 #define MOST_SHARED 32u
 
-// What the score of a document has to exceed to be among the best: that of the k-th of this thread; if threads share,
-// of any one of the block, or the k-th of the best of each, which comes near that of all documents so far. A
-// document with just that score may have a smaller docid than those of another thread; `slack` lets it pass.
+// What the score of a document has to exceed to be among the best: that of the k-th of this thread;
+// if threads share, of any one of the block, or the k-th of the best of each, which comes near that
+// of all documents so far. A document with just that score may have a smaller docid than those of
+// another thread; `slack` lets it pass.
 __device__ __forceinline__ float threshold(const Run& run, const Heap& heap) {
     u32 own = (u32)(heap.least >> 32);
     if (run.bar != nullptr) {
@@ -193,8 +201,8 @@ __device__ __forceinline__ float threshold(const Run& run, const Heap& heap) {
     return __uint_as_float(own);
 }
 
-// The best documents with any term, by bounds of lists (WAND; Broder and others, 2003) or of their blocks too (BMW;
-// Ding and Suel, 2011, algorithm 1).
+// The best documents with any term, by bounds of lists (WAND; Broder and others, 2003) or of their
+// blocks too (BMW; Ding and Suel, 2011, algorithm 1).
 template <bool BLOCK_MAX>
 __device__ __forceinline__ void find_best(const Run& run, float slack, Heap& heap) {
     u64 order = 0xfedcba9876543210ull;
@@ -229,7 +237,8 @@ __device__ __forceinline__ void find_best(const Run& run, float slack, Heap& hea
 
 enum Way { ALL_TERMS, ANY_TERM, BY_LISTS, BY_BLOCKS };
 
-// Steps 1 to 3. With `timed`, all threads wait for each other behind step 1 too; with `shares`, they have one threshold.
+// Steps 1 to 3. With `timed`, all threads wait for each other behind step 1 too; with `shares`,
+// they have one threshold.
 template <Way WAY>
 __device__ __forceinline__ void answer(const u8* cached, const u8* travelling, const Term* terms, const Record* records,
                                        u32 first, const float* norms, u32 documents, u32 timed, u32 shares,

@@ -1,16 +1,19 @@
-// How postings lists of `newpfd` with blocks of 64 lie in the memory of a device, and how a thread goes through one.
+// How postings lists of `newpfd` with blocks of 64 lie in the memory of a device, and how a thread
+// goes through one.
 //
-// Blocks and tails lie as on disk (docs/index-format.md, Postings); src/gpu/huang/list.rs puts before them what says
-// where they are. From a list's place, each array from a multiple of 16 on:
+// Blocks and tails lie as on disk (docs/index-format.md, Postings); src/gpu/huang/list.rs puts
+// before them what says where they are. From a list's place, each array from a multiple of 16 on:
 //   last      [blocks] u32       docid of the last posting of each block, a tail being a block
-//   records   [blocks] uint4     x: docid before the block; y: its place, in words from the bytes on; z: the head of the
-//                                gaps, 8 bits, that of the tfs, 8 bits, and the bytes of the gaps; of a tail TAIL, 0
-//                                and its postings; w: f32, no posting of the block has a greater tf / (tf + norm)
+//   records   [blocks] uint4     x: docid before the block; y: its place, in words from the bytes
+//                                on; z: the head of the gaps, 8 bits, that of the tfs, 8 bits, and
+//                                the bytes of the gaps; of a tail TAIL, 0 and its postings; w: f32,
+//                                no posting of the block has a greater tf / (tf + norm)
 //   bytes     blocks, and tails from a multiple of 4 on
 //
-// A thread has a cursor a list, in shared memory, the words of which lie blockDim.x apart: neighbouring threads
-// use different banks. Nothing is decoded ahead: a cursor reads one gap after the other, and the term
-// frequency of a posting that is scored alone. So no thread needs room for a block.
+// A thread has a cursor a list, in shared memory, the words of which lie blockDim.x apart:
+// neighbouring threads use different banks. Nothing is decoded ahead: a cursor reads one gap after
+// the other, and the term frequency of a posting that is scored alone. So no thread needs room for
+// a block.
 
 #define BLOCK 64
 #define TAIL 255u
@@ -46,8 +49,8 @@ __device__ __forceinline__ List list_at(const u8* cached, const u8* travelling, 
     return list;
 }
 
-// Which values of a column of a block are exceptions, and where what they have above their slots begins, in bits
-// from the first byte of the block.
+// Which values of a column of a block are exceptions, and where what they have above their slots
+// begins, in bits from the first byte of the block.
 struct Exceptions {
     u64 map;
     u32 low_width;
@@ -217,8 +220,8 @@ __device__ __forceinline__ u32 tf_of(const List& list, const Cursor& cursor) {
     return value + 1;
 }
 
-// The first block from `block` on whose last docid is not below `docid`; that behind the last if there is none.
-// Near ones are found soon.
+// The first block from `block` on whose last docid is not below `docid`; that behind the last if
+// there is none. Near ones are found soon.
 __device__ __forceinline__ u32 find_block(const List& list, u32 block, u32 docid) {
     u32 step = 1;
 #pragma unroll 1
@@ -230,8 +233,8 @@ __device__ __forceinline__ u32 find_block(const List& list, u32 block, u32 docid
     return find(list.last, block, high < list.blocks ? high : list.blocks, docid);
 }
 
-// Goes on to the first posting from `docid` on, which is not before where the cursor stands; NONE if that is not
-// below `end`.
+// Goes on to the first posting from `docid` on, which is not before where the cursor stands; NONE
+// if that is not below `end`.
 __device__ __forceinline__ void go_to(const List& list, Cursor& cursor, u32 docid, u32 end) {
     bool is_here = false, ends = cursor.read == cursor.count;
     for (;;) {

@@ -1,5 +1,5 @@
-// The best k: each thread has a heap of its own, least at the top, the slots of which lie blockDim.x apart in the
-// batch's memory; at the end a block merges those of its threads.
+// The best k: each thread has a heap of its own, least at the top, the slots of which lie
+// blockDim.x apart in the batch's memory; at the end a block merges those of its threads.
 
 struct Heap {
     u64* keys;
@@ -53,8 +53,9 @@ __device__ __forceinline__ void offer(Heap& heap, u64 key) {
     if (heap.len == heap.capacity) heap.least = slot(heap, 0);
 }
 
-// The best keys of all heaps, the greatest first; returns how many there are. Each thread sorts its own, and the
-// greatest of the first ones is taken k times. All threads of a block; `room` [2 * 16].
+// The best keys of all heaps, the greatest first; returns how many there are. Each thread sorts its
+// own, and the greatest of the first ones is taken k times. All threads of a block; `room` [2 *
+// 16].
 __device__ __forceinline__ u32 merge(const Heap& heap, u32 k, u64* room, u64* hits) {
 #pragma unroll 1
     for (u32 len = heap.len; len > 1; len--) {

@@ -1,30 +1,38 @@
-// How does a device turn texts into postings lists? Array kernels, each with its twin in src/gpu/invert/twin.rs; no block
-// waits for another one. src/gpu/invert/steps.rs has the order and the sizes, src/gpu/invert.rs the host's part.
+// How does a device turn texts into postings lists? Array kernels, each with its twin in
+// src/gpu/invert/twin.rs; no block waits for another one. src/gpu/invert/steps.rs has the order and
+// the sizes, src/gpu/invert.rs the host's part.
 //
-// A batch is consecutive pieces of the input: text [bytes], the texts of its documents one behind the other, each with a
-// separator behind it, filled up with separators to whole tiles of 4096 bytes. Where it comes as lines of JSON, invert_count_lines, invert_end_lines,
-// invert_read_lines and invert_write_lines make that of them, and invert_mend_lines and invert_write_mended of what the host says of a few (invert_lines.cuh).
+// A batch is consecutive pieces of the input: text [bytes], the texts of its documents one behind
+// the other, each with a separator behind it, filled up with separators to whole tiles of 4096
+// bytes. Where it comes as lines of JSON, invert_count_lines, invert_end_lines, invert_read_lines
+// and invert_write_lines make that of them, and invert_mend_lines and invert_write_mended of what
+// the host says of a few (invert_lines.cuh).
 //
 // 1. invert_count_tokens, invert_write_tokens: where forms begin [tokens].
 //    invert_hash_documents: the hash of each document's text.
-// 2. invert_find_forms: the slot of each in a hash table of fingerprints; a fingerprint that is not there is a new form.
-//    invert_keep_forms: the bytes of new forms, lower-cased, behind those of the others. invert_code_forms: the terms of plain ones, as codes;
-//    the host makes terms of the others.
-// 3. invert_check_forms: every form is compared with the bytes of the one that has its slot. One that differs, is long, or
-//    has no slot is odd: the host looks at it alone.
+// 2. invert_find_forms: the slot of each in a hash table of fingerprints; a fingerprint that is not
+//    there is a new form. invert_keep_forms: the bytes of new forms, lower-cased, behind those of
+//    the others. invert_code_forms: the terms of plain ones, as codes; the host makes terms of the
+//    others.
+// 3. invert_check_forms: every form is compared with the bytes of the one that has its slot. One
+//    that differs, is long, or has no slot is odd: the host looks at it alone.
 // 4. invert_find_terms, invert_tell_terms: codes become numbers of terms, by a hash table of codes.
-//    invert_count_terms, invert_write_terms: (term, document) of each token, none of a stop word, several of a form that
-//    holds several tokens; the sketches of the pieces. invert_lengths: tokens of each document.
-// 5. invert_sort_count, invert_sort_scatter: sorted by term, up to 9 bits at a time; equal terms stay in the order of documents.
+//    invert_count_terms, invert_write_terms: (term, document) of each token, none of a stop word,
+//    several of a form that holds several tokens; the sketches of the pieces. invert_lengths:
+//    tokens of each document.
+// 5. invert_sort_count, invert_sort_scatter: sorted by term, up to 9 bits at a time; equal terms
+//    stay in the order of documents.
 // 6. invert_count_postings, invert_write_postings: runs of equal pairs are postings.
 // 7. invert_measure: bytes of postings, as each piece counts them and as lists take them.
 //    invert_write_lists, invert_list_starts, invert_move_lasts: the lists of the batch.
 //
-// invert_scan makes sums of what tiles count, of many with invert_sum_tiles and invert_scan_tiles; invert_rehash fills a larger table of forms, invert_fill_table one of terms; invert_clear makes arrays zero.
+// invert_scan makes sums of what tiles count, of many with invert_sum_tiles and invert_scan_tiles;
+// invert_rehash fills a larger table of forms, invert_fill_table one of terms; invert_clear makes
+// arrays zero.
 //
-// Launch: one dimension; 256 threads a block, 1024 for those that scan; a block a tile, or a thread an item. Shared memory:
-// the struct that each kernel names. Results do not depend on the order of threads, but for the numbers of new forms and
-// of terms, and the order of odd and foreign ones.
+// Launch: one dimension; 256 threads a block, 1024 for those that scan; a block a tile, or a thread
+// an item. Shared memory: the struct that each kernel names. Results do not depend on the order of
+// threads, but for the numbers of new forms and of terms, and the order of odd and foreign ones.
 
 #define SORT_BITS 9
 #define SORT_DIGITS (1 << SORT_BITS)
@@ -143,9 +151,9 @@ extern "C" __global__ void invert_write_tokens(
     for (; mask != 0; mask &= mask - 1) starts[place++] = at + (u32)__ffs((int)mask) - 1;
 }
 
-// token_forms [tokens]: the slot of each token, or NONE. New forms get numbers behind those that are `known`:
-// new_starts [tokens], new_lengths [tokens], new_places [tokens], of which the first counters[NEW_FORMS] are written;
-// the lengths are counters[NEW_BYTES] in all.
+// token_forms [tokens]: the slot of each token, or NONE. New forms get numbers behind those that
+// are `known`: new_starts [tokens], new_lengths [tokens], new_places [tokens], of which the first
+// counters[NEW_FORMS] are written; the lengths are counters[NEW_BYTES] in all.
 extern "C" __global__ void invert_find_forms(
     const u8* __restrict__ text, const u32* __restrict__ classes, const u32* __restrict__ starts, u32 tokens, u64* slots,
     u32 mask, u32 bits, u32 probes, u32* slot_forms, u32 known, u32* counters, u32* token_forms, u32* new_starts,
@@ -170,7 +178,8 @@ extern "C" __global__ void invert_find_forms(
     token_forms[token] = slot;
 }
 
-// arena [bytes of all forms]: the new ones behind `used` bytes; form_places [forms + 1]: where each begins.
+// arena [bytes of all forms]: the new ones behind `used` bytes; form_places [forms + 1]: where each
+// begins.
 extern "C" __global__ void invert_keep_forms(
     const u8* __restrict__ text, const u32* __restrict__ new_starts, const u32* __restrict__ new_lengths,
     const u32* __restrict__ new_places, u32 count, u32 known, u32 used, u8* arena, u32* form_places) {
@@ -182,8 +191,8 @@ extern "C" __global__ void invert_keep_forms(
     if (number == 0) form_places[known] = used;
 }
 
-// token_forms [tokens]: slots become forms, or ODD and a number; odd [tokens]: where odd ones begin, of which the first
-// counters[ODD_TOKENS] are written.
+// token_forms [tokens]: slots become forms, or ODD and a number; odd [tokens]: where odd ones
+// begin, of which the first counters[ODD_TOKENS] are written.
 extern "C" __global__ void invert_check_forms(
     const u8* __restrict__ text, const u32* __restrict__ classes, const u32* __restrict__ starts, u32 tokens,
     const u32* __restrict__ slot_forms, const u32* __restrict__ form_places, const u8* __restrict__ arena, u32* counters,
@@ -204,7 +213,8 @@ extern "C" __global__ void invert_check_forms(
     token_forms[token] = ODD | number;
 }
 
-// What a token stands for: of a form form_terms and form_members [forms], of an odd one odd_terms and odd_members [odd].
+// What a token stands for: of a form form_terms and form_members [forms], of an odd one odd_terms
+// and odd_members [odd].
 __device__ __forceinline__ uint2 meaning(
     u32 form, const uint2* __restrict__ form_terms, const uint2* __restrict__ odd_terms) {
     return form & ODD ? odd_terms[form & ~ODD] : form_terms[form];
@@ -236,8 +246,8 @@ __device__ __forceinline__ void add_member(u32* sketch, u32 member) {
     if (rank > __ldcg(at)) atomicMax(at, rank);
 }
 
-// token_places [tokens + 1]: where the terms of each token begin; keys [terms], values [terms]: terms and documents;
-// sketches [pieces * 4096].
+// token_places [tokens + 1]: where the terms of each token begin; keys [terms], values [terms]:
+// terms and documents; sketches [pieces * 4096].
 extern "C" __global__ void invert_write_terms(
     const u32* __restrict__ token_forms, u32 tokens, const uint2* __restrict__ form_terms,
     const uint2* __restrict__ odd_terms, const u32* __restrict__ expansions, const u32* __restrict__ tiles,
@@ -320,8 +330,9 @@ extern "C" __global__ void invert_sort_count(const u32* __restrict__ keys, u32 n
     }
 }
 
-// counts [2^bits * tiles]: where the keys of each digit of each tile go; keys that have the same digit stay in their order. A tile is sorted in shared memory
-// before, so that neighbours are written together.
+// counts [2^bits * tiles]: where the keys of each digit of each tile go; keys that have the same
+// digit stay in their order. A tile is sorted in shared memory before, so that neighbours are
+// written together.
 extern "C" __global__ void invert_sort_scatter(
     const u32* __restrict__ keys, const u32* __restrict__ values, u32 n, u32 shift, u32 bits, const u32* __restrict__ counts,
     u32* keys_to, u32* values_to) {
@@ -348,7 +359,8 @@ extern "C" __global__ void invert_sort_scatter(
         __syncwarp();
     }
     __syncthreads();
-    // Where the items of each digit and warp begin in the tile; a thread has two neighbouring digits.
+    // Where the items of each digit and warp begin in the tile; a thread has two neighbouring
+    // digits.
     u32 sums[2] = {0, 0}, all;
     for (u32 i = 0; i < 2; i++) {
         u32 digit = 2 * threadIdx.x + i;
@@ -426,8 +438,8 @@ extern "C" __global__ void invert_write_postings(
     }
 }
 
-// tiles [postings / 2048]: bytes that the lists take of each tile. piece_bytes, piece_postings [pieces]: what a piece counts,
-// with 4 bytes for a term's first posting there.
+// tiles [postings / 2048]: bytes that the lists take of each tile. piece_bytes, piece_postings
+// [pieces]: what a piece counts, with 4 bytes for a term's first posting there.
 extern "C" __global__ void invert_measure(
     const u32* __restrict__ terms, const u32* __restrict__ documents, const u32* __restrict__ starts, u32 n,
     const u32* __restrict__ lasts, u32 first_docid, const u32* __restrict__ piece_starts, u32 pieces, u32* tiles,
@@ -488,7 +500,8 @@ extern "C" __global__ void invert_move_lasts(
     if (at < n && (at == n - 1 || terms[at + 1] != terms[at])) lasts[terms[at]] = first_docid + documents[at] + 1;
 }
 
-// Puts what a table of n slots has into a larger one, which is empty; a form for which it finds no slot is left out.
+// Puts what a table of n slots has into a larger one, which is empty; a form for which it finds no
+// slot is left out.
 extern "C" __global__ void invert_rehash(
     const u64* __restrict__ from, const u32* __restrict__ from_forms, u32 n, u64* slots, u32 mask, u32 probes,
     u32* slot_forms) {

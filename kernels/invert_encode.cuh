@@ -1,17 +1,21 @@
-// How does a device encode the lists of a run? The postings of its batches stay on the device, each by term number, then docid; at the
-// end they are gathered list by list, and the host says the numbers of the terms in the order of the lexicon: the place of a term there is
-// its *rank*.
+// How does a device encode the lists of a run? The postings of its batches stay on the device, each
+// by term number, then docid; at the end they are gathered list by list, and the host says the
+// numbers of the terms in the order of the lexicon: the place of a term there is its *rank*.
 //
-// 1. invert_copy, a scan: where the list of each term begins, one behind the other by number. invert_cursors_of_all, then for each batch
-//    invert_list_firsts, invert_gather, invert_advance: the parts of each list one behind the other.
+// 1. invert_copy, a scan: where the list of each term begins, one behind the other by number.
+//    invert_cursors_of_all, then for each batch invert_list_firsts, invert_gather, invert_advance:
+//    the parts of each list one behind the other.
 // 2. invert_rank_counts: the length of each list by rank.
 //
-// If there is no room for all that is gathered, 2 comes first, and then 1 for some ranks at a time, with invert_cursors. Of what is gathered, for some
-// ranks at a time:
+// If there is no room for all that is gathered, 2 comes first, and then 1 for some ranks at a time,
+// with invert_cursors. Of what is gathered, for some ranks at a time:
 //
-// 3. invert_list_places: where each list begins. invert_count_parts, a scan: parts of lists, a full block of 128 postings or a tail. A warp has one.
-// 4. invert_measure_parts, a scan: bytes, widths and bound of each part. invert_bound_lists: bounds of long lists.
-// 5. invert_measure_lists, a scan: where each list begins. invert_write_parts: its bytes (docs/FORMAT.md, Postings; src/index/list/encode.rs).
+// 3. invert_list_places: where each list begins. invert_count_parts, a scan: parts of lists, a full
+//    block of 128 postings or a tail. A warp has one.
+// 4. invert_measure_parts, a scan: bytes, widths and bound of each part. invert_bound_lists: bounds
+//    of long lists.
+// 5. invert_measure_lists, a scan: where each list begins. invert_write_parts: its bytes
+//    (docs/FORMAT.md, Postings; src/index/list/encode.rs).
 //
 // src/score/bounds.rs says what a bound is.
 
@@ -107,8 +111,8 @@ __device__ __forceinline__ void put_word(u8* to, u32 word) {
     for (u32 i = 0; i < 4; i++) to[i] = (u8)(word >> 8 * i);
 }
 
-// The lists of a chunk: `dfs` and `firsts` [ranks] are their lengths and where they begin among the postings that are gathered; `part_firsts`
-// [ranks + 1] the number of the first part of each.
+// The lists of a chunk: `dfs` and `firsts` [ranks] are their lengths and where they begin among the
+// postings that are gathered; `part_firsts` [ranks + 1] the number of the first part of each.
 struct Lists {
     const u32* docids;
     const u32* tfs;
@@ -152,8 +156,8 @@ __device__ __forceinline__ u32 or_of_warp(u32 value) {
     return value;
 }
 
-// kept_terms, kept_docids [postings], kept_starts [postings + 1]: what stays of a batch, with docids from the run's first; counts
-// [terms]: the lengths of the lists so far.
+// kept_terms, kept_docids [postings], kept_starts [postings + 1]: what stays of a batch, with
+// docids from the run's first; counts [terms]: the lengths of the lists so far.
 extern "C" __global__ void invert_keep(
     const u32* __restrict__ terms, const u32* __restrict__ documents, const u32* __restrict__ starts, u32 n,
     u32 first_docid, u32* kept_terms, u32* kept_docids, u32* kept_starts, u32* counts) {
@@ -200,14 +204,16 @@ extern "C" __global__ void invert_cursors_of_all(u32 terms, u32* cursors) {
     if (term < terms) cursors[term]++;
 }
 
-// cursors [terms], which are 0: one more than where the next posting of each term that is gathered goes. numbers, firsts [ranks].
+// cursors [terms], which are 0: one more than where the next posting of each term that is gathered
+// goes. numbers, firsts [ranks].
 extern "C" __global__ void invert_cursors(
     const u32* __restrict__ numbers, u32 ranks, const u32* __restrict__ firsts, u32* cursors) {
     u32 rank = blockIdx.x * blockDim.x + threadIdx.x;
     if (rank < ranks) cursors[numbers[rank]] = firsts[rank] + 1;
 }
 
-// list_firsts [terms]: where the list of each begins among the postings [n] of a batch, if it has one there.
+// list_firsts [terms]: where the list of each begins among the postings [n] of a batch, if it has
+// one there.
 extern "C" __global__ void invert_list_firsts(const u32* __restrict__ terms, u32 n, u32* list_firsts) {
     u32 at = blockIdx.x * blockDim.x + threadIdx.x;
     if (at < n && (at == 0 || terms[at - 1] != terms[at])) list_firsts[terms[at]] = at;
@@ -235,7 +241,8 @@ extern "C" __global__ void invert_advance(
     if (cursors[term] != 0) cursors[term] += at - list_firsts[term] + 1;
 }
 
-// firsts [ranks]: where the list of each begins, by the cursors [terms], which are behind them. dfs, numbers [ranks].
+// firsts [ranks]: where the list of each begins, by the cursors [terms], which are behind them.
+// dfs, numbers [ranks].
 extern "C" __global__ void invert_list_places(
     const u32* __restrict__ cursors, const u32* __restrict__ numbers, const u32* __restrict__ dfs, u32 ranks, u32* firsts) {
     u32 rank = blockIdx.x * blockDim.x + threadIdx.x;
@@ -248,7 +255,8 @@ extern "C" __global__ void invert_count_parts(const u32* __restrict__ dfs, u32 r
     if (rank <= ranks) part_firsts[rank] = rank < ranks ? all_blocks(dfs[rank]) : 0;
 }
 
-// part_bytes [parts + 1]: bytes of blocks and tails, and 0; heads [parts]: the widths of a block; bounds [parts].
+// part_bytes [parts + 1]: bytes of blocks and tails, and 0; heads [parts]: the widths of a block;
+// bounds [parts].
 extern "C" __global__ void invert_measure_parts(
     const u32* __restrict__ docids, const u32* __restrict__ tfs, const u32* __restrict__ dfs, const u32* __restrict__ firsts,
     const u32* __restrict__ part_firsts, u32 ranks, u32 parts, const u8* __restrict__ codes, u32* part_bytes, u32* heads,

@@ -1,8 +1,10 @@
-// Which names and texts do lines of JSON hold? All lines of a piece have the same bytes around some values;
-// src/dictionary/device/lines.rs says why nothing else has to be looked at. A line that is otherwise is irregular: the host reads it.
-// raw [bytes] is whole pieces one behind the other, each of which ends with a line feed, filled up with spaces to whole tiles.
+// Which names and texts do lines of JSON hold? All lines of a piece have the same bytes around some
+// values; src/dictionary/device/lines.rs says why nothing else has to be looked at. A line that is
+// otherwise is irregular: the host reads it. raw [bytes] is whole pieces one behind the other, each
+// of which ends with a line feed, filled up with spaces to whole tiles.
 
-// What stands around the values of a line, and what these are: words of src/dictionary/device/lines.rs.
+// What stands around the values of a line, and what these are: words of
+// src/dictionary/device/lines.rs.
 struct Shape {
     u32 values, is_named, first_text, last_text;
     // VALUE_NAME, VALUE_TEXT or neither, and VALUE_NUMBER.
@@ -12,7 +14,8 @@ struct Shape {
     u8 around[MOST_AROUND];
 };
 
-// Of the kernels that walk over lines a multiprocessor has eight blocks then, with 32 registers a thread. With 42 they take a third longer: they wait for bytes.
+// Of the kernels that walk over lines a multiprocessor has eight blocks then, with 32 registers a
+// thread. With 42 they take a third longer: they wait for bytes.
 #define LINE_BOUNDS __launch_bounds__(256, 8)
 
 // Which of 16 bytes are line feeds, a bit each. `at` is a multiple of 16.
@@ -40,7 +43,8 @@ extern "C" __global__ void invert_end_lines(
     for (; feeds != 0; feeds &= feeds - 1) line_ends[place++] = at + (u32)__ffs((int)feeds);
 }
 
-// The number of four digits of a \u that begins at `at`, or NONE. Nothing is read behind the first byte that does not belong to one.
+// The number of four digits of a \u that begins at `at`, or NONE. Nothing is read behind the first
+// byte that does not belong to one.
 __device__ __forceinline__ u32 unit_at(const u8* __restrict__ raw, u32 at) {
     if (raw[at] != '\\' || raw[at + 1] != 'u') return NONE;
     u32 unit = 0;
@@ -68,7 +72,8 @@ __device__ __forceinline__ u32 simple_escape(u32 letter) {
     }
 }
 
-// The four bytes at `at`, wherever that is. Nothing is read but words that have a byte before `end`; line feeds stand for what is behind these.
+// The four bytes at `at`, wherever that is. Nothing is read but words that have a byte before
+// `end`; line feeds stand for what is behind these.
 __device__ __forceinline__ u32 four_at(const u8* __restrict__ raw, u32 at, u32 end) {
     const u32* words = (const u32*)raw;
     const u32 feeds = 0x0a0a0a0a;
@@ -78,7 +83,8 @@ __device__ __forceinline__ u32 four_at(const u8* __restrict__ raw, u32 at, u32 e
     return low >> shift | high << 1 << (31 - shift);
 }
 
-// The highest bit of each byte of a word that is `byte`; of higher bytes behind the first one it may be set, too.
+// The highest bit of each byte of a word that is `byte`; of higher bytes behind the first one it
+// may be set, too.
 __device__ __forceinline__ u32 bytes_that_are(u32 word, u32 byte) {
     u32 others = word ^ byte * 0x01010101;
     return (others - 0x01010101) & ~others & 0x80808080;
@@ -86,7 +92,8 @@ __device__ __forceinline__ u32 bytes_that_are(u32 word, u32 byte) {
 
 // What 32 bytes of a text stand for, a lane each.
 struct Unfolded {
-    // The bytes that a lane's byte stands for, none if it belongs to an escape that began before it, and what these are: a byte, or a character of several.
+    // The bytes that a lane's byte stands for, none if it belongs to an escape that began before
+    // it, and what these are: a byte, or a character of several.
     u32 count, code;
     // Which lanes' counts have each of the three bits.
     u32 counts[3];
@@ -95,7 +102,8 @@ struct Unfolded {
         return __popc(counts[0] & lanes) + 2 * __popc(counts[1] & lanes) + 4 * __popc(counts[2] & lanes);
     }
 
-    // What an escape stands for that begins at `here`, and whether there is one. Others begin in the last 64 bytes where `begun` says so.
+    // What an escape stands for that begins at `here`, and whether there is one. Others begin in
+    // the last 64 bytes where `begun` says so.
     __device__ __forceinline__ bool unfold(const u8* __restrict__ raw, u32 here, u64 begun, bool& is_long) {
         code = simple_escape(raw[here + 1]);
         count = 1;
@@ -120,8 +128,9 @@ struct Unfolded {
     }
 };
 
-// A warp walks over the text that begins at `at` in a line that ends at `line_end`. `sink` takes stretches of bytes that stand for themselves, 128 at most,
-// and 32 bytes with escapes. Returns where the text ends: at its quote, or where it cannot go on.
+// A warp walks over the text that begins at `at` in a line that ends at `line_end`. `sink` takes
+// stretches of bytes that stand for themselves, 128 at most, and 32 bytes with escapes. Returns
+// where the text ends: at its quote, or where it cannot go on.
 template <class Sink>
 __device__ __forceinline__ u32 walk(const u8* __restrict__ raw, u32 at, u32 line_end, Sink& sink) {
     u32 lane = lane_of();
@@ -234,7 +243,8 @@ __device__ __forceinline__ u32 end_of_name(const u8* __restrict__ raw, u32 at, u
     return at + LONGEST_NAME + 1;
 }
 
-// Where a number ends that begins at `at`: a minus, digits, a point and digits. `at` if none does, or too long a one.
+// Where a number ends that begins at `at`: a minus, digits, a point and digits. `at` if none does,
+// or too long a one.
 __device__ __forceinline__ u32 end_of_number(const u8* __restrict__ raw, u32 at, u32 line_end) {
     u32 here = at + lane_of(), byte = here < line_end ? raw[here] : '\n';
     u32 minus = __ballot_sync(ALL, byte == '-'), points = __ballot_sync(ALL, byte == '.');
@@ -250,7 +260,8 @@ __device__ __forceinline__ u32 end_of_number(const u8* __restrict__ raw, u32 at,
     return is_number ? at + length : at;
 }
 
-// Where the value ends that begins at `at`: where the bytes around it go on, if the line is right. `text` takes what a string stands for that is no name.
+// Where the value ends that begins at `at`: where the bytes around it go on, if the line is right.
+// `text` takes what a string stands for that is no name.
 template <class Sink>
 __device__ __forceinline__ u32 end_of_value(const u8* __restrict__ raw, u32 at, u32 line_end, u32 kind, Sink& text) {
     if (kind & VALUE_NUMBER) return end_of_number(raw, at, line_end);
@@ -258,11 +269,14 @@ __device__ __forceinline__ u32 end_of_value(const u8* __restrict__ raw, u32 at, 
     return walk(raw, at, line_end, text);
 }
 
-// Of each line the host's LineEnds: texts [lines], where its first text begins in raw; names [lines], where its name does; name_lengths [lines] and
-// name_places [lines + 1], its bytes; text_places [lines + 1], the bytes that its texts stand for, and one for what separates each from the next one. The last ones are 0.
-// piece_starts [pieces]: the first line of each piece, of which piece_places has where it begins, and then the end. counters[IRREGULAR_LINES]:
-// lines of another shape than shapes [pieces] says, or with a document of more than `longest` bytes; irregular [MOST_MENDED]: their numbers, as far as there is
-// room. Such a line has no text, NONE in texts. are_alike: all shapes are the same. A warp a line.
+// Of each line the host's LineEnds: texts [lines], where its first text begins in raw; names
+// [lines], where its name does; name_lengths [lines] and name_places [lines + 1], its bytes;
+// text_places [lines + 1], the bytes that its texts stand for, and one for what separates each from
+// the next one. The last ones are 0. piece_starts [pieces]: the first line of each piece, of which
+// piece_places has where it begins, and then the end. counters[IRREGULAR_LINES]: lines of another
+// shape than shapes [pieces] says, or with a document of more than `longest` bytes; irregular
+// [MOST_MENDED]: their numbers, as far as there is room. Such a line has no text, NONE in texts.
+// are_alike: all shapes are the same. A warp a line.
 extern "C" __global__ void LINE_BOUNDS invert_read_lines(
     const u8* __restrict__ raw, const u32* __restrict__ line_ends, u32 lines, const u32* __restrict__ piece_places, u32 pieces,
     const Shape* __restrict__ shapes, u32 are_alike, u32 longest, u32* counters, u32* irregular, u32* piece_starts, u32* texts, u32* names,
@@ -312,7 +326,8 @@ extern "C" __global__ void LINE_BOUNDS invert_read_lines(
     if (line == 0) name_places[lines] = text_places[lines] = 0;
 }
 
-// A line that the host has read: its number, where its text begins, with its separator, and its name, up to those of the next one.
+// A line that the host has read: its number, where its text begins, with its separator, and its
+// name, up to those of the next one.
 struct Mended {
     u32 line, text, name;
 };
@@ -328,7 +343,8 @@ extern "C" __global__ void invert_mend_lines(
     text_places[line] = mended[i + 1].text - mended[i].text;
 }
 
-// text: what the texts of each line stand for, at its place, a line feed between two, and a separator; all_names: its name. Both have their places by now. A warp a line.
+// text: what the texts of each line stand for, at its place, a line feed between two, and a
+// separator; all_names: its name. Both have their places by now. A warp a line.
 extern "C" __global__ void LINE_BOUNDS invert_write_lines(
     const u8* __restrict__ raw, const u32* __restrict__ line_ends, u32 lines, const u32* __restrict__ piece_places, u32 pieces,
     const Shape* __restrict__ shapes, u32 are_alike, const u32* __restrict__ texts, const u32* __restrict__ names,

@@ -1,4 +1,5 @@
-// How is a posting written? As src/codec/folded.rs has it: vbyte(2 * gap + (tf > 1)), then vbyte(tf - 2) if tf > 1.
+// How is a posting written? As src/codec/folded.rs has it: vbyte(2 * gap + (tf > 1)), then
+// vbyte(tf - 2) if tf > 1.
 
 __device__ __forceinline__ u32 vbyte_bytes(u64 value) {
     u32 bytes = 1;

@@ -1,10 +1,13 @@
-// Which term does a form make? A form of at most 16 bytes of a to z and 0 to 9 is a token as it stands; its stem by Snowball's
-// English stemmer is that of src/text/english.rs, whose steps have the same numbers here. A term of at most 12 such bytes has a
-// code, which is all of it (src/dictionary/strings/codes.rs): terms with equal codes are equal, so that nothing else is compared.
-// The host makes the terms of all other forms, which are *foreign*, and says their codes, or codes of its own of terms that have none.
+// Which term does a form make? A form of at most 16 bytes of a to z and 0 to 9 is a token as it
+// stands; its stem by Snowball's English stemmer is that of src/text/english.rs, whose steps have
+// the same numbers here. A term of at most 12 such bytes has a code, which is all of it
+// (src/dictionary/strings/codes.rs): terms with equal codes are equal, so that nothing else is
+// compared. The host makes the terms of all other forms, which are *foreign*, and says their codes,
+// or codes of its own of terms that have none.
 
-// What a form stands for: the code of its term, and what it adds to a sketch. A code below 2^32 is of no term: it stands for what
-// kernels that count find; FOREIGN and a number stand for what the host says of the foreign form of this number.
+// What a form stands for: the code of its term, and what it adds to a sketch. A code below 2^32 is
+// of no term: it stands for what kernels that count find; FOREIGN and a number stand for what the
+// host says of the foreign form of this number.
 struct __align__(16) Coded {
     u64 code;
     u64 member;
@@ -331,14 +334,16 @@ struct Word {
     }
 };
 
-// Every bit depends on all of them, and different numbers stay different (src/dictionary/device/members.rs).
+// Every bit depends on all of them, and different numbers stay different
+// (src/dictionary/device/members.rs).
 __device__ __forceinline__ u64 scatter(u64 hash) {
     hash = (hash ^ hash >> 33) * 0xff51afd7ed558ccdull;
     hash = (hash ^ hash >> 33) * 0xc4ceb9fe1a85ec53ull;
     return hash ^ hash >> 33;
 }
 
-// What a form of 16 bytes, the first one lowest, adds to a sketch: register << 8 | rank (members.rs, Sketch::place).
+// What a form of 16 bytes, the first one lowest, adds to a sketch: register << 8 | rank
+// (members.rs, Sketch::place).
 __device__ __forceinline__ u32 member_of(u64 first, u64 second) {
     u64 one = first ^ 0x9e3779b97f4a7c15ull, other = (second << 23 | second >> 41) ^ 0xd6e8feb86659fd93ull;
     u64 hash = scatter(__umul64hi(one, other) ^ one * other);
@@ -346,8 +351,9 @@ __device__ __forceinline__ u32 member_of(u64 first, u64 second) {
     return (u32)(hash >> 52) << 8 | rank;
 }
 
-// coded [count]: what the forms behind the `known` ones stand for. Those of more than `longest` bytes, 16 at most, are foreign.
-// stop_words: codes, sorted. Of foreign forms: bytes [counters[FOREIGN_BYTES]], and where they lie and how many [counters[FOREIGN_FORMS]].
+// coded [count]: what the forms behind the `known` ones stand for. Those of more than `longest`
+// bytes, 16 at most, are foreign. stop_words: codes, sorted. Of foreign forms: bytes
+// [counters[FOREIGN_BYTES]], and where they lie and how many [counters[FOREIGN_FORMS]].
 extern "C" __global__ void invert_code_forms(
     const u8* __restrict__ arena, const u32* __restrict__ form_places, u32 known, u32 count, u32 longest, u32 stems,
     const u64* __restrict__ stop_words, u32 stop_word_count, Coded* coded, u32* counters, u8* foreign_bytes,
@@ -395,8 +401,8 @@ extern "C" __global__ void invert_code_forms(
     coded[form] = here;
 }
 
-// told [count]: x becomes the slot of the term of each, or NONE. Terms that are new get the next numbers: slot_terms [slots], codes [terms].
-// There are twice as many slots as terms at least.
+// told [count]: x becomes the slot of the term of each, or NONE. Terms that are new get the next
+// numbers: slot_terms [slots], codes [terms]. There are twice as many slots as terms at least.
 extern "C" __global__ void invert_find_terms(
     const Coded* __restrict__ coded, u32 count, u64* slots, u32 mask, u32* slot_terms, u32* terms, u64* codes, uint2* told) {
     u32 at = blockIdx.x * blockDim.x + threadIdx.x;
@@ -415,7 +421,8 @@ extern "C" __global__ void invert_find_terms(
     told[at].x = slot;
 }
 
-// told [count]: what each stands for, as invert_count_terms reads it; foreign [foreign forms]: what the host has said.
+// told [count]: what each stands for, as invert_count_terms reads it; foreign [foreign forms]: what
+// the host has said.
 extern "C" __global__ void invert_tell_terms(
     const Coded* __restrict__ coded, u32 count, const u32* __restrict__ slot_terms, const uint2* __restrict__ foreign,
     uint2* told) {
@@ -428,7 +435,8 @@ extern "C" __global__ void invert_tell_terms(
     else told[at] = make_uint2((u32)here.code, (u32)here.member);
 }
 
-// slots [mask + 1], empty: get the codes of all terms, and slot_terms their numbers; codes [terms]. There are more slots than terms.
+// slots [mask + 1], empty: get the codes of all terms, and slot_terms their numbers; codes [terms].
+// There are more slots than terms.
 extern "C" __global__ void invert_fill_table(
     const u64* __restrict__ codes, const u32* __restrict__ terms, u64* slots, u32 mask, u32* slot_terms) {
     u32 number = blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,14 +1,14 @@
-// Ranked queries: the best documents of many queries at once, with the scores that the CPU gives, to the
-// bit, whatever the order in which anything here runs.
+// Ranked queries: the best documents of many queries at once, with the scores that the CPU gives,
+// to the bit, whatever the order in which anything here runs.
 //
-// A document's score is the f32 sum, in the order of the query's terms, of what each list gives. The sum of
-// *upper bounds* of these, as integers, can be added up in any order. With T the k-th greatest of these
-// sums, k documents have scores that T less a slack stands for, so every document whose sum is smaller than
-// that is out. What is left, the candidates, is scored exactly and sorted by score and docid.
+// A document's score is the f32 sum, in the order of the query's terms, of what each list gives.
+// The sum of *upper bounds* of these, as integers, can be added up in any order. With T the k-th
+// greatest of these sums, k documents have scores that T less a slack stands for, so every document
+// whose sum is smaller than that is out. What is left, the candidates, is scored exactly and sorted
+// by score and docid.
 //
 //   query_put        brings what the host has made of lists                      query_unpack.cuh
 //   query_unpack     decodes the rest of them
-//   query_decode*    decodes blocks to docids and tfs alone, to be measured    query_decode.cuh
 //   query_begin      brings a batch from the host and makes zero what has to be
 //   query_sample     some windows of each query, for a first threshold           query_or.cuh
 //   query_or         all windows: candidates, and a rising threshold
@@ -18,13 +18,13 @@
 //   query_select     the best k of each query, sorted                            query_select.cuh
 //   ordered_*        one query, exact and slow, however many candidates          query_ordered.cuh
 //
-// Arrays, sizes in brackets: arena [bytes], terms and records of the batch, states [records] and bins
-// [records * 256], zero in the beginning, keys [candidates of all records], answers [records] and hits [hits of
-// all records], which may lie in the memory of the host as input may; norms [documents]; work [1], zero: items
-// that were taken. Exact results do not depend on the geometry.
+// Arrays, sizes in brackets: arena [bytes], terms and records of the batch, states [records] and
+// bins [records * 256], zero in the beginning, keys [candidates of all records], answers [records]
+// and hits [hits of all records], which may lie in the memory of the host as input may; norms
+// [documents]; work [1], zero: items that were taken. Exact results do not depend on the geometry.
 
-// `input` is four words, the first two of which say of how many units of 16 bytes records and terms are, then
-// these. `zeroed` units are made zero.
+// `input` is four words, the first two of which say of how many units of 16 bytes records and terms
+// are, then these. `zeroed` units are made zero.
 extern "C" __global__ void query_begin(const uint4* __restrict__ input, uint4* records, uint4* terms, uint4* zero,
                                        u32 zeroed) {
     uint4 head = input[0];
@@ -64,8 +64,8 @@ query_and(const u8* __restrict__ arena, const Term* __restrict__ terms, const Re
     and_windows(arena, terms, records, first, records_len, windows, norms, states, bins, keys);
 }
 
-// `each` blocks for each query: candidates whose sums fall below the last threshold become 0, all others
-// their keys. `bits` are those of the sums.
+// `each` blocks for each query: candidates whose sums fall below the last threshold become 0, all
+// others their keys. `bits` are those of the sums.
 extern "C" __global__ void __launch_bounds__(RESCORE_THREADS)
 query_rescore(const u8* __restrict__ arena, const Term* __restrict__ terms, const Record* __restrict__ records, u32 first,
               u32 each, u32 windows, u32 bits, const float* __restrict__ norms, const State* __restrict__ states,

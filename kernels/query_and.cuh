@@ -1,8 +1,8 @@
-// AND: a block takes a window of a query. The postings of the shortest list, some at a time, are marked in a
-// bitmap of the window, and those of the next list that are marked are left; if that list is much longer, or
-// it is not the second, the documents that are left are looked for in it. What is in all lists is scored at
-// once. Few documents are looked for by a warp each, 32 places at a time, since the steps of a search wait
-// for each other; many by a thread each.
+// AND: a block takes a window of a query. The postings of the shortest list, some at a time, are
+// marked in a bitmap of the window, and those of the next list that are marked are left; if that
+// list is much longer, or it is not the second, the documents that are left are looked for in it.
+// What is in all lists is scored at once. Few documents are looked for by a warp each, 32 places at
+// a time, since the steps of a search wait for each other; many by a thread each.
 
 // Postings of the shortest list that are taken together.
 #define PORTION 1024
@@ -33,7 +33,8 @@ __device__ __forceinline__ u32 bin_of(const Record& record, float score) {
     return bin < 255.0f ? (u32)bin : 255u;
 }
 
-// By a warp: where the postings of the window lie, the shortest list first, and whether they may be of use.
+// By a warp: where the postings of the window lie, the shortest list first, and whether they may be
+// of use.
 __device__ __forceinline__ void look_up_all(AndShared& shared, const u8* arena, const Term* terms, const Record& record,
                                             const State& state, u32 window, u32 windows) {
     u32 lane = threadIdx.x, first = window << WINDOW_BITS;

@@ -4,11 +4,12 @@
 //   starts     [W + 1] u32    where the postings of each window begin
 //   maxes      [W] u8         the greatest impact of each window
 //   docids     [P] u16        docids, less the first of their window; rising in a window
-//   impacts    [P] u8         255 * tf / (tf + norm), rounded up; 0 of deleted documents and of padding
+//   impacts    [P] u8         255 * tf / (tf + norm), rounded up; 0 of deleted documents and of
+//                             padding
 //   tfs        [P] u8         term frequencies; 255 stands for that and more
 //   exceptions [X] u32, [X] u32   postings with a tf of 255 or more, rising, and their tfs
-// Each array begins at a multiple of 16 bytes. The postings of a window begin at a multiple of four;
-// padding repeats the docid before it. P is a multiple of 16.
+// Each array begins at a multiple of 16 bytes. The postings of a window begin at a multiple of
+// four; padding repeats the docid before it. P is a multiple of 16.
 
 #ifndef WINDOW_BITS
 #define WINDOW_BITS 16
@@ -47,9 +48,11 @@ struct Term {
     u64 place;         // of its list in the arena, in bytes
     u32 postings;      // P
     u32 exceptions;    // X
-    u32 multiplier;    // a posting adds impact * multiplier / 2^16, rounded up, to the sum of its document
+    // a posting adds impact * multiplier / 2^16, rounded up, to the sum of its document
+    u32 multiplier;
     float weight;
-    u32 shorter;       // the number in the query of the term with the n-th shortest list, n being this one's
+    // the number in the query of the term with the n-th shortest list, n being this one's
+    u32 shorter;
     u32 spare;
 };
 
@@ -60,7 +63,8 @@ struct Record {
     u32 first_term;
     u32 terms;
     u32 k;
-    u32 slack;         // a document whose sum is this far below that of the k-th may be among the best k
+    // a document whose sum is this far below that of the k-th may be among the best k
+    u32 slack;
     u32 from;          // docids that are asked for
     u32 to;
     u32 capacity;      // candidates
@@ -117,8 +121,9 @@ __device__ __forceinline__ List list_of(const u8* arena, const Term& term, u32 w
     return list;
 }
 
-// The first place from `low` to before `high` whose docid is not below `docid`; `high` if there is none. By
-// a thread, or by a warp: 32 places at a time, since the steps of a search wait for each other.
+// The first place from `low` to before `high` whose docid is not below `docid`; `high` if there is
+// none. By a thread, or by a warp: 32 places at a time, since the steps of a search wait for each
+// other.
 template <bool BY_WARP>
 __device__ __forceinline__ u32 find(const u16* docids, u32 low, u32 high, u32 docid) {
     while (BY_WARP && low < high) {
@@ -150,8 +155,8 @@ __device__ __forceinline__ u32 tf_of(const List& list, u32 at) {
     return list.exceptions[list.exceptions_len + low];
 }
 
-// The score of a document: terms in the order of the query, each operation rounded on its own. By a thread or
-// a warp.
+// The score of a document: terms in the order of the query, each operation rounded on its own. By a
+// thread or a warp.
 template <bool BY_WARP>
 __device__ __forceinline__ float exact_score(const u8* arena, const Term* terms, const Record& record, u32 windows,
                                              const float* norms, u32 docid) {

@@ -1,13 +1,17 @@
 // OR: the sums of upper bounds of all documents of a window, 8 or 16 bits each, in shared memory.
 //
-// An item of work is a window of a query; a block takes one after the other, all queries of a window
-// before the next window, so that thresholds rise and lists are found in the second-level cache.
-//   1. A warp looks up where the postings of the window lie in each list and cuts them into chunks of 128.
-//   2. Warps take chunks in turn; a lane adds four postings, by integer atomics. The sums of a query fit
-//      their bits whatever its lists hold, so nothing carries into the neighbour.
-//   3. All sums are looked at and made zero again; of few postings, only their own. Documents that reach
-//      the threshold less the slack become candidates, and are counted by their sums in 256 bins.
-//   4. Bins are added to those of the query; the greatest bin with k documents from it up is the threshold.
+// An item of work is a window of a query; a block takes one after the other, all queries of a
+// window before the next window, so that thresholds rise and lists are found in the second-level
+// cache.
+//   1. A warp looks up where the postings of the window lie in each list and cuts them into chunks
+//      of 128.
+//   2. Warps take chunks in turn; a lane adds four postings, by integer atomics. The sums of a
+//      query fit their bits whatever its lists hold, so nothing carries into the neighbour.
+//   3. All sums are looked at and made zero again; of few postings, only their own. Documents that
+//      reach the threshold less the slack become candidates, and are counted by their sums in 256
+//      bins.
+//   4. Bins are added to those of the query; the greatest bin with k documents from it up is the
+//      threshold.
 
 // Postings of a window below which the sums of these alone are looked at.
 #define FEW(BITS) (WINDOW * (BITS) / 128)
@@ -116,7 +120,8 @@ struct Four {
     u32 multiplier;
 };
 
-// The chunk of a list and the four postings of a lane in it; false if it has none there. `t` only rises.
+// The chunk of a list and the four postings of a lane in it; false if it has none there. `t` only
+// rises.
 template <u32 BITS>
 __device__ __forceinline__ bool locate(const OrShared<BITS>& shared, u32 chunk, u32& t, u32& at) {
     while (chunk >= shared.segments[t].chunks) t++;

@@ -1,5 +1,5 @@
-// The exact scores of all documents of one query, list after list: the oracle of the other kernels, and
-// what answers where their candidates do not fit. Half a window at a time, in f32.
+// The exact scores of all documents of one query, list after list: the oracle of the other kernels,
+// and what answers where their candidates do not fit. Half a window at a time, in f32.
 
 #define HALF (WINDOW / 2)
 
@@ -14,8 +14,8 @@ struct CountShared {
     u32 bins[BINS];
 };
 
-// Keys of the best k of all scores: digits of the greatest keys so far, how many documents have greater
-// ones, and a bin for each next digit.
+// Keys of the best k of all scores: digits of the greatest keys so far, how many documents have
+// greater ones, and a bin for each next digit.
 struct Digits {
     u64 prefix;
     u32 above;

@@ -1,5 +1,5 @@
-// Which candidates may be among the best k, and what are they worth? Blocks take some candidates at a time;
-// those whose sums are enough are gathered first, so that all threads have some to score.
+// Which candidates may be among the best k, and what are they worth? Blocks take some candidates at
+// a time; those whose sums are enough are gathered first, so that all threads have some to score.
 
 #define RESCORE_THREADS 128
 // Candidates that a block looks at together, at most and at least.
@@ -52,9 +52,9 @@ __device__ __forceinline__ void rescore(RescoreShared& shared, const u8* arena, 
     }
 }
 
-// Which candidates are the best k? By a block for each query: if more than SORTED are left, digits of
-// their keys are counted from the highest on until few enough have the same or greater ones; these are
-// sorted, in shared memory if they fit.
+// Which candidates are the best k? By a block for each query: if more than SORTED are left, digits
+// of their keys are counted from the highest on until few enough have the same or greater ones;
+// these are sorted, in shared memory if they fit.
 
 struct SelectShared {
     u64 keys[SORTED];

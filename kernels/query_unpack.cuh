@@ -1,14 +1,16 @@
-// Lists of an index become lists of a device. The host sends a parcel (src/gpu/query/parcel.rs): pieces that it has made
-// go to the arena as they are; blocks of bp128, as they lie on disk, are decoded and their postings
-// put where query_list.cuh has them. The host says which postings the windows have (src/gpu/query/unpack.rs); it
-// has to decode only the blocks in which a window begins.
+// Lists of an index become lists of a device. The host sends a parcel (src/gpu/query/parcel.rs):
+// pieces that it has made go to the arena as they are; blocks of bp128, as they lie on disk, are
+// decoded and their postings put where query_list.cuh has them. The host says which postings the
+// windows have (src/gpu/query/unpack.rs); it has to decode only the blocks in which a window
+// begins.
 //
-// A warp takes a block, 32 neighbouring postings at a time, so that lanes read and write what lies side by side. The docid
-// of a posting is the docid before the block and the sum of all gaps up to its own.
+// A warp takes a block, 32 neighbouring postings at a time, so that lanes read and write what lies
+// side by side. The docid of a posting is the docid before the block and the sum of all gaps up to
+// its own.
 
-// A block: where it begins, in words of four bytes from the parcel's first; the docid before it, counted from the
-// first document of the device's share, so that it wraps; bits of a gap, from bit 8 on of a tf, from bit 16 on its
-// postings; the number in the list of its first posting.
+// A block: where it begins, in words of four bytes from the parcel's first; the docid before it,
+// counted from the first document of the device's share, so that it wraps; bits of a gap, from bit
+// 8 on of a tf, from bit 16 on its postings; the number in the list of its first posting.
 struct BlockLine {
     u32 place;
     u32 previous;
@@ -19,7 +21,8 @@ struct BlockLine {
 // The list of some blocks that follow each other.
 struct PortionRecord {
     u64 place;         // in the arena, in bytes
-    u32 firsts;        // [windows + 1] numbers of the first postings of the windows, in words from the parcel's first
+    // [windows + 1] numbers of the first postings of the windows, in words from the parcel's first
+    u32 firsts;
     u32 postings;      // P
     u32 block_len;
     u32 spare[3];
@@ -71,8 +74,8 @@ extern "C" __global__ void query_put(const Piece* __restrict__ pieces, u32 piece
     }
 }
 
-// Blocks of lists, which have their starts already, and zeros for their maxes. `parcel` has `words` words of data. What
-// does not fit sets `fault`, and nothing is written beyond the list.
+// Blocks of lists, which have their starts already, and zeros for their maxes. `parcel` has `words`
+// words of data. What does not fit sets `fault`, and nothing is written beyond the list.
 extern "C" __global__ void query_unpack(const BlockLine* __restrict__ lines, u32 lines_len, const u32* __restrict__ owners,
                                         const PortionRecord* __restrict__ portions, const u32* __restrict__ parcel,
                                         u32 words, u32 windows, u32 documents, const float* __restrict__ norms, u8* arena,

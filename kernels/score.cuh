@@ -1,4 +1,5 @@
-// What is a posting worth, and which document is better? Every engine adds up the same scores, by these.
+// What is a posting worth, and which document is better? Every engine adds up the same scores, by
+// these.
 
 // What one posting adds to a score. Every other way to score replaces this function.
 __device__ __forceinline__ float score_of(float weight, u32 tf, float norm) {

@@ -1,11 +1,13 @@
 // How postings lists lie in the memory of a device for wang.cu, and how a document is found in one.
 //
-// Of a list the first blocks of postings are there, or all. Each block keeps its docids, as differences from its first
-// one, and its term frequencies at widths of its own, so that every posting can be read alone: src/gpu/wang/list.rs
-// writes them, of indexes of any codec. Hash segmentation (Ao and others, 2011): h(x) = x >> shift cuts the docids into
-// buckets, and a table says with which posting each begins. From a list's place, each array from a multiple of 16 on:
-//   blocks    [blocks] uint4     x: docid of the first posting; y: place of the docids, in words from the bytes on;
-//                                z: bits of a docid, 8 bits, and of a term frequency; w: place of these
+// Of a list the first blocks of postings are there, or all. Each block keeps its docids, as
+// differences from its first one, and its term frequencies at widths of its own, so that every
+// posting can be read alone: src/gpu/wang/list.rs writes them, of indexes of any codec. Hash
+// segmentation (Ao and others, 2011): h(x) = x >> shift cuts the docids into buckets, and a table
+// says with which posting each begins. From a list's place, each array from a multiple of 16 on:
+//   blocks    [blocks] uint4     x: docid of the first posting; y: place of the docids, in words
+//                                from the bytes on; z: bits of a docid, 8 bits, and of a term
+//                                frequency; w: place of these
 //   table     [buckets + 1] u32  the first posting that is in the bucket or behind it
 //   bytes     docids less that of the first posting, and term frequencies less 1, block by block
 

@@ -1,22 +1,19 @@
-//! How are numbers drawn? As bars and curves of SVG in a page of HTML that stands for itself, in light and dark, and no wider than
-//! its window.
+//! How are numbers drawn? As bars and curves of SVG in a page of HTML that stands for itself, in
+//! light and dark, and no wider than its window.
 
 #![forbid(unsafe_code)]
 
 use std::fmt::Write;
 
-mod axis;
-pub mod figures;
-mod lines;
 mod over_time;
-pub mod report_page;
+pub(crate) mod report_page;
 
 /// Width and height of a chart over time.
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 140.0;
 
-/// Width of the names in a chart with a row for each, and of a character of longer ones; the height of a row; and the room for a
-/// number behind the longest bar.
+/// Width of the names in a chart with a row for each, and of a character of longer ones; the height
+/// of a row; and the room for a number behind the longest bar.
 const NAMES: f64 = 200.0;
 const CHARACTER: f64 = 7.0;
 const ROW: f64 = 20.0;
@@ -27,23 +24,20 @@ const COLOURS: [&str; 8] =
     ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#999999"];
 
 /// A part of each bar of a chart.
-pub struct Series<'a> {
-    /// What it is.
+pub(crate) struct Series<'a> {
     pub name: &'a str,
     /// Its share of each bar.
     pub values: Vec<f64>,
 }
 
-/// Begins a page.
-pub fn begin(title: &str) -> String {
+pub(crate) fn begin(title: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\"><title>{}</title>\n<style>:root{{color-scheme:light dark}}body{{font:14px sans-serif;margin:2em;max-width:60em;overflow-wrap:anywhere}}table{{border-collapse:collapse;display:block;overflow-x:auto;margin-bottom:1em}}td,th{{padding:.2em .7em;text-align:right;border-bottom:1px solid #8884;overflow-wrap:break-word}}td.t,th.t{{text-align:left}}.failed{{color:#d33}}.chart{{overflow-x:auto}}svg{{max-width:100%;height:auto}}svg text{{fill:currentColor}}.legend>span{{display:inline-block;margin-right:1em}}@media(max-width:50em){{svg{{max-width:none;width:52em}}svg text{{font-size:14px}}}}</style></head><body>\n",
         escape(title)
     )
 }
 
-/// Ends a page.
-pub fn end(page: &mut String) {
+pub(crate) fn end(page: &mut String) {
     page.push_str("</body></html>\n");
 }
 
@@ -56,13 +50,12 @@ fn begin_chart(page: &mut String, title: &str, wide: f64, tall: f64) {
     );
 }
 
-/// Ends a chart.
 fn end_chart(page: &mut String) {
     page.push_str("</svg></div>\n");
 }
 
 /// Appends a chart of up to `most_bars` upright bars, the parts of each on top of one another.
-pub fn upright(page: &mut String, title: &str, most_bars: usize, series: &[Series<'_>]) {
+pub(crate) fn upright(page: &mut String, title: &str, most_bars: usize, series: &[Series<'_>]) {
     let bars = series.iter().map(|series| series.values.len()).max().unwrap_or(0);
     let height = |bar: usize| series.iter().map(|series| series.values[bar]).sum::<f64>();
     let most = (0..bars).map(height).fold(0.0, f64::max);
@@ -109,8 +102,9 @@ fn legend(page: &mut String, series: &[Series<'_>]) {
     page.push_str("</p>\n");
 }
 
-/// Appends a chart with a row for each name: its bar, whose parts follow each other, and the sum of them.
-pub fn rows(page: &mut String, title: &str, names: &[&str], series: &[Series<'_>]) {
+/// Appends a chart with a row for each name: its bar, whose parts follow each other, and the sum of
+/// them.
+pub(crate) fn rows(page: &mut String, title: &str, names: &[&str], series: &[Series<'_>]) {
     let sum = |row: usize| series.iter().map(|part| part.values[row]).sum::<f64>();
     let most = (0..names.len()).map(sum).fold(0.0, f64::max);
     _ = writeln!(page, "<h2>{}</h2>", escape(title));
@@ -153,7 +147,7 @@ pub fn rows(page: &mut String, title: &str, names: &[&str], series: &[Series<'_>
 }
 
 /// A number as people read it.
-pub fn number(value: f64) -> String {
+pub(crate) fn number(value: f64) -> String {
     if value.fract() == 0.0 || value >= 1000.0 {
         format!("{value:.0}")
     } else {
@@ -161,8 +155,7 @@ pub fn number(value: f64) -> String {
     }
 }
 
-/// Text as HTML.
-pub fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 

@@ -1,5 +1,6 @@
-//! Which vector instructions does this machine have? Asked once; every fast path of every module asks
-//! here, and nowhere else is the processor asked. What fast paths of several modules begin with stands here, too.
+//! Which vector instructions does this machine have? Asked once; every fast path of every module
+//! asks here, and nowhere else is the processor asked. What fast paths of several modules begin
+//! with stands here, too.
 
 #![forbid(unsafe_code)]
 
@@ -63,7 +64,6 @@ const UNKNOWN: u8 = u8::MAX;
 
 static KNOWN: AtomicU8 = AtomicU8::new(UNKNOWN);
 
-/// The level of this machine.
 #[inline]
 pub(crate) fn level() -> Level {
     match KNOWN.load(Ordering::Relaxed) {

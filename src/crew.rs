@@ -1,5 +1,6 @@
-//! How do threads share work that comes again and again? They stay: starting one takes longer than many a piece of the work, and as long as it
-//! starts it keeps others from new memory. And who waits for what a thread makes but once?
+//! How do threads share work that comes again and again? They stay: starting one takes longer than
+//! many a piece of the work, and as long as it starts it keeps others from new memory. And who
+//! waits for what a thread makes but once?
 
 use std::any::Any;
 use std::fmt;
@@ -12,7 +13,8 @@ use std::thread::{self, Builder, JoinHandle};
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// What a lock guards, whoever panicked while holding it: whoever waits for that thread is told, and what is behind such locks is whole after any panic.
+/// What a lock guards, whoever panicked while holding it: whoever waits for that thread is told,
+/// and what is behind such locks is whole after any panic.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -41,7 +43,8 @@ impl Crew {
         Self { name, hands: Vec::new() }
     }
 
-    /// Does all of the work, each piece on a thread of its own as far as they have begun; what came of each, in its order.
+    /// Does all of the work, each piece on a thread of its own as far as they have begun; what came
+    /// of each, in its order.
     ///
     /// # Panics
     /// If a piece does, once all have ended.
@@ -53,8 +56,9 @@ impl Crew {
         came.into_iter().map(|came| came.expect("every piece was done")).collect()
     }
 
-    /// Does the work of all pieces: this thread and at most `others` take the next one when they have done one. Nobody waits for a thread that
-    /// has not begun when all are taken, as one does not for milliseconds where all cores are busy.
+    /// Does the work of all pieces: this thread and at most `others` take the next one when they
+    /// have done one. Nobody waits for a thread that has not begun when all are taken, as one does
+    /// not for milliseconds where all cores are busy.
     ///
     /// # Panics
     /// If a piece does, once all have ended.
@@ -71,7 +75,8 @@ impl Crew {
             work(piece.expect("a piece is taken once"));
         };
         let (work, count): (&(dyn Fn(usize) + Sync), _) = (&work, pieces.len());
-        // SAFETY: only the lifetime changes. All pieces are done before this function ends, and a thread that finds all taken does not use the work.
+        // SAFETY: only the lifetime changes. All pieces are done before this function ends, and a
+        // thread that finds all taken does not use the work.
         let work = unsafe {
             std::mem::transmute::<*const (dyn Fn(usize) + Sync + '_), *const (dyn Fn(usize) + Sync)>(
                 work,
@@ -122,11 +127,11 @@ struct Shared {
 #[derive(Default)]
 struct Done {
     pieces: usize,
-    /// The first one.
     panic: Option<Box<dyn Any + Send>>,
 }
 
-// SAFETY: several threads may use the work at once, and only those do that have taken a piece, for which `share` waits.
+// SAFETY: several threads may use the work at once, and only those do that have taken a piece, for
+// which `share` waits.
 unsafe impl Send for Shared {}
 // SAFETY: as above.
 unsafe impl Sync for Shared {}
@@ -164,14 +169,16 @@ impl Drop for Crew {
     }
 }
 
-/// Has this thread, and those that it starts, take what others leave of the cores: a tenth of one that another thread wants too.
+/// Has this thread, and those that it starts, take what others leave of the cores: a tenth of one
+/// that another thread wants too.
 pub(crate) fn give_way() {
     // It is advice; elsewhere the whole process would be nicer.
     #[cfg(target_os = "linux")]
     let _ = rustix::process::nice(10);
 }
 
-/// What a thread makes that nobody waits for yet. Whoever lets it go waits for the thread: what it uses is not to be used when the job has ended.
+/// What a thread makes that nobody waits for yet. Whoever lets it go waits for the thread: what it
+/// uses is not to be used when the job has ended.
 pub(crate) struct Awaited<T>(Option<JoinHandle<T>>);
 
 impl<T> fmt::Debug for Awaited<T> {
@@ -182,9 +189,6 @@ impl<T> fmt::Debug for Awaited<T> {
 
 impl<T: Send + 'static> Awaited<T> {
     /// Has a thread of this name make it.
-    ///
-    /// # Errors
-    /// The system gives no thread.
     pub(crate) fn begin(name: &str, make: impl FnOnce() -> T + Send + 'static) -> io::Result<Self> {
         Ok(Self(Some(Builder::new().name(name.into()).spawn(make)?)))
     }

@@ -11,9 +11,9 @@
 //! | `error:NAME` | the operator NAME fails at its first work |
 //! | `trap@N` | a GPU ends with a fault when a launch comes to its trie collection N (from 0) |
 //!
-//! `MILLRACE_RUN_LIMIT=BYTES` replaces the cost at which a run of a build ends, so that little input
-//! gives many runs. `MILLRACE_PARCEL_BYTES=BYTES` does so with what lists travel to a device in, so that
-//! short lists are too long for it.
+//! `MILLRACE_RUN_LIMIT=BYTES` replaces the cost at which a run of a build ends, so that little
+//! input gives many runs. `MILLRACE_PARCEL_BYTES=BYTES` does so with what lists travel to a device
+//! in, so that short lists are too long for it.
 //!
 //! Release builds contain none of it.
 
@@ -21,19 +21,15 @@ use std::io;
 
 /// What a storage operation has to do instead of succeeding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Injected {
-    /// Go on.
+pub(crate) enum Injected {
     Nothing,
     /// Write half, then fail.
     Short,
 }
 
 /// Is called before every write, sync, rename and removal of an index file.
-///
-/// # Errors
-/// The injected one: [`no_space`], or one of input and output.
 #[inline]
-pub fn storage() -> io::Result<Injected> {
+pub(crate) fn storage() -> io::Result<Injected> {
     #[cfg(debug_assertions)]
     return enabled::storage();
     #[cfg(not(debug_assertions))]
@@ -41,20 +37,17 @@ pub fn storage() -> io::Result<Injected> {
 }
 
 /// The injected error, as the system words it.
-pub fn no_space() -> io::Error {
+pub(crate) fn no_space() -> io::Error {
     // ENOSPC
     io::Error::from_raw_os_error(28)
 }
 
 /// Is called by the operator `name` when it does work.
 ///
-/// # Errors
-/// The injected one.
-///
 /// # Panics
 /// When a panic is injected.
 #[inline]
-pub fn operator(name: &str) -> io::Result<()> {
+pub(crate) fn operator(name: &str) -> io::Result<()> {
     #[cfg(debug_assertions)]
     return enabled::operator(name);
     #[cfg(not(debug_assertions))]
@@ -65,7 +58,7 @@ pub fn operator(name: &str) -> io::Result<()> {
 }
 
 /// The cost in bytes at which a run ends: `limit`, or what a test asks for.
-pub fn run_limit(limit: u64) -> u64 {
+pub(crate) fn run_limit(limit: u64) -> u64 {
     #[cfg(debug_assertions)]
     return enabled::number("MILLRACE_RUN_LIMIT").unwrap_or(limit);
     #[cfg(not(debug_assertions))]
@@ -73,7 +66,7 @@ pub fn run_limit(limit: u64) -> u64 {
 }
 
 /// Bytes of what lists travel to a device in: `bytes`, or what a test asks for.
-pub fn parcel_bytes(bytes: usize) -> usize {
+pub(crate) fn parcel_bytes(bytes: usize) -> usize {
     #[cfg(debug_assertions)]
     return enabled::number("MILLRACE_PARCEL_BYTES").map_or(bytes, |asked| asked as usize);
     #[cfg(not(debug_assertions))]
@@ -81,7 +74,7 @@ pub fn parcel_bytes(bytes: usize) -> usize {
 }
 
 /// The trie collection of a launch at which a GPU is to end with a fault.
-pub fn trap_at() -> Option<u32> {
+pub(crate) fn trap_at() -> Option<u32> {
     #[cfg(debug_assertions)]
     return enabled::trap_at();
     #[cfg(not(debug_assertions))]

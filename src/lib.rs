@@ -22,64 +22,117 @@
 //! # }
 //! ```
 //!
-//! What an embedding program needs stands here at the front and in [`build`](mod@build); the other
-//! modules are the inside, documented for who works on it. Nothing of the library prints, reads the
-//! command line or installs hooks; the binary in `jobs/` does. What happens inside is told by events of `tracing`, of stages and files, never of single documents or
-//! queries. Imports run one way: `jobs`, then
-//! [`build`](mod@build), then [`dataflow`], then [`query`], [`index`], [`dictionary`], [`input`] and
-//! [`text`], then [`codec`] and [`score`].
+//! All that a program calls stands here at the front: builds, queries one by one and as a service,
+//! evaluation, errors. Nothing of the library prints, reads the command line or installs hooks; the
+//! binary in `jobs/` does. What happens inside is told by events of `tracing`, of stages and files,
+//! never of single documents or queries.
 //!
-//! | module | the question that it answers |
+//! The modules are private. What the binary, the Python module and the experiments use beside the
+//! interface is in `inside`, which is hidden and may change with any version. Imports run one way,
+//! from below in this table to above (`tests/layers.rs`):
+//!
+//! | module | what it is about |
 //! | --- | --- |
-//! | [`order`] | which document gets which docid, where a run ends, what fits the memory |
-//! | [`input`] | what the input's files are, how they are cut, where documents begin and end |
-//! | [`text`] | what the terms of a text are |
-//! | [`dictionary`] | how terms and their postings are kept while a run is built |
-//! | [`codec`] | how integers are written in few bits |
-//! | [`index`] | how a generation lies on disk, is read, checked, merged and published |
-//! | [`score`] | how much a posting is worth |
-//! | [`query`] | which documents answer a query best |
-//! | [`evaluate`] | how good a ranking is, by what people judged |
-//! | [`tune`] | which parameters of a score rank best |
-//! | [`rebuild`] | what a job file asks for, and what the rebuilds of an index have done |
-//! | [`follow`] | how an index is brought up to date with its sources |
-//! | [`schedule`] | who does which part of a job |
-//! | [`dataflow`] | how all that is spread over workers, in timely operators |
-//! | [`build`](mod@build) | how a program builds an index |
-//! | [`cluster`] | how the processes of one job find, know and watch each other |
-//! | [`gpu`] | what runs on NVIDIA GPUs, and how |
-//! | [`chart`] | how numbers are drawn |
-//! | [`shown`] | how numbers, and text that others have written, are shown to people |
-//! | [`fault`] | how tests make every step fail |
+//! | `order` | which document gets which docid, where a run ends, what fits the memory |
+//! | `fault` | how tests make every step fail |
+//! | `cluster` | how the processes of one job find, know and watch each other |
+//! | `codec` | how integers are written in few bits |
+//! | `score` | how much a posting is worth |
+//! | `text` | what the terms of a text are |
+//! | `dictionary` | how terms and their postings are kept while a run is built |
+//! | `index` | how a generation lies on disk, is read, checked, merged and published |
+//! | `schedule` | who does which part of a job |
+//! | `input` | what the input's files are, how they are cut, where documents begin and end |
+//! | `evaluate` | how good a ranking is, by what people judged |
+//! | `query` | which documents answer a query best |
+//! | `gpu` | what runs on NVIDIA GPUs, and how |
+//! | `tune` | which parameters of a score rank best |
+//! | `rebuild` | what a job file asks for, and what the rebuilds of an index have done |
+//! | `dataflow` | how all that is spread over workers, in timely operators |
+//! | `build` | how a program builds an index |
+//! | `follow` | how an index is brought up to date with its sources |
 
+#![allow(rustdoc::private_intra_doc_links)]
+// What `inside` alone shows needs no words; the files of the interface ask for them by themselves.
+#![allow(missing_docs)]
+// A length that somebody needs is public; whether it is zero is another question.
+#![allow(clippy::len_without_is_empty)]
 // A library has no say on standard error.
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
-pub mod build;
-pub mod chart;
-pub mod cluster;
-pub mod codec;
+#[cfg(any(test, fuzzing))]
+extern crate self as millrace;
+
+mod build;
+mod chart;
+mod cluster;
+mod codec;
 mod cpu;
 mod crew;
-pub mod dataflow;
-pub mod dictionary;
-pub mod evaluate;
-pub mod fault;
-pub mod follow;
-pub mod gpu;
-pub mod index;
-pub mod input;
-pub mod log;
-pub mod order;
+mod dataflow;
+mod dictionary;
+mod evaluate;
+mod fault;
+mod follow;
+mod gpu;
+mod index;
+mod input;
+mod log;
+mod order;
 mod pages;
-pub mod query;
-pub mod rebuild;
-pub mod schedule;
-pub mod score;
-pub mod shown;
-pub mod text;
-pub mod tune;
+mod query;
+mod rebuild;
+mod schedule;
+mod score;
+mod shown;
+mod text;
+mod tune;
 
-pub use build::{BuildError, BuildOptions, BuildReport, OwnedDocument, build};
-pub use dataflow::control::Control;
-pub use index::IndexError;
+pub use build::{
+    build,
+    error::{BuildError, OptionsError},
+    guards::Guards,
+    indexer::Indexer,
+    memory::give_back_large_buffers,
+    note::Note,
+    options::{BuildOptions, Input},
+    report::BuildReport,
+};
+pub use dataflow::{
+    control::{Control, JobError},
+    query::{
+        batch::Asker,
+        collect::Sink,
+        lay_out::QueryAnswer,
+        service::{QueryOptions, QueryReport, QueryService},
+    },
+};
+pub use evaluate::{
+    Evaluation, compare::Comparison, error::EvaluateError, measure::Measure, qrels::Qrels,
+    run::Rankings,
+};
+pub use index::{error::IndexError, generations::generation::Generation};
+pub use input::memory::OwnedDocument;
+pub use query::{
+    answers::explain::explain,
+    engines::many::{ManyHits, search_many},
+    reading::lines::{Lines, Query},
+    searcher::Searcher,
+    snapshot::Snapshot,
+    top_k::Hit,
+    wanted::{Algorithm, Mode, Wanted},
+};
+pub use rebuild::values::Limit;
+pub use score::{bm25::IdfKind, scoring::Scoring};
+pub use tune::{Goal, Grid, Topic, Tried, tune};
+
+#[doc(hidden)]
+pub mod inside;
+
+#[cfg(fuzzing)]
+#[doc(hidden)]
+#[path = "../fuzz/src/mod.rs"]
+pub mod fuzzing;
+#[cfg(test)]
+#[path = "../tests/inside/mod.rs"]
+mod inside_tests;

@@ -5,7 +5,8 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::layer;
 use tracing_subscriber::prelude::*;
 
-/// The variable that says what is told: a level, or levels of modules, as `info,millrace::index=debug`.
+/// The variable that says what is told: a level, or levels of modules, as
+/// `info,millrace::index=debug`.
 const VARIABLE: &str = "MILLRACE_LOG";
 
 /// Standard error, whether anybody can hear it or not.

@@ -17,19 +17,19 @@
 //! which are at least as many as its terms, and what a piece costs is what it adds to the union.
 //! The union of sketches depends on the set of forms only.
 
-mod budget;
+pub(crate) mod budget;
 
-pub use budget::{Budget, LEAST_MEMORY, TooLittleMemory};
+pub(crate) use budget::{Budget, TooLittleMemory};
 
 use thiserror::Error;
 
-/// A piece ends at the first record border at or behind a multiple of this many bytes, or of [more](Budget::piece_bytes):
-/// few enough that 64 MiB of memory do for four parsers, whatever the text, and enough that most terms
-/// of English text occur several times.
+/// A piece ends at the first record border at or behind a multiple of this many bytes, or of
+/// [more](Budget::piece_bytes): few enough that 64 MiB of memory do for four parsers, whatever the
+/// text, and enough that most terms of English text occur several times.
 pub const PIECE_BYTES: usize = 1 << 19;
 
 /// Files are read in blocks of this many bytes.
-pub const BLOCK_BYTES: usize = 256 << 10;
+pub(crate) const BLOCK_BYTES: usize = 256 << 10;
 
 /// A document (a record of the input) longer than this is skipped, unless `--max-document` says
 /// otherwise; its default must not depend on the memory.
@@ -39,12 +39,12 @@ pub const MAX_DOCUMENT_BYTES: u64 = 64 << 20;
 ///
 /// The parts are 24, 24 and 16 bits of one `u64`, which is the timestamp of the build dataflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Position(pub u64);
+pub(crate) struct Position(pub u64);
 
 /// A part of a [`Position`] is out of range.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("too many {what}: {got}, the most is {most}; give the input in fewer, larger files")]
-pub struct PositionError {
+pub(crate) struct PositionError {
     what: &'static str,
     got: u64,
     most: u64,
@@ -56,7 +56,7 @@ impl Position {
     /// # Errors
     /// When a part does not fit: more than 16,777,216 splits, files beyond 4 TiB, or 65,536 pieces
     /// out of one block.
-    pub fn new(split: u64, block: u64, piece: u64) -> Result<Self, PositionError> {
+    pub(crate) fn new(split: u64, block: u64, piece: u64) -> Result<Self, PositionError> {
         let fits = |what, got, bits: u32| {
             if got >> bits == 0 {
                 Ok(got)
@@ -73,7 +73,7 @@ impl Position {
 
 impl Position {
     /// The split of the piece at `time`.
-    pub fn split_of(time: u64) -> u32 {
+    pub(crate) fn split_of(time: u64) -> u32 {
         (time >> 40) as u32
     }
 
@@ -81,7 +81,7 @@ impl Position {
     ///
     /// # Errors
     /// When the block has ended 65,536 pieces.
-    pub fn next_piece(time: u64) -> Result<Self, PositionError> {
+    pub(crate) fn next_piece(time: u64) -> Result<Self, PositionError> {
         Self::new(time >> 40, (time >> 16) & 0xff_ffff, (time & 0xffff) + 1)
     }
 }
@@ -106,17 +106,15 @@ impl Default for Sketch {
 }
 
 impl Sketch {
-    /// Registers of a sketch.
-    pub const REGISTERS: usize = 1 << SKETCH_BITS;
+    pub(crate) const REGISTERS: usize = 1 << SKETCH_BITS;
 
-    /// The sketch with these registers.
-    pub fn of_registers(registers: [u8; Self::REGISTERS]) -> Self {
+    pub(crate) fn of_registers(registers: [u8; Self::REGISTERS]) -> Self {
         Self { registers: Box::new(registers) }
     }
 
     /// The register of a member with this hash, and the rank that it has there at least, 1 to 53.
     #[inline]
-    pub fn place(hash: u64) -> (usize, u8) {
+    pub(crate) fn place(hash: u64) -> (usize, u8) {
         let register = (hash >> (64 - SKETCH_BITS)) as usize;
         let rank = ((hash << SKETCH_BITS) | (1 << (SKETCH_BITS - 1))).leading_zeros() as u8 + 1;
         (register, rank)
@@ -124,14 +122,14 @@ impl Sketch {
 
     /// Adds a member by its 64-bit hash.
     #[inline]
-    pub fn add(&mut self, hash: u64) {
+    pub(crate) fn add(&mut self, hash: u64) {
         let (register, rank) = Self::place(hash);
         let old = &mut self.registers[register];
         *old = (*old).max(rank);
     }
 
     /// Adds all members of `other`.
-    pub fn unite(&mut self, other: &Sketch) {
+    pub(crate) fn unite(&mut self, other: &Sketch) {
         for (mine, theirs) in self.registers.iter_mut().zip(other.registers.iter()) {
             *mine = (*mine).max(*theirs);
         }
@@ -140,7 +138,7 @@ impl Sketch {
     /// Estimates the number of distinct members.
     ///
     /// All of it is integer arithmetic, the logarithm too, so that it is the same everywhere.
-    pub fn estimate(&self) -> u64 {
+    pub(crate) fn estimate(&self) -> u64 {
         let mut histogram = [0u64; 66];
         for &rank in self.registers.iter() {
             histogram[rank as usize] += 1;
@@ -184,14 +182,12 @@ fn linear_count(zeros: u64) -> u64 {
 }
 
 /// One unit of the sketch stands for a form and its first bytes; a longer form is more units.
-pub const SKETCH_UNIT_BYTES: usize = 24;
+pub(crate) const SKETCH_UNIT_BYTES: usize = 24;
 
 /// What parsing a piece counts, whoever parses it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PieceCounts {
-    /// Documents in the piece.
     pub documents: u32,
-    /// Postings in the piece.
     pub postings: u64,
     /// Bytes of the piece's postings as vbytes.
     pub list_bytes: u64,
@@ -209,15 +205,16 @@ const LIST_BYTE_COST: u64 = 2;
 /// they double, 16 when terms are sorted for the flush, string 24, first slice 8.
 const UNIT_COST: u64 = 112;
 
-/// A run never costs more, whatever the memory, but for its last piece: one indexer may own all of it, which ends slices of postings
-/// at 32 GiB (`dictionary/slices.rs`). What is left is for that piece, and for sketches, which may find a twentieth too few forms.
-pub const MOST_RUN_BYTES: u64 = 28 << 30;
-/// Bytes of the strings of such a run: a unit of the dictionary has at most so many, and costs `UNIT_COST`.
-pub const MOST_STRING_BYTES: u64 = MOST_RUN_BYTES / UNIT_COST * SKETCH_UNIT_BYTES as u64;
+/// A run never costs more, whatever the memory, but for its last piece: one indexer may own all of
+/// it, which ends slices of postings at 32 GiB (`dictionary/slices.rs`). What is left is for that
+/// piece, and for sketches, which may find a twentieth too few forms.
+pub(crate) const MOST_RUN_BYTES: u64 = 28 << 30;
+/// Bytes of the strings of such a run: a unit of the dictionary has at most so many, and costs
+/// `UNIT_COST`.
+pub(crate) const MOST_STRING_BYTES: u64 = MOST_RUN_BYTES / UNIT_COST * SKETCH_UNIT_BYTES as u64;
 
-/// Where a piece belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Placement {
+pub(crate) struct Placement {
     /// The run, counted from 0.
     pub run: u32,
     /// Docid of the run's first document.
@@ -236,10 +233,10 @@ pub struct Placement {
     "the collection has more than {} documents, the most that one index holds; split it into several indexes",
     u32::MAX - 1
 )]
-pub struct TooManyDocuments;
+pub(crate) struct TooManyDocuments;
 
 /// Gives every piece its docids and its run, from the counts of all pieces in order.
-pub struct Sequencer {
+pub(crate) struct Sequencer {
     limit: u64,
     run: u32,
     run_first: u32,
@@ -250,15 +247,11 @@ pub struct Sequencer {
 
 impl Sequencer {
     /// Starts with the first run; `limit` is [`Budget::run_limit`].
-    pub fn new(limit: u64) -> Self {
+    pub(crate) fn new(limit: u64) -> Self {
         Self { limit, run: 0, run_first: 0, next: 0, additive: 0, forms: Sketch::default() }
     }
 
-    /// Places the next piece.
-    ///
-    /// # Errors
-    /// When docids run out.
-    pub fn place(&mut self, counts: &PieceCounts) -> Result<Placement, TooManyDocuments> {
+    pub(crate) fn place(&mut self, counts: &PieceCounts) -> Result<Placement, TooManyDocuments> {
         let first = self.next;
         // The greatest docid stays free as a sentinel.
         self.next = first
@@ -285,7 +278,7 @@ impl Sequencer {
     }
 
     /// The run that is open: its number, its first docid, its documents so far.
-    pub fn open_run(&self) -> (u32, u32, u32) {
+    pub(crate) fn open_run(&self) -> (u32, u32, u32) {
         (self.run, self.run_first, self.next - self.run_first)
     }
 }

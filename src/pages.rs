@@ -16,7 +16,8 @@ use std::io;
 /// Buffers from this many bytes on are asked onto huge pages.
 const LARGE: usize = 4 << 20;
 
-/// An empty buffer with room for `count` elements, on huge pages if it is large and the system has them.
+/// An empty buffer with room for `count` elements, on huge pages if it is large and the system has
+/// them.
 pub(crate) fn with_capacity<T>(count: usize) -> Vec<T> {
     let buffer = Vec::with_capacity(count);
     advise(&buffer);
@@ -29,7 +30,8 @@ pub(crate) fn zeroed<T: Zeroable + Copy>(count: usize) -> Vec<T> {
     if layout.size() == 0 {
         return vec![T::zeroed(); count];
     }
-    // SAFETY: the layout is not empty, and that of a vector of as much room. Any element may be zeros.
+    // SAFETY: the layout is not empty, and that of a vector of as much room. Any element may be
+    // zeros.
     let buffer = unsafe {
         let start = alloc_zeroed(layout).cast::<T>();
         if start.is_null() {
@@ -49,7 +51,6 @@ pub(crate) fn reserve<T: Copy>(buffer: &mut Vec<T>, more: usize) {
     }
 }
 
-/// Appends an element.
 #[inline]
 pub(crate) fn push<T: Copy>(buffer: &mut Vec<T>, element: T) {
     reserve(buffer, 1);
@@ -69,11 +70,8 @@ fn grow<T: Copy>(buffer: &mut Vec<T>, more: usize) {
     *buffer = larger;
 }
 
-/// Asks the system for the pages of `bytes` of a file from `at` on. What is in it stays as it is, and so does its length, unless the file `lengthens` up
-/// to the end of these bytes.
-///
-/// # Errors
-/// It has no room, or the file system cannot do that.
+/// Asks the system for the pages of `bytes` of a file from `at` on. What is in it stays as it is,
+/// and so does its length, unless the file `lengthens` up to the end of these bytes.
 pub(crate) fn of_file(file: &File, at: u64, bytes: u64, lengthens: bool) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {
@@ -88,8 +86,8 @@ pub(crate) fn of_file(file: &File, at: u64, bytes: u64, lengthens: bool) -> io::
     }
 }
 
-/// Gives back what the allocator keeps of memory that was freed, if it is glibc's: a tenth of a second for 1.5 GB, which the end of a thread, or of the process,
-/// takes otherwise.
+/// Gives back what the allocator keeps of memory that was freed, if it is glibc's: a tenth of a
+/// second for 1.5 GB, which the end of a thread, or of the process, takes otherwise.
 pub(crate) fn give_back() {
     #[cfg(target_env = "gnu")]
     // SAFETY: it takes the allocator's locks, and memory that is in use stays as it is.
@@ -110,7 +108,8 @@ fn advise<T>(buffer: &Vec<T>) {
         let end = start + buffer.capacity() * size_of::<T>();
         let (first, last) = (start.next_multiple_of(PAGE), end / PAGE * PAGE);
         if end - start >= LARGE {
-            // SAFETY: the pages lie wholly inside the buffer, and the advice changes no byte of them.
+            // SAFETY: the pages lie wholly inside the buffer, and the advice changes no byte of
+            // them.
             unsafe { libc::madvise(first as *mut libc::c_void, last - first, libc::MADV_HUGEPAGE) };
         }
     }

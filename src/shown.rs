@@ -32,7 +32,7 @@ pub fn bytes(bytes: u64) -> String {
 }
 
 /// Makes control characters visible: a name comes from the input, and must not steer a terminal.
-pub fn visible(text: &str) -> String {
+pub(crate) fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
@@ -47,8 +47,7 @@ pub fn visible(text: &str) -> String {
     shown
 }
 
-/// What a panic said.
-pub fn panicked(payload: &dyn Any) -> &str {
+pub(crate) fn panicked(payload: &dyn Any) -> &str {
     payload
         .downcast_ref::<&str>()
         .copied()

@@ -1,7 +1,8 @@
-//! Which parameters of a score rank the documents of an index best, by queries that people judged? All settings of a grid are measured,
-//! and the best is chosen by all queries; what such a choice is worth for others is told by cross-validation
-//! ([`evaluate::tune`](crate::evaluate::tune)).
+//! Which parameters of a score rank the documents of an index best, by queries that people judged?
+//! All settings of a grid are measured, and the best is chosen by all queries; what such a choice
+//! is worth for others is told by cross-validation ([`evaluate::tune`](crate::evaluate::tune)).
 
+#![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
 use crate::crew::lock;
@@ -49,8 +50,8 @@ pub struct Topic<'a> {
     pub judged: &'a Judged,
 }
 
-/// The queries that have judgements, in the order of these, which are taken out of the texts by qid; and what is to be
-/// said of queries and judgements that have nothing to go with.
+/// The queries that have judgements, in the order of these, which are taken out of the texts by
+/// qid; and what is to be said of queries and judgements that have nothing to go with.
 pub fn judged<'a>(
     texts: &mut HashMap<String, String>,
     qrels: &'a Qrels,
@@ -155,8 +156,8 @@ impl fmt::Display for Parameters {
     }
 }
 
-/// All settings of a score that are compared: every combination of the values of its parameters, the last parameter changing
-/// fastest, and its defaults at the end if they are none of these.
+/// All settings of a score that are compared: every combination of the values of its parameters,
+/// the last parameter changing fastest, and its defaults at the end if they are none of these.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Grid {
     score: &'static str,
@@ -275,7 +276,8 @@ pub struct Tuned {
 }
 
 impl Tuned {
-    /// Tables of means, the last parameter across, the one before it down, and a table for each value of another; then what follows from them.
+    /// Tables of means, the last parameter across, the one before it down, and a table for each
+    /// value of another; then what follows from them.
     pub fn text(&self, grid: &Grid, goal: &Goal) -> String {
         let mut text = String::new();
         let (measure, held_out) = (&goal.measure, &self.cross_validated);
@@ -335,10 +337,12 @@ impl Tuned {
     }
 }
 
-/// Measures every setting of a grid on the generation in the folder `generation`, which is not changed.
+/// Measures every setting of a grid on the generation in the folder `generation`, which is not
+/// changed.
 ///
 /// # Errors
-/// When the index is damaged or lacks what the score needs, or two documents of a ranking have one name.
+/// When the index is damaged or lacks what the score needs, or two documents of a ranking have one
+/// name.
 ///
 /// # Panics
 /// If there are not as many queries as folds.
@@ -375,8 +379,8 @@ pub fn tune(
     })
 }
 
-/// The value of each query for each setting: [settings][queries]. Bounds hold for any parameters, so each setting is asked of the
-/// index as it is.
+/// The value of each query for each setting: [settings][queries]. Bounds hold for any parameters,
+/// so each setting is asked of the index as it is.
 fn measure_all(
     generation: &Path,
     settings: &[Scoring],

@@ -1,8 +1,9 @@
-//! Is the plan of a cache of lists what the log asks for, and is it refused where it does not belong?
+//! Is the plan of a cache of lists what the log asks for, and is it refused where it does not
+//! belong?
 
 use crate::util::*;
-use millrace::index::cache_plan::{CachePlan, Policy};
-use millrace::index::generations::generation::Generation;
+use millrace::Generation;
+use millrace::inside::index::{CachePlan, CachePolicy};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -21,7 +22,7 @@ const LOG: &str =
     "mill word2\nmill word2\nword2 word3\nmill\nmill word5\nmill nowhere\n1\tword3 word9 mill\n";
 
 fn read(index: &Path) -> CachePlan {
-    CachePlan::open(&Generation::open(index, true).unwrap()).unwrap().expect("a plan")
+    CachePlan::read(Generation::open(index, true).unwrap().path()).unwrap().expect("a plan")
 }
 
 #[test]
@@ -50,7 +51,7 @@ fn plans_are_about_the_terms_of_the_log() {
         "{said}"
     );
     let plan = read(&index);
-    assert_eq!((plan.policy, plan.lambda, plan.k, plan.queries), (Policy::Qtf, 1.0, 10, 6));
+    assert_eq!((plan.policy, plan.lambda, plan.k, plan.queries), (CachePolicy::Qtf, 1.0, 10, 6));
     let lists = plan.cached.lists();
     assert_eq!(lists.len(), of_terms.len());
     for list in lists {
@@ -66,7 +67,7 @@ fn plans_are_about_the_terms_of_the_log() {
     let one = scratch.write("one", "mill\n");
     millrace(args!["cache", "--quiet", "--index", index, "--memory", "1M", "-k", "1", one]).ok();
     let plan = read(&index);
-    assert_eq!((plan.policy, plan.k, plan.queries), (Policy::Vfb, 1, 1));
+    assert_eq!((plan.policy, plan.k, plan.queries), (CachePolicy::Vfb, 1, 1));
     let lists = plan.cached.lists();
     assert!(lists.len() == 1 && (2..24).contains(&lists[0].blocks), "{lists:?}");
     cache(&["--memory", "1M", "--lambda", "0.5"]).ok();

@@ -1,19 +1,20 @@
-//! The attack that stays (`make campaign`): jobs are killed, and refused their storage, at one storage call after the
-//! other, and indexes are changed at thousands of places with all checksums made good again. It takes
-//! long and runs by name only; `CAMPAIGN_PART=20` does every twentieth of it.
+//! The attack that stays (`make campaign`): jobs are killed, and refused their storage, at one
+//! storage call after the other, and indexes are changed at thousands of places with all checksums
+//! made good again. It takes long and runs by name only; `CAMPAIGN_PART=20` does every twentieth of
+//! it.
 //!
 //! Whatever happens, the index is whole and holds what it held or what the job was to make; a job
-//! that fails says why in a line and leaves nothing behind, and one that is killed is made good by the next.
+//! that fails says why in a line and leaves nothing behind, and one that is killed is made good by
+//! the next.
 
 mod mutations;
 
 use crate::cluster::{Hosts, Running};
 use crate::rebuild::Place;
-use crate::sound::{Answers, OldAndNew, ask, assert_sound};
+use crate::sound::{Answers, OldAndNew, ask, assert_sound, current};
 use crate::util::{Job, Outcome, args, copy_folder, info, millrace};
-use millrace::index::generations::folder::current;
-use millrace::index::generations::generation::Generation;
-use millrace::index::generations::manifest::sharded::ShardedManifest;
+use millrace::Generation;
+use millrace::inside::index::ShardedManifest;
 use std::any::Any;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -91,8 +92,8 @@ impl Subject {
     }
 
     fn state(&self) -> State {
-        let live = current(&self.index).unwrap()?;
-        if ShardedManifest::read(&live).unwrap().is_some() {
+        current(&self.index)?;
+        if ShardedManifest::live(&self.index).unwrap().is_some() {
             // Tokens tell the collections apart; to ask shards takes their processes.
             let info = info(&self.index);
             let tokens = format!("{} {}", info["documents"], info["tokens"]);
@@ -132,7 +133,7 @@ impl Subject {
         let fault_at = format!("{fault}@{n}");
         let outcomes = (self.start)(&fault_at, process);
         let when = format!("process {process}, {fault_at}: {outcomes:?}");
-        if current(&self.index).unwrap().is_some() {
+        if current(&self.index).is_some() {
             assert_sound(&self.index, &when);
         }
         let state = self.state();

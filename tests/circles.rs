@@ -1,7 +1,8 @@
-//! Does no file import what imports it? Files that need each other cannot be understood, or tested, alone.
+//! Does no file import what imports it? Files that need each other cannot be understood, or tested,
+//! alone.
 //!
-//! A file and its own child (`a.rs` and `a/b.rs`) may, and so may whoever chooses among several and those that it chooses
-//! among, which are such children. What tests import does not count.
+//! A file and its own child (`a.rs` and `a/b.rs`) may, and so may whoever chooses among several and
+//! those that it chooses among, which are such children. What tests import does not count.
 
 use crate::layers::{Source, Token, assert_none, mentions, module_of, sources, tokens};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -22,8 +23,8 @@ fn of_file(path: &str) -> Option<Module<'_>> {
     Some((number, module_of(path, CRATES[number])?)).filter(|_| !is_test)
 }
 
-/// The code without what only tests have, and without the name of the library where a job imports from it: no job is
-/// imported there.
+/// The code without what only tests have, and without the name of the library where a job imports
+/// from it: no job is imported there.
 fn own_code<'a>(tokens: &[Token<'a>]) -> Vec<Token<'a>> {
     let text = |at: usize| tokens.get(at).map_or("", |token| token.text);
     let is_mark = |at: usize| {

@@ -352,7 +352,7 @@ fn what_happens_inside_is_told_to_who_asks() {
     let input = scratch.write("c.jsonl", ONE);
     let told = build_job(&index).arg(&input).env("MILLRACE_LOG", "debug").ok();
     let told = told.says("reading path=").says("wrote a run").says("published generation=1");
-    assert!(told.stderr.contains("millrace::index::publish"), "{told:?}");
+    assert!(told.stderr.contains("millrace::index::generations::publish"), "{told:?}");
     let told = build_job(&index).arg(&input).env("MILLRACE_LOG", "warn,millrace::index=info").ok();
     assert!(told.says("published generation=2").stderr.lines().count() == 2);
     let told = build_job(&index).arg(&input).env("MILLRACE_LOG", "").ok();

@@ -2,7 +2,7 @@
 
 use crate::sound::{Answers, OldAndNew, ask, assert_sound, ends_soon, fails_soon, signal};
 use crate::util::{Job, Outcome, Random, args, millrace};
-use millrace::index::generations::generation::Generation;
+use millrace::Generation;
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
@@ -81,8 +81,8 @@ impl Case {
     }
 }
 
-/// Every operation, one after the other, on half of the cores each. Writes are cut short at every third: the campaign
-/// does it at all.
+/// Every operation, one after the other, on half of the cores each. Writes are cut short at every
+/// third: the campaign does it at all.
 fn at_every_operation(kind: Kind) {
     let operations = Case::new(kind).count();
     println!("{operations} storage operations");
@@ -109,8 +109,8 @@ fn at_every_operation(kind: Kind) {
     assert!(published > 0, "the last operations follow the renaming");
 }
 
-/// Lets one operation of a job fail, which finds the old generation live; tells whether the new one then is all the
-/// same. Where anything is left, the next job removes it.
+/// Lets one operation of a job fail, which finds the old generation live; tells whether the new one
+/// then is all the same. Where anything is left, the next job removes it.
 fn fail_once(case: &Case, fault: &str, n: u64) -> u64 {
     let when = format!("{fault}@{n}");
     let before = std::fs::read(case.set.index().join("CURRENT")).unwrap();

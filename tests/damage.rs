@@ -1,13 +1,11 @@
-//! What happens to an index when bytes of it change or go? Everything runs in this process: a panic,
-//! a wild allocation or an endless loop would show.
+//! What happens to an index when bytes of it change or go? Everything runs in this process: a
+//! panic, a wild allocation or an endless loop would show.
 
-use crate::sound::{Answers, OldAndNew, ask};
+use crate::sound::{Answers, OldAndNew, ask, check};
 use crate::util::Random;
-use millrace::index::error::IndexError;
-use millrace::index::format::{HEADER_BYTES, PAGE_BYTES, POSTINGS_SLACK, list_pages};
-use millrace::index::generations::manifest::Manifest;
-use millrace::index::inspect::check::check;
-use millrace::index::list::ListCodec;
+use crate::util::sealed::{Manifest, seal_file};
+use millrace::IndexError;
+use millrace::inside::codec::ListCodec;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,7 +16,8 @@ use std::time::Duration;
 /// How much is damaged.
 #[derive(Clone, Copy)]
 struct Extent {
-    /// Bytes of a file that are damaged one by one; of a longer one, these at both ends and a sample.
+    /// Bytes of a file that are damaged one by one; of a longer one, these at both ends and a
+    /// sample.
     whole: u64,
     /// Places in the rest of a longer file.
     sample: u64,
@@ -72,7 +71,7 @@ impl Victim {
     }
 
     fn check(&self, what: &str) -> Result<(), Vec<IndexError>> {
-        let checked = || check(&self.set.index()).map(drop);
+        let checked = || check(&self.set.index());
         catch_unwind(AssertUnwindSafe(checked)).unwrap_or_else(|_| panic!("panic: {what}"))
     }
 
@@ -277,36 +276,18 @@ fn cut(form: Form, extent: Extent) {
     });
 }
 
-/// Makes the checksums of the pages of postings good again, if it can be told where they are.
-pub(crate) fn seal_pages(postings: &mut [u8]) {
-    let list_bytes = u64::from_le_bytes(*postings[32..].first_chunk().unwrap());
-    let lists_end = list_bytes.saturating_add(HEADER_BYTES as u64);
-    if lists_end > postings.len() as u64 {
-        return;
-    }
-    let sums_start = (lists_end.next_multiple_of(8) + POSTINGS_SLACK) as usize;
-    for page in 0..list_pages(list_bytes) {
-        let from = (page * PAGE_BYTES).max(HEADER_BYTES as u64) as usize;
-        let to = ((page + 1) * PAGE_BYTES).min(lists_end) as usize;
-        let crc = crc32fast::hash(&postings[from..to]).to_le_bytes();
-        if let Some(sum) = postings.get_mut(sums_start + 4 * page as usize..) {
-            sum.iter_mut().zip(crc).for_each(|(to, from)| *to = from);
-        }
-    }
-}
-
 /// Damage by somebody who makes all checksums good again: there is nothing to find by them, and the
 /// numbers may say anything.
 fn seal_damage(form: Form, extent: Extent) {
     watched(move |step| {
         let victim = Victim::new(form);
         let generation = crate::util::generation(&victim.set.index());
-        let manifest = Manifest::read(&generation).unwrap();
+        let manifest = Manifest::read(&generation);
         let whole = fs::read(generation.join("manifest.json")).unwrap();
         let mut random = Random::new(3);
         let (mut count, mut unnoticed) = (0, 0);
-        for entry in &manifest.files {
-            let path = generation.join(&entry.name);
+        for (number, name) in manifest.files().into_iter().enumerate() {
+            let path = generation.join(&name);
             let bytes = fs::read(&path).unwrap();
             for at in places(extent, bytes.len() as u64, &mut random) {
                 let mut damaged = bytes.clone();
@@ -322,15 +303,10 @@ fn seal_damage(form: Form, extent: Extent) {
                     step(&what);
                 }
                 count += 1;
-                let crc = crc32fast::hash(&damaged[..HEADER_BYTES - 4]);
-                damaged[HEADER_BYTES - 4..HEADER_BYTES].copy_from_slice(&crc.to_le_bytes());
-                if entry.name.ends_with(".postings") {
-                    seal_pages(&mut damaged);
-                }
+                seal_file(&name, &mut damaged);
                 fs::write(&path, &damaged).unwrap();
                 let mut sealed = manifest.clone();
-                let entry = sealed.files.iter_mut().find(|e| e.name == entry.name).unwrap();
-                entry.crc32 = crc32fast::hash(&damaged);
+                sealed.seal(number, &damaged);
                 fs::write(generation.join("manifest.json"), sealed.encode()).unwrap();
                 unnoticed += u32::from(victim.check(&what).is_ok());
                 _ = victim.ask(false, &what);

@@ -1,16 +1,16 @@
-//! Are the answers of an index that leaves documents out those of an index without them? To the bit,
-//! by every algorithm and every parallel model.
+//! Are the answers of an index that leaves documents out those of an index without them? To the
+//! bit, by every algorithm and every parallel model.
 
 use crate::sound::{Answers, OldAndNew, assert_sound};
 use crate::util::{args, info, millrace};
-use millrace::index::generations::draft::{Description, Draft};
-use millrace::index::generations::folder::{IndexLock, current};
-use millrace::index::generations::generation::Generation;
-use millrace::query::searcher::Searcher;
-use millrace::query::snapshot::Snapshot;
-use millrace::query::wanted::{Algorithm, Mode, Wanted};
-use millrace::score::bm25::IdfKind;
-use millrace::score::given::Given;
+use millrace::Generation;
+use millrace::IdfKind;
+use millrace::Searcher;
+use millrace::Snapshot;
+use millrace::inside::index::{Description, Draft};
+use millrace::inside::index::{IndexLock, current};
+use millrace::inside::score::Given;
+use millrace::{Algorithm, Mode, Wanted};
 use std::path::Path;
 
 /// Every second document of the first run, all of the second, and few of the others.

@@ -1,5 +1,5 @@
-//! Does every engine return what `exhaustive` returns: the same documents in the same order with the
-//! same scores to the bit?
+//! Does every engine return what `exhaustive` returns: the same documents in the same order with
+//! the same scores to the bit?
 
 use crate::util::*;
 use serde_json::json;
@@ -11,7 +11,8 @@ const ENGINES: [(&[&str], &[&str]); 2] = [
     (&["and"], &["galloping", "small-adaptive"]),
 ];
 
-/// The answers to queries in all these modes and for each k, by one engine. A name tells the mode and k.
+/// The answers to queries in all these modes and for each k, by one engine. A name tells the mode
+/// and k.
 fn answers(
     index: &Path,
     queries: &[String],

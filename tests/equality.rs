@@ -129,8 +129,8 @@ fn formats_of_the_same_documents() {
     assert_same_index(&json, &text, &[LOCATIONS]);
 }
 
-/// Records of which some have no name or never end, with text between; one is longer than all workers read at a time, and one
-/// longer than any may be.
+/// Records of which some have no name or never end, with text between; one is longer than all
+/// workers read at a time, and one longer than any may be.
 fn damaged(begin: &str, name: &str, end: &str) -> Vec<u8> {
     let mut file = String::new();
     for (number, doc) in Collection::new(7, 5000, 80).docs.iter().enumerate() {

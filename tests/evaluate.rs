@@ -156,7 +156,8 @@ fn runs_are_fused() {
     fuse().arg(scratch.path("missing")).fails(1).says("missing");
 }
 
-/// Each pair of the grid has what `query` and `evaluate` find for it, and what was held out is put together of them.
+/// Each pair of the grid has what `query` and `evaluate` find for it, and what was held out is put
+/// together of them.
 #[test]
 fn tune_finds_what_evaluate_finds() {
     let Some(folder) = shared("collections/cacm") else { return };

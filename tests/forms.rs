@@ -1,4 +1,5 @@
-//! Do answers, measurements, reports and records have exactly the form that the contract gives them?
+//! Do answers, measurements, reports and records have exactly the form that the contract gives
+//! them?
 
 use crate::queries::{Fixture, bits, hits};
 use crate::util::*;
@@ -118,63 +119,6 @@ fn scores_of_all_forms_read_back_as_the_same() {
         assert_eq!(text.parse::<f32>().unwrap().to_bits(), score);
         // The shortest form.
         assert_eq!(text, f32::from_bits(score).to_string());
-    }
-}
-
-#[test]
-fn bench_codecs_measures_every_codec() {
-    let fixture = Fixture::new(32, 400);
-    let path = fixture.scratch.write("q", fixture.queries(320, 20).join("\n"));
-    let bench = |more: &[&str]| {
-        millrace(args!["bench", "codecs", "--index", fixture.index, "--passes", "1"]).args(more)
-    };
-    let lines = bench(&["--json"]).arg(&path).ok().json_lines();
-    let (classes, sums): (Vec<_>, Vec<_>) =
-        lines.iter().partition(|line| !line["length_from"].is_null());
-    for codec in ["bp128", "newpfd", "pfor", "pfor-blocks", "rice", "vbyte"] {
-        assert!(sums.iter().any(|sum| sum["codec"] == codec), "{codec}");
-    }
-    for sum in &sums {
-        assert_eq!(sum["lists"], sums[0]["lists"]);
-        for speed in ["gaps_per_s", "docids_per_s", "tfs_per_s"] {
-            assert!(sum[speed].as_f64().unwrap() > 0.0, "{sum}");
-        }
-        let same = |line: &&&Value| ["codec", "block", "levels"].iter().all(|k| line[k] == sum[k]);
-        let postings = classes.iter().filter(same).map(|line| line["postings"].as_u64().unwrap());
-        assert_eq!(sum["postings"], postings.sum::<u64>());
-    }
-    let table = bench(&["--codec", "rice"]).arg(&path).ok();
-    assert!(table.text().contains("bytes a docid"));
-    bench(&["--codec", "gzip"]).arg(&path).fails(2).says("gzip");
-}
-
-#[test]
-fn bench_cpu_queries_prints_the_tables_of_the_papers() {
-    let fixture = Fixture::new(33, 1200);
-    let path = fixture.scratch.write("q", fixture.queries(330, 25).join("\n"));
-    let bench = |more: &[&str]| {
-        let job = millrace(args!["bench", "cpu-queries", "--index", fixture.index]);
-        job.args(["--passes", "1"]).args(more).arg(&path).ok()
-    };
-    let rows = bench(&["--json"]).json_lines();
-    let of = |table: &str| -> Vec<&Value> { rows.iter().filter(|r| r["table"] == table).collect() };
-    let stages = of("ding09 table 2");
-    // What does a stage again is compiled in by a feature.
-    assert_eq!(stages.len(), if cfg!(feature = "stages") { 5 } else { 0 });
-    for row in stages {
-        let us = |name: &str| row[name].as_f64().unwrap();
-        let parts = ["look_up_us", "decompression_us", "intersection_us", "scoring_us"];
-        let sum: f64 = parts.into_iter().map(us).sum();
-        assert!(us("mean_us") > 0.0 && (sum - us("mean_us")).abs() < 1e-6, "{row}");
-    }
-    assert_eq!(of("huang table 1").len(), 15);
-    let by_blocks = of("huang figure 3");
-    assert!(!by_blocks.is_empty() && by_blocks.len().is_multiple_of(5));
-    let queries: u64 = by_blocks.iter().map(|row| row["queries"].as_u64().unwrap()).sum();
-    assert!(queries > 0 && queries <= 5 * 25);
-    let tables = bench(&[]);
-    for word in ["ding09, table 2", "best 20", "BMW", "blocks"] {
-        assert!(tables.text().contains(word), "{word}");
     }
 }
 

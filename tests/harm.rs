@@ -223,7 +223,8 @@ fn control_characters_of_a_name_are_shown() {
     assert!(head.contains("name      a\\u{1b}[2Jb\\u{202e}c\\u{9b}d\n"), "{head:?}");
 }
 
-/// A frame with a window of 2^`window_log` bytes whose header does not tell the size of its content.
+/// A frame with a window of 2^`window_log` bytes whose header does not tell the size of its
+/// content.
 fn long_frame(window_log: u32, content: &[u8]) -> Vec<u8> {
     let mut encoder = zstd::stream::Encoder::new(Vec::new(), 1).unwrap();
     encoder.window_log(window_log).unwrap();
@@ -231,8 +232,8 @@ fn long_frame(window_log: u32, content: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// What is indexed does not depend on the memory: a window is read, or the job fails and says what it
-/// needs.
+/// What is indexed does not depend on the memory: a window is read, or the job fails and says what
+/// it needs.
 #[test]
 fn a_zstd_file_with_a_long_window_is_read_or_refused() {
     let scratch = Scratch::new();

@@ -252,7 +252,8 @@ fn ciff_that_was_imported_answers_alike() {
     assert_eq!(info(&to)["generation"], 1);
 }
 
-/// The toy example of CIFF, which Anserini exported: BM25 by the formula on the numbers of the file.
+/// The toy example of CIFF, which Anserini exported: BM25 by the formula on the numbers of the
+/// file.
 #[test]
 fn ciff_of_anserini_has_its_scores() {
     let Some(file) = shared("formats/ciff/toy-complete-20200309.ciff") else { return };

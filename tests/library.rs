@@ -1,18 +1,14 @@
-//! Does the library serve a program of its own: builds from memory and query services, several of both
-//! at once, one of them cancelled, and remarks, figures and errors that are typed?
+//! Does the library serve a program of its own: builds from memory and query services, several of
+//! both at once, one of them cancelled, and remarks, figures and errors that are typed?
 
 use crate::util::Scratch;
-use millrace::build::{
-    BuildError, BuildOptions, BuildReport, Note, OptionsError, OwnedDocument, build,
-};
-use millrace::dataflow::control::JobError;
-use millrace::dataflow::query::service::{
-    Asker, QueryAnswer, QueryOptions, QueryReport, QueryService, Sink,
-};
-use millrace::index::generations::generation::Generation;
-use millrace::query::engines::engine::Model;
-use millrace::query::reading::lines::Query;
-use millrace::query::snapshot::{Scoring, Snapshot};
+use millrace::Generation;
+use millrace::JobError;
+use millrace::Query;
+use millrace::inside::query::Model;
+use millrace::{Asker, QueryOptions, QueryReport, QueryService, Sink};
+use millrace::{BuildError, BuildOptions, BuildReport, Note, OptionsError, OwnedDocument, build};
+use millrace::{Scoring, Snapshot};
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -58,7 +54,8 @@ const LONG: Duration = Duration::from_secs(60);
 /// A query service that runs, and what it is asked through.
 struct Running {
     asker: Asker,
-    answers: Receiver<QueryAnswer>,
+    /// Texts of queries and names of their documents.
+    answers: Receiver<(String, Vec<String>)>,
     service: JoinHandle<Result<QueryReport, JobError>>,
 }
 
@@ -70,7 +67,11 @@ impl Running {
         let (service, asker) = QueryService::new(snapshot, options);
         let (sender, answers) = channel();
         // Nobody receives when the test has failed.
-        let sink = Sink::values(move |answer| _ = sender.send(answer.unwrap()));
+        let sink = Sink::values(move |answer| {
+            let answer = answer.unwrap();
+            let names = answer.hits.iter().map(|hit| hit.name.to_string()).collect();
+            _ = sender.send((answer.query.text.clone(), names));
+        });
         Self { asker, answers, service: spawn(move || service.run(sink)) }
     }
 
@@ -78,8 +79,7 @@ impl Running {
     fn answers(&self) {
         assert!(self.asker.ask(Ok(Ok(Query::new("q", "mill")))));
         let answer = self.answers.recv_timeout(LONG).unwrap();
-        let names: Vec<&str> = answer.hits.iter().map(|hit| &*hit.name).collect();
-        assert_eq!((answer.query.text.as_str(), names), ("mill", vec!["0", "2"]));
+        assert_eq!(answer, ("mill".to_string(), vec!["0".to_string(), "2".to_string()]));
     }
 
     fn end(self) -> QueryReport {
@@ -134,7 +134,7 @@ fn two_builds_one_cancelled_and_three_services_run_at_once() {
     services.iter().for_each(Running::answers);
     control.cancel();
     let error = second.join().unwrap().unwrap_err();
-    assert!(matches!(error.job(), Some(JobError::Cancelled)), "{error}");
+    assert!(matches!(error, BuildError::Job(JobError::Cancelled)), "{error}");
     services.iter().for_each(Running::answers);
     go_on.send(()).unwrap();
     let report = first.join().unwrap().unwrap();

@@ -64,8 +64,8 @@ fn long_records_of_a_file_that_all_read_come_one_after_the_other() {
     assert!(peak(&report) <= most, "{} bytes are more than {most}", peak(&report));
 }
 
-/// What a job may take with so much memory: that and a tenth. Of a debug build, which tests run, so much more code
-/// is mapped than `--memory` counts.
+/// What a job may take with so much memory: that and a tenth. Of a debug build, which tests run, so
+/// much more code is mapped than `--memory` counts.
 fn most(memory: u64) -> u64 {
     let code = if cfg!(debug_assertions) { 12 << 20 } else { 0 };
     memory * 11 / 10 + code
@@ -104,7 +104,8 @@ fn base_26(mut number: u64) -> String {
     letters
 }
 
-/// A document is parsed whole: docs/build.md says what it takes at most, by its size and its different words.
+/// A document is parsed whole: docs/build.md says what it takes at most, by its size and its
+/// different words.
 #[test]
 fn a_long_document_takes_what_the_docs_say() {
     const WORDS: usize = 250_000;
@@ -119,7 +120,8 @@ fn a_long_document_takes_what_the_docs_say() {
     assert!(peak(&report) <= bound, "{} bytes are more than {bound}", peak(&report));
 }
 
-/// The queue of a merge counted lists and not the terms: 279 MB at 128M, and 424 MB for the merge alone.
+/// The queue of a merge counted lists and not the terms: 279 MB at 128M, and 424 MB for the merge
+/// alone.
 #[test]
 #[ignore = "takes long: make campaign"]
 fn campaign_terms_of_one_document_each() {

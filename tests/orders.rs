@@ -131,36 +131,3 @@ fn options_that_do_not_go_together_are_refused() {
     let text = "bad.tsv: byte 27: expected a name, a tab and a number from 0 on, found nothing";
     assert!(outcome.stderr.contains(text), "{outcome:?}");
 }
-
-#[test]
-fn the_bench_has_the_figures_that_need_no_gpu() {
-    let scratch = Scratch::new();
-    let input = scratch.write("c.jsonl", documents().repeat(12));
-    let index = scratch.path("index");
-    build(&index, args!["--order", "global", input]);
-    let words = (0..40).map(|n| format!("river word{}\nmill word{} word1\n", n % 9, n % 5));
-    let queries = scratch.write("q", words.collect::<String>() + "river nowhere\n");
-    let job = millrace(args!["bench", "wang", "--index", index, "--threads", "1,2"]);
-    let rows =
-        job.args(["--sizes", "0,0.5,1", "--lambda", "0.5,1"]).arg(&queries).ok().json_lines();
-    let of = |name: &str| -> Vec<&Value> { rows.iter().filter(|row| row["row"] == name).collect() };
-    let number = |row: &Value, name: &str| row[name].as_f64().unwrap();
-    assert_eq!((number(&rows[0], "train"), number(&rows[0], "without_answer")), (40.0, 1.0));
-    let visits = of("figure3")[0]["visits_by_offset"].as_array().unwrap();
-    assert_eq!(visits.len(), 20);
-    assert!(visits.is_sorted_by(|a, b| a.as_u64() >= b.as_u64()), "{visits:?}");
-    let caches = of("figure7");
-    assert_eq!(caches.len(), 3 * 4);
-    for row in &caches {
-        let (hits, bytes) = (number(row, "hit_rate"), number(row, "transfer_bytes_per_query"));
-        assert!(number(row, "cached_bytes") <= number(row, "memory_bytes"), "{row}");
-        assert!((hits == 1.0) == (bytes == 0.0), "{row}");
-        match number(row, "size") {
-            0.0 => assert!(hits == 0.0 && number(row, "left_to_the_cpu") == 0.0, "{row}"),
-            1.0 if row["policy"] != "vfb" => assert!(hits > 0.9, "{row}"),
-            _ => {}
-        }
-    }
-    assert_eq!(of("figure10").len(), 4 * 2 * 2);
-    assert!(of("figure10").iter().all(|row| number(row, "queries_per_s") > 0.0));
-}

@@ -49,8 +49,8 @@ impl Fixture {
         Self { scratch, index, texts, queries }
     }
 
-    /// A file of all queries in each of these modes, with each k, by each algorithm. A name tells the query, its mode and
-    /// its k.
+    /// A file of all queries in each of these modes, with each k, by each algorithm. A name tells
+    /// the query, its mode and its k.
     fn asked(&self, ks: &[usize], algorithms: &[&str]) -> PathBuf {
         let mut lines = String::new();
         for (&algorithm, mode) in algorithms.iter().flat_map(|a| MODES.map(|mode| (a, mode))) {

@@ -1,7 +1,7 @@
 //! Are queries answered rightly, and in their order?
 
 use crate::util::*;
-use millrace::text::analysis::Analysis;
+use millrace::inside::text::Analysis;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -136,23 +136,7 @@ impl Fixture {
 
     /// Queries of all kinds, without line ends or tabs.
     pub(crate) fn queries(&self, seed: u64, count: usize) -> Vec<String> {
-        let mut random = Random::new(seed);
-        let words = &self.collection.words;
-        (0..count)
-            .map(|number| {
-                let count = 1 + random.below(5);
-                let phrase = words.phrase(&mut random, count);
-                match number % 12 {
-                    0 => format!("{phrase} {phrase} {}", words.draw(&mut random)),
-                    1 => "the of and".to_string(),
-                    2 => format!("{phrase} zzzunheardof"),
-                    3 => "zzzunheardof qqqunheardof".to_string(),
-                    4 => format!("The, {}; of!", phrase.to_uppercase()),
-                    5 => "?!".to_string(),
-                    _ => phrase,
-                }
-            })
-            .collect()
+        self.collection.queries(seed, count)
     }
 }
 

@@ -32,7 +32,8 @@ fn hits(answers: &[Value]) -> Vec<&Value> {
     answers.iter().map(|answer| &answer["hits"]).collect()
 }
 
-/// One stream holds AND and OR, few and many hits, and every query has the answer that it has alone.
+/// One stream holds AND and OR, few and many hits, and every query has the answer that it has
+/// alone.
 #[test]
 fn oracle_mixed_queries_are_answered_as_alone() {
     let fixture = Fixture::new(81, 1500);

@@ -9,7 +9,8 @@ fn the_tour_works_as_it_stands() {
     let text = std::fs::read_to_string(root.join("README.md")).unwrap();
     let from = text.find("## Two minutes").expect("the tour begins");
     let tour = text[from..].split("\n## Install").next().unwrap();
-    // Every other part between fences is code. A rebuild writes into the checkout, and processes need ports that are free.
+    // Every other part between fences is code. A rebuild writes into the checkout, and processes
+    // need ports that are free.
     let is_run = |line: &&str| line.starts_with("millrace ") || line.starts_with("echo ");
     let apart = ["rebuild", "local-cluster"];
     let lines: Vec<&str> = tour

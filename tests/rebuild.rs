@@ -137,8 +137,8 @@ fn an_index_follows_its_sources() {
     millrace(args!["check", "--index", place.index()]).ok();
 }
 
-/// So many generations stay as the job file says, and one of them can become live again; the next rebuild compares
-/// with that.
+/// So many generations stay as the job file says, and one of them can become live again; the next
+/// rebuild compares with that.
 #[test]
 fn older_generations_stay_and_come_back() {
     let place = Place::new("[keep]\ngenerations = 3\n[merge]\nruns = 1\n");
@@ -155,12 +155,7 @@ fn older_generations_stay_and_come_back() {
         names
     };
     assert_eq!(generations(), ["gen-000003", "gen-000004", "gen-000005"]);
-    let runs = || {
-        millrace::index::generations::generation::Generation::open(&place.index(), true)
-            .unwrap()
-            .runs()
-            .len()
-    };
+    let runs = || millrace::Generation::open(&place.index(), true).unwrap().runs().len();
     assert_eq!(runs(), 1, "each rebuild has merged what it published");
     millrace(args!["rollback", "--index", place.index()]).ok();
     assert_eq!(place.documents(), 43);
@@ -169,7 +164,8 @@ fn older_generations_stay_and_come_back() {
     millrace(args!["check", "--index", place.index()]).ok();
 }
 
-/// A rebuild of everything, because there is no index or its settings are others, publishes the bytes of `build`.
+/// A rebuild of everything, because there is no index or its settings are others, publishes the
+/// bytes of `build`.
 #[test]
 fn oracle_a_build_of_the_same_files() {
     let place = Place::new("");
@@ -296,7 +292,8 @@ fn wrong_job_files_and_options_are_wrong_usage() {
     millrace(args!["rebuild", place.scratch.path("missing.toml"), "--once"]).fails(1);
 }
 
-/// The schedule is every minute, so that a test cannot wait for it; it can see that it waits, and ends.
+/// The schedule is every minute, so that a test cannot wait for it; it can see that it waits, and
+/// ends.
 #[cfg(unix)]
 #[test]
 fn a_job_on_a_schedule_waits_and_ends_with_a_signal() {

@@ -1,4 +1,5 @@
-//! Are the scores of an index that was rebuilt again and again those of one that was built from scratch?
+//! Are the scores of an index that was rebuilt again and again those of one that was built from
+//! scratch?
 
 use crate::rebuild::Place;
 use crate::util::*;
@@ -97,8 +98,8 @@ impl Sources {
 /// Docids and names, or names and scores.
 type Pairs<T> = Vec<(T, String)>;
 
-/// Names and scores of the answers to some queries, asked of several algorithms, and the names of all documents
-/// in the order of their docids.
+/// Names and scores of the answers to some queries, asked of several algorithms, and the names of
+/// all documents in the order of their docids.
 fn answers(index: &std::path::Path) -> (Pairs<String>, Pairs<u64>) {
     let texts = ["all", "mill", "river wheel stone", "mill race water flour", "none"];
     let ways =
@@ -139,7 +140,8 @@ fn campaign_scores_of_rebuilds() {
     compare(3..=40);
 }
 
-/// Changes sources at random, rebuilds, and compares with an index of the same documents, for each seed.
+/// Changes sources at random, rebuilds, and compares with an index of the same documents, for each
+/// seed.
 fn compare(seeds: std::ops::RangeInclusive<u64>) {
     for seed in seeds {
         let more = "[guard]\nmin_documents = 0\nallow_empty = true\n[merge]\nruns = 3\ndeleted = \"40%\"\n";
@@ -228,7 +230,8 @@ fn only_what_is_new_is_indexed() {
     let shown = millrace(args!["show", "--index", place.index(), "--docid", "20"]).ok();
     assert!(shown.text().contains("mill 20 race 6"), "{shown:?}");
     assert_eq!(place.once()["outcome"], "unchanged");
-    // The documents of the last file move to the first: no document of that run lies in the last any more.
+    // The documents of the last file move to the first: no document of that run lies in the last
+    // any more.
     let last = place.scratch.path("docs/b.jsonl");
     let moved = std::fs::read_to_string(&last).unwrap();
     std::fs::write(&path, format!("{}\n{moved}", lines.join("\n"))).unwrap();

@@ -1,10 +1,11 @@
-//! What is left when a rebuild dies, or finds the disk full, at any of its storage operations, and when rebuilds and builds
-//! of one index run at once? A whole generation, and the next rebuild comes to the end that it would have come to.
+//! What is left when a rebuild dies, or finds the disk full, at any of its storage operations, and
+//! when rebuilds and builds of one index run at once? A whole generation, and the next rebuild
+//! comes to the end that it would have come to.
 
 use crate::rebuild::Place;
+use crate::sound::check;
 use crate::util::*;
-use millrace::index::generations::generation::Generation;
-use millrace::index::inspect::check::check;
+use millrace::Generation;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -87,7 +88,9 @@ impl Case {
 fn names(index: &Path) -> BTreeSet<String> {
     check(index).unwrap();
     let generation = Generation::open(index, true).unwrap();
-    let docids = (0..generation.documents().len()).filter(|&docid| !generation.is_deleted(docid));
+    let deleted: BTreeSet<u32> = generation.deleted().collect();
+    let documents: u32 = generation.manifest().runs.iter().map(|run| run.documents).sum();
+    let docids = (0..documents).filter(|docid| !deleted.contains(docid));
     let name = |docid| String::from_utf8_lossy(generation.documents().name(docid).unwrap()).into();
     docids.map(name).collect()
 }

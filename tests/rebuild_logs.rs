@@ -1,9 +1,10 @@
-//! Does the plan of a cache follow the logs of queries, and is a log read and searched for only once?
+//! Does the plan of a cache follow the logs of queries, and is a log read and searched for only
+//! once?
 
 use crate::rebuild::Place;
 use crate::util::*;
-use millrace::index::cache_plan::CachePlan;
-use millrace::index::generations::generation::Generation;
+use millrace::Generation;
+use millrace::inside::index::CachePlan;
 use serde_json::Value;
 use std::fmt::Write as _;
 
@@ -31,7 +32,7 @@ fn log(day: usize) -> String {
 
 /// What `millrace cache` plans by these logs, and what the rebuild has planned, which stays.
 fn plans(place: &Place, days: &[usize]) -> [CachePlan; 2] {
-    let read = || CachePlan::open(&Generation::open(&place.index(), true).unwrap()).unwrap();
+    let read = || CachePlan::read(Generation::open(&place.index(), true).unwrap().path()).unwrap();
     let found = read().expect("a plan");
     let all = place.scratch.write("all", days.iter().map(|day| log(*day)).collect::<String>());
     let cache = args!["cache", "--quiet", "--index", place.index(), "--memory", "3K", all];
@@ -105,7 +106,8 @@ fn the_plan_follows_the_logs_of_the_window() {
     same_as_of_all(&place, &[5]);
     assert_eq!(std::fs::read_dir(place.index().join("rebuild/logs")).unwrap().count(), 2);
 
-    // A few documents more: earlier days stay what they were, and the plan is one of the new generation.
+    // A few documents more: earlier days stay what they were, and the plan is one of the new
+    // generation.
     place.scratch.write("docs/b.jsonl", documents(1500..1600));
     let record = place.once();
     assert_eq!((&record["outcome"], counts(&record)), (&"published".into(), [1, 0, 0]));
@@ -122,7 +124,8 @@ fn the_plan_follows_the_logs_of_the_window() {
     millrace(args!["check", "--index", place.index()]).ok();
 }
 
-/// A job may ask for an order, which is made anew whenever something has changed, and for nothing else.
+/// A job may ask for an order, which is made anew whenever something has changed, and for nothing
+/// else.
 #[test]
 fn an_index_in_order_follows_its_sources() {
     let more = "order = \"global\"\n[guard]\nmin_documents = 0\n[links]\nfrom = \"file\"\nfile = \"links.tsv\"\n[pagerank]\n[logs]\nqueries = [\"logs/*\"]\n";
@@ -141,7 +144,7 @@ fn an_index_in_order_follows_its_sources() {
         assert_eq!(generation.runs().len(), 1);
         assert_eq!(generation.manifest().order.as_ref().unwrap().name, "global");
         assert_eq!(generation.documents().name(0).unwrap(), b"d2");
-        CachePlan::open(&generation).unwrap().expect("a plan");
+        CachePlan::read(generation.path()).unwrap().expect("a plan");
     }
     let ranks = std::fs::read_to_string(place.index().join("rebuild/ranks.tsv")).unwrap();
     let names: Vec<&str> = ranks.lines().skip(1).map(|l| l.split('\t').next().unwrap()).collect();

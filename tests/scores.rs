@@ -1,5 +1,5 @@
-//! Is each score what its formula says, and do all engines find the same by it? The formulas stand here once more, plainly and in
-//! double precision, over what `dump` prints.
+//! Is each score what its formula says, and do all engines find the same by it? The formulas stand
+//! here once more, plainly and in double precision, over what `dump` prints.
 
 use crate::util::*;
 use serde_json::Value;
@@ -203,8 +203,9 @@ fn on_collections_with_queries_of_people() {
     }
 }
 
-/// Texts, queries and scores that bm25s 0.3.16 printed for them (`bm25s.BM25(method, k1=1.2, b=0.75, delta)` in double precision;
-/// rank_bm25 0.2.2 has the same for BM25+). It gives documents that lack a term what the formula makes of a tf of 0.
+/// Texts, queries and scores that bm25s 0.3.16 printed for them (`bm25s.BM25(method, k1=1.2,
+/// b=0.75, delta)` in double precision; rank_bm25 0.2.2 has the same for BM25+). It gives documents
+/// that lack a term what the formula makes of a tf of 0.
 #[test]
 fn golden_scores_are_those_of_bm25s() {
     const TEXTS: [&str; 6] = [

@@ -1,13 +1,14 @@
 //! Is an index whole, and what does it answer? For tests that make jobs fail.
 
 use crate::util::{Collection, Job, Outcome, Scratch, args, cut_lines, millrace};
-use millrace::index::error::IndexError;
-use millrace::index::generations::generation::Generation;
-use millrace::index::inspect::check::check;
-use millrace::query::searcher::Searcher;
-use millrace::query::snapshot::{Scoring, Snapshot};
-use millrace::query::wanted::{Algorithm, Mode, Wanted};
-use millrace::score::bm25::Bm25;
+use millrace::Generation;
+use millrace::IndexError;
+use millrace::Searcher;
+use millrace::inside::index::Stop;
+use millrace::inside::index::check_watched;
+use millrace::inside::score::Bm25;
+use millrace::{Algorithm, Mode, Wanted};
+use millrace::{Scoring, Snapshot};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Child;
@@ -31,7 +32,7 @@ pub(crate) fn ask(index: &Path, verify: bool, queries: &[String]) -> Result<Answ
     let mut answers = Answers::new();
     for query in queries {
         let (hits, _) = searcher.search(&snapshot, &wanted, query)?;
-        let row = |hit: &millrace::query::top_k::Hit| {
+        let row = |hit: &millrace::Hit| {
             (documents.name(hit.docid).expect("a hit is a document").to_vec(), hit.score.to_bits())
         };
         answers.push(hits.iter().map(row).collect());
@@ -39,7 +40,8 @@ pub(crate) fn ask(index: &Path, verify: bool, queries: &[String]) -> Result<Answ
     Ok(answers)
 }
 
-/// Two collections with different answers to the same queries, as files of JSON lines, and an index.
+/// Two collections with different answers to the same queries, as files of JSON lines, and an
+/// index.
 pub(crate) struct OldAndNew {
     pub(crate) scratch: Scratch,
     pub(crate) queries: Vec<String>,
@@ -117,6 +119,17 @@ impl OldAndNew {
         found.extend(runs.iter().map(|name| format!("runs/{name}")));
         assert_eq!(found, expected, "{when}");
     }
+}
+
+/// What is wrong with an index.
+pub(crate) fn check(index: &Path) -> Result<(), Vec<IndexError>> {
+    check_watched(index, 1, &Stop::default()).map(drop)
+}
+
+/// The folder of the live generation, if one was published.
+pub(crate) fn current(index: &Path) -> Option<PathBuf> {
+    let name = std::fs::read_to_string(index.join("CURRENT")).ok()?;
+    Some(index.join(name.strip_suffix('\n').unwrap()))
 }
 
 /// Checks every byte of an index.

@@ -1,4 +1,5 @@
-//! Does a query job that is running follow its index, without an answer that is lost, repeated or wrong?
+//! Does a query job that is running follow its index, without an answer that is lost, repeated or
+//! wrong?
 
 use crate::rebuild::Place;
 use crate::util::*;
@@ -108,8 +109,8 @@ impl Stream {
     }
 }
 
-/// Queries come all the time; each answer is that of one version, and none is of an older one than the answer
-/// before.
+/// Queries come all the time; each answer is that of one version, and none is of an older one than
+/// the answer before.
 #[test]
 fn a_stream_goes_on_over_twenty_rebuilds() {
     let place =
@@ -179,7 +180,8 @@ fn a_stream_goes_on_over_twenty_rebuilds() {
     assert_eq!(names.filter(|name| name.starts_with("gen-")).count(), 1);
 }
 
-/// A generation that cannot be opened is told of, and answers stay as they were; the next one is used.
+/// A generation that cannot be opened is told of, and answers stay as they were; the next one is
+/// used.
 #[test]
 fn what_cannot_be_opened_is_told_of() {
     let place = Place::new("[guard]\nmin_documents = 0\n[keep]\ngenerations = 1\n");

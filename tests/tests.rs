@@ -1,9 +1,9 @@
-//! Black-box, differential and fault tests.
+//! Black-box, differential and fault tests. Those of what the library does not show are in
+//! `inside`.
 
 mod util;
 
 mod bench;
-mod btree;
 mod cache;
 mod circles;
 mod cli;
@@ -12,19 +12,16 @@ mod codecs;
 mod collections;
 mod ding09;
 mod effectiveness;
-mod emulation;
 mod engines;
 mod equality;
 mod evaluate;
-mod formats;
 mod forms;
 mod generate;
 mod gpu;
 mod gpu_indexer;
-mod gpu_lists;
 mod gpu_queries;
+mod house;
 mod huang;
-mod hybrid;
 mod inspect;
 mod invert;
 mod layers;
@@ -32,6 +29,7 @@ mod library;
 mod memory;
 mod orders;
 mod parallel;
+mod pretended;
 mod queries;
 mod query_lines;
 mod readme;

@@ -58,7 +58,8 @@ fn markup_is_never_a_query() {
     let outcome = query().stdin(cut).run().expect_status(1);
     let outcome = outcome.says("line 5 of the queries (byte 30)").says("no end tag");
     assert_eq!(asked(&outcome.json_lines()[..1]), [("1", "a")]);
-    // A line without a blank stands in no file of `qid text`, so that the whole file is plain texts.
+    // A line without a blank stands in no file of `qid text`, so that the whole file is plain
+    // texts.
     let path = fixture.scratch.write("plain", "49ers game\n2012 olympics\nwords\n");
     let answers = query().arg(&path).ok().json_lines();
     assert_eq!(asked(&answers)[0], ("1", "49ers game"));

@@ -4,54 +4,24 @@
 // Each module of tests uses its own part.
 #![allow(dead_code)]
 
+mod compared;
 mod generated;
+mod scratch;
+pub(crate) mod sealed;
 
+pub(crate) use compared::{assert_same_index, files, generation};
 pub(crate) use generated::{Collection, Doc, Random, jsonl, tsv};
+pub(crate) use scratch::{Scratch, shared};
 
 use serde_json::Value;
-use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fmt::Write as _;
 use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// A job that takes longer hangs: it is killed and the test fails.
 const PATIENCE: Duration = Duration::from_secs(120);
-
-/// A folder that goes away with the test.
-pub(crate) struct Scratch(tempfile::TempDir);
-
-impl Scratch {
-    pub(crate) fn new() -> Self {
-        Self(tempfile::Builder::new().prefix("millrace-test-").tempdir().unwrap())
-    }
-
-    /// A path in the folder.
-    pub(crate) fn path(&self, name: impl AsRef<Path>) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    /// Writes a file, and the folders above it.
-    pub(crate) fn write(&self, name: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> PathBuf {
-        let path = self.path(name);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, bytes).unwrap();
-        path
-    }
-}
-
-/// A file or folder of the data that lies beside the repository; a test that needs it and finds
-/// none is skipped and says so.
-pub(crate) fn shared(name: &str) -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data").join(name);
-    if !path.exists() {
-        eprintln!("skipped: there is no {}", path.display());
-        return None;
-    }
-    Some(path)
-}
 
 /// A run of the binary.
 pub(crate) struct Job {
@@ -266,48 +236,6 @@ pub(crate) fn info(index: &Path) -> Value {
     serde_json::from_slice(&outcome.stdout).unwrap()
 }
 
-/// The folder of the live generation.
-pub(crate) fn generation(index: &Path) -> PathBuf {
-    let name = std::fs::read_to_string(index.join("CURRENT")).unwrap();
-    index.join(name.trim_end())
-}
-
-/// The files of the live generation but its manifest, by their names.
-pub(crate) fn files(index: &Path) -> BTreeMap<String, Vec<u8>> {
-    fn walk(folder: &Path, prefix: &str, files: &mut BTreeMap<String, Vec<u8>>) {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let entry = entry.unwrap();
-            let name = format!("{prefix}{}", entry.file_name().to_str().unwrap());
-            if entry.file_type().unwrap().is_dir() {
-                walk(&entry.path(), &format!("{name}/"), files);
-            } else if name != "manifest.json" {
-                files.insert(name, std::fs::read(entry.path()).unwrap());
-            }
-        }
-    }
-    let mut all = BTreeMap::new();
-    walk(&generation(index), "", &mut all);
-    all
-}
-
-/// Checks that two indexes have the same bytes in all files but the manifest and those in `but`.
-#[track_caller]
-pub(crate) fn assert_same_index(a: &Path, b: &Path, but: &[&str]) {
-    let (left, right) = (files(a), files(b));
-    let names = |files: &BTreeMap<String, Vec<u8>>| files.keys().cloned().collect::<Vec<_>>();
-    assert_eq!(names(&left), names(&right), "files of {} and {}", a.display(), b.display());
-    let mut differences = String::new();
-    for (name, bytes) in left.iter().filter(|(name, _)| !but.contains(&name.as_str())) {
-        let other = &right[name];
-        if bytes != other {
-            let at = bytes.iter().zip(other).take_while(|(x, y)| x == y).count();
-            let lengths = (bytes.len(), other.len());
-            writeln!(differences, "{name}: first at byte {at}, lengths {lengths:?}").unwrap();
-        }
-    }
-    assert!(differences.is_empty(), "{} and {}:\n{differences}", a.display(), b.display());
-}
-
 /// Compresses as gzip, in this many members.
 pub(crate) fn gzip(bytes: &[u8], members: usize) -> Vec<u8> {
     let mut out = Vec::new();
@@ -340,15 +268,4 @@ pub(crate) fn cut_lines(bytes: &[u8], parts: usize) -> Vec<&[u8]> {
         rest = tail;
     }
     cut
-}
-
-/// Runs one of these tests again in a process of its own, in which a variable of the environment is set; it has to pass.
-pub(crate) fn again_in_a_process_of_its_own(test: &str, variable: &str) {
-    let child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", test])
-        .env(variable, "1")
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&child.stdout);
-    assert!(child.status.success() && text.contains("1 passed"), "{text}");
 }

@@ -5,7 +5,8 @@ use crate::util::*;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// Builds with the paper's indexer; runs end after about every `limit` bytes of cost, if one is given.
+/// Builds with the paper's indexer; runs end after about every `limit` bytes of cost, if one is
+/// given.
 fn build_wei11(index: &Path, limit: Option<u64>, more: &[OsString]) {
     let job =
         millrace(args!["build", "--quiet", "--indexer", "wei11", "--index", index]).args(more);
@@ -156,7 +157,8 @@ fn skewed_collections() {
     let letters = |n: usize, random: &mut Random| -> String {
         (0..n).map(|_| char::from(b'a' + random.below(26) as u8)).collect()
     };
-    // Everything in one trie collection: with many terms, with one, with long ones, with the longest.
+    // Everything in one trie collection: with many terms, with one, with long ones, with the
+    // longest.
     let many: Vec<String> =
         (0..30_000).map(|_| format!("mill{}", letters(5, &mut random))).collect();
     let one = vec!["mill".to_string(); 200_000];

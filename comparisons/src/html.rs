@@ -1,7 +1,8 @@
 //! Pages of a WARC file: the text that they show.
 //!
-//! `millrace` and `html5ever` give the same words. `lol_html` and `tl` give less than a build needs, in
-//! their favour: neither resolves references (`&eacute;`), and words of neighbouring blocks may join.
+//! `millrace` and `html5ever` give the same words. `lol_html` and `tl` give less than a build
+//! needs, in their favour: neither resolves references (`&eacute;`), and words of neighbouring
+//! blocks may join.
 
 use crate::Found;
 use html5ever::tendril::StrTendril;
@@ -9,7 +10,7 @@ use html5ever::tokenizer::states::{Rawtext, Rcdata, ScriptData};
 use html5ever::tokenizer::{
     BufferQueue, Tag, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts,
 };
-use millrace::text::html::{HtmlText, Markup};
+use millrace::inside::text::{HtmlText, Markup};
 use std::cell::{Cell, RefCell};
 use std::error::Error;
 

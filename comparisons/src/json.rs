@@ -1,13 +1,14 @@
 //! JSON lines: the texts of the documents.
 
 use crate::Found;
-use millrace::input::document::{Document, Piece, Sink, Skip};
-use millrace::input::formats::jsonl::JsonlParser;
+use millrace::inside::input::{Document, PieceView, DocumentSink, Skip};
+use millrace::inside::input::JsonlParser;
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::error::Error;
 
-/// The fields that a build takes by default, as far as the file has them. What else there is, is skipped.
+/// The fields that a build takes by default, as far as the file has them. What else there is, is
+/// skipped.
 #[derive(Deserialize)]
 struct Line<'a> {
     #[serde(borrow, alias = "docno", alias = "_id", alias = "docid")]
@@ -25,7 +26,7 @@ impl Line<'_> {
 
 struct Texts<'a>(&'a mut Found);
 
-impl Sink for Texts<'_> {
+impl DocumentSink for Texts<'_> {
     fn document(&mut self, document: Document<'_>) {
         self.0.add(document.text);
     }
@@ -45,7 +46,7 @@ pub(crate) fn run(who: &str, file: &[u8]) -> Result<Found, Box<dyn Error>> {
             let end =
                 rest[from..].iter().position(|&b| b == b'\n').map_or(rest.len(), |n| from + n + 1);
             let (piece, behind) = rest.split_at(end);
-            parser.parse(Piece::whole(piece), &mut Texts(&mut found));
+            parser.parse(PieceView::whole(piece), &mut Texts(&mut found));
             rest = behind;
         }
         return Ok(found);

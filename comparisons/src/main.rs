@@ -1,5 +1,5 @@
-//! What do our JSON scanner, HTML tokenizer and English stemmer cost, and what would the crates cost
-//! that do the same?
+//! What do our JSON scanner, HTML tokenizer and English stemmer cost, and what would the crates
+//! cost that do the same?
 //!
 //! ```text
 //! comparisons json  none|millrace|serde_json|sonic-rs|simd-json        FILE.jsonl
@@ -7,10 +7,10 @@
 //! comparisons stems none|millrace|rust-stemmers                        FILE.jsonl
 //! ```
 //!
-//! One pass over a file that is not compressed, in memory. `none` does what all have in common, so that
-//! its instructions are taken from those of the others; and what is left over the instructions of
-//! a whole build of the same file is the share that `docs/measurements` records. Each prints how many
-//! records it saw and a sum over what it found, by which the results can be compared.
+//! One pass over a file that is not compressed, in memory. `none` does what all have in common, so
+//! that its instructions are taken from those of the others; and what is left over the instructions
+//! of a whole build of the same file is the share that `docs/measurements` records. Each prints how
+//! many records it saw and a sum over what it found, by which the results can be compared.
 
 mod html;
 mod json;

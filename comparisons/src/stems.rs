@@ -1,10 +1,11 @@
-//! English stems: of every distinct word once, as a build asks that remembers which form has which stem.
+//! English stems: of every distinct word once, as a build asks that remembers which form has which
+//! stem.
 
 use crate::Found;
-use millrace::input::document::{Document, Piece, Sink, Skip};
-use millrace::input::formats::jsonl::JsonlParser;
-use millrace::text::stemmer::Stemmer;
-use millrace::text::tokenizer::for_each_token;
+use millrace::inside::input::{Document, PieceView, DocumentSink, Skip};
+use millrace::inside::input::JsonlParser;
+use millrace::inside::text::Stemmer;
+use millrace::inside::text::for_each_token;
 use std::collections::HashSet;
 use std::error::Error;
 
@@ -15,7 +16,7 @@ struct Words {
     all: Vec<String>,
 }
 
-impl Sink for Words {
+impl DocumentSink for Words {
     fn document(&mut self, document: Document<'_>) {
         for_each_token(document.text, |token| {
             if !self.known.contains(token) {
@@ -31,7 +32,7 @@ impl Sink for Words {
 /// Lets `who` stem the distinct words of all lines.
 pub(crate) fn run(who: &str, file: &[u8]) -> Result<Found, Box<dyn Error>> {
     let mut words = Words::default();
-    JsonlParser::new().parse(Piece::whole(file), &mut words);
+    JsonlParser::new().parse(PieceView::whole(file), &mut words);
     let snowball = rust_stemmers::Stemmer::create(rust_stemmers::Algorithm::English);
     let mut found = Found::default();
     for word in &words.all {

@@ -1,14 +1,14 @@
 //! How are files damaged so that the damage goes past their checksums? An input is a list of edits;
 //! checksums are put right afterwards where a target asks for it, as a faulty program would.
 
-use crate::take::Take;
+use super::take::Take;
 use millrace::index::format::HEADER_BYTES;
 
 /// The longest file that edits make, in bytes.
 const MOST_BYTES: usize = 1 << 20;
 
 /// Makes one edit of `bytes`, as the input says.
-pub fn edit(bytes: &mut Vec<u8>, take: &mut Take<'_>) {
+pub(crate) fn edit(bytes: &mut Vec<u8>, take: &mut Take<'_>) {
     let kind = take.u8() % 8;
     // Places count from the end in one of two.
     let place = take.u16() as usize % (bytes.len() + 1);
@@ -43,14 +43,14 @@ pub fn edit(bytes: &mut Vec<u8>, take: &mut Take<'_>) {
 }
 
 /// One of the numbers a to e of a header gets another value.
-pub fn edit_header(bytes: &mut Vec<u8>, take: &mut Take<'_>) {
+pub(crate) fn edit_header(bytes: &mut Vec<u8>, take: &mut Take<'_>) {
     let at = 16 + 8 * usize::from(take.u8() % 5);
     let number = take.u64() >> (take.u8() % 64);
     overwrite(bytes, at, &number.to_le_bytes());
 }
 
 /// Puts the checksum of a header right, if `bytes` is long enough to have one.
-pub fn seal_header(bytes: &mut [u8]) {
+pub(crate) fn seal_header(bytes: &mut [u8]) {
     if let Some(header) = bytes.first_chunk_mut::<HEADER_BYTES>() {
         let crc = crc32fast::hash(&header[..HEADER_BYTES - 4]);
         header[HEADER_BYTES - 4..].copy_from_slice(&crc.to_le_bytes());
@@ -58,7 +58,7 @@ pub fn seal_header(bytes: &mut [u8]) {
 }
 
 /// The end of a manifest whose text before it is `text`.
-pub fn manifest_tail(text: &[u8]) -> String {
+pub(crate) fn manifest_tail(text: &[u8]) -> String {
     format!("\"checksum\": \"{:08x}\"\n}}\n", crc32fast::hash(text))
 }
 

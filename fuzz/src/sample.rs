@@ -1,16 +1,16 @@
-//! Which index do targets search and damage? A few hundred documents of common and rare words, in two
-//! runs, written with the writers themselves.
+//! Which index do targets search and damage? A few hundred documents of common and rare words, in
+//! two runs, written with the writers themselves.
 
 use millrace::index::documents::{DocumentsWriter, Location};
 use millrace::index::error::IndexError;
-use millrace::index::folder::IndexLock;
+use millrace::index::files::storage::{Durability, FileEntry};
 use millrace::index::format::VERSION;
-use millrace::index::list::ListEncoder;
-use millrace::index::manifest::{
+use millrace::index::generations::folder::IndexLock;
+use millrace::index::generations::manifest::{
     InputEntry, Manifest, RunEntry, Settings, Statistics, StopWordsEntry,
 };
+use millrace::index::list::ListEncoder;
 use millrace::index::run::RunWriter;
-use millrace::index::storage::{Durability, FileEntry};
 use millrace::score::bounds::code_below;
 use millrace::text::analysis::Analysis;
 use millrace::text::trie_collection::{implied_prefix_len, trie_collection};
@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// The terms of each document, with their frequencies.
-pub type Collection = Vec<BTreeMap<String, u32>>;
+pub(crate) type Collection = Vec<BTreeMap<String, u32>>;
 
 /// Words of most kinds of trie collection.
 const WORDS: [&str; 24] = [
@@ -28,7 +28,7 @@ const WORDS: [&str; 24] = [
 ];
 
 /// How the terms of the sample were made.
-pub fn analysis() -> Analysis {
+pub(crate) fn analysis() -> Analysis {
     Analysis::default()
 }
 
@@ -52,7 +52,7 @@ fn text(docid: u32) -> String {
 }
 
 /// Makes the collection.
-pub fn collection(documents: u32) -> Collection {
+pub(crate) fn collection(documents: u32) -> Collection {
     let analysis = analysis();
     let document = |docid| {
         let mut terms = BTreeMap::new();
@@ -102,7 +102,7 @@ fn write_run(
 
 /// Writes and publishes `collection` in runs that end before the documents `cuts`, which rise, and
 /// behind the last document.
-pub fn build(
+pub(crate) fn build(
     index: &Path,
     collection: &Collection,
     cuts: &[usize],

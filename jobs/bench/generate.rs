@@ -4,7 +4,7 @@ use crate::Usage;
 use crate::cli::args::{Workers, show_bytes, show_count, size};
 use crate::cli::{report, signals};
 use anyhow::Context;
-use millrace::dataflow::control::Control;
+use millrace::Control;
 use serde_json::json;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -61,8 +61,8 @@ pub(crate) struct Args {
     /// Standard deviation of the logarithm of a document's tokens.
     #[arg(long, default_value_t = Recipe::default().sigma, value_name = "F")]
     sigma: f64,
-    /// Share of tokens that come from a topic which neighbouring documents share, from 0 to 0.5. With 0, neighbours
-    /// have nothing in common.
+    /// Share of tokens that come from a topic which neighbouring documents share, from 0 to 0.5.
+    /// With 0, neighbours have nothing in common.
     #[arg(long, default_value_t = Recipe::default().clustering, value_name = "F")]
     clustering: f64,
     /// Neighbouring documents that are about the same.
@@ -71,8 +71,8 @@ pub(crate) struct Args {
     /// Write N queries too, into DIR/queries.tsv.
     #[arg(long, default_value = "0", value_name = "N")]
     queries: u64,
-    /// Ask for some terms more than the text does: each has an interest of its own, which counts more
-    /// the greater F is.
+    /// Ask for some terms more than the text does: each has an interest of its own, which counts
+    /// more the greater F is.
     #[arg(long, default_value = "0", value_name = "F")]
     interest: f64,
     /// Write a log of N queries, some of which are asked again and again: its first half into

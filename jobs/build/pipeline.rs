@@ -1,9 +1,9 @@
 //! Who parses and who indexes what, as the command line asks for it.
 
 use crate::cli::args::size;
-use millrace::build::Pipeline;
-use millrace::input::sample::SAMPLE_BYTES;
-use millrace::schedule::placement::Rates;
+use millrace::inside::build::Pipeline;
+use millrace::inside::input::SAMPLE_BYTES;
+use millrace::inside::schedule::Rates;
 
 /// How workers share the steps of the job. The index does not depend on it.
 #[derive(clap::Args, Clone, Debug)]
@@ -14,7 +14,8 @@ pub(super) struct Parts {
     /// With --indexer wei11: number of indexers on the CPU (default: one for each worker).
     #[arg(long, value_name = "N1")]
     cpu_indexers: Option<usize>,
-    /// With --indexer wei11: number of indexers on GPUs (default: one for each worker, at most 16 on each GPU).
+    /// With --indexer wei11: number of indexers on GPUs (default: one for each worker, at most 16
+    /// on each GPU).
     #[arg(long, value_name = "N2")]
     gpu_indexers: Option<usize>,
 }
@@ -25,18 +26,18 @@ pub(super) struct Tuning {
     /// With --indexer wei11: bytes of text that an indexer takes at a time.
     #[arg(long, default_value = "16M", value_parser = size, value_name = "SIZE")]
     parse_block: u64,
-    /// Greatest number of files that are read at the same time, each by one worker; 1 reads one file after the other.
-    /// By default all workers read a file together where its format allows it, and of others as many are read as keep
-    /// the parsers busy and fit the memory.
+    /// Greatest number of files that are read at the same time, each by one worker; 1 reads one
+    /// file after the other. By default all workers read a file together where its format allows
+    /// it, and of others as many are read as keep the parsers busy and fit the memory.
     #[arg(long, value_name = "N")]
     readers: Option<usize>,
-    /// Bytes of each gigabyte of input to sample (default: 1M). The sample decides which worker owns which terms;
-    /// with 0 they are dealt out in turn.
+    /// Bytes of each gigabyte of input to sample (default: 1M). The sample decides which worker
+    /// owns which terms; with 0 they are dealt out in turn.
     #[arg(long, default_value_t = SAMPLE_BYTES, hide_default_value = true, value_parser = bytes, value_name = "SIZE")]
     sample: u64,
-    /// Speeds by which work is divided, in millions of tokens a second: of a parser, of an indexer on the CPU, of a
-    /// GPU, and of a GPU on a single trie collection (default: what `millrace bench pipeline --only rates` has
-    /// measured on this machine, otherwise 8,12,300,0.25).
+    /// Speeds by which work is divided, in millions of tokens a second: of a parser, of an indexer
+    /// on the CPU, of a GPU, and of a GPU on a single trie collection (default: what the experiment
+    /// `pipeline --only rates` has measured on this machine, otherwise 8,12,300,0.25).
     #[arg(long, value_name = "PARSER,CPU,GPU,TREE")]
     rates: Option<Rates>,
 }

@@ -1,15 +1,15 @@
 //! Options that several jobs have.
 
 use crate::Usage;
-use millrace::build::Peers;
-use millrace::cluster::hosts::Hosts;
-use millrace::cluster::seal::Secret;
+use millrace::inside::build::Peers;
+use millrace::inside::cluster::Hosts;
+use millrace::inside::cluster::Secret;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub(crate) use millrace::rebuild::values::size;
-pub(crate) use millrace::shown::{bytes as show_bytes, count as show_count};
+pub(crate) use millrace::inside::rebuild::size;
+pub(crate) use millrace::inside::shown::{bytes as show_bytes, count as show_count};
 
 /// The most processes of a job.
 const MOST_PROCESSES: usize = 256;
@@ -29,19 +29,22 @@ pub(crate) struct Workers {
 /// Options of every job of several processes.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Together {
-    /// Number of processes that run this job together, each with one shard of the index. See docs/cluster.md.
+    /// Number of processes that run this job together, each with one shard of the index. See
+    /// docs/cluster.md.
     #[arg(short = 'n', long, value_name = "N", default_value = "1")]
     processes: NonZeroUsize,
     /// Number of this process, counted from 0.
     #[arg(short = 'p', long, value_name = "I", default_value = "0")]
     process: usize,
-    /// File that names `host:port` of each process, one on each line (default: localhost, ports from 2101).
+    /// File that names `host:port` of each process, one on each line (default: localhost, ports
+    /// from 2101).
     #[arg(long, value_name = "FILE")]
     hostfile: Option<PathBuf>,
     /// Seconds to wait for the other processes to connect.
     #[arg(long, value_name = "SECONDS", default_value = "60")]
     wait: u64,
-    /// File with a secret that all processes of the job share. Messages that are not signed with it are refused.
+    /// File with a secret that all processes of the job share. Messages that are not signed with it
+    /// are refused.
     #[arg(long, value_name = "FILE")]
     secret: Option<PathBuf>,
 }
@@ -52,8 +55,8 @@ pub(crate) struct Common {
     /// Print only results and errors.
     #[arg(long)]
     pub(crate) quiet: bool,
-    /// Write a report of the job to FILE: a page with charts if the name ends in .html, otherwise JSON. See
-    /// docs/reports.md.
+    /// Write a report of the job to FILE: a page with charts if the name ends in .html, otherwise
+    /// JSON. See docs/reports.md.
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
 }
@@ -136,7 +139,7 @@ pub(crate) fn workers_of(asked: Option<NonZeroUsize>) -> Result<usize, Usage> {
 
 /// Refuses files of which two are standard input.
 pub(crate) fn stdin_once<'a>(files: impl IntoIterator<Item = &'a PathBuf>) -> Result<(), Usage> {
-    let dash = Path::new(millrace::input::splits::STDIN);
+    let dash = Path::new(millrace::inside::input::STDIN);
     match files.into_iter().filter(|path| *path == dash).count() {
         0 | 1 => Ok(()),
         _ => Err(Usage("standard input (-) can be read only once".into())),

@@ -3,7 +3,8 @@
 use clap::Command;
 use std::sync::LazyLock;
 
-/// The version, with the commit that the program was built from, if `MILLRACE_COMMIT` named it then.
+/// The version, with the commit that the program was built from, if `MILLRACE_COMMIT` named it
+/// then.
 pub(crate) static VERSION: LazyLock<String> = LazyLock::new(|| version(COMMIT));
 
 /// The commit, if it is known.
@@ -17,12 +18,13 @@ fn version(commit: Option<&str>) -> String {
     }
 }
 
-/// Two examples of each job, as its help shows them: a line with the name of the job, what each example does and its
-/// command line, and an empty line. Those of a job that is not built in are not used.
+/// Two examples of each job, as its help shows them: a line with the name of the job, what each
+/// example does and its command line, and an empty line. Those of a job that is not built in are
+/// not used.
 const EXAMPLES: &str = include_str!("examples.txt");
 
-/// Groups of options: a line for each with the job that has them (`any` is all that have such an option), the heading,
-/// and the options.
+/// Groups of options: a line for each with the job that has them (`any` is all that have such an
+/// option), the heading, and the options.
 const GROUPS: &str = include_str!("option_groups.txt");
 
 /// The jobs that have examples, with those.

@@ -1,20 +1,23 @@
-//! How do texts become terms, and how are their lists coded? Options of every job that makes an index.
+//! How do texts become terms, and how are their lists coded? Options of every job that makes an
+//! index.
 
 use crate::Usage;
 use anyhow::Context;
-use millrace::index::error::IndexError;
-use millrace::index::list::{Form, ListCodec};
-use millrace::text::analysis::Analysis;
-use millrace::text::stemmer::Stemmer;
-use millrace::text::stop_words::StopWords;
-use millrace::text::tokenizer::Tokenizer;
+use millrace::IndexError;
+use millrace::inside::codec::ListCodec;
+use millrace::inside::index::Form;
+use millrace::inside::text::Analysis;
+use millrace::inside::text::Stemmer;
+use millrace::inside::text::StopWords;
+use millrace::inside::text::Tokenizer;
 use std::path::PathBuf;
 
-/// Terms and lists. Of an index that is imported, terms are those of queries, and should be as the exporter's.
+/// Terms and lists. Of an index that is imported, terms are those of queries, and should be as the
+/// exporter's.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct IndexArgs {
-    /// How text is cut into tokens. words: runs of letters and digits. cjk-bigram: the same, with Chinese, Japanese
-    /// and Korean text as overlapping pairs of letters.
+    /// How text is cut into tokens. words: runs of letters and digits. cjk-bigram: the same, with
+    /// Chinese, Japanese and Korean text as overlapping pairs of letters.
     #[arg(long, default_value = "words", value_parser = tokenizer, value_name = "NAME")]
     tokenizer: Tokenizer,
     /// english, porter, none, or the name of another language.
@@ -32,11 +35,6 @@ pub(crate) struct IndexArgs {
 }
 
 impl IndexArgs {
-    /// The name of the codec of postings.
-    pub(crate) fn codec(&self) -> &'static str {
-        self.codec.name()
-    }
-
     /// How texts become terms.
     ///
     /// # Errors

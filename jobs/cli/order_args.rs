@@ -1,23 +1,25 @@
-//! How are documents numbered, and what are they worth by themselves? Options of `build` and `merge`.
+//! How are documents numbered, and what are they worth by themselves? Options of `build` and
+//! `merge`.
 
 use crate::Usage;
 use crate::query::score::wang;
-use millrace::index::order::DocumentOrder;
-use millrace::score::bm25::Bm25;
+use millrace::inside::index::DocumentOrder;
+use millrace::inside::score::Bm25;
 use std::path::PathBuf;
 
 /// How documents are numbered.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct OrderArgs {
-    /// How documents are numbered. input: as they are read. url: by address, hosts read from their end. name: by
-    /// name. length: shortest first. global: best first, by --alpha of PageRank and the greatest score of their
-    /// terms; for --score wang.
+    /// How documents are numbered. input: as they are read. url: by address, hosts read from their
+    /// end. name: by name. length: shortest first. global: best first, by --alpha of PageRank and
+    /// the greatest score of their terms; for --score wang.
     #[arg(long, value_parser = DocumentOrder::NAMES, value_name = "NAME", hide_possible_values = true)]
     order: Option<String>,
     /// File with the PageRank of documents, lines `name TAB value`. --score wang uses it.
     #[arg(long, value_name = "FILE")]
     pub(crate) pagerank: Option<PathBuf>,
-    /// With --order global: the share of PageRank in the score of the queries to come (default: 0.3).
+    /// With --order global: the share of PageRank in the score of the queries to come (default:
+    /// 0.3).
     #[arg(long, value_name = "F")]
     alpha: Option<f64>,
     /// With --order global: k1 of the queries to come (default: 1.2).

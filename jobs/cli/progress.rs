@@ -1,9 +1,10 @@
-//! How far is a job? A line on a terminal, drawn anew ten times a second, never wider than the terminal, and gone when the job ends.
+//! How far is a job? A line on a terminal, drawn anew ten times a second, never wider than the
+//! terminal, and gone when the job ends.
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use millrace::build::{OnProgress, Snapshot};
-use millrace::index::files::storage::Stop;
-use millrace::shown::{bytes, count, number_of};
+use millrace::inside::build::{BuildProgress, OnProgress};
+use millrace::inside::index::Stop;
+use millrace::inside::shown::{bytes, count, number_of};
 use std::io::IsTerminal;
 use std::sync::LazyLock;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -52,8 +53,8 @@ pub(crate) fn of_build() -> Option<OnProgress> {
 }
 
 /// How far a build is.
-fn build_line(progress: &Snapshot, took: Duration) -> String {
-    let &Snapshot { total_bytes, read_bytes, documents, runs, merged, .. } = progress;
+fn build_line(progress: &BuildProgress, took: Duration) -> String {
+    let &BuildProgress { total_bytes, read_bytes, documents, runs, merged, .. } = progress;
     if let Some((done, of)) = merged {
         return format!(
             "merging {} %: {} of {}",
@@ -169,15 +170,15 @@ pub(crate) fn check_line(done: u64, of: u64, took: Duration) -> String {
 mod tests {
     use super::*;
 
-    fn line(change: impl Fn(&mut Snapshot), seconds: u64) -> String {
-        let mut snapshot = Snapshot::default();
+    fn line(change: impl Fn(&mut BuildProgress), seconds: u64) -> String {
+        let mut snapshot = BuildProgress::default();
         change(&mut snapshot);
         build_line(&snapshot, Duration::from_secs(seconds))
     }
 
     #[test]
     fn lines_say_the_stage_and_fit_a_terminal() {
-        let half = |snapshot: &mut Snapshot| {
+        let half = |snapshot: &mut BuildProgress| {
             (snapshot.read_bytes, snapshot.total_bytes) = (5 << 30, 10 << 30);
             (snapshot.documents, snapshot.runs) = (123_456, 1);
         };
@@ -186,12 +187,13 @@ mod tests {
         assert_eq!(line(half, 0), expected.replace(", 10 s left", ""));
         assert_eq!(line(half, 300), expected.replace("10 s", "5 min"));
         assert_eq!(line(half, 30_000), expected.replace("10 s", "9 h"));
-        let stdin = |snapshot: &mut Snapshot| snapshot.read_bytes = 3 << 20;
+        let stdin = |snapshot: &mut BuildProgress| snapshot.read_bytes = 3 << 20;
         assert_eq!(line(stdin, 0), "indexing: 3.00 MiB, 0 documents, 0 runs");
         assert_eq!(line(stdin, 3), "indexing: 3.00 MiB (1.00 MiB/s), 0 documents, 0 runs");
-        let read = |snapshot: &mut Snapshot| (snapshot.read_bytes, snapshot.total_bytes) = (7, 7);
+        let read =
+            |snapshot: &mut BuildProgress| (snapshot.read_bytes, snapshot.total_bytes) = (7, 7);
         assert_eq!(line(read, 3), "writing: 0 documents, 0 runs");
-        let merging = |snapshot: &mut Snapshot| snapshot.merged = Some((500, 2000));
+        let merging = |snapshot: &mut BuildProgress| snapshot.merged = Some((500, 2000));
         assert_eq!(line(merging, 3), "merging 25 %: 500 of 2,000 postings");
         let took = Duration::from_secs(2);
         assert_eq!(merge_line(1, 2, took), "merging 50 %, 2 s left: 1 of 2 postings");

@@ -2,9 +2,9 @@
 
 use anyhow::Context;
 use jiff::{SignedDuration, Timestamp};
-use millrace::build::memory::resident::Watched;
-use millrace::dataflow::control::{OperatorShare, OperatorTime};
-use millrace::dataflow::timeline::Busy;
+use millrace::inside::build::Watched;
+use millrace::inside::dataflow::Busy;
+use millrace::inside::dataflow::{OperatorShare, OperatorTime};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::OnceLock;
@@ -58,14 +58,14 @@ pub(crate) fn write(
     totals["commit"] = json!(crate::cli::help::COMMIT);
     totals["seconds"] = json!(seconds);
     totals["workers"] = json!(workers);
-    totals["peak_memory_bytes"] = json!(millrace::build::memory::peak_resident());
+    totals["peak_memory_bytes"] = json!(millrace::inside::build::peak_resident());
     totals["memory"] = json!(MEMORY.get().map(Watched::seen));
     totals["operators"] = json!(OperatorShare::of(shares));
     let busy = shares.iter().map(|time| (time.operator, time.worker, time.timeline));
     totals["timeline"] = json!((!shares.is_empty()).then(|| Busy::of(busy)));
     let is_page = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("html"));
     let text = match is_page {
-        true => millrace::chart::report_page::page(&totals),
+        true => millrace::inside::chart::page(&totals),
         false => serde_json::to_string_pretty(&totals)? + "\n",
     };
     std::fs::write(path, text).with_context(|| format!("writing the report {}", path.display()))

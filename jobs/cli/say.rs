@@ -6,7 +6,7 @@ use std::io::Write;
 
 /// Prints a line on standard error, as `eprintln!` does, but never fails.
 macro_rules! say {
-    ($($text:tt)*) => { $crate::say::line(format_args!($($text)*)) };
+    ($($text:tt)*) => { $crate::cli::say::line(format_args!($($text)*)) };
 }
 
 /// Writes the line at once, so that lines of several threads and processes stay whole.

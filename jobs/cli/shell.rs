@@ -16,7 +16,8 @@ pub(crate) struct Completions {
 /// Arguments of `man`.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Man {
-    /// Folder for the manual pages of all jobs, made if it does not exist (default: print the page of the program).
+    /// Folder for the manual pages of all jobs, made if it does not exist (default: print the page
+    /// of the program).
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }
@@ -44,7 +45,8 @@ pub(crate) fn man(args: &Man) -> anyhow::Result<()> {
     clap_mangen::generate_to(command, folder).with_context(named)
 }
 
-/// The command line with the usage of help as the synopsis of each page: the generator's own lists all options, without their values.
+/// The command line with the usage of help as the synopsis of each page: the generator's own lists
+/// all options, without their values.
 fn with_usages(mut command: Command) -> Command {
     let usage = command.render_usage().to_string();
     let below: Vec<String> =

@@ -1,6 +1,6 @@
 //! Ctrl-C and SIGTERM end a job cleanly; SIGHUP lets a query job look for a new generation.
 
-use millrace::dataflow::control::{Control, JobError};
+use millrace::{Control, JobError};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

@@ -2,9 +2,9 @@
 
 use crate::cli::args::Common;
 use anyhow::Context;
-use millrace::index::ciff;
-use millrace::index::inspect::find::open_plain;
-use millrace::shown::number_of;
+use millrace::inside::index::ciff;
+use millrace::inside::index::open_plain;
+use millrace::inside::shown::number_of;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use std::time::Instant;
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let generation = open_plain(&args.index)?;
     let description = ciff::description(&generation);
-    let exported = if args.file.as_os_str() == millrace::input::splits::STDIN {
+    let exported = if args.file.as_os_str() == millrace::inside::input::STDIN {
         let mut out = BufWriter::with_capacity(1 << 18, std::io::stdout().lock());
         let exported = ciff::export(&generation, &description, &mut out)?;
         out.flush()?;

@@ -4,16 +4,18 @@ use crate::Usage;
 use crate::cli::args::{Common, size};
 use crate::cli::index_args::IndexArgs;
 use anyhow::Context;
-use millrace::index::ciff::{self, Import};
-use millrace::index::format::VECTORS;
-use millrace::index::generations::manifest::{Manifest, Settings};
-use millrace::index::vectors::{self, VectorFile};
-use millrace::input::hash::entry_of;
-use millrace::input::streams::unpacked::Unpacked;
-use millrace::shown::number_of;
-use millrace::text::analysis::Analysis;
-use millrace::text::stemmer::Stemmer;
-use millrace::text::stop_words::StopWords;
+use millrace::inside::index::Import;
+use millrace::inside::index::VECTORS;
+use millrace::inside::index::VectorFile;
+use millrace::inside::index::ciff;
+use millrace::inside::index::vectors;
+use millrace::inside::index::{Manifest, Settings};
+use millrace::inside::input::Unpacked;
+use millrace::inside::input::entry_of;
+use millrace::inside::shown::number_of;
+use millrace::inside::text::Analysis;
+use millrace::inside::text::Stemmer;
+use millrace::inside::text::StopWords;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -23,12 +25,12 @@ pub(crate) struct Args {
     /// Folder of the index. The import becomes its next generation.
     #[arg(long, value_name = "DIR")]
     index: PathBuf,
-    /// Format of the file. ciff: Common Index File Format. vectors: Anserini's JsonVectorCollection; its terms are
-    /// not analysed.
+    /// Format of the file. ciff: Common Index File Format. vectors: Anserini's
+    /// JsonVectorCollection; its terms are not analysed.
     #[arg(long, default_value = "ciff", value_parser = ["ciff", VECTORS])]
     format: String,
-    /// With vectors: factor by which weights are multiplied before they are rounded (default: 1 if all weights are
-    /// whole numbers, otherwise 100).
+    /// With vectors: factor by which weights are multiplied before they are rounded (default: 1 if
+    /// all weights are whole numbers, otherwise 100).
     #[arg(long, value_name = "F")]
     factor: Option<f64>,
     #[command(flatten)]
@@ -36,7 +38,8 @@ pub(crate) struct Args {
     /// Number of older generations to keep for `millrace rollback`.
     #[arg(long, default_value_t = 1, value_name = "N")]
     keep: usize,
-    /// Memory for sorting names and counting terms. All terms and lengths are held in memory besides.
+    /// Memory for sorting names and counting terms. All terms and lengths are held in memory
+    /// besides.
     #[arg(long, default_value = "64M", value_parser = size)]
     memory: u64,
     #[command(flatten)]

@@ -3,18 +3,19 @@
 use super::ranking::Ranking;
 use crate::Usage;
 use anyhow::Context;
-use millrace::index::generations::generation::Generation;
-use millrace::query::expanding::{Expanded, Read};
-use millrace::query::rm3::{Expander, Rm3};
-use millrace::query::snapshot::Snapshot;
+use millrace::Generation;
+use millrace::Snapshot;
+use millrace::inside::query::{Expanded, Read};
+use millrace::inside::query::{Expander, Rm3};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 /// What is added to queries.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Expansion {
-    /// Add terms of the best documents to each query (RM3): number of documents, number of terms, and the weight that
-    /// the terms of the query keep, such as 10,10,0.5. The texts are read again from the input files.
+    /// Add terms of the best documents to each query (RM3): number of documents, number of terms,
+    /// and the weight that the terms of the query keep, such as 10,10,0.5. The texts are read again
+    /// from the input files.
     #[arg(long, value_name = "DOCS,TERMS,WEIGHT")]
     rm3: Option<Rm3>,
 }
@@ -33,7 +34,8 @@ impl Expansion {
         }
     }
 
-    /// What answers the queries of a stream, and the stream as it is to be answered: expanded by so many threads, if that is asked for.
+    /// What answers the queries of a stream, and the stream as it is to be answered: expanded by so
+    /// many threads, if that is asked for.
     pub(crate) fn prepare(
         &self,
         ranking: &Ranking,

@@ -2,18 +2,18 @@
 
 use super::ranking::Ranking;
 use crate::cli::signals;
-use millrace::build::chain;
-use millrace::dataflow::query::follower::{Followed, Follower};
-use millrace::dataflow::query::service::Mover;
-use millrace::index::generations::generation::Generation;
-use millrace::query::snapshot::Snapshot;
+use millrace::Generation;
+use millrace::Snapshot;
+use millrace::inside::dataflow::Mover;
+use millrace::inside::dataflow::{Followed, Follower};
+use millrace::inside::shown::chain;
 use std::sync::Arc;
 
 /// Brings what was made for a generation over to another, from which queries are answered already.
 pub(crate) type Renew = Box<dyn FnMut(&Arc<Snapshot>) + Send>;
 
-/// Moves a service that answers from `snapshot` over to every generation that becomes the live one, and calls `renew`
-/// behind each move; SIGHUP lets it look at once.
+/// Moves a service that answers from `snapshot` over to every generation that becomes the live one,
+/// and calls `renew` behind each move; SIGHUP lets it look at once.
 pub(crate) fn follow(
     ranking: &Ranking,
     quiet: bool,

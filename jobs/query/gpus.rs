@@ -3,19 +3,20 @@
 use super::ranking::Ranking;
 use crate::Usage;
 use anyhow::{Context as _, bail};
-use millrace::build::chain;
-use millrace::gpu::ding09::MOST_MERGE_LEVELS;
-use millrace::gpu::huang::Traversal;
-use millrace::gpu::query::choose::{ChoiceError, Chosen, Devices};
-use millrace::gpu::query::engine::{GpuEngines, GpuMethod, OnLost};
-use millrace::gpu::query::given::{self, GivenDevices};
-use millrace::gpu::query::service::Counts;
-use millrace::gpu::query::worth::CpuWork;
-use millrace::gpu::wang::Cached;
-use millrace::query::engines::engine::Wakers;
-use millrace::query::engines::engine::hybrid::{OnSlow, Scheduling, Shares};
-use millrace::query::snapshot::Snapshot;
-use millrace::schedule::policy::Schedule;
+use millrace::Snapshot;
+use millrace::inside::gpu::Cached;
+use millrace::inside::gpu::Counts;
+use millrace::inside::gpu::CpuWork;
+use millrace::inside::gpu::GivenDevices;
+use millrace::inside::gpu::MOST_MERGE_LEVELS;
+use millrace::inside::gpu::Traversal;
+use millrace::inside::gpu::given;
+use millrace::inside::gpu::{ChoiceError, Chosen, Devices};
+use millrace::inside::gpu::{GpuEngines, GpuMethod, OnLost};
+use millrace::inside::query::Wakers;
+use millrace::inside::query::{OnSlow, Scheduling, Shares};
+use millrace::inside::schedule::Schedule;
+use millrace::inside::shown::chain;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,53 +25,57 @@ use std::time::Duration;
 /// Where queries are answered.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Where {
-    /// Where queries are answered. cpu; gpu; hybrid: both, as --schedule says; auto: GPUs if there are any and the
-    /// CPU would take long for the file of queries, otherwise the CPU. The answers are the same. See
-    /// docs/gpu-queries.md.
+    /// Where queries are answered. cpu; gpu; hybrid: both, as --schedule says; auto: GPUs if there
+    /// are any and the CPU would take long for the file of queries, otherwise the CPU. The answers
+    /// are the same. See docs/gpu-queries.md.
     #[arg(long, default_value = "auto", value_name = "auto|cpu|gpu|hybrid")]
     #[arg(value_parser = ["auto", "cpu", "gpu", "hybrid"])]
     device: String,
-    /// With --device hybrid, how queries are divided between CPU and GPU: auto (what `calibrate` has found best on
-    /// this machine), ding09, best, best-serial, sd, lbd, lbd:N, lbd-reverse:N, cached-first:F, cpu or gpu.
-    /// docs/hybrid.md explains them.
+    /// With --device hybrid, how queries are divided between CPU and GPU: auto (what `calibrate`
+    /// has found best on this machine), ding09, best, best-serial, sd, lbd, lbd:N, lbd-reverse:N,
+    /// cached-first:F, cpu or gpu. docs/hybrid.md explains them.
     #[arg(long, default_value = "auto", value_name = "NAME", hide_default_value = true)]
     schedule: Schedule,
-    /// Milliseconds within which a query should be answered (default: 500). With --device hybrid, queries that have
-    /// waited for 70 % of it are answered first. With --shed, queries that have waited longer are not answered.
+    /// Milliseconds within which a query should be answered (default: 500). With --device hybrid,
+    /// queries that have waited for 70 % of it are answered first. With --shed, queries that have
+    /// waited longer are not answered.
     #[arg(long, default_value_t = 500, value_name = "MS", hide_default_value = true)]
     deadline_ms: u64,
     /// With --device gpu, the number of GPUs to use (default: all). Batches are dealt out to them.
     #[arg(long, value_name = "N")]
     gpus: Option<NonZeroUsize>,
-    /// Give each GPU a part of the documents, and have all GPUs answer every query. The index may then be larger than
-    /// the memory of one GPU.
+    /// Give each GPU a part of the documents, and have all GPUs answer every query. The index may
+    /// then be larger than the memory of one GPU.
     #[arg(long)]
     gpu_partition: bool,
-    /// Memory for postings lists on each GPU, such as 40G (default: most of what is free). The CPU answers queries
-    /// whose lists do not fit.
+    /// Memory for postings lists on each GPU, such as 40G (default: most of what is free). The CPU
+    /// answers queries whose lists do not fit.
     #[arg(long, value_name = "SIZE", value_parser = crate::cli::args::size)]
     gpu_memory: Option<u64>,
-    /// With --algorithm ding09: levels of splitters in a merge, 0 to 4 (default: 3, as in the paper).
+    /// With --algorithm ding09: levels of splitters in a merge, 0 to 4 (default: 3, as in the
+    /// paper).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=i64::from(MOST_MERGE_LEVELS)))]
     merge_levels: Option<u32>,
-    /// With --algorithm ding09: splitters of each level for one splitter of the level before, a power of two
-    /// (default: the elements are divided evenly among the levels).
+    /// With --algorithm ding09: splitters of each level for one splitter of the level before, a
+    /// power of two (default: the elements are divided evenly among the levels).
     #[arg(long, value_name = "N", value_parser = given::splitters)]
     splitters: Option<u32>,
-    /// GPU threads for each query. With --algorithm huang: 32, 64, 128, 256, 320 or 512 (default: 64, as in the
-    /// paper). With --algorithm wang: 64, 128, 256, 512 or 1024, which is also the number of documents in a round
-    /// (default: 256).
+    /// GPU threads for each query. With --algorithm huang: 32, 64, 128, 256, 320 or 512 (default:
+    /// 64, as in the paper). With --algorithm wang: 64, 128, 256, 512 or 1024, which is also the
+    /// number of documents in a round (default: 256).
     #[arg(long, value_name = "N", value_parser = given::threads)]
     query_threads: Option<u32>,
-    /// With --algorithm huang and --mode or: how each thread finds documents: exhaustive, wand or bmw (default: bmw).
+    /// With --algorithm huang and --mode or: how each thread finds documents: exhaustive, wand or
+    /// bmw (default: bmw).
     #[arg(long, value_name = "NAME", value_parser = given::traversal)]
     traversal: Option<Traversal>,
-    /// With --algorithm huang: the score that a document must beat to be looked at. own: the k-th best of this
-    /// thread, as in the paper. shared: the k-th best of all threads of the query.
+    /// With --algorithm huang: the score that a document must beat to be looked at. own: the k-th
+    /// best of this thread, as in the paper. shared: the k-th best of all threads of the query.
     #[arg(long, value_name = "own|shared", value_parser = ["own", "shared"])]
     threshold: Option<String>,
-    /// With --algorithm wang: lists that stay in the memory of the GPU. planned: those of the plan that `millrace
-    /// cache` has made, or the longest if there is no plan. longest: the longest (default: planned).
+    /// With --algorithm wang: lists that stay in the memory of the GPU. planned: those of the plan
+    /// that `millrace cache` has made, or the longest if there is no plan. longest: the longest
+    /// (default: planned).
     #[arg(long, value_name = "planned|longest", value_parser = ["planned", "longest"])]
     cached: Option<String>,
     /// Folder of compiled kernels.
@@ -88,8 +93,8 @@ impl Where {
         self.device == "hybrid"
     }
 
-    /// The devices, if queries are to be answered by some; `processes` and `inter` say how else they are
-    /// spread, and `algorithm` how they have to be answered.
+    /// The devices, if queries are to be answered by some; `processes` and `inter` say how else
+    /// they are spread, and `algorithm` how they have to be answered.
     ///
     /// # Errors
     /// There is none, or options do not go together.
@@ -188,18 +193,13 @@ impl Where {
         Ok(Some(Scheduling { policy, deadline, shed, predict, on_slow, shares: shares.clone() }))
     }
 
-    /// The GPUs that are asked for.
-    pub(crate) fn gpus(&self) -> Option<usize> {
-        self.gpus.map(NonZeroUsize::get)
-    }
-
     /// After which time answers should be there.
     pub(crate) fn deadline(&self) -> Duration {
         Duration::from_millis(self.deadline_ms)
     }
 
-    /// The devices, if queries of so much work are worth the time until they answer, and the choice is left
-    /// to this program. Devices that cannot be used are not.
+    /// The devices, if queries of so much work are worth the time until they answer, and the choice
+    /// is left to this program. Devices that cannot be used are not.
     pub(crate) fn for_work(&self, k: usize, work: &CpuWork) -> Option<Devices> {
         let worth = self.device == "auto" && work.is_worth_devices();
         if worth {

@@ -1,9 +1,10 @@
 //! Where do queries come from, and what is said of those that are not what they seem?
 
 use anyhow::{Context, bail};
-use millrace::input::splits::STDIN;
-use millrace::query::reading::lines::{Lines, operator};
-use millrace::query::reading::refusals::Refusals;
+use millrace::Lines;
+use millrace::inside::input::STDIN;
+use millrace::inside::query::Refusals;
+use millrace::inside::query::operator;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -13,8 +14,8 @@ pub(crate) struct Input {
     /// Fields of a topic that make up the query, such as title,desc (default: title).
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = field)]
     topic_fields: Vec<String>,
-    /// File of queries; standard input if left out or -. One query on each line: `qid TAB text`, text alone, `qid
-    /// text`, or a JSON object. Or a file of topics: TREC's <top> or XML.
+    /// File of queries; standard input if left out or -. One query on each line: `qid TAB text`,
+    /// text alone, `qid text`, or a JSON object. Or a file of topics: TREC's <top> or XML.
     #[arg(value_name = "QUERIES")]
     queries: Option<PathBuf>,
 }

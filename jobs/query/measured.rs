@@ -1,9 +1,9 @@
 //! How good are the answers that a query job has written, by judgements?
 
-use millrace::evaluate::measure::Measure;
-use millrace::evaluate::qrels::Qrels;
-use millrace::evaluate::table::means;
-use millrace::evaluate::written::Written;
+use millrace::Measure;
+use millrace::Qrels;
+use millrace::inside::evaluate::Written;
+use millrace::inside::evaluate::means;
 use serde_json::Value;
 use std::path::Path;
 

@@ -3,15 +3,15 @@
 use super::score::Scored;
 use crate::Usage;
 use crate::cluster::Cluster;
-use millrace::dataflow::query::service::Shard;
-use millrace::gpu::query::choose::Chosen;
-use millrace::gpu::query::given::without_devices;
-use millrace::index::generations::generation::Generation;
-use millrace::index::generations::manifest::sharded::ShardedManifest;
-use millrace::query::reading::docids::Docids;
-use millrace::query::snapshot::{Scoring, Snapshot};
-use millrace::query::wanted::{Algorithm, Mode, Wanted};
-use millrace::score::named::Score;
+use millrace::Generation;
+use millrace::inside::gpu::Chosen;
+use millrace::inside::gpu::without_devices;
+use millrace::inside::index::ShardedManifest;
+use millrace::inside::query::Docids;
+use millrace::inside::query::Shard;
+use millrace::inside::score::Score;
+use millrace::{Algorithm, Mode, Wanted};
+use millrace::{Scoring, Snapshot};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -24,12 +24,12 @@ pub(crate) struct Ranking {
     /// Greatest number of hits for a query.
     #[arg(short, default_value_t = 10, value_name = "K")]
     pub(crate) k: usize,
-    /// Which documents match. or: those with any term. and: those with all terms. and-or: as and, but as or if fewer
-    /// than k documents have all terms.
+    /// Which documents match. or: those with any term. and: those with all terms. and-or: as and,
+    /// but as or if fewer than k documents have all terms.
     #[arg(long, default_value = "or", value_parser = parse_mode, value_name = "or|and|and-or")]
     pub(crate) mode: Mode,
-    /// Search algorithm. OR: exhaustive, maxscore, wand, bmw. AND: galloping, small-adaptive, wang. With --device
-    /// gpu: ding09, huang, wang. auto takes the fastest. All give the same answers.
+    /// Search algorithm. OR: exhaustive, maxscore, wand, bmw. AND: galloping, small-adaptive, wang.
+    /// With --device gpu: ding09, huang, wang. auto takes the fastest. All give the same answers.
     #[arg(long, default_value = "auto", value_parser = parse_algorithm, value_name = "NAME")]
     pub(crate) algorithm: Chosen,
     #[command(flatten)]
@@ -37,7 +37,8 @@ pub(crate) struct Ranking {
     /// Verify the checksums of all postings before the first query.
     #[arg(long)]
     pub(crate) verify: bool,
-    /// Only search documents A to B-1, by docid. Either number may be left out. Scores do not change.
+    /// Only search documents A to B-1, by docid. Either number may be left out. Scores do not
+    /// change.
     #[arg(long, default_value = "..", hide_default_value = true, value_name = "A..B")]
     pub(crate) docids: Docids,
 }

@@ -1,17 +1,17 @@
 //! By which score are documents ranked?
 
 use crate::Usage;
-use millrace::query::snapshot::{Scoring, Snapshot};
-use millrace::score::bm25::IdfKind;
-use millrace::score::given::{Given, GivenError};
-use millrace::score::named::Score;
-use millrace::score::wang::Wang;
+use millrace::IdfKind;
+use millrace::inside::score::Score;
+use millrace::inside::score::Wang;
+use millrace::inside::score::{Given, GivenError};
+use millrace::{Scoring, Snapshot};
 
 /// What documents are worth.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Scored {
-    /// Scoring function: bm25, bm25-lucene, bm25plus, bm25l, tfidf, ql, dph, impact, or wang (BM25 and PageRank).
-    /// docs/query.md has the formulas.
+    /// Scoring function: bm25, bm25-lucene, bm25plus, bm25l, tfidf, ql, dph, impact, or wang (BM25
+    /// and PageRank). docs/query.md has the formulas.
     #[arg(long, default_value = Score::NAMES[0], value_parser = Score::NAMES, value_name = "NAME")]
     #[arg(hide_possible_values = true)]
     score: String,

@@ -1,11 +1,11 @@
-//! What do searches give back? Columns of docids and scores, which numpy takes as they lie in memory, and
-//! the names, which are looked up when they are asked for.
+//! What do searches give back? Columns of docids and scores, which numpy takes as they lie in
+//! memory, and the names, which are looked up when they are asked for.
 
-use millrace::query::answers::output::{Form, Tag};
-use millrace::query::engines::many::ManyHits;
-use millrace::query::reading::lines::Query;
-use millrace::query::snapshot::Snapshot;
-use millrace::query::top_k::Hit;
+use millrace::Hit;
+use millrace::ManyHits;
+use millrace::Query;
+use millrace::Snapshot;
+use millrace::inside::query::{AnswerForm, Tag};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -201,7 +201,7 @@ impl Answers {
         (offsets[at] as usize, offsets[at + 1] as usize)
     }
 
-    fn write_to(&self, path: &Path, form: Form) -> std::io::Result<()> {
+    fn write_to(&self, path: &Path, form: AnswerForm) -> std::io::Result<()> {
         let mut out = BufWriter::with_capacity(1 << 18, File::create(path)?);
         let (mut text, mut hits) = (Vec::new(), Vec::new());
         for (at, (qid, query)) in self.queries.iter().enumerate() {
@@ -278,7 +278,8 @@ impl Answers {
         )
     }
 
-    /// Writes the answers as a run file for trec_eval and others: `qid Q0 name rank score tag` a line.
+    /// Writes the answers as a run file for trec_eval and others: `qid Q0 name rank score tag` a
+    /// line.
     ///
     /// Args:
     ///     path: the file; one that is there is replaced.
@@ -288,6 +289,6 @@ impl Answers {
         let tag = Tag::new(tag).ok_or_else(|| {
             crate::error::wrong(format!("tag is one word of at most {} bytes", Tag::MOST_BYTES))
         })?;
-        Ok(py.detach(|| self.write_to(&path, Form::Trec(tag)))?)
+        Ok(py.detach(|| self.write_to(&path, AnswerForm::Trec(tag)))?)
     }
 }

@@ -5,14 +5,16 @@ use crate::error::{failed, of_build, wrong};
 use crate::evaluate::from_json;
 use crate::interrupt::interruptible;
 use crate::options::{OneOrMore, Size, threads};
-use millrace::build::{BuildOptions, Input, Note, chain};
-use millrace::index::error::IndexError;
-use millrace::index::list::{Form, ListCodec};
-use millrace::index::order::DocumentOrder;
-use millrace::input::formats::fields::Fields;
-use millrace::text::analysis::Analysis;
-use millrace::text::stop_words::StopWords;
-use millrace::text::tokenizer::Tokenizer;
+use millrace::IndexError;
+use millrace::inside::codec::ListCodec;
+use millrace::inside::index::DocumentOrder;
+use millrace::inside::index::Form;
+use millrace::inside::input::Fields;
+use millrace::inside::shown::chain;
+use millrace::inside::text::Analysis;
+use millrace::inside::text::StopWords;
+use millrace::inside::text::Tokenizer;
+use millrace::{BuildOptions, Input, Note};
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use std::ffi::CString;
@@ -21,13 +23,14 @@ use std::sync::{Arc, Mutex};
 
 /// Builds an index, or replaces it by a new generation.
 ///
-/// Give either `documents`, an iterable of pairs (name, text) or of dictionaries with fields such as
-/// `docno` and `text`, or `files`, a path or several of files and folders in any format that millrace reads.
-/// The iterable is asked by another thread, a little ahead of the build; what it raises ends the build and is
-/// raised here. Whatever ends a build early, the generation that was live stays live.
+/// Give either `documents`, an iterable of pairs (name, text) or of dictionaries with fields such
+/// as `docno` and `text`, or `files`, a path or several of files and folders in any format that
+/// millrace reads. The iterable is asked by another thread, a little ahead of the build; what it
+/// raises ends the build and is raised here. Whatever ends a build early, the generation that was
+/// live stays live.
 ///
-/// Ctrl-C ends the build, and leaves the index as it was. Records that were skipped, and other remarks, are
-/// warnings.
+/// Ctrl-C ends the build, and leaves the index as it was. Records that were skipped, and other
+/// remarks, are warnings.
 ///
 /// Args:
 ///     index: folder of the index; made if it is not there.

@@ -1,10 +1,10 @@
-//! How do the documents of a Python iterable come to a build? A thread of the build asks for them, some at
-//! a time, since each change to the interpreter and back costs more than a short document.
+//! How do the documents of a Python iterable come to a build? A thread of the build asks for them,
+//! some at a time, since each change to the interpreter and back costs more than a short document.
 
 use crate::error::wrong;
-use millrace::build::OwnedDocument;
-use millrace::dataflow::control::Control;
-use millrace::input::formats::fields::{Fields, NAMES};
+use millrace::Control;
+use millrace::OwnedDocument;
+use millrace::inside::input::{Fields, NAMES};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyIterator, PyString, PyTuple};
@@ -84,7 +84,8 @@ impl Iterator for PythonDocuments {
     }
 }
 
-/// Reads a document: a pair of name and text, or a mapping with fields as the lines of JSON have them.
+/// Reads a document: a pair of name and text, or a mapping with fields as the lines of JSON have
+/// them.
 fn document(item: &Bound<'_, PyAny>, fields: &Fields) -> PyResult<OwnedDocument> {
     if let Ok(pair) = item.cast::<PyTuple>()
         && pair.len() == 2

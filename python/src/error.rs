@@ -1,7 +1,8 @@
 //! How do errors of the library become exceptions? With the library's message, causes included.
 
-use millrace::build::{BuildError, chain};
-use millrace::index::error::IndexError;
+use millrace::BuildError;
+use millrace::IndexError;
+use millrace::inside::shown::chain;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyFileNotFoundError, PyKeyError, PyValueError};
 use pyo3::prelude::*;
@@ -24,8 +25,8 @@ pub(crate) fn wrong(error: impl ToString) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-/// An error of an index: `FileNotFoundError` where there is none, `KeyError` for a document that it does
-/// not have.
+/// An error of an index: `FileNotFoundError` where there is none, `KeyError` for a document that it
+/// does not have.
 pub(crate) fn of_index(error: &IndexError) -> PyErr {
     match error {
         IndexError::NoIndex { .. } => PyFileNotFoundError::new_err(chain(error)),

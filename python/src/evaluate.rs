@@ -2,11 +2,11 @@
 
 use crate::answers::Answers;
 use crate::error::{failed, wrong};
-use millrace::evaluate::compare::Comparison;
-use millrace::evaluate::measure::Measure;
-use millrace::evaluate::qrels::Qrels;
-use millrace::evaluate::run::Rankings;
-use millrace::evaluate::{EvaluateError, Evaluation};
+use millrace::Comparison;
+use millrace::Measure;
+use millrace::Qrels;
+use millrace::Rankings;
+use millrace::{EvaluateError, Evaluation};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde::Serialize;

@@ -5,21 +5,21 @@ use crate::error::{failed, of_index, wrong};
 use crate::evaluate::{json, measures, qrels};
 use crate::interrupt::interruptible;
 use crate::options::{idf, mode, threads, wanted};
-use millrace::index::error::IndexError;
-use millrace::index::files::storage::Stop;
-use millrace::index::generations::generation::Generation;
-use millrace::index::inspect::find::{DocumentKey, DocumentRow, find_in};
-use millrace::query::answers::explain::explain;
-use millrace::query::answers::texts::NoText;
-use millrace::query::engines::many::search_many;
-use millrace::query::expanding::Expanded;
-use millrace::query::reading::lines::Query;
-use millrace::query::rm3::{Expander, Rm3};
-use millrace::query::searcher::Searcher;
-use millrace::query::snapshot::Snapshot;
-use millrace::query::wanted::{Mode, Wanted};
-use millrace::score::given::Given;
-use millrace::tune::{Goal, Grid, Topic, Tried, tune};
+use millrace::Generation;
+use millrace::IndexError;
+use millrace::Query;
+use millrace::Searcher;
+use millrace::Snapshot;
+use millrace::explain;
+use millrace::inside::index::Stop;
+use millrace::inside::index::{DocumentKey, DocumentRow, find_in};
+use millrace::inside::query::Expanded;
+use millrace::inside::query::NoText;
+use millrace::inside::query::{Expander, Rm3};
+use millrace::inside::score::Given;
+use millrace::search_many;
+use millrace::{Goal, Grid, Topic, Tried, tune};
+use millrace::{Mode, Wanted};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 use std::io;
@@ -29,8 +29,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 /// The live generation of an index, open for searches.
 ///
-/// It stays what it was when the index gets a new generation; open it again to see that. Any threads may
-/// use it at once.
+/// It stays what it was when the index gets a new generation; open it again to see that. Any
+/// threads may use it at once.
 ///
 /// Args:
 ///     path: the folder of the index.

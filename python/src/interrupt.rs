@@ -1,5 +1,5 @@
-//! How does Ctrl-C end what takes long? The work has a thread of its own; the thread that called looks for
-//! signals meanwhile, tells the work to stop when there is one, and waits until it has.
+//! How does Ctrl-C end what takes long? The work has a thread of its own; the thread that called
+//! looks for signals meanwhile, tells the work to stop when there is one, and waits until it has.
 
 use pyo3::prelude::*;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -8,8 +8,8 @@ use std::time::Duration;
 /// How often signals are looked for.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Does `work` without the interpreter's lock. A signal whose handler raises calls `stop` once; when the
-/// work has ended its exception is returned.
+/// Does `work` without the interpreter's lock. A signal whose handler raises calls `stop` once;
+/// when the work has ended its exception is returned.
 ///
 /// # Panics
 /// If the work does.

@@ -1,5 +1,6 @@
-//! The native part of the Python module `millrace`: the calls of the library with Python's values. What
-//! is Python's own (data frames, PyTerrier, `ir_datasets`) is written in Python, in `millrace/`.
+//! The native part of the Python module `millrace`: the calls of the library with Python's values.
+//! What is Python's own (data frames, PyTerrier, `ir_datasets`) is written in Python, in
+//! `millrace/`.
 //!
 //! No call holds the interpreter's lock while the library works, and a signal ends what takes long.
 

@@ -1,9 +1,9 @@
 //! How are Python's values read as options?
 
 use crate::error::wrong;
-use millrace::query::wanted::{Algorithm, Mode, Wanted};
-use millrace::rebuild::values;
-use millrace::score::bm25::IdfKind;
+use millrace::IdfKind;
+use millrace::inside::rebuild::values;
+use millrace::{Algorithm, Mode, Wanted};
 use pyo3::prelude::*;
 use std::num::NonZeroUsize;
 

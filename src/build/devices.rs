@@ -18,7 +18,7 @@ use crate::gpu::indexer::cuda::{CudaTrees, Sizes};
 use crate::gpu::indexer::opening::Opening;
 use crate::gpu::invert::lanes::{self, Machines};
 use crate::gpu::invert::machine::MakeMachines;
-use crate::input::splits::Plan;
+use crate::input::splits::InputPlan;
 use crate::order::Budget;
 use crate::schedule::roles::Roles;
 use crate::shown::chain;
@@ -37,7 +37,8 @@ pub(super) struct Chosen {
     most: usize,
     /// Why there are not more.
     reasons: Vec<String>,
-    /// The devices that take texts, if nobody knows yet which these are: a thread finds and opens them, for what has begun already.
+    /// The devices that take texts, if nobody knows yet which these are: a thread finds and opens
+    /// them, for what has begun already.
     awaited: Option<Awaited<Result<Machines, ClosedError>>>,
 }
 
@@ -84,25 +85,25 @@ impl Finding {
         self.finding.is_ok()
     }
 
-    /// What is used for so many bytes of input. If any could have been used and there is none, a note says why.
-    ///
-    /// # Errors
-    /// There are fewer than were asked for.
+    /// What is used for so many bytes of input. If any could have been used and there is none, a
+    /// note says why.
     pub(super) fn choose(self, options: &BuildOptions, bytes: u64) -> Result<Chosen, BuildError> {
         let discovery = match self.finding {
             Ok(looking) => looking.found(),
             Err(reason) => return Ok(Chosen { reasons: vec![reason], ..Chosen::default() }),
         };
         let chosen = Chosen::of(&discovery, self.gpus, bytes)?;
-        // Who names no indexer need not know what would do without a device, and one that needs it says so itself.
+        // Who names no indexer need not know what would do without a device, and one that needs it
+        // says so itself.
         if chosen.devices.is_empty() && options.indexer == Indexer::Wei11 {
             options.note(&Note::NoGpu { reasons: chosen.reasons.clone() });
         }
         Ok(chosen)
     }
 
-    /// What is used by an indexer that needs a device, for so many bytes of input. Where a driver and a compiler are there nobody waits for it: a thread finds and opens all, and if there
-    /// is none, says so to whoever [makes](Chosen::make_machines) it.
+    /// What is used by an indexer that needs a device, for so many bytes of input. Where a driver
+    /// and a compiler are there nobody waits for it: a thread finds and opens all, and if there is
+    /// none, says so to whoever [makes](Chosen::make_machines) it.
     ///
     /// # Errors
     /// There are fewer than were asked for, as far as that is known; the system gives no thread.
@@ -136,11 +137,13 @@ pub fn usable_gpus() -> Result<Vec<String>, String> {
 /// has found is encoded by the workers of its indexers.
 const ON_A_DEVICE: usize = 16;
 
-/// Bytes of input for which there is one more lane, and where nobody says how many, one more device: below, opening it takes longer than it saves
+/// Bytes of input for which there is one more lane, and where nobody says how many, one more
+/// device: below, opening it takes longer than it saves
 /// (docs/measurements/2026-11-25-gpu-indexing.md).
 const ANOTHER_FROM: u64 = 16 << 30;
 
-/// One of so many workers does not parse where a device counts words: if all cores parse, what serves the device waits for a core for up to 4 ms each time that it wakes up
+/// One of so many workers does not parse where a device counts words: if all cores parse, what
+/// serves the device waits for a core for up to 4 ms each time that it wakes up
 /// (docs/measurements/2026-11-25-gpu-indexing.md).
 const FREE_PART: usize = 6;
 
@@ -161,7 +164,6 @@ impl Chosen {
         self.devices.first().map(|device| device.name.as_str())
     }
 
-    /// Who parses and who indexes.
     pub(super) fn roles(
         &self,
         options: &BuildOptions,
@@ -193,7 +195,8 @@ impl Chosen {
         Ok(roles.map_err(OptionsError::Roles)?.on_devices(self.devices.len()))
     }
 
-    /// The indexer where none is named and a GPU pays for so many `bytes`; a note says if one is taken.
+    /// The indexer where none is named and a GPU pays for so many `bytes`; a note says if one is
+    /// taken.
     pub(super) fn indexer(&self, options: &BuildOptions, bytes: u64) -> Indexer {
         let given = || options.pipeline.make_machines.as_ref().map(|_| "a device".to_owned());
         let Some(device) = self.devices.first().map(ToString::to_string).or_else(given) else {
@@ -203,7 +206,6 @@ impl Chosen {
         Indexer::Gpu
     }
 
-    /// The first device.
     fn needs_one(&self, indexer: Indexer) -> Result<&DeviceInfo, BuildError> {
         let none = || BuildError::NeedsGpu { indexer, reasons: self.reasons.clone() };
         self.devices.first().ok_or_else(none)
@@ -267,8 +269,8 @@ impl Chosen {
     }
 
     /// Makes each indexer of tokens by its number: those on GPUs come first, each on its device
-    /// modulo their number. One whose device has not enough memory, or is lost, becomes one on the CPU,
-    /// and a note says so: nothing of it is in use yet, and the index is the same.
+    /// modulo their number. One whose device has not enough memory, or is lost, becomes one on the
+    /// CPU, and a note says so: nothing of it is in use yet, and the index is the same.
     pub(super) fn make_indexer(
         &self,
         roles: Roles,
@@ -295,7 +297,12 @@ impl Chosen {
 /// What each GPU indexer may take of the host's memory: room for two blocks on their way, which
 /// are its share of what is parsed, and what comes back, out of a quarter of the memory for all
 /// that is under way. Pinning is slow, and a larger block goes in parts.
-pub(super) fn gpu_sizes(parse_block: u64, budget: &Budget, roles: &Roles, plan: &Plan) -> Sizes {
+pub(super) fn gpu_sizes(
+    parse_block: u64,
+    budget: &Budget,
+    roles: &Roles,
+    plan: &InputPlan,
+) -> Sizes {
     let under_way = budget.under_way() as usize * roles.workers;
     let indexers = roles.gpu_indexers.max(1);
     let blocks = usize::try_from(parse_block).unwrap_or(usize::MAX).saturating_mul(4);

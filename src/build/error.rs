@@ -1,5 +1,7 @@
 //! Why does a build fail?
 
+#![warn(missing_docs)]
+
 use super::indexer::Indexer;
 use crate::dataflow::control::{Cause, JobError};
 use crate::dataflow::together::TogetherError;
@@ -217,7 +219,6 @@ fn show_before(before: Option<u64>) -> String {
     before.map_or("no generation before".to_string(), |n| format!("the {n} before"))
 }
 
-/// Why there are no documents.
 fn show_reasons(skipped: &BTreeMap<String, u64>) -> String {
     let reasons: Vec<String> = skipped.iter().map(|(reason, n)| format!("{n} {reason}")).collect();
     if reasons.is_empty() {
@@ -228,7 +229,8 @@ fn show_reasons(skipped: &BTreeMap<String, u64>) -> String {
 }
 
 impl BuildError {
-    /// What a part of the dataflow has found out that would have been said before it began, if anybody had known.
+    /// What a part of the dataflow has found out that would have been said before it began, if
+    /// anybody had known.
     pub(super) fn of_beginning(self) -> Self {
         match self {
             Self::Job(JobError::Operator { operator, worker, source }) => {
@@ -242,7 +244,7 @@ impl BuildError {
     }
 
     /// The end of the dataflow that this error is, if it is one.
-    pub fn job(&self) -> Option<&JobError> {
+    pub(crate) fn job(&self) -> Option<&JobError> {
         match self {
             Self::Job(error) | Self::Together(TogetherError::Job(error)) => Some(error),
             _ => None,

@@ -56,7 +56,6 @@ pub(super) struct Built {
 pub struct PhasesReport {
     /// Devices are found, the input is listed and a sample of it placed.
     pub prepare_s: f64,
-    /// The dataflow.
     pub dataflow_s: f64,
     /// Runs are merged, or synced, and described.
     pub finish_s: f64,
@@ -112,9 +111,6 @@ pub(super) fn build_generation(
 }
 
 /// What the dataflow of a build shares.
-///
-/// # Errors
-/// Those of placing.
 pub(super) fn dataflow_of(
     options: &mut BuildOptions,
     input: Ready,
@@ -140,7 +136,8 @@ pub(super) fn dataflow_of(
     let given = options.pipeline.make_machines.take();
     let machines = given.unwrap_or_else(|| gpus.make_machines(options.indexer, notes));
     let texts = TextBuffers::new(under_way - pinned);
-    // Where texts have all of their memory, what readers fill and what is rounded up has its part of it: memory that goes back to the system is pinned again.
+    // Where texts have all of their memory, what readers fill and what is rounded up has its part
+    // of it: memory that goes back to the system is pinned again.
     let others = if indexing == Indexing::Texts { (under_way - pinned) / TEXTS_PART } else { 0 };
     let in_flow = under_way - pinned - others;
     let buffers = texts.clone();
@@ -206,7 +203,6 @@ pub(super) fn dataflow_of(
 struct Finished {
     /// The manifest but for its inputs.
     manifest: Manifest,
-    /// Those that were read.
     inputs: Vec<InputRead>,
     first_skipped: Vec<String>,
 }

@@ -1,6 +1,8 @@
-//! What keeps a build from putting less in the place of more? Empty input, a stream that breaks off,
-//! many broken records or few documents make it fail before it publishes, and the live generation
-//! stays.
+//! What keeps a build from putting less in the place of more? Empty input, a stream that breaks
+//! off, many broken records or few documents make it fail before it publishes, and the live
+//! generation stays.
+
+#![warn(missing_docs)]
 
 use super::error::BuildError;
 use crate::index::error::IndexError;
@@ -16,10 +18,11 @@ use std::path::Path;
 pub struct Guards {
     /// Takes input without any content, and publishes an index without any document.
     pub allow_empty: bool,
-    /// Takes what comes before the damage of a compressed stream, or before its end comes too early.
+    /// Takes what comes before the damage of a compressed stream, or before its end comes too
+    /// early.
     pub allow_cut: bool,
-    /// The most records that may be broken, of themselves and the documents. What a format leaves out
-    /// on purpose, such as the statuses and content types of web pages, does not count.
+    /// The most records that may be broken, of themselves and the documents. What a format leaves
+    /// out on purpose, such as the statuses and content types of web pages, does not count.
     pub max_skipped: Option<Limit>,
     /// The fewest documents, of those of the generation before. A share of them is no limit for the
     /// first generation.
@@ -42,7 +45,7 @@ impl Guards {
     ///
     /// # Errors
     /// `TooManySkipped` and `TooFewDocuments`; those of `before`.
-    pub fn check(
+    pub(crate) fn check(
         &self,
         documents: u64,
         skipped: &BTreeMap<String, u64>,

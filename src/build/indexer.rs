@@ -1,5 +1,7 @@
 //! Who finds terms and postings.
 
+#![warn(missing_docs)]
+
 use crate::dictionary::indexer::Indexing;
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +9,8 @@ use std::str::FromStr;
 /// Who finds terms and postings. The index is the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Indexer {
-    /// [`Gpu`](Self::Gpu) where there is one and there is enough input for it to pay, or else [`Fast`](Self::Fast); a note says which device.
+    /// [`Gpu`](Self::Gpu) where there is one and there is enough input for it to pay, or else
+    /// [`Fast`](Self::Fast); a note says which device.
     #[default]
     Auto,
     /// Parsers count each piece, and hash tables take postings: the fastest without a GPU.
@@ -29,8 +32,7 @@ impl Indexer {
         }
     }
 
-    /// What it gets.
-    pub fn indexing(self) -> Indexing {
+    pub(crate) fn indexing(self) -> Indexing {
         match self {
             // A device is chosen before anybody is asked.
             Self::Auto | Self::Fast => Indexing::Postings,

@@ -1,5 +1,6 @@
-//! What does a build do whose device is lost? What was on it is gone, and nothing is published: the build begins again, on the CPU. One for which
-//! nobody has named a device does so whatever the device refuses.
+//! What does a build do whose device is lost? What was on it is gone, and nothing is published: the
+//! build begins again, on the CPU. One for which nobody has named a device does so whatever the
+//! device refuses.
 
 use super::error::BuildError;
 use super::indexer::Indexer;
@@ -12,10 +13,8 @@ use crate::gpu::floor::error::GpuError;
 use crate::shown::chain;
 use std::fs;
 
-/// If a build failed since its device was lost, or did not do what nobody had asked of it, and its input can be read again: what it reads then, on the CPU.
-///
-/// # Errors
-/// As when a build is prepared.
+/// If a build failed since its device was lost, or did not do what nobody had asked of it, and its
+/// input can be read again: what it reads then, on the CPU.
 pub(super) fn on_cpu(
     options: &mut BuildOptions,
     failure: &BuildError,

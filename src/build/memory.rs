@@ -1,16 +1,18 @@
 //! How does the resident memory of a process stay what its builds have allocated?
 
-/// Lets the allocator of a process whose builds have `memory` bytes take large buffers from the system
-/// and give each back when it is freed. It changes the whole process, so that a library does not do it
-/// by itself: a program calls it once, before its threads, if it wants
+#![warn(missing_docs)]
+
+/// Lets the allocator of a process whose builds have `memory` bytes take large buffers from the
+/// system and give each back when it is freed. It changes the whole process, so that a library does
+/// not do it by itself: a program calls it once, before its threads, if it wants
 /// [`BuildOptions::memory`](super::BuildOptions::memory) to bound the resident memory too. It does
 /// nothing where the allocator is not glibc's.
 ///
-/// glibc raises its threshold for such buffers to the size of the largest one freed so far, and from
-/// then on keeps them in an arena for each thread, which no other thread can use: with four workers
-/// a build held twice its budget. A megabyte is more than a piece, so that the buffers that come and
-/// go stay in the arenas; a large budget can afford more, and fewer page faults. What an arena has at its
-/// end is given back down to half of that, for more of it is soon needed again.
+/// glibc raises its threshold for such buffers to the size of the largest one freed so far, and
+/// from then on keeps them in an arena for each thread, which no other thread can use: with four
+/// workers a build held twice its budget. A megabyte is more than a piece, so that the buffers that
+/// come and go stay in the arenas; a large budget can afford more, and fewer page faults. What an
+/// arena has at its end is given back down to half of that, for more of it is soon needed again.
 pub fn give_back_large_buffers(memory: u64) {
     #[cfg(target_env = "gnu")]
     {
@@ -34,7 +36,7 @@ pub fn peak_resident() -> u64 {
 }
 
 /// The resident memory of this process now, in bytes; 0 where the system does not tell.
-pub fn resident() -> u64 {
+pub(crate) fn resident() -> u64 {
     status_bytes("VmRSS:")
 }
 
@@ -46,4 +48,4 @@ fn status_bytes(name: &str) -> u64 {
         .and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok())
         .map_or(0, |kib| kib * 1024)
 }
-pub mod resident;
+pub(crate) mod resident;

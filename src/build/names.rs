@@ -10,7 +10,6 @@ use std::path::Path;
 
 /// Hashes that are sent at a time.
 const PIECE: u32 = 1 << 16;
-/// Bytes of a hash.
 const HASH_BYTES: usize = 16;
 
 /// The hashes of the names of documents `from` and those that follow, as bytes.

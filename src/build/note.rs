@@ -1,5 +1,7 @@
 //! What is worth a remark, though the build goes on?
 
+#![warn(missing_docs)]
+
 use super::placement::Placement;
 use std::fmt;
 use std::path::PathBuf;
@@ -41,7 +43,8 @@ pub enum Note {
         /// Why, with its causes.
         reason: String,
     },
-    /// The device that took texts is lost: the build begins again on the CPU, and the index is the same.
+    /// The device that took texts is lost: the build begins again on the CPU, and the index is the
+    /// same.
     BuildOnCpu {
         /// Why, with its causes.
         reason: String,
@@ -51,8 +54,8 @@ pub enum Note {
         /// Why.
         reason: String,
     },
-    /// The rates that are kept were measured with another device than that of the build: the default
-    /// ones are used.
+    /// The rates that are kept were measured with another device than that of the build: the
+    /// default ones are used.
     RatesOfAnother {
         /// The device of the build.
         device: String,

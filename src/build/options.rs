@@ -1,5 +1,7 @@
 //! What can be asked of a build?
 
+#![warn(missing_docs)]
+
 use super::guards::Guards;
 use super::indexer::Indexer;
 use super::note::Note;
@@ -14,9 +16,9 @@ use crate::index::list::Form;
 use crate::index::order::DocumentOrder;
 use crate::input::Format;
 use crate::input::formats::fields::Fields;
-use crate::input::memory::{Documents, OwnedDocument};
+use crate::input::memory::{GivenDocuments, OwnedDocument};
 use crate::input::sample::SAMPLE_BYTES;
-use crate::input::splits::Plan;
+use crate::input::splits::InputPlan;
 use crate::order::MAX_DOCUMENT_BYTES;
 use crate::schedule::placement::Rates;
 use crate::text::analysis::Analysis;
@@ -28,12 +30,12 @@ use std::time::Duration;
 /// Receives remarks; called from any thread of the build.
 pub type Notes = Arc<dyn Fn(&Note) + Send + Sync>;
 /// Receives figures about ten times a second, from a thread of its own.
-pub type OnProgress = Box<dyn FnMut(&Snapshot) + Send>;
+pub type OnProgress = Box<dyn FnMut(&BuildProgress) + Send>;
 
 /// What a build has done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Snapshot {
+pub struct BuildProgress {
     /// Bytes of the input files, as they lie there, as far as their sizes are known.
     pub total_bytes: u64,
     /// Bytes of them that were read.
@@ -49,7 +51,7 @@ pub struct Snapshot {
 }
 
 /// Says whether a generation that is written may be published, or why not.
-pub type Accept = Box<dyn FnOnce(&Manifest) -> Result<(), Cause> + Send>;
+pub(crate) type Accept = Box<dyn FnOnce(&Manifest) -> Result<(), Cause> + Send>;
 
 /// What is indexed.
 #[derive(Debug)]
@@ -57,19 +59,22 @@ pub enum Input {
     /// Files, folders, or `-` for standard input, in this order.
     Paths(Vec<PathBuf>),
     /// Documents that the program has.
-    Documents(Documents),
+    Documents(GivenDocuments),
     /// What was listed before.
-    Plan(Box<Plan>),
+    Plan(Box<InputPlan>),
 }
 
-/// The longest document that a device may be given: a batch has [`MOST_BYTES`](crate::gpu::invert::text::MOST_BYTES), and a piece has a few documents more.
+/// The longest document that a device may be given: a batch has
+/// [`MOST_BYTES`](crate::gpu::invert::text::MOST_BYTES), and a piece has a few documents more.
 pub(super) const MOST_DEVICE_DOCUMENT: u64 = 512 << 20;
 
-/// Sixteen workers take a quarter of the time with a device for 8.4 GB of text with rare words, and a twentieth less for 1.9 GB of English, since finding and opening it
-/// takes 0.2 to 0.5 s (`docs/indexing.md`); one takes as long for a sixteenth of it.
+/// Sixteen workers take a quarter of the time with a device for 8.4 GB of text with rare words, and
+/// a twentieth less for 1.9 GB of English, since finding and opening it takes 0.2 to 0.5 s
+/// (`docs/indexing.md`); one takes as long for a sixteenth of it.
 const GPU_FROM: u64 = 128 << 20;
 
-/// A GPU works well with so much, and with more it waits longer for the first, and the batches that it has take the room of what is to come.
+/// A GPU works well with so much, and with more it waits longer for the first, and the batches that
+/// it has take the room of what is to come.
 const TEXTS_AT_ONCE: usize = 256 << 20;
 
 /// How workers share the steps of a build. The index does not depend on it.
@@ -78,18 +83,20 @@ pub struct Pipeline {
     pub parsers: Option<usize>,
     /// Indexers of tokens on the CPU; as many as workers if none is given.
     pub cpu_indexers: Option<usize>,
-    /// Indexers of tokens on GPUs; if none is given, one for each worker, up to sixteen on each GPU.
+    /// Indexers of tokens on GPUs; if none is given, one for each worker, up to sixteen on each
+    /// GPU.
     pub gpu_indexers: Option<usize>,
     /// Bytes of text that an indexer of tokens takes together.
     pub parse_block: u64,
-    /// Files that are read at once, at most, each by one worker; if none is given, all workers read a file together where they can, and of others
-    /// as many as it takes to feed the parsers and memory allows.
+    /// Files that are read at once, at most, each by one worker; if none is given, all workers read
+    /// a file together where they can, and of others as many as it takes to feed the parsers and
+    /// memory allows.
     pub readers: Option<usize>,
-    /// Bytes of each gigabyte of input by which trie collections are given to indexers; 0 deals them
-    /// out in turn.
+    /// Bytes of each gigabyte of input by which trie collections are given to indexers; 0 deals
+    /// them out in turn.
     pub sample: u64,
-    /// How fast parsers and indexers are taken to be when collections are placed; if none is given, as
-    /// [measured](super::MeasuredRates) on this machine, or else the default.
+    /// How fast parsers and indexers are taken to be when collections are placed; if none is given,
+    /// as measured on this machine, or else the default.
     pub rates: Option<Rates>,
     /// Makes the indexers of tokens in place of those of millrace, each by its number.
     pub make_indexer: Option<MakeIndexer>,
@@ -148,7 +155,8 @@ pub struct BuildOptions {
     pub indexer: Indexer,
     /// The most memory that the build takes, in bytes: 1 GiB by default. It bounds what the build
     /// allocates; that the process's resident memory stays below it too, a program has to call
-    /// [`memory::give_back_large_buffers`](super::memory::give_back_large_buffers) once at its start.
+    /// [`memory::give_back_large_buffers`](super::memory::give_back_large_buffers) once at its
+    /// start.
     pub memory: u64,
     /// A longer document is skipped, in bytes; 64 MiB by default, below 4 GiB.
     pub max_document: u64,
@@ -156,8 +164,8 @@ pub struct BuildOptions {
     pub merge: bool,
     /// How documents are numbered; as they lie in the input if none is given. Takes one run.
     pub order: Option<DocumentOrder>,
-    /// A file with the PageRanks of documents ([`read_ranks`](crate::index::ranks::read_ranks)), if they
-    /// are to have any. Takes one run.
+    /// A file with the PageRanks of documents ([`read_ranks`](crate::index::ranks::read_ranks)), if
+    /// they are to have any. Takes one run.
     pub ranks: Option<PathBuf>,
     /// Refuses duplicate names and everything that would be skipped.
     pub strict: bool,
@@ -225,14 +233,14 @@ impl BuildOptions {
         Self::new(index, Input::Paths(paths.into_iter().map(Into::into).collect()))
     }
 
-    /// The defaults, for documents that the program has. The iterator is asked by a thread of its own,
-    /// a little ahead of the build, and dropped when the build ends.
+    /// The defaults, for documents that the program has. The iterator is asked by a thread of its
+    /// own, a little ahead of the build, and dropped when the build ends.
     pub fn of_documents<I>(index: impl Into<PathBuf>, documents: I) -> Self
     where
         I: IntoIterator<Item = OwnedDocument>,
         I::IntoIter: Send + 'static,
     {
-        Self::new(index, Input::Documents(Documents::new(documents)))
+        Self::new(index, Input::Documents(GivenDocuments::new(documents)))
     }
 
     /// Whether a device encodes the lists, as long as it has room for them.
@@ -240,7 +248,8 @@ impl BuildOptions {
         self.indexer == Indexer::Gpu && self.form == Form::BP128
     }
 
-    /// Whether a GPU may be taken for so many bytes of files, if there is one: nobody has named an indexer, and it pays or GPUs are asked for.
+    /// Whether a GPU may be taken for so many bytes of files, if there is one: nobody has named an
+    /// indexer, and it pays or GPUs are asked for.
     pub(super) fn may_choose_gpu(&self, bytes: u64) -> bool {
         let Pipeline { cpu_indexers, gpu_indexers, gpu_from, .. } = &self.pipeline;
         let pays = match self.gpus {
@@ -248,7 +257,8 @@ impl BuildOptions {
             Gpus::Number(_) => true,
             Gpus::Auto => bytes >= gpu_from.saturating_mul(self.workers as u64),
         };
-        // Only files can be read again if the device is lost, and other lists than these are encoded by the host.
+        // Only files can be read again if the device is lost, and other lists than these are
+        // encoded by the host.
         let is_fit = matches!(self.input, Input::Paths(_))
             && self.form == Form::BP128
             && self.max_document <= MOST_DEVICE_DOCUMENT;
@@ -256,7 +266,6 @@ impl BuildOptions {
         self.indexer == Indexer::Auto && pays && is_fit && is_plain
     }
 
-    /// Hands a remark on.
     pub(super) fn note(&self, note: &Note) {
         if let Some(notes) = &self.notes {
             notes(note);

@@ -14,12 +14,9 @@ use crate::input::wanted::{KnownDocuments, Wanted, WantedDocuments};
 use crate::rebuild::scanned::{Scan, Scanned};
 use std::path::{Path, PathBuf};
 
-/// Finds the documents of the input of `options` for `scan` and indexes nothing; `folder` is for what reading may leave.
-/// Returns the inputs too, by their numbers.
-///
-/// # Errors
-/// See [`build`](super::build).
-pub fn scan(
+/// Finds the documents of the input of `options` for `scan` and indexes nothing; `folder` is for
+/// what reading may leave. Returns the inputs too, by their numbers.
+pub(crate) fn scan(
     mut options: BuildOptions,
     scan: Scan,
     folder: &Path,
@@ -40,12 +37,16 @@ fn no_table() -> JobError {
     JobError::Start("the dataflow left no table".into())
 }
 
-/// Finds the links of the pages of the input of `options` and indexes nothing; `take` gets those of each page, whose file
-/// is the number of its input. `folder` is for what reading may leave.
+/// Finds the links of the pages of the input of `options` and indexes nothing; `take` gets those of
+/// each page, whose file is the number of its input. `folder` is for what reading may leave.
 ///
 /// # Errors
 /// See [`build`](super::build); what `take` says.
-pub fn links(mut options: BuildOptions, folder: &Path, take: Take) -> Result<(), BuildError> {
+pub(crate) fn links(
+    mut options: BuildOptions,
+    folder: &Path,
+    take: Take,
+) -> Result<(), BuildError> {
     options.gpus = Gpus::None;
     options.pipeline.sample = 0;
     let input = Ready::new(&mut options, false)?;
@@ -53,12 +54,9 @@ pub fn links(mut options: BuildOptions, folder: &Path, take: Take) -> Result<(),
     Ok(links_of_pages(&build, take)?)
 }
 
-/// Builds the runs of the documents that are `wanted` into an empty folder that has one for runs, as generation 1,
-/// and publishes nothing.
-///
-/// # Errors
-/// See [`build`](super::build).
-pub fn build_part(
+/// Builds the runs of the documents that are `wanted` into an empty folder that has one for runs,
+/// as generation 1, and publishes nothing.
+pub(crate) fn build_part(
     mut options: BuildOptions,
     wanted: WantedDocuments,
     folder: PathBuf,
@@ -70,11 +68,9 @@ pub fn build_part(
     Ok(Manifest::read(&built.build.directory)?)
 }
 
-/// The same of the documents that are not `known`, while all are found for `scan`: the input is read once.
-///
-/// # Errors
-/// See [`build`](super::build).
-pub fn build_unknown(
+/// The same of the documents that are not `known`, while all are found for `scan`: the input is
+/// read once.
+pub(crate) fn build_unknown(
     mut options: BuildOptions,
     known: KnownDocuments,
     scan: Scan,

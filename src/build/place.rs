@@ -4,18 +4,19 @@ use super::devices::Chosen;
 use super::error::BuildError;
 use super::note::Note;
 use super::options::BuildOptions;
-use super::placement::{Placed, Placement};
+use super::placement::{PlacedCollections, Placement};
 use super::rates::rates_of;
 use crate::dictionary::indexer::Indexing;
 use crate::dictionary::owners::Owners;
 use crate::input::sample::{Sample, sample};
-use crate::input::splits::Plan;
+use crate::input::splits::InputPlan;
 use crate::schedule::placement::{by_weight, in_turn};
 use crate::schedule::roles::Roles;
 use std::sync::Arc;
 
-/// What a part of the input says of all of it; `None` when nobody asks, it cannot be read twice, or owners have nothing to do.
-pub(super) fn sample_of(options: &BuildOptions, plan: &Plan) -> Option<Sample> {
+/// What a part of the input says of all of it; `None` when nobody asks, it cannot be read twice, or
+/// owners have nothing to do.
+pub(super) fn sample_of(options: &BuildOptions, plan: &InputPlan) -> Option<Sample> {
     match options.pipeline.sample {
         0 => None,
         _ if options.device_encodes() => None,
@@ -27,12 +28,9 @@ pub(super) fn sample_of(options: &BuildOptions, plan: &Plan) -> Option<Sample> {
 }
 
 /// Places the trie collections by a sample of the input, which is taken now unless it was before.
-///
-/// # Errors
-/// The rates that are kept of this machine cannot be read.
 pub(super) fn place(
     options: &BuildOptions,
-    plan: &Plan,
+    plan: &InputPlan,
     gpus: &Chosen,
     roles: &Roles,
     sample: Option<Sample>,
@@ -47,7 +45,7 @@ pub(super) fn place(
     };
     let (rates, rates_from) = rates_of(options, gpus)?;
     let placed = by_weight(&sample.weights, roles, &rates);
-    let placement = Placement::Sample(Placed {
+    let placement = Placement::Sample(PlacedCollections {
         sample_bytes: sample.bytes,
         sample_places: sample.places,
         sample_seconds: sample.seconds,

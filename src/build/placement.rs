@@ -9,20 +9,17 @@ use std::fmt;
 #[serde(tag = "by", rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Placement {
-    /// Dealt out in turn, for nothing is known of the input, there is one indexer, or a device encodes all.
-    Turn {
-        /// The indexers.
-        indexers: usize,
-    },
+    /// Dealt out in turn, for nothing is known of the input, there is one indexer, or a device
+    /// encodes all.
+    Turn { indexers: usize },
     /// By a sample of the input.
-    Sample(Placed),
+    Sample(PlacedCollections),
 }
 
 /// Where the rates come from by which trie collections were placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RatesFrom {
-    /// Whoever asked for the build.
     Given,
     /// They were measured on this machine.
     Measured,
@@ -32,8 +29,7 @@ pub enum RatesFrom {
 
 /// What a sample has led to.
 #[derive(Clone, Debug, Serialize)]
-pub struct Placed {
-    /// Uncompressed bytes of the sample.
+pub struct PlacedCollections {
     pub sample_bytes: u64,
     /// Places that it was taken from.
     pub sample_places: usize,
@@ -41,19 +37,14 @@ pub struct Placed {
     pub sample_seconds: f64,
     /// Tokens in it, or, where postings are indexed, units of an appended posting.
     pub sample_weight: u64,
-    /// Trie collections in it.
     pub collections: usize,
-    /// Those that CPU indexers own.
     pub popular_collections: usize,
     /// The share of the weight that CPU indexers own.
     pub cpu_share: f64,
     /// The heaviest CPU indexer, in units of the mean of all.
     pub cpu_heaviest: f64,
-    /// Indexers on the CPU.
     pub cpu_indexers: usize,
-    /// Indexers on GPUs.
     pub gpu_indexers: usize,
-    /// Devices of those.
     #[serde(skip)]
     pub gpus: usize,
     /// How fast parsers and indexers were taken to be.

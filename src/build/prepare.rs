@@ -18,7 +18,8 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Checks the options, lists the input and finds devices. One that takes texts may still be looked for then, and be missed when the build runs.
+    /// Checks the options, lists the input and finds devices. One that takes texts may still be
+    /// looked for then, and be missed when the build runs.
     ///
     /// # Errors
     /// `Options`, `Input`, `Devices`, `NoGpu`, `Thread`. The other processes of the build are told.
@@ -48,20 +49,16 @@ impl Prepared {
         }
     }
 
-    /// Builds and publishes together with the other processes, if process 0 `wants` to; nobody does if it does not. What
-    /// others say does not count.
-    ///
-    /// # Errors
-    /// See [`build`](super::build).
+    /// Builds and publishes together with the other processes, if process 0 `wants` to; nobody does
+    /// if it does not. What others say does not count.
     ///
     /// # Panics
     /// If there are no other processes.
-    pub fn run_if(self, wants: bool) -> Result<Option<BuildReport>, BuildError> {
+    pub(crate) fn run_if(self, wants: bool) -> Result<Option<BuildReport>, BuildError> {
         let peers = self.options.peers.clone().expect("a build of several processes");
         shard::run(self.options, self.input, &peers, Some(wants))
     }
 
-    /// Builds in this process alone.
     fn alone(self) -> Result<BuildReport, BuildError> {
         let Self { mut options, input } = self;
         let began = input.began;

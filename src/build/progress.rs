@@ -1,7 +1,7 @@
 //! How far is a build? A thread of its own asks, ten times a second.
 
 use super::error::BuildError;
-use super::options::{OnProgress, Snapshot};
+use super::options::{BuildProgress, OnProgress};
 use crate::dataflow::build::context::Build;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,9 +9,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// How far `build` is.
-fn snapshot(build: &Build) -> Snapshot {
+fn snapshot(build: &Build) -> BuildProgress {
     let progress = &build.progress;
-    Snapshot {
+    BuildProgress {
         total_bytes: build.plan.bytes(),
         read_bytes: progress.read_bytes.load(Ordering::Relaxed),
         parsed_bytes: progress.parsed_bytes.load(Ordering::Relaxed),

@@ -1,10 +1,10 @@
-//! How fast are the parsers and indexers of this machine, as somebody has measured? The rates by which
-//! trie collections are placed where no others are given.
+//! How fast are the parsers and indexers of this machine, as somebody has measured? The rates by
+//! which trie collections are placed where no others are given.
 //!
 //! They lie in the user's folder of compiled kernels ([`ModuleCache::of_user`]), which are of this
-//! machine too, as a JSON object: `{"device": "NVIDIA H200", "rates": {"parser": 8000000.0, ...}}`, in
-//! tokens a second. Rates that were measured with another device, or with none, say nothing of this
-//! one's and are passed over with a remark.
+//! machine too, as a JSON object: `{"device": "NVIDIA H200", "rates": {"parser": 8000000.0, ...}}`,
+//! in tokens a second. Rates that were measured with another device, or with none, say nothing of
+//! this one's and are passed over with a remark.
 
 use super::devices::Chosen;
 use super::error::BuildError;
@@ -53,9 +53,6 @@ impl MeasuredRates {
     }
 
     /// The rates that are kept, if any are.
-    ///
-    /// # Errors
-    /// The file cannot be read, or is none of rates.
     fn kept() -> Result<Option<Self>, BuildError> {
         let Some(path) = path() else { return Ok(None) };
         let read = match std::fs::read(&path) {
@@ -72,9 +69,6 @@ impl MeasuredRates {
 }
 
 /// The rates by which a build places, and where they come from.
-///
-/// # Errors
-/// See [`MeasuredRates::kept`].
 pub(super) fn rates_of(
     options: &BuildOptions,
     gpus: &Chosen,

@@ -7,11 +7,11 @@ use super::note::Note;
 use super::options::{BuildOptions, Input, MOST_DEVICE_DOCUMENT};
 use super::{memory, place};
 use crate::dataflow::build::context::InputRead;
-use crate::dataflow::together::Setting;
+use crate::dataflow::together::SharedSetting;
 use crate::input::Format;
 use crate::input::folder::Walk;
 use crate::input::sample::Sample;
-use crate::input::splits::Plan;
+use crate::input::splits::InputPlan;
 use crate::order::Budget;
 use crate::schedule::roles::Roles;
 use std::time::Instant;
@@ -24,13 +24,13 @@ pub(super) struct Ready {
     pub(super) gpus: Chosen,
     pub(super) roles: Roles,
     pub(super) budget: Budget,
-    pub(super) plan: Plan,
+    pub(super) plan: InputPlan,
     /// What the input holds, where the start of a GPU's driver left time to find out.
     pub(super) sample: Option<Sample>,
     /// Whether this is all of the input, or the share of one of several processes.
     pub(super) whole: bool,
     /// What all processes have to have alike; none for a build by one process.
-    pub(super) settings: Vec<Setting>,
+    pub(super) settings: Vec<SharedSetting>,
 }
 
 impl Ready {
@@ -54,11 +54,11 @@ impl Ready {
         let plan = match &mut options.input {
             Input::Paths(paths) => {
                 let walk = Walk { index: Some(options.index.clone()) };
-                let mut plan = Plan::walked(paths, options.format, &walk)?;
+                let mut plan = InputPlan::walked(paths, options.format, &walk)?;
                 plan.fields = options.fields.clone();
                 plan
             }
-            Input::Documents(documents) => Plan::of_documents(std::mem::take(documents))?,
+            Input::Documents(documents) => InputPlan::of_documents(std::mem::take(documents))?,
             Input::Plan(plan) => plan.only(|_| true),
         };
         accept_passed(options, &plan)?;
@@ -96,7 +96,7 @@ impl Ready {
 }
 
 /// What folders hold and cannot be read is an error of a strict build, and else a remark.
-fn accept_passed(options: &BuildOptions, plan: &Plan) -> Result<(), BuildError> {
+fn accept_passed(options: &BuildOptions, plan: &InputPlan) -> Result<(), BuildError> {
     let (count, first) = (plan.passed.unreadable(), &plan.passed.first);
     if options.strict
         && let Some(first) = first.first()

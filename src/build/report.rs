@@ -1,5 +1,7 @@
 //! What did a build come to? Serialised, a [`BuildReport`] is what `build --report` writes.
 
+#![warn(missing_docs)]
+
 use super::generation::{Built, PhasesReport};
 use super::options::BuildOptions;
 use super::placement::Placement;
@@ -71,8 +73,8 @@ pub struct BuildReport {
     /// What the device has done that takes texts; nothing without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inverter: Option<InverterWork>,
-    /// How fast the indexers of tokens were by split of the input, the slowest of them; nothing where
-    /// there are more than 2,000 splits.
+    /// How fast the indexers of tokens were by split of the input, the slowest of them; nothing
+    /// where there are more than 2,000 splits.
     pub splits: Vec<SplitReport>,
     /// Where the time went.
     pub phases: PhasesReport,
@@ -226,7 +228,8 @@ impl BuildReport {
         index.join(generation_name(self.generation))
     }
 
-    /// What was built, in lines for people: by process 0 the whole, if there are several, and what this process built.
+    /// What was built, in lines for people: by process 0 the whole, if there are several, and what
+    /// this process built.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         let (index, seconds) = (self.index.display(), self.seconds);

@@ -23,7 +23,7 @@ use super::names;
 use super::options::{BuildOptions, Peers};
 use super::ready::Ready;
 use super::report::{BuildReport, WholeReport};
-use crate::cluster::links::Outcome;
+use crate::cluster::links::PeerOutcome;
 use crate::dataflow::together::{Cluster, Meeting, outcome_of};
 use crate::dictionary::names::Names;
 use crate::dictionary::strings::hash::hash;
@@ -43,13 +43,11 @@ use std::path::Path;
 /// Process 0 lets the others begin.
 #[derive(Serialize, Deserialize)]
 struct Begin {
-    /// Number of the new generation.
     generation: u32,
     /// Numbers of the live one and of those that are kept.
     keep: Vec<u32>,
 }
 
-/// A shard is on disk.
 #[derive(Serialize, Deserialize)]
 struct Synced {
     entry: ShardEntry,
@@ -61,15 +59,9 @@ struct Synced {
 #[derive(Serialize, Deserialize)]
 enum Order {
     /// Hashes of the names from this document on.
-    Names {
-        /// Its docid in the shard.
-        from: u32,
-    },
+    Names { from: u32 },
     /// The new generation is live: remove all others but these, and say so.
-    Clean {
-        /// Their numbers.
-        keep: Vec<u32>,
-    },
+    Clean { keep: Vec<u32> },
 }
 
 /// What is not live was removed.
@@ -81,7 +73,8 @@ fn meeting(peers: &Peers) -> Meeting {
     Meeting { hosts, wait, job: "build", data: false, secret }
 }
 
-/// Checks the options, and takes the share of this process; tells the others if it cannot take part.
+/// Checks the options, and takes the share of this process; tells the others if it cannot take
+/// part.
 pub(super) fn prepare(options: &mut BuildOptions, peers: &Peers) -> Result<Ready, BuildError> {
     share(options, peers).inspect_err(|error| {
         meeting(peers).refuse(&options.control, chain(error));
@@ -116,8 +109,8 @@ fn share(options: &mut BuildOptions, peers: &Peers) -> Result<Ready, BuildError>
     Ok(input)
 }
 
-/// Builds the shard of this process, and publishes all if this is process 0. A rebuild asks process 0 whether it
-/// wants to; none is returned where it does not.
+/// Builds the shard of this process, and publishes all if this is process 0. A rebuild asks process
+/// 0 whether it wants to; none is returned where it does not.
 pub(super) fn run(
     options: BuildOptions,
     input: Ready,
@@ -131,10 +124,10 @@ pub(super) fn run(
         control.take_failure().map_or(error, BuildError::from)
     });
     let outcome = match &done {
-        Ok(_) => Outcome::Done,
+        Ok(_) => PeerOutcome::Done,
         Err(error) => match error.job() {
             Some(job) => outcome_of(job, || chain(error)),
-            None => Outcome::Failed(chain(error)),
+            None => PeerOutcome::Failed(chain(error)),
         },
     };
     cluster.finish(&outcome);

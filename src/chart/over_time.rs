@@ -1,9 +1,9 @@
-//! How is what happens over time drawn? As rows of cells, the busier the darker, and as bars below a limit.
+//! How is what happens over time drawn? As rows of cells, the busier the darker, and as bars below
+//! a limit.
 
 use super::{COLOURS, NAMES, NUMBERS, ROW, WIDTH, begin_chart, end_chart, escape, number};
 use std::fmt::Write;
 
-/// Height of the bars.
 const TALL: f64 = 140.0;
 /// Room for the numbers of the axis of time.
 const BELOW: f64 = 18.0;
@@ -47,7 +47,8 @@ pub(super) fn strips(page: &mut String, title: &str, slice_s: f64, rows: &[(Stri
     end_chart(page);
 }
 
-/// Appends a bar for each slice of time, and a line at a limit if there is one. `shown` writes a value.
+/// Appends a bar for each slice of time, and a line at a limit if there is one. `shown` writes a
+/// value.
 pub(super) fn bars(
     page: &mut String,
     title: &str,

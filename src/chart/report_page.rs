@@ -1,6 +1,6 @@
-//! What does a report look like for people? A page of HTML, drawn from the numbers of the report and nothing else.
+//! What does a report look like for people? A page of HTML, drawn from the numbers of the report
+//! and nothing else.
 
-use super::figures::{Figure, draw};
 use super::over_time::{bars, strips};
 use super::{Series, begin, end, escape, number, rows};
 use crate::shown;
@@ -10,7 +10,8 @@ use std::fmt::Write;
 /// Files that are drawn, the largest ones.
 const FILES: usize = 40;
 
-/// Makes the page of a report: an object as jobs write it with `--report`. Fields that it lacks are left out of the page.
+/// Makes the page of a report: an object as jobs write it with `--report`. Fields that it lacks are
+/// left out of the page.
 pub fn page(report: &Value) -> String {
     let nothing = Map::new();
     let fields = report.as_object().unwrap_or(&nothing);
@@ -60,13 +61,14 @@ pub fn page(report: &Value) -> String {
     page
 }
 
-/// The rows of a measurement, as the figures of the report show them.
+/// The times in the rows of a measurement.
 fn measured(page: &mut String, fields: &Map<String, Value>) {
-    let Some(Value::Array(rows)) = fields.get("rows") else { return };
-    let shown = fields.get("figures").cloned().unwrap_or_default();
-    // Figures that are not as this version writes them are not drawn; their rows are in tables.
-    let figures: Vec<Figure> = serde_json::from_value(shown).unwrap_or_default();
-    draw(page, &figures, rows);
+    let rows = fields.get("rows").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    for row in rows.iter().filter_map(Value::as_object) {
+        let times = row.iter().filter(|(name, _)| name.ends_with("_us"));
+        let times = times.map(|(name, time)| (name.clone(), time.clone())).collect();
+        numbers(page, "Microseconds of a query", &times);
+    }
 }
 
 fn text(of: &Value, field: &str) -> String {
@@ -219,7 +221,8 @@ fn latency(page: &mut String, map: &Map<String, Value>) {
     rows(page, "Queries by time", &names, &[Series { name: "queries", values }]);
 }
 
-/// The means of a grid of `tune`, the better the darker: b, or the only parameter, across, k1 down, and a table for each value of a third.
+/// The means of a grid of `tune`, the better the darker: b, or the only parameter, across, k1 down,
+/// and a table for each value of a third.
 fn heat(page: &mut String, grid: &[Value]) {
     let values = |field: &str| {
         let mut values: Vec<f64> = grid.iter().map(|setting| float(&setting[field])).collect();

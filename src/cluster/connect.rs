@@ -1,5 +1,5 @@
-//! How do the lines of a job come about? Each process calls those with smaller numbers and is called
-//! by those with greater ones, for a bounded time.
+//! How do the lines of a job come about? Each process calls those with smaller numbers and is
+//! called by those with greater ones, for a bounded time.
 
 use super::ClusterError;
 use super::hello::{Hello, Line, PROTOCOL, build_id, nonce};
@@ -19,10 +19,8 @@ use std::time::{Duration, Instant};
 
 /// What a process needs to know to call the others.
 #[derive(Clone, Debug)]
-pub struct Call {
-    /// Where all are.
+pub(crate) struct Call {
     pub hosts: Hosts,
-    /// The job.
     pub job: &'static str,
     /// The format version of the index.
     pub format: u32,
@@ -36,7 +34,7 @@ pub struct Call {
 
 /// The lines of this process, by the number of the process at the other end.
 #[derive(Debug, Default)]
-pub struct Lines {
+pub(crate) struct Lines {
     /// To process 0, or from process 0 to all others.
     pub control: Vec<Option<SealedLine>>,
     /// To all others, if the job needs them.
@@ -58,7 +56,7 @@ const GREETING: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 /// All of [`ClusterError`] but those of the host file. Processes that have come before are told.
-pub fn connect(call: &Call, stopped: impl Fn() -> bool) -> Result<Lines, ClusterError> {
+pub(crate) fn connect(call: &Call, stopped: impl Fn() -> bool) -> Result<Lines, ClusterError> {
     let n = call.hosts.processes();
     let mut lines =
         Lines { control: (0..n).map(|_| None).collect(), data: (0..n).map(|_| None).collect() };

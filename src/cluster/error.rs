@@ -10,80 +10,51 @@ pub enum ClusterError {
     /// The host file cannot be read.
     #[error("reading the host file {}", .path.display())]
     HostFile {
-        /// The file.
         path: PathBuf,
-        /// What happened.
         #[source]
         source: io::Error,
     },
     /// A line of the host file is no address.
     #[error("{}: line {line}: expected host:port, found `{found}`", .path.display())]
-    HostLine {
-        /// The file.
-        path: PathBuf,
-        /// The line, from 1.
-        line: usize,
-        /// What stands there.
-        found: String,
-    },
+    HostLine { path: PathBuf, line: usize, found: String },
     /// The host file names fewer processes than there are.
     #[error("{}: there are {expected} processes and only {found} lines with an address", .path.display())]
-    TooFewHosts {
-        /// The file.
-        path: PathBuf,
-        /// Processes of the job.
-        expected: usize,
-        /// Addresses in the file.
-        found: usize,
-    },
+    TooFewHosts { path: PathBuf, expected: usize, found: usize },
     /// This process cannot listen on its address.
     #[error("cannot listen on {address}, the address of this process")]
     Listen {
-        /// The address.
         address: String,
-        /// What happened.
         #[source]
         source: io::Error,
     },
-    /// A line cannot be used.
     #[error("preparing a connection to another process")]
     Line {
-        /// What happened.
         #[source]
         source: io::Error,
     },
     /// The executable, whose hash is the build id, cannot be read.
     #[error("reading the executable of this process")]
     Executable {
-        /// What happened.
         #[source]
         source: io::Error,
     },
     /// The file with the secret cannot be read.
     #[error("reading the secret in {}", .path.display())]
     SecretFile {
-        /// The file.
         path: PathBuf,
-        /// What happened.
         #[source]
         source: io::Error,
     },
-    /// The secret could be guessed.
     #[error("{}: expected {least} bytes or more, found {found}; make a secret with: head -c 32 /dev/urandom", .path.display())]
     ShortSecret {
-        /// The file.
         path: PathBuf,
         /// The least length of a secret.
         least: usize,
-        /// The length of this one.
         found: usize,
     },
     /// Who answers does not know the secret.
     #[error("{address} does not know the secret of this job: give all processes the same secret")]
-    WrongSecret {
-        /// The address that was called.
-        address: String,
-    },
+    WrongSecret { address: String },
     /// A process did not come in time.
     #[error(
         "{absent} did not come within {seconds} s: start every process, each with its own -p, and look at the addresses"
@@ -99,23 +70,15 @@ pub enum ClusterError {
     Mismatch {
         /// Its number, as it says itself.
         process: usize,
-        /// Its address.
         address: String,
-        /// What does not agree.
         what: &'static str,
-        /// What it has.
         theirs: String,
-        /// What this process has.
         ours: String,
-        /// What to do about it.
         remedy: &'static str,
     },
     /// Two processes have the same number.
     #[error("two processes were started as process {process}")]
-    Twice {
-        /// The number.
-        process: usize,
-    },
+    Twice { process: usize },
     /// The job was asked to end meanwhile.
     #[error("the job ended while it waited for other processes")]
     Stopped,
@@ -125,9 +88,7 @@ pub enum ClusterError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("process {process} ({address}): {message}")]
 pub struct PeerFailure {
-    /// Its number.
     pub process: usize,
-    /// Its address.
     pub address: String,
     /// What it said, or what was seen of it.
     pub message: String,

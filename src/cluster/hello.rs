@@ -2,10 +2,10 @@
 //! and both compare.
 //!
 //! On the wire: `millrace`, the length of the greeting as u32 in network order, and the greeting as
-//! JSON, so that another version of millrace can still be told what does not fit; behind it a tag of
-//! 32 bytes ([`seal`](super::seal)): of the greeting, and of an answer with the greeting before it. At
-//! last the caller sends a tag of both, by which the other one knows that this is no old greeting
-//! said again.
+//! JSON, so that another version of millrace can still be told what does not fit; behind it a tag
+//! of 32 bytes ([`seal`](super::seal)): of the greeting, and of an answer with the greeting before
+//! it. At last the caller sends a tag of both, by which the other one knows that this is no old
+//! greeting said again.
 
 use super::ClusterError;
 use serde::{Deserialize, Serialize};
@@ -15,14 +15,12 @@ use std::io::{self, ErrorKind, Read, Write};
 
 /// The first bytes of every line.
 const MAGIC: &[u8; 8] = b"millrace";
-/// A greeting is shorter.
 const MOST_BYTES: u32 = 4096;
 /// Changes when what is said on lines changes its form.
 pub(super) const PROTOCOL: u32 = 2;
 
-/// What a line is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Line {
+pub(crate) enum Line {
     /// Messages of the job, signs of life, and the reason of the end.
     Control,
     /// Records between timely's workers.
@@ -31,7 +29,7 @@ pub enum Line {
 
 /// What a process says of itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Hello {
+pub(crate) struct Hello {
     pub(super) protocol: u32,
     build: String,
     format: u32,
@@ -41,7 +39,6 @@ pub struct Hello {
     pub process: usize,
     /// The number of the process that it takes the other one for.
     pub meant: usize,
-    /// What the line is for.
     pub line: Line,
     /// Whether the process has a secret.
     #[serde(default)]
@@ -52,9 +49,6 @@ pub struct Hello {
 }
 
 /// 128 bits that nobody can foresee.
-///
-/// # Errors
-/// When the system gives none.
 pub(super) fn nonce() -> io::Result<String> {
     let mut bytes = [0; 16];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
@@ -64,7 +58,7 @@ pub(super) fn nonce() -> io::Result<String> {
 impl Hello {
     /// Makes the greeting of process `process` for process `meant`. `build` is that of
     /// [`build_id`], `format` the format version of the index.
-    pub fn new(
+    pub(crate) fn new(
         build: &str,
         format: u32,
         job: &str,
@@ -83,10 +77,7 @@ impl Hello {
     }
 
     /// Writes the greeting; returns its text.
-    ///
-    /// # Errors
-    /// Those of the stream.
-    pub fn write(&self, stream: &mut impl Write) -> io::Result<Vec<u8>> {
+    pub(crate) fn write(&self, stream: &mut impl Write) -> io::Result<Vec<u8>> {
         let text = serde_json::to_vec(self)?;
         let mut bytes = MAGIC.to_vec();
         bytes.extend_from_slice(&(text.len() as u32).to_be_bytes());
@@ -99,7 +90,7 @@ impl Hello {
     ///
     /// # Errors
     /// Those of the stream; `InvalidData` if the bytes are none.
-    pub fn read(stream: &mut impl Read) -> io::Result<(Self, Vec<u8>)> {
+    pub(crate) fn read(stream: &mut impl Read) -> io::Result<(Self, Vec<u8>)> {
         let mut head = [0; 12];
         stream.read_exact(&mut head)?;
         let [.., a, b, c, d] = head;
@@ -113,10 +104,7 @@ impl Hello {
     }
 
     /// Compares the greeting of another process, which is at `address`, with this one.
-    ///
-    /// # Errors
-    /// `Mismatch`, the first that is found.
-    pub fn agree(&self, other: &Self, address: &str) -> Result<(), ClusterError> {
+    pub(crate) fn agree(&self, other: &Self, address: &str) -> Result<(), ClusterError> {
         let same = "install the same build of millrace everywhere";
         let start = "start all processes of a job alike";
         let hosts = "give all processes the same host file and the same number of processes";
@@ -148,10 +136,7 @@ impl Hello {
 }
 
 /// The hash of the bytes of this process's executable.
-///
-/// # Errors
-/// `Executable`.
-pub fn build_id() -> Result<String, ClusterError> {
+pub(crate) fn build_id() -> Result<String, ClusterError> {
     let hash = || -> io::Result<u64> {
         // The link of the kernel still leads to a file that was replaced.
         let mut file =

@@ -47,23 +47,20 @@ impl Hosts {
         Ok(Self { addresses, process })
     }
 
-    /// The number of this process.
     pub fn process(&self) -> usize {
         self.process
     }
 
-    /// How many processes there are.
     pub fn processes(&self) -> usize {
         self.addresses.len()
     }
 
-    /// The address of a process.
-    pub fn address(&self, process: usize) -> &str {
+    pub(crate) fn address(&self, process: usize) -> &str {
         self.addresses.get(process).map_or("no address", String::as_str)
     }
 
     /// A process with its address, for messages.
-    pub fn name(&self, process: usize) -> String {
+    pub(crate) fn name(&self, process: usize) -> String {
         format!("process {process} ({})", self.address(process))
     }
 }

@@ -1,5 +1,5 @@
-//! What is a line once both ends have greeted each other? A TCP connection on which every message is
-//! sealed.
+//! What is a line once both ends have greeted each other? A TCP connection on which every message
+//! is sealed.
 
 use super::seal::{Opener, Sealer};
 use std::io::{self, Write};
@@ -20,22 +20,19 @@ impl std::fmt::Debug for SealedLine {
 
 impl SealedLine {
     /// Makes a line of a connection and its two ends.
-    pub fn new(stream: TcpStream, (sealer, opener): (Sealer, Opener)) -> Self {
+    pub(crate) fn new(stream: TcpStream, (sealer, opener): (Sealer, Opener)) -> Self {
         Self { stream, sealer, opener }
     }
 
     /// Takes the line apart: the connection, what seals messages that go out, and what opens those
     /// that come in.
-    pub fn into_parts(self) -> (TcpStream, Sealer, Opener) {
+    pub(crate) fn into_parts(self) -> (TcpStream, Sealer, Opener) {
         (self.stream, self.sealer, self.opener)
     }
 }
 
 /// Writes a message with its head.
-///
-/// # Errors
-/// Those of the stream.
-pub fn write_sealed(
+pub(crate) fn write_sealed(
     stream: &mut impl Write,
     sealer: &mut Sealer,
     message: &[u8],

@@ -1,10 +1,10 @@
 //! Who is still there, and what do processes tell each other beside timely's records? The control
 //! lines: one between process 0 and each of the others.
 //!
-//! A message is a byte that says what it is, and the rest, [sealed](super::seal). A process that has nothing to say gives a sign of life every second, from a
-//! thread of its own; one that is silent for [`SILENCE`], or whose line ends before it has said
-//! how its job went, has gone. Process 0 passes on why a process failed, so that all end with the
-//! reason.
+//! A message is a byte that says what it is, and the rest, [sealed](super::seal). A process that
+//! has nothing to say gives a sign of life every second, from a thread of its own; one that is
+//! silent for [`SILENCE`], or whose line ends before it has said how its job went, has gone.
+//! Process 0 passes on why a process failed, so that all end with the reason.
 
 use super::PeerFailure;
 use super::hosts::Hosts;
@@ -20,14 +20,13 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// A process that is silent for so long has gone.
-pub const SILENCE: Duration = Duration::from_secs(12);
+pub(crate) const SILENCE: Duration = Duration::from_secs(12);
 /// Time between two signs of life.
 const PULSE: Duration = Duration::from_secs(1);
 /// How long a process that failed waits for the others to hear why.
 const PARTING: Duration = Duration::from_secs(2);
 /// How long to wait before looking whether the job goes on.
 const PATIENCE: Duration = Duration::from_millis(20);
-/// A message is shorter.
 const MOST_BYTES: u32 = 1 << 28;
 
 const ALIVE: u8 = 0;
@@ -38,7 +37,7 @@ const CLOSED: u8 = 4;
 
 /// How the job of this process ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum PeerOutcome {
     /// It did what it had to.
     Done,
     /// Nobody wants the rest: a quiet end.
@@ -50,7 +49,7 @@ pub enum Outcome {
 }
 
 /// The control lines of a process.
-pub struct Links {
+pub(crate) struct Links {
     hosts: Hosts,
     lines: Arc<Vec<Option<Mutex<Sending>>>>,
     inbox: Mutex<Receiver<(usize, Vec<u8>)>>,
@@ -60,12 +59,9 @@ pub struct Links {
 }
 
 impl Links {
-    /// Begins to listen on the lines that [`connect`](super::connect::connect) made. `end` is called
-    /// when another process makes this one end: with none for a quiet end.
-    ///
-    /// # Errors
-    /// When the system gives no threads or the lines are broken already.
-    pub fn start(
+    /// Begins to listen on the lines that [`connect`](super::connect::connect) made. `end` is
+    /// called when another process makes this one end: with none for a quiet end.
+    pub(crate) fn start(
         hosts: Hosts,
         control: Vec<Option<SealedLine>>,
         end: impl Fn(Option<PeerFailure>) + Send + Sync + 'static,
@@ -104,16 +100,12 @@ impl Links {
         Ok(Self { hosts, lines, inbox, readers, pulse: Some(pulse), over })
     }
 
-    /// Where all processes are.
-    pub fn hosts(&self) -> &Hosts {
+    pub(crate) fn hosts(&self) -> &Hosts {
         &self.hosts
     }
 
     /// Sends a message of the job.
-    ///
-    /// # Errors
-    /// When the process at the other end has gone.
-    pub fn send(&self, to: usize, bytes: &[u8]) -> Result<(), PeerFailure> {
+    pub(crate) fn send(&self, to: usize, bytes: &[u8]) -> Result<(), PeerFailure> {
         let line = self.lines.get(to).and_then(Option::as_ref);
         let sent = line.ok_or(ErrorKind::NotConnected.into()).and_then(|line| {
             let mut line = lock(line);
@@ -124,7 +116,7 @@ impl Links {
 
     /// Waits for the next message of the job, from whomever; none when `stopped` says that the job
     /// has ended.
-    pub fn receive(&self, stopped: impl Fn() -> bool) -> Option<(usize, Vec<u8>)> {
+    pub(crate) fn receive(&self, stopped: impl Fn() -> bool) -> Option<(usize, Vec<u8>)> {
         let inbox = lock(&self.inbox);
         while !stopped() {
             match inbox.recv_timeout(PATIENCE) {
@@ -138,17 +130,17 @@ impl Links {
     }
 
     /// Tells the others how the job of this process ended, and waits a little for them to end too.
-    pub fn finish(mut self, outcome: &Outcome) {
+    pub(crate) fn finish(mut self, outcome: &PeerOutcome) {
         self.over.store(true, Ordering::Relaxed);
         if let Some(pulse) = self.pulse.take() {
             pulse.thread().unpark();
             _ = pulse.join();
         }
         let (kind, origin, text) = match outcome {
-            Outcome::Done => (DONE, None, ""),
-            Outcome::Closed => (CLOSED, None, ""),
-            Outcome::Failed(text) => (FAILED, Some(self.hosts.process()), text.as_str()),
-            Outcome::Peer(peer) => (FAILED, Some(peer.process), peer.message.as_str()),
+            PeerOutcome::Done => (DONE, None, ""),
+            PeerOutcome::Closed => (CLOSED, None, ""),
+            PeerOutcome::Failed(text) => (FAILED, Some(self.hosts.process()), text.as_str()),
+            PeerOutcome::Peer(peer) => (FAILED, Some(peer.process), peer.message.as_str()),
         };
         for line in self.lines.iter().flatten() {
             let mut line = lock(line);
@@ -204,7 +196,7 @@ fn write(
 }
 
 /// Why a line to a process is lost, in words.
-pub fn lost(hosts: &Hosts, process: usize, error: &io::Error) -> PeerFailure {
+pub(crate) fn lost(hosts: &Hosts, process: usize, error: &io::Error) -> PeerFailure {
     let message = match error.kind() {
         ErrorKind::UnexpectedEof => "it has gone (the connection was closed)".to_string(),
         ErrorKind::WouldBlock | ErrorKind::TimedOut => {
@@ -216,7 +208,6 @@ pub fn lost(hosts: &Hosts, process: usize, error: &io::Error) -> PeerFailure {
     PeerFailure { process, address: hosts.address(process).to_string(), message }
 }
 
-/// Gives signs of life.
 fn beat(lines: &[Option<Mutex<Sending>>], over: &AtomicBool) {
     while !over.load(Ordering::Relaxed) {
         for line in lines.iter().flatten() {
@@ -334,8 +325,8 @@ mod tests {
         one.send(0, b"").unwrap();
         assert_eq!(zero.receive(|| false), Some((1, Vec::new())));
         assert_eq!(zero.receive(|| true), None);
-        let other = thread::spawn(move || one.finish(&Outcome::Done));
-        zero.finish(&Outcome::Done);
+        let other = thread::spawn(move || one.finish(&PeerOutcome::Done));
+        zero.finish(&PeerOutcome::Done);
         other.join().unwrap();
         assert!(ends.iter().all(|ends| ends.lock().unwrap().is_empty()));
     }
@@ -343,17 +334,17 @@ mod tests {
     #[test]
     fn the_reason_of_a_failure_travels() {
         let ([zero, one], ends) = pair();
-        one.finish(&Outcome::Failed("the disk is full".into()));
+        one.finish(&PeerOutcome::Failed("the disk is full".into()));
         let why = wait_for(&ends[0]).unwrap();
         assert_eq!(why.to_string(), "process 1 (localhost:2102): the disk is full");
-        zero.finish(&Outcome::Peer(why));
+        zero.finish(&PeerOutcome::Peer(why));
         let ([zero, _one], ends) = pair();
         let address = "localhost:2103".to_string();
         let why = PeerFailure { process: 2, address, message: "it has gone".into() };
-        zero.finish(&Outcome::Peer(why));
+        zero.finish(&PeerOutcome::Peer(why));
         assert_eq!(wait_for(&ends[1]).unwrap().process, 2);
         let ([zero, _one], ends) = pair();
-        zero.finish(&Outcome::Closed);
+        zero.finish(&PeerOutcome::Closed);
         assert_eq!(wait_for(&ends[1]), None);
     }
 

@@ -1,18 +1,19 @@
-//! How does a process know that a message is what was sent, all of it, once, and in its order? Every
-//! message on every line is sealed.
+//! How does a process know that a message is what was sent, all of it, once, and in its order?
+//! Every message on every line is sealed.
 //!
 //! ```text
-//! u32 bytes of the message | u64 its number on this line, from 0 | 16 bytes tag | u32 CRC-32 of this head
+//! u32 bytes of the message | u64 its number on this line, from 0 | 16 bytes tag |
+//! u32 CRC-32 of this head
 //! the message
 //! ```
 //!
-//! All numbers are in network order. The head has a checksum of its own, so that a damaged length is
-//! found before anybody waits for bytes that never come. Without a secret the tag is a checksum
-//! (XXH3, 128 bits, seeded with the number), which finds damage. With one it is a keyed hash (the first
-//! 16 bytes of BLAKE3's, O'Connor et al., *BLAKE3*, 2020, section 2.3) of number and message, under a
-//! key that is derived for this line and this direction from the secret and both greetings, with
-//! their nonces: who does not know the secret can neither make a message, nor change, repeat, leave
-//! out or move one.
+//! All numbers are in network order. The head has a checksum of its own, so that a damaged length
+//! is found before anybody waits for bytes that never come. Without a secret the tag is a checksum
+//! (XXH3, 128 bits, seeded with the number), which finds damage. With one it is a keyed hash (the
+//! first 16 bytes of BLAKE3's, O'Connor et al., *BLAKE3*, 2020, section 2.3) of number and message,
+//! under a key that is derived for this line and this direction from the secret and both greetings,
+//! with their nonces: who does not know the secret can neither make a message, nor change, repeat,
+//! leave out or move one.
 
 use super::ClusterError;
 use std::fs;
@@ -43,7 +44,6 @@ impl std::fmt::Debug for Secret {
 pub(super) enum Purpose {
     /// The greeting of the process that calls.
     Call = 1,
-    /// The answer to it.
     Answer = 2,
     /// The caller has read the answer.
     Confirm = 3,
@@ -75,8 +75,7 @@ impl Secret {
         Ok(Self(Some(blake3::derive_key("millrace cluster 2026: secret of a job", &bytes))))
     }
 
-    /// Whether there is one.
-    pub fn is_given(&self) -> bool {
+    pub(crate) fn is_given(&self) -> bool {
         self.0.is_some()
     }
 
@@ -102,7 +101,7 @@ impl Secret {
     }
 
     /// The two ends of a line for the process that called, or was called.
-    pub fn ends(&self, called: bool, greetings: [&[u8]; 2]) -> (Sealer, Opener) {
+    pub(crate) fn ends(&self, called: bool, greetings: [&[u8]; 2]) -> (Sealer, Opener) {
         let key = |purpose| Key(self.0.map(|_| *self.tag(purpose, &greetings).as_bytes()));
         let (caller, answerer) = (key(Purpose::FromCaller), key(Purpose::FromAnswerer));
         let (out, back) = if called { (answerer, caller) } else { (caller, answerer) };
@@ -137,43 +136,28 @@ impl Key {
 /// What is wrong with a message that came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum SealError {
-    /// Its head is damaged.
+pub(crate) enum SealError {
     #[error("the head of message {number} is damaged")]
     Head {
         /// The number that it should have.
         number: u64,
     },
-    /// It is too long.
     #[error("message {number} has {bytes} bytes, the longest may have {most}")]
     Length {
-        /// Its number.
         number: u64,
-        /// Its bytes.
         bytes: u32,
         /// The most that a message of its kind has.
         most: u32,
     },
     /// One is missing, came twice, or came too early.
     #[error("expected message {expected}, found message {found}")]
-    Order {
-        /// The next number.
-        expected: u64,
-        /// The number in the message.
-        found: u64,
-    },
+    Order { expected: u64, found: u64 },
     /// Its begin came, and the rest did not.
     #[error("message {number} stops before its end")]
-    Short {
-        /// Its number.
-        number: u64,
-    },
+    Short { number: u64 },
     /// It is not what was sent.
     #[error("message {number} is damaged, or not of a process that knows the secret")]
-    Tag {
-        /// Its number.
-        number: u64,
-    },
+    Tag { number: u64 },
 }
 
 impl From<SealError> for io::Error {
@@ -183,14 +167,14 @@ impl From<SealError> for io::Error {
 }
 
 /// Seals what goes out on a line.
-pub struct Sealer {
+pub(crate) struct Sealer {
     key: Key,
     next: u64,
 }
 
 impl Sealer {
     /// The head of the next message.
-    pub fn head(&mut self, message: &[u8]) -> [u8; HEAD_BYTES] {
+    pub(crate) fn head(&mut self, message: &[u8]) -> [u8; HEAD_BYTES] {
         let bytes = u32::try_from(message.len()).expect("messages are below 4 GiB");
         let mut head = [0; HEAD_BYTES];
         head[..4].copy_from_slice(&bytes.to_be_bytes());
@@ -204,7 +188,7 @@ impl Sealer {
 }
 
 /// Opens what comes in on a line.
-pub struct Opener {
+pub(crate) struct Opener {
     key: Key,
     next: u64,
 }
@@ -212,13 +196,13 @@ pub struct Opener {
 impl Opener {
     /// Reads the next message, of less than `most` bytes, into `message`.
     ///
-    /// A stream that waits for a limited time may say so (`WouldBlock`, `TimedOut`) before a message
-    /// begins: nothing was read then. In the midst of a message that is an error, for each is written
-    /// at once: a byte was lost on the way, and both ends would wait for ever.
+    /// A stream that waits for a limited time may say so (`WouldBlock`, `TimedOut`) before a
+    /// message begins: nothing was read then. In the midst of a message that is an error, for each
+    /// is written at once: a byte was lost on the way, and both ends would wait for ever.
     ///
     /// # Errors
     /// `UnexpectedEof` if the line ends; `InvalidData` with a [`SealError`]; those of the stream.
-    pub fn read(
+    pub(crate) fn read(
         &mut self,
         stream: &mut impl Read,
         most: u32,

@@ -7,19 +7,19 @@ use crate::cpu::{Level, level};
 
 /// Bytes of `len` values of `width` bits.
 #[inline]
-pub fn bytes(len: usize, width: u8) -> usize {
+pub(crate) fn bytes(len: usize, width: u8) -> usize {
     (len * usize::from(width)).div_ceil(8)
 }
 
 /// The least width that holds every value: 0 to 32 bits.
 #[inline]
-pub fn width(values: &[u32]) -> u8 {
+pub(crate) fn width(values: &[u32]) -> u8 {
     width_of(values.iter().fold(0, |all, value| all | value))
 }
 
 /// The least width that holds `value`: 0 to 32 bits.
 #[inline]
-pub fn width_of(value: u32) -> u8 {
+pub(crate) fn width_of(value: u32) -> u8 {
     (u32::BITS - value.leading_zeros()) as u8
 }
 
@@ -29,7 +29,7 @@ pub fn width_of(value: u32) -> u8 {
 /// # Panics
 ///
 /// If `width` is above 32.
-pub fn pack(values: &[u32], width: u8, out: &mut Vec<u8>) {
+pub(crate) fn pack(values: &[u32], width: u8, out: &mut Vec<u8>) {
     let (blocks, rest) = values.as_chunks::<{ bp128::BLOCK }>();
     for block in blocks {
         bp128::pack(block, width, out);
@@ -43,13 +43,14 @@ pub fn pack(values: &[u32], width: u8, out: &mut Vec<u8>) {
     }
 }
 
-/// Reads values of `width` bits from the beginning of `from`; it is read fastest if 64 bytes follow.
+/// Reads values of `width` bits from the beginning of `from`; it is read fastest if 64 bytes
+/// follow.
 ///
 /// # Panics
 ///
 /// If `width` is above 32 or `from` is shorter than [`bytes`]. Any contents are fine.
 #[inline]
-pub fn unpack(from: &[u8], width: u8, out: &mut [u32]) {
+pub(crate) fn unpack(from: &[u8], width: u8, out: &mut [u32]) {
     let (blocks, rest) = out.as_chunks_mut::<{ bp128::BLOCK }>();
     let mut at = 0;
     for block in blocks {
@@ -102,7 +103,7 @@ fn unpack_few(from: &[u8], width: u8, out: &mut [u32]) {
 ///
 /// If `width` is above 32 or `from` ends before the value does.
 #[inline]
-pub fn get(from: &[u8], width: u8, i: usize) -> u32 {
+pub(crate) fn get(from: &[u8], width: u8, i: usize) -> u32 {
     assert!(width <= bp128::MAX_WIDTH, "a width of {width} bits");
     let bit = i * usize::from(width);
     let rest = &from[bit / 8..];

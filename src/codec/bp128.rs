@@ -1,13 +1,13 @@
 //! How are 128 integers written at one width, so that they can be read back many at a time?
 //!
 //! A block of width w is one little-endian bit stream of 16 x w bytes: value i occupies bits i x w
-//! to (i + 1) x w - 1 (`docs/index-format.md`, Postings). So sixteen values begin at every 2 x w-th byte
-//! with no odd bits before them, and one table of byte positions and shifts serves all sixteens of
-//! a block: the vector paths bring the bytes of each value into its lane, shift and mask. The path
-//! is chosen when the program runs; all paths give the same values.
+//! to (i + 1) x w - 1 (`docs/index-format.md`, Postings). So sixteen values begin at every 2 x w-th
+//! byte with no odd bits before them, and one table of byte positions and shifts serves all
+//! sixteens of a block: the vector paths bring the bytes of each value into its lane, shift and
+//! mask. The path is chosen when the program runs; all paths give the same values.
 //!
-//! ```
-//! use millrace::codec::bp128;
+//! ```text
+//! use millrace::inside::codec::bp128;
 //!
 //! let values: [u32; 128] = std::array::from_fn(|i| i as u32 * 3);
 //! let width = bp128::width(&values);
@@ -28,15 +28,14 @@ mod blocks;
 #[cfg(test)]
 mod tests;
 
-pub use blocks::Bp128;
+pub(crate) use blocks::Bp128;
 
 use crate::cpu::{Level, level};
 
-/// Values in a block.
 pub const BLOCK: usize = 128;
 
 /// The greatest width in bits.
-pub const MAX_WIDTH: u8 = 32;
+pub(crate) const MAX_WIDTH: u8 = 32;
 
 /// Bytes of a packed block of `width` bits a value.
 #[inline]
@@ -46,7 +45,8 @@ pub const fn bytes(width: u8) -> usize {
 
 /// The least width that holds every value: 0 to 32 bits.
 #[inline]
-pub fn width(values: &[u32; BLOCK]) -> u8 {
+#[cfg(any(test, fuzzing))]
+pub(crate) fn width(values: &[u32; BLOCK]) -> u8 {
     let all = values.iter().fold(0, |all, value| all | value);
     (u32::BITS - all.leading_zeros()) as u8
 }
@@ -66,8 +66,8 @@ pub fn pack(values: &[u32; BLOCK], width: u8, out: &mut Vec<u8>) {
     }
 }
 
-/// Reads a block of 128 values of `width` bits from the beginning of `bytes`. Any smaller number N of
-/// values that is a multiple of 32 is read the same way, from N / 8 x `width` bytes.
+/// Reads a block of 128 values of `width` bits from the beginning of `bytes`. Any smaller number N
+/// of values that is a multiple of 32 is read the same way, from N / 8 x `width` bytes.
 ///
 /// # Panics
 ///
@@ -83,7 +83,7 @@ pub fn unpack<const N: usize>(bytes: &[u8], width: u8, out: &mut [u32; N]) {
 ///
 /// As [`unpack`].
 #[inline]
-pub fn unpack_plus<const N: usize>(bytes: &[u8], width: u8, more: u32, out: &mut [u32; N]) {
+pub(crate) fn unpack_plus<const N: usize>(bytes: &[u8], width: u8, more: u32, out: &mut [u32; N]) {
     check::<N>(bytes, width);
     match level() {
         // SAFETY: `level` found the instructions; `check` made sure of the width and the bytes.
@@ -119,7 +119,7 @@ pub fn unpack_docids<const N: usize>(bytes: &[u8], width: u8, previous: u32, out
 /// Turns `gap_minus_one` values into docids in place: `values[i]` becomes `previous` plus values 0
 /// to i plus i + 1, wrapping. `previous` is `u32::MAX` (-1) where nothing comes before.
 #[inline]
-pub fn sum_docids(previous: u32, values: &mut [u32]) {
+pub(crate) fn sum_docids(previous: u32, values: &mut [u32]) {
     match level() {
         // SAFETY: `level` found the instructions.
         #[cfg(target_arch = "x86_64")]
@@ -137,7 +137,8 @@ pub fn sum_docids(previous: u32, values: &mut [u32]) {
 ///
 /// As [`unpack`], and if `i` is not below 128.
 #[inline]
-pub fn get(bytes: &[u8], width: u8, i: usize) -> u32 {
+#[cfg(any(test, fuzzing))]
+pub(crate) fn get(bytes: &[u8], width: u8, i: usize) -> u32 {
     check::<BLOCK>(bytes, width);
     assert!(i < BLOCK, "value {i} of a block of 128");
     let bit = i * usize::from(width);

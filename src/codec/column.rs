@@ -5,8 +5,8 @@
 //!
 //! - of each block a *head*, one byte that stands in an array apart (a width, say, or 0),
 //! - of each block a *body*, some bytes that tell themselves where they end,
-//! - what all blocks *share*: bytes that are written when the column ends and [`opened`] once before
-//!   its blocks are read.
+//! - what all blocks *share*: bytes that are written when the column ends and [`opened`] once
+//!   before its blocks are read.
 //!
 //! So bodies may leave memory as soon as they are written, whatever the length of the list. Codecs
 //! with one parameter for a whole list ask for a [`Survey`] of it first: all values once before the
@@ -16,7 +16,10 @@
 //! than a few bytes for each value of the column.
 //!
 //! ```
-//! use millrace::codec::{List, ListCodec, Block, Opened};
+//! use millrace::inside::codec::List;
+//! use millrace::inside::codec::ListCodec;
+//! use millrace::inside::codec::Block;
+//! use millrace::inside::codec::Opened;
 //!
 //! let values = [3, 0, 0, 1_000_000, 7];
 //! for codec in ListCodec::ALL.map(ListCodec::codec) {
@@ -33,7 +36,7 @@
 //!     codec.values(list, Block { index: 0, head, body: &body }, &mut back)?;
 //!     assert_eq!(back, values);
 //! }
-//! # Ok::<(), millrace::codec::CodecError>(())
+//! # Ok::<(), millrace::inside::codec::CodecError>(())
 //! ```
 //!
 //! [`opened`]: Codec::open
@@ -44,19 +47,16 @@ use super::{CodecError, bits, bp128};
 
 /// What is known of all values of a column before its first block is written.
 #[derive(Clone, Copy, Debug)]
-pub struct Survey {
-    /// How many there are.
+pub(crate) struct Survey {
     pub count: u64,
-    /// Their sum.
     pub sum: u64,
     /// How many have each width, 0 to 32 bits.
     pub widths: Widths,
 }
 
 /// How many values have each width, 0 to 32 bits.
-pub type Widths = [u64; 33];
+pub(crate) type Widths = [u64; 33];
 
-/// Counts the widths of values.
 pub(super) fn count_widths(values: &[u32], widths: &mut Widths) {
     for &value in values {
         widths[usize::from(bits::width_of(value))] += 1;
@@ -70,8 +70,7 @@ impl Default for Survey {
 }
 
 impl Survey {
-    /// Adds values.
-    pub fn add(&mut self, values: &[u32]) {
+    pub(crate) fn add(&mut self, values: &[u32]) {
         self.count += values.len() as u64;
         self.sum += values.iter().map(|&value| u64::from(value)).sum::<u64>();
         count_widths(values, &mut self.widths);
@@ -106,11 +105,8 @@ pub trait Encoder: Debug + Send {
 pub struct Opened {
     /// The width that all blocks have.
     pub(super) width: u8,
-    /// Blocks of the column.
     pub(super) blocks: usize,
-    /// Bits of the unary vector.
     pub(super) unary_bits: u64,
-    /// Values of a full block.
     pub(super) block_len: usize,
     /// Places of exceptions among the values of the column, rising, and their bits above `width`.
     pub(super) places: Vec<u32>,
@@ -121,7 +117,7 @@ pub struct Opened {
 
 impl Opened {
     /// What blocks share that share nothing.
-    pub const NOTHING: Self = Self {
+    pub(crate) const NOTHING: Self = Self {
         width: 0,
         blocks: 0,
         unary_bits: 0,
@@ -141,12 +137,10 @@ pub struct List<'a> {
     pub opened: &'a Opened,
 }
 
-/// One block of a column.
 #[derive(Clone, Copy, Debug)]
 pub struct Block<'a> {
     /// Its number, from 0.
     pub index: usize,
-    /// Its head.
     pub head: u8,
     /// From its body's first byte; longer than the body if there was more. It is read fastest if 64
     /// bytes follow.
@@ -180,8 +174,6 @@ pub trait Codec: Debug + Sync {
 
     /// Makes ready what the blocks of a column of `count` values share.
     ///
-    /// # Errors
-    ///
     /// If `shared` is damaged.
     ///
     /// # Panics
@@ -203,8 +195,6 @@ pub trait Codec: Debug + Sync {
 
     /// Reads the values of a block, as many as `out` has, and returns the bytes of its body.
     ///
-    /// # Errors
-    ///
     /// If the block is damaged.
     fn values(
         &self,
@@ -215,8 +205,6 @@ pub trait Codec: Debug + Sync {
 
     /// Reads a block of `gap_minus_one` values and sums them up: `out[i]` is `previous` plus values
     /// 0 to i plus i + 1, wrapping; `previous` is `u32::MAX` (-1) for the first block of a list.
-    ///
-    /// # Errors
     ///
     /// If the block is damaged. Whether the docids rise to the right end is for the caller to see.
     fn docids(
@@ -233,8 +221,6 @@ pub trait Codec: Debug + Sync {
 
     /// Reads value `i` of a block of `len` values alone.
     ///
-    /// # Errors
-    ///
     /// If what is read of the block is damaged.
     ///
     /// # Panics
@@ -249,8 +235,6 @@ pub trait Codec: Debug + Sync {
     ) -> Result<u32, CodecError>;
 
     /// Bytes of the body of a block of `len` values, found without reading them all.
-    ///
-    /// # Errors
     ///
     /// If what is read of the block is damaged. The body may reach beyond what there is.
     fn body_bytes(&self, list: List<'_>, block: Block<'_>, len: usize)

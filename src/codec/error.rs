@@ -7,52 +7,28 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CodecError {
-    /// Bytes are missing.
     #[error("expected {expected} bytes, found {found}")]
-    CutShort {
-        /// Bytes that there must be.
-        expected: u64,
-        /// Bytes that there are.
-        found: u64,
-    },
-    /// Bytes are left over.
+    CutShort { expected: u64, found: u64 },
     #[error("expected the end at byte {expected}, found {found} bytes")]
-    Rest {
-        /// Where the end should be.
-        expected: u64,
-        /// Bytes that there are.
-        found: u64,
-    },
+    Rest { expected: u64, found: u64 },
     /// A number that the layout does not allow there.
     #[error("expected {what} of at most {most}, found {found}")]
-    Number {
-        /// What the number is.
-        what: &'static str,
-        /// The greatest that is allowed.
-        most: u64,
-        /// The number.
-        found: u64,
-    },
+    Number { what: &'static str, most: u64, found: u64 },
     /// Exceptions whose places do not rise or lie behind the values.
     #[error("expected places of exceptions that rise below {values}, found {found}")]
     Place {
         /// Values of the block or the list.
         values: u64,
-        /// The place.
         found: u64,
     },
     /// An integer of several bytes that is cut short, too great or not in its shortest form.
     #[error("byte {at}: expected an integer of at most 32 bits in its shortest form")]
-    Integer {
-        /// Where it begins.
-        at: u64,
-    },
+    Integer { at: u64 },
     /// A bit vector that ends before the values do.
     #[error("bit {from} of the unary codes: expected {values} values before the end")]
     Unary {
         /// The bit where the block's values begin.
         from: u64,
-        /// Values of the block.
         values: u64,
     },
 }

@@ -7,11 +7,11 @@
 use super::vbyte;
 
 /// Bytes of the longest posting: a gap of 33 bits and a tf of 32.
-pub const MAX_BYTES: usize = 10;
+pub(crate) const MAX_BYTES: usize = 10;
 
 /// Appends a posting; `tf` is at least 1.
 #[inline]
-pub fn put(gap_minus_one: u32, tf: u32, out: &mut Vec<u8>) {
+pub(crate) fn put(gap_minus_one: u32, tf: u32, out: &mut Vec<u8>) {
     debug_assert!(tf > 0);
     if gap_minus_one < 64 && tf == 1 {
         return out.push((gap_minus_one as u8) << 1);
@@ -24,39 +24,40 @@ pub fn put(gap_minus_one: u32, tf: u32, out: &mut Vec<u8>) {
 
 /// Bytes that [`put`] appends.
 #[inline]
-pub fn bytes(gap_minus_one: u32, tf: u32) -> usize {
+pub(crate) fn bytes(gap_minus_one: u32, tf: u32) -> usize {
     let more = if tf > 1 { vbyte::bytes(u64::from(tf - 2)) } else { 0 };
     vbyte::bytes(u64::from(gap_minus_one) << 1) + more
 }
 
 /// Whether [`word`] holds a posting.
 #[inline(always)]
-pub fn fits_word(gap_minus_one: u32, tf: u32) -> bool {
+pub(crate) fn fits_word(gap_minus_one: u32, tf: u32) -> bool {
     (gap_minus_one < 1 << 13) & (tf < 2 + (1 << 7))
 }
 
-/// The bytes of a short posting as a little-endian word, and how many there are, 1 to 3; those behind
-/// them are of no meaning. Has no branch; what it gives for a posting that it does not
+/// The bytes of a short posting as a little-endian word, and how many there are, 1 to 3; those
+/// behind them are of no meaning. Has no branch; what it gives for a posting that it does not
 /// [hold](fits_word) has no meaning either.
 #[inline(always)]
-pub fn word(gap_minus_one: u32, tf: u32) -> (u32, u8) {
+pub(crate) fn word(gap_minus_one: u32, tf: u32) -> (u32, u8) {
     let folded = (gap_minus_one << 1) | u32::from(tf > 1);
     let two = u32::from(folded >= 0x80);
     let gap = (folded & 0x7f) | (two << 7) | ((folded >> 7) << 8);
     (gap | (tf.wrapping_sub(2) << (8 + 8 * two)), (1 + two) as u8 + u8::from(tf > 1))
 }
 
-/// The posting that is at the beginning of a [`word`], as (`gap_minus_one`, tf - 1, bytes). Has no branch.
+/// The posting that is at the beginning of a [`word`], as (`gap_minus_one`, tf - 1, bytes). Has no
+/// branch.
 #[inline(always)]
-pub fn of_word(word: u32) -> (u32, u32, usize) {
+pub(crate) fn of_word(word: u32) -> (u32, u32, usize) {
     let (more, two) = (word & 1, word >> 7 & 1);
     let folded = (word & 0x7f) | ((word >> 1) & 0x3f80 & two.wrapping_neg());
     let tf_byte = (word >> (8 + 8 * two)) & 0xff;
     (folded >> 1, (tf_byte + 1) & more.wrapping_neg(), 1 + two as usize + more as usize)
 }
 
-/// Whether bytes that begin with a word do so with a posting that a [`word`] holds, if its tf - 1 is `less_one` then. A gap of two bytes of which the second
-/// is zero is none: it has one.
+/// Whether bytes that begin with a word do so with a posting that a [`word`] holds, if its tf - 1
+/// is `less_one` then. A gap of two bytes of which the second is zero is none: it has one.
 #[inline(always)]
 fn is_word(word: u32, less_one: u32) -> bool {
     (word & 0x8080 != 0x8080) & (word & 0xff80 != 0x80) & (less_one <= 0x80)
@@ -64,13 +65,13 @@ fn is_word(word: u32, less_one: u32) -> bool {
 
 /// Whether [`long_word`] holds a posting.
 #[inline(always)]
-pub fn fits_long_word(gap_minus_one: u32, tf: u32) -> bool {
+pub(crate) fn fits_long_word(gap_minus_one: u32, tf: u32) -> bool {
     (gap_minus_one < 1 << 27) & (tf < 2 + (1 << 7))
 }
 
 /// As [`word`], of postings with longer gaps, which take 1 to 5 bytes.
 #[inline(always)]
-pub fn long_word(gap_minus_one: u32, tf: u32) -> (u64, usize) {
+pub(crate) fn long_word(gap_minus_one: u32, tf: u32) -> (u64, usize) {
     let folded = u64::from((gap_minus_one << 1) | u32::from(tf > 1));
     let more =
         u32::from(folded >= 1 << 7) + u32::from(folded >= 1 << 14) + u32::from(folded >= 1 << 21);
@@ -86,7 +87,7 @@ pub fn long_word(gap_minus_one: u32, tf: u32) -> (u64, usize) {
 /// Reads the posting that begins at `bytes[*at]` as (`gap_minus_one`, tf) and moves `at` behind it.
 /// `None` when it is cut short or holds a value that no posting has.
 #[inline]
-pub fn get(bytes: &[u8], at: &mut usize) -> Option<(u32, u32)> {
+pub(crate) fn get(bytes: &[u8], at: &mut usize) -> Option<(u32, u32)> {
     let folded = vbyte::get(bytes, at)?;
     let gap_minus_one = u32::try_from(folded >> 1).ok()?;
     if folded & 1 == 0 {
@@ -96,13 +97,20 @@ pub fn get(bytes: &[u8], at: &mut usize) -> Option<(u32, u32)> {
     Some((gap_minus_one, u32::try_from(tf).ok()?))
 }
 
-/// Reads postings from `bytes[*at]` on into columns of `gap_minus_one` and tf - 1, which are equally long, until they are full
-/// or the bytes end; moves `at` behind them. Returns how many there were; `None` as [`get`].
+/// Reads postings from `bytes[*at]` on into columns of `gap_minus_one` and tf - 1, which are
+/// equally long, until they are full or the bytes end; moves `at` behind them. Returns how many
+/// there were; `None` as [`get`].
 ///
-/// Nearly all postings have a gap of one or two bytes and a tf of none or one, and which of these is read without a branch, two from
-/// each word: the next word waits for a load and a few additions, and for no guess. Eight that are a byte each are read at once.
+/// Nearly all postings have a gap of one or two bytes and a tf of none or one, and which of these
+/// is read without a branch, two from each word: the next word waits for a load and a few
+/// additions, and for no guess. Eight that are a byte each are read at once.
 #[inline]
-pub fn get_many(bytes: &[u8], at: &mut usize, gaps: &mut [u32], tfs: &mut [u32]) -> Option<usize> {
+pub(crate) fn get_many(
+    bytes: &[u8],
+    at: &mut usize,
+    gaps: &mut [u32],
+    tfs: &mut [u32],
+) -> Option<usize> {
     let most = gaps.len().min(tfs.len());
     let (gaps, tfs) = (&mut gaps[..most], &mut tfs[..most]);
     let (mut count, mut place) = (0, *at);

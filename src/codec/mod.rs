@@ -7,30 +7,30 @@
 //! | --- | --- | --- | --- |
 //! | [`bp128`] | a width a block | 128 (64, 512) | fastest |
 //! | [`newpfd`] | a width a block, exceptions apart | 128, 64 | smallest that is fast |
-//! | [`pfor`] | a width a list, exceptions of the whole list apart, coded again | 128, 512 (64) | one width for a GPU |
+//! | [`pfor`] | a width a list, exceptions apart | 128, 512 (64) | one width for a GPU |
 //! | [`rice`] | a width a list, quotients in a bit vector | 128, 64, 512 | small |
 //! | [`vbyte`] | none | 128, 64, 512 | simple |
 //!
 //! [`bits`] and [`unary`] are what they are made of.
 
-pub mod bits;
+pub(crate) mod bits;
 pub mod bp128;
-mod column;
-mod error;
-pub mod folded;
-mod named;
-pub mod newpfd;
-pub mod pfor;
+pub(crate) mod column;
+pub(crate) mod error;
+pub(crate) mod folded;
+pub(crate) mod named;
+pub(crate) mod newpfd;
+pub(crate) mod pfor;
 pub(crate) mod prefetch;
-pub mod rice;
+pub(crate) mod rice;
 #[cfg(test)]
 mod tests;
-pub mod unary;
-pub mod vbyte;
+pub(crate) mod unary;
+pub(crate) mod vbyte;
 
-pub use column::{Block, Codec, Encoder, List, Opened, Survey, Widths};
-pub use error::CodecError;
-pub use named::ListCodec;
+pub(crate) use column::{Block, Codec, Encoder, List, Opened, Survey};
+pub(crate) use error::CodecError;
+pub(crate) use named::ListCodec;
 
 /// The number of values of a block, which must be one that the codec has: a power of two.
 fn checked_block_len(codec: &dyn Codec, block_len: usize) -> usize {

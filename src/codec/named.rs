@@ -17,34 +17,29 @@ pub enum ListCodec {
     NewPfd,
     /// [`vbyte`](super::vbyte).
     VByte,
-    /// [`rice`](super::rice).
     Rice,
     /// [`pfor`](super::pfor), with one level.
     Pfor,
 }
 
 impl ListCodec {
-    /// All of them, by number.
     pub const ALL: [Self; 5] = [Self::Bp128, Self::NewPfd, Self::VByte, Self::Rice, Self::Pfor];
 
-    /// The codec with this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|codec| codec.name() == name)
     }
 
-    /// Its name.
     pub fn name(self) -> &'static str {
         self.codec().name()
     }
 
     /// The numbers of postings that its blocks may have, the least first.
-    pub fn block_lens(self) -> Vec<usize> {
+    pub(crate) fn block_lens(self) -> Vec<usize> {
         let mut lens = self.codec().block_lens().to_vec();
         lens.sort_unstable();
         lens
     }
 
-    /// The codec itself.
     pub fn codec(self) -> &'static dyn Codec {
         match self {
             ListCodec::Bp128 => &Bp128,

@@ -1,11 +1,11 @@
 //! Most values of a block in few bits each, the rest of the others apart: NewPFD, as huang uses it,
 //! with a width for each block chosen for the least size.
 //!
-//! Value v keeps its low b bits in its slot; where more is left, v is an *exception*, and
-//! (v >> b) - 1 stands apart with its place. What was changed from NewPFD (Yan, Ding, Suel, WWW
-//! 2009): places and overflows are not coded with Simple16, but each so that it is smallest and can be
-//! read by many threads: places as bytes, or as a bit vector where there are many; overflows, most of
-//! which are 0 or 1, as Rice codes.
+//! Value v keeps its low b bits in its slot; where more is left, v is an *exception*, and (v >>
+//! b) - 1 stands apart with its place. What was changed from NewPFD (Yan, Ding, Suel, WWW 2009):
+//! places and overflows are not coded with Simple16, but each so that it is smallest and can be
+//! read by many threads: places as bytes, or as a bit vector where there are many; overflows, most
+//! of which are 0 or 1, as Rice codes.
 //!
 //! - Head: b, 0 to 32, plus 64 if there are exceptions.
 //! - Body of a block of n values with m exceptions:
@@ -17,9 +17,9 @@
 //! | 1 | m, 1 to n |
 //! | 1 | c, 0 to 32 |
 //! | m, if that is less than n / 8, rounded up | the places, rising: a byte each |
-//! | n / 8, rounded up, otherwise | bit i, counted from the low bit of the first byte: is value i an exception? |
+//! | n / 8, rounded up, otherwise | bit i, from the low bit of byte 0: is value i an exception? |
 //! | m x c / 8, rounded up | the low c bits of each overflow, as [`bits`] writes them |
-//! | the rest | overflow >> c in unary, that many ones and a zero; the last byte is filled with ones |
+//! | the rest | overflow >> c in unary, so many ones and a zero; ones fill the last byte |
 //!
 //! Nothing is shared by blocks.
 
@@ -37,9 +37,8 @@ const MAX_LEN: usize = 128;
 /// The bit of a head that says that there are exceptions.
 const EXCEPTIONS: u8 = 64;
 
-/// The codec.
 #[derive(Clone, Copy, Debug)]
-pub struct NewPfd;
+pub(crate) struct NewPfd;
 
 #[derive(Debug)]
 struct Writer {
@@ -196,8 +195,8 @@ impl<'a> Parts<'a> {
         Ok(Parts { width, count, overflow_width, places, lows, unary: &lows[low_bytes..], bytes })
     }
 
-    /// What an exception adds to its slot. An overflow of only ones, which the encoder never writes,
-    /// adds nothing.
+    /// What an exception adds to its slot. An overflow of only ones, which the encoder never
+    /// writes, adds nothing.
     #[inline]
     fn high(&self, quotient: u32, low: u32) -> u32 {
         let overflow = quotient.checked_shl(self.overflow_width.into()).unwrap_or(0) | low;

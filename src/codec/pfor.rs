@@ -2,8 +2,8 @@
 //! 6.2.
 //!
 //! Every value keeps its low b bits in a slot of b bits; what is above, and where, stands in two
-//! arrays for the whole column, which are coded by PForDelta in turn ([`nested`]), 0 to 4 levels deep.
-//! Slots begin where they can be computed, so that a single value is read without its block.
+//! arrays for the whole column, which are coded by PForDelta in turn ([`nested`]), 0 to 4 levels
+//! deep. Slots begin where they can be computed, so that a single value is read without its block.
 //!
 //! - Head: 0.
 //! - Body: the low b bits of each value, as [`bits`] writes them.
@@ -16,18 +16,16 @@
 //! | [`vbyte`] | e: how many values have more than b bits |
 //! | the rest, if e > 0 | [exceptions](nested) at `levels` |
 //!
-//! An encoder holds the exceptions, 8 bytes each, until the column ends; b is chosen from the widths
-//! of all values such that about one in ten is an exception where they are spread evenly.
+//! An encoder holds the exceptions, 8 bytes each, until the column ends; b is chosen from the
+//! widths of all values such that about one in ten is an exception where they are spread evenly.
 //!
-//! [`PforBlocks`] is the same with a b for each block, as the older PForDelta has it to which ding09
-//! compares in figure 3; it is for that comparison, and no index has it.
+//! [`PforBlocks`] is the same with a b for each block, as the older PForDelta has it to which
+//! ding09 compares in figure 3; it is for that comparison, and no index has it.
 //!
 //! [`vbyte`]: super::vbyte
 
-mod blocks;
-pub mod nested;
-
-pub use blocks::PforBlocks;
+pub(crate) mod blocks;
+pub(crate) mod nested;
 
 use super::{Block, Codec, CodecError, Encoder, List, Opened, Survey, bits, vbyte};
 use super::{check_values, checked_block_len};
@@ -37,7 +35,6 @@ use nested::{
 
 const BLOCK_LENS: &[usize] = &[128, 512, 64];
 
-/// The codec.
 #[derive(Clone, Copy, Debug)]
 pub struct Pfor {
     levels: u8,
@@ -215,7 +212,6 @@ impl Codec for Pfor {
     }
 }
 
-/// The exceptions of a block.
 #[inline]
 fn exceptions_of(opened: &Opened, block: usize) -> Result<std::ops::Range<usize>, CodecError> {
     match opened.firsts.get(block..block + 2) {

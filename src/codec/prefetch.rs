@@ -13,13 +13,15 @@ pub(crate) fn prefetch<T>(what: &T) {
     let _ = what;
 }
 
-/// Brings the line of the cache in which an element of a slice begins; does nothing that matters where there is none.
+/// Brings the line of the cache in which an element of a slice begins; does nothing that matters
+/// where there is none.
 #[inline(always)]
 pub(crate) fn prefetch_at<T>(slice: &[T], index: usize) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch reads nothing and has no effect that a program can see, wherever it points to.
+        // SAFETY: a prefetch reads nothing and has no effect that a program can see, wherever it
+        // points to.
         unsafe { _mm_prefetch(slice.as_ptr().wrapping_add(index).cast(), _MM_HINT_T0) };
     }
     #[cfg(not(target_arch = "x86_64"))]

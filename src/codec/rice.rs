@@ -1,10 +1,10 @@
 //! Rice codes, laid out so that any block can be read alone, on any number of threads.
 //!
-//! The coding of ding09, section 6.1: value v is v >> b in unary (that many ones and a zero) and the
-//! low b bits in binary, in two bit vectors; b is one for the whole column, such that 2^b is close to
-//! the mean. Before each 128 bits of the unary vector the number of ones so far is stored, as there.
-//! Added: where each block begins in the unary vector. Left out: the sums before each 128 binary
-//! codes, since the index has the last docid of each block.
+//! The coding of ding09, section 6.1: value v is v >> b in unary (that many ones and a zero) and
+//! the low b bits in binary, in two bit vectors; b is one for the whole column, such that 2^b is
+//! close to the mean. Before each 128 bits of the unary vector the number of ones so far is stored,
+//! as there. Added: where each block begins in the unary vector. Left out: the sums before each 128
+//! binary codes, since the index has the last docid of each block.
 //!
 //! - Head: 0.
 //! - Body: the low b bits of each value, as [`bits`] writes them.
@@ -30,9 +30,8 @@ const CHUNK: u64 = 128;
 /// Bytes of the shared part before the arrays.
 const HEAD_BYTES: usize = 5;
 
-/// The codec.
 #[derive(Clone, Copy, Debug)]
-pub struct Rice;
+pub(crate) struct Rice;
 
 /// The width for a column: 2^b is the greatest power of two that is at most ln 2 (about 11/16) of
 /// the mean, which makes the codes of geometrically distributed values shortest. The unary vector

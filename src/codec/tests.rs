@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 
-use super::pfor::{Pfor, PforBlocks};
+use super::pfor::Pfor;
+use super::pfor::blocks::PforBlocks;
 use super::*;
 
 /// The codecs of an index, every level of recursion, and the version for comparison.
@@ -21,7 +22,6 @@ const EVERY: [&dyn Codec; 12] = [
     &PforBlocks::new(4),
 ];
 
-/// A coded column.
 #[derive(Clone, Debug, PartialEq)]
 struct Coded {
     /// Head, first byte of the body and number of values of each block.

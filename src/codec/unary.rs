@@ -3,7 +3,7 @@
 
 /// Writes values one after the other.
 #[derive(Debug, Default)]
-pub struct UnaryWriter {
+pub(crate) struct UnaryWriter {
     bytes: Vec<u8>,
     /// Bits that do not fill a word yet, and how many.
     held: u64,
@@ -12,12 +12,11 @@ pub struct UnaryWriter {
 
 impl UnaryWriter {
     /// Bits so far.
-    pub fn bits(&self) -> u64 {
+    pub(crate) fn bits(&self) -> u64 {
         self.bytes.len() as u64 * 8 + u64::from(self.filled)
     }
 
-    /// Appends a value.
-    pub fn put(&mut self, mut q: u32) {
+    pub(crate) fn put(&mut self, mut q: u32) {
         while q >= 32 {
             self.push(u64::from(u32::MAX), 32);
             q -= 32;
@@ -38,7 +37,7 @@ impl UnaryWriter {
 
     /// Moves the stream, filled up to a whole byte with ones, to the end of `out`, and begins a new
     /// one. Ones alone are no value.
-    pub fn finish(&mut self, out: &mut Vec<u8>) {
+    pub(crate) fn finish(&mut self, out: &mut Vec<u8>) {
         let last = self.held | u64::MAX << self.filled;
         out.append(&mut self.bytes);
         out.extend_from_slice(&last.to_le_bytes()[..self.filled.div_ceil(8) as usize]);
@@ -49,7 +48,7 @@ impl UnaryWriter {
 /// Reads values from bit `from` of the stream on and returns the bit behind the last of them, or
 /// `None` if the stream ends before.
 #[inline]
-pub fn read(stream: &[u8], from: u64, out: &mut [u32]) -> Option<u64> {
+pub(crate) fn read(stream: &[u8], from: u64, out: &mut [u32]) -> Option<u64> {
     let first = window(stream, from / 64).unwrap_or(0);
     let (mut start, mut zeros) = (from, first & u64::MAX << (from % 64));
     let mut word = from / 64;
@@ -68,7 +67,7 @@ pub fn read(stream: &[u8], from: u64, out: &mut [u32]) -> Option<u64> {
 
 /// Reads value `n`, counted from 0, of those that begin at bit `from`, or `None` if the stream ends
 /// before it does.
-pub fn nth(stream: &[u8], from: u64, n: usize) -> Option<u32> {
+pub(crate) fn nth(stream: &[u8], from: u64, n: usize) -> Option<u32> {
     let start = match n {
         0 => from,
         _ => end_of(stream, from, n)?,
@@ -78,7 +77,7 @@ pub fn nth(stream: &[u8], from: u64, n: usize) -> Option<u32> {
 
 /// The bit behind the first `count` values, at least one, of those that begin at bit `from`, or
 /// `None` if the stream ends before they do.
-pub fn end_of(stream: &[u8], from: u64, count: usize) -> Option<u64> {
+pub(crate) fn end_of(stream: &[u8], from: u64, count: usize) -> Option<u64> {
     let mut missing = u32::try_from(count).ok()?;
     let mut word = from / 64;
     let mut zeros = window(stream, word)? & u64::MAX << (from % 64);

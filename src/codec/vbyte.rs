@@ -1,10 +1,10 @@
 //! How is one integer of any size written in as few whole bytes as it needs?
 //!
 //! LEB128: seven bits a byte, low bits first, the high bit set on all bytes but the last. Only the
-//! shortest form of a value is accepted, so that equal values have equal bytes (`docs/index-format.md`,
-//! Lexicon).
+//! shortest form of a value is accepted, so that equal values have equal bytes
+//! (`docs/index-format.md`, Lexicon).
 //!
-//! ```
+//! ```text
 //! use millrace::codec::vbyte;
 //!
 //! let mut bytes = Vec::new();
@@ -17,14 +17,13 @@
 
 mod blocks;
 
-pub use blocks::VByte;
+pub(crate) use blocks::VByte;
 
 /// The most bytes that a value takes.
-pub const MAX_BYTES: usize = 10;
+pub(crate) const MAX_BYTES: usize = 10;
 
-/// Appends `value` to `out`.
 #[inline]
-pub fn put(mut value: u64, out: &mut Vec<u8>) {
+pub(crate) fn put(mut value: u64, out: &mut Vec<u8>) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
         value >>= 7;
@@ -34,7 +33,7 @@ pub fn put(mut value: u64, out: &mut Vec<u8>) {
 
 /// Bytes that [`put`] appends.
 #[inline]
-pub const fn bytes(value: u64) -> usize {
+pub(crate) const fn bytes(value: u64) -> usize {
     (70 - (value | 1).leading_zeros() as usize) / 7
 }
 
@@ -43,7 +42,7 @@ pub const fn bytes(value: u64) -> usize {
 /// `None`, with `at` unmoved, when the value is cut short, needs more than 64 bits or is not in its
 /// shortest form.
 #[inline]
-pub fn get(bytes: &[u8], at: &mut usize) -> Option<u64> {
+pub(crate) fn get(bytes: &[u8], at: &mut usize) -> Option<u64> {
     let first = *bytes.get(*at)?;
     if first < 0x80 {
         *at += 1;
@@ -71,7 +70,7 @@ fn get_long(bytes: &[u8], at: &mut usize) -> Option<u64> {
 
 /// The bytes that [`put`] writes for `value`: 1 to 10.
 #[inline]
-pub fn len(value: u64) -> usize {
+pub(crate) fn len(value: u64) -> usize {
     let bits = 64 - (value | 1).leading_zeros() as usize;
     bits.div_ceil(7)
 }

@@ -1,18 +1,18 @@
 //! How are the operators of the build job joined?
 
-pub mod context;
-pub mod decompress;
-pub mod documents;
-pub mod encode;
-pub mod feed;
-pub mod flow;
-pub mod flush;
-pub mod index;
-pub mod index_tokens;
+pub(crate) mod context;
+pub(crate) mod decompress;
+pub(crate) mod documents;
+pub(crate) mod encode;
+pub(crate) mod feed;
+pub(crate) mod flow;
+pub(crate) mod flush;
+pub(crate) mod index;
+pub(crate) mod index_tokens;
 pub(crate) mod invert;
-pub mod parse;
-pub mod read;
-pub mod read_shared;
+pub(crate) mod parse;
+pub(crate) mod read;
+pub(crate) mod read_shared;
 #[cfg(test)]
 mod tests;
 
@@ -36,18 +36,19 @@ use timely::worker::Worker;
 /// Joins the operators on one worker:
 ///
 /// ```text
-/// read -> decompress -> parse -> (exchange by owner) -> index or index_tokens -> encode -> (exchange) -> flush
-/// read_shared ----------^ `----> (exchange) -> documents
+/// read -> decompress -> parse -> (exchange by owner) -> index or index_tokens
+/// read_shared ----------^ `----> (exchange) -> documents       `-> encode -> (exchange) -> flush
 /// ```
 ///
 /// or, where a device takes texts,
 ///
 /// ```text
-/// read -> decompress -> parse -> (exchange) -> invert -> (exchange by owner) -> encode -> (exchange) -> flush
-/// read_shared ----------^                        |----> (lists that the device has encoded) -----------^
-///                                                `----> documents
+/// read -> decompress -> parse -> (exchange) -> invert -> documents
+/// read_shared ----------^                         |`--> (exchange by owner) -> encode --.
+///                                                 |                 (exchange) -> flush <'
+///                                                 `--> lists of the device --^
 /// ```
-pub fn assemble(build: &Arc<Build>, worker: &mut Worker) {
+pub(crate) fn assemble(build: &Arc<Build>, worker: &mut Worker) {
     worker.dataflow_named::<u64, _, _>("build", |scope| {
         let absorbed = ProbeHandle::new();
         let (analysis, owners) = (build.analysis.clone(), build.owners.clone());
@@ -67,7 +68,7 @@ pub fn assemble(build: &Arc<Build>, worker: &mut Worker) {
             }
             Indexing::Texts => {
                 let texts = Texts::new(build.wiring.texts.clone());
-                let texts = texts.as_lines(build.wiring.as_lines.clone());
+                let texts = texts.with_lines(build.wiring.as_lines.clone());
                 let (texts, batches) = parse_input(scope, build, &absorbed, texts);
                 let (runs, batches, indexed, encoded) = invert(texts, batches, build);
                 (runs, indexed, batches, Some(encoded))

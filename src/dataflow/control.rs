@@ -5,6 +5,8 @@
 //! first failure of the job, and every worker's step loop polls the [`Control`] and drops its
 //! dataflows as soon as there is one.
 
+#![warn(missing_docs)]
+
 use super::timeline::Timeline;
 use crate::cluster::PeerFailure;
 use crate::crew::lock;
@@ -19,8 +21,7 @@ use std::time::{Duration, Instant};
 use thiserror::Error;
 use tracing::debug;
 
-/// Any error of an operator.
-pub type Cause = Box<dyn Error + Send + Sync>;
+pub(crate) type Cause = Box<dyn Error + Send + Sync>;
 
 /// Why a job ended early.
 #[derive(Debug, Error)]
@@ -142,7 +143,8 @@ impl Control {
         self.stop.set();
     }
 
-    /// Lets another job begin in the place of one that failed and has ended, unless somebody has asked it to end.
+    /// Lets another job begin in the place of one that failed and has ended, unless somebody has
+    /// asked it to end.
     pub(crate) fn revive(&self) -> bool {
         let mut failure = lock(&self.failure);
         let revived = !self.asked.load(Ordering::Relaxed);
@@ -176,13 +178,13 @@ impl Control {
     }
 
     /// The working times of all operators, once the job has ended.
-    pub fn operator_times(&self) -> Vec<OperatorTime> {
+    pub(crate) fn operator_times(&self) -> Vec<OperatorTime> {
         lock(&self.times).clone()
     }
 }
 
 /// What an operator of one worker runs its work through.
-pub struct Guard {
+pub(crate) struct Guard {
     control: Arc<Control>,
     operator: &'static str,
     worker: usize,
@@ -193,14 +195,14 @@ pub struct Guard {
 
 impl Guard {
     /// Makes the guard of an operator.
-    pub fn new(control: &Arc<Control>, operator: &'static str, worker: usize) -> Self {
+    pub(crate) fn new(control: &Arc<Control>, operator: &'static str, worker: usize) -> Self {
         let (until, control) = (Cell::new(control.began), control.clone());
         let (worked, timeline) = Default::default();
         Self { control, operator, worker, worked, until, timeline }
     }
 
     /// Does a part of the operator's work, unless the job has ended; a failure ends it.
-    pub fn work<R>(&self, work: impl FnOnce() -> Result<R, Cause>) -> Option<R> {
+    pub(crate) fn work<R>(&self, work: impl FnOnce() -> Result<R, Cause>) -> Option<R> {
         if self.control.stopped() {
             return None;
         }
@@ -220,11 +222,6 @@ impl Guard {
                 None
             }
         }
-    }
-
-    /// The job's control.
-    pub fn control(&self) -> &Arc<Control> {
-        &self.control
     }
 }
 

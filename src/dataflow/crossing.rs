@@ -1,8 +1,8 @@
-//! How do records cross from one process to another? As one array of u64, laid out by the record and
-//! written by abomonation. All else that timely exchanges stays in its process.
+//! How do records cross from one process to another? As one array of u64, laid out by the record
+//! and written by abomonation. All else that timely exchanges stays in its process.
 //!
-//! In a process a [`Crossing`] moves as it is. Between processes it becomes the number of words that
-//! follow, and those words:
+//! In a process a [`Crossing`] moves as it is. Between processes it becomes the number of words
+//! that follow, and those words:
 //!
 //! ```text
 //! u64 words | u64 | u64 | ...
@@ -11,8 +11,8 @@
 //! abomonation (RUSTSEC-2021-0120) casts bytes to a type without asking whether they are one. Here
 //! they are: the only type is u64, of which every bit pattern is one and which has neither padding
 //! nor pointers; length and alignment are checked before anything is decoded; and the bytes come
-//! from a process that runs the same executable (`cluster::hello`). Nothing from a file or a user is
-//! ever decoded so. What does not fit becomes a record that says so, and fails the job.
+//! from a process that runs the same executable (`cluster::hello`). Nothing from a file or a user
+//! is ever decoded so. What does not fit becomes a record that says so, and fails the job.
 
 use std::io::Write;
 use timely::Accountable;
@@ -21,8 +21,7 @@ use timely::container::{DrainContainer, PushInto, SizableContainer};
 use timely::dataflow::channels::ContainerBytes;
 
 /// A record that can be laid out as words.
-pub trait Record: Sized {
-    /// Lays the record out.
+pub(crate) trait Record: Sized {
     fn write(&self, put: &mut impl FnMut(u64));
 
     /// Reads what [`write`](Self::write) laid out; none if the words are no record.
@@ -32,27 +31,17 @@ pub trait Record: Sized {
 /// What came from another process is not what one sends.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum CrossingError {
+pub(crate) enum CrossingError {
     /// The message is shorter or longer than it says.
     #[error("a message from another process has {bytes} bytes and says that it has {words} words")]
-    Length {
-        /// Bytes of the message.
-        bytes: usize,
-        /// Words that it announces.
-        words: u64,
-    },
-    /// The words are no records.
+    Length { bytes: usize, words: u64 },
     #[error("a message of {words} words from another process is no list of records")]
-    Records {
-        /// Words of the message.
-        words: usize,
-    },
+    Records { words: usize },
 }
 
 /// A container of records that may go to workers of other processes.
-pub struct Crossing<R>(pub(super) Vec<Result<R, CrossingError>>);
+pub(crate) struct Crossing<R>(pub(super) Vec<Result<R, CrossingError>>);
 
-/// Bytes of a word.
 const WORD: usize = size_of::<u64>();
 
 impl<R> Default for Crossing<R> {
@@ -177,7 +166,7 @@ fn announced(bytes: &[u8]) -> Result<(), CrossingError> {
 }
 
 /// Words of a message that are not read yet.
-pub struct Words<'a> {
+pub(crate) struct Words<'a> {
     /// A multiple of 8 bytes at an aligned place: made of a slice of u64 and shortened by whole
     /// ones.
     rest: &'a mut [u8],
@@ -193,8 +182,7 @@ impl<'a> Words<'a> {
         self.rest.len() / WORD
     }
 
-    /// The next word.
-    pub fn word(&mut self) -> Option<u64> {
+    pub(crate) fn word(&mut self) -> Option<u64> {
         let rest = std::mem::take(&mut self.rest);
         // SAFETY: `rest` is aligned for u64 by the invariant of the field, and any eight bytes are
         // one; abomonation itself looks whether there are as many.
@@ -204,7 +192,7 @@ impl<'a> Words<'a> {
     }
 
     /// The next word, which is 0 or 1.
-    pub fn flag(&mut self) -> Option<bool> {
+    pub(crate) fn flag(&mut self) -> Option<bool> {
         match self.word()? {
             0 => Some(false),
             1 => Some(true),
@@ -219,18 +207,18 @@ impl<'a> Words<'a> {
     }
 
     /// The next word, which is small.
-    pub fn small(&mut self) -> Option<u32> {
+    pub(crate) fn small(&mut self) -> Option<u32> {
         self.word()?.try_into().ok()
     }
 
     /// Numbers that [`put_numbers`] laid out.
-    pub fn numbers(&mut self) -> Option<Vec<u64>> {
+    pub(crate) fn numbers(&mut self) -> Option<Vec<u64>> {
         let count = self.count(WORD)?;
         (0..count).map(|_| self.word()).collect()
     }
 
     /// A text that [`put_text`] laid out.
-    pub fn text(&mut self) -> Option<String> {
+    pub(crate) fn text(&mut self) -> Option<String> {
         let bytes = self.count(1)?;
         let mut text = Vec::with_capacity(bytes.next_multiple_of(WORD));
         for _ in 0..bytes.div_ceil(WORD) {
@@ -242,13 +230,13 @@ impl<'a> Words<'a> {
 }
 
 /// Lays numbers out: how many, and each.
-pub fn put_numbers(numbers: &[u64], put: &mut impl FnMut(u64)) {
+pub(crate) fn put_numbers(numbers: &[u64], put: &mut impl FnMut(u64)) {
     put(numbers.len() as u64);
     numbers.iter().for_each(|&number| put(number));
 }
 
 /// Lays a text out: its bytes, and those, eight a word.
-pub fn put_text(text: &str, put: &mut impl FnMut(u64)) {
+pub(crate) fn put_text(text: &str, put: &mut impl FnMut(u64)) {
     put(text.len() as u64);
     for bytes in text.as_bytes().chunks(WORD) {
         let mut word = [0; WORD];

@@ -1,10 +1,10 @@
 //! How do timely's records go from process to process? On a line whose messages are sealed
-//! (`cluster::seal`), so that nothing that was damaged on the way reaches an operator, and that says
-//! at once when it breaks.
+//! (`cluster::seal`), so that nothing that was damaged on the way reaches an operator, and that
+//! says at once when it breaks.
 //!
-//! What timely writes goes out in messages of up to [`MOST_BYTES`]; one byte before each says whether
-//! it holds records or is the last. A line that ends without a last message is broken. timely
-//! knows nothing to do then but to panic, so the job is told before.
+//! What timely writes goes out in messages of up to [`MOST_BYTES`]; one byte before each says
+//! whether it holds records or is the last. A line that ends without a last message is broken.
+//! timely knows nothing to do then but to panic, so the job is told before.
 
 use super::control::{Control, JobError};
 use crate::cluster::PeerFailure;
@@ -28,7 +28,6 @@ const LAST: u8 = 1;
 /// A process that ends says why on its control line, which may arrive a little later.
 const GRACE: Duration = Duration::from_millis(700);
 
-/// One handle of a line.
 pub(super) struct DataLine {
     stream: TcpStream,
     shared: Arc<Shared>,

@@ -1,5 +1,5 @@
-//! A small dataflow around one operator, for tests: records go in step by step, and what comes out is
-//! kept with its times, and how far the operator lets its frontier go.
+//! A small dataflow around one operator, for tests: records go in step by step, and what comes out
+//! is kept with its times, and how far the operator lets its frontier go.
 
 use super::control::{Control, JobError};
 use super::sole_time::SoleTime;
@@ -9,7 +9,7 @@ use crate::dictionary::indexer::Indexing;
 use crate::dictionary::owners::Owners;
 use crate::index::files::storage::Ahead;
 use crate::index::list::Form;
-use crate::input::splits::Plan;
+use crate::input::splits::InputPlan;
 use crate::order::{Budget, PIECE_BYTES};
 use crate::text::analysis::Analysis;
 use std::cell::RefCell;
@@ -24,8 +24,8 @@ use timely::dataflow::operators::vec::Map;
 use timely::dataflow::operators::{Input, Probe};
 use timely::dataflow::{ProbeHandle, StreamVec};
 
-/// Records that go in at once with their times, and the time from which on later ones come; there are
-/// none if no time is given.
+/// Records that go in at once with their times, and the time from which on later ones come; there
+/// are none if no time is given.
 pub(super) struct Step<I> {
     pub(super) records: Vec<(u64, I)>,
     pub(super) then: Option<u64>,
@@ -44,7 +44,8 @@ pub(super) struct Passed<R> {
 const LOOKS: usize = 12;
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Lets records through an operator on one worker; `keep` makes of each that comes out what is kept.
+/// Lets records through an operator on one worker; `keep` makes of each that comes out what is
+/// kept.
 pub(super) fn pass<I, O, R>(
     steps: impl FnOnce() -> Vec<Step<I>> + Send + Sync + 'static,
     operator: impl for<'scope> FnOnce(StreamVec<'scope, u64, I>) -> StreamVec<'scope, u64, O>
@@ -106,7 +107,7 @@ where
 }
 
 /// What the operators of a build of `plan` into `folder` know, with one worker that owns all.
-pub(super) fn build(plan: Plan, folder: &Path) -> Build {
+pub(super) fn build(plan: InputPlan, folder: &Path) -> Build {
     let budget = Budget::new(64 << 20, 1).unwrap();
     let wiring = BuildWiring {
         writing: 0,
@@ -148,9 +149,9 @@ pub(super) fn build(plan: Plan, folder: &Path) -> Build {
 }
 
 /// A plan of one file, which is made, with this content.
-pub(super) fn plan_of(folder: &Path, name: &str, content: &[u8]) -> Plan {
+pub(super) fn plan_of(folder: &Path, name: &str, content: &[u8]) -> InputPlan {
     std::fs::write(folder.join(name), content).unwrap();
-    Plan::new(&[folder.join(name)], None).unwrap()
+    InputPlan::new(&[folder.join(name)], None).unwrap()
 }
 
 /// An operator that has failed, and why.

@@ -1,17 +1,16 @@
 //! How is all that spread over workers? Timely operators, one a file, each thin over a plain type
 //! of another module.
 
-pub mod build;
-pub mod control;
+pub(crate) mod build;
+pub(crate) mod control;
 mod cores;
-pub mod crossing;
+pub(crate) mod crossing;
 mod data_line;
 #[cfg(test)]
 mod harness;
-pub mod pagerank_iterate;
-mod query;
+pub(crate) mod query;
 pub(crate) mod rebuild;
 mod sole_time;
-pub mod timeline;
-pub mod together;
+pub(crate) mod timeline;
+pub(crate) mod together;
 pub mod workers;

@@ -1,21 +1,21 @@
 //! How are the operators of the query job joined?
 
 pub(crate) mod answer;
-pub mod answered_by;
+pub(crate) mod answered_by;
 pub(crate) mod ask;
 pub(crate) mod batch;
 pub(crate) mod collect;
 pub(crate) mod context;
 pub(crate) mod desk;
-pub mod follower;
+pub(crate) mod follower;
 pub(crate) mod gather;
 pub(crate) mod lay_out;
-pub mod local;
+pub(crate) mod local;
 pub(crate) mod look;
-pub mod messages;
+pub(crate) mod messages;
 #[cfg(test)]
 mod operators;
-pub mod service;
+pub(crate) mod service;
 pub(crate) mod tell;
 #[cfg(test)]
 mod tests;
@@ -69,8 +69,8 @@ pub(super) struct Wiring {
 /// In several, where three exchanges cross processes:
 ///
 /// ```text
-/// batch -> ask -> (exchange) -> look -> (exchange) -> weigh -> answer -> tell -> (exchange) -> gather -> collect
-///      `------------------------------------------------------------------------------------^
+/// batch -> ask -> (exchange) -> look -> (exchange) -> weigh -> answer -> tell -> (exchange)
+///      `---------------------------------------------------> gather -> collect <------'
 /// ```
 pub(super) fn assemble(context: &Arc<Context>, wiring: &Arc<Wiring>, worker: &mut Worker) {
     worker.dataflow_named::<u64, _, _>("query", |scope| {

@@ -1,5 +1,6 @@
-//! At which time did a message come? Timely lets a message travel under several times or under none. Every operator here sends
-//! with one capability, and differential dataflow, which need not, sends nothing to these operators but at the times of an input; so a message has one.
+//! At which time did a message come? Timely lets a message travel under several times or under
+//! none. Every operator here sends with one capability, and differential dataflow, which need not,
+//! sends nothing to these operators but at the times of an input; so a message has one.
 
 #![forbid(unsafe_code)]
 

@@ -1,15 +1,16 @@
-//! When was something busy? Working time by slice of a job, in a fixed amount of memory however long the job takes.
+//! When was something busy? Working time by slice of a job, in a fixed amount of memory however
+//! long the job takes.
 
 use serde::Serialize;
 use std::time::Duration;
 
-/// Slices of a timeline.
 const SLICES: usize = 64;
 /// Slices begin with 2^24 nanoseconds, so that the first 64 of them are a second.
 const FIRST_SHIFT: u32 = 24;
 
-/// Nanoseconds of work in each slice of the time since the job began. A slice has a power of two of nanoseconds; when the job
-/// outlasts all slices, neighbours are added up and each is twice as long from then on.
+/// Nanoseconds of work in each slice of the time since the job began. A slice has a power of two of
+/// nanoseconds; when the job outlasts all slices, neighbours are added up and each is twice as long
+/// from then on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeline {
     shift: u32,
@@ -26,7 +27,7 @@ impl Timeline {
     /// Adds work that was done from one time to another, both since the beginning of the job. A few
     /// instructions, unless the work extends over several slices.
     #[inline]
-    pub fn add(&mut self, from: Duration, to: Duration) {
+    pub(crate) fn add(&mut self, from: Duration, to: Duration) {
         let (from, to) = (from.as_nanos() as u64, to.as_nanos() as u64);
         let (first, last) = ((from >> self.shift) as usize, (to >> self.shift) as usize);
         if first == last && last < SLICES {
@@ -58,8 +59,7 @@ impl Timeline {
         self.shift += 1;
     }
 
-    /// Adds another one.
-    pub fn merge(&mut self, mut other: Self) {
+    pub(crate) fn merge(&mut self, mut other: Self) {
         self.align(&other);
         other.align(self);
         for (slice, more) in self.slices.iter_mut().zip(other.slices) {
@@ -68,19 +68,18 @@ impl Timeline {
     }
 
     /// Makes slices at least as long as those of another one.
-    pub fn align(&mut self, other: &Self) {
+    pub(crate) fn align(&mut self, other: &Self) {
         while self.shift < other.shift {
             self.lengthen();
         }
     }
 
-    /// Seconds of a slice.
-    pub fn slice_seconds(&self) -> f64 {
+    pub(crate) fn slice_seconds(&self) -> f64 {
         (1_u64 << self.shift) as f64 / 1e9
     }
 
     /// Seconds of work in each slice, up to the last one with any.
-    pub fn seconds(&self) -> Vec<f64> {
+    pub(crate) fn seconds(&self) -> Vec<f64> {
         let used = self.slices.iter().rposition(|&work| work > 0).map_or(0, |last| last + 1);
         self.slices[..used].iter().map(|&work| work as f64 / 1e9).collect()
     }
@@ -97,17 +96,16 @@ pub struct Busy {
     pub workers: Vec<BusyRow<usize>>,
 }
 
-/// Who was busy when.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BusyRow<Name> {
-    /// The operator or the worker.
     pub name: Name,
     /// Seconds of work in each slice, from the beginning of the job to the last one with any.
     pub seconds: Vec<f64>,
 }
 
 impl Busy {
-    /// Adds up timelines of operators on workers. Operators stand in the order in which they began to work.
+    /// Adds up timelines of operators on workers. Operators stand in the order in which they began
+    /// to work.
     pub fn of(timelines: impl Iterator<Item = (&'static str, usize, Timeline)>) -> Self {
         let mut operators: Vec<(&'static str, Timeline)> = Vec::new();
         let mut workers: Vec<(usize, Timeline)> = Vec::new();

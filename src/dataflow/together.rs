@@ -6,7 +6,7 @@ use crate::cluster::ClusterError;
 use crate::cluster::connect::{Call, connect};
 use crate::cluster::hosts::Hosts;
 use crate::cluster::line::SealedLine;
-use crate::cluster::links::{Links, Outcome};
+use crate::cluster::links::{Links, PeerOutcome};
 use crate::cluster::seal::Secret;
 use crate::index::format::VERSION;
 use serde::Serialize;
@@ -17,57 +17,44 @@ use std::time::Duration;
 use thiserror::Error;
 
 /// A setting that all processes have to have alike: its name, and its value.
-pub type Setting = (String, String);
+pub type SharedSetting = (String, String);
 
 /// Why the processes of a job do not work together.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TogetherError {
-    /// They do not come together.
     #[error(transparent)]
     Cluster(#[from] ClusterError),
     /// The job has ended, here or there.
     #[error(transparent)]
     Job(#[from] JobError),
-    /// The system gives no threads.
     #[error("preparing the connections to the other processes")]
     Start(#[source] io::Error),
     /// A process was started otherwise than process 0.
     #[error("{process} has {name} {theirs}, process 0 {ours}: start all processes of a job alike")]
     Different {
-        /// The process and its address.
         process: String,
-        /// The setting.
         name: String,
-        /// What it has.
         theirs: String,
         /// What process 0 has.
         ours: String,
     },
-    /// A process compares other settings.
     #[error(
         "{process} has the settings {theirs}, process 0 {ours}: install the same build of millrace everywhere"
     )]
     Settings {
-        /// The process and its address.
         process: String,
-        /// The names of its settings.
         theirs: String,
         /// Those of process 0.
         ours: String,
     },
     /// A process has sent what nobody waits for.
     #[error("{process} speaks out of turn")]
-    OutOfTurn {
-        /// The process and its address.
-        process: String,
-    },
+    OutOfTurn { process: String },
     /// What a process has sent makes no sense.
     #[error("a message of {process}")]
     Message {
-        /// The process and its address.
         process: String,
-        /// What is wrong with it.
         #[source]
         source: serde_json::Error,
     },
@@ -79,33 +66,23 @@ pub enum TogetherError {
     Left,
 }
 
-impl TogetherError {
-    /// How the other processes are told of it.
-    pub fn outcome(&self, message: impl FnOnce() -> String) -> Outcome {
-        match self {
-            Self::Job(error) => outcome_of(error, message),
-            _ => Outcome::Failed(message()),
-        }
-    }
-}
+impl TogetherError {}
 
 /// How the other processes are told that a job has ended; `message` is the error with its causes.
-pub fn outcome_of(error: &JobError, message: impl FnOnce() -> String) -> Outcome {
+pub fn outcome_of(error: &JobError, message: impl FnOnce() -> String) -> PeerOutcome {
     match error {
-        JobError::OutputClosed => Outcome::Closed,
-        JobError::Peer(peer) => Outcome::Peer(peer.clone()),
-        _ => Outcome::Failed(message()),
+        JobError::OutputClosed => PeerOutcome::Closed,
+        JobError::Peer(peer) => PeerOutcome::Peer(peer.clone()),
+        _ => PeerOutcome::Failed(message()),
     }
 }
 
 /// Who comes together, and for what.
 #[derive(Clone, Debug)]
 pub struct Meeting {
-    /// Where all processes are.
     pub hosts: Hosts,
     /// How long to wait for the others.
     pub wait: Duration,
-    /// The job.
     pub job: &'static str,
     /// Whether records of a dataflow cross processes.
     pub data: bool,
@@ -139,19 +116,25 @@ impl Meeting {
         Ok((Cluster { links, control: control.clone(), process, processes }, lines.data))
     }
 
-    /// Tells the other processes, as far as they come soon, that this one cannot take part, and why.
+    /// Tells the other processes, as far as they come soon, that this one cannot take part, and
+    /// why.
     pub fn refuse(&self, control: &Arc<Control>, why: String) {
         let soon = Self { wait: self.wait.min(REFUSAL), ..self.clone() };
         // Whoever does not come learns it when nobody answers.
         if let Ok((cluster, _)) = soon.join(control) {
-            cluster.finish(&Outcome::Failed(why));
+            cluster.finish(&PeerOutcome::Failed(why));
         }
     }
 }
 
-/// Makes sure that the settings of another process are those of this one, as many and with the same names.
-fn compare(process: &str, ours: &[Setting], theirs: &[Setting]) -> Result<(), TogetherError> {
-    let names = |settings: &[Setting]| {
+/// Makes sure that the settings of another process are those of this one, as many and with the same
+/// names.
+fn compare(
+    process: &str,
+    ours: &[SharedSetting],
+    theirs: &[SharedSetting],
+) -> Result<(), TogetherError> {
+    let names = |settings: &[SharedSetting]| {
         settings.iter().map(|(name, _)| &**name).collect::<Vec<_>>().join(", ")
     };
     let process = process.to_string();
@@ -173,9 +156,7 @@ fn compare(process: &str, ours: &[Setting], theirs: &[Setting]) -> Result<(), To
 pub struct Cluster {
     links: Links,
     control: Arc<Control>,
-    /// The number of this process.
     pub process: usize,
-    /// Processes of the job.
     pub processes: usize,
 }
 
@@ -184,21 +165,17 @@ impl Cluster {
     ///
     /// # Errors
     /// `Different`, and what can go wrong on the way.
-    pub fn agree(&self, ours: &[Setting]) -> Result<(), TogetherError> {
+    pub fn agree(&self, ours: &[SharedSetting]) -> Result<(), TogetherError> {
         if self.process > 0 {
             return self.tell(0, &ours);
         }
-        for (process, theirs) in self.hear_others::<Vec<Setting>>()? {
+        for (process, theirs) in self.hear_others::<Vec<SharedSetting>>()? {
             compare(&self.name(process), ours, &theirs)?;
         }
         Ok(())
     }
 
-    /// Tells another process something.
-    ///
-    /// # Errors
-    /// When it has gone.
-    pub fn tell(&self, process: usize, what: &impl Serialize) -> Result<(), TogetherError> {
+    pub(crate) fn tell(&self, process: usize, what: &impl Serialize) -> Result<(), TogetherError> {
         let message = serde_json::to_vec(what).map_err(TogetherError::Unsayable)?;
         self.tell_bytes(process, &message)
     }
@@ -221,10 +198,9 @@ impl Cluster {
     }
 
     /// Waits until every other process has told something; in their order.
-    ///
-    /// # Errors
-    /// When the job ends, or what comes makes no sense.
-    pub fn hear_others<T: DeserializeOwned>(&self) -> Result<Vec<(usize, T)>, TogetherError> {
+    pub(crate) fn hear_others<T: DeserializeOwned>(
+        &self,
+    ) -> Result<Vec<(usize, T)>, TogetherError> {
         let mut told = Vec::new();
         while told.len() + 1 < self.processes {
             let (process, message) = self.next()?;
@@ -238,18 +214,12 @@ impl Cluster {
     }
 
     /// Sends another process bytes that it waits for.
-    ///
-    /// # Errors
-    /// When it has gone.
-    pub fn tell_bytes(&self, process: usize, bytes: &[u8]) -> Result<(), TogetherError> {
+    pub(crate) fn tell_bytes(&self, process: usize, bytes: &[u8]) -> Result<(), TogetherError> {
         Ok(self.links.send(process, bytes).map_err(JobError::Peer)?)
     }
 
     /// Waits for bytes that this process has asked another one for, and no others meanwhile.
-    ///
-    /// # Errors
-    /// When the job ends, or another process speaks.
-    pub fn hear_bytes(&self, process: usize) -> Result<Vec<u8>, TogetherError> {
+    pub(crate) fn hear_bytes(&self, process: usize) -> Result<Vec<u8>, TogetherError> {
         match self.next()? {
             (from, bytes) if from == process => Ok(bytes),
             (from, _) => Err(TogetherError::OutOfTurn { process: self.name(from) }),
@@ -257,7 +227,7 @@ impl Cluster {
     }
 
     /// Tells the others how the job of this process ended, and waits a little for them to end too.
-    pub fn finish(self, outcome: &Outcome) {
+    pub fn finish(self, outcome: &PeerOutcome) {
         self.links.finish(outcome);
     }
 
@@ -285,7 +255,7 @@ mod tests {
 
     #[test]
     fn settings_are_compared_whole() {
-        let settings = |rows: &[(&str, &str)]| -> Vec<Setting> {
+        let settings = |rows: &[(&str, &str)]| -> Vec<SharedSetting> {
             rows.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
         };
         let ours = settings(&[("-k", "10"), ("--b", "0.75")]);

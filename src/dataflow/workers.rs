@@ -27,10 +27,10 @@ thread_local! {
     static PANIC: Cell<Option<String>> = const { Cell::new(None) };
 }
 
-/// Keeps message and place of a panic of a worker for the job's error, instead of printing them; other
-/// threads panic as before. It sets the panic hook of the process, so that no job does it by itself: a
-/// program may call it once. Without it the hook that there is prints, and the error has the message
-/// alone.
+/// Keeps message and place of a panic of a worker for the job's error, instead of printing them;
+/// other threads panic as before. It sets the panic hook of the process, so that no job does it by
+/// itself: a program may call it once. Without it the hook that there is prints, and the error has
+/// the message alone.
 pub fn keep_panic_messages() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -83,12 +83,12 @@ pub fn run(
     join(guards, control)
 }
 
-/// Runs a dataflow on `workers` threads of each of several processes. `sockets` lead to the others of
-/// the `hosts`, by their numbers; that of this `process` has none.
+/// Runs a dataflow on `workers` threads of each of several processes. `sockets` lead to the others
+/// of the `hosts`, by their numbers; that of this `process` has none.
 ///
 /// # Errors
 /// The first failure of any worker of this process, or why another one made it end.
-pub fn run_with_others(
+pub(crate) fn run_with_others(
     workers: usize,
     process: usize,
     (hosts, sockets): (&Hosts, Vec<Option<SealedLine>>),

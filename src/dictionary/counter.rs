@@ -17,11 +17,9 @@ use crate::text::tokenizer::Tokenizer;
 pub(super) struct Now {
     /// The last document before the piece.
     pub(super) before: u32,
-    /// The current document.
     pub(super) document: u32,
 }
 
-/// Counts the tokens of documents.
 pub(super) trait Counting: Default {
     /// What it keeps with each term.
     type State: Copy + Default;
@@ -201,6 +199,6 @@ impl<C: Counting> Counter<C> {
 /// gap: 4 bytes do for nearly all, and what is more is paid by the slack of the list's slices.
 pub(super) const FIRST_POSTING_BYTES: u64 = 4;
 
-/// A piece with more postings or terms than this has a huge document, and leaves buffers that no other
-/// piece needs.
+/// A piece with more postings or terms than this has a huge document, and leaves buffers that no
+/// other piece needs.
 pub(super) const KEEP: usize = 1 << 19;

@@ -12,11 +12,8 @@ pub struct GroupTerm {
     pub hash: u64,
     /// First document with the term, counted from the piece's first.
     pub first: u32,
-    /// The term's frequency there.
     pub first_tf: u32,
-    /// Last document with the term.
     pub last: u32,
-    /// Postings.
     pub postings: u32,
     /// Bytes in [`Group::lists`]: the postings behind the first.
     pub list_bytes: u32,
@@ -30,13 +27,11 @@ pub struct GroupTerm {
 /// A term's string travels with every piece that has it. Sending it once for each parser would save
 /// a fifth of these bytes, and needs tables that follow runs, parsers and the order of pieces.
 pub struct Group {
-    /// The owner.
     pub owner: u32,
     /// The piece's counts, for the owner's sequencer.
     pub counts: Arc<PieceCounts>,
     /// The codes of its documents' lengths (`score::bounds`).
     pub lengths: Arc<[u8]>,
-    /// Terms.
     pub terms: Vec<GroupTerm>,
     /// The suffixes of those that are long.
     pub suffixes: Vec<u8>,

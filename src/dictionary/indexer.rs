@@ -5,9 +5,8 @@ use super::closed::{ClosedError, ClosedTerms, Wake};
 use super::stream::TokenGroup;
 use std::collections::BTreeMap;
 
-/// What indexers get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Indexing {
+pub(crate) enum Indexing {
     /// Postings: the counts of each piece.
     Postings,
     /// Tokens, one by one, as in the paper `wei11`.
@@ -25,15 +24,10 @@ pub type ParsedBlock = Vec<(TokenGroup, u32)>;
 /// None of its functions waits for a device.
 pub trait TokenIndexer {
     /// Takes the next block of the open run. The indexer may be done with it later.
-    ///
-    /// # Errors
-    /// Of a device.
     fn append(&mut self, block: ParsedBlock) -> Result<(), ClosedError>;
 
-    /// Does, or looks after, a part of the work that was taken; returns how many blocks are not done.
-    ///
-    /// # Errors
-    /// Of a device.
+    /// Does, or looks after, a part of the work that was taken; returns how many blocks are not
+    /// done.
     fn advance(&mut self) -> Result<usize, ClosedError>;
 
     /// Blocks that it takes at a time; the operator keeps others back.
@@ -41,9 +35,6 @@ pub trait TokenIndexer {
 
     /// Closes the run, all blocks of which are done, and opens the next. The next run gets no block
     /// before the closed one has given its last term and is dropped.
-    ///
-    /// # Errors
-    /// Of a device.
     fn close(&mut self) -> Result<Box<dyn ClosedTerms>, ClosedError>;
 
     /// From now on `wake` is called when a block is done that was not before. False if nobody calls
@@ -55,19 +46,16 @@ pub trait TokenIndexer {
 
 /// What one indexer has done, once the job has ended.
 #[derive(Clone, Debug, Default)]
-pub struct IndexerWork {
-    /// The indexer.
+pub(crate) struct IndexerWork {
     pub owner: u32,
-    /// Blocks that it took.
     pub blocks: u64,
-    /// Tokens in them.
     pub tokens: u64,
     /// Seconds in which it, or its device, had something to do.
     pub busy: f64,
     /// Seconds of its worker's time.
     pub worked: f64,
-    /// Seconds in which it had nothing to do before its last block, waiting for parsers, and for the
-    /// runs that it closed to be encoded.
+    /// Seconds in which it had nothing to do before its last block, waiting for parsers, and for
+    /// the runs that it closed to be encoded.
     pub waited: f64,
     /// By split of a block's first piece: bytes of text, and seconds in which it was busy.
     pub splits: BTreeMap<u32, (u64, f64)>,

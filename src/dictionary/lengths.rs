@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, Weak};
 ///
 /// Memory: a byte a document, as long as an owner needs it.
 #[derive(Debug, Default)]
-pub struct RunLengths {
+pub(crate) struct RunLengths {
     /// By number of the run. Owners may be at different runs.
     runs: Mutex<Vec<(u32, Weak<Vec<u8>>)>>,
 }
@@ -16,7 +16,7 @@ pub struct RunLengths {
 impl RunLengths {
     /// The codes of all documents of a run, by docid counted from its first. The first owner to
     /// come joins those of the `pieces`, which all owners have alike.
-    pub fn of_run(&self, run: u32, pieces: Vec<Arc<[u8]>>) -> Arc<Vec<u8>> {
+    pub(crate) fn of_run(&self, run: u32, pieces: Vec<Arc<[u8]>>) -> Arc<Vec<u8>> {
         let mut runs = lock(&self.runs);
         runs.retain(|(_, codes)| codes.strong_count() > 0);
         let known = runs.iter().find(|(number, _)| *number == run);

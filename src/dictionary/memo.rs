@@ -15,13 +15,12 @@ use bytemuck::Zeroable;
 use std::sync::Arc;
 
 /// The term number of a form that has no term: a stop word.
-pub const NO_TERM: u32 = 0;
+pub(crate) const NO_TERM: u32 = 0;
 
 /// A term that a parser knows, and what its counter keeps beside it: all in one line of the cache.
 #[derive(Clone, Copy, Default)]
 #[repr(C, align(64))]
-pub struct Term<S> {
-    /// Of the whole term.
+pub(crate) struct Term<S> {
     pub hash: u64,
     /// Its trie collection and the rest of it; the memo's strings have that of a long one.
     pub suffix: Suffix,
@@ -48,7 +47,7 @@ struct OtherForm {
 }
 
 /// From surface forms to terms. Bounded: [`Memo::forget_if_full`] empties it.
-pub struct Memo<S: Copy> {
+pub(crate) struct Memo<S: Copy> {
     analysis: Arc<Analysis>,
     /// Forms with a key; a slot whose key is zero is free.
     slots: Grown<Slot>,
@@ -61,7 +60,6 @@ pub struct Memo<S: Copy> {
     list: Grown<Term<S>>,
     strings: Vec<u8>,
     most_bytes: usize,
-    /// It is to be emptied.
     is_full: bool,
     /// Its memory is kept when it is emptied.
     is_kept: bool,
@@ -73,12 +71,12 @@ pub struct Memo<S: Copy> {
 /// Keys that are learned at once.
 const AT_ONCE: usize = 8;
 const LEAST_SLOTS: usize = 1 << 12;
-/// No memo is kept with so many slots: only the forms of one very long document take more, and they are filled
-/// further, since their bytes count more than their time.
+/// No memo is kept with so many slots: only the forms of one very long document take more, and they
+/// are filled further, since their bytes count more than their time.
 const MANY_SLOTS: usize = 1 << 21;
 
-/// Where a key is looked for, by as many of the lower bits as there are slots: multiplied, every byte reaches the uppermost byte,
-/// which so comes to be the lowest.
+/// Where a key is looked for, by as many of the lower bits as there are slots: multiplied, every
+/// byte reaches the uppermost byte, which so comes to be the lowest.
 #[inline(always)]
 fn spread(key: Key) -> u32 {
     let folded = key[0] ^ key[1].wrapping_mul(0xd6e8_feb8_6659_fd93);
@@ -99,11 +97,13 @@ fn see_key(forms: &mut Sketch, key: Key, term: u32) {
     count_form(forms, hash_of_key(key), 0, term);
 }
 
-/// The slot that has a key whose [`spread`] is given, or the place of the slot for it. Looked at are a first slot, the other one of its line of the cache, which has come
-/// with it, and then one line after the other.
+/// The slot that has a key whose [`spread`] is given, or the place of the slot for it. Looked at
+/// are a first slot, the other one of its line of the cache, which has come with it, and then one
+/// line after the other.
 ///
-/// If there is another form where the key is looked for first, which the piece has not had, the two change places: so common forms come
-/// to be found at once. The other one is still found, for all slots between are in use.
+/// If there is another form where the key is looked for first, which the piece has not had, the two
+/// change places: so common forms come to be found at once. The other one is still found, for all
+/// slots between are in use.
 #[inline(always)]
 fn find_key(slots: &mut [Slot], key: Key, spread: u32, piece: u32) -> Result<&mut Slot, usize> {
     let mask = slots.len() - 1;
@@ -146,7 +146,7 @@ fn no_terms<S: Copy + Default>() -> Grown<Term<S>> {
 
 impl<S: Copy + Default> Memo<S> {
     /// Makes an empty memo that forgets everything when it holds more than `most_bytes`.
-    pub fn new(analysis: Analysis, most_bytes: usize) -> Self {
+    pub(crate) fn new(analysis: Analysis, most_bytes: usize) -> Self {
         Self {
             analysis: Arc::new(analysis),
             slots: no_forms(),
@@ -165,10 +165,11 @@ impl<S: Copy + Default> Memo<S> {
     }
 
     /// Ends a piece. Returns the sketch of its surface forms without stop words, a member for each
-    /// started [`SKETCH_UNIT_BYTES`](crate::order::SKETCH_UNIT_BYTES) of a form. A memo that is going to be [emptied](Self::forget_if_full)
-    /// knows its terms until then, and no form. One that a long document has made too large gives their memory
-    /// back at once: what is made of a piece takes memory too.
-    pub fn end_piece(&mut self) -> Sketch {
+    /// started [`SKETCH_UNIT_BYTES`](crate::order::SKETCH_UNIT_BYTES) of a form. A memo that is
+    /// going to be [emptied](Self::forget_if_full) knows its terms until then, and no form. One
+    /// that a long document has made too large gives their memory back at once: what is made of a
+    /// piece takes memory too.
+    pub(crate) fn end_piece(&mut self) -> Sketch {
         let bytes = self.bytes();
         if bytes > self.most_bytes || self.used * 4 > self.slots.len() * 3 {
             self.is_full = true;
@@ -203,31 +204,27 @@ impl<S: Copy + Default> Memo<S> {
         count_form(&mut self.forms, hash, bytes, term);
     }
 
-    /// Term numbers are below this.
-    pub fn len(&self) -> usize {
-        self.list.len()
-    }
-
     /// Whether no term is known.
-    pub fn is_empty(&self) -> bool {
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
         self.list.len() == 1
     }
 
-    /// All terms by their numbers, to change what is kept beside them; the first stands for all stop words.
+    /// All terms by their numbers, to change what is kept beside them; the first stands for all
+    /// stop words.
     #[inline]
     pub(super) fn terms_mut(&mut self) -> &mut [Term<S>] {
         &mut self.list
     }
 
-    /// A term by its number.
     #[inline]
-    pub fn term(&self, number: u32) -> &Term<S> {
+    pub(crate) fn term(&self, number: u32) -> &Term<S> {
         &self.list[number as usize]
     }
 
     /// The suffix of a term: its bytes without the prefix that its collection implies.
     #[inline]
-    pub fn suffix<'a>(&'a self, term: &'a Term<S>) -> &'a [u8] {
+    pub(crate) fn suffix<'a>(&'a self, term: &'a Term<S>) -> &'a [u8] {
         term.suffix.of(&self.strings)
     }
 
@@ -246,9 +243,9 @@ impl<S: Copy + Default> Memo<S> {
             + self.strings.len()
     }
 
-    /// Forgets all forms and terms if they took too much memory when the last piece ended. Numbers start
-    /// again from 1. Returns whether it did.
-    pub fn forget_if_full(&mut self) -> bool {
+    /// Forgets all forms and terms if they took too much memory when the last piece ended. Numbers
+    /// start again from 1. Returns whether it did.
+    pub(crate) fn forget_if_full(&mut self) -> bool {
         let full = self.is_full;
         if full {
             self.forget();
@@ -256,8 +253,8 @@ impl<S: Copy + Default> Memo<S> {
         full
     }
 
-    /// Forgets all forms and terms, and what their counter kept with them. Its memory is filled again: the
-    /// system would have to clear what it gives anew, some times a second.
+    /// Forgets all forms and terms, and what their counter kept with them. Its memory is filled
+    /// again: the system would have to clear what it gives anew, some times a second.
     pub(super) fn forget(&mut self) {
         self.forget_forms();
         if self.is_kept {
@@ -271,7 +268,8 @@ impl<S: Copy + Default> Memo<S> {
         (self.is_full, self.is_kept) = (false, true);
     }
 
-    /// What brings the first slot for a key into the cache, and returns what [`terms_of_keys`](Self::terms_of_keys) takes with it.
+    /// What brings the first slot for a key into the cache, and returns what
+    /// [`terms_of_keys`](Self::terms_of_keys) takes with it.
     #[inline(always)]
     pub(super) fn prefetch(&self) -> impl Fn(Key) -> u32 {
         let slots = &self.slots[..];
@@ -282,8 +280,9 @@ impl<S: Copy + Default> Memo<S> {
         }
     }
 
-    /// The terms of tokens that have keys, at most [`TOGETHER`], with what [`prefetch`](Self::prefetch) returned for each. Calls
-    /// `known` with all terms and each that is known. Returns those that are not, by their bits, whose terms stay as they are.
+    /// The terms of tokens that have keys, at most [`TOGETHER`], with what
+    /// [`prefetch`](Self::prefetch) returned for each. Calls `known` with all terms and each that
+    /// is known. Returns those that are not, by their bits, whose terms stay as they are.
     #[inline(always)]
     pub(super) fn terms_of_keys(
         &mut self,
@@ -319,8 +318,9 @@ impl<S: Copy + Default> Memo<S> {
         term[0]
     }
 
-    /// Learns those of the keys that are `unknown`, by their bits, and has all of them counted: first the `terms` that are known already, then those
-    /// that were learned. What is read of the table of terms is out of the caches, and asked for before, so that it comes meanwhile.
+    /// Learns those of the keys that are `unknown`, by their bits, and has all of them counted:
+    /// first the `terms` that are known already, then those that were learned. What is read of the
+    /// table of terms is out of the caches, and asked for before, so that it comes meanwhile.
     #[cold]
     #[inline(never)]
     pub(super) fn learn_keys(
@@ -387,9 +387,10 @@ impl<S: Copy + Default> Memo<S> {
         }
     }
 
-    /// Whether there is room for twice as many slots. Where there is not, those that are there are filled further, and the memo
-    /// is full when three quarters are in use: one that doubled would be too large when the piece ends, to be emptied at
-    /// once, and its memory, far beyond what it may keep, would be taken from the system again.
+    /// Whether there is room for twice as many slots. Where there is not, those that are there are
+    /// filled further, and the memo is full when three quarters are in use: one that doubled would
+    /// be too large when the piece ends, to be emptied at once, and its memory, far beyond what it
+    /// may keep, would be taken from the system again.
     fn may_double(&self) -> bool {
         let slots = self.slots.len();
         slots < MANY_SLOTS && self.bytes() + slots * size_of::<Slot>() <= self.most_bytes
@@ -403,7 +404,7 @@ impl<S: Copy + Default> Memo<S> {
     }
 
     /// The term of any lower-cased token.
-    pub fn term_of_token(&mut self, token: &str) -> u32 {
+    pub(crate) fn term_of_token(&mut self, token: &str) -> u32 {
         if let Some(key) = key_of(token.as_bytes()) {
             return self.term_of_key(key);
         }

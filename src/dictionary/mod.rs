@@ -1,27 +1,29 @@
 //! How are terms and their postings kept while a run is built?
 //!
 //! A parser turns each piece into groups, one for each of the [`owners`] of trie collections: the
-//! [`memo`] gives a surface form its term, the `counter` counts, and what was counted is laid out as
-//! [`parsed`] says: [`tally`] makes postings, [`group::Group`], and [`regroup`] makes tokens,
+//! [`memo`] gives a surface form its term, the `counter` counts, and what was counted is laid out
+//! as [`parsed`] says: [`tally`] makes postings, [`group::Group`], and [`regroup`] makes tokens,
 //! [`stream::TokenGroup`]. An owner keeps its part of the run in a [`run::RunDictionary`], or, if
-//! it takes tokens ([`indexer`]), in the B-trees of a [`btree::run::BTreeRun`] or on a device, until the
-//! run is encoded as [`closed::ClosedTerms`]. A device that turns whole texts into lists makes
-//! few kinds of terms: [`forms`] says what other forms mean, short terms by their [`codes`], and [`inverted`] holds what it made; [`texts`], [`lines`] and [`text_buffers`] are what it takes.
+//! it takes tokens ([`indexer`]), in the B-trees of a [`btree::run::BTreeRun`] or on a device,
+//! until the run is encoded as [`closed::ClosedTerms`]. A device that turns whole texts into lists
+//! makes few kinds of terms: [`forms`] says what other forms mean, short terms by their [`codes`],
+//! and [`inverted`] holds what it made; [`texts`], [`lines`] and [`text_buffers`] are what it
+//! takes.
 
-pub mod btree;
-pub mod closed;
+pub(crate) mod btree;
+pub(crate) mod closed;
 mod counter;
 pub(crate) mod device;
-pub mod group;
-pub mod indexer;
-pub mod lengths;
-pub mod memo;
-pub mod names;
-pub mod owners;
-pub mod parsed;
-pub mod regroup;
-pub mod run;
-pub mod slices;
-pub mod stream;
+pub(crate) mod group;
+pub(crate) mod indexer;
+pub(crate) mod lengths;
+pub(crate) mod memo;
+pub(crate) mod names;
+pub(crate) mod owners;
+pub(crate) mod parsed;
+pub(crate) mod regroup;
+pub(crate) mod run;
+pub(crate) mod slices;
+pub(crate) mod stream;
 pub(crate) mod strings;
-pub mod tally;
+pub(crate) mod tally;

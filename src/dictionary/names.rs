@@ -1,7 +1,9 @@
-//! Which documents have a name that an earlier one has? Counted exactly, in bounded memory: hashes of 128 bits are parted by
-//! their first bits. When the memory is full the first ones go to a file without a name. In the end a sample tells whether many names occur
-//! more than once. If not, the last 32 bits of each hash alone are parted and looked up in small tables, which say of nearly all names that no
-//! other is the same; only the others are compared by their whole hashes. If many do, all are parted and compared whole.
+//! Which documents have a name that an earlier one has? Counted exactly, in bounded memory: hashes
+//! of 128 bits are parted by their first bits. When the memory is full the first ones go to a file
+//! without a name. In the end a sample tells whether many names occur more than once. If not, the
+//! last 32 bits of each hash alone are parted and looked up in small tables, which say of nearly
+//! all names that no other is the same; only the others are compared by their whole hashes. If many
+//! do, all are parted and compared whole.
 //!
 //! Names that differ share such a hash with a chance below 10^-20 for 4 billion documents; no name
 //! is compared.
@@ -26,8 +28,9 @@ const PIECE_NAMES: usize = 1 << 12;
 const PARTS_AT_ONCE: usize = 8;
 /// The part whose names are looked at to tell whether many occur more than once.
 const SAMPLED: usize = 0;
-/// It is many if one of so many of the sample is a duplicate, which is so when some hundredths of all names are: as long as there are fewer, finding their hashes
-/// takes less time than parting all hashes whole takes more.
+/// It is many if one of so many of the sample is a duplicate, which is so when some hundredths of
+/// all names are: as long as there are fewer, finding their hashes takes less time than parting all
+/// hashes whole takes more.
 const MANY_PART: usize = 100;
 /// Bytes of the table for each name of a part.
 const TABLE_PART: usize = 4;
@@ -38,14 +41,15 @@ const HASH_BYTES: usize = size_of::<u128>() + size_of::<Tag>();
 /// Hashes have so many parts, as a power of two, if the memory holds so many for each of them.
 const MOST_BITS: u32 = 12;
 const LEAST_IN_PART: usize = 64;
-/// If the memory is full a 256th of its hashes goes to the file, 2^18 of them at least: the thread that adds the next names parts them, which takes 30 ns a
-/// hash, and all other threads may come to wait for what it does next.
+/// If the memory is full a 256th of its hashes goes to the file, 2^18 of them at least: the thread
+/// that adds the next names parts them, which takes 30 ns a hash, and all other threads may come to
+/// wait for what it does next.
 const SPILLED_PART: usize = 256;
 const LEAST_SPILLED: usize = 1 << 18;
 
 /// Names that occur more than once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Duplicates {
+pub(crate) struct Duplicates {
     /// Documents whose name an earlier document has.
     pub count: u64,
     /// The first document of that kind and the earlier one with its name.
@@ -60,7 +64,7 @@ impl Duplicates {
 }
 
 /// The hash that stands for a name.
-pub fn name_hash(name: &[u8]) -> u128 {
+pub(crate) fn name_hash(name: &[u8]) -> u128 {
     XxHash3_128::oneshot(name)
 }
 
@@ -74,7 +78,6 @@ struct Entry {
 
 /// The hashes of the names of neighbouring documents.
 struct Piece {
-    /// Docid of the first.
     first: u32,
     hashes: Vec<u128>,
 }
@@ -109,7 +112,7 @@ impl Spilled {
 }
 
 /// Collects the names of all documents; any threads may add some.
-pub struct Names {
+pub(crate) struct Names {
     folder: PathBuf,
     /// Hashes that are kept in memory.
     most: usize,
@@ -123,7 +126,6 @@ pub struct Names {
 #[derive(Default)]
 struct Kept {
     pieces: Vec<Piece>,
-    /// Hashes of these.
     hashes: usize,
     file: Option<Arc<File>>,
     /// Entries for which there is a place in the file.
@@ -132,8 +134,9 @@ struct Kept {
 }
 
 impl Names {
-    /// Keeps at most `most_bytes` in memory; what is more goes to a file without a name in `folder`.
-    pub fn new(folder: &Path, most_bytes: u64) -> Self {
+    /// Keeps at most `most_bytes` in memory; what is more goes to a file without a name in
+    /// `folder`.
+    pub(crate) fn new(folder: &Path, most_bytes: u64) -> Self {
         let most = (most_bytes as usize / HASH_BYTES).max(1);
         let at_once = (most / SPILLED_PART).max(LEAST_SPILLED);
         let bits = (most / LEAST_IN_PART).max(1).ilog2().min(MOST_BITS);
@@ -145,18 +148,12 @@ impl Names {
     }
 
     /// Adds the name of a document.
-    ///
-    /// # Errors
-    /// When the file cannot be written.
-    pub fn push(&self, name: &[u8], docid: u32) -> io::Result<()> {
+    pub(crate) fn push(&self, name: &[u8], docid: u32) -> io::Result<()> {
         self.push_hash(name_hash(name), docid)
     }
 
     /// Adds the name of a document by its [`name_hash`].
-    ///
-    /// # Errors
-    /// When the file cannot be written.
-    pub fn push_hash(&self, hash: u128, docid: u32) -> io::Result<()> {
+    pub(crate) fn push_hash(&self, hash: u128, docid: u32) -> io::Result<()> {
         let mut kept = self.kept();
         match kept.pieces.last_mut() {
             Some(Piece { first, hashes })
@@ -170,11 +167,9 @@ impl Names {
         self.spill_if_many(kept)
     }
 
-    /// Adds the names of neighbouring documents, of which `first` is the first, by their [`name_hash`]es.
-    ///
-    /// # Errors
-    /// When the file cannot be written.
-    pub fn extend(&self, first: u32, mut hashes: Vec<u128>) -> io::Result<()> {
+    /// Adds the names of neighbouring documents, of which `first` is the first, by their
+    /// [`name_hash`]es.
+    pub(crate) fn extend(&self, first: u32, mut hashes: Vec<u128>) -> io::Result<()> {
         if hashes.is_empty() {
             return Ok(());
         }
@@ -213,10 +208,7 @@ impl Names {
     }
 
     /// Counts the duplicates among all names; so many `threads` look for them.
-    ///
-    /// # Errors
-    /// When the file cannot be read.
-    pub fn finish(self, threads: usize) -> io::Result<Duplicates> {
+    pub(crate) fn finish(self, threads: usize) -> io::Result<Duplicates> {
         let Self { most, at_once, bits, kept, .. } = self;
         let kept = kept.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
         let Kept { mut pieces, hashes, file, spilled, parted } = kept;
@@ -319,14 +311,14 @@ impl<T> InParts<T> {
     }
 }
 
-/// Where a part stands.
 fn range(ends: &[u32], number: usize) -> Range<usize> {
     let start = number.checked_sub(1).map_or(0, |before| ends[before]);
     start as usize..ends[number] as usize
 }
 
-/// How many names of some pieces each part has, and a sample of them: those of one part, all copies of which are there, and one of each piece,
-/// among which are some of a name that very many documents have.
+/// How many names of some pieces each part has, and a sample of them: those of one part, all copies
+/// of which are there, and one of each piece, among which are some of a name that very many
+/// documents have.
 fn survey(pieces: &[Piece], bits: u32) -> (Vec<u32>, Vec<Entry>) {
     let (mut sizes, mut sample) = (vec![0; 1 << bits], Vec::new());
     for Piece { first, hashes } in pieces {
@@ -345,7 +337,8 @@ fn survey(pieces: &[Piece], bits: u32) -> (Vec<u32>, Vec<Entry>) {
     (sizes, sample)
 }
 
-/// Puts what is made of the names of some pieces into some parts; `sizes` are those of all parts, of which there is a power of two.
+/// Puts what is made of the names of some pieces into some parts; `sizes` are those of all parts,
+/// of which there is a power of two.
 fn part<T: Zeroable + Copy>(
     pieces: &[Piece],
     sizes: &[u32],
@@ -409,9 +402,11 @@ fn in_parts(
     Ok(all)
 }
 
-/// Keeps the names that may be the same as others: all that are, and few more. Those of the `entries`, which come from the file, have tags too.
+/// Keeps the names that may be the same as others: all that are, and few more. Those of the
+/// `entries`, which come from the file, have tags too.
 ///
-/// The table knows whether none, one or more names have some bits of their tags. Few of those who share these share the next ones too.
+/// The table knows whether none, one or more names have some bits of their tags. Few of those who
+/// share these share the next ones too.
 fn keep_alike(tags: &mut Vec<Tag>, entries: &mut Vec<Entry>, table: &mut Vec<u8>) {
     let mask = (TABLE_PART * tags.len()).next_power_of_two() - 1;
     let mut alike = tags.len();
@@ -435,10 +430,12 @@ fn keep_alike(tags: &mut Vec<Tag>, entries: &mut Vec<Entry>, table: &mut Vec<u8>
     tags.truncate(alike);
 }
 
-/// Counts the duplicates among some entries in any order; `slots` is room for a table, and entries are changed.
+/// Counts the duplicates among some entries in any order; `slots` is room for a table, and entries
+/// are changed.
 ///
-/// Of equal names the first entry keeps the least docid so far. Whichever of the two least comes later meets the other one, so that
-/// the first duplicate is found; what it is compared with besides is greater.
+/// Of equal names the first entry keeps the least docid so far. Whichever of the two least comes
+/// later meets the other one, so that the first duplicate is found; what it is compared with
+/// besides is greater.
 fn count(entries: &mut [Entry], slots: &mut Vec<u32>) -> Duplicates {
     let mask = (2 * entries.len()).next_power_of_two() - 1;
     slots.clear();

@@ -2,8 +2,8 @@
 
 use crate::text::trie_collection::TRIE_COLLECTIONS;
 
-/// The owner of every trie collection for the life of a job, and the order in which the tokens of a piece are laid
-/// out for `wei11`: by owner, then by collection. Nothing in an index depends on it.
+/// The owner of every trie collection for the life of a job, and the order in which the tokens of a
+/// piece are laid out for `wei11`: by owner, then by collection. Nothing in an index depends on it.
 #[derive(Debug)]
 pub struct Owners {
     owner: Box<[u32]>,
@@ -19,7 +19,7 @@ impl Owners {
     ///
     /// # Panics
     /// If an owner has no worker.
-    pub fn new(owner: impl Fn(u16) -> u32, workers: impl Into<Box<[usize]>>) -> Self {
+    pub(crate) fn new(owner: impl Fn(u16) -> u32, workers: impl Into<Box<[usize]>>) -> Self {
         let workers = workers.into();
         let owner: Box<[u32]> = (0..TRIE_COLLECTIONS as u16).map(owner).collect();
         assert!(owner.iter().all(|&o| (o as usize) < workers.len()), "every owner has a worker");
@@ -38,41 +38,34 @@ impl Owners {
         Self::new(|collection| u32::from(collection) % workers as u32, Vec::from_iter(0..workers))
     }
 
-    /// The number of owners.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.workers.len()
     }
 
-    /// Whether there is none, which cannot be: every collection has one.
-    pub fn is_empty(&self) -> bool {
-        self.workers.is_empty()
-    }
-
-    /// The owner of a collection.
     #[inline]
-    pub fn of(&self, collection: u16) -> u32 {
+    pub(crate) fn of(&self, collection: u16) -> u32 {
         self.owner[usize::from(collection)]
     }
 
     /// The place of a collection in the layout of a piece.
     #[inline]
-    pub fn rank(&self, collection: u16) -> u16 {
+    pub(crate) fn rank(&self, collection: u16) -> u16 {
         self.rank[usize::from(collection)]
     }
 
     /// All collections in the order of their ranks.
-    pub fn in_order(&self) -> impl Iterator<Item = u16> {
+    pub(crate) fn in_order(&self) -> impl Iterator<Item = u16> {
         self.order.iter().copied()
     }
 
     /// The worker that runs an owner.
     #[inline]
-    pub fn worker(&self, owner: u32) -> usize {
+    pub(crate) fn worker(&self, owner: u32) -> usize {
         self.workers[owner as usize]
     }
 
     /// The owners that a worker runs.
-    pub fn on_worker(&self, worker: usize) -> impl Iterator<Item = u32> {
+    pub(crate) fn on_worker(&self, worker: usize) -> impl Iterator<Item = u32> {
         (0u32..).zip(&self.workers).filter(move |&(_, &w)| w == worker).map(|(owner, _)| owner)
     }
 }

@@ -1,9 +1,10 @@
 //! What does a parser make of a piece, and what do all forms of it have in common? Postings for
-//! `fast`, tokens for `wei11`: a group for each owner, with what every owner must know of the piece.
+//! `fast`, tokens for `wei11`: a group for each owner, with what every owner must know of the
+//! piece.
 
 use super::group::{Group, GroupTerm};
 use super::stream::TokenGroup;
-use crate::dictionary::device::lines::Lines;
+use crate::dictionary::device::lines::DeviceLines;
 use crate::dictionary::device::text_buffers::TextBuffer;
 use crate::order::PieceCounts;
 use crate::text::html::Page;
@@ -14,10 +15,12 @@ pub trait Regroup {
     /// What one owner gets of a piece.
     type Group: PieceGroup;
 
-    /// Whether lengths and hashes of documents are told later, by a device: what is said of them here has no meaning.
+    /// Whether lengths and hashes of documents are told later, by a device: what is said of them
+    /// here has no meaning.
     const COUNTED_LATER: bool = false;
 
-    /// Takes a page of HTML of an input, by the number of that; its document comes next, if it is one.
+    /// Takes a page of HTML of an input, by the number of that; its document comes next, if it is
+    /// one.
     #[inline]
     fn page(&mut self, _input: u32, _page: &Page<'_>) {}
 
@@ -26,8 +29,9 @@ pub trait Regroup {
         None
     }
 
-    /// Takes all lines of a piece as they are, and no document of it, where it has given a [buffer](Self::line_buffer) for them: in that, or another one that is like it.
-    fn lines(&mut self, _bytes: TextBuffer, _lines: Lines) {}
+    /// Takes all lines of a piece as they are, and no document of it, where it has given a
+    /// [buffer](Self::line_buffer) for them: in that, or another one that is like it.
+    fn lines(&mut self, _bytes: TextBuffer, _lines: DeviceLines) {}
 
     /// Takes the next document of the piece; returns its length: its indexed tokens.
     fn document(&mut self, text: &[u8]) -> u32;
@@ -45,10 +49,8 @@ pub trait PieceGroup: Send + 'static {
     /// Bytes of memory, without the counts and lengths, which all groups of a piece share.
     fn memory_bytes(&self) -> usize;
 
-    /// The owner.
     fn owner(&self) -> u32;
 
-    /// What the whole piece counts.
     fn counts(&self) -> &Arc<PieceCounts>;
 
     /// The codes of its documents' lengths.

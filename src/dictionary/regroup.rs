@@ -1,10 +1,11 @@
 //! How do the tokens of a piece come to lie by trie collection (wei11, section III.C, step 5)?
 //!
 //! Counting has found the postings of the piece, in document order. A pass over them adds up what
-//! each collection's stream takes, and a second one writes the tokens straight to their places, each
-//! as often as its document has it. So the tokens of a document lie by term, in the order in which
-//! counting finds these; the paper keeps the order of the text, on which nothing depends. What the
-//! piece counts is what [`Tally`](super::tally::Tally) counts, so that runs end at the same documents.
+//! each collection's stream takes, and a second one writes the tokens straight to their places,
+//! each as often as its document has it. So the tokens of a document lie by term, in the order in
+//! which counting finds these; the paper keeps the order of the text, on which nothing depends.
+//! What the piece counts is what [`Tally`](super::tally::Tally) counts, so that runs end at the
+//! same documents.
 
 use super::counter::{Counter, Counting, FIRST_POSTING_BYTES, KEEP, Now};
 use super::memo::{NO_TERM, Term};
@@ -41,9 +42,9 @@ struct Posting {
     tf: u32,
 }
 
-/// The postings of a piece in document order. Each term remembers the last document that it was seen
-/// in and where its posting there lies. Whether a token is a stop word, and whether its term is new in
-/// the document, is as good as random, so that counting has no branch that depends on it.
+/// The postings of a piece in document order. Each term remembers the last document that it was
+/// seen in and where its posting there lies. Whether a token is a stop word, and whether its term
+/// is new in the document, is as good as random, so that counting has no branch that depends on it.
 #[derive(Default)]
 struct Postings {
     /// The piece's terms in order of appearance: the first `terms`; then room. [`NO_TERM`] may be
@@ -112,13 +113,12 @@ const AHEAD: usize = 16;
 /// A token that is written with one copy.
 type Short = [u8; 16];
 
-/// A term of the piece.
 #[derive(Clone, Copy)]
 #[repr(align(32))]
 struct PieceTerm {
-    /// The token as a stream has it, with a gap of 0; zeros behind. Without a suffix if it is longer.
+    /// The token as a stream has it, with a gap of 0; zeros behind. Without a suffix if it is
+    /// longer.
     token: Short,
-    /// Bytes of the token.
     bytes: u32,
     /// The rank of its collection, or [`STOP_WORDS`].
     rank: u32,
@@ -127,7 +127,6 @@ struct PieceTerm {
     behind: u32,
 }
 
-/// The stream of a collection.
 #[derive(Clone, Copy, Default)]
 struct Stream {
     /// Its bytes, while they are added up; then where its next token goes.
@@ -335,7 +334,8 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    /// Terms of each collection, in the order of documents and, of one document, in that of the alphabet.
+    /// Terms of each collection, in the order of documents and, of one document, in that of the
+    /// alphabet.
     type Streams = BTreeMap<u16, Vec<(u32, String)>>;
 
     fn read(groups: &[TokenGroup], owners: &Owners) -> Streams {
@@ -363,8 +363,8 @@ mod tests {
     }
 
     proptest! {
-        /// The streams are the documents' terms by collection, and what the piece counts is what the
-        /// layout of postings counts.
+        /// The streams are the documents' terms by collection, and what the piece counts is what
+        /// the layout of postings counts.
         #[test]
         fn oracle_regroups_like_a_map(
             pieces in prop::collection::vec(prop::collection::vec("([a-cTH0-9 \u{e9}]{0,80}|[a-z]{30,90}|x{250,300})", 0..20), 1..4),

@@ -43,21 +43,16 @@ const SLICES_AHEAD: usize = 16;
 const NO_NUMBER: u32 = u32::MAX;
 
 impl RunDictionary {
-    /// Terms so far.
     pub fn terms(&self) -> usize {
         self.entries.len()
-    }
-
-    /// Postings so far.
-    pub fn postings_len(&self) -> u64 {
-        self.postings
     }
 
     /// Appends the postings of the next piece, whose first document has docid `first`, counted from
     /// the run's first. Pieces come in the order of their docids.
     ///
-    /// Appending to a list needs the slot of its term, then its entry, then its slice, all of them out of the cache. Each is fetched when
-    /// what leads to it has arrived. No term is there twice, so that a number which was found before is still the term's.
+    /// Appending to a list needs the slot of its term, then its entry, then its slice, all of them
+    /// out of the cache. Each is fetched when what leads to it has arrived. No term is there twice,
+    /// so that a number which was found before is still the term's.
     pub fn append(&mut self, group: &Group, first: u32) {
         let terms = &group.terms[..];
         for term in terms.iter().take(AHEAD) {
@@ -110,7 +105,8 @@ impl RunDictionary {
         number
     }
 
-    /// The number of a term, which is given one if it has none; `strings` has its suffix if that is long.
+    /// The number of a term, which is given one if it has none; `strings` has its suffix if that is
+    /// long.
     #[inline(always)]
     fn number(&mut self, guessed: u32, term: &GroupTerm, strings: &[u8]) -> u32 {
         let (entries, suffixes) = (&self.entries, &self.suffixes);
@@ -169,7 +165,6 @@ impl RunDictionary {
 pub struct SortedRun {
     dictionary: RunDictionary,
     order: Option<Vec<(u64, u32)>>,
-    /// Terms that were given.
     given: usize,
 }
 
@@ -184,7 +179,8 @@ impl ClosedTerms for SortedRun {
         postings.clear();
         let order = self.order.get_or_insert_with(|| self.dictionary.sort());
         let Some(&(_, number)) = order.get(self.given) else { return Ok(Advance::End) };
-        // The order of the lexicon is none of the order in which terms came, and the slices of a list are anywhere.
+        // The order of the lexicon is none of the order in which terms came, and the slices of a
+        // list are anywhere.
         let ahead = |quarters: usize| order.get(self.given + AHEAD / 4 * quarters);
         if let Some(&(_, ahead)) = ahead(4) {
             prefetch(&self.dictionary.entries[ahead as usize]);

@@ -1,5 +1,5 @@
-//! Where do the postings of an open run lie? In blocks that never move, cut into slices that belong to
-//! one list each and double in size, so that a list of any length wastes less than it uses.
+//! Where do the postings of an open run lie? In blocks that never move, cut into slices that belong
+//! to one list each and double in size, so that a list of any length wastes less than it uses.
 
 use crate::codec::prefetch::prefetch;
 use crate::dictionary::strings::short;
@@ -17,28 +17,29 @@ const UNIT: usize = 8;
 
 /// Bytes of a block. No slice crosses its end: what is left there is less than a slice.
 const BLOCK: usize = 1 << 25;
-/// So many bytes at the beginning of the first block are not on huge pages: a short list takes little.
+/// So many bytes at the beginning of the first block are not on huge pages: a short list takes
+/// little.
 const SMALL: usize = 1 << 22;
 
 /// Slices are numbered by `u32`, so they end here.
 const MOST_BYTES: u64 = (u32::MAX as u64 + 1) * UNIT as u64;
-/// So much is left for the last piece of a run: more than any document, of less than 4 GiB, has terms.
+/// So much is left for the last piece of a run: more than any document, of less than 4 GiB, has
+/// terms.
 const _: () = assert!(MOST_RUN_BYTES + (4 << 30) <= MOST_BYTES);
 
-/// The blocks. Run limits keep what is in them below `MOST_BYTES`. Every block has room for `BLOCK` bytes, of which the
-/// system gives what is written.
+/// The blocks. Run limits keep what is in them below `MOST_BYTES`. Every block has room for `BLOCK`
+/// bytes, of which the system gives what is written.
 #[derive(Default)]
-pub struct Slices {
+pub(crate) struct Slices {
     blocks: Vec<Area>,
     /// Bytes of the last block that are in use.
     used: usize,
-    /// And of those before it.
     before: usize,
 }
 
 /// Where one list begins, and where it goes on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Chain {
+pub(crate) struct Chain {
     /// The first slice and the last one, in units.
     head: u32,
     last: u32,
@@ -58,17 +59,12 @@ impl Chain {
 
 impl Slices {
     /// Bytes in use.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.before + self.used
     }
 
-    /// Whether no list has begun.
-    pub fn is_empty(&self) -> bool {
-        self.blocks.is_empty()
-    }
-
     /// Forgets all lists; the memory of the first block is kept.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.blocks.truncate(1);
         (self.used, self.before) = (0, 0);
     }
@@ -95,15 +91,14 @@ impl Slices {
         &mut self.blocks[place / BLOCK][place % BLOCK..]
     }
 
-    /// Begins a list.
-    pub fn begin(&mut self) -> Chain {
+    pub(crate) fn begin(&mut self) -> Chain {
         let head = self.slice(0);
         Chain { head, last: head, left: SLICE_BYTES[0] - LINK as u16, level: 0 }
     }
 
     /// Brings the place where a list goes on into the cache.
     #[inline]
-    pub fn prefetch(&self, chain: &Chain) {
+    pub(crate) fn prefetch(&self, chain: &Chain) {
         let place = chain.write();
         if let Some(byte) = self.blocks.get(place / BLOCK).and_then(|b| b.get(place % BLOCK)) {
             prefetch(byte);
@@ -112,13 +107,13 @@ impl Slices {
 
     /// Brings the beginning of a list into the cache.
     #[inline]
-    pub fn prefetch_head(&self, chain: &Chain) {
+    pub(crate) fn prefetch_head(&self, chain: &Chain) {
         prefetch(&self.at(chain.head as usize * UNIT)[0]);
     }
 
     /// Brings the slice behind the first `slices` of a list into the cache, if it has one.
     #[inline]
-    pub fn prefetch_behind(&self, chain: &Chain, slices: usize) {
+    pub(crate) fn prefetch_behind(&self, chain: &Chain, slices: usize) {
         let mut slice = chain.head;
         for level in 0..slices {
             if slice == chain.last {
@@ -136,9 +131,8 @@ impl Slices {
         u32::from_le_bytes(*link.first_chunk().expect("a link is behind a whole slice"))
     }
 
-    /// Appends bytes to a list.
     #[inline]
-    pub fn append(&mut self, chain: &mut Chain, mut bytes: &[u8]) {
+    pub(crate) fn append(&mut self, chain: &mut Chain, mut bytes: &[u8]) {
         loop {
             let n = bytes.len().min(usize::from(chain.left));
             let at = chain.write();
@@ -162,7 +156,7 @@ impl Slices {
 
     /// Appends the first `count` bytes of a word to a list.
     #[inline(always)]
-    pub fn append_word(&mut self, chain: &mut Chain, word: u64, count: usize) {
+    pub(crate) fn append_word(&mut self, chain: &mut Chain, word: u64, count: usize) {
         let left = usize::from(chain.left);
         if count > left {
             return self.append(chain, &word.to_le_bytes()[..count]);
@@ -176,7 +170,7 @@ impl Slices {
     }
 
     /// Hands the bytes of a list to `take`, a slice at a time.
-    pub fn read(&self, chain: &Chain, mut take: impl FnMut(&[u8])) {
+    pub(crate) fn read(&self, chain: &Chain, mut take: impl FnMut(&[u8])) {
         let (mut slice, mut level) = (chain.head, 0usize);
         loop {
             let at = slice as usize * UNIT;

@@ -10,21 +10,21 @@
 //! length:                  one byte
 //! ```
 //!
-//! The paper writes each document's id once in front of its tokens. A gap for each token takes about
-//! as many bytes, for most documents have one or two tokens of a collection, and a stream can be
-//! taken up at any token whose document is known.
+//! The paper writes each document's id once in front of its tokens. A gap for each token takes
+//! about as many bytes, for most documents have one or two tokens of a collection, and a stream can
+//! be taken up at any token whose document is known.
 
 use crate::dictionary::strings::short;
 use crate::order::PieceCounts;
 use std::sync::Arc;
 
 /// The gap byte that says that the gap goes on.
-pub const MORE: u8 = 255;
+pub(crate) const MORE: u8 = 255;
 
-/// The tokens of one piece that belong to one indexer, and what every indexer must know of the piece.
+/// The tokens of one piece that belong to one indexer, and what every indexer must know of the
+/// piece.
 #[derive(Default)]
 pub struct TokenGroup {
-    /// The indexer.
     pub owner: u32,
     /// The piece's counts, for the indexer's sequencer.
     pub counts: Arc<PieceCounts>,
@@ -43,14 +43,14 @@ pub struct TokenGroup {
 impl TokenGroup {
     /// The `i`-th collection and its stream.
     #[inline]
-    pub fn stream(&self, i: usize) -> Option<(u16, &[u8])> {
+    pub(crate) fn stream(&self, i: usize) -> Option<(u16, &[u8])> {
         let &(collection, end) = self.collections.get(i)?;
         let start = i.checked_sub(1).map_or(0, |before| self.collections[before].1);
         Some((collection, &self.bytes[start as usize..end as usize]))
     }
 
     /// All collections and their streams, ascending.
-    pub fn streams(&self) -> impl Iterator<Item = (u16, &[u8])> {
+    pub(crate) fn streams(&self) -> impl Iterator<Item = (u16, &[u8])> {
         (0..self.collections.len()).filter_map(|i| self.stream(i))
     }
 }
@@ -76,7 +76,7 @@ impl StreamWriter {
     /// Begins the stream of a collection. Collections come in ascending order; one that gets no
     /// token is left out.
     #[inline]
-    pub fn collection(&mut self, collection: u16) {
+    pub(crate) fn collection(&mut self, collection: u16) {
         self.end_stream();
         debug_assert!(self.group.collections.last().is_none_or(|&(last, _)| last < collection));
         self.collection = collection;
@@ -110,7 +110,7 @@ impl StreamWriter {
     /// When the suffix has more than 255 bytes, which the analysis rules out, or the streams reach
     /// 4 GiB, which the bound on a document rules out.
     #[inline]
-    pub fn push(&mut self, document: u32, suffix: &[u8]) {
+    pub(crate) fn push(&mut self, document: u32, suffix: &[u8]) {
         debug_assert!(document >= self.document);
         let mut gap = document - self.document;
         self.document = document;
@@ -136,7 +136,6 @@ impl StreamWriter {
         }
     }
 
-    /// Ends the group.
     pub fn finish(mut self, counts: Arc<PieceCounts>, lengths: Arc<[u8]>) -> TokenGroup {
         self.end_stream();
         TokenGroup { counts, lengths, ..self.group }
@@ -145,19 +144,19 @@ impl StreamWriter {
 
 /// The tokens of a stream as (document counted from the piece's first, suffix).
 #[derive(Clone, Debug)]
-pub struct Tokens<'a> {
+pub(crate) struct Tokens<'a> {
     bytes: &'a [u8],
     document: u32,
 }
 
 impl<'a> Tokens<'a> {
     /// Reads a stream from its beginning.
-    pub fn new(stream: &'a [u8]) -> Self {
+    pub(crate) fn new(stream: &'a [u8]) -> Self {
         Self { bytes: stream, document: 0 }
     }
 
     /// Bytes that are not read.
-    pub fn rest(&self) -> usize {
+    pub(crate) fn rest(&self) -> usize {
         self.bytes.len()
     }
 }

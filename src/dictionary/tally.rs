@@ -1,9 +1,9 @@
 //! Which postings does a piece hold? Counts them term by term, and lays them out by owner.
 //!
-//! A token is counted in eight bytes that its term has. Whether it is a stop word, and whether its term
-//! is new in the document, is as good as random: counting has no branch that depends on it. When a
-//! document ends, each of its postings goes to the line of the cache that its term has beside its hash
-//! and its collection, in the form in which a group has it; so nothing is sorted.
+//! A token is counted in eight bytes that its term has. Whether it is a stop word, and whether its
+//! term is new in the document, is as good as random: counting has no branch that depends on it.
+//! When a document ends, each of its postings goes to the line of the cache that its term has
+//! beside its hash and its collection, in the form in which a group has it; so nothing is sorted.
 //! Postings that do not fit the line, which few terms of a piece have, go on in slices.
 
 use super::counter::{Counter, Counting, FIRST_POSTING_BYTES, KEEP, Now};
@@ -34,7 +34,8 @@ struct State {
     posted: u32,
     /// The term's postings in the piece.
     postings: u32,
-    /// Where the postings lie that are in slices, those before the ones in the line: the number of a chain, from 1 on.
+    /// Where the postings lie that are in slices, those before the ones in the line: the number of
+    /// a chain, from 1 on.
     spilled: u32,
     /// Bytes of postings in the line; at most `LINE_BYTES - AT_ONCE` between postings.
     used: u8,
@@ -68,8 +69,9 @@ impl State {
         first
     }
 
-    /// Appends the postings to lists but for the first, which is the owner's to write, who knows the gap before it. Returns
-    /// that one: its document, counted from the first of the piece, and its frequency.
+    /// Appends the postings to lists but for the first, which is the owner's to write, who knows
+    /// the gap before it. Returns that one: its document, counted from the first of the piece, and
+    /// its frequency.
     #[inline(always)]
     fn lay(&self, spilled: &Spilled, lists: &mut Vec<u8>) -> (u32, u32) {
         if self.spilled != 0 {
@@ -96,8 +98,8 @@ impl State {
         first
     }
 
-    /// Moves the bytes of the line to slices, and behind them a posting if it is `wide`: too long to be
-    /// written at once.
+    /// Moves the bytes of the line to slices, and behind them a posting if it is `wide`: too long
+    /// to be written at once.
     #[cold]
     #[inline(never)]
     fn spill(&mut self, spilled: &mut Spilled, wide: Option<(u32, u32)>) {
@@ -124,8 +126,8 @@ struct Spilled {
     chains: Vec<Chain>,
 }
 
-/// How often a document has a term: the last document with the term, counted as [`Now`] counts, and above it the term's frequency there.
-/// In one number, so that a token is one load and one store.
+/// How often a document has a term: the last document with the term, counted as [`Now`] counts, and
+/// above it the term's frequency there. In one number, so that a token is one load and one store.
 #[derive(Clone, Copy, Default)]
 struct Seen(u64);
 
@@ -147,8 +149,8 @@ impl Seen {
 /// The postings of a piece, but for what the terms' lines have of them.
 #[derive(Default)]
 struct Postings {
-    /// By the numbers of terms. Apart from their lines: common terms, which have low numbers, so share
-    /// lines, and most tokens find them in the nearest cache.
+    /// By the numbers of terms. Apart from their lines: common terms, which have low numbers, so
+    /// share lines, and most tokens find them in the nearest cache.
     seen: Grown<Seen>,
     /// The document's terms in order of appearance, the first `here`; then room. [`NO_TERM`] may be
     /// among them.
@@ -367,8 +369,8 @@ mod tests {
         lists
     }
 
-    /// Lists that leave their line, gaps and frequencies that are written in another way, and all of it
-    /// again in the next piece.
+    /// Lists that leave their line, gaps and frequencies that are written in another way, and all
+    /// of it again in the next piece.
     #[test]
     fn long_lists_and_rare_numbers_stay_in_order() {
         let owners = Arc::new(Owners::in_turn(1));
@@ -379,7 +381,8 @@ mod tests {
                 expected.entry(term.to_string()).or_default().push((document, tf));
             };
             for document in 0..common {
-                // Frequencies about those that take a byte more, each behind a list of another length.
+                // Frequencies about those that take a byte more, each behind a list of another
+                // length.
                 let tf = [1, 2, 129, 130, 131][document as usize % 5];
                 tally.document(format!("river {}", "mill ".repeat(tf as usize)).as_bytes());
                 add(document, "river", 1);

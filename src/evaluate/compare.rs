@@ -2,17 +2,19 @@
 //!
 //! Both tests are paired by query and two-sided; Smucker, Allan and Carterette (CIKM 2007) compare
 //! them. [`t_test`] is Student's. [`randomisation`] is Fisher's: if the runs did not differ, each
-//! query's two values might as well stand the other way round, so how often is the difference of the
-//! means as great if a coin decides for every query? With up to [`EXACT`] queries that differ all ways
-//! are counted, else [`SAMPLES`] are drawn from a fixed seed.
+//! query's two values might as well stand the other way round, so how often is the difference of
+//! the means as great if a coin decides for every query? With up to [`EXACT`] queries that differ
+//! all ways are counted, else [`SAMPLES`] are drawn from a fixed seed.
+
+#![warn(missing_docs)]
 
 use serde::Serialize;
 use statrs::function::beta::checked_beta_reg;
 
 /// All ways to swap are tried for at most so many queries.
-pub const EXACT: usize = 16;
+pub(crate) const EXACT: usize = 16;
 /// Ways that are drawn for more.
-pub const SAMPLES: u64 = 100_000;
+pub(crate) const SAMPLES: u64 = 100_000;
 
 /// How a run compares with another by one measure.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -50,9 +52,9 @@ impl Comparison {
     }
 }
 
-/// p of Student's paired t-test, two-sided; `None` where it is not defined, that is, with fewer than
-/// two queries or without any difference.
-pub fn t_test(differences: &[f64]) -> Option<f64> {
+/// p of Student's paired t-test, two-sided; `None` where it is not defined, that is, with fewer
+/// than two queries or without any difference.
+pub(crate) fn t_test(differences: &[f64]) -> Option<f64> {
     let n = differences.len() as f64;
     let mean = differences.iter().sum::<f64>() / n;
     let squares: f64 = differences.iter().map(|d| (d - mean) * (d - mean)).sum();
@@ -67,7 +69,7 @@ pub fn t_test(differences: &[f64]) -> Option<f64> {
 }
 
 /// p of Fisher's paired randomisation test, two-sided, for the difference of the means.
-pub fn randomisation(differences: &[f64]) -> f64 {
+pub(crate) fn randomisation(differences: &[f64]) -> f64 {
     let differ: Vec<f64> = differences.iter().copied().filter(|&d| d != 0.0).collect();
     let observed = differ.iter().sum::<f64>().abs();
     // Sums of the same numbers in other orders of additions differ by a little.

@@ -1,5 +1,7 @@
 //! What can be wrong with judgements and runs?
 
+#![warn(missing_docs)]
+
 use std::io;
 use thiserror::Error;
 

@@ -8,9 +8,9 @@ use std::io::{self, Write};
 /// What a document gets from each run that found it; what it gets is added up.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Method {
-    /// Reciprocal rank fusion: 1 / (k + rank), ranks from 1 (Cormack, Clarke and Büttcher, *Reciprocal
-    /// Rank Fusion outperforms Condorcet and individual rank learning methods*, SIGIR 2009, where k is
-    /// 60).
+    /// Reciprocal rank fusion: 1 / (k + rank), ranks from 1 (Cormack, Clarke and Büttcher,
+    /// *Reciprocal Rank Fusion outperforms Condorcet and individual rank learning methods*, SIGIR
+    /// 2009, where k is 60).
     Rrf {
         /// The greater, the less the first ranks stand out.
         k: f64,
@@ -22,7 +22,7 @@ pub enum Method {
 }
 
 /// A query and its documents, the best first.
-pub type Ranking = (String, Vec<(Vec<u8>, f64)>);
+pub(crate) type Ranking = (String, Vec<(Vec<u8>, f64)>);
 
 /// Writes a ranking as lines of a TREC run, whose last word is `tag`.
 ///

@@ -1,8 +1,9 @@
 //! What is a ranking worth, by each measure?
 //!
 //! The definitions are trec_eval's (version 9). Let rel(i) be the level of the document at rank i,
-//! from 1, and R the number of documents that were judged relevant, that is, with a level of at least
-//! `rel`, which is 1 if not said otherwise. A document that nobody judged counts as not relevant.
+//! from 1, and R the number of documents that were judged relevant, that is, with a level of at
+//! least `rel`, which is 1 if not said otherwise. A document that nobody judged counts as not
+//! relevant.
 //!
 //! | name | value |
 //! | --- | --- |
@@ -11,12 +12,14 @@
 //! | `Success@k` | 1 if a relevant document is among the first k |
 //! | `RR`, `RR@k` | 1 by the rank of the first relevant document (among the first k) |
 //! | `AP`, `AP@k` | the sum of P@i over all i (up to k) with a relevant document, by R |
-//! | `nDCG`, `nDCG@k` | the sum of rel(i) / log2(i + 1) over positive levels, by what the best ranking of all judged documents has |
-//! | `Bpref` | Buckley and Voorhees (SIGIR 2004): of the first R documents judged not relevant, how many stand behind each relevant one |
-//! | `Judged@k` | documents among the first k that were judged, by k or by the length of the ranking if that is less |
+//! | `nDCG`, `nDCG@k` | sum of rel(i) / log2(i + 1), by that of the best ranking |
+//! | `Bpref` | Buckley and Voorhees (SIGIR 2004): of the first R irrelevant, how many are behind |
+//! | `Judged@k` | judged documents among the first k, by k or the ranking's length |
 //!
 //! A measure of which a denominator is 0 is 0. `RR@k` and `Judged@k` are not in trec_eval; as in
 //! ir_measures, equal scores are ordered by name for them, the lesser first.
+
+#![warn(missing_docs)]
 
 use super::error::EvaluateError;
 use super::qrels::Judged;
@@ -24,7 +27,6 @@ use super::run::Ranked;
 use std::fmt;
 use std::str::FromStr;
 
-/// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Precision,
@@ -67,8 +69,7 @@ impl Measure {
             .collect()
     }
 
-    /// The value for one query.
-    pub fn of(&self, ranked: &Ranked, judged: &Judged) -> f64 {
+    pub(crate) fn of(&self, ranked: &Ranked, judged: &Judged) -> f64 {
         let ranked = match (self.kind, self.cutoff) {
             (Kind::Judged, _) | (Kind::ReciprocalRank, Some(_)) => &ranked.lesser_name_first,
             _ => &ranked.levels,

@@ -1,23 +1,25 @@
 //! How good is a ranking, by what people judged?
 //!
 //! [`qrels`] reads judgements, [`run`] reads rankings, [`measure`] has the measures, [`compare`]
-//! tells whether the difference of two runs may be chance, [`fuse`] makes one run of several, [`tune`] chooses parameters,
-//! [`table`] lays values out as text, and [`written`] measures what a job writes. Definitions, ties and defaults are those of
-//! trec_eval, names those of ir_measures: a ranking is ordered by score, equal scores by name, the
-//! greater first, whatever ranks the file states; every query that has judgements counts, with 0
-//! where the run has nothing for it.
+//! tells whether the difference of two runs may be chance, [`fuse`] makes one run of several,
+//! [`tune`] chooses parameters, [`table`] lays values out as text, and [`written`] measures what a
+//! job writes. Definitions, ties and defaults are those of trec_eval, names those of ir_measures: a
+//! ranking is ordered by score, equal scores by name, the greater first, whatever ranks the file
+//! states; every query that has judgements counts, with 0 where the run has nothing for it.
 
-pub mod compare;
-mod error;
-pub mod fuse;
-pub mod measure;
-pub mod qrels;
-pub mod run;
-pub mod table;
-pub mod tune;
-pub mod written;
+#![warn(missing_docs)]
 
-pub use error::EvaluateError;
+pub(crate) mod compare;
+pub(crate) mod error;
+pub(crate) mod fuse;
+pub(crate) mod measure;
+pub(crate) mod qrels;
+pub(crate) mod run;
+pub(crate) mod table;
+pub(crate) mod tune;
+pub(crate) mod written;
+
+pub(crate) use error::EvaluateError;
 
 use crate::shown::number_of;
 use compare::Comparison;
@@ -82,7 +84,8 @@ impl Evaluation {
         self.per_query.iter().map(|(_, values)| values[measure]).collect()
     }
 
-    /// What does not fit together, which may be meant: judged queries without a document, queries without judgements.
+    /// What does not fit together, which may be meant: judged queries without a document, queries
+    /// without judgements.
     pub fn remarks(&self) -> Vec<String> {
         let Self { run, without_hits, not_judged, .. } = self;
         let judged = self.per_query.len();
@@ -155,7 +158,6 @@ impl Serialize for Named<'_> {
     }
 }
 
-/// Named values by query.
 struct ByQuery<'a>(&'a Evaluation);
 
 impl Serialize for ByQuery<'_> {

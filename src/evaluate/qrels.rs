@@ -3,6 +3,8 @@
 //! Two forms are read, compressed or not: TREC's `qid iteration document relevance`, whose fields
 //! are separated by white space, and BEIR's TSV with the head `query-id corpus-id score`.
 
+#![warn(missing_docs)]
+
 use super::error::{EvaluateError, each_line, head};
 use crate::input::streams::unpacked::Unpacked;
 use std::collections::HashMap;
@@ -29,12 +31,12 @@ pub struct Judged {
 
 impl Judged {
     /// How relevant a document was judged to be; `None` if nobody judged it.
-    pub fn level(&self, document: &[u8]) -> Option<i32> {
+    pub(crate) fn level(&self, document: &[u8]) -> Option<i32> {
         self.by_document.get(document).copied()
     }
 
     /// The levels of all judged documents, the greatest first.
-    pub fn levels(&self) -> &[i32] {
+    pub(crate) fn levels(&self) -> &[i32] {
         &self.levels
     }
 }
@@ -57,10 +59,7 @@ impl Qrels {
     }
 
     /// Reads a stream; `name` is what errors call it.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
-    pub fn read(name: &str, stream: impl Read) -> Result<Self, EvaluateError> {
+    pub(crate) fn read(name: &str, stream: impl Read) -> Result<Self, EvaluateError> {
         let (queries, places) = (Vec::new(), HashMap::new());
         let mut qrels = Self { name: name.to_string(), queries, places };
         let mut form = None;
@@ -81,8 +80,8 @@ impl Qrels {
         qrels.done()
     }
 
-    /// Judgements that a program has: query, document and relevance of each. `name` is what errors call them, with the
-    /// number of the judgement as that of a line.
+    /// Judgements that a program has: query, document and relevance of each. `name` is what errors
+    /// call them, with the number of the judgement as that of a line.
     ///
     /// # Errors
     /// When there are none, or two contradict each other.
@@ -98,7 +97,6 @@ impl Qrels {
         qrels.done()
     }
 
-    /// All judgements are there.
     fn done(mut self) -> Result<Self, EvaluateError> {
         if self.queries.is_empty() {
             return Err(EvaluateError::Empty { path: self.name });
@@ -152,18 +150,12 @@ impl Qrels {
         self.queries.len()
     }
 
-    /// Whether there are none, which [`read`](Self::read) refuses.
-    pub fn is_empty(&self) -> bool {
-        self.queries.is_empty()
-    }
-
     /// All queries by first appearance, with their judgements.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Judged)> {
         self.queries.iter().map(|(qid, judged)| (&**qid, judged))
     }
 
-    /// The judgements of a query.
-    pub fn get(&self, qid: &str) -> Option<&Judged> {
+    pub(crate) fn get(&self, qid: &str) -> Option<&Judged> {
         self.places.get(qid).map(|&place| &self.queries[place].1)
     }
 }

@@ -5,6 +5,8 @@
 //! MARCO's `qid document rank`, where a better rank is a greater score. A score is an `f32`, as in
 //! trec_eval, so that scores which differ less are equal.
 
+#![warn(missing_docs)]
+
 use super::error::{EvaluateError, each_line, head};
 use super::qrels::Judged;
 use crate::input::streams::unpacked::Unpacked;
@@ -25,7 +27,6 @@ pub struct Rankings {
     order: Vec<String>,
 }
 
-/// A document that was found.
 #[derive(Clone, Debug)]
 struct Found {
     start: usize,
@@ -42,7 +43,7 @@ impl Found {
 /// The judgement of each document of a ranking, `None` where nobody judged it, the greatest score
 /// first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ranked {
+pub(crate) struct Ranked {
     /// Of equal scores the document with the greater name first, as in trec_eval.
     pub levels: Vec<Option<i32>>,
     /// Of equal scores the document with the lesser name first, as in ir_measures where it does not
@@ -127,10 +128,7 @@ impl Rankings {
     }
 
     /// Reads a stream; `name` is the name of the run.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
-    pub fn read(name: &str, stream: impl Read) -> Result<Self, EvaluateError> {
+    pub(crate) fn read(name: &str, stream: impl Read) -> Result<Self, EvaluateError> {
         let mut run = Self::new(name);
         let mut form = None;
         each_line(name, stream, |line, number| {
@@ -194,18 +192,17 @@ impl Rankings {
         self.queries.get_mut(qid).expect("it was just made")
     }
 
-    /// The name of the run.
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
     /// The queries that it has rankings for, in the order in which they first appear.
-    pub fn queries(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn queries(&self) -> impl Iterator<Item = &str> {
         self.order.iter().map(|qid| &**qid)
     }
 
-    /// Sorts the ranking of a query: the greatest score first, of equal ones the greater name, as in
-    /// trec_eval.
+    /// Sorts the ranking of a query: the greatest score first, of equal ones the greater name, as
+    /// in trec_eval.
     fn sort(&mut self, qid: &str) -> Result<(), EvaluateError> {
         let Self { name, names, queries, .. } = self;
         let Some(ranking) = queries.get_mut(qid) else { return Ok(()) };
@@ -225,22 +222,16 @@ impl Rankings {
         Ok(())
     }
 
-    /// The names and scores of the documents that were found for a query, the greatest score first, of
-    /// equal ones the greater name.
-    ///
-    /// # Errors
-    /// When a document was found twice.
-    pub fn best_first(&mut self, qid: &str) -> Result<Vec<(&[u8], f32)>, EvaluateError> {
+    /// The names and scores of the documents that were found for a query, the greatest score first,
+    /// of equal ones the greater name.
+    pub(crate) fn best_first(&mut self, qid: &str) -> Result<Vec<(&[u8], f32)>, EvaluateError> {
         self.sort(qid)?;
         let ranking = self.queries.get(qid).map(Vec::as_slice).unwrap_or_default();
         Ok(ranking.iter().map(|found| (&self.names[found.name()], found.score)).collect())
     }
 
     /// The judgements of the documents that were found for a query, the best first.
-    ///
-    /// # Errors
-    /// When a document was found twice.
-    pub fn ranking(&mut self, qid: &str, judged: &Judged) -> Result<Ranked, EvaluateError> {
+    pub(crate) fn ranking(&mut self, qid: &str, judged: &Judged) -> Result<Ranked, EvaluateError> {
         self.sort(qid)?;
         let Some(ranking) = self.queries.get(qid) else { return Ok(Ranked::default()) };
         let level = |found: &Found| judged.level(&self.names[found.name()]);

@@ -1,10 +1,11 @@
-//! How are the values of runs laid out as text? In tables whose columns are as wide as they need to be.
+//! How are the values of runs laid out as text? In tables whose columns are as wide as they need to
+//! be.
 
 use super::Evaluation;
 use super::compare::Comparison;
 
-/// Lines of cells, which are padded to the width of their columns: the first to the left, all others
-/// to the right.
+/// Lines of cells, which are padded to the width of their columns: the first to the left, all
+/// others to the right.
 fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {

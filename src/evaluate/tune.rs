@@ -1,10 +1,10 @@
-//! Which parameters rank best, and what are they worth for queries that had no say in it? The best of
-//! many on the same queries looks better than it is, so it is chosen on some and measured on others:
-//! cross-validation.
+//! Which parameters rank best, and what are they worth for queries that had no say in it? The best
+//! of many on the same queries looks better than it is, so it is chosen on some and measured on
+//! others: cross-validation.
 
 /// What cross-validation has found.
 #[derive(Clone, Debug, PartialEq)]
-pub struct CrossValidated {
+pub(crate) struct CrossValidated {
     /// Each fold, in order.
     pub folds: Vec<Fold>,
     /// The value of each query, by the parameters that were chosen without it.
@@ -13,23 +13,25 @@ pub struct CrossValidated {
 
 /// Queries that are measured by what all others have chosen.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Fold {
+pub(crate) struct Fold {
     /// The choice: a place among the candidates.
     pub chosen: usize,
     /// The mean over the other queries.
     pub train: f64,
     /// The mean over the fold's queries.
     pub test: f64,
-    /// The fold's queries.
     pub queries: usize,
 }
 
-/// The candidate with the highest mean over some queries, and that mean; of several the first. `values` has the value of
-/// each query for each candidate: `[candidates][queries]`.
+/// The candidate with the highest mean over some queries, and that mean; of several the first.
+/// `values` has the value of each query for each candidate: `[candidates][queries]`.
 ///
 /// # Panics
 /// If there is no candidate, or `queries` names one that has no value.
-pub fn best(values: &[Vec<f64>], queries: impl Iterator<Item = usize> + Clone) -> (usize, f64) {
+pub(crate) fn best(
+    values: &[Vec<f64>],
+    queries: impl Iterator<Item = usize> + Clone,
+) -> (usize, f64) {
     let mean = |of: &Vec<f64>| {
         let (sum, count) = queries.clone().fold((0.0, 0u32), |(sum, n), q| (sum + of[q], n + 1));
         if count == 0 { 0.0 } else { sum / f64::from(count) }
@@ -39,12 +41,14 @@ pub fn best(values: &[Vec<f64>], queries: impl Iterator<Item = usize> + Clone) -
     means.rev().max_by(|a, b| a.1.total_cmp(&b.1)).expect("there is a candidate")
 }
 
-/// Chooses for each of `folds` folds on the queries outside of it; query `i` is in fold `i % folds`.
+/// Chooses for each of `folds` folds on the queries outside of it; query `i` is in fold `i %
+/// folds`.
 ///
-/// ```
-/// use millrace::evaluate::tune::cross_validate;
+/// ```text
+/// use millrace::tune::cross_validate;
 ///
-/// // The second candidate is better for the first query alone, so only the others can choose the first.
+/// // The second candidate is better for the first query alone, so only the others can choose
+/// // the first.
 /// let values = [vec![0.1, 0.4, 0.4], vec![0.9, 0.3, 0.3]];
 /// let found = cross_validate(&values, 3);
 /// assert_eq!(found.folds.iter().map(|fold| fold.chosen).collect::<Vec<_>>(), [0, 1, 1]);
@@ -53,7 +57,7 @@ pub fn best(values: &[Vec<f64>], queries: impl Iterator<Item = usize> + Clone) -
 ///
 /// # Panics
 /// If there is no candidate, or there are not 2 folds or more and as many queries.
-pub fn cross_validate(values: &[Vec<f64>], folds: usize) -> CrossValidated {
+pub(crate) fn cross_validate(values: &[Vec<f64>], folds: usize) -> CrossValidated {
     let queries = values[0].len();
     assert!((2..=queries).contains(&folds), "{folds} folds of {queries} queries");
     let mut held_out = vec![0.0; queries];

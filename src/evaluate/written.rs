@@ -1,4 +1,5 @@
-//! How good are the answers that a job writes? What goes out is kept beside, and measured when all is there.
+//! How good are the answers that a job writes? What goes out is kept beside, and measured when all
+//! is there.
 
 use super::Evaluation;
 use super::error::EvaluateError;
@@ -18,7 +19,6 @@ const IN_MEMORY: usize = 64 << 20;
 pub struct Written(Arc<Mutex<SpooledTempFile>>);
 
 impl Default for Written {
-    /// Nothing yet.
     fn default() -> Self {
         Self(Arc::new(Mutex::new(SpooledTempFile::new(IN_MEMORY))))
     }

@@ -1,9 +1,9 @@
 //! How does a new generation come about from the runs of the live one?
 //!
-//! Its runs are linked; documents that are gone or have changed are left out of them; what is new becomes
-//! runs behind them. What cannot be as it was are the places of documents in files that were written
-//! anew: then a run gets another file of places, and all else of it is linked. A run gets one more input
-//! where one of its documents came in another file before.
+//! Its runs are linked; documents that are gone or have changed are left out of them; what is new
+//! becomes runs behind them. What cannot be as it was are the places of documents in files that
+//! were written anew: then a run gets another file of places, and all else of it is linked. A run
+//! gets one more input where one of its documents came in another file before.
 
 use super::affected::affected;
 use super::look::{Live, Looked, deletions};
@@ -45,10 +45,12 @@ pub(super) fn add(
     published
 }
 
-/// The runs of the documents that are new or have changed, and their folder; `None` if there are none.
+/// The runs of the documents that are new or have changed, and their folder; `None` if there are
+/// none.
 ///
-/// What was indexed while the files were read is all of it, but where a document is there more often than it was, or has
-/// no name of its own and lies in another line: then the files are read once more.
+/// What was indexed while the files were read is all of it, but where a document is there more
+/// often than it was, or has no name of its own and lies in another line: then the files are read
+/// once more.
 fn part(
     rebuild: &Rebuild<'_>,
     looked: &Looked,
@@ -141,8 +143,9 @@ fn publish(
     Ok(draft.publish(description, rebuild.job.build.memory / 4)?)
 }
 
-/// Gives the documents of `new` runs the PageRanks that documents of their names have in the live generation, if it has
-/// any; those whose names it does not have get 0, as where a file of ranks does not name them.
+/// Gives the documents of `new` runs the PageRanks that documents of their names have in the live
+/// generation, if it has any; those whose names it does not have get 0, as where a file of ranks
+/// does not name them.
 fn keep_ranks(
     rebuild: &Rebuild<'_>,
     live: &Live,
@@ -199,7 +202,6 @@ struct Moved {
     manifest: Manifest,
     /// New files of places, by the number of the run.
     places: BTreeMap<usize, PathBuf>,
-    /// The inputs that were read.
     read: Vec<InputEntry>,
 }
 
@@ -266,7 +268,8 @@ impl Moved {
                 *was = now;
             }
             run.first_input = first_input;
-            // The last of its inputs has a document of the run; files that have none any more lie behind.
+            // The last of its inputs has a document of the run; files that have none any more lie
+            // behind.
             run.inputs = places.iter().map(|place| place.input + 1).max().unwrap_or(0);
             if other {
                 let entry = write_places(work, number, run, &places)?;

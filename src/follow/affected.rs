@@ -1,14 +1,16 @@
 //! Which runs of a new generation are merged, and which stay as they are?
 //!
-//! A run of which too much is deleted is written anew by itself. Where there are too many runs, those neighbours are merged
-//! that have the fewest documents, as many as it takes: a large run is not touched for the sake of small ones. Only
-//! neighbours are merged, since docids follow the runs.
+//! A run of which too much is deleted is written anew by itself. Where there are too many runs,
+//! those neighbours are merged that have the fewest documents, as many as it takes: a large run is
+//! not touched for the sake of small ones. Only neighbours are merged, since docids follow the
+//! runs.
 
 use crate::index::generations::manifest::RunEntry;
 use crate::rebuild::job_file::MergeKeys;
 use std::ops::Range;
 
-/// The places of the runs that are merged to one each, rising; a run that is written anew by itself is a range of one.
+/// The places of the runs that are merged to one each, rising; a run that is written anew by itself
+/// is a range of one.
 pub(super) fn affected(runs: &[RunEntry], limits: &MergeKeys) -> Vec<Range<usize>> {
     let is_worn = |run: &RunEntry| {
         let deleted = run.deleted.map_or(0, |deleted| u64::from(deleted.documents));

@@ -1,5 +1,6 @@
-//! How is an index kept up to date for as long as a program runs? Rebuilds when they are due, again if they
-//! fail, and whoever the job file names is told of each: a command, a file of metrics, a page.
+//! How is an index kept up to date for as long as a program runs? Rebuilds when they are due, again
+//! if they fail, and whoever the job file names is told of each: a command, a file of metrics, a
+//! page.
 
 use super::{FollowError, Rebuild, is_running};
 use crate::build::{Notes, Peers};
@@ -23,22 +24,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How often a waiting daemon looks whether it is to end, and at the clock, which may have been set.
+/// How often a waiting daemon looks whether it is to end, and at the clock, which may have been
+/// set.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// What a daemon tells.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
     /// It waits for the next rebuild, which is due at this time of the schedule.
     Due(String),
     /// A rebuild of the index has ended well.
-    Done {
-        /// Folder of the index.
-        index: &'a Path,
-        /// What became of it.
-        record: &'a Record,
-    },
+    Done { index: &'a Path, record: &'a Record },
     /// A rebuild on the schedule has failed; the live generation stays.
     Failed(&'a FollowError),
     /// The rebuild that has failed is tried again.
@@ -50,18 +46,12 @@ pub enum Event<'a> {
     },
     /// The command that is told of rebuilds has not ended well. The rebuild counts all the same.
     Command {
-        /// The program.
         program: &'a str,
         /// How it ended, or why it did not start.
         ended: io::Result<ExitStatus>,
     },
     /// The file of metrics, or the page, cannot be replaced. The rebuild counts all the same.
-    NotShown {
-        /// The file.
-        path: &'a Path,
-        /// Why.
-        error: FollowError,
-    },
+    NotShown { path: &'a Path, error: FollowError },
 }
 
 impl Event<'_> {
@@ -116,11 +106,10 @@ impl fmt::Display for Event<'_> {
 }
 
 /// Is told what a daemon does.
-pub type Tell = Box<dyn Fn(Event<'_>) + Send + Sync>;
+pub(crate) type Tell = Box<dyn Fn(Event<'_>) + Send + Sync>;
 
 /// Keeps one index up to date.
 pub struct Daemon {
-    /// What is asked.
     pub job: JobFile,
     /// What asked for it, for the manifests.
     pub command: String,
@@ -128,8 +117,8 @@ pub struct Daemon {
     pub notes: Option<Notes>,
     /// Is told of everything else.
     pub tell: Tell,
-    /// The other processes that rebuild shards of the index, if it has some. Process 0 tells, keeps the history and runs
-    /// commands.
+    /// The other processes that rebuild shards of the index, if it has some. Process 0 tells, keeps
+    /// the history and runs commands.
     pub peers: Option<Peers>,
 }
 
@@ -157,8 +146,8 @@ impl Daemon {
         self.attempt(control, 1, None)
     }
 
-    /// Rebuilds on the job file's schedule until `stop` says that it is to end: a failure of a rebuild is
-    /// told and ends nothing.
+    /// Rebuilds on the job file's schedule until `stop` says that it is to end: a failure of a
+    /// rebuild is told and ends nothing.
     ///
     /// # Errors
     /// What ended it: `NoSchedule`, `NoMoreTimes`, or what `stop` was told.
@@ -252,8 +241,8 @@ impl Daemon {
         result
     }
 
-    /// Runs a command of the job file, in the file's folder, and waits for it; that it fails is told and
-    /// changes nothing.
+    /// Runs a command of the job file, in the file's folder, and waits for it; that it fails is
+    /// told and changes nothing.
     fn call(&self, words: &[String], generation: Option<u32>, reason: &str) {
         let Some((program, arguments)) = words.split_first() else { return };
         let folder = self.job.path.parent().map(PathBuf::from).unwrap_or_default();
@@ -271,7 +260,8 @@ impl Daemon {
         }
     }
 
-    /// How the index stands; the next rebuild is due at `next`, by the schedule if that is left out.
+    /// How the index stands; the next rebuild is due at `next`, by the schedule if that is left
+    /// out.
     ///
     /// # Errors
     /// When the history or the index cannot be read.
@@ -290,8 +280,8 @@ impl Daemon {
         Ok(Status::new(index, &history, generation, next, is_running(index)))
     }
 
-    /// Replaces the file of metrics and the page, if the job has them; that it fails is told and changes
-    /// nothing.
+    /// Replaces the file of metrics and the page, if the job has them; that it fails is told and
+    /// changes nothing.
     fn show(&self, next: Option<Timestamp>) {
         if !self.leads() {
             return;

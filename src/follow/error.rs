@@ -15,14 +15,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// Why a rebuild failed.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum FollowError {
     /// A pattern of the job file matches nothing any more.
     #[error(transparent)]
     JobFile(#[from] JobFileError),
-    /// The sources cannot be listed.
     #[error("cannot read the sources")]
     Input(#[from] InputError),
     /// A file of the sources cannot be read.
@@ -43,9 +41,7 @@ pub enum FollowError {
     /// A folder or file cannot be used.
     #[error("{}", path.display())]
     Folder {
-        /// The folder.
         path: PathBuf,
-        /// What happened.
         #[source]
         source: io::Error,
     },
@@ -71,7 +67,6 @@ pub enum FollowError {
     /// The index cannot be read or written.
     #[error(transparent)]
     Index(#[from] IndexError),
-    /// The build failed.
     #[error(transparent)]
     Build(#[from] BuildError),
     /// A dataflow failed, or the rebuild was told to end.
@@ -85,10 +80,7 @@ pub enum FollowError {
     Shown(#[source] io::Error),
     /// The job file has no schedule to follow.
     #[error("{}: no [schedule]", path.display())]
-    NoSchedule {
-        /// The job file.
-        path: PathBuf,
-    },
+    NoSchedule { path: PathBuf },
     /// No time of the schedule is left.
     #[error("the schedule has no more times")]
     NoMoreTimes,
@@ -100,7 +92,7 @@ impl FollowError {
     }
 
     /// The message with those of all causes, on one line.
-    pub fn chain(&self) -> String {
+    pub(crate) fn chain(&self) -> String {
         let mut text = self.to_string();
         let mut cause = self.source();
         while let Some(error) = cause {

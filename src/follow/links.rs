@@ -1,12 +1,12 @@
-//! Which documents link to which? A file tells, or the pages of the sources do: those in files that are new or have changed are
-//! read for it, and what is known of all others is kept (`rebuild::links`).
+//! Which documents link to which? A file tells, or the pages of the sources do: those in files that
+//! are new or have changed are read for it, and what is known of all others is kept
+//! (`rebuild::links`).
 
 use super::look::Looked;
 use super::{FollowError, Rebuild};
 use crate::build::{self, Input};
 use crate::crew::lock;
-use crate::rebuild::files;
-use crate::rebuild::files::Trust;
+use crate::rebuild::files::{self, Trust};
 use crate::rebuild::history::FOLDER;
 use crate::rebuild::job_file;
 use crate::rebuild::links::{LinkReader, LinkWriter, PageLinks, file_key};
@@ -75,7 +75,8 @@ impl Rebuild<'_> {
         looked.plan.inputs.iter().map(key).collect()
     }
 
-    /// Makes the file of links that of the files with these keys; what it has of them is used if `keep`.
+    /// Makes the file of links that of the files with these keys; what it has of them is used if
+    /// `keep`.
     fn renew(
         &self,
         path: &Path,
@@ -127,8 +128,8 @@ impl Rebuild<'_> {
 }
 
 impl Found {
-    /// The links between documents, on so many threads, and how many links there are that lead from or to no document; lines
-    /// of a file that are no links count as such.
+    /// The links between documents, on so many threads, and how many links there are that lead from
+    /// or to no document; lines of a file that are no links count as such.
     pub(super) fn read(&self, nodes: &Nodes, threads: usize) -> Result<Links, FollowError> {
         let read = match self.of_pages {
             true => read_pages(&self.path, nodes),
@@ -138,7 +139,8 @@ impl Found {
     }
 }
 
-/// Links of pages, of which each is read twice: an address is that of the first document with a page of it.
+/// Links of pages, of which each is read twice: an address is that of the first document with a
+/// page of it.
 fn read_pages(path: &Path, nodes: &Nodes) -> io::Result<Links> {
     let open = || LinkReader::open(path).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData));
     let (mut page, mut of_address) = (PageLinks::default(), HashMap::<u64, u32>::new());

@@ -1,14 +1,16 @@
-//! Which parts of which lists are worth a place in memory, by the queries of the last days? Where the job file asks for it, a
-//! rebuild ends with a plan of a cache (`index::cache_plan`) in the folder of the live generation.
+//! Which parts of which lists are worth a place in memory, by the queries of the last days? Where
+//! the job file asks for it, a rebuild ends with a plan of a cache (`index::cache_plan`) in the
+//! folder of the live generation.
 //!
 //! ```text
 //! logs -> queries of each, counted -> searched for: visits of each -> window of days -> plan
 //! ```
 //!
-//! A log is read once, and its queries are searched for once: what is found is kept in `INDEX/rebuild/logs/`. Queries and
-//! visits are differential collections with the window of days ([`frequencies`]). Visits of earlier days stay true of the
-//! runs that are as they were; where too much of the index is new to a log ([`Visits::fit`]) its queries, which are
-//! known, are searched for again.
+//! A log is read once, and its queries are searched for once: what is found is kept in
+//! `INDEX/rebuild/logs/`. Queries and visits are differential collections with the window of days
+//! ([`frequencies`]). Visits of earlier days stay true of the runs that are as they were; where too
+//! much of the index is new to a log ([`Visits::fit`]) its queries, which are known, are searched
+//! for again.
 //!
 //! Memory: what is known of the logs of the window, and 4 bytes for each unit of their lists.
 
@@ -48,11 +50,9 @@ struct Planned {
     known: Known,
     /// The generation: its number and the checksum of its manifest.
     of: (u32, u32),
-    /// How, and of which logs.
     how: String,
 }
 
-/// A log of the window.
 struct Log {
     day: Date,
     path: PathBuf,
@@ -198,7 +198,6 @@ fn count(
     Ok(counted)
 }
 
-/// Some days.
 struct Window {
     first: Date,
     last: Date,
@@ -269,7 +268,8 @@ impl Window {
         Ok(demand)
     }
 
-    /// Lets the window slide over the counts of logs, which are sorted by day, up to its last day; `tell` gets the changes of each.
+    /// Lets the window slide over the counts of logs, which are sorted by day, up to its last day;
+    /// `tell` gets the changes of each.
     fn slide<K: Key + Send>(
         &self,
         rebuild: &Rebuild<'_>,

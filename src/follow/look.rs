@@ -12,7 +12,7 @@ use crate::index::generations::folder::current;
 use crate::index::generations::manifest::sharded::ShardedManifest;
 use crate::index::generations::manifest::{InputEntry, Manifest, RunEntry, Settings};
 use crate::input::folder::Walk;
-use crate::input::splits::{Plan, Source};
+use crate::input::splits::{InputPlan, Source};
 use crate::input::wanted::{KnownDocuments, WantedDocuments};
 use crate::order::Budget;
 use crate::rebuild::changes::Changes;
@@ -29,7 +29,6 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// What a rebuild does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum How {
@@ -37,16 +36,13 @@ pub enum How {
     Nothing,
     /// Index the documents that are new, and leave out those that are gone.
     Part,
-    /// Build everything, for this reason.
     Whole(&'static str),
 }
 
 /// What a rebuild would do.
 #[derive(Clone, Debug, Serialize)]
 pub struct Planned {
-    /// How.
     pub how: How,
-    /// Files of the sources.
     pub inputs: InputCounts,
     /// What becomes of the documents, as far as only a part is built; `live` are those behind that.
     pub documents: DocumentCounts,
@@ -56,7 +52,6 @@ pub struct Planned {
     pub read_bytes: u64,
 }
 
-/// The live generation.
 pub(super) struct Live {
     pub(super) path: PathBuf,
     pub(super) manifest: Manifest,
@@ -70,16 +65,13 @@ impl Live {
     }
 }
 
-/// What was found.
 pub(super) struct Looked {
     pub(super) planned: Planned,
-    /// All sources.
-    pub(super) plan: Plan,
+    pub(super) plan: InputPlan,
     /// For each of their files, whether it has changed or is new.
     touched: Vec<bool>,
     /// The files as they are now.
     pub(super) known: Known,
-    /// The live generation.
     pub(super) live: Option<Live>,
     /// What changed, by docids and by numbers of the documents that were read.
     pub(super) changes: Changes,
@@ -87,17 +79,20 @@ pub(super) struct Looked {
     places: Option<PathBuf>,
     /// The files that were read, by the numbers of their plan.
     pub(super) read: Vec<InputEntry>,
-    /// Runs of the documents whose names and contents the live generation does not have, and their folder.
+    /// Runs of the documents whose names and contents the live generation does not have, and their
+    /// folder.
     pub(super) part: Option<(Manifest, PathBuf)>,
 }
 
 /// The part of the memory that sorting may take: one of so many.
 const SORT_SHARE: u64 = 8;
 
-/// The part of the memory that the table of known documents may take, so that what is new is indexed while it is found.
+/// The part of the memory that the table of known documents may take, so that what is new is
+/// indexed while it is found.
 const KNOWN_SHARE: u64 = 4;
 
-/// What a table takes of the memory beyond a small part, which does not count, as that of a build's lists of inputs.
+/// What a table takes of the memory beyond a small part, which does not count, as that of a build's
+/// lists of inputs.
 fn beyond_small(bytes: u64, memory: u64) -> u64 {
     bytes.saturating_sub(memory / 32)
 }
@@ -127,7 +122,8 @@ impl Rebuild<'_> {
         }
         let paths = (0..plan.inputs.len()).filter_map(|input| plan.inputs.path(input));
         let (paths, trust) = (paths.collect::<Vec<PathBuf>>(), self.job.trust);
-        // A file that is as long as it was may be what it was. Others are read anyway, and hashed as they are.
+        // A file that is as long as it was may be what it was. Others are read anyway, and hashed
+        // as they are.
         let inputs = live.iter().flat_map(|live| &live.manifest.inputs);
         let was: HashSet<(&str, u64)> =
             inputs.map(|input| (input.path.as_str(), input.bytes)).collect();
@@ -162,13 +158,13 @@ impl Rebuild<'_> {
         Ok(looked)
     }
 
-    pub(super) fn sources(&self) -> Result<Plan, FollowError> {
+    pub(super) fn sources(&self) -> Result<InputPlan, FollowError> {
         let source = |(number, input): (usize, &crate::rebuild::job_file::InputKeys)| {
             Ok::<_, FollowError>(Source { paths: self.job.expand(number)?, format: input.format })
         };
         let sources = self.job.inputs.iter().enumerate().map(source);
         let walk = Walk { index: Some(self.job.index.clone()) };
-        Ok(Plan::of_sources(&sources.collect::<Result<Vec<_>, _>>()?, &walk)?)
+        Ok(InputPlan::of_sources(&sources.collect::<Result<Vec<_>, _>>()?, &walk)?)
     }
 
     /// Why the live generation cannot be added to, if its settings are others.
@@ -228,8 +224,9 @@ impl Rebuild<'_> {
         Ok(scanned)
     }
 
-    /// The documents of the live generation that came from the files that changed, or from files that are `gone`; their
-    /// numbers are docids. Once more to be looked up while others are read, if there is memory for it.
+    /// The documents of the live generation that came from the files that changed, or from files
+    /// that are `gone`; their numbers are docids. Once more to be looked up while others are read,
+    /// if there is memory for it.
     fn old_table(
         &self,
         looked: &Looked,
@@ -255,7 +252,8 @@ impl Rebuild<'_> {
         }
         let memory = self.job.build.memory;
         let takes = KnownDocuments::bytes_of(count as u64);
-        // A build holds lists of its inputs too, and would be refused where one of all documents is not.
+        // A build holds lists of its inputs too, and would be refused where one of all documents is
+        // not.
         let lists = touched.memory() + (touched.inputs.len() * size_of::<InputRead>()) as u64;
         let left = memory - beyond_small(takes, memory);
         let is_room =
@@ -281,8 +279,8 @@ impl Rebuild<'_> {
         Ok((sorter.finish(&work.join("live"))?, known))
     }
 
-    /// Compares what was read with the documents of the live generation that came from the same files,
-    /// or from files that are gone.
+    /// Compares what was read with the documents of the live generation that came from the same
+    /// files, or from files that are gone.
     fn compare(
         &self,
         looked: &mut Looked,
@@ -320,12 +318,13 @@ impl Looked {
     }
 
     /// The files that changed or are new.
-    fn touched_plan(&self) -> Plan {
+    fn touched_plan(&self) -> InputPlan {
         self.plan.only(|input| self.touched.get(input) == Some(&true))
     }
 
-    /// The files with documents that are to be indexed, and which those are; `None` if there are none.
-    pub(super) fn wanted(&self) -> Result<Option<(Plan, WantedDocuments)>, FollowError> {
+    /// The files with documents that are to be indexed, and which those are; `None` if there are
+    /// none.
+    pub(super) fn wanted(&self) -> Result<Option<(InputPlan, WantedDocuments)>, FollowError> {
         if self.changes.wanted.is_empty() {
             return Ok(None);
         }
@@ -354,7 +353,6 @@ pub(super) struct Places {
     first: u32,
 }
 
-/// Places that are read together.
 const PLACES: u32 = 4096;
 
 impl Places {
@@ -401,7 +399,6 @@ pub(super) fn live(index: &Path) -> Result<Option<Live>, FollowError> {
     Ok(Some(Live { path, manifest }))
 }
 
-/// Which files have changed.
 struct Found {
     counts: InputCounts,
     /// For each file of the plan, whether it has changed or is new.
@@ -411,7 +408,7 @@ struct Found {
 }
 
 impl Found {
-    fn new(plan: &Plan, known: &Known, live: Option<&Manifest>) -> Self {
+    fn new(plan: &InputPlan, known: &Known, live: Option<&Manifest>) -> Self {
         // A file may be an input of several runs: it has changed if it has for one of them.
         let mut before: HashMap<&str, Option<(&str, &str)>> = HashMap::new();
         for input in live.iter().flat_map(|live| &live.inputs) {

@@ -2,21 +2,23 @@
 //! a [`Record`] out.
 //!
 //! ```text
-//! list the sources -> hash them -> read what changed -> compare -> guard -> index what is new -> link the rest -> publish
+//! list the sources -> hash them -> read what changed -> compare -> guard
+//! -> index what is new -> link the rest -> publish
 //! ```
 //!
-//! A file whose hash is that of the live generation is not read again. Of the others every document is
-//! read, and its name and content are compared with those of the live generation
-//! ([`dataflow::changes`](crate::dataflow::rebuild::changes)). Only documents that are new or have changed are indexed;
-//! the runs of the live generation are linked, without those that are gone. Where there is no index, or its
-//! settings are others, everything is built. Whatever fails, the live generation stays.
+//! A file whose hash is that of the live generation is not read again. Of the others every document
+//! is read, and its name and content are compared with those of the live generation
+//! ([`dataflow::changes`](crate::dataflow::rebuild::changes)). Only documents that are new or have
+//! changed are indexed; the runs of the live generation are linked, without those that are gone.
+//! Where there is no index, or its settings are others, everything is built. Whatever fails, the
+//! live generation stays.
 //!
 //! A [`Daemon`](daemon::Daemon) does that on a schedule.
 
 mod add;
 mod affected;
-pub mod daemon;
-mod error;
+pub(crate) mod daemon;
+pub(crate) mod error;
 mod links;
 mod logs;
 mod look;
@@ -24,8 +26,8 @@ mod order;
 mod rank;
 mod together;
 
-pub use error::FollowError;
-pub use look::{How, Planned};
+pub(crate) use error::FollowError;
+pub(crate) use look::{How, Planned};
 
 use crate::build::{BuildOptions, BuildReport, Guards, Input, Note, Notes, Peers, Prepared};
 use crate::dataflow::control::Control;
@@ -33,7 +35,7 @@ use crate::index::error::IndexError;
 use crate::index::generations::folder::{IndexLock, current};
 use crate::index::generations::manifest::Manifest;
 use crate::index::generations::manifest::sharded::ShardedManifest;
-use crate::input::splits::Plan;
+use crate::input::splits::InputPlan;
 use crate::rebuild::history::{self, FOLDER, Outcome, Record};
 use crate::rebuild::job_file::{BuildKeys, GuardKeys, JobFile};
 use crate::text::analysis::Analysis;
@@ -57,13 +59,11 @@ const FILES: &str = "files.json";
 
 /// One attempt to bring an index up to date.
 pub struct Rebuild<'a> {
-    /// What is asked.
     pub job: &'a JobFile,
     /// Ends the attempt when it is told to. A control serves one attempt.
     pub control: Arc<Control>,
     /// What asked for it, for the manifest.
     pub command: String,
-    /// Receives remarks.
     pub notes: Option<Notes>,
     /// The other processes that rebuild shards of the index, if it has some.
     pub peers: Option<Peers>,
@@ -88,7 +88,7 @@ impl Rebuild<'_> {
     /// # Errors
     /// Why the live generation stays. The record is in the history all the same, unless another
     /// rebuild is under way or the history cannot be written.
-    pub fn run(&self, attempt: u32) -> Result<Record, FollowError> {
+    pub(crate) fn run(&self, attempt: u32) -> Result<Record, FollowError> {
         let (began, started) = (Instant::now(), jiff::Timestamp::now().to_string());
         let folder = self.job.index.join(FOLDER);
         if let Some(peers) = &self.peers {
@@ -241,7 +241,7 @@ impl Rebuild<'_> {
     }
 
     /// Builds everything, and publishes it if the guards let it.
-    fn build(&self, plan: Plan) -> Result<BuildReport, FollowError> {
+    fn build(&self, plan: InputPlan) -> Result<BuildReport, FollowError> {
         let mut options = self.options()?;
         options.input = Input::Plan(Box::new(plan));
         Ok(Prepared::new(options)?.run()?)
@@ -287,12 +287,11 @@ fn guards(job: &JobFile) -> Guards {
 }
 
 /// Whether a rebuild of the index in the folder `index` is under way.
-pub fn is_running(index: &Path) -> bool {
+pub(crate) fn is_running(index: &Path) -> bool {
     let Ok(file) = File::open(index.join(FOLDER).join(LOCK)) else { return false };
     matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
 }
 
-/// Takes the lock of rebuilds.
 fn lock(folder: &Path) -> Result<File, FollowError> {
     let path = folder.join(LOCK);
     let open = File::options().create(true).truncate(false).write(true).open(&path);

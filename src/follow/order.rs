@@ -1,13 +1,14 @@
-//! How are the documents of an index numbered that follows its sources? New ones come behind the others, so that an order is
-//! made anew whenever a generation was published: its runs are merged to one.
+//! How are the documents of an index numbered that follows its sources? New ones come behind the
+//! others, so that an order is made anew whenever a generation was published: its runs are merged
+//! to one.
 
 use super::look::Live;
 use super::{FollowError, Rebuild};
-use crate::index::merge::{Merged, Ranks, Recode, merge_index};
+use crate::index::merge::{Merged, RankSource, Recode, merge_index};
 use crate::index::order::DocumentOrder;
 
-/// Orders the live generation, unless its documents are in that order already. Returns the number of the generation that
-/// is.
+/// Orders the live generation, unless its documents are in that order already. Returns the number
+/// of the generation that is.
 pub(super) fn order(
     rebuild: &Rebuild<'_>,
     live: &Live,
@@ -25,7 +26,7 @@ pub(super) fn order(
     if is_whole && is_so {
         return Ok(None);
     }
-    let recode = Recode { order: Some(order), ranks: Ranks::KeepAll, ..Recode::default() };
+    let recode = Recode { order: Some(order), ranks: RankSource::KeepAll, ..Recode::default() };
     let (index, memory) = (&rebuild.job.index, rebuild.job.build.memory);
     let (workers, stop) = (rebuild.workers() as u32, rebuild.control.stop());
     match merge_index(index, memory, &rebuild.command, workers, recode, stop)? {

@@ -1,25 +1,25 @@
-//! How much is each document worth by the links that lead to it? Where the job file asks for it, a rebuild
-//! publishes the generation with the PageRanks of its documents as static scores, and leaves them in
-//! `INDEX/rebuild/ranks.tsv` too: a line for each document in the order of docids, with its name, its rank (all add up to
-//! 1), and the rank that the next computation begins with, which makes few rounds of few changes.
+//! How much is each document worth by the links that lead to it? Where the job file asks for it, a
+//! rebuild publishes the generation with the PageRanks of its documents as static scores, and
+//! leaves them in `INDEX/rebuild/ranks.tsv` too: a line for each document in the order of docids,
+//! with its name, its rank (all add up to 1), and the rank that the next computation begins with,
+//! which makes few rounds of few changes.
 //!
-//! The first line says what the ranks are of; where that is what they would be of, nothing is computed. It is written
-//! last: a job that is killed before computes again.
+//! The first line says what the ranks are of; where that is what they would be of, nothing is
+//! computed. It is written last: a job that is killed before computes again.
 //!
 //! Memory: 16 bytes a link; 60 bytes a document, and 8 for each worker.
 
 use super::links::Found;
 use super::look::{Live, deletions};
 use super::{FollowError, Rebuild};
-use crate::dataflow::pagerank_iterate::pagerank_by_iterate;
 use crate::dataflow::rebuild::pagerank::{Ranks, pagerank};
 use crate::fault;
 use crate::index::documents::Documents;
 use crate::index::format::generation_name;
 use crate::index::generations::folder::{IndexLock, current};
 use crate::index::rerank::publish_ranks;
-use crate::rebuild::history::{FOLDER, RankCounts};
-use crate::rebuild::job_file::{PageRankKeys, PageRankMethod};
+use crate::rebuild::history::{FOLDER, RankHistory};
+use crate::rebuild::job_file::PageRankKeys;
 use crate::rebuild::nodes::Nodes;
 use crate::rebuild::table::name_hash;
 use crate::score::graph::Graph;
@@ -39,7 +39,7 @@ pub(super) fn rank(
     live: Live,
     links: &Found,
     keys: &PageRankKeys,
-) -> Result<Option<(RankCounts, u32)>, FollowError> {
+) -> Result<Option<(RankHistory, u32)>, FollowError> {
     let path = rebuild.job.index.join(FOLDER).join(RANKS);
     let of = of(links, keys);
     let before = Before::read(&path);
@@ -61,19 +61,12 @@ pub(super) fn rank(
     drop(nodes);
     let graph = Arc::new(Graph::new(first.len() as u32, found, workers));
     let asked = RankSettings { damping: keys.damping, tolerance: keys.tolerance };
-    let ranks = match keys.method {
-        PageRankMethod::Power => pagerank(&graph, asked, first, workers, &rebuild.control)?,
-        PageRankMethod::Differential => {
-            let ranks = pagerank_by_iterate(&graph, asked, workers, &rebuild.control)?.ranks;
-            let raw = ranks.iter().map(|rank| rank * f64::from(graph.nodes())).collect();
-            Ranks { ranks, raw, ..Ranks::default() }
-        }
-    };
+    let ranks = pagerank(&graph, asked, first, workers, &rebuild.control)?;
     let live = publish(rebuild, live, &documents, &ranks)?;
     let mut found = ranks.ranks.iter().copied().zip(ranks.raw.iter().copied());
     let next = |_: &[u8]| found.next().expect("there is a rank for each document");
     write(&path, &head(&live, &of), &live, &documents, next)?;
-    let counts = RankCounts {
+    let counts = RankHistory {
         documents: u64::from(graph.nodes()),
         links: graph.links(),
         passed_over,
@@ -118,12 +111,11 @@ fn head(live: &Live, of: &str) -> String {
 
 /// What ranks are of, whatever the generation is.
 fn of(links: &Found, keys: &PageRankKeys) -> String {
-    let PageRankKeys { damping, tolerance, method } = keys;
+    let PageRankKeys { damping, tolerance } = keys;
     let hash = &links.hash;
-    format!("links {hash}, damping {damping}, tolerance {tolerance}, {method:?}")
+    format!("links {hash}, damping {damping}, tolerance {tolerance}, Power")
 }
 
-/// The ranks that are there.
 #[derive(Default)]
 struct Before {
     head: String,
@@ -174,8 +166,8 @@ fn for_each(
     Ok(())
 }
 
-/// Brings the file of ranks, if there is one, into the order of a generation whose documents were numbered anew since
-/// it was written; nothing else of them has changed.
+/// Brings the file of ranks, if there is one, into the order of a generation whose documents were
+/// numbered anew since it was written; nothing else of them has changed.
 pub(super) fn renumber(rebuild: &Rebuild<'_>, live: &Live) -> Result<(), FollowError> {
     let path = rebuild.job.index.join(FOLDER).join(RANKS);
     let before = Before::read(&path);
@@ -196,7 +188,8 @@ fn shown(name: &[u8]) -> Vec<u8> {
     name.iter().map(blank).collect()
 }
 
-/// Replaces the file of ranks; `of_name` gives the rank of each document, and what the next computation begins with.
+/// Replaces the file of ranks; `of_name` gives the rank of each document, and what the next
+/// computation begins with.
 fn write(
     path: &Path,
     head: &str,

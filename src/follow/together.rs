@@ -1,9 +1,11 @@
-//! How do several processes bring an index with shards up to date? Together or not at all: process 0 looks whether the
-//! sources have changed and tells the others, and if they have all shards are built anew, as `build` does it. Process 0
-//! publishes when all are synced, by one rename: whoever fails before that leaves the old generation, and whatever is killed
-//! leaves one or the other whole.
+//! How do several processes bring an index with shards up to date? Together or not at all: process
+//! 0 looks whether the sources have changed and tells the others, and if they have all shards are
+//! built anew, as `build` does it. Process 0 publishes when all are synced, by one rename: whoever
+//! fails before that leaves the old generation, and whatever is killed leaves one or the other
+//! whole.
 //!
-//! Process 0 keeps the history. What is known of the sources is the hash of each file, and the format that it was read in.
+//! Process 0 keeps the history. What is known of the sources is the hash of each file, and the
+//! format that it was read in.
 
 use super::{FILES, FollowError, Rebuild, Stages};
 use crate::build::{self, Peers, Prepared};
@@ -11,7 +13,7 @@ use crate::dataflow::together::Meeting;
 use crate::index::generations::folder::current;
 use crate::index::generations::manifest::sharded::ShardedManifest;
 use crate::input::list::Input;
-use crate::input::splits::Plan;
+use crate::input::splits::InputPlan;
 use crate::rebuild::files::{self, FileState, Known};
 use crate::rebuild::history::{FOLDER, InputCounts, Outcome, Record};
 use std::collections::HashMap;
@@ -41,14 +43,15 @@ impl Rebuild<'_> {
         Ok(())
     }
 
-    /// What there is, and how it differs from what the live generation was built from. The outcome of the record is
-    /// `Unchanged` if there is a live generation of so many processes and such settings.
+    /// What there is, and how it differs from what the live generation was built from. The outcome
+    /// of the record is `Unchanged` if there is a live generation of so many processes and such
+    /// settings.
     fn look_together(
         &self,
         peers: &Peers,
         record: &mut Record,
         stages: &mut Stages,
-    ) -> Result<(Plan, Known), FollowError> {
+    ) -> Result<(InputPlan, Known), FollowError> {
         let plan = stages.time("list", || self.sources())?;
         let live = match current(&self.job.index)? {
             Some(_) => ShardedManifest::live(&self.job.index)?,
@@ -97,7 +100,7 @@ impl Rebuild<'_> {
     fn build_with(
         &self,
         peers: &Peers,
-        plan: Plan,
+        plan: InputPlan,
         wants: bool,
     ) -> Result<Option<u32>, FollowError> {
         let mut options = self.options()?;

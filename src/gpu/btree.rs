@@ -1,19 +1,19 @@
 //! How does a device index a run? Its dictionary is [`Trees`], a B-tree for each trie collection;
 //! [`Kernels::insert`] adds the tokens of a parsed block, [`Kernels::measure`] and
-//! [`Kernels::collect`] give terms and postings back in the order of the lexicon (Wei and JaJa, *A fast
-//! algorithm for constructing inverted files on heterogeneous platforms*, IPDPS 2011, sections III.B
-//! and III.D.2).
+//! [`Kernels::collect`] give terms and postings back in the order of the lexicon (Wei and JaJa, *A
+//! fast algorithm for constructing inverted files on heterogeneous platforms*, IPDPS 2011, sections
+//! III.B and III.D.2).
 //!
 //! `kernels/btree.cu` has the steps, the arrays and their sizes. The twin is
 //! [`dictionary::btree`](crate::dictionary::btree): the same tokens in a
 //! [`BTreeRun`](crate::dictionary::btree::run::BTreeRun) give the same terms with the same bytes.
-//! Everything is enqueued on the streams of the [`Device`]; nothing waits. The paper's order of work
-//! for a block: [`Staged::fill`], [`Staged::upload`], [`Kernels::insert`].
+//! Everything is enqueued on the streams of the [`Device`]; nothing waits. The paper's order of
+//! work for a block: [`Staged::fill`], [`Staged::upload`], [`Kernels::insert`].
 
-pub mod block;
-pub mod room;
-pub mod staged;
-pub mod terms;
+pub(crate) mod block;
+pub(crate) mod room;
+pub(crate) mod staged;
+pub(crate) mod terms;
 
 use crate::gpu::floor::cache::Origin;
 use crate::gpu::floor::device::{Device, Kernel};
@@ -30,7 +30,7 @@ use terms::Sums;
 
 /// How many threads search, and what they keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tuning {
+pub struct TreeTuning {
     /// Warps of a thread block, each with a collection of its own: 1 in the paper.
     pub warps: u32,
     /// Nodes that a warp keeps in shared memory.
@@ -45,21 +45,20 @@ pub struct Tuning {
     pub trap_at: Option<u32>,
 }
 
-impl Default for Tuning {
+impl Default for TreeTuning {
     fn default() -> Self {
         Self { warps: 1, slots: 9, blocks_per_sm: 16, blocks: 480, postings: true, trap_at: None }
     }
 }
 
-impl Tuning {
+impl TreeTuning {
     /// As many thread blocks as a device with so many multiprocessors holds at once.
     pub fn of_device(multiprocessors: u32) -> Self {
         let tuning = Self::default();
         Self { blocks: tuning.blocks_per_sm * multiprocessors, ..tuning }
     }
 
-    /// The source with these sizes.
-    pub fn source(&self) -> Source {
+    pub(crate) fn source(&self) -> Source {
         let mut sizes = vec![
             ("WARPS", self.warps),
             ("SLOTS", self.slots),
@@ -80,17 +79,16 @@ impl Tuning {
 
     /// Dynamic shared memory of a block that inserts: of each warp four pieces of the stream, its
     /// nodes, and four chunks, totals and limits.
-    pub fn insert_shared_bytes(&self) -> u32 {
+    pub(crate) fn insert_shared_bytes(&self) -> u32 {
         self.warps * (4 * 512 + 512 * self.slots + 4 * 8 + 2 * 4 * 4)
     }
 
     /// Dynamic shared memory of a block that goes through trees: a path of each warp.
-    pub fn walk_shared_bytes(&self) -> u32 {
+    pub(crate) fn walk_shared_bytes(&self) -> u32 {
         self.warps * 12 * 8
     }
 
-    /// All warps.
-    pub fn all_warps(&self) -> u32 {
+    pub(crate) fn all_warps(&self) -> u32 {
         self.warps * self.blocks
     }
 }
@@ -113,7 +111,7 @@ impl Trees {
     ///
     /// # Errors
     /// The device has not so much memory.
-    pub fn new(device: &Device, room: TreeRoom, tuning: &Tuning) -> Result<Self, GpuError> {
+    pub fn new(device: &Device, room: TreeRoom, tuning: &TreeTuning) -> Result<Self, GpuError> {
         let mut trees = Self {
             roots: device.alloc_unset("roots of trees", TRIE_COLLECTIONS)?,
             nodes: device.alloc_unset("nodes of trees", room.nodes as usize * 128)?,
@@ -128,8 +126,7 @@ impl Trees {
         Ok(trees)
     }
 
-    /// Units of its arenas.
-    pub fn room(&self) -> TreeRoom {
+    pub(crate) fn room(&self) -> TreeRoom {
         self.room
     }
 
@@ -139,15 +136,13 @@ impl Trees {
     }
 
     /// The counters, to be written: what they count of the arenas is taken.
-    pub fn counters_mut(&mut self) -> &mut DeviceBuffer<u64> {
+    #[cfg(test)]
+    pub(crate) fn counters_mut(&mut self) -> &mut DeviceBuffer<u64> {
         &mut self.counters
     }
 
     /// Enqueues the end of the run: all trees are empty then.
-    ///
-    /// # Errors
-    /// The driver refuses.
-    pub fn clear(&mut self, device: &Device) -> Result<(), GpuError> {
+    pub(crate) fn clear(&mut self, device: &Device) -> Result<(), GpuError> {
         let stream = device.compute();
         // A tree without a root has the number of none.
         device.fill(stream, &mut self.roots, 0xff)?;
@@ -158,27 +153,24 @@ impl Trees {
 
 /// Where terms are written on the device before they are copied back.
 #[derive(Debug)]
-pub struct Output {
+pub(crate) struct Output {
     /// Bytes of each suffix.
     pub lengths: DeviceBuffer<u8>,
     /// Postings of each term.
     pub dfs: DeviceBuffer<u32>,
     /// Docid of its last posting.
     pub lasts: DeviceBuffer<u32>,
-    /// Bytes of its postings.
     pub list_bytes: DeviceBuffer<u32>,
-    /// Suffixes.
     pub suffixes: DeviceBuffer<u8>,
-    /// Postings.
     pub lists: DeviceBuffer<u8>,
 }
 
 impl Output {
     /// Makes room for so many terms, bytes of suffixes and bytes of lists.
-    ///
-    /// # Errors
-    /// The device has not so much memory.
-    pub fn new(device: &Device, [terms, suffix_bytes, list_bytes]: Sums) -> Result<Self, GpuError> {
+    pub(crate) fn new(
+        device: &Device,
+        [terms, suffix_bytes, list_bytes]: Sums,
+    ) -> Result<Self, GpuError> {
         Ok(Self {
             lengths: device.alloc_unset("lengths of suffixes", terms as usize)?,
             dfs: device.alloc_unset("document frequencies", terms as usize)?,
@@ -197,7 +189,7 @@ pub struct Kernels {
     insert: Kernel,
     measure: Kernel,
     collect: Kernel,
-    tuning: Tuning,
+    tuning: TreeTuning,
     origin: Origin,
 }
 
@@ -206,7 +198,11 @@ impl Kernels {
     ///
     /// # Errors
     /// They do not compile, or the driver refuses them.
-    pub fn load(toolchain: &Toolchain, device: &Device, tuning: Tuning) -> Result<Self, GpuError> {
+    pub fn load(
+        toolchain: &Toolchain,
+        device: &Device,
+        tuning: TreeTuning,
+    ) -> Result<Self, GpuError> {
         let module = toolchain.load(device, &tuning.source())?;
         let kernel = |name| module.kernel(device, name);
         Ok(Self {
@@ -220,12 +216,12 @@ impl Kernels {
     }
 
     /// Where their code comes from.
-    pub fn origin(&self) -> &Origin {
+    pub(crate) fn origin(&self) -> &Origin {
         &self.origin
     }
 
     /// What they were compiled with.
-    pub fn tuning(&self) -> &Tuning {
+    pub fn tuning(&self) -> &TreeTuning {
         &self.tuning
     }
 
@@ -250,7 +246,8 @@ impl Kernels {
             uploaded.holds_back(device.compute())?;
         }
         // SAFETY: the segments are those of a block that fits the buffers, which `upload` checked;
-        // their tables come from `TokenBlock::of`, so that each lies in the pieces and in the streams.
+        // their tables come from `TokenBlock::of`, so that each lies in the pieces and in the
+        // streams.
         unsafe {
             self.regroup.launch(device.compute(), geometry, |arguments| {
                 arguments
@@ -309,12 +306,9 @@ impl Kernels {
 
     /// Enqueues the count of what each collection of a range holds.
     ///
-    /// # Errors
-    /// The driver refuses.
-    ///
     /// # Panics
     /// If there are not so many collections, or `sums` has not three places for each.
-    pub fn measure(
+    pub(crate) fn measure(
         &self,
         device: &Device,
         trees: &Trees,
@@ -342,15 +336,12 @@ impl Kernels {
     }
 
     /// Enqueues the output of a range of collections. `starts` are where each of them begins in the
-    /// output, and `all` their sums: what [`terms::starts`] gives for what [`measure`](Self::measure)
-    /// counted.
-    ///
-    /// # Errors
-    /// The driver refuses.
+    /// output, and `all` their sums: what [`terms::starts`] gives for what
+    /// [`measure`](Self::measure) counted.
     ///
     /// # Panics
     /// If there are not so many collections, or the output is too small.
-    pub fn collect(
+    pub(crate) fn collect(
         &self,
         device: &Device,
         trees: &Trees,

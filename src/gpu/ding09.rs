@@ -1,6 +1,7 @@
-//! How does a device answer queries as Ding, He, Yan and Suel have it (WWW 2009)? Lists of `rice` and
-//! `pfor` are on the device as they lie on disk, AND is Parallel Merge Find from the shortest list on, and OR adds
-//! up an accumulator for each document: `kernels/ding09.cu`. The answers are those of every other engine.
+//! How does a device answer queries as Ding, He, Yan and Suel have it (WWW 2009)? Lists of `rice`
+//! and `pfor` are on the device as they lie on disk, AND is Parallel Merge Find from the shortest
+//! list on, and OR adds up an accumulator for each document: `kernels/ding09.cu`. The answers are
+//! those of every other engine.
 //!
 //! | module | the question that it answers |
 //! | --- | --- |
@@ -9,19 +10,20 @@
 //! | [`list`] | how a postings list lies in the device's memory |
 //! | [`steps`] | which kernels answer a batch, one after the other |
 //! | `turn` | how planned queries become its batches |
-//! | [`twin`] | what they find |
+//! | `twin` | what they find |
 
-pub mod batch;
-pub mod device;
-pub mod list;
+pub(crate) mod batch;
+pub(crate) mod device;
+pub(crate) mod list;
 pub mod steps;
 pub(super) mod turn;
-pub mod twin;
+#[cfg(test)]
+pub(crate) mod twin;
 
 use crate::gpu::floor::nvrtc::Source;
 
 /// The kernels of `ding09.cu`.
-pub const KERNELS: [&str; 13] = [
+pub(crate) const KERNELS: [&str; 13] = [
     "ding_open",
     "ding_decode",
     "ding_merge_find",
@@ -37,13 +39,13 @@ pub const KERNELS: [&str; 13] = [
     "ding_extract",
 ];
 
-/// Levels of splitters that Parallel Merge Find has unless another number is asked for: what the paper chose.
-pub const MERGE_LEVELS: u32 = 3;
+/// Levels of splitters that Parallel Merge Find has unless another number is asked for: what the
+/// paper chose.
+pub(crate) const MERGE_LEVELS: u32 = 3;
 
 /// The most splitters for each of the level before.
-pub const MOST_SPLITTERS: u32 = 1 << 16;
+pub(crate) const MOST_SPLITTERS: u32 = 1 << 16;
 
-/// The most levels of splitters.
 pub const MOST_MERGE_LEVELS: u32 = 4;
 
 /// How Parallel Merge Find is done (section 7.2).
@@ -51,8 +53,9 @@ pub const MOST_MERGE_LEVELS: u32 = 4;
 pub struct Merging {
     /// Levels of splitters, 0 to [`MOST_MERGE_LEVELS`].
     pub levels: u32,
-    /// Splitters for each of the level before, a power of two from 2 to [`MOST_SPLITTERS`]; if none is given about
-    /// m^(1 / (levels + 1)) of m elements, so that each level has as many times those of the one before.
+    /// Splitters for each of the level before, a power of two from 2 to [`MOST_SPLITTERS`]; if none
+    /// is given about m^(1 / (levels + 1)) of m elements, so that each level has as many times
+    /// those of the one before.
     pub splitters: Option<u32>,
 }
 
@@ -64,7 +67,7 @@ impl Default for Merging {
 
 impl Merging {
     /// Whether a number of splitters is one that levels can have.
-    pub fn is_number_of_splitters(splitters: u32) -> bool {
+    pub(crate) fn is_number_of_splitters(splitters: u32) -> bool {
         splitters.is_power_of_two() && (2..=MOST_SPLITTERS).contains(&splitters)
     }
 
@@ -74,8 +77,7 @@ impl Merging {
     }
 }
 
-/// The source of the kernels.
-pub fn source() -> Source {
+pub(crate) fn source() -> Source {
     let text = concat!(
         include_str!("../../kernels/common.cuh"),
         include_str!("../../kernels/score.cuh"),

@@ -3,27 +3,27 @@
 //!
 //! The host's side of `kernels/btree.cu`, which never waits:
 //!
-//! 1. A parsed block is laid out in a pinned buffer and goes to the device; the kernel that inserts its
-//!    tokens is launched behind the copy. Several blocks are under way, one copied while the one
-//!    before is inserted. What is too large for a buffer goes in parts (`cut`).
+//! 1. A parsed block is laid out in a pinned buffer and goes to the device; the kernel that inserts
+//!    its tokens is launched behind the copy. Several blocks are under way, one copied while the
+//!    one before is inserted. What is too large for a buffer goes in parts (`cut`).
 //! 2. Before a launch the host makes sure that no arena can be full in the midst of it, from the
-//!    counters of the last launch that is done and what comes on top ([`Usage::with`]). If there is no
-//!    room the device is emptied: what it holds becomes a part of the run on the host, and the arenas
-//!    begin anew. Parts take less memory than the run may cost the host (`order::Budget`), for that
-//!    counts every term and posting, whoever owns it.
-//! 3. When the run closes, what the device holds is collected in the order of the lexicon and comes back
-//!    chunk by chunk, while it is encoded (`fetch`); parts are joined term by term (`join`).
+//!    counters of the last launch that is done and what comes on top ([`Usage::with`]). If there is
+//!    no room the device is emptied: what it holds becomes a part of the run on the host, and the
+//!    arenas begin anew. Parts take less memory than the run may cost the host (`order::Budget`),
+//!    for that counts every term and posting, whoever owns it.
+//! 3. When the run closes, what the device holds is collected in the order of the lexicon and comes
+//!    back chunk by chunk, while it is encoded (`fetch`); parts are joined term by term (`join`).
 //!
-//! All that the host asks of a device is in [`TreeDevice`]: a CUDA device ([`cuda`]), or, in tests, its
-//! twin on the host that is done late and fails when told to.
+//! All that the host asks of a device is in [`TreeDevice`]: a CUDA device ([`cuda`]), or, in tests,
+//! its twin on the host that is done late and fails when told to.
 
-pub mod cuda;
+pub(crate) mod cuda;
 mod cut;
 mod fetch;
 mod join;
-pub mod opening;
+pub(crate) mod opening;
 
-pub use fetch::{Column, Stretch};
+pub(crate) use fetch::{Column, Stretch};
 
 use self::cut::{Piece, cut};
 use self::fetch::{Fetch, Reader};
@@ -41,27 +41,20 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 /// Work that a device was given, with the buffers that it uses.
-pub trait UnderWay {
+pub(crate) trait UnderWay {
     /// Whether it is done. Never waits.
-    ///
-    /// # Errors
-    /// It failed.
     fn is_done(&self) -> Result<bool, GpuError>;
 }
 
-/// A device that holds the trees of one indexer. No function waits, and all fail as the device does.
-pub trait TreeDevice {
-    /// An insertion.
+/// A device that holds the trees of one indexer. No function waits, and all fail as the device
+/// does.
+pub(crate) trait TreeDevice {
     type Insert: UnderWay;
-    /// A measurement.
     type Measure: UnderWay;
-    /// A download.
     type Download: UnderWay;
 
-    /// Units of its arenas.
     fn room(&self) -> TreeRoom;
 
-    /// Warps that insert.
     fn warps(&self) -> u32;
 
     /// The most that one insertion takes.
@@ -70,11 +63,8 @@ pub trait TreeDevice {
     /// Bytes that one download takes: a multiple of four.
     fn download_bytes(&self) -> usize;
 
-    /// Uploads `pieces`, whose tables are `block`, and inserts their tokens. None while no buffer is
-    /// free.
-    ///
-    /// # Errors
-    /// Of the device.
+    /// Uploads `pieces`, whose tables are `block`, and inserts their tokens. None while no buffer
+    /// is free.
     fn insert(
         &mut self,
         pieces: &[(&TokenGroup, u32)],
@@ -82,47 +72,26 @@ pub trait TreeDevice {
     ) -> Result<Option<Self::Insert>, GpuError>;
 
     /// The counters behind an insertion that is done; its buffers are free again.
-    ///
-    /// # Errors
-    /// Of the device.
     fn usage(&mut self, inserted: Self::Insert) -> Result<Usage, GpuError>;
 
     /// Measures what each trie collection holds.
-    ///
-    /// # Errors
-    /// Of the device.
     fn measure(&mut self) -> Result<Self::Measure, GpuError>;
 
     /// What each collection holds, once it is measured.
-    ///
-    /// # Errors
-    /// Of the device.
     fn sums(&mut self, measured: Self::Measure) -> Result<Vec<Sums>, GpuError>;
 
-    /// Writes all terms into columns, in the order of the lexicon; `starts` is where each collection's
-    /// begin, and `all` how many there are.
-    ///
-    /// # Errors
-    /// Of the device.
+    /// Writes all terms into columns, in the order of the lexicon; `starts` is where each
+    /// collection's begin, and `all` how many there are.
     fn collect(&mut self, starts: &[Sums], all: Sums) -> Result<(), GpuError>;
 
-    /// Downloads these parts of columns, at most [`download_bytes`](Self::download_bytes) in all. None
-    /// while no buffer is free.
-    ///
-    /// # Errors
-    /// Of the device.
+    /// Downloads these parts of columns, at most [`download_bytes`](Self::download_bytes) in all.
+    /// None while no buffer is free.
     fn download(&mut self, stretches: &[Stretch]) -> Result<Option<Self::Download>, GpuError>;
 
     /// Puts the bytes of a download that is done into `to`; its buffer is free again.
-    ///
-    /// # Errors
-    /// Of the device.
     fn fetched(&mut self, downloaded: Self::Download, to: &mut [u8]) -> Result<(), GpuError>;
 
     /// Empties all trees, behind all that is under way.
-    ///
-    /// # Errors
-    /// Of the device.
     fn clear(&mut self) -> Result<(), GpuError>;
 
     /// The error for tokens that do not fit an empty device.
@@ -132,25 +101,20 @@ pub trait TreeDevice {
     fn wake_by(&mut self, waiter: Waiter, wake: Wake);
 }
 
-/// Who waits for a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Waiter {
-    /// Who feeds the indexer.
+pub(crate) enum Waiter {
     Feeder,
-    /// Who reads a closed run.
     Reader,
 }
 
-/// A launch under way.
 struct Launched<I> {
     insert: I,
     coming: Coming,
-    /// The last of its block.
     ends_block: bool,
 }
 
 /// The part of a run that a device indexes.
-pub struct GpuIndexer<T: TreeDevice> {
+pub(crate) struct GpuIndexer<T: TreeDevice> {
     trees: Rc<RefCell<T>>,
     /// Blocks that are not, or not wholly, on their way.
     waiting: VecDeque<VecDeque<Piece>>,
@@ -171,7 +135,7 @@ const MOST_BLOCKS: usize = 3;
 
 impl<T: TreeDevice> GpuIndexer<T> {
     /// An indexer on a device whose trees are empty.
-    pub fn new(trees: T) -> Self {
+    pub(crate) fn new(trees: T) -> Self {
         Self {
             trees: Rc::new(RefCell::new(trees)),
             waiting: VecDeque::new(),
@@ -185,7 +149,8 @@ impl<T: TreeDevice> GpuIndexer<T> {
     }
 
     /// Times that the device was emptied in the open run.
-    pub fn parts(&self) -> usize {
+    #[cfg(test)]
+    pub(crate) fn parts(&self) -> usize {
         self.parts.len()
     }
 
@@ -221,7 +186,6 @@ impl<T: TreeDevice> GpuIndexer<T> {
         Ok(true)
     }
 
-    /// What is under way.
     fn coming(&self) -> Coming {
         let mut all = Coming { documents: self.documents, ..Coming::default() };
         for launched in &self.launched {
@@ -231,7 +195,6 @@ impl<T: TreeDevice> GpuIndexer<T> {
         all
     }
 
-    /// Launches what can be launched.
     fn launch(&mut self) -> Result<(), ClosedError> {
         while !self.waiting.is_empty() {
             if std::mem::take(&mut self.stale) {
@@ -255,8 +218,8 @@ impl<T: TreeDevice> GpuIndexer<T> {
         Ok(())
     }
 
-    /// How many pieces of the first block go into one launch. None if they have to wait, for room or
-    /// until the device is emptied.
+    /// How many pieces of the first block go into one launch. None if they have to wait, for room
+    /// or until the device is emptied.
     fn next_pieces(&mut self) -> Result<Option<usize>, ClosedError> {
         let mut trees = self.trees.borrow_mut();
         let (room, warps, most) = (trees.room(), trees.warps(), trees.most());
@@ -316,7 +279,6 @@ fn split(waiting: &mut VecDeque<Piece>, most_bytes: usize) {
     }
 }
 
-/// What pieces bring.
 fn load(pieces: &[(&TokenGroup, u32)]) -> Coming {
     Coming {
         tokens: pieces.iter().map(|(group, _)| u64::from(group.tokens)).sum(),

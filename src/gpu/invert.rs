@@ -1,5 +1,6 @@
-//! How does a device turn texts into postings lists? The host finds documents; the device finds forms, makes terms of plain ones,
-//! counts, sorts and writes lists: `kernels/invert.cu`. What other forms mean the host says once.
+//! How does a device turn texts into postings lists? The host finds documents; the device finds
+//! forms, makes terms of plain ones, counts, sorts and writes lists: `kernels/invert.cu`. What
+//! other forms mean the host says once.
 //!
 //! | module | the question that it answers |
 //! | --- | --- |
@@ -14,21 +15,22 @@
 //! | `staged` | how bytes get there through pinned buffers |
 //! | [`steps`] | which kernels invert a batch, one after the other, and with how much memory |
 //! | [`text`] | which texts make a batch |
-//! | [`twin`] | what the kernels find |
+//! | `twin` | what the kernels find |
 //! | `upload` | how texts get to a CUDA device |
 
-pub mod classes;
-pub mod cuda;
+pub(crate) mod classes;
+pub(crate) mod cuda;
 mod download;
-pub mod inverter;
-pub mod lanes;
-pub mod machine;
-pub mod runs;
-pub mod service;
+pub(crate) mod inverter;
+pub(crate) mod lanes;
+pub(crate) mod machine;
+pub(crate) mod runs;
+pub(crate) mod service;
 mod staged;
-pub mod steps;
-pub mod text;
-pub mod twin;
+pub(crate) mod steps;
+pub(crate) mod text;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod twin;
 mod upload;
 
 use crate::dictionary::device::lines::{
@@ -37,7 +39,7 @@ use crate::dictionary::device::lines::{
 use crate::gpu::floor::nvrtc::Source;
 
 /// The kernels of `invert.cu`.
-pub const KERNELS: [&str; 48] = [
+pub(crate) const KERNELS: [&str; 48] = [
     "invert_scan",
     "invert_sum_tiles",
     "invert_scan_tiles",
@@ -90,14 +92,16 @@ pub const KERNELS: [&str; 48] = [
 
 /// How texts and forms are found and lists encoded. Nothing in an index depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tuning {
-    /// Bytes of lines of a batch, at most, that the host reads one after the other for a device. Where there are more it reads all lines, with many threads.
+pub(crate) struct Tuning {
+    /// Bytes of lines of a batch, at most, that the host reads one after the other for a device.
+    /// Where there are more it reads all lines, with many threads.
     pub mended_bytes: usize,
     /// Bits of a fingerprint, 1 to 64. With few of them different forms have the same: for tests.
     pub fingerprint_bits: u32,
     /// Slots that are looked at for one fingerprint.
     pub probes: u32,
-    /// Postings of the lists that are gathered together, at most, unless one list has more. Below 2^32 - 1.
+    /// Postings of the lists that are gathered together, at most, unless one list has more. Below
+    /// 2^32 - 1.
     pub gathered_at_once: u32,
     /// Postings of the lists that are encoded together, at most, unless one list has more.
     pub encoded_at_once: u32,
@@ -115,8 +119,7 @@ impl Default for Tuning {
     }
 }
 
-/// The source of the kernels.
-pub fn source() -> Source {
+pub(crate) fn source() -> Source {
     let text = concat!(
         include_str!("../../kernels/common.cuh"),
         include_str!("../../kernels/invert_scan.cuh"),

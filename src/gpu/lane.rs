@@ -1,6 +1,6 @@
-//! How does a batch come to a device that answers one after the other, and how do results come back? What the host says
-//! of a batch, and what it is told, lie in pinned memory and in memory of the device, with a copy each way; two events
-//! say when that began and when it ended.
+//! How does a batch come to a device that answers one after the other, and how do results come
+//! back? What the host says of a batch, and what it is told, lie in pinned memory and in memory of
+//! the device, with a copy each way; two events say when that began and when it ended.
 //!
 //! Devices that [`turns`](super::turns) drives work so.
 
@@ -33,9 +33,6 @@ pub(in crate::gpu) struct Lane {
 
 impl Lane {
     /// Takes memory for batches of which the host says, and is told, so many bytes at most.
-    ///
-    /// # Errors
-    /// There is not so much memory.
     pub(in crate::gpu) fn new(
         device: Device,
         input: usize,
@@ -55,7 +52,6 @@ impl Lane {
         })
     }
 
-    /// The device.
     pub(in crate::gpu) fn device(&self) -> &Device {
         &self.device
     }
@@ -70,11 +66,8 @@ impl Lane {
         self.output_on.address()
     }
 
-    /// Begins a batch: `write` writes what the host says of it, so many bytes, which are copied to the device. What it
-    /// is told will be so many. The batch before has been waited for.
-    ///
-    /// # Errors
-    /// The driver refuses.
+    /// Begins a batch: `write` writes what the host says of it, so many bytes, which are copied to
+    /// the device. What it is told will be so many. The batch before has been waited for.
     ///
     /// # Panics
     /// If there is no room for so much.
@@ -96,11 +89,9 @@ impl Lane {
         unsafe { self.input.copy_up(0..input, self.input_on.address(), &self.stream) }.map_err(call)
     }
 
-    /// As [`begin`](Self::begin), with what the host says in parts that so many threads write while those that are written
-    /// are copied: one thread copies within the host at a fifth of what PCIe brings.
-    ///
-    /// # Errors
-    /// The driver refuses.
+    /// As [`begin`](Self::begin), with what the host says in parts that so many threads write while
+    /// those that are written are copied: one thread copies within the host at a fifth of what PCIe
+    /// brings.
     ///
     /// # Panics
     /// If there is no room for so much.
@@ -126,9 +117,6 @@ impl Lane {
 
     /// Enqueues a launch of the batch.
     ///
-    /// # Errors
-    /// The driver refuses.
-    ///
     /// # Safety
     /// As [`launch`].
     pub(in crate::gpu) unsafe fn step<A: Copy>(
@@ -142,17 +130,11 @@ impl Lane {
     }
 
     /// Records an event behind what is enqueued.
-    ///
-    /// # Errors
-    /// The driver refuses.
     pub(in crate::gpu) fn record(&self, event: &CudaEvent) -> Result<(), GpuError> {
         event.record(&self.stream).map_err(|e| self.device.call("time kernels", e))
     }
 
     /// Enqueues the copy of so many bytes of results, which is the end of the batch.
-    ///
-    /// # Errors
-    /// The driver refuses.
     pub(in crate::gpu) fn end(&mut self, output: usize) -> Result<(), GpuError> {
         let call = |e| self.device.call("copy hits from the device", e);
         // SAFETY: both have so many bytes, and nobody looks at them until the batch is done.
@@ -162,17 +144,12 @@ impl Lane {
     }
 
     /// Whether the batch is done. Never waits.
-    ///
-    /// # Errors
-    /// It failed, and the device cannot be used any more.
     fn is_done(&self) -> Result<bool, GpuError> {
         is_done(&self.done).map_err(|e| self.failed(e))
     }
 
-    /// Waits until the batch is done: it takes from tens of microseconds to some hundred milliseconds.
-    ///
-    /// # Errors
-    /// As [`is_done`](Self::is_done).
+    /// Waits until the batch is done: it takes from tens of microseconds to some hundred
+    /// milliseconds.
     pub(in crate::gpu) fn wait(&self) -> Result<(), GpuError> {
         while !self.is_done()? {
             std::hint::spin_loop();
@@ -181,18 +158,14 @@ impl Lane {
         Ok(())
     }
 
-    /// Milliseconds on the device from the first copy of the last batch, which is done, to its last.
-    ///
-    /// # Errors
-    /// The driver refuses.
+    /// Milliseconds on the device from the first copy of the last batch, which is done, to its
+    /// last.
     pub(in crate::gpu) fn took_ms(&self) -> Result<f32, GpuError> {
         self.took_ms_to(&self.done)
     }
 
-    /// As [`took_ms`](Self::took_ms), up to an event that was [recorded](Self::record) in the batch.
-    ///
-    /// # Errors
-    /// The driver refuses.
+    /// As [`took_ms`](Self::took_ms), up to an event that was [recorded](Self::record) in the
+    /// batch.
     pub(in crate::gpu) fn took_ms_to(&self, event: &CudaEvent) -> Result<f32, GpuError> {
         self.began.elapsed_ms(event).map_err(|e| self.failed(e))
     }
@@ -213,10 +186,6 @@ impl Lane {
     }
 }
 
-/// An event that tells time.
-///
-/// # Errors
-/// The driver refuses.
 pub(in crate::gpu) fn event(device: &Device) -> Result<CudaEvent, GpuError> {
     let event = device.context().new_event(Some(CUevent_flags::CU_EVENT_DEFAULT));
     event.map_err(|e| device.call("make an event", e))
@@ -227,14 +196,13 @@ pub(in crate::gpu) fn event(device: &Device) -> Result<CudaEvent, GpuError> {
 pub(in crate::gpu) struct HitsOf {
     /// The number of the query among those that were added.
     pub(in crate::gpu) query: usize,
-    /// The most hits.
     pub(in crate::gpu) k: u32,
     /// Where they begin.
     pub(in crate::gpu) first: u32,
 }
 
-/// The answers to the queries of a batch, in the order in which these were added, best first: of as many hits (a u32 each)
-/// as there are queries, and keys of hits (a u64 each).
+/// The answers to the queries of a batch, in the order in which these were added, best first: of as
+/// many hits (a u32 each) as there are queries, and keys of hits (a u64 each).
 pub(in crate::gpu) fn answers(
     queries: impl ExactSizeIterator<Item = HitsOf>,
     counts: &[u8],

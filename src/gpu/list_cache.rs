@@ -1,5 +1,5 @@
-//! Lists that are on a device for good: as many as its memory has room for, those first that matter most. Whoever keeps
-//! them says which they are and how they lie there.
+//! Lists that are on a device for good: as many as its memory has room for, those first that matter
+//! most. Whoever keeps them says which they are and how they lie there.
 
 use super::query::residency::Ranges;
 use crate::crew::lock;
@@ -27,12 +27,10 @@ impl<K, L> Default for ListCache<K, L> {
 }
 
 impl<K: Eq + Hash + Send, L: Copy + Send> ListCache<K, L> {
-    /// Fills the first `most` bytes of `arena` with the lists that are wanted, by so many threads, until one has no room.
-    /// Each thread has a `layer` of its own, by which `lay` writes a list and says its key; a list that it fails to
-    /// write is left out: who is asked for it finds that too.
-    ///
-    /// # Errors
-    /// The device takes no copy.
+    /// Fills the first `most` bytes of `arena` with the lists that are wanted, by so many threads,
+    /// until one has no room. Each thread has a `layer` of its own, by which `lay` writes a list
+    /// and says its key; a list that it fails to write is left out: who is asked for it finds that
+    /// too.
     pub(in crate::gpu) fn fill<W: Sync, S: Default, E>(
         wanted: &[W],
         (device, arena, most): (&Device, &Slab, u64),
@@ -74,7 +72,7 @@ impl<K: Eq + Hash + Send, L: Copy + Send> ListCache<K, L> {
     }
 
     /// Where a list is, and how it lies there.
-    pub fn place<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> Option<(u64, L)>
+    pub(crate) fn place<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> Option<(u64, L)>
     where
         K: Borrow<Q>,
     {
@@ -83,17 +81,10 @@ impl<K: Eq + Hash + Send, L: Copy + Send> ListCache<K, L> {
 }
 
 impl<K, L> ListCache<K, L> {
-    /// Lists.
     pub fn len(&self) -> usize {
         self.lists.len()
     }
 
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.lists.is_empty()
-    }
-
-    /// Their bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }

@@ -1,6 +1,7 @@
 //! What runs on NVIDIA GPUs, and how?
 //!
-//! Nothing here is needed to build or to run millrace: the driver and NVRTC are looked for at run time.
+//! Nothing here is needed to build or to run millrace: the driver and NVRTC are looked for at run
+//! time.
 //!
 //! | module | the question that it answers |
 //! | --- | --- |
@@ -29,26 +30,27 @@
 //! | [`turns`] | who drives a device that answers one batch after the other |
 //! | [`wang`] | how it answers them as `wang` has it |
 //!
-//! Every source `kernels/x.cu` has a wrapper `x.rs` here, which checks all lengths before it launches a
-//! kernel and holds the kernel's twin in plain Rust. [`sources`] lists them all.
+//! Every source `kernels/x.cu` has a wrapper `x.rs` here, which checks all lengths before it
+//! launches a kernel and holds the kernel's twin in plain Rust. `sources` lists them all.
 
-pub mod btree;
-pub mod ding09;
+pub(crate) mod btree;
+pub(crate) mod ding09;
 pub(crate) mod floor;
-pub mod huang;
-pub mod indexer;
-pub mod invert;
+pub(crate) mod huang;
+pub(crate) mod indexer;
+pub(crate) mod invert;
 mod lane;
-pub mod list_cache;
-pub mod query;
-pub mod travelling;
-pub mod turns;
-pub mod wang;
+pub(crate) mod list_cache;
+pub(crate) mod query;
+pub(crate) mod travelling;
+pub(crate) mod turns;
+pub(crate) mod wang;
 
 /// Every source under `kernels/`, as it is compiled when nothing is tuned by hand.
-pub fn sources() -> Vec<crate::gpu::floor::nvrtc::Source> {
+#[cfg(test)]
+pub(crate) fn sources() -> Vec<floor::nvrtc::Source> {
     vec![
-        btree::Tuning::default().source(),
+        btree::TreeTuning::default().source(),
         ding09::source(),
         huang::source(),
         invert::source(),

@@ -17,34 +17,34 @@
 //! | [`residency`] | which lists are in that memory, and which have to go |
 //! | [`service`] | what is asked of a device, and what comes back |
 //! | [`steps`] | which kernels answer a batch, one after the other |
-//! | [`twin`] | what they find |
+//! | `twin` | what they find |
 //! | [`unpack`] | what the host has to know of a list that the device decodes |
 
-pub mod batch;
-pub mod bring;
-pub mod choose;
-pub mod device;
+pub(crate) mod batch;
+pub(crate) mod bring;
+pub(crate) mod choose;
+pub(crate) mod device;
 mod driver;
-pub mod engine;
+pub(crate) mod engine;
 pub(super) mod fetch;
 mod gather;
 pub mod given;
-pub mod list;
-pub mod load;
-pub mod parcel;
-pub mod plan;
-pub mod residency;
-pub mod service;
-pub mod steps;
-pub mod twin;
-pub mod unpack;
-pub mod worth;
+pub(crate) mod list;
+pub(crate) mod load;
+pub(crate) mod parcel;
+pub(crate) mod plan;
+pub(crate) mod residency;
+pub(crate) mod service;
+pub(crate) mod steps;
+#[cfg(test)]
+pub(crate) mod twin;
+pub(crate) mod unpack;
+pub(crate) mod worth;
 
 use crate::gpu::floor::nvrtc::Source;
 
-/// Sizes of the kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tuning {
+pub(crate) struct Tuning {
     /// Binary logarithm of the documents of a window, at most 16.
     pub window_bits: u32,
     /// Threads of a block that adds up sums of 8 bits.
@@ -80,17 +80,16 @@ const SHARED_BESIDE: u32 = (plan::MOST_TERMS * 32 + 256 * 4 + 24) as u32;
 
 impl Tuning {
     /// Shared memory of a block that scores candidates.
-    pub const RESCORE_SHARED_BYTES: u32 = 2 * 1024 + 8;
+    pub(crate) const RESCORE_SHARED_BYTES: u32 = 2 * 1024 + 8;
 
     /// The largest windows that a device has room for whose blocks may have so much shared memory.
-    pub fn of_device(shared_bytes: u32) -> Self {
+    pub(crate) fn of_device(shared_bytes: u32) -> Self {
         let all = [16, 15, 14, 13].map(|window_bits| Self { window_bits, ..Self::default() });
         let fits = |tuning: &Self| tuning.or_shared_bytes(16) <= shared_bytes;
         all.into_iter().find(fits).unwrap_or(all[3])
     }
 
-    /// The source with these sizes.
-    pub fn source(&self) -> Source {
+    pub(crate) fn source(&self) -> Source {
         let sizes = [
             ("WINDOW_BITS", self.window_bits),
             ("THREADS", self.threads),
@@ -115,30 +114,29 @@ impl Tuning {
             include_str!("../../kernels/query_select.cuh"),
             include_str!("../../kernels/query_ordered.cuh"),
             include_str!("../../kernels/query_unpack.cuh"),
-            include_str!("../../kernels/query_decode.cuh"),
             include_str!("../../kernels/query.cu"),
         );
         Source { name: "query", text, sizes: sizes.into() }
     }
 
     /// Shared memory of a block that adds up sums of so many bits.
-    pub fn or_shared_bytes(&self, bits: u32) -> u32 {
+    pub(crate) fn or_shared_bytes(&self, bits: u32) -> u32 {
         (1 << self.window_bits) / 8 * bits + 4 * self.found + SHARED_BESIDE
     }
 
     /// Shared memory of a block of AND.
-    pub fn and_shared_bytes(&self) -> u32 {
+    pub(crate) fn and_shared_bytes(&self) -> u32 {
         const PORTION: u32 = 1024;
         (1 << self.window_bits) / 8 + 4 * PORTION + plan::MOST_TERMS as u32 * 32 + 24
     }
 
     /// Shared memory of a block that selects.
-    pub fn select_shared_bytes(&self) -> u32 {
+    pub(crate) fn select_shared_bytes(&self) -> u32 {
         8 * self.sorted + 256 * 4 + 16
     }
 
     /// Shared memory of a block of the ordered kernel.
-    pub fn ordered_shared_bytes(&self) -> u32 {
+    pub(crate) fn ordered_shared_bytes(&self) -> u32 {
         (1 << self.window_bits) / 2 * 5
     }
 }

@@ -1,6 +1,7 @@
-//! Which lists come to a device with the batch that asks for them, and which of these does the host keep laid out? A batch
-//! brings each list once. To lay a list out takes longer than to copy it: the host keeps those that it laid out last, as
-//! many as have room, and who knows the queries that come has their lists laid out ahead, by several threads.
+//! Which lists come to a device with the batch that asks for them, and which of these does the host
+//! keep laid out? A batch brings each list once. To lay a list out takes longer than to copy it:
+//! the host keeps those that it laid out last, as many as have room, and who knows the queries that
+//! come has their lists laid out ahead, by several threads.
 
 use crate::crew::lock;
 use bytemuck::Pod;
@@ -13,7 +14,7 @@ use std::sync::{Arc, Mutex};
 const ALIGNMENT: usize = 16;
 
 /// A list that travels: how it lies, and its bytes.
-pub type Bytes<L> = (L, Arc<[u8]>);
+pub(crate) type Bytes<L> = (L, Arc<[u8]>);
 
 /// The lists that travel with a batch, by their keys.
 #[derive(Debug)]
@@ -24,14 +25,11 @@ pub(in crate::gpu) struct Travelling<K, L> {
     bytes: usize,
 }
 
-/// A list of a query.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::gpu) struct Placed<L> {
     /// Where it is, in bytes, on the device or among those that travel.
     pub(in crate::gpu) place: u64,
-    /// How it lies there.
     pub(in crate::gpu) laid: L,
-    /// Whether it travels.
     pub(in crate::gpu) travels: bool,
 }
 
@@ -42,11 +40,8 @@ impl<K, L> Default for Travelling<K, L> {
 }
 
 impl<K: Clone + Eq + Hash, L: Copy> Travelling<K, L> {
-    /// Where a list is among them, in bytes, and how it lies there. It is put behind the others if it is not there yet; `lay`
-    /// gives it then.
-    ///
-    /// # Errors
-    /// What `lay` returns.
+    /// Where a list is among them, in bytes, and how it lies there. It is put behind the others if
+    /// it is not there yet; `lay` gives it then.
     fn place<E>(
         &mut self,
         key: &K,
@@ -64,8 +59,8 @@ impl<K: Clone + Eq + Hash, L: Copy> Travelling<K, L> {
         Ok(place)
     }
 
-    /// Where the lists of a query are: on the device, as is said of each, or among these. `lay` gives one that is in neither, by
-    /// its number in the query.
+    /// Where the lists of a query are: on the device, as is said of each, or among these. `lay`
+    /// gives one that is in neither, by its number in the query.
     ///
     /// # Errors
     /// What `lay` returns. None of them was added then.
@@ -88,7 +83,6 @@ impl<K: Clone + Eq + Hash, L: Copy> Travelling<K, L> {
         placed.collect::<Result<_, E>>().inspect_err(|_| self.truncate(before))
     }
 
-    /// How many there are.
     pub(in crate::gpu) fn len(&self) -> usize {
         self.lists.len()
     }
@@ -101,7 +95,6 @@ impl<K: Clone + Eq + Hash, L: Copy> Travelling<K, L> {
         }
     }
 
-    /// Bytes of all.
     pub(in crate::gpu) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -111,14 +104,16 @@ impl<K: Clone + Eq + Hash, L: Copy> Travelling<K, L> {
         self.lists.iter().map(move |(_, at, bytes)| (begin + at, &bytes[..]))
     }
 
-    /// Where the parts of a batch's input lie that has these records and terms, and these lists behind them.
+    /// Where the parts of a batch's input lie that has these records and terms, and these lists
+    /// behind them.
     pub(in crate::gpu) fn input<R: Pod, T: Pod>(&self, records: &[R], terms: &[T]) -> Input {
         let terms_at = size_of_val(records).next_multiple_of(ALIGNMENT);
         let lists = terms_at + size_of_val(terms).next_multiple_of(ALIGNMENT);
         Input { terms: terms_at, lists, bytes: lists + self.bytes }
     }
 
-    /// The parts of that input, and the byte with which each begins. These rise, and parts do not overlap.
+    /// The parts of that input, and the byte with which each begins. These rise, and parts do not
+    /// overlap.
     pub(in crate::gpu) fn input_parts<'a, R: Pod, T: Pod>(
         &'a self,
         records: &'a [R],
@@ -132,12 +127,9 @@ impl<K: Clone + Eq + Hash, L: Copy> Travelling<K, L> {
 
 /// Where the parts of a batch's input lie, in bytes: records come first.
 #[derive(Clone, Copy, Debug)]
-pub struct Input {
-    /// Terms.
+pub(crate) struct Input {
     pub terms: usize,
-    /// Lists that travel.
     pub lists: usize,
-    /// All bytes.
     pub bytes: usize,
 }
 
@@ -155,16 +147,13 @@ pub struct Kept<K, L, S> {
 
 impl<K: Clone + Eq + Hash + Send + Sync, L: Copy + Send, S: Default + Send> Kept<K, L, S> {
     /// Room for so many bytes of lists.
-    pub fn new(most: u64) -> Self {
+    pub(crate) fn new(most: u64) -> Self {
         let (lists, order, layer) = (HashMap::new(), VecDeque::new(), S::default());
         Self { lists, order, layer, room: Vec::new(), bytes: 0, most }
     }
 
     /// A list, which `lay` lays out if it is not kept.
-    ///
-    /// # Errors
-    /// What `lay` returns.
-    pub fn list<E>(
+    pub(crate) fn list<E>(
         &mut self,
         key: &K,
         lay: impl FnOnce(&mut S, &mut Vec<u8>) -> Result<L, E>,
@@ -195,11 +184,12 @@ impl<K: Clone + Eq + Hash + Send + Sync, L: Copy + Send, S: Default + Send> Kept
         self.lists.insert(key, bytes);
     }
 
-    /// Lays out those of some lists that are not kept, by so many threads, until these have no more room all together.
+    /// Lays out those of some lists that are not kept, by so many threads, until these have no more
+    /// room all together.
     ///
     /// # Errors
     /// What `lay` returns of one of them; others are kept all the same.
-    pub fn lay_ahead<W: Sync, E: Send>(
+    pub(crate) fn lay_ahead<W: Sync, E: Send>(
         &mut self,
         wanted: impl IntoIterator<Item = (K, W)>,
         threads: usize,
@@ -222,7 +212,8 @@ impl<K: Clone + Eq + Hash + Send + Sync, L: Copy + Send, S: Default + Send> Kept
                 let mut state = lock(&state);
                 let (kept, new) = &mut *state;
                 *new += bytes.1.len() as u64;
-                // Those that are laid out now are not to take each other's place: the first are needed first.
+                // Those that are laid out now are not to take each other's place: the first are
+                // needed first.
                 if *new > most {
                     break;
                 }
@@ -243,7 +234,6 @@ impl<K: Clone + Eq + Hash + Send + Sync, L: Copy + Send, S: Default + Send> Kept
         self.lists.get(key).map(|(_, bytes)| bytes.len() as u64)
     }
 
-    /// Bytes of all lists.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }

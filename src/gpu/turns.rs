@@ -1,7 +1,7 @@
-//! Who drives a device that answers one batch after the other? One thread: it takes planned queries from all workers,
-//! brings their lists to the device, answers those of AND and of OR in batches by turns, and sends answers back. A
-//! query of AND+OR is one of AND, and one of OR if that finds too few (ding09, section 8.3). What the device cannot
-//! answer goes back to its worker.
+//! Who drives a device that answers one batch after the other? One thread: it takes planned queries
+//! from all workers, brings their lists to the device, answers those of AND and of OR in batches by
+//! turns, and sends answers back. A query of AND+OR is one of AND, and one of OR if that finds too
+//! few (ding09, section 8.3). What the device cannot answer goes back to its worker.
 //!
 //! [`ding09`](super::ding09), [`huang`](super::huang) and [`wang`](super::wang) are driven so.
 
@@ -22,7 +22,6 @@ pub struct Memory {
     pub lists: Option<u64>,
     /// Bytes for a batch; a share of what is free if left out.
     pub batch: Option<u64>,
-    /// Queries of a batch.
     pub queries: usize,
     /// Hits that most queries ask for.
     pub k: usize,
@@ -68,14 +67,13 @@ pub(in crate::gpu) trait Turn {
     /// What is kept of a query's lists from when they were asked for until it is answered.
     type Lists;
 
-    /// Brings the lists of queries, as far as they have to be there before a batch is made; `None` for a query
-    /// whose lists have no room, or cannot be read. No batch is under way.
+    /// Brings the lists of queries, as far as they have to be there before a batch is made; `None`
+    /// for a query whose lists have no room, or cannot be read. No batch is under way.
     fn bring(&mut self, plans: &[&Plan]) -> Vec<Option<Self::Lists>>;
 
     /// The lists of a query are not needed any more.
     fn leave(&mut self, lists: &Self::Lists);
 
-    /// An empty batch.
     fn batch(&self, all_terms: bool) -> Self::Batch;
 
     /// Adds a query, if there is room; else why the CPU has to answer it, if the batch is empty.
@@ -96,13 +94,11 @@ struct Open<L> {
     stage: Stage,
 }
 
-/// A batch, and its queries.
 type Filled<T> = (<T as Turn>::Batch, Vec<Open<<T as Turn>::Lists>>);
 
 /// The state of the thread of a device.
 pub(in crate::gpu) struct Turns<T: Turn> {
     device: T,
-    /// Queries of a batch.
     batch: usize,
     /// Queries of AND, and of OR.
     ready: [VecDeque<Open<T::Lists>>; 2],
@@ -122,8 +118,8 @@ impl<T: Turn> Turns<T> {
         Self { device, batch, ready, replies, reply, counts }
     }
 
-    /// Answers queries until nobody can send any more. A device that fails gives all its queries back, and
-    /// those that still come; `on_lost` is told why, once.
+    /// Answers queries until nobody can send any more. A device that fails gives all its queries
+    /// back, and those that still come; `on_lost` is told why, once.
     pub(in crate::gpu) fn run(
         mut self,
         jobs: &Receiver<Job>,
@@ -155,7 +151,6 @@ impl<T: Turn> Turns<T> {
         }
     }
 
-    /// Takes queries.
     fn take(&mut self, jobs: Vec<Job>) {
         let plans: Vec<&Plan> = jobs.iter().map(|job| &*job.plan).collect();
         let brought = self.device.bring(&plans);
@@ -237,7 +232,6 @@ impl<T: Turn> Turns<T> {
         self.replies.entry(job.worker).or_default().push(Done::Back(job.number, why));
     }
 
-    /// The device is lost.
     fn give_all_back(&mut self) {
         let [all, any] = std::mem::take(&mut self.ready);
         for open in all.into_iter().chain(any) {

@@ -1,7 +1,8 @@
-//! How does a device answer queries as Wang, Yu, Stones, Ren, Wang, Liu and Ren have it? A block of threads has a query
-//! of AND, and looks for documents of the shortest list in the others, by rounds, the best documents first, until no
-//! document that is left can be among the best: `kernels/wang.cu`. Lists are on the device for good, whole or their first
-//! blocks, or come with the batches. Where such beginnings end before a query does, the CPU goes on
+//! How does a device answer queries as Wang, Yu, Stones, Ren, Wang, Liu and Ren have it? A block of
+//! threads has a query of AND, and looks for documents of the shortest list in the others, by
+//! rounds, the best documents first, until no document that is left can be among the best:
+//! `kernels/wang.cu`. Lists are on the device for good, whole or their first blocks, or come with
+//! the batches. Where such beginnings end before a query does, the CPU goes on
 //! ([`query::wang`](crate::query::algorithms::wang)). The answers are those of every other engine.
 //!
 //! | module | the question that it answers |
@@ -11,19 +12,19 @@
 //! | [`device`] | how a device takes batches and gives results |
 //! | `turn` | how planned queries become its batches |
 //! | [`list`] | how a postings list lies in the device's memory |
-//! | [`twin`] | what the kernel finds |
+//! | `twin` | what the kernel finds |
 
-pub mod batch;
-pub mod cache;
-pub mod device;
-pub mod list;
+pub(crate) mod batch;
+pub(crate) mod cache;
+pub(crate) mod device;
+pub(crate) mod list;
 pub(super) mod turn;
-pub mod twin;
+#[cfg(test)]
+pub(crate) mod twin;
 
 use crate::gpu::floor::nvrtc::Source;
 
-/// The kernel of `wang.cu`.
-pub const KERNEL: &str = "wang_and";
+pub(crate) const KERNEL: &str = "wang_and";
 
 /// Documents of a round, each with a thread.
 pub const ROUNDS: [u32; 5] = [64, 128, 256, 512, 1024];
@@ -34,8 +35,8 @@ pub const DEFAULT_ROUND: u32 = 256;
 /// Which lists are on a device for good.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Cached {
-    /// Those of the plan in the generation's folder ([`cache_plan`](crate::index::cache_plan)), or [the longest](Self::Longest) if
-    /// there is none.
+    /// Those of the plan in the generation's folder ([`cache_plan`](crate::index::cache_plan)), or
+    /// [the longest](Self::Longest) if there is none.
     #[default]
     Planned,
     /// Whole lists, the longest first.
@@ -44,21 +45,18 @@ pub enum Cached {
 
 /// How a device answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tuning {
-    /// Documents of a round.
+pub struct WangTuning {
     pub round: u32,
-    /// Which lists are there.
     pub cached: Cached,
 }
 
-impl Default for Tuning {
+impl Default for WangTuning {
     fn default() -> Self {
         Self { round: DEFAULT_ROUND, cached: Cached::default() }
     }
 }
 
-/// The source of the kernel.
-pub fn source() -> Source {
+pub(crate) fn source() -> Source {
     let text = concat!(
         include_str!("../../kernels/common.cuh"),
         include_str!("../../kernels/score.cuh"),

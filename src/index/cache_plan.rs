@@ -1,8 +1,10 @@
-//! Which parts of which lists are worth a place in a memory that has not room for all? A plan of that, as a file
-//! in the folder of a generation (`docs/index-format.md`, Plan of a cache). `query::caching` makes one of a log of queries.
+//! Which parts of which lists are worth a place in a memory that has not room for all? A plan of
+//! that, as a file in the folder of a generation (`docs/index-format.md`, Plan of a cache).
+//! `query::caching` makes one of a log of queries.
 //!
-//! A plan is about that generation and no other: lists are named by their places in its files. It comes and goes
-//! with it, but is not of it: the manifest does not name it, and another may take its place at any time.
+//! A plan is about that generation and no other: lists are named by their places in its files. It
+//! comes and goes with it, but is not of it: the manifest does not name it, and another may take
+//! its place at any time.
 
 #![forbid(unsafe_code)]
 
@@ -25,9 +27,9 @@ const END_BYTES: usize = 8;
 
 /// By what lists, or parts of lists, are admitted (`wang`, sections 2.1.5 and 3.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Policy {
-    /// Units of 256 postings by how many queries visit them, of equal ones those of the terms that queries have
-    /// most often; at most a share of a list.
+pub enum CachePolicy {
+    /// Units of 256 postings by how many queries visit them, of equal ones those of the terms that
+    /// queries have most often; at most a share of a list.
     Vfb,
     /// Whole lists by how many queries have their terms.
     Qtf,
@@ -35,8 +37,7 @@ pub enum Policy {
     QtfDf,
 }
 
-impl Policy {
-    /// All policies.
+impl CachePolicy {
     pub const ALL: [Self; 3] = [Self::Vfb, Self::Qtf, Self::QtfDf];
 
     /// Its name, as the paper has it.
@@ -48,7 +49,6 @@ impl Policy {
         }
     }
 
-    /// The one of this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|policy| policy.name() == name)
     }
@@ -59,9 +59,9 @@ impl Policy {
 pub struct CachedList {
     /// The run of the generation, from 0.
     pub run: u32,
-    /// The list in it.
     pub entry: TermEntry,
-    /// Blocks of postings that are cached, from the list's first on, at least 1; the tail of a list is a block, too.
+    /// Blocks of postings that are cached, from the list's first on, at least 1; the tail of a list
+    /// is a block, too.
     pub blocks: u32,
     /// Queries of the log that have its term.
     pub queries: u32,
@@ -76,8 +76,9 @@ pub struct CachedLists {
 }
 
 impl CachedLists {
-    /// Takes lists in the order in which they were admitted. Of a list that is named twice the first stays.
-    pub fn new(lists: impl IntoIterator<Item = CachedList>) -> Self {
+    /// Takes lists in the order in which they were admitted. Of a list that is named twice the
+    /// first stays.
+    pub(crate) fn new(lists: impl IntoIterator<Item = CachedList>) -> Self {
         let mut taken = Self::default();
         for list in lists {
             taken.push(list);
@@ -111,7 +112,6 @@ impl CachedLists {
 /// The generation that a plan is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlanOf {
-    /// Its number.
     pub generation: u32,
     /// The checksum of its manifest, which has those of all its files.
     pub manifest_crc: u32,
@@ -135,7 +135,7 @@ pub struct CachePlan {
     /// The generation that it is about.
     pub of: PlanOf,
     /// By what lists were chosen.
-    pub policy: Policy,
+    pub policy: CachePolicy,
     /// The greatest share of a list that was admitted, from 0 to 1.
     pub lambda: f64,
     /// Hits of the queries by which visits were counted.
@@ -146,13 +146,12 @@ pub struct CachePlan {
     pub memory_bytes: u64,
     /// What the cached parts take of it, by the bytes that lists have on disk.
     pub cached_bytes: u64,
-    /// The lists.
     pub cached: CachedLists,
 }
 
 impl CachePlan {
     /// Lays the plan out: header, parameters, lists, checksum.
-    pub fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let of = u64::from(self.of.manifest_crc) << 32 | u64::from(self.of.generation);
         let lists = self.cached.lists();
         let values = [of, lists.len() as u64, self.queries, self.memory_bytes, self.cached_bytes];
@@ -175,10 +174,7 @@ impl CachePlan {
     }
 
     /// Reads the plan that stands in the file at `path`.
-    ///
-    /// # Errors
-    /// `Damaged` where a byte is wrong, `Newer`, `Older`.
-    pub fn decode(path: &Path, bytes: &[u8]) -> Result<Self, IndexError> {
+    pub(crate) fn decode(path: &Path, bytes: &[u8]) -> Result<Self, IndexError> {
         let header = Header::parse(path, Kind::CachePlan, bytes)?;
         let [of, lists, queries, memory_bytes, cached_bytes] = header.values;
         let expected = lists
@@ -195,7 +191,7 @@ impl CachePlan {
         let mut records = body[HEADER_BYTES..].as_chunks::<RECORD_BYTES>().0.iter();
         let first = records.next().map_or(Record([0; RECORD_BYTES]), |record| Record(*record));
         let at = HEADER_BYTES as u64;
-        let policy = Policy::ALL.get(first.u32(0) as usize).copied();
+        let policy = CachePolicy::ALL.get(first.u32(0) as usize).copied();
         let policy = policy.ok_or_else(|| {
             IndexError::damaged(path, at, "the number of a policy, 0 to 2", first.u32(0))
         })?;
@@ -256,7 +252,7 @@ impl CachePlan {
     ///
     /// # Errors
     /// `Lacks` if it is about another generation; as [`read`](Self::read).
-    pub fn open(generation: &Generation) -> Result<Option<Self>, IndexError> {
+    pub(crate) fn open(generation: &Generation) -> Result<Option<Self>, IndexError> {
         let plan = Self::read(generation.path())?;
         let path = generation.path().join(CACHE_PLAN);
         plan.map(|plan| plan.check(&path, generation).map(|()| plan)).transpose()
@@ -266,7 +262,7 @@ impl CachePlan {
     ///
     /// # Errors
     /// `Lacks` if it is about another; `Damaged` if it names lists that are not there.
-    pub fn check(&self, path: &Path, generation: &Generation) -> Result<(), IndexError> {
+    pub(crate) fn check(&self, path: &Path, generation: &Generation) -> Result<(), IndexError> {
         let now = PlanOf::generation(generation)?;
         if now != self.of {
             let (of, now) = (self.of.generation, now.generation);
@@ -295,7 +291,6 @@ impl CachePlan {
     }
 }
 
-/// Some numbers of the file.
 struct Record([u8; RECORD_BYTES]);
 
 impl Record {

@@ -1,21 +1,24 @@
-//! How is an index handed to other search engines, or taken from them? As CIFF, the Common Index File Format (Lin and
-//! others, SIGIR 2020), version 1, which PISA, Terrier, OldDog and others read.
+//! How is an index handed to other search engines, or taken from them? As CIFF, the Common Index
+//! File Format (Lin and others, SIGIR 2020), version 1, which PISA, Terrier, OldDog and others
+//! read.
 //!
-//! The file is a row of protobuf messages, each behind its length as a varint: a header, a postings list
-//! for each term, and a record for each document.
+//! The file is a row of protobuf messages, each behind its length as a varint: a header, a postings
+//! list for each term, and a record for each document.
 //!
 //! ```text
-//! Header        1 version  2 postings lists  3 documents  4 lists of the whole  5 documents of the whole
-//!               6 tokens of the whole  7 mean document length (double)  8 description
+//! Header        1 version  2 postings lists  3 documents  4 lists of the whole
+//!               5 documents of the whole  6 tokens of the whole
+//!               7 mean document length (double)  8 description
 //! PostingsList  1 term  2 df  3 cf  4 postings, each { 1 gap to the docid before, 2 tf }
 //! DocRecord     1 docid  2 name  3 tokens
 //! ```
 //!
-//! Lists stand in the order of their terms' bytes, as Lucene's do; the first gap is the docid itself.
+//! Lists stand in the order of their terms' bytes, as Lucene's do; the first gap is the docid
+//! itself.
 
 #![forbid(unsafe_code)]
 
-mod import;
+pub(crate) mod import;
 mod read;
 #[cfg(test)]
 mod tests;
@@ -33,28 +36,18 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum CiffError {
-    /// The index is damaged.
     #[error(transparent)]
     Index(#[from] IndexError),
-    /// The file cannot be written.
     #[error("writing CIFF")]
     Output(#[from] io::Error),
     /// CIFF numbers documents and counts terms with 31 bits.
     #[error("CIFF has room for 2147483647 {what}; the index has {found}")]
-    TooMany {
-        /// Of what.
-        what: &'static str,
-        /// How many.
-        found: u64,
-    },
+    TooMany { what: &'static str, found: u64 },
 }
 
-/// What was exported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exported {
-    /// Postings lists.
     pub terms: u64,
-    /// Documents.
     pub documents: u32,
 }
 
@@ -70,7 +63,8 @@ pub fn description(generation: &Generation) -> String {
     )
 }
 
-/// Writes a generation as CIFF to a file, which stands under its name when it is whole, and not before.
+/// Writes a generation as CIFF to a file, which stands under its name when it is whole, and not
+/// before.
 ///
 /// # Errors
 /// See [`CiffError`].
@@ -140,7 +134,6 @@ pub fn export(
     Ok(Exported { terms, documents: documents.len() })
 }
 
-/// Writes a list.
 fn list(
     generation: &Generation,
     lists: &TermLists,
@@ -205,7 +198,6 @@ fn number(out: &mut Vec<u8>, field: u8, value: u64) {
     varint(out, value);
 }
 
-/// A field that is text.
 fn bytes(out: &mut Vec<u8>, field: u8, value: &[u8]) {
     out.push(field << 3 | 2);
     varint(out, value.len() as u64);

@@ -1,7 +1,7 @@
 //! Which documents of a run does a generation leave out? A run never changes, so what was deleted
 //! stands in a file of the generation: which documents, and by how much they make the document
-//! frequencies and the totals too great (`docs/index-format.md`, Deletions). Scores are then those of an
-//! index without these documents, to the bit.
+//! frequencies and the totals too great (`docs/index-format.md`, Deletions). Scores are then those
+//! of an index without these documents, to the bit.
 
 #![forbid(unsafe_code)]
 
@@ -23,7 +23,7 @@ const BODY: u64 = HEADER_BYTES as u64;
 /// Memory: a bit for each document and a twelfth of that, and 12 bytes for each list with a posting
 /// of a deleted document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Deletions {
+pub(crate) struct Deletions {
     documents: u32,
     pub(super) totals: Deleted,
     /// A bit for each document, the low bit of a word first; set if it is deleted.
@@ -36,13 +36,13 @@ pub struct Deletions {
 }
 
 impl Deletions {
-    /// Reads the deletions file of a run in the folder of a generation, and verifies its checksum if
-    /// the manifest's entry of the file is given.
+    /// Reads the deletions file of a run in the folder of a generation, and verifies its checksum
+    /// if the manifest's entry of the file is given.
     ///
     /// # Errors
     /// `Damaged` if it is not what the run's entry says, or the numbers do not agree; `Storage`,
     /// `Newer`, `Older`.
-    pub fn open(
+    pub(crate) fn open(
         generation: &Path,
         run: &RunEntry,
         file: Option<&FileEntry>,
@@ -84,7 +84,6 @@ impl Deletions {
         }
     }
 
-    /// Joins the parts.
     pub(super) fn new(
         documents: u32,
         totals: Deleted,
@@ -131,30 +130,30 @@ impl Deletions {
     }
 
     /// Returns how many documents are deleted, and their tokens and postings.
-    pub fn totals(&self) -> Deleted {
+    pub(crate) fn totals(&self) -> Deleted {
         self.totals
     }
 
     /// Returns how many lists have postings of deleted documents.
-    pub fn lists(&self) -> usize {
+    pub(crate) fn lists(&self) -> usize {
         self.lists.len()
     }
 
     /// Tells whether a document is deleted.
     #[inline]
-    pub fn contains(&self, docid: u32) -> bool {
+    pub(crate) fn contains(&self, docid: u32) -> bool {
         let word = self.bits.get(docid as usize / 64).copied().unwrap_or(0);
         word >> (docid % 64) & 1 == 1
     }
 
     /// Returns the deleted documents, rising.
-    pub fn docids(&self) -> impl Iterator<Item = u32> {
+    pub(crate) fn docids(&self) -> impl Iterator<Item = u32> {
         (0..self.documents).filter(|&docid| self.contains(docid))
     }
 
     /// Returns how many documents before `docid` are deleted.
     #[inline]
-    pub fn before(&self, docid: u32) -> u32 {
+    pub(crate) fn before(&self, docid: u32) -> u32 {
         let at = docid as usize / 64;
         match (self.bits.get(at), self.before.get(at)) {
             (Some(word), Some(before)) => {
@@ -165,7 +164,7 @@ impl Deletions {
     }
 
     /// Returns how many postings of a list are of deleted documents.
-    pub fn of_list(&self, list: &TermEntry) -> u32 {
+    pub(crate) fn of_list(&self, list: &TermEntry) -> u32 {
         self.lists.binary_search(&list.offset).map_or(0, |at| self.counts[at])
     }
 }

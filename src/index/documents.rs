@@ -4,7 +4,7 @@
 
 #![forbid(unsafe_code)]
 
-pub mod pieces;
+pub(crate) mod pieces;
 mod placed;
 mod read;
 mod table;
@@ -12,20 +12,19 @@ mod table;
 mod tests;
 mod write;
 
-pub use placed::{DocumentColumns, DocumentsPlace, PlacedDocuments};
-pub use read::RunDocuments;
-pub use table::Documents;
-pub use write::{DocumentsEntry, DocumentsWriter};
+pub(crate) use placed::{DocumentColumns, DocumentsPlace, PlacedDocuments};
+pub(crate) use read::RunDocuments;
+pub(crate) use table::Documents;
+pub(crate) use write::{DocumentsEntry, DocumentsWriter};
 
 use bytemuck::{AnyBitPattern, NoUninit};
 
 /// Where a document lies in the uncompressed input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, AnyBitPattern, NoUninit)]
 #[repr(C)]
-pub struct Location {
+pub(crate) struct Location {
     /// Its first byte, counted from the start of the input.
     pub offset: u64,
-    /// Its length in bytes.
     pub bytes: u32,
     /// Which of the manifest's inputs; in the files of a run, counted from the run's first.
     pub input: u32,

@@ -1,6 +1,7 @@
 //! What can go wrong with an index? One enum for the whole layer: every error names the file, and
 //! the byte where there is one.
 
+#![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
 use crate::index::list::{ListCodec, ListError};
@@ -236,7 +237,6 @@ impl IndexError {
         move |source| Self::List { path: path.to_path_buf(), start, source }
     }
 
-    /// Makes a `Damaged`.
     pub(crate) fn damaged(
         path: &Path,
         offset: u64,
@@ -251,12 +251,10 @@ impl IndexError {
         }
     }
 
-    /// Makes a `Refused`.
     pub(crate) fn refused(path: &Path, reason: impl ToString) -> Self {
         Self::Refused { path: path.to_path_buf(), reason: reason.to_string() }
     }
 
-    /// Makes a `Lacks`.
     pub(crate) fn lacks(path: &Path, reason: impl ToString) -> Self {
         Self::Lacks { path: path.to_path_buf(), reason: reason.to_string() }
     }

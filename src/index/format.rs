@@ -1,5 +1,5 @@
-//! Which constants make up the format? Every number and name of `docs/index-format.md`, and the header
-//! that all binary files share.
+//! Which constants make up the format? Every number and name of `docs/index-format.md`, and the
+//! header that all binary files share.
 
 #![forbid(unsafe_code)]
 
@@ -8,46 +8,43 @@ use crate::text::trie_collection::TRIE_COLLECTIONS;
 use std::path::Path;
 
 /// The format version that this program writes, and the only one that it reads.
-pub const VERSION: u32 = 3;
+pub(crate) const VERSION: u32 = 3;
 /// The first bytes of every binary file.
-pub const MAGIC: [u8; 8] = *b"MILLRACE";
-/// Bytes of a header.
-pub const HEADER_BYTES: usize = 64;
+pub(crate) const MAGIC: [u8; 8] = *b"MILLRACE";
+pub(crate) const HEADER_BYTES: usize = 64;
 /// Sections are padded to a multiple of this many bytes.
-pub const ALIGNMENT: u64 = 8;
+pub(crate) const ALIGNMENT: u64 = 8;
 
 /// Terms in a block of the lexicon.
-pub const LEXICON_BLOCK: usize = 16;
+pub(crate) const LEXICON_BLOCK: usize = 16;
 /// Entries of the lexicon's directory: one a collection, and the end.
-pub const DIRECTORY_ENTRIES: usize = TRIE_COLLECTIONS + 1;
-/// The longest term, in bytes.
-pub const MAX_TERM_BYTES: usize = 255;
+pub(crate) const DIRECTORY_ENTRIES: usize = TRIE_COLLECTIONS + 1;
+pub(crate) const MAX_TERM_BYTES: usize = 255;
 /// Stands for the length of a document that has at least so many tokens.
-pub const LONG: u16 = u16::MAX;
+pub(crate) const LONG: u16 = u16::MAX;
 
 /// Zero bytes behind the last list and its padding, so that wide loads stay inside the file.
-pub const POSTINGS_SLACK: u64 = 64;
+pub(crate) const POSTINGS_SLACK: u64 = 64;
 
 /// The file that names the live generation.
-pub const CURRENT: &str = "CURRENT";
+pub(crate) const CURRENT: &str = "CURRENT";
 /// Its next version while that is written.
-pub const CURRENT_TMP: &str = "CURRENT.tmp";
+pub(crate) const CURRENT_TMP: &str = "CURRENT.tmp";
 /// The file that names the older generations that are kept.
-pub const KEPT: &str = "KEPT";
+pub(crate) const KEPT: &str = "KEPT";
 /// The file that [`KEPT`] is renamed from.
-pub const KEPT_TMP: &str = "KEPT.tmp";
+pub(crate) const KEPT_TMP: &str = "KEPT.tmp";
 /// The plan of a cache of lists, beside the generations.
-pub const CACHE_PLAN: &str = "cache.plan";
+pub(crate) const CACHE_PLAN: &str = "cache.plan";
 /// The file that a build or a merge locks.
-pub const LOCK: &str = "LOCK";
-/// The manifest of a generation.
-pub const MANIFEST: &str = "manifest.json";
+pub(crate) const LOCK: &str = "LOCK";
+pub(crate) const MANIFEST: &str = "manifest.json";
 /// The folder of the runs in a generation.
-pub const RUNS: &str = "runs";
+pub(crate) const RUNS: &str = "runs";
 
-/// The indexer of an index that was imported: lengths of documents are what the other engine says, which need not be
-/// the sums of term frequencies.
-pub const IMPORTED: &str = "import";
+/// The indexer of an index that was imported: lengths of documents are what the other engine says,
+/// which need not be the sums of term frequencies.
+pub(crate) const IMPORTED: &str = "import";
 
 /// What the settings of an index of learned vectors have as its format: its terms stay as they are.
 pub const VECTORS: &str = "vectors";
@@ -67,42 +64,42 @@ pub fn generation_number(name: &str) -> Option<u32> {
 }
 
 /// Names the folder of a shard: `shard-0`.
-pub fn shard_name(shard: usize) -> String {
+pub(crate) fn shard_name(shard: usize) -> String {
     format!("shard-{shard}")
 }
 
 /// Reads the number of a shard from the name of its folder, if it is one.
-pub fn shard_number(name: &str) -> Option<usize> {
+pub(crate) fn shard_number(name: &str) -> Option<usize> {
     let shard = name.strip_prefix("shard-")?.parse().ok()?;
     (shard_name(shard) == name).then_some(shard)
 }
 
 /// Names a run: `000000`.
-pub fn run_name(number: u32) -> String {
+pub(crate) fn run_name(number: u32) -> String {
     format!("{number:06}")
 }
 
 /// Tells whether `name` is the name of a run.
-pub fn is_run_name(name: &str) -> bool {
+pub(crate) fn is_run_name(name: &str) -> bool {
     name.parse().is_ok_and(|number| run_name(number) == name)
 }
 
-/// Lists with a full block begin at a multiple of this many bytes, so that devices can read blocks of
-/// `bp128` in units of 16 bytes.
-pub const LIST_ALIGNMENT: u64 = 16;
+/// Lists with a full block begin at a multiple of this many bytes, so that devices can read blocks
+/// of `bp128` in units of 16 bytes.
+pub(crate) const LIST_ALIGNMENT: u64 = 16;
 
 /// The postings are verified by pages of the file of this many bytes.
-pub const PAGE_BYTES: u64 = 4096;
+pub(crate) const PAGE_BYTES: u64 = 4096;
 
-/// Returns where a list of `df` postings begins, in blocks of `block_len`, if the one before it ends at
-/// byte `end` of the lists; none if that is beyond all files.
+/// Returns where a list of `df` postings begins, in blocks of `block_len`, if the one before it
+/// ends at byte `end` of the lists; none if that is beyond all files.
 #[inline]
-pub const fn list_start(end: u64, df: u32, block_len: u32) -> Option<u64> {
+pub(crate) const fn list_start(end: u64, df: u32, block_len: u32) -> Option<u64> {
     if df < block_len { Some(end) } else { end.checked_next_multiple_of(LIST_ALIGNMENT) }
 }
 
 /// Returns how many pages hold lists of `list_bytes` bytes, which begin behind the header.
-pub const fn list_pages(list_bytes: u64) -> u64 {
+pub(crate) const fn list_pages(list_bytes: u64) -> u64 {
     match list_bytes {
         0 => 0,
         bytes => bytes.saturating_add(HEADER_BYTES as u64).div_ceil(PAGE_BYTES),
@@ -110,25 +107,22 @@ pub const fn list_pages(list_bytes: u64) -> u64 {
 }
 
 /// Names a file of a run, from the generation's folder on: `runs/000000.lexicon`.
-pub fn run_file(run: &str, kind: Kind) -> String {
+pub(crate) fn run_file(run: &str, kind: Kind) -> String {
     format!("{RUNS}/{run}.{}", kind.extension())
 }
 
 /// Returns the zero bytes that pad a section of `bytes` bytes.
-pub const fn padding(bytes: u64) -> u64 {
+pub(crate) const fn padding(bytes: u64) -> u64 {
     bytes.wrapping_neg() % ALIGNMENT
 }
 
 /// What a binary file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// The terms of a run.
+pub(crate) enum Kind {
     Lexicon,
-    /// Its postings lists.
     Postings,
     /// Tokens of each of its documents.
     Lengths,
-    /// Their names.
     Names,
     /// Where each name ends.
     Ends,
@@ -148,7 +142,7 @@ pub enum Kind {
 
 impl Kind {
     /// The files that every run has.
-    pub const OF_RUN: [Self; 7] = [
+    pub(crate) const OF_RUN: [Self; 7] = [
         Self::Lexicon,
         Self::Postings,
         Self::Lengths,
@@ -159,14 +153,14 @@ impl Kind {
     ];
 
     /// The files that a run may have.
-    pub const OPTIONAL: [Self; 3] = [Self::Deletions, Self::Scores, Self::Positions];
+    pub(crate) const OPTIONAL: [Self; 3] = [Self::Deletions, Self::Scores, Self::Positions];
 
     /// Those of every run that hold its documents.
-    pub const OF_DOCUMENTS: [Self; 5] =
+    pub(crate) const OF_DOCUMENTS: [Self; 5] =
         [Self::Lengths, Self::Names, Self::Ends, Self::Locations, Self::Hashes];
 
     /// Returns how the name of such a file ends.
-    pub const fn extension(self) -> &'static str {
+    pub(crate) const fn extension(self) -> &'static str {
         match self {
             Self::Lexicon => "lexicon",
             Self::Postings => "postings",
@@ -183,7 +177,7 @@ impl Kind {
     }
 
     /// Returns the four bytes that stand for it.
-    pub const fn code(self) -> [u8; 4] {
+    pub(crate) const fn code(self) -> [u8; 4] {
         match self {
             Self::Hashes => *b"HASH",
             Self::Deletions => *b"DELE",
@@ -202,8 +196,7 @@ impl Kind {
 
 /// The head of a binary file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Header {
-    /// What the file holds.
+pub(crate) struct Header {
     pub kind: Kind,
     /// The numbers a to e of `docs/index-format.md`.
     pub values: [u64; 5],
@@ -212,8 +205,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// Lays the header out.
-    pub fn encode(&self) -> [u8; HEADER_BYTES] {
+    pub(crate) fn encode(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         bytes[..8].copy_from_slice(&MAGIC);
         bytes[8..12].copy_from_slice(&self.kind.code());
@@ -231,7 +223,7 @@ impl Header {
     ///
     /// # Errors
     /// `Damaged` where a byte is wrong, `Newer` and `Older` for another format version.
-    pub fn parse(path: &Path, kind: Kind, bytes: &[u8]) -> Result<Self, IndexError> {
+    pub(crate) fn parse(path: &Path, kind: Kind, bytes: &[u8]) -> Result<Self, IndexError> {
         let Some(bytes) = bytes.first_chunk::<HEADER_BYTES>() else {
             return Err(IndexError::damaged(
                 path,
@@ -277,10 +269,7 @@ impl Header {
     }
 
     /// Checks that the unused numbers, from number `used` on, are 0.
-    ///
-    /// # Errors
-    /// `Damaged`.
-    pub fn check_unused(&self, path: &Path, used: usize) -> Result<(), IndexError> {
+    pub(crate) fn check_unused(&self, path: &Path, used: usize) -> Result<(), IndexError> {
         match self.values.iter().enumerate().skip(used).find(|(_, value)| **value != 0) {
             Some((i, value)) => Err(IndexError::damaged(path, 16 + 8 * i as u64, 0, value)),
             None => Ok(()),
@@ -290,10 +279,11 @@ impl Header {
 
 /// Checks the length of a file against the one that its header or the manifest implies. `expected`
 /// is `None` when the numbers overflow.
-///
-/// # Errors
-/// `Damaged`, at the first byte that is missing or too many.
-pub fn check_length(path: &Path, found: u64, expected: Option<u64>) -> Result<(), IndexError> {
+pub(crate) fn check_length(
+    path: &Path,
+    found: u64,
+    expected: Option<u64>,
+) -> Result<(), IndexError> {
     match expected {
         Some(expected) if expected == found => Ok(()),
         Some(expected) => Err(IndexError::damaged(

@@ -1,5 +1,6 @@
 //! Which terms does a run hold, and where are their lists? Terms in blocks of 16, front-coded, with
-//! an index of the blocks and a directory of the trie collections (`docs/index-format.md`, Lexicon).
+//! an index of the blocks and a directory of the trie collections (`docs/index-format.md`,
+//! Lexicon).
 //!
 //! [`LexiconWriter`] writes it in one go, [`Lexicon`] finds one term in the mapped file, and
 //! [`LexiconStream`] reads all terms in order through a small window. None of them believes a byte.
@@ -9,16 +10,16 @@
 mod code;
 mod parts;
 mod read;
-mod stream;
+pub(crate) mod stream;
 #[cfg(test)]
 mod tests;
 mod write;
 
-pub use code::{BlockStart, CodedTerms, TermCoder};
+pub(crate) use code::{BlockStart, CodedTerms, TermCoder};
 pub(crate) use parts::{cut, expect_totals, parts_of};
-pub use read::{Lexicon, TermPlace};
-pub use stream::LexiconStream;
-pub use write::LexiconWriter;
+pub(crate) use read::{Lexicon, TermPlace};
+pub(crate) use stream::LexiconStream;
+pub(crate) use write::LexiconWriter;
 
 use crate::codec::vbyte;
 use crate::index::error::IndexError;
@@ -33,20 +34,15 @@ pub struct TermEntry {
     pub df: u32,
     /// Bytes between the first list of the run and this one.
     pub offset: u64,
-    /// Bytes of the list.
     pub bytes: u64,
 }
 
 /// What the header of a lexicon says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LexiconHeader {
-    /// Terms, and so lists.
+pub(crate) struct LexiconHeader {
     pub terms: u64,
-    /// Blocks of terms.
     pub blocks: u64,
-    /// Bytes of all blocks.
     pub block_bytes: u64,
-    /// Postings of all lists.
     pub postings: u64,
     /// Bytes of all lists, and of the padding between them.
     pub list_bytes: u64,
@@ -56,7 +52,6 @@ pub struct LexiconHeader {
 
 /// Bytes of one entry of the block index.
 const BLOCK_ENTRY_BYTES: u64 = 16;
-/// Bytes of the directory.
 const DIRECTORY_BYTES: u64 = 4 * DIRECTORY_ENTRIES as u64;
 /// The most bytes that a term takes in its block.
 const MAX_CODED_BYTES: usize = 2 + 255 + 2 * vbyte::MAX_BYTES;

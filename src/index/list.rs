@@ -1,10 +1,10 @@
 //! How does one postings list lie in bytes, and how is any part of it read?
 //!
-//! Blocks of 128 postings (or 64, or 512), a tail of single ones, then arrays that say of each block
-//! its last docid, its place, how it is packed and how much a posting of it may be worth
-//! (`docs/index-format.md`, Postings). [`ListEncoder`] writes a list from
-//! postings in docid order and lets finished blocks go at once; [`ListView`] reads a list in place;
-//! [`Layout`], [`PackedBlock`] and [`decode_tail`] read one from bytes that come in pieces.
+//! Blocks of 128 postings (or 64, or 512), a tail of single ones, then arrays that say of each
+//! block its last docid, its place, how it is packed and how much a posting of it may be worth
+//! (`docs/index-format.md`, Postings). [`ListEncoder`] writes a list from postings in docid order
+//! and lets finished blocks go at once; [`ListView`] reads a list in place; [`Layout`],
+//! [`PackedBlock`] and [`decode_tail`] read one from bytes that come in pieces.
 //!
 //! No byte is believed. Whatever the bytes are, a part that is read without an error holds docids
 //! that rise, lie behind the part before it and are below the bound that the reader gave, and term
@@ -12,9 +12,9 @@
 
 mod apart;
 mod check;
-mod encode;
-mod error;
-mod form;
+pub(crate) mod encode;
+pub(crate) mod error;
+pub(crate) mod form;
 mod packed;
 mod part;
 mod segment;
@@ -22,11 +22,11 @@ mod segment;
 mod tests;
 mod whole;
 
-pub use encode::ListEncoder;
-pub use error::ListError;
-pub use form::{Form, ListCodec, SEGMENT_POSTINGS};
-pub use packed::{PackedBlock, decode_tail};
-pub use segment::{Columns, Segment, Source};
+pub(crate) use encode::ListEncoder;
+pub(crate) use error::ListError;
+pub(crate) use form::{Form, ListCodec};
+pub(crate) use packed::{PackedBlock, decode_tail};
+pub(crate) use segment::{Columns, Segment, Source};
 pub(crate) use segment::{MOST_SHARED_BYTES, RECORD_BYTES};
 pub(crate) use whole::WholeBlock;
 
@@ -36,18 +36,17 @@ use form::HEAD_BYTES;
 use packed::{ANCHOR_BLOCKS, Head};
 
 /// Postings in a block, unless another number is asked for.
-pub const BLOCK: usize = bp128::BLOCK;
+pub(crate) const BLOCK: usize = bp128::BLOCK;
 
 /// The most postings that a block of any form has.
-pub const MAX_BLOCK: usize = 512;
+pub(crate) const MAX_BLOCK: usize = 512;
 
 /// The docid "before" the first posting of a list: -1, so that the first gap is the docid itself.
-pub const BEFORE_FIRST: u32 = u32::MAX;
+pub(crate) const BEFORE_FIRST: u32 = u32::MAX;
 
 /// Where the parts of a list lie: all offsets are bytes from its first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Layout {
-    /// Full blocks.
+pub(crate) struct Layout {
     pub full: u32,
     /// Postings of the tail, fewer than a block has.
     pub tail_len: u32,
@@ -66,10 +65,8 @@ pub struct Layout {
 impl Layout {
     /// The layout of a list of `df` postings in `bytes` bytes.
     ///
-    /// # Errors
-    ///
     /// If `df` is 0 or the arrays alone take more than `bytes`.
-    pub fn new(form: Form, df: u32, bytes: u64) -> Result<Self, ListError> {
+    pub(crate) fn new(form: Form, df: u32, bytes: u64) -> Result<Self, ListError> {
         if df == 0 {
             return Err(ListError::Empty);
         }
@@ -126,7 +123,6 @@ pub struct ListView<'a> {
     /// Documents outside of these are not asked for.
     from: u32,
     to: u32,
-    /// Where the tail begins.
     tail: usize,
     /// Where the last docids begin, and the heads.
     arrays: usize,
@@ -134,9 +130,9 @@ pub struct ListView<'a> {
 }
 
 impl<'a> ListView<'a> {
-    /// The list of `df` postings, coded with bp128 in blocks of 128, in the first `bytes` bytes of `data`. More data behind it makes
-    /// reading faster and changes nothing else. Takes constant time: each part is checked when it
-    /// is read.
+    /// The list of `df` postings, coded with bp128 in blocks of 128, in the first `bytes` bytes of
+    /// `data`. More data behind it makes reading faster and changes nothing else. Takes constant
+    /// time: each part is checked when it is read.
     ///
     /// # Errors
     ///
@@ -147,10 +143,13 @@ impl<'a> ListView<'a> {
 
     /// As [`new`](Self::new) for a list of any form.
     ///
-    /// # Errors
-    ///
     /// As [`new`](Self::new).
-    pub fn of_form(form: Form, df: u32, bytes: u64, data: &'a [u8]) -> Result<Self, ListError> {
+    pub(crate) fn of_form(
+        form: Form,
+        df: u32,
+        bytes: u64,
+        data: &'a [u8],
+    ) -> Result<Self, ListError> {
         let layout = Layout::new(form, df, bytes)?;
         if bytes > data.len() as u64 {
             let found = data.len() as u64;
@@ -189,38 +188,35 @@ impl<'a> ListView<'a> {
 
     /// Document frequency: the postings of the list, at least 1.
     #[inline]
-    pub fn df(&self) -> u32 {
+    pub(crate) fn df(&self) -> u32 {
         self.df
     }
 
-    /// How the list is coded.
     #[inline]
-    pub fn form(&self) -> Form {
+    pub(crate) fn form(&self) -> Form {
         self.form
     }
 
-    /// Postings of a full block.
     #[inline(always)]
-    pub fn block_len(&self) -> usize {
+    pub(crate) fn block_len(&self) -> usize {
         self.form.block_len()
     }
 
-    /// Full blocks.
     #[inline]
-    pub fn full_blocks(&self) -> usize {
+    pub(crate) fn full_blocks(&self) -> usize {
         self.form.divide(self.df).0 as usize
     }
 
     /// Postings of the tail, fewer than a block has.
     #[inline]
-    pub fn tail_len(&self) -> usize {
+    pub(crate) fn tail_len(&self) -> usize {
         self.form.divide(self.df).1 as usize
     }
 
     /// The last docids that the list gives for its blocks, little-endian.
     /// [`decode_block`](Self::decode_block) checks them.
     #[inline]
-    pub fn last_docids(&self) -> &'a [[u8; 4]] {
+    pub(crate) fn last_docids(&self) -> &'a [[u8; 4]] {
         self.last_docids
     }
 
@@ -230,7 +226,7 @@ impl<'a> ListView<'a> {
     ///
     /// If there is no such block.
     #[inline]
-    pub fn last_docid(&self, block: usize) -> u32 {
+    pub(crate) fn last_docid(&self, block: usize) -> u32 {
         u32::from_le_bytes(self.last_docids[block])
     }
 
@@ -251,22 +247,22 @@ impl<'a> ListView<'a> {
     /// The first docid of a block, which is the least: it stands alone at the beginning of the
     /// block, behind the last docid of the block before.
     ///
-    /// # Errors
-    ///
     /// If the block does not lie in the list.
     ///
     /// # Panics
     ///
     /// If there is no such block.
     #[inline]
-    pub fn first_docid(&self, block: usize, columns: &mut Columns) -> Result<u32, ListError> {
+    pub(crate) fn first_docid(
+        &self,
+        block: usize,
+        columns: &mut Columns,
+    ) -> Result<u32, ListError> {
         let line = self.block(block)?;
         line.first_docid(self.source(&line, columns)?)
     }
 
     /// The line of a block in the arrays; it says where the block lies and how it is packed.
-    ///
-    /// # Errors
     ///
     /// If a width is above 32 bits or the block reaches into the arrays.
     ///
@@ -274,7 +270,7 @@ impl<'a> ListView<'a> {
     ///
     /// If there is no such block.
     #[inline(always)]
-    pub fn block(&self, block: usize) -> Result<PackedBlock, ListError> {
+    pub(crate) fn block(&self, block: usize) -> Result<PackedBlock, ListError> {
         let number = self.first + block;
         let previous = match block {
             0 => self.before,
@@ -337,14 +333,13 @@ impl<'a> ListView<'a> {
     ///
     /// If the block begins behind the list.
     #[inline]
-    pub fn bytes_of(&self, line: &PackedBlock) -> &'a [u8] {
+    pub(crate) fn bytes_of(&self, line: &PackedBlock) -> &'a [u8] {
         // `block` has compared the offset with that of the arrays, which lie in memory.
         &self.data[line.offset as usize..]
     }
 
-    /// Reads the docids of the block of a line of this list: as [`decode_block`](Self::decode_block).
-    ///
-    /// # Errors
+    /// Reads the docids of the block of a line of this list: as
+    /// [`decode_block`](Self::decode_block).
     ///
     /// As there.
     ///
@@ -352,7 +347,7 @@ impl<'a> ListView<'a> {
     ///
     /// As there.
     #[inline(always)]
-    pub fn docids_of(
+    pub(crate) fn docids_of(
         &self,
         line: &PackedBlock,
         columns: &mut Columns,
@@ -368,15 +363,13 @@ impl<'a> ListView<'a> {
     /// Reads the term frequencies of the block of a line of this list: as
     /// [`decode_tfs`](Self::decode_tfs).
     ///
-    /// # Errors
-    ///
     /// As there.
     ///
     /// # Panics
     ///
     /// As there.
     #[inline(always)]
-    pub fn tfs_of(
+    pub(crate) fn tfs_of(
         &self,
         line: &PackedBlock,
         columns: &mut Columns,
@@ -391,15 +384,13 @@ impl<'a> ListView<'a> {
     /// Reads the docids of a block, with `columns` that are this list's or closed. They are behind
     /// the last docid of the block before and below `documents`.
     ///
-    /// # Errors
-    ///
     /// If the block is damaged.
     ///
     /// # Panics
     ///
     /// If there is no such block, or `docids` has not room for just one.
     #[inline]
-    pub fn decode_block(
+    pub(crate) fn decode_block(
         &self,
         block: usize,
         documents: u32,
@@ -412,15 +403,13 @@ impl<'a> ListView<'a> {
 
     /// Reads the term frequencies of a block.
     ///
-    /// # Errors
-    ///
     /// As [`decode_block`](Self::decode_block).
     ///
     /// # Panics
     ///
     /// As [`decode_block`](Self::decode_block).
     #[inline]
-    pub fn decode_tfs(
+    pub(crate) fn decode_tfs(
         &self,
         block: usize,
         columns: &mut Columns,
@@ -432,28 +421,31 @@ impl<'a> ListView<'a> {
 
     /// Reads the term frequency of posting `i` of a block alone.
     ///
-    /// # Errors
-    ///
     /// As [`decode_block`](Self::decode_block).
     ///
     /// # Panics
     ///
     /// If there is no such block, or it has no posting `i`.
     #[inline]
-    pub fn tf(&self, block: usize, i: usize, columns: &mut Columns) -> Result<u32, ListError> {
+    #[cfg(any(test, fuzzing))]
+    pub(crate) fn tf(
+        &self,
+        block: usize,
+        i: usize,
+        columns: &mut Columns,
+    ) -> Result<u32, ListError> {
         let line = self.block(block)?;
         line.tf(self.source(&line, columns)?, i)
     }
 
-    /// The bytes of the tail, and of what is between it and the arrays: nothing, if the list is sound.
-    pub fn tail_bytes(&self) -> &'a [u8] {
+    /// The bytes of the tail, and of what is between it and the arrays: nothing, if the list is
+    /// sound.
+    pub(crate) fn tail_bytes(&self) -> &'a [u8] {
         &self.data[self.tail..self.arrays]
     }
 
     /// Reads the tail and returns its length; what the arrays hold beyond it is left as it was. The
     /// docids are behind the last docid of the last block and below `documents`.
-    ///
-    /// # Errors
     ///
     /// If the tail is damaged.
     ///
@@ -461,7 +453,7 @@ impl<'a> ListView<'a> {
     ///
     /// If there is no room for it.
     #[inline]
-    pub fn decode_tail(
+    pub(crate) fn decode_tail(
         &self,
         documents: u32,
         docids: &mut [u32],

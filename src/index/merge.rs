@@ -1,18 +1,21 @@
-//! How do many runs become one, byte for byte as if it had been built in one go? Terms are merged in
-//! order, and the lists of a term are decoded and encoded again, end to end: but for blocks that come out as they are, most of those of the
-//! first run, and for lists that are short even together, of which only each first gap changes. What is read of lists is verified by the
+//! How do many runs become one, byte for byte as if it had been built in one go? Terms are merged
+//! in order, and the lists of a term are decoded and encoded again, end to end: but for blocks that
+//! come out as they are, most of those of the first run, and for lists that are short even
+//! together, of which only each first gap changes. What is read of lists is verified by the
 //! checksums of its pages.
 //!
 //! Everything is read by positioned reads through windows that share the memory; the map is never
-//! used, and of a list never more than a window is held, but for what the encoder keeps: the 10 to 17
-//! bytes of each block, and of codecs whose blocks share something the postings of one segment. The documents are copied
-//! first; their lengths, which the lists' bounds are made of, are read again from there. When the windows would become too small to be of use, neighbouring runs are
+//! used, and of a list never more than a window is held, but for what the encoder keeps: the 10 to
+//! 17 bytes of each block, and of codecs whose blocks share something the postings of one segment.
+//! The documents are copied first; their lengths, which the lists' bounds are made of, are read
+//! again from there. When the windows would become too small to be of use, neighbouring runs are
 //! merged to scratch runs first, in as few passes as possible.
 //!
 //! Documents that a generation leaves out go here: the others are numbered anew.
 //!
-//! Where there is memory for it, several threads merge neighbouring trie collections each and lay out what comes of it; one says where each
-//! part lies in the run, and others gather, sum and write, as they do when a run is flushed (`index/run/files.rs`).
+//! Where there is memory for it, several threads merge neighbouring trie collections each and lay
+//! out what comes of it; one says where each part lies in the run, and others gather, sum and
+//! write, as they do when a run is flushed (`index/run/files.rs`).
 
 #![forbid(unsafe_code)]
 
@@ -20,7 +23,7 @@ mod documents;
 mod lengths;
 mod ordered;
 mod parts;
-mod published;
+pub(crate) mod published;
 mod queue;
 mod sort;
 mod source;
@@ -28,9 +31,9 @@ mod terms;
 #[cfg(test)]
 mod tests;
 
-pub use ordered::{Ordered, order_in_place};
+pub(crate) use ordered::order_in_place;
 pub(super) use published::verify;
-pub use published::{Merged, Ranks, RanksFound, Recode, merge_index};
+pub(crate) use published::{Merged, RankSource, RanksFound, Recode, merge_index};
 
 use crate::index::deletions::Deletions;
 use crate::index::error::IndexError;
@@ -56,20 +59,20 @@ const MOST_RUN_BYTES: u64 = 4 << 20;
 const LEXICON_SHARE: u64 = 8;
 /// The part of the memory that the documents' lengths may take.
 const LENGTHS_SHARE: u64 = 4;
-/// What a run takes beside its windows: whole pages of lists, their checksums, and tables of the lexicon.
+/// What a run takes beside its windows: whole pages of lists, their checksums, and tables of the
+/// lexicon.
 const RUN_OVERHEAD_BYTES: u64 = 20 << 10;
 
 /// With what means runs are merged, and to what.
 #[derive(Clone, Debug)]
-pub struct Merging {
-    /// Memory, in bytes: 4 MB are taken if this is less, and besides 34 bytes for every block of the
-    /// longest list, and for each thread 2 MB if its codec has segments.
+pub(crate) struct Merging {
+    /// Memory, in bytes: 4 MB are taken if this is less, and besides 34 bytes for every block of
+    /// the longest list, and for each thread 2 MB if its codec has segments.
     pub memory_bytes: u64,
     /// Threads that work, at most. The bytes do not depend on them.
     pub threads: usize,
     /// How the merged lists are coded, whatever forms those of the runs have.
     pub form: Form,
-    /// Ends the merge.
     pub stop: Stop,
 }
 
@@ -94,12 +97,13 @@ struct Input {
     base: u32,
 }
 
-/// Merges the runs of a generation that is not published yet, and leaves one run in their place, run
+/// Merges the runs of a generation that is not published yet, and leaves one run in their place,
+/// run
 /// 0. Returns its entry and those of its files. The runs are in docid order without gaps.
 ///
 /// # Errors
 /// `Refused` if there are gaps between the runs; `Damaged`, `List`, `Newer`, `Storage`, `Stopped`.
-pub fn merge_in_place(
+pub(crate) fn merge_in_place(
     generation: &Path,
     runs: &[RunEntry],
     merging: &Merging,
@@ -132,10 +136,7 @@ fn rename(
 
 /// Merges runs of the generation in the folder `from`, which stay, to run `number` in the folder of
 /// the generation `to`. Numbers from there on are free in `to`. Else as [`merge_in_place`].
-///
-/// # Errors
-/// As [`merge_in_place`].
-pub fn merge_runs(
+pub(crate) fn merge_runs(
     from: &Path,
     runs: &[RunEntry],
     to: &Path,
@@ -145,11 +146,8 @@ pub fn merge_runs(
     merge(inputs(from, runs, false)?, to, number, merging)
 }
 
-/// Merges neighbouring runs of a generation that is not published yet to run `number`, from which on numbers are free,
-/// and removes them. Else as [`merge_in_place`].
-///
-/// # Errors
-/// As [`merge_in_place`].
+/// Merges neighbouring runs of a generation that is not published yet to run `number`, from which
+/// on numbers are free, and removes them. Else as [`merge_in_place`].
 pub(super) fn merge_neighbours(
     generation: &Path,
     runs: &[RunEntry],
@@ -163,10 +161,7 @@ pub(super) fn merge_neighbours(
 /// deleted documents have are none.
 ///
 /// Memory: about `memory_bytes`, but at least 8 KB for each run.
-///
-/// # Errors
-/// `Damaged`, `Newer`, `Storage`.
-pub fn count_distinct_terms(
+pub(crate) fn count_distinct_terms(
     runs: &[(&Path, &RunEntry)],
     memory_bytes: u64,
 ) -> Result<u64, IndexError> {
@@ -266,7 +261,6 @@ fn superfluous(inputs: &[Input], kinds: &[Kind]) -> Vec<PathBuf> {
     inputs.iter().filter(|input| input.remove).flat_map(of_input).collect()
 }
 
-/// Merges the lists in passes.
 fn merge_lists(
     mut inputs: Vec<Input>,
     to: &Path,

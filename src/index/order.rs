@@ -1,6 +1,6 @@
-//! In which order are the documents of an index numbered? As they came, unless a merge or the end of a
-//! build renumbers them: documents that are alike or good side by side make lists shorter and searches
-//! end earlier.
+//! In which order are the documents of an index numbered? As they came, unless a merge or the end
+//! of a build renumbers them: documents that are alike or good side by side make lists shorter and
+//! searches end earlier.
 
 #![forbid(unsafe_code)]
 
@@ -23,7 +23,6 @@ pub enum DocumentOrder {
     Length,
     /// By falling global score (`score::wang`) for queries with these parameters.
     Global {
-        /// The share of PageRank.
         wang: Wang,
         /// a, which is k1, and b.
         bm25: Bm25,
@@ -34,10 +33,9 @@ impl DocumentOrder {
     /// The names of all, as users write them.
     pub const NAMES: [&str; 5] = ["input", "url", "name", "length", Self::GLOBAL];
     /// The name of the global order.
-    pub const GLOBAL: &str = "global";
+    pub(crate) const GLOBAL: &str = "global";
 
-    /// Its name.
-    pub fn name(&self) -> &'static str {
+    pub(crate) fn name(&self) -> &'static str {
         let at = match self {
             Self::Input => 0,
             Self::Url => 1,
@@ -53,7 +51,6 @@ impl DocumentOrder {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OrderEntry {
-    /// Its name.
     pub name: String,
     /// On what a global order rests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -75,30 +72,26 @@ impl fmt::Display for OrderEntry {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GlobalEntry {
-    /// The share of PageRank.
     pub alpha: f64,
     /// k1 of BM25, the paper's a.
     pub k1: f64,
     /// b of BM25.
     pub b: f64,
-    /// Documents.
     pub documents: u32,
-    /// Their tokens.
     pub tokens: u64,
     /// Tokens of a document in the mean, for readers.
     pub mean_length: f64,
 }
 
 impl GlobalEntry {
-    /// Describes parameters.
-    pub fn new(parameters: &GlobalParameters) -> Self {
+    pub(crate) fn new(parameters: &GlobalParameters) -> Self {
         let GlobalParameters { wang, bm25, documents, tokens } = *parameters;
         let (alpha, k1, b) = (wang.alpha(), bm25.k1(), bm25.b());
         Self { alpha, k1, b, documents, tokens, mean_length: parameters.mean() }
     }
 
     /// The parameters; none if they are outside of their ranges.
-    pub fn parameters(&self) -> Option<GlobalParameters> {
+    pub(crate) fn parameters(&self) -> Option<GlobalParameters> {
         let (wang, bm25) = (Wang::new(self.alpha).ok()?, Bm25::new(self.k1, self.b).ok()?);
         let (documents, tokens) = (self.documents, self.tokens);
         Some(GlobalParameters { wang, bm25, documents, tokens })

@@ -1,5 +1,5 @@
-//! Where do the PageRanks of documents come from? A file of lines `name TAB rank`, as `millrace rebuild`
-//! leaves in `INDEX/rebuild/ranks.tsv` and `millrace bench generate --pagerank` writes.
+//! Where do the PageRanks of documents come from? A file of lines `name TAB rank`, as `millrace
+//! rebuild` leaves in `INDEX/rebuild/ranks.tsv` and `millrace bench generate --pagerank` writes.
 
 #![forbid(unsafe_code)]
 
@@ -24,15 +24,17 @@ pub struct RankCounts {
     pub strangers: u64,
 }
 
-/// Reads the ranks of documents, whose names are given, from the file at `path`. The first line of a
-/// name counts, for all documents of it; white space in names counts as a blank. A first line that
-/// begins with `#` and has no tab is passed over, as are blank lines and what follows a second tab.
+/// Reads the ranks of documents, whose names are given, from the file at `path`. The first line of
+/// a name counts, for all documents of it; white space in names counts as a blank. A first line
+/// that begins with `#` and has no tab is passed over, as are blank lines and what follows a second
+/// tab.
 ///
 /// Memory: 48 bytes a document, of `memory_bytes`.
 ///
 /// # Errors
-/// `Damaged` where a line is none; `Lacks` if no document is named, or the memory does not do; `Storage`.
-pub fn read_ranks<'a>(
+/// `Damaged` where a line is none; `Lacks` if no document is named, or the memory does not do;
+/// `Storage`.
+pub(crate) fn read_ranks<'a>(
     path: &Path,
     names: impl ExactSizeIterator<Item = &'a [u8]>,
     memory_bytes: u64,

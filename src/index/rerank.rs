@@ -1,5 +1,6 @@
-//! How do the documents of an index get other PageRanks without being touched themselves? The live generation is
-//! published once more: all its files are linked but the static scores, which are written.
+//! How do the documents of an index get other PageRanks without being touched themselves? The live
+//! generation is published once more: all its files are linked but the static scores, which are
+//! written.
 
 #![forbid(unsafe_code)]
 
@@ -11,17 +12,18 @@ use crate::index::generations::manifest::Manifest;
 use crate::index::scores::write_scores;
 use std::path::Path;
 
-/// Publishes the generation in the folder `from`, whose manifest is given, with these PageRanks: one for each document in
-/// the order of docids, deleted ones too. It replaces that generation, which is not kept. Documents that were ordered
-/// by other ranks stay where they are, and count as ordered no more. Returns the new manifest.
+/// Publishes the generation in the folder `from`, whose manifest is given, with these PageRanks:
+/// one for each document in the order of docids, deleted ones too. It replaces that generation,
+/// which is not kept. Documents that were ordered by other ranks stay where they are, and count as
+/// ordered no more. Returns the new manifest.
 ///
 /// # Errors
-/// `Refused` if a rank is negative or not a number; as [`IndexLock::publish`]. What was written is debris then, which
-/// [`IndexLock::abandon`] removes.
+/// `Refused` if a rank is negative or not a number; as [`IndexLock::publish`]. What was written is
+/// debris then, which [`IndexLock::abandon`] removes.
 ///
 /// # Panics
 /// If there are not as many ranks as documents.
-pub fn publish_ranks(
+pub(crate) fn publish_ranks(
     lock: &IndexLock,
     from: &Path,
     old: &Manifest,

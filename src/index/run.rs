@@ -1,29 +1,30 @@
 //! What is a run? An index of its own over one range of docids: its documents, a lexicon, and the
-//! postings lists in the lexicon's order (`docs/index-format.md`, Postings). Docids count from the run's
-//! first. What is written here are the lexicon and the lists; the documents are written beside.
+//! postings lists in the lexicon's order (`docs/index-format.md`, Postings). Docids count from the
+//! run's first. What is written here are the lexicon and the lists; the documents are written
+//! beside.
 
 #![forbid(unsafe_code)]
 
 mod assemble;
 mod delete;
 mod files;
-mod lay;
+pub(crate) mod lay;
 mod pages;
-mod part;
+pub(crate) mod part;
 mod put;
-mod read;
+pub(crate) mod read;
 #[cfg(test)]
 mod tests;
 mod write;
 
-pub use assemble::RunAssembler;
-pub use delete::write_deletions;
+pub(crate) use assemble::RunAssembler;
+pub(crate) use delete::write_deletions;
 pub(crate) use files::{OpenChunk, RunFiles};
-pub use lay::{EncodedList, LaidChunk, Layout, RunPart, Stretch, Unwritten};
-pub use part::{CHUNK_BYTES, PartEncoder};
+pub(crate) use lay::{EncodedList, LaidChunk, Layout, RunPart, Stretch, Unwritten};
+pub(crate) use part::{CHUNK_BYTES, PartEncoder};
 pub(crate) use put::{Padded, Putting};
-pub use read::Run;
-pub use write::RunWriter;
+pub(crate) use read::Run;
+pub(crate) use write::RunWriter;
 
 use crate::index::documents::DocumentsEntry;
 use crate::index::error::IndexError;
@@ -39,11 +40,8 @@ use std::path::Path;
 /// What the header of a postings file says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PostingsHeader {
-    /// Lists.
     pub lists: u64,
-    /// Postings of all lists.
     pub postings: u64,
-    /// Bytes of all lists.
     pub list_bytes: u64,
     /// How they are coded.
     pub form: Form,
@@ -76,23 +74,17 @@ impl PostingsHeader {
 
 /// Makes a finished run last that was written as [`Scratch`](storage::Durability::Scratch), because
 /// it might have been merged before anything is published.
-///
-/// # Errors
-/// `Storage`.
-pub fn sync_run(generation: &Path, run: &RunEntry) -> Result<(), IndexError> {
+pub(crate) fn sync_run(generation: &Path, run: &RunEntry) -> Result<(), IndexError> {
     let sync = |kind| storage::sync_file(&generation.join(run_file(&run.name, kind)));
     Kind::OF_RUN.into_iter().try_for_each(sync)
 }
 
 /// The lists of a run, which are written, and their files.
-pub type WrittenRun = (RunEntry, Vec<FileEntry>);
+pub(crate) type WrittenRun = (RunEntry, Vec<FileEntry>);
 
 /// Joins the lists of runs, which were written apart, with their documents: those of run k are the
 /// k-th `documents`. Returns the entries, by docid, and all files.
-///
-/// # Errors
-/// `Refused` if they do not fit.
-pub fn join(
+pub(crate) fn join(
     generation: &Path,
     mut lists: Vec<WrittenRun>,
     documents: Vec<DocumentsEntry>,

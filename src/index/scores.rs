@@ -1,6 +1,6 @@
-//! What is each document of a run worth whatever is asked for? Its PageRank, and in an index that is
-//! ordered by them its global score (`score::wang`); each in a column with the greatest of every block of
-//! documents (`docs/index-format.md`, Static scores).
+//! What is each document of a run worth whatever is asked for? Its PageRank, and in an index that
+//! is ordered by them its global score (`score::wang`); each in a column with the greatest of every
+//! block of documents (`docs/index-format.md`, Static scores).
 
 #![forbid(unsafe_code)]
 
@@ -12,16 +12,16 @@ use crate::index::generations::manifest::{Manifest, RunEntry, find_file};
 use std::path::Path;
 
 /// Documents that have one greatest score.
-pub const SCORES_BLOCK: usize = 128;
+pub(crate) const SCORES_BLOCK: usize = 128;
 
 const BODY: u64 = HEADER_BYTES as u64;
 
-/// Writes the static scores of run `run` in the folder of a generation: the PageRank of each document
-/// and, if there are any, the global scores.
+/// Writes the static scores of run `run` in the folder of a generation: the PageRank of each
+/// document and, if there are any, the global scores.
 ///
 /// # Errors
 /// `Refused` if a score is negative or not a number, or the columns differ in length; `Storage`.
-pub fn write_scores(
+pub(crate) fn write_scores(
     generation: &Path,
     run: &str,
     ranks: &[f32],
@@ -57,7 +57,7 @@ fn greatest(scores: &[f32]) -> f32 {
 
 /// The static scores of a run, mapped.
 #[derive(Debug)]
-pub struct RunScores {
+pub(crate) struct RunScores {
     map: Map,
     documents: u64,
     block: u64,
@@ -65,12 +65,9 @@ pub struct RunScores {
 }
 
 impl RunScores {
-    /// Maps the static scores of a run in the folder of a generation, if it has any by the manifest's
-    /// `files`, and verifies their checksum.
-    ///
-    /// # Errors
-    /// `Storage`, `Damaged`, `Newer`, `Older`.
-    pub fn open(
+    /// Maps the static scores of a run in the folder of a generation, if it has any by the
+    /// manifest's `files`, and verifies their checksum.
+    pub(crate) fn open(
         generation: &Path,
         run: &RunEntry,
         files: &[FileEntry],
@@ -83,10 +80,7 @@ impl RunScores {
     }
 
     /// Maps the static scores of a run and reads no more than the header.
-    ///
-    /// # Errors
-    /// `Storage`, `Damaged`, `Newer`, `Older`.
-    pub fn open_unverified(generation: &Path, run: &RunEntry) -> Result<Self, IndexError> {
+    pub(crate) fn open_unverified(generation: &Path, run: &RunEntry) -> Result<Self, IndexError> {
         let map = Map::open(&generation.join(run_file(&run.name, Kind::Scores)))?;
         let header = Header::parse(map.path(), Kind::Scores, map.bytes())?;
         header.check_unused(map.path(), 3)?;
@@ -109,27 +103,18 @@ impl RunScores {
     }
 
     /// The PageRank of every document, on any scale.
-    ///
-    /// # Errors
-    /// `Damaged` if one is no score.
-    pub fn ranks(&self) -> Result<&[f32], IndexError> {
+    pub(crate) fn ranks(&self) -> Result<&[f32], IndexError> {
         self.column(0)
     }
 
     /// The global score of every document, if the index is ordered by them.
-    ///
-    /// # Errors
-    /// `Damaged` if one is no score.
-    pub fn globals(&self) -> Result<Option<&[f32]>, IndexError> {
+    pub(crate) fn globals(&self) -> Result<Option<&[f32]>, IndexError> {
         (self.columns > 1).then(|| self.column(1)).transpose()
     }
 
-    /// Makes sure that the greatest of each block are right and what pads the columns is zero, and that
-    /// global scores fall.
-    ///
-    /// # Errors
-    /// `Damaged`.
-    pub fn check(&self) -> Result<(), IndexError> {
+    /// Makes sure that the greatest of each block are right and what pads the columns is zero, and
+    /// that global scores fall.
+    pub(crate) fn check(&self) -> Result<(), IndexError> {
         for column in 0..self.columns {
             let scores = self.column(column)?;
             let blocks = self.documents.div_ceil(self.block);

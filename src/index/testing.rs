@@ -1,5 +1,5 @@
-//! Where do the tests of this folder get indexes from? Small collections from a seed, written run by
-//! run with the writers themselves.
+//! Where do the tests of this folder get indexes from? Small collections from a seed, written run
+//! by run with the writers themselves.
 
 #![forbid(unsafe_code)]
 
@@ -187,7 +187,8 @@ pub(crate) fn write_generation(
     manifest
 }
 
-/// Gives the documents of all runs of the live generation PageRanks, by docid. Returns its manifest.
+/// Gives the documents of all runs of the live generation PageRanks, by docid. Returns its
+/// manifest.
 pub(crate) fn rank(index: &Path, ranks: &[f32]) -> Manifest {
     let folder = current(index).unwrap().unwrap();
     let mut manifest = Manifest::read(&folder).unwrap();
@@ -202,7 +203,8 @@ pub(crate) fn rank(index: &Path, ranks: &[f32]) -> Manifest {
     manifest
 }
 
-/// Publishes a generation of `collection` in runs without some documents, and with PageRanks if there are any.
+/// Publishes a generation of `collection` in runs without some documents, and with PageRanks if
+/// there are any.
 pub(crate) fn with_deletions(
     index: &Path,
     all: &Collection,

@@ -1,16 +1,18 @@
-//! How does a collection of learned sparse vectors become an index? Anserini's JsonVectorCollection has an object a line:
+//! How does a collection of learned sparse vectors become an index? Anserini's JsonVectorCollection
+//! has an object a line:
 //!
 //! ```text
 //! {"id": "d1", "contents": "as people read it", "vector": {"mill": 1.37, "##race": 0.52}}
 //! ```
 //!
-//! Models such as SPLADE, DeepImpact and uniCOIL have learned what each term is worth in each document. The terms are those of the
-//! model's own vocabulary and stay as they are. A weight times a factor, rounded to the nearest whole number, takes the
-//! place of the term frequency (its *impact*), and the sum of these that of the length; what rounds to 0 is left out. The factor is
+//! Models such as SPLADE, DeepImpact and uniCOIL have learned what each term is worth in each
+//! document. The terms are those of the model's own vocabulary and stay as they are. A weight times
+//! a factor, rounded to the nearest whole number, takes the place of the term frequency (its
+//! *impact*), and the sum of these that of the length; what rounds to 0 is left out. The factor is
 //! recorded. Scores by `impact` are the sums of the query's weights times these numbers.
 //!
-//! All postings are held in memory, 8 bytes each, until the last document is read: only then is it known whether the weights are
-//! whole numbers already.
+//! All postings are held in memory, 8 bytes each, until the last document is read: only then is it
+//! known whether the weights are whole numbers already.
 
 #![forbid(unsafe_code)]
 
@@ -36,14 +38,13 @@ use std::path::Path;
 use twox_hash::XxHash3_64;
 
 /// The factor where weights are no whole numbers and none is given, as in Anserini.
-pub const USUAL_FACTOR: f64 = 100.0;
+pub(crate) const USUAL_FACTOR: f64 = 100.0;
 
 /// Payload of a list that is held before it is written.
 const HELD_BYTES: usize = 1 << 20;
 
 /// A file of vectors, uncompressed, and what is said of it as an input.
 pub struct VectorFile<'a> {
-    /// Its lines.
     pub lines: Box<dyn Read + Send + 'a>,
     /// Its path, length and hash.
     pub entry: InputEntry,
@@ -86,7 +87,6 @@ fn pairs<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(String, f64)>, D::Er
     from.deserialize_map(Pairs)
 }
 
-/// What was read.
 #[derive(Default)]
 struct Collected {
     numbers: HashMap<Box<str>, u32>,
@@ -98,13 +98,14 @@ struct Collected {
     has_fractions: bool,
 }
 
-/// Makes the vectors of some files the next generation of the index in the folder `index`; `factor` is chosen by the weights if it
-/// is left out.
+/// Makes the vectors of some files the next generation of the index in the folder `index`; `factor`
+/// is chosen by the weights if it is left out.
 ///
 /// # Errors
-/// `Damaged`, with file and byte, if a line is no such object, a weight is negative or no number, a term stands twice in a
-/// document or has more bytes than a term may have, or an impact does not fit 32 bits; as
-/// [`ciff::import`](super::ciff::import) for the rest. The live generation then stays.
+/// `Damaged`, with file and byte, if a line is no such object, a weight is negative or no number, a
+/// term stands twice in a document or has more bytes than a term may have, or an impact does not
+/// fit 32 bits; as `ciff::import` for the rest. The live generation then
+/// stays.
 pub fn import<'a>(
     files: impl IntoIterator<Item = VectorFile<'a>>,
     index: &Path,

@@ -1,8 +1,9 @@
 //! Where may a piece end, and which record is too long to be kept? One finder for each way in which
 //! records end.
 //!
-//! Where each record ends with a [mark](Mark) that nothing else has, anybody finds the borders from anywhere. In the other formats a border
-//! depends on all that comes before: whether a quote or a bracket is open, or where the lengths in the heads of records lead.
+//! Where each record ends with a [mark](Mark) that nothing else has, anybody finds the borders from
+//! anywhere. In the other formats a border depends on all that comes before: whether a quote or a
+//! bracket is open, or where the lengths in the heads of records lead.
 //!
 //! A finder looks at the bytes of the piece that grows. What it says of them may not depend on how
 //! many came at a time: it speaks when no further byte could change its answer.
@@ -18,9 +19,7 @@ use found::{Found, Gone};
 use machine::{Csv, Json, MachineBorders};
 use marks::{LINE_END, Mark, Marks};
 
-/// Finds borders of records.
 pub(super) enum Borders {
-    /// Records end with a mark.
     Marks(Marks),
     Warc(WarcBorders),
     Json(MachineBorders<Json>),
@@ -43,7 +42,8 @@ impl Borders {
         }
     }
 
-    /// Looks at `bytes`, the piece so far, which may end at or behind `least` of them; `ended`: nothing follows them.
+    /// Looks at `bytes`, the piece so far, which may end at or behind `least` of them; `ended`:
+    /// nothing follows them.
     pub(super) fn find(&mut self, bytes: &[u8], least: usize, ended: bool) -> Found {
         match self {
             Self::Marks(marks) => marks.find(bytes, least),

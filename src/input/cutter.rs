@@ -1,6 +1,7 @@
-//! Where does a piece end? At the first border of records at or behind the next multiple of so many bytes of the stream,
-//! so that pieces depend on the bytes of the stream alone, not on the blocks in which they came, and who
-//! begins in the middle of a file finds the same ones, where records end with a mark ([`shared_file`](crate::input::streams::shared_file)). `borders` finds them.
+//! Where does a piece end? At the first border of records at or behind the next multiple of so many
+//! bytes of the stream, so that pieces depend on the bytes of the stream alone, not on the blocks
+//! in which they came, and who begins in the middle of a file finds the same ones, where records
+//! end with a mark ([`shared_file`](crate::input::streams::shared_file)). `borders` finds them.
 //!
 //! A record longer than the longest document is dropped while it comes in: memory never holds more
 //! than that and a piece.
@@ -56,7 +57,7 @@ impl Cutter {
     }
 
     /// Makes a cutter of pieces of `piece_bytes`.
-    pub fn of_pieces(format: Format, max_document: u64, piece_bytes: usize) -> Self {
+    pub(crate) fn of_pieces(format: Format, max_document: u64, piece_bytes: usize) -> Self {
         Self {
             format,
             max_document,
@@ -75,17 +76,17 @@ impl Cutter {
     }
 
     /// Fills buffers that come from there.
-    pub fn with_buffers(self, buffers: Arc<Buffers>) -> Self {
+    pub(crate) fn with_buffers(self, buffers: Arc<Buffers>) -> Self {
         Self { buffers, ..self }
     }
 
     /// Lines of JSON fill those that come from there as long as a device is likely to take them.
-    pub fn with_texts(self, texts: Option<(Arc<TextBuffers>, Arc<AsLines>)>) -> Self {
+    pub(crate) fn with_texts(self, texts: Option<(Arc<TextBuffers>, Arc<AsLines>)>) -> Self {
         Self { texts, ..self }
     }
 
     /// The least room that [`buffers`](Self::with_buffers) for pieces of `piece_bytes` need.
-    pub fn room(piece_bytes: usize) -> usize {
+    pub(crate) fn room(piece_bytes: usize) -> usize {
         piece_bytes + STEP_BYTES
     }
 
@@ -105,9 +106,9 @@ impl Cutter {
         }
     }
 
-    /// Begins in the middle of the stream of an input, at the begin of a record, and is to cut the records that begin in a range
-    /// of it; what was there is forgotten.
-    pub fn begin_part(&mut self, format: Format, input: u32, range: Range<u64>) {
+    /// Begins in the middle of the stream of an input, at the begin of a record, and is to cut the
+    /// records that begin in a range of it; what was there is forgotten.
+    pub(crate) fn begin_part(&mut self, format: Format, input: u32, range: Range<u64>) {
         self.format = format;
         self.piece.bytes.truncate(0);
         self.piece.skipped.clear();
@@ -117,19 +118,20 @@ impl Cutter {
     }
 
     /// Whether all records of the part are cut.
-    pub fn is_past_part(&self) -> bool {
+    pub(crate) fn is_past_part(&self) -> bool {
         self.dropping.is_none() && self.piece.offset >= self.until
     }
 
     /// Ends the part: a piece without bytes, if something was skipped behind the last one.
-    pub fn end_part(&mut self) -> Option<Piece> {
+    pub(crate) fn end_part(&mut self) -> Option<Piece> {
         // What follows the part is another's.
         self.piece.bytes.truncate(0);
         self.has_piece().then(|| self.split_off(0, 0))
     }
 
-    /// Bytes of the piece that grows behind which it may end: those that come before the next multiple.
-    pub fn enough(&self) -> usize {
+    /// Bytes of the piece that grows behind which it may end: those that come before the next
+    /// multiple.
+    pub(crate) fn enough(&self) -> usize {
         self.piece_bytes - (self.piece.offset % self.piece_bytes as u64) as usize
     }
 
@@ -160,21 +162,22 @@ impl Cutter {
     }
 
     /// The same, wherever its memory comes from.
-    pub fn bytes(&mut self) -> &mut PieceBytes {
+    pub(crate) fn bytes(&mut self) -> &mut PieceBytes {
         if self.piece.bytes.capacity() == 0 {
             self.piece.bytes = self.new_bytes(Self::room(self.piece_bytes));
         }
         let bytes = &mut self.piece.bytes;
         if bytes.capacity() - bytes.len() < LEAST_ROOM {
-            // Growing copies all of the piece, so it grows by a part of it; not by more, since most of what is behind its end has to be
-            // copied to the next. A buffer that has grown once is used again.
+            // Growing copies all of the piece, so it grows by a part of it; not by more, since most
+            // of what is behind its end has to be copied to the next. A buffer that has grown once
+            // is used again.
             bytes.reserve(STEP_BYTES.max(self.piece_bytes / 8));
         }
         bytes
     }
 
-    /// Is told that `bytes` were appended, or 0 to ask for the next. Returns a piece if one is whole;
-    /// more may be until it returns none.
+    /// Is told that `bytes` were appended, or 0 to ask for the next. Returns a piece if one is
+    /// whole; more may be until it returns none.
     pub fn grown(&mut self, bytes: usize) -> Option<Piece> {
         self.end += bytes as u64;
         if self.format.file_is_document() {
@@ -246,17 +249,17 @@ impl Cutter {
     }
 
     /// Bytes of the piece that grows.
-    pub fn held_bytes(&self) -> usize {
+    pub(crate) fn held_bytes(&self) -> usize {
         self.piece.bytes.len()
     }
 
     /// Bytes of the current input's stream so far.
-    pub fn stream_bytes(&self) -> u64 {
+    pub(crate) fn stream_bytes(&self) -> u64 {
         self.end
     }
 
     /// Notes that the rest of the input cannot be read.
-    pub fn skip_rest(&mut self, reason: &'static str, detail: String) {
+    pub(crate) fn skip_rest(&mut self, reason: &'static str, detail: String) {
         let skipped = Skipped { input: self.input, offset: self.end, line: 0, reason, detail };
         self.piece.skipped.push(skipped);
     }
@@ -282,7 +285,7 @@ impl Cutter {
     }
 
     /// Ends the split: what is left, if anything.
-    pub fn end_split(&mut self) -> Option<Piece> {
+    pub(crate) fn end_split(&mut self) -> Option<Piece> {
         self.has_piece().then(|| self.last_piece())
     }
 
@@ -302,8 +305,8 @@ impl Cutter {
         let (input, offset) = (self.input, self.piece.offset + next as u64);
         let rest = &self.piece.bytes[next..];
         let mut next = empty(self.format, input, offset, PieceBytes::default());
-        // The buffer of what is cut is filled again when it is parsed, unless something has to be kept now: also the begin of a mark
-        // that ends what is dropped.
+        // The buffer of what is cut is filled again when it is parsed, unless something has to be
+        // kept now: also the begin of a mark that ends what is dropped.
         if !rest.is_empty() && (self.dropping.is_some() || offset < self.until) {
             next.bytes = self.new_bytes(Self::room(self.piece_bytes.max(rest.len())));
             next.bytes.extend(rest);

@@ -1,8 +1,8 @@
-//! What does a parser take and what does it give? It takes a [`Piece`] of the uncompressed input and
-//! gives [`Document`]s, or the reason for which a record is none, to a [`Sink`].
+//! What does a parser take and what does it give? It takes a [`PieceView`] of the uncompressed
+//! input and gives [`Document`]s, or the reason for which a record is none, to a [`DocumentSink`].
 //!
-//! A document borrows from the piece or from buffers of its parser, so it lives for one call only and
-//! nothing is allocated for it.
+//! A document borrows from the piece or from buffers of its parser, so it lives for one call only
+//! and nothing is allocated for it.
 
 use crate::text::html::Page;
 use crate::text::readable::readable;
@@ -10,11 +10,10 @@ use std::fmt;
 
 use thiserror::Error;
 
-/// A part of the uncompressed stream of a file that begins and ends at a border of records, such as a
-/// line's begin.
+/// A part of the uncompressed stream of a file that begins and ends at a border of records, such as
+/// a line's begin.
 #[derive(Clone, Copy, Debug)]
-pub struct Piece<'a> {
-    /// The bytes.
+pub struct PieceView<'a> {
     pub bytes: &'a [u8],
     /// Where they begin in the stream, in bytes. Only at 0 may a byte order mark stand.
     pub offset: u64,
@@ -22,14 +21,14 @@ pub struct Piece<'a> {
     pub line: u64,
 }
 
-impl<'a> Piece<'a> {
+impl<'a> PieceView<'a> {
     /// A file that is one piece.
     pub fn whole(bytes: &'a [u8]) -> Self {
-        Piece { bytes, offset: 0, line: 1 }
+        PieceView { bytes, offset: 0, line: 1 }
     }
 
-    /// Line feeds of a piece of lines whose reader ended with the number of a `line` and at a place behind the last line feed, or one
-    /// further if the last line has none.
+    /// Line feeds of a piece of lines whose reader ended with the number of a `line` and at a place
+    /// behind the last line feed, or one further if the last line has none.
     pub(super) fn line_feeds(&self, line: u64, behind: usize) -> u64 {
         line - self.line - u64::from(behind > self.bytes.len())
     }
@@ -45,7 +44,6 @@ impl<'a> Piece<'a> {
 /// The byte order mark of UTF-8.
 pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// What a document is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Name<'a> {
     /// The record's own name, never empty.
@@ -78,7 +76,6 @@ impl<'a> Name<'a> {
 /// A document, as it stands in its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Document<'a> {
-    /// What it is called.
     pub name: Name<'a>,
     /// Its text in raw bytes; the tokenizer deals with what is not UTF-8.
     pub text: &'a [u8],
@@ -94,7 +91,6 @@ pub struct Document<'a> {
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Skip {
-    /// The line is not JSON.
     #[error("bad JSON at byte {column} of the line: expected {expected}, found {}", Found(*found))]
     BadJson {
         /// Where the first wrong byte is, in bytes from the begin of the piece.
@@ -111,10 +107,7 @@ pub enum Skip {
     NotAnObject,
     /// A field that holds text holds neither a string nor null.
     #[error("the field `{field}` is not a string")]
-    NotAString {
-        /// The field's name.
-        field: &'static str,
-    },
+    NotAString { field: &'static str },
     /// The line has no tab behind the document's name.
     #[error("no tab between name and text")]
     NoTab,
@@ -136,16 +129,10 @@ pub enum Skip {
     ContentType(MediaType),
     /// The content is too long when it is decompressed.
     #[error("a document of more than {most} bytes when decompressed")]
-    TooLong {
-        /// The longest that is taken.
-        most: u64,
-    },
+    TooLong { most: u64 },
     /// The content is compressed, and nothing of it can be inflated.
     #[error("the body is {coding} that cannot be inflated")]
-    BrokenBody {
-        /// The coding.
-        coding: &'static str,
-    },
+    BrokenBody { coding: &'static str },
     /// A TREC document has no name: neither `<DOCNO>` nor an `id`.
     #[error("a <DOC> without <DOCNO>")]
     NoDocno,
@@ -163,12 +150,7 @@ pub enum Skip {
     NoTextColumn,
     /// A CSV record has more fields than the head.
     #[error("{found} fields, where the head has {expected}")]
-    TooManyFields {
-        /// Fields of the head.
-        expected: usize,
-        /// Fields of the record.
-        found: usize,
-    },
+    TooManyFields { expected: usize, found: usize },
     /// There is text, but no TREC document.
     #[error("no <DOC>")]
     NoDoc,
@@ -180,10 +162,7 @@ pub enum Skip {
 pub enum WarcFault {
     /// Bytes that no record begins with.
     #[error("expected a line such as WARC/1.0; passed over {bytes} bytes")]
-    NoVersion {
-        /// How many.
-        bytes: usize,
-    },
+    NoVersion { bytes: usize },
     /// The head has no Content-Length that is a number.
     #[error("no Content-Length; taken up to the next record, {bytes} bytes")]
     NoLength {
@@ -196,19 +175,13 @@ pub enum WarcFault {
     /// Where the record should end, no other begins.
     #[error("Content-Length is {expected}; taken up to the next record, {bytes} bytes")]
     WrongLength {
-        /// What the head says.
         expected: u64,
         /// Bytes up to the next record.
         bytes: usize,
     },
     /// The input ends before the record does. It is no document.
     #[error("cut short: Content-Length is {expected}, the input ends after {bytes} bytes")]
-    CutShort {
-        /// What the head says.
-        expected: u64,
-        /// Bytes that are there.
-        bytes: usize,
-    },
+    CutShort { expected: u64, bytes: usize },
 }
 
 /// The begin of a media type that was found, to be shown.
@@ -241,7 +214,7 @@ impl fmt::Display for MediaType {
 
 impl Skip {
     /// A short text, the same for all records of one kind of failure, by which they are counted.
-    pub fn reason(&self) -> &'static str {
+    pub(crate) fn reason(&self) -> &'static str {
         match self {
             Skip::BadJson { .. } => "bad JSON",
             Skip::NotAnObject => "not a JSON object",
@@ -264,9 +237,9 @@ impl Skip {
     }
 }
 
-/// Whether records that are counted by this reason are broken: not those that a format leaves out on
-/// purpose, nor files and links that are no records.
-pub fn is_broken_record(reason: &str) -> bool {
+/// Whether records that are counted by this reason are broken: not those that a format leaves out
+/// on purpose, nor files and links that are no records.
+pub(crate) fn is_broken_record(reason: &str) -> bool {
     let left_out = [
         "HTTP status",
         "content type",
@@ -292,16 +265,16 @@ impl fmt::Display for Found {
 }
 
 /// Takes what a parser finds, in the order of the input.
-pub trait Sink {
+pub trait DocumentSink {
     /// Takes a page of HTML whose document comes next, if it is one.
     #[inline]
     fn page(&mut self, _page: &Page<'_>) {}
 
-    /// Takes a document.
     fn document(&mut self, document: Document<'_>);
 
     /// Takes note of a record that is not a document: where it begins in the piece, its line in the
-    /// file (from 1; 0 where records are not lines), its length in bytes without the line end, and why.
+    /// file (from 1; 0 where records are not lines), its length in bytes without the line end, and
+    /// why.
     fn skipped(&mut self, offset: usize, line: u64, bytes: usize, reason: Skip);
 }
 
@@ -324,7 +297,7 @@ pub(super) struct Kept {
 }
 
 #[cfg(test)]
-impl Sink for Kept {
+impl DocumentSink for Kept {
     fn document(&mut self, d: Document<'_>) {
         let name = match d.name {
             Name::Given(name) => Some(name.to_owned()),
@@ -376,9 +349,9 @@ mod tests {
 
     #[test]
     fn only_the_first_piece_may_hold_a_byte_order_mark() {
-        let piece = Piece::whole(b"\xef\xbb\xbf{}");
+        let piece = PieceView::whole(b"\xef\xbb\xbf{}");
         assert_eq!(piece.first_record(), 3);
-        assert_eq!(Piece { offset: 1, ..piece }.first_record(), 0);
-        assert_eq!(Piece::whole(b"\xef\xbb").first_record(), 0);
+        assert_eq!(PieceView { offset: 1, ..piece }.first_record(), 0);
+        assert_eq!(PieceView::whole(b"\xef\xbb").first_record(), 0);
     }
 }

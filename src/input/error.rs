@@ -12,49 +12,31 @@ pub enum InputError {
     /// A file or folder cannot be opened or read.
     #[error("{path}")]
     Io {
-        /// The file.
         path: String,
-        /// What happened.
         #[source]
         source: io::Error,
     },
     /// No format was given, and neither the name nor the content tells it.
     #[error("{path}: {unknown}")]
-    UnknownFormat {
-        /// The file.
-        path: String,
-        /// What was found.
-        unknown: Unknown,
-    },
+    UnknownFormat { path: String, unknown: Unknown },
     /// The format of a pipe or a device would have to be found from bytes that can be read once.
     #[error("{path}: this is not a plain file, so that its format has to be named")]
-    NotAFile {
-        /// The pipe.
-        path: String,
-    },
+    NotAFile { path: String },
     /// A folder has no file that millrace reads.
     #[error(
         "{path}: no file here has an ending that millrace reads (.jsonl .json .ndjson .csv .tsv .plaintext .txt .text .md .markdown .html .htm .warc .wet .trec .xml, also with .gz, .zst, .bz2 or .xz); a format that is named reads all files"
     )]
-    NothingInFolder {
-        /// The folder.
-        path: String,
-    },
+    NothingInFolder { path: String },
     /// An index is named as input.
     #[error("{path}: this is an index, or lies in the one that is to be written; it is no input")]
-    IsIndex {
-        /// The folder or file.
-        path: String,
-    },
+    IsIndex { path: String },
     /// Nothing in a folder can be read.
     #[error("{path}: nothing here can be read; the first: {first}")]
     NothingReadable {
-        /// The folder.
         path: String,
         /// A file and what is wrong with it.
         first: String,
     },
-    /// Standard input is named twice.
     #[error("standard input (-) can be read only once")]
     StdinTwice,
 }

@@ -17,11 +17,9 @@ pub struct Passed {
     pub counts: BTreeMap<&'static str, u64>,
     /// The first few of them: path and what is wrong.
     pub first: Vec<String>,
-    /// Folders that are an index.
     pub indexes: Vec<PathBuf>,
 }
 
-/// So many are named.
 const FIRST: usize = 5;
 
 impl Passed {
@@ -33,14 +31,13 @@ impl Passed {
     }
 
     /// How many could not be read.
-    pub fn unreadable(&self) -> u64 {
+    pub(crate) fn unreadable(&self) -> u64 {
         self.counts.values().sum()
     }
 }
 
-/// How folders are walked.
 #[derive(Clone, Debug, Default)]
-pub struct Walk {
+pub(crate) struct Walk {
     /// The folder of the index that the job writes, which is no input even before it is an index.
     pub index: Option<PathBuf>,
 }
@@ -67,9 +64,6 @@ impl Walk {
 
     /// Calls `take` with each plain file below `folder` that is not hidden, in sorted order, links
     /// followed.
-    ///
-    /// # Errors
-    /// What `take` says, or that the folder itself cannot be read.
     pub(super) fn files<E: From<(PathBuf, io::Error)>>(
         &self,
         folder: &Path,
@@ -140,11 +134,11 @@ fn readable(path: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::input::error::InputError;
-    use crate::input::splits::Plan;
+    use crate::input::splits::InputPlan;
     use std::fs;
     use std::os::unix::fs::symlink;
 
-    fn names(plan: &Plan) -> Vec<String> {
+    fn names(plan: &InputPlan) -> Vec<String> {
         plan.inputs.iter().map(|input| input.name).collect()
     }
 
@@ -158,13 +152,13 @@ mod tests {
         symlink("nowhere.txt", at("dangling.txt")).unwrap();
         symlink("..", at("sub/circle")).unwrap();
         symlink("nowhere.txt", at(".hidden")).unwrap();
-        let plan = Plan::new(&[dir.path().into()], None).unwrap();
+        let plan = InputPlan::new(&[dir.path().into()], None).unwrap();
         assert_eq!(names(&plan), ["a.txt", "sub/b.txt"]);
         let counts: Vec<_> = plan.passed.counts.iter().map(|(k, n)| (*k, *n)).collect();
         assert_eq!(counts, [("circle of links", 1), ("dangling link", 1)]);
         assert!(plan.passed.first[0].contains("dangling.txt: dangling link: "));
         // One that is named is missed.
-        assert!(Plan::new(&[at("dangling.txt")], None).is_err());
+        assert!(InputPlan::new(&[at("dangling.txt")], None).is_err());
     }
 
     #[test]
@@ -179,15 +173,15 @@ mod tests {
         fs::write(at("other/CURRENT"), "gen-000001\n").unwrap();
         fs::write(at("a.json"), "{}").unwrap();
         let walk = Walk { index: Some(at("./idx")) };
-        let plan = Plan::walked(&[dir.path().into()], None, &walk).unwrap();
+        let plan = InputPlan::walked(&[dir.path().into()], None, &walk).unwrap();
         assert_eq!(names(&plan), ["a.json"]);
         assert_eq!(plan.passed.indexes, [at("idx"), at("other")]);
         for named in ["idx", "other", "idx/gen-000001", "idx/gen-000001/manifest.json"] {
-            let error = Plan::walked(&[at(named)], None, &walk).err().unwrap();
+            let error = InputPlan::walked(&[at(named)], None, &walk).err().unwrap();
             assert!(matches!(error, InputError::IsIndex { .. }), "{named}: {error}");
         }
         // Who writes somewhere else may read a folder of any kind.
-        let plan = Plan::new(&[dir.path().into()], None).unwrap();
+        let plan = InputPlan::new(&[dir.path().into()], None).unwrap();
         assert_eq!(names(&plan), ["a.json", "idx/gen-000001/manifest.json"]);
     }
 }

@@ -11,10 +11,10 @@ use std::path::Path;
 use twox_hash::XxHash3_64;
 
 /// The name of the hash, as a manifest has it before the colon.
-pub const NAME: &str = "xxh3-1m";
+pub(crate) const NAME: &str = "xxh3-1m";
 
 /// Bytes of a chunk; the last one of a file is shorter.
-pub const CHUNK_BYTES: u64 = 1 << 20;
+pub(crate) const CHUNK_BYTES: u64 = 1 << 20;
 
 /// What a manifest says of a file that is read as it lies there.
 ///
@@ -41,11 +41,11 @@ pub fn entry_of(path: &Path, format: &str) -> io::Result<InputEntry> {
     })
 }
 
-/// Hashes the bytes of an input as they come: XXH3 (64 bits, no seed) of the little-endian hashes of
-/// all chunks, each of which is the XXH3 of the chunk's bytes. An empty input has no chunk.
+/// Hashes the bytes of an input as they come: XXH3 (64 bits, no seed) of the little-endian hashes
+/// of all chunks, each of which is the XXH3 of the chunk's bytes. An empty input has no chunk.
 ///
 /// ```
-/// use millrace::input::hash::InputHash;
+/// use millrace::inside::input::InputHash;
 ///
 /// let (mut whole, mut parts) = (InputHash::default(), InputHash::default());
 /// whole.update(b"some text");
@@ -73,7 +73,7 @@ impl InputHash {
     }
 
     /// The hash of an input whose chunks have these hashes.
-    pub fn of_chunks(hashes: &[u64]) -> u64 {
+    pub(crate) fn of_chunks(hashes: &[u64]) -> u64 {
         let mut chunks = XxHash3_64::default();
         hashes.iter().for_each(|hash| chunks.write(&hash.to_le_bytes()));
         chunks.finish()
@@ -82,25 +82,24 @@ impl InputHash {
 
 /// Hashes the chunks of a part of an input that begins where a chunk does.
 #[derive(Default)]
-pub struct ChunkHashes {
+pub(crate) struct ChunkHashes {
     chunk: Chunk,
     hashes: Vec<u64>,
 }
 
 impl ChunkHashes {
     /// Adds the bytes that follow.
-    pub fn update(&mut self, bytes: &[u8]) {
+    pub(crate) fn update(&mut self, bytes: &[u8]) {
         self.chunk.update(bytes, |hash| self.hashes.push(hash));
     }
 
     /// The hashes of all chunks; the last one may be shorter.
-    pub fn digest(mut self) -> Vec<u64> {
+    pub(crate) fn digest(mut self) -> Vec<u64> {
         self.chunk.end(|hash| self.hashes.push(hash));
         self.hashes
     }
 }
 
-/// The chunk so far.
 #[derive(Clone, Default)]
 struct Chunk {
     hash: XxHash3_64,

@@ -1,5 +1,5 @@
-//! How are the names of millions of input files kept? End to end in one buffer, below the folders that they
-//! share: about 24 bytes and the name for each.
+//! How are the names of millions of input files kept? End to end in one buffer, below the folders
+//! that they share: about 24 bytes and the name for each.
 
 #![forbid(unsafe_code)]
 
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 /// One file of the input, or standard input.
 #[derive(Clone, Debug)]
-pub struct Input {
+pub(crate) struct Input {
     /// Where it is; `None` for standard input and documents in memory.
     pub path: Option<PathBuf>,
     /// The path below the argument that named it, which names documents without a name: that of a
@@ -22,11 +22,8 @@ pub struct Input {
     pub bytes: u64,
     /// How documents are found in it.
     pub format: Format,
-    /// It was not named by itself, but found in a folder.
-    pub found: bool,
 }
 
-/// Inputs in their order.
 #[derive(Clone, Debug, Default)]
 pub struct Inputs {
     entries: Vec<Entry>,
@@ -51,13 +48,12 @@ struct Entry {
 const NO_ROOT: u32 = u32::MAX;
 
 impl Inputs {
-    /// How many there are.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
 
     /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
@@ -65,24 +61,22 @@ impl Inputs {
     ///
     /// # Panics
     /// If there is no such input, as all that follow.
-    pub fn get(&self, number: usize) -> Input {
-        let Entry { bytes, format, found, .. } = self.entries[number];
-        Input { path: self.path(number), name: self.name(number).into(), bytes, format, found }
+    pub(crate) fn get(&self, number: usize) -> Input {
+        let Entry { bytes, format, .. } = self.entries[number];
+        Input { path: self.path(number), name: self.name(number).into(), bytes, format }
     }
 
-    /// All of them.
-    pub fn iter(&self) -> impl Iterator<Item = Input> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Input> {
         (0..self.len()).map(|number| self.get(number))
     }
 
     /// The path of an input, if it has one.
-    pub fn path(&self, number: usize) -> Option<PathBuf> {
+    pub(crate) fn path(&self, number: usize) -> Option<PathBuf> {
         let root = self.entries[number].root;
         (root != NO_ROOT).then(|| self.roots[root as usize].join(self.below_root(number)))
     }
 
-    /// The [name](Input::name) of an input.
-    pub fn name(&self, number: usize) -> Cow<'_, str> {
+    pub(crate) fn name(&self, number: usize) -> Cow<'_, str> {
         let name = self.below_root(number).to_string_lossy();
         let bare = COMPRESSED.iter().find_map(|ending| name.strip_suffix(ending)).map(str::len);
         match (name, bare) {
@@ -96,31 +90,31 @@ impl Inputs {
     }
 
     /// The size of an input when the job began.
-    pub fn bytes(&self, number: usize) -> u64 {
+    pub(crate) fn bytes(&self, number: usize) -> u64 {
         self.entries[number].bytes
     }
 
-    /// The format of an input.
-    pub fn format(&self, number: usize) -> Format {
+    pub(crate) fn format(&self, number: usize) -> Format {
         self.entries[number].format
     }
 
     /// Whether an input was found in a folder.
-    pub fn was_found(&self, number: usize) -> bool {
+    pub(crate) fn was_found(&self, number: usize) -> bool {
         self.entries[number].found
     }
 
     /// Whether an input has no path.
-    pub fn has_no_path(&self, number: usize) -> bool {
+    pub(crate) fn has_no_path(&self, number: usize) -> bool {
         self.entries[number].root == NO_ROOT
     }
 
     /// The memory that the list takes, in bytes.
-    pub fn memory(&self) -> u64 {
+    pub(crate) fn memory(&self) -> u64 {
         (self.entries.len() * size_of::<Entry>() + self.names.len()) as u64
     }
 
-    /// Adds the file at `path`: below `root` where it was found there, or one that was named by itself.
+    /// Adds the file at `path`: below `root` where it was found there, or one that was named by
+    /// itself.
     pub(super) fn push_file(
         &mut self,
         path: &Path,
@@ -143,7 +137,6 @@ impl Inputs {
         self.push(OsStr::new(name), entry);
     }
 
-    /// Those at some places.
     pub(super) fn range(&self, range: Range<usize>) -> Self {
         let mut some = Self { roots: self.roots.clone(), ..Self::default() };
         range.for_each(|number| some.push_of(self, number));
@@ -194,7 +187,7 @@ mod tests {
         assert_eq!(paths, [a, Some(odd.to_path_buf()), b, c, None]);
         let names: Vec<_> = inputs.iter().map(|input| input.name).collect();
         assert_eq!(names, ["a.jsonl", "sub/\u{fffd}.txt", "b.tsv", "d.txt", "stdin"]);
-        let found: Vec<_> = inputs.iter().map(|input| input.found).collect();
+        let found: Vec<_> = (0..5).map(|number| inputs.was_found(number)).collect();
         assert_eq!(found, [true, true, false, false, false]);
         let sizes: Vec<_> = (0..5).map(|number| inputs.bytes(number)).collect();
         assert_eq!(sizes, [5, 6, 7, 8, 0]);

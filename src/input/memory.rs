@@ -1,11 +1,12 @@
 //! How do documents that a program has become an input? As JSON lines that nobody keeps: what reads
 //! files reads them too, and each is read once.
 
+#![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
 use super::Format;
 use super::error::InputError;
-use super::splits::{MEMORY, Plan};
+use super::splits::{InputPlan, MEMORY};
 use crate::input::streams::pipe::Pipe;
 use serde::Serialize;
 use std::fmt;
@@ -34,22 +35,22 @@ impl OwnedDocument {
 
 /// Documents that a program has, which are read once, from first to last.
 #[derive(Default)]
-pub struct Documents {
+pub struct GivenDocuments {
     documents: Option<Box<dyn Iterator<Item = OwnedDocument> + Send>>,
     /// Some lines, and how much of them was read.
     lines: Vec<u8>,
     at: usize,
 }
 
-impl fmt::Debug for Documents {
+impl fmt::Debug for GivenDocuments {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Documents").finish_non_exhaustive()
     }
 }
 
-impl Documents {
+impl GivenDocuments {
     /// Takes what the iterator gives. It is asked when its documents are wanted.
-    pub fn new<I>(documents: I) -> Self
+    pub(crate) fn new<I>(documents: I) -> Self
     where
         I: IntoIterator<Item = OwnedDocument>,
         I::IntoIter: Send + 'static,
@@ -58,7 +59,7 @@ impl Documents {
     }
 }
 
-impl Read for Documents {
+impl Read for GivenDocuments {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         if self.at == self.lines.len() {
             self.lines.clear();
@@ -78,12 +79,10 @@ impl Read for Documents {
     }
 }
 
-impl Plan {
-    /// The plan of a build from documents in memory. Their iterator is asked by a thread of its own.
-    ///
-    /// # Errors
-    /// When the system gives no thread.
-    pub fn of_documents(documents: Documents) -> Result<Self, InputError> {
+impl InputPlan {
+    /// The plan of a build from documents in memory. Their iterator is asked by a thread of its
+    /// own.
+    pub(crate) fn of_documents(documents: GivenDocuments) -> Result<Self, InputError> {
         let pipe = Pipe::new(Vec::new(), || Ok(documents))
             .map_err(|source| InputError::Io { path: MEMORY.to_string(), source })?;
         Ok(Self::of_pipe("memory", Format::Jsonl, pipe))
@@ -102,7 +101,7 @@ mod tests {
             OwnedDocument::new(name, *text)
         });
         let mut written = String::new();
-        Documents::new(documents.collect::<Vec<_>>()).read_to_string(&mut written).unwrap();
+        GivenDocuments::new(documents.collect::<Vec<_>>()).read_to_string(&mut written).unwrap();
         let lines: Vec<&str> = written.lines().collect();
         assert_eq!(lines.len(), texts.len());
         for (i, (line, text)) in lines.into_iter().zip(texts).enumerate() {
@@ -116,7 +115,7 @@ mod tests {
     #[test]
     fn small_reads_give_the_same_bytes() {
         let documents =
-            || Documents::new((0..20).map(|i| OwnedDocument::new(format!("{i}"), "a b")));
+            || GivenDocuments::new((0..20).map(|i| OwnedDocument::new(format!("{i}"), "a b")));
         let mut whole = Vec::new();
         documents().read_to_end(&mut whole).unwrap();
         let (mut small, mut reader, mut part) = (Vec::new(), documents(), [0; 3]);

@@ -1,8 +1,9 @@
 //! What are the input's files, how are they cut into pieces, and where do documents begin and end?
 //!
 //! A file's compression is told by its first bytes ([`Compression`]), its format by its name
-//! ([`Format::by_name`]) or else by the first bytes of what is in it ([`Format::by_content`]). A parser
-//! of the format then finds the documents of each piece; [`document`] has what they have in common.
+//! ([`Format::by_name`]) or else by the first bytes of what is in it ([`Format::by_content`]). A
+//! parser of the format then finds the documents of each piece; [`document`] has what they have in
+//! common.
 
 use std::fmt;
 use std::path::Path;
@@ -11,48 +12,48 @@ use std::str::FromStr;
 use thiserror::Error;
 
 mod borders;
-pub mod cutter;
+pub(crate) mod cutter;
 pub mod document;
-pub mod error;
-pub mod folder;
+pub(crate) mod error;
+pub(crate) mod folder;
 pub(crate) mod formats;
 mod guess;
-pub mod hash;
-pub mod list;
-pub mod memory;
-pub mod parser;
-pub mod piece;
-pub mod piece_bytes;
-pub mod record;
-pub mod sample;
+pub(crate) mod hash;
+pub(crate) mod list;
+pub(crate) mod memory;
+pub(crate) mod parser;
+pub(crate) mod piece;
+pub(crate) mod piece_bytes;
+pub(crate) mod record;
+pub(crate) mod sample;
 mod seen;
-pub mod splits;
+pub(crate) mod splits;
 pub(crate) mod streams;
-pub mod turns;
-pub mod wanted;
+pub(crate) mod turns;
+pub(crate) mod wanted;
 
 /// How documents lie in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
-    /// A JSON object a line; see [`jsonl`].
+    /// A JSON object a line; see `jsonl`.
     Jsonl,
-    /// Name, tab, text a line; see [`tsv`].
+    /// Name, tab, text a line; see `tsv`.
     Tsv,
-    /// The file is one document; see [`plain`].
+    /// The file is one document; see `plain`.
     Text,
-    /// The file is one page; see [`html`].
+    /// The file is one page; see `html`.
     Html,
-    /// Pages as they were crawled; see [`warc`].
+    /// Pages as they were crawled; see `warc`.
     Warc,
-    /// SGML as TREC hands it out; see [`trec`].
+    /// SGML as TREC hands it out; see `trec`.
     Trec,
-    /// JSON objects that may go over lines, in an array or not; see [`json_values`].
+    /// JSON objects that may go over lines, in an array or not; see `json_values`.
     Json,
-    /// Records of fields, the first of which names the columns; see [`csv`].
+    /// Records of fields, the first of which names the columns; see `csv`.
     Csv,
-    /// Name, white space, text a line; see [`plaintext`].
+    /// Name, white space, text a line; see `plaintext`.
     Plaintext,
-    /// A dump of MediaWiki; see [`mediawiki`].
+    /// A dump of MediaWiki; see `mediawiki`.
     Mediawiki,
 }
 
@@ -61,13 +62,9 @@ pub enum Format {
 pub enum Compression {
     /// It is not, or in a way that is not known here.
     None,
-    /// gzip.
     Gzip,
-    /// Zstandard.
     Zstd,
-    /// bzip2.
     Bzip2,
-    /// xz.
     Xz,
 }
 
@@ -77,7 +74,6 @@ pub enum Compression {
     "expected jsonl, tsv, text, html, warc, trec, json, csv, plaintext or mediawiki, found `{found}`"
 )]
 pub struct UnknownFormat {
-    /// The name.
     pub found: String,
 }
 
@@ -88,16 +84,14 @@ pub enum Unknown {
     /// An index in the form in which indexes are exchanged.
     #[error("this is an index, not documents (CIFF): use `millrace import`")]
     Ciff,
-    /// The bytes are not text.
     #[error("these are binary data, not text; if they are text, the format has to be named")]
     Binary,
-    /// The text is in UTF-16.
     #[error("this is UTF-16 text; convert it to UTF-8")]
     Utf16,
 }
 
 /// Endings that names of compressed files have behind those of their formats.
-pub const COMPRESSED: [&str; 5] = [".gz", ".zst", ".zstd", ".bz2", ".xz"];
+pub(crate) const COMPRESSED: [&str; 5] = [".gz", ".zst", ".zstd", ".bz2", ".xz"];
 
 /// Bytes in which a NUL makes content binary.
 const BINARY_HEAD_BYTES: usize = 8192;
@@ -106,8 +100,7 @@ const BINARY_HEAD_BYTES: usize = 8192;
 const HEAD_LINES: usize = 100;
 
 impl Format {
-    /// All formats.
-    pub const ALL: [Format; 10] = [
+    pub(crate) const ALL: [Format; 10] = [
         Format::Jsonl,
         Format::Tsv,
         Format::Text,
@@ -121,12 +114,12 @@ impl Format {
     ];
 
     /// Whether each file is one document.
-    pub fn file_is_document(self) -> bool {
+    pub(crate) fn file_is_document(self) -> bool {
         matches!(self, Format::Text | Format::Html)
     }
 
     /// The format's name on the command line.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Format::Jsonl => "jsonl",
             Format::Tsv => "tsv",
@@ -142,9 +135,9 @@ impl Format {
     }
 
     /// Tells the format by the extension of a file's name, a compression's extension left aside,
-    /// capital or not: jsonl, json and ndjson; tsv; csv; plaintext; txt, text, md and markdown; html and
-    /// htm; warc and wet; trec, trectext and trecweb.
-    pub fn by_name(path: &Path) -> Option<Format> {
+    /// capital or not: jsonl, json and ndjson; tsv; csv; plaintext; txt, text, md and markdown;
+    /// html and htm; warc and wet; trec, trectext and trecweb.
+    pub(crate) fn by_name(path: &Path) -> Option<Format> {
         let extension = |path: &Path| Some(path.extension()?.to_str()?.to_ascii_lowercase());
         let mut found = extension(path)?;
         if COMPRESSED.iter().any(|ending| ending[1..] == found) {
@@ -164,18 +157,18 @@ impl Format {
     }
 
     /// Tells the format by the first bytes of the uncompressed content, of which some thousand are
-    /// enough. It is WARC or TREC if it begins with the head of a WARC record, or with `<DOC>` and a
-    /// `<DOCNO>` or `</DOC>` behind; it is HTML if it begins with `<!doctype html` or `<html`. A first
-    /// `{` makes it JSON lines, or JSON over lines if the first line breaks off where it may; so does `[`
-    /// before `{`; it is TSV if the first line, and three of four of the
-    /// lines at the head, have a tab behind a first field without white space; else it is text, and
-    /// so is an empty file.
+    /// enough. It is WARC or TREC if it begins with the head of a WARC record, or with `<DOC>` and
+    /// a `<DOCNO>` or `</DOC>` behind; it is HTML if it begins with `<!doctype html` or `<html`. A
+    /// first `{` makes it JSON lines, or JSON over lines if the first line breaks off where it may;
+    /// so does `[` before `{`; it is TSV if the first line, and three of four of the lines at the
+    /// head, have a tab behind a first field without white space; else it is text, and so is an
+    /// empty file.
     ///
     /// # Errors
-    /// [`Unknown`] if this is UTF-16, or not text: a NUL among the first bytes, or more than 30 % of `head` not
-    /// UTF-8, or more than 1 % control characters.
-    pub fn by_content(head: &[u8]) -> Result<Format, Unknown> {
-        if crate::input::formats::plain::is_utf16(head) {
+    /// [`Unknown`] if this is UTF-16, or not text: a NUL among the first bytes, or more than 30 %
+    /// of `head` not UTF-8, or more than 1 % control characters.
+    pub(crate) fn by_content(head: &[u8]) -> Result<Format, Unknown> {
+        if formats::plain::is_utf16(head) {
             return Err(Unknown::Utf16);
         }
         let head = head.strip_prefix(document::BYTE_ORDER_MARK).unwrap_or(head);
@@ -220,8 +213,8 @@ impl Format {
     }
 }
 
-/// Whether the object that `head` begins with does not end on its line, although nothing is wrong: the
-/// line ends where JSON may be broken.
+/// Whether the object that `head` begins with does not end on its line, although nothing is wrong:
+/// the line ends where JSON may be broken.
 fn goes_on_over_lines(head: &[u8]) -> bool {
     let Some(end) = memchr::memchr(b'\n', head) else { return false };
     matches!(head[..end].trim_ascii_end(), [.., b'{' | b'[' | b',' | b':'])
@@ -233,12 +226,12 @@ fn control_bytes(head: &[u8]) -> usize {
     head.iter().filter(is).count()
 }
 
-/// Tells whether the first line looks like the head of CSV: fields parted by commas or semicolons, of
-/// which one names documents, and one is text.
+/// Tells whether the first line looks like the head of CSV: fields parted by commas or semicolons,
+/// of which one names documents, and one is text.
 fn is_csv(head: &[u8]) -> bool {
     let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let line = line.trim_ascii_end().to_ascii_lowercase();
-    let fields = crate::input::formats::fields::Fields::default();
+    let fields = formats::fields::Fields::default();
     [b',', b';'].iter().any(|separator| {
         let mut names =
             line.split(|byte| byte == separator).map(|name| name.trim_ascii().trim_ascii_quotes());
@@ -274,8 +267,8 @@ fn invalid_bytes(head: &[u8]) -> usize {
     whole.map(<[u8]>::len).sum()
 }
 
-/// Tells whether the lines of `head` look like TSV; one that is cut off does not count, if there are
-/// others.
+/// Tells whether the lines of `head` look like TSV; one that is cut off does not count, if there
+/// are others.
 fn is_tsv(head: &[u8]) -> bool {
     let head = match memchr::memrchr(b'\n', head) {
         Some(last_end) => &head[..last_end],

@@ -1,13 +1,13 @@
-//! What does a piece hold? Its documents, with the terms that a [`Regroup`] makes of their texts, in any
-//! format; or lines of JSON of one shape, if that is all that has to be known of them here.
+//! What does a piece hold? Its documents, with the terms that a [`Regroup`] makes of their texts,
+//! in any format; or lines of JSON of one shape, if that is all that has to be known of them here.
 
-use super::document::{self, Document, Sink, Skip};
+use super::document::{self, Document, DocumentSink, Skip};
 use super::piece::Piece;
 use super::piece_bytes::PieceBytes;
-use super::splits::Plan;
+use super::splits::InputPlan;
 use super::turns::{Turn, Turns};
 use super::wanted::Wanted;
-use crate::dictionary::device::lines::{LONGEST_LINE, Lines, MOST_LINES_BYTES};
+use crate::dictionary::device::lines::{DeviceLines, LONGEST_LINE, MOST_LINES_BYTES};
 use crate::dictionary::device::text_buffers::TextBuffers;
 use crate::dictionary::device::texts::{PieceText, Texts};
 use crate::dictionary::parsed::{PieceGroup, Regroup};
@@ -24,7 +24,7 @@ use std::sync::Arc;
 use twox_hash::XxHash3_64;
 
 /// What one worker needs to parse pieces of any format.
-pub struct PieceParser<R> {
+pub(crate) struct PieceParser<R> {
     max_document: u64,
     regroup: R,
     /// Room for long pieces; the decoder of WARC bodies has a turn of its own.
@@ -35,9 +35,13 @@ pub struct PieceParser<R> {
 }
 
 impl<R: Regroup> PieceParser<R> {
-    /// Makes a parser; a document of more than so many bytes is passed over, and long pieces take their
-    /// turn.
-    pub fn new(regroup: R, (max_document, fields): (u64, &Fields), turns: Arc<Turns>) -> Self {
+    /// Makes a parser; a document of more than so many bytes is passed over, and long pieces take
+    /// their turn.
+    pub(crate) fn new(
+        regroup: R,
+        (max_document, fields): (u64, &Fields),
+        turns: Arc<Turns>,
+    ) -> Self {
         Self {
             max_document,
             turn: Turn::new(turns.clone()),
@@ -47,10 +51,11 @@ impl<R: Regroup> PieceParser<R> {
         }
     }
 
-    /// Indexes the documents of a piece that are `wanted`, or all. What is left of the piece is its buffer.
-    pub fn parse(
+    /// Indexes the documents of a piece that are `wanted`, or all. What is left of the piece is its
+    /// buffer.
+    pub(crate) fn parse(
         &mut self,
-        plan: &Plan,
+        plan: &InputPlan,
         wanted: Option<&Wanted>,
         piece: &mut Piece,
     ) -> (Vec<R::Group>, PieceDocuments) {
@@ -83,7 +88,8 @@ impl<R: Regroup> PieceParser<R> {
                 start = end;
             }
         } else {
-            let records = document::Piece { bytes: &piece.bytes, offset: piece.offset, line: 1 };
+            let records =
+                document::PieceView { bytes: &piece.bytes, offset: piece.offset, line: 1 };
             let place = (&*piece.head, piece.ends_input);
             let lines = self.parsers.records(piece.format, records, place, &mut sink);
             batch.lines = lines;
@@ -96,7 +102,8 @@ impl<R: Regroup> PieceParser<R> {
         (groups, batch)
     }
 
-    /// Whether the lines of a piece are taken as they are. If nobody has to copy them, the piece has none any more.
+    /// Whether the lines of a piece are taken as they are. If nobody has to copy them, the piece
+    /// has none any more.
     fn hands_on_lines(&mut self, piece: &mut Piece) -> bool {
         self.lines_of(piece).is_some_and(|lines| {
             let Some(mut bytes) = self.regroup.line_buffer() else { return false };
@@ -116,8 +123,9 @@ impl<R: Regroup> PieceParser<R> {
         })
     }
 
-    /// What is known of the lines of a piece, if they have a shape, and a device may find the documents.
-    fn lines_of(&mut self, piece: &Piece) -> Option<Lines> {
+    /// What is known of the lines of a piece, if they have a shape, and a device may find the
+    /// documents.
+    fn lines_of(&mut self, piece: &Piece) -> Option<DeviceLines> {
         let is_plain = R::COUNTED_LATER
             && piece.format == Format::Jsonl
             && (1..MOST_LINES_BYTES).contains(&piece.bytes.len())
@@ -125,20 +133,20 @@ impl<R: Regroup> PieceParser<R> {
         if !is_plain {
             return None;
         }
-        let records = document::Piece { bytes: &piece.bytes, offset: piece.offset, line: 1 };
+        let records = document::PieceView { bytes: &piece.bytes, offset: piece.offset, line: 1 };
         let first = records.first_record();
         let shape = self.parsers.line_shape(&piece.bytes[first..])?;
         let was_open = !piece.bytes.ends_with(b"\n");
         let longest = self.max_document.min(LONGEST_LINE as u64) as u32;
         let offset = piece.offset + first as u64;
-        Some(Lines { shape, longest, input: piece.input, offset, was_open })
+        Some(DeviceLines { shape, longest, input: piece.input, offset, was_open })
     }
 }
 
 /// The texts of a piece of which a device could not read the lines, and its documents.
-pub fn parse_lines(
+pub(crate) fn parse_lines(
     text: &PieceText,
-    lines: &Lines,
+    lines: &DeviceLines,
     (max_document, fields): (u64, &Fields),
     buffers: &Arc<TextBuffers>,
 ) -> (PieceText, PieceDocuments) {
@@ -153,7 +161,7 @@ pub fn parse_lines(
         wanted: None,
     };
     let bytes = &text.bytes[..text.bytes.len() - usize::from(lines.was_open)];
-    let piece = document::Piece { bytes, offset: lines.offset, line: 1 };
+    let piece = document::PieceView { bytes, offset: lines.offset, line: 1 };
     let read = JsonlParser::with_fields(fields.clone()).parse(piece, &mut sink);
     batch.lines = read;
     (texts.take(), batch)
@@ -169,7 +177,7 @@ struct PieceSink<'a, R> {
     wanted: Option<&'a Wanted>,
 }
 
-impl<R: Regroup> Sink for PieceSink<'_, R> {
+impl<R: Regroup> DocumentSink for PieceSink<'_, R> {
     #[inline]
     fn page(&mut self, page: &Page<'_>) {
         self.regroup.page(self.batch.input, page);
@@ -240,7 +248,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.jsonl");
         std::fs::write(&path, &file).unwrap();
-        let plan = Plan::new(&[path], None).unwrap();
+        let plan = InputPlan::new(&[path], None).unwrap();
         let mut wanted = WantedDocuments::new(1);
         let mut offset = 0;
         for line in lines {

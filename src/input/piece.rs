@@ -14,7 +14,6 @@ pub struct Piece {
     pub format: Format,
     /// Where the piece begins in the input's uncompressed stream.
     pub offset: u64,
-    /// Whole records.
     pub bytes: PieceBytes,
     /// Number of each file and where it ends in `bytes`, where a file is a document; else empty.
     pub files: Vec<(u32, usize)>,

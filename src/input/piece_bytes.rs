@@ -1,4 +1,5 @@
-//! Where do the bytes of a piece lie? In memory of their own, or where a device can take them from, so that nobody copies what goes there as it is.
+//! Where do the bytes of a piece lie? In memory of their own, or where a device can take them from,
+//! so that nobody copies what goes there as it is.
 
 use crate::dictionary::device::text_buffers::TextBuffer;
 use rustix::io::{Errno, pread};
@@ -7,9 +8,7 @@ use std::fs::File;
 use std::io;
 use std::ops::{Deref, DerefMut};
 
-/// The bytes of a piece.
 pub enum PieceBytes {
-    /// In memory of their own.
     Own(Vec<u8>),
     /// In memory from which a device can take them.
     ForDevice(TextBuffer),
@@ -17,7 +16,7 @@ pub enum PieceBytes {
 
 impl PieceBytes {
     /// Bytes for which there is room.
-    pub fn capacity(&self) -> usize {
+    pub(crate) fn capacity(&self) -> usize {
         match self {
             Self::Own(bytes) => bytes.capacity(),
             Self::ForDevice(bytes) => bytes.capacity(),
@@ -40,13 +39,11 @@ impl PieceBytes {
         }
     }
 
-    /// Forgets the first `count`.
     pub(super) fn forget(&mut self, count: usize) {
         self.copy_within(count.., 0);
         self.truncate(self.len() - count);
     }
 
-    /// Appends bytes.
     pub(super) fn extend(&mut self, more: &[u8]) {
         match self {
             Self::Own(bytes) => bytes.extend_from_slice(more),
@@ -54,8 +51,8 @@ impl PieceBytes {
         }
     }
 
-    /// Appends what a file has from `at` on, as much as there is room for, and at most so many bytes; tells how many there were, and gives them to `look`
-    /// while they are in the caches.
+    /// Appends what a file has from `at` on, as much as there is room for, and at most so many
+    /// bytes; tells how many there were, and gives them to `look` while they are in the caches.
     pub(super) fn read_at(
         &mut self,
         (file, at): (&File, u64),
@@ -83,7 +80,8 @@ impl PieceBytes {
 }
 
 thread_local! {
-    /// What is read on its way to memory of a device's. The system writes three times as fast to what is in the caches, and that memory is not.
+    /// What is read on its way to memory of a device's. The system writes three times as fast to
+    /// what is in the caches, and that memory is not.
     static NEAR: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 

@@ -1,8 +1,9 @@
-//! How is the record of a document read again, from where the index says that it lies, and what is its text?
+//! How is the record of a document read again, from where the index says that it lies, and what is
+//! its text?
 
 #![forbid(unsafe_code)]
 
-use super::document::{Document, Piece, Sink, Skip};
+use super::document::{Document, DocumentSink, PieceView, Skip};
 use super::turns::Turn;
 use crate::input::formats::csv::first_record;
 use crate::input::formats::fields::Fields;
@@ -15,12 +16,12 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// Reads the `bytes` at `offset` of a file, both counted in what is in it uncompressed. Of a compressed file all
-/// before them is inflated too.
+/// Reads the `bytes` at `offset` of a file, both counted in what is in it uncompressed. Of a
+/// compressed file all before them is inflated too.
 ///
 /// # Errors
 /// When the file cannot be read, or ends before: it has changed since it was indexed.
-pub fn fetch(path: &Path, offset: u64, bytes: u32) -> io::Result<Vec<u8>> {
+pub(crate) fn fetch(path: &Path, offset: u64, bytes: u32) -> io::Result<Vec<u8>> {
     let mut file = File::open(path)?;
     let mut head = Vec::new();
     (&mut file).take(8).read_to_end(&mut head)?;
@@ -48,7 +49,7 @@ pub fn fetch(path: &Path, offset: u64, bytes: u32) -> io::Result<Vec<u8>> {
 const HEAD_BYTES: u64 = 1 << 20;
 
 /// Reads texts of documents again, as they were indexed.
-pub struct Texts {
+pub(crate) struct Texts {
     parsers: Parsers,
     /// The first record of files where it names the columns.
     heads: HashMap<PathBuf, Vec<u8>>,
@@ -56,17 +57,17 @@ pub struct Texts {
 
 impl Texts {
     /// For an index of documents of at most so many bytes, and of these fields.
-    pub fn new(max_document: u64, fields: &Fields) -> Self {
+    pub(crate) fn new(max_document: u64, fields: &Fields) -> Self {
         let parsers = Parsers::new((max_document, fields), Turn::alone());
         Self { parsers, heads: HashMap::new() }
     }
 
-    /// The text in the record of `bytes` at `offset` of a file of this format, as [`fetch`] counts them. What is no UTF-8 is left as
-    /// it is, as it is for the tokenizer.
+    /// The text in the record of `bytes` at `offset` of a file of this format, as [`fetch`] counts
+    /// them. What is no UTF-8 is left as it is, as it is for the tokenizer.
     ///
     /// # Errors
     /// As [`fetch`]; `InvalidData` if there is no document any more.
-    pub fn of(
+    pub(crate) fn of(
         &mut self,
         (path, format): (&Path, Format),
         offset: u64,
@@ -86,7 +87,7 @@ impl Texts {
             let name = path.to_string_lossy();
             self.parsers.file(format, &name, &record, &mut found);
         } else {
-            let piece = Piece { bytes: &record, offset, line: 1 };
+            let piece = PieceView { bytes: &record, offset, line: 1 };
             let head = self.heads.get(path).map_or(&[][..], Vec::as_slice);
             self.parsers.records(format, piece, (head, true), &mut found);
         }
@@ -105,7 +106,7 @@ struct Found {
     why: Option<Skip>,
 }
 
-impl Sink for Found {
+impl DocumentSink for Found {
     fn document(&mut self, document: Document<'_>) {
         self.text.get_or_insert_with(|| document.text.to_vec());
     }

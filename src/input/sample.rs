@@ -1,17 +1,19 @@
-//! What is in the input, judged by a small part of it (wei11, section III.E: 1 MB out of every 1 GB)?
+//! What is in the input, judged by a small part of it (wei11, section III.E: 1 MB out of every 1
+//! GB)?
 //!
-//! The sample is taken in equal parts from places that are evenly spread over all inputs, before the
-//! dataflow begins and by as many threads as workers will be: nothing else happens meanwhile. A compressed file is sampled at its beginning, since the rest
-//! cannot be read without it; its text is taken to be [`SWELL`] times its bytes. Standard input and
-//! pipes, which can be read once, give no sample. A place in the middle of a file begins in the middle
-//! of a record, which the parsers pass over.
+//! The sample is taken in equal parts from places that are evenly spread over all inputs, before
+//! the dataflow begins and by as many threads as workers will be: nothing else happens meanwhile. A
+//! compressed file is sampled at its beginning, since the rest cannot be read without it; its text
+//! is taken to be [`SWELL`] times its bytes. Standard input and pipes, which can be read once, give
+//! no sample. A place in the middle of a file begins in the middle of a record, which the parsers
+//! pass over.
 //!
 //! Nothing that is wrong with the input matters here: the job itself will find it.
 
 use super::Compression;
 use super::cutter::Cutter;
 use super::parser::PieceParser;
-use super::splits::Plan;
+use super::splits::InputPlan;
 use crate::dictionary::group::Group;
 use crate::dictionary::indexer::Indexing;
 use crate::dictionary::owners::Owners;
@@ -28,7 +30,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 /// Bytes of text in a byte of a compressed file, about.
-pub const SWELL: u64 = 4;
+pub(crate) const SWELL: u64 = 4;
 /// Bytes that are read at one place, about.
 const PLACE_BYTES: u64 = 128 << 10;
 /// The sample of a gigabyte when nothing else is asked for.
@@ -40,11 +42,10 @@ const PART: u64 = 64;
 /// What the memo of the sample's parser may take, in bytes.
 const MEMO_BYTES: usize = 1 << 20;
 
-/// What a sample has shown.
 #[derive(Clone, Debug)]
-pub struct Sample {
-    /// The work that each trie collection makes: tokens, or, where postings are indexed, units of an
-    /// appended posting.
+pub(crate) struct Sample {
+    /// The work that each trie collection makes: tokens, or, where postings are indexed, units of
+    /// an appended posting.
     pub weights: Vec<u64>,
     /// Bytes of uncompressed input in the sample.
     pub bytes: u64,
@@ -54,7 +55,6 @@ pub struct Sample {
     pub seconds: f64,
 }
 
-/// A place of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Place {
     input: u32,
@@ -64,10 +64,10 @@ struct Place {
     bytes: u64,
 }
 
-/// Takes a sample of `per_gigabyte` bytes of each gigabyte of uncompressed input, with at most so many `threads`. `None` when
-/// nothing can be read twice.
-pub fn sample(
-    plan: &Plan,
+/// Takes a sample of `per_gigabyte` bytes of each gigabyte of uncompressed input, with at most so
+/// many `threads`. `None` when nothing can be read twice.
+pub(crate) fn sample(
+    plan: &InputPlan,
     analysis: &Analysis,
     max_document: u64,
     indexing: Indexing,
@@ -132,7 +132,7 @@ fn weigh_tokens(group: &TokenGroup, weights: &mut [u64]) {
 
 /// Samples places until there are no more.
 fn take<R: Regroup>(
-    plan: &Plan,
+    plan: &InputPlan,
     places: impl FnMut() -> Option<Place>,
     regroup: R,
     max_document: u64,
@@ -163,7 +163,7 @@ fn take<R: Regroup>(
 }
 
 /// Reads a place as a block that ends its split; `None` if that is not possible.
-fn read(plan: &Plan, place: Place) -> Option<FileBlock> {
+fn read(plan: &InputPlan, place: Place) -> Option<FileBlock> {
     let read = |offset, bytes| plan.peek(place.input, offset, bytes).ok();
     let mut head = read(0, 4)?;
     let compression = Compression::by_content(&head);
@@ -185,8 +185,7 @@ fn read(plan: &Plan, place: Place) -> Option<FileBlock> {
     })
 }
 
-/// Where samples are taken.
-fn places(plan: &Plan, per_gigabyte: u64) -> Vec<Place> {
+fn places(plan: &InputPlan, per_gigabyte: u64) -> Vec<Place> {
     let text = |bytes: u64, compressed: bool| if compressed { bytes * SWELL } else { bytes };
     let sizes: Vec<(u64, bool)> = (0..plan.inputs.len())
         .map(|i| {
@@ -242,7 +241,7 @@ mod tests {
         for name in ["a.jsonl", "b.jsonl", "c.jsonl.gz"] {
             std::fs::write(dir.path().join(name), lines(100_000, "mill")).unwrap();
         }
-        let plan = Plan::new(&[dir.path().to_path_buf()], None).unwrap();
+        let plan = InputPlan::new(&[dir.path().to_path_buf()], None).unwrap();
         let found = places(&plan, SAMPLE_BYTES);
         let total: u64 = plan.bytes() * 2;
         let bytes: u64 = found.iter().map(|place| place.bytes).sum();
@@ -251,7 +250,7 @@ mod tests {
         inputs.dedup();
         // The file that says that it is compressed weighs four times.
         assert!(inputs.len() > 1 && inputs.last() == Some(&2), "{found:?}");
-        assert!(places(&Plan::new(&[], None).unwrap(), SAMPLE_BYTES).is_empty());
+        assert!(places(&InputPlan::new(&[], None).unwrap(), SAMPLE_BYTES).is_empty());
     }
 
     #[test]
@@ -261,7 +260,7 @@ mod tests {
         std::fs::write(at("a.jsonl"), lines(50_000, "miller")).unwrap();
         std::fs::write(at("b.jsonl.gz"), gzip(&lines(90_000, "miller"))).unwrap();
         for name in ["a.jsonl", "b.jsonl.gz"] {
-            let plan = Plan::new(&[at(name)], None).unwrap();
+            let plan = InputPlan::new(&[at(name)], None).unwrap();
             let take = |what, threads| {
                 sample(&plan, &Analysis::default(), 1 << 20, what, SAMPLE_BYTES, threads).unwrap()
             };

@@ -3,15 +3,15 @@
 #![forbid(unsafe_code)]
 
 use super::guess::HEAD_BYTES;
-use super::splits::Plan;
+use super::splits::InputPlan;
 use crate::input::Format;
 use crate::input::formats::json_values;
 use crate::input::streams::unpacked;
 use std::io::Read;
 
-impl Plan {
+impl InputPlan {
     /// What the first input looks like and what to try, for a message that no document has text.
-    pub fn what_is_there(&self) -> String {
+    pub(crate) fn what_is_there(&self) -> String {
         if self.inputs.is_empty() {
             return "there is no input".to_string();
         }

@@ -21,21 +21,16 @@ use crate::input::streams::shared_file::{CHANGED, SharedFile};
 use crate::order::PIECE_BYTES;
 use tracing::debug;
 
-/// Inputs that are read as one stream: one file of records, or some neighbouring small files that are
-/// a document each.
+/// Inputs that are read as one stream: one file of records, or some neighbouring small files that
+/// are a document each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Split {
-    /// Numbers of the inputs.
     pub inputs: Range<u32>,
-    /// Their format.
     pub format: Format,
 }
 
-/// The input of a job.
-pub struct Plan {
-    /// All inputs in order.
+pub struct InputPlan {
     pub inputs: Inputs,
-    /// All splits in order.
     pub splits: Vec<Split>,
     /// Which fields of records are names and text.
     pub fields: Fields,
@@ -51,14 +46,13 @@ pub struct Plan {
 
 /// Files and folders with one format.
 #[derive(Clone, Debug)]
-pub struct Source {
-    /// In their order.
+pub(crate) struct Source {
     pub paths: Vec<PathBuf>,
     /// Found out for each file if none is given.
     pub format: Option<Format>,
 }
 
-impl fmt::Debug for Plan {
+impl fmt::Debug for InputPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let inputs = self.inputs.len();
         f.debug_struct("Plan").field("inputs", &inputs).field("splits", &self.splits).finish()
@@ -66,7 +60,7 @@ impl fmt::Debug for Plan {
 }
 
 /// An input that is being read.
-pub struct Opened {
+pub(crate) struct Opened {
     /// Its bytes, from the first.
     pub reader: Box<dyn Read>,
     /// Known from its first bytes.
@@ -78,10 +72,7 @@ pub struct Opened {
 
 impl Opened {
     /// Whether the file is still what it was when it was opened.
-    ///
-    /// # Errors
-    /// When it grew, shrank or was written to while it was read.
-    pub fn check_unchanged(&self) -> io::Result<()> {
+    pub(crate) fn check_unchanged(&self) -> io::Result<()> {
         let Some((file, before)) = &self.file else { return Ok(()) };
         let now = file.metadata()?;
         if now.is_file() && (now.len() != self.read || now.modified()? != before.modified()?) {
@@ -94,25 +85,20 @@ impl Opened {
 /// The path of standard input, in arguments and in messages.
 pub const STDIN: &str = "-";
 /// The path of documents in memory, in messages and in the manifest.
-pub const MEMORY: &str = "(memory)";
+pub(crate) const MEMORY: &str = "(memory)";
 
-impl Plan {
+impl InputPlan {
     /// Expands the arguments: files as they are, folders walked in sorted order, `-` is standard
     /// input. Without a `format` each file's is found from its name or, failing that, its content;
     /// in folders only files are read whose name tells it.
-    ///
-    /// # Errors
-    /// When something is missing, cannot be opened, or has no format.
-    pub fn new(arguments: &[PathBuf], format: Option<Format>) -> Result<Self, InputError> {
+    #[cfg(test)]
+    pub(crate) fn new(arguments: &[PathBuf], format: Option<Format>) -> Result<Self, InputError> {
         Self::walked(arguments, format, &Walk::default())
     }
 
-    /// As [`new`](Self::new), for a job that writes an index: what belongs to an index is passed over
-    /// in folders, and refused where it is named.
-    ///
-    /// # Errors
-    /// As [`new`](Self::new), and when an index is named.
-    pub fn walked(
+    /// As [`new`](Self::new), for a job that writes an index: what belongs to an index is passed
+    /// over in folders, and refused where it is named.
+    pub(crate) fn walked(
         arguments: &[PathBuf],
         format: Option<Format>,
         walk: &Walk,
@@ -126,12 +112,9 @@ impl Plan {
     }
 
     /// Expands sources one behind the other, each as [`new`](Self::new) does. A file that is there
-    /// more than once is read once, in its first place. What belongs to an index is passed over: patterns
-    /// match it by chance.
-    ///
-    /// # Errors
-    /// As `new`.
-    pub fn of_sources(sources: &[Source], walk: &Walk) -> Result<Self, InputError> {
+    /// more than once is read once, in its first place. What belongs to an index is passed over:
+    /// patterns match it by chance.
+    pub(crate) fn of_sources(sources: &[Source], walk: &Walk) -> Result<Self, InputError> {
         let mut plan = Self::empty();
         for Source { paths, format } in sources {
             for path in paths {
@@ -150,7 +133,7 @@ impl Plan {
     }
 
     /// A plan of some of the files, for which `keep` says so, by their numbers.
-    pub fn only(&self, keep: impl Fn(usize) -> bool) -> Self {
+    pub(crate) fn only(&self, keep: impl Fn(usize) -> bool) -> Self {
         let mut plan = Self { fields: self.fields.clone(), ..Self::empty() };
         plan.inputs = self.inputs.only(|number| !self.inputs.has_no_path(number) && keep(number));
         plan.make_splits();
@@ -191,12 +174,12 @@ impl Plan {
     }
 
     /// The memory that the lists of inputs and splits take, in bytes.
-    pub fn memory(&self) -> u64 {
+    pub(crate) fn memory(&self) -> u64 {
         self.inputs.memory() + (self.splits.len() * size_of::<Split>()) as u64
     }
 
     /// Bytes of all inputs whose size is known.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         (0..self.inputs.len()).map(|input| self.inputs.bytes(input)).sum()
     }
 
@@ -210,12 +193,12 @@ impl Plan {
     }
 
     /// Whether standard input or documents in memory are a part of it, which only this process has.
-    pub fn reads_once(&self) -> bool {
+    pub(crate) fn reads_once(&self) -> bool {
         (0..self.inputs.len()).any(|input| self.inputs.has_no_path(input))
     }
 
     /// A hash of what the plan depends on: name, size and format of every input.
-    pub fn digest(&self) -> u64 {
+    pub(crate) fn digest(&self) -> u64 {
         let mut hash = twox_hash::XxHash3_64::new();
         hash.write(format!("{:?}\n", self.fields).as_bytes());
         for Input { name, bytes, format, .. } in self.inputs.iter() {
@@ -227,7 +210,7 @@ impl Plan {
     /// Keeps the splits of one of several processes: neighbours, of about as many bytes for each
     /// process. Which those are depends on the plan and the number of processes alone; inputs are
     /// numbered anew. Files that were ignored count for process 0.
-    pub fn share(mut self, process: usize, processes: usize) -> Self {
+    pub(crate) fn share(mut self, process: usize, processes: usize) -> Self {
         // A split without bytes, such as a pipe, counts too.
         let weight = |split: &Split| {
             let bytes = |input| u128::from(self.inputs.bytes(input as usize));
@@ -324,8 +307,9 @@ impl Plan {
         Ok(())
     }
 
-    /// Files of records are a split each; neighbouring files that are a document share one up to the bytes of a
-    /// piece, since a split of its own for each of a million small files would cost more than they.
+    /// Files of records are a split each; neighbouring files that are a document share one up to
+    /// the bytes of a piece, since a split of its own for each of a million small files would cost
+    /// more than they.
     fn make_splits(&mut self) {
         let mut shared = 0;
         for number in 0..self.inputs.len() {
@@ -350,10 +334,7 @@ impl Plan {
 
     /// Opens an input; `None` while the first bytes of a pipe are not there. The reader of a pipe
     /// fails with `WouldBlock` while more is to come.
-    ///
-    /// # Errors
-    /// When it cannot be opened or read.
-    pub fn open(&self, input: u32) -> Result<Option<Opened>, InputError> {
+    pub(crate) fn open(&self, input: u32) -> Result<Option<Opened>, InputError> {
         let error = |e| self.read_error(input, e);
         let regular = match self.inputs.path(input as usize) {
             Some(path) if path.metadata().map_err(error)?.is_file() => Some(path),
@@ -371,11 +352,9 @@ impl Plan {
         Ok(Some(Opened { reader, compression, read: 0, file: Some((file, before)) }))
     }
 
-    /// Opens an input that several can read together ([`SharedFile`]), for pieces of `piece_bytes`; none, if it is none.
-    ///
-    /// # Errors
-    /// When it cannot be opened or read.
-    pub fn open_shared(
+    /// Opens an input that several can read together ([`SharedFile`]), for pieces of `piece_bytes`;
+    /// none, if it is none.
+    pub(crate) fn open_shared(
         &self,
         split: &Split,
         piece_bytes: usize,
@@ -394,10 +373,7 @@ impl Plan {
     }
 
     /// Reads up to `bytes` bytes of an input that is a plain file, from `offset` on.
-    ///
-    /// # Errors
-    /// When it cannot be read, or can be read only once.
-    pub fn peek(&self, input: u32, offset: u64, bytes: u64) -> io::Result<Vec<u8>> {
+    pub(crate) fn peek(&self, input: u32, offset: u64, bytes: u64) -> io::Result<Vec<u8>> {
         let path = self.inputs.path(input as usize).ok_or(ErrorKind::NotSeekable)?;
         if !path.metadata()?.is_file() {
             return Err(ErrorKind::NotSeekable.into());
@@ -432,12 +408,12 @@ impl Plan {
     }
 
     /// The error for an input that cannot be read.
-    pub fn read_error(&self, input: u32, source: io::Error) -> InputError {
+    pub(crate) fn read_error(&self, input: u32, source: io::Error) -> InputError {
         io_error(self.path(input), source)
     }
 
     /// The path of an input, for messages and the manifest.
-    pub fn path(&self, input: u32) -> String {
+    pub(crate) fn path(&self, input: u32) -> String {
         match self.inputs.path(input as usize) {
             Some(path) => path.display().to_string(),
             None if self.memory => MEMORY.to_string(),

@@ -1,7 +1,7 @@
-//! How many long documents may be parsed at once? A document costs several times its bytes while it is
-//! parsed, and what is inflated inside of a WARC record is in no count of pieces. So whoever meets one takes a
-//! part of a room that all parsers of a job share, and waits until it is there; a document that is
-//! longer than the room is parsed alone.
+//! How many long documents may be parsed at once? A document costs several times its bytes while it
+//! is parsed, and what is inflated inside of a WARC record is in no count of pieces. So whoever
+//! meets one takes a part of a room that all parsers of a job share, and waits until it is there; a
+//! document that is longer than the room is parsed alone.
 //!
 //! Waiting is safe: who holds room waits for nobody, and gives it back at the end of the piece.
 
@@ -12,11 +12,10 @@ use crate::order::PIECE_BYTES;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Shorter documents wait for nobody.
-pub const LONG_BYTES: usize = 2 * PIECE_BYTES;
+pub(crate) const LONG_BYTES: usize = 2 * PIECE_BYTES;
 
-/// The room of a job.
 #[derive(Debug)]
-pub struct Turns {
+pub(crate) struct Turns {
     room: usize,
     taken: Mutex<usize>,
     changed: Condvar,
@@ -31,7 +30,7 @@ impl Default for Turns {
 
 impl Turns {
     /// Room for long documents of `room` bytes together, or for one of any length.
-    pub fn new(room: usize) -> Self {
+    pub(crate) fn new(room: usize) -> Self {
         Self { room, taken: Mutex::new(0), changed: Condvar::new() }
     }
 
@@ -43,25 +42,25 @@ impl Turns {
 
 /// What one parser has of the room; dropping it gives it back.
 #[derive(Debug)]
-pub struct Turn {
+pub(crate) struct Turn {
     of: Arc<Turns>,
     held: usize,
 }
 
 impl Turn {
     /// A parser that holds nothing yet.
-    pub fn new(of: Arc<Turns>) -> Self {
+    pub(crate) fn new(of: Arc<Turns>) -> Self {
         Self { of, held: 0 }
     }
 
-    /// A parser that works alone.
-    pub fn alone() -> Self {
+    pub(crate) fn alone() -> Self {
         Self::new(Arc::default())
     }
 
-    /// Takes room for a document, or a piece, that has come to `bytes`, until [`give_back`](Self::give_back).
+    /// Takes room for a document, or a piece, that has come to `bytes`, until
+    /// [`give_back`](Self::give_back).
     #[inline]
-    pub fn take(&mut self, bytes: usize) {
+    pub(crate) fn take(&mut self, bytes: usize) {
         if bytes > LONG_BYTES && bytes > self.held {
             self.wait(bytes.saturating_mul(2));
         }
@@ -81,8 +80,7 @@ impl Turn {
         self.held = bytes;
     }
 
-    /// Gives back what it has.
-    pub fn give_back(&mut self) {
+    pub(crate) fn give_back(&mut self) {
         if self.held > 0 {
             *self.of.lock() -= std::mem::take(&mut self.held);
             self.of.changed.notify_all();

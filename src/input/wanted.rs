@@ -4,40 +4,38 @@ use crate::codec::prefetch::prefetch;
 use crate::pages;
 use twox_hash::XxHash3_64;
 
-/// The documents that are indexed.
 #[derive(Clone, Debug)]
-pub enum Wanted {
-    /// Those at these places.
+pub(crate) enum Wanted {
     At(WantedDocuments),
-    /// Those that are not known; all others are noted too ([`PieceDocuments::see`](crate::index::documents::pieces::PieceDocuments::see)).
+    /// Those that are not known; all others are noted too
+    /// ([`PieceDocuments::see`](crate::index::documents::pieces::PieceDocuments::see)).
     Unknown(KnownDocuments),
 }
 
 /// The places of documents that are wanted, by input.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct WantedDocuments {
+pub(crate) struct WantedDocuments {
     offsets: Vec<Vec<u64>>,
 }
 
 impl WantedDocuments {
     /// Wants nothing of so many inputs.
-    pub fn new(inputs: usize) -> Self {
+    pub(crate) fn new(inputs: usize) -> Self {
         Self { offsets: vec![Vec::new(); inputs] }
     }
 
-    /// Wants a document, behind those of this input that are wanted already: its `offset` is that of
-    /// its location.
+    /// Wants a document, behind those of this input that are wanted already: its `offset` is that
+    /// of its location.
     ///
     /// # Panics
     /// When there is no such input, or the document is not behind the others.
-    pub fn push(&mut self, input: u32, offset: u64) {
+    pub(crate) fn push(&mut self, input: u32, offset: u64) {
         let offsets = &mut self.offsets[input as usize];
         assert!(offsets.last().is_none_or(|&last| last < offset), "documents come in order");
         offsets.push(offset);
     }
 
-    /// Whether a document is wanted.
-    pub fn contains(&self, input: u32, offset: u64) -> bool {
+    pub(crate) fn contains(&self, input: u32, offset: u64) -> bool {
         let offsets = self.offsets.get(input as usize);
         offsets.is_some_and(|offsets| offsets.binary_search(&offset).is_ok())
     }
@@ -45,13 +43,15 @@ impl WantedDocuments {
 
 /// Documents that an index has, by name and hash of the content.
 ///
-/// A document that is there is always found. One that is not may be found too: with a probability of n / 2^64 for n
-/// documents, and where it has no name and some document whose name was made of file and line has its content.
+/// A document that is there is always found. One that is not may be found too: with a probability
+/// of n / 2^64 for n documents, and where it has no name and some document whose name was made of
+/// file and line has its content.
 ///
-/// A key of 64 bits for each lies near the place that its name has, so that this line can be brought into the cache while
-/// the content is hashed. Where many documents have one name, those that find no place there lie where their keys say.
+/// A key of 64 bits for each lies near the place that its name has, so that this line can be
+/// brought into the cache while the content is hashed. Where many documents have one name, those
+/// that find no place there lie where their keys say.
 #[derive(Clone, Debug, Default)]
-pub struct KnownDocuments {
+pub(crate) struct KnownDocuments {
     /// Keys; 0 where there is none. There are 2^n of them.
     slots: Vec<u64>,
     /// 64 less n.
@@ -62,24 +62,23 @@ pub struct KnownDocuments {
 
 /// A document's name, as it is looked for; none if it is missing.
 #[derive(Clone, Copy, Debug)]
-pub struct Named(Option<u64>);
+pub(crate) struct Named(Option<u64>);
 
 /// Slots behind the place of a name where its keys may lie.
 const NEAR: usize = 16;
 
 impl KnownDocuments {
     /// Bytes of memory that so many documents take.
-    pub fn bytes_of(documents: u64) -> u64 {
+    pub(crate) fn bytes_of(documents: u64) -> u64 {
         slots_of(documents) * size_of::<u64>() as u64
     }
 
-    /// Bytes of memory.
-    pub fn memory_bytes(&self) -> u64 {
+    pub(crate) fn memory_bytes(&self) -> u64 {
         (self.slots.len() * size_of::<u64>()) as u64
     }
 
     /// Makes room for so many documents.
-    pub fn with_capacity(documents: usize) -> Self {
+    pub(crate) fn with_capacity(documents: usize) -> Self {
         let slots = slots_of(documents as u64);
         let shift = 64 - slots.trailing_zeros();
         Self { slots: pages::zeroed(slots as usize), shift, left: documents }
@@ -89,20 +88,21 @@ impl KnownDocuments {
     ///
     /// # Panics
     /// If there is no room for it.
-    pub fn insert(&mut self, name: &[u8], content: u64) {
+    pub(crate) fn insert(&mut self, name: &[u8], content: u64) {
         self.left = self.left.checked_sub(1).expect("there is room for as many as was said");
         self.put(XxHash3_64::oneshot(name), content);
-        // The line of a document without a name is known when all before it are counted, which is later.
+        // The line of a document without a name is known when all before it are counted, which is
+        // later.
         let digits = name.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
         if digits > 0 && name[..name.len() - digits].ends_with(b":") {
             self.put(content, content);
         }
     }
 
-    /// Begins to look for a document by its name, which is empty if it is missing: what will be needed is brought into the
-    /// cache.
+    /// Begins to look for a document by its name, which is empty if it is missing: what will be
+    /// needed is brought into the cache.
     #[inline]
-    pub fn look_for(&self, name: &[u8]) -> Named {
+    pub(crate) fn look_for(&self, name: &[u8]) -> Named {
         let named = (!name.is_empty()).then(|| XxHash3_64::oneshot(name));
         if let (Some(named), false) = (named, self.slots.is_empty()) {
             prefetch(&self.slots[self.home(named)]);
@@ -110,9 +110,8 @@ impl KnownDocuments {
         Named(named)
     }
 
-    /// Whether a document is there.
     #[inline]
-    pub fn contains(&self, Named(name): Named, content: u64) -> bool {
+    pub(crate) fn contains(&self, Named(name): Named, content: u64) -> bool {
         !self.slots.is_empty() && self.find(name.unwrap_or(content), content).is_ok()
     }
 
@@ -126,7 +125,8 @@ impl KnownDocuments {
         (hash >> self.shift) as usize
     }
 
-    /// Finds a document, or the slot where its key belongs. Keys are never removed: behind a free slot there is nothing.
+    /// Finds a document, or the slot where its key belongs. Keys are never removed: behind a free
+    /// slot there is nothing.
     #[inline]
     fn find(&self, name: u64, content: u64) -> Result<(), (usize, u64)> {
         // Both are hashes; 0 is no key.

@@ -3,8 +3,7 @@
 use super::{MOST_RUN_BYTES, PIECE_BYTES};
 use thiserror::Error;
 
-/// The least `--memory`.
-pub const LEAST_MEMORY: u64 = 64 << 20;
+pub(crate) const LEAST_MEMORY: u64 = 64 << 20;
 
 /// What the process takes before it does anything, its code and its fixed tables.
 const PROCESS_BYTES: u64 = 12 << 20;
@@ -37,9 +36,7 @@ pub struct Budget {
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{got} bytes are too little for {workers} workers{}; the least is {}", show_lists(*lists), show_mib(*least))]
 pub struct TooLittleMemory {
-    /// What was asked for.
     pub got: u64,
-    /// The workers.
     pub workers: usize,
     /// What the list of the input files takes of it, in bytes.
     pub lists: u64,
@@ -58,19 +55,19 @@ fn show_mib(bytes: u64) -> String {
 impl Budget {
     /// The largest window of a Zstandard frame that is read, as a power of two: 8 MiB, as the
     /// standard asks of every decoder, and more where the memory allows it.
-    pub fn window_log(&self) -> u32 {
+    pub(crate) fn window_log(&self) -> u32 {
         (self.memory / 16).max(8 << 20).ilog2().min(27)
     }
 
     /// The largest window, in bytes, that one file at a time may have, the first that is not done:
     /// a quarter of what may be under way is its own, and it may exceed the memory by a tenth.
-    pub fn longest_window(&self, workers: usize) -> u64 {
+    pub(crate) fn longest_window(&self, workers: usize) -> u64 {
         let own = self.under_way() * workers as u64 / 4 + self.memory / 10;
         own.max(1 << self.window_log())
     }
 
     /// The least memory that lets a window of `bytes` be read, in whole 16 MiB.
-    pub fn least_for_window(bytes: u64, workers: usize) -> u64 {
+    pub(crate) fn least_for_window(bytes: u64, workers: usize) -> u64 {
         const STEP: u64 = 16 << 20;
         let fits = |memory: &u64| {
             Self::new(*memory, workers).is_ok_and(|budget| budget.longest_window(workers) >= bytes)
@@ -80,25 +77,28 @@ impl Budget {
         (first..).step_by(STEP as usize).find(fits).unwrap_or(u64::MAX)
     }
 
-    /// A piece ends at the first record border at or behind a multiple of this many bytes, a power of two; depends on the memory alone.
-    /// The larger it is, the fewer times its terms are looked up by owners: 2 MiB take two thirds of 512 KiB's time.
-    pub fn piece_bytes(&self) -> usize {
+    /// A piece ends at the first record border at or behind a multiple of this many bytes, a power
+    /// of two; depends on the memory alone. The larger it is, the fewer times its terms are looked
+    /// up by owners: 2 MiB take two thirds of 512 KiB's time.
+    pub(crate) fn piece_bytes(&self) -> usize {
         1 << (self.memory / 1024).clamp(PIECE_BYTES as u64, MOST_PIECE_BYTES).ilog2()
     }
 
-    /// Bytes that a parser's memo may keep from piece to piece: a sixth of what a worker has, and of what
-    /// it has beyond 64 MiB half more. Text with many rare words fills a small one again and again.
+    /// Bytes that a parser's memo may keep from piece to piece: a sixth of what a worker has, and
+    /// of what it has beyond 64 MiB half more. Text with many rare words fills a small one again
+    /// and again.
     pub fn memo(&self) -> u64 {
         self.worker / 6 + self.worker.saturating_sub(64 << 20) / 2
     }
 
-    /// Bytes of pieces, parsed or not, that may be under way for each worker: larger pieces leave half at least.
-    pub fn under_way(&self) -> u64 {
+    /// Bytes of pieces, parsed or not, that may be under way for each worker: larger pieces leave
+    /// half at least.
+    pub(crate) fn under_way(&self) -> u64 {
         self.beside_parsing(self.worker - self.memo())
     }
 
     /// The same where a device counts, and no worker has a memo.
-    pub fn texts_under_way(&self) -> u64 {
+    pub(crate) fn texts_under_way(&self) -> u64 {
         self.beside_parsing(self.worker)
     }
 
@@ -110,7 +110,7 @@ impl Budget {
     }
 
     /// Bytes of long documents that may be parsed at once; a longer one is parsed alone.
-    pub fn long_documents(&self, workers: usize) -> usize {
+    pub(crate) fn long_documents(&self, workers: usize) -> usize {
         (self.under_way() * workers as u64 / 8) as usize
     }
 
@@ -122,12 +122,9 @@ impl Budget {
         Self::beside(memory, workers, 0)
     }
 
-    /// As [`new`](Self::new), where the list of the input files takes `lists` bytes. A long one leaves less
-    /// for everything else; a short one, up to a part in 32, changes nothing.
-    ///
-    /// # Errors
-    /// As [`new`](Self::new).
-    pub fn beside(memory: u64, workers: usize, lists: u64) -> Result<Self, TooLittleMemory> {
+    /// As [`new`](Self::new), where the list of the input files takes `lists` bytes. A long one
+    /// leaves less for everything else; a short one, up to a part in 32, changes nothing.
+    pub(crate) fn beside(memory: u64, workers: usize, lists: u64) -> Result<Self, TooLittleMemory> {
         let workers_u64 = workers.max(1) as u64;
         let taken = lists.saturating_sub(memory / 32);
         let run_limit = Self::run_limit_of(memory.saturating_sub(taken));
@@ -147,7 +144,7 @@ impl Budget {
     }
 
     /// The least memory for `workers`, in bytes.
-    pub fn least(workers: usize) -> u64 {
+    pub(crate) fn least(workers: usize) -> u64 {
         let need = PROCESS_BYTES + LEAST_WORKER_BYTES * workers.max(1) as u64;
         let spare = LEAST_MEMORY - Self::run_limit_of(LEAST_MEMORY);
         LEAST_MEMORY + need.saturating_sub(spare) * 4

@@ -1,5 +1,5 @@
-//! How does memory begin where a huge page does, and grow without being copied? It is taken from the system, not from the
-//! allocator, and the system moves pages.
+//! How does memory begin where a huge page does, and grow without being copied? It is taken from
+//! the system, not from the allocator, and the system moves pages.
 
 use super::{HUGE, LARGE};
 use std::alloc::{Layout, handle_alloc_error};
@@ -10,10 +10,12 @@ use std::ptr::{NonNull, null_mut};
 /// All pages of the system but huge ones are a whole part of this.
 const PAGE: usize = 64 << 10;
 
-/// Bytes that are zero at first. The system gives of them what is written, as huge pages if it
-/// has them: a buffer of the allocator has small ones at both of its ends, which here begin where a huge page does.
+/// Bytes that are zero at first. The system gives of them what is written, as huge pages if it has
+/// them: a buffer of the allocator has small ones at both of its ends, which here begin where a
+/// huge page does.
 pub(crate) struct Area {
-    /// Where a huge page begins. Where no page is if there are no bytes, but as elements of any kind might be.
+    /// Where a huge page begins. Where no page is if there are no bytes, but as elements of any
+    /// kind might be.
     start: NonNull<u8>,
     /// A multiple of [`PAGE`].
     bytes: usize,
@@ -32,7 +34,8 @@ impl Default for Area {
 }
 
 impl Area {
-    /// An area of at least `bytes`; its first `small` bytes are not asked onto huge pages, so that little takes little.
+    /// An area of at least `bytes`; its first `small` bytes are not asked onto huge pages, so that
+    /// little takes little.
     pub(crate) fn new(bytes: usize, small: usize) -> Self {
         let bytes = bytes.next_multiple_of(PAGE);
         let layout =
@@ -63,13 +66,13 @@ impl Area {
         Self { start, bytes }
     }
 
-    /// Bytes.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The same bytes in an area of at least `bytes`, which are more, and as many as a huge page has: what it takes is what is written, and whenever
-    /// pages are given back, all cores that run threads of the process stop for a moment.
+    /// The same bytes in an area of at least `bytes`, which are more, and as many as a huge page
+    /// has: what it takes is what is written, and whenever pages are given back, all cores that run
+    /// threads of the process stop for a moment.
     pub(super) fn grown(self, bytes: usize) -> Self {
         let bytes = bytes.next_multiple_of(HUGE);
         let mut larger = Self::new(bytes, if bytes < LARGE { bytes } else { 0 });
@@ -87,8 +90,8 @@ impl Area {
     fn move_to(self, larger: &mut Self) {
         let (from, to) = (self.start.as_ptr().cast(), larger.start.as_ptr().cast::<libc::c_void>());
         let how = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
-        // SAFETY: the pages of both are theirs. Nothing refers to those of `self`, which is gone when they are, and those of `larger` are
-        // as many or more, and replaced as a whole.
+        // SAFETY: the pages of both are theirs. Nothing refers to those of `self`, which is gone
+        // when they are, and those of `larger` are as many or more, and replaced as a whole.
         let moved = unsafe { libc::mremap(from, self.bytes, self.bytes, how, to) };
         if moved == libc::MAP_FAILED {
             // What it was to replace may be gone.

@@ -1,4 +1,5 @@
-//! How does a list of millions of elements grow? In an [`Area`], so that no element is copied, and no page cleared, twice.
+//! How does a list of millions of elements grow? In an [`Area`], so that no element is copied, and
+//! no page cleared, twice.
 
 use super::Area;
 use bytemuck::Zeroable;
@@ -19,14 +20,12 @@ impl<T: Copy> Default for Grown<T> {
 }
 
 impl<T: Copy> Grown<T> {
-    /// Room for elements.
     #[inline(always)]
     fn room(&self) -> usize {
         const { assert!(size_of::<T>() > 0 && align_of::<T>() <= 4096) };
         self.area.bytes() / size_of::<T>()
     }
 
-    /// Appends an element.
     #[inline]
     pub(crate) fn push(&mut self, element: T) {
         if self.len == self.room() {
@@ -49,8 +48,9 @@ impl<T: Copy> Grown<T> {
 
     /// Appends zeros up to `count` elements. It never had more elements.
     ///
-    /// What the system gives is zero. Each page is written to nevertheless: one that is read first is one that all have in common, and is replaced when it
-    /// is written to, for which all cores have to stop that run threads of the process.
+    /// What the system gives is zero. Each page is written to nevertheless: one that is read first
+    /// is one that all have in common, and is replaced when it is written to, for which all cores
+    /// have to stop that run threads of the process.
     pub(crate) fn lengthen(&mut self, count: usize)
     where
         T: Zeroable,
@@ -83,7 +83,8 @@ impl<T: Copy> Deref for Grown<T> {
 
     #[inline(always)]
     fn deref(&self) -> &[T] {
-        // SAFETY: so many elements were written, at places that are multiples of their size from the beginning of a page on.
+        // SAFETY: so many elements were written, at places that are multiples of their size from
+        // the beginning of a page on.
         unsafe { std::slice::from_raw_parts(self.area.as_ptr().cast(), self.len) }
     }
 }

@@ -1,11 +1,12 @@
-//! How is it measured what a stage of a search takes? It is done several times, which changes nothing
-//! that is found.
+//! How is it measured what a stage of a search takes? It is done several times, which changes
+//! nothing that is found.
 //!
-//! Only the feature `stages` compiles that in, for `millrace bench cpu-queries`. Without it every stage
-//! is done once, [`Again`] is empty, and the loops around the stages are none.
+//! Only the feature `stages` compiles that in, for `cargo run --release -p experiments --
+//! cpu-queries`. Without it every stage is done once, [`Again`] is empty, and the loops around the
+//! stages are none.
 
-/// How many times more than once a stage of a search is done. What that adds to the time of a query is
-/// what the stage takes.
+/// How many times more than once a stage of a search is done. What that adds to the time of a query
+/// is what the stage takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Again {
     /// Docids and term frequencies of blocks are decoded.

@@ -1,9 +1,9 @@
-//! Which parts of which lists are worth a place in a memory that has not room for all? The admission
-//! policies of `wang` (sections 2.1.5 and 3.3), by the queries of a training log.
+//! Which parts of which lists are worth a place in a memory that has not room for all? The
+//! admission policies of `wang` (sections 2.1.5 and 3.3), by the queries of a training log.
 //!
-//! The unit is 256 postings, as in the paper: two blocks of 128, four of 64, one of 512. Searches stop
-//! early, so that the units of a list are visited the less often the further back they are: what is admitted
-//! of a list is its beginning.
+//! The unit is 256 postings, as in the paper: two blocks of 128, four of 64, one of 512. Searches
+//! stop early, so that the units of a list are visited the less often the further back they are:
+//! what is admitted of a list is its beginning.
 
 use crate::index::cache_plan::{CachePlan, CachedList, CachedLists, PlanOf};
 use crate::index::error::IndexError;
@@ -18,10 +18,9 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-pub use crate::index::cache_plan::Policy;
+pub(crate) use crate::index::cache_plan::CachePolicy;
 
-/// Postings of a unit.
-pub const UNIT: usize = 256;
+pub(crate) const UNIT: usize = 256;
 
 /// Queries that a thread counts at a time.
 const AT_ONCE: usize = 64;
@@ -29,21 +28,18 @@ const AT_ONCE: usize = 64;
 /// What queries wanted of a list.
 #[derive(Clone, Debug)]
 pub struct ListDemand {
-    /// The run that has it.
     pub run: u32,
-    /// The list.
     pub entry: TermEntry,
-    /// Its blocks.
     pub blocks: u32,
-    /// Queries that have its term.
     pub queries: u32,
     /// For each unit, queries that visited it; it never rises.
     pub visits: Vec<u32>,
 }
 
 impl ListDemand {
-    /// How many queries have visited how many units, for each number of units that any has: units and queries.
-    pub fn by_units(&self) -> impl Iterator<Item = (u32, u32)> {
+    /// How many queries have visited how many units, for each number of units that any has: units
+    /// and queries.
+    pub(crate) fn by_units(&self) -> impl Iterator<Item = (u32, u32)> {
         let before = std::iter::once(self.queries).chain(self.visits.iter().copied());
         let behind = self.visits.iter().copied().chain([0]);
         let queries = before.zip(behind).map(|(before, behind)| before - behind);
@@ -62,11 +58,9 @@ impl ListDemand {
 /// Memory: 4 bytes for each unit of the lists that they have.
 #[derive(Clone, Debug)]
 pub struct Demand {
-    /// Blocks of a unit.
     unit_blocks: usize,
     /// By run and by where the list begins there.
     lists: HashMap<(u32, u64), ListDemand>,
-    /// Queries that counted.
     pub queries: u64,
     /// Queries that found nothing, and did not count (section 4.1).
     pub without_answer: u64,
@@ -79,8 +73,9 @@ impl Demand {
         Self { unit_blocks, lists: HashMap::new(), queries: 0, without_answer: 0 }
     }
 
-    /// Counts the queries of a log, each so many times, by so many threads: AND for the best k documents, by rounds that stop early
-    /// if documents are in global order for the snapshot's score.
+    /// Counts the queries of a log, each so many times, by so many threads: AND for the best k
+    /// documents, by rounds that stop early if documents are in global order for the snapshot's
+    /// score.
     ///
     /// # Errors
     /// When the index is damaged.
@@ -121,8 +116,8 @@ impl Demand {
         })
     }
 
-    /// Answers a query that was asked so many times and adds what it visits; one that finds nothing counts as such
-    /// alone.
+    /// Answers a query that was asked so many times and adds what it visits; one that finds nothing
+    /// counts as such alone.
     ///
     /// # Errors
     /// When the index is damaged.
@@ -147,14 +142,15 @@ impl Demand {
         Ok(())
     }
 
-    /// Adds a query that has visited the first blocks of a list of a run, of so many, so many times.
-    pub fn add(&mut self, run: u32, entry: TermEntry, blocks: (usize, usize), times: u32) {
+    /// Adds a query that has visited the first blocks of a list of a run, of so many, so many
+    /// times.
+    pub(crate) fn add(&mut self, run: u32, entry: TermEntry, blocks: (usize, usize), times: u32) {
         let units = blocks.0.div_ceil(self.unit_blocks);
         self.add_units(run, (entry, blocks.1), units, times);
     }
 
     /// Adds queries that have visited so many units of a list with so many blocks.
-    pub fn add_units(
+    pub(crate) fn add_units(
         &mut self,
         run: u32,
         (entry, blocks): (TermEntry, usize),
@@ -174,11 +170,10 @@ impl Demand {
     }
 
     /// The lists that queries have, in no order.
-    pub fn lists(&self) -> impl Iterator<Item = &ListDemand> {
+    pub(crate) fn lists(&self) -> impl Iterator<Item = &ListDemand> {
         self.lists.values()
     }
 
-    /// Adds what other queries wanted.
     fn join(&mut self, other: Self) {
         self.queries += other.queries;
         self.without_answer += other.without_answer;
@@ -200,12 +195,12 @@ impl Demand {
         self.lists.values().max_by_key(|list| (list.queries, std::cmp::Reverse(place(list))))
     }
 
-    /// Plans a cache of so much memory for the best `k` hits: of this generation, by a policy and its greatest part of a
-    /// list.
+    /// Plans a cache of so much memory for the best `k` hits: of this generation, by a policy and
+    /// its greatest part of a list.
     pub fn plan(
         &self,
         of: PlanOf,
-        (policy, lambda): (Policy, f64),
+        (policy, lambda): (CachePolicy, f64),
         k: NonZeroU32,
         memory_bytes: u64,
     ) -> CachePlan {
@@ -214,13 +209,14 @@ impl Demand {
         CachePlan { of, policy, lambda, k, queries, memory_bytes, cached_bytes, cached }
     }
 
-    /// Fills a memory of so many bytes. `lambda` is the greatest share of a list that [`Policy::Vfb`] takes.
-    pub fn admit(&self, policy: Policy, bytes: u64, lambda: f64) -> Admitted {
+    /// Fills a memory of so many bytes. `lambda` is the greatest share of a list that
+    /// [`CachePolicy::Vfb`] takes.
+    pub fn admit(&self, policy: CachePolicy, bytes: u64, lambda: f64) -> Admitted {
         let mut lists: Vec<&ListDemand> = self.lists.values().collect();
         lists.sort_unstable_by_key(|list| (list.run, list.entry.offset));
-        if policy != Policy::Vfb {
+        if policy != CachePolicy::Vfb {
             let worth = |list: &ListDemand| match policy {
-                Policy::QtfDf => f64::from(list.queries) / f64::from(list.entry.df.max(1)),
+                CachePolicy::QtfDf => f64::from(list.queries) / f64::from(list.entry.df.max(1)),
                 _ => f64::from(list.queries),
             };
             // Stable, so that of equal lists the first of the index comes first.
@@ -229,14 +225,13 @@ impl Demand {
         let mut admission = Admission { lists, units: Vec::new(), order: Vec::new(), bytes: 0 };
         admission.units.resize(admission.lists.len(), 0);
         match policy {
-            Policy::Vfb => admission.by_units(bytes, lambda),
-            Policy::Qtf | Policy::QtfDf => admission.whole(bytes),
+            CachePolicy::Vfb => admission.by_units(bytes, lambda),
+            CachePolicy::Qtf | CachePolicy::QtfDf => admission.whole(bytes),
         }
         admission.end(self.unit_blocks)
     }
 }
 
-/// What was admitted.
 #[derive(Clone, Debug, Default)]
 pub struct Admitted {
     /// The lists of which something is there.
@@ -245,7 +240,6 @@ pub struct Admitted {
     pub bytes: u64,
 }
 
-/// An admission under way.
 struct Admission<'a> {
     lists: Vec<&'a ListDemand>,
     /// Units of each that are admitted.
@@ -354,7 +348,7 @@ mod tests {
     #[test]
     fn units_are_admitted_by_visits_and_then_by_queries() {
         let demand = demand();
-        let vfb = |bytes, lambda| found(&demand.admit(Policy::Vfb, bytes, lambda));
+        let vfb = |bytes, lambda| found(&demand.admit(CachePolicy::Vfb, bytes, lambda));
         assert_eq!(vfb(255, 1.0), [None, None, None]);
         assert_eq!(vfb(256, 1.0), [Some(2), None, None]);
         assert_eq!(vfb(512, 1.0), [Some(2), Some(2), None]);
@@ -370,11 +364,11 @@ mod tests {
     fn whole_lists_are_admitted_by_queries_or_by_queries_for_a_document() {
         let demand = demand();
         let of = |policy, bytes| found(&demand.admit(policy, bytes, 1.0));
-        assert_eq!(of(Policy::Qtf, 1280), [Some(10), None, None]);
+        assert_eq!(of(CachePolicy::Qtf, 1280), [Some(10), None, None]);
         // The second does not fit, the third does.
-        assert_eq!(of(Policy::Qtf, 1780), [Some(10), None, Some(4)]);
-        assert_eq!(of(Policy::QtfDf, 1012), [None, Some(4), Some(4)]);
-        let all = demand.admit(Policy::QtfDf, 1 << 20, 1.0);
+        assert_eq!(of(CachePolicy::Qtf, 1780), [Some(10), None, Some(4)]);
+        assert_eq!(of(CachePolicy::QtfDf, 1012), [None, Some(4), Some(4)]);
+        let all = demand.admit(CachePolicy::QtfDf, 1 << 20, 1.0);
         assert_eq!((all.bytes, all.cached.lists().len()), (2292, 3));
     }
 }

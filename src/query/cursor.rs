@@ -6,7 +6,7 @@ use super::kernels::{
     Block, Matches, NO_DOCID, Room, Shares, first_block, first_posting, match_block, scores,
     share_out,
 };
-pub use super::norms::Norms;
+pub(crate) use super::norms::Norms;
 use crate::codec::prefetch::prefetch_bytes;
 use crate::cpu::Level;
 use crate::index::list::{Columns, ListError, ListView, MAX_BLOCK, PackedBlock};
@@ -15,7 +15,6 @@ use crate::score::weight::Weight;
 /// A term of a query in one run.
 #[derive(Clone, Copy, Debug)]
 pub struct RunTerm<'a> {
-    /// Weight of the term.
     pub weight: Weight,
     /// Its list, or `None` if no document of the run has the term.
     pub list: Option<ListView<'a>>,
@@ -46,12 +45,12 @@ const FETCHED: usize = 192;
 /// The decoded block of one list, and what a search keeps beside it. The tail counts as the block
 /// behind the last full one.
 ///
-/// Of the arrays most indexes use the first 128 numbers alone. What is between the arrays keeps these
-/// parts from lying at the same place of a page, where they would drive each other from the cache.
+/// Of the arrays most indexes use the first 128 numbers alone. What is between the arrays keeps
+/// these parts from lying at the same place of a page, where they would drive each other from the
+/// cache.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Cursor {
-    /// The docids of the block.
     pub(super) docids: Room,
     tail_tfs: [u32; MAX_BLOCK],
     apart: [u8; 640],
@@ -70,7 +69,6 @@ pub(crate) struct Cursor {
     pub(super) block: usize,
     /// Its line; of no meaning for the tail.
     line: PackedBlock,
-    /// The block that `tfs` holds.
     tfs_block: usize,
     /// Postings of a full block of the list.
     block_len: usize,

@@ -1,7 +1,9 @@
-//! How are the queries of a stream expanded before they are answered? By several threads, ahead of those that answer, and in order.
+//! How are the queries of a stream expanded before they are answered? By several threads, ahead of
+//! those that answer, and in order.
 //!
-//! A thread reads queries and hands each of them to the next thread that is free; whoever takes from this iterator waits for the answers in the order
-//! of the queries. So a query is there as soon as it is expanded, while the next one is still being typed.
+//! A thread reads queries and hands each of them to the next thread that is free; whoever takes
+//! from this iterator waits for the answers in the order of the queries. So a query is there as
+//! soon as it is expanded, while the next one is still being typed.
 
 #![forbid(unsafe_code)]
 
@@ -25,13 +27,15 @@ const AHEAD: usize = 4;
 /// A query to be expanded, and where it goes.
 type Task = (Query, Sender<Read>);
 
-/// The queries of a stream, expanded, in their order. A query that cannot be expanded is an error that names it.
+/// The queries of a stream, expanded, in their order. A query that cannot be expanded is an error
+/// that names it.
 pub struct Expanded {
     in_order: Receiver<Receiver<Read>>,
 }
 
 impl Expanded {
-    /// Expands queries with so many threads; they end with the stream, or after the value is dropped when the next query is read.
+    /// Expands queries with so many threads; they end with the stream, or after the value is
+    /// dropped when the next query is read.
     ///
     /// # Errors
     /// If the texts of the index can no longer be had, or the system has no more threads.

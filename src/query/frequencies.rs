@@ -1,6 +1,6 @@
-//! How often does a term occur in all documents? An index does not say, so the term frequencies of a list are added up
-//! when a query first asks for it, and kept: 24 bytes or so for each list that was asked for. Lists are known by
-//! run and place, and belong to one snapshot.
+//! How often does a term occur in all documents? An index does not say, so the term frequencies of
+//! a list are added up when a query first asks for it, and kept: 24 bytes or so for each list that
+//! was asked for. Lists are known by run and place, and belong to one snapshot.
 
 use crate::index::error::IndexError;
 use crate::index::format::HEADER_BYTES;
@@ -9,7 +9,6 @@ use crate::index::run::Run;
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
 
-/// The sums that are known.
 #[derive(Debug, Default)]
 pub(super) struct Frequencies {
     /// By number of the run and place of the list.
@@ -17,11 +16,8 @@ pub(super) struct Frequencies {
 }
 
 impl Frequencies {
-    /// The sum of the term frequencies of a list in run `number`. Documents whose norms are infinite are deleted and
-    /// do not count; `norms` are those of the run's documents.
-    ///
-    /// # Errors
-    /// When the list is damaged.
+    /// The sum of the term frequencies of a list in run `number`. Documents whose norms are
+    /// infinite are deleted and do not count; `norms` are those of the run's documents.
     pub(super) fn of(
         &self,
         (number, run): (usize, &Run),

@@ -28,9 +28,9 @@ pub(super) const NO_DOCID: u32 = u32::MAX;
 /// gives that score to the bit, and which no sum of scores is.
 pub(super) const UNMATCHED: f32 = -0.0;
 
-/// Room for the numbers of the longest block and one vector beyond it. Where the numbers are docids,
-/// [`NO_DOCID`] follows them 16 times, and those of a block up to a multiple of 128 besides; what is
-/// behind that has no meaning.
+/// Room for the numbers of the longest block and one vector beyond it. Where the numbers are
+/// docids, [`NO_DOCID`] follows them 16 times, and those of a block up to a multiple of 128
+/// besides; what is behind that has no meaning.
 pub(super) type Room = [u32; BLOCK + 16];
 
 /// Candidates that a list has.
@@ -38,7 +38,6 @@ pub(super) type Room = [u32; BLOCK + 16];
 pub(super) struct Matches<'a> {
     /// How many were found. The arrays hold nothing of use behind them.
     pub(super) found: usize,
-    /// The docids.
     pub(super) docids: &'a mut Room,
     /// Which of the candidates they were, by number.
     pub(super) kept: &'a mut Room,
@@ -74,7 +73,6 @@ macro_rules! dispatch {
 /// Which candidates lie in which block of a list, by shares that lie in the same.
 #[derive(Clone, Debug)]
 pub(super) struct Shares {
-    /// The blocks.
     pub(super) blocks: Room,
     /// Of each share, the number of the first candidate behind it.
     pub(super) ends: Room,
@@ -83,10 +81,8 @@ pub(super) struct Shares {
 }
 
 impl Shares {
-    /// No shares.
     pub(super) const NONE: Self = Shares { blocks: [0; BLOCK + 16], ends: [0; BLOCK + 16], len: 0 };
 
-    /// Adds a share.
     #[inline(always)]
     fn push(&mut self, block: usize, end: usize) {
         self.blocks[self.len] = block as u32;
@@ -123,8 +119,8 @@ pub(super) fn match_block(
     dispatch!(level, match_block(candidates, (from, end), block, matches))
 }
 
-/// The first number from `from` on of a docid that is `docid` or above, among the first `len` docids,
-/// which rise; `len` or more if there is none.
+/// The first number from `from` on of a docid that is `docid` or above, among the first `len`
+/// docids, which rise; `len` or more if there is none.
 #[inline]
 pub(super) fn first_posting(
     level: Level,
@@ -214,7 +210,6 @@ pub(crate) struct Left {
     pub(super) sums: [f32; BLOCK + 16],
     /// Where their scores are kept.
     pub(super) slots: Room,
-    /// How many.
     pub(super) count: usize,
 }
 
@@ -228,13 +223,13 @@ pub(crate) struct Rest<'a> {
     pub(super) shift: u32,
 }
 
-/// Drops candidates that cannot exceed `bar` with what they may be worth besides. Each is in a range.
+/// Drops candidates that cannot exceed `bar` with what they may be worth besides. Each is in a
+/// range.
 #[inline]
 pub(super) fn narrow(level: Level, bar: f32, rest: Rest<'_>, left: &mut Left) {
     dispatch!(level, narrow(bar, rest, left))
 }
 
-/// Documents with sums of scores.
 #[derive(Debug, Default)]
 pub(crate) struct Documents {
     docids: Vec<u32>,
@@ -244,17 +239,14 @@ pub(crate) struct Documents {
 }
 
 impl Documents {
-    /// How many there are.
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    /// Some of them.
     pub(super) fn part(&self, part: Range<usize>) -> (&[u32], &[f32]) {
         (&self.docids[part.clone()], &self.sums[part])
     }
 
-    /// Forgets all.
     pub(super) fn clear(&mut self) {
         self.len = 0;
     }

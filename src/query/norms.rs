@@ -9,8 +9,8 @@ pub struct Norms<'a> {
     pub documents: &'a [f32],
     /// What bounds are worth with the same parameters.
     pub bounds: &'a BoundNorms,
-    /// What the score of each document begins with; empty if with 0. Algorithms that go by bounds take
-    /// none.
+    /// What the score of each document begins with; empty if with 0. Algorithms that go by bounds
+    /// take none.
     pub statics: &'a [f32],
     /// The global score of each document, where they stand in the order of those; empty if not. The
     /// algorithm `wang` alone goes by them.

@@ -1,6 +1,6 @@
 //! How does the text of a query become something that any engine can answer? A [`Plan`] is an owned
-//! query: its terms with their weights, the list of every term in every run, and what is asked for. It
-//! holds the snapshot that it was made from, and nothing else that it needs.
+//! query: its terms with their weights, the list of every term in every run, and what is asked for.
+//! It holds the snapshot that it was made from, and nothing else that it needs.
 
 use super::snapshot::Snapshot;
 use super::wanted::{Mode, Stage, Wanted};
@@ -22,7 +22,6 @@ pub struct PlanTerm {
     pub df: u32,
     /// How often it occurs in the whole collection, if the score asks for that; else 0.
     pub cf: u64,
-    /// Its weight.
     pub weight: Weight,
     /// Where its bytes end in the plan's strings.
     end: usize,
@@ -41,17 +40,15 @@ pub struct Plan {
 
 impl Plan {
     /// Makes room for plans of queries of a snapshot: a plan without terms.
-    pub fn empty(snapshot: Arc<Snapshot>) -> Self {
+    pub(crate) fn empty(snapshot: Arc<Snapshot>) -> Self {
         let wanted = Wanted::default();
         Self { snapshot, wanted, strings: String::new(), terms: Vec::new(), lists: Vec::new() }
     }
 
-    /// What it is answered from.
-    pub fn snapshot(&self) -> &Arc<Snapshot> {
+    pub(crate) fn snapshot(&self) -> &Arc<Snapshot> {
         &self.snapshot
     }
 
-    /// What is asked for.
     pub fn wanted(&self) -> &Wanted {
         &self.wanted
     }
@@ -61,9 +58,9 @@ impl Plan {
         self.wanted = wanted;
     }
 
-    /// Makes of a plan of AND+OR the plan of its first stage, for who decides on the second one elsewhere,
-    /// and returns what it was; any other plan has one stage and stays.
-    pub fn split_stages(&mut self) -> Option<Self> {
+    /// Makes of a plan of AND+OR the plan of its first stage, for who decides on the second one
+    /// elsewhere, and returns what it was; any other plan has one stage and stays.
+    pub(crate) fn split_stages(&mut self) -> Option<Self> {
         let wanted = self.wanted;
         (wanted.mode == Mode::AndOr).then(|| {
             let whole = self.clone();
@@ -93,12 +90,12 @@ impl Plan {
     }
 
     /// The bytes of the terms: the trie collection of each and its suffix.
-    pub fn split_terms(&self) -> impl Iterator<Item = (u16, &[u8])> {
+    pub(crate) fn split_terms(&self) -> impl Iterator<Item = (u16, &[u8])> {
         split_terms(&self.strings, &self.terms)
     }
 
     /// The terms, as the index has them.
-    pub fn term_strings(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn term_strings(&self) -> impl Iterator<Item = &str> {
         let mut start = 0;
         self.terms
             .iter()
@@ -111,16 +108,16 @@ impl Plan {
     }
 
     /// Whether a stage may find anything, by the dfs alone.
-    pub fn may_find(&self, stage: Stage) -> bool {
+    pub(crate) fn may_find(&self, stage: Stage) -> bool {
         match stage {
             Stage::Any => self.known(),
             Stage::All => !self.terms.is_empty() && self.terms.iter().all(|term| term.df > 0),
         }
     }
 
-    /// Takes other numbers of documents for the terms, and weighs these anew: where the generation is
-    /// a shard, its own dfs are not those of the collection. Terms without a number have df 0.
-    pub fn weigh(&mut self, dfs: impl IntoIterator<Item = u32>) {
+    /// Takes other numbers of documents for the terms, and weighs these anew: where the generation
+    /// is a shard, its own dfs are not those of the collection. Terms without a number have df 0.
+    pub(crate) fn weigh(&mut self, dfs: impl IntoIterator<Item = u32>) {
         let dfs = dfs.into_iter().chain(std::iter::repeat(0));
         for (term, df) in self.terms.iter_mut().zip(dfs) {
             term.df = df;
@@ -190,12 +187,9 @@ impl Planner {
         Ok(plan)
     }
 
-    /// Makes the plan of another query of the same snapshot, in the room of `plan`. Allocates nothing
-    /// once that has grown.
-    ///
-    /// # Errors
-    /// When the index is damaged.
-    pub fn plan_anew(
+    /// Makes the plan of another query of the same snapshot, in the room of `plan`. Allocates
+    /// nothing once that has grown.
+    pub(crate) fn plan_anew(
         &mut self,
         plan: &mut Plan,
         wanted: Wanted,

@@ -1,14 +1,16 @@
-//! Which terms go with those of a query? The ones that the best documents have most of: relevance model 3 of Abdul-Jaleel and others
-//! (UMass at TREC 2004), over the relevance model 1 of Lavrenko and Croft (SIGIR 2001).
+//! Which terms go with those of a query? The ones that the best documents have most of: relevance
+//! model 3 of Abdul-Jaleel and others (UMass at TREC 2004), over the relevance model 1 of Lavrenko
+//! and Croft (SIGIR 2001).
 //!
 //! ```text
 //! p(t)      = sum over the best documents d of  score(d) * tf(t, d) / length(d)
 //! weight(t) = w * n(t) / n + (1 - w) * p(t) / sum of p over the kept terms
 //! ```
 //!
-//! n(t) is how often the query has the term and n how many terms it has; kept are the terms with the greatest p, of equal ones those
-//! that come first by their bytes. As in Anserini, score(d) is the score of the first search, whichever score that is. Unlike there,
-//! all terms of a document count, also frequent ones.
+//! n(t) is how often the query has the term and n how many terms it has; kept are the terms with
+//! the greatest p, of equal ones those that come first by their bytes. As in Anserini, score(d) is
+//! the score of the first search, whichever score that is. Unlike there, all terms of a document
+//! count, also frequent ones.
 
 #![forbid(unsafe_code)]
 
@@ -28,7 +30,6 @@ use std::sync::{Arc, Mutex, MutexGuard};
 pub struct Rm3 {
     /// The best documents that terms are taken of.
     pub documents: usize,
-    /// Terms that are taken.
     pub terms: usize,
     /// The part of the weight that the query's own terms keep, from 0 to 1.
     pub weight: f64,
@@ -38,7 +39,8 @@ pub struct Rm3 {
 const MOST: usize = 1000;
 
 impl Rm3 {
-    /// An expansion by so many terms of so many documents, of which the query's own terms keep a part of the weight.
+    /// An expansion by so many terms of so many documents, of which the query's own terms keep a
+    /// part of the weight.
     ///
     /// # Errors
     /// With what is allowed, if one is out of its range.
@@ -71,7 +73,6 @@ impl FromStr for Rm3 {
     }
 }
 
-/// Documents whose terms are kept.
 const KEPT_DOCUMENTS: usize = 10_000;
 
 /// The terms of documents, and how often they have each.
@@ -89,7 +90,8 @@ pub struct Expander {
 }
 
 impl Expander {
-    /// Expands by what a snapshot finds for queries, in the mode of `wanted` unless they say another.
+    /// Expands by what a snapshot finds for queries, in the mode of `wanted` unless they say
+    /// another.
     ///
     /// # Errors
     /// If texts of the index cannot be had.
@@ -99,21 +101,16 @@ impl Expander {
         Ok(Self { snapshot, rm3, wanted, searcher, reread, kept })
     }
 
-    /// Another one for the same index, for another thread. Both know the documents that either has read.
-    ///
-    /// # Errors
-    /// As [`new`](Self::new).
-    pub fn another(&self) -> Result<Self, NoText> {
+    /// Another one for the same index, for another thread. Both know the documents that either has
+    /// read.
+    pub(crate) fn another(&self) -> Result<Self, NoText> {
         let kept = self.kept.clone();
         Ok(Self { kept, ..Self::new(self.snapshot.clone(), self.rm3, self.wanted)? })
     }
 
-    /// The query with terms and weights for a text, own terms first, for a [snapshot](Snapshot::with_given_terms) that takes them as they are. Its
-    /// mode is OR.
-    ///
-    /// # Errors
-    /// When a text has gone or changed, or the index is damaged.
-    pub fn expand(&mut self, query: &Query) -> Result<Query, NoText> {
+    /// The query with terms and weights for a text, own terms first, for a
+    /// [snapshot](Snapshot::with_given_terms) that takes them as they are. Its mode is OR.
+    pub(crate) fn expand(&mut self, query: &Query) -> Result<Query, NoText> {
         let wanted = Wanted { k: self.rm3.documents, ..query.wanted(&self.wanted) };
         let (hits, _) = self.searcher.search(&self.snapshot, &wanted, &query.text)?;
         let hits = hits.to_vec();

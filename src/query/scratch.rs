@@ -25,7 +25,6 @@ pub struct Scratch {
     pub(super) order: Vec<usize>,
     pub(super) windows: WindowMemory,
     pub(super) candidates: Candidates,
-    /// Where the lists stand.
     pub(super) stands: Vec<Stand>,
     /// What a document is worth in each list.
     pub(super) worths: Vec<f32>,
@@ -34,9 +33,7 @@ pub struct Scratch {
     /// Documents of needed lists, by the number of the other lists.
     pub(super) found: Vec<Documents>,
     pub(super) asking: Box<Asking>,
-    /// Bounds of ranges of docids.
     pub(super) ranges: Ranges,
-    /// Numbers of ranges.
     pub(super) best: Vec<u32>,
     /// The best documents of one list.
     pub(super) ahead: TopK,
@@ -46,7 +43,6 @@ pub struct Scratch {
     pub(super) segments: Vec<Segments>,
 }
 
-/// The accumulators of a window.
 #[derive(Debug, Default)]
 pub(crate) struct WindowMemory {
     /// Sums of the documents, all [`UNMATCHED`](super::kernels::UNMATCHED) between windows.
@@ -76,7 +72,6 @@ pub(crate) struct Candidates {
     apart: [u8; 576],
     /// Numbers of those found last.
     pub(super) kept: Room,
-    /// Of full matches.
     pub(super) norms: [f32; MAX_BLOCK],
     apart_too: [u8; 576],
     /// Of full matches in one list.
@@ -84,7 +79,6 @@ pub(crate) struct Candidates {
     /// What those found in a list are worth there.
     pub(super) worth: [f32; MAX_BLOCK],
     apart_as_well: [u8; 640],
-    /// Sums of scores.
     pub(super) sums: [f32; MAX_BLOCK],
 }
 

@@ -1,12 +1,14 @@
 //! Which documents answer a planned query best? Takes the query's lists of every run, or a share or
 //! a part of them, and lets an algorithm find the best k.
 
+#![warn(missing_docs)]
+
 mod prefixes;
-mod tasks;
+pub(crate) mod tasks;
 #[cfg(test)]
 mod tests;
 
-pub use tasks::{Begun, Cut, Cutting};
+pub(crate) use tasks::{Begun, Cut, Cutting};
 
 use super::cursor::{Norms, RunTerm};
 use super::plan::{Plan, Planner};
@@ -56,11 +58,12 @@ impl Searcher {
     }
 
     /// From now on looks at a share of the documents alone; weights are those of all.
-    pub fn take_share(&mut self, share: DocumentShare) {
+    pub(crate) fn take_share(&mut self, share: DocumentShare) {
         self.share = Some(share);
     }
 
-    /// From now on does stages of searches more than once, so that it can be measured what they take.
+    /// From now on does stages of searches more than once, so that it can be measured what they
+    /// take.
     #[cfg(feature = "stages")]
     pub fn repeat(&mut self, again: super::again::Again) {
         self.scratch.again = again;
@@ -83,8 +86,8 @@ impl Searcher {
         Ok((&self.hits, known))
     }
 
-    /// Analyses `text` and looks its terms up, as a search does first; returns how many distinct terms
-    /// it has.
+    /// Analyses `text` and looks its terms up, as a search does first; returns how many distinct
+    /// terms it has.
     ///
     /// # Errors
     /// When the index is damaged.
@@ -131,19 +134,13 @@ impl Searcher {
     }
 
     /// Returns the best hits of one stage of a query, best first.
-    ///
-    /// # Errors
-    /// When the index is damaged.
-    pub fn answer_stage(&mut self, plan: &Plan, stage: Stage) -> Result<&[Hit], IndexError> {
+    pub(crate) fn answer_stage(&mut self, plan: &Plan, stage: Stage) -> Result<&[Hit], IndexError> {
         let share = self.share_of(plan);
         self.find_in(plan, &share, stage)
     }
 
     /// As [`answer_stage`](Self::answer_stage), in a copy of postings.
-    ///
-    /// # Errors
-    /// When the index is damaged.
-    pub fn answer_stage_of_copy(
+    pub(crate) fn answer_stage_of_copy(
         &mut self,
         plan: &Plan,
         stage: Stage,

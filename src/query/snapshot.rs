@@ -1,9 +1,11 @@
-//! What is a query answered from? One generation, with what every query needs of it: the analysis of
-//! its texts, the statistics of the whole collection, and a norm for each document.
+//! What is a query answered from? One generation, with what every query needs of it: the analysis
+//! of its texts, the statistics of the whole collection, and a norm for each document.
 //!
 //! A snapshot is shared by all workers and travels with the queries: what a query was planned with,
-//! it is answered from, though the index may have moved on meanwhile. It says nothing of what a query
-//! asks for.
+//! it is answered from, though the index may have moved on meanwhile. It says nothing of what a
+//! query asks for.
+
+#![warn(missing_docs)]
 
 use super::frequencies::Frequencies;
 use super::top_k::TopK;
@@ -22,11 +24,11 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-pub use crate::score::scoring::{Scoring, Whole};
+pub(crate) use crate::score::scoring::{Scoring, Whole};
 
 impl Scoring {
-    /// The score by which documents of a generation are in global order, with the weights of the paper that has it
-    /// (`wang`, section 2.1.3); BM25 if they are in no such order.
+    /// The score by which documents of a generation are in global order, with the weights of the
+    /// paper that has it (`wang`, section 2.1.3); BM25 if they are in no such order.
     pub fn of_order(generation: &Generation) -> Self {
         let of = |GlobalParameters { wang, bm25, .. }| Self {
             bm25,
@@ -37,11 +39,11 @@ impl Scoring {
     }
 }
 
-/// The least score above 0: that of every document with a term is greater (`score::bm25`, `score::weight`).
+/// The least score above 0: that of every document with a term is greater (`score::bm25`,
+/// `score::weight`).
 const LEAST_SCORE: f32 = f32::from_bits(1);
 
-/// The docids of all documents.
-pub const ALL: Range<u32> = 0..u32::MAX;
+pub(crate) const ALL: Range<u32> = 0..u32::MAX;
 
 /// A generation that is ready for queries.
 #[derive(Debug)]
@@ -58,8 +60,8 @@ pub struct Snapshot {
     bounds: BoundNorms,
     /// What the score of every document begins with; empty if with 0.
     statics: Vec<f32>,
-    /// The global score of every document, in an index that is in the order of them for the score; empty
-    /// if not.
+    /// The global score of every document, in an index that is in the order of them for the score;
+    /// empty if not.
     globals: Vec<f32>,
     /// How often terms occur, of scores that ask for that.
     frequencies: Frequencies,
@@ -93,16 +95,16 @@ impl Snapshot {
         Self::of_shard(generation, scoring, Whole { documents, tokens }, docids)
     }
 
-    /// Prepares a generation that holds a shard of a collection, or all of it; documents whose docids
-    /// in the generation are not among `docids` are left out of all answers, though scores are those
-    /// of the whole collection.
+    /// Prepares a generation that holds a shard of a collection, or all of it; documents whose
+    /// docids in the generation are not among `docids` are left out of all answers, though scores
+    /// are those of the whole collection.
     ///
     /// Memory: 4 bytes a document; 8 with a score that has static parts.
     ///
     /// # Errors
-    /// When its recorded analysis is not known to this program; `Lacks` if the score needs PageRanks and
-    /// only some runs have them, or this is a shard; `Damaged`.
-    pub fn of_shard(
+    /// When its recorded analysis is not known to this program; `Lacks` if the score needs
+    /// PageRanks and only some runs have them, or this is a shard; `Damaged`.
+    pub(crate) fn of_shard(
         generation: Generation,
         scoring: Scoring,
         whole: Whole,
@@ -194,25 +196,26 @@ impl Snapshot {
     }
 
     /// What bounds of blocks are worth.
-    pub fn bounds(&self) -> &BoundNorms {
+    pub(crate) fn bounds(&self) -> &BoundNorms {
         &self.bounds
     }
 
     /// What the score of every document begins with, by docid; empty if with 0.
-    pub fn statics(&self) -> &[f32] {
+    pub(crate) fn statics(&self) -> &[f32] {
         &self.statics
     }
 
-    /// The global score of every document, by docid, which falls; empty unless the index is in the order
-    /// of them for this score ([`check_global`](Self::check_global)).
-    pub fn globals(&self) -> &[f32] {
+    /// The global score of every document, by docid, which falls; empty unless the index is in the
+    /// order of them for this score ([`check_global`](Self::check_global)).
+    pub(crate) fn globals(&self) -> &[f32] {
         &self.globals
     }
 
     /// Makes sure that searches may stop early by global scores.
     ///
     /// # Errors
-    /// `Lacks` if the documents are not in global order, or in that for another parameter, which is named.
+    /// `Lacks` if the documents are not in global order, or in that for another parameter, which is
+    /// named.
     pub fn check_global(&self) -> Result<(), IndexError> {
         let lacks = |reason: String| Err(IndexError::lacks(self.generation.path(), reason));
         let Some(wang) = wang_of(&self.scoring) else {
@@ -239,10 +242,8 @@ impl Snapshot {
         Ok(())
     }
 
-    /// How often a term occurs in all documents, by its list in each run. What is not known yet is read.
-    ///
-    /// # Errors
-    /// When a list is damaged.
+    /// How often a term occurs in all documents, by its list in each run. What is not known yet is
+    /// read.
     pub(super) fn cf<'a>(
         &self,
         lists: impl Iterator<Item = &'a Option<TermEntry>>,
@@ -266,8 +267,9 @@ impl Snapshot {
         self
     }
 
-    /// Whether queries are terms with weights: those of a model that has learned vectors, or of an [expansion](super::rm3).
-    pub fn has_given_terms(&self) -> bool {
+    /// Whether queries are terms with weights: those of a model that has learned vectors, or of an
+    /// [expansion](super::rm3).
+    pub(crate) fn has_given_terms(&self) -> bool {
         self.given_terms
     }
 
@@ -285,13 +287,12 @@ impl Snapshot {
         }
     }
 
-    /// All documents that are searched.
-    pub fn share(&self) -> &DocumentShare {
+    pub(crate) fn share(&self) -> &DocumentShare {
         &self.share
     }
 
     /// The docids of share `number` of `shares` of the documents that are searched.
-    pub fn docids_of_share(&self, number: usize, shares: usize) -> Range<u32> {
+    pub(crate) fn docids_of_share(&self, number: usize, shares: usize) -> Range<u32> {
         let documents = self.generation.documents().len();
         let docids = self.share.docids();
         let end = docids.end.min(documents);
@@ -313,8 +314,8 @@ fn global_order(generation: &Generation) -> Option<GlobalParameters> {
     generation.manifest().order.as_ref()?.global.as_ref()?.parameters()
 }
 
-/// What the scores of all documents begin with, those of deleted ones with minus infinity; and whether
-/// the index has PageRanks.
+/// What the scores of all documents begin with, those of deleted ones with minus infinity; and
+/// whether the index has PageRanks.
 fn static_parts(generation: &Generation, wang: &Wang) -> Result<(Vec<f32>, bool), IndexError> {
     let ranks = ranks_of(generation.path(), generation.manifest())?;
     let has_ranks = ranks.is_some();

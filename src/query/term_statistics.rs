@@ -1,5 +1,5 @@
-//! What does an index have of a term: how often it occurs, what its postings are worth at most, and what the
-//! lists say that they are worth?
+//! What does an index have of a term: how often it occurs, what its postings are worth at most, and
+//! what the lists say that they are worth?
 
 use crate::index::error::IndexError;
 use crate::index::generations::generation::Generation;
@@ -13,20 +13,16 @@ use std::fmt::{self, Write};
 /// A posting, and the length of its document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct PostingRow {
-    /// The document.
     pub docid: u32,
     /// How often it has the term.
     pub tf: u32,
-    /// Its indexed tokens.
     pub tokens: u32,
 }
 
 /// What there is of a term in all runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TermStatistics {
-    /// The term.
     pub term: String,
-    /// Documents that have it.
     pub df: u64,
     /// How often it occurs in all of them.
     pub cf: u64,
@@ -34,7 +30,6 @@ pub struct TermStatistics {
     pub most_tf: u32,
     /// Its inverse document frequency, in the form of Lucene.
     pub idf: f64,
-    /// Bytes of its lists.
     pub bytes: u64,
     /// Runs that have a list of it.
     pub runs: usize,
@@ -42,16 +37,13 @@ pub struct TermStatistics {
     pub most_score: f32,
     /// The greatest bound that its lists have for that; 0 if none of them has one.
     pub bound: f32,
-    /// Its first postings.
     pub first: Vec<PostingRow>,
 }
 
 impl TermStatistics {
-    /// Reads all postings of a term, and keeps the `shown` first ones. Without postings all numbers are 0.
-    ///
-    /// # Errors
-    /// When the index is damaged.
-    pub fn new(
+    /// Reads all postings of a term, and keeps the `shown` first ones. Without postings all numbers
+    /// are 0.
+    pub(crate) fn new(
         generation: &Generation,
         term: &str,
         bm25: &Bm25,
@@ -88,8 +80,9 @@ impl TermStatistics {
         Ok(Self { term, df, cf, most_tf, idf, bytes, runs, most_score, bound, first })
     }
 
-    /// The same of each term that a word becomes, and before them of the word itself if that is a term: one that was
-    /// copied from elsewhere may be one that no word becomes. None if the word makes no term.
+    /// The same of each term that a word becomes, and before them of the word itself if that is a
+    /// term: one that was copied from elsewhere may be one that no word becomes. None if the word
+    /// makes no term.
     ///
     /// # Errors
     /// When the index is damaged, or its analysis is not known.

@@ -18,13 +18,11 @@ use crate::score::named::{Delta, Mu, Score};
 use crate::score::scoring::Scoring;
 use crate::score::weight::{Formula, Weight};
 
-/// A list as (docid, tf).
 type Postings = Vec<(u32, u32)>;
 
 /// A list on disk: df, bytes, data.
 type Encoded = (u32, u64, Vec<u8>);
 
-/// The length of a document.
 fn length(docid: u32) -> u32 {
     docid.wrapping_mul(0x9e37_79b1) >> (20 + docid % 11)
 }
@@ -38,7 +36,6 @@ fn encode(form: Form, postings: &Postings) -> Encoded {
     (df, bytes, data)
 }
 
-/// A query and its run.
 #[derive(Clone, Debug)]
 struct Case {
     form: Form,
@@ -51,7 +48,6 @@ struct Case {
     terms: Vec<(Weight, Option<Postings>)>,
 }
 
-/// What is tested.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Algorithm {
     And,
@@ -98,7 +94,6 @@ fn norms(scoring: &Scoring, documents: u32) -> Vec<f32> {
     (0..documents).map(|docid| scoring.norm(length(docid), MEAN)).collect()
 }
 
-/// A score with this formula.
 fn score_of(formula: Formula) -> Score {
     match formula {
         Formula::Saturation => Score::Bm25,

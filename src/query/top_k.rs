@@ -4,6 +4,8 @@
 //! one comparison, and one store if it gets in, however large k is. The memory grows with the
 //! documents that get in, not with k.
 
+#![warn(missing_docs)]
+
 use std::ops::Range;
 
 /// A document found, with its score.
@@ -16,8 +18,9 @@ pub struct Hit {
 }
 
 impl Hit {
-    /// The hit that a key of a device stands for: the bits of the score above those of the docid, which are inverted.
-    pub fn of_key(key: u64) -> Self {
+    /// The hit that a key of a device stands for: the bits of the score above those of the docid,
+    /// which are inverted.
+    pub(crate) fn of_key(key: u64) -> Self {
         Self { docid: !(key as u32), score: f32::from_bits((key >> 32) as u32) }
     }
 }
@@ -36,8 +39,9 @@ const LEAST_ROOM: usize = 32;
 
 /// The best k of the documents offered. It is used for one query after another.
 ///
-/// ```
-/// use millrace::query::top_k::{Hit, TopK};
+/// ```text
+/// use millrace::Hit;
+/// use millrace::inside::query::TopK;
 ///
 /// let mut top = TopK::new();
 /// top.reset(2);
@@ -94,19 +98,18 @@ impl TopK {
     }
 
     /// Lets only some documents in, until the next [`reset`](Self::reset).
-    pub fn only(&mut self, docids: Range<u32>) {
+    pub(crate) fn only(&mut self, docids: Range<u32>) {
         (self.first, self.span) = (docids.start, docids.end.saturating_sub(docids.start));
     }
 
     /// Lets documents with scores below `floor` out, since elsewhere there are k with such scores.
-    pub fn raise(&mut self, floor: f32) {
+    pub(crate) fn raise(&mut self, floor: f32) {
         if floor > f32::NEG_INFINITY {
             self.bar = self.bar.max(key(0, floor.next_down()));
         }
     }
 
-    /// The k of this query.
-    pub fn k(&self) -> usize {
+    pub(crate) fn k(&self) -> usize {
         self.k
     }
 
@@ -125,7 +128,7 @@ impl TopK {
     /// k; it rises while documents are offered. It may lag behind the k-th score so far. Minus
     /// infinity as long as every document may get in, plus infinity if k is 0.
     #[inline]
-    pub fn threshold(&self) -> f32 {
+    pub(crate) fn threshold(&self) -> f32 {
         match self.bar {
             0 => f32::NEG_INFINITY,
             u64::MAX => f32::INFINITY,
@@ -135,7 +138,7 @@ impl TopK {
 
     /// Offers a document, each at most once, in any order. The score is a number, not NaN.
     #[inline]
-    pub fn offer(&mut self, docid: u32, score: f32) {
+    pub(crate) fn offer(&mut self, docid: u32, score: f32) {
         let key = key(docid, score);
         if key > self.bar && docid.wrapping_sub(self.first) < self.span {
             self.keys.push(key);
@@ -183,7 +186,7 @@ impl TopK {
 /// The best hits of several parts of a query, which tasks, workers or processes have found: the one
 /// place where such hits are put together.
 ///
-/// ```
+/// ```text
 /// use millrace::query::top_k::{Combined, Hit};
 ///
 /// let mut combined = Combined::new(2);
@@ -192,13 +195,13 @@ impl TopK {
 /// assert_eq!(combined.take().iter().map(|hit| hit.docid).collect::<Vec<_>>(), [3, 7]);
 /// ```
 #[derive(Debug)]
-pub struct Combined {
+pub(crate) struct Combined {
     top: TopK,
 }
 
 impl Combined {
     /// Nothing yet, of the best `k`.
-    pub fn new(k: usize) -> Self {
+    pub(crate) fn new(k: usize) -> Self {
         let mut top = TopK::new();
         top.reset(k);
         Self { top }
@@ -206,13 +209,13 @@ impl Combined {
 
     /// Adds the hits of a part; a document is in one part alone. Returns the score of the k-th so
     /// far; minus infinity if there are fewer, plus infinity if k is 0.
-    pub fn add(&mut self, hits: &[Hit]) -> f32 {
+    pub(crate) fn add(&mut self, hits: &[Hit]) -> f32 {
         hits.iter().for_each(|hit| self.top.offer(hit.docid, hit.score));
         self.top.least()
     }
 
     /// Takes the best k, best first.
-    pub fn take(&mut self) -> Vec<Hit> {
+    pub(crate) fn take(&mut self) -> Vec<Hit> {
         let mut hits = Vec::new();
         self.top.take(&mut hits);
         hits

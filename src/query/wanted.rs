@@ -1,6 +1,8 @@
 //! What does a query ask for? How many documents, which, and by which algorithm; and what is looked
 //! for first, and what then.
 
+#![warn(missing_docs)]
+
 /// Which documents a query asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
@@ -32,8 +34,8 @@ pub enum Algorithm {
     Galloping,
     /// `And`: document at a time, the list with the fewest postings left first.
     SmallAdaptive,
-    /// `And`: rounds of documents of the shortest list, until none that is left can be among the best; for
-    /// an index in global order and the score `wang`.
+    /// `And`: rounds of documents of the shortest list, until none that is left can be among the
+    /// best; for an index in global order and the score `wang`.
     Wang,
 }
 
@@ -107,12 +109,14 @@ impl Default for Wanted {
     }
 }
 
-/// What is looked for at a time. AND+OR has two stages and the other modes have one; whoever answers
-/// a query, alone or with others, goes through them by [`first`](Self::first) and
+/// What is looked for at a time. AND+OR has two stages and the other modes have one; whoever
+/// answers a query, alone or with others, goes through them by [`first`](Self::first) and
 /// [`next`](Self::next).
 ///
-/// ```
-/// use millrace::query::wanted::{Mode, Stage, Wanted};
+/// ```text
+/// use millrace::Mode;
+/// use millrace::inside::query::Stage;
+/// use millrace::Wanted;
 ///
 /// let wanted = Wanted { k: 3, mode: Mode::AndOr, ..Wanted::default() };
 /// let first = Stage::first(wanted.mode);
@@ -131,16 +135,16 @@ pub enum Stage {
 
 impl Stage {
     /// The stage that a query begins with.
-    pub fn first(mode: Mode) -> Self {
+    pub(crate) fn first(mode: Mode) -> Self {
         match mode {
             Mode::Or => Self::Any,
             Mode::And | Mode::AndOr => Self::All,
         }
     }
 
-    /// The stage behind this one, which has found so many documents; `None` if these are the answer.
-    /// What the next stage finds takes their place.
-    pub fn next(self, wanted: &Wanted, found: usize) -> Option<Self> {
+    /// The stage behind this one, which has found so many documents; `None` if these are the
+    /// answer. What the next stage finds takes their place.
+    pub(crate) fn next(self, wanted: &Wanted, found: usize) -> Option<Self> {
         let more = self == Self::All && wanted.mode == Mode::AndOr && found < wanted.k;
         more.then_some(Self::Any)
     }

@@ -1,24 +1,25 @@
 //! What becomes of each document: which are new, which are gone, and which stay?
 //!
-//! Documents are pairs of name and content, and any number may be equal. What changed is counted for
-//! each pair (`dataflow::changes`); here the counts are given to documents. Of equal documents the
-//! first ones stay, by docid; a document that is new and one that is gone, of one name, are a change.
+//! Documents are pairs of name and content, and any number may be equal. What changed is counted
+//! for each pair (`dataflow::changes`); here the counts are given to documents. Of equal documents
+//! the first ones stay, by docid; a document that is new and one that is gone, of one name, are a
+//! change.
 
 use super::table::Entry;
 
 /// A document by name and content, as it is compared.
-pub type Pair = (u128, u64);
+pub(crate) type Pair = (u128, u64);
 
 /// A set of numbers below a limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Numbers {
+pub(crate) struct Numbers {
     words: Vec<u64>,
     count: u64,
 }
 
 impl Numbers {
     /// Adds a number; whether it was not there.
-    pub fn insert(&mut self, number: u32) -> bool {
+    pub(crate) fn insert(&mut self, number: u32) -> bool {
         let (word, bit) = (number as usize / 64, 1 << (number % 64));
         if self.words.len() <= word {
             self.words.resize(word + 1, 0);
@@ -29,23 +30,21 @@ impl Numbers {
         fresh
     }
 
-    /// Whether a number is there.
-    pub fn contains(&self, number: u32) -> bool {
+    #[cfg(test)]
+    pub(crate) fn contains(&self, number: u32) -> bool {
         self.words.get(number as usize / 64).is_some_and(|word| word >> (number % 64) & 1 == 1)
     }
 
-    /// How many there are.
-    pub fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         self.count
     }
 
     /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// All of them, ascending.
-    pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         (0u32..).zip(&self.words).flat_map(|(at, &word)| {
             let mut left = word;
             std::iter::from_fn(move || {
@@ -69,7 +68,7 @@ impl Numbers {
 
 /// What changed between two tables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Changes {
+pub(crate) struct Changes {
     /// Documents whose name is new, or more frequent than it was.
     pub added: u64,
     /// Documents whose name has another content.
@@ -86,12 +85,12 @@ pub struct Changes {
 
 impl Changes {
     /// Documents that are gone and whose name nothing new has.
-    pub fn removed(&self) -> u64 {
+    pub(crate) fn removed(&self) -> u64 {
         self.deleted.len() - self.changed
     }
 
     /// Adds what another worker found among other names.
-    pub fn unite(&mut self, other: Self) {
+    pub(crate) fn unite(&mut self, other: Self) {
         self.added += other.added;
         self.changed += other.changed;
         self.deleted.unite(&other.deleted);
@@ -100,12 +99,13 @@ impl Changes {
         self.held_pairs = self.held_pairs.max(other.held_pairs);
     }
 
-    /// Gives counts to documents. `old` and `new` are all entries of a range of names, sorted; `counts`
-    /// are the pairs that are there more often in `new` than in `old` (above zero), or less often, sorted.
+    /// Gives counts to documents. `old` and `new` are all entries of a range of names, sorted;
+    /// `counts` are the pairs that are there more often in `new` than in `old` (above zero), or
+    /// less often, sorted.
     ///
     /// # Panics
     /// When the counts are not those of the entries.
-    pub fn resolve(&mut self, old: &[Entry], new: &[Entry], counts: &[(Pair, isize)]) {
+    pub(crate) fn resolve(&mut self, old: &[Entry], new: &[Entry], counts: &[(Pair, isize)]) {
         let (mut old, mut new, mut counts) = (old, new, counts);
         while let Some(name) = least(old, new) {
             let before = split(&mut old, |entry| entry.name == name);

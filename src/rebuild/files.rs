@@ -1,8 +1,9 @@
-//! Which files of the sources have changed since they were read? A hash of each, which is that of the
-//! manifest ([`input::hash`](crate::input::hash)), or, where the job trusts them, size and time.
+//! Which files of the sources have changed since they were read? A hash of each, which is that of
+//! the manifest ([`input::hash`](crate::input::hash)), or, where the job trusts them, size and
+//! time.
 //!
-//! The hashes of a file's chunks are taken by all threads, so that one large file is hashed as fast as
-//! many.
+//! The hashes of a file's chunks are taken by all threads, so that one large file is hashed as fast
+//! as many.
 
 use crate::fault;
 use crate::input::hash::{CHUNK_BYTES, NAME};
@@ -31,10 +32,8 @@ pub enum Trust {
 
 /// A file as it was when its bytes were hashed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileState {
-    /// Where it is.
+pub(crate) struct FileState {
     pub path: String,
-    /// Its length in bytes.
     pub bytes: u64,
     /// When it was last changed, in nanoseconds since 1970.
     pub mtime_ns: i64,
@@ -50,12 +49,10 @@ pub struct FileState {
 /// What was known of the files when a generation became live.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Known {
-    /// The generation.
+pub(crate) struct Known {
     pub generation: u32,
     /// When they were looked at, in nanoseconds since 1970.
     pub looked_ns: i64,
-    /// The files.
     pub files: Vec<FileState>,
 }
 
@@ -72,35 +69,31 @@ fn file_error(path: &Path) -> impl Fn(io::Error) -> FileError + '_ {
     |source| FileError { path: path.to_path_buf(), source }
 }
 
-/// A time stamp younger than this when it was looked at tells nothing: the file may have been written
-/// again within the clock's tick.
+/// A time stamp younger than this when it was looked at tells nothing: the file may have been
+/// written again within the clock's tick.
 const TICK_NS: i64 = 2_000_000_000;
 
 impl Known {
-    /// Reads what is known; nothing if the file is not there or is not whole, since all of it can be
-    /// found out again.
-    pub fn read(path: &Path) -> Self {
+    /// Reads what is known; nothing if the file is not there or is not whole, since all of it can
+    /// be found out again.
+    pub(crate) fn read(path: &Path) -> Self {
         let text = fs::read(path).unwrap_or_default();
         serde_json::from_slice(&text).unwrap_or_default()
     }
 
     /// Replaces the file by this, at once.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn write(&self, path: &Path) -> Result<(), FileError> {
+    pub(crate) fn write(&self, path: &Path) -> Result<(), FileError> {
         replace(path, self).map_err(file_error(path))
     }
 
-    /// A file, by its path.
-    pub fn file(&self, path: &str) -> Option<&FileState> {
+    pub(crate) fn file(&self, path: &str) -> Option<&FileState> {
         let at = self.files.binary_search_by(|file| file.path.as_str().cmp(path)).ok()?;
         Some(&self.files[at])
     }
 
-    /// Fills in the hashes that were not taken with those of the files' bytes as they were read, by path. A file that has
-    /// changed since it was looked at, or that was not read, is not known.
-    pub fn complete<'a>(&mut self, read: impl IntoIterator<Item = (&'a str, &'a str)>) {
+    /// Fills in the hashes that were not taken with those of the files' bytes as they were read, by
+    /// path. A file that has changed since it was looked at, or that was not read, is not known.
+    pub(crate) fn complete<'a>(&mut self, read: impl IntoIterator<Item = (&'a str, &'a str)>) {
         let read: HashMap<&str, &str> = read.into_iter().collect();
         self.files.retain_mut(|file| {
             if file.hash.is_empty()
@@ -126,13 +119,13 @@ fn mtime_ns(metadata: &Metadata) -> i64 {
     metadata.mtime().saturating_mul(1_000_000_000).saturating_add(metadata.mtime_nsec())
 }
 
-/// Looks at files, on so many threads; `known` is what is known if `trust` allows to use it. Of a file of which nothing is
-/// known the hash is taken if it `needs` one, by its path and length, and else left empty. The files come back sorted by
-/// path.
+/// Looks at files, on so many threads; `known` is what is known if `trust` allows to use it. Of a
+/// file of which nothing is known the hash is taken if it `needs` one, by its path and length, and
+/// else left empty. The files come back sorted by path.
 ///
 /// # Errors
 /// When a file cannot be read, is not a plain file, or changes meanwhile.
-pub fn look(
+pub(crate) fn look(
     paths: &[PathBuf],
     trust: Trust,
     known: &Known,
@@ -255,10 +248,7 @@ fn hash_chunks(path: &Path, first: u64, bytes: u64, buffer: &mut [u8]) -> io::Re
 }
 
 /// Replaces a file of what is known, at once.
-///
-/// # Errors
-/// When it cannot be written.
-pub fn replace(path: &Path, value: &impl Serialize) -> io::Result<()> {
+pub(crate) fn replace(path: &Path, value: &impl Serialize) -> io::Result<()> {
     let new = path.with_extension("tmp");
     fault::storage()?;
     fs::write(&new, serde_json::to_vec(value)?)?;

@@ -1,7 +1,8 @@
-//! What have the rebuilds of an index done? A line of JSON for each, in `INDEX/rebuild/history.jsonl`.
+//! What have the rebuilds of an index done? A line of JSON for each, in
+//! `INDEX/rebuild/history.jsonl`.
 //!
-//! A line is written at once and synced. A job that is killed meanwhile leaves a part of a line, which
-//! is passed over and ended by the next.
+//! A line is written at once and synced. A job that is killed meanwhile leaves a part of a line,
+//! which is passed over and ended by the next.
 
 use crate::fault;
 use crate::shown::{count, number_of};
@@ -14,16 +15,15 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 /// The folder below that of the index where rebuilds keep what they remember.
-pub const FOLDER: &str = "rebuild";
+pub(crate) const FOLDER: &str = "rebuild";
 
 /// The file of the history in that folder.
-pub const HISTORY: &str = "history.jsonl";
+pub(crate) const HISTORY: &str = "history.jsonl";
 
 /// How a rebuild ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
-    /// A new generation is live.
     Published,
     /// The sources have not changed: the live generation stays.
     Unchanged,
@@ -32,7 +32,6 @@ pub enum Outcome {
     Failed,
 }
 
-/// Files of the sources.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InputCounts {
     /// Files that are as they were, which were not read again.
@@ -45,25 +44,18 @@ pub struct InputCounts {
     pub removed: u64,
 }
 
-/// What became of the documents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DocumentCounts {
     /// Of the live generation after the rebuild.
     pub live: u64,
-    /// Documents with a new name.
     pub added: u64,
-    /// Documents with another content.
     pub changed: u64,
-    /// Documents that are gone.
     pub removed: u64,
 }
 
-/// Ranks of documents by links.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RankCounts {
-    /// Documents.
+pub struct RankHistory {
     pub documents: u64,
-    /// Links between two of them.
     pub links: u64,
     /// Lines of the file of links that are no such link.
     pub passed_over: u64,
@@ -76,17 +68,16 @@ pub struct RankCounts {
 pub struct LogCounts {
     /// The first and the last day of the window.
     pub days: [String; 2],
-    /// Logs of the window.
     pub logs: u64,
     /// Those of them that were read: they are new, or others than they were.
     pub read: u64,
-    /// Those of them whose queries were searched for: those that were read, and all that do not know this index.
+    /// Those of them whose queries were searched for: those that were read, and all that do not
+    /// know this index.
     pub searched: u64,
-    /// Queries of the window.
     pub queries: u64,
-    /// Different ones.
     pub distinct: u64,
-    /// Different ones that are more or less frequent than they were in the window of the day before.
+    /// Different ones that are more or less frequent than they were in the window of the day
+    /// before.
     pub changed: u64,
     /// Lines of the logs that were read that are no queries.
     pub refused: u64,
@@ -98,27 +89,21 @@ pub struct LogCounts {
     pub cached_bytes: u64,
 }
 
-/// A rebuild.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Record {
     /// When it began, in UTC.
     pub started: String,
-    /// Seconds that it took.
     pub seconds: f64,
     /// Which attempt it was, from 1.
     pub attempt: u32,
-    /// How it ended.
     pub outcome: Outcome,
-    /// Why it failed.
     pub reason: Option<String>,
     /// The generation that is live behind it.
     pub generation: Option<u32>,
     /// Whether only what changed was indexed.
     pub incremental: bool,
-    /// Files of the sources.
     pub inputs: InputCounts,
-    /// What became of the documents.
     pub documents: DocumentCounts,
     /// Records that are no documents, in the files that were read.
     pub skipped: u64,
@@ -126,10 +111,9 @@ pub struct Record {
     pub read_bytes: u64,
     /// Bytes of the live generation.
     pub index_bytes: u64,
-    /// Its runs.
     pub runs: u32,
     /// The ranks, if they were computed.
-    pub ranks: Option<RankCounts>,
+    pub ranks: Option<RankHistory>,
     /// The logs of queries, if a cache was planned by them.
     pub logs: Option<LogCounts>,
     /// Seconds of each stage.
@@ -137,7 +121,6 @@ pub struct Record {
 }
 
 impl fmt::Display for Record {
-    /// One line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let outcome = match (self.outcome, self.incremental) {
             (Outcome::Failed, _) => "failed",
@@ -168,35 +151,28 @@ pub enum HistoryError {
     /// The file cannot be read or written.
     #[error("{}", path.display())]
     Io {
-        /// The file.
         path: PathBuf,
-        /// What happened.
         #[source]
         source: io::Error,
     },
     /// A line is not a record.
     #[error("{}:{line}: this is not a record of a rebuild", path.display())]
     Line {
-        /// The file.
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// What is wrong.
         #[source]
         source: serde_json::Error,
     },
 }
 
 /// Where the history of the index in the folder `index` lies.
-pub fn path(index: &Path) -> PathBuf {
+pub(crate) fn path(index: &Path) -> PathBuf {
     index.join(FOLDER).join(HISTORY)
 }
 
 /// Adds a record to the history of the index in the folder `index`.
-///
-/// # Errors
-/// When the file cannot be written.
-pub fn append(index: &Path, record: &Record) -> Result<(), HistoryError> {
+pub(crate) fn append(index: &Path, record: &Record) -> Result<(), HistoryError> {
     let path = path(index);
     let write = || {
         if let Some(folder) = path.parent() {

@@ -3,19 +3,19 @@
 //!
 //! The keys are those of `docs/rebuild.md`. Paths are relative to the folder of the file.
 
-mod error;
+pub(crate) mod error;
 mod keys;
 mod paths;
 #[cfg(test)]
 mod tests;
 
-pub use error::JobFileError;
+pub(crate) use error::JobFileError;
 
 use super::files::Trust;
-use super::schedule::Schedule;
+use super::schedule::CronSchedule;
 use super::values::{self, Limit};
 use crate::gpu::floor::discover::Gpus;
-use crate::index::cache_plan::Policy;
+use crate::index::cache_plan::CachePolicy;
 use crate::index::list::{Form, ListCodec};
 use crate::index::order::DocumentOrder;
 use crate::input::Format;
@@ -30,19 +30,20 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use toml::Spanned;
 
+/// Why ranks have one method only.
+const DIFFERENTIAL: &str = "PageRank by differential dataflow is an experiment now: cargo run --release -p experiments -- pagerank";
+
 /// A job file that was read and checked.
 #[derive(Clone, Debug)]
 pub struct JobFile {
-    /// Where it lies.
     pub path: PathBuf,
-    /// Folder of the index.
     pub index: PathBuf,
     /// The sources, in order.
     pub inputs: Vec<InputKeys>,
     /// How the index is built.
     pub build: BuildKeys,
     /// When rebuilds are due; none: only when asked for.
-    pub schedule: Option<Schedule>,
+    pub schedule: Option<CronSchedule>,
     /// What is believed of a file that was read before.
     pub trust: Trust,
     /// What has to hold of the new generation.
@@ -51,11 +52,8 @@ pub struct JobFile {
     pub keep_generations: u32,
     /// What happens after a failure.
     pub retry: RetryKeys,
-    /// When runs are merged.
     pub merge: MergeKeys,
-    /// Commands.
     pub notify: NotifyKeys,
-    /// What links to what.
     pub links: Option<Links>,
     /// How static scores are computed from links.
     pub pagerank: Option<PageRankKeys>,
@@ -67,7 +65,6 @@ pub struct JobFile {
     pub html: Option<PathBuf>,
 }
 
-/// One source.
 #[derive(Clone, Debug)]
 pub struct InputKeys {
     /// Patterns of paths, in order, with the place of each in the job file.
@@ -76,12 +73,10 @@ pub struct InputKeys {
     pub format: Option<Format>,
 }
 
-/// A pattern of paths.
 #[derive(Clone, Debug)]
 pub struct Pattern {
     /// With the folder of the job file in front.
     pub pattern: String,
-    /// As it was written.
     pub written: String,
     /// Line and column, from 1.
     place: (usize, usize),
@@ -92,9 +87,7 @@ pub struct Pattern {
 pub struct BuildKeys {
     /// Who finds terms and postings: `fast` or `wei11`.
     pub indexer: String,
-    /// The tokenizer.
     pub tokenizer: Tokenizer,
-    /// The stemmer.
     pub stemmer: Stemmer,
     /// A name, or a file with a word a line.
     pub stopwords: PathBuf,
@@ -132,7 +125,6 @@ pub struct GuardKeys {
 /// What happens after a failure.
 #[derive(Clone, Copy, Debug)]
 pub struct RetryKeys {
-    /// Attempts in all.
     pub attempts: u32,
     /// The wait before the second, doubled before each further one.
     pub wait: Duration,
@@ -142,14 +134,13 @@ pub struct RetryKeys {
 
 impl RetryKeys {
     /// The wait before attempt number `attempt`, from 2; none if there is no such attempt.
-    pub fn before(&self, attempt: u32) -> Option<Duration> {
+    pub(crate) fn before(&self, attempt: u32) -> Option<Duration> {
         let doublings = attempt.checked_sub(2).filter(|_| attempt <= self.attempts)?;
         let factor = 1u32.checked_shl(doublings).unwrap_or(u32::MAX);
         Some(self.wait.saturating_mul(factor).min(self.longest))
     }
 }
 
-/// When runs are merged.
 #[derive(Clone, Copy, Debug)]
 pub struct MergeKeys {
     /// With more deleted documents than this, of all that its runs hold, a generation is merged.
@@ -170,21 +161,9 @@ pub struct NotifyKeys {
 /// How static scores are computed.
 #[derive(Clone, Copy, Debug)]
 pub struct PageRankKeys {
-    /// Damping factor.
     pub damping: f64,
     /// The L1 distance to the exact ranks, of a sum of 1, at most.
     pub tolerance: f64,
-    /// Which of the two methods.
-    pub method: PageRankMethod,
-}
-
-/// Which way static scores are computed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PageRankMethod {
-    /// Power iteration and pushing of residuals.
-    Power,
-    /// Differential dataflow's `iterate`.
-    Differential,
 }
 
 /// Where links come from.
@@ -199,13 +178,11 @@ pub enum Links {
 /// Logs of queries, and the cache that is planned by them.
 #[derive(Clone, Debug)]
 pub struct LogKeys {
-    /// Patterns of paths.
     pub queries: Vec<Pattern>,
     /// Days that count, the last one with a log among them; at least 1.
     pub window_days: u32,
-    /// What of lists is cached.
-    pub cache: Policy,
-    /// The greatest share of a list that [`Policy::Vfb`] takes, from 0 to 1.
+    pub cache: CachePolicy,
+    /// The greatest share of a list that [`CachePolicy::Vfb`] takes, from 0 to 1.
     pub lambda: f64,
     /// Memory of the cache, in bytes.
     pub memory: u64,
@@ -225,10 +202,7 @@ impl JobFile {
     }
 
     /// Reads and checks `text`, the content of the file at `path`.
-    ///
-    /// # Errors
-    /// When anything in it is wrong.
-    pub fn parse(path: &Path, text: &str) -> Result<Self, JobFileError> {
+    pub(crate) fn parse(path: &Path, text: &str) -> Result<Self, JobFileError> {
         let place = Place { path, text };
         let keys: Keys = toml::from_str(text).map_err(|error| place.toml(&error))?;
         let folder = path.parent().unwrap_or(Path::new(""));
@@ -388,13 +362,13 @@ impl Place<'_> {
         })
     }
 
-    fn schedule(&self, keys: &keys::ScheduleKeys) -> Result<Schedule, JobFileError> {
+    fn schedule(&self, keys: &keys::ScheduleKeys) -> Result<CronSchedule, JobFileError> {
         let utc = || Ok::<_, String>(jiff::tz::TimeZone::UTC);
         let zone = match &keys.timezone {
-            Some(name) => self.read(name, Schedule::zone)?,
+            Some(name) => self.read(name, CronSchedule::zone)?,
             None => utc().map_err(|message| self.at(0..0, message))?,
         };
-        self.read(&keys.cron, |cron| Schedule::new(cron, zone.clone()))
+        self.read(&keys.cron, |cron| CronSchedule::new(cron, zone.clone()))
     }
 
     fn links(&self, folder: &Path, keys: &keys::LinkKeys) -> Result<Links, JobFileError> {
@@ -424,14 +398,14 @@ impl Place<'_> {
                 Err(self.at(value.span(), format!("this must be above 0 and below {most}")))
             }
         };
+        self.or(&keys.method, (), |method| match method {
+            "power" => Ok(()),
+            "differential" => Err(DIFFERENTIAL.into()),
+            other => Err(format!("`{other}` is not `power`")),
+        })?;
         Ok(PageRankKeys {
             damping: within(&keys.damping, 0.85, 1.0)?,
             tolerance: within(&keys.tolerance, 1e-6, 1.0)?,
-            method: self.or(&keys.method, PageRankMethod::Power, |method| match method {
-                "power" => Ok(PageRankMethod::Power),
-                "differential" => Ok(PageRankMethod::Differential),
-                other => Err(format!("`{other}` is not `power` or `differential`")),
-            })?,
         })
     }
 
@@ -445,9 +419,10 @@ impl Place<'_> {
                 let whole = days.filter(|_| seconds.is_multiple_of(86_400));
                 whole.ok_or_else(|| format!("`{text}` is not a number of whole days"))
             })?,
-            cache: self.or(&keys.cache, Policy::Vfb, |name| {
-                let names = || Policy::ALL.map(Policy::name).join(", ");
-                Policy::named(name).ok_or_else(|| format!("`{name}` is not one of {}", names()))
+            cache: self.or(&keys.cache, CachePolicy::Vfb, |name| {
+                let names = || CachePolicy::ALL.map(CachePolicy::name).join(", ");
+                CachePolicy::named(name)
+                    .ok_or_else(|| format!("`{name}` is not one of {}", names()))
             })?,
             lambda: match &keys.lambda {
                 None => 1.0,

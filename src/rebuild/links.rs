@@ -1,9 +1,10 @@
-//! Which pages of the sources lead to which? Links of HTML are looked for once in each file that is new or has changed, and kept
-//! in one file beside the history.
+//! Which pages of the sources lead to which? Links of HTML are looked for once in each file that is
+//! new or has changed, and kept in one file beside the history.
 //!
-//! A page is known by its *key*: a hash of its address without the fragment, an empty query, and whether it is `http` or
-//! `https`. Addresses are resolved and written in one way as the URL standard has it (the crate `url`). Only addresses
-//! of `http`, `https` and `file` are kept; a file that is a page has its name for an address, from the root on.
+//! A page is known by its *key*: a hash of its address without the fragment, an empty query, and
+//! whether it is `http` or `https`. Addresses are resolved and written in one way as the URL
+//! standard has it (the crate `url`). Only addresses of `http`, `https` and `file` are kept; a file
+//! that is a page has its name for an address, from the root on.
 //!
 //! ```text
 //! 8 bytes of magic; u64: files; a u64 key of each file; u64: hash of these keys
@@ -11,7 +12,8 @@
 //! u32 2^32 - 1, u32 0, u64: hash of all pages
 //! ```
 //!
-//! Numbers are little-endian. The file can be removed at any time: all of it can be found out again.
+//! Numbers are little-endian. The file can be removed at any time: all of it can be found out
+//! again.
 
 use crate::fault;
 use crate::rebuild::table::name_hash;
@@ -30,12 +32,11 @@ const END: u32 = u32::MAX;
 
 /// Where a page leads to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PageLinks {
+pub(crate) struct PageLinks {
     /// The file that the page lies in, by number.
     pub file: u32,
     /// The hash of the name of its document.
     pub name: u128,
-    /// Its key.
     pub key: u64,
     /// The keys of the pages that it leads to; one may be there twice.
     pub targets: Vec<u64>,
@@ -43,7 +44,7 @@ pub struct PageLinks {
 
 impl PageLinks {
     /// Looks for the links of a page of a file; nothing if it has no address.
-    pub fn of(file: u32, page: &Page<'_>, html: &mut HtmlText) -> Option<Self> {
+    pub(crate) fn of(file: u32, page: &Page<'_>, html: &mut HtmlText) -> Option<Self> {
         let own = address(page.url)?;
         let (name, key) = (name_hash(String::from_utf8_lossy(page.name).as_bytes()), key(&own)?);
         let (mut base, mut targets) = (own.clone(), Vec::new());
@@ -62,13 +63,13 @@ impl PageLinks {
     }
 
     /// About the bytes of memory that it takes.
-    pub fn memory_bytes(&self) -> usize {
+    pub(crate) fn memory_bytes(&self) -> usize {
         size_of::<Self>() + self.targets.capacity() * size_of::<u64>()
     }
 }
 
-/// The address of a page: a URL, maybe in angle brackets as old web archives have it, or the name of a file, which is
-/// taken to lie below the root, wherever the job runs.
+/// The address of a page: a URL, maybe in angle brackets as old web archives have it, or the name
+/// of a file, which is taken to lie below the root, wherever the job runs.
 fn address(written: &[u8]) -> Option<Url> {
     let text = String::from_utf8_lossy(written.trim_ascii());
     let text = text.strip_prefix('<').and_then(|text| text.strip_suffix('>')).unwrap_or(&text);
@@ -93,21 +94,20 @@ fn key(address: &Url) -> Option<u64> {
 }
 
 /// The key of a file: whoever has this path, these bytes and this format has the same links.
-pub fn file_key(path: &str, hash: &str, format: &str) -> u64 {
+pub(crate) fn file_key(path: &str, hash: &str, format: &str) -> u64 {
     XxHash3_64::oneshot(format!("{path}\0{hash}\0{format}").as_bytes())
 }
 
 /// The links that are kept, as they are read.
-pub struct LinkReader {
+pub(crate) struct LinkReader {
     file: BufReader<File>,
-    /// The keys of their files.
     files: Vec<u64>,
     hash: XxHash3_64,
 }
 
 impl LinkReader {
     /// Opens the file; nothing if there is none, or its head is not whole.
-    pub fn open(path: &Path) -> Option<Self> {
+    pub(crate) fn open(path: &Path) -> Option<Self> {
         let mut file = BufReader::with_capacity(1 << 18, File::open(path).ok()?);
         let length = file.get_ref().metadata().ok()?.len();
         let magic: [u8; 8] = bytes(&mut file).ok()?;
@@ -129,7 +129,7 @@ impl LinkReader {
     }
 
     /// The keys of all files that links are known of.
-    pub fn files(&self) -> &[u64] {
+    pub(crate) fn files(&self) -> &[u64] {
         &self.files
     }
 
@@ -137,7 +137,7 @@ impl LinkReader {
     ///
     /// # Errors
     /// When it cannot be read, or the file is not what was written.
-    pub fn next(&mut self, page: &mut PageLinks) -> io::Result<bool> {
+    pub(crate) fn next(&mut self, page: &mut PageLinks) -> io::Result<bool> {
         let damaged =
             || io::Error::new(ErrorKind::InvalidData, "the links that are kept are damaged");
         let head: [u8; 8] = bytes(&mut self.file)?;
@@ -177,7 +177,7 @@ fn bytes<const N: usize>(file: &mut impl Read) -> io::Result<[u8; N]> {
 }
 
 /// Links that are written, in the place of those that are kept.
-pub struct LinkWriter {
+pub(crate) struct LinkWriter {
     path: PathBuf,
     next: PathBuf,
     file: BufWriter<File>,
@@ -185,11 +185,9 @@ pub struct LinkWriter {
 }
 
 impl LinkWriter {
-    /// Begins a file with the links of the files of these keys, which will take the place of that at `path`.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn create(path: &Path, files: &[u64]) -> io::Result<Self> {
+    /// Begins a file with the links of the files of these keys, which will take the place of that
+    /// at `path`.
+    pub(crate) fn create(path: &Path, files: &[u64]) -> io::Result<Self> {
         let next = path.with_extension("tmp");
         fault::storage()?;
         let mut file = BufWriter::with_capacity(1 << 18, File::create(&next)?);
@@ -200,11 +198,7 @@ impl LinkWriter {
         Ok(Self { path: path.to_path_buf(), next, file, hash: XxHash3_64::new() })
     }
 
-    /// Adds a page.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn push(&mut self, page: &PageLinks) -> io::Result<()> {
+    pub(crate) fn push(&mut self, page: &PageLinks) -> io::Result<()> {
         self.write(&page.file.to_le_bytes())?;
         self.write(&(page.targets.len() as u32).to_le_bytes())?;
         self.write(&page.name.to_le_bytes())?;
@@ -218,10 +212,7 @@ impl LinkWriter {
     }
 
     /// Puts the file in its place.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn finish(mut self) -> io::Result<()> {
+    pub(crate) fn finish(mut self) -> io::Result<()> {
         self.write(&END.to_le_bytes())?;
         self.write(&[0; 4])?;
         let sealed = self.hash.finish();

@@ -1,8 +1,9 @@
-//! What is known of a log of queries, so that it need not be read again? How often each query is in it, and which parts of
-//! which lists those queries visit.
+//! What is known of a log of queries, so that it need not be read again? How often each query is in
+//! it, and which parts of which lists those queries visit.
 //!
-//! A log is one file, of one day, which its name tells. What is known of it lies in a file of its own in the folder of the
-//! history; all of that can be removed at any time, since it can be found out again.
+//! A log is one file, of one day, which its name tells. What is known of it lies in a file of its
+//! own in the folder of the history; all of that can be removed at any time, since it can be found
+//! out again.
 
 use super::files::replace;
 use crate::index::format::{Kind, run_file};
@@ -17,18 +18,16 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 
-/// How many queries visited so many units of a list: the [key](run_key) of the run, where the list begins, its df, its
-/// bytes, its blocks, the units.
-pub type Visit = (u64, u64, u32, u64, u32, u32);
+/// How many queries visited so many units of a list: the [key](run_key) of the run, where the list
+/// begins, its df, its bytes, its blocks, the units.
+pub(crate) type Visit = (u64, u64, u32, u64, u32, u32);
 
 /// What the queries of a log want of lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Visits {
+pub(crate) struct Visits {
     /// Hits of each query.
     pub k: u32,
-    /// The runs that were searched.
     pub runs: Vec<u64>,
-    /// Queries that find something.
     pub queries: u64,
     /// Queries that find nothing, and do not count.
     pub without_answer: u64,
@@ -37,9 +36,9 @@ pub struct Visits {
 }
 
 impl Visits {
-    /// Whether these are about an index with runs of these keys and documents: only so much of it is new, one of
-    /// [`NEW_SHARE`], as the log's day could not know.
-    pub fn fit(&self, k: u32, runs: &[(u64, u32)]) -> bool {
+    /// Whether these are about an index with runs of these keys and documents: only so much of it
+    /// is new, one of [`NEW_SHARE`], as the log's day could not know.
+    pub(crate) fn fit(&self, k: u32, runs: &[(u64, u32)]) -> bool {
         let sum = |runs: &mut dyn Iterator<Item = &(u64, u32)>| -> u64 {
             runs.map(|(_, documents)| u64::from(*documents)).sum()
         };
@@ -48,13 +47,15 @@ impl Visits {
     }
 }
 
-/// Where more than one document of so many lies in runs that a log does not know, its queries are searched for again.
-pub const NEW_SHARE: u64 = 10;
+/// Where more than one document of so many lies in runs that a log does not know, its queries are
+/// searched for again.
+pub(crate) const NEW_SHARE: u64 = 10;
 
-/// What tells a run from all others, whatever its place and number: the checksums of its lexicon and its postings.
+/// What tells a run from all others, whatever its place and number: the checksums of its lexicon
+/// and its postings.
 ///
 /// Both are 0 if the manifest lacks them, which its reader does not allow.
-pub fn run_key(manifest: &Manifest, folder: &Path, run: usize) -> u64 {
+pub(crate) fn run_key(manifest: &Manifest, folder: &Path, run: usize) -> u64 {
     let crc = |kind| {
         let name = run_file(&manifest.runs[run].name, kind);
         find_file(&manifest.files, folder, &name).map_or(0, |file| file.crc32)
@@ -62,10 +63,8 @@ pub fn run_key(manifest: &Manifest, folder: &Path, run: usize) -> u64 {
     u64::from(crc(Kind::Lexicon)) << 32 | u64::from(crc(Kind::Postings))
 }
 
-/// A log that was counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CountedLog {
-    /// Its day.
+pub(crate) struct CountedLog {
     pub day: String,
     /// The hash of its bytes, as `rebuild::files` has it.
     pub hash: String,
@@ -79,10 +78,7 @@ pub struct CountedLog {
 
 impl CountedLog {
     /// Counts a log, which may be compressed by gzip or zstd.
-    ///
-    /// # Errors
-    /// When it cannot be read.
-    pub fn count(path: &Path, day: Date, hash: String) -> io::Result<Self> {
+    pub(crate) fn count(path: &Path, day: Date, hash: String) -> io::Result<Self> {
         let open = || -> io::Result<Unpacked> {
             let mut head = Vec::new();
             File::open(path)?.take(6).read_to_end(&mut head)?;
@@ -111,22 +107,19 @@ impl CountedLog {
     }
 
     /// Reads what is known; nothing if the file is not there or is not whole.
-    pub fn read(path: &Path) -> Option<Self> {
+    pub(crate) fn read(path: &Path) -> Option<Self> {
         serde_json::from_slice(&fs::read(path).ok()?).ok()
     }
 
     /// Replaces the file by this, at once.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn write(&self, path: &Path) -> io::Result<()> {
+    pub(crate) fn write(&self, path: &Path) -> io::Result<()> {
         replace(path, self)
     }
 }
 
-/// The first date in the name of a log: four, two and two digits, with hyphens between or nothing, no other digit
-/// before or behind.
-pub fn day_of(name: &str) -> Option<Date> {
+/// The first date in the name of a log: four, two and two digits, with hyphens between or nothing,
+/// no other digit before or behind.
+pub(crate) fn day_of(name: &str) -> Option<Date> {
     let bytes = name.as_bytes();
     let is_digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
     let number = |from: usize, digits: usize| -> Option<i16> {

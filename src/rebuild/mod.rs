@@ -3,16 +3,16 @@
 
 #![forbid(unsafe_code)]
 
-pub mod changes;
-pub mod files;
-pub mod history;
-pub mod job_file;
-pub mod links;
-pub mod logs;
-pub mod nodes;
-pub mod page;
-pub mod scanned;
-pub mod schedule;
-pub mod status;
-pub mod table;
+pub(crate) mod changes;
+pub(crate) mod files;
+pub(crate) mod history;
+pub(crate) mod job_file;
+pub(crate) mod links;
+pub(crate) mod logs;
+pub(crate) mod nodes;
+pub(crate) mod page;
+pub(crate) mod scanned;
+pub(crate) mod schedule;
+pub(crate) mod status;
+pub(crate) mod table;
 pub mod values;

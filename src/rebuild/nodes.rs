@@ -1,7 +1,8 @@
 //! Which number has the document of this name? And which documents does a file of links join?
 //!
-//! A file of links has the names of two documents a line, a tab between. It is read by all threads, in pieces; what costs
-//! time is to find names in a table that no cache holds, so that those of some lines are looked up together.
+//! A file of links has the names of two documents a line, a tab between. It is read by all threads,
+//! in pieces; what costs time is to find names in a table that no cache holds, so that those of
+//! some lines are looked up together.
 
 use super::table::name_hash;
 use crate::codec::prefetch::prefetch;
@@ -16,9 +17,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Documents, numbered from 0, that are found by the hashes of their names.
 ///
-/// Memory: 16 bytes a document, and 8 bytes for each slot of the table, of which up to 70 % are taken.
+/// Memory: 16 bytes a document, and 8 bytes for each slot of the table, of which up to 70 % are
+/// taken.
 #[derive(Default)]
-pub struct Nodes {
+pub(crate) struct Nodes {
     table: HashTable,
     names: Vec<u128>,
 }
@@ -28,25 +30,20 @@ impl Nodes {
     ///
     /// # Panics
     /// When there are 2^32 - 1 documents.
-    pub fn push(&mut self, name: u128) {
+    pub(crate) fn push(&mut self, name: u128) {
         let number = u32::try_from(self.names.len()).expect("docids have 32 bits");
         self.names.push(name);
         let names = &self.names;
         self.table.find_or_insert(short(name), number, |other| names[other as usize] == name);
     }
 
-    /// The number of documents.
-    pub fn len(&self) -> usize {
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
         self.names.len()
     }
 
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.names.is_empty()
-    }
-
     /// The number of the first document of this name.
-    pub fn get(&self, name: u128) -> Option<u32> {
+    pub(crate) fn get(&self, name: u128) -> Option<u32> {
         self.table.find(short(name), |other| self.names[other as usize] == name)
     }
 }
@@ -57,7 +54,7 @@ fn short(name: u128) -> u64 {
 }
 
 /// Links, in parts, and how many lines are no links: they name what is no document.
-pub type Links = (Vec<Vec<(u32, u32)>>, u64);
+pub(crate) type Links = (Vec<Vec<(u32, u32)>>, u64);
 
 /// Bytes of a file that a thread takes together: the lines that begin there.
 const PIECE_BYTES: u64 = 4 << 20;
@@ -69,10 +66,7 @@ const MORE_BYTES: usize = 1 << 16;
 const TOGETHER: usize = 64;
 
 /// Reads a file of links between these nodes, on so many threads. Empty lines do not count.
-///
-/// # Errors
-/// When the file cannot be read.
-pub fn read_links(path: &Path, nodes: &Nodes, threads: usize) -> io::Result<Links> {
+pub(crate) fn read_links(path: &Path, nodes: &Nodes, threads: usize) -> io::Result<Links> {
     read_in_pieces(path, nodes, threads, PIECE_BYTES)
 }
 

@@ -1,15 +1,14 @@
-//! What does the history of an index look like? A page of HTML that stands for itself: charts as SVG, and a
-//! table of the last rebuilds.
+//! What does the history of an index look like? A page of HTML that stands for itself: charts as
+//! SVG, and a table of the last rebuilds.
 
 use super::history::{LogCounts, Outcome, Record};
 use crate::chart::{Series, begin, end, escape, upright};
 use std::fmt::Write;
 
-/// Rebuilds that are shown.
 const SHOWN: usize = 60;
 
 /// Makes the page of an index from its history, the oldest record first.
-pub fn page(index: &str, history: &[Record]) -> String {
+pub(crate) fn page(index: &str, history: &[Record]) -> String {
     let shown = &history[history.len().saturating_sub(SHOWN)..];
     let series = |name, value: fn(&Record) -> f64| {
         let values = shown.iter().map(value).collect();

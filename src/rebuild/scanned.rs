@@ -1,8 +1,9 @@
-//! Which documents are in the files that were read? A table of their names and contents, and their places, both on disk.
+//! Which documents are in the files that were read? A table of their names and contents, and their
+//! places, both on disk.
 
 use super::table::{Entry, Sorter, Table, TableError, name_hash};
 use crate::index::documents::pieces::PieceDocuments;
-use crate::input::splits::Plan;
+use crate::input::splits::InputPlan;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -16,13 +17,10 @@ pub enum ScanError {
     /// A scratch file cannot be written.
     #[error("{}", path.display())]
     Io {
-        /// The file.
         path: PathBuf,
-        /// What happened.
         #[source]
         source: io::Error,
     },
-    /// The table cannot be written.
     #[error(transparent)]
     Table(#[from] TableError),
     /// There are more documents than docids.
@@ -30,8 +28,7 @@ pub enum ScanError {
     TooMany,
 }
 
-/// What is in the input.
-pub struct Scanned {
+pub(crate) struct Scanned {
     /// All documents; their numbers are places in `places`.
     pub table: Table,
     /// The place of each document, 16 bytes each, in the order of the input.
@@ -41,7 +38,7 @@ pub struct Scanned {
 }
 
 /// The table that grows: takes the documents of pieces in the order of the input.
-pub struct Scan {
+pub(crate) struct Scan {
     sorter: Sorter,
     table: PathBuf,
     places: PathBuf,
@@ -56,10 +53,7 @@ pub struct Scan {
 
 impl Scan {
     /// Makes an empty one whose files come into `folder`; sorting takes `memory` bytes at a time.
-    ///
-    /// # Errors
-    /// When a file cannot be made.
-    pub fn new(folder: &Path, memory: u64) -> Result<Self, ScanError> {
+    pub(crate) fn new(folder: &Path, memory: u64) -> Result<Self, ScanError> {
         let places = folder.join("places");
         let file = File::create(&places).map_err(io_error(&places))?;
         Ok(Self {
@@ -76,10 +70,11 @@ impl Scan {
     }
 
     /// Takes the documents of the next piece.
-    ///
-    /// # Errors
-    /// When a file cannot be written, or there are too many documents.
-    pub fn take(&mut self, plan: &Plan, batch: &PieceDocuments) -> Result<(), ScanError> {
+    pub(crate) fn take(
+        &mut self,
+        plan: &InputPlan,
+        batch: &PieceDocuments,
+    ) -> Result<(), ScanError> {
         if batch.input != self.input {
             (self.input, self.lines) = (batch.input, 0);
         }
@@ -104,10 +99,7 @@ impl Scan {
     }
 
     /// The table of all that was taken.
-    ///
-    /// # Errors
-    /// When a file cannot be written.
-    pub fn finish(self) -> Result<Scanned, ScanError> {
+    pub(crate) fn finish(self) -> Result<Scanned, ScanError> {
         let written = self.file.into_inner();
         written.map_err(|error| io_error(&self.places)(error.into_error()))?;
         let table = self.sorter.finish(&self.table)?;

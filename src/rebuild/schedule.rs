@@ -1,9 +1,10 @@
 //! When is the next rebuild due? A cron expression in a time zone.
 //!
-//! Cron expressions have five fields (minute, hour, day, month, weekday). Where clocks are put forward a
-//! job at a fixed time in the missing hour runs at the first instant behind it; where they are put
-//! back it runs once, the first time that the clock shows its time; jobs of every minute or hour run
-//! as time passes. That is what Vixie's cron does, and what the crate `croner` does.
+//! Cron expressions have five fields (minute, hour, day, month, weekday). Where clocks are put
+//! forward a job at a fixed time in the missing hour runs at the first instant behind it; where
+//! they are put back it runs once, the first time that the clock shows its time; jobs of every
+//! minute or hour run as time passes. That is what Vixie's cron does, and what the crate `croner`
+//! does.
 //!
 //! A clock that is set back, by hand or by a time server, repeats no rebuild: what was due is
 //! remembered, and nothing is due again until a time behind that.
@@ -15,17 +16,17 @@ use jiff::{Timestamp, Zoned};
 
 /// When rebuilds are due.
 #[derive(Clone, Debug)]
-pub struct Schedule {
+pub struct CronSchedule {
     cron: Cron,
     zone: TimeZone,
 }
 
-impl Schedule {
+impl CronSchedule {
     /// Makes the schedule of a cron expression whose times are those of clocks in `zone`.
     ///
     /// # Errors
     /// When the expression is none, or never matches, such as 30 February.
-    pub fn new(cron: &str, zone: TimeZone) -> Result<Self, String> {
+    pub(crate) fn new(cron: &str, zone: TimeZone) -> Result<Self, String> {
         let parser =
             CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
         let cron = parser.parse(cron).map_err(|error| {
@@ -41,10 +42,7 @@ impl Schedule {
 
     /// Finds a time zone by its name in the database of IANA, such as `Europe/Zurich`, or the
     /// machine's own, called `local`.
-    ///
-    /// # Errors
-    /// When there is none of that name.
-    pub fn zone(name: &str) -> Result<TimeZone, String> {
+    pub(crate) fn zone(name: &str) -> Result<TimeZone, String> {
         match name {
             "local" => TimeZone::try_system()
                 .map_err(|error| format!("the machine's time zone is not known: {error}")),
@@ -57,22 +55,22 @@ impl Schedule {
     }
 
     /// The first time that matches after `instant`, if there is one.
-    pub fn after(&self, instant: Timestamp) -> Option<Timestamp> {
+    pub(crate) fn after(&self, instant: Timestamp) -> Option<Timestamp> {
         let from = instant.to_zoned(self.zone.clone());
         let next: Zoned = self.cron.find_next_occurrence(&from, false).ok()?;
         Some(next.timestamp())
     }
 
     /// How a time reads on a clock of the schedule's time zone.
-    pub fn show(&self, instant: Timestamp) -> String {
+    pub(crate) fn show(&self, instant: Timestamp) -> String {
         instant.to_zoned(self.zone.clone()).strftime("%Y-%m-%d %H:%M:%S %Z").to_string()
     }
 }
 
 /// Keeps what is due next, whatever the clock does.
 #[derive(Clone, Debug)]
-pub struct Due {
-    schedule: Schedule,
+pub(crate) struct Due {
+    schedule: CronSchedule,
     next: Option<Timestamp>,
     /// The last time that was due.
     last: Option<Timestamp>,
@@ -80,7 +78,7 @@ pub struct Due {
 
 /// What to do now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub(crate) enum Turn {
     /// A rebuild is due, for this time of the schedule.
     Now(Timestamp),
     /// Nothing is due before this time.
@@ -91,17 +89,17 @@ pub enum Turn {
 
 impl Due {
     /// Begins to wait at `now`.
-    pub fn new(schedule: Schedule, now: Timestamp) -> Self {
+    pub(crate) fn new(schedule: CronSchedule, now: Timestamp) -> Self {
         let next = schedule.after(now);
         Self { schedule, next, last: None }
     }
 
-    /// Looks at the clock. Times that were missed while a rebuild ran, or the machine slept, are one
-    /// turn and not many.
+    /// Looks at the clock. Times that were missed while a rebuild ran, or the machine slept, are
+    /// one turn and not many.
     ///
-    /// A clock that was set back is believed: what is due next is found anew from it, but not before
-    /// the last time that was due.
-    pub fn look(&mut self, now: Timestamp) -> Turn {
+    /// A clock that was set back is believed: what is due next is found anew from it, but not
+    /// before the last time that was due.
+    pub(crate) fn look(&mut self, now: Timestamp) -> Turn {
         let Some(next) = self.next else { return Turn::Never };
         if now >= next {
             self.last = Some(next);
@@ -118,8 +116,8 @@ impl Due {
 mod tests {
     use super::*;
 
-    fn schedule(cron: &str, zone: &str) -> Schedule {
-        Schedule::new(cron, Schedule::zone(zone).unwrap()).unwrap()
+    fn schedule(cron: &str, zone: &str) -> CronSchedule {
+        CronSchedule::new(cron, CronSchedule::zone(zone).unwrap()).unwrap()
     }
 
     fn at(text: &str) -> Timestamp {
@@ -127,7 +125,7 @@ mod tests {
     }
 
     /// The next `n` times after `from`.
-    fn times(schedule: &Schedule, from: &str, n: usize) -> Vec<String> {
+    fn times(schedule: &CronSchedule, from: &str, n: usize) -> Vec<String> {
         let mut now = at(from);
         let mut found = Vec::new();
         for _ in 0..n {
@@ -174,12 +172,12 @@ mod tests {
 
     #[test]
     fn bad_expressions_and_zones() {
-        let utc = || Schedule::zone("UTC").unwrap();
+        let utc = || CronSchedule::zone("UTC").unwrap();
         for bad in ["", "* * * *", "61 * * * *", "0 0 30 2 *", "0 0 0 * * *", "every day"] {
-            let error = Schedule::new(bad, utc()).unwrap_err();
+            let error = CronSchedule::new(bad, utc()).unwrap_err();
             assert!(error.contains("is no cron expression") || error.contains("never"), "{error}");
         }
-        assert!(Schedule::zone("Europe/Zürich").unwrap_err().contains("is no time zone"));
+        assert!(CronSchedule::zone("Europe/Zürich").unwrap_err().contains("is no time zone"));
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! What do the rebuilds of an index tell those who watch them? An object of JSON, and the text format
-//! of Prometheus.
+//! What do the rebuilds of an index tell those who watch them? An object of JSON, and the text
+//! format of Prometheus.
 
 use super::history::{Outcome, Record};
 use serde::Serialize;
@@ -8,20 +8,16 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// What monitoring asks.
 #[derive(Clone, Debug, Serialize)]
 pub struct Status {
-    /// Folder of the index.
     pub index: String,
     /// Whether a rebuild is under way.
     pub running: bool,
     /// When the next one is due, in UTC, by the schedule.
     pub next: Option<String>,
-    /// The live generation.
     pub generation: Option<u32>,
     /// Rebuilds that failed since the last one that did not.
     pub failures: u64,
-    /// The last rebuild.
     pub last: Option<Record>,
     /// The last rebuild that published a generation.
     pub last_published: Option<Record>,
@@ -31,7 +27,7 @@ pub struct Status {
 
 impl Status {
     /// Looks at a history, the oldest record first.
-    pub fn new(
+    pub(crate) fn new(
         index: &Path,
         history: &[Record],
         generation: Option<u32>,
@@ -53,7 +49,7 @@ impl Status {
     }
 
     /// The same in Prometheus' text format.
-    pub fn prometheus(&self) -> String {
+    pub(crate) fn prometheus(&self) -> String {
         let label = self.index.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
         let mut text = String::new();
         let mut gauge = |name: &str, help: &str, value: Option<f64>| {

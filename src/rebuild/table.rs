@@ -4,8 +4,8 @@
 //! A table is a scratch file of one rebuild: its entries, 32 bytes each, and nothing else.
 //!
 //! A name is its 128-bit hash: among ten thousand million names two share one with a probability
-//! below 10^-18. [`Sorter`] takes entries in any order and holds no more of them than it is told to;
-//! [`Table`] is read in ranges of names, with positioned reads.
+//! below 10^-18. [`Sorter`] takes entries in any order and holds no more of them than it is told
+//! to; [`Table`] is read in ranges of names, with positioned reads.
 
 use bytemuck::{Pod, Zeroable};
 use std::cmp::Reverse;
@@ -17,25 +17,21 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// Bytes of an entry.
 const ENTRY: usize = size_of::<Entry>();
 
-/// A document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
-pub struct Entry {
+pub(crate) struct Entry {
     /// Hash of its name; the order of the table.
     pub name: u128,
-    /// Hash of its content.
     pub content: u64,
-    /// Which input it comes from.
     pub input: u32,
     /// Its docid, or its number in the order in which the inputs were read.
     pub number: u32,
 }
 
 /// The hash of a document's name.
-pub fn name_hash(name: &[u8]) -> u128 {
+pub(crate) fn name_hash(name: &[u8]) -> u128 {
     twox_hash::XxHash3_128::oneshot(name)
 }
 
@@ -53,7 +49,7 @@ fn io_error(path: &Path) -> impl Fn(io::Error) -> TableError + '_ {
 }
 
 /// Sorts entries in bounded memory.
-pub struct Sorter {
+pub(crate) struct Sorter {
     folder: PathBuf,
     held: Vec<Entry>,
     most: usize,
@@ -63,16 +59,12 @@ pub struct Sorter {
 impl Sorter {
     /// Makes a sorter that holds `bytes` bytes at most, at least those of a thousand entries, and
     /// writes what is more to files in `folder`.
-    pub fn new(folder: &Path, bytes: u64) -> Self {
+    pub(crate) fn new(folder: &Path, bytes: u64) -> Self {
         let most = (bytes / ENTRY as u64).clamp(1000, u64::from(u32::MAX)) as usize;
         Self { folder: folder.to_path_buf(), held: Vec::new(), most, parts: Vec::new() }
     }
 
-    /// Takes an entry.
-    ///
-    /// # Errors
-    /// When a file cannot be written.
-    pub fn push(&mut self, entry: Entry) -> Result<(), TableError> {
+    pub(crate) fn push(&mut self, entry: Entry) -> Result<(), TableError> {
         if self.held.len() == self.most {
             self.held.sort_unstable();
             let path = self.folder.join(format!("part-{:04}", self.parts.len()));
@@ -85,10 +77,7 @@ impl Sorter {
     }
 
     /// Writes the table of all entries to `path`.
-    ///
-    /// # Errors
-    /// When a file cannot be written or read.
-    pub fn finish(mut self, path: &Path) -> Result<Table, TableError> {
+    pub(crate) fn finish(mut self, path: &Path) -> Result<Table, TableError> {
         self.held.sort_unstable();
         if self.parts.is_empty() {
             return write(path, self.held.iter().map(|entry| Ok(*entry)));
@@ -119,7 +108,6 @@ impl Sorter {
     }
 }
 
-/// Sorted entries.
 enum Source {
     Held(std::vec::IntoIter<Entry>),
     Part(BufReader<File>, PathBuf),
@@ -160,28 +148,25 @@ fn write(
 
 /// A sorted table on disk.
 #[derive(Debug)]
-pub struct Table {
+pub(crate) struct Table {
     path: PathBuf,
     file: File,
     entries: u64,
 }
 
 impl Table {
-    /// The number of entries.
-    pub fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         self.entries
     }
 
     /// Whether there is no entry.
-    pub fn is_empty(&self) -> bool {
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
         self.entries == 0
     }
 
     /// The entries whose numbers in the table are in a range.
-    ///
-    /// # Errors
-    /// When the file cannot be read.
-    pub fn entries(&self, range: Range<u64>) -> Result<Vec<Entry>, TableError> {
+    pub(crate) fn entries(&self, range: Range<u64>) -> Result<Vec<Entry>, TableError> {
         let mut entries = vec![Entry::zeroed(); (range.end - range.start) as usize];
         let at = range.start * ENTRY as u64;
         let bytes = bytemuck::cast_slice_mut(&mut entries);
@@ -190,10 +175,7 @@ impl Table {
     }
 
     /// The number of the first entry whose name is `name` or greater.
-    ///
-    /// # Errors
-    /// When the file cannot be read.
-    pub fn first_from(&self, name: u128) -> Result<u64, TableError> {
+    pub(crate) fn first_from(&self, name: u128) -> Result<u64, TableError> {
         let (mut low, mut high) = (0, self.entries);
         while low < high {
             let middle = low + (high - low) / 2;

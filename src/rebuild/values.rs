@@ -1,5 +1,7 @@
 //! What do the values of a job file mean: sizes, spans of time, and shares?
 
+#![warn(missing_docs)]
+
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -15,7 +17,7 @@ pub enum Limit {
 
 impl Limit {
     /// The least whole number that is not below the limit, of `all`.
-    pub fn least(self, all: u64) -> u64 {
+    pub(crate) fn least(self, all: u64) -> u64 {
         match self {
             Self::Count(n) => n,
             // Exact up to 2^53, and no index has more than 2^32 documents.
@@ -24,7 +26,7 @@ impl Limit {
     }
 
     /// The greatest whole number that is not above the limit, of `all`.
-    pub fn most(self, all: u64) -> u64 {
+    pub(crate) fn most(self, all: u64) -> u64 {
         match self {
             Self::Count(n) => n,
             Self::Percent(share) => (all as f64 * share / 100.0).floor() as u64,
@@ -67,10 +69,7 @@ impl fmt::Display for Limit {
 
 /// Reads a span of time: a number of seconds, or numbers with s, m, h or d, as in `90s`, `7d` or
 /// `1h30m`.
-///
-/// # Errors
-/// The message for the one who wrote it.
-pub fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("`{text}` is not a span of time; write it as in 30s, 15m, 12h or 7d");
     let (mut seconds, mut number) = (0u64, None::<u64>);
     let digits = text.trim();

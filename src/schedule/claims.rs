@@ -1,12 +1,13 @@
-//! Who reads what of the input next? Splits are handed out in order, and no sooner than parsers need them: what comes
-//! from a later split waits for all of the earlier ones. A split that is a shared file is handed out in stretches, which
-//! whoever parses takes in order; any other is read by one worker.
+//! Who reads what of the input next? Splits are handed out in order, and no sooner than parsers
+//! need them: what comes from a later split waits for all of the earlier ones. A split that is a
+//! shared file is handed out in stretches, which whoever parses takes in order; any other is read
+//! by one worker.
 
 use crate::crew::lock;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Hands out splits in order; shared files are `F`s.
-pub struct Claims<F>(Mutex<ClaimState<F>>);
+pub(crate) struct Claims<F>(Mutex<ClaimState<F>>);
 
 impl<F> Default for Claims<F> {
     fn default() -> Self {
@@ -29,30 +30,26 @@ struct ClaimState<F> {
 
 /// A file that all workers read together.
 #[derive(Debug)]
-pub struct Shared<F> {
-    /// The file.
+pub(crate) struct Shared<F> {
     pub file: Arc<F>,
     /// Its stretches; there is one at least.
     pub stretches: u64,
 }
 
 /// A place of the input: the number of a split, and of a stretch in it.
-pub type Place = (usize, u64);
+pub(crate) type Place = (usize, u64);
 
 /// What is next, for who asks.
 #[derive(Debug)]
-pub enum Claim<T> {
-    /// It is his.
+pub(crate) enum Claim<T> {
     Taken(T),
     /// Not now; nothing before this place will be claimed.
     Wait(Place),
-    /// All is claimed.
     Over,
 }
 
 /// A stretch of a shared file.
-pub struct Stretch<F> {
-    /// The file.
+pub(crate) struct Stretch<F> {
     pub file: Arc<F>,
     /// Where it stands in the input.
     pub place: Place,
@@ -92,12 +89,10 @@ impl<F> Claims<F> {
         lock(&self.0)
     }
 
-    /// Claims the next split of which one worker reads all, if parsers are `hungry` or nothing else is open. A few may be on their
-    /// way to the parsers at a time, for files may be small. `open` opens a split if it is a shared file.
-    ///
-    /// # Errors
-    /// Those of `open`.
-    pub fn claim<E>(
+    /// Claims the next split of which one worker reads all, if parsers are `hungry` or nothing else
+    /// is open. A few may be on their way to the parsers at a time, for files may be small. `open`
+    /// opens a split if it is a shared file.
+    pub(crate) fn claim<E>(
         &self,
         splits: usize,
         most_open: usize,
@@ -122,12 +117,9 @@ impl<F> Claims<F> {
         })
     }
 
-    /// Claims the next stretch of a shared file, if `may` says so of its place, told whether any split before is read by one worker.
-    /// `open` opens a split if it is such a file.
-    ///
-    /// # Errors
-    /// Those of `open`.
-    pub fn claim_stretch<E>(
+    /// Claims the next stretch of a shared file, if `may` says so of its place, told whether any
+    /// split before is read by one worker. `open` opens a split if it is such a file.
+    pub(crate) fn claim_stretch<E>(
         &self,
         splits: usize,
         may: impl FnOnce(Place, bool) -> bool,
@@ -151,12 +143,12 @@ impl<F> Claims<F> {
     }
 
     /// Tells that a claimed split gives its first piece.
-    pub fn feeds(&self) {
+    pub(crate) fn feeds(&self) {
         self.state().feeding += 1;
     }
 
     /// Tells that a claimed split is read and out of its decoder; whether it gave any piece.
-    pub fn close(&self, fed: bool) {
+    pub(crate) fn close(&self, fed: bool) {
         let mut state = self.state();
         state.open -= 1;
         state.feeding -= usize::from(fed);

@@ -12,11 +12,9 @@ const BLOCK: u64 = 64;
 pub struct Features {
     /// Distinct terms that are in the collection.
     pub terms: u32,
-    /// Postings of the shortest list.
     pub shortest: u32,
     /// Postings of the second shortest list; of the shortest, where there is one.
     pub second: u32,
-    /// Postings of all lists.
     pub sum: u64,
     /// Blocks of 64 postings of all lists.
     pub blocks: u64,
@@ -43,19 +41,19 @@ impl Features {
     }
 
     /// As a model reads them: costs are powers of lengths rather than sums of them.
-    pub fn numbers(&self) -> [f64; FEATURES] {
+    pub(crate) fn numbers(&self) -> [f64; FEATURES] {
         let log = |postings: u64| (1.0 + postings as f64).ln();
         let [shortest, second] = [self.shortest, self.second].map(|len| log(u64::from(len)));
         [f64::from(self.terms), shortest, second, log(self.sum)]
     }
 }
 
-/// What a query has cost.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
     /// What is known of it before.
     pub features: Features,
-    /// Seconds of a thread of the CPU while all others have queries too, and of a device that has many at a time.
+    /// Seconds of a thread of the CPU while all others have queries too, and of a device that has
+    /// many at a time.
     pub seconds: [f64; 2],
     /// Seconds of a thread and of a device while nothing else is done.
     pub alone: [f64; 2],
@@ -67,7 +65,6 @@ impl Cost {
         Example { features: self.features.numbers(), took: self.seconds[kind] }
     }
 
-    /// As a scheduler knows costs.
     pub fn known(&self) -> Costs {
         let Self { features, seconds, alone } = *self;
         let alone = [alone[0].min(seconds[0]), alone[1].max(seconds[1])];
@@ -75,51 +72,51 @@ impl Cost {
     }
 }
 
-/// What a query costs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Costs {
-    /// Seconds of a thread of the CPU while all others have queries too, and of a device that has many at a time.
+    /// Seconds of a thread of the CPU while all others have queries too, and of a device that has
+    /// many at a time.
     pub seconds: [f64; 2],
     /// Seconds of a thread and of a device while nothing else is done.
     pub alone: [f64; 2],
     /// Of a hundred queries 99 take at most so many times what was predicted.
     pub tails: [f64; 2],
-    /// Blocks of its lists.
     pub blocks: u64,
     /// Whether all of its lists are on a device.
     pub cached: bool,
 }
 
 impl Costs {
-    /// Of a query that costs as much alone as beside others, takes what was predicted, and has all lists on a device.
-    pub fn new(seconds: [f64; 2], blocks: u64) -> Self {
+    /// Of a query that costs as much alone as beside others, takes what was predicted, and has all
+    /// lists on a device.
+    pub(crate) fn new(seconds: [f64; 2], blocks: u64) -> Self {
         Self { seconds, alone: seconds, tails: [1.0; 2], blocks, cached: true }
     }
 
-    /// Seconds of a thread while such a share of all threads is busy, from 0 to 1: they share caches and memory.
-    pub fn on_thread_beside(&self, busy: f64) -> f64 {
+    /// Seconds of a thread while such a share of all threads is busy, from 0 to 1: they share
+    /// caches and memory.
+    pub(crate) fn on_thread_beside(&self, busy: f64) -> f64 {
         self.alone[0] + (self.seconds[0] - self.alone[0]).max(0.0) * busy.min(1.0)
     }
 
-    /// Seconds of a device that has so many other queries: what a query takes alone and not beside others, it shares with
-    /// them.
-    pub fn on_device_beside(&self, others: usize) -> f64 {
+    /// Seconds of a device that has so many other queries: what a query takes alone and not beside
+    /// others, it shares with them.
+    pub(crate) fn on_device_beside(&self, others: usize) -> f64 {
         let ([_, together], [_, alone]) = (self.seconds, self.alone);
         together + (alone - together).max(0.0) / (1 + others) as f64
     }
 
-    /// Seconds of a processor.
-    pub fn on(&self, kind: Processor) -> f64 {
+    pub(crate) fn on(&self, kind: Processor) -> f64 {
         self.seconds[kind as usize]
     }
 
     /// Seconds of a processor that 99 of a hundred such queries do not exceed.
-    pub fn most(&self, kind: Processor) -> f64 {
+    pub(crate) fn most(&self, kind: Processor) -> f64 {
         self.on(kind) * self.tails[kind as usize]
     }
 
     /// The kind that takes less time.
-    pub fn better(&self) -> Processor {
+    pub(crate) fn better(&self) -> Processor {
         if self.seconds[0] <= self.seconds[1] { Processor::Cpu } else { Processor::Device }
     }
 }
@@ -130,9 +127,9 @@ impl Costs {
 pub struct CostModel {
     /// Of a thread of the CPU, in seconds.
     pub cpu: ModelTree,
-    /// Of a device, in seconds.
     pub device: ModelTree,
-    /// How many times as long a query takes a thread and a device alone as beside others, in the mean.
+    /// How many times as long a query takes a thread and a device alone as beside others, in the
+    /// mean.
     pub alone: [f64; 2],
     /// How far the predictions of queries were that nothing was learned from, as above.
     pub errors: [Errors; 2],
@@ -142,8 +139,9 @@ pub struct CostModel {
 }
 
 impl CostModel {
-    /// Learns from queries and what they took on the CPU and on a device, three quarters of them, and looks at the others
-    /// for the errors. `None` with fewer than eight queries, or one that took no time.
+    /// Learns from queries and what they took on the CPU and on a device, three quarters of them,
+    /// and looks at the others for the errors. `None` with fewer than eight queries, or one that
+    /// took no time.
     pub fn learn(queries: &[Cost]) -> Option<Self> {
         if queries.len() < 8 {
             return None;
@@ -202,7 +200,8 @@ mod tests {
         assert_eq!(model.costs(&Features::of([3, 9, 20])).better(), Processor::Cpu);
         assert_eq!(model.costs(&Features::of([40, 90_000, 900])).better(), Processor::Device);
         assert!((model.alone[0] - 0.5).abs() < 1e-9 && (model.alone[1] - 3.0).abs() < 1e-9);
-        // What shares a device with many others takes less of it; what shares a processor with other threads takes longer.
+        // What shares a device with many others takes less of it; what shares a processor with
+        // other threads takes longer.
         let costs = queries[9].known();
         assert_eq!(costs.on_device_beside(0), costs.alone[1]);
         assert!(costs.on_device_beside(99) < 1.03 * costs.on(Processor::Device));

@@ -1,27 +1,26 @@
 //! The processors of a machine, and who of its threads works for devices.
 
-/// Seconds of a thread for a query that a device answers: four threads keep a GPU busy that answers 97,000 a second
-/// (docs/measurements/2026-11-22-gpu-queries.md).
+/// Seconds of a thread for a query that a device answers: four threads keep a GPU busy that answers
+/// 97,000 a second (docs/measurements/2026-11-22-gpu-queries.md).
 const HOST_SECONDS: f64 = 40e-6;
 
-/// Threads and devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Machine {
-    /// Threads.
+pub struct Hardware {
     pub threads: usize,
-    /// Devices.
     pub devices: usize,
 }
 
-impl Machine {
-    /// How many threads have to feed devices that need so many seconds for a query; never all of several.
-    pub fn feeders(&self, device_seconds: f64) -> usize {
+impl Hardware {
+    /// How many threads have to feed devices that need so many seconds for a query; never all of
+    /// several.
+    pub(crate) fn feeders(&self, device_seconds: f64) -> usize {
         let busy = self.devices as f64 * HOST_SECONDS / device_seconds;
         (busy.ceil() as usize).clamp(1, (self.threads / 2).max(1))
     }
 
-    /// Seconds at least from one query that a device gets to the next, if so many threads feed all devices.
-    pub fn host_seconds(&self, feeders: usize) -> f64 {
+    /// Seconds at least from one query that a device gets to the next, if so many threads feed all
+    /// devices.
+    pub(crate) fn host_seconds(&self, feeders: usize) -> f64 {
         HOST_SECONDS * self.devices as f64 / feeders.max(1) as f64
     }
 }
@@ -32,9 +31,9 @@ mod tests {
 
     #[test]
     fn fast_devices_take_threads_and_leave_half() {
-        let machine = Machine { threads: 16, devices: 2 };
+        let machine = Hardware { threads: 16, devices: 2 };
         let feeders = [1e-2, 4e-5, 2e-5, 1e-6, 0.0].map(|seconds| machine.feeders(seconds));
         assert_eq!(feeders, [1, 2, 4, 8, 8]);
-        assert_eq!(Machine { threads: 1, devices: 1 }.feeders(1e-6), 1);
+        assert_eq!(Hardware { threads: 1, devices: 1 }.feeders(1e-6), 1);
     }
 }

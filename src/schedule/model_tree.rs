@@ -1,14 +1,16 @@
-//! How long will something take, by a few numbers that are known before? A model tree learns it from examples: Quinlan's
-//! M5 (*Learning with continuous classes*, 1992), which `ding09`, section 9, uses in the form of rules.
+//! How long will something take, by a few numbers that are known before? A model tree learns it
+//! from examples: Quinlan's M5 (*Learning with continuous classes*, 1992), which `ding09`, section
+//! 9, uses in the form of rules.
 //!
-//! A node splits the examples where the standard deviation falls most; each node has a linear model, and a subtree that
-//! predicts no better than the model of its root is cut off. A prediction is that of the leaf, smoothed with the models on
-//! the way to it. What is predicted are logarithms, so that it is relative errors that are made small.
+//! A node splits the examples where the standard deviation falls most; each node has a linear
+//! model, and a subtree that predicts no better than the model of its root is cut off. A prediction
+//! is that of the leaf, smoothed with the models on the way to it. What is predicted are
+//! logarithms, so that it is relative errors that are made small.
 
 use serde::{Deserialize, Serialize};
 
 /// Numbers that a prediction is made from.
-pub const FEATURES: usize = 4;
+pub(crate) const FEATURES: usize = 4;
 
 /// A leaf has at least so many examples.
 const LEAST_EXAMPLES: usize = 12;
@@ -16,7 +18,6 @@ const LEAST_EXAMPLES: usize = 12;
 /// Nodes whose standard deviation is below this part of that of all are leaves.
 const EVEN: f64 = 0.05;
 
-/// Quinlan's constant of smoothing.
 const SMOOTHING: f64 = 15.0;
 
 /// An example: what is known before, and what it took, above 0.
@@ -38,14 +39,16 @@ impl Linear {
         self.0[0] + products.sum::<f64>()
     }
 
-    /// Least squares, with a little weight on small factors, so that features that say the same do no harm.
+    /// Least squares, with a little weight on small factors, so that features that say the same do
+    /// no harm.
     fn fit(examples: &[(Example, f64)]) -> Self {
         const N: usize = FEATURES + 1;
         let n = examples.len() as f64;
         let mean = |of: &dyn Fn(&(Example, f64)) -> f64| examples.iter().map(of).sum::<f64>() / n;
         let means: [f64; FEATURES] = std::array::from_fn(|i| mean(&|e| e.0.features[i]));
         let mean_y = mean(&|e| e.1);
-        // Normal equations of what is left when the means are taken away: the constant follows from these.
+        // Normal equations of what is left when the means are taken away: the constant follows from
+        // these.
         let mut rows = [[0.0; N]; FEATURES];
         for (example, y) in examples {
             let x: [f64; FEATURES] = std::array::from_fn(|i| example.features[i] - means[i]);
@@ -68,7 +71,8 @@ impl Linear {
     }
 }
 
-/// Solves equations whose matrix is symmetric and positive definite; the last column is the right side.
+/// Solves equations whose matrix is symmetric and positive definite; the last column is the right
+/// side.
 fn solve(mut rows: [[f64; FEATURES + 1]; FEATURES]) -> [f64; FEATURES] {
     for i in 0..FEATURES {
         let pivot = rows[i];
@@ -93,7 +97,6 @@ struct Node {
     split: Option<(usize, f64, Box<[Node; 2]>)>,
 }
 
-/// See the [module](self).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ModelTree {
     root: Node,
@@ -107,7 +110,8 @@ fn deviation(ys: impl Iterator<Item = f64> + Clone) -> f64 {
     (ys.map(|y| (y - mean) * (y - mean)).sum::<f64>() / n).sqrt()
 }
 
-/// The feature and border that leave the least deviation on both sides together, and what they leave.
+/// The feature and border that leave the least deviation on both sides together, and what they
+/// leave.
 fn best_split(examples: &mut [(Example, f64)]) -> Option<(usize, f64, f64)> {
     let mut best: Option<(usize, f64, f64)> = None;
     let n = examples.len();
@@ -136,7 +140,8 @@ fn best_split(examples: &mut [(Example, f64)]) -> Option<(usize, f64, f64)> {
 }
 
 impl Node {
-    /// Grows a tree and cuts off what is of no use; returns its mean error too, made greater for the factors that it has.
+    /// Grows a tree and cuts off what is of no use; returns its mean error too, made greater for
+    /// the factors that it has.
     fn grow(examples: &mut [(Example, f64)], even: f64) -> (Self, f64) {
         let n = examples.len();
         let model = Linear::fit(examples);
@@ -197,8 +202,9 @@ pub struct Errors {
 const TAIL: f64 = 0.99;
 
 impl ModelTree {
-    /// Learns from examples; `None` without any, or with one that took no time or has a feature that is no number.
-    pub fn learn(examples: &[Example]) -> Option<Self> {
+    /// Learns from examples; `None` without any, or with one that took no time or has a feature
+    /// that is no number.
+    pub(crate) fn learn(examples: &[Example]) -> Option<Self> {
         let sound = |example: &Example| {
             example.took > 0.0
                 && example.took.is_finite()
@@ -217,7 +223,7 @@ impl ModelTree {
     }
 
     /// What it will take, about: never less or more than any example took.
-    pub fn predict(&self, features: &[f64; FEATURES]) -> f64 {
+    pub(crate) fn predict(&self, features: &[f64; FEATURES]) -> f64 {
         self.root.predict(features).clamp(self.range[0], self.range[1]).exp()
     }
 

@@ -5,23 +5,23 @@
 //! their number. Where the border lies is a matter of two times that have to meet:
 //!
 //! ```text
-//! CPU:  the greatest of  tokens of all popular collections / (CPU indexers * tokens a second of one),
+//! CPU:  the greatest of  popular tokens / (CPU indexers * tokens a second of one),
 //!                        all tokens / (parsers * tokens a second of one),
 //!                   and  seconds of a core for all of this / workers
 //! GPU:  the greater of   all other tokens / tokens a second of all GPUs
 //!                   and  tokens of the largest of the others / tokens a second of one tree
 //! ```
 //!
-//! Cores that parse and index, as most do, are the scarce side: what a GPU takes leaves them time to
-//! parse.
+//! Cores that parse and index, as most do, are the scarce side: what a GPU takes leaves them time
+//! to parse.
 //!
-//! A collection is one tree and is worked on by one warp, so that the last line caps what may go to a
-//! GPU however fast the device is. The paper finds about a hundred popular collections by running
+//! A collection is one tree and is worked on by one warp, so that the last line caps what may go to
+//! a GPU however fast the device is. The paper finds about a hundred popular collections by running
 //! tests on the sample; here they follow from four rates, which are measured once on a machine.
 //!
-//! The popular collections are cut into sets of nearly equal tokens: the largest goes first, always to
-//! the set that has the least (Graham 1969: no set gets more than 4/3 of the least possible). The
-//! worker that writes the runs has that to do besides, and its set begins with as much.
+//! The popular collections are cut into sets of nearly equal tokens: the largest goes first, always
+//! to the set that has the least (Graham 1969: no set gets more than 4/3 of the least possible).
+//! The worker that writes the runs has that to do besides, and its set begins with as much.
 
 use super::roles::Roles;
 use crate::dictionary::owners::Owners;
@@ -70,8 +70,8 @@ impl Rates {
 }
 
 impl Default for Rates {
-    /// Measured on sixteen cores and an H200 (`docs/gpu-btree.md`). A tree alone takes 0.55 million;
-    /// but each launch ends with its largest tree, and blocks have few tokens of each.
+    /// Measured on sixteen cores and an H200 (`docs/gpu-btree.md`). A tree alone takes 0.55
+    /// million; but each launch ends with its largest tree, and blocks have few tokens of each.
     fn default() -> Self {
         Self { parser: 8e6, cpu: 12e6, gpu: 300e6, gpu_tree: 0.25e6 }
     }
@@ -82,12 +82,11 @@ const WRITING: u64 = 40;
 
 /// What was chosen, and what it is expected to lead to.
 #[derive(Debug)]
-pub struct Placed {
+pub(crate) struct Placed {
     /// The owner of every collection.
     pub owners: Owners,
     /// Collections that CPU indexers own, of those in the sample.
     pub popular: usize,
-    /// Collections in the sample.
     pub seen: usize,
     /// Share of the sample's weight that CPU indexers own.
     pub cpu_share: f64,
@@ -98,7 +97,7 @@ pub struct Placed {
 }
 
 /// Deals the collections out in turn, when nothing is known of them.
-pub fn in_turn(roles: &Roles) -> Owners {
+pub(crate) fn in_turn(roles: &Roles) -> Owners {
     let indexers = roles.indexers() as u32;
     Owners::new(|collection| u32::from(collection) % indexers, roles.indexing())
 }
@@ -107,7 +106,7 @@ pub fn in_turn(roles: &Roles) -> Owners {
 ///
 /// # Panics
 /// If there is not a weight for each of the 17,613 collections, or no indexer.
-pub fn by_weight(weights: &[u64], roles: &Roles, rates: &Rates) -> Placed {
+pub(crate) fn by_weight(weights: &[u64], roles: &Roles, rates: &Rates) -> Placed {
     assert_eq!(weights.len(), TRIE_COLLECTIONS, "every collection has a weight");
     let mut order: Vec<u16> = (0..TRIE_COLLECTIONS as u16).collect();
     order.sort_by_key(|&c| Reverse(weights[usize::from(c)]));
@@ -150,8 +149,8 @@ pub fn by_weight(weights: &[u64], roles: &Roles, rates: &Rates) -> Placed {
     }
 }
 
-/// Seconds for CPU and GPU when so many units are on the CPU, and the largest collection on a GPU has
-/// so many.
+/// Seconds for CPU and GPU when so many units are on the CPU, and the largest collection on a GPU
+/// has so many.
 fn times(on_cpu: u64, total: u64, largest: u64, roles: &Roles, rates: &Rates) -> (f64, f64) {
     let (index, parse) = (on_cpu as f64 / rates.cpu, total as f64 / rates.parser);
     let (indexers, parsers) = (roles.cpu_indexers.max(1) as f64, roles.parsers as f64);
@@ -282,8 +281,8 @@ mod tests {
                 }
             }
             prop_assert!(least_popular >= most_unpopular);
-            // Largest first: no set is above the mean by more than the largest collection, and its part
-            // of what the writer is spared.
+            // Largest first: no set is above the mean by more than the largest collection, and its
+            // part of what the writer is spared.
             let on_cpu = &loads[gpu..];
             let heaviest = on_cpu.iter().max().copied().unwrap_or(0);
             let mean = on_cpu.iter().sum::<u64>() / cpu.max(1) as u64;

@@ -1,21 +1,18 @@
-//! By which rule do queries go to the CPU or to devices? The rules of the papers, by the names that users write.
+//! By which rule do queries go to the CPU or to devices? The rules of the papers, by the names that
+//! users write.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// A kind of processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Processor {
-    /// A thread.
     Cpu,
-    /// A device.
     Device,
 }
 
 impl Processor {
-    /// The other kind.
-    pub fn other(self) -> Self {
+    pub(crate) fn other(self) -> Self {
         match self {
             Self::Cpu => Self::Device,
             Self::Device => Self::Cpu,
@@ -31,31 +28,29 @@ pub enum Policy {
     Only(Processor),
     /// By chance, as many to each kind: `huang`'s SD.
     Halves,
-    /// By the number of blocks of all lists: those with fewer go to one kind, all others to the other. `huang`'s LBD.
-    ByBlocks {
-        /// The number.
-        threshold: u64,
-        /// Who does those below it.
-        below: Processor,
-    },
+    /// By the number of blocks of all lists: those with fewer go to one kind, all others to the
+    /// other. `huang`'s LBD.
+    ByBlocks { threshold: u64, below: Processor },
     /// Those whose lists are all on a device go there, the others to the CPU: `wang`, section 4.4.
     CachedFirst {
-        /// Devices that have nothing else to do take queries of the others as long as they have got less than this
-        /// share of all queries; the CPU takes theirs as long as they have got more. From 0 to 1.
+        /// Devices that have nothing else to do take queries of the others as long as they have got
+        /// less than this share of all queries; the CPU takes theirs as long as they have got more.
+        /// From 0 to 1.
         balance: f64,
     },
     /// Each goes to the kind that does it in less time.
     Best,
     /// The same, but one query after the other: the third curve of `ding09`, figure 7.
     BestSerial,
-    /// `ding09`, section 9: those that suit one kind much better, and a group for either; who has nothing to do takes the
-    /// oldest of that group, then steals from the other; what comes near its deadline goes first.
+    /// `ding09`, section 9: those that suit one kind much better, and a group for either; who has
+    /// nothing to do takes the oldest of that group, then steals from the other; what comes near
+    /// its deadline goes first.
     Groups,
 }
 
 impl Policy {
     /// The names that [`FromStr`] reads.
-    pub const NAMES: &str =
+    pub(crate) const NAMES: &str =
         "cpu, gpu, sd, lbd:N, lbd-reverse:N, cached-first:F, best, best-serial, ding09";
 }
 
@@ -121,20 +116,15 @@ impl From<Policy> for String {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Choice {
-    /// Of all policies.
     pub best: Policy,
-    /// Of those by blocks.
     pub by_blocks: Policy,
 }
 
 /// A policy, or one that has to be found for a machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Schedule {
-    /// The best one.
     Auto,
-    /// The best one by blocks.
     ByBlocks,
-    /// This one.
     Fixed(Policy),
 }
 

@@ -1,7 +1,8 @@
-//! Which processor does a query, and which query does a processor that is free do next? Rules of the papers, over two kinds
-//! of processor: the threads of the CPU, and devices.
+//! Which processor does a query, and which query does a processor that is free do next? Rules of
+//! the papers, over two kinds of processor: the threads of the CPU, and devices.
 //!
-//! Nothing here knows a clock or a thread: the engine that serves real queries and the simulation both ask these queues.
+//! Nothing here knows a clock or a thread: the engine that serves real queries and the simulation
+//! both ask these queues.
 
 use super::features::Costs;
 use super::policy::{Policy, Processor};
@@ -10,22 +11,23 @@ use std::collections::VecDeque;
 /// Of waiting queries so many are looked at to find the next one.
 const LOOKED_AT: usize = 32;
 
-/// A query that costs one processor so many times what it costs the other belongs to the other: the 20 % of `ding09`.
+/// A query that costs one processor so many times what it costs the other belongs to the other: the
+/// 20 % of `ding09`.
 const MUCH_BETTER: f64 = 1.2;
 
-/// A query that has waited so much of the time to its deadline is done next by its better processor: "a substantial
-/// part" in `ding09`.
-pub const URGENT: f64 = 0.7;
+/// A query that has waited so much of the time to its deadline is done next by its better
+/// processor: "a substantial part" in `ding09`.
+pub(crate) const URGENT: f64 = 0.7;
 
-/// Work that may be on devices ahead of what they are at, as a part of the time to the deadline: so little that who is idle finds
-/// queries to steal, and that a device that fails or hangs has few.
+/// Work that may be on devices ahead of what they are at, as a part of the time to the deadline: so
+/// little that who is idle finds queries to steal, and that a device that fails or hangs has few.
 const AHEAD: f64 = 0.125;
 
-/// Seconds of work that fill a device: one that does 37,000 queries a second with 400 at a time does 27,000 with 100
-/// (docs/measurements/2026-11-22-hybrid.md). A short deadline allows this part of its time.
+/// Seconds of work that fill a device: one that does 37,000 queries a second with 400 at a time
+/// does 27,000 with 100 (docs/measurements/2026-11-22-hybrid.md). A short deadline allows this part
+/// of its time.
 const FILLED: (f64, f64) = (8e-3, 0.4);
 
-/// A query that waits.
 #[derive(Debug)]
 struct Waiting<T> {
     item: T,
@@ -37,7 +39,6 @@ struct Waiting<T> {
 /// Queries of one kind of processor.
 #[derive(Debug)]
 struct Kind<T> {
-    /// Processors.
     servers: usize,
     /// Queries that wait for this kind.
     own: VecDeque<Waiting<T>>,
@@ -47,7 +48,6 @@ struct Kind<T> {
     backlog: f64,
     /// Queries that are being done, and the seconds that they take together.
     under_way: (usize, f64),
-    /// Queries that were taken.
     taken: u64,
     /// None of them works.
     lost: bool,
@@ -72,9 +72,10 @@ impl<T> Kind<T> {
     }
 }
 
-/// Queries that wait for a processor; see the [module](self). Times are seconds since any one instant.
+/// Queries that wait for a processor; see the [module](self). Times are seconds since any one
+/// instant.
 #[derive(Debug)]
-pub struct Queues<T> {
+pub(crate) struct Queues<T> {
     policy: Policy,
     deadline: f64,
     kinds: [Kind<T>; 2],
@@ -85,8 +86,9 @@ pub struct Queues<T> {
 }
 
 impl<T> Queues<T> {
-    /// Queues without queries, for so many threads and devices. Answers are to be there after `deadline` seconds.
-    pub fn new(policy: Policy, deadline: f64, (threads, devices): (usize, usize)) -> Self {
+    /// Queues without queries, for so many threads and devices. Answers are to be there after
+    /// `deadline` seconds.
+    pub(crate) fn new(policy: Policy, deadline: f64, (threads, devices): (usize, usize)) -> Self {
         Self {
             policy,
             deadline,
@@ -98,42 +100,43 @@ impl<T> Queues<T> {
     }
 
     /// From now on so many threads take queries.
-    pub fn set_threads(&mut self, threads: usize) {
+    pub(crate) fn set_threads(&mut self, threads: usize) {
         self.kinds[Processor::Cpu as usize].servers = threads.max(1);
     }
 
-    /// Queries that wait.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         let waiting = |kind: &Kind<T>| kind.own.len() + kind.returned.len();
         self.kinds.iter().map(waiting).sum::<usize>() + self.either.len()
     }
 
     /// Whether none waits.
-    pub fn is_empty(&self) -> bool {
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// Queries that a kind does now.
-    pub fn under_way(&self, kind: Processor) -> usize {
+    pub(crate) fn under_way(&self, kind: Processor) -> usize {
         self.kinds[kind as usize].under_way.0
     }
 
     /// Whether queries wait that are for a kind, or for either.
-    pub fn has_for(&self, kind: Processor) -> bool {
+    pub(crate) fn has_for(&self, kind: Processor) -> bool {
         let of = &self.kinds[kind as usize];
         !(of.own.is_empty() && of.returned.is_empty() && self.either.is_empty())
     }
 
     /// Whose turn it is, where one query is done at a time and none is now.
-    pub fn turn(&self) -> Option<Processor> {
+    pub(crate) fn turn(&self) -> Option<Processor> {
         let is_free = self.policy == Policy::BestSerial
             && self.kinds.iter().all(|kind| kind.under_way.0 == 0);
         let kinds = [Processor::Cpu, Processor::Device];
         kinds.into_iter().find(|&kind| is_free && self.is_next(kind))
     }
 
-    /// Whether a thread would have done a query that is a device's before the device comes to its last one.
-    pub fn is_worth_stealing(&self, costs: &Costs) -> bool {
+    /// Whether a thread would have done a query that is a device's before the device comes to its
+    /// last one.
+    pub(crate) fn is_worth_stealing(&self, costs: &Costs) -> bool {
         self.policy == Policy::Groups && costs.on(Processor::Cpu) <= self.wait(Processor::Device)
     }
 
@@ -144,13 +147,13 @@ impl<T> Queues<T> {
     }
 
     /// Seconds of work that a kind does now, on each of its processors.
-    pub fn work_under_way(&self, kind: Processor) -> f64 {
+    pub(crate) fn work_under_way(&self, kind: Processor) -> f64 {
         let kind = &self.kinds[kind as usize];
         kind.under_way.1 / kind.servers as f64
     }
 
     /// Adds a query that came at a time; says which kind it belongs to, if to one.
-    pub fn push(&mut self, item: T, mut costs: Costs, came: f64) -> Option<Processor> {
+    pub(crate) fn push(&mut self, item: T, mut costs: Costs, came: f64) -> Option<Processor> {
         let [cpu, device] = &self.kinds;
         costs.seconds = [
             costs.on_thread_beside(cpu.has() as f64 / cpu.servers as f64),
@@ -173,12 +176,12 @@ impl<T> Queues<T> {
     }
 
     /// Adds a query that one kind was given and cannot do: the other does it, before all that wait.
-    pub fn give_back(&mut self, item: T, costs: Costs, came: f64, by: Processor) {
+    pub(crate) fn give_back(&mut self, item: T, costs: Costs, came: f64, by: Processor) {
         self.kinds[by.other() as usize].returned.push_back(Waiting { item, costs, came });
     }
 
     /// No processor of a kind works any more: the other kind gets its queries.
-    pub fn lose(&mut self, kind: Processor) {
+    pub(crate) fn lose(&mut self, kind: Processor) {
         let of = &mut self.kinds[kind as usize];
         of.lost = true;
         of.backlog = 0.0;
@@ -189,7 +192,7 @@ impl<T> Queues<T> {
     }
 
     /// Processors of a kind work again.
-    pub fn regain(&mut self, kind: Processor) {
+    pub(crate) fn regain(&mut self, kind: Processor) {
         self.kinds[kind as usize].lost = false;
     }
 
@@ -227,13 +230,14 @@ impl<T> Queues<T> {
     }
 
     /// Seconds of work that a device may have at a time.
-    pub fn ahead(&self) -> f64 {
+    pub(crate) fn ahead(&self) -> f64 {
         FILLED.0.min(FILLED.1 * self.deadline).max(AHEAD * self.deadline)
     }
 
-    /// Takes the query that a free processor of a kind is to do now; [`done`](Self::done) is to be called when it is.
-    /// Devices, which have several at a time, get none while they have enough to do.
-    pub fn take(&mut self, kind: Processor, now: f64) -> Option<T> {
+    /// Takes the query that a free processor of a kind is to do now; [`done`](Self::done) is to be
+    /// called when it is. Devices, which have several at a time, get none while they have enough to
+    /// do.
+    pub(crate) fn take(&mut self, kind: Processor, now: f64) -> Option<T> {
         let ahead = self.ahead();
         let of = &mut self.kinds[kind as usize];
         let ahead = ahead * of.servers as f64;
@@ -270,7 +274,7 @@ impl<T> Queues<T> {
     }
 
     /// A query that a kind was given is done, or it was [given back](Self::give_back).
-    pub fn done(&mut self, kind: Processor) {
+    pub(crate) fn done(&mut self, kind: Processor) {
         let (queries, seconds) = &mut self.kinds[kind as usize].under_way;
         // Of many together nobody knows which it was.
         *seconds -= *seconds / (*queries).max(1) as f64;
@@ -278,7 +282,7 @@ impl<T> Queues<T> {
     }
 
     /// Takes a query that has waited for longer than to its deadline.
-    pub fn take_late(&mut self, now: f64) -> Option<T> {
+    pub(crate) fn take_late(&mut self, now: f64) -> Option<T> {
         let came = now - self.deadline;
         let is_late = |queue: &VecDeque<Waiting<T>>| queue.front().is_some_and(|it| it.came < came);
         if is_late(&self.either) {
@@ -332,7 +336,8 @@ impl<T> Queues<T> {
         if own.front().is_some_and(|it| it.came < urgent) {
             return self.take_of(kind, 0);
         }
-        // Short ones first, but each more urgent the longer it has waited for its cost: the highest response ratio.
+        // Short ones first, but each more urgent the longer it has waited for its cost: the highest
+        // response ratio.
         let ratio = |it: &Waiting<T>| (now - it.came) / it.costs.on(kind);
         let next =
             own.iter().take(LOOKED_AT).enumerate().max_by(|a, b| ratio(a.1).total_cmp(&ratio(b.1)));
@@ -346,14 +351,15 @@ impl<T> Queues<T> {
         }
     }
 
-    /// Whether a query may miss its deadline if a kind begins it now, and would not if the other did.
+    /// Whether a query may miss its deadline if a kind begins it now, and would not if the other
+    /// did.
     fn is_late_here(&self, waiting: &Waiting<T>, kind: Processor, now: f64) -> bool {
         let left = waiting.came + self.deadline - now;
         waiting.costs.most(kind) > left && waiting.costs.most(kind.other()) <= left
     }
 
-    /// Takes a query of the other kind, if it is done here before the other comes to its last one: a thread that began
-    /// what a device does a hundred times as fast would make everybody wait.
+    /// Takes a query of the other kind, if it is done here before the other comes to its last one:
+    /// a thread that began what a device does a hundred times as fast would make everybody wait.
     fn steal(&mut self, kind: Processor, now: f64) -> Option<Waiting<T>> {
         let other = kind.other();
         let (of, wait) = (&self.kinds[other as usize], self.wait(other));

@@ -1,24 +1,19 @@
-//! Which worker reads, parses and indexes (wei11, section III.F: M parsers, N1 CPU indexers and N2 GPU
-//! indexers)? With few workers one has several roles.
+//! Which worker reads, parses and indexes (wei11, section III.F: M parsers, N1 CPU indexers and N2
+//! GPU indexers)? With few workers one has several roles.
 
 use std::ops::Range;
 use thiserror::Error;
 
 /// The parsers and indexers of a build.
 ///
-/// Indexers are numbered: those on GPUs first, then those on the CPU. The first workers run indexers,
-/// the last ones parse; both wrap around.
+/// Indexers are numbered: those on GPUs first, then those on the CPU. The first workers run
+/// indexers, the last ones parse; both wrap around.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Roles {
-    /// Worker threads.
+pub(crate) struct Roles {
     pub workers: usize,
-    /// Workers that parse.
     pub parsers: usize,
-    /// Indexers on the CPU.
     pub cpu_indexers: usize,
-    /// Indexers on GPUs.
     pub gpu_indexers: usize,
-    /// The GPUs that those share.
     pub gpus: usize,
 }
 
@@ -28,25 +23,16 @@ pub struct Roles {
 pub enum RolesError {
     /// More parsers than threads to run them.
     #[error("{parsers} parsers: give 1 to {workers}, the number of workers")]
-    Parsers {
-        /// What was asked for.
-        parsers: usize,
-        /// The workers.
-        workers: usize,
-    },
-    /// Nobody indexes.
+    Parsers { parsers: usize, workers: usize },
     #[error("no indexer on the CPU and none on a GPU: nobody would index")]
     NoIndexer,
     /// More indexers than trie collections could use.
     #[error("{indexers} indexers: the most is {}", MOST_INDEXERS)]
-    Indexers {
-        /// What was asked for.
-        indexers: usize,
-    },
+    Indexers { indexers: usize },
 }
 
 /// Each indexer has buffers of its own, and a trie collection cannot be shared.
-pub const MOST_INDEXERS: usize = 1024;
+pub(crate) const MOST_INDEXERS: usize = 1024;
 
 impl Roles {
     /// Gives `workers` their roles. Left out, every worker parses, and every worker runs a CPU
@@ -54,7 +40,7 @@ impl Roles {
     ///
     /// # Errors
     /// When there would be no parser, no indexer, or too many of either.
-    pub fn new(
+    pub(crate) fn new(
         workers: usize,
         parsers: Option<usize>,
         cpu_indexers: Option<usize>,
@@ -74,38 +60,38 @@ impl Roles {
     }
 
     /// Every worker parses and owns a share, as `fast` does it.
-    pub fn alike(workers: usize) -> Self {
+    #[cfg(test)]
+    pub(crate) fn alike(workers: usize) -> Self {
         Self { workers, parsers: workers, cpu_indexers: workers, gpu_indexers: 0, gpus: 0 }
     }
 
     /// The same roles where the GPU indexers share so many devices.
-    pub fn on_devices(self, devices: usize) -> Self {
+    pub(crate) fn on_devices(self, devices: usize) -> Self {
         Self { gpus: devices.min(self.gpu_indexers), ..self }
     }
 
     /// The workers that parse: the last ones.
-    pub fn parsing(&self) -> Range<usize> {
+    pub(crate) fn parsing(&self) -> Range<usize> {
         self.workers - self.parsers..self.workers
     }
 
     /// The worker that writes runs: the last one, for the first has the documents' table.
-    pub fn writing(&self) -> usize {
+    pub(crate) fn writing(&self) -> usize {
         self.workers - 1
     }
 
-    /// The number of indexers.
-    pub fn indexers(&self) -> usize {
+    pub(crate) fn indexers(&self) -> usize {
         self.gpu_indexers + self.cpu_indexers
     }
 
     /// Whether an indexer, by its number, runs on a GPU.
-    pub fn on_gpu(&self, indexer: u32) -> bool {
+    pub(crate) fn on_gpu(&self, indexer: u32) -> bool {
         (indexer as usize) < self.gpu_indexers
     }
 
-    /// The worker of each indexer: GPU indexer `g` runs on worker `g`, CPU indexer `c` on the worker
-    /// `c` places behind the GPU indexers.
-    pub fn indexing(&self) -> Vec<usize> {
+    /// The worker of each indexer: GPU indexer `g` runs on worker `g`, CPU indexer `c` on the
+    /// worker `c` places behind the GPU indexers.
+    pub(crate) fn indexing(&self) -> Vec<usize> {
         (0..self.indexers()).map(|i| i % self.workers).collect()
     }
 }

@@ -1,31 +1,32 @@
-//! How would a stream of queries fare under a policy? A simulation of threads and devices with costs that were measured,
-//! for machines that have no device, and for more rates than a run can try.
+//! How would a stream of queries fare under a policy? A simulation of threads and devices with
+//! costs that were measured, for machines that have no device, and for more rates than a run can
+//! try.
 
 use super::features::{Cost, CostModel, Costs};
-use super::machine::Machine;
+use super::machine::Hardware;
 use super::policy::{Choice, Policy, Processor};
 use super::queues::Queues;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// A query of the stream.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Arrival {
     /// When it comes, in seconds.
     pub at: f64,
     /// What a scheduler believes that it costs.
     pub predicted: Costs,
-    /// What it costs.
     pub real: Costs,
 }
 
-/// What comes next: when, in nanoseconds, which processor is free then, and how many answers it has.
+/// What comes next: when, in nanoseconds, which processor is free then, and how many answers it
+/// has.
 type Event = Reverse<(u64, usize, usize)>;
 
-/// The latency of each query, in seconds, in the order of the arrivals. A device takes what it may have at a time as one batch:
-/// that takes what its queries take beside others, or what the threads that feed devices need for them, and once what
-/// a query takes longer alone. So a device does more with many queries at a time than with few. A thread takes longer the more of them are
-/// busy. Where both have queries, some threads do nothing but feed devices.
+/// The latency of each query, in seconds, in the order of the arrivals. A device takes what it may
+/// have at a time as one batch: that takes what its queries take beside others, or what the threads
+/// that feed devices need for them, and once what a query takes longer alone. So a device does more
+/// with many queries at a time than with few. A thread takes longer the more of them are busy.
+/// Where both have queries, some threads do nothing but feed devices.
 ///
 /// # Panics
 /// If the arrivals are not in the order of time.
@@ -33,7 +34,7 @@ pub fn latencies(
     arrivals: &[Arrival],
     policy: Policy,
     deadline: f64,
-    machine: Machine,
+    machine: Hardware,
 ) -> Vec<f64> {
     assert!(arrivals.is_sorted_by(|a, b| a.at <= b.at), "arrivals are in order");
     let mean = arrivals.iter().map(|it| it.real.seconds[1]).sum::<f64>() / arrivals.len() as f64;
@@ -149,15 +150,15 @@ pub fn thresholds(costs: &[Cost]) -> Vec<u64> {
     cuts
 }
 
-/// Chooses by the time that all queries take at once, and among those that take hardly more than the best by the latency at
-/// half of that rate. `times` gives arrivals, at a rate of one a second.
+/// Chooses by the time that all queries take at once, and among those that take hardly more than
+/// the best by the latency at half of that rate. `times` gives arrivals, at a rate of one a second.
 ///
 /// # Panics
 /// If there are no costs.
 pub fn choose(
     costs: &[Cost],
     model: &CostModel,
-    (deadline, machine): (f64, Machine),
+    (deadline, machine): (f64, Hardware),
     times: impl Fn() -> Vec<f64>,
 ) -> Choice {
     assert!(!costs.is_empty(), "there are costs");
@@ -205,7 +206,7 @@ mod tests {
     #[test]
     fn alone_a_query_takes_what_it_costs() {
         let arrivals = spaced(1.0, 50);
-        let machine = Machine { threads: 1, devices: 1 };
+        let machine = Hardware { threads: 1, devices: 1 };
         for (policy, kind) in [("cpu", Processor::Cpu), ("gpu", Processor::Device)] {
             let found = latencies(&arrivals, policy.parse().unwrap(), 0.5, machine);
             for (latency, arrival) in found.iter().zip(&arrivals) {
@@ -220,7 +221,7 @@ mod tests {
 
     #[test]
     fn both_together_do_more_than_one_and_groups_more_than_halves() {
-        let machine = Machine { threads: 1, devices: 1 };
+        let machine = Hardware { threads: 1, devices: 1 };
         let mean = |policy: &str, rate: f64| {
             let found = latencies(&spaced(rate, 4000), policy.parse().unwrap(), 0.5, machine);
             found.iter().sum::<f64>() / found.len() as f64
@@ -238,7 +239,7 @@ mod tests {
         for (i, arrival) in arrivals.iter_mut().enumerate() {
             arrival.predicted.seconds.swap(0, i % 2);
         }
-        let found = latencies(&arrivals, Policy::Groups, 0.02, Machine { threads: 2, devices: 1 });
+        let found = latencies(&arrivals, Policy::Groups, 0.02, Hardware { threads: 2, devices: 1 });
         for (latency, arrival) in found.iter().zip(&arrivals) {
             let least = arrival.real.seconds[0].min(arrival.real.seconds[1]);
             assert!(*latency >= least - 1e-8);
@@ -250,7 +251,7 @@ mod tests {
         let costs = Costs { alone: [1.0, 0.01], ..Costs::new([1.0, 0.001], 1) };
         let arrivals = [Arrival { at: 0.0, predicted: costs, real: costs }; 5];
         let policy = Policy::Only(Processor::Device);
-        let found = latencies(&arrivals, policy, 0.5, Machine { threads: 1, devices: 1 });
+        let found = latencies(&arrivals, policy, 0.5, Hardware { threads: 1, devices: 1 });
         // All five are a batch, which takes once what one of them takes longer alone.
         assert!(found.iter().all(|latency| (latency - 0.014).abs() < 1e-8), "{found:?}");
     }
@@ -262,11 +263,12 @@ mod tests {
             vec![Arrival { at: 0.0, predicted: costs, real: costs }; 20_000]
         };
         let rate = |stream: &[Arrival], deadline, threads| {
-            let machine = Machine { threads, devices: 1 };
+            let machine = Hardware { threads, devices: 1 };
             let found = latencies(stream, Policy::Only(Processor::Device), deadline, machine);
             20_000.0 / found.into_iter().fold(0.0, f64::max)
         };
-        // A device that would do a million a second gets from one thread what four could give it four times.
+        // A device that would do a million a second gets from one thread what four could give it
+        // four times.
         let [one, four] = [1, 4].map(|threads| rate(&stream(1e-6, 0.0), 0.5, threads));
         assert!((3.9..4.1).contains(&(four / one)), "{one} {four}");
         // Short deadlines allow little work at a time.
@@ -281,13 +283,14 @@ mod tests {
             let seconds = [1e-6 * f64::from(df), device];
             Cost { features: Features::of([df]), seconds, alone: seconds }
         };
-        let machine = Machine { threads: 2, devices: 1 };
+        let machine = Hardware { threads: 2, devices: 1 };
         let choose = |device: f64| {
             let costs: Vec<Cost> = (0..400).map(|i| cost(i, device)).collect();
             let model = CostModel::learn(&costs).unwrap();
             choose(&costs, &model, (0.5, machine), || (0..4000).map(f64::from).collect())
         };
-        // A device that is slow is left alone; one that is fast with long queries gets these, but not all.
+        // A device that is slow is left alone; one that is fast with long queries gets these, but
+        // not all.
         assert!(matches!(
             choose(9.0).best,
             Policy::Groups | Policy::Best | Policy::Only(Processor::Cpu)

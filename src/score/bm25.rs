@@ -3,10 +3,10 @@
 //! BM25, in one form that every engine on every device repeats to the bit:
 //!
 //! ```text
-//! weight        = f32(times * idf * (k1 + 1))                       a term of a query; once, in f64
-//! norm          = f32(k1 * (1 - b + b * length / mean))             a document; once, in f64
-//! score         = (weight * f32(tf)) / (f32(tf) + norm)             a posting; in f32
-//! document      = ((0 + score 1) + score 2) + ...                   terms in the order of the query
+//! weight        = f32(times * idf * (k1 + 1))                 a term of a query; once, in f64
+//! norm          = f32(k1 * (1 - b + b * length / mean))       a document; once, in f64
+//! score         = (weight * f32(tf)) / (f32(tf) + norm)       a posting; in f32
+//! document      = ((0 + score 1) + score 2) + ...             terms in the order of the query
 //! ```
 //!
 //! Each f32 operation is rounded to nearest, ties to even, on its own: no fused multiply-add, no
@@ -16,7 +16,7 @@
 //! at least 1e-6. Weights are not below zero, so a score lies between 0 and the weight: that is the
 //! bound which holds for any k1 and b.
 //!
-//! ```
+//! ```text
 //! use millrace::score::bm25::{Bm25, IdfKind, idf, score};
 //!
 //! let bm25 = Bm25::new(1.2, 0.75)?;
@@ -27,11 +27,13 @@
 //! # Ok::<(), millrace::score::bm25::Bm25Error>(())
 //! ```
 
+#![warn(missing_docs)]
+
 use libm::log;
 use thiserror::Error;
 
 /// The greatest k1: beyond it a score might not fit an f32.
-pub const MAX_K1: f64 = 1e9;
+pub(crate) const MAX_K1: f64 = 1e9;
 
 /// The least that [`IdfKind::Robertson`] gives.
 const LEAST_ROBERTSON_IDF: f64 = 1e-6;
@@ -90,7 +92,8 @@ impl Default for Bm25 {
 }
 
 impl Bm25 {
-    /// How soon more occurrences stop to count (k1), and how much the length of a document does (b).
+    /// How soon more occurrences stop to count (k1), and how much the length of a document does
+    /// (b).
     ///
     /// # Errors
     ///
@@ -124,7 +127,7 @@ impl Bm25 {
     /// The norm of a document of `length` tokens, where the mean of all documents is `mean`. A mean
     /// of 0, which only empty documents have, makes every document of mean length 0.
     #[inline]
-    pub fn norm(&self, length: u32, mean: f64) -> f32 {
+    pub(crate) fn norm(&self, length: u32, mean: f64) -> f32 {
         let relative = if mean > 0.0 { self.b * f64::from(length) / mean } else { 0.0 };
         (self.k1 * (1.0 - self.b + relative)) as f32
     }

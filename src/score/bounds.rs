@@ -2,8 +2,8 @@
 //!
 //! A posting's score grows with its tf and falls with the length of its document, for every k1 and
 //! b and every mean length. So no posting of a block scores more than the best of its *undominated*
-//! ones: those for which no other posting has both a greater tf (or the same) and a shorter document
-//! (or as long). Only their (tf, length) pairs have to be kept.
+//! ones: those for which no other posting has both a greater tf (or the same) and a shorter
+//! document (or as long). Only their (tf, length) pairs have to be kept.
 //!
 //! They are kept rounded outward, which leaves the bound safe: the tf up and the length down to the
 //! next value of a scale of 256 *codes*. If there are more than [`PAIRS`], neighbours are merged to
@@ -24,15 +24,13 @@
 use super::bm25::{Bm25, score};
 use super::weight::{ROUNDING, Weight};
 
-/// Pairs of a bound.
-pub const PAIRS: usize = 3;
+pub(crate) const PAIRS: usize = 3;
 
-/// Bytes of a bound.
 pub const BOUND_BYTES: usize = 2 * PAIRS;
 
 /// The pairs of a block: tf code and length code of each, by falling tf; the last is repeated where
 /// there are fewer.
-pub type Bound = [u8; BOUND_BYTES];
+pub(crate) type Bound = [u8; BOUND_BYTES];
 
 /// Codes up to this one are the values themselves.
 const EXACT: u32 = 32;
@@ -51,21 +49,20 @@ pub const fn code_below(value: u32) -> u8 {
 /// The code of the least value of the scale that is not below `tf`, if the greatest code stands for
 /// any tf.
 #[inline]
-pub const fn code_above(tf: u32) -> u8 {
+pub(crate) const fn code_above(tf: u32) -> u8 {
     let code = code_below(tf);
     if value(code) == tf || code == 255 { code } else { code + 1 }
 }
 
-/// The value of a code.
 #[inline]
-pub const fn value(code: u8) -> u32 {
+pub(crate) const fn value(code: u8) -> u32 {
     let code = code as u32;
     if code < EXACT { code } else { (16 + code % 16) << (code / 16 - 1) }
 }
 
 /// The greatest tf that a code stands for.
 #[inline]
-pub const fn greatest_tf(code: u8) -> u32 {
+pub(crate) const fn greatest_tf(code: u8) -> u32 {
     if code == 255 { u32::MAX } else { value(code) }
 }
 
@@ -84,7 +81,7 @@ const fn magnitude(code: u8) -> u16 {
 
 /// The undominated pairs of the postings that were added.
 #[derive(Clone, Debug)]
-pub struct Front {
+pub(crate) struct Front {
     /// For each tf code the least length code that came with it; 255 where none came.
     lengths: [u8; 256],
     /// The tf codes that came, a bit each.
@@ -98,21 +95,20 @@ impl Default for Front {
 }
 
 impl Front {
-    /// No postings.
-    pub const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self { lengths: [255; 256], tfs: [0; 4] }
     }
 
     /// Adds a posting by its tf and the [code](code_below) of its document's length.
     #[inline]
-    pub fn add(&mut self, tf: u32, length: u8) {
+    pub(crate) fn add(&mut self, tf: u32, length: u8) {
         self.add_codes(code_above(tf), length);
     }
 
     /// Adds postings by their tfs less one and the codes of their documents' lengths: as
     /// [`add`](Self::add) does one by one. Nearly all tfs are small, and the least length of each
     /// small tf is found for many postings at once.
-    pub fn add_block(&mut self, tfs_less_one: &[u32], lengths: &[u8]) {
+    pub(crate) fn add_block(&mut self, tfs_less_one: &[u32], lengths: &[u8]) {
         const AT_ONCE: usize = 64;
         const SMALL: u8 = 4;
         for (tfs, lengths) in tfs_less_one.chunks(AT_ONCE).zip(lengths.chunks(AT_ONCE)) {
@@ -143,7 +139,7 @@ impl Front {
 
     /// Adds the pairs of a bound.
     #[inline]
-    pub fn add_bound(&mut self, bound: Bound) {
+    pub(crate) fn add_bound(&mut self, bound: Bound) {
         bound.as_chunks().0.iter().for_each(|&[tf, length]| self.add_codes(tf, length));
     }
 
@@ -155,7 +151,7 @@ impl Front {
     }
 
     /// The bound of what was added, which is forgotten; zeros if that was nothing.
-    pub fn take(&mut self) -> Bound {
+    pub(crate) fn take(&mut self) -> Bound {
         let mut pairs = [[0; 2]; 256];
         let mut count = 0;
         let mut least = None;
@@ -212,13 +208,13 @@ impl BoundNorms {
     }
 
     /// For documents whose norm is this function of their length.
-    pub fn with(norm: impl Fn(u32) -> f32) -> Self {
+    pub(crate) fn with(norm: impl Fn(u32) -> f32) -> Self {
         Self { norms: Box::new(std::array::from_fn(|code| norm(value(code as u8)))) }
     }
 
     /// The norms by length code.
     #[inline]
-    pub fn norms(&self) -> &[f32; 256] {
+    pub(crate) fn norms(&self) -> &[f32; 256] {
         &self.norms
     }
 

@@ -1,5 +1,5 @@
-//! What does a user say of a score? A name, and parameters where the usual ones will not do. A parameter that the score does
-//! not have is refused, not passed over.
+//! What does a user say of a score? A name, and parameters where the usual ones will not do. A
+//! parameter that the score does not have is refused, not passed over.
 
 use super::bm25::{Bm25, Bm25Error, IdfKind};
 use super::named::{Delta, Mu, ParameterError, Score};
@@ -12,13 +12,10 @@ use thiserror::Error;
 pub struct Given {
     /// Term frequency saturation.
     pub k1: Option<f64>,
-    /// Length normalisation.
     pub b: Option<f64>,
     /// Weight of rare terms.
     pub idf: Option<IdfKind>,
-    /// The share of PageRank.
     pub alpha: Option<f64>,
-    /// mu of Dirichlet smoothing.
     pub mu: Option<f64>,
     /// delta of BM25+ and BM25L.
     pub score_delta: Option<f64>,
@@ -28,24 +25,15 @@ pub struct Given {
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum GivenError {
-    /// No score has this name.
     #[error("no score is named `{0}`: expected {names}", names = Score::NAMES.join(", "))]
     Unknown(String),
     /// The score does not have this parameter.
     #[error("{name} does not go with the score {score}")]
-    Foreign {
-        /// The parameter.
-        name: &'static str,
-        /// The score.
-        score: &'static str,
-    },
-    /// k1 or b.
+    Foreign { name: &'static str, score: &'static str },
     #[error(transparent)]
     Bm25(#[from] Bm25Error),
-    /// alpha.
     #[error(transparent)]
     Alpha(#[from] AlphaError),
-    /// mu or delta.
     #[error(transparent)]
     Parameter(#[from] ParameterError),
     /// Every document would be worth 0.
@@ -59,7 +47,7 @@ impl Given {
     /// # Panics
     /// If there is no such parameter.
     #[must_use]
-    pub fn with(self, name: &str, value: f64) -> Self {
+    pub(crate) fn with(self, name: &str, value: f64) -> Self {
         let value = Some(value);
         match name {
             "k1" => Self { k1: value, ..self },

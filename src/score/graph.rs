@@ -1,16 +1,18 @@
 //! Which nodes link to which? Links between numbered nodes, by source and by target.
 //!
-//! A graph is made on several threads: each has a range of nodes, goes through all links, and puts those of its nodes where
-//! they belong, so that no two write to one place and the graph is the same for any number of threads.
+//! A graph is made on several threads: each has a range of nodes, goes through all links, and puts
+//! those of its nodes where they belong, so that no two write to one place and the graph is the
+//! same for any number of threads.
 
 use std::ops::Range;
 
 /// Nodes that are summed up together; slices end at multiples of it.
-pub const BLOCK: u32 = 1024;
+pub(crate) const BLOCK: u32 = 1024;
 
 /// Links between nodes, by source and by target.
 ///
-/// Memory: 8 bytes a link and 16 bytes a node; while it is made 4 bytes more for each of the links that are given.
+/// Memory: 8 bytes a link and 16 bytes a node; while it is made 4 bytes more for each of the links
+/// that are given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Graph {
     out_ends: Vec<u64>,
@@ -20,8 +22,8 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// Makes the graph of `nodes` nodes and the links (source, target) of all `parts`, on so many threads. A link to itself,
-    /// and one that is there twice, do not count.
+    /// Makes the graph of `nodes` nodes and the links (source, target) of all `parts`, on so many
+    /// threads. A link to itself, and one that is there twice, do not count.
     ///
     /// # Panics
     /// When a link names a node that is not there.
@@ -36,12 +38,10 @@ impl Graph {
         Self { out_ends, targets, in_ends, sources }
     }
 
-    /// The number of nodes.
     pub fn nodes(&self) -> u32 {
         self.out_ends.len() as u32
     }
 
-    /// The number of links.
     pub fn links(&self) -> u64 {
         self.targets.len() as u64
     }
@@ -52,11 +52,12 @@ impl Graph {
     }
 
     /// The nodes with a link to this one, ascending.
-    pub fn sources(&self, node: u32) -> &[u32] {
+    pub(crate) fn sources(&self, node: u32) -> &[u32] {
         row(&self.in_ends, &self.sources, node)
     }
 
-    /// The nodes of slice number `slice` of `slices`: whole blocks, and in each slice about as many nodes and links to them.
+    /// The nodes of slice number `slice` of `slices`: whole blocks, and in each slice about as many
+    /// nodes and links to them.
     pub fn slice(&self, slice: usize, slices: usize) -> Range<u32> {
         let nodes = self.nodes();
         let blocks: Vec<u32> = (0..nodes).step_by(BLOCK as usize).collect();
@@ -161,8 +162,8 @@ fn by_source(nodes: u32, parts: &[Vec<(u32, u32)>], threads: usize) -> (Vec<u64>
     (ends, targets)
 }
 
-/// Sorts each row, and leaves out what is there twice and links to the node itself: all rows come to the front. Returns
-/// how many links are left.
+/// Sorts each row, and leaves out what is there twice and links to the node itself: all rows come
+/// to the front. Returns how many links are left.
 fn clean(ends: &mut [u64], targets: &mut [u32], ranges: &[Range<u32>]) -> usize {
     let starts: Vec<usize> =
         ranges.iter().map(|range| start_of(ends, range.start) as usize).collect();
@@ -190,7 +191,8 @@ fn clean(ends: &mut [u64], targets: &mut [u32], ranges: &[Range<u32>]) -> usize 
     left
 }
 
-/// The same for the rows of the nodes from `start` on, the first of which began at `first`; counts ends from 0.
+/// The same for the rows of the nodes from `start` on, the first of which began at `first`; counts
+/// ends from 0.
 fn clean_rows(start: u32, first: u64, ends: &mut [u64], rows: &mut [u32]) {
     let (mut from, mut left) = (0, 0);
     for (node, end) in (start..).zip(ends) {

@@ -1,11 +1,11 @@
 //! How much is a posting worth, and how much can any posting of a block be worth?
 
-pub mod bm25;
-pub mod bounds;
-pub mod given;
-pub mod graph;
-pub mod named;
-pub mod pagerank;
-pub mod scoring;
-pub mod wang;
-pub mod weight;
+pub(crate) mod bm25;
+pub(crate) mod bounds;
+pub(crate) mod given;
+pub(crate) mod graph;
+pub(crate) mod named;
+pub(crate) mod pagerank;
+pub(crate) mod scoring;
+pub(crate) mod wang;
+pub(crate) mod weight;

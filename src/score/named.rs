@@ -1,31 +1,30 @@
-//! Which scores are there? A score says what a posting adds to its document's, by a [`Weight`](super::weight::Weight) of
-//! the term and a norm of the document, and what the document begins with.
+//! Which scores are there? A score says what a posting adds to its document's, by a
+//! [`Weight`](super::weight::Weight) of the term and a norm of the document, and what the document
+//! begins with.
 //!
 //! ```text
-//! document = ((static + score 1) + score 2) + ...      terms in the order of the query; static is 0 but for wang
+//! document = ((static + score 1) + score 2) + ...   terms in the order of the query
+//!                                                   static is 0 but for wang
 //! ```
 //!
-//! The term's weight is made when a query is planned and the static part when an index is opened ([`scoring`](super::scoring)), so that
-//! the loops over postings are the same for all.
+//! The term's weight is made when a query is planned and the static part when an index is opened
+//! ([`scoring`](super::scoring)), so that the loops over postings are the same for all.
 
 use super::wang::Wang;
 use thiserror::Error;
 
 /// The greatest parameter: beyond it a score might not fit an f32.
-pub const MOST: f64 = 1e9;
+pub(crate) const MOST: f64 = 1e9;
 
-/// The least mu.
-pub const LEAST_MU: f64 = 1e-3;
+pub(crate) const LEAST_MU: f64 = 1e-3;
 
 /// A number that is no parameter of a score.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
 #[error("{name}: expected a number from {least} to {MOST:e}, found {found}")]
 pub struct ParameterError {
-    /// The parameter.
     pub name: &'static str,
     /// The least that it may be.
     pub least: f64,
-    /// The value.
     pub found: f64,
 }
 
@@ -36,12 +35,11 @@ pub struct Delta(f64);
 impl Delta {
     /// # Errors
     /// If it is not from 0 to [`MOST`].
-    pub fn new(delta: f64) -> Result<Self, ParameterError> {
+    pub(crate) fn new(delta: f64) -> Result<Self, ParameterError> {
         within("score-delta", 0.0, delta).map(Self)
     }
 
-    /// The number.
-    pub fn get(self) -> f64 {
+    pub(crate) fn get(self) -> f64 {
         self.0
     }
 }
@@ -51,14 +49,11 @@ impl Delta {
 pub struct Mu(f64);
 
 impl Mu {
-    /// # Errors
-    /// If it is not from [`LEAST_MU`] to [`MOST`].
-    pub fn new(mu: f64) -> Result<Self, ParameterError> {
+    pub(crate) fn new(mu: f64) -> Result<Self, ParameterError> {
         within("mu", LEAST_MU, mu).map(Self)
     }
 
-    /// The number.
-    pub fn get(self) -> f64 {
+    pub(crate) fn get(self) -> f64 {
         self.0
     }
 }
@@ -87,7 +82,8 @@ pub enum Score {
     Bm25L(Delta),
     /// TF_IDF of Terrier: Robertson's tf and Spärck Jones' idf.
     TfIdf,
-    /// Query likelihood with Dirichlet smoothing (Zhai and Lafferty, 2001), as Lucene's LMDirichletSimilarity.
+    /// Query likelihood with Dirichlet smoothing (Zhai and Lafferty, 2001), as Lucene's
+    /// LMDirichletSimilarity.
     Ql(Mu),
     /// DPH (Amati and others, 2007), of divergence from randomness; it has no parameters.
     Dph,
@@ -103,14 +99,14 @@ impl Score {
         ["bm25", "bm25-lucene", "bm25plus", "bm25l", "tfidf", "ql", "dph", "impact", "wang"];
 
     /// The delta of BM25+ unless another is given, as in the paper.
-    pub const DELTA_OF_BM25_PLUS: Delta = Delta(1.0);
+    pub(crate) const DELTA_OF_BM25_PLUS: Delta = Delta(1.0);
     /// The delta of BM25L unless another is given, as in the paper.
-    pub const DELTA_OF_BM25_L: Delta = Delta(0.5);
+    pub(crate) const DELTA_OF_BM25_L: Delta = Delta(0.5);
     /// mu unless another is given, as in Anserini.
-    pub const MU: Mu = Mu(1000.0);
+    pub(crate) const MU: Mu = Mu(1000.0);
 
     /// The score of this name, with the parameters that it has unless others are given.
-    pub fn named(name: &str) -> Option<Self> {
+    pub(crate) fn named(name: &str) -> Option<Self> {
         let score = match name {
             "bm25" => Self::Bm25,
             "bm25-lucene" => Self::Bm25Lucene,
@@ -126,7 +122,6 @@ impl Score {
         Some(score)
     }
 
-    /// Its name.
     pub fn name(&self) -> &'static str {
         let at = match self {
             Self::Bm25 => 0,
@@ -143,7 +138,7 @@ impl Score {
     }
 
     /// Whether it depends on k1 and b.
-    pub fn has_k1(&self) -> bool {
+    pub(crate) fn has_k1(&self) -> bool {
         !matches!(self, Self::Ql(_) | Self::Dph | Self::Impact)
     }
 
@@ -153,11 +148,12 @@ impl Score {
     }
 
     /// Whether it needs to know how often a term occurs in the whole collection.
-    pub fn has_cf(&self) -> bool {
+    pub(crate) fn has_cf(&self) -> bool {
         matches!(self, Self::Ql(_) | Self::Dph)
     }
 
-    /// Whether it is a sum of [saturations](super::weight::Formula::Saturation) and nothing else, which is what devices compute.
+    /// Whether it is a sum of [saturations](super::weight::Formula::Saturation) and nothing else,
+    /// which is what devices compute.
     pub fn is_on_devices(&self) -> bool {
         matches!(self, Self::Bm25 | Self::Bm25Lucene | Self::TfIdf)
     }

@@ -7,16 +7,17 @@
 //! x(v) = (1 - d) + d * sum over links u -> v of x(u) / degree(u)
 //! ```
 //!
-//! and are divided by their sum at the end. A node without links passes nothing on. That gives the same
-//! ranks as giving its share to all nodes alike, since both scale all ranks by one factor (with uniform
-//! teleport; Del Corso, Gullì, Romani 2005), and needs no sum over all nodes in each round. It also leaves
-//! what is far from a change as it was, when documents come and go.
+//! and are divided by their sum at the end. A node without links passes nothing on. That gives the
+//! same ranks as giving its share to all nodes alike, since both scale all ranks by one factor
+//! (with uniform teleport; Del Corso, Gullì, Romani 2005), and needs no sum over all nodes in each
+//! round. It also leaves what is far from a change as it was, when documents come and go.
 //!
-//! With r = the right side - x, the distance of x to the solution is at most |r| / (1 - d) in L1, and that of
-//! the ranks divided by their sum at most twice that over the sum.
+//! With r = the right side - x, the distance of x to the solution is at most |r| / (1 - d) in L1,
+//! and that of the ranks divided by their sum at most twice that over the sum.
 //!
-//! Additions happen in one order whatever the slices are: a node's links by their sources, sums over
-//! all nodes in blocks of [`BLOCK`]. So the ranks have the same bits for any number of workers.
+//! Additions happen in one order whatever the slices are: a node's links by their sources, sums
+//! over all nodes in blocks of [`BLOCK`]. So the ranks have the same bits for any number of
+//! workers.
 
 use super::graph::{BLOCK, Graph};
 use std::ops::Range;
@@ -32,20 +33,20 @@ pub struct RankSettings {
 
 impl RankSettings {
     /// Whether ranks with the sum `sum` are good enough when their `residual` is at most this.
-    pub fn is_met(&self, residual: f64, sum: f64) -> bool {
+    pub(crate) fn is_met(&self, residual: f64, sum: f64) -> bool {
         2.0 * residual <= self.tolerance * (1.0 - self.damping) * sum
     }
 
     /// A node whose residual is at most this needs no pushing. If that holds for all nodes the
     /// ranks are good enough, since their sum is at least (1 - d) times the number of nodes.
-    pub fn least_push(&self) -> f64 {
+    pub(crate) fn least_push(&self) -> f64 {
         self.tolerance * (1.0 - self.damping) * (1.0 - self.damping) / 2.0
     }
 }
 
 /// The ranks of a slice of the nodes.
 #[derive(Clone, Debug)]
-pub struct Slice {
+pub(crate) struct Slice {
     nodes: Range<u32>,
     ranks: Vec<f64>,
     residuals: Vec<f64>,
@@ -53,7 +54,7 @@ pub struct Slice {
 
 /// Sums over the nodes of a slice, block by block.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Sums {
+pub(crate) struct Sums {
     /// Of the absolute residuals, before the step.
     pub residuals: Vec<f64>,
     /// Of the ranks, after the step.
@@ -64,7 +65,7 @@ pub struct Sums {
 
 impl Sums {
     /// Adds the sums of the slice behind.
-    pub fn append(&mut self, next: Sums) {
+    pub(crate) fn append(&mut self, next: Sums) {
         self.residuals.extend(next.residuals);
         self.ranks.extend(next.ranks);
         self.active_links += next.active_links;
@@ -72,27 +73,26 @@ impl Sums {
 }
 
 /// What a pushed residual gives to a target of a link: target, source, amount.
-pub type Push = (u32, u32, f64);
+pub(crate) type Push = (u32, u32, f64);
 
 impl Slice {
     /// Begins with `ranks`, those of `nodes`.
-    pub fn new(nodes: Range<u32>, ranks: Vec<f64>) -> Self {
+    pub(crate) fn new(nodes: Range<u32>, ranks: Vec<f64>) -> Self {
         assert_eq!(nodes.len(), ranks.len(), "a rank for each node");
         Self { nodes, residuals: vec![0.0; ranks.len()], ranks }
     }
 
     /// The first node.
-    pub fn start(&self) -> u32 {
+    pub(crate) fn start(&self) -> u32 {
         self.nodes.start
     }
 
-    /// The ranks.
-    pub fn into_ranks(self) -> Vec<f64> {
+    pub(crate) fn into_ranks(self) -> Vec<f64> {
         self.ranks
     }
 
     /// What each node gives to the target of each of its links, before damping.
-    pub fn contributions(&self, graph: &Graph) -> Vec<f64> {
+    pub(crate) fn contributions(&self, graph: &Graph) -> Vec<f64> {
         let share = |(node, rank): (u32, &f64)| match graph.targets(node).len() {
             0 => 0.0,
             degree => rank / degree as f64,
@@ -101,7 +101,7 @@ impl Slice {
     }
 
     /// Computes the residuals from the contributions of all nodes, by pulling.
-    pub fn pull(&mut self, graph: &Graph, contributions: &[f64], damping: f64) {
+    pub(crate) fn pull(&mut self, graph: &Graph, contributions: &[f64], damping: f64) {
         for (at, node) in self.nodes.clone().enumerate() {
             let sources = graph.sources(node).iter();
             let sum: f64 = sources.map(|&source| contributions[source as usize]).sum();
@@ -110,7 +110,7 @@ impl Slice {
     }
 
     /// A round of power iteration: every node takes its residual.
-    pub fn step(&mut self, graph: &Graph, least: f64) -> Sums {
+    pub(crate) fn step(&mut self, graph: &Graph, least: f64) -> Sums {
         let active_links = self.active(least).map(|at| self.degree(graph, at)).sum();
         let residuals = sums(&self.residuals, f64::abs);
         for (rank, residual) in self.ranks.iter_mut().zip(&self.residuals) {
@@ -121,7 +121,7 @@ impl Slice {
 
     /// Nodes take the residuals that have to be pushed, and give them on along their links. `out`
     /// gets what the targets get.
-    pub fn push(&mut self, graph: &Graph, asked: &RankSettings, out: &mut Vec<Push>) -> u64 {
+    pub(crate) fn push(&mut self, graph: &Graph, asked: &RankSettings, out: &mut Vec<Push>) -> u64 {
         let active: Vec<usize> = self.active(asked.least_push()).collect();
         for &at in &active {
             let node = self.nodes.start + at as u32;
@@ -135,7 +135,7 @@ impl Slice {
     }
 
     /// Takes what was pushed to nodes of this slice, in the order of targets and sources.
-    pub fn take(&mut self, pushed: &mut [Push]) {
+    pub(crate) fn take(&mut self, pushed: &mut [Push]) {
         pushed.sort_unstable_by_key(|&(target, source, _)| (target, source));
         for &mut (target, _, amount) in pushed {
             self.residuals[(target - self.nodes.start) as usize] += amount;

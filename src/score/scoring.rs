@@ -1,4 +1,7 @@
-//! What do the parameters of a score make of a collection? The norm of a document, and the [`Weight`] of a term.
+//! What do the parameters of a score make of a collection? The norm of a document, and the
+//! [`Weight`] of a term.
+
+#![warn(missing_docs)]
 
 use super::bm25::{Bm25, IdfKind, idf};
 use super::bounds::BoundNorms;
@@ -28,7 +31,7 @@ pub struct Whole {
 
 impl Whole {
     /// Tokens of a document in the mean; 0 without documents.
-    pub fn mean(&self) -> f64 {
+    pub(crate) fn mean(&self) -> f64 {
         match self.documents {
             0 => 0.0,
             n => self.tokens as f64 / f64::from(n),
@@ -38,7 +41,7 @@ impl Whole {
 
 /// What is known of a term.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct TermCounts {
+pub(crate) struct TermCounts {
     /// How often the query has it, or the weight that the query gives it: above 0.
     pub times: f64,
     /// Documents with it.
@@ -49,7 +52,7 @@ pub struct TermCounts {
 
 impl Scoring {
     /// The numbers that the score has, each with its name.
-    pub fn parameters(&self) -> Vec<(&'static str, f64)> {
+    pub(crate) fn parameters(&self) -> Vec<(&'static str, f64)> {
         let mut all = match self.score {
             Score::Wang(wang) => vec![("alpha", wang.alpha())],
             Score::Ql(mu) => vec![("mu", mu.get())],
@@ -63,7 +66,7 @@ impl Scoring {
     }
 
     /// The norm of a document of `length` tokens, where the mean of all documents is `mean`.
-    pub fn norm(&self, length: u32, mean: f64) -> f32 {
+    pub(crate) fn norm(&self, length: u32, mean: f64) -> f32 {
         match self.score {
             Score::Ql(mu) => -log((f64::from(length) + mu.get()) / mu.get()) as f32,
             Score::Dph => length as f32,
@@ -79,18 +82,18 @@ impl Scoring {
     }
 
     /// Replaces `norms` with those of documents of these lengths.
-    pub fn norms(&self, lengths: &[u32], mean: f64, norms: &mut Vec<f32>) {
+    pub(crate) fn norms(&self, lengths: &[u32], mean: f64, norms: &mut Vec<f32>) {
         norms.clear();
         norms.extend(lengths.iter().map(|&length| self.norm(length, mean)));
     }
 
     /// What bounds of blocks are worth.
-    pub fn bounds(&self, mean: f64) -> BoundNorms {
+    pub(crate) fn bounds(&self, mean: f64) -> BoundNorms {
         BoundNorms::with(|length| self.norm(length, mean))
     }
 
     /// The inverse document frequency that a term's weight has; none if the score has none.
-    pub fn idf(&self, documents: u32, df: u32) -> Option<f64> {
+    pub(crate) fn idf(&self, documents: u32, df: u32) -> Option<f64> {
         // A damaged index may give more postings than documents, and a term may be in none.
         let (n, df_or_one) = (f64::from(documents.max(df)), f64::from(df.max(1)));
         match self.score {
@@ -103,13 +106,13 @@ impl Scoring {
     }
 
     /// The part of a term in the weights of [`Score::Wang`], which add up to 1 - alpha.
-    pub fn wang_part(&self, documents: u32, counts: &TermCounts) -> f64 {
+    pub(crate) fn wang_part(&self, documents: u32, counts: &TermCounts) -> f64 {
         counts.times * idf(documents, counts.df, self.idf)
     }
 
     /// The weight of a term, of all scores but [`Score::Wang`], which weighs all terms of a query
     /// together ([`Self::wang_part`]).
-    pub fn weight(&self, whole: Whole, counts: &TermCounts) -> Weight {
+    pub(crate) fn weight(&self, whole: Whole, counts: &TermCounts) -> Weight {
         let TermCounts { times, df, cf } = *counts;
         let part = times * self.idf(whole.documents, df).unwrap_or(1.0);
         let k1 = self.bm25.k1();
@@ -125,7 +128,8 @@ impl Scoring {
             Score::TfIdf => saturation(part * k1),
             Score::Bm25Plus(delta) => lifted(k1 + 1.0, delta.get()),
             Score::Bm25L(delta) => {
-                // (c + d) / (k1 + c + d) with c = tf / B is r + (1 - r) tf / (tf + (k1 + d) B), where r = d / (k1 + d).
+                // (c + d) / (k1 + c + d) with c = tf / B is r + (1 - r) tf / (tf + (k1 + d) B),
+                // where r = d / (k1 + d).
                 let (delta, all) = (delta.get(), k1 + delta.get());
                 let constant = if all > 0.0 { delta / all } else { 0.0 };
                 lifted((k1 + 1.0) * (1.0 - constant), (k1 + 1.0) * constant)

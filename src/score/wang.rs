@@ -1,5 +1,5 @@
-//! How much is a document worth if its PageRank counts too? The score of `wang` (section 3.2), after
-//! Zhang, Shi, Yan and Wen (2010):
+//! How much is a document worth if its PageRank counts too? The score of `wang` (section 3.2),
+//! after Zhang, Shi, Yan and Wen (2010):
 //!
 //! ```text
 //! S(d, q) = alpha PR(d) + (1 - alpha) * sum over terms of  w(t) IR(d, t)
@@ -8,14 +8,14 @@
 //! GS(d) = alpha PR(d) + (1 - alpha) * greatest IR of the document's terms
 //! ```
 //!
-//! The paper does not say how both are brought to one scale: here PR is divided by the greatest of all
-//! documents, and the paper's IR by 1 + a, so that each lies between 0 and 1. The paper's a is k1. Weights
-//! add up to 1 and are not negative, so S of a document is at most its GS, whatever the query; and IR
-//! rises with tf, so that GS follows from the greatest tf of a document.
+//! The paper does not say how both are brought to one scale: here PR is divided by the greatest of
+//! all documents, and the paper's IR by 1 + a, so that each lies between 0 and 1. The paper's a is
+//! k1. Weights add up to 1 and are not negative, so S of a document is at most its GS, whatever the
+//! query; and IR rises with tf, so that GS follows from the greatest tf of a document.
 //!
-//! In single precision, as BM25: weight (1 - alpha) w(t) and the static part alpha PR(d) are computed in
-//! double precision and rounded once; the static part comes first, then the terms in the order of the
-//! query.
+//! In single precision, as BM25: weight (1 - alpha) w(t) and the static part alpha PR(d) are
+//! computed in double precision and rounded once; the static part comes first, then the terms in
+//! the order of the query.
 
 use super::bm25::Bm25;
 use thiserror::Error;
@@ -24,7 +24,6 @@ use thiserror::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
 #[error("alpha: expected a number from 0 to 1, found {found}")]
 pub struct AlphaError {
-    /// The value.
     pub found: f64,
 }
 
@@ -55,25 +54,24 @@ impl Wang {
         }
     }
 
-    /// The share of PageRank.
-    pub fn alpha(&self) -> f64 {
+    pub(crate) fn alpha(&self) -> f64 {
         self.alpha
     }
 
     /// The weight of a term, of which `part` of `sum` is that of the query's terms; 0 or more.
-    pub fn weight(&self, part: f64, sum: f64) -> f32 {
+    pub(crate) fn weight(&self, part: f64, sum: f64) -> f32 {
         ((1.0 - self.alpha) * part / sum) as f32
     }
 
-    /// What a document's score begins with: `rank` is its PageRank, and `greatest` that of all documents;
-    /// if that is 0, no document has more than another.
-    pub fn static_part(&self, rank: f32, greatest: f32) -> f32 {
+    /// What a document's score begins with: `rank` is its PageRank, and `greatest` that of all
+    /// documents; if that is 0, no document has more than another.
+    pub(crate) fn static_part(&self, rank: f32, greatest: f32) -> f32 {
         (self.alpha * self.share(rank, greatest)) as f32
     }
 
-    /// The most that a document can be worth for any query, rounded up: `tf` is the greatest of its terms,
-    /// 0 if it has none; the norm is that of BM25 with the parameters of the queries.
-    pub fn global(&self, rank: f32, greatest: f32, tf: u32, norm: f32) -> f32 {
+    /// The most that a document can be worth for any query, rounded up: `tf` is the greatest of its
+    /// terms, 0 if it has none; the norm is that of BM25 with the parameters of the queries.
+    pub(crate) fn global(&self, rank: f32, greatest: f32, tf: u32, norm: f32) -> f32 {
         let tf = f64::from(tf);
         // A document without terms is in no answer.
         let most = if tf > 0.0 { tf / (tf + f64::from(norm)) } else { 0.0 };
@@ -87,28 +85,27 @@ impl Wang {
     }
 }
 
-/// Times a GS, no score of a document with at most that GS is above the product. The scores of so many terms are added
-/// up in single precision, which may lift a score above GS by some parts in 2^24.
-pub fn slack(terms: usize) -> f64 {
-    // Each term has a rounded weight, tf, sum, product and quotient, and is added with a rounding; the
-    // static part and the last additions have one each.
+/// Times a GS, no score of a document with at most that GS is above the product. The scores of so
+/// many terms are added up in single precision, which may lift a score above GS by some parts in
+/// 2^24.
+pub(crate) fn slack(terms: usize) -> f64 {
+    // Each term has a rounded weight, tf, sum, product and quotient, and is added with a rounding;
+    // the static part and the last additions have one each.
     1.0 + (terms + 8) as f64 * f64::from(f32::EPSILON)
 }
 
 /// Whether no document whose GS is at most `global` can come before one with the score `threshold`
 /// that has a smaller docid. The score has so many terms.
-pub fn is_over(threshold: f32, global: f32, terms: usize) -> bool {
+pub(crate) fn is_over(threshold: f32, global: f32, terms: usize) -> bool {
     f64::from(threshold) >= f64::from(global) * slack(terms)
 }
 
 /// The parameters on which the order of documents by GS rests.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct GlobalParameters {
-    /// The share of PageRank.
+pub(crate) struct GlobalParameters {
     pub wang: Wang,
     /// a, which is k1, and b.
     pub bm25: Bm25,
-    /// Documents of the collection.
     pub documents: u32,
     /// Their tokens, by which the mean length is known.
     pub tokens: u64,
@@ -116,7 +113,7 @@ pub struct GlobalParameters {
 
 impl GlobalParameters {
     /// Tokens of a document in the mean.
-    pub fn mean(&self) -> f64 {
+    pub(crate) fn mean(&self) -> f64 {
         match self.documents {
             0 => 0.0,
             n => self.tokens as f64 / f64::from(n),

@@ -1,33 +1,37 @@
-//! What is a posting worth? A [`Weight`] is what a query knows of a term: a formula and the term's numbers in it. With
-//! the term frequency and the norm of the document it gives the posting's part of the score, in single precision:
+//! What is a posting worth? A [`Weight`] is what a query knows of a term: a formula and the term's
+//! numbers in it. With the term frequency and the norm of the document it gives the posting's part
+//! of the score, in single precision:
 //!
 //! | formula | a posting is worth | scores |
 //! | --- | --- | --- |
-//! | [`Saturation`](Formula::Saturation) | `(factor * tf) / (tf + norm)` | `bm25`, `bm25-lucene`, `tfidf`, `wang` |
+//! | [`Saturation`](Formula::Saturation) | `(factor * tf) / (tf + norm)` | `bm25`, `wang`... |
 //! | [`Lifted`](Formula::Lifted) | the same, `+ more` | `bm25plus`, `bm25l` |
 //! | [`Dirichlet`](Formula::Dirichlet) | `factor * (ln(1 + tf * more) + norm)` | `ql` |
 //! | [`Dph`](Formula::Dph) | see `dph` | `dph` |
 //! | [`Linear`](Formula::Linear) | `factor * tf` | `impact` |
 //!
-//! `named` says what `factor`, `more` and the norms are. The loops over postings are made for saturation; what others
-//! are worth is computed a block at a time, beside them (`Weight::score_all`). As everywhere each operation is rounded on its
-//! own, so that all engines and levels of vector instructions give the same bits; logarithms are `ln`, not those of
-//! a library.
+//! `named` says what `factor`, `more` and the norms are. The loops over postings are made for
+//! saturation; what others are worth is computed a block at a time, beside them
+//! (`Weight::score_all`). As everywhere each operation is rounded on its own, so that all engines
+//! and levels of vector instructions give the same bits; logarithms are `ln`, not those of a
+//! library.
 //!
-//! A posting that is there is worth more than nothing: what would be less than [`LEAST`] counts as that. A norm of infinity is that of a
-//! deleted document, of which every posting is worth 0.
+//! A posting that is there is worth more than nothing: what would be less than [`LEAST`] counts as
+//! that. A norm of infinity is that of a deleted document, of which every posting is worth 0.
 //!
-//! **Bounds.** The pairs of a bound dominate the postings of their block: no posting has a greater tf and a shorter document than
-//! some pair. Saturation, lifted, Dirichlet and linear formulas rise with tf and fall with length, so that the best pair bounds
-//! the block, with slack for rounding. DPH does neither: it falls again where a document has little else than the
-//! term. What bounds it instead is said at `dph_most`.
+//! **Bounds.** The pairs of a bound dominate the postings of their block: no posting has a greater
+//! tf and a shorter document than some pair. Saturation, lifted, Dirichlet and linear formulas rise
+//! with tf and fall with length, so that the best pair bounds the block, with slack for rounding.
+//! DPH does neither: it falls again where a document has little else than the term. What bounds it
+//! instead is said at `dph_most`.
 
 use super::bm25;
 
 /// The least that a posting is worth, unless its formula is saturation.
-pub const LEAST: f32 = 1e-30;
+pub(crate) const LEAST: f32 = 1e-30;
 
-/// How much the errors of two logarithms and of sums of them may add up to, for each unit of their size.
+/// How much the errors of two logarithms and of sums of them may add up to, for each unit of their
+/// size.
 const SLACK: f32 = 4e-6;
 
 /// How much rounding may lift a score above that of another posting that dominates it, as a factor:
@@ -36,7 +40,7 @@ pub(crate) const ROUNDING: f32 = 1.0 + 4.0 * f32::EPSILON;
 
 /// How a posting's part of a score is computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Formula {
+pub(crate) enum Formula {
     /// `(factor * tf) / (tf + norm)`: [`bm25::score`].
     #[default]
     Saturation,
@@ -68,36 +72,29 @@ impl From<f32> for Weight {
 
 impl Weight {
     /// A weight of any formula; both numbers are 0 or more.
-    pub fn new(formula: Formula, factor: f32, more: f32) -> Self {
+    pub(crate) fn new(formula: Formula, factor: f32, more: f32) -> Self {
         Self { factor, more, formula }
-    }
-
-    /// The formula.
-    #[inline]
-    pub fn formula(self) -> Formula {
-        self.formula
     }
 
     /// Whether the formula is saturation, which the loops over postings are made for.
     #[inline(always)]
-    pub fn is_saturation(self) -> bool {
+    pub(crate) fn is_saturation(self) -> bool {
         self.formula == Formula::Saturation
     }
 
-    /// What the formula multiplies with.
     #[inline(always)]
     pub fn factor(self) -> f32 {
         self.factor
     }
 
     /// The other number of the formula.
-    pub fn more(self) -> f32 {
+    pub(crate) fn more(self) -> f32 {
         self.more
     }
 
     /// What a posting adds to the score of its document; `tf` is 1 or more.
     #[inline(always)]
-    pub fn score(self, tf: u32, norm: f32) -> f32 {
+    pub(crate) fn score(self, tf: u32, norm: f32) -> f32 {
         if self.is_saturation() { bm25::score(self.factor, tf, norm) } else { self.other(tf, norm) }
     }
 
@@ -132,8 +129,8 @@ impl Weight {
         }
     }
 
-    /// No posting with this tf or a smaller one, in a document with this norm or that of a longer one, is worth more,
-    /// rounding included, unless the formula is saturation.
+    /// No posting with this tf or a smaller one, in a document with this norm or that of a longer
+    /// one, is worth more, rounding included, unless the formula is saturation.
     #[inline(never)]
     pub(super) fn other_most(self, tf: u32, norm: f32) -> f32 {
         let Self { factor, more, formula } = self;
@@ -152,7 +149,6 @@ impl Weight {
     }
 }
 
-/// Nothing for a deleted document.
 #[inline(always)]
 fn live(norm: f32, score: f32) -> f32 {
     if norm == f32::INFINITY { 0.0 } else { score }
@@ -164,8 +160,8 @@ fn at_least(score: f32) -> f32 {
     if score > LEAST { score } else { LEAST }
 }
 
-/// DPH without the factor (Amati 2006), as Terrier and PISA have it; `inverse` is the collection's tokens by those of
-/// the term:
+/// DPH without the factor (Amati 2006), as Terrier and PISA have it; `inverse` is the collection's
+/// tokens by those of the term:
 ///
 /// ```text
 /// f     = tf / length
@@ -183,7 +179,8 @@ fn dph(inverse: f32, tf: u32, length: f32) -> f32 {
     if rest > 0.0 { score * std::f32::consts::LOG2_E } else { 0.0 }
 }
 
-/// No posting with this tf `t` or a smaller one, in a document of this length `l` or a longer one, is worth more by DPH.
+/// No posting with this tf `t` or a smaller one, in a document of this length `l` or a longer one,
+/// is worth more by DPH.
 ///
 /// With 1 - f at most 1 a posting is worth at most
 ///
@@ -191,18 +188,19 @@ fn dph(inverse: f32, tf: u32, length: f32) -> f32 {
 /// tf / (tf + 1) * max(0, log2(tf / length * inverse))  +  0.5 * log2(2 pi * tf) / (tf + 1)
 /// ```
 ///
-/// The first part rises with tf and falls with length, so it is greatest for t and l. The second falls with tf from 1 on (its
-/// derivative has the sign of 1 + 1 / tf - ln(2 pi tf), which is 2 - 1.84 at 1, and below zero from 2 on), so that its greatest
-/// values are those for 1 and 2: 0.6629 and 0.6086.
+/// The first part rises with tf and falls with length, so it is greatest for t and l. The second
+/// falls with tf from 1 on (its derivative has the sign of 1 + 1 / tf - ln(2 pi tf), which is 2 -
+/// 1.84 at 1, and below zero from 2 on), so that its greatest values are those for 1 and 2: 0.6629
+/// and 0.6086.
 fn dph_most(inverse: f32, tf: u32, length: f32) -> f32 {
     let tf = tf as f32;
     let informative = (ln(tf / length.max(1.0) * inverse) * std::f32::consts::LOG2_E).max(0.0);
     (tf / (tf + 1.0) * informative + 0.663) * (1.0 + SLACK) + SLACK
 }
 
-/// The natural logarithm of a positive normal number, to some parts in 10^7, by operations that vectors have: with
-/// `x = 2^e * m` and m from about 0.71 to 1.41, `ln x = e ln 2 + 2 artanh((m - 1) / (m + 1))`, by the series of artanh.
-/// Another number gives anything.
+/// The natural logarithm of a positive normal number, to some parts in 10^7, by operations that
+/// vectors have: with `x = 2^e * m` and m from about 0.71 to 1.41, `ln x = e ln 2 + 2 artanh((m
+/// - 1) / (m + 1))`, by the series of artanh. Another number gives anything.
 #[inline(always)]
 fn ln(x: f32) -> f32 {
     /// The bits of the square root of a half.

@@ -9,7 +9,7 @@ use super::stop_words::StopWords;
 use super::tokenizer::Tokenizer;
 
 /// The longest term in bytes; a longer stem is cut at the last border of a character before.
-pub const MAX_TERM_BYTES: usize = 255;
+pub(crate) const MAX_TERM_BYTES: usize = 255;
 
 /// How a text becomes terms. The default is English: its stemmer and its stop words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,7 +27,7 @@ impl Analysis {
     /// stop word or nothing is left of it.
     #[inline]
     #[must_use]
-    pub fn analyze_token<'a>(&self, lowercased: &'a str) -> Option<Cow<'a, str>> {
+    pub(crate) fn analyze_token<'a>(&self, lowercased: &'a str) -> Option<Cow<'a, str>> {
         if self.stop_words.contains(lowercased) {
             return None;
         }
@@ -44,7 +44,7 @@ impl Analysis {
     /// Calls `f` with each term of `text`, from first to last; their number is the length of a
     /// document.
     ///
-    /// ```
+    /// ```text
     /// use millrace::text::analysis::Analysis;
     ///
     /// let mut terms = Vec::new();
@@ -59,7 +59,8 @@ impl Analysis {
         });
     }
 
-    /// The tokens of a text, from first to last, each with its term; none if it is a stop word or nothing is left of it.
+    /// The tokens of a text, from first to last, each with its term; none if it is a stop word or
+    /// nothing is left of it.
     pub fn tokens(&self, text: &[u8]) -> Vec<(String, Option<String>)> {
         let mut tokens = Vec::new();
         self.tokenizer.for_each_token(text, |token| {

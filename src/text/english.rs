@@ -1,15 +1,15 @@
-//! What is the stem of an English word, by Snowball's English stemmer, also known as Porter 2
-//! (M. F. Porter, *The English (Porter2) stemming algorithm*, 2002)? Its steps keep their numbers
-//! here. It equals `rust_stemmers`' [`Algorithm::English`](rust_stemmers::Algorithm::English), which
+//! What is the stem of an English word, by Snowball's English stemmer, also known as Porter 2 (M.
+//! F. Porter, *The English (Porter2) stemming algorithm*, 2002)? Its steps keep their numbers here.
+//! It equals `rust_stemmers`' [`Algorithm::English`](rust_stemmers::Algorithm::English), which
 //! takes several times as long and is still needed for the words that [`stem`] does not take.
 //!
 //! What makes it fast: a word lies in a buffer of fixed size after eight zeros, so that its last
 //! eight bytes are one integer, and whether a suffix ends the word is one comparison. Each step
-//! looks at the last letter first. Which letters are vowels is found once, as a mask of bits; R1, R2
-//! and the questions after vowels are arithmetic on the mask.
+//! looks at the last letter first. Which letters are vowels is found once, as a mask of bits; R1,
+//! R2 and the questions after vowels are arithmetic on the mask.
 //!
-//! In the algorithm's terms R1 is what follows the first non-vowel after a vowel, R2 what follows the
-//! first non-vowel after a vowel in R1. `y` is no vowel at the front and after a vowel.
+//! In the algorithm's terms R1 is what follows the first non-vowel after a vowel, R2 what follows
+//! the first non-vowel after a vowel in R1. `y` is no vowel at the front and after a vowel.
 
 mod classes;
 
@@ -18,7 +18,7 @@ use classes::{CLASSES, VOWEL, classes, short_classes};
 use std::borrow::Cow;
 
 /// The longest word that [`stem`] takes, in bytes; one less than the bits of a mask.
-pub const MAX_WORD_BYTES: usize = 63;
+pub(crate) const MAX_WORD_BYTES: usize = 63;
 
 /// Bytes of a word that is looked at as a whole.
 const SHORT_BYTES: usize = 16;
@@ -26,13 +26,13 @@ const SHORT_BYTES: usize = 16;
 /// How many zeros stand before a word.
 const BEFORE: usize = 8;
 
-/// Returns the stem of a lower-cased word; none if that must be found in another way, since a suffix
-/// may end the word, and it is longer than [`MAX_WORD_BYTES`] or has a byte other than a to z, 0 to 9
-/// and the apostrophe.
+/// Returns the stem of a lower-cased word; none if that must be found in another way, since a
+/// suffix may end the word, and it is longer than [`MAX_WORD_BYTES`] or has a byte other than a to
+/// z, 0 to 9 and the apostrophe.
 ///
 /// Digits are non-vowels. The stem is borrowed if it is a part of the word. It may be empty.
 ///
-/// ```
+/// ```text
 /// use millrace::text::english::stem;
 ///
 /// assert_eq!(stem("generalizations").unwrap(), "general");
@@ -40,7 +40,7 @@ const BEFORE: usize = 8;
 /// assert_eq!(stem("naïvely"), None);
 /// ```
 #[must_use]
-pub fn stem(word: &str) -> Option<Cow<'_, str>> {
+pub(crate) fn stem(word: &str) -> Option<Cow<'_, str>> {
     let (first, end) = match *word.as_bytes() {
         [first, .., before, last] => (first, [before, last]),
         _ => return Some(Cow::Borrowed(word)),
@@ -75,12 +75,14 @@ pub fn stem(word: &str) -> Option<Cow<'_, str>> {
     Some(Cow::Owned(std::str::from_utf8(stem).expect("letters are ASCII").to_string()))
 }
 
-/// Whether a suffix of any step, or a word with a stem of its own, may end with these bytes. It is said of some others too.
+/// Whether a suffix of any step, or a word with a stem of its own, may end with these bytes. It is
+/// said of some others too.
 fn may_end_suffix([before, last]: [u8; 2]) -> bool {
     BEFORE_LAST[usize::from(last)] >> (before % 32) & 1 == 1
 }
 
-/// For each last byte of a suffix those that stand before it, by the lower five bits of each, which all letters differ in.
+/// For each last byte of a suffix those that stand before it, by the lower five bits of each, which
+/// all letters differ in.
 static BEFORE_LAST: [u32; 256] = {
     let mut before = [0; 256];
     let any = b"'esy";
@@ -125,7 +127,8 @@ impl Letters {
             bytes.get_mut(BEFORE..BEFORE + word.len())?.copy_from_slice(word);
             classes(word)?
         };
-        // From the front: a y that is a vowel makes the next one none. The first has no letter before.
+        // From the front: a y that is a vowel makes the next one none. The first has no letter
+        // before.
         let mut rest = ys & !1;
         while rest != 0 {
             let y = rest & rest.wrapping_neg();
@@ -176,7 +179,6 @@ impl Letters {
         })
     }
 
-    /// Genitives.
     fn step_0(&mut self) {
         let end = self.end();
         match end.last() {
@@ -187,7 +189,6 @@ impl Letters {
         }
     }
 
-    /// Plurals.
     fn step_1a(&mut self) {
         let end = self.end();
         match end.last() {
@@ -201,7 +202,6 @@ impl Letters {
         }
     }
 
-    /// Past tenses and participles.
     fn step_1b(&mut self) {
         let end = self.end();
         match end.last() {
@@ -252,7 +252,6 @@ impl Letters {
         }
     }
 
-    /// Two suffixes become one.
     fn step_2(&mut self) {
         let end = self.end();
         let r1 = self.r1;

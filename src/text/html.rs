@@ -1,10 +1,12 @@
 //! Which text does a page of HTML show? All that stands outside tags, comments and the elements
 //! that show nothing: `script`, `style`, `iframe` and `template`. The title is text, and so is what
-//! `noscript`, `noframes` and `noembed` hold, for nothing is run or framed here. Attributes are not.
+//! `noscript`, `noframes` and `noembed` hold, for nothing is run or framed here. Attributes are
+//! not.
 //!
-//! The page is read as the tokenizer of the HTML standard reads it (section 13.2.5), so broken markup
-//! comes to the same text as in a browser; no tree is built. Words end where a browser would end
-//! them: tags that format a part of a line (`b`, `a`, `span`, ...) do not separate, all others do.
+//! The page is read as the tokenizer of the HTML standard reads it (section 13.2.5), so broken
+//! markup comes to the same text as in a browser; no tree is built. Words end where a browser would
+//! end them: tags that format a part of a line (`b`, `a`, `span`, ...) do not separate, all others
+//! do.
 //!
 //! The result goes to the tokenizer, so it keeps words and is not laid out: references such as
 //! `&mdash;` that stand for no letter and no digit become blanks, and so does most white space.
@@ -26,7 +28,7 @@
 
 use encoding_rs::{CoderResult, Encoding, UTF_8};
 
-pub use anchors::{Anchor, Page};
+pub(crate) use anchors::{Anchor, Page};
 pub(crate) use charset::charset_parameter;
 pub(crate) use markup::attributes;
 
@@ -40,10 +42,8 @@ pub(super) mod tags;
 /// A buffer that grew beyond this many bytes for one long page may be given back.
 const KEPT_BUFFER_BYTES: usize = 4 << 20;
 
-/// How markup is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Markup {
-    /// HTML.
     Html,
     /// HTML in the syntax of XML: `<script/>` is a whole element, and CDATA sections are text.
     Xhtml,
@@ -64,7 +64,6 @@ pub struct HtmlText {
 }
 
 impl HtmlText {
-    /// Makes an extractor.
     pub fn new() -> Self {
         Self::default()
     }
@@ -85,7 +84,7 @@ impl HtmlText {
     /// Calls `take` with each place that `page` leads to, in their order.
     ///
     /// Takes time linear in the page's length, whatever its bytes.
-    pub fn anchors(&mut self, page: &Page<'_>, take: impl FnMut(Anchor<'_>)) {
+    pub(crate) fn anchors(&mut self, page: &Page<'_>, take: impl FnMut(Anchor<'_>)) {
         let (encoding, mark) = charset::of_page(page.bytes, page.charset);
         let text = in_utf8(&page.bytes[mark..], encoding, &mut self.decoded);
         anchors::find(text, page.markup, take);
@@ -93,13 +92,13 @@ impl HtmlText {
 
     /// `text` without markup, in UTF-8; its character set is told as that of a page is, but for
     /// `meta` tags.
-    pub fn plain<'a>(&'a mut self, text: &'a [u8], charset: Option<&[u8]>) -> &'a [u8] {
+    pub(crate) fn plain<'a>(&'a mut self, text: &'a [u8], charset: Option<&[u8]>) -> &'a [u8] {
         let (encoding, mark) = charset::from_outside(text, charset).unwrap_or((UTF_8, 0));
         in_utf8(&text[mark..], encoding, &mut self.decoded)
     }
 
     /// Gives back buffers that one very long page made.
-    pub fn shrink(&mut self) {
+    pub(crate) fn shrink(&mut self) {
         self.decoded.clear();
         self.decoded.shrink_to(KEPT_BUFFER_BYTES);
         self.text.clear();

@@ -1,6 +1,6 @@
-//! Where in a page stand the bytes that mean something in markup? The places of a few KiB at a time are found with vector
-//! instructions and then stepped through: text between tags, and tags, are short, and a search for each of them costs more than what
-//! it passes over.
+//! Where in a page stand the bytes that mean something in markup? The places of a few KiB at a time
+//! are found with vector instructions and then stepped through: text between tags, and tags, are
+//! short, and a search for each of them costs more than what it passes over.
 
 use crate::cpu::{Level, level};
 
@@ -10,7 +10,8 @@ const WINDOW: usize = 2048;
 /// What stands behind the last place.
 const NO_PLACE: u16 = u16::MAX;
 
-/// The bytes that are found, by the low half of them, in which they differ; the others are bytes with another low half.
+/// The bytes that are found, by the low half of them, in which they differ; the others are bytes
+/// with another low half.
 const FOUND: [u8; 16] = {
     let set = b"<&>=\"'";
     let mut table = [0; 16];
@@ -31,9 +32,7 @@ pub(super) struct Marks<'a> {
     /// Where the part begins whose places are known, and where it ends.
     base: usize,
     end: usize,
-    /// Those places, from there on.
     places: [u16; WINDOW + 64],
-    /// The next of them.
     next: usize,
 }
 
@@ -47,13 +46,15 @@ impl<'a> Marks<'a> {
         Self { page, level, base: 0, end: 0, places: [NO_PLACE; WINDOW + 64], next: 0 }
     }
 
-    /// Steps to the first `<` or `&` that is at or behind `from` and was not passed, or to the page's end.
+    /// Steps to the first `<` or `&` that is at or behind `from` and was not passed, or to the
+    /// page's end.
     #[inline(always)]
     pub(super) fn text_end(&mut self, from: usize) -> usize {
         self.step(from, |byte| matches!(byte, b'<' | b'&'))
     }
 
-    /// Steps past the first `>`, `=`, `"` or `'` that is at or behind `from` and was not passed; tells where it is, or the page's end.
+    /// Steps past the first `>`, `=`, `"` or `'` that is at or behind `from` and was not passed;
+    /// tells where it is, or the page's end.
     #[inline(always)]
     pub(super) fn in_tag(&mut self, from: usize) -> usize {
         let place = self.step(from, |byte| !matches!(byte, b'<' | b'&'));
@@ -117,7 +118,8 @@ fn portable(step: &[u8; 64]) -> u64 {
     })
 }
 
-/// Writes the places in `part` to `places`, 64 bytes at a time, of which `marks_of` gives the bits; tells how many.
+/// Writes the places in `part` to `places`, 64 bytes at a time, of which `marks_of` gives the bits;
+/// tells how many.
 #[inline(always)]
 fn find(
     part: &[u8],

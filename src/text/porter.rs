@@ -19,7 +19,7 @@
 /// A word is left alone if it is shorter than three bytes or has a byte other than a to z. Takes
 /// time linear in its length.
 ///
-/// ```
+/// ```text
 /// use millrace::text::porter::stem;
 ///
 /// let mut word = *b"relational";
@@ -27,7 +27,7 @@
 /// assert_eq!(&word[..len], b"relat");
 /// ```
 #[must_use = "the length says where the stem ends"]
-pub fn stem(word: &mut [u8]) -> usize {
+pub(crate) fn stem(word: &mut [u8]) -> usize {
     let len = word.len();
     if len < 3 || !word.iter().all(u8::is_ascii_lowercase) {
         return len;
@@ -110,7 +110,6 @@ struct Word<'a> {
 }
 
 impl Word<'_> {
-    /// Plurals.
     fn step_1a(&mut self) {
         if self.ends(b"sses") || self.ends(b"ies") {
             self.len -= 2;
@@ -119,7 +118,6 @@ impl Word<'_> {
         }
     }
 
-    /// Past tenses and participles.
     fn step_1b(&mut self) {
         if let Some(stem) = self.stem_before(b"eed") {
             if measure(stem) > 0 {
@@ -152,7 +150,6 @@ impl Word<'_> {
         }
     }
 
-    /// Residual suffixes.
     fn step_4(&mut self) {
         match self.stem_before(b"ion") {
             Some(stem) => {

@@ -2,7 +2,7 @@
 
 /// Raw bytes as text, with U+FFFD for what is not UTF-8; `scratch` keeps it then.
 #[inline]
-pub fn readable<'a>(raw: &'a [u8], scratch: &'a mut String) -> &'a str {
+pub(crate) fn readable<'a>(raw: &'a [u8], scratch: &'a mut String) -> &'a str {
     if is_short_ascii(raw) {
         // SAFETY: ASCII is UTF-8.
         return unsafe { std::str::from_utf8_unchecked(raw) };
@@ -24,8 +24,9 @@ fn read_other<'a>(raw: &'a [u8], scratch: &'a mut String) -> &'a str {
     scratch
 }
 
-/// Whether these are 8 to 32 bytes of ASCII, as most names are: told by four words, some of which have bytes in common, and one branch.
-/// The library looks at aligned words, as many as follow from where a name lies, which the processor cannot foresee.
+/// Whether these are 8 to 32 bytes of ASCII, as most names are: told by four words, some of which
+/// have bytes in common, and one branch. The library looks at aligned words, as many as follow from
+/// where a name lies, which the processor cannot foresee.
 #[inline]
 fn is_short_ascii(bytes: &[u8]) -> bool {
     if !(8..=32).contains(&bytes.len()) {

@@ -11,8 +11,7 @@
 //!    letters and digits have bit 5 free. Longer ASCII stretches and those with high bytes go
 //!    another, slower way.
 //!
-//! Classes are found with AVX-512 (VBMI2 compresses the list of places), AVX2 or a table, chosen
-//! when the program runs. Timed in `benches/build.rs`.
+//! Classes are found with AVX-512 (VBMI2 compresses places), AVX2 or a table.
 
 #[cfg(target_arch = "x86_64")]
 use crate::cpu::IOTA;
@@ -22,21 +21,22 @@ use crate::cpu::{Level, level};
 pub type Key = [u64; 2];
 
 /// The longest token that a [`Key`] holds, in bytes.
-pub const KEY_BYTES: usize = 16;
+pub(crate) const KEY_BYTES: usize = 16;
 
-/// Tokens with keys that are handed on at once: so many that what each needs has come from memory, if it is asked for
-/// when the key is found, where all cores ask memory for lines.
-pub const TOGETHER: usize = 128;
+/// Tokens with keys that are handed on at once: so many that what each needs has come from memory,
+/// if it is asked for when the key is found, where all cores ask memory for lines.
+pub(crate) const TOGETHER: usize = 128;
 
-/// Takes the stretches of a text: those with keys in order, and the others in order; a few keys may come behind
-/// others that follow them in the text.
+/// Takes the stretches of a text: those with keys in order, and the others in order; a few keys may
+/// come behind others that follow them in the text.
 pub trait Stretches {
     /// What is called with each key that the next call of [`keys`](Self::keys) will have.
     #[inline(always)]
     fn ahead(&self) -> impl Fn(Key) -> u32 {
         |_| 0
     }
-    /// Whole tokens of up to 16 ASCII bytes, lower-cased, at most [`TOGETHER`], with what [`ahead`](Self::ahead) returned of each.
+    /// Whole tokens of up to 16 ASCII bytes, lower-cased, at most [`TOGETHER`], with what
+    /// [`ahead`](Self::ahead) returned of each.
     fn keys(&mut self, keys: &[Key], ahead: &[u32]);
     /// A whole token of more than 16 ASCII bytes, as written.
     fn long(&mut self, token: &[u8]);
@@ -265,8 +265,9 @@ struct Batch {
 }
 
 impl Batch {
-    /// Takes the stretches that have keys up to the first one that has none: one with the byte at `high`, or a long one. Returns how many. A
-    /// function of its own, whose loop has all that it needs in registers.
+    /// Takes the stretches that have keys up to the first one that has none: one with the byte at
+    /// `high`, or a long one. Returns how many. A function of its own, whose loop has all that it
+    /// needs in registers.
     #[inline(never)]
     fn take(
         &mut self,
@@ -374,7 +375,7 @@ pub(crate) fn plain_key(stretch: &[u8]) -> Option<Key> {
 
 /// The key of a lower-cased ASCII token, or `None` if it has none.
 #[inline]
-pub fn key_of(token: &[u8]) -> Option<Key> {
+pub(crate) fn key_of(token: &[u8]) -> Option<Key> {
     if token.is_empty() || token.len() > KEY_BYTES {
         return None;
     }
@@ -385,7 +386,7 @@ pub fn key_of(token: &[u8]) -> Option<Key> {
 }
 
 /// The bytes of a key, which are ASCII letters and digits.
-pub fn key_bytes(key: Key) -> ([u8; KEY_BYTES], usize) {
+pub(crate) fn key_bytes(key: Key) -> ([u8; KEY_BYTES], usize) {
     let whole = (u128::from(key[1]) << 64) | u128::from(key[0]);
     let len = KEY_BYTES - whole.leading_zeros() as usize / 8;
     (whole.to_le_bytes(), len)
@@ -469,7 +470,8 @@ mod tests {
     }
 
     proptest! {
-        /// Also of bytes beside those that a key may have, and of zeros, with which it is filled up.
+        /// Also of bytes beside those that a key may have, and of zeros, with which it is filled
+        /// up.
         #[test]
         fn oracle_keys_have_small_letters_and_digits(
             token in prop::collection::vec(prop::sample::select(b"\0az09mm55{`/:AZ\x80\xe1\xff\x1f".to_vec()), 0..20),

@@ -21,9 +21,9 @@ use rust_stemmers::Algorithm;
 
 use super::{english, porter};
 
-/// The longest token that is stemmed, in bytes. At this length the slowest stemmer takes less than a
-/// millisecond for a token made to be slow, or 0.2 µs a byte.
-pub const MAX_STEMMED_BYTES: usize = 4096;
+/// The longest token that is stemmed, in bytes. At this length the slowest stemmer takes less than
+/// a millisecond for a token made to be slow, or 0.2 µs a byte.
+pub(crate) const MAX_STEMMED_BYTES: usize = 4096;
 
 const STEMMERS: [(&str, Kind); 20] = [
     ("english", Kind::English),
@@ -68,21 +68,21 @@ impl Stemmer {
     /// Leaves every token as it is.
     pub const NONE: Self = Self(Kind::None);
 
-    /// Returns every stemmer.
-    pub fn all() -> impl Iterator<Item = Self> {
+    #[cfg(any(test, fuzzing))]
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
         STEMMERS.iter().map(|&(_, kind)| Self(kind))
     }
 
     /// Returns the name, from which [`FromStr`] makes the stemmer again.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         let same = STEMMERS.iter().find(|&&(_, kind)| kind == self.0);
         same.expect("every kind is in the table").0
     }
 
     /// Returns the stem of a lower-cased token; it may be empty, and longer than the token.
     ///
-    /// ```
+    /// ```text
     /// use millrace::text::stemmer::Stemmer;
     ///
     /// assert_eq!(Stemmer::ENGLISH.stem("fruitlessly"), "fruitless");
@@ -127,7 +127,6 @@ impl FromStr for Stemmer {
 #[error("unknown stemmer {found:?}; the stemmers are {}", STEMMERS.map(|(name, _)| name).join(", "))]
 #[non_exhaustive]
 pub struct UnknownStemmer {
-    /// The name.
     pub found: String,
 }
 

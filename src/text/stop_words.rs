@@ -1,6 +1,6 @@
 //! Which tokens are never indexed? A list of stop words, matched against lower-cased tokens before
-//! stemming: `english`, `none`, or a file of the user's. The manifest keeps the words themselves, so
-//! that an index needs no file besides its own.
+//! stemming: `english`, `none`, or a file of the user's. The manifest keeps the words themselves,
+//! so that an index needs no file besides its own.
 //!
 //! A file holds one word a line in UTF-8. White space around a word is trimmed, blank lines and
 //! lines that begin with `#` are skipped, a byte order mark at the front is too, and words are
@@ -17,7 +17,6 @@ const ENGLISH: [&str; 33] = [
     "they", "this", "to", "was", "will", "with",
 ];
 
-/// A set of stop words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StopWords {
     /// Sorted by their bytes, each once.
@@ -57,7 +56,7 @@ impl StopWords {
     /// # Errors
     /// The file cannot be read, is not UTF-8, or has a line with several words or with a word that
     /// can be no token.
-    pub fn from_file(path: &Path) -> Result<Self, StopWordsError> {
+    pub(crate) fn from_file(path: &Path) -> Result<Self, StopWordsError> {
         let bytes = fs::read(path)
             .map_err(|source| StopWordsError::Read { path: path.to_path_buf(), source })?;
         let text = std::str::from_utf8(&bytes).map_err(|error| StopWordsError::NotUtf8 {
@@ -116,7 +115,7 @@ impl StopWords {
 
     /// Whether a lower-cased token is a stop word.
     ///
-    /// ```
+    /// ```text
     /// use millrace::text::stop_words::StopWords;
     ///
     /// assert!(StopWords::english().contains("the"));
@@ -138,7 +137,7 @@ impl StopWords {
 
     /// Returns `none` or `english` if the words are those, or else `custom`.
     #[must_use]
-    pub fn name(&self) -> &'static str {
+    pub(crate) fn name(&self) -> &'static str {
         if self.words.is_empty() {
             "none"
         } else if self.words.iter().map(|word| &**word).eq(ENGLISH) {
@@ -149,7 +148,7 @@ impl StopWords {
     }
 
     /// Returns the words sorted by their bytes, each once.
-    pub fn words(&self) -> impl ExactSizeIterator<Item = &str> {
+    pub(crate) fn words(&self) -> impl ExactSizeIterator<Item = &str> {
         self.words.iter().map(|word| &**word)
     }
 }
@@ -164,18 +163,14 @@ impl Default for StopWords {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StopWordsError {
-    /// The file cannot be read.
     #[error("{path}: cannot read the stop words")]
     Read {
-        /// The file.
         path: PathBuf,
         /// Why not.
         source: io::Error,
     },
-    /// The file is not UTF-8.
     #[error("{path}: byte {offset}: not UTF-8; stop words are read as UTF-8, one word a line")]
     NotUtf8 {
-        /// The file.
         path: PathBuf,
         /// Where the first bytes are that are not UTF-8, from the start of the file.
         offset: usize,
@@ -183,7 +178,6 @@ pub enum StopWordsError {
     /// A line has white space within.
     #[error("{path}: line {line}: expected one stop word, found {found:?}")]
     SeveralWords {
-        /// The file.
         path: PathBuf,
         /// The line, from 1.
         line: usize,
@@ -195,7 +189,6 @@ pub enum StopWordsError {
         "{path}: line {line}: stop word {word:?} can be no token, since {separator:?} ends one"
     )]
     NoToken {
-        /// The file.
         path: PathBuf,
         /// The line, from 1.
         line: usize,

@@ -1,11 +1,13 @@
 //! How is markup taken 64 bytes at a time, whatever stands in its tags?
 //!
-//! To step from mark to mark takes many instructions for each tag and attribute. Here the classes of 64 bytes are bits of words,
-//! and what stands within tags follows from a few operations on these: an addition carries from each `<` to the next `>`.
-//! Then the name of each tag is looked up, and what is no tag is squeezed together by one instruction (`vpcompressb`).
+//! To step from mark to mark takes many instructions for each tag and attribute. Here the classes
+//! of 64 bytes are bits of words, and what stands within tags follows from a few operations on
+//! these: an addition carries from each `<` to the next `>`. Then the name of each tag is looked
+//! up, and what is no tag is squeezed together by one instruction (`vpcompressb`).
 //!
-//! That the next `>` ends a tag is not known but checked: values that stand in double quotes right behind `=` may hold anything but `>`,
-//! others neither quotes nor `=`. All else is left to the caller, who steps through it.
+//! That the next `>` ends a tag is not known but checked: values that stand in double quotes right
+//! behind `=` may hold anything but `>`, others neither quotes nor `=`. All else is left to the
+//! caller, who steps through it.
 
 #![cfg_attr(
     not(target_arch = "x86_64"),
@@ -30,7 +32,8 @@ const BEHIND: usize = 16;
 /// Why not all of a page was taken.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Stop {
-    /// Something stands here that has to be looked at: a reference, a comment, a tag with a long name, or the page's end.
+    /// Something stands here that has to be looked at: a reference, a comment, a tag with a long
+    /// name, or the page's end.
     Here,
     /// Before here stands a tag that means something, whose name is at `name..after`.
     Behind { name: usize, after: usize, is_end: bool, role: Role },
@@ -38,7 +41,8 @@ pub(super) enum Stop {
     Odd { until: usize },
 }
 
-/// Takes a page from a place on at which no tag is under way, appends its text, and moves the place to where it stops.
+/// Takes a page from a place on at which no tag is under way, appends its text, and moves the place
+/// to where it stops.
 pub(super) type Sweep = fn(&[u8], &mut usize, &mut Vec<u8>) -> Stop;
 
 /// How this machine sweeps, if it can.
@@ -66,7 +70,6 @@ struct Classes {
     blank: u64,
 }
 
-/// What vector instructions do.
 trait Lanes: Copy {
     fn classes(self, block: &[u8; BLOCK]) -> Classes;
 
@@ -79,7 +82,8 @@ trait Lanes: Copy {
     /// Puts the lowest bits where `places` are set.
     fn deposit(self, bits: u64, places: u64) -> u64;
 
-    /// Appends the bytes that are kept; those that are `feeds` become line feeds. There has to be room for a block.
+    /// Appends the bytes that are kept; those that are `feeds` become line feeds. There has to be
+    /// room for a block.
     fn squeeze(self, block: &[u8; BLOCK], keep: u64, feeds: u64, out: &mut Vec<u8>);
 }
 
@@ -100,8 +104,8 @@ const SLOTS: usize = 128;
 /// A factor that gives each name a slot of its own, found by trial.
 const FACTOR: u64 = 0x84a67dde9f223d55;
 
-/// Names of up to seven bytes, the last in the highest byte, and in the lowest byte 1 if the tag formats a part of a line, 2 if it means
-/// something.
+/// Names of up to seven bytes, the last in the highest byte, and in the lowest byte 1 if the tag
+/// formats a part of a line, 2 if it means something.
 static NAMES: [u64; SLOTS] = names(FACTOR).expect("the factor parts all names");
 
 const fn slot(name: u64, factor: u64) -> usize {
@@ -130,12 +134,12 @@ const fn names(factor: u64) -> Option<[u64; SLOTS]> {
     Some(names)
 }
 
-/// Repeats a byte.
 const fn each(byte: u8) -> u64 {
     u64::from_ne_bytes([byte; 8])
 }
 
-/// What a tag does whose name, of up to seven bytes in lower case, ends in the highest byte: see [`NAMES`]; 0 if it parts words.
+/// What a tag does whose name, of up to seven bytes in lower case, ends in the highest byte: see
+/// [`NAMES`]; 0 if it parts words.
 #[inline(always)]
 fn meaning(name: u64) -> u64 {
     let differs = NAMES[slot(name, FACTOR)] ^ name;
@@ -163,7 +167,6 @@ fn one_byte(word: u64) -> Option<(u8, u32)> {
     })
 }
 
-/// The bits below a place.
 #[inline(always)]
 fn below(place: u32) -> u64 {
     1u64.checked_shl(place).unwrap_or(0).wrapping_sub(1)
@@ -175,8 +178,9 @@ fn first(bits: u64) -> u64 {
     bits & bits.wrapping_neg()
 }
 
-/// Carries from each begin on while `goes_on`: of the places where it does not, the sum has those to which something was carried. `carry`
-/// is what comes from before the first place, and goes behind the last.
+/// Carries from each begin on while `goes_on`: of the places where it does not, the sum has those
+/// to which something was carried. `carry` is what comes from before the first place, and goes
+/// behind the last.
 #[inline(always)]
 fn carried(begins: u64, goes_on: u64, carry: &mut bool) -> u64 {
     let sum;
@@ -216,7 +220,6 @@ impl Carry {
     }
 }
 
-/// See [`Sweep`].
 #[inline(always)]
 fn sweep(lanes: impl Lanes, page: &[u8], at: &mut usize, out: &mut Vec<u8>) -> Stop {
     // No more comes out than is taken.
@@ -266,7 +269,8 @@ fn sweep(lanes: impl Lanes, page: &[u8], at: &mut usize, out: &mut Vec<u8>) -> S
         carry.behind_equals = equal >> 63;
         carry.behind_part = (parts | quote) >> 63;
 
-        // Up to where all is as expected, and what stops there, or whether the next block begins there.
+        // Up to where all is as expected, and what stops there, or whether the next block begins
+        // there.
         let is_last = filled < BLOCK;
         let (mut cut, mut stop, mut again) = (filled as u32, is_last.then_some(Stop::Here), false);
         // References are a byte each, behind which some are left out.

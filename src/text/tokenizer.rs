@@ -15,19 +15,18 @@ pub enum Tokenizer {
     /// A token is a maximal run of letters and digits: [`for_each_token`].
     #[default]
     Words,
-    /// The same, but Chinese, Japanese and Korean letters become overlapping bigrams, as by Lucene's
-    /// `CJKAnalyzer`.
+    /// The same, but Chinese, Japanese and Korean letters become overlapping bigrams, as by
+    /// Lucene's `CJKAnalyzer`.
     CjkBigram,
 }
 
 /// What a tokenizer has to know of a character where it cuts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
-    /// A letter or a digit.
+pub(crate) enum Class {
     Word,
-    /// Stands between tokens.
     Separator,
-    /// A letter of which pairs are made with any other one of this class or the next that stands beside it. It is as it is, and leaves others as they are, whatever is around.
+    /// A letter of which pairs are made with any other one of this class or the next that stands
+    /// beside it. It is as it is, and leaves others as they are, whatever is around.
     Paired,
     /// One that makes pairs likewise, but may depend on what is around, or change it.
     Joined,
@@ -35,12 +34,11 @@ pub enum Class {
 
 impl Class {
     /// All of them, by their numbers.
-    pub const ALL: [Self; 4] = [Self::Word, Self::Separator, Self::Paired, Self::Joined];
+    pub(crate) const ALL: [Self; 4] = [Self::Word, Self::Separator, Self::Paired, Self::Joined];
 }
 
 impl Tokenizer {
-    /// The class of a character.
-    pub fn class(self, character: char) -> Class {
+    pub(crate) fn class(self, character: char) -> Class {
         match self {
             _ if !character.is_alphanumeric() => Class::Separator,
             Self::Words => Class::Word,
@@ -48,38 +46,37 @@ impl Tokenizer {
         }
     }
 
-    /// All of them.
-    pub const ALL: [Self; 2] = [Self::Words, Self::CjkBigram];
+    pub(crate) const ALL: [Self; 2] = [Self::Words, Self::CjkBigram];
 
     /// Its name, as users write it.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Words => "words",
             Self::CjkBigram => "cjk-bigram",
         }
     }
 
-    /// The tokenizer of this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|tokenizer| tokenizer.name() == name)
     }
 
     /// What a manifest says of it: nothing of the default.
-    pub fn recorded(self) -> Option<String> {
+    pub(crate) fn recorded(self) -> Option<String> {
         (self != Self::default()).then(|| self.name().to_string())
     }
 
-    /// Calls `f` with each token of `text`, lower-cased, from first to last. A text of ASCII has the
-    /// same tokens whatever the tokenizer.
+    /// Calls `f` with each token of `text`, lower-cased, from first to last. A text of ASCII has
+    /// the same tokens whatever the tokenizer.
     ///
-    /// ```
+    /// ```text
     /// use millrace::text::tokenizer::Tokenizer;
     ///
     /// let mut tokens = Vec::new();
-    /// Tokenizer::CjkBigram.for_each_token("Die 北京大学".as_bytes(), |token| tokens.push(token.to_string()));
+    /// let text = "Die 北京大学".as_bytes();
+    /// Tokenizer::CjkBigram.for_each_token(text, |token| tokens.push(token.to_string()));
     /// assert_eq!(tokens, ["die", "北京", "京大", "大学"]);
     /// ```
-    pub fn for_each_token(self, text: &[u8], mut f: impl FnMut(&str)) {
+    pub(crate) fn for_each_token(self, text: &[u8], mut f: impl FnMut(&str)) {
         match self {
             Self::Words => for_each_token(text, f),
             Self::CjkBigram => for_each_token(text, |token| cjk::for_each_part(token, &mut f)),
@@ -92,7 +89,7 @@ impl Tokenizer {
 /// Takes time linear in `text`. A token of ASCII characters costs no allocation, since all share
 /// one buffer, and none is copied that is lower case already.
 ///
-/// ```
+/// ```text
 /// use millrace::text::tokenizer::for_each_token;
 ///
 /// let mut tokens = Vec::new();

@@ -1,14 +1,14 @@
 //! Which trie collection does a term belong to? The dictionary is a trie of three letters whose
-//! leaves, the trie collections, each hold the terms of one prefix: Table I of Wei and JaJa, *A fast
-//! algorithm for constructing inverted files on heterogeneous platforms* (IPDPS 2011). The part of a
-//! term that its collection implies need not be stored.
+//! leaves, the trie collections, each hold the terms of one prefix: Table I of Wei and JaJa, *A
+//! fast algorithm for constructing inverted files on heterogeneous platforms* (IPDPS 2011). The
+//! part of a term that its collection implies need not be stored.
 //!
 //! | collection | terms | implied |
 //! | --- | --- | --- |
 //! | 0 | all others | nothing |
 //! | 1 to 10 | ASCII digits only, by the first | the first digit |
 //! | 11 to 36 | first character a to z, by it | the first letter |
-//! | 37 to 17612 | more than three characters, the first three a to z, by those | the three letters |
+//! | 37 to 17612 | more than three characters, the first three a to z | the three letters |
 //!
 //! What the paper leaves open is fixed here: a letter is a to z, everything else is special (digits
 //! and `é` too), and lengths count characters. So `a1b` is in 11, `3d` in 0 and `añonuevo` in 11.
@@ -23,7 +23,7 @@ pub(crate) const FIRST_THREE_LETTERS: u16 = 37;
 
 /// Returns the trie collection of a stemmed term, from 0 to [`TRIE_COLLECTIONS`] - 1.
 ///
-/// ```
+/// ```text
 /// use millrace::text::trie_collection::trie_collection;
 ///
 /// assert_eq!(trie_collection("954"), 10);
@@ -67,7 +67,7 @@ pub fn implied_prefix_len(collection: u16) -> usize {
 ///
 /// A number from [`TRIE_COLLECTIONS`] on is no collection and implies nothing.
 ///
-/// ```
+/// ```text
 /// use millrace::text::trie_collection::implied_prefix;
 ///
 /// assert_eq!(implied_prefix(10), ([b'9', 0, 0], 1));
@@ -75,7 +75,7 @@ pub fn implied_prefix_len(collection: u16) -> usize {
 /// ```
 #[inline]
 #[must_use]
-pub fn implied_prefix(collection: u16) -> ([u8; 3], usize) {
+pub(crate) fn implied_prefix(collection: u16) -> ([u8; 3], usize) {
     // Every quotient and remainder below is under 26.
     let nth = |first: u8, n: u16| first + n.to_le_bytes()[0];
     let len = implied_prefix_len(collection);

@@ -1,10 +1,10 @@
 //! What does a page of MediaWiki say, without its markup?
 //!
-//! Templates, comments, references (`<ref>`), formulas and the attributes of tables are no text. Of a
-//! link its label is, or else its target; of a picture, its caption; a category is none. Of a link to
-//! another site its label is text. Quotes that make text bold are dropped; other signs of markup, such
-//! as those of headings and lists, are no letters, and part words as they do on the page. What is never
-//! closed is text. HTML tags and references stay, for [`html`](super::html).
+//! Templates, comments, references (`<ref>`), formulas and the attributes of tables are no text. Of
+//! a link its label is, or else its target; of a picture, its caption; a category is none. Of a
+//! link to another site its label is text. Quotes that make text bold are dropped; other signs of
+//! markup, such as those of headings and lists, are no letters, and part words as they do on the
+//! page. What is never closed is text. HTML tags and references stay, for [`html`](super::html).
 //!
 //! The page is passed over once, with a stack of what is open.
 
@@ -18,7 +18,6 @@ const DROPPED: [&[u8]; 6] = [b"ref", b"math", b"gallery", b"timeline", b"chem", 
 /// Namespaces of pictures, whose links have a caption as their last part.
 const PICTURES: [&[u8]; 3] = [b"file", b"image", b"media"];
 
-/// What is open.
 enum Open {
     /// `{{`, by what was written before.
     Template(usize),
@@ -27,7 +26,7 @@ enum Open {
 }
 
 /// Appends the text of a page to `out`, in time linear in the page's length.
-pub fn strip(page: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn strip(page: &[u8], out: &mut Vec<u8>) {
     let mut open: Vec<Open> = Vec::new();
     let mut at = 0;
     let mut tables = 0u32;

@@ -1,12 +1,11 @@
 //! What do commands do with an index that somebody has changed, who has made all checksums good
-//! again? They refuse it or answer; they never panic, take much memory, or hang: a job that takes minutes is killed.
+//! again? They refuse it or answer; they never panic, take much memory, or hang: a job that takes
+//! minutes is killed.
 
 use super::part;
-use crate::damage::seal_pages;
 use crate::sound::OldAndNew;
+use crate::util::sealed::{Manifest, seal_file};
 use crate::util::{Random, args, copy_folder, generation, millrace};
-use millrace::index::format::HEADER_BYTES;
-use millrace::index::generations::manifest::Manifest;
 use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
@@ -64,15 +63,17 @@ fn arguments(command: &str, index: &Path, (word, input): (&str, &Path)) -> Vec<O
     }
 }
 
-/// Changes some bytes of a file of the index, or numbers of its manifest, and makes all checksums good.
+/// Changes some bytes of a file of the index, or numbers of its manifest, and makes all checksums
+/// good.
 fn change(folder: &Path, manifest: &Manifest, random: &mut Random) -> String {
     let mut sealed = manifest.clone();
     let number = random.pick(&[0, 1, 7, u64::from(u32::MAX), 1 << 40, u64::MAX - 7]);
-    let which = random.below(manifest.files.len() + 1);
-    let what = match manifest.files.get(which) {
+    let files = manifest.files();
+    let which = random.below(files.len() + 1);
+    let what = match files.get(which) {
         None => change_manifest(&mut sealed, number, random),
-        Some(entry) => {
-            let path = folder.join(&entry.name);
+        Some(name) => {
+            let path = folder.join(name);
             let mut bytes = fs::read(&path).unwrap();
             for _ in 0..1 + random.below(3) {
                 let at = random.below(bytes.len());
@@ -82,14 +83,10 @@ fn change(folder: &Path, manifest: &Manifest, random: &mut Random) -> String {
                 let start = (random.below(bytes.len()) & !7).min(bytes.len() - 8);
                 bytes[start..start + 8].copy_from_slice(&number.to_le_bytes());
             }
-            let crc = crc32fast::hash(&bytes[..HEADER_BYTES - 4]);
-            bytes[HEADER_BYTES - 4..HEADER_BYTES].copy_from_slice(&crc.to_le_bytes());
-            if entry.name.ends_with(".postings") {
-                seal_pages(&mut bytes);
-            }
+            seal_file(name, &mut bytes);
             fs::write(&path, &bytes).unwrap();
-            sealed.files[which].crc32 = crc32fast::hash(&bytes);
-            entry.name.clone()
+            sealed.seal(which, &bytes);
+            name.clone()
         }
     };
     fs::write(folder.join("manifest.json"), sealed.encode()).unwrap();
@@ -97,24 +94,25 @@ fn change(folder: &Path, manifest: &Manifest, random: &mut Random) -> String {
 }
 
 fn change_manifest(manifest: &mut Manifest, number: u64, random: &mut Random) -> String {
-    let at = random.below(manifest.runs.len());
-    let run = &mut manifest.runs[at];
-    let statistics = &mut manifest.statistics;
-    match random.below(10) {
-        0 => statistics.documents = number,
-        1 => statistics.tokens = number,
-        2 => statistics.postings = number,
-        3 => statistics.terms = number,
-        4 => run.documents = number as u32,
-        5 => run.first_docid = number as u32,
-        6 => run.terms = number,
-        7 => run.postings = number,
-        8 => manifest.settings.block_size = number as u32,
+    let Manifest(all) = manifest;
+    let run = random.below(all["runs"].as_array().unwrap().len());
+    let (member, number) = match random.below(10) {
+        0 => (&mut all["statistics"]["documents"], number),
+        1 => (&mut all["statistics"]["tokens"], number),
+        2 => (&mut all["statistics"]["postings"], number),
+        3 => (&mut all["statistics"]["terms"], number),
+        4 => (&mut all["runs"][run]["documents"], number as u32 as u64),
+        5 => (&mut all["runs"][run]["first_docid"], number as u32 as u64),
+        6 => (&mut all["runs"][run]["terms"], number),
+        7 => (&mut all["runs"][run]["postings"], number),
+        8 => (&mut all["settings"]["block_size"], number as u32 as u64),
         _ => {
-            let at = random.below(manifest.files.len());
-            manifest.files[at].bytes = number;
+            let file = random.below(all["files"].as_array().unwrap().len());
+            (&mut all["files"][file]["bytes"], number)
         }
-    }
+    };
+    assert!(member.is_u64(), "a number is there: {member}");
+    *member = number.into();
     "manifest.json".to_string()
 }
 
@@ -132,7 +130,7 @@ fn with_form((codec, block_size): (&str, &str)) -> Figures {
     let queries = set.queries.join("\n") + "\n";
     let word = set.queries[0].split(' ').next().unwrap();
     let folder = generation(&set.index());
-    let manifest = Manifest::read(&folder).unwrap();
+    let manifest = Manifest::read(&folder);
     let (whole, copy) = (set.scratch.path("whole"), set.scratch.path("copy"));
     copy_folder(&set.index(), &whole);
     for mutation in 0..MUTATIONS / part() {

@@ -2,10 +2,12 @@
 
 use super::meeting::call;
 use super::*;
-use millrace::cluster::links::SILENCE;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+
+/// A process that is silent for so long is taken for lost (docs/cluster.md).
+const SILENCE: Duration = Duration::from_secs(12);
 
 /// What a proxy does to the bytes of one direction of one connection.
 #[derive(Clone, Copy, Debug)]
@@ -129,7 +131,8 @@ fn nothing_that_was_harmed_on_the_way_gives_another_answer() {
     let right = &outcomes[0];
     assert_eq!((right.status, outcomes[1].status), (Some(0), Some(0)), "{outcomes:?}");
     assert!(right.stdout.len() > 1000);
-    // How often progress is told depends on what else the machine does: what every run carries is harmed.
+    // How often progress is told depends on what else the machine does: what every run carries is
+    // harmed.
     for _ in 0..3 {
         let (_, again) = through.run(Harm::Nothing, (9, false, 0));
         for (least, again) in carried.as_flattened_mut().iter_mut().zip(again.as_flattened()) {

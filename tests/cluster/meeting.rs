@@ -1,7 +1,9 @@
 //! Do processes say so that do not come together, or should not?
 
 use super::*;
-use millrace::index::format::VERSION;
+
+/// The version of the format (docs/index-format.md).
+const VERSION: u32 = 3;
 
 #[test]
 fn a_process_that_does_not_come_is_named() {

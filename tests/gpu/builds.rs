@@ -1,15 +1,14 @@
 //! What becomes of a build whose device fails in the midst of it, and of one on two devices?
 
-use super::found;
+use super::{found, usable};
 use crate::sound::OldAndNew;
 use crate::util::*;
-use millrace::gpu::floor::discover::Discovery;
 
-/// A fault in a kernel ends the job with status 1, says that the device is lost, and leaves the live
-/// generation as it is; the next process builds on the same device.
+/// A fault in a kernel ends the job with status 1, says that the device is lost, and leaves the
+/// live generation as it is; the next process builds on the same device.
 #[test]
 fn a_fault_in_the_midst_of_a_build_leaves_the_live_generation() {
-    let Some((info, _)) = found() else { return };
+    let Some(device) = found() else { return };
     let set = OldAndNew::new(60, 20, 4);
     set.build(&set.old).ok();
     let old = set.answers();
@@ -34,7 +33,7 @@ fn a_fault_in_the_midst_of_a_build_leaves_the_live_generation() {
     };
     for workers in ["1", "2", "4"] {
         let outcome = build(workers).env("MILLRACE_FAULT", "trap@2").fails(1);
-        let outcome = outcome.says(info.to_string());
+        let outcome = outcome.says(&device);
         outcome.says("the device is lost to this process");
         assert_eq!(std::fs::read(set.index().join("CURRENT")).unwrap(), live);
         set.assert_tidy("trap");
@@ -50,7 +49,7 @@ fn two_devices_build_the_same_index() {
     if found().is_none() {
         return;
     }
-    let devices = Discovery::of_machine().usable().len();
+    let devices = usable().len();
     if devices < 2 {
         let required = std::env::var_os("MILLRACE_REQUIRE_TWO_GPUS").is_some_and(|v| !v.is_empty());
         assert!(!required, "MILLRACE_REQUIRE_TWO_GPUS is set, and there is one");

@@ -3,7 +3,8 @@
 // Turns the values of each thread block around, through shared memory.
 //
 // in  [count]
-// out [count]  out[block * CTA + i] = in[block * CTA + CTA - 1 - i]; a short last block turns its own
+// out [count]  out[block * CTA + i] = in[block * CTA + CTA - 1 - i]; a short last block turns its
+//              own
 //
 // Geometry: ceil(count / CTA) thread blocks of CTA threads, with 4 * CTA bytes of shared memory.
 extern "C" __global__ void turn(const u32* __restrict__ in, u32* __restrict__ out, u32 count) {

@@ -126,6 +126,27 @@ impl Collection {
     pub(crate) fn jsonl(&self) -> Vec<u8> {
         jsonl(&self.docs)
     }
+
+    /// Queries of all kinds, without line ends or tabs.
+    pub(crate) fn queries(&self, seed: u64, count: usize) -> Vec<String> {
+        let mut random = Random::new(seed);
+        let words = &self.words;
+        (0..count)
+            .map(|number| {
+                let count = 1 + random.below(5);
+                let phrase = words.phrase(&mut random, count);
+                match number % 12 {
+                    0 => format!("{phrase} {phrase} {}", words.draw(&mut random)),
+                    1 => "the of and".to_string(),
+                    2 => format!("{phrase} zzzunheardof"),
+                    3 => "zzzunheardof qqqunheardof".to_string(),
+                    4 => format!("The, {}; of!", phrase.to_uppercase()),
+                    5 => "?!".to_string(),
+                    _ => phrase,
+                }
+            })
+            .collect()
+    }
 }
 
 /// Documents as JSON lines, strings escaped in all the ways that JSON knows.

@@ -1,10 +1,11 @@
 //! How is a collection written by many threads, the same for any number of them?
 //!
-//! The documents of a file are cut into blocks of a fixed number, about 1 MiB. A thread takes the next
-//! block of a file and writes it into memory; then it waits, for a moment, until all blocks before it
-//! have told how long they are. That tells where the block belongs, and whether the file is long
-//! enough before its end; the write itself needs no turn. Threads begin with different files and help
-//! with what is left. A thread holds one block, so memory is some megabytes a thread.
+//! The documents of a file are cut into blocks of a fixed number, about 1 MiB. A thread takes the
+//! next block of a file and writes it into memory; then it waits, for a moment, until all blocks
+//! before it have told how long they are. That tells where the block belongs, and whether the file
+//! is long enough before its end; the write itself needs no turn. Threads begin with different
+//! files and help with what is left. A thread holds one block, so memory is some megabytes a
+//! thread.
 
 #![forbid(unsafe_code)]
 
@@ -110,8 +111,8 @@ impl Layout {
     }
 }
 
-/// Writes a collection by `threads` threads. `stopped` is asked between blocks. If it fails, the files
-/// are removed.
+/// Writes a collection by `threads` threads. `stopped` is asked between blocks. If it fails, the
+/// files are removed.
 ///
 /// # Errors
 /// The folder is not empty, something cannot be written, or `stopped` said so.
@@ -352,8 +353,8 @@ impl Block {
         records.checked_sub(1).map_or(0, |last| self.ends[last])
     }
 
-    /// The number of records whose end is nearest to `left` bytes; all, if the end may be in the next
-    /// block; at least a document, if this is the first block.
+    /// The number of records whose end is nearest to `left` bytes; all, if the end may be in the
+    /// next block; at least a document, if this is the first block.
     fn up_to(&self, left: u64) -> usize {
         let within = self.ends.partition_point(|&end| end as u64 <= left);
         let Some(&beyond) = self.ends.get(within) else { return within };

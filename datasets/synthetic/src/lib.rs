@@ -1,11 +1,12 @@
 //! How is a collection of any size made, when a real one is too large to carry around? From a
-//! [`Recipe`], always the same for the same recipe: every byte of the text depends on the recipe and on
-//! numbers of file and document alone, and no function of the platform's mathematics is used.
+//! [`Recipe`], always the same for the same recipe: every byte of the text depends on the recipe
+//! and on numbers of file and document alone, and no function of the platform's mathematics is
+//! used.
 //!
 //! [`Model`] has the tables: how often each term comes and how it is spelled. [`Documents`] writes
 //! single documents, [`collection`] whole files by many threads, [`queries`] queries for them,
-//! [`log`] a log of what was asked, [`pagerank`] how important each document is.
-//! `docs/generate.md` of millrace says what is like a real collection and what is not, and how fast it is.
+//! [`log`] a log of what was asked, [`pagerank`] how important each document is. `docs/generate.md`
+//! of millrace says what is like a real collection and what is not, and how fast it is.
 
 #![forbid(unsafe_code)]
 
@@ -46,8 +47,8 @@ pub struct Recipe {
     pub vocabulary: u32,
     /// The exponent of Zipf's law for the first 8192 terms, from 0.2 to 3.
     pub zipf: f64,
-    /// The exponent of Heaps' law, by which the vocabulary grows: from 0.2 to 1. At 1 over `zipf`, or
-    /// more, Zipf's law is the same for all terms.
+    /// The exponent of Heaps' law, by which the vocabulary grows: from 0.2 to 1. At 1 over `zipf`,
+    /// or more, Zipf's law is the same for all terms.
     pub heaps: f64,
     /// Mean tokens of a document, from 1 to a million.
     pub mean_tokens: f64,

@@ -1,8 +1,8 @@
-//! What does a log of queries look like? People ask the same again and again: the r-th most frequent
-//! query comes in proportion to r^-s, and most of the different ones come once or twice (Baeza-Yates
-//! and others, *The impact of caching on search engines*, SIGIR 2007, find s about 0.83). And people ask
-//! for other things than the text speaks of: each term has an interest of its own, whatever its
-//! frequency in the text.
+//! What does a log of queries look like? People ask the same again and again: the r-th most
+//! frequent query comes in proportion to r^-s, and most of the different ones come once or twice
+//! (Baeza-Yates and others, *The impact of caching on search engines*, SIGIR 2007, find s about
+//! 0.83). And people ask for other things than the text speaks of: each term has an interest of its
+//! own, whatever its frequency in the text.
 
 use crate::queries::Queries;
 use crate::random::{Purpose, Random};
@@ -16,8 +16,8 @@ pub struct QueryLog<'q, 'm> {
 }
 
 impl<'q, 'm> QueryLog<'q, 'm> {
-    /// A log of at most `distinct` different queries, at least one; query r of them, from 1, comes in
-    /// proportion to r^-`skew` (0.2 to 3).
+    /// A log of at most `distinct` different queries, at least one; query r of them, from 1, comes
+    /// in proportion to r^-`skew` (0.2 to 3).
     pub fn new(queries: &'q mut Queries<'m>, seed: u64, distinct: u32, skew: f64) -> Self {
         // One exponent for all, and no rank is favoured beyond it.
         let law = Law::new(skew, 1.0 / skew);

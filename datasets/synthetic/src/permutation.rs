@@ -2,8 +2,8 @@
 
 use crate::random::{Purpose, Random};
 
-/// A new number for each of `n` documents: every order is as likely as any other, to 32 bits. The same
-/// for the same seed.
+/// A new number for each of `n` documents: every order is as likely as any other, to 32 bits. The
+/// same for the same seed.
 pub fn permutation(seed: u64, n: u32) -> Vec<u32> {
     let mut random = Random::new(seed, Purpose::Permutation, n.into(), 0);
     let mut numbers: Vec<u32> = (0..n).collect();

@@ -41,8 +41,8 @@ impl<'m> Queries<'m> {
         any.then(|| Self { model, documents: Documents::new(model, format), ends, interest: 0.0 })
     }
 
-    /// Lets terms be asked for in proportion to x^`interest`, where x, from 0 to 1, is a random number of
-    /// each term: 0, the default, asks for terms as the text has them.
+    /// Lets terms be asked for in proportion to x^`interest`, where x, from 0 to 1, is a random
+    /// number of each term: 0, the default, asks for terms as the text has them.
     pub fn set_interest(&mut self, interest: f64) {
         self.interest = interest;
     }

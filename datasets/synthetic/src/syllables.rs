@@ -195,8 +195,8 @@ struct Choice {
     number: u16,
 }
 
-/// Choices for each remainder by `ALL`, the sum of their weights and a power of two, so that nothing
-/// has to be divided.
+/// Choices for each remainder by `ALL`, the sum of their weights and a power of two, so that
+/// nothing has to be divided.
 struct Choices<const ALL: usize>(Box<[Choice; ALL]>);
 
 impl<const ALL: usize> Choices<ALL> {
@@ -251,8 +251,8 @@ impl Syllables {
         word
     }
 
-    /// Spells a number below 2^34. The word has three syllables or more, and no two numbers have the
-    /// same.
+    /// Spells a number below 2^34. The word has three syllables or more, and no two numbers have
+    /// the same.
     #[inline]
     pub(super) fn spell(&self, mut x: u64) -> Letters {
         let mut word = Letters::EMPTY;

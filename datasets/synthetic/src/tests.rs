@@ -3,10 +3,10 @@
 use super::collection::{Amount, Compression, Layout, WriteError, Written, write};
 use super::queries::Queries;
 use super::*;
-use millrace::input::document::{Document, Name, Piece, Sink, Skip};
-use millrace::input::jsonl::JsonlParser;
-use millrace::input::tsv::TsvParser;
-use millrace::text::tokenizer::for_each_token;
+use millrace::inside::input::JsonlParser;
+use millrace::inside::input::TsvParser;
+use millrace::inside::input::{Document, DocumentSink, Name, PieceView, Skip};
+use millrace::inside::text::for_each_token;
 use proptest::prelude::*;
 use std::collections::{HashMap, HashSet};
 use std::io::Read;
@@ -54,7 +54,7 @@ struct Found {
     texts: Vec<Vec<u8>>,
 }
 
-impl Sink for Found {
+impl DocumentSink for Found {
     fn document(&mut self, document: Document<'_>) {
         let Name::Given(name) = document.name else { panic!("a document without a name") };
         self.names.push(name.to_owned());
@@ -70,8 +70,8 @@ fn parsed(format: Format, files: &[Vec<u8>]) -> Found {
     let mut found = Found::default();
     for file in files {
         match format {
-            Format::Jsonl => _ = JsonlParser::new().parse(Piece::whole(file), &mut found),
-            Format::Tsv => _ = TsvParser::new().parse(Piece::whole(file), &mut found),
+            Format::Jsonl => _ = JsonlParser::new().parse(PieceView::whole(file), &mut found),
+            Format::Tsv => _ = TsvParser::new().parse(PieceView::whole(file), &mut found),
             Format::Warc => unreachable!("pages are not parsed here"),
         }
     }

@@ -8,8 +8,8 @@
 //! its law.
 //!
 //! In a clustered collection some of these other tokens, too, are drawn from a list: that of the
-//! document's cluster, a run of neighbouring documents. The list is drawn like all others from the law
-//! of the collection, so that the share of every term stays.
+//! document's cluster, a run of neighbouring documents. The list is drawn like all others from the
+//! law of the collection, so that the share of every term stays.
 //!
 //! The loop over the tokens of a clause is where the time goes: it draws, copies 16 bytes and
 //! moves on by the length of the word; one token in eight is spelled instead.
@@ -202,8 +202,8 @@ impl<'m> Text<'m> {
         self.len += bytes.len();
     }
 
-    /// Writes `count` tokens, the last of them a topic, with a blank behind each. The caller has made
-    /// room.
+    /// Writes `count` tokens, the last of them a topic, with a blank behind each. The caller has
+    /// made room.
     #[inline]
     fn clause(&mut self, count: u32) {
         let (ranks, words) = (&self.model.ranks, &self.model.words);
@@ -242,8 +242,8 @@ impl<'m> Text<'m> {
         (self.random, self.len) = (random, at);
     }
 
-    /// Writes `count` tokens without marks, the first with a capital letter: a title, or the text of
-    /// a link.
+    /// Writes `count` tokens without marks, the first with a capital letter: a title, or the text
+    /// of a link.
     pub(super) fn phrase(&mut self, mut count: u32) {
         let start = self.len;
         while count > 0 {

@@ -6,9 +6,9 @@
 //! - All others: the rank, shuffled among those of its magnitude, spelled with three syllables or
 //!   more. They take no memory, so that the vocabulary may have billions of terms.
 //!
-//! One term in 20 is a number, one in 16 a name (with a capital letter), one in 85 has a letter that
-//! is not ASCII and one in 128 ends with a digit. Terms differ, capital or not, but a stemmer makes
-//! some alike.
+//! One term in 20 is a number, one in 16 a name (with a capital letter), one in 85 has a letter
+//! that is not ASCII and one in 128 ends with a digit. Terms differ, capital or not, but a stemmer
+//! makes some alike.
 
 #![forbid(unsafe_code)]
 
@@ -226,7 +226,7 @@ fn shuffle(key: u64, rank: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use millrace::text::stop_words::StopWords;
+    use millrace::inside::text::StopWords;
 
     #[test]
     fn stop_words_are_those_of_the_build() {

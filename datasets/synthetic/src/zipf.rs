@@ -6,15 +6,15 @@
 //! ```
 //!
 //! Natural language bends like this: words in general use follow s = 1, and names, numbers and
-//! misspellings fall off faster (Gerlach and Altmann, *Stochastic model for the vocabulary growth in
-//! natural languages*, Phys. Rev. X 3, 2013). Because terms are drawn independently, n tokens have
-//! about n^(1/t) distinct ones once n is large: Heaps' law with the exponent h, until the vocabulary
-//! is used up.
+//! misspellings fall off faster (Gerlach and Altmann, *Stochastic model for the vocabulary growth
+//! in natural languages*, Phys. Rev. X 3, 2013). Because terms are drawn independently, n tokens
+//! have about n^(1/t) distinct ones once n is large: Heaps' law with the exponent h, until the
+//! vocabulary is used up.
 //!
-//! The draw takes 64 random bits and one access to an alias table (Walker; Vose 1991) of 2^15 slots.
-//! Its integer weights add up to 2^47 and are met exactly. The first terms have a slot each; all
-//! others share segments of a sixteenth of their rank: inside a segment a rank is drawn evenly and
-//! accepted in proportion to its weight, which takes a power only where two cheap bounds do not
+//! The draw takes 64 random bits and one access to an alias table (Walker; Vose 1991) of 2^15
+//! slots. Its integer weights add up to 2^47 and are met exactly. The first terms have a slot each;
+//! all others share segments of a sixteenth of their rank: inside a segment a rank is drawn evenly
+//! and accepted in proportion to its weight, which takes a power only where two cheap bounds do not
 //! decide.
 
 #![forbid(unsafe_code)]
@@ -80,8 +80,9 @@ impl Law {
         }
     }
 
-    /// The sum of the weights of `len` ranks beyond the knee, from `first`. The midpoint rule and the
-    /// first term of its error by Euler and Maclaurin: exact to some 1e-15 for ranks in thousands.
+    /// The sum of the weights of `len` ranks beyond the knee, from `first`. The midpoint rule and
+    /// the first term of its error by Euler and Maclaurin: exact to some 1e-15 for ranks in
+    /// thousands.
     fn weight_of_segment(&self, first: u32, len: u32) -> f64 {
         let t = self.tail_exponent;
         let (low, high) = (f64::from(first) + 0.5, f64::from(first) + f64::from(len) + 0.5);
@@ -151,7 +152,8 @@ impl Ranks {
             return true;
         }
         let least = segment.least as f64 / SLOT_WEIGHT as f64;
-        // Above the true chord by the rounding of `least`, and by more where the segment is one rank.
+        // Above the true chord by the rounding of `least`, and by more where the segment is one
+        // rank.
         let chord = 1.0 - (1.0 - least) * behind / f64::from(segment.len) + 1e-9;
         level <= chord && level < pow(first / (first + behind), self.tail_exponent)
     }

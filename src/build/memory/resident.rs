@@ -1,5 +1,5 @@
-//! How much memory did the process hold, and when? A thread looks many times a second, and keeps a few numbers however long
-//! the process runs.
+//! How much memory did the process hold, and when? A thread looks many times a second, and keeps a
+//! few numbers however long the process runs.
 
 use crate::build::memory::resident;
 use crate::crew::lock;
@@ -26,9 +26,9 @@ pub struct Watched {
 /// The greatest resident memory in each slice of time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ResidentBySlice {
-    /// Seconds of a slice.
     pub slice_s: f64,
-    /// The greatest number of bytes that were seen in each; in a slice that was too short to be looked at, those of the one before.
+    /// The greatest number of bytes that were seen in each; in a slice that was too short to be
+    /// looked at, those of the one before.
     pub resident_bytes: Vec<u64>,
 }
 
@@ -36,12 +36,12 @@ pub struct ResidentBySlice {
 struct Slices {
     slice: Duration,
     greatest: Vec<u64>,
-    /// What was seen last.
     last: u64,
 }
 
 impl Watched {
-    /// Begins to look, in a thread of its own, until the value is dropped. Nothing is seen if there can be no thread.
+    /// Begins to look, in a thread of its own, until the value is dropped. Nothing is seen if there
+    /// can be no thread.
     pub fn start() -> Self {
         let (began, slice) = (Instant::now(), Duration::from_millis(FIRST_SLICE_MS));
         let slices = Arc::new(Mutex::new(Slices { slice, greatest: Vec::new(), last: 0 }));

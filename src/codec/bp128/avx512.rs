@@ -180,8 +180,8 @@ unsafe fn unpack_as<const WIDE: bool, const N: usize>(
     }
 }
 
-/// Where the two bytes around each of 32 values of up to 9 bits lie: value i goes to the low half of
-/// lane i, value 16 + i to its high half.
+/// Where the two bytes around each of 32 values of up to 9 bits lie: value i goes to the low half
+/// of lane i, value 16 + i to its high half.
 #[repr(C, align(64))]
 struct PairGather {
     bytes: [u8; 64],

@@ -9,7 +9,7 @@ use super::{BLOCK, MAX_WIDTH, sum_docids};
 /// The codec: blocks of one width each. A block shorter than 128 has as many bits a value and ends
 /// with a whole byte; blocks of 64 or 512 have a width for all their values.
 #[derive(Clone, Copy, Debug)]
-pub struct Bp128;
+pub(crate) struct Bp128;
 
 #[derive(Debug)]
 struct Packer {

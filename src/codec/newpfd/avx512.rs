@@ -83,8 +83,9 @@ pub(super) unsafe fn add_exceptions(
     Some((u64::from(ends[count]) + 1, _mm512_reduce_or_epi32(all) as u32))
 }
 
-/// Finds the places where the first `count` values of unary codes end and puts them behind the first
-/// byte of `ends`; `None` if they do not end in the first words. What comes behind is of no use.
+/// Finds the places where the first `count` values of unary codes end and puts them behind the
+/// first byte of `ends`; `None` if they do not end in the first words. What comes behind is of no
+/// use.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,popcnt")]
 fn find_ends(stream: &[u8], count: usize, ends: &mut [u8; 64 * WORDS as usize]) -> Option<()> {

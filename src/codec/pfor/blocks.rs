@@ -1,8 +1,8 @@
 //! PForDelta with a width for each block, whose exceptions follow it.
 //!
 //! - Head: b, 0 to 32, plus 64 if there are exceptions.
-//! - Body: the low b bits of each value, as [`bits`] writes them; and if there are exceptions, their
-//!   number as a [`vbyte`] and [`nested`](super::nested) exceptions at the codec's levels.
+//! - Body: the low b bits of each value, as [`bits`] writes them; and if there are exceptions,
+//!   their number as a [`vbyte`] and [`nested`](super::nested) exceptions at the codec's levels.
 
 use super::nested::{MAX_LEVELS, choose_width, each_exception, read_exceptions, write_exceptions};
 use crate::codec::column::count_widths;
@@ -12,7 +12,6 @@ use crate::codec::{check_values, checked_block_len};
 /// The bit of a head that says that there are exceptions.
 const EXCEPTIONS: u8 = 64;
 
-/// The codec.
 #[derive(Clone, Copy, Debug)]
 pub struct PforBlocks {
     levels: u8,

@@ -17,7 +17,6 @@
 use crate::codec::column::{Widths, count_widths};
 use crate::codec::{CodecError, bits, bp128, vbyte};
 
-/// The greatest level.
 pub const MAX_LEVELS: u8 = 4;
 
 /// Bits that an exception costs beyond those that it is coded with: it also costs time to read.
@@ -29,9 +28,9 @@ pub(super) fn choose_width(widths: &Widths, levels: u8) -> u8 {
     estimate(widths, widths.iter().sum(), levels).1
 }
 
-/// The bits of `count` values of these widths, by estimate, and the width that makes them fewest. An
-/// overflow is as wide as what its value has above the width; places are taken to be spread evenly;
-/// more than two levels save too little to look at.
+/// The bits of `count` values of these widths, by estimate, and the width that makes them fewest.
+/// An overflow is as wide as what its value has above the width; places are taken to be spread
+/// evenly; more than two levels save too little to look at.
 fn estimate(widths: &[u64], count: u64, levels: u8) -> (u64, u8) {
     let widest = widths.iter().rposition(|&n| n > 0).unwrap_or(0);
     let mut best = (count * widest as u64, widest as u8);
@@ -103,8 +102,6 @@ fn write_array(values: &[u32], levels: u8, out: &mut Vec<u8>) {
 
 /// Reads `count` exceptions of `values` values of `width` bits from `bytes[*at]` on: their places
 /// and their overflows plus 1.
-///
-/// # Errors
 ///
 /// If the bytes are damaged. Nothing is allocated beyond a few bytes for each of `values`.
 pub(super) fn read_exceptions(

@@ -4,9 +4,8 @@ use crate::codec::{Block, Codec, CodecError, Encoder, List, check_values, checke
 
 use super::{get, put};
 
-/// The codec.
 #[derive(Clone, Copy, Debug)]
-pub struct VByte;
+pub(crate) struct VByte;
 
 #[derive(Debug)]
 struct Writer {

@@ -1,5 +1,5 @@
-//! What do all operators of a build know, and what joins them beside their streams? It needs no operator,
-//! and the file that joins them ([`build`](crate::dataflow::build)) is needed by none.
+//! What do all operators of a build know, and what joins them beside their streams? It needs no
+//! operator, and the file that joins them ([`build`](crate::dataflow::build)) is needed by none.
 
 use super::flow::Flow;
 use crate::dataflow::control::{Cause, Control};
@@ -17,7 +17,7 @@ use crate::index::list::Form;
 use crate::index::run::{CHUNK_BYTES, WrittenRun};
 use crate::input::Compression;
 use crate::input::error::InputError;
-use crate::input::splits::Plan;
+use crate::input::splits::InputPlan;
 use crate::input::streams::buffers::Buffers;
 use crate::input::streams::shared_file::SharedFile;
 use crate::input::turns::{LONG_BYTES, Turns};
@@ -35,20 +35,19 @@ use std::sync::{Arc, Mutex};
 const BLOCKS_BY_WORKER: usize = 8;
 
 /// Makes the indexer with a number.
-pub type MakeIndexer = Box<dyn Fn(u32) -> Result<Box<dyn TokenIndexer>, Cause> + Send + Sync>;
+pub(crate) type MakeIndexer =
+    Box<dyn Fn(u32) -> Result<Box<dyn TokenIndexer>, Cause> + Send + Sync>;
 
 /// Starts the thread of the device that inverts; it wakes whoever is given.
-pub type StartInverter = Box<dyn Fn(Wake) -> Result<InvertService, Cause> + Send + Sync>;
+pub(crate) type StartInverter = Box<dyn Fn(Wake) -> Result<InvertService, Cause> + Send + Sync>;
 
 /// What all operators of a build know.
-pub struct Build {
-    /// Inputs and splits.
-    pub(crate) plan: Plan,
+pub(crate) struct Build {
+    pub(crate) plan: InputPlan,
     /// How text becomes terms.
     pub(crate) analysis: Analysis,
     /// How lists are coded.
     pub(crate) form: Form,
-    /// The memory.
     pub(crate) budget: Budget,
     /// Documents longer than this are skipped, in bytes.
     pub(crate) max_document: u64,
@@ -58,7 +57,6 @@ pub struct Build {
     pub(crate) allow_empty: bool,
     /// What stands before the damage or the early end of a compressed stream is taken.
     pub(crate) allow_cut: bool,
-    /// Worker threads.
     pub(crate) workers: usize,
     /// Who owns which trie collection.
     pub(crate) owners: Arc<Owners>,
@@ -72,9 +70,7 @@ pub struct Build {
     pub(crate) control: Arc<Control>,
     /// What joins them beside their streams.
     pub(crate) wiring: BuildWiring,
-    /// What a progress display shows.
     pub(crate) progress: Progress,
-    /// What came out.
     pub(crate) done: Mutex<Done>,
 }
 
@@ -94,15 +90,13 @@ pub(crate) struct BuildWiring {
     pub(crate) parse_block: u64,
     /// All workers read a file together where they can; not where somebody said how many read.
     pub(crate) all_read: bool,
-    /// Which split is next.
     pub(crate) claims: Claims<SharedFile>,
-    /// What is under way.
     pub(crate) flow: Flow,
-    /// Buffers of pieces.
     pub(crate) buffers: Arc<Buffers>,
     /// Those of texts for a device.
     pub(crate) texts: Arc<TextBuffers>,
-    /// Which pieces go to the device as lines, if some may: not where some documents are left out, or all of them noted.
+    /// Which pieces go to the device as lines, if some may: not where some documents are left out,
+    /// or all of them noted.
     pub(crate) as_lines: Option<Arc<AsLines>>,
     /// Room for long documents while they are parsed.
     pub(crate) turns: Arc<Turns>,
@@ -116,12 +110,9 @@ pub(crate) struct BuildWiring {
 
 /// What of one owner is encoded.
 #[derive(Default)]
-pub struct Encoded {
-    /// Chunks that are written.
+pub(crate) struct Encoded {
     pub written_chunks: Arc<AtomicU64>,
-    /// Terms of all runs.
     pub terms: AtomicU64,
-    /// Their postings.
     pub postings: AtomicU64,
     /// Bytes of the suffixes of those terms.
     pub characters: AtomicU64,
@@ -129,25 +120,20 @@ pub struct Encoded {
 
 /// Counters that grow while the job runs.
 #[derive(Default)]
-pub struct Progress {
+pub(crate) struct Progress {
     /// Bytes of the input files that were read.
     pub read_bytes: AtomicU64,
     /// Bytes of uncompressed input that were parsed.
     pub parsed_bytes: AtomicU64,
-    /// Documents that were parsed.
     pub documents: AtomicU64,
-    /// Runs that are written.
     pub runs: AtomicU64,
 }
 
 /// What the dataflow leaves behind.
 #[derive(Default)]
-pub struct Done {
-    /// Runs in order.
+pub(crate) struct Done {
     pub runs: Vec<WrittenRun>,
-    /// The documents' table.
     pub documents: Option<DocumentsDone>,
-    /// The inputs that were read.
     pub inputs: Vec<InputRead>,
     /// What the indexers of tokens have done.
     pub indexers: Vec<IndexerWork>,
@@ -159,12 +145,10 @@ pub struct Done {
 
 /// An input that was read to its end.
 #[derive(Clone, Copy, Debug)]
-pub struct InputRead {
-    /// Its number.
+pub(crate) struct InputRead {
     pub input: u32,
     /// Its bytes, as they lie in the file.
     pub bytes: u64,
-    /// Their hash.
     pub hash: u64,
     /// How they are compressed.
     pub compression: Compression,
@@ -198,7 +182,8 @@ impl Build {
         share.clamp(2, BLOCKS_BY_WORKER * self.workers)
     }
 
-    /// Bytes of a piece that grows before all that comes before it is absorbed: a longer one holds a long document, and waits.
+    /// Bytes of a piece that grows before all that comes before it is absorbed: a longer one holds
+    /// a long document, and waits.
     pub(crate) fn longest_ahead(&self) -> usize {
         let usual = LONG_BYTES.max(2 * self.budget.piece_bytes());
         usual.max(self.budget.under_way() as usize / 4)

@@ -5,11 +5,12 @@
 //! - While there is no room in the job's [`Flow`](super::flow::Flow), nothing is decompressed; of
 //!   the first split that is not done, one piece may always be under way, for all others wait for
 //!   it.
-//! - Memory: a piece that grows, and a decoder. A piece that grows long, for it holds a long document, waits until its split is the
-//!   first that is not done, so that there is one such at a time. A zstd window beyond `Budget::window_log` waits until
-//!   its split is the first that is not done, so that there is one at a time, and counts as under way.
-//! - Work per activation: pieces until every parser has enough to do, at most [`MOST_AT_ONCE`]; this
-//!   worker parses too, and while it does, the others must not run dry.
+//! - Memory: a piece that grows, and a decoder. A piece that grows long, for it holds a long
+//!   document, waits until its split is the first that is not done, so that there is one such at a
+//!   time. A zstd window beyond `Budget::window_log` waits until its split is the first that is not
+//!   done, so that there is one at a time, and counts as under way.
+//! - Work per activation: pieces until every parser has enough to do, at most [`MOST_AT_ONCE`];
+//!   this worker parses too, and while it does, the others must not run dry.
 
 use super::read::ReadAhead;
 use crate::dataflow::build::context::Build;
@@ -33,15 +34,14 @@ use timely::dataflow::operators::generic::operator::Operator;
 use timely::dataflow::{ProbeHandle, StreamVec};
 
 /// A piece on its way to a parser.
-pub type Assigned = Local<(usize, Piece)>;
+pub(crate) type Assigned = Local<(usize, Piece)>;
 
 /// Blocks or pieces that one activation is done with at most.
-pub const MOST_AT_ONCE: usize = 256;
+pub(crate) const MOST_AT_ONCE: usize = 256;
 /// How long an operator that waits for others sleeps.
 const PAUSE: Duration = Duration::from_micros(500);
 
-/// See the [module](self).
-pub trait Decompress<'scope> {
+pub(crate) trait Decompress<'scope> {
     /// Decompresses and cuts; `absorbed` follows the far end of the dataflow.
     fn decompress(
         self,
@@ -91,7 +91,8 @@ impl<'scope> Decompress<'scope> for StreamVec<'scope, u64, FileBlock> {
                     let unblocked = first && last.is_none_or(|time| !absorbed.less_equal(&time));
                     let behind = match (first, build.wiring.indexing) {
                         (true, _) => 0,
-                        // A device takes text sooner than one reader brings it: those of the next files use most of the room.
+                        // A device takes text sooner than one reader brings it: those of the next
+                        // files use most of the room.
                         (false, Indexing::Texts) => splits_behind(&absorbed, block.split),
                         (false, _) => 1,
                     };
@@ -175,7 +176,8 @@ fn is_first(absorbed: &ProbeHandle<u64>, split: usize) -> bool {
     Position::new(split as u64, 0, 0).is_ok_and(|start| !absorbed.less_than(&start.0))
 }
 
-/// How many splits lie between one that is not the first that is not done, and that, which counts too.
+/// How many splits lie between one that is not the first that is not done, and that, which counts
+/// too.
 fn splits_behind(absorbed: &ProbeHandle<u64>, split: usize) -> usize {
     let first = absorbed.with_frontier(|frontier| frontier.first().copied());
     let first = first.map_or(0, Position::split_of) as usize;
@@ -203,21 +205,14 @@ pub enum InputRefused {
         "{path}: {reason} behind byte {offset} of its content: nothing was published; allow cut input to take what comes before"
     )]
     Broken {
-        /// The input.
         path: String,
-        /// What is wrong.
         reason: &'static str,
         /// Bytes of its content before that.
         offset: u64,
-        /// What the decoder says.
         source: DecodeError,
     },
-    /// An input has no content.
     #[error("{path}: this input is empty: nothing was published; allow empty input to take it")]
-    Empty {
-        /// The input.
-        path: String,
-    },
+    Empty { path: String },
 }
 
 /// Refuses a stream that breaks off and input without any content, unless they are allowed. A file

@@ -1,13 +1,16 @@
-//! Writes the documents of all runs: worker 0 says where those of each piece stand, and all workers write them there. Where documents are
-//! passed over because they are known, all are noted beside that.
+//! Writes the documents of all runs: worker 0 says where those of each piece stand, and all workers
+//! write them there. Where documents are passed over because they are known, all are noted beside
+//! that.
 //!
-//! - In: the documents of every piece, exchanged to worker 0, and from there to one worker after the other. Out: a stream without
-//!   records whose frontier tells which pieces are written.
+//! - In: the documents of every piece, exchanged to worker 0, and from there to one worker after
+//!   the other. Out: a stream without records whose frontier tells which pieces are written.
 //! - Batches wait until every earlier piece is placed, for docids are places in this order. Where a
 //!   run ends is known from the counts of the pieces, as every owner knows it.
-//! - Memory: `NAMES_SHARE` of the budget for the hashes of names, and what is left to whoever writes: five times the bytes of a piece.
-//! - Work per activation: all batches whose turn it is; one that is to be written here, since many are placed at once where a device counts, and
-//!   a file takes the parts of some workers only without having them wait.
+//! - Memory: `NAMES_SHARE` of the budget for the hashes of names, and what is left to whoever
+//!   writes: five times the bytes of a piece.
+//! - Work per activation: all batches whose turn it is; one that is to be written here, since many
+//!   are placed at once where a device counts, and a file takes the parts of some workers only
+//!   without having them wait.
 
 use crate::crew::lock;
 use crate::dataflow::build::context::Build;
@@ -31,8 +34,7 @@ use timely::dataflow::operators::generic::operator::Operator;
 /// The documents of a piece, and the worker that writes them.
 type ToWrite = Local<(u64, PieceRows)>;
 
-/// Makes the operators.
-pub fn write_documents<'scope>(
+pub(crate) fn write_documents<'scope>(
     batches: StreamVec<'scope, u64, Local<PieceDocuments>>,
     build: &Arc<Build>,
 ) -> StreamVec<'scope, u64, ()> {
@@ -109,9 +111,9 @@ fn write<'scope>(
     })
 }
 
-/// Makes an operator that lets worker 0, which alone has a `taker`, take the documents of all pieces in
-/// the order of the input, and finish when there are no more. What comes of a piece goes out at its position. Who takes a piece says when it is
-/// absorbed.
+/// Makes an operator that lets worker 0, which alone has a `taker`, take the documents of all
+/// pieces in the order of the input, and finish when there are no more. What comes of a piece goes
+/// out at its position. Who takes a piece says when it is absorbed.
 pub(crate) fn take_in_order<'scope, T: 'static, R: 'static>(
     name: &'static str,
     (batches, build): (StreamVec<'scope, u64, Local<PieceDocuments>>, &Arc<Build>),

@@ -2,12 +2,13 @@
 //!
 //! - In: an owner's part of a run. Out: chunks of encoded lists for the one writer, at the same
 //!   position; the last of a run says so.
-//! - Chunks wait for the writer: at most `Build::unwritten_chunks` of each owner are under way.
-//!   Of many owners it often needs the chunks of one, so that a few would make it wait. The owners of
+//! - Chunks wait for the writer: at most `Build::unwritten_chunks` of each owner are under way. Of
+//!   many owners it often needs the chunks of one, so that a few would make it wait. The owners of
 //!   one worker go on side by side, for the writer may need any of them.
 //! - Memory: those chunks, one list as bytes, and a byte for each document of the run, which all
 //!   owners share.
-//! - Work per activation: `AT_ONCE` chunks of each owner, so that the writer's worker writes between.
+//! - Work per activation: `AT_ONCE` chunks of each owner, so that the writer's worker writes
+//!   between.
 
 use super::feed::{ClosedRun, wake_of};
 use crate::dataflow::build::context::{Build, Encoded};
@@ -30,9 +31,7 @@ const PAUSE: Duration = Duration::from_micros(500);
 /// Chunks of an owner that one activation makes at most.
 const AT_ONCE: u64 = 4;
 
-/// See the [module](self).
-pub trait Encode<'scope> {
-    /// Encodes closed runs.
+pub(crate) trait Encode<'scope> {
     fn encode(self, build: &Arc<Build>) -> StreamVec<'scope, u64, Local<LaidChunk>>;
 }
 

@@ -1,15 +1,15 @@
-//! Feeds the indexers of a worker: each gets its groups of all pieces in the order of the input, and
-//! gives parts of runs.
+//! Feeds the indexers of a worker: each gets its groups of all pieces in the order of the input,
+//! and gives parts of runs.
 //!
 //! - In: groups, exchanged by owner; each owner gets one of every piece. Out: an owner's part of a
-//!   run, at the position of the run's last piece; and a stream without records whose frontier tells
-//!   which pieces are absorbed.
-//! - Groups wait until every earlier piece has been taken; what may be under way bounds them. From the
-//!   pieces' counts each owner knows docids and borders of runs without asking anybody.
+//!   run, at the position of the run's last piece; and a stream without records whose frontier
+//!   tells which pieces are absorbed.
+//! - Groups wait until every earlier piece has been taken; what may be under way bounds them. From
+//!   the pieces' counts each owner knows docids and borders of runs without asking anybody.
 //! - A run that closes is encoded before the next one begins: there is memory for one.
 //! - A worker has a `Lane` for each of its owners. None is waited for: one that holds pieces which
-//!   it is not done with keeps their capabilities, and is looked at again when it is woken, or after a
-//!   pause.
+//!   it is not done with keeps their capabilities, and is looked at again when it is woken, or
+//!   after a pause.
 //! - Work per activation: a step of each lane.
 
 use crate::dataflow::build::context::Build;
@@ -36,10 +36,8 @@ use timely::scheduling::activate::SyncActivator;
 const PAUSE: Duration = Duration::from_micros(500);
 
 /// One owner's part of a run that is complete.
-pub struct ClosedRun {
-    /// Which part it is.
+pub(crate) struct ClosedRun {
     pub part: RunPart,
-    /// Terms and postings.
     pub terms: Box<dyn ClosedTerms>,
     /// The codes of the documents' lengths, piece by piece.
     pub lengths: Vec<Arc<[u8]>>,
@@ -48,7 +46,7 @@ pub struct ClosedRun {
 }
 
 /// Closed runs, and the frontier of what is absorbed.
-pub type Indexed<'scope> = (StreamVec<'scope, u64, ClosedRun>, StreamVec<'scope, u64, ()>);
+pub(crate) type Indexed<'scope> = (StreamVec<'scope, u64, ClosedRun>, StreamVec<'scope, u64, ()>);
 
 /// A run that closed, with the capability that it goes out with.
 pub(crate) type Closed = (Capability<u64>, ClosedRun);
@@ -61,7 +59,6 @@ pub(crate) trait Lane: Sized + 'static {
     /// Makes the lane of an owner; `wake` has it looked at, from any thread.
     fn new(head: Head<Self::Group>, build: &Arc<Build>, wake: &Wake) -> Result<Self, Cause>;
 
-    /// What waits for it.
     fn head(&mut self) -> &mut Head<Self::Group>;
 
     /// Takes pieces that have `arrived` with all earlier ones; `over` says that no more will come.
@@ -86,7 +83,6 @@ pub(crate) fn wake_of(activator: SyncActivator) -> Wake {
 
 /// A piece whose turn it is.
 pub(crate) struct Turn<G> {
-    /// Its position.
     pub(crate) time: u64,
     /// While this is held the piece does not count as absorbed.
     pub(crate) absorbed: Capability<u64>,

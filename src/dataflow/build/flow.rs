@@ -10,7 +10,8 @@ use crate::order::PIECE_BYTES;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// A parser with so many pieces of the least size to do, or `ENOUGH_PIECES` of the build's, needs no more now.
+/// A parser with so many pieces of the least size to do, or `ENOUGH_PIECES` of the build's, needs
+/// no more now.
 const ENOUGH_BYTES: usize = 8 * PIECE_BYTES;
 /// The one that it parses, and some for the time in which who reads parses one itself.
 const ENOUGH_PIECES: usize = 4;
@@ -21,12 +22,11 @@ const FARTHEST: usize = 3;
 const SWELL_AT_FIRST: usize = 8 << 8;
 
 /// Shared by all workers of a job.
-pub struct Flow {
+pub(crate) struct Flow {
     /// Bytes that may be under way.
     limit: usize,
     /// A parser with so many bytes to do needs no more now.
     enough: usize,
-    /// The workers that parse.
     parsers: Range<usize>,
     /// Bytes of pieces that are not parsed, for each worker.
     loads: Vec<AtomicUsize>,
@@ -37,8 +37,9 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// Lets `limit` bytes be under way to the workers that are `parsers`, in pieces of `piece_bytes`.
-    pub fn new(limit: usize, parsers: Range<usize>, piece_bytes: usize) -> Self {
+    /// Lets `limit` bytes be under way to the workers that are `parsers`, in pieces of
+    /// `piece_bytes`.
+    pub(crate) fn new(limit: usize, parsers: Range<usize>, piece_bytes: usize) -> Self {
         Self {
             limit,
             enough: ENOUGH_BYTES.max(ENOUGH_PIECES * piece_bytes),
@@ -51,13 +52,13 @@ impl Flow {
 
     /// Whether there is room for another piece, of the `first` split that is not done or of
     /// another.
-    pub fn has_room(&self, first: bool) -> bool {
+    pub(crate) fn has_room(&self, first: bool) -> bool {
         self.has_room_behind(usize::from(!first))
     }
 
-    /// Whether there is room for another piece of the split that is so many behind the first that is not done. The farther it is
-    /// behind the less room it has: what is near is needed sooner.
-    pub fn has_room_behind(&self, splits: usize) -> bool {
+    /// Whether there is room for another piece of the split that is so many behind the first that
+    /// is not done. The farther it is behind the less room it has: what is near is needed sooner.
+    pub(crate) fn has_room_behind(&self, splits: usize) -> bool {
         let pieces: usize = self.loads.iter().map(|load| load.load(Relaxed)).sum();
         let swollen = pieces.max((pieces * self.swell.load(Relaxed)) >> 8);
         let room = match splits {
@@ -68,30 +69,29 @@ impl Flow {
     }
 
     /// Whether there is a parser without anything to do, and room for what it would make.
-    pub fn is_hungry(&self) -> bool {
+    pub(crate) fn is_hungry(&self) -> bool {
         let mut loads = self.loads[self.parsers.clone()].iter();
         loads.any(|load| load.load(Relaxed) == 0) && self.has_room(false)
     }
 
-    /// Whether a worker parses.
-    pub fn parses(&self, worker: usize) -> bool {
+    pub(crate) fn parses(&self, worker: usize) -> bool {
         self.parsers.contains(&worker)
     }
 
     /// Whether a parser has nothing to do.
-    pub fn is_idle(&self, parser: usize) -> bool {
+    pub(crate) fn is_idle(&self, parser: usize) -> bool {
         self.loads[parser].load(Relaxed) == 0
     }
 
     /// A parser takes a piece of `bytes`.
-    pub fn take(&self, parser: usize, bytes: usize) {
+    pub(crate) fn take(&self, parser: usize, bytes: usize) {
         self.loads[parser].fetch_add(bytes, Relaxed);
     }
 
     /// Picks the parser with the fewest bytes to do for a piece of `bytes`; also tells whether all
     /// have enough now. Of equals the next behind `own` comes first and `own` last: it parses
     /// between two looks at the loads and so seems to have little to do.
-    pub fn assign(&self, own: usize, bytes: usize) -> (usize, bool) {
+    pub(crate) fn assign(&self, own: usize, bytes: usize) -> (usize, bool) {
         let load = |w: usize| self.loads[w].load(Relaxed);
         let behind = (own + 1).clamp(self.parsers.start, self.parsers.end);
         let others = (behind..self.parsers.end).chain(self.parsers.start..behind);
@@ -100,7 +100,7 @@ impl Flow {
     }
 
     /// Tells that a parser has turned a piece of `bytes` into `parsed` bytes.
-    pub fn parsed(&self, parser: usize, bytes: usize, parsed: usize) {
+    pub(crate) fn parsed(&self, parser: usize, bytes: usize, parsed: usize) {
         self.parsed.fetch_add(parsed, Relaxed);
         self.loads[parser].fetch_sub(bytes, Relaxed);
         // Pieces of a few records say nothing of the others.
@@ -113,12 +113,12 @@ impl Flow {
 
     /// Counts `bytes` that a decoder holds for a long time, until they are
     /// [absorbed](Self::absorbed).
-    pub fn hold(&self, bytes: usize) {
+    pub(crate) fn hold(&self, bytes: usize) {
         self.parsed.fetch_add(bytes, Relaxed);
     }
 
     /// Tells that `bytes` of parsed form are absorbed.
-    pub fn absorbed(&self, bytes: usize) {
+    pub(crate) fn absorbed(&self, bytes: usize) {
         self.parsed.fetch_sub(bytes, Relaxed);
     }
 }

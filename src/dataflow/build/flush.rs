@@ -1,11 +1,12 @@
 //! Writes runs: the one writer joins the owners' lists in the order of the lexicon.
 //!
-//! - In: chunks of all owners, exchanged to the last worker, for worker 0 has the documents' table to
-//!   end while the last run is written; those of an owner come in the order of the
-//!   lexicon, and a trie collection has one owner, so the next list is that of the least collection
-//!   at the head of the owners' queues. Out: a stream without records.
-//! - The operator decides which place chunks get, and writes the lexicon; the lists are gathered, summed and written by threads. Where a device
-//!   encodes all of a run, who takes its lists has put them in their places.
+//! - In: chunks of all owners, exchanged to the last worker, for worker 0 has the documents' table
+//!   to end while the last run is written; those of an owner come in the order of the lexicon, and
+//!   a trie collection has one owner, so the next list is that of the least collection at the head
+//!   of the owners' queues. Out: a stream without records.
+//! - The operator decides which place chunks get, and writes the lexicon; the lists are gathered,
+//!   summed and written by threads. Where a device encodes all of a run, who takes its lists has
+//!   put them in their places.
 //! - Memory: the chunks that the owners may have under way, and the writers' buffers.
 //! - Work per activation: all lists that can be placed.
 
@@ -22,14 +23,14 @@ use timely::dataflow::channels::pact::Exchange;
 use timely::dataflow::operators::generic::operator::Operator;
 use tracing::debug;
 
-/// Threads that write the lists, unless one worker does everything: while one is in the system, which lets one at a time write to a
-/// file, the others gather and take checksums. To pages that were asked for ahead one writes 10 GB/s, and gathers and sums 3.
+/// Threads that write the lists, unless one worker does everything: while one is in the system,
+/// which lets one at a time write to a file, the others gather and take checksums. To pages that
+/// were asked for ahead one writes 10 GB/s, and gathers and sums 3.
 fn writers(workers: usize) -> usize {
     if workers == 1 { 0 } else { (workers / 4).clamp(2, 6) }
 }
 
-/// See the [module](self).
-pub trait Flush<'scope> {
+pub(crate) trait Flush<'scope> {
     /// Writes runs; they are noted in `Build::done`.
     fn flush(self, build: &Arc<Build>) -> StreamVec<'scope, u64, ()>;
 }

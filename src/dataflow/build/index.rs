@@ -1,5 +1,5 @@
-//! Keeps the terms and postings of the open run: the lane of [`feed`](super::feed) for the postings of
-//! `fast`. Each piece is appended at once.
+//! Keeps the terms and postings of the open run: the lane of [`feed`](super::feed) for the postings
+//! of `fast`. Each piece is appended at once.
 //!
 //! Work per step: at most `MOST_AT_ONCE` groups, or `MOST_BYTES` of them, for every worker has a
 //! group of each piece while it parses a few of the pieces.
@@ -17,12 +17,11 @@ use timely::dataflow::StreamVec;
 
 /// Groups that one step appends at most.
 const MOST_AT_ONCE: usize = 256;
-/// Bytes of them: more than the groups of one owner that all workers make while one of them parses a piece, or
-/// the owner would fall behind, and find what waits for it out of the caches.
+/// Bytes of them: more than the groups of one owner that all workers make while one of them parses
+/// a piece, or the owner would fall behind, and find what waits for it out of the caches.
 const MOST_BYTES: usize = 4 << 20;
 
-/// See the [module](self).
-pub trait Index<'scope> {
+pub(crate) trait Index<'scope> {
     /// Returns closed runs and the frontier of what is absorbed.
     fn index(self, build: &Arc<Build>) -> Indexed<'scope>;
 }
@@ -33,7 +32,6 @@ impl<'scope> Index<'scope> for StreamVec<'scope, u64, Local<Group>> {
     }
 }
 
-/// An owner that takes postings.
 struct PostingsLane {
     head: Head<Group>,
     dictionary: RunDictionary,

@@ -1,10 +1,10 @@
-//! Feeds the indexers that take tokens (wei11, section III.D), on the CPU or on devices: the lane of
-//! [`feed`](super::feed) for [`TokenIndexer`].
+//! Feeds the indexers that take tokens (wei11, section III.D), on the CPU or on devices: the lane
+//! of [`feed`](super::feed) for [`TokenIndexer`].
 //!
-//! Consecutive pieces are gathered to a parsed block of `BuildWiring::parse_block` bytes of text; it goes
-//! to the indexer early when the run or the input ends with it, or when nothing more may be under way:
-//! the index does not depend on where blocks end. No indexer is waited for: a block's capability is
-//! kept until the indexer is done with it.
+//! Consecutive pieces are gathered to a parsed block of `BuildWiring::parse_block` bytes of text;
+//! it goes to the indexer early when the run or the input ends with it, or when nothing more may be
+//! under way: the index does not depend on where blocks end. No indexer is waited for: a block's
+//! capability is kept until the indexer is done with it.
 //!
 //! Work per step: a block.
 
@@ -24,8 +24,7 @@ use std::time::Instant;
 use timely::dataflow::StreamVec;
 use timely::dataflow::operators::Capability;
 
-/// See the [module](self).
-pub trait IndexTokens<'scope> {
+pub(crate) trait IndexTokens<'scope> {
     /// Returns closed runs and the frontier of what is absorbed.
     fn index_tokens(self, build: &Arc<Build>) -> Indexed<'scope>;
 }
@@ -36,8 +35,8 @@ impl<'scope> IndexTokens<'scope> for StreamVec<'scope, u64, Local<TokenGroup>> {
     }
 }
 
-/// A block that an indexer has, and the capability of its first piece: while it is held, no piece of
-/// the block or behind it counts as absorbed.
+/// A block that an indexer has, and the capability of its first piece: while it is held, no piece
+/// of the block or behind it counts as absorbed.
 struct UnderWay {
     _absorbed: Capability<u64>,
     split: u32,
@@ -166,7 +165,6 @@ impl TokensLane {
         Ok(())
     }
 
-    /// Hands the block on.
     fn append(&mut self) -> Result<(), Cause> {
         let Some(gathered) = self.gathered.take() else { return Ok(()) };
         let start = Instant::now();

@@ -1,13 +1,18 @@
 //! Inverts the texts of all pieces on a device, and gives each owner its part of the closed runs.
 //!
-//! - In: the texts of each piece, and its documents without their lengths and hashes, or its lines, and no documents, all exchanged to worker 0. Out: the documents with
-//!   lengths, hashes and counts, at the position of their piece; an owner's part of a run, at the position of the run's last piece,
-//!   on the owner's worker, or the lists of a run that the device has encoded; and a stream without records whose frontier tells
-//!   which pieces are absorbed.
-//! - Pieces wait until every earlier piece has come, and go to the device in batches of `BuildWiring::batch_bytes` of text; early
-//!   where the input ends, when the device has little to do, when nothing more may be under way, or when nothing comes: the index does not depend on where batches end.
-//! - The device has a thread of its own ([`InvertService`](crate::gpu::invert::service::InvertService)), which wakes this operator; nothing here waits. Eight batches are with it
-//!   at most. Where the device does not encode lists, the next run is inverted when the last one is encoded: there is memory for one.
+//! - In: the texts of each piece, and its documents without their lengths and hashes, or its lines,
+//!   and no documents, all exchanged to worker 0. Out: the documents with lengths, hashes and
+//!   counts, at the position of their piece; an owner's part of a run, at the position of the run's
+//!   last piece, on the owner's worker, or the lists of a run that the device has encoded; and a
+//!   stream without records whose frontier tells which pieces are absorbed.
+//! - Pieces wait until every earlier piece has come, and go to the device in batches of
+//!   `BuildWiring::batch_bytes` of text; early where the input ends, when the device has little to
+//!   do, when nothing more may be under way, or when nothing comes: the index does not depend on
+//!   where batches end.
+//! - The device has a thread of its own
+//!   ([`InvertService`](crate::gpu::invert::service::InvertService)), which wakes this operator;
+//!   nothing here waits. Eight batches are with it at most. Where the device does not encode lists,
+//!   the next run is inverted when the last one is encoded: there is memory for one.
 //! - Work per activation: what has come, and what the device has done.
 
 use super::encode::count;
@@ -39,11 +44,15 @@ use timely::dataflow::operators::generic::operator::Operator;
 
 /// How long the operator sleeps that waits for room.
 const PAUSE: Duration = Duration::from_micros(500);
-/// Batches that devices have at a time, if there is room for so many: of each lane one that is counted, up to three whose forms are found, those that were brought there, one that is, and the next.
+/// Batches that devices have at a time, if there is room for so many: of each lane one that is
+/// counted, up to three whose forms are found, those that were brought there, one that is, and the
+/// next.
 const MOST_BATCHES: usize = 8;
-/// A batch that is sent early has such a part of the bytes of a whole one, if there is room for more of the first file.
+/// A batch that is sent early has such a part of the bytes of a whole one, if there is room for
+/// more of the first file.
 const LEAST_PART: usize = 4;
-/// If nothing came for so long, the device takes what there is: a reader may wait until all before a long document is counted.
+/// If nothing came for so long, the device takes what there is: a reader may wait until all before
+/// a long document is counted.
 const IDLE: Duration = Duration::from_millis(20);
 
 /// One owner's part of a run, on its way to the owner.
@@ -53,7 +62,8 @@ struct OwnersRun {
     end: RunEnd,
 }
 
-/// What an inverted build goes on with: closed runs, documents, the frontier of what is absorbed, and lists of runs that are encoded.
+/// What an inverted build goes on with: closed runs, documents, the frontier of what is absorbed,
+/// and lists of runs that are encoded.
 pub(crate) type Inverted<'scope> = (
     StreamVec<'scope, u64, ClosedRun>,
     StreamVec<'scope, u64, Local<PieceDocuments>>,
@@ -61,7 +71,8 @@ pub(crate) type Inverted<'scope> = (
     StreamVec<'scope, u64, Local<LaidChunk>>,
 );
 
-/// The capabilities of a piece: for the run that it may end, for its documents, and for who waits until it is absorbed.
+/// The capabilities of a piece: for the run that it may end, for its documents, and for who waits
+/// until it is absorbed.
 struct Caps {
     run: RunCaps,
     documents: Capability<u64>,
@@ -86,14 +97,12 @@ struct Sent {
     caps: Caps,
     documents: PieceDocuments,
     bytes: usize,
-    /// The last of its batch.
     ends_batch: bool,
 }
 
 /// The worker that has the device: the one of the documents' table.
 const DEVICES: u64 = 0;
 
-/// Inverts.
 pub(crate) fn invert<'scope>(
     texts: StreamVec<'scope, u64, Local<TextGroup>>,
     documents: StreamVec<'scope, u64, Local<PieceDocuments>>,
@@ -206,11 +215,8 @@ fn open<'scope>(
     })
 }
 
-/// What comes of a run.
 enum RunLists {
-    /// For its owners.
     Parts(RunEnd),
-    /// For the writer.
     Encoded(LaidChunk),
 }
 
@@ -223,7 +229,6 @@ struct Inverting {
     /// When the last of them came.
     came: Instant,
     sent: VecDeque<Sent>,
-    /// Batches that the device has.
     batches: usize,
     /// The capability of the last piece that was counted, with which its run goes out.
     last: Option<RunCaps>,
@@ -271,8 +276,8 @@ impl Inverting {
         while self.batches < MOST_BATCHES && self.has_gathered() {
             let full = self.gathered_bytes >= build.wiring.batch_bytes
                 || self.gathered.len() >= MOST_PIECES;
-            // A device that has no other batch, or none to be brought, takes what there is; but no crumbs while more can come: each batch has the
-            // waiting of some thirty calls.
+            // A device that has no other batch, or none to be brought, takes what there is; but no
+            // crumbs while more can come: each batch has the waiting of some thirty calls.
             let some = self.gathered_bytes >= build.wiring.batch_bytes / LEAST_PART;
             let starved = match self.batches {
                 0 => some || !build.wiring.flow.has_room(true) || self.came.elapsed() >= IDLE,

@@ -1,10 +1,11 @@
-//! Parses pieces: finds documents, tokens and terms, and regroups them, as postings or as tokens, by
-//! owner and trie collection. For a device it keeps texts, or hands on lines of JSON as they are.
+//! Parses pieces: finds documents, tokens and terms, and regroups them, as postings or as tokens,
+//! by owner and trie collection. For a device it keeps texts, or hands on lines of JSON as they
+//! are.
 //!
 //! - In: pieces, each at the worker that it was assigned to. Out: one group for each owner, for
 //!   its index operator, and the piece's documents; both at the piece's position, at once.
-//! - Memory: the memo's bound, and scratch in the size of a piece; of long documents a few at a time
-//!   ([`turns`](crate::input::turns)).
+//! - Memory: the memo's bound, and scratch in the size of a piece; of long documents a few at a
+//!   time ([`turns`](crate::input::turns)).
 //! - Work per activation: one piece.
 
 use super::decompress::{Assigned, Decompress};
@@ -28,11 +29,12 @@ use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
 use timely::dataflow::{ProbeHandle, Scope, StreamVec};
 
 /// Groups by owner, and batches of documents.
-pub type Parsed<'scope, G> =
+pub(crate) type Parsed<'scope, G> =
     (StreamVec<'scope, u64, Local<G>>, StreamVec<'scope, u64, Local<PieceDocuments>>);
 
-/// Reads the whole input of a build and parses it; groups are as `regroup` makes them. `absorbed` follows the far end of the dataflow.
-pub fn parse_input<'scope, R: Regroup + 'static>(
+/// Reads the whole input of a build and parses it; groups are as `regroup` makes them. `absorbed`
+/// follows the far end of the dataflow.
+pub(crate) fn parse_input<'scope, R: Regroup + 'static>(
     scope: Scope<'scope, u64>,
     build: &Arc<Build>,
     absorbed: &ProbeHandle<u64>,
@@ -44,8 +46,7 @@ pub fn parse_input<'scope, R: Regroup + 'static>(
     streams.concat(shared).parse(build, feed, regroup)
 }
 
-/// See the [module](self).
-pub trait Parse<'scope> {
+pub(crate) trait Parse<'scope> {
     /// Parses; groups are as `regroup` makes them. `feed` is of the same worker's reader.
     fn parse<R: Regroup + 'static>(
         self,
@@ -87,8 +88,8 @@ impl<'scope> Parse<'scope> for StreamVec<'scope, u64, Assigned> {
                         waiting.push_back((cap.retain(0), cap.retain(1), piece));
                     }
                 });
-                // Others would have nothing to do while this worker, which reads for them, parses. It reads on
-                // before, once for each time that it gave them something.
+                // Others would have nothing to do while this worker, which reads for them, parses.
+                // It reads on before, once for each time that it gave them something.
                 if build.workers > 1 && feed.short.take() {
                     return activator.activate();
                 }

@@ -4,9 +4,9 @@
 //! - Out: blocks of up to [`BLOCK_BYTES`] at the position (split, block), in order; the last of a
 //!   split says so.
 //! - Each worker that reads nothing claims the next split when a parser has nothing to do, though
-//!   nearly all open splits feed parsers: what comes from a later split waits for all of the earlier ones, and
-//!   has left the caches by then. So plain files are read by one or two workers, compressed ones by
-//!   as many as it takes. Splits are opened in order; at most
+//!   nearly all open splits feed parsers: what comes from a later split waits for all of the
+//!   earlier ones, and has left the caches by then. So plain files are read by one or two workers,
+//!   compressed ones by as many as it takes. Splits are opened in order; at most
 //!   [`Budget::open_files`](crate::order::Budget::open_files) are open. A worker that waits holds a
 //!   capability for the first unclaimed split only.
 //! - Memory: `Build::blocks_ahead`, for it waits until the decompressor has taken blocks.
@@ -32,7 +32,7 @@ use timely::scheduling::Activator;
 
 /// How the decompressor of the same worker tells the reader to go on.
 #[derive(Default)]
-pub struct ReadAhead {
+pub(crate) struct ReadAhead {
     /// Blocks that were read and not yet taken.
     pub queued: Cell<usize>,
     /// The split is the first that is not done.
@@ -46,7 +46,7 @@ pub struct ReadAhead {
 
 impl ReadAhead {
     /// Tells that a block was taken, and gives its buffer back.
-    pub fn taken(&self, mut buffer: Vec<u8>) {
+    pub(crate) fn taken(&self, mut buffer: Vec<u8>) {
         buffer.clear();
         self.spare.borrow_mut().push(buffer);
         self.queued.set(self.queued.get() - 1);
@@ -70,7 +70,7 @@ struct Current {
 }
 
 /// Makes the reading operator; the returned feed goes to the decompressor of the same worker.
-pub fn read<'scope>(
+pub(crate) fn read<'scope>(
     scope: Scope<'scope, u64>,
     build: &Arc<Build>,
 ) -> (StreamVec<'scope, u64, FileBlock>, Rc<ReadAhead>) {

@@ -1,12 +1,14 @@
-//! Reads files whose records end with marks, all workers together: each takes the next stretch when it has nothing to parse, and parses
-//! it itself.
+//! Reads files whose records end with marks, all workers together: each takes the next stretch when
+//! it has nothing to parse, and parses it itself.
 //!
-//! - Out: the pieces of a stretch at the position (split, stretch, piece), for the parser of the same worker. So pieces
-//!   come nearly in the order of the input, few wait for earlier ones, and their bytes have not left the core's cache.
-//! - A stretch is claimed while there is room in the job's [`Flow`](super::flow::Flow); the first of the input that is not
-//!   absorbed always is. A worker that waits holds a capability for the first unclaimed one only.
-//! - Memory: a piece. One that grows long, for it holds a long document, waits until all before it is absorbed, so that there is one such at
-//!   a time.
+//! - Out: the pieces of a stretch at the position (split, stretch, piece), for the parser of the
+//!   same worker. So pieces come nearly in the order of the input, few wait for earlier ones, and
+//!   their bytes have not left the core's cache.
+//! - A stretch is claimed while there is room in the job's [`Flow`](super::flow::Flow); the first
+//!   of the input that is not absorbed always is. A worker that waits holds a capability for the
+//!   first unclaimed one only.
+//! - Memory: a piece. One that grows long, for it holds a long document, waits until all before it
+//!   is absorbed, so that there is one such at a time.
 //! - Work per activation: a stretch.
 
 use super::decompress::Assigned;
@@ -29,8 +31,9 @@ use timely::dataflow::{ProbeHandle, Scope, StreamVec};
 /// How long a worker that has to wait for others does so before it looks again.
 const PAUSE: Duration = Duration::from_micros(500);
 
-/// Reads the files among the splits that all read together; `absorbed` follows the far end of the dataflow.
-pub fn read_shared<'scope>(
+/// Reads the files among the splits that all read together; `absorbed` follows the far end of the
+/// dataflow.
+pub(crate) fn read_shared<'scope>(
     scope: Scope<'scope, u64>,
     build: &Arc<Build>,
     absorbed: ProbeHandle<u64>,
@@ -123,7 +126,6 @@ fn claim(
 struct Open {
     stretch: Stretch<SharedFile>,
     reading: Reading,
-    /// Of the next piece.
     position: Position,
 }
 

@@ -1,5 +1,5 @@
-//! Does each operator of a build pass on what it gets, hold its frontier while something is open, and
-//! end the job when it fails? Each in a small dataflow of its own.
+//! Does each operator of a build pass on what it gets, hold its frontier while something is open,
+//! and end the job when it fails? Each in a small dataflow of its own.
 
 mod reading;
 
@@ -23,7 +23,7 @@ use crate::index::documents::Location;
 use crate::index::documents::pieces::PieceDocuments;
 use crate::index::documents::pieces::Skipped;
 use crate::index::run::{EncodedList, LaidChunk, Layout, RunPart, Unwritten};
-use crate::input::splits::Plan;
+use crate::input::splits::InputPlan;
 use crate::order::{PieceCounts, Position};
 use crate::text::analysis::Analysis;
 use std::path::Path;
@@ -32,9 +32,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use timely::dataflow::operators::vec::Map;
 
-/// A build of nothing.
 fn empty(folder: &Path) -> Build {
-    build(Plan::new(&[], None).unwrap(), folder)
+    build(InputPlan::new(&[], None).unwrap(), folder)
 }
 
 fn at(block: u64, piece: u64) -> u64 {
@@ -78,7 +77,8 @@ fn index_takes_pieces_in_order_and_closes_the_last_run() {
     );
     assert!(!shared.control.stopped());
     assert!(passed.records[0].is_empty() && passed.records[1].is_empty(), "the run goes on");
-    // The run will go out at the time of its last piece, of which the operator keeps the capability.
+    // The run will go out at the time of its last piece, of which the operator keeps the
+    // capability.
     assert_eq!(passed.frontier, [Some(at(1, 0)), Some(at(1, 1)), None]);
     let (time, (part, terms)) = &passed.records[2][0];
     assert_eq!((*time, part.documents, part.run, part.owner), (at(1, 1), 3, 0, 0));

@@ -1,19 +1,19 @@
 //! Drives the engines that answer queries: the only operator that does, whatever the engine.
 //!
-//! - In: queries, on the first worker of a process. Out, there too: answers, at the batch's time, in
-//!   no order.
+//! - In: queries, on the first worker of a process. Out, there too: answers, at the batch's time,
+//!   in no order.
 //! - Queries and answers go through memory that the workers of the process share ([`Desk`]), not
-//!   through channels: a channel decides when a record is sent who will do it, the desk when somebody
-//!   has time. A worker takes a query when its engine has room, plans it, and lays its answer out when
-//!   its engine has one, whoever took the query.
-//! - The first worker keeps a capability for every batch with open queries, so that the frontier tells
-//!   when a batch is complete; the others hold none and are there until the input ends, which it does
-//!   when all is answered.
-//! - Where an engine answers a query whole, which may take long, the first worker leaves queries to others that
-//!   are free: it takes new ones in, which nobody else does.
+//!   through channels: a channel decides when a record is sent who will do it, the desk when
+//!   somebody has time. A worker takes a query when its engine has room, plans it, and lays its
+//!   answer out when its engine has one, whoever took the query.
+//! - The first worker keeps a capability for every batch with open queries, so that the frontier
+//!   tells when a batch is complete; the others hold none and are there until the input ends, which
+//!   it does when all is answered.
+//! - Where an engine answers a query whole, which may take long, the first worker leaves queries to
+//!   others that are free: it takes new ones in, which nobody else does.
 //! - Memory: queries that wait or are open, which are bounded.
-//! - Work per activation: a millisecond's; a fifth of that on the first worker, which has batches to
-//!   make and answers to write.
+//! - Work per activation: a millisecond's; a fifth of that on the first worker, which has batches
+//!   to make and answers to write.
 
 use super::context::{Context, FIRST};
 use super::desk::{Desk, Outcome, Request, Taken};

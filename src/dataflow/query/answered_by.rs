@@ -12,7 +12,6 @@ use std::sync::atomic::Ordering;
 /// Who has answered, beside the CPU.
 #[derive(Clone, Debug, Default)]
 pub struct AnsweredBy {
-    /// What devices did.
     pub devices: Option<Arc<Counts>>,
     /// What a scheduler gave to whom.
     pub shares: Option<Arc<Shares>>,
@@ -36,7 +35,6 @@ impl AnsweredBy {
         line
     }
 
-    /// Who it was, in words.
     fn name(&self) -> &'static str {
         match (self.devices.is_some(), self.score_is_of_cpu) {
             (true, _) => "devices and CPU",

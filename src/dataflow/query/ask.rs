@@ -16,9 +16,7 @@ use timely::dataflow::channels::pact::Pipeline;
 use timely::dataflow::operators::generic::operator::Operator;
 use timely::dataflow::{Stream, StreamVec};
 
-/// See the [module](self).
 pub(crate) trait Ask<'scope> {
-    /// Asks every shard.
     fn ask(self, context: &Arc<Context>) -> Stream<'scope, u64, Crossing<Question>>;
 }
 

@@ -4,10 +4,13 @@
 //!   answered from. Batches are numbered from 0.
 //! - Whoever has queries puts them into a channel and wakes this operator ([`Asker`]), so that no
 //!   worker waits for input.
-//! - At most as many queries as `MOST_BATCHES` full batches for each worker have are unanswered, or as
-//!   many as were asked for; then queries wait in the channel, which is bounded, then with who asks.
-//! - The stream ends when all are answered: until then the workers help each other. Where the source
-//!   of queries fails, what came before is answered too.
+//! - At most as many queries as `MOST_BATCHES` full batches for each worker have are unanswered, or
+//!   as many as were asked for; then queries wait in the channel, which is bounded, then with who
+//!   asks.
+//! - The stream ends when all are answered: until then the workers help each other. Where the
+//!   source of queries fails, what came before is answered too.
+
+#![warn(missing_docs)]
 
 use super::context::Context;
 use super::local::Local;
@@ -26,7 +29,7 @@ use timely::dataflow::{ProbeHandle, Scope, StreamVec};
 use timely::scheduling::SyncActivator;
 
 /// What comes in a stream of queries: a query, a line that is none, or that the stream has failed.
-pub type Received = io::Result<Result<Query, Refused>>;
+pub(crate) type Received = io::Result<Result<Query, Refused>>;
 
 /// A query, or a line that is none, and its place in its batch.
 #[derive(Clone, Debug)]
@@ -35,11 +38,8 @@ pub(crate) struct Numbered {
     pub(crate) place: u32,
     /// Place in the stream, from 0.
     pub(crate) number: u64,
-    /// The query.
     pub(crate) query: Result<Query, Refused>,
-    /// What it is answered from.
     pub(crate) snapshot: Arc<Snapshot>,
-    /// When it was asked.
     pub(crate) came: Instant,
 }
 

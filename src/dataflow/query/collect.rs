@@ -6,13 +6,15 @@
 //!   bounded, so that nothing piles up. A reader that has gone ends the job.
 //! - Work per activation: all complete batches.
 
+#![warn(missing_docs)]
+
 use super::context::{Context, Layout};
 use super::lay_out::{Answered, Out, QueryAnswer};
 use super::local::Local;
 use crate::crew::lock;
 use crate::dataflow::control::{Cause, Guard, JobError};
 use crate::dataflow::sole_time::SoleTime;
-use crate::query::answers::output::Form;
+use crate::query::answers::output::AnswerForm;
 use crate::query::reading::lines::Refused;
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Write};
@@ -30,14 +32,14 @@ type Take = Box<dyn FnMut(Result<QueryAnswer, Refused>) + Send>;
 /// Where answers go, in the order of the queries.
 pub enum Sink {
     /// They are written as text, and flushed after each batch.
-    Text(Form, Box<dyn Write + Send>),
+    Text(AnswerForm, Box<dyn Write + Send>),
     /// This is called with each. It makes the job wait as long as it takes.
     Values(Take),
 }
 
 impl Sink {
     /// Writes answers as text.
-    pub fn text(form: Form, out: impl Write + Send + 'static) -> Self {
+    pub fn text(form: AnswerForm, out: impl Write + Send + 'static) -> Self {
         Self::Text(form, Box::new(out))
     }
 
@@ -82,7 +84,6 @@ impl Writer {
     }
 }
 
-/// See the [module](self).
 pub(crate) trait Collect<'scope> {
     /// Writes answers in order.
     fn collect(self, context: &Arc<Context>, writer: &Writer) -> StreamVec<'scope, u64, ()>;

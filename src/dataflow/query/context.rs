@@ -3,7 +3,7 @@
 use crate::crew::lock;
 use crate::dataflow::control::Control;
 use crate::query::answers::latencies::Latencies;
-use crate::query::answers::output::Form;
+use crate::query::answers::output::AnswerForm;
 use crate::query::engines::shard::Shard;
 use crate::query::reading::lines::Refused;
 use crate::query::snapshot::Snapshot;
@@ -38,13 +38,11 @@ pub(crate) struct Context {
     pub(crate) layout: Layout,
     /// Who is told of what happens.
     pub(crate) hooks: Hooks,
-    /// What is counted.
     pub(crate) tally: Tally,
     /// Whether the job goes on.
     pub(crate) control: Arc<Control>,
 }
 
-/// Is told of an answer.
 type OnAnswer = Box<dyn Fn(u64, Duration) + Send + Sync>;
 
 /// Is told of a line that is no query.
@@ -53,8 +51,8 @@ type OnRefused = Box<dyn Fn(&Refused) + Send + Sync>;
 /// Who is told of what happens in a query job while it runs.
 #[derive(Default)]
 pub struct Hooks {
-    /// Is called with the number of every query, from 0, and the time since a worker took it, as soon
-    /// as its answer is there, before it is its turn to be written. Any worker may call it.
+    /// Is called with the number of every query, from 0, and the time since a worker took it, as
+    /// soon as its answer is there, before it is its turn to be written. Any worker may call it.
     pub on_answer: Option<OnAnswer>,
     /// Is called with every line that is no query, in their order.
     pub on_refused: Option<OnRefused>,
@@ -65,7 +63,6 @@ pub struct Hooks {
 pub(crate) struct Tally {
     /// How long queries took, if anybody wants to know.
     pub(crate) latencies: Option<Latencies>,
-    /// Queries answered.
     pub(crate) queries: AtomicU64,
     /// Lines that were no queries.
     pub(crate) refused: AtomicU64,
@@ -73,9 +70,7 @@ pub(crate) struct Tally {
     pub(crate) unknown: AtomicU64,
     /// Queries that were left unanswered since they had waited too long.
     pub(crate) late: AtomicU64,
-    /// Hits found.
     pub(crate) hits: AtomicU64,
-    /// Batches written.
     pub(crate) batches: AtomicU64,
     /// When the first query was taken, and when the last batch was written.
     pub(crate) answering: Mutex<Option<(Instant, Instant)>>,
@@ -106,11 +101,9 @@ impl Context {
     }
 }
 
-/// What answers become.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Layout {
-    /// As they are written.
-    Text(Form),
+    Text(AnswerForm),
     /// [`QueryAnswer`]s.
     Values,
 }

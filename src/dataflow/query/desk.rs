@@ -1,10 +1,10 @@
 //! What do the workers of a process share of the queries that they answer? Queries that wait, which
 //! any worker takes as it becomes free, those under way, and answers on their way out.
 //!
-//! All that waits here came to the *first* worker of the process, and leaves by it: that worker alone
-//! holds timely's capabilities, and the others need none. What comes in while it answers a query whole waits,
-//! although others may be free by then; so it leaves such queries to others as long as enough of them are free,
-//! and answers some itself only when all others have one.
+//! All that waits here came to the *first* worker of the process, and leaves by it: that worker
+//! alone holds timely's capabilities, and the others need none. What comes in while it answers a
+//! query whole waits, although others may be free by then; so it leaves such queries to others as
+//! long as enough of them are free, and answers some itself only when all others have one.
 
 use super::batch::Numbered;
 use super::context::FIRST;
@@ -31,14 +31,12 @@ pub(crate) enum Request {
 /// A query that a worker has taken.
 #[derive(Debug)]
 pub(crate) struct Taken<S> {
-    /// Its batch.
     pub(crate) batch: u64,
-    /// As it was asked; of one that was planned already, a copy of the plan only if it may be needed
-    /// again.
+    /// As it was asked; of one that was planned already, a copy of the plan only if it may be
+    /// needed again.
     pub(crate) asked: Option<Request>,
     /// What was found in earlier stages, where an engine is asked for each of them.
     pub(crate) before: S,
-    /// When it was taken.
     pub(crate) began: Instant,
 }
 
@@ -50,7 +48,6 @@ impl From<Numbered> for Request {
 
 /// What becomes of a query when its engine has answered.
 pub(crate) enum Outcome<S, T> {
-    /// This goes out.
     Out(T),
     /// The engine is asked for another stage.
     Again(Box<(Taken<S>, Plan)>),
@@ -63,15 +60,12 @@ pub(crate) struct Desk<S, T> {
     /// Queries that wait, to be looked at without the lock.
     waiting: AtomicUsize,
     open: Mutex<HashMap<u64, Taken<S>>>,
-    /// Answers with their batches.
     answers: Mutex<Vec<(u64, T)>>,
 }
 
 #[derive(Default)]
 struct State {
-    /// Queries with their batches.
     waiting: VecDeque<(u64, Request)>,
-    /// Workers that sleep.
     idle: Vec<usize>,
     /// Workers that were woken, or have not begun, and have not looked for a query since.
     coming: Vec<usize>,
@@ -123,9 +117,9 @@ impl<S, T> Desk<S, T> {
         self.waiting.load(Ordering::Relaxed) > 0
     }
 
-    /// Takes the query that has waited longest for a worker, and says how many wait behind it; these are
-    /// worth waking others for. A worker that `leaves` queries to others takes none while enough of them are
-    /// free.
+    /// Takes the query that has waited longest for a worker, and says how many wait behind it;
+    /// these are worth waking others for. A worker that `leaves` queries to others takes none while
+    /// enough of them are free.
     pub(crate) fn pop(&self, worker: usize, leaves: bool) -> Option<(u64, Request, usize)> {
         let mut state = lock(&self.state);
         state.comes(worker);
@@ -202,7 +196,6 @@ mod tests {
     use crate::query::reading::lines::Query;
     use crate::query::snapshot::{Scoring, Snapshot};
 
-    /// A query.
     fn query() -> Request {
         let folder = tempfile::tempdir().unwrap();
         build(folder.path(), &collection(1, 3, 3), &[]);

@@ -1,9 +1,10 @@
-//! How does a running service follow its index? A thread looks whether another generation is live, opens it
-//! beside the one that queries are answered from, and moves the service over. Queries go on meanwhile; the
-//! next batch is answered from the new generation, and what is under way from the one that it began with.
+//! How does a running service follow its index? A thread looks whether another generation is live,
+//! opens it beside the one that queries are answered from, and moves the service over. Queries go
+//! on meanwhile; the next batch is answered from the new generation, and what is under way from the
+//! one that it began with.
 //!
-//! The memory of a second snapshot is taken while both are open, and postings that are in use stay mapped.
-//! A generation that cannot be opened is told of once, and the service stays where it is.
+//! The memory of a second snapshot is taken while both are open, and postings that are in use stay
+//! mapped. A generation that cannot be opened is told of once, and the service stays where it is.
 
 use super::service::Mover;
 use crate::index::error::IndexError;
@@ -29,7 +30,7 @@ pub enum Followed {
 }
 
 /// Opens the live generation as the service is to have it.
-pub type Open = Box<dyn FnMut() -> Result<Arc<Snapshot>, IndexError> + Send>;
+pub(crate) type Open = Box<dyn FnMut() -> Result<Arc<Snapshot>, IndexError> + Send>;
 
 /// A thread that follows an index until all copies of this are dropped.
 #[derive(Clone, Debug)]
@@ -38,8 +39,8 @@ pub struct Follower {
 }
 
 impl Follower {
-    /// Lets the service of `mover`, which answers from a generation with this `manifest`, follow the index in
-    /// the folder `index`. `tell` is told of what was found.
+    /// Lets the service of `mover`, which answers from a generation with this `manifest`, follow
+    /// the index in the folder `index`. `tell` is told of what was found.
     ///
     /// # Errors
     /// If the thread cannot be started.
@@ -67,8 +68,8 @@ impl Follower {
         })
     }
 
-    /// For what cannot move over: `tell` is called once for each generation that is live and another than
-    /// that of the `manifest`.
+    /// For what cannot move over: `tell` is called once for each generation that is live and
+    /// another than that of the `manifest`.
     ///
     /// # Errors
     /// If the thread cannot be started.

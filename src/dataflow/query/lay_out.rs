@@ -1,11 +1,13 @@
-//! How is an answer laid out? By the worker that has it, so that only the order is left to the one that
-//! writes.
+//! How is an answer laid out? By the worker that has it, so that only the order is left to the one
+//! that writes.
+
+#![warn(missing_docs)]
 
 use super::batch::Numbered;
 use super::context::{Context, Layout};
 use super::desk::{Outcome, Request, Taken};
 use crate::dataflow::control::Cause;
-use crate::query::answers::output::{Form, write_json};
+use crate::query::answers::output::{AnswerForm, write_json};
 use crate::query::answers::snippet::{self, Snippets};
 use crate::query::engines::engine::Answer;
 use crate::query::reading::lines::{Query, Refused};
@@ -34,7 +36,6 @@ pub struct QueryAnswer {
 pub(crate) struct Answered {
     /// Place of the query in its batch.
     pub(crate) place: u32,
-    /// What goes out.
     pub(crate) out: Out,
 }
 
@@ -79,7 +80,7 @@ impl Context {
         let Numbered { place, number, query, snapshot, .. } = numbered;
         let out = match (query, self.layout) {
             (Err(refused), _) => return self.refused(place, refused),
-            (Ok(query), Layout::Text(Form::Snippets)) => {
+            (Ok(query), Layout::Text(AnswerForm::Snippets)) => {
                 let mut text = Vec::new();
                 let snippets = Snippets::new(&snapshot, &query.text, snippet::CHARACTERS);
                 let snippet = |at: usize| snippets.of(hits[at].docid);

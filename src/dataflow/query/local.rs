@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// The channels between workers ask that their records can be serialised, for the case that a
 /// channel crosses processes. These cannot: postings stay where their documents were read.
 #[derive(Clone, Debug)]
-pub struct Local<T>(pub T);
+pub(crate) struct Local<T>(pub T);
 
 impl<T> Serialize for Local<T> {
     fn serialize<S: Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {

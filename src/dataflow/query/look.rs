@@ -1,4 +1,5 @@
-//! Plans the queries for this shard, and tells every shard how many of its documents have their terms.
+//! Plans the queries for this shard, and tells every shard how many of its documents have their
+//! terms.
 //!
 //! - In: queries for this shard, exchanged to the workers that they name. Out: the counts, once for
 //!   the first worker of every process, at the batch's time, in no order. The plans wait in memory
@@ -37,7 +38,6 @@ impl Planned {
     }
 }
 
-/// See the [module](self).
 pub(crate) trait Look<'scope> {
     /// Plans, and counts in this shard.
     fn look(

@@ -1,29 +1,24 @@
-//! What do processes tell each other about a query? The query, how many documents of each shard have
-//! its terms, and the best hits of each shard.
+//! What do processes tell each other about a query? The query, how many documents of each shard
+//! have its terms, and the best hits of each shard.
 
 use crate::dataflow::crossing::{Record, Words, put_numbers, put_text};
 use crate::query::top_k::{Hit, NamedHit};
 use crate::query::wanted::{Algorithm, Mode, Wanted};
 
-/// A query for one shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Question {
+pub(crate) struct Question {
     /// The worker that looks its terms up.
     pub worker: u32,
-    /// Its number in the stream.
     pub number: u64,
-    /// What it asks for.
     pub wanted: Wanted,
-    /// Its text.
     pub text: String,
 }
 
 /// How often the terms of a query are in one shard, for another shard or the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Counted {
+pub(crate) struct Counted {
     /// The worker that this is for.
     pub worker: u32,
-    /// The query's number.
     pub number: u64,
     /// Documents with each distinct term, by first appearance.
     pub dfs: Vec<u64>,
@@ -31,8 +26,7 @@ pub struct Counted {
 
 /// The best hits of one shard.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ShardHits {
-    /// The query's number.
+pub(crate) struct ShardHits {
     pub number: u64,
     /// Whether any of its terms is in the index.
     pub known: bool,

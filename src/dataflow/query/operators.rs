@@ -1,5 +1,5 @@
-//! Does each of the other operators of queries pass on what it gets, hold its frontier while something is
-//! open, and end the job when it fails? Each in a small dataflow of its own.
+//! Does each of the other operators of queries pass on what it gets, hold its frontier while
+//! something is open, and end the job when it fails? Each in a small dataflow of its own.
 
 use super::tests::{context, numbered, snapshot};
 use crate::dataflow::control::JobError;
@@ -18,7 +18,7 @@ use crate::dataflow::query::messages::{Counted, Question, ShardHits};
 use crate::dataflow::query::tell::Tell;
 use crate::dataflow::query::weigh::Weigh;
 use crate::index::testing::term;
-use crate::query::answers::output::Form;
+use crate::query::answers::output::AnswerForm;
 use crate::query::engines::shard::Shard;
 use crate::query::top_k::{Hit, NamedHit};
 use crate::query::wanted::Wanted;
@@ -159,7 +159,6 @@ fn weigh_waits_for_all_shards_and_fails_where_they_differ() {
     assert!(weighed.is_empty() && operator == "Weigh" && why.contains("different terms"), "{why}");
 }
 
-/// What comes to `gather`.
 #[derive(Clone)]
 enum Coming {
     Query(Numbered),
@@ -230,7 +229,7 @@ fn collect_writes_whole_batches_in_order() {
     let context = context(&snapshot(folder.path(), 1, 30), 1);
     let written = folder.path().join("out");
     let file = std::fs::File::create(&written).unwrap();
-    let (given, writer) = (context.clone(), Writer::new(Sink::text(Form::Tsv, file)));
+    let (given, writer) = (context.clone(), Writer::new(Sink::text(AnswerForm::Tsv, file)));
     let passed = pass(
         || {
             vec![
@@ -252,7 +251,8 @@ fn collect_ends_the_job_when_nothing_can_be_written() {
     for kind in [io::ErrorKind::BrokenPipe, io::ErrorKind::StorageFull] {
         let folder = tempfile::tempdir().unwrap();
         let context = context(&snapshot(folder.path(), 1, 30), 1);
-        let (given, writer) = (context.clone(), Writer::new(Sink::text(Form::Tsv, Broken(kind))));
+        let (given, writer) =
+            (context.clone(), Writer::new(Sink::text(AnswerForm::Tsv, Broken(kind))));
         pass(
             || vec![step(0, vec![text(0, "a")], None)],
             move |stream| stream.collect(&given, &writer),

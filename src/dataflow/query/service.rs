@@ -2,25 +2,29 @@
 //! out, and a report at the end; nothing here knows a command line.
 //!
 //! ```no_run
-//! use millrace::dataflow::query::service::{QueryOptions, QueryService, Sink};
-//! use millrace::query::reading::lines::Lines;
-//! use millrace::query::answers::output::{Form, Tag};
-//! use millrace::query::snapshot::{Scoring, Snapshot};
+//! use millrace::QueryOptions;
+//! use millrace::QueryService;
+//! use millrace::Sink;
+//! use millrace::Lines;
+//! use millrace::inside::query::AnswerForm;
+//! use millrace::inside::query::Tag;
+//! use millrace::Scoring;
+//! use millrace::Snapshot;
 //!
 //! let snapshot = Snapshot::open("index".as_ref(), false, Scoring::default())?;
 //! let (service, asker) = QueryService::new(snapshot, QueryOptions::default());
 //! asker.ask_in_background(Lines::new(std::fs::File::open("queries")?))?;
-//! let report = service.run(Sink::text(Form::Trec(Tag::default()), std::io::stdout()))?;
+//! let report = service.run(Sink::text(AnswerForm::Trec(Tag::default()), std::io::stdout()))?;
 //! println!("{} queries, {} hits", report.queries, report.hits);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-pub use super::batch::{Asker, Received};
-pub use super::collect::Sink;
-pub use super::context::Hooks;
-pub use super::lay_out::QueryAnswer;
-pub use crate::query::engines::shard::Shard;
-pub use crate::query::top_k::NamedHit;
+#![warn(missing_docs)]
+
+pub(crate) use super::batch::Asker;
+pub(crate) use super::collect::Sink;
+pub(crate) use super::context::Hooks;
+pub(crate) use crate::query::engines::shard::Shard;
 
 use super::batch::Inbox;
 use super::collect::Writer;
@@ -57,10 +61,11 @@ pub struct QueryOptions {
     pub delay: Duration,
     /// Queries that may wait before who asks has to.
     pub room: usize,
-    /// Queries that were taken in and have no answer, at most; if left out, some full batches for each worker.
+    /// Queries that were taken in and have no answer, at most; if left out, some full batches for
+    /// each worker.
     pub most_open: Option<NonZeroUsize>,
-    /// A query that has waited for longer when its turn comes is left unanswered, which its answer says; in one
-    /// process.
+    /// A query that has waited for longer when its turn comes is left unanswered, which its answer
+    /// says; in one process.
     pub shed: Option<Duration>,
     /// Whether it is counted how long queries take.
     pub latencies: bool,
@@ -109,8 +114,8 @@ pub struct QueryReport {
     pub took: Duration,
     /// From when the first batch was taken to when the last was written.
     pub answering: Duration,
-    /// How long queries took, from when a worker took one to when its answer was there; if it was counted and
-    /// there are any.
+    /// How long queries took, from when a worker took one to when its answer was there; if it was
+    /// counted and there are any.
     pub latency: Option<LatencyReport>,
     /// Working times of all operators.
     pub operators: Vec<OperatorTime>,
@@ -145,7 +150,7 @@ pub struct Mover(Arc<Mutex<Arc<Snapshot>>>);
 impl Mover {
     /// From the next batch on queries are answered from `snapshot`; those under way still are from
     /// what they began with. For a service of one process.
-    pub fn move_to(&self, snapshot: Arc<Snapshot>) {
+    pub(crate) fn move_to(&self, snapshot: Arc<Snapshot>) {
         *lock(&self.0) = snapshot;
     }
 }

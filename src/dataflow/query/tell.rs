@@ -4,9 +4,9 @@
 //!   processes.
 //! - Memory: none. Work per activation: all that has come.
 //!
-//! AND+OR is decided where all hits are: a shard that has k hits with all terms sends those, for then
-//! there are k; another sends both kinds. So an engine of a shard is asked for AND, and then for OR if
-//! that found fewer than k.
+//! AND+OR is decided where all hits are: a shard that has k hits with all terms sends those, for
+//! then there are k; another sends both kinds. So an engine of a shard is asked for AND, and then
+//! for OR if that found fewer than k.
 
 use super::context::Context;
 use super::desk::{Outcome, Request, Taken};
@@ -64,7 +64,6 @@ fn name(context: &Context, hits: &[Hit]) -> Vec<NamedHit> {
     named.collect()
 }
 
-/// See the [module](self).
 pub(crate) trait Tell<'scope> {
     /// Lets records cross processes.
     fn tell(self) -> Stream<'scope, u64, Crossing<ShardHits>>;

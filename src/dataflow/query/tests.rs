@@ -1,5 +1,5 @@
-//! Do the operators of queries pass on what they get, hold the frontier while something is open, and
-//! fail as a whole? Each in a small dataflow of its own; then services of them.
+//! Do the operators of queries pass on what they get, hold the frontier while something is open,
+//! and fail as a whole? Each in a small dataflow of its own; then services of them.
 
 use super::super::control::JobError;
 use super::super::sole_time::SoleTime;
@@ -10,7 +10,7 @@ use crate::dataflow::query::local::Local;
 use crate::dataflow::query::service::{QueryOptions, QueryService, Sink};
 use crate::index::generations::generation::Generation;
 use crate::index::testing::{build, collection, term};
-use crate::query::answers::output::Form;
+use crate::query::answers::output::AnswerForm;
 use crate::query::engines::engine::{Answer, EngineError, Model, Pace, QueryEngine};
 use crate::query::engines::shard::Shard;
 use crate::query::plan::Plan;
@@ -50,7 +50,7 @@ pub(super) fn context(snapshot: &Arc<Snapshot>, workers: usize) -> Arc<Context> 
         workers,
         shard: Shard::WHOLE,
         snapshot: Arc::new(Mutex::new(snapshot.clone())),
-        layout: Layout::Text(Form::Tsv),
+        layout: Layout::Text(AnswerForm::Tsv),
         hooks: Hooks::default(),
         tally: Tally::default(),
         control: Arc::default(),
@@ -262,11 +262,12 @@ fn serve(service: QueryService) -> Result<String, JobError> {
             Ok(())
         }
     }
-    service.run(Sink::text(Form::Tsv, Out(text.clone())))?;
+    service.run(Sink::text(AnswerForm::Tsv, Out(text.clone())))?;
     Ok(String::from_utf8(text.lock().unwrap().clone()).unwrap())
 }
 
-/// An engine that answers whole, and is at a query until it may go on; tells which worker has begun with one.
+/// An engine that answers whole, and is at a query until it may go on; tells which worker has begun
+/// with one.
 struct Held {
     began: Mutex<Sender<usize>>,
     open: Arc<AtomicBool>,
@@ -324,8 +325,8 @@ impl QueryEngine for HeldEngine {
 /// How long a test waits for what has to come.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Queries that come one by one while others are being answered go to workers that are free, and the one that
-/// takes them in answers only when it is the last.
+/// Queries that come one by one while others are being answered go to workers that are free, and
+/// the one that takes them in answers only when it is the last.
 #[test]
 fn whoever_takes_queries_in_is_the_last_to_answer_one() {
     let folder = tempfile::tempdir().unwrap();

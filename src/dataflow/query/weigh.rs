@@ -19,7 +19,6 @@ use timely::dataflow::channels::pact::ExchangeCore;
 use timely::dataflow::operators::generic::operator::Operator;
 use timely::dataflow::{Stream, StreamVec};
 
-/// See the [module](self).
 pub(crate) trait Weigh<'scope> {
     /// Weighs plans by the numbers of all shards.
     fn weigh(
@@ -32,7 +31,6 @@ pub(crate) trait Weigh<'scope> {
 /// A query whose counts come in.
 #[derive(Default)]
 struct Weighing {
-    /// Shards whose counts are added.
     shards: usize,
     dfs: Vec<u64>,
 }

@@ -4,12 +4,12 @@
 //! feed (old - 1, new + 1) -> consolidate -> (exchange by name) -> resolve
 //! ```
 //!
-//! The documents of a table are a differential collection of pairs of name and content hash; the old
-//! one is taken away from the new one, and what is left after consolidation is what changed. Both are
-//! fed in the order of names and in lock-step: a worker has a slice of all names, cuts it into chunks,
-//! and chunk number `t` of all slices has the time `t`. So a document that did not change meets itself at
-//! one time, and a chunk has left the dataflow soon after it came in. The trace behind `consolidate` has
-//! no reader and keeps nothing.
+//! The documents of a table are a differential collection of pairs of name and content hash; the
+//! old one is taken away from the new one, and what is left after consolidation is what changed.
+//! Both are fed in the order of names and in lock-step: a worker has a slice of all names, cuts it
+//! into chunks, and chunk number `t` of all slices has the time `t`. So a document that did not
+//! change meets itself at one time, and a chunk has left the dataflow soon after it came in. The
+//! trace behind `consolidate` has no reader and keeps nothing.
 //!
 //! - In: two sorted tables. Out: [`Changes`], once the dataflow is complete.
 //! - Memory: the pairs of `AHEAD` chunks of about `CHUNK` entries for each worker, beside the
@@ -80,10 +80,7 @@ impl Cut {
 }
 
 /// Compares two tables on so many workers.
-///
-/// # Errors
-/// When a table cannot be read, or `control` ends the job.
-pub fn changes(
+pub(crate) fn changes(
     old: Table,
     new: Table,
     workers: usize,

@@ -1,18 +1,19 @@
-//! How often was each query asked in the last days, and how often was each part of a list visited? Sliding windows over
-//! query logs.
+//! How often was each query asked in the last days, and how often was each part of a list visited?
+//! Sliding windows over query logs.
 //!
 //! ```text
 //! feed (day: + count, day + window: - count) -> count_total -> (exchange) -> tell
 //! ```
 //!
-//! What is in the window, the *keys*, are a differential collection, in which a key is as often as it was counted;
-//! the time is the day. A day's counts come in once, with the day on which they leave the window, so that
-//! no day is counted again. Each day gives the changes alone: keys whose count is another one than the
-//! day before, which is what a plan of caches needs to follow.
+//! What is in the window, the *keys*, are a differential collection, in which a key is as often as
+//! it was counted; the time is the day. A day's counts come in once, with the day on which they
+//! leave the window, so that no day is counted again. Each day gives the changes alone: keys whose
+//! count is another one than the day before, which is what a plan of caches needs to follow.
 //!
-//! - In: days in their order, each with the counts of its keys. Out: for each day the changed counts,
-//!   sorted by key, once the frontier has passed it.
-//! - Memory: the counts of the window, for each day that they are from, and the counts of the window.
+//! - In: days in their order, each with the counts of its keys. Out: for each day the changed
+//!   counts, sorted by key, once the frontier has passed it.
+//! - Memory: the counts of the window, for each day that they are from, and the counts of the
+//!   window.
 //! - Work per activation: a day.
 
 use crate::crew::lock;
@@ -29,17 +30,16 @@ use timely::dataflow::operators::generic::operator::{Operator, source};
 use timely::dataflow::{ProbeHandle, Scope, StreamVec};
 
 /// The keys of a day, each with how often it was counted.
-pub type Day<K> = Vec<(K, u32)>;
+pub(crate) type Day<K> = Vec<(K, u32)>;
 
 /// What is counted: queries, or parts of lists.
-pub trait Key: ExchangeData + Hashable {}
+pub(crate) trait Key: ExchangeData + Hashable {}
 
 impl<K: ExchangeData + Hashable> Key for K {}
 
 /// A key whose count is another one: the count before, and the count now.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Change<K> {
-    /// The key.
+pub(crate) struct Change<K> {
     pub key: K,
     /// How often it was in the window of the day before.
     pub before: u64,
@@ -48,7 +48,7 @@ pub struct Change<K> {
 }
 
 /// Takes the changes of a day, by its number.
-pub type Tell<K> = Box<dyn FnMut(u32, Vec<Change<K>>) + Send>;
+pub(crate) type Tell<K> = Box<dyn FnMut(u32, Vec<Change<K>>) + Send>;
 
 type Update<K> = (K, u32, isize);
 
@@ -57,12 +57,9 @@ type Counted<K> = ((K, isize), u32, isize);
 
 /// Follows `days`, which are numbered from 0, over a window of so many days on so many workers.
 ///
-/// # Errors
-/// When `control` ends the job.
-///
 /// # Panics
 /// When the window has no day.
-pub fn frequencies<K: Key + Send>(
+pub(crate) fn frequencies<K: Key + Send>(
     days: impl IntoIterator<Item = Day<K>, IntoIter: Send + 'static>,
     window: u32,
     workers: usize,

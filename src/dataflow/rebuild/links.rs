@@ -29,13 +29,14 @@ use timely::dataflow::{ProbeHandle, StreamVec};
 use timely::worker::Worker;
 
 /// Takes the links of a page.
-pub type Take = Box<dyn FnMut(&PageLinks) -> Result<(), Cause> + Send>;
+pub(crate) type Take = Box<dyn FnMut(&PageLinks) -> Result<(), Cause> + Send>;
 
-/// Reads the inputs of `build`, on its workers, and gives the links of their pages to `take`, on one of them.
+/// Reads the inputs of `build`, on its workers, and gives the links of their pages to `take`, on
+/// one of them.
 ///
 /// # Errors
 /// When an input cannot be read or is cut short, `take` fails, or the job is told to end.
-pub fn links(build: &Arc<Build>, take: Take) -> Result<(), JobError> {
+pub(crate) fn links(build: &Arc<Build>, take: Take) -> Result<(), JobError> {
     let (shared, take) = (build.clone(), Mutex::new(Some(take)));
     workers::run(build.workers, &build.control, move |worker| {
         let take = (worker.index() == 0).then(|| lock(&take).take()).flatten();
@@ -91,7 +92,6 @@ struct Links {
     documents: u32,
 }
 
-/// The links of a piece.
 struct LinkGroup {
     pages: Vec<PageLinks>,
     counts: Arc<PieceCounts>,

@@ -1,7 +1,7 @@
 //! Operators of the rebuild job: what changed, how often it is asked for, what links to it.
 
-pub mod changes;
-pub mod frequencies;
-pub mod links;
-pub mod pagerank;
-pub mod scan;
+pub(crate) mod changes;
+pub(crate) mod frequencies;
+pub(crate) mod links;
+pub(crate) mod pagerank;
+pub(crate) mod scan;

@@ -5,16 +5,18 @@
 //! +------- feedback, round + 1 ------+
 //! ```
 //!
-//! A worker has a slice of the nodes ([`score::pagerank`](crate::score::pagerank)), and the time is the
-//! round. In a round of power iteration every worker sends what its nodes give to their links to all
-//! others, as one shared array, and each node pulls. When the links of the nodes whose residual is too
-//! large are fewer than a `FEW`th of all, those nodes push instead, and only they work. What a few nodes push may reach all
-//! within some rounds: when more links than that were pushed along in a round, the next one pulls again. All workers
-//! see the same sums and decide alike.
+//! A worker has a slice of the nodes ([`score::pagerank`](crate::score::pagerank)), and the time is
+//! the round. In a round of power iteration every worker sends what its nodes give to their links
+//! to all others, as one shared array, and each node pulls. When the links of the nodes whose
+//! residual is too large are fewer than a `FEW`th of all, those nodes push instead, and only they
+//! work. What a few nodes push may reach all within some rounds: when more links than that were
+//! pushed along in a round, the next one pulls again. All workers see the same sums and decide
+//! alike.
 //!
-//! - In: a graph and the ranks to begin with. Out: ranks with the same bits for any number of workers.
-//! - Memory: 24 bytes a node beside the graph, and 8 for each worker; 16 bytes for each link that is pushed along in a round,
-//!   a `FEW`th of the links at first.
+//! - In: a graph and the ranks to begin with. Out: ranks with the same bits for any number of
+//!   workers.
+//! - Memory: 24 bytes a node beside the graph, and 8 for each worker; 16 bytes for each link that
+//!   is pushed along in a round, a `FEW`th of the links at first.
 //! - Work per activation: a round of one slice.
 
 use crate::crew::lock;
@@ -45,23 +47,21 @@ struct Message {
 
 #[derive(Clone)]
 enum What {
-    /// What nodes give to their links, from the first node of the sender's slice; the sums of the step
-    /// before, of which there is none at first.
+    /// What nodes give to their links, from the first node of the sender's slice; the sums of the
+    /// step before, of which there is none at first.
     Contributions(u32, Arc<Vec<f64>>, Option<Sums>),
-    /// What was pushed to the receiver's nodes, how many of the sender's nodes pushed, and along how many links.
+    /// What was pushed to the receiver's nodes, how many of the sender's nodes pushed, and along
+    /// how many links.
     Pushed(Vec<Push>, u64, u64),
 }
 
-/// Ranks, and what they cost.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ranks {
     /// The rank of each node; their sum is 1.
     pub ranks: Vec<f64>,
     /// The ranks to begin with the next time; their sum is about the number of nodes.
     pub raw: Vec<f64>,
-    /// Rounds of power iteration.
     pub power_rounds: u32,
-    /// Rounds of pushing.
     pub push_rounds: u32,
     /// Nodes that pushed, in all rounds.
     pub pushes: u64,
@@ -147,7 +147,6 @@ struct Ranker {
     slice: Slice,
     me: usize,
     workers: usize,
-    /// Contributions of all nodes.
     all: Vec<f64>,
     power_rounds: u32,
     push_rounds: u32,
@@ -246,7 +245,6 @@ impl Ranker {
         to.into_iter().enumerate().map(message).collect()
     }
 
-    /// Writes the slice's ranks.
     fn finish(self, found: &mut Ranks) {
         found.power_rounds = self.power_rounds;
         found.push_rounds = self.push_rounds;

@@ -4,8 +4,9 @@
 //! read -> decompress -> parse (of nothing) -> (exchange) -> scan
 //! ```
 //!
-//! - In: the inputs of a build. Out: [`Scanned`](crate::rebuild::scanned::Scanned), once the dataflow is complete: a table of all documents
-//!   sorted by name, and their places in the order of the input, both on disk.
+//! - In: the inputs of a build. Out: [`Scanned`](crate::rebuild::scanned::Scanned), once the
+//!   dataflow is complete: a table of all documents sorted by name, and their places in the order
+//!   of the input, both on disk.
 //! - Memory: a build's for what is under way, and a part of the budget for sorting.
 //! - Work per activation: as in a build; in `scan` all batches whose turn it is.
 
@@ -25,11 +26,12 @@ use timely::dataflow::operators::Probe;
 use timely::dataflow::{ProbeHandle, StreamVec};
 use timely::worker::Worker;
 
-/// Reads the inputs of `build`, on its workers; what it `scan`s into gets all documents, and is `scanned` afterwards.
+/// Reads the inputs of `build`, on its workers; what it `scan`s into gets all documents, and is
+/// `scanned` afterwards.
 ///
 /// # Errors
 /// When an input cannot be read or is cut short, or the job is told to end.
-pub fn scan(build: &Arc<Build>) -> Result<(), JobError> {
+pub(crate) fn scan(build: &Arc<Build>) -> Result<(), JobError> {
     let shared = build.clone();
     workers::run(build.workers, &build.control, move |worker| assemble(worker, &shared))
 }

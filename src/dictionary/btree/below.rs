@@ -8,7 +8,6 @@ pub(super) type Caches = [u32; MOST_TERMS + 1];
 
 /// Vector instructions, or none. What has some may be used only where they are.
 pub(super) trait Vectors {
-    /// Caches that are below `cache`.
     fn below(caches: &Caches, cache: u32) -> usize;
 }
 

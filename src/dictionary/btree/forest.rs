@@ -6,7 +6,9 @@
 //! nothing. A term costs 16 to 34 bytes in nodes and one or more words in the pool.
 
 use super::NONE;
-use super::below::{Portable, Vectors};
+#[cfg(test)]
+use super::below::Portable;
+use super::below::Vectors;
 use super::node::{MOST_TERMS, Node};
 use super::strings::{Query, Strings};
 use crate::codec::prefetch::prefetch;
@@ -16,7 +18,6 @@ use std::cmp::Ordering;
 /// Nodes of a chunk, as a power of two.
 const CHUNK_BITS: u32 = 8;
 
-/// The nodes of all trees.
 #[derive(Default)]
 struct Nodes {
     chunks: Vec<Vec<Node>>,
@@ -67,31 +68,27 @@ impl Default for Forest {
 
 /// Where a search in one node has ended.
 enum Place {
-    /// At this record.
     Found(u32),
-    /// Before this term.
     Before(usize),
 }
 
 impl Forest {
-    /// Terms in all trees.
-    pub fn terms(&self) -> u32 {
+    #[cfg(test)]
+    pub(crate) fn terms(&self) -> u32 {
         self.terms
     }
 
-    /// Nodes in all trees.
     pub fn nodes(&self) -> u32 {
         self.nodes.used
     }
 
-    /// The pool of strings.
-    pub fn strings(&self) -> &Strings {
+    pub(crate) fn strings(&self) -> &Strings {
         &self.strings
     }
 
     /// The root of a trie collection, or [`NONE`].
     #[inline]
-    pub fn root(&self, collection: u16) -> u32 {
+    pub(crate) fn root(&self, collection: u16) -> u32 {
         self.roots[usize::from(collection)]
     }
 
@@ -100,17 +97,17 @@ impl Forest {
     /// # Panics
     /// If there is no such node.
     #[inline]
-    pub fn node(&self, node: u32) -> &Node {
+    pub(crate) fn node(&self, node: u32) -> &Node {
         self.nodes.get(node)
     }
 
     /// Returns the number of a term of a trie collection, and whether it is new: then it is
     /// inserted and its number is that of the terms before it.
-    pub fn find_or_insert(&mut self, collection: u16, suffix: &[u8]) -> (u32, bool) {
+    #[cfg(test)]
+    pub(crate) fn find_or_insert(&mut self, collection: u16, suffix: &[u8]) -> (u32, bool) {
         self.find_or_insert_by::<Portable>(collection, suffix)
     }
 
-    /// [`find_or_insert`](Self::find_or_insert) with these vectors.
     #[inline(always)]
     pub(super) fn find_or_insert_by<V: Vectors>(
         &mut self,

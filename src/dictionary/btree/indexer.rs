@@ -7,7 +7,7 @@ use crate::dictionary::stream::TokenGroup;
 
 /// Inserts the tokens of a block when it is asked to do a part of its work.
 #[derive(Default)]
-pub struct CpuIndexer {
+pub(crate) struct CpuIndexer {
     run: BTreeRun,
     block: Option<ParsedBlock>,
 }

@@ -2,17 +2,17 @@
 //! collection, and behind each a B-tree of degree 16 (Wei and JaJa, *A fast algorithm for
 //! constructing inverted files on heterogeneous platforms*, IPDPS 2011, section III.B).
 //!
-//! [`node`] is the 512 bytes of Table II, [`strings`] the pool behind its caches, [`forest`] searches
-//! and inserts, [`walk`] goes through the terms in order, and [`run`] is the paper's CPU indexer
-//! (section III.D.1). `kernels/btree.cu` does the same on a device.
+//! [`node`] is the 512 bytes of Table II, [`strings`] the pool behind its caches, [`forest`]
+//! searches and inserts, [`walk`] goes through the terms in order, and [`run`] is the paper's CPU
+//! indexer (section III.D.1). `kernels/btree.cu` does the same on a device.
 
 mod below;
-pub mod forest;
-pub mod indexer;
-pub mod node;
-pub mod run;
-pub mod strings;
-pub mod walk;
+pub(crate) mod forest;
+pub(crate) mod indexer;
+pub(crate) mod node;
+pub(crate) mod run;
+pub(crate) mod strings;
+pub(crate) mod walk;
 
 /// The number of no node and no string.
-pub const NONE: u32 = u32::MAX;
+pub(crate) const NONE: u32 = u32::MAX;

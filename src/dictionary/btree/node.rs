@@ -1,5 +1,5 @@
-//! What is in a node of the B-tree? Table II of the paper: 31 terms in 512 bytes, which a warp of 32
-//! threads reads in four lines of 128 bytes.
+//! What is in a node of the B-tree? Table II of the paper: 31 terms in 512 bytes, which a warp of
+//! 32 threads reads in four lines of 128 bytes.
 //!
 //! ```text
 //! byte    0  terms in the node
@@ -20,19 +20,16 @@ use super::NONE;
 use std::mem::{offset_of, size_of};
 
 /// Least children of an inner node that is not the root.
-pub const DEGREE: usize = 16;
+pub(crate) const DEGREE: usize = 16;
 
-/// Most terms in a node.
-pub const MOST_TERMS: usize = 2 * DEGREE - 1;
+pub(crate) const MOST_TERMS: usize = 2 * DEGREE - 1;
 
 /// The cache where there is no term.
-pub const NO_TERM: u32 = u32::MAX;
+pub(crate) const NO_TERM: u32 = u32::MAX;
 
-/// A node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, align(64))]
-pub struct Node {
-    /// Terms.
+pub(crate) struct Node {
     pub count: u32,
     /// The string of each: see [`strings`](super::strings).
     pub strings: [u32; MOST_TERMS],
@@ -40,7 +37,6 @@ pub struct Node {
     pub leaf: u32,
     /// The record of each term.
     pub postings: [u32; MOST_TERMS],
-    /// The nodes between the terms.
     pub children: [u32; MOST_TERMS + 1],
     /// The first bytes of each term; the last one is the padding.
     pub caches: [u32; MOST_TERMS + 1],
@@ -64,7 +60,7 @@ fn insert(list: &mut [u32], count: usize, at: usize, value: u32) {
 
 impl Node {
     /// A node without terms.
-    pub const EMPTY_LEAF: Self = Self {
+    pub(crate) const EMPTY_LEAF: Self = Self {
         count: 0,
         strings: [NONE; MOST_TERMS],
         leaf: 1,
@@ -74,7 +70,7 @@ impl Node {
     };
 
     /// The inner node without terms above one child.
-    pub fn above(child: u32) -> Self {
+    pub(crate) fn above(child: u32) -> Self {
         let mut node = Self { leaf: 0, ..Self::EMPTY_LEAF };
         node.children[0] = child;
         node
@@ -82,12 +78,12 @@ impl Node {
 
     /// Whether no more terms fit.
     #[inline(always)]
-    pub fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.count as usize == MOST_TERMS
     }
 
     /// Puts a term before the `at`-th of a leaf that is not full.
-    pub fn insert_term(&mut self, at: usize, cache: u32, string: u32, postings: u32) {
+    pub(crate) fn insert_term(&mut self, at: usize, cache: u32, string: u32, postings: u32) {
         let count = self.count as usize;
         insert(&mut self.caches, count, at, cache);
         insert(&mut self.strings, count, at, string);
@@ -97,7 +93,7 @@ impl Node {
 
     /// Takes the upper half of a full node: what is behind its middle term, which is returned as
     /// (cache, string, postings).
-    pub fn split(&mut self) -> (Self, (u32, u32, u32)) {
+    pub(crate) fn split(&mut self) -> (Self, (u32, u32, u32)) {
         const MIDDLE: usize = DEGREE - 1;
         let mut upper = Self { count: MIDDLE as u32, leaf: self.leaf, ..Self::EMPTY_LEAF };
         upper.caches[..MIDDLE].copy_from_slice(&self.caches[DEGREE..MOST_TERMS]);
@@ -115,7 +111,7 @@ impl Node {
 
     /// Puts the middle term of the `at`-th child, which was split, before the `at`-th term, and the
     /// child's upper half behind it. The node is not full.
-    pub fn insert_split(
+    pub(crate) fn insert_split(
         &mut self,
         at: usize,
         (cache, string, postings): (u32, u32, u32),

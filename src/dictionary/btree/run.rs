@@ -26,7 +26,6 @@ struct Record {
     last: u32,
     /// Documents between it and the posting before.
     gap: u32,
-    /// Its frequency.
     tf: u32,
 }
 
@@ -37,7 +36,6 @@ pub struct BTreeRun {
     records: Vec<Record>,
     slices: Slices,
     postings: u64,
-    /// Scratch: a posting.
     bytes: Vec<u8>,
 }
 
@@ -45,17 +43,14 @@ pub struct BTreeRun {
 type Streams = [(u16, u32, u32)];
 
 impl BTreeRun {
-    /// Terms so far.
     pub fn terms(&self) -> usize {
         self.records.len()
     }
 
-    /// Postings so far.
     pub fn postings_len(&self) -> u64 {
         self.postings
     }
 
-    /// The trees.
     pub fn forest(&self) -> &Forest {
         &self.forest
     }
@@ -83,8 +78,9 @@ impl BTreeRun {
         }
     }
 
-    /// Appends tokens as they stand in the text, each with its collection, its document's docid and its
-    /// suffix: what regrouping is compared with (section III.C), for a tree is left after each token.
+    /// Appends tokens as they stand in the text, each with its collection, its document's docid and
+    /// its suffix: what regrouping is compared with (section III.C), for a tree is left after each
+    /// token.
     pub fn append_unregrouped<'a>(&mut self, tokens: impl Iterator<Item = (u16, u32, &'a [u8])>) {
         match level() {
             // SAFETY: the machine has the instructions of this level.
@@ -182,7 +178,7 @@ impl BTreeRun {
 }
 
 /// The terms of a closed run.
-pub struct WalkedRun {
+pub(crate) struct WalkedRun {
     run: BTreeRun,
     walk: Walk,
     collection: u16,

@@ -1,6 +1,6 @@
 //! Where is a term beyond the four bytes that its node caches? In one pool, as in figure 6 of the
-//! paper a length byte and then the bytes, but only those behind the first four; a term of four bytes
-//! or fewer has no string.
+//! paper a length byte and then the bytes, but only those behind the first four; a term of four
+//! bytes or fewer has no string.
 //!
 //! A string begins at a multiple of 8 bytes and is padded with zeros, so that eight bytes are
 //! compared at a time: a big-endian word, the length in its upper byte. Numbers of strings count
@@ -10,11 +10,12 @@ use super::NONE;
 use std::cmp::Ordering;
 
 /// Bytes of a term that its node caches.
-pub const CACHED: usize = 4;
+pub(crate) const CACHED: usize = 4;
 
 /// Words that the string of a suffix takes.
 #[inline]
-pub fn words(suffix_bytes: usize) -> usize {
+#[cfg(test)]
+pub(crate) fn words(suffix_bytes: usize) -> usize {
     if suffix_bytes <= CACHED { 0 } else { (1 + suffix_bytes - CACHED).div_ceil(8) }
 }
 
@@ -44,7 +45,7 @@ fn word(bytes: &[u8]) -> u64 {
 
 /// A term that is looked up.
 #[derive(Clone, Copy, Debug)]
-pub struct Query<'a> {
+pub(crate) struct Query<'a> {
     /// What a node caches of it.
     pub cache: u32,
     /// The first word of its string.
@@ -57,7 +58,7 @@ impl<'a> Query<'a> {
     /// Of a term without the prefix that its trie collection implies: at most 255 bytes of UTF-8,
     /// none of them NUL.
     #[inline(always)]
-    pub fn new(suffix: &'a [u8]) -> Self {
+    pub(crate) fn new(suffix: &'a [u8]) -> Self {
         debug_assert!(suffix.len() < 256 && !suffix.contains(&0));
         let head = word(suffix);
         let cache = (head >> 32) as u32;
@@ -70,25 +71,20 @@ impl<'a> Query<'a> {
     }
 }
 
-/// The pool.
 #[derive(Default)]
-pub struct Strings {
+pub(crate) struct Strings {
     words: Vec<u64>,
 }
 
 impl Strings {
     /// Words in use.
-    pub fn len(&self) -> usize {
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
         self.words.len()
     }
 
-    /// Whether there is no string.
-    pub fn is_empty(&self) -> bool {
-        self.words.is_empty()
-    }
-
     /// Keeps the string of a term, if it has one, and returns its number.
-    pub fn push(&mut self, query: &Query<'_>) -> u32 {
+    pub(crate) fn push(&mut self, query: &Query<'_>) -> u32 {
         if query.rest.is_empty() {
             return NONE;
         }
@@ -102,7 +98,7 @@ impl Strings {
 
     /// How a term's string stands to that of a query with the same cache.
     #[inline(always)]
-    pub fn compare(&self, string: u32, query: &Query<'_>) -> Ordering {
+    pub(crate) fn compare(&self, string: u32, query: &Query<'_>) -> Ordering {
         if string == NONE {
             return if query.rest.is_empty() { Ordering::Equal } else { Ordering::Less };
         }
@@ -122,7 +118,7 @@ impl Strings {
     }
 
     /// Appends the bytes of a string.
-    pub fn append(&self, string: u32, to: &mut Vec<u8>) {
+    pub(crate) fn append(&self, string: u32, to: &mut Vec<u8>) {
         let words = self.words_of(string);
         let end = to.len() + (words[0] >> 56) as usize;
         to.extend_from_slice(&words[0].to_be_bytes()[1..]);
@@ -130,7 +126,6 @@ impl Strings {
         to.truncate(end);
     }
 
-    /// The words of a string.
     #[inline]
     fn words_of(&self, string: u32) -> &[u64] {
         let words = &self.words[string as usize..];

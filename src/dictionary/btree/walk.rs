@@ -6,7 +6,7 @@ use super::forest::Forest;
 
 /// A place between two terms of a forest.
 #[derive(Clone, Debug, Default)]
-pub struct Walk {
+pub(crate) struct Walk {
     /// The trie collection that comes next.
     collection: u16,
     /// From the root down: a node and the next of its terms.
@@ -14,9 +14,9 @@ pub struct Walk {
 }
 
 impl Walk {
-    /// Moves behind the next term; returns its trie collection and its number, and puts its suffix in
-    /// the place of what `suffix` holds. `None` behind the last term.
-    pub fn next(&mut self, forest: &Forest, suffix: &mut Vec<u8>) -> Option<(u16, u32)> {
+    /// Moves behind the next term; returns its trie collection and its number, and puts its suffix
+    /// in the place of what `suffix` holds. `None` behind the last term.
+    pub(crate) fn next(&mut self, forest: &Forest, suffix: &mut Vec<u8>) -> Option<(u16, u32)> {
         loop {
             let Some((at, i)) = self.path.last_mut() else {
                 if usize::from(self.collection) >= crate::text::trie_collection::TRIE_COLLECTIONS {

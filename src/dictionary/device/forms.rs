@@ -1,14 +1,17 @@
-//! What do the forms mean that a device has found in texts, and of which it makes no terms itself? A form is a
-//! stretch of letters and digits, or a part of one, with ASCII letters in lower case. Each new one is cut into tokens, and these are stemmed, here, once;
-//! from then on the device counts by the numbers of terms.
+//! What do the forms mean that a device has found in texts, and of which it makes no terms itself?
+//! A form is a stretch of letters and digits, or a part of one, with ASCII letters in lower case.
+//! Each new one is cut into tokens, and these are stemmed, here, once; from then on the device
+//! counts by the numbers of terms.
 //!
-//! A form of ASCII is one token. One with other letters may hold several: it stands for all of their terms.
-//! Short terms are told by their [codes](crate::dictionary::strings::codes). Others get numbers by shards of their hashes, so that several threads learn at once; the codes are those of these numbers.
-//! The device numbers all terms by their codes; which number a term gets depends on what came before it, and nothing in an index depends on that.
+//! A form of ASCII is one token. One with other letters may hold several: it stands for all of
+//! their terms. Short terms are told by their [codes](crate::dictionary::strings::codes). Others
+//! get numbers by shards of their hashes, so that several threads learn at once; the codes are
+//! those of these numbers. The device numbers all terms by their codes; which number a term gets
+//! depends on what came before it, and nothing in an index depends on that.
 
 mod order;
 
-pub use order::OrderedTerms;
+pub(crate) use order::OrderedTerms;
 
 use super::members::{for_each_member, hash_of_key};
 use crate::crew::Crew;
@@ -26,17 +29,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// What stands for a form that has no term: a stop word, or bytes that are no token.
-pub const NO_TERM: u64 = u32::MAX as u64;
+pub(crate) const NO_TERM: u64 = u32::MAX as u64;
 
-/// Set where a form has other than one term and one member: the rest is where its expansion begins, two words for each meaning.
-pub const EXPANDED: u64 = 1 << 31;
+/// Set where a form has other than one term and one member: the rest is where its expansion begins,
+/// two words for each meaning.
+pub(crate) const EXPANDED: u64 = 1 << 31;
 
 /// What one form stands for, as `kernels/invert_terms.cuh` reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C, align(16))]
-pub struct Meaning {
-    /// The [code](crate::dictionary::strings::codes) of its term, [`NO_TERM`], or [`EXPANDED`] and the place of its expansion: the number of its parts and how many of these
-    /// have a term, then each as a meaning. A part without a term is another member of the sketch.
+pub(crate) struct Meaning {
+    /// The [code](crate::dictionary::strings::codes) of its term, [`NO_TERM`], or [`EXPANDED`] and
+    /// the place of its expansion: the number of its parts and how many of these have a term, then
+    /// each as a meaning. A part without a term is another member of the sketch.
     pub code: u64,
     /// What it adds to the sketch of a piece: register and rank, `register << 8 | rank`.
     pub member: u64,
@@ -44,10 +49,11 @@ pub struct Meaning {
 
 impl Meaning {
     /// Of a form without a term.
-    pub const NOTHING: Self = Self { code: NO_TERM, member: 0 };
+    pub(crate) const NOTHING: Self = Self { code: NO_TERM, member: 0 };
 
     /// Of a token with a term of this code, which adds what has this hash.
-    pub fn of_token(code: u64, hash: u64) -> Self {
+    #[cfg(any(test, fuzzing))]
+    pub(crate) fn of_token(code: u64, hash: u64) -> Self {
         Self { code, member: member(hash).into() }
     }
 }
@@ -105,14 +111,14 @@ impl Shard {
 /// The terms of a run that a device has inverted.
 #[derive(Debug)]
 pub struct Terms {
-    /// By number.
     codes: Arc<Vec<u64>>,
     shards: Vec<ShardTerms>,
 }
 
 impl Terms {
-    /// Calls `f` with all terms, each with its number, its trie collection, and the suffix behind the prefix that this implies.
-    pub fn for_each(&self, mut f: impl FnMut(u32, u16, &[u8])) {
+    /// Calls `f` with all terms, each with its number, its trie collection, and the suffix behind
+    /// the prefix that this implies.
+    pub(crate) fn for_each(&self, mut f: impl FnMut(u32, u16, &[u8])) {
         for (number, &code) in (0..).zip(&*self.codes) {
             let term = Term::of(code, |shard| &self.shards[shard]);
             f(number, term.collection, term.suffix());
@@ -175,7 +181,8 @@ struct Word {
     len: u8,
 }
 
-/// The words of one shard: no two threads write close to each other, and who looks them up reads on and on.
+/// The words of one shard: no two threads write close to each other, and who looks them up reads on
+/// and on.
 #[derive(Default)]
 struct OfShard {
     words: Vec<Word>,
@@ -225,7 +232,8 @@ impl Part {
         }
     }
 
-    /// A form with a key of this hash, as nearly all have: it is a token as it stands, and most are their own terms.
+    /// A form with a key of this hash, as nearly all have: it is a token as it stands, and most are
+    /// their own terms.
     fn form_with_key(&mut self, analysis: &Analysis, form: &[u8], hash: u64) {
         debug_assert!(form.is_ascii());
         // SAFETY: what has a key is ASCII.
@@ -256,7 +264,8 @@ impl Part {
         short::push(term.as_bytes(), strings);
     }
 
-    /// Writes what the forms stand for, and their expansions, which will stand behind `place` other meanings.
+    /// Writes what the forms stand for, and their expansions, which will stand behind `place` other
+    /// meanings.
     fn meanings(&self, place: usize, meanings: &mut [Meaning], expansions: &mut [Meaning]) {
         let (mut word, mut before, mut filled) = (0, 0, 0);
         let mut of_shards = self.by_shard.each_ref().map(|of| of.words.iter());
@@ -300,7 +309,8 @@ impl Part {
     }
 }
 
-/// Gives the words of shard `n` their terms' numbers. The table is asked for words of the next part, too, while those of one are looked up.
+/// Gives the words of shard `n` their terms' numbers. The table is asked for words of the next
+/// part, too, while those of one are looked up.
 fn number(parts: &[Part], n: usize, shard: &mut Shard) {
     let mut later = parts.iter().flat_map(|part| &part.by_shard[n].words);
     later.by_ref().take(AHEAD).for_each(|word| shard.table.prefetch(word.hash));
@@ -319,7 +329,8 @@ fn number(parts: &[Part], n: usize, shard: &mut Shard) {
     }
 }
 
-/// The hash of a term by which it is found: that of its key, which most forms have been asked for before.
+/// The hash of a term by which it is found: that of its key, which most forms have been asked for
+/// before.
 fn term_hash(term: &str) -> u64 {
     key_of(term.as_bytes()).map_or_else(|| hash(term.as_bytes()), hash_of_key)
 }
@@ -331,13 +342,13 @@ fn shard_of(hash: u64) -> usize {
 
 /// Forms whose words are found, so that nothing is left but to look up their terms.
 #[derive(Default)]
-pub struct ReadForms {
+pub(crate) struct ReadForms {
     count: usize,
     parts: Vec<Part>,
 }
 
 /// Finds the words of forms, for which no term has to be known.
-pub struct FormReader {
+pub(crate) struct FormReader {
     analysis: Analysis,
     threads: usize,
     crew: Crew,
@@ -346,12 +357,16 @@ pub struct FormReader {
 
 impl FormReader {
     /// At most so many `threads` read at once.
-    pub fn new(analysis: Analysis, threads: usize) -> Self {
+    pub(crate) fn new(analysis: Analysis, threads: usize) -> Self {
         Self { analysis, threads: threads.max(1), crew: Crew::new("forms"), spare: Vec::new() }
     }
 
     /// Finds the words of `count` forms.
-    pub fn read<'a>(&mut self, count: usize, form: impl Fn(usize) -> &'a [u8] + Sync) -> ReadForms {
+    pub(crate) fn read<'a>(
+        &mut self,
+        count: usize,
+        form: impl Fn(usize) -> &'a [u8] + Sync,
+    ) -> ReadForms {
         let Self { analysis, threads, crew, spare } = self;
         let mut parts: Vec<Part> = Vec::new();
         parts.resize_with(count.div_ceil(PART_FORMS), || spare.pop().unwrap_or_default());
@@ -363,9 +378,9 @@ impl FormReader {
         ReadForms { count, parts }
     }
 
-    /// Takes the memory of forms back that are learned, and keeps as much as two such batches need: later ones have fewer new forms. What has grown for
-    /// forms of many words is freed.
-    pub fn give_back(&mut self, forms: [ReadForms; 2]) {
+    /// Takes the memory of forms back that are learned, and keeps as much as two such batches need:
+    /// later ones have fewer new forms. What has grown for forms of many words is freed.
+    pub(crate) fn give_back(&mut self, forms: [ReadForms; 2]) {
         let most = 2 * forms.iter().map(|forms| forms.parts.len()).sum::<usize>();
         let parts = forms.into_iter().flat_map(|forms| forms.parts);
         self.spare.extend(parts.filter(|part| part.words.capacity() <= 4 * PART_FORMS));
@@ -374,7 +389,7 @@ impl FormReader {
 }
 
 /// The terms of a run, while a device finds forms of them.
-pub struct Forms {
+pub(crate) struct Forms {
     threads: usize,
     crew: Crew,
     shards: Vec<Shard>,
@@ -386,15 +401,20 @@ fn no_terms() -> Vec<Shard> {
 
 impl Forms {
     /// Knows no terms; at most so many `threads` learn at once.
-    pub fn new(threads: usize) -> Self {
+    pub(crate) fn new(threads: usize) -> Self {
         Self { threads: threads.max(1), crew: Crew::new("terms"), shards: no_terms() }
     }
 
-    /// What forms stand for, in their order, and their expansions, which will stand behind `place` other meanings.
+    /// What forms stand for, in their order, and their expansions, which will stand behind `place`
+    /// other meanings.
     ///
     /// # Panics
     /// If expansions would take 2^31 words: a run has ended long before.
-    pub fn learn(&mut self, forms: &ReadForms, place: usize) -> (Vec<Meaning>, Vec<Meaning>) {
+    pub(crate) fn learn(
+        &mut self,
+        forms: &ReadForms,
+        place: usize,
+    ) -> (Vec<Meaning>, Vec<Meaning>) {
         let Self { threads, crew, shards } = self;
         let ReadForms { count, parts } = forms;
         let others = (*threads - 1).min(parts.len() / 2);
@@ -418,7 +438,7 @@ impl Forms {
     }
 
     /// Ends the run: its terms, by the numbers of their codes. The host has numbered none any more.
-    pub fn take(&mut self, codes: Arc<Vec<u64>>) -> Terms {
+    pub(crate) fn take(&mut self, codes: Arc<Vec<u64>>) -> Terms {
         let shards = std::mem::replace(&mut self.shards, no_terms());
         Terms { codes, shards: shards.into_iter().map(|shard| shard.terms).collect() }
     }

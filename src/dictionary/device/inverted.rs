@@ -1,6 +1,6 @@
-//! How are the lists that a device has made of a run taken out in the order of the lexicon? The device knows terms by
-//! numbers, and gives the lists of each batch of pieces by these; a list goes on from batch to batch, so that its parts
-//! have only to be put one behind the other.
+//! How are the lists that a device has made of a run taken out in the order of the lexicon? The
+//! device knows terms by numbers, and gives the lists of each batch of pieces by these; a list goes
+//! on from batch to batch, so that its parts have only to be put one behind the other.
 
 use super::forms::Terms;
 use crate::codec::prefetch::prefetch;
@@ -9,13 +9,13 @@ use crate::dictionary::owners::Owners;
 use crate::dictionary::strings::place::TermPlace;
 use std::sync::Arc;
 
-/// The lists of a batch.
 #[derive(Debug, Default)]
 pub struct Lists {
-    /// Where the list of each term begins, by its number, and the end of the last. Terms that came later have none.
+    /// Where the list of each term begins, by its number, and the end of the last. Terms that came
+    /// later have none.
     pub starts: Vec<u32>,
-    /// Postings as in a run's tail ([`folded`](crate::codec::folded)); the first gap of a list is counted from the posting
-    /// before, which an earlier batch has.
+    /// Postings as in a run's tail ([`folded`](crate::codec::folded)); the first gap of a list is
+    /// counted from the posting before, which an earlier batch has.
     pub bytes: Vec<u8>,
 }
 
@@ -31,15 +31,14 @@ impl Lists {
 
 /// A run that a device has inverted.
 #[derive(Debug)]
-pub struct InvertedRun {
-    /// Its terms, by their numbers.
+pub(crate) struct InvertedRun {
     pub terms: Terms,
     /// Its batches in the order of their documents.
     pub batches: Vec<Lists>,
 }
 
 /// One owner's terms of such a run.
-pub struct InvertedTerms {
+pub(crate) struct InvertedTerms {
     run: Arc<InvertedRun>,
     owners: Arc<Owners>,
     owner: u32,
@@ -63,7 +62,7 @@ const AHEAD: usize = 8;
 
 impl InvertedTerms {
     /// The terms of the collections of `owner`.
-    pub fn new(run: Arc<InvertedRun>, owners: Arc<Owners>, owner: u32) -> Self {
+    pub(crate) fn new(run: Arc<InvertedRun>, owners: Arc<Owners>, owner: u32) -> Self {
         Self { run, owners, owner, order: None, suffixes: Vec::new(), given: 0 }
     }
 

@@ -1,53 +1,50 @@
-//! Which pieces go to a device as lines of JSON, whose names and texts it finds itself? Those whose first line has a [`LineShape`]. Lines that have the same bytes
-//! around some values mean the same, so that nobody has to look at keys, colons and commas: where another line is otherwise, the host reads it.
+//! Which pieces go to a device as lines of JSON, whose names and texts it finds itself? Those whose
+//! first line has a [`LineShape`]. Lines that have the same bytes around some values mean the same,
+//! so that nobody has to look at keys, colons and commas: where another line is otherwise, the host
+//! reads it.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 /// Values of a line, at most, that are others in the next one.
-pub const MOST_VALUES: usize = 16;
+pub(crate) const MOST_VALUES: usize = 16;
 
-/// Bytes around them, at most.
-pub const MOST_AROUND: usize = 256;
+pub(crate) const MOST_AROUND: usize = 256;
 
 /// A longer name is read by the host alone.
-pub const LONGEST_NAME: usize = u8::MAX as usize;
+pub(crate) const LONGEST_NAME: usize = u8::MAX as usize;
 
 /// A longer number is read by the host alone.
-pub const LONGEST_NUMBER: usize = 31;
+pub(crate) const LONGEST_NUMBER: usize = 31;
 
-/// A longer line is read by the host alone: 32 threads of a device share one, for which all others would wait.
+/// A longer line is read by the host alone: 32 threads of a device share one, for which all others
+/// would wait.
 pub const LONGEST_LINE: usize = 256 << 10;
 
-/// Lines of a batch that the host reads for a device, at most. Where there are more it reads them all.
-pub const MOST_MENDED: usize = 8192;
+/// Lines of a batch that the host reads for a device, at most. Where there are more it reads them
+/// all.
+pub(crate) const MOST_MENDED: usize = 8192;
 
 /// A piece with more bytes is read by the host alone. It holds a long document.
-pub const MOST_LINES_BYTES: usize = 16 << 20;
+pub(crate) const MOST_LINES_BYTES: usize = 16 << 20;
 
 /// What a value of a line is good for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// Nothing.
+pub(crate) enum Role {
     Other,
-    /// It names the document.
     Name,
     /// It is a part of the document's text.
     Text,
 }
 
 /// Bits of a value, as a device reads it. A name.
-pub const NAME: u32 = 1;
-/// A text.
-pub const TEXT: u32 = 2;
-/// A number.
-pub const NUMBER: u32 = 4;
+pub(crate) const NAME: u32 = 1;
+pub(crate) const TEXT: u32 = 2;
+pub(crate) const NUMBER: u32 = 4;
 
 /// A value of a line that may be another one in the next line: a string, or a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Value {
-    /// What it is good for.
+pub(crate) struct Value {
     pub role: Role,
-    /// Whether it is a number.
     pub is_number: bool,
 }
 
@@ -64,8 +61,8 @@ impl Value {
     }
 }
 
-/// The bytes around the values of a line: before each of them, and behind the last one up to the line feed, which is among them. A quote of a string is
-/// around it.
+/// The bytes around the values of a line: before each of them, and behind the last one up to the
+/// line feed, which is among them. A quote of a string is around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineShape {
     count: u8,
@@ -75,14 +72,16 @@ pub struct LineShape {
     around: [u8; MOST_AROUND],
 }
 
-/// A shape, as a device reads it: how many values there are, whether one is a name, the first and the last text of these, the bits of each, where the bytes
-/// before each end, and all bytes.
-pub const SHAPE_WORDS: usize = 4 + MOST_VALUES + (MOST_VALUES + 1) + MOST_AROUND / 4;
+/// A shape, as a device reads it: how many values there are, whether one is a name, the first and
+/// the last text of these, the bits of each, where the bytes before each end, and all bytes.
+pub(crate) const SHAPE_WORDS: usize = 4 + MOST_VALUES + (MOST_VALUES + 1) + MOST_AROUND / 4;
 
 impl LineShape {
-    /// The shape with these values, each behind its bytes, and bytes behind all. There is none without a text, with two names, with too many values or bytes, or where a value is not read as far as
-    /// what follows it says: a string up to the next quote, and a number to the last byte that one may have.
-    pub fn of(values: &[(&[u8], Value)], behind: &[u8]) -> Option<Self> {
+    /// The shape with these values, each behind its bytes, and bytes behind all. There is none
+    /// without a text, with two names, with too many values or bytes, or where a value is not read
+    /// as far as what follows it says: a string up to the next quote, and a number to the last byte
+    /// that one may have.
+    pub(crate) fn of(values: &[(&[u8], Value)], behind: &[u8]) -> Option<Self> {
         let arounds = || values.iter().map(|(before, _)| *before).chain([behind]);
         let bytes: usize = arounds().map(<[u8]>::len).sum();
         let count = |role| values.iter().filter(|(_, value)| value.role == role).count();
@@ -122,12 +121,13 @@ impl LineShape {
     }
 
     /// The values, each with the bytes before it.
-    pub fn values(&self) -> impl DoubleEndedIterator<Item = (&[u8], Value)> {
+    #[cfg(any(test, fuzzing))]
+    pub(crate) fn values(&self) -> impl DoubleEndedIterator<Item = (&[u8], Value)> {
         (0..usize::from(self.count)).map(|n| (self.around(n), self.values[n]))
     }
 
     /// The bytes behind the last value.
-    pub fn behind(&self) -> &[u8] {
+    pub(crate) fn behind(&self) -> &[u8] {
         self.around(self.count.into())
     }
 
@@ -137,12 +137,11 @@ impl LineShape {
     }
 
     /// Bytes of the end of a line: a line feed, or a carriage return before it.
-    pub fn end_bytes(&self) -> usize {
+    pub(crate) fn end_bytes(&self) -> usize {
         1 + usize::from(self.behind().ends_with(b"\r\n"))
     }
 
-    /// As a device reads it.
-    pub fn words(&self) -> [u32; SHAPE_WORDS] {
+    pub(crate) fn words(&self) -> [u32; SHAPE_WORDS] {
         let is_text = |value: &Value| value.role == Role::Text;
         let first = self.values.iter().position(is_text).unwrap_or(0) as u32;
         let last = self.values.iter().rposition(is_text).unwrap_or(0) as u32;
@@ -161,8 +160,9 @@ fn is_of_number(byte: &u8) -> bool {
     matches!(byte, b'-' | b'.' | b'0'..=b'9')
 }
 
-/// Bytes of the number that some bytes begin with, if a device reads it: a minus, digits, and a point and digits, as JSON has them. Numbers with an exponent it does not.
-pub fn number_bytes(bytes: &[u8]) -> Option<usize> {
+/// Bytes of the number that some bytes begin with, if a device reads it: a minus, digits, and a
+/// point and digits, as JSON has them. Numbers with an exponent it does not.
+pub(crate) fn number_bytes(bytes: &[u8]) -> Option<usize> {
     let length = bytes.iter().take_while(|byte| is_of_number(byte)).count();
     let number = &bytes[..length];
     let parts = number.strip_prefix(b"-").unwrap_or(number).splitn(2, |&byte| byte == b'.');
@@ -176,12 +176,11 @@ pub fn number_bytes(bytes: &[u8]) -> Option<usize> {
 
 /// What is known of the lines of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lines {
+pub struct DeviceLines {
     /// What the first of them has around its name and its text.
     pub shape: LineShape,
     /// A document with more bytes is left to the host.
     pub longest: u32,
-    /// The number of their input.
     pub input: u32,
     /// Where the first one begins in its stream.
     pub offset: u64,
@@ -189,9 +188,10 @@ pub struct Lines {
     pub was_open: bool,
 }
 
-/// Whether pieces go to a device as lines. When it could not read some, the next ones do not, and each time twice as many.
+/// Whether pieces go to a device as lines. When it could not read some, the next ones do not, and
+/// each time twice as many.
 #[derive(Debug, Default)]
-pub struct AsLines {
+pub(crate) struct AsLines {
     /// Pieces that do not.
     rest: AtomicU32,
     /// How many did not the last time.
@@ -205,22 +205,23 @@ const FIRST_PAUSE: u32 = 64;
 
 impl AsLines {
     /// Whether the next piece does.
-    pub fn takes(&self) -> bool {
+    pub(crate) fn takes(&self) -> bool {
         self.rest.fetch_update(Relaxed, Relaxed, |rest| rest.checked_sub(1)).is_err()
     }
 
     /// A piece did, or it was parsed.
-    pub fn went(&self, as_lines: bool) {
+    pub(crate) fn went(&self, as_lines: bool) {
         self.is_unlikely.store(!as_lines, Relaxed);
     }
 
-    /// Whether the next piece is likely to: whoever reads puts it where a device takes it from, which is out of the caches of who would parse it.
-    pub fn is_likely(&self) -> bool {
+    /// Whether the next piece is likely to: whoever reads puts it where a device takes it from,
+    /// which is out of the caches of who would parse it.
+    pub(crate) fn is_likely(&self) -> bool {
         !self.is_unlikely.load(Relaxed)
     }
 
     /// A device could not read a piece. Others that went there before do not count.
-    pub fn has_failed(&self) {
+    pub(crate) fn has_failed(&self) {
         if self.rest.load(Relaxed) == 0 {
             let pause = self.last.load(Relaxed).saturating_mul(2).max(FIRST_PAUSE);
             self.last.store(pause, Relaxed);

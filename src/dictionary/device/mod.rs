@@ -1,8 +1,8 @@
 //! What a device is given of texts, and what it tells of their terms.
 
-pub mod forms;
-pub mod inverted;
-pub mod lines;
-pub mod members;
-pub mod text_buffers;
-pub mod texts;
+pub(crate) mod forms;
+pub(crate) mod inverted;
+pub(crate) mod lines;
+pub(crate) mod members;
+pub(crate) mod text_buffers;
+pub(crate) mod texts;

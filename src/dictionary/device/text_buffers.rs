@@ -1,6 +1,8 @@
-//! Where do texts lie that a device takes? In memory that is used again and again, and that whoever brings them to the device can pin: then nobody
-//! copies them on their way. Pinning takes longer than copying, so memory is pinned once, when it goes to the device for the first time; and it takes
-//! hardly longer for much than for little, so that the memories of many buffers lie in one area, which is pinned as a whole.
+//! Where do texts lie that a device takes? In memory that is used again and again, and that whoever
+//! brings them to the device can pin: then nobody copies them on their way. Pinning takes longer
+//! than copying, so memory is pinned once, when it goes to the device for the first time; and it
+//! takes hardly longer for much than for little, so that the memories of many buffers lie in one
+//! area, which is pinned as a whole.
 
 use crate::crew::lock;
 use crate::pages::{Area, HUGE};
@@ -12,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 /// What keeps memory pinned until it is dropped.
-pub type Pin = Box<dyn Any + Send + Sync>;
+pub(crate) type Pin = Box<dyn Any + Send + Sync>;
 
 /// Buffers have multiples of so many bytes.
 const STEP: usize = 64 << 10;
@@ -24,12 +26,12 @@ const SHARED_PART: usize = 32;
 /// What takes more than such a part of it has an area of its own.
 const OWN_PART: usize = 4;
 
-/// Copies past the caches, where the processor can: lines that are written as a whole need not be read before.
+/// Copies past the caches, where the processor can: lines that are written as a whole need not be
+/// read before.
 fn copy_far(to: &mut [u8], from: &[u8]) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
-        /// A line of the caches.
         #[repr(align(64))]
         struct Line([__m128i; 4]);
         // SAFETY: any 64 bytes are one.
@@ -126,7 +128,6 @@ pub struct TextBuffers {
     held: Mutex<Held>,
     /// Bytes of areas that many share.
     shared_bytes: usize,
-    /// Bytes of all areas.
     bytes: Arc<AtomicUsize>,
 }
 
@@ -141,9 +142,11 @@ struct Held {
 }
 
 impl TextBuffers {
-    /// Keeps memory as long as it is at most `bytes` together with what is in use. A buffer in use has a whole area in use, which may be shared: so where small
-    /// texts lie among much larger ones all of it may be more than `bytes` by an area for each buffer, until these come back. Nothing is spare then.
-    pub fn new(bytes: usize) -> Arc<Self> {
+    /// Keeps memory as long as it is at most `bytes` together with what is in use. A buffer in use
+    /// has a whole area in use, which may be shared: so where small texts lie among much larger
+    /// ones all of it may be more than `bytes` by an area for each buffer, until these come back.
+    /// Nothing is spare then.
+    pub(crate) fn new(bytes: usize) -> Arc<Self> {
         let shared = (bytes / SHARED_PART).min(MOST_SHARED) / HUGE * HUGE;
         let held = Mutex::new(Held { most: bytes, ..Held::default() });
         Arc::new(Self { held, shared_bytes: shared, bytes: Arc::default() })
@@ -198,7 +201,7 @@ impl TextBuffers {
     }
 
     /// Frees all that is spare, and from now on what comes back.
-    pub fn end(&self) {
+    pub(crate) fn end(&self) {
         let mut held = self.held();
         held.most = 0;
         let gone = (std::mem::take(&mut held.spare), held.rest.take());
@@ -228,12 +231,12 @@ pub struct TextBuffer {
 
 impl TextBuffer {
     /// An empty one without memory.
-    pub fn of(home: &Arc<TextBuffers>) -> Self {
+    pub(crate) fn of(home: &Arc<TextBuffers>) -> Self {
         Self { memory: None, len: 0, home: home.clone() }
     }
 
     /// One of so many bytes, whatever they are, whose memory comes from where this one's does.
-    pub fn beside(&self, bytes: usize) -> Self {
+    pub(crate) fn beside(&self, bytes: usize) -> Self {
         let mut buffer = Self::of(&self.home);
         buffer.reserve(bytes);
         buffer.len = bytes;
@@ -241,13 +244,13 @@ impl TextBuffer {
     }
 
     /// Bytes for which it has memory.
-    pub fn capacity(&self) -> usize {
+    pub(crate) fn capacity(&self) -> usize {
         self.memory.as_ref().map_or(0, |memory| memory.bytes)
     }
 
     /// Makes room for so many more bytes; if it has to grow it doubles at least.
     #[inline]
-    pub fn reserve(&mut self, more: usize) {
+    pub(crate) fn reserve(&mut self, more: usize) {
         let needed = self.len + more;
         if needed > self.capacity() {
             self.grow(needed);
@@ -275,13 +278,14 @@ impl TextBuffer {
     }
 
     /// Appends bytes past the caches: nobody but a device will look at them.
-    pub fn extend_far(&mut self, bytes: &[u8]) {
+    pub(crate) fn extend_far(&mut self, bytes: &[u8]) {
         let room = self.room(bytes.len());
         copy_far(&mut room[..bytes.len()], bytes);
         self.advance(bytes.len());
     }
 
-    /// The memory behind its bytes, `more` at least, to be written before [`advance`](Self::advance): what is there is of no use.
+    /// The memory behind its bytes, `more` at least, to be written before
+    /// [`advance`](Self::advance): what is there is of no use.
     #[inline]
     pub(crate) fn room(&mut self, more: usize) -> &mut [u8] {
         self.reserve(more);
@@ -300,7 +304,7 @@ impl TextBuffer {
 
     /// Forgets what is behind the first `len` bytes.
     #[inline]
-    pub fn truncate(&mut self, len: usize) {
+    pub(crate) fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);
     }
 
@@ -314,14 +318,14 @@ impl TextBuffer {
         }
     }
 
-    /// Whether its memory is pinned.
-    pub fn is_pinned(&self) -> bool {
+    pub(crate) fn is_pinned(&self) -> bool {
         self.memory.as_ref().is_some_and(|memory| memory.of.pin.get().is_some())
     }
 
-    /// Has its memory pinned, unless it is: `pin` gets all of the area, which other buffers may fill meanwhile, and what it gives is dropped before that is
-    /// freed. One thread may do so at a time.
-    pub fn pin(&mut self, pin: impl FnOnce(*const [u8]) -> Option<Pin>) {
+    /// Has its memory pinned, unless it is: `pin` gets all of the area, which other buffers may
+    /// fill meanwhile, and what it gives is dropped before that is freed. One thread may do so at a
+    /// time.
+    pub(crate) fn pin(&mut self, pin: impl FnOnce(*const [u8]) -> Option<Pin>) {
         if let Some(Memory { of, .. }) = &self.memory
             && of.pin.get().is_none()
             && let Some(pin) = pin(std::ptr::slice_from_raw_parts(of.start, of.bytes))

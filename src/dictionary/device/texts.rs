@@ -1,24 +1,25 @@
-//! What does a parser hand on when a device finds the words? The texts of a piece's documents, as the kernels of
-//! `invert.cu` read them; what the piece counts, and its documents' lengths, are known only later.
+//! What does a parser hand on when a device finds the words? The texts of a piece's documents, as
+//! the kernels of `invert.cu` read them; what the piece counts, and its documents' lengths, are
+//! known only later.
 
-use super::lines::{AsLines, Lines};
+use super::lines::{AsLines, DeviceLines};
 use super::text_buffers::{TextBuffer, TextBuffers};
 use crate::dictionary::parsed::{PieceGroup, Regroup};
 use crate::order::PieceCounts;
 use std::sync::Arc;
 
 /// What stands behind each text.
-pub const SEPARATOR: u8 = b' ';
+pub(crate) const SEPARATOR: u8 = b' ';
 
-/// The texts of a piece's documents, each with a [`SEPARATOR`] behind it; or its lines, of which the device finds the texts.
+/// The texts of a piece's documents, each with a [`SEPARATOR`] behind it; or its lines, of which
+/// the device finds the texts.
 #[derive(Debug, Default)]
 pub struct PieceText {
-    /// The texts, or whole lines.
     pub bytes: TextBuffer,
     /// Where each text begins; the end of the last is that of the bytes.
     pub starts: Vec<u32>,
     /// What is known of the lines, if these are lines.
-    pub lines: Option<Lines>,
+    pub lines: Option<DeviceLines>,
 }
 
 impl PieceText {
@@ -27,16 +28,14 @@ impl PieceText {
     }
 
     /// Documents; of lines nobody knows yet.
-    pub fn documents(&self) -> u32 {
+    pub(crate) fn documents(&self) -> u32 {
         self.starts.len() as u32
     }
 }
 
 /// A piece on its way to a device.
 pub struct TextGroup {
-    /// Its texts.
     pub text: PieceText,
-    /// Nothing yet.
     counts: Arc<PieceCounts>,
     lengths: Arc<[u8]>,
 }
@@ -76,13 +75,13 @@ impl Texts {
 
     /// The same, and the first piece is expected to have so many bytes.
     #[must_use]
-    pub fn expecting(self, bytes: usize) -> Self {
+    pub(crate) fn expecting(self, bytes: usize) -> Self {
         Self { last: (bytes, 0), ..self }
     }
 
     /// The same, and the device is given lines where it takes them.
     #[must_use]
-    pub fn as_lines(self, as_lines: Option<Arc<AsLines>>) -> Self {
+    pub(crate) fn with_lines(self, as_lines: Option<Arc<AsLines>>) -> Self {
         Self { as_lines, ..self }
     }
 
@@ -106,7 +105,7 @@ impl Regroup for Texts {
         takes.then(|| TextBuffer::of(&self.buffers))
     }
 
-    fn lines(&mut self, bytes: TextBuffer, lines: Lines) {
+    fn lines(&mut self, bytes: TextBuffer, lines: DeviceLines) {
         (self.text.bytes, self.text.lines) = (bytes, Some(lines));
     }
 

@@ -62,7 +62,8 @@ fn grows_and_forgets() {
     assert_eq!(m.term_of_token("w7"), 1);
 }
 
-/// Forms change places when a piece has one that is not where it is looked for first, and all are found as before.
+/// Forms change places when a piece has one that is not where it is looked for first, and all are
+/// found as before.
 #[test]
 fn forms_are_found_wherever_they_stand() {
     let mut m = memo(1_650_000);
@@ -78,7 +79,8 @@ fn forms_are_found_wherever_they_stand() {
     }
 }
 
-/// A table that would be too large with twice the slots is filled instead, and kept when it is emptied.
+/// A table that would be too large with twice the slots is filled instead, and kept when it is
+/// emptied.
 #[test]
 fn slots_are_filled_where_there_is_no_room_for_more() {
     // 16,384 slots take 512 KiB, a term 64 bytes and more.

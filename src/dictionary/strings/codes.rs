@@ -1,7 +1,8 @@
-//! How are short terms told apart without their bytes? A term of at most twelve bytes of `a` to `z` and `0` to `9`, as most are, has a code of 64 bits that is all
-//! of it: `kernels/invert_terms.cuh` makes the same ones. Each three bytes are 16 bits, the first ones highest: numbers with base 37, in which 0
-//! stands behind the last byte. Terms that have no code are numbered by the host; such a number is a code too, above those of all terms.
-//! Below 2^32 there are no codes.
+//! How are short terms told apart without their bytes? A term of at most twelve bytes of `a` to `z`
+//! and `0` to `9`, as most are, has a code of 64 bits that is all of it: `kernels/invert_terms.cuh`
+//! makes the same ones. Each three bytes are 16 bits, the first ones highest: numbers with base 37,
+//! in which 0 stands behind the last byte. Terms that have no code are numbered by the host; such a
+//! number is a code too, above those of all terms. Below 2^32 there are no codes.
 
 use crate::text::trie_collection::{
     FIRST_NUMBERS, FIRST_ONE_LETTER, FIRST_THREE_LETTERS, implied_prefix_len,
@@ -9,7 +10,7 @@ use crate::text::trie_collection::{
 use std::sync::LazyLock;
 
 /// Bytes of the longest terms that have a code.
-pub const CODED_BYTES: usize = 12;
+pub(crate) const CODED_BYTES: usize = 12;
 
 /// Values of a byte, 0 included.
 const BASE: u32 = 37;
@@ -26,7 +27,7 @@ fn value(byte: u8) -> Option<u32> {
 }
 
 /// The code of a term, if it has one.
-pub fn code_of(term: &[u8]) -> Option<u64> {
+pub(crate) fn code_of(term: &[u8]) -> Option<u64> {
     if term.is_empty() || term.len() > CODED_BYTES {
         return None;
     }
@@ -42,23 +43,19 @@ pub fn code_of(term: &[u8]) -> Option<u64> {
 }
 
 /// The code of the term to which the host has given this number.
-pub fn code_of_number(number: u32) -> u64 {
+pub(crate) fn code_of_number(number: u32) -> u64 {
     OF_HOST | u64::from(number)
 }
 
-/// Whose term a code is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Coded {
-    /// A term that is short.
+pub(crate) enum Coded {
     Short(Spelt),
     /// One that the host has numbered.
     Number(u32),
 }
 
-/// A short term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Spelt {
-    /// Its trie collection.
+pub(crate) struct Spelt {
     pub collection: u16,
     /// Its suffix behind the prefix that this implies, and zeros.
     pub suffix: [u8; 16],
@@ -66,8 +63,8 @@ pub struct Spelt {
     pub len: usize,
 }
 
-/// Of each number that may stand for three bytes these, the first one highest; above them how many there are, and whether they are
-/// digits, or three letters.
+/// Of each number that may stand for three bytes these, the first one highest; above them how many
+/// there are, and whether they are digits, or three letters.
 static THREES: LazyLock<Vec<u32>> = LazyLock::new(|| {
     let byte = |value: u32| match value {
         0 => 0,
@@ -94,7 +91,7 @@ const LETTERS: u32 = 1 << 31;
 /// # Panics
 /// If none has.
 #[inline]
-pub fn spell(code: u64) -> Coded {
+pub(crate) fn spell(code: u64) -> Coded {
     if code >= OF_HOST {
         return Coded::Number(code as u32);
     }

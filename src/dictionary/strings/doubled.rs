@@ -1,14 +1,17 @@
-//! How does a hash table double without a second one? A slot of the larger table has the number that it had, or that and the
-//! slots there were before.
+//! How does a hash table double without a second one? A slot of the larger table has the number
+//! that it had, or that and the slots there were before.
 
 use crate::pages::Grown;
 use bytemuck::Zeroable;
 
-/// Doubles a table in which some slot is free: equals the default, which is zeros. A search in it begins in the line of the slot that the lower
-/// bits of a hash number, looks at the `LINE` slots of that in any order, and goes on line by line; `place` says at which free slot the one for an element ends.
+/// Doubles a table in which some slot is free: equals the default, which is zeros. A search in it
+/// begins in the line of the slot that the lower bits of a hash number, looks at the `LINE` slots
+/// of that in any order, and goes on line by line; `place` says at which free slot the one for an
+/// element ends.
 ///
-/// Lines are put anew in order, beginning behind one with a free slot, which no search has passed. What a search passes has been put anew before then,
-/// for it ends in the line where the element was, or where that is in the other half, at the latest.
+/// Lines are put anew in order, beginning behind one with a free slot, which no search has passed.
+/// What a search passes has been put anew before then, for it ends in the line where the element
+/// was, or where that is in the other half, at the latest.
 pub(crate) fn double<S, const LINE: usize>(
     slots: &mut Grown<S>,
     place: impl Fn(&mut [S], &S) -> usize,
@@ -64,7 +67,8 @@ mod tests {
     }
 
     proptest! {
-        /// All that was in the table is found in one with twice the slots, however full it was and wherever searches ran around its end.
+        /// All that was in the table is found in one with twice the slots, however full it was and
+        /// wherever searches ran around its end.
         #[test]
         fn law_all_is_found_again(numbers in prop::collection::vec(1u16.., 0..64), narrow in 1u16..=u16::MAX, bits in 3u32..7) {
             let numbers: Vec<u16> = numbers.iter().map(|number| (number & narrow).max(1)).collect();

@@ -8,14 +8,15 @@ use twox_hash::XxHash3_64;
 
 /// The hash of a term, of a surface form, and of a document's name.
 #[inline]
-pub fn hash(bytes: &[u8]) -> u64 {
+pub(crate) fn hash(bytes: &[u8]) -> u64 {
     XxHash3_64::oneshot(bytes)
 }
 
 /// The half of a hash that a slot keeps.
 const UPPER: u64 = 0xffff_ffff_0000_0000;
 
-/// Its lower bits are the slot at which the search for a hash begins: those of the half that the slot keeps.
+/// Its lower bits are the slot at which the search for a hash begins: those of the half that the
+/// slot keeps.
 #[inline(always)]
 fn home(hash: u64) -> usize {
     (hash >> 32) as usize
@@ -37,46 +38,39 @@ fn free(slots: &[u64], slot: u64) -> usize {
 /// A slot is 8 bytes: the upper half of the hash, and the number plus one. Linear probing; the
 /// table doubles when it is more than 70 % full.
 #[derive(Default)]
-pub struct HashTable {
+pub(crate) struct HashTable {
     slots: Grown<u64>,
     used: usize,
 }
 
 /// What [`HashTable::find_or_insert`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
-    /// The number that was there.
+pub(crate) enum Found {
     Old(u32),
     /// The given number, which is there now.
     New,
 }
 
 impl HashTable {
-    /// Numbers in the table.
-    pub fn len(&self) -> usize {
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
         self.used
     }
 
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.used == 0
-    }
-
     /// Forgets all numbers and gives the memory back.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }
 
     /// Forgets all numbers and keeps the memory.
-    pub fn empty(&mut self) {
+    pub(crate) fn empty(&mut self) {
         if self.used > 0 {
             self.slots.fill(0);
             self.used = 0;
         }
     }
 
-    /// Bytes of memory.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.slots.len() * size_of::<u64>()
     }
 
@@ -88,7 +82,7 @@ impl HashTable {
 
     /// Brings the first slot for `hash` into the cache.
     #[inline]
-    pub fn prefetch(&self, hash: u64) {
+    pub(crate) fn prefetch(&self, hash: u64) {
         if !self.slots.is_empty() {
             prefetch(&self.slots[self.home(hash)]);
         }
@@ -96,13 +90,13 @@ impl HashTable {
 
     /// The number that a search for `hash` finds, but for hashes of which half is the same.
     #[inline]
-    pub fn guess(&self, hash: u64) -> Option<u32> {
+    pub(crate) fn guess(&self, hash: u64) -> Option<u32> {
         self.find(hash, |_| true)
     }
 
     /// Finds the number with this hash for which `same` holds.
     #[inline]
-    pub fn find(&self, hash: u64, same: impl FnMut(u32) -> bool) -> Option<u32> {
+    pub(crate) fn find(&self, hash: u64, same: impl FnMut(u32) -> bool) -> Option<u32> {
         if self.slots.is_empty() {
             return None;
         }
@@ -111,7 +105,7 @@ impl HashTable {
 
     /// Finds the number with this hash for which `same` holds, or inserts `number`.
     #[inline]
-    pub fn find_or_insert(
+    pub(crate) fn find_or_insert(
         &mut self,
         hash: u64,
         number: u32,
@@ -131,7 +125,8 @@ impl HashTable {
         }
     }
 
-    /// Finds the number with this hash for which `same` holds, or the free slot where it belongs. There are slots.
+    /// Finds the number with this hash for which `same` holds, or the free slot where it belongs.
+    /// There are slots.
     #[inline(always)]
     fn probe(&self, hash: u64, mut same: impl FnMut(u32) -> bool) -> Result<u32, usize> {
         let mask = self.slots.len() - 1;

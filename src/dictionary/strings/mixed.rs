@@ -1,5 +1,6 @@
-//! What was a stretch with bytes beyond ASCII when it came before? It has to be decoded, cut into tokens, and lower-cased letter by letter, which
-//! takes six times as long as another word does; most are a word or a dash that comes again soon.
+//! What was a stretch with bytes beyond ASCII when it came before? It has to be decoded, cut into
+//! tokens, and lower-cased letter by letter, which takes six times as long as another word does;
+//! most are a word or a dash that comes again soon.
 
 use crate::dictionary::device::members::hash_of_key;
 use crate::dictionary::memo::NO_TERM;
@@ -46,7 +47,6 @@ impl Mixed {
         (known == key).then_some(meaning)
     }
 
-    /// Keeps what a stretch is.
     pub(crate) fn put(&mut self, key: Key, meaning: Meaning) {
         self.known[Self::place(key)] = (key, meaning);
     }

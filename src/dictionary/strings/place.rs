@@ -1,5 +1,5 @@
-//! Where does the string of a term lie, among strings that may take more than 4 GiB? In 8 bytes, so that an entry of a table is
-//! no larger than with places of 32 bits.
+//! Where does the string of a term lie, among strings that may take more than 4 GiB? In 8 bytes, so
+//! that an entry of a table is no larger than with places of 32 bits.
 
 use crate::order::MOST_STRING_BYTES;
 
@@ -28,13 +28,11 @@ impl TermPlace {
         Self((start as u64) << (u64::BITS - PLACE_BITS) | below)
     }
 
-    /// Where it begins.
     #[inline(always)]
     pub(crate) fn start(self) -> usize {
         (self.0 >> (u64::BITS - PLACE_BITS)) as usize
     }
 
-    /// The trie collection.
     #[inline(always)]
     pub(crate) fn collection(self) -> u16 {
         (self.0 >> LENGTH_BITS) as u16
@@ -46,7 +44,6 @@ impl TermPlace {
         usize::from(self.0 as u8)
     }
 
-    /// The string.
     #[inline(always)]
     pub(crate) fn of(self, strings: &[u8]) -> &[u8] {
         &strings[self.start()..][..self.len()]

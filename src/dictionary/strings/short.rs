@@ -8,7 +8,7 @@
 ///
 /// If they do not fit.
 #[inline(always)]
-pub fn copy(bytes: &[u8], to: &mut [u8]) {
+pub(crate) fn copy(bytes: &[u8], to: &mut [u8]) {
     let n = bytes.len();
     let to = &mut to[..n];
     match n {
@@ -31,11 +31,10 @@ pub fn copy(bytes: &[u8], to: &mut [u8]) {
 }
 
 /// Bytes for which there is room while [`push`] appends fewer.
-pub const PUSHED: usize = 16;
+pub(crate) const PUSHED: usize = 16;
 
-/// Appends `bytes` to `to`.
 #[inline(always)]
-pub fn push(bytes: &[u8], to: &mut Vec<u8>) {
+pub(crate) fn push(bytes: &[u8], to: &mut Vec<u8>) {
     if bytes.len() > PUSHED {
         return to.extend_from_slice(bytes);
     }
@@ -48,7 +47,7 @@ pub fn push(bytes: &[u8], to: &mut Vec<u8>) {
 
 /// Whether two strings are equal.
 #[inline(always)]
-pub fn equal(a: &[u8], b: &[u8]) -> bool {
+pub(crate) fn equal(a: &[u8], b: &[u8]) -> bool {
     let n = a.len();
     if n != b.len() {
         return false;

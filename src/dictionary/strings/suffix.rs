@@ -1,5 +1,6 @@
-//! How are terms compared without a look at their strings? What a trie collection leaves of a term is hardly ever longer than eight
-//! bytes. These, their number and the collection are 12 bytes, which say all of it; the string of a longer one lies elsewhere.
+//! How are terms compared without a look at their strings? What a trie collection leaves of a term
+//! is hardly ever longer than eight bytes. These, their number and the collection are 12 bytes,
+//! which say all of it; the string of a longer one lies elsewhere.
 
 use super::short;
 use crate::dictionary::closed::order_key;
@@ -14,10 +15,8 @@ const HERE: usize = 8;
 pub struct Suffix {
     /// The bytes, then zeros. Of a long one, where it begins among other strings.
     here: [u8; HERE],
-    /// Its trie collection.
     pub collection: u16,
     len: u8,
-    /// Zero.
     rest: u8,
 }
 
@@ -35,7 +34,6 @@ impl Suffix {
         Self { here, collection, len, rest: 0 }
     }
 
-    /// Bytes of the suffix.
     #[inline(always)]
     pub(crate) fn len(&self) -> usize {
         usize::from(self.len)
@@ -47,7 +45,8 @@ impl Suffix {
         self.len() > HERE
     }
 
-    /// The same, which was found in `from` if it is long, and is found in `to` then, to which it is appended.
+    /// The same, which was found in `from` if it is long, and is found in `to` then, to which it is
+    /// appended.
     #[inline(always)]
     pub(crate) fn moved(&self, from: &[u8], to: &mut Vec<u8>) -> Self {
         if !self.is_long() {

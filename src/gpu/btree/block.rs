@@ -1,16 +1,17 @@
 //! In which form does a parsed block come to the device? The bytes of its pieces end to end as they
-//! are, and two tables: where each stretch of a stream lies and goes, and which collections there are.
-//! `kernels/btree.cu` names the columns.
+//! are, and two tables: where each stretch of a stream lies and goes, and which collections there
+//! are. `kernels/btree.cu` names the columns.
 
 use crate::dictionary::stream::TokenGroup;
 use crate::text::trie_collection::TRIE_COLLECTIONS;
 use std::cmp::Reverse;
 
 /// A row of a table, as the kernels read it: 16 bytes.
-pub type Row = [u32; 4];
+pub(crate) type Row = [u32; 4];
 
 /// Most bytes of the streams of one block: places in it have 32 bits.
-pub const MOST_BLOCK_BYTES: u64 = u32::MAX as u64 - STREAM_ALIGN as u64 * TRIE_COLLECTIONS as u64;
+pub(crate) const MOST_BLOCK_BYTES: u64 =
+    u32::MAX as u64 - STREAM_ALIGN as u64 * TRIE_COLLECTIONS as u64;
 
 /// Every collection's stream begins at a multiple of this.
 const STREAM_ALIGN: u32 = 16;
@@ -24,13 +25,12 @@ pub struct TokenBlock {
     /// Segments by collection, then by docid: first byte in the block, first byte in the streams of
     /// all collections, bytes, docid of the piece's first document; and rows of zeros behind them.
     pub segments: Vec<Row>,
-    /// Collections by falling bytes: collection, first byte of its stream / 16, bytes, first segment.
+    /// Collections by falling bytes: collection, first byte of its stream / 16, bytes, first
+    /// segment.
     pub work: Vec<Row>,
-    /// Bytes of all pieces.
     pub input_bytes: u32,
     /// Bytes that the streams of all collections take.
     pub stream_bytes: u32,
-    /// Tokens.
     pub tokens: u64,
 }
 
@@ -39,15 +39,13 @@ pub struct TokenBlock {
 struct Share {
     bytes: u32,
     segments: u32,
-    /// Where its stream goes on.
     place: u32,
-    /// Where its next segment goes.
     next: u32,
 }
 
 impl TokenBlock {
-    /// The tables of consecutive pieces, each with the docid of its first document, counted from the
-    /// run's first; the pieces' bytes lie end to end.
+    /// The tables of consecutive pieces, each with the docid of its first document, counted from
+    /// the run's first; the pieces' bytes lie end to end.
     ///
     /// # Panics
     /// If the block has more than [`MOST_BLOCK_BYTES`].

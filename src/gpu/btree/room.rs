@@ -1,10 +1,10 @@
-//! How much of the arenas of a device can a block take at most? The host asks before it launches, so
-//! that no arena is full in the middle of a block.
+//! How much of the arenas of a device can a block take at most? The host asks before it launches,
+//! so that no arena is full in the middle of a block.
 //!
-//! The trees have at least 15 terms in every node but the root. A list of `b` bytes takes slices of at
-//! most 16 + 8/3 `b` bytes: each slice but the last is used but for 4 of at least 16 bytes, and the
-//! last one is no longer than the others together. A warp takes arenas by chunks, of which it leaves
-//! less than an eighth, and one chunk of each arena when it ends. The constants are those of
+//! The trees have at least 15 terms in every node but the root. A list of `b` bytes takes slices of
+//! at most 16 + 8/3 `b` bytes: each slice but the last is used but for 4 of at least 16 bytes, and
+//! the last one is no longer than the others together. A warp takes arenas by chunks, of which it
+//! leaves less than an eighth, and one chunk of each arena when it ends. The constants are those of
 //! `kernels/btree.cu`.
 
 use crate::codec::vbyte;
@@ -52,13 +52,12 @@ impl TreeRoom {
         self.all().map(|units| units.min(u64::from(u32::MAX) - 1) as u32)
     }
 
-    /// Bytes of all arenas.
-    pub fn bytes(self) -> u64 {
+    pub(crate) fn bytes(self) -> u64 {
         self.each(UNIT_BYTES, |units, bytes| units * bytes).all().iter().sum()
     }
 
-    /// Arenas of together at most `bytes`, in the proportion in which English text fills them. Units
-    /// are numbered with 32 bits.
+    /// Arenas of together at most `bytes`, in the proportion in which English text fills them.
+    /// Units are numbered with 32 bits.
     pub fn of_bytes(bytes: u64) -> Self {
         let share =
             |percent: u64, unit: u64| (bytes / 100 * percent / unit).min(u64::from(u32::MAX) - 1);
@@ -71,7 +70,7 @@ impl TreeRoom {
     }
 
     /// Whether arenas of this size have room for `other`.
-    pub fn holds(self, other: Self) -> bool {
+    pub(crate) fn holds(self, other: Self) -> bool {
         self.all().iter().zip(other.all()).all(|(&have, need)| have >= need)
     }
 }
@@ -83,9 +82,7 @@ pub struct Usage {
     pub taken: TreeRoom,
     /// Arenas that were full, a count in 16 bits each: the run is lost.
     pub full: u64,
-    /// Terms.
     pub terms: u64,
-    /// Postings.
     pub postings: u64,
     /// Bytes of all postings but the last one of each term.
     pub list_bytes: u64,
@@ -102,10 +99,8 @@ impl From<[u64; COUNTERS]> for Usage {
 
 /// Tokens that are still to be indexed, or are on their way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Coming {
-    /// Tokens.
+pub(crate) struct Coming {
     pub tokens: u64,
-    /// Bytes of their streams.
     pub bytes: u64,
     /// Documents of the run, these tokens' included.
     pub documents: u32,
@@ -113,7 +108,7 @@ pub struct Coming {
 
 impl Usage {
     /// The most that arenas are filled to once what comes is indexed by `warps` warps.
-    pub fn with(&self, coming: &Coming, warps: u32) -> TreeRoom {
+    pub(crate) fn with(&self, coming: &Coming, warps: u32) -> TreeRoom {
         let terms = self.terms + coming.tokens;
         let roots = terms.min(TRIE_COLLECTIONS as u64);
         // A gap below the number of documents; a second byte of a tf stands for 128 tokens.

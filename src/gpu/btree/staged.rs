@@ -13,7 +13,6 @@ use crate::text::trie_collection::TRIE_COLLECTIONS;
 pub struct Most {
     /// Bytes of the streams of all pieces.
     pub bytes: usize,
-    /// Segments: collections of all pieces.
     pub segments: usize,
 }
 
@@ -39,7 +38,8 @@ impl Most {
     }
 
     /// Whether a block has no more than this.
-    pub fn holds(&self, block: &TokenBlock) -> bool {
+    #[cfg(test)]
+    pub(crate) fn holds(&self, block: &TokenBlock) -> bool {
         block.input_bytes as usize <= self.bytes && block.segments_len() as usize <= self.segments
     }
 }
@@ -97,7 +97,8 @@ impl Staged {
         (block.input_bytes as usize).next_multiple_of(size_of::<Row>())
     }
 
-    /// Enqueues the copy of a block that [`fill`](Self::fill) wrote. Its ticket is that of the copy.
+    /// Enqueues the copy of a block that [`fill`](Self::fill) wrote. Its ticket is that of the
+    /// copy.
     ///
     /// # Errors
     /// The driver refuses.

@@ -1,13 +1,13 @@
-//! What comes back from a device when a run ends? Terms in the order of the lexicon, column by column,
-//! for a range of collections at a time.
+//! What comes back from a device when a run ends? Terms in the order of the lexicon, column by
+//! column, for a range of collections at a time.
 
 use std::ops::Range;
 
 /// What collections hold: terms, bytes of their suffixes, bytes of their lists.
-pub type Sums = [u64; 3];
+pub(crate) type Sums = [u64; 3];
 
 /// Where each collection begins in what is written for all of them; and the sums of all.
-pub fn starts(sums: &[Sums]) -> (Vec<Sums>, Sums) {
+pub(crate) fn starts(sums: &[Sums]) -> (Vec<Sums>, Sums) {
     let mut all = Sums::default();
     let starts = sums
         .iter()
@@ -22,7 +22,7 @@ pub fn starts(sums: &[Sums]) -> (Vec<Sums>, Sums) {
 
 /// Cuts `sums`, one for each collection, into ranges that have at most `most` each; a range of one
 /// collection may have more.
-pub fn ranges(sums: &[Sums], most: Sums) -> Vec<Range<usize>> {
+pub(crate) fn ranges(sums: &[Sums], most: Sums) -> Vec<Range<usize>> {
     let (mut ranges, mut start, mut here) = (Vec::new(), 0, Sums::default());
     for (i, sums) in sums.iter().enumerate() {
         let with: Vec<u64> = here.iter().zip(sums).map(|(a, b)| a + b).collect();
@@ -41,14 +41,13 @@ pub fn ranges(sums: &[Sums], most: Sums) -> Vec<Range<usize>> {
 
 /// Terms as they came back: of some collections, in the order of the lexicon.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct TermColumns<'a> {
+pub(crate) struct TermColumns<'a> {
     /// Bytes of each suffix.
     pub lengths: &'a [u8],
     /// Postings of each term.
     pub dfs: &'a [u32],
     /// Docid of its last posting, counted from the run's first document.
     pub lasts: &'a [u32],
-    /// Bytes of its postings.
     pub list_bytes: &'a [u32],
     /// Suffixes, end to end.
     pub suffixes: &'a [u8],
@@ -56,14 +55,11 @@ pub struct TermColumns<'a> {
     pub lists: &'a [u8],
 }
 
-/// A term of [`TermColumns`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Term<'a> {
+pub(crate) struct Term<'a> {
     /// The term without the prefix that its collection implies.
     pub suffix: &'a [u8],
-    /// Postings.
     pub df: u32,
-    /// Docid of the last one.
     pub last: u32,
     /// The postings in the form of [`folded`](crate::codec::folded).
     pub list: &'a [u8],

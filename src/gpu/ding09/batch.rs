@@ -1,7 +1,8 @@
-//! What does a batch of queries say to the kernels, and how much memory does it take? A batch is of AND, or of OR.
-//! Its queries are sorted by falling numbers of terms, so that those that have an n-th term come first.
+//! What does a batch of queries say to the kernels, and how much memory does it take? A batch is of
+//! AND, or of OR. Its queries are sorted by falling numbers of terms, so that those that have an
+//! n-th term come first.
 
-use super::list::Laid;
+use super::list::DingLaid;
 use crate::gpu::lane::{HitsOf, answers};
 use crate::query::top_k::Hit;
 use bytemuck::{Pod, Zeroable};
@@ -9,18 +10,18 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 /// Candidates of a block, a thread each.
-pub const TILE: u32 = 256;
+pub(crate) const TILE: u32 = 256;
 
 /// Warps of a block that decodes.
-pub const WARPS: u32 = 8;
+pub(crate) const WARPS: u32 = 8;
 
 /// Scores that have one maximum.
-pub const GROUP: u32 = 512;
+pub(crate) const GROUP: u32 = 512;
 
 /// A term of a query, as kernels read it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 #[repr(C)]
-pub struct TermRecord {
+pub struct DingTermRecord {
     place: u64,
     opened: u64,
     blocks: u32,
@@ -35,7 +36,7 @@ pub struct TermRecord {
 /// A query, as kernels read it. Places are in words of the batch's memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 #[repr(C)]
-pub struct QueryRecord {
+pub struct DingRecord {
     docids: [u64; 2],
     origins: [u64; 2],
     slots: u64,
@@ -69,9 +70,7 @@ pub struct Rank {
 pub struct DingTerm {
     /// Where its list begins, in bytes.
     pub place: u64,
-    /// How it lies there.
-    pub laid: Laid,
-    /// The weight.
+    pub laid: DingLaid,
     pub weight: f32,
 }
 
@@ -82,49 +81,43 @@ pub struct DingQuery {
     pub terms: Vec<DingTerm>,
     /// The most hits.
     pub k: u32,
-    /// Docids that are asked for.
     pub docids: Range<u32>,
 }
 
 /// What a batch may hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Room {
-    /// Words of memory.
+pub struct DingRoom {
     pub words: u64,
-    /// Hits.
     pub hits: u64,
-    /// Terms.
     pub terms: usize,
     /// Columns whose exceptions are decoded.
     pub items: usize,
 }
 
 /// The most terms of a query.
-pub const MOST_TERMS: usize = 64;
+pub(crate) const MOST_TERMS: usize = 64;
 
-impl Room {
+impl DingRoom {
     /// Bytes that a batch writes for its kernels, at most.
-    pub fn input_bytes(&self) -> usize {
-        // No more queries than terms; of each an entry in four arrays of `firsts`, and one for each term.
+    pub(crate) fn input_bytes(&self) -> usize {
+        // No more queries than terms; of each an entry in four arrays of `firsts`, and one for each
+        // term.
         let firsts = 5 * (self.terms + 1) + self.terms + MOST_TERMS;
-        let records = size_of::<QueryRecord>() + size_of::<TermRecord>();
+        let records = size_of::<DingRecord>() + size_of::<DingTermRecord>();
         records * self.terms + 4 * firsts + 8 * self.items + 64
     }
 
     /// Bytes that its kernels write for the host, at most.
-    pub fn output_bytes(&self) -> usize {
+    pub(crate) fn output_bytes(&self) -> usize {
         (size_of::<Rank>() + 4) * self.terms + 8 * self.hits as usize + 32
     }
 }
 
 /// Which queries a launch is for, and how many blocks each has: a part of [`DingBatch::firsts`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Shares {
-    /// Where it begins.
+pub struct DingShares {
     pub at: usize,
-    /// Queries.
     pub queries: u32,
-    /// Blocks of all of them.
     pub blocks: u32,
 }
 
@@ -133,30 +126,28 @@ pub struct Shares {
 pub struct DingBatch {
     /// Whether documents must have all terms.
     pub all_terms: bool,
-    /// Documents of the collection.
     pub documents: u32,
-    /// The terms of all queries.
-    pub terms: Vec<TermRecord>,
-    /// The queries.
-    pub records: Vec<QueryRecord>,
-    /// Columns of segments whose exceptions are decoded: the term, and twice the segment and the column.
+    pub terms: Vec<DingTermRecord>,
+    pub records: Vec<DingRecord>,
+    /// Columns of segments whose exceptions are decoded: the term, and twice the segment and the
+    /// column.
     pub items: Vec<[u32; 2]>,
     /// For launches: the first block of each query, and of one more.
     pub firsts: Vec<u32>,
     /// Tiles of candidates. Less of them is for the queries that have more terms.
-    pub tiles: Shares,
+    pub tiles: DingShares,
     /// Of each rank, blocks that decode.
-    pub decoders: Vec<Shares>,
+    pub decoders: Vec<DingShares>,
     /// Blocks that make accumulators zero.
-    pub clearers: Shares,
+    pub clearers: DingShares,
     /// Blocks that find maxima of scores, and of these.
-    pub maximisers: [Shares; 2],
+    pub maximisers: [DingShares; 2],
     /// The number of each query among those that were added.
     order: Vec<usize>,
     queries: Vec<DingQuery>,
     /// Lists whose exceptions have a place, by where they are.
     opened: HashMap<u64, u64>,
-    used: Room,
+    used: DingRoom,
 }
 
 /// Words behind one another, each part from a multiple of four on.
@@ -183,37 +174,26 @@ fn div_up(a: u64, b: u32) -> u32 {
 
 impl DingBatch {
     /// An empty batch about so many documents.
-    pub fn new(documents: u32, all_terms: bool) -> Self {
+    pub(crate) fn new(documents: u32, all_terms: bool) -> Self {
         Self { documents, all_terms, ..Self::default() }
     }
 
-    /// Forgets all queries.
-    pub fn clear(&mut self) {
-        *self = Self::new(self.documents, self.all_terms);
-    }
-
     /// What it takes of its room.
-    pub fn used(&self) -> &Room {
+    pub(crate) fn used(&self) -> &DingRoom {
         &self.used
     }
 
-    /// Queries.
     pub fn len(&self) -> usize {
         self.queries.len()
     }
 
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.queries.is_empty()
-    }
-
     /// Takes a query of at most [`MOST_TERMS`], or gives it back if there is no room.
-    pub fn add(&mut self, query: DingQuery, room: &Room) -> Result<(), DingQuery> {
+    pub fn add(&mut self, query: DingQuery, room: &DingRoom) -> Result<(), DingQuery> {
         let mut words = Words(self.used.words);
-        let mut record = QueryRecord::zeroed();
+        let mut record = DingRecord::zeroed();
         let order = self.order_of(&query);
         self.lay(&query, &order, &mut words, &mut record);
-        let new: HashMap<u64, Laid> = query
+        let new: HashMap<u64, DingLaid> = query
             .terms
             .iter()
             .filter(|term| term.laid.opened_words > 0 && !self.opened.contains_key(&term.place))
@@ -227,7 +207,7 @@ impl DingBatch {
         let opened: Vec<(u64, u64)> = opened.collect();
         let hits = self.used.hits + u64::from(query.k);
         let terms = self.used.terms + query.terms.len();
-        let used = Room { words: words.0, hits, terms, items };
+        let used = DingRoom { words: words.0, hits, terms, items };
         let fits = used.words <= room.words
             && used.hits <= room.hits
             && used.terms <= room.terms
@@ -256,8 +236,7 @@ impl DingBatch {
         }
     }
 
-    /// Gives a query its memory.
-    fn lay(&self, query: &DingQuery, order: &[usize], words: &mut Words, record: &mut QueryRecord) {
+    fn lay(&self, query: &DingQuery, order: &[usize], words: &mut Words, record: &mut DingRecord) {
         let decoded = (0..order.len()).map(|rank| {
             let len = query.terms[order[rank]].laid.block_len;
             u64::from(self.decoded(query, order, rank)) * u64::from(len)
@@ -309,7 +288,7 @@ impl DingBatch {
                 if opened.is_some() {
                     open.entry(place).or_insert(self.terms.len() as u32);
                 }
-                self.terms.push(TermRecord {
+                self.terms.push(DingTermRecord {
                     place,
                     opened: opened.unwrap_or(0),
                     blocks: laid.blocks,
@@ -321,7 +300,7 @@ impl DingBatch {
                     spare: [0; 2],
                 });
             }
-            self.records.push(QueryRecord {
+            self.records.push(DingRecord {
                 first_term,
                 terms: order.len() as u32,
                 k: query.k,
@@ -352,7 +331,7 @@ impl DingBatch {
                 sum = sum.saturating_add(blocks);
                 firsts.push(sum);
             }
-            Shares { at, queries: (firsts.len() - at - 1) as u32, blocks: sum }
+            DingShares { at, queries: (firsts.len() - at - 1) as u32, blocks: sum }
         };
         let queries = || sorted.iter().map(|&q| &self.queries[q]).zip(orders);
         let scores = |(query, order): (&DingQuery, &Vec<usize>)| self.scores(query, order);
@@ -375,14 +354,14 @@ impl DingBatch {
     }
 
     /// The tiles of those queries that have a term at `rank`.
-    pub fn tiles_at(&self, rank: usize) -> Shares {
+    pub(crate) fn tiles_at(&self, rank: usize) -> DingShares {
         let queries = self.decoders[rank].queries;
         let blocks = self.firsts[self.tiles.at + queries as usize];
-        Shares { queries, blocks, ..self.tiles }
+        DingShares { queries, blocks, ..self.tiles }
     }
 
     /// Where its parts lie in what it writes for the kernels.
-    pub fn input(&self) -> Input {
+    pub(crate) fn input(&self) -> Input {
         let mut at = 0;
         let mut part = |bytes: usize| {
             let here = at;
@@ -400,7 +379,7 @@ impl DingBatch {
     ///
     /// # Panics
     /// If there is no room for it.
-    pub fn write(&self, to: &mut [u8]) {
+    pub(crate) fn write(&self, to: &mut [u8]) {
         let Input { records, terms, firsts, items, .. } = self.input();
         let mut put = |at: usize, bytes: &[u8]| to[at..at + bytes.len()].copy_from_slice(bytes);
         put(records, bytemuck::cast_slice(&self.records));
@@ -410,14 +389,14 @@ impl DingBatch {
     }
 
     /// Where its parts lie in what the kernels write.
-    pub fn output(&self) -> Output {
+    pub(crate) fn output(&self) -> Output {
         let answers = (size_of::<Rank>() * self.terms.len()).next_multiple_of(16);
         let hits = answers + (4 * self.records.len()).next_multiple_of(16);
         Output { answers, hits, bytes: hits + 8 * self.used.hits as usize }
     }
 
     /// The answers to all queries, in the order in which they were added, best first.
-    pub fn answers(&self, output: &[u8]) -> Vec<Vec<Hit>> {
+    pub(crate) fn answers(&self, output: &[u8]) -> Vec<Vec<Hit>> {
         let Output { answers: counts, hits, bytes } = self.output();
         answers(self.hits(), &output[counts..hits], &output[hits..bytes])
     }
@@ -428,8 +407,8 @@ impl DingBatch {
         queries.map(|(record, &query)| HitsOf { query, k: record.k, first: record.hits })
     }
 
-    /// Of each query of AND, in the order in which they were added, what became of its terms, the one with
-    /// the shortest list first.
+    /// Of each query of AND, in the order in which they were added, what became of its terms, the
+    /// one with the shortest list first.
     pub fn ranks(&self, output: &[u8]) -> Vec<Vec<Rank>> {
         let bytes = &output[..size_of::<Rank>() * self.terms.len()];
         let ranks: Vec<Rank> =
@@ -444,26 +423,22 @@ impl DingBatch {
 
 /// Where the parts of a batch's input lie, in bytes.
 #[derive(Clone, Copy, Debug)]
-pub struct Input {
-    /// [`QueryRecord`]s.
+pub(crate) struct Input {
+    /// [`DingRecord`]s.
     pub records: usize,
-    /// [`TermRecord`]s.
+    /// [`DingTermRecord`]s.
     pub terms: usize,
-    /// [`DingBatch::firsts`].
     pub firsts: usize,
-    /// [`DingBatch::items`].
     pub items: usize,
-    /// All bytes.
     pub bytes: usize,
 }
 
 /// Where the parts of its output lie, in bytes: [`Rank`]s come first.
 #[derive(Clone, Copy, Debug)]
-pub struct Output {
+pub(crate) struct Output {
     /// A u32 for each query: its hits.
     pub answers: usize,
     /// u64: the hits of all queries.
     pub hits: usize,
-    /// All bytes.
     pub bytes: usize,
 }

@@ -1,8 +1,8 @@
-//! How does a device take batches and give results? It has the kernels, the norms, the arena of the lists, and
-//! memory that one batch at a time works in. All steps of a batch are enqueued at once.
+//! How does a device take batches and give results? It has the kernels, the norms, the arena of the
+//! lists, and memory that one batch at a time works in. All steps of a batch are enqueued at once.
 
-use super::batch::{DingBatch, Room};
-use super::steps::{self, Array, Step};
+use super::batch::{DingBatch, DingRoom};
+use super::steps::{self, DingArray, Step};
 use super::{KERNELS, Merging, source};
 use crate::gpu::floor::device::Device;
 use crate::gpu::floor::error::GpuError;
@@ -27,7 +27,7 @@ pub struct DingDevice {
     arena: Slab,
     words: Slab,
     documents: u32,
-    room: Room,
+    room: DingRoom,
 }
 
 impl DingDevice {
@@ -56,7 +56,7 @@ impl DingDevice {
         let arena = Slab::new(&device, "postings lists", memory.of_lists(left))?;
         let terms = memory.queries.max(4) * 16;
         let hits = (memory.queries * memory.k).max(MOST_HITS) as u64;
-        let room = Room { words: words.bytes() / 4, hits, terms, items: MOST_ITEMS };
+        let room = DingRoom { words: words.bytes() / 4, hits, terms, items: MOST_ITEMS };
         let (input, output) = (room.input_bytes(), room.output_bytes());
         Ok(Self {
             lane: Lane::new(device, input, output)?,
@@ -69,7 +69,6 @@ impl DingDevice {
         })
     }
 
-    /// The device.
     pub fn device(&self) -> &Device {
         self.lane.device()
     }
@@ -85,19 +84,16 @@ impl DingDevice {
     }
 
     /// What a batch may hold.
-    pub fn room(&self) -> &Room {
+    pub fn room(&self) -> &DingRoom {
         &self.room
     }
 
-    /// Enqueues all steps of a batch that is finished and fits the [room](Self::room), and whose lists are in the
-    /// arena and stay there until it [was waited for](Self::wait).
-    ///
-    /// # Errors
-    /// The driver refuses.
+    /// Enqueues all steps of a batch that is finished and fits the [room](Self::room), and whose
+    /// lists are in the arena and stay there until it [was waited for](Self::wait).
     ///
     /// # Panics
     /// If it does not fit.
-    pub fn launch(&mut self, batch: &DingBatch, steps: &[Step]) -> Result<(), GpuError> {
+    pub(crate) fn launch(&mut self, batch: &DingBatch, steps: &[Step]) -> Result<(), GpuError> {
         self.begin(batch)?;
         for step in steps {
             self.step(step)?;
@@ -135,27 +131,26 @@ impl DingDevice {
 
     fn step(&self, step: &Step) -> Result<(), GpuError> {
         let address = |array| match array {
-            Array::Arena => self.arena.address(),
-            Array::Input => self.lane.input_on(),
-            Array::Words => self.words.address(),
-            Array::Norms => self.norms.address(),
-            Array::Output => self.lane.output_on(),
+            DingArray::Arena => self.arena.address(),
+            DingArray::Input => self.lane.input_on(),
+            DingArray::Words => self.words.address(),
+            DingArray::Norms => self.norms.address(),
+            DingArray::Output => self.lane.output_on(),
         };
         let function = &self.functions[step.kernel];
-        // SAFETY: `steps` has the arguments that the kernel declares, which the tests pass to it too; a batch that
-        // fits keeps kernels within this device's memory, and lists lie in the arena where their terms say.
+        // SAFETY: `steps` has the arguments that the kernel declares, which the tests pass to it
+        // too; a batch that fits keeps kernels within this device's memory, and lists lie in the
+        // arena where their terms say.
         unsafe { self.lane.step(function, step, address) }
     }
 
     /// Waits until the batch is done: it takes from tens of microseconds to some milliseconds.
-    ///
-    /// # Errors
-    /// It failed, and the device cannot be used any more.
-    pub fn wait(&self) -> Result<(), GpuError> {
+    pub(crate) fn wait(&self) -> Result<(), GpuError> {
         self.lane.wait()
     }
 
-    /// Milliseconds on the device from the first copy of the last batch, which is done, to its last.
+    /// Milliseconds on the device from the first copy of the last batch, which is done, to its
+    /// last.
     ///
     /// # Errors
     /// The driver refuses.
@@ -163,7 +158,8 @@ impl DingDevice {
         self.lane.took_ms()
     }
 
-    /// What the kernels said of a batch that is done: for [`DingBatch::answers`] and [`DingBatch::ranks`].
+    /// What the kernels said of a batch that is done: for [`DingBatch::answers`] and
+    /// [`DingBatch::ranks`].
     pub fn output(&self) -> &[u8] {
         self.lane.output()
     }

@@ -1,6 +1,7 @@
-//! How does a list of `rice` or `pfor` lie in the memory of a device? As on disk, its segments byte for byte, and
-//! before them what says where everything is: `kernels/ding09_list.cuh`. Of the end of a list that fills no block,
-//! docids and term frequencies stand as plain numbers: the papers have no such tails.
+//! How does a list of `rice` or `pfor` lie in the memory of a device? As on disk, its segments byte
+//! for byte, and before them what says where everything is: `kernels/ding09_list.cuh`. Of the end
+//! of a list that fills no block, docids and term frequencies stand as plain numbers: the papers
+//! have no such tails.
 //!
 //! A device believes every byte. So all blocks are decoded here first, which finds what is damaged.
 
@@ -27,7 +28,7 @@ const SLACK_BYTES: usize = 32 * 4 + 8;
 /// Where a column of a segment lies: see the kernels. Places are in bytes from the list's first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 #[repr(C)]
-pub struct ColumnRecord {
+pub(crate) struct ColumnRecord {
     bodies: u64,
     begins: u64,
     unary: u64,
@@ -40,10 +41,9 @@ pub struct ColumnRecord {
     spare: u32,
 }
 
-/// A segment, or a tail.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 #[repr(C)]
-pub struct SegmentRecord {
+pub(crate) struct SegmentRecord {
     first: u32,
     blocks: u32,
     before: u32,
@@ -55,14 +55,11 @@ pub struct SegmentRecord {
 
 /// What has to be known of a list to search it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Laid {
+pub struct DingLaid {
     /// Blocks of all runs, each tail counted as one.
     pub blocks: u32,
-    /// Segments, and tails.
     pub segments: u32,
-    /// Postings.
     pub postings: u32,
-    /// Postings of a full block.
     pub block_len: u32,
     /// Words that the exceptions of all segments take when they are decoded; 0 without `pfor`.
     pub opened_words: u64,
@@ -73,25 +70,25 @@ pub struct Laid {
 #[error(
     "ding09 reads lists of rice and pfor, all with blocks of one size, and the index has some of {0}"
 )]
-pub struct OtherForm(pub Form);
+pub struct DingOtherForm(pub Form);
 
 /// The form of all lists of a generation, if a device can read them.
 ///
 /// # Errors
 /// The form that it cannot read.
-pub fn form_of(generation: &Generation) -> Result<Option<Form>, OtherForm> {
+pub fn form_of(generation: &Generation) -> Result<Option<Form>, DingOtherForm> {
     let mut forms = generation.runs().iter().map(|run| run.postings_header().form);
     let Some(first) = forms.next() else { return Ok(None) };
     let is_read = |form: &Form| form.has_segments() && form.block_len() == first.block_len();
     match std::iter::once(first).chain(forms).find(|form| !is_read(form)) {
-        Some(form) => Err(OtherForm(form)),
+        Some(form) => Err(DingOtherForm(form)),
         None => Ok(Some(first)),
     }
 }
 
 /// Lays out lists one after the other, in room that is used again.
 #[derive(Debug, Default)]
-pub struct ListLayer {
+pub struct DingLayer {
     last: Vec<u32>,
     starts: Vec<u32>,
     segment_of: Vec<u32>,
@@ -102,7 +99,7 @@ pub struct ListLayer {
     block_len: u32,
 }
 
-impl ListLayer {
+impl DingLayer {
     /// Lays out the list of a term, whose entries in all runs are given, into `out`.
     ///
     /// # Errors
@@ -115,7 +112,7 @@ impl ListLayer {
         generation: &Generation,
         entries: &[Option<TermEntry>],
         out: &mut Vec<u8>,
-    ) -> Result<Laid, IndexError> {
+    ) -> Result<DingLaid, IndexError> {
         self.begin();
         generation.for_each_list(entries, |run, list| {
             self.add(list, run.first_docid(), run.documents())
@@ -123,8 +120,7 @@ impl ListLayer {
         Ok(self.finish(out))
     }
 
-    /// Begins a list.
-    pub fn begin(&mut self) {
+    pub(crate) fn begin(&mut self) {
         let Self { last, starts, segment_of, records, bytes, columns, opened_words, block_len } =
             self;
         last.clear();
@@ -139,12 +135,9 @@ impl ListLayer {
 
     /// Adds the list of a run, whose docids count from `first_docid` and are below `documents`.
     ///
-    /// # Errors
-    /// When it is damaged.
-    ///
     /// # Panics
     /// If its codec has no segments, or other blocks than those before.
-    pub fn add(
+    pub(crate) fn add(
         &mut self,
         list: &ListView<'_>,
         first_docid: u32,
@@ -246,8 +239,9 @@ impl ListLayer {
         Ok(())
     }
 
-    /// Writes the list behind what is in `out`, which must begin at a multiple of 16 bytes on the device.
-    pub fn finish(&mut self, out: &mut Vec<u8>) -> Laid {
+    /// Writes the list behind what is in `out`, which must begin at a multiple of 16 bytes on the
+    /// device.
+    pub(crate) fn finish(&mut self, out: &mut Vec<u8>) -> DingLaid {
         let begin = out.len();
         let put = |out: &mut Vec<u8>, bytes: &[u8]| {
             out.extend_from_slice(bytes);
@@ -265,7 +259,7 @@ impl ListLayer {
         put(out, bytemuck::cast_slice(&self.records));
         put(out, &self.bytes);
         out.resize((out.len() + SLACK_BYTES).next_multiple_of(ALIGNMENT), 0);
-        Laid {
+        DingLaid {
             blocks: self.last.len() as u32,
             segments: self.records.len() as u32,
             postings: self.starts.last().copied().unwrap_or(0),
@@ -284,7 +278,6 @@ fn read_rice(shared: &[u8], place: u64, blocks: u32, column: &mut ColumnRecord) 
     column.unary = column.begins + 4 * u64::from(blocks) + 4 * bits.div_ceil(128);
 }
 
-/// The same of `pfor`.
 fn read_pfor(shared: &[u8], place: u64, column: &mut ColumnRecord) -> Result<(), CodecError> {
     let mut at = 0;
     let byte = |at: &mut usize| {

@@ -1,8 +1,8 @@
-//! Which kernels answer a batch, one after the other? Steps name arrays, not memory: a device and the emulation of
-//! one take the same ones.
+//! Which kernels answer a batch, one after the other? Steps name arrays, not memory: a device and
+//! the emulation of one take the same ones.
 
 use super::Merging;
-use super::batch::{DingBatch, Shares, TILE, WARPS};
+use super::batch::{DingBatch, DingShares, TILE, WARPS};
 use crate::gpu::floor::error::Geometry;
 use crate::gpu::floor::steps::{Argument as AnyArgument, Step as AnyStep};
 
@@ -10,14 +10,14 @@ use crate::gpu::floor::steps::{Argument as AnyArgument, Step as AnyStep};
 const OPEN_THREADS: u32 = 256;
 
 /// Shared memory of a block that decodes: 512 words for each warp.
-pub const DECODE_SHARED_BYTES: u32 = WARPS * 512 * 4;
+pub(crate) const DECODE_SHARED_BYTES: u32 = WARPS * 512 * 4;
 
 /// Shared memory of a block that adds up.
-pub const SUM_SHARED_BYTES: u32 = 128;
+pub(crate) const SUM_SHARED_BYTES: u32 = 128;
 
 /// An array that kernels work on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Array {
+pub enum DingArray {
     /// All lists, in bytes.
     Arena,
     /// What the host says of the batch: [`DingBatch::write`].
@@ -30,18 +30,15 @@ pub enum Array {
     Output,
 }
 
-/// An argument of a kernel.
-pub type Argument = AnyArgument<Array>;
+pub(crate) type Argument = AnyArgument<DingArray>;
 
-/// A launch.
-pub type Step = AnyStep<Array>;
+pub(crate) type Step = AnyStep<DingArray>;
 
 /// What is decoded of a list, as kernels name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decoded {
     /// The docids of all blocks, with localised sums.
     Docids = 0,
-    /// Those of chosen blocks.
     Chosen = 1,
     /// The term frequencies of all blocks.
     Tfs = 2,
@@ -72,25 +69,26 @@ impl Maker<'_> {
     }
 
     fn terms(&self) -> Argument {
-        In(Array::Input, self.batch.input().terms as u64)
+        In(DingArray::Input, self.batch.input().terms as u64)
     }
 
     fn records(&self) -> Argument {
-        In(Array::Input, self.batch.input().records as u64)
+        In(DingArray::Input, self.batch.input().records as u64)
     }
 
-    fn firsts(&self, shares: Shares) -> Argument {
-        In(Array::Input, (self.batch.input().firsts + 4 * shares.at) as u64)
+    fn firsts(&self, shares: DingShares) -> Argument {
+        In(DingArray::Input, (self.batch.input().firsts + 4 * shares.at) as u64)
     }
 
     fn open(&mut self) {
-        let items = In(Array::Input, self.batch.input().items as u64);
+        let items = In(DingArray::Input, self.batch.input().items as u64);
         let arguments = vec![ARENA, self.terms(), items, WORDS];
         self.push("ding_open", self.batch.items.len() as u32, OPEN_THREADS, arguments);
     }
 
-    /// Arguments of most kernels: what the `lists` are in if it reads any, and which queries it is for.
-    fn common(&self, lists: bool, shares: Shares) -> Vec<Argument> {
+    /// Arguments of most kernels: what the `lists` are in if it reads any, and which queries it is
+    /// for.
+    fn common(&self, lists: bool, shares: DingShares) -> Vec<Argument> {
         let mut arguments = if lists { vec![ARENA] } else { Vec::new() };
         arguments.extend([self.terms(), self.records(), self.firsts(shares)]);
         arguments.push(Number(shares.queries));
@@ -173,16 +171,16 @@ impl Maker<'_> {
         let output = self.batch.output();
         let mut arguments = vec![self.terms(), self.records()];
         arguments.extend(what);
-        arguments.push(In(Array::Output, output.answers as u64));
-        arguments.push(In(Array::Output, output.hits as u64));
+        arguments.push(In(DingArray::Output, output.answers as u64));
+        arguments.push(In(DingArray::Output, output.hits as u64));
         self.push("ding_extract", self.batch.records.len() as u32, 32, arguments);
     }
 }
 
-const ARENA: Argument = In(Array::Arena, 0);
-const WORDS: Argument = In(Array::Words, 0);
-const NORMS: Argument = In(Array::Norms, 0);
-const RANKS: Argument = In(Array::Output, 0);
+const ARENA: Argument = In(DingArray::Arena, 0);
+const WORDS: Argument = In(DingArray::Words, 0);
+const NORMS: Argument = In(DingArray::Norms, 0);
+const RANKS: Argument = In(DingArray::Output, 0);
 
 /// The steps that answer a batch.
 pub fn batch(batch: &DingBatch, merging: Merging) -> Vec<Step> {
@@ -204,10 +202,10 @@ pub fn decoding(batch: &DingBatch, what: Decoded) -> Vec<Step> {
     maker.steps
 }
 
-/// The steps of Parallel Merge Find alone, of `m` numbers at the beginning of the words in `n` that follow them; and
-/// the word from which on places come out. They belong to an empty batch.
+/// The steps of Parallel Merge Find alone, of `m` numbers at the beginning of the words in `n` that
+/// follow them; and the word from which on places come out. They belong to an empty batch.
 pub fn merging((m, n): (u32, u32), merging: Merging) -> (Vec<Step>, u64) {
-    let word = |word: u64| In(Array::Words, 4 * word);
+    let word = |word: u64| In(DingArray::Words, 4 * word);
     let places = u64::from(m) + u64::from(n);
     let step = |level| Step {
         kernel: "ding_merge_find",

@@ -1,10 +1,10 @@
-//! How do planned queries become batches of the device? Their lists come when they are asked for first, and stay while
-//! there is room.
+//! How do planned queries become batches of the device? Their lists come when they are asked for
+//! first, and stay while there is room.
 
 use super::Merging;
 use super::batch::{DingBatch, DingQuery, DingTerm};
 use super::device::DingDevice;
-use super::list::{Laid, ListLayer};
+use super::list::{DingLaid, DingLayer};
 use crate::crew::lock;
 use crate::gpu::floor::error::GpuError;
 use crate::gpu::query::fetch::{FetchRequest, Key, NO_LIST};
@@ -24,8 +24,7 @@ pub(in crate::gpu) struct DingTurn {
     /// The documents that are asked for.
     docids: Range<u32>,
     merging: Merging,
-    lists: Residency<Key, Laid>,
-    /// Threads that bring lists.
+    lists: Residency<Key, DingLaid>,
     fetchers: usize,
     key: Key,
 }
@@ -40,7 +39,8 @@ impl DingTurn {
         Self { lists, device, snapshot, docids, merging, fetchers, key: Key::new() }
     }
 
-    /// The lists of a query, which are pinned; those that are not on the device are added to `wanted`.
+    /// The lists of a query, which are pinned; those that are not on the device are added to
+    /// `wanted`.
     fn ask(&mut self, plan: &Plan, wanted: &mut Vec<FetchRequest>) -> Vec<ListId> {
         let runs = self.snapshot.generation().runs().len();
         let (terms, entries) = (plan.terms().len(), plan.lists());
@@ -65,7 +65,7 @@ impl DingTurn {
         let (generation, arena) = (self.snapshot.generation(), self.device.arena());
         let next = AtomicUsize::new(0);
         let work = || {
-            let (mut layer, mut bytes) = (ListLayer::default(), Vec::new());
+            let (mut layer, mut bytes) = (DingLayer::default(), Vec::new());
             while let Some(FetchRequest { id, entries }) =
                 wanted.get(next.fetch_add(1, Ordering::Relaxed))
             {

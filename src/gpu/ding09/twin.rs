@@ -6,20 +6,18 @@ use std::ops::Range;
 
 /// A term of a query: its weight, and its postings as (docid, tf), rising.
 #[derive(Clone, Copy, Debug)]
-pub struct Term<'a> {
-    /// The weight.
+pub(crate) struct Term<'a> {
     pub weight: f32,
-    /// The postings.
     pub postings: &'a [(u32, u32)],
 }
 
 /// Parallel Merge Find: of each `a[i]` the place j with `b[j - 1] < a[i] <= b[j]`.
-pub fn merge_find(a: &[u32], b: &[u32]) -> Vec<u32> {
+pub(crate) fn merge_find(a: &[u32], b: &[u32]) -> Vec<u32> {
     a.iter().map(|&docid| b.partition_point(|&head| head < docid) as u32).collect()
 }
 
 /// The best k documents that have any term, or all, best first.
-pub fn best(
+pub(crate) fn best(
     terms: &[Term<'_>],
     norms: &[f32],
     (k, docids): (usize, Range<u32>),
@@ -44,11 +42,12 @@ pub fn best(
     hits
 }
 
-/// Blocks that a document-at-a-time intersection decodes, of each list but the shortest in the order of their
-/// lengths: every document of the shortest list that is asked for is sought in one list after the other until one
-/// has it not, and a seek decodes the block that it ends in unless that is decoded already (section 8.1).
-/// `lists` are docids, by length; blocks have `block_len` postings.
-pub fn blocks_of_forward_seeks(
+/// Blocks that a document-at-a-time intersection decodes, of each list but the shortest in the
+/// order of their lengths: every document of the shortest list that is asked for is sought in one
+/// list after the other until one has it not, and a seek decodes the block that it ends in unless
+/// that is decoded already (section 8.1). `lists` are docids, by length; blocks have `block_len`
+/// postings.
+pub(crate) fn blocks_of_forward_seeks(
     lists: &[&[u32]],
     docids: &Range<u32>,
     block_len: usize,

@@ -2,9 +2,9 @@
 //!
 //! In a folder of the user: `MILLRACE_CACHE`, or else `millrace` in `XDG_CACHE_HOME`, or else in
 //! `~/.cache`. A file holds one cubin. Its name says what it was made from: the source's name, the
-//! architecture, and a hash of the source, all options, the architecture and the compiler's version.
-//! It is written beside its place and renamed, so that no process sees half of it. What is read is
-//! not believed: a file that is cut short or changed is compiled again and replaced.
+//! architecture, and a hash of the source, all options, the architecture and the compiler's
+//! version. It is written beside its place and renamed, so that no process sees half of it. What is
+//! read is not believed: a file that is cut short or changed is compiled again and replaced.
 //!
 //! ```text
 //! magic "MILLCUBN" | the hash of the key, 16 bytes | xxh3 of the cubin, 8 bytes | the cubin
@@ -25,17 +25,14 @@ const HEAD_BYTES: usize = 32;
 
 /// A cubin and where it comes from.
 #[derive(Debug)]
-pub struct Cubin {
-    /// The code.
+pub(crate) struct Cubin {
     pub bytes: Vec<u8>,
-    /// Who made it.
     pub origin: Origin,
 }
 
 /// Where a cubin comes from.
 #[derive(Clone, Debug)]
-pub enum Origin {
-    /// It was kept.
+pub(crate) enum Origin {
     Kept,
     /// It was compiled and is kept from now on.
     Compiled,
@@ -50,18 +47,17 @@ pub struct ModuleCache {
 }
 
 impl ModuleCache {
-    /// The user's.
     pub fn of_user() -> Self {
         Self { folder: folder(|name| std::env::var_os(name)) }
     }
 
     /// A given one, which is made when there is something to keep.
-    pub fn in_folder(folder: &Path) -> Self {
+    pub(crate) fn in_folder(folder: &Path) -> Self {
         Self { folder: Some(folder.to_owned()) }
     }
 
     /// Its path; none if the environment names none.
-    pub fn folder(&self) -> Option<&Path> {
+    pub(crate) fn folder(&self) -> Option<&Path> {
         self.folder.as_deref()
     }
 
@@ -69,7 +65,7 @@ impl ModuleCache {
     ///
     /// # Errors
     /// The source does not compile. A folder that cannot be read or written is no error.
-    pub fn cubin(
+    pub(crate) fn cubin(
         &self,
         compiler: &Compiler,
         source: &Source,

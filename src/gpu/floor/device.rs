@@ -1,13 +1,14 @@
 //! How does an owner work on a device without ever waiting for it?
 //!
-//! An owner opens a device for itself: a context, three streams so that uploads, kernels and downloads
-//! run beside each other, others if it needs them, and its allowance of the memory. It enqueues work and
-//! gets a [`Ticket`], an event that it can ask whether the work is done; nothing here waits.
+//! An owner opens a device for itself: a context, three streams so that uploads, kernels and
+//! downloads run beside each other, others if it needs them, and its allowance of the memory. It
+//! enqueues work and gets a [`Ticket`], an event that it can ask whether the work is done; nothing
+//! here waits.
 //!
 //! Work on one stream runs in its order. Work on two streams is ordered by whoever enqueues it
-//! ([`Device::order`], [`Ticket::holds_back`]) or by waiting for tickets: nobody else knows which buffers
-//! it shares. A buffer that is dropped is freed behind all that is under way, and pinned memory is given
-//! to nobody, and freed by nobody, while a copy uses it.
+//! ([`Device::order`], [`Ticket::holds_back`]) or by waiting for tickets: nobody else knows which
+//! buffers it shares. A buffer that is dropped is freed behind all that is under way, and pinned
+//! memory is given to nobody, and freed by nobody, while a copy uses it.
 
 use super::discover::DeviceInfo;
 use super::error::{Cuda, Geometry, GpuError, GpuWork, Launched};
@@ -15,6 +16,7 @@ use super::events::{Event, Events, Streams};
 use super::lost;
 use super::memory::{Allowance, DeviceBuffer};
 use super::wake::{Wake, Watcher};
+#[cfg(test)]
 use crate::crew::lock;
 use bytemuck::Pod;
 use cudarc::driver::sys::{CUdevice_attribute, CUfunction_attribute};
@@ -51,8 +53,8 @@ impl fmt::Debug for Device {
 const SHARE_PERCENT: u64 = 90;
 
 impl Device {
-    /// Opens a device that `owners` share; each may book an equal part of its memory, as far as that
-    /// is free.
+    /// Opens a device that `owners` share; each may book an equal part of its memory, as far as
+    /// that is free.
     ///
     /// # Errors
     /// The driver refuses.
@@ -97,13 +99,12 @@ impl Device {
         })
     }
 
-    /// Which device.
     pub fn info(&self) -> &DeviceInfo {
         &self.info
     }
 
     /// What this owner may use of its memory.
-    pub fn memory(&self) -> &Arc<Allowance> {
+    pub(crate) fn memory(&self) -> &Arc<Allowance> {
         &self.memory
     }
 
@@ -112,17 +113,15 @@ impl Device {
         self.most_shared_bytes
     }
 
-    /// The context.
-    pub fn context(&self) -> &Arc<CudaContext> {
+    pub(crate) fn context(&self) -> &Arc<CudaContext> {
         &self.context
     }
 
     /// The stream of copies to the device.
-    pub fn upload(&self) -> &Arc<CudaStream> {
+    pub(crate) fn upload(&self) -> &Arc<CudaStream> {
         &self.upload
     }
 
-    /// The stream of kernels.
     pub fn compute(&self) -> &Arc<CudaStream> {
         &self.compute
     }
@@ -133,26 +132,21 @@ impl Device {
     }
 
     /// Bytes of its memory that nobody uses.
-    ///
-    /// # Errors
-    /// The driver refuses.
-    pub fn free_bytes(&self) -> Result<u64, GpuError> {
+    pub(crate) fn free_bytes(&self) -> Result<u64, GpuError> {
         let (free, _) =
             self.context.mem_get_info().map_err(|e| self.call("ask for its free memory", e))?;
         Ok(free as u64)
     }
 
     /// The error of a call of the driver.
-    pub fn call(&self, operation: &'static str, source: DriverError) -> GpuError {
+    pub(crate) fn call(&self, operation: &'static str, source: DriverError) -> GpuError {
         lost::note(self.info.ordinal, source);
         GpuError::Call { device: self.info.to_string(), operation, source: Cuda(source) }
     }
 
     /// A stream beside the three, for kernels or copies.
-    ///
-    /// # Errors
-    /// The driver refuses.
-    pub fn new_stream(&self) -> Result<Arc<CudaStream>, GpuError> {
+    #[cfg(test)]
+    pub(crate) fn new_stream(&self) -> Result<Arc<CudaStream>, GpuError> {
         let stream = self.context.new_stream().map_err(|e| self.call("make a stream", e))?;
         self.order(&self.compute, &stream)?;
         let mut others = lock(&self.streams.others);
@@ -161,18 +155,12 @@ impl Device {
     }
 
     /// Lets what comes on `later` wait, on the device, for what is on `earlier` now.
-    ///
-    /// # Errors
-    /// The driver refuses.
-    pub fn order(&self, earlier: &CudaStream, later: &CudaStream) -> Result<(), GpuError> {
+    pub(crate) fn order(&self, earlier: &CudaStream, later: &CudaStream) -> Result<(), GpuError> {
         self.streams.events.order(earlier, later).map_err(|e| self.call("order streams", e))
     }
 
     /// Allocates `len` values for `what`, all zero.
-    ///
-    /// # Errors
-    /// The allowance or the device has not so much.
-    pub fn alloc<T: DeviceRepr + ValidAsZeroBits>(
+    pub(crate) fn alloc<T: DeviceRepr + ValidAsZeroBits>(
         &self,
         what: &'static str,
         len: usize,
@@ -182,10 +170,7 @@ impl Device {
 
     /// Allocates `len` values for `what` that are written before they are read: until then they are
     /// what was there before.
-    ///
-    /// # Errors
-    /// The allowance or the device has not so much.
-    pub fn alloc_unset<T: DeviceRepr + Pod>(
+    pub(crate) fn alloc_unset<T: DeviceRepr + Pod>(
         &self,
         what: &'static str,
         len: usize,
@@ -217,10 +202,7 @@ impl Device {
     }
 
     /// Enqueues that all bytes of a buffer become `byte`.
-    ///
-    /// # Errors
-    /// The driver refuses.
-    pub fn fill<T: DeviceRepr + Pod>(
+    pub(crate) fn fill<T: DeviceRepr + Pod>(
         &self,
         stream: &CudaStream,
         buffer: &mut DeviceBuffer<T>,
@@ -245,11 +227,13 @@ impl Device {
         Ok(Ticket { event, work, info: self.info.clone() })
     }
 
-    /// Calls all of `wakes` from another thread once what is on `stream` now is done, or has failed.
-    ///
-    /// # Errors
-    /// The driver refuses.
-    pub fn wake_behind(&self, stream: &CudaStream, wakes: Vec<Wake>) -> Result<(), GpuError> {
+    /// Calls all of `wakes` from another thread once what is on `stream` now is done, or has
+    /// failed.
+    pub(crate) fn wake_behind(
+        &self,
+        stream: &CudaStream,
+        wakes: Vec<Wake>,
+    ) -> Result<(), GpuError> {
         if !wakes.is_empty() {
             let event = self.streams.events.record(stream);
             self.watcher.watch(event.map_err(|e| self.call("record an event", e))?, wakes);
@@ -258,7 +242,6 @@ impl Device {
     }
 }
 
-/// Work that was enqueued.
 #[derive(Debug)]
 pub struct Ticket {
     event: Event,
@@ -276,10 +259,7 @@ impl Ticket {
     }
 
     /// Lets what comes on `stream` wait for the work, on the device.
-    ///
-    /// # Errors
-    /// The driver refuses.
-    pub fn holds_back(&self, stream: &CudaStream) -> Result<(), GpuError> {
+    pub(crate) fn holds_back(&self, stream: &CudaStream) -> Result<(), GpuError> {
         self.event.holds_back(stream).map_err(|source| self.failed(source))
     }
 
@@ -294,13 +274,12 @@ const USUAL_SHARED_BYTES: u32 = 48 << 10;
 
 /// A kernel that can be launched.
 #[derive(Clone, Debug)]
-pub struct Kernel {
+pub(crate) struct Kernel {
     function: CudaFunction,
     name: &'static str,
     info: Arc<DeviceInfo>,
-    /// Dynamic shared memory that it may have, and that a block of the device has at most.
+    /// Dynamic shared memory that it may have.
     shared_bytes: Arc<AtomicU32>,
-    most_shared_bytes: u32,
 }
 
 impl Kernel {
@@ -310,19 +289,15 @@ impl Kernel {
             name,
             info: device.info.clone(),
             shared_bytes: Arc::new(AtomicU32::new(USUAL_SHARED_BYTES)),
-            most_shared_bytes: device.most_shared_bytes,
         }
     }
 
     /// The function, to be asked for its registers and how many blocks of it fit.
-    pub fn function(&self) -> &CudaFunction {
+    pub(crate) fn function(&self) -> &CudaFunction {
         &self.function
     }
 
     /// The function, whose blocks may have so much dynamic shared memory.
-    ///
-    /// # Errors
-    /// The driver refuses.
     pub(crate) fn function_sharing(
         &self,
         device: &Device,
@@ -331,11 +306,6 @@ impl Kernel {
         self.allow_shared(&device.compute, bytes)
             .map_err(|e| device.call("take shared memory for a kernel", e))?;
         Ok(self.function.clone())
-    }
-
-    /// The most dynamic shared memory that a block of it may have on its device, in bytes.
-    pub fn most_shared_bytes(&self) -> u32 {
-        self.most_shared_bytes
     }
 
     /// Enqueues the kernel on `stream`, of the device that it was loaded on; `push` pushes its
@@ -348,7 +318,7 @@ impl Kernel {
     /// The arguments are those that the kernel declares, in its order, it may be launched with this
     /// geometry, and with these arguments it stays inside its buffers and writes only to those that
     /// are pushed as mutable. What else uses these buffers is ordered with it.
-    pub unsafe fn launch<'a>(
+    pub(crate) unsafe fn launch<'a>(
         &'a self,
         stream: &'a CudaStream,
         geometry: Geometry,

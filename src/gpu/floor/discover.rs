@@ -1,8 +1,8 @@
 //! Which devices can be used, and why not the others?
 //!
 //! What is found is told apart from what follows: [`Facts`] are asked of the machine, and
-//! [`Discovery::judge`] says what is missing, so that every case is tested without a machine that has
-//! it. The driver hides devices that `CUDA_VISIBLE_DEVICES` leaves out.
+//! [`Discovery::judge`] says what is missing, so that every case is tested without a machine that
+//! has it. The driver hides devices that `CUDA_VISIBLE_DEVICES` leaves out.
 
 use super::error::{Cuda, has_driver};
 use super::nvrtc::{Compiler, NoCompiler};
@@ -16,20 +16,16 @@ use std::thread::ScopedJoinHandle;
 use tracing::debug;
 
 /// The oldest driver that is used, by the CUDA that it speaks.
-pub const LEAST_DRIVER: Version = Version { major: 12, minor: 8 };
+pub(crate) const LEAST_DRIVER: Version = Version { major: 12, minor: 8 };
 
-/// A device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceInfo {
     /// Its number, from 0.
     pub ordinal: usize,
-    /// Its name.
     pub name: String,
-    /// Its architecture.
     pub architecture: Architecture,
     /// All of its memory, in bytes.
     pub memory_bytes: u64,
-    /// Its multiprocessors.
     pub multiprocessors: u32,
 }
 
@@ -42,20 +38,13 @@ impl fmt::Display for DeviceInfo {
 /// Why no device, or not this one, can be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Missing {
-    /// There is no driver.
+pub(crate) enum Missing {
     #[error("no libcuda: the NVIDIA driver is not installed, or not in LD_LIBRARY_PATH")]
     NoDriver,
-    /// The driver does not start.
     #[error("the NVIDIA driver does not start: {0}")]
     Driver(Cuda),
-    /// The driver is too old.
     #[error("the driver speaks CUDA {found}, and {LEAST_DRIVER} is the least")]
-    DriverTooOld {
-        /// What it speaks.
-        found: Version,
-    },
-    /// The driver has no device.
+    DriverTooOld { found: Version },
     #[error("the driver has found no device")]
     NoDevice,
     /// There is no compiler for the kernels.
@@ -67,43 +56,27 @@ pub enum Missing {
          {}, or a newer driver",
         .driver.major
     )]
-    CompilerTooNew {
-        /// The compiler.
-        nvrtc: Version,
-        /// The driver.
-        driver: Version,
-    },
-    /// The device is too old.
+    CompilerTooNew { nvrtc: Version, driver: Version },
     #[error("its architecture is {found}, and {} is the least", Architecture::LEAST)]
-    Architecture {
-        /// The device's.
-        found: Architecture,
-    },
+    Architecture { found: Architecture },
     /// The compiler does not know the device's architecture.
     #[error("NVRTC {nvrtc} does not compile for {found}")]
-    Uncompilable {
-        /// The device's.
-        found: Architecture,
-        /// The compiler.
-        nvrtc: Version,
-    },
+    Uncompilable { found: Architecture, nvrtc: Version },
 }
 
-/// What the machine has.
 #[derive(Clone, Debug)]
-pub struct Facts {
+pub(crate) struct Facts {
     /// The driver's version; none without its library, an error if it does not start.
     pub driver: Option<Result<Version, Cuda>>,
-    /// The compiler.
     pub compiler: Result<Compiler, NoCompiler>,
     /// Devices, or why they cannot be asked.
     pub devices: Result<Vec<DeviceInfo>, Cuda>,
 }
 
 impl Facts {
-    /// Asks the machine. Starts the driver if there is one, and makes no context. `seems` is called once a driver and a compiler are found: from
-    /// then on it takes most of the time.
-    pub fn ask(seems: impl FnOnce()) -> Self {
+    /// Asks the machine. Starts the driver if there is one, and makes no context. `seems` is called
+    /// once a driver and a compiler are found: from then on it takes most of the time.
+    pub(crate) fn ask(seems: impl FnOnce()) -> Self {
         fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
             thread.join().unwrap_or_else(|cause| resume_unwind(cause))
         }
@@ -161,39 +134,35 @@ fn device(ordinal: i32) -> Result<DeviceInfo, cudarc::driver::DriverError> {
 
 /// A device and whether it can be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
-    /// The device.
+pub(crate) struct Found {
     pub info: DeviceInfo,
     /// Why it cannot be used, if so.
     pub unfit: Option<Missing>,
 }
 
-/// What can be used.
 #[derive(Clone, Debug)]
-pub struct Discovery {
+pub(crate) struct Discovery {
     /// The driver's version, if it starts.
     pub driver: Option<Version>,
     /// The compiler, if there is one.
     pub compiler: Option<Compiler>,
-    /// All devices.
     pub devices: Vec<Found>,
     /// What no device can be used without, as far as it is missing.
     pub missing: Vec<Missing>,
 }
 
 impl Discovery {
-    /// Looks at this machine.
-    pub fn of_machine() -> Self {
+    pub(crate) fn of_machine() -> Self {
         Self::look(|| ())
     }
 
     /// The same; `seems` is called as soon as only the devices are to be found.
-    pub fn look(seems: impl FnOnce()) -> Self {
+    pub(crate) fn look(seems: impl FnOnce()) -> Self {
         Self::judge(Facts::ask(seems))
     }
 
     /// Says what follows from the facts.
-    pub fn judge(facts: Facts) -> Self {
+    pub(crate) fn judge(facts: Facts) -> Self {
         let mut missing = Vec::new();
         let driver = match facts.driver {
             None => {
@@ -236,7 +205,7 @@ impl Discovery {
     }
 
     /// The devices that can be used.
-    pub fn usable(&self) -> Vec<DeviceInfo> {
+    pub(crate) fn usable(&self) -> Vec<DeviceInfo> {
         if !self.missing.is_empty() {
             return Vec::new();
         }
@@ -245,7 +214,7 @@ impl Discovery {
     }
 
     /// Everything that is missing, each with the device that it concerns.
-    pub fn reasons(&self) -> Vec<String> {
+    pub(crate) fn reasons(&self) -> Vec<String> {
         let unfit = self.devices.iter().filter_map(|found| {
             found.unfit.as_ref().map(|reason| format!("{}: {reason}", found.info))
         });
@@ -253,10 +222,7 @@ impl Discovery {
     }
 
     /// The devices that a job works with.
-    ///
-    /// # Errors
-    /// There are fewer than it asks for.
-    pub fn choose(&self, gpus: Gpus) -> Result<Vec<DeviceInfo>, NotEnough> {
+    pub(crate) fn choose(&self, gpus: Gpus) -> Result<Vec<DeviceInfo>, NotEnough> {
         let mut usable = self.usable();
         match gpus {
             Gpus::None => usable.clear(),
@@ -285,7 +251,6 @@ fn unfit(found: Architecture, compiler: Option<&Compiler>) -> Option<Missing> {
 pub enum Gpus {
     /// As many as can be used.
     Auto,
-    /// None.
     None,
     /// So many, or the job fails.
     Number(u32),
@@ -307,9 +272,7 @@ impl FromStr for Gpus {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{asked} GPUs were asked for, and {found} can be used here{}", list(.reasons))]
 pub struct NotEnough {
-    /// What was asked for.
     pub asked: u32,
-    /// What can be used.
     pub found: usize,
     /// Why not more.
     pub reasons: Vec<String>,
@@ -319,7 +282,6 @@ pub struct NotEnough {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no GPU can be used: {}", .reasons.join("; "))]
 pub struct NoneUsable {
-    /// Why.
     pub reasons: Vec<String>,
 }
 

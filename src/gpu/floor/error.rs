@@ -1,5 +1,5 @@
-//! What can go wrong on a device? Every error names the device, and the kernel and its geometry where
-//! there is one.
+//! What can go wrong on a device? Every error names the device, and the kernel and its geometry
+//! where there is one.
 
 use super::lost::is_sticky;
 use super::version::Version;
@@ -18,33 +18,25 @@ pub enum GpuError {
     /// A call of the driver failed.
     #[error("{device}: cannot {operation}")]
     Call {
-        /// The device.
         device: String,
         /// What was tried, such as `create a stream`.
         operation: &'static str,
-        /// The driver's reason.
         #[source]
         source: Cuda,
     },
     /// A kernel could not be launched.
     #[error("{device}: cannot launch the kernel {launch}")]
     Launch {
-        /// The device.
         device: String,
-        /// Kernel and geometry.
         launch: Launched,
-        /// The driver's reason.
         #[source]
         source: Cuda,
     },
     /// Work that was under way failed.
     #[error("{device}: {work} failed")]
     Work {
-        /// The device.
         device: String,
-        /// What the ticket stood for.
         work: GpuWork,
-        /// The driver's reason.
         #[source]
         source: Cuda,
     },
@@ -53,78 +45,56 @@ pub enum GpuError {
         "{device}: {what} takes {bytes} bytes of device memory, and {left} of {limit} are left"
     )]
     Budget {
-        /// The device.
         device: String,
-        /// What the buffer holds.
         what: &'static str,
-        /// Its bytes.
         bytes: u64,
-        /// Bytes that are left.
         left: u64,
         /// Bytes that this owner may use.
         limit: u64,
     },
-    /// Memory could not be allocated.
     #[error("{device}: no {bytes} bytes of {place} for {what}")]
     Memory {
-        /// The device.
         device: String,
         /// Device memory or pinned host memory.
         place: &'static str,
-        /// What the buffer holds.
         what: &'static str,
-        /// Its bytes.
         bytes: u64,
-        /// The driver's reason.
         #[source]
         source: Cuda,
     },
     /// A thread could not be started.
     #[error("{device}: cannot start a thread for it")]
     Thread {
-        /// The device.
         device: String,
-        /// The system's reason.
         #[source]
         source: std::io::Error,
     },
     /// What a device was to have of the index cannot be read.
     #[error("{device}: cannot read the lists that it is to have")]
     Index {
-        /// The device.
         device: String,
         /// What is wrong with the index.
         source: Box<IndexError>,
     },
     /// The host asks for a buffer that a copy still uses: a bug.
     #[error("{device}: pinned memory is asked for while a copy uses it: this is a bug")]
-    Busy {
-        /// The device.
-        device: String,
-    },
+    Busy { device: String },
     /// The device was lost before: no call of this process on it can succeed.
     #[error("{device}: it was lost to this process before; start a new one to use it again")]
     Lost {
-        /// The device.
         device: String,
         /// The fault with which it was lost.
         #[source]
         source: Cuda,
     },
-    /// NVRTC refused a kernel's source.
     #[error("NVRTC {nvrtc} cannot compile {name}.cu for {architecture} ({options}):\n{log}")]
     Compile {
         /// The source, as it is called under `kernels/`.
         name: String,
-        /// The architecture.
         architecture: String,
-        /// All options.
         options: String,
-        /// Which NVRTC.
         nvrtc: Version,
-        /// What the compiler said.
         log: String,
-        /// NVRTC's reason.
         #[source]
         source: Nvrtc,
     },
@@ -134,30 +104,20 @@ pub enum GpuError {
          for {architecture}"
     )]
     Load {
-        /// The device.
         device: String,
-        /// The source.
         name: String,
-        /// The architecture.
         architecture: String,
-        /// Which driver.
         driver: Version,
-        /// Which NVRTC.
         nvrtc: Version,
-        /// The driver's reason.
         #[source]
         source: Cuda,
     },
     /// A module has no kernel of this name: a bug.
     #[error("{device}: {name}.cu has no kernel `{kernel}`: this is a bug")]
     NoKernel {
-        /// The device.
         device: String,
-        /// The source.
         name: String,
-        /// The kernel.
         kernel: &'static str,
-        /// The driver's reason.
         #[source]
         source: Cuda,
     },
@@ -165,7 +125,7 @@ pub enum GpuError {
 
 impl GpuError {
     /// Whether less memory would have done: a smaller arena may be tried.
-    pub fn is_out_of_memory(&self) -> bool {
+    pub(crate) fn is_out_of_memory(&self) -> bool {
         match self {
             GpuError::Budget { .. } => true,
             GpuError::Memory { source, .. } => source.0.0 == CUresult::CUDA_ERROR_OUT_OF_MEMORY,
@@ -175,7 +135,7 @@ impl GpuError {
 
     /// Whether the device is lost to this process. Work that has not begun on it can be done
     /// elsewhere; what was on it is gone.
-    pub fn is_device_lost(&self) -> bool {
+    pub(crate) fn is_device_lost(&self) -> bool {
         match self {
             GpuError::Lost { .. } => true,
             GpuError::Call { source, .. }
@@ -230,7 +190,6 @@ impl fmt::Debug for Cuda {
 
 impl std::error::Error for Cuda {}
 
-/// NVRTC's reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Nvrtc(pub NvrtcError);
 
@@ -245,9 +204,7 @@ impl std::error::Error for Nvrtc {}
 /// How many threads a kernel is launched with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
-    /// Thread blocks.
     pub blocks: u32,
-    /// Threads of each.
     pub threads: u32,
     /// Bytes of dynamic shared memory of each.
     pub shared_bytes: u32,
@@ -263,12 +220,9 @@ impl fmt::Display for Geometry {
     }
 }
 
-/// A kernel with its geometry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Launched {
-    /// The kernel.
     pub kernel: &'static str,
-    /// Its threads.
     pub geometry: Geometry,
 }
 
@@ -278,12 +232,10 @@ impl fmt::Display for Launched {
     }
 }
 
-/// What a ticket stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GpuWork {
     /// A copy to the device, of so many bytes.
     Upload(u64),
-    /// A kernel.
     Kernel(Launched),
     /// A copy from the device, of so many bytes.
     Download(u64),

@@ -1,12 +1,13 @@
-//! How does anybody know that work on a device is done, without waiting for it? An event is recorded
-//! behind the work and asked later. Making one takes the driver's lock, so they are taken in turns.
+//! How does anybody know that work on a device is done, without waiting for it? An event is
+//! recorded behind the work and asked later. Making one takes the driver's lock, so they are taken
+//! in turns.
 
 use crate::crew::lock;
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError};
 use std::sync::{Arc, Mutex};
 
 /// Events of one context that nobody uses now.
-pub struct Events {
+pub(crate) struct Events {
     context: Arc<CudaContext>,
     free: Mutex<Vec<CudaEvent>>,
 }
@@ -19,15 +20,12 @@ impl std::fmt::Debug for Events {
 
 impl Events {
     /// None yet.
-    pub fn new(context: Arc<CudaContext>) -> Arc<Self> {
+    pub(crate) fn new(context: Arc<CudaContext>) -> Arc<Self> {
         Arc::new(Self { context, free: Mutex::default() })
     }
 
     /// Records an event behind all that was enqueued on `stream` so far.
-    ///
-    /// # Errors
-    /// The driver refuses.
-    pub fn record(self: &Arc<Self>, stream: &CudaStream) -> Result<Event, DriverError> {
+    pub(crate) fn record(self: &Arc<Self>, stream: &CudaStream) -> Result<Event, DriverError> {
         let free = lock(&self.free).pop();
         let event = match free {
             Some(event) => event,
@@ -39,10 +37,7 @@ impl Events {
     }
 
     /// Lets what comes on `later` wait, on the device, for what is on `earlier` now.
-    ///
-    /// # Errors
-    /// The driver refuses.
-    pub fn order(
+    pub(crate) fn order(
         self: &Arc<Self>,
         earlier: &CudaStream,
         later: &CudaStream,
@@ -54,7 +49,7 @@ impl Events {
 
 /// A recorded event; it goes back when it is dropped.
 #[derive(Debug)]
-pub struct Event {
+pub(crate) struct Event {
     event: Option<CudaEvent>,
     events: Arc<Events>,
 }
@@ -65,18 +60,12 @@ impl Event {
     }
 
     /// Whether all before it is done. Never waits.
-    ///
-    /// # Errors
-    /// Something on the device failed.
-    pub fn is_done(&self) -> Result<bool, DriverError> {
+    pub(crate) fn is_done(&self) -> Result<bool, DriverError> {
         is_done(self.get())
     }
 
     /// Lets what comes on `stream` wait for it, on the device.
-    ///
-    /// # Errors
-    /// The driver refuses.
-    pub fn holds_back(&self, stream: &CudaStream) -> Result<(), DriverError> {
+    pub(crate) fn holds_back(&self, stream: &CudaStream) -> Result<(), DriverError> {
         stream.wait(self.get())
     }
 }
@@ -88,7 +77,6 @@ impl Drop for Event {
     }
 }
 
-/// All streams of an owner.
 #[derive(Debug)]
 pub(crate) struct Streams {
     pub(crate) compute: Arc<CudaStream>,

@@ -1,4 +1,5 @@
-//! What is said of the devices of a machine: which can be used, how much memory of them is free, and why not the others?
+//! What is said of the devices of a machine: which can be used, how much memory of them is free,
+//! and why not the others?
 
 use super::cache::ModuleCache;
 use super::device::Device;
@@ -10,7 +11,8 @@ use serde_json::{Value, json};
 #[derive(Debug)]
 pub struct Inventory {
     discovery: Discovery,
-    /// Of each device the free bytes, or why it cannot be opened; not asked of one that cannot be used.
+    /// Of each device the free bytes, or why it cannot be opened; not asked of one that cannot be
+    /// used.
     free: Vec<Option<Result<u64, String>>>,
 }
 

@@ -1,6 +1,6 @@
 //! What is left of a device behind a fault? Nothing: after a kernel has touched memory that is not
-//! there, or the device has failed, the driver answers every call of this process on this device with
-//! the same error. Who opens it anew is told at once, and may work on the CPU instead.
+//! there, or the device has failed, the driver answers every call of this process on this device
+//! with the same error. Who opens it anew is told at once, and may work on the CPU instead.
 
 use crate::crew::lock;
 use cudarc::driver::DriverError;

@@ -1,7 +1,7 @@
 //! How much of a device's memory may an owner use, and how much does it use?
 //!
-//! Device memory is a budget: an owner gets an [`Allowance`] when it opens the device, every buffer is
-//! booked on it, and a buffer that does not fit is an error before the driver is asked.
+//! Device memory is a budget: an owner gets an [`Allowance`] when it opens the device, every buffer
+//! is booked on it, and a buffer that does not fit is an error before the driver is asked.
 
 use super::error::GpuError;
 use super::events::Streams;
@@ -11,29 +11,26 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What an owner may use of a device's memory.
 #[derive(Debug)]
-pub struct Allowance {
+pub(crate) struct Allowance {
     limit: u64,
     used: AtomicU64,
 }
 
 impl Allowance {
-    /// An allowance of `limit` bytes.
-    pub fn new(limit: u64) -> Arc<Self> {
+    pub(crate) fn new(limit: u64) -> Arc<Self> {
         Arc::new(Self { limit, used: AtomicU64::new(0) })
     }
 
-    /// All of it, in bytes.
-    pub fn limit(&self) -> u64 {
+    pub(crate) fn limit(&self) -> u64 {
         self.limit
     }
 
     /// Bytes that are booked.
-    pub fn used(&self) -> u64 {
+    pub(crate) fn used(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Bytes that are left.
-    pub fn left(&self) -> u64 {
+    pub(crate) fn left(&self) -> u64 {
         self.limit - self.used()
     }
 
@@ -41,7 +38,7 @@ impl Allowance {
     ///
     /// # Errors
     /// Fewer bytes are left; the error names `device`.
-    pub fn book(
+    pub(crate) fn book(
         self: &Arc<Self>,
         device: &impl ToString,
         what: &'static str,
@@ -63,7 +60,7 @@ impl Allowance {
 
 /// Bytes that are booked until it is dropped.
 #[derive(Debug)]
-pub struct Booking {
+pub(crate) struct Booking {
     allowance: Arc<Allowance>,
     bytes: u64,
 }
@@ -74,8 +71,8 @@ impl Drop for Booking {
     }
 }
 
-/// Device memory that is booked on its owner's allowance. What is under way when it is dropped may still
-/// use it: it is freed behind that.
+/// Device memory that is booked on its owner's allowance. What is under way when it is dropped may
+/// still use it: it is freed behind that.
 #[derive(Debug)]
 pub struct DeviceBuffer<T> {
     // Freed before its booking ends.
@@ -89,14 +86,8 @@ impl<T> DeviceBuffer<T> {
         Self { slice, _booking: booking, streams }
     }
 
-    /// Its values.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.slice.len()
-    }
-
-    /// Whether it has none.
-    pub fn is_empty(&self) -> bool {
-        self.slice.is_empty()
     }
 
     /// The memory, to be read.
@@ -105,7 +96,7 @@ impl<T> DeviceBuffer<T> {
     }
 
     /// The memory, to be written.
-    pub fn slice_mut(&mut self) -> &mut CudaSlice<T> {
+    pub(crate) fn slice_mut(&mut self) -> &mut CudaSlice<T> {
         &mut self.slice
     }
 }

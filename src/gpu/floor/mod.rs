@@ -1,17 +1,17 @@
 //! The floor of all GPU rooms: devices, memory, kernels, events, errors.
 
-pub mod cache;
-pub mod device;
-pub mod discover;
-pub mod error;
-pub mod events;
-pub mod inventory;
+pub(crate) mod cache;
+pub(crate) mod device;
+pub(crate) mod discover;
+pub(crate) mod error;
+pub(crate) mod events;
+pub(crate) mod inventory;
 pub(crate) mod lost;
-pub mod memory;
-pub mod modules;
-pub mod nvrtc;
-pub mod pinned;
-pub mod slab;
-pub mod steps;
-pub mod version;
-pub mod wake;
+pub(crate) mod memory;
+pub(crate) mod modules;
+pub(crate) mod nvrtc;
+pub(crate) mod pinned;
+pub(crate) mod slab;
+pub(crate) mod steps;
+pub(crate) mod version;
+pub(crate) mod wake;

@@ -1,7 +1,7 @@
 //! How does an owner get its kernels?
 //!
-//! From the cache, or compiled, as [`cache`](super::cache) says; the driver then loads the code into
-//! the owner's context.
+//! From the cache, or compiled, as [`cache`](super::cache) says; the driver then loads the code
+//! into the owner's context.
 
 use super::cache::{ModuleCache, Origin};
 use super::device::{Device, Kernel};
@@ -13,12 +13,9 @@ use cudarc::driver::CudaModule;
 use cudarc::nvrtc::Ptx;
 use std::sync::Arc;
 
-/// What kernels are made with.
 #[derive(Clone, Debug)]
 pub struct Toolchain {
-    /// The driver's version, for errors.
     pub driver: Version,
-    /// The compiler.
     pub compiler: Compiler,
     /// Where the code is kept.
     pub cache: ModuleCache,
@@ -26,7 +23,7 @@ pub struct Toolchain {
 
 /// The kernels of one source, loaded on one device.
 #[derive(Debug)]
-pub struct Module {
+pub(crate) struct Module {
     module: Arc<CudaModule>,
     name: &'static str,
     /// Where its code came from.
@@ -35,13 +32,13 @@ pub struct Module {
 
 impl Toolchain {
     /// The driver and the compiler that were found; none if one of them is missing.
-    pub fn of(discovery: &Discovery, cache: ModuleCache) -> Option<Self> {
+    pub(crate) fn of(discovery: &Discovery, cache: ModuleCache) -> Option<Self> {
         let (driver, compiler) = (discovery.driver?, discovery.compiler.clone()?);
         Some(Self { driver, compiler, cache })
     }
 
-    /// Looks at this machine: the devices that can be used, at least one, and what their kernels are made
-    /// with.
+    /// Looks at this machine: the devices that can be used, at least one, and what their kernels
+    /// are made with.
     ///
     /// # Errors
     /// There is none, and why.
@@ -55,10 +52,7 @@ impl Toolchain {
     }
 
     /// Loads `source` on `device`.
-    ///
-    /// # Errors
-    /// It does not compile, or the driver refuses the code.
-    pub fn load(&self, device: &Device, source: &Source) -> Result<Module, GpuError> {
+    pub(crate) fn load(&self, device: &Device, source: &Source) -> Result<Module, GpuError> {
         let architecture = device.info().architecture;
         let cubin = self.cache.cubin(&self.compiler, source, architecture)?;
         let module = device.context().load_module(Ptx::from_binary(cubin.bytes));
@@ -75,11 +69,7 @@ impl Toolchain {
 }
 
 impl Module {
-    /// One of its kernels.
-    ///
-    /// # Errors
-    /// It has none of this name: a bug.
-    pub fn kernel(&self, device: &Device, kernel: &'static str) -> Result<Kernel, GpuError> {
+    pub(crate) fn kernel(&self, device: &Device, kernel: &'static str) -> Result<Kernel, GpuError> {
         match self.module.load_function(kernel) {
             Ok(function) => Ok(Kernel::new(function, kernel, device)),
             Err(source) => Err(GpuError::NoKernel {

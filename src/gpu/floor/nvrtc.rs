@@ -1,9 +1,9 @@
 //! How does a kernel's source become code for a device?
 //!
-//! NVRTC compiles CUDA C++ at run time and needs neither a driver nor a device. It is asked for the code
-//! of one architecture (a cubin), never for PTX: PTX that is newer than the driver would be refused,
-//! and the driver would have to compile it at every start. Floating-point additions and products are
-//! never fused, so that scores have the bits of the CPU's.
+//! NVRTC compiles CUDA C++ at run time and needs neither a driver nor a device. It is asked for the
+//! code of one architecture (a cubin), never for PTX: PTX that is newer than the driver would be
+//! refused, and the driver would have to compile it at every start. Floating-point additions and
+//! products are never fused, so that scores have the bits of the CPU's.
 
 use super::error::{GpuError, Nvrtc};
 use super::version::{Architecture, Version};
@@ -14,24 +14,22 @@ use std::ptr;
 use tracing::debug;
 
 /// The oldest NVRTC that is used.
-pub const LEAST_NVRTC: Version = Version { major: 12, minor: 0 };
+pub(crate) const LEAST_NVRTC: Version = Version { major: 12, minor: 0 };
 
 /// Options of every compilation; the architecture is added.
 const OPTIONS: [&str; 3] = ["--std=c++17", "--fmad=false", "--generate-line-info"];
 
 /// A source under `kernels/` with what it is compiled with.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Source {
+pub(crate) struct Source {
     /// Its name, without `.cu`.
     pub name: &'static str,
-    /// Its text, which includes nothing.
     pub text: &'static str,
     /// Sizes that are known when compiling, and their names in the source.
     pub sizes: Vec<(&'static str, u32)>,
 }
 
 impl Source {
-    /// All options for `architecture`.
     pub(crate) fn options(&self, architecture: Architecture) -> Vec<String> {
         let mut options: Vec<String> = OPTIONS.iter().map(ToString::to_string).collect();
         options.push(format!("--gpu-architecture={architecture}"));
@@ -50,19 +48,14 @@ pub struct Compiler {
 /// What was found instead of a compiler that can be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum NoCompiler {
-    /// There is no library.
+pub(crate) enum NoCompiler {
     #[error(
         "no libnvrtc, which compiles the kernels: install the CUDA toolkit or the wheel \
          nvidia-cuda-nvrtc, and put the library's folder into LD_LIBRARY_PATH"
     )]
     NoLibrary,
-    /// The library is too old.
     #[error("NVRTC {found} is too old: {LEAST_NVRTC} is the least")]
-    TooOld {
-        /// Its version.
-        found: Version,
-    },
+    TooOld { found: Version },
     /// The library does not tell its version or what it compiles for.
     #[error("NVRTC does not answer: {0}")]
     Silent(Nvrtc),
@@ -70,10 +63,7 @@ pub enum NoCompiler {
 
 impl Compiler {
     /// Looks for the library, by the rules of the dynamic linker.
-    ///
-    /// # Errors
-    /// Why it cannot be used.
-    pub fn find() -> Result<Self, NoCompiler> {
+    pub(crate) fn find() -> Result<Self, NoCompiler> {
         // SAFETY: loading libnvrtc runs its initialisers, which is what it is installed for.
         if !unsafe { sys::is_culib_present() } {
             return Err(NoCompiler::NoLibrary);
@@ -88,7 +78,8 @@ impl Compiler {
             return Err(NoCompiler::TooOld { found: version });
         }
         let mut count = 0;
-        // SAFETY: the pointer leads to an integer that outlives the call; NVRTC 12 has the function.
+        // SAFETY: the pointer leads to an integer that outlives the call; NVRTC 12 has the
+        // function.
         unsafe { sys::nvrtcGetNumSupportedArchs(&mut count) }.result().map_err(silent)?;
         let mut found = vec![0; usize::try_from(count).unwrap_or(0)];
         if !found.is_empty() {
@@ -105,21 +96,16 @@ impl Compiler {
         Self { version, architectures }
     }
 
-    /// Its version.
-    pub fn version(&self) -> Version {
+    pub(crate) fn version(&self) -> Version {
         self.version
     }
 
-    /// What it compiles for.
-    pub fn architectures(&self) -> &[Architecture] {
+    pub(crate) fn architectures(&self) -> &[Architecture] {
         &self.architectures
     }
 
     /// Compiles `source` for `architecture` and returns the cubin.
-    ///
-    /// # Errors
-    /// The source with all options and the compiler's log.
-    pub fn compile(
+    pub(crate) fn compile(
         &self,
         source: &Source,
         architecture: Architecture,

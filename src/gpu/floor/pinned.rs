@@ -1,9 +1,9 @@
 //! Which host memory do copies go through?
 //!
-//! Only a copy from or to pinned memory runs beside everything else. Pinning is slow, so buffers are
-//! made once and taken in turns. Those for uploads are write-combined: fast to write and to copy, very
-//! slow to read. Those for downloads are ordinary memory. A buffer knows its last copy, and gives its
-//! bytes to nobody before that is done.
+//! Only a copy from or to pinned memory runs beside everything else. Pinning is slow, so buffers
+//! are made once and taken in turns. Those for uploads are write-combined: fast to write and to
+//! copy, very slow to read. Those for downloads are ordinary memory. A buffer knows its last copy,
+//! and gives its bytes to nobody before that is done.
 
 use super::device::{Device, Ticket};
 use super::error::{Cuda, GpuError, GpuWork};
@@ -18,13 +18,10 @@ use std::ops::Range;
 /// Which way a buffer's bytes go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// To the device.
     Upload,
-    /// From the device.
     Download,
 }
 
-/// Pinned memory.
 #[derive(Debug)]
 pub struct Pinned {
     /// Its own event is never recorded, so that asking for its bytes does not wait.
@@ -57,16 +54,6 @@ impl Pinned {
         Ok(Self { slice, copied, device, ordinal })
     }
 
-    /// Bytes that it holds.
-    pub fn len(&self) -> usize {
-        self.slice.len()
-    }
-
-    /// Whether it holds none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Its bytes.
     ///
     /// # Errors
@@ -80,7 +67,7 @@ impl Pinned {
     ///
     /// # Errors
     /// Its last copy failed, or is under way still, which is a bug of whoever asks.
-    pub fn bytes_mut(&mut self) -> Result<&mut [u8], GpuError> {
+    pub(crate) fn bytes_mut(&mut self) -> Result<&mut [u8], GpuError> {
         self.settle()?;
         let (device, ordinal) = (&self.device, self.ordinal);
         self.slice.as_mut_slice().map_err(|source| failed(device, ordinal, source))
@@ -129,7 +116,8 @@ impl Pinned {
         self.mark(stream)
     }
 
-    /// Records that a copy is under way. Without the record nobody would know: then it is waited for.
+    /// Records that a copy is under way. Without the record nobody would know: then it is waited
+    /// for.
     fn mark(&self, stream: &CudaStream) -> Result<(), DriverError> {
         self.copied.record(stream).or_else(|error| stream.synchronize().and(Err(error)))
     }
@@ -138,12 +126,9 @@ impl Pinned {
 impl Device {
     /// Enqueues a copy of `bytes` of `from` to the beginning of `to`.
     ///
-    /// # Errors
-    /// The driver refuses.
-    ///
     /// # Panics
     /// The part is longer than one of them, or no whole number of values.
-    pub fn copy_up<T: DeviceRepr + Pod>(
+    pub(crate) fn copy_up<T: DeviceRepr + Pod>(
         &self,
         stream: &CudaStream,
         from: &Pinned,
@@ -166,8 +151,8 @@ impl Device {
         self.ticket(stream, GpuWork::Upload(len as u64))
     }
 
-    /// Enqueues a copy of all of `from` to where `at` is in `to`, in bytes. The ticket's time is when
-    /// `to` can be read.
+    /// Enqueues a copy of all of `from` to where `at` is in `to`, in bytes. The ticket's time is
+    /// when `to` can be read.
     ///
     /// # Errors
     /// The driver refuses.
@@ -235,12 +220,11 @@ impl PinnedPool {
     }
 
     /// Gives a buffer back whose last copy is done.
-    pub fn give(&mut self, buffer: Pinned) {
+    pub(crate) fn give(&mut self, buffer: Pinned) {
         self.free.push(buffer);
     }
 
-    /// Bytes of one buffer.
-    pub fn buffer_bytes(&self) -> usize {
+    pub(crate) fn buffer_bytes(&self) -> usize {
         self.buffer_bytes
     }
 }

@@ -1,5 +1,5 @@
-//! Which memory do jobs use, on a device and beside it? Pieces that are taken once and given back when
-//! everything on the device is done: nothing is allocated or freed while work is under way.
+//! Which memory do jobs use, on a device and beside it? Pieces that are taken once and given back
+//! when everything on the device is done: nothing is allocated or freed while work is under way.
 
 use crate::crew::lock;
 use crate::gpu::floor::device::Device;
@@ -30,16 +30,13 @@ impl fmt::Debug for Slab {
 }
 
 impl Slab {
-    /// Takes `bytes` for `what`.
-    ///
-    /// # Errors
-    /// The allowance or the device has not so much.
-    pub fn new(device: &Device, what: &'static str, bytes: u64) -> Result<Self, GpuError> {
+    pub(crate) fn new(device: &Device, what: &'static str, bytes: u64) -> Result<Self, GpuError> {
         let context = device.context().clone();
         let bytes = bytes.max(16);
         let booking = device.memory().book(device.info(), what, bytes)?;
         let taken = context.bind_to_thread().and_then(|()| {
-            // SAFETY: the context is bound, and the size is not zero; the memory is freed once, below.
+            // SAFETY: the context is bound, and the size is not zero; the memory is freed once,
+            // below.
             unsafe { result::malloc_sync(bytes as usize) }
         });
         let address = taken.map_err(|source| GpuError::Memory {
@@ -52,7 +49,6 @@ impl Slab {
         Ok(Self { context, address, bytes, users: Vec::new(), _booking: booking })
     }
 
-    /// The context of its device.
     pub(crate) fn context(&self) -> &Arc<CudaContext> {
         &self.context
     }
@@ -64,12 +60,10 @@ impl Slab {
         }
     }
 
-    /// Its address.
-    pub fn address(&self) -> u64 {
+    pub(crate) fn address(&self) -> u64 {
         self.address
     }
 
-    /// Its bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -97,9 +91,9 @@ impl Slab {
         if bytes.is_empty() {
             return Ok(());
         }
-        // SAFETY: the part lies in memory that lives. The call has read all bytes when it returns, but those
-        // of ordinary memory may still be on their way from the driver's own buffers, which the kernels of
-        // other streams do not wait for: so this thread does.
+        // SAFETY: the part lies in memory that lives. The call has read all bytes when it returns,
+        // but those of ordinary memory may still be on their way from the driver's own buffers,
+        // which the kernels of other streams do not wait for: so this thread does.
         unsafe {
             result::memcpy_htod_sync(to, bytes)?;
             result::stream::synchronize(std::ptr::null_mut())
@@ -108,9 +102,6 @@ impl Slab {
 
     /// Copies bytes of it to the host, when everything on the device is done.
     ///
-    /// # Errors
-    /// The driver refuses, or what was under way failed.
-    ///
     /// # Panics
     /// If they are not its own.
     pub(crate) fn read(&self, at: u64, len: usize) -> Result<Vec<u8>, DriverError> {
@@ -118,7 +109,8 @@ impl Slab {
         let mut bytes = vec![0; len];
         self.context.bind_to_thread()?;
         self.context.synchronize()?;
-        // SAFETY: the part lies in memory that lives, and the call returns when all bytes were copied.
+        // SAFETY: the part lies in memory that lives, and the call returns when all bytes were
+        // copied.
         unsafe { result::memcpy_dtoh_sync(&mut bytes, from) }?;
         Ok(bytes)
     }
@@ -174,7 +166,8 @@ fn pieces<'a>(
     pieces
 }
 
-/// Memory of the host that the device copies from and to beside everything else, or that kernels work on.
+/// Memory of the host that the device copies from and to beside everything else, or that kernels
+/// work on.
 pub(crate) struct Staging {
     context: Arc<CudaContext>,
     at: *mut c_void,
@@ -238,8 +231,9 @@ impl Staging {
         unsafe { result::memcpy_htod_async(to, &self.bytes()[bytes], stream.cu_stream()) }
     }
 
-    /// Writes parts, each to its place, by so many threads, and enqueues their copies as they get there: all bytes up to
-    /// the end of the last part are copied, whatever stood between parts. Places rise, and parts do not overlap.
+    /// Writes parts, each to its place, by so many threads, and enqueues their copies as they get
+    /// there: all bytes up to the end of the last part are copied, whatever stood between parts.
+    /// Places rise, and parts do not overlap.
     ///
     /// # Safety
     /// As [`copy_up`](Self::copy_up), and no copy of the bytes is under way.
@@ -281,7 +275,8 @@ impl Staging {
                 }
                 let end = number.checked_sub(1).map_or(0, |last| ends[last]);
                 if end > copied && (number == ends.len() || end - copied >= COPY_BYTES) {
-                    // SAFETY: these pieces are written, so nobody writes there any more, and the copy only reads.
+                    // SAFETY: these pieces are written, so nobody writes there any more, and the
+                    // copy only reads.
                     let bytes = unsafe {
                         std::slice::from_raw_parts(at.cast::<u8>().add(copied), end - copied)
                     };
@@ -319,7 +314,8 @@ impl Staging {
 
     /// Where kernels find it.
     pub(crate) fn address(&self) -> u64 {
-        // Devices and the host share one space of addresses, in which pinned memory has one for all.
+        // Devices and the host share one space of addresses, in which pinned memory has one for
+        // all.
         self.at as u64
     }
 }

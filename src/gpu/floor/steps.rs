@@ -1,5 +1,5 @@
-//! How is a kernel launched whose arguments are arrays that have names, not places? A device and the emulation of one take
-//! the same steps.
+//! How is a kernel launched whose arguments are arrays that have names, not places? A device and
+//! the emulation of one take the same steps.
 
 use super::device::Device;
 use super::error::{Cuda, Geometry, GpuError, Launched};
@@ -10,26 +10,21 @@ use cudarc::driver::{CudaFunction, CudaStream, LaunchConfig, PushKernelArg};
 pub enum Argument<A> {
     /// The array from so many bytes on.
     Array(A, u64),
-    /// A number.
     Number(u32),
 }
 
-/// A launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step<A> {
-    /// The kernel.
     pub kernel: &'static str,
-    /// Its threads.
     pub geometry: Geometry,
-    /// Its arguments.
     pub arguments: Vec<Argument<A>>,
 }
 
 /// Enqueues a step; `address` says where an array begins.
 ///
 /// # Safety
-/// The step has the arguments that the kernel `function` declares, and with them it stays inside of memory that
-/// lives until it is done.
+/// The step has the arguments that the kernel `function` declares, and with them it stays inside of
+/// memory that lives until it is done.
 pub(crate) unsafe fn launch<A: Copy>(
     device: &Device,
     stream: &CudaStream,

@@ -8,13 +8,12 @@ use std::fmt;
 pub struct Version {
     /// Before the dot.
     pub major: u32,
-    /// Behind it.
     pub minor: u32,
 }
 
 impl Version {
     /// The version that the driver tells as one number, such as 12080.
-    pub fn from_driver(number: i32) -> Self {
+    pub(crate) fn from_driver(number: i32) -> Self {
         let number = u32::try_from(number).unwrap_or(0);
         Self { major: number / 1000, minor: number % 1000 / 10 }
     }
@@ -38,7 +37,7 @@ pub struct Architecture(pub u32);
 
 impl Architecture {
     /// The least that kernels are written for: Turing.
-    pub const LEAST: Self = Self(75);
+    pub(crate) const LEAST: Self = Self(75);
 }
 
 impl fmt::Display for Architecture {

@@ -1,10 +1,10 @@
-//! Who tells a worker that a device has done something? A thread for each device, which looks after the
-//! events of all its owners and wakes who waits; it sleeps while nothing is under way. A worker that
-//! looked itself would look too late, or too often.
+//! Who tells a worker that a device has done something? A thread for each device, which looks after
+//! the events of all its owners and wakes who waits; it sleeps while nothing is under way. A worker
+//! that looked itself would look too late, or too often.
 
 use super::events::Event;
 use crate::crew::lock;
-pub use crate::dictionary::closed::Wake;
+pub(crate) use crate::dictionary::closed::Wake;
 use cudarc::driver::DriverError;
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,13 +1,13 @@
-//! What does a batch of queries say to the kernels, and how much memory does it take? Its queries are sorted by
-//! falling classes of numbers of terms, since the terms decide how much shared memory a block takes, and in a class by
-//! falling postings: a block that begins late and takes long leaves the device idle beside it. Lists that are not on
-//! the device travel with it, each once.
+//! What does a batch of queries say to the kernels, and how much memory does it take? Its queries
+//! are sorted by falling classes of numbers of terms, since the terms decide how much shared memory
+//! a block takes, and in a class by falling postings: a block that begins late and takes long
+//! leaves the device idle beside it. Lists that are not on the device travel with it, each once.
 
-use super::list::Laid;
+use super::list::HuangLaid;
 use crate::gpu::floor::error::Geometry;
 use crate::gpu::floor::steps::{Argument, Step};
 use crate::gpu::lane::{HitsOf, answers};
-pub use crate::gpu::travelling::Input;
+pub(crate) use crate::gpu::travelling::Input;
 use crate::gpu::travelling::{Bytes, Placed, Travelling};
 use crate::query::top_k::Hit;
 use bytemuck::{Pod, Zeroable};
@@ -15,18 +15,20 @@ use std::cmp::Reverse;
 use std::ops::Range;
 
 /// The most terms of a query: their numbers fit a word.
-pub const MOST_TERMS: usize = 16;
+pub(crate) const MOST_TERMS: usize = 16;
 
 /// Shared memory of a thread for each term.
 const CURSOR_BYTES: u32 = 4 * 8;
 
-/// Shared memory of a block for a query of so many terms: cursors, the best scores of threads, and a threshold.
-pub fn shared_bytes(threads: u32, terms: usize) -> u32 {
+/// Shared memory of a block for a query of so many terms: cursors, the best scores of threads, and
+/// a threshold.
+pub fn huang_shared_bytes(threads: u32, terms: usize) -> u32 {
     CURSOR_BYTES * threads * terms as u32 + 4 * threads + 16
 }
 
-/// Queries with so many terms, and fewer, are launched together: all blocks of a launch take as much shared memory. With
-/// five it is registers that bound the threads of a multiprocessor. Each launch has an end at which few blocks run.
+/// Queries with so many terms, and fewer, are launched together: all blocks of a launch take as
+/// much shared memory. With five it is registers that bound the threads of a multiprocessor. Each
+/// launch has an end at which few blocks run.
 const CLASSES: [u32; 3] = [5, 10, MOST_TERMS as u32];
 
 /// The class of queries with so many terms.
@@ -65,67 +67,61 @@ struct QueryRecord {
 
 /// An array that kernels work on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Array {
+pub enum HuangArray {
     /// The lists that stay, in bytes.
     Cached,
     /// What the host says of the batch, and the lists that travel with it: [`HuangBatch::parts`].
     Input,
     /// f32: norms of all documents.
     Norms,
-    /// The batch's memory: [`Room::words`].
+    /// The batch's memory: [`HuangRoom::words`].
     Words,
     /// What the host is told: [`HuangBatch::output`].
     Output,
 }
 
 /// A list by where it lies in each run of the index: bytes before it, or `u64::MAX`.
-pub type Key = Box<[u64]>;
+pub(crate) type Key = Box<[u64]>;
 
 /// A term of a query that is asked.
 #[derive(Clone, Copy, Debug)]
-pub struct AskedTerm<'a> {
-    /// Its list.
+pub(crate) struct AskedTerm<'a> {
     pub key: &'a Key,
     /// Where that is on the device, in bytes, and how it lies there; `None` if it has to travel.
-    pub cached: Option<(u64, Laid)>,
-    /// The weight.
+    pub cached: Option<(u64, HuangLaid)>,
     pub weight: f32,
 }
 
 /// What a batch may hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Room {
-    /// Words of memory.
+pub struct HuangRoom {
     pub words: u64,
-    /// Hits.
     pub hits: u64,
     /// Terms, which are at least as many as queries.
     pub terms: usize,
-    /// Bytes of lists that travel.
     pub list_bytes: usize,
-    /// Shared memory of a block.
     pub shared_bytes: u32,
 }
 
-impl Room {
+impl HuangRoom {
     /// Bytes that a batch has for its kernels, at most.
-    pub fn input_bytes(&self) -> usize {
+    pub(crate) fn input_bytes(&self) -> usize {
         (size_of::<QueryRecord>() + size_of::<TermRecord>()) * self.terms + self.list_bytes + 64
     }
 
     /// Bytes that its kernels write for the host, at most.
-    pub fn output_bytes(&self) -> usize {
+    pub(crate) fn output_bytes(&self) -> usize {
         (4 + size_of::<Stages>()) * self.terms + 8 * self.hits as usize + 32
     }
 }
 
 /// How kernels go through a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct How {
+pub struct HuangWay {
     /// Whether stages of a query do not overlap, for [`HuangBatch::stages`].
     pub timed: bool,
-    /// Whether the threads of a query pass over documents by the greatest threshold of all of them; else each by its own,
-    /// as in the paper.
+    /// Whether the threads of a query pass over documents by the greatest threshold of all of them;
+    /// else each by its own, as in the paper.
     pub shared_threshold: bool,
 }
 
@@ -152,48 +148,41 @@ pub struct HuangBatch {
     postings: Vec<u64>,
     /// The number of each query among those that were added.
     order: Vec<usize>,
-    lists: Travelling<Key, Laid>,
+    lists: Travelling<Key, HuangLaid>,
     words: u64,
     hits: u64,
 }
 
 impl HuangBatch {
     /// An empty batch about so many documents, for blocks of so many threads.
-    pub fn new(documents: u32, threads: u32) -> Self {
+    pub(crate) fn new(documents: u32, threads: u32) -> Self {
         Self { documents, threads, ..Self::default() }
     }
 
-    /// Queries.
     pub fn len(&self) -> usize {
         self.records.len()
     }
 
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.records.is_empty()
-    }
-
-    /// Bytes of lists that travel.
-    pub fn list_bytes(&self) -> usize {
+    pub(crate) fn list_bytes(&self) -> usize {
         self.lists.bytes()
     }
 
     /// Words of memory that it takes.
-    pub fn words(&self) -> u64 {
+    pub(crate) fn words(&self) -> u64 {
         self.words
     }
 
-    /// Adds a query for the best `k` of some documents; false if there is no room. `lay` gives the bytes of the list
-    /// of a term that has to travel, by its number.
+    /// Adds a query for the best `k` of some documents; false if there is no room. `lay` gives the
+    /// bytes of the list of a term that has to travel, by its number.
     ///
     /// # Errors
     /// What `lay` returns. The batch stays as it was.
-    pub fn add<E>(
+    pub(crate) fn add<E>(
         &mut self,
         terms: &[AskedTerm<'_>],
         (k, docids): (u32, Range<u32>),
-        room: &Room,
-        lay: impl FnMut(usize) -> Result<Bytes<Laid>, E>,
+        room: &HuangRoom,
+        lay: impl FnMut(usize) -> Result<Bytes<HuangLaid>, E>,
     ) -> Result<bool, E> {
         let capacity = k.min(self.documents.div_ceil(self.threads)).max(1);
         let words = self.words + 2 * u64::from(capacity) * u64::from(self.threads);
@@ -202,7 +191,7 @@ impl HuangBatch {
             && hits <= room.hits.min(u64::from(u32::MAX))
             && self.terms.len() + terms.len() <= room.terms
             && (1..=MOST_TERMS).contains(&terms.len())
-            && shared_bytes(self.threads, terms.len()) <= room.shared_bytes;
+            && huang_shared_bytes(self.threads, terms.len()) <= room.shared_bytes;
         if !fits {
             return Ok(false);
         }
@@ -244,7 +233,7 @@ impl HuangBatch {
     }
 
     /// The launches that answer the batch, which is finished, by a kernel.
-    pub fn steps(&self, kernel: &'static str, how: How) -> Vec<Step<Array>> {
+    pub fn steps(&self, kernel: &'static str, how: HuangWay) -> Vec<Step<HuangArray>> {
         use Argument::{Array as In, Number};
         let (input, output) = (self.input(), self.output());
         let mut steps = Vec::new();
@@ -257,22 +246,22 @@ impl HuangBatch {
             let geometry = Geometry {
                 blocks: queries as u32,
                 threads: self.threads,
-                shared_bytes: shared_bytes(self.threads, terms.unwrap_or(0) as usize),
+                shared_bytes: huang_shared_bytes(self.threads, terms.unwrap_or(0) as usize),
             };
             let arguments = vec![
-                In(Array::Cached, 0),
-                In(Array::Input, input.lists as u64),
-                In(Array::Input, input.terms as u64),
-                In(Array::Input, 0),
+                In(HuangArray::Cached, 0),
+                In(HuangArray::Input, input.lists as u64),
+                In(HuangArray::Input, input.terms as u64),
+                In(HuangArray::Input, 0),
                 Number(first as u32),
-                In(Array::Norms, 0),
+                In(HuangArray::Norms, 0),
                 Number(self.documents),
                 Number(how.timed.into()),
                 Number(how.shared_threshold.into()),
-                In(Array::Words, 0),
-                In(Array::Output, 0),
-                In(Array::Output, output.stages as u64),
-                In(Array::Output, output.hits as u64),
+                In(HuangArray::Words, 0),
+                In(HuangArray::Output, 0),
+                In(HuangArray::Output, output.stages as u64),
+                In(HuangArray::Output, output.hits as u64),
             ];
             steps.push(Step { kernel, geometry, arguments });
             first += queries;
@@ -281,24 +270,25 @@ impl HuangBatch {
     }
 
     /// Where its parts lie in what it writes for the kernels.
-    pub fn input(&self) -> Input {
+    pub(crate) fn input(&self) -> Input {
         self.lists.input(&self.records, &self.terms)
     }
 
-    /// What the kernels read: parts, and the byte with which each begins. These rise, and parts do not overlap.
-    pub fn parts(&self) -> Vec<(usize, &[u8])> {
+    /// What the kernels read: parts, and the byte with which each begins. These rise, and parts do
+    /// not overlap.
+    pub(crate) fn parts(&self) -> Vec<(usize, &[u8])> {
         self.lists.input_parts(&self.records, &self.terms)
     }
 
     /// Where its parts lie in what the kernels write.
-    pub fn output(&self) -> Output {
+    pub(crate) fn output(&self) -> Output {
         let stages = (4 * self.records.len()).next_multiple_of(8);
         let hits = stages + size_of::<Stages>() * self.records.len();
         Output { stages, hits, bytes: hits + 8 * self.hits as usize }
     }
 
     /// The answers to all queries, in the order in which they were added, best first.
-    pub fn answers(&self, output: &[u8]) -> Vec<Vec<Hit>> {
+    pub(crate) fn answers(&self, output: &[u8]) -> Vec<Vec<Hit>> {
         let Output { stages, hits, bytes } = self.output();
         answers(self.hits(), &output[..stages], &output[hits..bytes])
     }
@@ -324,7 +314,7 @@ impl HuangBatch {
 /// Bounds are for a weight of 1: so much more makes up for the rounding of the product.
 const ROUNDING: f32 = 1.0 + 16.0 * f32::EPSILON;
 
-fn term_record(list: &Placed<Laid>, weight: f32) -> TermRecord {
+fn term_record(list: &Placed<HuangLaid>, weight: f32) -> TermRecord {
     let Placed { place, laid, travels } = *list;
     let per_bound = weight * ROUNDING;
     let (blocks, travels, most) = (laid.blocks, travels.into(), per_bound * laid.most);
@@ -333,11 +323,10 @@ fn term_record(list: &Placed<Laid>, weight: f32) -> TermRecord {
 
 /// Where the parts of its output lie, in bytes: numbers of hits come first, a u32 for each query.
 #[derive(Clone, Copy, Debug)]
-pub struct Output {
+pub(crate) struct Output {
     /// [`Stages`] of each query.
     pub stages: usize,
     /// u64: the hits of all queries.
     pub hits: usize,
-    /// All bytes.
     pub bytes: usize,
 }

@@ -1,8 +1,8 @@
-//! Which lists are on the device for good? Those of more than one block, the longest first, until its memory is full
-//! (section 4.1): short ones travel soon, and are nearly all.
+//! Which lists are on the device for good? Those of more than one block, the longest first, until
+//! its memory is full (section 4.1): short ones travel soon, and are nearly all.
 
 use super::batch::Key;
-use super::list::{BLOCK, Laid, ListLayer, Worth};
+use super::list::{BLOCK, HuangLaid, ListLayer, Worth};
 use crate::gpu::floor::device::Device;
 use crate::gpu::floor::error::GpuError;
 use crate::gpu::floor::slab::Slab;
@@ -15,7 +15,7 @@ use crate::index::lexicon::TermEntry;
 use std::borrow::Borrow;
 
 /// The lists that are on a device for good.
-pub type Cache = ListCache<Key, Laid>;
+pub(crate) type Cache = ListCache<Key, HuangLaid>;
 
 /// The key of the list with these entries.
 pub(super) fn key_of(entries: &[Option<impl Borrow<TermEntry>>]) -> Key {
@@ -24,9 +24,6 @@ pub(super) fn key_of(entries: &[Option<impl Borrow<TermEntry>>]) -> Key {
 }
 
 /// Fills `arena` with lists of more than one block, by so many threads: [`ListCache::fill`].
-///
-/// # Errors
-/// The lexicon is damaged, or the device takes no copy.
 pub(super) fn fill(
     generation: &Generation,
     worth: Worth<'_>,

@@ -1,9 +1,10 @@
-//! How does a device take batches and give results? It has the kernels, the norms, the lists that stay, and memory
-//! that one batch at a time works in. A batch brings the lists that it lacks in the same copy as its queries.
+//! How does a device take batches and give results? It has the kernels, the norms, the lists that
+//! stay, and memory that one batch at a time works in. A batch brings the lists that it lacks in
+//! the same copy as its queries.
 
-use super::batch::{Array, AskedTerm, How, HuangBatch, Key, MOST_TERMS, Room};
+use super::batch::{AskedTerm, HuangArray, HuangBatch, HuangRoom, HuangWay, Key, MOST_TERMS};
 use super::cache::{self, Cache, key_of};
-use super::list::{Laid, ListLayer, Worth};
+use super::list::{HuangLaid, ListLayer, Worth};
 use super::{KERNELS, Traversal, source};
 use crate::gpu::floor::device::Device;
 use crate::gpu::floor::error::GpuError;
@@ -25,16 +26,16 @@ use std::sync::Arc;
 
 /// How a device answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tuning {
+pub struct HuangTuning {
     /// Threads of a block, and parts of the documents.
     pub threads: u32,
     /// How these go through lists.
     pub traversal: Traversal,
-    /// Whether the threads of a query have one threshold: see [`How`].
+    /// Whether the threads of a query have one threshold: see [`HuangWay`].
     pub shared_threshold: bool,
 }
 
-impl Default for Tuning {
+impl Default for HuangTuning {
     fn default() -> Self {
         let (threads, traversal) = (super::DEFAULT_THREADS, Traversal::default());
         Self { threads, traversal, shared_threshold: false }
@@ -56,9 +57,9 @@ pub struct HuangDevice {
     norms: Slab,
     arena: Slab,
     cache: Cache,
-    kept: Kept<Key, Laid, ListLayer>,
+    kept: Kept<Key, HuangLaid, ListLayer>,
     words: Slab,
-    room: Room,
+    room: HuangRoom,
     /// Threads of the host that bring lists.
     threads: usize,
     /// Bytes of lists that travelled.
@@ -70,7 +71,6 @@ pub struct HuangDevice {
 pub struct HuangTerm<'a> {
     /// Its lists, run by run.
     pub entries: Vec<Option<&'a TermEntry>>,
-    /// Its weight.
     pub weight: f32,
 }
 
@@ -80,7 +80,7 @@ fn lay(
     layer: &mut ListLayer,
     entries: &[Option<&TermEntry>],
     out: &mut Vec<u8>,
-) -> Result<Laid, IndexError> {
+) -> Result<HuangLaid, IndexError> {
     let entries: Vec<Option<TermEntry>> = entries.iter().map(|entry| entry.copied()).collect();
     layer.lay(snapshot.generation(), &entries, worth(snapshot), out)
 }
@@ -90,11 +90,12 @@ fn worth(snapshot: &Snapshot) -> Worth<'_> {
 }
 
 impl HuangDevice {
-    /// Loads the kernels and the norms of all documents, takes its memory, and brings the lists that stay, by so many
-    /// threads.
+    /// Loads the kernels and the norms of all documents, takes its memory, and brings the lists
+    /// that stay, by so many threads.
     ///
     /// # Errors
-    /// The kernels do not load, there is not so much memory, or the lexicon of the index is damaged.
+    /// The kernels do not load, there is not so much memory, or the lexicon of the index is
+    /// damaged.
     ///
     /// # Panics
     /// If lists have [another form](super::list::check_form) than a device can read.
@@ -122,7 +123,7 @@ impl HuangDevice {
             runs.map(|run| 2 * run.postings_header().list_bytes + (1 << 20)).sum();
         let words = memory.of_batch(device.free_bytes()?);
         let words = Slab::new(&device, "a batch of queries", words)?;
-        let room = Room {
+        let room = HuangRoom {
             words: words.bytes() / 4,
             hits: (memory.queries * memory.k).max(MOST_HITS) as u64,
             terms: (memory.queries * MOST_TERMS / 2).max(MOST_TERMS),
@@ -150,23 +151,21 @@ impl HuangDevice {
         })
     }
 
-    /// The device.
     pub fn device(&self) -> &Device {
         self.lane.device()
     }
 
-    /// The lists that stay.
     pub fn cache(&self) -> &Cache {
         &self.cache
     }
 
     /// Bytes of lists that were copied to the device.
-    pub fn list_bytes(&self) -> u64 {
+    pub(crate) fn list_bytes(&self) -> u64 {
         self.cache.bytes() + self.travelled
     }
 
     /// What a batch may hold.
-    pub fn room(&self) -> &Room {
+    pub fn room(&self) -> &HuangRoom {
         &self.room
     }
 
@@ -197,11 +196,9 @@ impl HuangDevice {
         })
     }
 
-    /// Lays out those of some lists, each by its entries in all runs, that are neither on the device nor kept.
-    ///
-    /// # Errors
-    /// When one is damaged.
-    pub fn lay_ahead<'a>(
+    /// Lays out those of some lists, each by its entries in all runs, that are neither on the
+    /// device nor kept.
+    pub(crate) fn lay_ahead<'a>(
         &mut self,
         lists: impl IntoIterator<Item = Vec<Option<&'a TermEntry>>>,
     ) -> Result<(), IndexError> {
@@ -218,29 +215,35 @@ impl HuangDevice {
     ///
     /// # Panics
     /// If it has no room.
-    pub fn launch(&mut self, batch: &HuangBatch, steps: &[Step<Array>]) -> Result<(), GpuError> {
+    pub fn launch(
+        &mut self,
+        batch: &HuangBatch,
+        steps: &[Step<HuangArray>],
+    ) -> Result<(), GpuError> {
         assert!(batch.words() <= self.room.words, "a batch fits its room");
         let output = batch.output().bytes;
         let bytes = (batch.input().bytes, output);
         self.lane.begin_parts(bytes, &batch.parts(), self.threads)?;
         let address = |array| match array {
-            Array::Cached => self.arena.address(),
-            Array::Input => self.lane.input_on(),
-            Array::Norms => self.norms.address(),
-            Array::Words => self.words.address(),
-            Array::Output => self.lane.output_on(),
+            HuangArray::Cached => self.arena.address(),
+            HuangArray::Input => self.lane.input_on(),
+            HuangArray::Norms => self.norms.address(),
+            HuangArray::Words => self.words.address(),
+            HuangArray::Output => self.lane.output_on(),
         };
         for step in steps {
             let function = &self.functions[step.kernel];
-            // SAFETY: `HuangBatch::steps` has the arguments that the kernel declares, which the tests pass to it too; a
-            // batch that fits keeps kernels within this device's memory, and lists lie where their terms say.
+            // SAFETY: `HuangBatch::steps` has the arguments that the kernel declares, which the
+            // tests pass to it too; a batch that fits keeps kernels within this device's memory,
+            // and lists lie where their terms say.
             unsafe { self.lane.step(function, step, address) }?;
         }
         self.travelled += batch.list_bytes() as u64;
         self.lane.end(output)
     }
 
-    /// Waits until the batch is done: it takes from tens of microseconds to some hundred milliseconds.
+    /// Waits until the batch is done: it takes from tens of microseconds to some hundred
+    /// milliseconds.
     ///
     /// # Errors
     /// It failed, and the device cannot be used any more.
@@ -248,7 +251,8 @@ impl HuangDevice {
         self.lane.wait()
     }
 
-    /// Milliseconds on the device from the first copy of the last batch, which is done, to its last.
+    /// Milliseconds on the device from the first copy of the last batch, which is done, to its
+    /// last.
     ///
     /// # Errors
     /// The driver refuses.
@@ -256,7 +260,8 @@ impl HuangDevice {
         self.lane.took_ms()
     }
 
-    /// What the kernels said of a batch that is done: for [`HuangBatch::answers`] and [`HuangBatch::stages`].
+    /// What the kernels said of a batch that is done: for [`HuangBatch::answers`] and
+    /// [`HuangBatch::stages`].
     pub fn output(&self) -> &[u8] {
         self.lane.output()
     }
@@ -272,7 +277,7 @@ impl HuangDevice {
         &mut self,
         batch: &HuangBatch,
         kernel: &'static str,
-        how: How,
+        how: HuangWay,
     ) -> Result<Vec<Vec<Hit>>, GpuError> {
         self.launch(batch, &batch.steps(kernel, how))?;
         self.wait()?;

@@ -1,6 +1,7 @@
-//! How does a list of `newpfd` lie in the memory of a device? As on disk, its blocks and its tail byte for byte, and
-//! before them what says where they are and what they may be worth: `kernels/huang_list.cuh`. The bound of a block is
-//! one number, for the parameters of the collection: as in the paper, its greatest impact.
+//! How does a list of `newpfd` lie in the memory of a device? As on disk, its blocks and its tail
+//! byte for byte, and before them what says where they are and what they may be worth:
+//! `kernels/huang_list.cuh`. The bound of a block is one number, for the parameters of the
+//! collection: as in the paper, its greatest impact.
 //!
 //! A device believes every byte. So all blocks are decoded here first, which finds what is damaged.
 
@@ -13,10 +14,8 @@ use crate::score::bm25::score;
 use crate::score::bounds::BoundNorms;
 use crate::score::weight::ROUNDING;
 
-/// Postings of a block.
 pub const BLOCK: usize = 64;
 
-/// The head of a tail.
 const TAIL: u32 = 255;
 
 /// Arrays begin at multiples of so many bytes.
@@ -33,10 +32,9 @@ const MOST_BYTES: usize = u32::MAX as usize;
 
 /// What has to be known of a list to search it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Laid {
+pub struct HuangLaid {
     /// Blocks of all runs, each tail counted as one.
     pub blocks: u32,
-    /// Postings.
     pub postings: u32,
     /// The greatest bound of a block: no posting has a greater tf / (tf + norm), but for rounding.
     pub most: f32,
@@ -44,10 +42,9 @@ pub struct Laid {
 
 /// What documents and bounds are worth in a collection.
 #[derive(Clone, Copy, Debug)]
-pub struct Worth<'a> {
+pub(crate) struct Worth<'a> {
     /// The norm of each document.
     pub norms: &'a [f32],
-    /// Those of bounds.
     pub bounds: &'a BoundNorms,
 }
 
@@ -68,7 +65,7 @@ pub fn check_form(generation: &Generation) -> Result<(), OtherForm> {
 
 /// Lays out lists one after the other, in room that is used again.
 #[derive(Debug, Default)]
-pub struct ListLayer {
+pub(crate) struct ListLayer {
     last: Vec<u32>,
     records: Vec<[u32; 4]>,
     bytes: Vec<u8>,
@@ -85,13 +82,13 @@ impl ListLayer {
     ///
     /// # Panics
     /// If there are not as many entries as runs, or a run has [another form](check_form).
-    pub fn lay(
+    pub(crate) fn lay(
         &mut self,
         generation: &Generation,
         entries: &[Option<TermEntry>],
         worth: Worth<'_>,
         out: &mut Vec<u8>,
-    ) -> Result<Laid, IndexError> {
+    ) -> Result<HuangLaid, IndexError> {
         self.begin();
         generation.for_each_list(entries, |run, list| {
             self.add(list, run.first_docid(), run.documents(), worth)
@@ -99,8 +96,7 @@ impl ListLayer {
         Ok(self.finish(out))
     }
 
-    /// Begins a list.
-    pub fn begin(&mut self) {
+    pub(crate) fn begin(&mut self) {
         self.last.clear();
         self.records.clear();
         self.bytes.clear();
@@ -109,12 +105,9 @@ impl ListLayer {
 
     /// Adds the list of a run, whose docids count from `first_docid` and are below `documents`.
     ///
-    /// # Errors
-    /// When it is damaged, or too long.
-    ///
     /// # Panics
     /// If it has [another form](check_form).
-    pub fn add(
+    pub(crate) fn add(
         &mut self,
         list: &ListView<'_>,
         first_docid: u32,
@@ -168,8 +161,9 @@ impl ListLayer {
         self.most = self.most.max(most);
     }
 
-    /// Writes the list behind what is in `out`, which must begin at a multiple of 16 bytes on the device.
-    pub fn finish(&mut self, out: &mut Vec<u8>) -> Laid {
+    /// Writes the list behind what is in `out`, which must begin at a multiple of 16 bytes on the
+    /// device.
+    pub(crate) fn finish(&mut self, out: &mut Vec<u8>) -> HuangLaid {
         let begin = out.len();
         let align = |out: &mut Vec<u8>| {
             out.resize(begin + (out.len() - begin).next_multiple_of(ALIGNMENT), 0);
@@ -181,6 +175,6 @@ impl ListLayer {
         out.resize(out.len() + SLACK_BYTES, 0);
         align(out);
         let (blocks, postings, most) = (self.last.len() as u32, self.postings, self.most);
-        Laid { blocks, postings, most }
+        HuangLaid { blocks, postings, most }
     }
 }

@@ -1,8 +1,8 @@
-//! How do planned queries become batches of the device? Lists are there for good, or travel with the batch; those that
-//! will are laid out by several threads when their queries come.
+//! How do planned queries become batches of the device? Lists are there for good, or travel with
+//! the batch; those that will are laid out by several threads when their queries come.
 
-use super::batch::{How, HuangBatch};
-use super::device::{HuangDevice, HuangTerm, Tuning};
+use super::batch::{HuangBatch, HuangWay};
+use super::device::{HuangDevice, HuangTerm, HuangTuning};
 use crate::gpu::floor::error::GpuError;
 use crate::gpu::query::service::Why;
 use crate::gpu::turns::{Found, Turn};
@@ -17,14 +17,14 @@ pub(in crate::gpu) struct HuangTurn {
     runs: usize,
     /// The documents that are asked for.
     docids: Range<u32>,
-    tuning: Tuning,
+    tuning: HuangTuning,
 }
 
 impl HuangTurn {
     pub(in crate::gpu) fn new(
         device: HuangDevice,
         (snapshot, docids): (Arc<Snapshot>, Range<u32>),
-        tuning: Tuning,
+        tuning: HuangTuning,
     ) -> Self {
         Self { device, runs: snapshot.generation().runs().len(), docids, tuning }
     }
@@ -42,7 +42,6 @@ impl HuangTurn {
 }
 
 impl Turn for HuangTurn {
-    /// The batch, and its kernel.
     type Batch = (HuangBatch, &'static str);
     type Lists = ();
 
@@ -74,7 +73,8 @@ impl Turn for HuangTurn {
 
     fn answer(&mut self, (mut batch, kernel): Self::Batch) -> Result<Vec<Found>, GpuError> {
         batch.finish();
-        let how = How { shared_threshold: self.tuning.shared_threshold, ..How::default() };
+        let how =
+            HuangWay { shared_threshold: self.tuning.shared_threshold, ..HuangWay::default() };
         let answers = self.device.answer(&batch, kernel, how)?;
         Ok(answers.into_iter().map(Found::from).collect())
     }

@@ -1,10 +1,11 @@
 //! How does a CUDA device hold the trees of an indexer?
 //!
-//! Device memory is cut once, when the indexer begins: two blocks that are on their way (one is copied
-//! while the other is inserted), the arenas, and what is left for the columns in which a closed run is
-//! written. Arenas take three fifths of the memory. In their proportions ([`TreeRoom::of_bytes`]) they hold
-//! at most two thirds of their size in columns: 27 bytes for each record of 32, all strings and all
-//! slices. So there is always room to bring back what they hold. No more is taken than a run fills.
+//! Device memory is cut once, when the indexer begins: two blocks that are on their way (one is
+//! copied while the other is inserted), the arenas, and what is left for the columns in which a
+//! closed run is written. Arenas take three fifths of the memory. In their proportions
+//! ([`TreeRoom::of_bytes`]) they hold at most two thirds of their size in columns: 27 bytes for
+//! each record of 32, all strings and all slices. So there is always room to bring back what they
+//! hold. No more is taken than a run fills.
 
 use super::{Column, Stretch, TreeDevice, UnderWay, Waiter};
 use crate::dictionary::stream::TokenGroup;
@@ -12,7 +13,7 @@ use crate::gpu::btree::block::TokenBlock;
 use crate::gpu::btree::room::{COUNTERS, Coming, TreeRoom, Usage};
 use crate::gpu::btree::staged::{Most, Staged};
 use crate::gpu::btree::terms::Sums;
-use crate::gpu::btree::{Kernels, Output, Trees, Tuning};
+use crate::gpu::btree::{Kernels, Output, TreeTuning, Trees};
 use crate::gpu::floor::cache::Origin;
 use crate::gpu::floor::device::{Device, Ticket};
 use crate::gpu::floor::discover::DeviceInfo;
@@ -26,7 +27,6 @@ use cudarc::driver::CudaStream;
 
 /// Blocks that are on their way or being inserted.
 const SLOTS: usize = 2;
-/// Downloads under way.
 const DOWNLOADS: usize = 4;
 /// Percent of the memory behind the blocks that arenas take.
 const ARENAS_PERCENT: u64 = 60;
@@ -37,17 +37,17 @@ const SUMS_BYTES: usize = TRIE_COLLECTIONS * size_of::<Sums>();
 
 /// What an indexer may take of the host, and what it will be given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sizes {
+pub(crate) struct Sizes {
     /// Pinned host memory, in bytes; no less than [`Sizes::LEAST_HOST_BYTES`] is taken.
     pub host_bytes: usize,
-    /// What the indexer's part of a run costs at most (`order::Budget`), as far as that is known. What
-    /// does not fit the device after all is brought back in parts.
+    /// What the indexer's part of a run costs at most (`order::Budget`), as far as that is known.
+    /// What does not fit the device after all is brought back in parts.
     pub run_limit: u64,
 }
 
 impl Sizes {
     /// The least pinned host memory, in bytes.
-    pub const LEAST_HOST_BYTES: usize = 4 << 20;
+    pub(crate) const LEAST_HOST_BYTES: usize = 4 << 20;
 
     /// Blocks get three quarters of it, downloads the rest.
     fn most(&self) -> Most {
@@ -71,8 +71,7 @@ struct Slot {
     counters: Pinned,
 }
 
-/// An insertion.
-pub struct Inserting {
+pub(crate) struct Inserting {
     slot: Slot,
     kernel: Ticket,
     counters: Ticket,
@@ -85,8 +84,7 @@ impl UnderWay for Inserting {
     }
 }
 
-/// A measurement.
-pub struct Measuring {
+pub(crate) struct Measuring {
     kernel: Ticket,
     sums: Ticket,
 }
@@ -97,8 +95,7 @@ impl UnderWay for Measuring {
     }
 }
 
-/// A download.
-pub struct Downloading {
+pub(crate) struct Downloading {
     pinned: Pinned,
     bytes: usize,
     collected: Option<Ticket>,
@@ -117,7 +114,7 @@ impl UnderWay for Downloading {
 }
 
 /// The trees of one indexer on a CUDA device.
-pub struct CudaTrees {
+pub(crate) struct CudaTrees {
     kernels: Kernels,
     trees: Trees,
     slots: Vec<Slot>,
@@ -138,19 +135,19 @@ pub struct CudaTrees {
 }
 
 impl CudaTrees {
-    /// Opens `device`, which `owners` indexers share. If the device has not as much memory as it said,
-    /// smaller arenas are tried.
+    /// Opens `device`, which `owners` indexers share. If the device has not as much memory as it
+    /// said, smaller arenas are tried.
     ///
     /// # Errors
     /// The device cannot be used or has too little memory, or its kernels do not compile.
-    pub fn open(
+    pub(crate) fn open(
         device: &DeviceInfo,
         owners: usize,
         toolchain: &Toolchain,
         sizes: &Sizes,
     ) -> Result<Self, GpuError> {
         let trap_at = crate::fault::trap_at();
-        let tuning = Tuning { trap_at, ..Tuning::of_device(device.multiprocessors) };
+        let tuning = TreeTuning { trap_at, ..TreeTuning::of_device(device.multiprocessors) };
         let device = Device::open(device, owners)?;
         let kernels = Kernels::load(toolchain, &device, tuning)?;
         let most = sizes.most();
@@ -190,7 +187,7 @@ impl CudaTrees {
     }
 
     /// Where the code of its kernels comes from.
-    pub fn origin(&self) -> &Origin {
+    pub(crate) fn origin(&self) -> &Origin {
         self.kernels.origin()
     }
 }
@@ -199,7 +196,7 @@ impl CudaTrees {
 const LEAST: Coming = Coming { tokens: 1 << 16, bytes: 1 << 20, documents: 1 << 16 };
 
 /// The largest trees that there is memory for.
-fn trees(device: &Device, tuning: &Tuning, run_limit: u64) -> Result<Trees, GpuError> {
+fn trees(device: &Device, tuning: &TreeTuning, run_limit: u64) -> Result<Trees, GpuError> {
     let least = Usage::default().with(&LEAST, tuning.all_warps());
     // Room that a run needs, and chunks that warps hold.
     let wanted = run_limit.saturating_mul(ARENAS_BY_RUN).saturating_add(4 * least.bytes());

@@ -30,9 +30,9 @@ impl Part {
     }
 }
 
-/// Cuts a group into parts of at most `most_bytes` each, as far as tokens allow: a part has one token
-/// at least. A part that begins within a stream has the docid of the token before as its first, for
-/// that is what the gap of its first token counts from.
+/// Cuts a group into parts of at most `most_bytes` each, as far as tokens allow: a part has one
+/// token at least. A part that begins within a stream has the docid of the token before as its
+/// first, for that is what the gap of its first token counts from.
 pub(super) fn cut((whole, first): &Piece, most_bytes: usize) -> Vec<Piece> {
     let mut parts = Vec::new();
     let mut open = Part::new(whole, *first);

@@ -19,7 +19,7 @@ const AHEAD: usize = 3;
 /// What terms are made of, column by column; those of numbers come first, so that each begins at a
 /// multiple of four bytes in a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Column {
+pub(crate) enum Column {
     /// Postings of each term, a `u32`.
     Dfs,
     /// Docid of its last posting, a `u32`.
@@ -49,13 +49,12 @@ impl Column {
     }
 }
 
-/// Bytes of all columns.
 fn bytes_of(sums: Sums) -> u64 {
     Column::ALL.iter().map(|column| column.bytes(sums)).sum()
 }
 
 /// A part of a column, in bytes.
-pub type Stretch = (Column, Range<u64>);
+pub(crate) type Stretch = (Column, Range<u64>);
 
 /// The stretches that begin behind `start` and hold `sums`.
 fn stretches(start: Sums, sums: Sums) -> VecDeque<Stretch> {
@@ -178,7 +177,6 @@ impl Reader {
     }
 }
 
-/// A chunk on its way.
 struct Coming<D> {
     chunk: Chunk,
     /// What of the area is not asked for yet.
@@ -190,7 +188,6 @@ struct Coming<D> {
 
 /// Brings back what a device holds.
 pub(super) struct Fetch<T: TreeDevice> {
-    /// Until it is measured.
     measuring: Option<T::Measure>,
     sums: Vec<Sums>,
     starts: Vec<Sums>,

@@ -1,5 +1,5 @@
-//! How do the parts of a run become one? A device that is full in the middle of a run is emptied: what
-//! it holds is a part. Parts are joined term by term; a later part has the later docids.
+//! How do the parts of a run become one? A device that is full in the middle of a run is emptied:
+//! what it holds is a part. Parts are joined term by term; a later part has the later docids.
 
 use super::fetch::{Fetch, Reader};
 use super::{TreeDevice, Waiter};
@@ -89,8 +89,8 @@ impl<T: TreeDevice> ClosedTerms for DeviceRun<T> {
     }
 }
 
-/// Appends the list `more`, whose first gap is a docid, to `list`, whose last docid is `last`. Both may
-/// have that docid, if its tokens came in two parts. `None` if they do not decode.
+/// Appends the list `more`, whose first gap is a docid, to `list`, whose last docid is `last`. Both
+/// may have that docid, if its tokens came in two parts. `None` if they do not decode.
 fn join(list: &mut Vec<u8>, last: Option<u32>, more: &[u8]) -> Option<()> {
     let Some(last) = last else {
         list.extend_from_slice(more);

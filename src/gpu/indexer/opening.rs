@@ -16,7 +16,7 @@ const MOST_BLOCKS: usize = 2;
 type Begin<T> = Box<dyn FnOnce(T) -> Result<Box<dyn TokenIndexer>, ClosedError>>;
 
 /// An indexer that is being opened by a thread of its own, and then what was made of that.
-pub struct Opening<T> {
+pub(crate) struct Opening<T> {
     opening: Option<(JoinHandle<()>, Begin<T>)>,
     door: Arc<Mutex<Door<T>>>,
     waiting: Vec<ParsedBlock>,
@@ -31,10 +31,7 @@ struct Door<T> {
 
 impl<T: Send + 'static> Opening<T> {
     /// Opens in a thread; what comes of it is made an indexer by `begin`, on the worker's thread.
-    ///
-    /// # Errors
-    /// There can be no more threads.
-    pub fn new(
+    pub(crate) fn new(
         open: impl FnOnce() -> T + Send + 'static,
         begin: impl FnOnce(T) -> Result<Box<dyn TokenIndexer>, ClosedError> + 'static,
     ) -> Result<Self, ClosedError> {

@@ -11,7 +11,6 @@ use std::sync::Arc;
 /// Collections and terms of one document.
 type Document = Vec<(u16, Vec<u8>)>;
 
-/// Pieces of documents.
 type Run = Vec<Vec<Document>>;
 
 fn group(documents: &[Document]) -> TokenGroup {
@@ -124,8 +123,8 @@ fn runs() -> impl Strategy<Value = Vec<Run>> {
 }
 
 proptest! {
-    /// Whatever blocks, buffers and arenas are like, and however late work is done, the device's runs
-    /// are the CPU's.
+    /// Whatever blocks, buffers and arenas are like, and however late work is done, the device's
+    /// runs are the CPU's.
     #[test]
     fn twin_of_the_cpu_indexer(
         runs in runs(),

@@ -1,24 +1,27 @@
-//! Which stretches of a text are forms? A device knows of each character no more than its [`Class`], so that it can say where a
-//! stretch of letters and digits begins and ends without knowing what its letters are.
+//! Which stretches of a text are forms? A device knows of each character no more than its
+//! [`Class`], so that it can say where a stretch of letters and digits begins and ends without
+//! knowing what its letters are.
 //!
-//! Of [`Tokenizer::Words`] a form is such a stretch as a whole. [`Tokenizer::CjkBigram`] makes pairs of neighbouring letters of Chinese,
-//! Japanese and Korean, so that a stretch of *paired* letters is cut: every two of them that stand side by side are a form, and one that stands
-//! alone is one. Whatever is not paired stays together: voice marks change the letter before them, and the lower case of a Greek letter may depend on what is around. If such a
-//! part begins or ends with a letter that makes pairs, a *joined* one, the paired letter before or behind it belongs to both.
-//! So the words of a text are those of its forms, in their order.
+//! Of [`Tokenizer::Words`] a form is such a stretch as a whole. [`Tokenizer::CjkBigram`] makes
+//! pairs of neighbouring letters of Chinese, Japanese and Korean, so that a stretch of *paired*
+//! letters is cut: every two of them that stand side by side are a form, and one that stands alone
+//! is one. Whatever is not paired stays together: voice marks change the letter before them, and
+//! the lower case of a Greek letter may depend on what is around. If such a part begins or ends
+//! with a letter that makes pairs, a *joined* one, the paired letter before or behind it belongs to
+//! both. So the words of a text are those of its forms, in their order.
 
 use crate::text::tokenizer::{Class, Tokenizer};
 use std::sync::OnceLock;
 
 /// Bytes that say in which page of 256 characters a character is.
-pub const PAGES: usize = (char::MAX as usize + 1) / 256;
+pub(crate) const PAGES: usize = (char::MAX as usize + 1) / 256;
 
 /// Words of a page: two bits for each character.
 const PAGE_WORDS: usize = 16;
 
 /// The classes of all characters, as kernels read them. Pages that are equal are there once.
 #[derive(Clone, Debug)]
-pub struct Classes {
+pub(crate) struct Classes {
     words: Vec<u32>,
 }
 
@@ -30,7 +33,7 @@ impl Classes {
     ///
     /// # Panics
     /// If there were more than 256 kinds of pages.
-    pub fn of(tokenizer: Tokenizer) -> &'static Self {
+    pub(crate) fn of(tokenizer: Tokenizer) -> &'static Self {
         static CLASSES: [OnceLock<Classes>; 2] = [const { OnceLock::new() }; 2];
         CLASSES[tokenizer as usize].get_or_init(|| Self::find(tokenizer))
     }
@@ -58,7 +61,7 @@ impl Classes {
     }
 
     /// As kernels read them: the pages of all characters, a byte for 256 of them, then the pages.
-    pub fn words(&self) -> &[u32] {
+    pub(crate) fn words(&self) -> &[u32] {
         &self.words
     }
 
@@ -149,7 +152,8 @@ mod tests {
         );
     }
 
-    /// Characters beside those that are not what they are without them: of the many ideographs and syllables one in 31.
+    /// Characters beside those that are not what they are without them: of the many ideographs and
+    /// syllables one in 31.
     #[test]
     fn law_every_letter_may_stand_anywhere() {
         let is_one = |&c: &char| {

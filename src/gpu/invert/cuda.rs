@@ -1,10 +1,10 @@
-//! How does a CUDA device run the steps? On one stream, by a thread that waits for it: what is written goes through two pinned
-//! buffers by turns, results through others.
+//! How does a CUDA device run the steps? On one stream, by a thread that waits for it: what is
+//! written goes through two pinned buffers by turns, results through others.
 
 use super::download::{CudaDownloader, Making};
 use super::machine::{Arrays, DeviceMemory, Downloader, Machine, Places, Reading, Uploader};
 use super::staged::{Buffer, Buffers, COPY_BYTES, STAGED_BYTES, copy_all, failed, wait};
-use super::steps::{ARRAYS, Array, Step};
+use super::steps::{ARRAYS, InvertArray, Step};
 use super::upload::CudaUploader;
 use super::{KERNELS, source};
 use crate::crew::lock;
@@ -21,12 +21,13 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Whoever counts comes before whoever finds forms of later batches: it has many short kernels that it waits for. A lower number comes first.
+/// Whoever counts comes before whoever finds forms of later batches: it has many short kernels that
+/// it waits for. A lower number comes first.
 const FIRST: i32 = -1;
 const LATER: i32 = 0;
 
 /// Milliseconds and launches, by kernel.
-pub type Times = BTreeMap<&'static str, (f64, u32)>;
+pub(crate) type Times = BTreeMap<&'static str, (f64, u32)>;
 
 /// A CUDA device with the arrays of one inverter.
 #[derive(Debug)]
@@ -80,14 +81,14 @@ impl CudaMachine {
         Ok(Self { arrays: Arrays::new(), up, down, stream, in_use: 0, shared, device })
     }
 
-    /// Its device, opened.
     pub(super) fn opened(&self) -> &Device {
         &self.device
     }
 
-    /// The same; nobody will ask a machine of the device for who takes lists to the host, so that none is made ahead.
+    /// The same; nobody will ask a machine of the device for who takes lists to the host, so that
+    /// none is made ahead.
     #[must_use]
-    pub fn without_downloader(self) -> Self {
+    pub(crate) fn without_downloader(self) -> Self {
         lock(&self.shared.downloader).has_begun = true;
         self
     }
@@ -117,7 +118,7 @@ impl CudaMachine {
     }
 
     /// Waits until no kernel uses an array.
-    fn finish_with(&mut self, array: Array) -> Result<(), GpuError> {
+    fn finish_with(&mut self, array: InvertArray) -> Result<(), GpuError> {
         if self.in_use >> array as usize & 1 != 0 { self.finish() } else { Ok(()) }
     }
 
@@ -141,7 +142,8 @@ impl CudaMachine {
                 let from = self.array(*array).part(at, to.len() as u64);
                 let call = |e| self.device.call("copy columns from the device", e);
                 self.device.context().bind_to_thread().map_err(call)?;
-                // SAFETY: the array has so many bytes, and whoever reads waits until the copy is done.
+                // SAFETY: the array has so many bytes, and whoever reads waits until the copy is
+                // done.
                 unsafe { result::memcpy_dtoh_async(to, from, self.stream.cu_stream()) }
                     .map_err(call)?;
                 continue;
@@ -154,7 +156,8 @@ impl CudaMachine {
                 let from = self.array(*array).part(at, to.len() as u64);
                 let call = |e| self.device.call("copy lists from the device", e);
                 self.device.context().bind_to_thread().map_err(call)?;
-                // SAFETY: the array has so many bytes, and nobody looks at this part of the buffer before the copy is done.
+                // SAFETY: the array has so many bytes, and nobody looks at this part of the buffer
+                // before the copy is done.
                 unsafe { self.down.staging.copy_down(from, filled, to.len(), &self.stream) }
                     .map_err(call)?;
                 at += to.len() as u64;
@@ -166,7 +169,7 @@ impl CudaMachine {
         self.take(brought)
     }
 
-    fn array(&self, array: Array) -> &Slab {
+    fn array(&self, array: InvertArray) -> &Slab {
         self.arrays.of(array).expect("an array is reserved before it is used")
     }
 
@@ -178,8 +181,9 @@ impl CudaMachine {
             }
         }
         let address = |array| self.array(array).address();
-        // SAFETY: `steps` has the arguments that the kernel declares, which the tests pass to it too, and the inverter
-        // has reserved what the kernel writes and reads for as many items as it is told.
+        // SAFETY: `steps` has the arguments that the kernel declares, which the tests pass to it
+        // too, and the inverter has reserved what the kernel writes and reads for as many items as
+        // it is told.
         unsafe {
             launch(&self.device, &self.stream, &self.shared.functions[step.kernel], step, address)
         }
@@ -195,7 +199,7 @@ impl Machine for CudaMachine {
         Ok(Box::new(Self::with(self.shared.clone(), self.device.clone(), LATER)?))
     }
 
-    fn reserve(&mut self, array: Array, bytes: u64, kept: u64) -> Result<(), GpuError> {
+    fn reserve(&mut self, array: InvertArray, bytes: u64, kept: u64) -> Result<(), GpuError> {
         let old = self.arrays.place(array);
         let had = old.as_ref().map_or(0, Slab::bytes);
         assert!(kept <= had, "{array:?} has {had} bytes, of which {kept} are to stay");
@@ -208,7 +212,7 @@ impl Machine for CudaMachine {
         }
         let what = "texts and their lists";
         // What stays of batches is many arrays, none of which grows.
-        let more = if array == Array::Kept { 0 } else { bytes / 4 };
+        let more = if array == InvertArray::Kept { 0 } else { bytes / 4 };
         let ample = (bytes + more).next_multiple_of(1 << 16);
         let slab = Slab::new(&self.device, what, ample)
             .or_else(|_| Slab::new(&self.device, what, bytes))?;
@@ -217,7 +221,8 @@ impl Machine for CudaMachine {
             let [here, there] = [slab.context(), old.context()].map(|context| context.cu_ctx());
             let (bytes, stream) = (kept as usize, self.stream.cu_stream());
             let copied = self.device.context().bind_to_thread().and_then(|()| {
-                // SAFETY: both have so many bytes; the old ones are freed when all work on the devices is done.
+                // SAFETY: both have so many bytes; the old ones are freed when all work on the
+                // devices is done.
                 unsafe {
                     match here == there {
                         true => result::memcpy_dtod_async(to, from, bytes, stream),
@@ -235,7 +240,7 @@ impl Machine for CudaMachine {
         &mut self.arrays
     }
 
-    fn write(&mut self, array: Array, at: u64, parts: &[&[u8]]) -> Result<(), GpuError> {
+    fn write(&mut self, array: InvertArray, at: u64, parts: &[&[u8]]) -> Result<(), GpuError> {
         let to = self.arrays.of(array).expect("it is reserved before it is used");
         // SAFETY: whoever frees an array waits for the device.
         unsafe { self.up.send((to, at), parts, &self.device, &self.stream) }
@@ -260,14 +265,14 @@ impl Machine for CudaMachine {
         Ok(Box::new(made?))
     }
 
-    fn lend(&mut self, array: Array) -> Result<Option<DeviceMemory>, GpuError> {
+    fn lend(&mut self, array: InvertArray) -> Result<Option<DeviceMemory>, GpuError> {
         self.finish_with(array)?;
         Ok(self.arrays.place(array).take().map(|lent| Box::new(lent) as _))
     }
 
     fn adopt(
         &mut self,
-        array: Array,
+        array: InvertArray,
         memory: DeviceMemory,
     ) -> Result<Option<DeviceMemory>, GpuError> {
         let mut memory = memory.downcast::<Slab>().expect("a CUDA device made it");

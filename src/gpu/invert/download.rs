@@ -1,4 +1,5 @@
-//! How do lists get to the host from a CUDA device? Several threads take parts of arrays, each through a pinned buffer of its own.
+//! How do lists get to the host from a CUDA device? Several threads take parts of arrays, each
+//! through a pinned buffer of its own.
 
 use super::machine::{Downloader, MOST_TAKEN, NextParcel};
 use super::staged::{Buffer, wait};
@@ -10,7 +11,8 @@ use cudarc::driver::CudaStream;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Threads that take parts of an array to the host: who puts lists in a file through a map, page by page, does 1.3 GB/s, and 16 do 21.
+/// Threads that take parts of an array to the host: who puts lists in a file through a map, page by
+/// page, does 1.3 GB/s, and 16 do 21.
 const TAKERS: usize = 16;
 
 /// A buffer and a stream of its own.
@@ -40,7 +42,8 @@ impl Taker {
         let Self { buffer, stream } = self;
         let call = |e| device.call("copy lists from the device", e);
         device.context().bind_to_thread().map_err(call)?;
-        // SAFETY: the caller answers for the memory, and nobody looks at the buffer before the copy is done.
+        // SAFETY: the caller answers for the memory, and nobody looks at the buffer before the copy
+        // is done.
         unsafe { buffer.staging.copy_down(from, 0, bytes, stream) }
             .and_then(|()| buffer.copied.record(stream))
             .map_err(call)?;
@@ -86,8 +89,9 @@ impl Downloader for CudaDownloader {
     }
 }
 
-/// Who takes parts of arrays to the host. A thread pins its buffers while the first batches are inverted: when they are needed a run would wait for that,
-/// and before the first batch other buffers are pinned.
+/// Who takes parts of arrays to the host. A thread pins its buffers while the first batches are
+/// inverted: when they are needed a run would wait for that, and before the first batch other
+/// buffers are pinned.
 #[derive(Debug, Default)]
 pub(super) struct Making {
     pub(super) has_begun: bool,

@@ -1,15 +1,18 @@
-//! How does a batch of texts become lists? [`count`](Inverter::count) says what each of its pieces counts, by which whoever
-//! asks finds out where the run ends; [`lists`](Inverter::lists) gives the lists of the batch if all of it belongs to the run, or
-//! keeps them on the device until [`encode`](Inverter::encode).
-//! Nothing here depends on the order in which a device's threads run.
+//! How does a batch of texts become lists? [`count`](Inverter::count) says what each of its pieces
+//! counts, by which whoever asks finds out where the run ends; [`lists`](Inverter::lists) gives the
+//! lists of the batch if all of it belongs to the run, or keeps them on the device until
+//! [`encode`](Inverter::encode). Nothing here depends on the order in which a device's threads run.
 //!
-//! Several batches are counted at a time, by lanes: of one device, which has something to do then while the host reads what was counted, or of several. Each lane
-//! keeps what it has counted of a run; the terms of all have one numbering. When the run ends the first lane, which is at home, takes the batches of the others
-//! and encodes all lists. Where lists do not stay on the device it counts alone.
+//! Several batches are counted at a time, by lanes: of one device, which has something to do then
+//! while the host reads what was counted, or of several. Each lane keeps what it has counted of a
+//! run; the terms of all have one numbering. When the run ends the first lane, which is at home,
+//! takes the batches of the others and encodes all lists. Where lists do not stay on the device it
+//! counts alone.
 //!
-//! A device keeps the forms that it has met, and a table of their fingerprints, until the run ends or they take too much, and numbers the
-//! terms of the run, most of which it makes itself. Every token is compared with its form byte by byte: two forms with one fingerprint, a
-//! form that is very long and a table that is full cost time and change nothing.
+//! A device keeps the forms that it has met, and a table of their fingerprints, until the run ends
+//! or they take too much, and numbers the terms of the run, most of which it makes itself. Every
+//! token is compared with its form byte by byte: two forms with one fingerprint, a form that is
+//! very long and a table that is full cost time and change nothing.
 
 mod counter;
 mod encode;
@@ -22,15 +25,16 @@ mod terms;
 mod typed;
 mod work;
 
-pub use find::{Back, ParseLines};
-pub use learner::Tell;
-pub use work::{InverterSeconds, InverterWork};
+pub(crate) use find::{Back, ParseLines};
+pub(crate) use learner::Tell;
+pub(crate) use work::{InverterSeconds, InverterWork};
 
 use self::counter::Counter;
 use self::find::{Finding, Which, which};
 use self::lane::{Lane, Waker};
 use self::learner::Learner;
 use self::terms::Numbering;
+#[cfg(test)]
 use super::Tuning;
 use super::machine::{DeviceMemory, Machine, Uploader};
 use super::text::PieceText;
@@ -51,16 +55,15 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
-/// Batches of a lane whose forms are found, or are being found, and that are not counted, at most: each has two numbers for each token on the device, and 16 bytes for each new form.
-pub const MOST_FOUND: usize = 3;
+/// Batches of a lane whose forms are found, or are being found, and that are not counted, at most:
+/// each has two numbers for each token on the device, and 16 bytes for each new form.
+pub(crate) const MOST_FOUND: usize = 3;
 
 /// What one piece of a batch counts.
 pub struct Counted {
-    /// For the sequencer.
     pub counts: PieceCounts,
     /// Indexed tokens of each document.
     pub lengths: Vec<u32>,
-    /// The codes of these lengths.
     pub codes: Arc<[u8]>,
     /// The hash of each document's text.
     pub contents: Vec<u64>,
@@ -129,12 +132,12 @@ impl<M> DerefMut for OfLane<'_, M> {
     }
 }
 
-/// The first lane.
 const HOME: usize = 0;
 
 impl<M: Machine + 'static> Inverter<M> {
-    /// An inverter with a lane for each machine, none of which has done anything, and on another one of the same device for each; `threads` make terms of forms. Lanes
-    /// of different devices can use the memory of each other.
+    /// An inverter with a lane for each machine, none of which has done anything, and on another
+    /// one of the same device for each; `threads` make terms of forms. Lanes of different devices
+    /// can use the memory of each other.
     ///
     /// # Errors
     /// Of the devices; the system gives no threads.
@@ -184,7 +187,8 @@ impl<M: Machine + 'static> Inverter<M> {
 
     /// The same, and forms are found otherwise; nothing was counted yet.
     #[must_use]
-    pub fn tuned(self, tuning: Tuning) -> Self {
+    #[cfg(test)]
+    pub(crate) fn tuned(self, tuning: Tuning) -> Self {
         for lane in &self.lanes {
             let mut counter = lane.counter();
             counter.finding.tune(tuning);
@@ -193,7 +197,8 @@ impl<M: Machine + 'static> Inverter<M> {
         self
     }
 
-    /// The same, and the lists of runs are encoded on the device where it has room for them; nothing was counted yet.
+    /// The same, and the lists of runs are encoded on the device where it has room for them;
+    /// nothing was counted yet.
     #[must_use]
     pub fn encoding(self) -> Self {
         self.lanes.iter().for_each(|lane| lane.counter().keeping.wanted = true);
@@ -201,7 +206,8 @@ impl<M: Machine + 'static> Inverter<M> {
     }
 
     /// How many lanes it has.
-    pub fn lanes(&self) -> usize {
+    #[cfg(test)]
+    pub(crate) fn lanes(&self) -> usize {
         self.lanes.len()
     }
 
@@ -217,29 +223,33 @@ impl<M: Machine + 'static> Inverter<M> {
     }
 
     /// Where the time goes that its caller measures.
-    pub fn seconds(&mut self) -> &mut InverterSeconds {
+    pub(crate) fn seconds(&mut self) -> &mut InverterSeconds {
         &mut self.work.seconds
     }
 
-    /// The machine at home.
     pub fn machine(&mut self) -> OfLane<'_, M> {
         OfLane(self.lanes[HOME].counter())
     }
 
     /// Whoever brings texts to the device of a lane while it works.
-    ///
-    /// # Errors
-    /// Of the device.
-    pub fn uploader(&mut self, lane: usize) -> Result<Box<dyn Uploader>, GpuError> {
+    pub(crate) fn uploader(&mut self, lane: usize) -> Result<Box<dyn Uploader>, GpuError> {
         self.lanes[lane].counter().machine.uploader()
     }
 
-    /// Has a lane count pieces, behind all that it was asked for before, which [`count`](Self::count) takes later. If their texts were brought
-    /// to it they are used, and those of earlier ones go [back](InverterHooks::back). A lane that counts nothing ahead only finds their forms.
+    /// Has a lane count pieces, behind all that it was asked for before, which
+    /// [`count`](Self::count) takes later. If their texts were brought to it they are used, and
+    /// those of earlier ones go [back](InverterHooks::back). A lane that counts nothing ahead only
+    /// finds their forms.
     ///
     /// # Panics
-    /// If the lane has no [room](Self::has_room); whoever counts panics if there are too many pieces, or too much text.
-    pub fn find(&mut self, lane: usize, pieces: Arc<Vec<PieceText>>, text: Option<DeviceMemory>) {
+    /// If the lane has no [room](Self::has_room); whoever counts panics if there are too many
+    /// pieces, or too much text.
+    pub(crate) fn find(
+        &mut self,
+        lane: usize,
+        pieces: Arc<Vec<PieceText>>,
+        text: Option<DeviceMemory>,
+    ) {
         assert!(self.has_room(lane), "a batch is counted before");
         let (lane, text) = match lane {
             lane if lane != HOME && self.counts_alone() => {
@@ -252,8 +262,9 @@ impl<M: Machine + 'static> Inverter<M> {
         self.lanes[lane].ask(pieces, text);
     }
 
-    /// Gives back texts that were brought for pieces that no lane is asked for, or room for texts that could not be brought.
-    pub fn give_back(&self, lane: usize, text: Option<DeviceMemory>) {
+    /// Gives back texts that were brought for pieces that no lane is asked for, or room for texts
+    /// that could not be brought.
+    pub(crate) fn give_back(&self, lane: usize, text: Option<DeviceMemory>) {
         // Nobody needs texts on the device of a lane that is not used.
         if lane == HOME || !self.is_alone {
             (self.back)(lane, text);
@@ -261,13 +272,13 @@ impl<M: Machine + 'static> Inverter<M> {
     }
 
     /// Whether a lane can be asked for one more batch before one is taken.
-    pub fn has_room(&self, lane: usize) -> bool {
+    pub(crate) fn has_room(&self, lane: usize) -> bool {
         let of = if self.counts_alone() { HOME } else { lane };
         self.asked.iter().filter(|(_, lane)| *lane == of).count() < MOST_FOUND
     }
 
     /// Batches that were asked for and are not taken.
-    pub fn found(&self) -> usize {
+    pub(crate) fn found(&self) -> usize {
         self.asked.len()
     }
 
@@ -276,8 +287,9 @@ impl<M: Machine + 'static> Inverter<M> {
         self.is_alone || !self.keeps()
     }
 
-    /// Whether pieces can be counted without waiting for their lane, or for their forms and the host's terms.
-    pub fn is_ready(&mut self, pieces: &[PieceText]) -> bool {
+    /// Whether pieces can be counted without waiting for their lane, or for their forms and the
+    /// host's terms.
+    pub(crate) fn is_ready(&mut self, pieces: &[PieceText]) -> bool {
         let of = which(pieces);
         let keeps = self.keeps();
         match self.asked.iter().find(|(asked, _)| *asked == of) {
@@ -287,12 +299,14 @@ impl<M: Machine + 'static> Inverter<M> {
         }
     }
 
-    /// Counts the next pieces, at most [`MOST_PIECES`](super::text::MOST_PIECES) with [`MOST_BYTES`](super::text::MOST_BYTES) of text; the
-    /// first document has docid `first`, counted from the run's first. What was [asked](Self::find) for is there already, or nearly; if it is other pieces,
-    /// all that was asked for is let go.
+    /// Counts the next pieces, at most [`MOST_PIECES`](super::text::MOST_PIECES) with
+    /// [`MOST_BYTES`](super::text::MOST_BYTES) of text; the first document has docid `first`,
+    /// counted from the run's first. What was [asked](Self::find) for is there already, or nearly;
+    /// if it is other pieces, all that was asked for is let go.
     ///
     /// # Errors
-    /// Of the device. If that is out of memory, fewer pieces may do. What was asked for is let go, and one lane counts alone from then on.
+    /// Of the device. If that is out of memory, fewer pieces may do. What was asked for is let go,
+    /// and one lane counts alone from then on.
     ///
     /// # Panics
     /// There are too many pieces, or too much text.
@@ -341,10 +355,12 @@ impl<M: Machine + 'static> Inverter<M> {
         }
     }
 
-    /// A device has failed, since it is full or otherwise: if there are several lanes, the one at home counts alone from now on, and has the memory of all.
+    /// A device has failed, since it is full or otherwise: if there are several lanes, the one at
+    /// home counts alone from now on, and has the memory of all.
     fn retreat(&mut self) -> Result<(), GpuError> {
         self.discard();
-        // Nobody is told any more what the forms mean that were found, so that no lane may know them.
+        // Nobody is told any more what the forms mean that were found, so that no lane may know
+        // them.
         self.lanes.iter().for_each(|lane| lane.counter().free_but_run());
         if self.lanes.len() > 1 && !self.is_alone {
             self.is_alone = true;
@@ -363,7 +379,8 @@ impl<M: Machine + 'static> Inverter<M> {
         others.iter().try_for_each(|other| home.take_batches(&mut other.counter()))
     }
 
-    /// The lists of the batch that was counted last, or nothing if the device [keeps](Self::keeps) them; it belongs to the run as a whole.
+    /// The lists of the batch that was counted last, or nothing if the device [keeps](Self::keeps)
+    /// them; it belongs to the run as a whole.
     ///
     /// # Errors
     /// Of the device. The inverter cannot go on then.
@@ -378,21 +395,22 @@ impl<M: Machine + 'static> Inverter<M> {
     }
 
     /// Whether the lists of the run stay on the device until it ends.
-    pub fn keeps(&self) -> bool {
+    pub(crate) fn keeps(&self) -> bool {
         self.encodes && !self.has_spilled
     }
 
-    /// Whether the postings of the run stay on the device, as they do until all lists are gathered and there is room to encode them.
-    pub fn can_spill(&self) -> bool {
+    /// Whether the postings of the run stay on the device, as they do until all lists are gathered
+    /// and there is room to encode them.
+    pub(crate) fn can_spill(&self) -> bool {
         self.lanes.iter().any(|lane| lane.counter().can_spill())
     }
 
-    /// Takes the lists that stay on the device to the host, and those of later batches of the run as well. Nothing is counted then,
-    /// and the device knows no forms.
+    /// Takes the lists that stay on the device to the host, and those of later batches of the run
+    /// as well. Nothing is counted then, and the device knows no forms.
     ///
     /// # Errors
     /// Of the device. The inverter cannot go on then.
-    pub fn spill(&mut self) -> Result<Vec<Lists>, GpuError> {
+    pub(crate) fn spill(&mut self) -> Result<Vec<Lists>, GpuError> {
         self.discard();
         self.lanes.iter().for_each(|lane| lane.counter().free_but_run());
         self.bring_home()?;
@@ -400,11 +418,14 @@ impl<M: Machine + 'static> Inverter<M> {
         self.lanes[HOME].counter().spill()
     }
 
-    /// Encodes the lists of the run, of whose documents the lengths have such `codes`, in the order of the lexicon, puts them where they belong in the file that
-    /// `open` gives, and gives what the lexicon has of them by chunks, the last of which says so. Each has a part of `held`. The run has [ended](Self::end_run) then.
+    /// Encodes the lists of the run, of whose documents the lengths have such `codes`, in the order
+    /// of the lexicon, puts them where they belong in the file that `open` gives, and gives what
+    /// the lexicon has of them by chunks, the last of which says so. Each has a part of `held`. The
+    /// run has [ended](Self::end_run) then.
     ///
     /// # Errors
-    /// Of the device, and those of `open`. If the device is out of memory, the file is not open, and [the postings stay](Self::can_spill), [`spill`](Self::spill) may do.
+    /// Of the device, and those of `open`. If the device is out of memory, the file is not open,
+    /// and [the postings stay](Self::can_spill), [`spill`](Self::spill) may do.
     pub fn encode(
         &mut self,
         run: (RunPart, &[Arc<[u8]>]),

@@ -1,5 +1,6 @@
-//! Which machines count batches? Some on each device that is used: all devices are that can use the memory of the first one and of each other, since a run's terms
-//! have one table and its lists are encoded by one device.
+//! Which machines count batches? Some on each device that is used: all devices are that can use the
+//! memory of the first one and of each other, since a run's terms have one table and its lists are
+//! encoded by one device.
 
 use super::cuda::CudaMachine;
 use super::machine::Machine;
@@ -12,20 +13,22 @@ use cudarc::driver::{DriverError, sys};
 use std::panic::resume_unwind;
 use std::thread::scope;
 
-/// Lanes of one device, at most: while one waits and reads, another one has the device do something.
+/// Lanes of one device, at most: while one waits and reads, another one has the device do
+/// something.
 const MOST_LANES: usize = 2;
 
 /// Machines, one for each lane.
-pub type Machines = Vec<Box<dyn Machine>>;
+pub(crate) type Machines = Vec<Box<dyn Machine>>;
 
-/// Opens devices, of which there is one at least: the machines of all lanes, that at home first. There is a lane for each device, and if there is only one, there are as many as are
-/// `wanted`, two at most.
+/// Opens devices, of which there is one at least: the machines of all lanes, that at home first.
+/// There is a lane for each device, and if there is only one, there are as many as are `wanted`,
+/// two at most.
 ///
 /// `left_out` is told of each other device that is not used, and why.
 ///
 /// # Errors
 /// The first device refuses, or the kernels do not compile. Another one that refuses is left out.
-pub fn open(
+pub(crate) fn open(
     devices: &[DeviceInfo],
     wanted: usize,
     toolchain: &Toolchain,

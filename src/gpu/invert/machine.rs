@@ -1,7 +1,7 @@
-//! What is asked of a device that inverts? Arrays that grow, copies both ways, and launches; the tests have one that is
-//! emulated, so that the host's part is the same there.
+//! What is asked of a device that inverts? Arrays that grow, copies both ways, and launches; the
+//! tests have one that is emulated, so that the host's part is the same there.
 
-use super::steps::{ARRAYS, Array, Step};
+use super::steps::{ARRAYS, InvertArray, Step};
 use crate::dictionary::closed::ClosedError;
 use crate::dictionary::device::text_buffers::Pin;
 use crate::gpu::floor::error::GpuError;
@@ -9,25 +9,27 @@ use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Makes the machines of a build, one for each lane: of one device, or of several whose memory each of them can use.
-pub type MakeMachines = Arc<dyn Fn() -> Result<Vec<Box<dyn Machine>>, ClosedError> + Send + Sync>;
+/// Makes the machines of a build, one for each lane: of one device, or of several whose memory each
+/// of them can use.
+pub(crate) type MakeMachines =
+    Arc<dyn Fn() -> Result<Vec<Box<dyn Machine>>, ClosedError> + Send + Sync>;
 
-/// Memory of an array that somebody else uses meanwhile, whatever that is on a device: of texts that are brought, or of lists that are taken.
-pub type DeviceMemory = Box<dyn Any + Send + Sync>;
+/// Memory of an array that somebody else uses meanwhile, whatever that is on a device: of texts
+/// that are brought, or of lists that are taken.
+pub(crate) type DeviceMemory = Box<dyn Any + Send + Sync>;
 
 /// Brings texts to a device, while another thread drives it.
 pub trait Uploader: Send {
-    /// Pins memory until what comes back is dropped, so that a device takes what lies there without a copy on its way. Nothing comes back if the
-    /// system refuses: then the driver copies it first.
+    /// Pins memory until what comes back is dropped, so that a device takes what lies there without
+    /// a copy on its way. Nothing comes back if the system refuses: then the driver copies it
+    /// first.
     ///
     /// # Safety
     /// The memory is not pinned, and stays until what comes back is dropped.
     unsafe fn pin(&mut self, memory: *const [u8]) -> Option<Pin>;
 
-    /// Brings parts to a device, one behind the other, and returns when they are there; `old` are texts that nobody needs.
-    ///
-    /// # Errors
-    /// There is not so much memory, or the device refuses.
+    /// Brings parts to a device, one behind the other, and returns when they are there; `old` are
+    /// texts that nobody needs.
     fn upload(
         &mut self,
         parts: &[&[u8]],
@@ -36,7 +38,7 @@ pub trait Uploader: Send {
 }
 
 /// Bytes of a part that is taken to the host, at most.
-pub const MOST_TAKEN: u64 = 4 << 20;
+pub(crate) const MOST_TAKEN: u64 = 4 << 20;
 
 /// Bytes of a device that are taken to the host.
 pub trait Parcel {
@@ -46,27 +48,22 @@ pub trait Parcel {
     /// Which of its bytes, [`MOST_TAKEN`] at most.
     fn bytes(&self) -> Range<u64>;
 
-    /// Takes them, on the host.
     fn take(self: Box<Self>, bytes: &[u8]);
 }
 
 /// Gives the next parcel, if one is still to come; whoever asks may wait for it.
-pub type NextParcel<'a> = &'a (dyn Fn() -> Option<Box<dyn Parcel + 'a>> + Sync);
+pub(crate) type NextParcel<'a> = &'a (dyn Fn() -> Option<Box<dyn Parcel + 'a>> + Sync);
 
 /// Takes what lies on a device to the host, while another thread drives it.
 pub trait Downloader: Send {
-    /// Takes parcels until no more will come. Several threads may ask for the next one and take what they have at once.
-    ///
-    /// # Errors
-    /// The device refuses.
+    /// Takes parcels until no more will come. Several threads may ask for the next one and take
+    /// what they have at once.
     fn download(&mut self, next: NextParcel<'_>) -> Result<(), GpuError>;
 }
 
 /// A part of an array that goes to the host.
 pub struct Reading<'a> {
-    /// Of which array.
-    pub array: Array,
-    /// From which byte on.
+    pub array: InvertArray,
     pub at: u64,
     /// Where it goes; as many bytes are read.
     pub to: &'a mut [u8],
@@ -76,34 +73,32 @@ pub struct Reading<'a> {
 
 /// Arrays, and memory of some that is set aside: what is moved and freed without a copy.
 #[derive(Debug)]
-pub struct Arrays<M> {
+pub(crate) struct Arrays<M> {
     there: Vec<Option<M>>,
     aside: Vec<Option<M>>,
 }
 
 impl<M> Arrays<M> {
-    /// None is there.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { there: (0..ARRAYS).map(|_| None).collect(), aside: Vec::new() }
     }
 
-    /// The memory of an array.
-    pub fn of(&self, array: Array) -> Option<&M> {
+    pub(crate) fn of(&self, array: InvertArray) -> Option<&M> {
         self.there[array as usize].as_ref()
     }
 
-    /// The place of an array.
-    pub fn place(&mut self, array: Array) -> &mut Option<M> {
+    pub(crate) fn place(&mut self, array: InvertArray) -> &mut Option<M> {
         &mut self.there[array as usize]
     }
 
-    /// The memory of all arrays.
-    pub fn named(&self) -> impl Iterator<Item = &M> {
+    #[cfg(test)]
+    pub(crate) fn named(&self) -> impl Iterator<Item = &M> {
         self.there.iter().flatten()
     }
 
     /// All memory, that which is set aside too.
-    pub fn all(&self) -> impl Iterator<Item = &M> {
+    #[cfg(test)]
+    pub(crate) fn all(&self) -> impl Iterator<Item = &M> {
         self.there.iter().chain(&self.aside).flatten()
     }
 }
@@ -116,27 +111,24 @@ impl<M> Default for Arrays<M> {
 
 /// What can be done with [`Arrays`] of any memory.
 pub trait Places {
-    /// Frees all arrays but some.
-    fn free_but(&mut self, kept: &[Array]);
+    fn free_but(&mut self, kept: &[InvertArray]);
 
-    /// Frees some arrays.
-    fn free(&mut self, arrays: &[Array]);
+    fn free(&mut self, arrays: &[InvertArray]);
 
     /// Puts an array behind those that are set aside; it is not there any more.
-    fn set_aside(&mut self, array: Array);
+    fn set_aside(&mut self, array: InvertArray);
 
     /// Gives an array and the one that was set aside as number `n` each other's memory.
-    fn exchange(&mut self, array: Array, n: usize);
+    fn exchange(&mut self, array: InvertArray, n: usize);
 
-    /// Frees what was set aside.
     fn free_aside(&mut self);
 
     /// Gives two arrays each other's memory.
-    fn swap(&mut self, one: Array, other: Array);
+    fn swap(&mut self, one: InvertArray, other: InvertArray);
 }
 
 impl<M> Places for Arrays<M> {
-    fn free_but(&mut self, kept: &[Array]) {
+    fn free_but(&mut self, kept: &[InvertArray]) {
         for (array, memory) in self.there.iter_mut().enumerate() {
             if kept.iter().all(|&kept| array != kept as usize) {
                 *memory = None;
@@ -144,15 +136,15 @@ impl<M> Places for Arrays<M> {
         }
     }
 
-    fn free(&mut self, arrays: &[Array]) {
+    fn free(&mut self, arrays: &[InvertArray]) {
         arrays.iter().for_each(|&array| self.there[array as usize] = None);
     }
 
-    fn set_aside(&mut self, array: Array) {
+    fn set_aside(&mut self, array: InvertArray) {
         self.aside.push(self.there[array as usize].take());
     }
 
-    fn exchange(&mut self, array: Array, n: usize) {
+    fn exchange(&mut self, array: InvertArray, n: usize) {
         std::mem::swap(&mut self.there[array as usize], &mut self.aside[n]);
     }
 
@@ -160,75 +152,55 @@ impl<M> Places for Arrays<M> {
         self.aside.clear();
     }
 
-    fn swap(&mut self, one: Array, other: Array) {
+    fn swap(&mut self, one: InvertArray, other: InvertArray) {
         self.there.swap(one as usize, other as usize);
     }
 }
 
-/// A device with the arrays of one inverter. Copies and launches take effect in the order of the calls.
+/// A device with the arrays of one inverter. Copies and launches take effect in the order of the
+/// calls.
 pub trait Machine: Send {
     /// The device, as reports name it.
     fn device(&self) -> String;
 
-    /// Another one of the same device, with arrays of its own, which works beside this one: memory that one [lends](Self::lend) the other may
-    /// [adopt](Self::adopt).
-    ///
-    /// # Errors
-    /// There is no memory for it, or the device refuses.
+    /// Another one of the same device, with arrays of its own, which works beside this one: memory
+    /// that one [lends](Self::lend) the other may [adopt](Self::adopt).
     fn sibling(&self) -> Result<Box<dyn Machine>, GpuError>;
 
-    /// Makes an array at least so long, in bytes; the first `kept` bytes stay, the others have no meaning.
+    /// Makes an array at least so long, in bytes; the first `kept` bytes stay, the others have no
+    /// meaning.
     ///
     /// # Errors
     /// There is not so much memory; the array is as before.
-    fn reserve(&mut self, array: Array, bytes: u64, kept: u64) -> Result<(), GpuError>;
+    fn reserve(&mut self, array: InvertArray, bytes: u64, kept: u64) -> Result<(), GpuError>;
 
-    /// Where the arrays are.
     fn places(&mut self) -> &mut dyn Places;
 
     /// Writes parts to an array, one behind the other.
-    ///
-    /// # Errors
-    /// The device refuses.
-    fn write(&mut self, array: Array, at: u64, parts: &[&[u8]]) -> Result<(), GpuError>;
+    fn write(&mut self, array: InvertArray, at: u64, parts: &[&[u8]]) -> Result<(), GpuError>;
 
-    /// Reads parts of arrays, when all before is done: the host waits once for all that fit into a buffer.
-    ///
-    /// # Errors
-    /// The device refuses, or what was before failed.
+    /// Reads parts of arrays, when all before is done: the host waits once for all that fit into a
+    /// buffer.
     fn read(&mut self, parts: &mut [Reading<'_>]) -> Result<(), GpuError>;
 
     /// Launches kernels one after the other.
-    ///
-    /// # Errors
-    /// The device refuses.
     fn run(&mut self, steps: &[Step]) -> Result<(), GpuError>;
 
     /// Somebody who brings texts while this device works.
-    ///
-    /// # Errors
-    /// There is no memory for it, or the device refuses.
     fn uploader(&mut self) -> Result<Box<dyn Uploader>, GpuError>;
 
     /// Somebody who takes arrays to the host while this device works.
-    ///
-    /// # Errors
-    /// There is no memory for it, or the device refuses.
     fn downloader(&mut self) -> Result<Box<dyn Downloader>, GpuError>;
 
-    /// Gives away the memory of an array, if it is there, when all before is done; it is not there any more.
-    ///
-    /// # Errors
-    /// What was before failed.
-    fn lend(&mut self, array: Array) -> Result<Option<DeviceMemory>, GpuError>;
+    /// Gives away the memory of an array, if it is there, when all before is done; it is not there
+    /// any more.
+    fn lend(&mut self, array: InvertArray) -> Result<Option<DeviceMemory>, GpuError>;
 
-    /// Puts texts that were brought, or memory that was lent, in the place of an array; gives back what was there, which nothing uses that was launched before.
-    ///
-    /// # Errors
-    /// What was launched before failed.
+    /// Puts texts that were brought, or memory that was lent, in the place of an array; gives back
+    /// what was there, which nothing uses that was launched before.
     fn adopt(
         &mut self,
-        array: Array,
+        array: InvertArray,
         memory: DeviceMemory,
     ) -> Result<Option<DeviceMemory>, GpuError>;
 }
@@ -242,7 +214,7 @@ impl Machine for Box<dyn Machine> {
         (**self).sibling()
     }
 
-    fn reserve(&mut self, array: Array, bytes: u64, kept: u64) -> Result<(), GpuError> {
+    fn reserve(&mut self, array: InvertArray, bytes: u64, kept: u64) -> Result<(), GpuError> {
         (**self).reserve(array, bytes, kept)
     }
 
@@ -250,7 +222,7 @@ impl Machine for Box<dyn Machine> {
         (**self).places()
     }
 
-    fn write(&mut self, array: Array, at: u64, parts: &[&[u8]]) -> Result<(), GpuError> {
+    fn write(&mut self, array: InvertArray, at: u64, parts: &[&[u8]]) -> Result<(), GpuError> {
         (**self).write(array, at, parts)
     }
 
@@ -270,13 +242,13 @@ impl Machine for Box<dyn Machine> {
         (**self).downloader()
     }
 
-    fn lend(&mut self, array: Array) -> Result<Option<DeviceMemory>, GpuError> {
+    fn lend(&mut self, array: InvertArray) -> Result<Option<DeviceMemory>, GpuError> {
         (**self).lend(array)
     }
 
     fn adopt(
         &mut self,
-        array: Array,
+        array: InvertArray,
         memory: DeviceMemory,
     ) -> Result<Option<DeviceMemory>, GpuError> {
         (**self).adopt(array, memory)

@@ -1,6 +1,7 @@
-//! Where do runs begin and end on a device? Batches of texts come in, in the order of the input; what each piece counts goes
-//! out, and closed runs. A sequencer of its own decides, as every owner's does for `fast`: if a run ends within a batch, the pieces up
-//! to its end are counted again without the others, and these begin the next run.
+//! Where do runs begin and end on a device? Batches of texts come in, in the order of the input;
+//! what each piece counts goes out, and closed runs. A sequencer of its own decides, as every
+//! owner's does for `fast`: if a run ends within a batch, the pieces up to its end are counted
+//! again without the others, and these begin the next run.
 
 use super::inverter::{Counted, Inverter, InverterSeconds, InverterWork, MOST_FOUND, spent};
 use super::machine::{DeviceMemory, Machine, Uploader};
@@ -20,15 +21,11 @@ use std::sync::{Arc, Weak};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// What became of texts.
-pub enum Event {
+pub(crate) enum Event {
     /// The next piece is counted, and belongs to the open run.
     Piece {
-        /// What it counts.
         counts: Arc<PieceCounts>,
-        /// Indexed tokens of its documents.
         lengths: Vec<u32>,
-        /// The hashes of their texts.
         contents: Vec<u64>,
         /// Its documents, if it is lines.
         documents: Option<Box<PieceDocuments>>,
@@ -43,27 +40,23 @@ pub enum Event {
 
 /// A run that a device has inverted, and where it lies.
 #[derive(Clone)]
-pub struct RunEnd {
-    /// Its number.
+pub(crate) struct RunEnd {
     pub run: u32,
-    /// Docid of its first document.
     pub first_docid: u32,
-    /// Its documents.
     pub documents: u32,
-    /// Its terms and lists.
     pub inverted: Arc<InvertedRun>,
     /// The codes of the lengths of its documents, piece by piece.
     pub lengths: Vec<Arc<[u8]>>,
 }
 
 /// Opens the file of the lists of a run, by its number.
-pub type OpenLists = Box<dyn Fn(u32) -> Result<FilledFile, IndexError> + Send + Sync>;
+pub(crate) type OpenLists = Box<dyn Fn(u32) -> Result<FilledFile, IndexError> + Send + Sync>;
 
 /// A lane, and the pieces of a batch that it has.
-pub type Batch = (usize, Arc<Vec<PieceText>>);
+pub(crate) type Batch = (usize, Arc<Vec<PieceText>>);
 
 /// The open run of a device.
-pub struct Runs<M> {
+pub(crate) struct Runs<M> {
     inverter: Inverter<M>,
     lists: OpenLists,
     sequencer: Sequencer,
@@ -83,9 +76,10 @@ pub struct Runs<M> {
 const PAUSE: Duration = Duration::from_micros(200);
 
 impl<M: Machine + 'static> Runs<M> {
-    /// The first run, which ends at about so much cost ([`Budget::run_limit`](crate::order::Budget)); all ends early once `stop` is set. Where
-    /// the device encodes lists they go to the files of `lists`.
-    pub fn new(
+    /// The first run, which ends at about so much cost
+    /// ([`Budget::run_limit`](crate::order::Budget)); all ends early once `stop` is set. Where the
+    /// device encodes lists they go to the files of `lists`.
+    pub(crate) fn new(
         inverter: Inverter<M>,
         run_limit: u64,
         lists: OpenLists,
@@ -105,26 +99,19 @@ impl<M: Machine + 'static> Runs<M> {
     }
 
     /// Where the time goes that its caller measures.
-    pub fn seconds(&mut self) -> &mut InverterSeconds {
+    pub(crate) fn seconds(&mut self) -> &mut InverterSeconds {
         self.inverter.seconds()
     }
 
-    /// How many batches are counted at a time.
-    pub fn lanes(&self) -> usize {
-        self.inverter.lanes()
-    }
-
     /// Whoever brings texts to the device of a lane while it works.
-    ///
-    /// # Errors
-    /// Of the device.
-    pub fn uploader(&mut self, lane: usize) -> Result<Box<dyn Uploader>, GpuError> {
+    pub(crate) fn uploader(&mut self, lane: usize) -> Result<Box<dyn Uploader>, GpuError> {
         self.inverter.uploader(lane)
     }
 
-    /// Has a lane count the pieces of the batch with a number, as far as it can before batches with smaller ones are [taken](Self::take_next), all of which
-    /// will come. If their texts were brought they are used.
-    pub fn find(
+    /// Has a lane count the pieces of the batch with a number, as far as it can before batches with
+    /// smaller ones are [taken](Self::take_next), all of which will come. If their texts were
+    /// brought they are used.
+    pub(crate) fn find(
         &mut self,
         (number, lane): (u64, usize),
         pieces: Vec<PieceText>,
@@ -143,7 +130,8 @@ impl<M: Machine + 'static> Runs<M> {
         self.coming.insert(number, (lane, pieces));
     }
 
-    /// Asks for all that comes again, if what was asked for was let go: a run has ended, or the device had no room.
+    /// Asks for all that comes again, if what was asked for was let go: a run has ended, or the
+    /// device had no room.
     fn find_again(&mut self) {
         if self.inverter.found() == 0 {
             for (lane, pieces) in self.coming.values().filter(|(_, pieces)| is_fitting(pieces)) {
@@ -155,32 +143,33 @@ impl<M: Machine + 'static> Runs<M> {
     }
 
     /// Whether pieces of a lane can be given to [`find`](Self::find).
-    pub fn has_room(&self, lane: usize) -> bool {
+    pub(crate) fn has_room(&self, lane: usize) -> bool {
         let coming = self.coming.values().filter(|(of, _)| *of == lane).count();
         coming < MOST_FOUND && self.inverter.has_room(lane)
     }
 
-    /// Batches that were taken.
-    pub fn taken(&self) -> u64 {
+    pub(crate) fn taken(&self) -> u64 {
         self.next
     }
 
     /// Whether pieces that were given are still to be taken.
-    pub fn has_coming(&self) -> bool {
+    pub(crate) fn has_coming(&self) -> bool {
         !self.coming.is_empty()
     }
 
-    /// Whether pieces can be taken without waiting for others, for their forms, or for the host's terms.
-    pub fn is_ready(&mut self) -> bool {
+    /// Whether pieces can be taken without waiting for others, for their forms, or for the host's
+    /// terms.
+    pub(crate) fn is_ready(&mut self) -> bool {
         let next = self.coming.get(&self.next);
         next.is_some_and(|(_, pieces)| self.inverter.is_ready(pieces))
     }
 
-    /// Takes the next pieces, if they are there, of which nobody needs the texts any more then; whose they are.
+    /// Takes the next pieces, if they are there, of which nobody needs the texts any more then;
+    /// whose they are.
     ///
     /// # Errors
     /// Of the device, a piece with more text than a device takes, or too many documents.
-    pub fn take_next(
+    pub(crate) fn take_next(
         &mut self,
         out: impl FnMut(Event) + Send,
     ) -> Result<Option<Batch>, ClosedError> {
@@ -191,7 +180,8 @@ impl<M: Machine + 'static> Runs<M> {
         Ok(Some((lane, pieces)))
     }
 
-    /// Counts pieces; once more if the device has no room, which has freed all that is not of the run then.
+    /// Counts pieces; once more if the device has no room, which has freed all that is not of the
+    /// run then.
     fn count(&mut self, pieces: &[PieceText], first: u32) -> Result<Vec<Counted>, GpuError> {
         match self.inverter.count(pieces, first) {
             Err(error) if error.is_out_of_memory() => self.inverter.count(pieces, first),
@@ -264,10 +254,7 @@ impl<M: Machine + 'static> Runs<M> {
     }
 
     /// No piece will come any more, and all are taken: the open run ends, if it has documents.
-    ///
-    /// # Errors
-    /// Of the device.
-    pub fn end(&mut self, mut out: impl FnMut(Event) + Send) -> Result<(), ClosedError> {
+    pub(crate) fn end(&mut self, mut out: impl FnMut(Event) + Send) -> Result<(), ClosedError> {
         let (run, run_first, run_documents) = self.sequencer.open_run();
         if run_documents > 0 {
             let placement = Placement { run, run_first, first: 0, run_documents, closes: true };

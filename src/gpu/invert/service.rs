@@ -1,5 +1,6 @@
-//! Who drives devices that invert? One thread: it takes what [lanes](super::inverter) have counted, in the order of the input, and tells what became of
-//! it. For each lane another thread brings the texts of the next batches to its device meanwhile. No worker waits.
+//! Who drives devices that invert? One thread: it takes what [lanes](super::inverter) have counted,
+//! in the order of the input, and tells what became of it. For each lane another thread brings the
+//! texts of the next batches to its device meanwhile. No worker waits.
 
 use super::inverter::{Inverter, InverterHooks, ParseLines, spent};
 use super::machine::{DeviceMemory, Machine, Uploader};
@@ -23,17 +24,18 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Instant;
 
 /// Opens the devices, on the thread that drives them: a machine for each lane.
-pub type OpenMachines = Box<dyn FnOnce() -> Result<Vec<Box<dyn Machine>>, ClosedError> + Send>;
+pub(crate) type OpenMachines =
+    Box<dyn FnOnce() -> Result<Vec<Box<dyn Machine>>, ClosedError> + Send>;
 
-/// How a device inverts.
-pub struct Inverting {
+pub(crate) struct Inverting {
     /// How text becomes terms.
     pub analysis: Analysis,
     /// Threads that make terms of forms.
     pub threads: usize,
     /// Where runs end ([`Budget::run_limit`](crate::order::Budget)).
     pub run_limit: u64,
-    /// Lists are encoded on the device where it has room for them, with [`bp128`](crate::index::list::Form::BP128).
+    /// Lists are encoded on the device where it has room for them, with
+    /// [`bp128`](crate::index::list::Form::BP128).
     pub encodes: bool,
     /// Opens the file of the lists of a run, where they are put.
     pub lists: OpenLists,
@@ -44,10 +46,10 @@ pub struct Inverting {
 }
 
 /// What became of texts, or why nothing more will.
-pub type Outcome = Result<Event, ClosedError>;
+pub(crate) type Outcome = Result<Event, ClosedError>;
 
 /// A thread that drives a device.
-pub struct InvertService {
+pub(crate) struct InvertService {
     batches: Option<Sender<Vec<PieceText>>>,
     outcomes: Receiver<Outcome>,
     stop: Arc<AtomicBool>,
@@ -56,10 +58,7 @@ pub struct InvertService {
 
 impl InvertService {
     /// Starts it; `wake` is called whenever there is an outcome.
-    ///
-    /// # Errors
-    /// The system gives no thread.
-    pub fn start(open: OpenMachines, how: Inverting, wake: Wake) -> io::Result<Self> {
+    pub(crate) fn start(open: OpenMachines, how: Inverting, wake: Wake) -> io::Result<Self> {
         let (batches, from) = channel();
         let (to, outcomes) = channel();
         let stop = Arc::new(AtomicBool::new(false));
@@ -91,8 +90,7 @@ impl InvertService {
         Ok(Self { batches: Some(batches), outcomes, stop, thread: Some(thread) })
     }
 
-    /// Hands on the next pieces.
-    pub fn send(&self, pieces: Vec<PieceText>) {
+    pub(crate) fn send(&self, pieces: Vec<PieceText>) {
         if let Some(batches) = &self.batches {
             // A thread that has ended has told why.
             _ = batches.send(pieces);
@@ -100,12 +98,12 @@ impl InvertService {
     }
 
     /// No pieces will come any more.
-    pub fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         self.batches = None;
     }
 
     /// The next outcome, if there is one. Never waits.
-    pub fn outcome(&self) -> Option<Outcome> {
+    pub(crate) fn outcome(&self) -> Option<Outcome> {
         self.outcomes.try_recv().ok()
     }
 }
@@ -124,15 +122,13 @@ impl Drop for InvertService {
 
 /// What the thread that drives a device waits for.
 enum Message {
-    /// The pieces of a batch, their texts on the device if there is room for them ahead, and the seconds that pinning and copying took.
+    /// The pieces of a batch, their texts on the device if there is room for them ahead, and the
+    /// seconds that pinning and copying took.
     Brought(Numbered, Vec<PieceText>, Option<DeviceMemory>, [f64; 2]),
-    /// Nobody could bring them.
     Failed(GpuError),
-    /// Who brings them panicked.
     Panicked(Box<dyn Any + Send>),
     /// There are so many batches, and will be no more.
     End(u64),
-    /// A batch was counted.
     Counted,
 }
 
@@ -158,11 +154,13 @@ impl Coming {
     }
 }
 
-/// Texts that are on the device of a lane beside those of the batch whose forms were found last: of the next, and of one that is brought.
+/// Texts that are on the device of a lane beside those of the batch whose forms were found last: of
+/// the next, and of one that is brought.
 const TEXTS_AHEAD: usize = 2;
 
-/// Brings texts to the device of a lane, batch after batch, whenever there may be one more; those on the device that nobody needs any more come
-/// back. When there are no more batches the buffers end, so that texts are freed here, beside the thread that drives the device.
+/// Brings texts to the device of a lane, batch after batch, whenever there may be one more; those
+/// on the device that nobody needs any more come back. When there are no more batches the buffers
+/// end, so that texts are freed here, beside the thread that drives the device.
 fn bring(
     lane: usize,
     mut uploader: Box<dyn Uploader>,
@@ -187,7 +185,8 @@ fn bring(
                 let began = Instant::now();
                 let pinning = lock(&coming.pinning);
                 for piece in &mut pieces {
-                    // SAFETY: a buffer gives memory that is not pinned, and drops what comes back before it frees that; nobody else pins any.
+                    // SAFETY: a buffer gives memory that is not pinned, and drops what comes back
+                    // before it frees that; nobody else pins any.
                     piece.bytes.pin(|memory| unsafe { uploader.pin(memory) });
                 }
                 drop(pinning);
@@ -290,7 +289,8 @@ fn drive(
             }
             Err(_) if batches == Some(runs.taken()) => {
                 runs.end(tell)?;
-                // The system closes the device meanwhile, which takes as long; if it gives no thread, what is spare goes with the process.
+                // The system closes the device meanwhile, which takes as long; if it gives no
+                // thread, what is spare goes with the process.
                 let _spare = Awaited::begin("spare", pages::give_back);
                 // Whoever brings texts has the device, too, until it knows that no more come back.
                 drop((runs, done));

@@ -1,4 +1,5 @@
-//! How do bytes go from the host to a CUDA device? Through two pinned buffers by turns, which several threads fill.
+//! How do bytes go from the host to a CUDA device? Through two pinned buffers by turns, which
+//! several threads fill.
 
 use crate::crew::Crew;
 use crate::gpu::floor::device::Device;
@@ -14,12 +15,14 @@ use std::time::{Duration, Instant};
 /// Bytes of each pinned buffer.
 pub(super) const STAGED_BYTES: usize = 4 << 20;
 
-/// Bytes that a thread copies at a time, and threads that copy: one copies a third of what a device takes in the same time.
+/// Bytes that a thread copies at a time, and threads that copy: one copies a third of what a device
+/// takes in the same time.
 pub(super) const COPY_BYTES: usize = 512 << 10;
 const COPIERS: usize = 4;
 
-/// How long a thread looks again and again whether something is done, before it sleeps between two looks: most of what it waits for takes less
-/// than going to sleep and waking up. Longer, and workers miss the core that it takes.
+/// How long a thread looks again and again whether something is done, before it sleeps between two
+/// looks: most of what it waits for takes less than going to sleep and waking up. Longer, and
+/// workers miss the core that it takes.
 const LOOKING: Duration = Duration::from_micros(100);
 const PAUSE: Duration = Duration::from_micros(20);
 
@@ -114,8 +117,9 @@ impl Buffers {
             let to = to.part(at, filled as u64);
             let call = |e| device.call("copy texts to the device", e);
             device.context().bind_to_thread().map_err(call)?;
-            // SAFETY: the array has so many bytes from there on, and the caller answers for it; this part of the buffer is not filled again
-            // before, and it waits for the device when it is dropped.
+            // SAFETY: the array has so many bytes from there on, and the caller answers for it;
+            // this part of the buffer is not filled again before, and it waits for the device when
+            // it is dropped.
             let copied = unsafe { buffer.staging.copy_up(first..self.filled, to, stream) };
             copied.and_then(|()| buffer.copied.record(stream)).map_err(call)?;
             at += filled as u64;
@@ -123,7 +127,8 @@ impl Buffers {
     }
 }
 
-/// Copies the beginning of each second slice to the first of its pair, as long as that is; several threads share large work.
+/// Copies the beginning of each second slice to the first of its pair, as long as that is; several
+/// threads share large work.
 pub(super) fn copy_all(crew: &mut Crew, mut copies: Vec<(&mut [u8], &[u8])>) {
     let copy = |copies: &mut [(&mut [u8], &[u8])]| {
         for (to, from) in copies {

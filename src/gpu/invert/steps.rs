@@ -1,10 +1,11 @@
-//! Which kernels invert a batch, one after the other? The steps name arrays, not memory, so that a device and the emulation
-//! of one take the same ones. `kernels/invert.cu` has what each kernel does.
+//! Which kernels invert a batch, one after the other? The steps name arrays, not memory, so that a
+//! device and the emulation of one take the same ones. `kernels/invert.cu` has what each kernel
+//! does.
 
-pub mod encode;
-pub mod lines;
-pub mod postings;
-pub mod terms;
+pub(crate) mod encode;
+pub(crate) mod lines;
+pub(crate) mod postings;
+pub(crate) mod terms;
 
 use super::Tuning;
 use super::text::TILE_BYTES;
@@ -15,18 +16,20 @@ use crate::order::Sketch;
 /// An array that kernels work on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(usize)]
-pub enum Array {
+pub enum InvertArray {
     /// u8: the lines of the batch, if it is nothing but lines, in whole tiles.
     Raw,
     /// u32: where each piece begins there, and the end.
     PiecePlaces,
-    /// u32: the [words](crate::dictionary::device::lines::LineShape::words) of the shape of the lines of each piece.
+    /// u32: the [words](crate::dictionary::device::lines::LineShape::words) of the shape of the
+    /// lines of each piece.
     Shapes,
     /// u32: where each line ends.
     LineEnds,
     /// u32: the numbers of irregular lines, in any order.
     Irregular,
-    /// u32: of each of these, in their order, its number, where its text begins in the next array, and its name; and the ends.
+    /// u32: of each of these, in their order, its number, where its text begins in the next array,
+    /// and its name; and the ends.
     Mended,
     /// u8: the texts, each with a separator, and the names.
     MendedBytes,
@@ -82,13 +85,13 @@ pub enum Array {
     NewPlaces,
     /// u32: the form of each token.
     TokenForms,
-    /// As [`Tokens`](Self::Tokens), of the batch that is counted next: forms of a later one may be found before.
+    /// As [`Tokens`](Self::Tokens), of the batch that is counted next: forms of a later one may be
+    /// found before.
     CountedTokens,
     /// As [`TokenForms`](Self::TokenForms), of the same.
     CountedForms,
     /// u32: where odd tokens begin.
     Odd,
-    /// Meanings of these.
     OddMeanings,
     /// u64: codes of stop words.
     StopWords,
@@ -102,7 +105,6 @@ pub enum Array {
     ForeignPlaces,
     /// [`Meaning`](crate::dictionary::device::forms::Meaning)s that the host has found.
     Told,
-    /// Meanings of foreign forms.
     ForeignMeanings,
     /// u64: terms by their codes.
     TermSlots,
@@ -140,14 +142,15 @@ pub enum Array {
     Sketches,
     /// u32: tokens of each document.
     Lengths,
-    /// u32: what stays of a batch, three columns: terms, docids from the run's first, and where each posting begins among the
-    /// sorted pairs, with the end.
+    /// u32: what stays of a batch, three columns: terms, docids from the run's first, and where
+    /// each posting begins among the sorted pairs, with the end.
     Kept,
     /// u32: of each term the postings that stay.
     Counts,
     /// The same of those that another lane has counted.
     OthersCounts,
-    /// u8: the codes of the lengths of documents: those of the batch, and those of the run when its lists are encoded.
+    /// u8: the codes of the lengths of documents: those of the batch, and those of the run when its
+    /// lists are encoded.
     Codes,
     /// u32: the terms in the order of the lexicon: a place there is a rank.
     Numbers,
@@ -155,7 +158,8 @@ pub enum Array {
     Dfs,
     /// u32: where the list of each rank of a chunk begins among the postings that are gathered.
     ChunkFirsts,
-    /// u32: of each term one more than where its next posting goes among those that are gathered, or 0 if none is.
+    /// u32: of each term one more than where its next posting goes among those that are gathered,
+    /// or 0 if none is.
     Cursors,
     /// u32: where the list of each term begins in a batch.
     BatchFirsts,
@@ -181,30 +185,23 @@ pub enum Array {
     Encoded,
 }
 
-/// The number of arrays.
-pub const ARRAYS: usize = Array::Encoded as usize + 1;
+pub(crate) const ARRAYS: usize = InvertArray::Encoded as usize + 1;
 
-/// A launch.
-pub type Step = crate::gpu::floor::steps::Step<Array>;
+pub(crate) type Step = crate::gpu::floor::steps::Step<InvertArray>;
 
-/// Words of [`Array::Counters`]: new forms and their bytes, odd tokens, the last sum of tiles, foreign forms and their bytes, and irregular lines.
-pub const COUNTERS: usize = 7;
+/// Words of [`InvertArray::Counters`]: new forms and their bytes, odd tokens, the last sum of
+/// tiles, foreign forms and their bytes, and irregular lines.
+pub(crate) const COUNTERS: usize = 7;
 /// The number of new forms among the counters.
-pub const NEW_FORMS: usize = 0;
-/// The number of odd tokens.
-pub const ODD_TOKENS: usize = 1;
-/// The last sum.
-pub const SUM: usize = 2;
+pub(crate) const NEW_FORMS: usize = 0;
+pub(crate) const ODD_TOKENS: usize = 1;
+pub(crate) const SUM: usize = 2;
 /// The bytes of the new forms.
-pub const NEW_BYTES: usize = 3;
-/// The number of foreign forms.
-pub const FOREIGN_FORMS: usize = 4;
-/// The bytes of these.
-pub const FOREIGN_BYTES: usize = 5;
-/// Lines that are irregular.
-pub const IRREGULAR_LINES: usize = 6;
+pub(crate) const NEW_BYTES: usize = 3;
+pub(crate) const FOREIGN_FORMS: usize = 4;
+pub(crate) const FOREIGN_BYTES: usize = 5;
+pub(crate) const IRREGULAR_LINES: usize = 6;
 
-/// Threads of a block.
 const THREADS: u32 = 256;
 /// Threads of the block that sums.
 const SCAN_THREADS: u32 = 1024;
@@ -213,59 +210,59 @@ const SCAN_TILE: u32 = 8 * SCAN_THREADS;
 /// Items of a tile of tokens, pairs or postings.
 const TILE: u32 = 8 * THREADS;
 /// Shared memory of blocks that sum.
-pub const SCAN_SHARED_BYTES: u32 = 4 * 32;
+pub(crate) const SCAN_SHARED_BYTES: u32 = 4 * 32;
 /// Tiles of so many tokens, pairs or postings.
-pub fn tiles(items: u32) -> u32 {
+pub(crate) fn tiles(items: u32) -> u32 {
     items.div_ceil(TILE)
 }
 
 /// Tiles of so many bytes of text.
-pub fn text_tiles(bytes: usize) -> u32 {
+pub(crate) fn text_tiles(bytes: usize) -> u32 {
     (bytes / TILE_BYTES) as u32
 }
 
-fn of(array: Array) -> Argument<Array> {
+fn of(array: InvertArray) -> Argument<InvertArray> {
     Argument::Array(array, 0)
 }
 
 fn step(
     kernel: &'static str,
     (blocks, shared_bytes): (u32, u32),
-    arguments: Vec<Argument<Array>>,
+    arguments: Vec<Argument<InvertArray>>,
 ) -> Step {
     Step { kernel, geometry: Geometry { blocks, threads: THREADS, shared_bytes }, arguments }
 }
 
 /// Makes `words` of an array zero, the first of which is number `from`. There is one at least.
-pub fn clear(array: Array, from: u64, words: u64) -> Step {
+pub(crate) fn clear(array: InvertArray, from: u64, words: u64) -> Step {
     // A thread clears 16 words.
     let blocks = words.div_ceil(16 * u64::from(THREADS)) as u32;
     let (low, high) = (Number(words as u32), Number((words >> 32) as u32));
     step("invert_clear", (blocks, 0), vec![Argument::Array(array, 4 * from), low, high])
 }
 
-/// Words of [`Array::Sums`] that a [scan] takes.
-pub fn sum_words(words: u32) -> u32 {
+/// Words of [`InvertArray::Sums`] that a [scan] takes.
+pub(crate) fn sum_words(words: u32) -> u32 {
     words.div_ceil(SCAN_TILE)
 }
 
 /// Makes of the first `words` of an array the sums of those before; the sum of all is a counter.
-pub fn scan(array: Array, words: u32) -> Vec<Step> {
+pub(crate) fn scan(array: InvertArray, words: u32) -> Vec<Step> {
     let launch = |kernel, blocks, arguments| {
         let geometry = Geometry { blocks, threads: SCAN_THREADS, shared_bytes: SCAN_SHARED_BYTES };
         Step { kernel, geometry, arguments }
     };
-    let sum = Argument::Array(Array::Counters, 4 * SUM as u64);
+    let sum = Argument::Array(InvertArray::Counters, 4 * SUM as u64);
     let whole = |array, words| launch("invert_scan", 1, vec![of(array), Number(words), sum]);
     let tiles = sum_words(words);
     if tiles <= 1 {
         return vec![whole(array, words)];
     }
     // One block would take a time in which all others do nothing.
-    let arguments = || vec![of(array), Number(words), of(Array::Sums)];
+    let arguments = || vec![of(array), Number(words), of(InvertArray::Sums)];
     vec![
         launch("invert_sum_tiles", tiles, arguments()),
-        whole(Array::Sums, tiles),
+        whole(InvertArray::Sums, tiles),
         launch("invert_scan_tiles", tiles, arguments()),
     ]
 }
@@ -273,126 +270,133 @@ pub fn scan(array: Array, words: u32) -> Vec<Step> {
 /// A launch, and the sums of what it counts by tile.
 fn counted(count: Step, tiles: u32) -> Vec<Step> {
     let mut steps = vec![count];
-    steps.extend(scan(Array::Tiles, tiles));
+    steps.extend(scan(InvertArray::Tiles, tiles));
     steps
 }
 
 /// Counts the tokens of texts of so many tiles.
-pub fn count_tokens(tiles: u32) -> Vec<Step> {
-    let arguments = vec![of(Array::Text), of(Array::Classes), of(Array::Tiles)];
+pub(crate) fn count_tokens(tiles: u32) -> Vec<Step> {
+    let arguments = vec![of(InvertArray::Text), of(InvertArray::Classes), of(InvertArray::Tiles)];
     let count = step("invert_count_tokens", (tiles, SCAN_SHARED_BYTES), arguments);
     counted(count, tiles)
 }
 
 /// Writes where they begin.
-pub fn write_tokens(tiles: u32) -> Step {
-    let arguments = [Array::Text, Array::Classes, Array::Tiles, Array::Tokens].map(of).to_vec();
+pub(crate) fn write_tokens(tiles: u32) -> Step {
+    let arguments =
+        [InvertArray::Text, InvertArray::Classes, InvertArray::Tiles, InvertArray::Tokens]
+            .map(of)
+            .to_vec();
     step("invert_write_tokens", (tiles, SCAN_SHARED_BYTES), arguments)
 }
 
 /// Hashes the texts of so many documents, of which there is one at least.
-pub fn hash_documents(documents: u32) -> Step {
-    let arguments =
-        vec![of(Array::Text), of(Array::DocumentStarts), Number(documents), of(Array::Contents)];
+pub(crate) fn hash_documents(documents: u32) -> Step {
+    let arguments = vec![
+        of(InvertArray::Text),
+        of(InvertArray::DocumentStarts),
+        Number(documents),
+        of(InvertArray::Contents),
+    ];
     // Eight threads share a document.
     step("invert_hash_documents", (documents.div_ceil(THREADS / 8), 0), arguments)
 }
 
-/// Finds the slots of all forms of so many tokens in a table of so many slots, and numbers those that are not among the
-/// `known`.
-pub fn find_forms(tokens: u32, slots: u32, known: u32, tuning: Tuning) -> Step {
+/// Finds the slots of all forms of so many tokens in a table of so many slots, and numbers those
+/// that are not among the `known`.
+pub(crate) fn find_forms(tokens: u32, slots: u32, known: u32, tuning: Tuning) -> Step {
     let arguments = vec![
-        of(Array::Text),
-        of(Array::Classes),
-        of(Array::Tokens),
+        of(InvertArray::Text),
+        of(InvertArray::Classes),
+        of(InvertArray::Tokens),
         Number(tokens),
-        of(Array::Slots),
+        of(InvertArray::Slots),
         Number(slots - 1),
         Number(tuning.fingerprint_bits),
         Number(tuning.probes),
-        of(Array::SlotForms),
+        of(InvertArray::SlotForms),
         Number(known),
-        of(Array::Counters),
-        of(Array::TokenForms),
-        of(Array::NewStarts),
-        of(Array::NewLengths),
-        of(Array::NewPlaces),
+        of(InvertArray::Counters),
+        of(InvertArray::TokenForms),
+        of(InvertArray::NewStarts),
+        of(InvertArray::NewLengths),
+        of(InvertArray::NewPlaces),
     ];
     step("invert_find_forms", (tokens.div_ceil(THREADS), 0), arguments)
 }
 
 /// Keeps the bytes of `count` new forms behind the `used` bytes of those that are known.
-pub fn keep_forms(count: u32, known: u32, used: u32) -> Step {
+pub(crate) fn keep_forms(count: u32, known: u32, used: u32) -> Step {
     let arguments = vec![
-        of(Array::Text),
-        of(Array::NewStarts),
-        of(Array::NewLengths),
-        of(Array::NewPlaces),
+        of(InvertArray::Text),
+        of(InvertArray::NewStarts),
+        of(InvertArray::NewLengths),
+        of(InvertArray::NewPlaces),
         Number(count),
         Number(known),
         Number(used),
-        of(Array::Arena),
-        of(Array::FormPlaces),
+        of(InvertArray::Arena),
+        of(InvertArray::FormPlaces),
     ];
     step("invert_keep_forms", (count.div_ceil(THREADS), 0), arguments)
 }
 
 /// Compares all tokens with their forms.
-pub fn check_forms(tokens: u32) -> Step {
+pub(crate) fn check_forms(tokens: u32) -> Step {
     let arguments = vec![
-        of(Array::Text),
-        of(Array::Classes),
-        of(Array::Tokens),
+        of(InvertArray::Text),
+        of(InvertArray::Classes),
+        of(InvertArray::Tokens),
         Number(tokens),
-        of(Array::SlotForms),
-        of(Array::FormPlaces),
-        of(Array::Arena),
-        of(Array::Counters),
-        of(Array::TokenForms),
-        of(Array::Odd),
+        of(InvertArray::SlotForms),
+        of(InvertArray::FormPlaces),
+        of(InvertArray::Arena),
+        of(InvertArray::Counters),
+        of(InvertArray::TokenForms),
+        of(InvertArray::Odd),
     ];
     step("invert_check_forms", (tokens.div_ceil(THREADS), 0), arguments)
 }
 
-fn meanings(tokens: u32) -> Vec<Argument<Array>> {
+fn meanings(tokens: u32) -> Vec<Argument<InvertArray>> {
     vec![
-        of(Array::CountedForms),
+        of(InvertArray::CountedForms),
         Number(tokens),
-        of(Array::Meanings),
-        of(Array::OddMeanings),
-        of(Array::Expansions),
-        of(Array::Tiles),
+        of(InvertArray::Meanings),
+        of(InvertArray::OddMeanings),
+        of(InvertArray::Expansions),
+        of(InvertArray::Tiles),
     ]
 }
 
 /// Counts the terms of so many tokens.
-pub fn count_terms(tokens: u32) -> Vec<Step> {
+pub(crate) fn count_terms(tokens: u32) -> Vec<Step> {
     let (tiles, arguments) = (tiles(tokens), meanings(tokens));
     let count = step("invert_count_terms", (tiles, SCAN_SHARED_BYTES), arguments);
     counted(count, tiles)
 }
 
 /// Writes them with their documents, and the lengths of these.
-pub fn write_terms(tokens: u32, documents: u32, pieces: u32) -> Vec<Step> {
+pub(crate) fn write_terms(tokens: u32, documents: u32, pieces: u32) -> Vec<Step> {
     let mut arguments = meanings(tokens);
     arguments.extend([
-        of(Array::CountedTokens),
-        of(Array::DocumentStarts),
+        of(InvertArray::CountedTokens),
+        of(InvertArray::DocumentStarts),
         Number(documents),
-        of(Array::PieceStarts),
+        of(InvertArray::PieceStarts),
         Number(pieces),
-        of(Array::TokenPlaces),
-        of(Array::Keys),
-        of(Array::Values),
-        of(Array::Sketches),
+        of(InvertArray::TokenPlaces),
+        of(InvertArray::Keys),
+        of(InvertArray::Values),
+        of(InvertArray::Sketches),
     ]);
     let lengths = vec![
-        of(Array::CountedTokens),
+        of(InvertArray::CountedTokens),
         Number(tokens),
-        of(Array::DocumentStarts),
+        of(InvertArray::DocumentStarts),
         Number(documents),
-        of(Array::TokenPlaces),
-        of(Array::Lengths),
+        of(InvertArray::TokenPlaces),
+        of(InvertArray::Lengths),
     ];
     vec![
         step("invert_write_terms", (tiles(tokens), SCAN_SHARED_BYTES), arguments),
@@ -401,20 +405,20 @@ pub fn write_terms(tokens: u32, documents: u32, pieces: u32) -> Vec<Step> {
 }
 
 /// Puts what `from` slots of forms have into `to` empty ones.
-pub fn rehash(from: u32, to: u32, tuning: Tuning) -> Step {
+pub(crate) fn rehash(from: u32, to: u32, tuning: Tuning) -> Step {
     let arguments = vec![
-        of(Array::Slots),
-        of(Array::SlotForms),
+        of(InvertArray::Slots),
+        of(InvertArray::SlotForms),
         Number(from),
-        of(Array::NextSlots),
+        of(InvertArray::NextSlots),
         Number(to - 1),
         Number(tuning.probes),
-        of(Array::NextSlotForms),
+        of(InvertArray::NextSlotForms),
     ];
     step("invert_rehash", (from.div_ceil(THREADS), 0), arguments)
 }
 
 /// Words of the sketches of so many pieces.
-pub fn sketch_words(pieces: u32) -> u64 {
+pub(crate) fn sketch_words(pieces: u32) -> u64 {
     u64::from(pieces) * Sketch::REGISTERS as u64
 }

@@ -1,21 +1,29 @@
 //! Which texts make a batch? Those of consecutive pieces, laid out as the kernels read them.
 
-pub use crate::dictionary::device::texts::{PieceText, SEPARATOR};
+pub(crate) use crate::dictionary::device::texts::{PieceText, SEPARATOR};
+#[cfg(any(test, fuzzing))]
+use twox_hash::XxHash3_64;
 
 /// A longer form is looked at by the host alone, wherever it occurs.
-pub const LONGEST_FORM: u32 = 255;
+pub(crate) const LONGEST_FORM: u32 = 255;
 
 /// Pieces of a batch, at most.
 pub const MOST_PIECES: usize = 1024;
 
-/// Bytes of the texts of a batch, at most: places are numbers of 32 bits, and a bit of those of tokens says something else.
-pub const MOST_BYTES: usize = 1 << 30;
+/// Bytes of the texts of a batch, at most: places are numbers of 32 bits, and a bit of those of
+/// tokens says something else.
+pub(crate) const MOST_BYTES: usize = 1 << 30;
 
 /// Bytes of a tile of text: texts are filled up to whole ones.
-pub const TILE_BYTES: usize = 4096;
+pub(crate) const TILE_BYTES: usize = 4096;
 
-/// What fills texts up.
 static SEPARATORS: [u8; TILE_BYTES] = [SEPARATOR; TILE_BYTES];
+
+/// The hash of a text, which `invert_hash_documents` finds too.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn content(text: &[u8]) -> u64 {
+    XxHash3_64::oneshot(text)
+}
 
 /// What fills so many bytes up to whole tiles.
 pub(super) fn padding(bytes: usize) -> &'static [u8] {

@@ -1,7 +1,7 @@
 //! What do the kernels find? Their twins in plain Rust, by the definitions alone.
 
 use super::inverter::Counted;
-use super::text::PieceText;
+use super::text::{PieceText, content};
 use crate::codec::folded;
 use crate::dictionary::device::forms::Meaning;
 use crate::dictionary::device::lines::{LONGEST_NAME, LineShape, Role, Value, number_bytes};
@@ -14,10 +14,9 @@ use crate::text::scan::key_of;
 use crate::text::tokenizer::{Class, Tokenizer};
 use std::collections::BTreeMap;
 use std::ops::Range;
-use twox_hash::XxHash3_64;
 
 /// `invert_scan`: the sums of all values before each, and of all.
-pub fn scan(values: &[u32]) -> (Vec<u32>, u32) {
+pub(crate) fn scan(values: &[u32]) -> (Vec<u32>, u32) {
     let (mut sums, mut sum) = (Vec::with_capacity(values.len()), 0);
     for value in values {
         sums.push(sum);
@@ -27,7 +26,7 @@ pub fn scan(values: &[u32]) -> (Vec<u32>, u32) {
 }
 
 /// `invert_write_tokens`: where forms begin, by the classes of characters.
-pub fn tokens(tokenizer: Tokenizer, text: &[u8]) -> Vec<u32> {
+pub(crate) fn tokens(tokenizer: Tokenizer, text: &[u8]) -> Vec<u32> {
     let mut characters = vec![(0, Class::Separator)];
     let mut at = 0;
     for chunk in text.utf8_chunks() {
@@ -47,9 +46,13 @@ pub fn tokens(tokenizer: Tokenizer, text: &[u8]) -> Vec<u32> {
     characters.windows(3).filter(begins).map(|three| three[1].0 as u32).collect()
 }
 
-/// `invert_read_lines`, `invert_write_lines`: where the name of a line stands, if it has one, and what its text stands for; nothing if it is
-/// irregular.
-pub fn line(shape: &LineShape, longest: u32, line: &[u8]) -> Option<(Range<usize>, Vec<u8>)> {
+/// `invert_read_lines`, `invert_write_lines`: where the name of a line stands, if it has one, and
+/// what its text stands for; nothing if it is irregular.
+pub(crate) fn line(
+    shape: &LineShape,
+    longest: u32,
+    line: &[u8],
+) -> Option<(Range<usize>, Vec<u8>)> {
     let (mut rest, mut name, mut texts) = (line, 0..0, Vec::new());
     let mut fits = line.len() - 1 <= longest as usize;
     for (before, value) in shape.values() {
@@ -77,7 +80,8 @@ pub fn line(shape: &LineShape, longest: u32, line: &[u8]) -> Option<(Range<usize
     (fits && rest == shape.behind()).then(|| (name, texts.join(&b'\n')))
 }
 
-/// What the string stands for that some bytes begin with, from behind its first quote, and what follows from the other one on.
+/// What the string stands for that some bytes begin with, from behind its first quote, and what
+/// follows from the other one on.
 fn string(mut rest: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let mut text = Vec::new();
     loop {
@@ -127,13 +131,8 @@ fn unescape<'a>(escape: &'a [u8], text: &mut Vec<u8>) -> Option<&'a [u8]> {
     Some(&escape[taken..])
 }
 
-/// `invert_hash_documents`: the hash of a text.
-pub fn content(text: &[u8]) -> u64 {
-    XxHash3_64::oneshot(text)
-}
-
 /// `invert_code_forms`: what a form stands for, or nothing if it is foreign.
-pub fn code_form(analysis: &Analysis, form: &str) -> Option<Meaning> {
+pub(crate) fn code_form(analysis: &Analysis, form: &str) -> Option<Meaning> {
     let hash = hash_of_key(key_of(form.as_bytes())?);
     match analysis.analyze_token(form) {
         None => Some(Meaning::NOTHING),
@@ -142,23 +141,24 @@ pub fn code_form(analysis: &Analysis, form: &str) -> Option<Meaning> {
 }
 
 /// A pass of the sort: pairs by some bits of their keys; equal ones stay in their order.
-pub fn sort_pass(pairs: &[(u32, u32)], (shift, bits): (u32, u32)) -> Vec<(u32, u32)> {
+pub(crate) fn sort_pass(pairs: &[(u32, u32)], (shift, bits): (u32, u32)) -> Vec<(u32, u32)> {
     let mut sorted = pairs.to_vec();
     sorted.sort_by_key(|(key, _)| key >> shift & ((1 << bits) - 1));
     sorted
 }
 
 /// `invert_write_postings`: where runs of equal pairs begin, and the end.
-pub fn postings(pairs: &[(u32, u32)]) -> Vec<u32> {
+pub(crate) fn postings(pairs: &[(u32, u32)]) -> Vec<u32> {
     let begins = |at: &usize| *at == 0 || pairs[*at] != pairs[*at - 1];
     (0..pairs.len()).filter(begins).chain([pairs.len()]).map(|at| at as u32).collect()
 }
 
 /// The postings of each term, by its string: docids and frequencies.
-pub type Run = BTreeMap<String, Vec<(u32, u32)>>;
+pub(crate) type Run = BTreeMap<String, Vec<(u32, u32)>>;
 
-/// All of it: what the pieces of a batch count, whose first document has docid `first`; their postings are added to `run`.
-pub fn invert(
+/// All of it: what the pieces of a batch count, whose first document has docid `first`; their
+/// postings are added to `run`.
+pub(crate) fn invert(
     analysis: &Analysis,
     pieces: &[PieceText],
     first: u32,

@@ -1,4 +1,5 @@
-//! How do texts get to a CUDA device? It takes them from where parsers put them, in pinned memory of the host, while another thread drives it.
+//! How do texts get to a CUDA device? It takes them from where parsers put them, in pinned memory
+//! of the host, while another thread drives it.
 
 use super::machine::{DeviceMemory, Uploader};
 use super::staged::wait;
@@ -32,7 +33,8 @@ impl Pinned {
 
 impl Drop for Pinned {
     fn drop(&mut self) {
-        // SAFETY: the context is bound; whoever had the memory pinned keeps it until this is dropped.
+        // SAFETY: the context is bound; whoever had the memory pinned keeps it until this is
+        // dropped.
         let unpin = || unsafe { sys::cuMemHostUnregister(self.at as *mut c_void) }.result();
         self.context.record_err(self.context.bind_to_thread().and_then(|()| unpin()));
     }
@@ -93,7 +95,8 @@ impl Uploader for CudaUploader {
             Some(old) => old,
             None => Box::new(Slab::new(&self.device, "texts", bytes + bytes / 4)?),
         };
-        // SAFETY: the text is as long as all parts; it and the parts are there until this returns, when no copy is under way.
+        // SAFETY: the text is as long as all parts; it and the parts are there until this returns,
+        // when no copy is under way.
         let sent = unsafe { self.send(&text, parts) };
         let sent = sent.map_err(|e| self.device.call("copy texts to the device", e));
         let sent = sent.and_then(|()| wait(&self.device, &self.copied));

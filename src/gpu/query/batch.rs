@@ -1,7 +1,7 @@
 //! How do queries become one batch, and the device's results answers?
 //!
-//! Records are grouped as [`Groups`] has them. A query of AND+OR has two, and the one of OR is done only
-//! if the one of AND finds too few.
+//! Records are grouped as [`Groups`] has them. A query of AND+OR has two, and the one of OR is done
+//! only if the one of AND finds too few.
 
 use super::plan::{
     MOST_HITS, NONE, OVERFLOWN, PlacedTerm, QueryLimits, QueryRecord, QueryState, TermRecord, bits,
@@ -17,11 +17,8 @@ use std::ops::Range;
 pub struct Room {
     /// Queries, those of AND+OR counted twice.
     pub records: usize,
-    /// Terms of all of them.
     pub terms: usize,
-    /// Candidates.
     pub keys: u64,
-    /// Hits.
     pub hits: u64,
     /// Keys that are sorted in the memory of the device.
     pub sorted: u64,
@@ -35,7 +32,7 @@ pub struct Room {
 
 impl Room {
     /// Room for the candidates of a query that asks for so many hits.
-    pub fn capacity(&self, k: u32) -> u32 {
+    pub(crate) fn capacity(&self, k: u32) -> u32 {
         // The threshold of a sample lets some times k documents through until it has risen.
         (self.candidates_per_hit * k).clamp(self.candidates.max(k), (1 << 21).max(self.candidates))
     }
@@ -48,16 +45,15 @@ pub struct BatchQuery {
     pub terms: Vec<PlacedTerm>,
     /// The most hits, 1 to [`MOST_HITS`].
     pub k: u32,
-    /// Which documents.
     pub mode: Mode,
-    /// Of these docids.
     pub docids: Range<u32>,
     /// What is known of its answer.
     pub floors: Floors,
 }
 
-/// Bins of AND and sums of OR below which no document is among the best of a query: 0 if nothing is known.
-pub type Floors = [u32; 2];
+/// Bins of AND and sums of OR below which no document is among the best of a query: 0 if nothing is
+/// known.
+pub(crate) type Floors = [u32; 2];
 
 impl BatchQuery {
     /// Whether a device can answer such a query. Only the weights decide, and the number of terms.
@@ -77,22 +73,18 @@ impl BatchQuery {
 pub enum Answered {
     /// Its hits, best first.
     Hits(Vec<Hit>),
-    /// It had more candidates than room. With these floors it has fewer; if they are those that it was asked
-    /// with, it has to be asked in another way.
+    /// It had more candidates than room. With these floors it has fewer; if they are those that it
+    /// was asked with, it has to be asked in another way.
     Overflown(Floors),
 }
 
 /// Bytes before the records of what a batch writes for its kernels.
 pub(super) const INPUT_HEAD_BYTES: usize = 16;
 
-/// Queries that are answered together.
 #[derive(Debug, Default)]
 pub struct Batch {
-    /// Records of the terms.
     pub terms: Vec<TermRecord>,
-    /// Records of the queries.
     pub records: Vec<QueryRecord>,
-    /// How they are grouped.
     pub groups: Groups,
     /// Hits of all records at most.
     pub hits: u64,
@@ -112,8 +104,7 @@ struct Used {
 }
 
 impl Batch {
-    /// Forgets all queries.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         let Self { terms, records, groups, hits, places, queries, used } = self;
         terms.clear();
         records.clear();
@@ -122,22 +113,16 @@ impl Batch {
         (*groups, *hits, *used) = (Groups::default(), 0, Used::default());
     }
 
-    /// Queries.
     pub fn len(&self) -> usize {
         self.queries.len()
     }
 
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.queries.is_empty()
-    }
-
-    /// The queries.
-    pub fn queries(&self) -> &[BatchQuery] {
+    pub(crate) fn queries(&self) -> &[BatchQuery] {
         &self.queries
     }
 
-    /// Takes a query that [is possible](BatchQuery::is_possible), or gives it back if there is no room.
+    /// Takes a query that [is possible](BatchQuery::is_possible), or gives it back if there is no
+    /// room.
     pub fn add(&mut self, query: BatchQuery, room: &Room) -> Result<(), BatchQuery> {
         let records = query.records();
         let many = records as u64;
@@ -210,7 +195,7 @@ impl Batch {
     }
 
     /// Bytes that [`write`](Self::write) writes.
-    pub fn input_bytes(&self) -> usize {
+    pub(crate) fn input_bytes(&self) -> usize {
         INPUT_HEAD_BYTES + size_of_val(&self.records[..]) + size_of_val(&self.terms[..])
     }
 
@@ -218,7 +203,7 @@ impl Batch {
     ///
     /// # Panics
     /// If there is no room for [`input_bytes`](Self::input_bytes).
-    pub fn write(&self, to: &mut [u8]) {
+    pub(crate) fn write(&self, to: &mut [u8]) {
         let records: &[u8] = bytemuck::cast_slice(&self.records);
         let terms: &[u8] = bytemuck::cast_slice(&self.terms);
         let head = [records.len() as u32 / 16, terms.len() as u32 / 16, 0, 0];
@@ -229,7 +214,7 @@ impl Batch {
     }
 
     /// The answer to a query, from the states of all records and their hits.
-    pub fn answer(&self, query: usize, states: &[QueryState], hits: &[u64]) -> Answered {
+    pub(crate) fn answer(&self, query: usize, states: &[QueryState], hits: &[u64]) -> Answered {
         let of = |place: u32, is_or: bool| {
             let (record, state) = (&self.records[place as usize], states[place as usize]);
             match state.hits {

@@ -1,11 +1,8 @@
-//! How do lists come to the device while batches run? A [`Bringer`] has a stream of its own and a little memory on
-//! both sides. Long lists of `bp128` are copied as they lie on disk and decoded there (`query_unpack`), so that a copy
-//! has the bytes of the index and not twice as many, and the host hardly touches them; all others are made on the host.
-//! As many lists travel together as fit a [`Parcel`].
-
-mod measure;
-
-pub use measure::Decoding;
+//! How do lists come to the device while batches run? A [`Bringer`] has a stream of its own and a
+//! little memory on both sides. Long lists of `bp128` are copied as they lie on disk and decoded
+//! there (`query_unpack`), so that a copy has the bytes of the index and not twice as many, and the
+//! host hardly touches them; all others are made on the host. As many lists travel together as fit
+//! a [`Parcel`].
 
 use super::device::QueryDevice;
 use super::list::{ListMaker, Placed, Windows};
@@ -22,23 +19,23 @@ use cudarc::driver::{CudaFunction, CudaStream, DriverError, LaunchConfig, PushKe
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Bytes of a parcel: enough to hide what a copy and two launches cost, and little enough for many threads.
+/// Bytes of a parcel: enough to hide what a copy and two launches cost, and little enough for many
+/// threads.
 const PARCEL_BYTES: usize = 2 << 20;
 
 /// Bytes of a parcel before its data: a fault, which kernels write in the memory of the host.
 const FAULT_BYTES: usize = 16;
 
-/// Threads of a block.
 const THREADS: u32 = 256;
 
-/// What came of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Brought {
     /// It is there, in this place.
     Here(u64, Placed),
     /// There is no room for it.
     NoRoom,
-    /// The index is damaged: whoever searches it finds out where. It was to come to this place, if that was known.
+    /// The index is damaged: whoever searches it finds out where. It was to come to this place, if
+    /// that was known.
     Damaged(Option<u64>),
     /// The device took no copy to this place, and cannot be used any more.
     Lost(u64),
@@ -47,13 +44,11 @@ pub enum Brought {
 /// A list that is asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct ListRequest<'a, I> {
-    /// Who asks.
     pub id: I,
     /// The term in each run.
     pub entries: &'a [Option<TermEntry>],
 }
 
-/// Brings lists to a device.
 #[derive(Debug)]
 pub struct Bringer<I> {
     snapshot: Arc<Snapshot>,
@@ -61,8 +56,6 @@ pub struct Bringer<I> {
     stream: Arc<CudaStream>,
     put: CudaFunction,
     unpack: CudaFunction,
-    /// For blocks of any length, and of 128.
-    decode: [CudaFunction; 2],
     windows: Windows,
     arena: Arc<Slab>,
     norms: Arc<Slab>,
@@ -78,7 +71,8 @@ pub struct Bringer<I> {
 }
 
 impl<I: Copy> Bringer<I> {
-    /// Opens what one thread needs to bring lists of a share of the documents, which the device has the norms of.
+    /// Opens what one thread needs to bring lists of a share of the documents, which the device has
+    /// the norms of.
     ///
     /// # Errors
     /// The device has not the memory.
@@ -87,19 +81,7 @@ impl<I: Copy> Bringer<I> {
         snapshot: &Arc<Snapshot>,
         share: &Range<u32>,
     ) -> Result<Self, GpuError> {
-        Self::with_parcels(query, snapshot, share, fault::parcel_bytes(PARCEL_BYTES))
-    }
-
-    /// As [`new`](Self::new), with parcels of so many bytes.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn with_parcels(
-        query: &QueryDevice,
-        snapshot: &Arc<Snapshot>,
-        share: &Range<u32>,
-        parcel_bytes: usize,
-    ) -> Result<Self, GpuError> {
+        let parcel_bytes = fault::parcel_bytes(PARCEL_BYTES);
         let (device, windows): (&Device, _) = (query.device(), query.windows());
         let stream = device.context().new_stream().map_err(|e| device.call("make a stream", e))?;
         // A portion of a list goes with the numbers of its windows.
@@ -110,7 +92,6 @@ impl<I: Copy> Bringer<I> {
             stream,
             put: query.function("query_put").clone(),
             unpack: query.function("query_unpack").clone(),
-            decode: ["query_decode", "query_decode_128"].map(|it| query.function(it).clone()),
             windows,
             arena: query.arena().clone(),
             norms: query.norms().clone(),
@@ -125,12 +106,12 @@ impl<I: Copy> Bringer<I> {
     }
 
     /// Bytes of postings on disk that fill a parcel, about.
-    pub fn parcel_bytes(&self) -> u64 {
+    pub(crate) fn parcel_bytes(&self) -> u64 {
         self.memory.bytes()
     }
 
-    /// Brings lists to where `room` says that so many bytes of the arena are free for each, and tells what came of
-    /// each, in any order.
+    /// Brings lists to where `room` says that so many bytes of the arena are free for each, and
+    /// tells what came of each, in any order.
     ///
     /// # Panics
     /// If a list has not as many entries as there are runs.
@@ -187,7 +168,8 @@ impl<I: Copy> Bringer<I> {
         self.bytes = bytes;
     }
 
-    /// Sends the parcel if it has not room for so many bytes and lines more. False if it has not then either.
+    /// Sends the parcel if it has not room for so many bytes and lines more. False if it has not
+    /// then either.
     fn make_way(&mut self, data: usize, lines: usize, tell: &mut impl FnMut(I, Brought)) -> bool {
         let fits = |parcel: &Parcel, memory: &Slab| {
             parcel.bytes_with(data, lines) as u64 <= memory.bytes()
@@ -198,7 +180,8 @@ impl<I: Copy> Bringer<I> {
         fits(&self.parcel, &self.memory)
     }
 
-    /// Puts bytes into the parcel, or, if they are too many for any, where they belong. False if the device is lost.
+    /// Puts bytes into the parcel, or, if they are too many for any, where they belong. False if
+    /// the device is lost.
     fn put(&mut self, at: u64, bytes: &[u8], tell: &mut impl FnMut(I, Brought)) -> bool {
         if !self.make_way(bytes.len(), 0, tell) {
             return self.arena.write(at, bytes).is_ok();
@@ -244,9 +227,11 @@ impl<I: Copy> Bringer<I> {
         }
     }
 
-    /// Sends the parcel and tells of the lists that are whole then; false if anything in it was damaged.
+    /// Sends the parcel and tells of the lists that are whole then; false if anything in it was
+    /// damaged.
     fn send(&mut self, tell: &mut impl FnMut(I, Brought)) -> bool {
-        // A list that no parcel has room for has gone by itself, and waits to be told of with an empty one.
+        // A list that no parcel has room for has gone by itself, and waits to be told of with an
+        // empty one.
         let sent = if self.parcel.is_empty() { Ok(true) } else { self.copy_and_launch() };
         self.parcel.clear();
         for (id, at, placed) in self.travelling.drain(..) {
@@ -270,7 +255,8 @@ impl<I: Copy> Bringer<I> {
         let tables = self.parcel.seal(&mut staging[FAULT_BYTES..]);
         let to = self.memory.part(0, tables.bytes as u64);
         let bytes = FAULT_BYTES..FAULT_BYTES + tables.bytes;
-        // SAFETY: both live as long as this, and nobody writes them before the stream is waited for.
+        // SAFETY: both live as long as this, and nobody writes them before the stream is waited
+        // for.
         unsafe { self.staging.copy_up(bytes, to, &self.stream) }?;
         self.launch(&tables, true)?;
         self.stream.synchronize()?;
@@ -278,8 +264,8 @@ impl<I: Copy> Bringer<I> {
         Ok(unsafe { self.staging.bytes() }[..FAULT_BYTES] == [0; FAULT_BYTES])
     }
 
-    /// As many blocks as are on the device at a time: more would begin with an equal part of the work when the first have
-    /// ended, and leave most of it idle.
+    /// As many blocks as are on the device at a time: more would begin with an equal part of the
+    /// work when the first have ended, and leave most of it idle.
     fn config(&self, kernel: &CudaFunction, blocks: u32) -> Result<LaunchConfig, DriverError> {
         let resident = kernel.occupancy_max_active_blocks_per_multiprocessor(THREADS, 0, None)?;
         Ok(LaunchConfig {
@@ -298,8 +284,8 @@ impl<I: Copy> Bringer<I> {
         if whole && pieces_len > 0 {
             let mut arguments = self.stream.launch_builder(&self.put);
             arguments.arg(&pieces).arg(&pieces_len).arg(&parcel).arg(&arena);
-            // SAFETY: these are the arguments that the kernel declares, which the tests pass to it too; pieces lie in
-            // the parcel and go to lists that have room in the arena.
+            // SAFETY: these are the arguments that the kernel declares, which the tests pass to it
+            // too; pieces lie in the parcel and go to lists that have room in the arena.
             unsafe { arguments.launch(self.config(&self.put, pieces_len)?) }?;
         }
         let (lines, lines_len) = (at(tables.lines.0), tables.lines.1);
@@ -311,8 +297,8 @@ impl<I: Copy> Bringer<I> {
             arguments.arg(&tables.words).arg(&windows).arg(&documents).arg(&norms).arg(&arena);
             arguments.arg(&fault);
             let config = self.config(&self.unpack, lines_len.div_ceil(THREADS / 32))?;
-            // SAFETY: as above; all arrays live until the stream is waited for, and the kernel compares what the
-            // lines say with their lengths.
+            // SAFETY: as above; all arrays live until the stream is waited for, and the kernel
+            // compares what the lines say with their lengths.
             unsafe { arguments.launch(config) }?;
         }
         Ok(())

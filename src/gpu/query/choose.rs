@@ -19,20 +19,17 @@ use std::sync::Arc;
 /// An algorithm of the CPU, or one that devices alone have.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Chosen {
-    /// Of the CPU; devices that are asked for find the same in [their own way](GpuMethod::Bounds), but for `wang`, which both
-    /// have.
+    /// Of the CPU; devices that are asked for find the same in [their own way](GpuMethod::Bounds),
+    /// but for `wang`, which both have.
     Cpu(Algorithm),
     /// See [`ding09`].
     Ding09,
-    /// See [`huang`].
     Huang,
 }
 
 impl Chosen {
-    /// Those of devices alone.
     pub const OF_DEVICES: [Self; 2] = [Self::Ding09, Self::Huang];
 
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cpu(algorithm) => algorithm.name(),
@@ -41,7 +38,6 @@ impl Chosen {
         }
     }
 
-    /// The algorithm of a name.
     pub fn named(name: &str) -> Option<Self> {
         let of_devices = Self::OF_DEVICES.into_iter().find(|chosen| chosen.name() == name);
         Algorithm::named(name).map(Self::Cpu).or(of_devices)
@@ -56,12 +52,13 @@ impl Chosen {
     }
 
     /// Whether devices alone have it.
-    pub fn is_of_devices(self) -> bool {
+    pub(crate) fn is_of_devices(self) -> bool {
         !matches!(self, Self::Cpu(_))
     }
 }
 
-/// Workers that keep a device busy with queries for few hits: docs/measurements/2026-11-22-gpu-queries.md.
+/// Workers that keep a device busy with queries for few hits:
+/// docs/measurements/2026-11-22-gpu-queries.md.
 const WORKERS_OF_A_DEVICE: usize = 4;
 
 /// Of longer answers, laying them out takes more time than all else.
@@ -69,8 +66,7 @@ const FEW_HITS: usize = 100;
 
 /// Which devices are to answer queries, and how.
 #[derive(Clone, Debug, Default)]
-pub struct Choice {
-    /// In which way.
+pub struct DeviceChoice {
     pub method: GpuMethod,
     /// Hits that most queries ask for.
     pub k: usize,
@@ -88,23 +84,16 @@ pub struct Choice {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChoiceError {
-    /// No device can be used.
     #[error(transparent)]
     NoneUsable(#[from] NoneUsable),
-    /// A device cannot be opened.
     #[error(transparent)]
     Gpu(#[from] GpuError),
     /// There are fewer than were asked for.
     #[error("{wanted} GPUs are asked for: {usable} can be used")]
-    TooFew {
-        /// As many were asked for.
-        wanted: usize,
-        /// As many can be used.
-        usable: usize,
-    },
+    TooFew { wanted: usize, usable: usize },
     /// `ding09` does not read the lists of the index.
     #[error(transparent)]
-    Ding09Form(#[from] ding09::list::OtherForm),
+    Ding09Form(#[from] ding09::list::DingOtherForm),
     /// `huang` does not read the lists of the index.
     #[error(transparent)]
     HuangForm(#[from] huang::list::OtherForm),
@@ -113,23 +102,16 @@ pub enum ChoiceError {
     WangOrder(IndexError),
     /// Nobody has measured what queries cost.
     #[error("no costs are known: cannot read {}", path.display())]
-    NoCosts {
-        /// Where they would be.
-        path: PathBuf,
-        /// The system's reason.
-        source: std::io::Error,
-    },
+    NoCosts { path: PathBuf, source: std::io::Error },
     /// The file of costs has something else.
     #[error("{}: no costs of queries", path.display())]
     BadCosts {
-        /// The file.
         path: PathBuf,
         /// What is wrong with it, and where.
         source: serde_json::Error,
     },
 }
 
-/// Devices that answer queries.
 pub struct Devices {
     devices: Vec<DeviceInfo>,
     toolchain: Toolchain,
@@ -149,7 +131,7 @@ impl Devices {
     ///
     /// # Errors
     /// There are none, or too few.
-    pub fn of_machine(choice: &Choice) -> Result<Self, ChoiceError> {
+    pub fn of_machine(choice: &DeviceChoice) -> Result<Self, ChoiceError> {
         let cache = choice.cache.as_deref();
         let cache = cache.map_or_else(ModuleCache::of_user, ModuleCache::in_folder);
         let (mut devices, toolchain) = Toolchain::of_machine(cache)?;
@@ -176,8 +158,8 @@ impl Devices {
         Ok(Self { devices, toolchain, options })
     }
 
-    /// How many of so many workers the devices need: more gain nothing, and each query waits until all have heard of
-    /// it. Where the CPU answers too, or lays long answers out, it takes all.
+    /// How many of so many workers the devices need: more gain nothing, and each query waits until
+    /// all have heard of it. Where the CPU answers too, or lays long answers out, it takes all.
     pub fn workers(&self, cpu_answers: bool, cores: usize) -> usize {
         match cpu_answers || self.options.k > FEW_HITS {
             true => cores,
@@ -185,12 +167,10 @@ impl Devices {
         }
     }
 
-    /// How many there are.
     pub fn number(&self) -> usize {
         self.devices.len()
     }
 
-    /// What this machine is called.
     pub fn machine(&self) -> String {
         Models::name_of_machine(self.devices.iter().map(|device| device.name.clone()))
     }
@@ -218,7 +198,8 @@ impl Devices {
         }
     }
 
-    /// Opens them; `on_lost` is told of one that fails later, and what they do is added to `counts`.
+    /// Opens them; `on_lost` is told of one that fails later, and what they do is added to
+    /// `counts`.
     ///
     /// # Errors
     /// One cannot be opened, has too little memory, or does not read the lists of the index.

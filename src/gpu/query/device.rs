@@ -1,8 +1,9 @@
 //! How does a device take batches and give results, several at a time, without the host in between?
 //!
-//! A [`QueryDevice`] has the kernels, the norms, and the arena of the lists. A [`Slot`] has what one batch
-//! needs: a stream of its own, memory on the device, and pinned memory for the batch and its results. All
-//! steps of a batch are enqueued at once; an event says when the results are there.
+//! A [`QueryDevice`] has the kernels, the norms, and the arena of the lists. A [`Slot`] has what
+//! one batch needs: a stream of its own, memory on the device, and pinned memory for the batch and
+//! its results. All steps of a batch are enqueued at once; an event says when the results are
+//! there.
 
 use super::Tuning;
 use super::batch::{Answered, Batch, INPUT_HEAD_BYTES, Room};
@@ -23,11 +24,9 @@ use std::fmt;
 use std::sync::Arc;
 
 /// The kernels of `query.cu`.
-pub const KERNELS: [&str; 16] = [
+pub(crate) const KERNELS: [&str; 14] = [
     "query_put",
     "query_unpack",
-    "query_decode",
-    "query_decode_128",
     "query_begin",
     "query_sample",
     "query_or",
@@ -53,12 +52,13 @@ pub struct QueryDevice {
     arena: Arc<Slab>,
 }
 
-/// How many bytes of a device's memory the lists may take if nobody says, of what is free, in percent.
+/// How many bytes of a device's memory the lists may take if nobody says, of what is free, in
+/// percent.
 const ARENA_PERCENT: u64 = 75;
 
 impl QueryDevice {
-    /// Loads the kernels and the norms of all documents; the arena takes `arena_bytes`, or most of what is
-    /// free.
+    /// Loads the kernels and the norms of all documents; the arena takes `arena_bytes`, or most of
+    /// what is free.
     ///
     /// # Errors
     /// The kernels do not load, or there is not so much memory.
@@ -97,7 +97,6 @@ impl QueryDevice {
         Ok(Self { device, functions, machine, windows, norms: on_device, arena })
     }
 
-    /// The device.
     pub fn device(&self) -> &Device {
         &self.device
     }
@@ -119,11 +118,6 @@ impl QueryDevice {
 
     pub(super) fn function(&self, kernel: &str) -> &CudaFunction {
         &self.functions[kernel]
-    }
-
-    /// Sizes and geometry.
-    pub fn machine(&self) -> &Machine {
-        &self.machine
     }
 
     /// The room of a slot for batches of so many queries.
@@ -175,11 +169,10 @@ pub struct Slot {
     records: usize,
 }
 
-/// Batches of so many records at most are launched as graphs, which take less time to launch; larger ones take
-/// much longer on the device, and differ.
+/// Batches of so many records at most are launched as graphs, which take less time to launch;
+/// larger ones take much longer on the device, and differ.
 const MOST_GRAPHED: u32 = 4;
 
-/// All steps of a batch.
 struct Graph(CudaGraph);
 
 // SAFETY: a slot, and with it all that is done with its graphs, is one thread's at a time.
@@ -273,7 +266,6 @@ impl Slot {
         })
     }
 
-    /// What fits it.
     pub fn room(&self) -> &Room {
         &self.room
     }
@@ -336,12 +328,9 @@ impl Slot {
 
     /// Enqueues chosen steps: to measure what each of them takes.
     ///
-    /// # Errors
-    /// As [`launch`](Self::launch).
-    ///
     /// # Panics
     /// As there.
-    pub fn run(
+    pub(crate) fn run(
         &mut self,
         device: &QueryDevice,
         batch: &Batch,
@@ -350,7 +339,8 @@ impl Slot {
         self.begin(device, batch, false)?;
         let (parts, len) = (Parts::new(&self.room), batch.input_bytes());
         let call = |e| device.device.call("copy queries to the device", e);
-        // SAFETY: both parts have so many bytes, and live as long as the slot, which waits before it goes.
+        // SAFETY: both parts have so many bytes, and live as long as the slot, which waits before
+        // it goes.
         unsafe {
             self.input.copy_up(0..len, self.memory.part(parts.input, len as u64), &self.stream)
         }
@@ -363,8 +353,8 @@ impl Slot {
         let call = |e| device.device.call("copy hits from the device", e);
         for (at, len) in [(0, states), (hits_at, hits)] {
             let from = self.memory.part(parts.output + at as u64, len as u64);
-            // SAFETY: both parts are the slot's own and fit its output, which nobody looks at while the slot
-            // is busy.
+            // SAFETY: both parts are the slot's own and fit its output, which nobody looks at while
+            // the slot is busy.
             unsafe { self.output.copy_down(from, at, len, &self.stream) }.map_err(call)?;
         }
         self.done.record(&self.stream).map_err(call)
@@ -412,9 +402,9 @@ impl Slot {
                 output + at as u64
             }
         };
-        // SAFETY: `steps` has the arguments that the kernel declares, which the tests pass to it too;
-        // the records of a batch that fits the room keep kernels within the slot's memory, and lists lie
-        // in the arena where their terms say.
+        // SAFETY: `steps` has the arguments that the kernel declares, which the tests pass to it
+        // too; the records of a batch that fits the room keep kernels within the slot's memory, and
+        // lists lie in the arena where their terms say.
         unsafe { launch(&device.device, &self.stream, function, step, address) }
     }
 
@@ -450,7 +440,8 @@ impl Slot {
         self.began.elapsed_ms(&self.done).map_err(|e| self.failed(device, e))
     }
 
-    /// The answers to all queries of the batch that was launched, which is done; the slot is free then.
+    /// The answers to all queries of the batch that was launched, which is done; the slot is free
+    /// then.
     pub fn answers(&mut self, batch: &Batch) -> Vec<Answered> {
         self.busy = false;
         // SAFETY: the batch is done, and with it all copies.
@@ -462,24 +453,8 @@ impl Slot {
         (0..batch.len()).map(|query| batch.answer(query, states, hits)).collect()
     }
 
-    /// Candidates that each record of the last batch had, which is done.
-    pub fn candidates(&self) -> Vec<u32> {
-        // SAFETY: the batch is done, and with it all copies.
-        let output = unsafe { self.output.bytes() };
-        let states: &[QueryState] =
-            bytemuck::cast_slice(&output[..self.records * size_of::<QueryState>()]);
-        states.iter().map(|state| state.count).collect()
-    }
-
     /// Forgets the batch, which is done.
     pub fn free(&mut self) {
         self.busy = false;
     }
-}
-
-/// Steps of a batch that answers nothing but adds up all postings: to measure that alone.
-pub fn accumulation(machine: &Machine, windows: Windows, groups: Groups) -> Vec<Step> {
-    let steps = machine.batch(windows, groups);
-    let adds = |step: &Step| step.kernel == "query_begin" || step.kernel.ends_with("_or");
-    steps.into_iter().filter(adds).collect()
 }

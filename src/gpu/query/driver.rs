@@ -1,6 +1,7 @@
-//! Who drives a device that answers queries? One thread for each, beside the workers: it takes planned
-//! queries from all workers, waits for their lists, makes batches, and sends answers back. A query that the
-//! device cannot answer, or not soon, goes back to its worker, which answers it on the CPU.
+//! Who drives a device that answers queries? One thread for each, beside the workers: it takes
+//! planned queries from all workers, waits for their lists, makes batches, and sends answers back.
+//! A query that the device cannot answer, or not soon, goes back to its worker, which answers it on
+//! the CPU.
 
 use super::batch::{Answered, Batch, BatchQuery, Floors, Room};
 use super::bring::Brought;
@@ -24,9 +25,7 @@ use std::time::{Duration, Instant};
 /// How a device is driven.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
-    /// Queries of a batch.
     pub(super) batch: usize,
-    /// Batches in flight.
     pub(super) slots: usize,
     /// How long a batch that is not full waits for more while others are in flight.
     pub(super) patience: Duration,
@@ -61,7 +60,6 @@ pub(super) struct Driver {
     /// Who waits for a list, by the number under which it waits.
     waits_for: HashMap<ListId, Vec<u64>>,
     next_wait: u64,
-    /// Room for a list's key.
     key: Key,
     ready: VecDeque<Open>,
     ready_since: Option<Instant>,
@@ -112,8 +110,8 @@ impl Driver {
         })
     }
 
-    /// Answers queries until nobody can send any more. A device that fails gives all its queries back, and
-    /// those that still come; `on_lost` is told why, once.
+    /// Answers queries until nobody can send any more. A device that fails gives all its queries
+    /// back, and those that still come; `on_lost` is told why, once.
     pub(super) fn run(
         mut self,
         jobs: &Receiver<Job>,
@@ -138,7 +136,6 @@ impl Driver {
         }
     }
 
-    /// The lists of the device.
     pub(super) fn lists(&self) -> &Lists {
         &self.lists
     }
@@ -204,8 +201,8 @@ impl Driver {
         Ok(any)
     }
 
-    /// Whether lists for one more query can be asked for: those that others wait for or use take a part of the
-    /// memory only, so that a list that comes finds others that can go.
+    /// Whether lists for one more query can be asked for: those that others wait for or use take a
+    /// part of the memory only, so that a list that comes finds others that can go.
     fn admits(&self) -> bool {
         let most = self.device.arena().bytes() / 4 * 3;
         let nothing_else = self.waiting.is_empty() && self.ready.is_empty();
@@ -351,7 +348,6 @@ impl Driver {
         Ok(any)
     }
 
-    /// Fills slots that are free.
     fn launch(&mut self) -> Result<bool, GpuError> {
         let mut any = false;
         if !self.ordered.0.is_busy()
@@ -456,7 +452,6 @@ impl Driver {
         }
     }
 
-    /// The device is lost.
     fn give_all_back(&mut self) {
         let mut all: Vec<Open> = Vec::new();
         for (_, _, open) in &mut self.slots {

@@ -1,6 +1,6 @@
-//! How do workers have their queries answered by devices? Each worker has a `GpuEngine`, which hands
-//! planned queries to the thread of a device and takes answers back without ever waiting. Queries that a
-//! device gives back are answered here, on the CPU: the answers are the same.
+//! How do workers have their queries answered by devices? Each worker has a `GpuEngine`, which
+//! hands planned queries to the thread of a device and takes answers back without ever waiting.
+//! Queries that a device gives back are answered here, on the CPU: the answers are the same.
 
 use super::device::QueryDevice;
 use super::driver::{Driver, Pace as DriverPace};
@@ -16,7 +16,7 @@ use crate::gpu::floor::device::Device;
 use crate::gpu::floor::discover::DeviceInfo;
 use crate::gpu::floor::error::GpuError;
 use crate::gpu::floor::modules::Toolchain;
-use crate::gpu::huang::device::{HuangDevice, Tuning};
+use crate::gpu::huang::device::{HuangDevice, HuangTuning};
 use crate::gpu::huang::turn::HuangTurn;
 use crate::gpu::turns::{Memory, Turns};
 use crate::gpu::wang::device::WangDevice;
@@ -47,18 +47,16 @@ pub enum GpuMethod {
     /// That of `ding09`; see [`ding09`](crate::gpu::ding09).
     Ding09(Merging),
     /// That of `huang`; see [`huang`](crate::gpu::huang).
-    Huang(Tuning),
+    Huang(HuangTuning),
     /// That of `wang`, for queries of AND with its score and documents in the order of it; see
     /// [`crate::gpu::wang`].
-    Wang(wang::Tuning),
+    Wang(wang::WangTuning),
 }
 
 /// How devices answer queries.
 #[derive(Clone, Copy, Debug)]
-pub struct GpuOptions {
-    /// In which way.
+pub(crate) struct GpuOptions {
     pub method: GpuMethod,
-    /// Queries of a batch.
     pub batch: usize,
     /// Batches in flight on a device.
     pub slots: usize,
@@ -68,8 +66,8 @@ pub struct GpuOptions {
     pub k: usize,
     /// Threads that bring lists to a device.
     pub fetchers: usize,
-    /// Whether each device has a part of the documents, and answers every query over these; else each has
-    /// all of them, and answers some of the queries.
+    /// Whether each device has a part of the documents, and answers every query over these; else
+    /// each has all of them, and answers some of the queries.
     pub partition: bool,
     /// How long a batch that is not full waits for more queries while others are in flight.
     pub patience: Duration,
@@ -94,11 +92,9 @@ impl Default for GpuOptions {
 /// Is told of a device that failed, once for each.
 pub type OnLost = Arc<dyn Fn(&GpuError) + Send + Sync>;
 
-/// The thread of a device.
 struct DeviceThread {
     jobs: Option<Sender<Job>>,
     lost: Arc<AtomicBool>,
-    /// Queries that it has.
     has: Arc<AtomicUsize>,
     /// Its lists, where those come and go.
     lists: Option<Lists>,
@@ -136,12 +132,9 @@ impl GpuEngines {
     /// Opens devices for queries of `snapshot`, each with a thread of its own, for the workers that
     /// `wakers` wake. What they do is added to `counts`.
     ///
-    /// # Errors
-    /// A device cannot be opened, or has not the memory.
-    ///
     /// # Panics
     /// If there is no device.
-    pub fn open(
+    pub(crate) fn open(
         devices: &[DeviceInfo],
         toolchain: &Toolchain,
         snapshot: &Arc<Snapshot>,
@@ -286,7 +279,6 @@ impl Engines for GpuEngines {
     }
 }
 
-/// The engine of one worker.
 struct GpuEngine {
     worker: usize,
     devices: Arc<Vec<DeviceThread>>,
@@ -298,11 +290,9 @@ struct GpuEngine {
     /// Queries that devices have of this worker.
     open: HashMap<u64, Gathering>,
     ready: Vec<Answer>,
-    /// Queries for the CPU.
     back: VecDeque<(u64, Plan)>,
     /// Queries that devices have begun, with their hits before a docid.
     begun: VecDeque<(u64, Arc<Plan>, Vec<Hit>, u32)>,
-    /// Ends those.
     searcher: Searcher,
     cpu: Box<dyn QueryEngine>,
     /// Whether somebody else answers queries for the CPU.
@@ -382,8 +372,8 @@ impl GpuEngine {
         self.back.push_back((number, plan));
     }
 
-    /// Whether a device can answer the query, as far as the weights of its terms, its k and what it is
-    /// answered from decide.
+    /// Whether a device can answer the query, as far as the weights of its terms, its k and what it
+    /// is answered from decide.
     fn suits(&self, plan: &Plan) -> bool {
         if !(1..=MOST_HITS).contains(&plan.wanted().k)
             || !Arc::ptr_eq(plan.snapshot(), &self.snapshot)

@@ -1,5 +1,5 @@
-//! Who brings lists to the device while batches run? Threads beside the workers make them, or have the device make
-//! them, and say when a list is there, or that it cannot come.
+//! Who brings lists to the device while batches run? Threads beside the workers make them, or have
+//! the device make them, and say when a list is there, or that it cannot come.
 
 use super::bring::{Bringer, Brought, ListRequest};
 use super::device::QueryDevice;
@@ -21,7 +21,6 @@ pub(in crate::gpu) type Key = Vec<u64>;
 /// The run has no list of the term.
 pub(in crate::gpu) const NO_LIST: u64 = u64::MAX;
 
-/// What is fetched.
 pub(in crate::gpu) struct FetchRequest {
     pub(in crate::gpu) id: ListId,
     pub(in crate::gpu) entries: Box<[Option<TermEntry>]>,
@@ -53,7 +52,8 @@ impl Waiting {
         lock(&self.queue)
     }
 
-    /// Waits for lists, and takes as many as have about so many bytes on disk, and others leave; none at the end.
+    /// Waits for lists, and takes as many as have about so many bytes on disk, and others leave;
+    /// none at the end.
     fn take(&self, most_bytes: u64, taken: &mut Vec<FetchRequest>) {
         let mut queue = self.lock();
         while queue.wanted.is_empty() && !queue.closed {
@@ -72,17 +72,14 @@ impl Waiting {
 /// Threads that fetch lists.
 pub(super) struct Fetchers {
     waiting: Arc<Waiting>,
-    /// What came of each. Whoever reads it tells the residency, and then those who wait: a list that could come and
-    /// go in between would be missing to them.
+    /// What came of each. Whoever reads it tells the residency, and then those who wait: a list
+    /// that could come and go in between would be missing to them.
     pub(super) fetched: Receiver<(ListId, Brought)>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Fetchers {
     /// Starts so many threads.
-    ///
-    /// # Errors
-    /// The device has not the memory, or a thread does not start.
     pub(super) fn start(
         threads: usize,
         snapshot: &Arc<Snapshot>,
@@ -121,7 +118,6 @@ impl Fetchers {
         Ok(Self { waiting, fetched, threads })
     }
 
-    /// Asks for a list.
     pub(super) fn want(&self, wanted: FetchRequest) {
         self.waiting.lock().wanted.push_back(wanted);
         self.waiting.more.notify_one();

@@ -1,6 +1,7 @@
-//! How does one answer come of those of several devices? Each has a part of the documents, and finds the best
-//! of these; the best of all are among them. AND+OR asks for documents with all terms first, and for those
-//! with any only if all devices together find fewer than k: a device alone cannot know that.
+//! How does one answer come of those of several devices? Each has a part of the documents, and
+//! finds the best of these; the best of all are among them. AND+OR asks for documents with all
+//! terms first, and for those with any only if all devices together find fewer than k: a device
+//! alone cannot know that.
 
 use super::service::Why;
 use crate::query::plan::Plan;
@@ -13,7 +14,6 @@ use std::time::Instant;
 pub(super) struct Gathering {
     /// The query as the devices have it now.
     pub(super) plan: Arc<Plan>,
-    /// What it asks for.
     wanted: Wanted,
     /// Devices that have not answered.
     left: usize,
@@ -26,7 +26,6 @@ pub(super) struct Gathering {
 /// What there is to do when a device has answered.
 #[derive(Debug)]
 pub(super) enum Next {
-    /// Wait for others.
     Wait,
     /// All devices are asked again, what the query asks for now.
     Again(Arc<Plan>),
@@ -139,7 +138,8 @@ mod tests {
             }
             other => panic!("{other:?}"),
         }
-        // A device that has everything decides by itself; a term that no document has decides at once.
+        // A device that has everything decides by itself; a term that no document has decides at
+        // once.
         assert_eq!(Gathering::new(plan(Mode::AndOr, &text), 1).plan.wanted().mode, Mode::AndOr);
         let lacking = plan(Mode::AndOr, &format!("{text} nowhere"));
         assert_eq!(Gathering::new(lacking, 2).plan.wanted().mode, Mode::Or);

@@ -1,6 +1,7 @@
-//! What does a user say of devices that answer queries? Numbers and names, most of which go with one algorithm alone.
+//! What does a user say of devices that answer queries? Numbers and names, most of which go with
+//! one algorithm alone.
 
-use super::choose::{Choice, Chosen};
+use super::choose::{Chosen, DeviceChoice};
 use super::engine::GpuMethod;
 use crate::gpu::ding09::{self, Merging};
 use crate::gpu::huang::{self, Traversal};
@@ -28,7 +29,6 @@ pub struct GivenDevices {
     pub shared_threshold: Option<bool>,
     /// Lists that `wang` has on a device for good.
     pub cached: Option<Cached>,
-    /// As many devices.
     pub devices: Option<NonZeroUsize>,
     /// Whether each device has a part of the documents.
     pub partition: bool,
@@ -39,7 +39,8 @@ pub struct GivenDevices {
 }
 
 impl GivenDevices {
-    /// Makes sure that this goes with an algorithm, and with queries that are answered by devices or by the CPU alone.
+    /// Makes sure that this goes with an algorithm, and with queries that are answered by devices
+    /// or by the CPU alone.
     ///
     /// # Errors
     /// It does not.
@@ -93,8 +94,8 @@ impl GivenDevices {
     pub fn method(&self, algorithm: Chosen) -> GpuMethod {
         match algorithm {
             WANG => {
-                let usual = wang::Tuning::default();
-                GpuMethod::Wang(wang::Tuning {
+                let usual = wang::WangTuning::default();
+                GpuMethod::Wang(wang::WangTuning {
                     round: self.threads.unwrap_or(usual.round),
                     cached: self.cached.unwrap_or(usual.cached),
                 })
@@ -105,8 +106,8 @@ impl GivenDevices {
                 splitters: self.splitters,
             }),
             Chosen::Huang => {
-                let usual = huang::device::Tuning::default();
-                GpuMethod::Huang(huang::device::Tuning {
+                let usual = huang::device::HuangTuning::default();
+                GpuMethod::Huang(huang::device::HuangTuning {
                     threads: self.threads.unwrap_or(usual.threads),
                     traversal: self.traversal.unwrap_or(usual.traversal),
                     shared_threshold: self.shared_threshold.unwrap_or(usual.shared_threshold),
@@ -116,8 +117,8 @@ impl GivenDevices {
     }
 
     /// Which devices are to answer queries for `k` hits, and in which way.
-    pub fn choice(&self, k: usize, method: GpuMethod) -> Choice {
-        Choice {
+    pub fn choice(&self, k: usize, method: GpuMethod) -> DeviceChoice {
+        DeviceChoice {
             method,
             k,
             devices: self.devices,

@@ -1,18 +1,18 @@
 //! How does a postings list lie in the memory of a device?
 //!
-//! By windows of docids, since that is how queries are added up: of each posting 16 bits of its docid,
-//! an *impact* of 8 bits, and its term frequency, 4 bytes in all (`kernels/query_list.cuh` has the
-//! arrays). That is about four times what `bp128` takes, and it is read some times faster: a device is
-//! bound by the instructions of decoding long before it is bound by its memory. The impact,
-//! `255 * tf / (tf + norm)` rounded up, bounds what the posting adds to a score, whatever the weight of
-//! the term; deleted documents, whose norm is infinite, have impact 0.
+//! By windows of docids, since that is how queries are added up: of each posting 16 bits of its
+//! docid, an *impact* of 8 bits, and its term frequency, 4 bytes in all (`kernels/query_list.cuh`
+//! has the arrays). That is about four times what `bp128` takes, and it is read some times faster:
+//! a device is bound by the instructions of decoding long before it is bound by its memory. The
+//! impact, `255 * tf / (tf + norm)` rounded up, bounds what the posting adds to a score, whatever
+//! the weight of the term; deleted documents, whose norm is infinite, have impact 0.
 //!
 //! Lists are made on the host, from any codec, over all runs of a generation.
 
 use std::fmt;
 
 /// Impacts lie between 0 and this.
-pub const MOST_IMPACT: u32 = 255;
+pub(crate) const MOST_IMPACT: u32 = 255;
 
 /// A term frequency from which on it is kept apart.
 pub(super) const EXCEPTION: u32 = 255;
@@ -21,12 +21,11 @@ pub(super) const EXCEPTION: u32 = 255;
 pub(super) const GROUP: usize = 4;
 
 /// Arrays begin at multiples of so many bytes.
-pub const ALIGNMENT: usize = 16;
+pub(crate) const ALIGNMENT: usize = 16;
 
 /// The documents of a collection, cut into windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Windows {
-    /// Documents of the collection.
     pub documents: u32,
     /// Binary logarithm of the documents of a window, at most 16.
     pub bits: u32,
@@ -34,13 +33,8 @@ pub struct Windows {
 
 impl Windows {
     /// How many there are: one at least.
-    pub fn len(self) -> usize {
+    pub(crate) fn len(self) -> usize {
         ((u64::from(self.documents) + (1 << self.bits) - 1) >> self.bits).max(1) as usize
-    }
-
-    /// There is always one.
-    pub fn is_empty(self) -> bool {
-        false
     }
 
     /// Bytes of the arrays that have a value for each window.
@@ -48,14 +42,16 @@ impl Windows {
         (4 * (self.len() + 1)).next_multiple_of(ALIGNMENT) + self.len().next_multiple_of(ALIGNMENT)
     }
 
-    /// So many bytes are needed for a list of `df` postings, if hardly any has a great term frequency.
-    pub fn about_bytes(self, df: u64) -> u64 {
+    /// So many bytes are needed for a list of `df` postings, if hardly any has a great term
+    /// frequency.
+    pub(crate) fn about_bytes(self, df: u64) -> u64 {
         let padding = (GROUP as u64 - 1) * (self.len() as u64).min(df) / 2;
         self.table_bytes() as u64 + 4 * (df + padding)
     }
 
     /// At most so many bytes are needed for a list of `df` postings.
-    pub fn most_bytes(self, df: u32) -> u64 {
+    #[cfg(test)]
+    pub(crate) fn most_bytes(self, df: u32) -> u64 {
         let padding = (GROUP as u64 - 1) * (self.len() as u64).min(u64::from(df)) + 15;
         // Exceptions take eight bytes more than others.
         self.table_bytes() as u64 + 4 * (u64::from(df) + padding) + 8 * u64::from(df)
@@ -65,7 +61,6 @@ impl Windows {
 /// Where a list lies in its bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Placed {
-    /// Postings, with padding.
     pub postings: u32,
     /// Postings whose term frequency is kept apart.
     pub exceptions: u32,
@@ -74,7 +69,7 @@ pub struct Placed {
 /// The impact of a posting. No score of the posting is above `weight * impact / 255`, but for the
 /// rounding of f32, and none is below that by more than `weight / 255`, likewise.
 #[inline]
-pub fn impact(tf: u32, norm: f32) -> u8 {
+pub(crate) fn impact(tf: u32, norm: f32) -> u8 {
     // Five roundings of one part in 2^24 are made good, so that the bound holds.
     const UP: f32 = 255.0 * (1.0 + 3.0 * f32::EPSILON);
     let tf = tf as f32;
@@ -84,9 +79,8 @@ pub fn impact(tf: u32, norm: f32) -> u8 {
     floor.saturating_add(u8::from(f32::from(floor) < value))
 }
 
-/// Makes lists.
 #[derive(Default)]
-pub struct ListMaker {
+pub(crate) struct ListMaker {
     starts: Vec<u32>,
     maxes: Vec<u8>,
     docids: Vec<u16>,
@@ -103,8 +97,7 @@ impl fmt::Debug for ListMaker {
 }
 
 impl ListMaker {
-    /// Begins a list.
-    pub fn begin(&mut self) {
+    pub(crate) fn begin(&mut self) {
         self.starts.clear();
         self.starts.push(0);
         self.maxes.clear();
@@ -115,12 +108,12 @@ impl ListMaker {
         self.exceptional_tfs.clear();
     }
 
-    /// Appends postings whose docids rise and are above all before; `norms` are those of all documents
-    /// of the collection.
+    /// Appends postings whose docids rise and are above all before; `norms` are those of all
+    /// documents of the collection.
     ///
     /// # Panics
     /// If a docid is beyond the documents.
-    pub fn push(&mut self, windows: Windows, docids: &[u32], tfs: &[u32], norms: &[f32]) {
+    pub(crate) fn push(&mut self, windows: Windows, docids: &[u32], tfs: &[u32], norms: &[f32]) {
         let mut at = 0;
         while at < docids.len() {
             let window = docids[at] >> windows.bits;
@@ -179,7 +172,7 @@ impl ListMaker {
 
     /// Ends the list and appends its bytes to `out`, which has a length that is a multiple of
     /// [`ALIGNMENT`] before and after.
-    pub fn finish(&mut self, windows: Windows, out: &mut Vec<u8>) -> Placed {
+    pub(crate) fn finish(&mut self, windows: Windows, out: &mut Vec<u8>) -> Placed {
         if self.maxes.is_empty() {
             self.maxes.push(0);
         }
@@ -206,8 +199,9 @@ impl ListMaker {
 }
 
 /// A list in its bytes, as kernels read it: for the twin and for tests.
+#[cfg(test)]
 #[derive(Clone, Copy, Debug)]
-pub struct DeviceList<'a> {
+pub(crate) struct DeviceList<'a> {
     starts: &'a [[u8; 4]],
     /// The greatest impact of each window.
     pub maxes: &'a [u8],
@@ -219,22 +213,23 @@ pub struct DeviceList<'a> {
 }
 
 /// A posting of a list: its docid less the first of its window, its impact, its place in the list.
+#[cfg(test)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DevicePosting {
+pub(crate) struct DevicePosting {
     /// The docid less the first of the window.
     pub offset: u32,
     /// The impact; 0 of padding too.
     pub impact: u8,
-    /// The place.
     pub at: usize,
 }
 
+#[cfg(test)]
 impl<'a> DeviceList<'a> {
     /// The list at the beginning of `bytes`.
     ///
     /// # Panics
     /// If the bytes are too few.
-    pub fn new(windows: Windows, placed: Placed, mut bytes: &'a [u8]) -> Self {
+    pub(crate) fn new(windows: Windows, placed: Placed, mut bytes: &'a [u8]) -> Self {
         let mut take = |len: usize| {
             let (part, rest) = bytes.split_at(len.next_multiple_of(ALIGNMENT).min(bytes.len()));
             bytes = rest;
@@ -251,7 +246,7 @@ impl<'a> DeviceList<'a> {
     }
 
     /// The postings of a window, padding among them.
-    pub fn window(&self, window: usize) -> impl Iterator<Item = DevicePosting> {
+    pub(crate) fn window(&self, window: usize) -> impl Iterator<Item = DevicePosting> {
         let start = |window: usize| u32::from_le_bytes(self.starts[window]) as usize;
         (start(window)..start(window + 1)).map(|at| DevicePosting {
             offset: u16::from_le_bytes(self.docids[at]).into(),
@@ -261,7 +256,7 @@ impl<'a> DeviceList<'a> {
     }
 
     /// The term frequency of the posting at a place.
-    pub fn tf(&self, at: usize) -> u32 {
+    pub(crate) fn tf(&self, at: usize) -> u32 {
         match self.tfs[at] {
             u8::MAX => {
                 let places = self.exceptions.iter().map(|place| u32::from_le_bytes(*place));

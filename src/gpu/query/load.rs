@@ -1,5 +1,5 @@
-//! How does a list of an index become a list of a device? It is decoded block by block, whatever its
-//! codec, run after run.
+//! How does a list of an index become a list of a device? It is decoded block by block, whatever
+//! its codec, run after run.
 
 use super::list::{ListMaker, Placed, Windows};
 use super::unpack::{LEAST_UNPACKED, RunList};
@@ -12,9 +12,6 @@ use crate::index::run::Run;
 use std::ops::Range;
 
 /// The lists of a term in all runs, if a device decodes them: long ones of `bp128`.
-///
-/// # Errors
-/// When the index is damaged.
 pub(super) fn lists_to_unpack<'a>(
     generation: &'a Generation,
     entries: &[Option<TermEntry>],
@@ -35,16 +32,13 @@ pub(super) fn lists_to_unpack<'a>(
     Ok(Some(lists))
 }
 
-/// Appends the list of a term, whose entries in all runs of `generation` are given, to `out`, as far as its
-/// documents are among those of `share`: docids of the list are counted from the first of these, whose
-/// `norms` are given.
-///
-/// # Errors
-/// When the index is damaged.
+/// Appends the list of a term, whose entries in all runs of `generation` are given, to `out`, as
+/// far as its documents are among those of `share`: docids of the list are counted from the first
+/// of these, whose `norms` are given.
 ///
 /// # Panics
 /// If there are not as many norms as documents, or not as many entries as runs.
-pub fn make_list(
+pub(crate) fn make_list(
     generation: &Generation,
     entries: &[Option<TermEntry>],
     (windows, share): (Windows, &Range<u32>),

@@ -1,6 +1,7 @@
-//! How do several lists travel to a device in one copy? A [`Parcel`] is filled with what the host has made whole, and
-//! with blocks that the device decodes; two kernels put all of it where it belongs. Most lists are short: a copy, two
-//! launches and one wait for a few hundred of them take less time than for each.
+//! How do several lists travel to a device in one copy? A [`Parcel`] is filled with what the host
+//! has made whole, and with blocks that the device decodes; two kernels put all of it where it
+//! belongs. Most lists are short: a copy, two launches and one wait for a few hundred of them take
+//! less time than for each.
 
 use super::unpack::{BlockLine, Portion};
 use bytemuck::{Pod, Zeroable, cast_slice};
@@ -9,31 +10,27 @@ use bytemuck::{Pod, Zeroable, cast_slice};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 struct Piece {
-    /// Where they go.
     to: u64,
     /// Where they lie in the parcel, and how many they are, in units of 16 bytes.
     from: u32,
     units: u32,
 }
 
-/// The list of a portion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 struct ListRecord {
-    /// Its place in the arena.
     place: u64,
-    /// Where the numbers of the first postings of its windows lie in the parcel, in words of four bytes.
+    /// Where the numbers of the first postings of its windows lie in the parcel, in words of four
+    /// bytes.
     firsts: u32,
-    /// Postings with padding.
     postings: u32,
-    /// Postings of a block.
     block_len: u32,
     spare: [u32; 3],
 }
 
 /// Where the tables of a parcel lie in it, and what they have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tables {
+pub(crate) struct Tables {
     /// Bytes of the whole parcel.
     pub bytes: usize,
     /// Pieces: first byte and number.
@@ -44,13 +41,13 @@ pub struct Tables {
     pub owners: usize,
     /// A record for each portion.
     pub portions: usize,
-    /// Words before the tables.
     pub words: u32,
 }
 
-/// What travels. Its bytes are the caller's: the same for all calls, from the first that follows [`clear`](Self::clear).
+/// What travels. Its bytes are the caller's: the same for all calls, from the first that follows
+/// [`clear`](Self::clear).
 #[derive(Debug, Default)]
-pub struct Parcel {
+pub(crate) struct Parcel {
     /// Bytes of data so far, a multiple of 16.
     used: usize,
     pieces: Vec<Piece>,
@@ -65,7 +62,7 @@ fn whole(bytes: usize) -> usize {
 
 impl Parcel {
     /// Nothing is in it any more.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.used = 0;
         self.pieces.clear();
         self.portions.clear();
@@ -73,13 +70,12 @@ impl Parcel {
         self.owners.clear();
     }
 
-    /// Whether nothing is in it.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.used == 0
     }
 
     /// Bytes of all with so many more of data and so many lines.
-    pub fn bytes_with(&self, data: usize, lines: usize) -> usize {
+    pub(crate) fn bytes_with(&self, data: usize, lines: usize) -> usize {
         // A piece and a portion more, and what each array takes at most to end at a multiple of 16.
         let pieces = size_of::<Piece>() * (self.pieces.len() + 2);
         let portions = size_of::<ListRecord>() * (self.portions.len() + 1);
@@ -88,7 +84,7 @@ impl Parcel {
     }
 
     /// Puts bytes into it that go to a place of the arena: a multiple of 16.
-    pub fn put(&mut self, out: &mut [u8], to: u64, bytes: &[u8]) {
+    pub(crate) fn put(&mut self, out: &mut [u8], to: u64, bytes: &[u8]) {
         debug_assert!(bytes.len().is_multiple_of(16) && to.is_multiple_of(16));
         if bytes.is_empty() {
             return;
@@ -98,8 +94,9 @@ impl Parcel {
         self.pieces.push(Piece { to, from, units });
     }
 
-    /// Puts the numbers of the first postings of windows into it; [`portion`](Self::portion) needs the result.
-    pub fn firsts(&mut self, out: &mut [u8], firsts: &[u32]) -> u32 {
+    /// Puts the numbers of the first postings of windows into it; [`portion`](Self::portion) needs
+    /// the result.
+    pub(crate) fn firsts(&mut self, out: &mut [u8], firsts: &[u32]) -> u32 {
         let at = (self.used / 4) as u32;
         self.write(out, cast_slice(firsts));
         at
@@ -110,8 +107,9 @@ impl Parcel {
         self.used += whole(bytes.len());
     }
 
-    /// Puts blocks of a list into it that lies at a place of the arena and has so many postings there.
-    pub fn portion(
+    /// Puts blocks of a list into it that lies at a place of the arena and has so many postings
+    /// there.
+    pub(crate) fn portion(
         &mut self,
         out: &mut [u8],
         portion: &Portion<'_>,
@@ -133,7 +131,7 @@ impl Parcel {
     ///
     /// # Panics
     /// If there is no room for them.
-    pub fn seal(&self, out: &mut [u8]) -> Tables {
+    pub(crate) fn seal(&self, out: &mut [u8]) -> Tables {
         let mut at = self.used;
         let mut table = |bytes: &[u8]| {
             let here = at;

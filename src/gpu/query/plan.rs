@@ -1,28 +1,27 @@
 //! What does a batch say to the kernels? A record for each query and one for each of its terms.
 //!
-//! The sums of OR are integers. With `unit` chosen so that the sums of a query fit their bits, a posting
-//! with impact i of a term with weight w adds `c = ceil(i * m / 2^16)`, where
-//! `m = ceil(w * 2^16 / (255 * unit))`. So `unit * c` is at least the posting's score, and above it by at
-//! most `w / 255 + unit * (1 + 255 / 2^16)`. If k documents have sums of T or more, then k documents have
-//! scores of at least `unit * (T - slack)`, the slack being the sum of these errors over all terms in
-//! units, and a document whose sum is below `T - slack` is not among the best k. The roundings of f32, of
-//! one part in 2^24 each, are part of the slack.
+//! The sums of OR are integers. With `unit` chosen so that the sums of a query fit their bits, a
+//! posting with impact i of a term with weight w adds `c = ceil(i * m / 2^16)`, where `m = ceil(w *
+//! 2^16 / (255 * unit))`. So `unit * c` is at least the posting's score, and above it by at most `w
+//! / 255 + unit * (1 + 255 / 2^16)`. If k documents have sums of T or more, then k documents have
+//! scores of at least `unit * (T - slack)`, the slack being the sum of these errors over all terms
+//! in units, and a document whose sum is below `T - slack` is not among the best k. The roundings
+//! of f32, of one part in 2^24 each, are part of the slack.
 
 use super::list::{MOST_IMPACT, Placed};
 use bytemuck::{Pod, Zeroable};
 use std::ops::Range;
 
 /// The most terms of a query that a device answers.
-pub const MOST_TERMS: usize = 64;
+pub(crate) const MOST_TERMS: usize = 64;
 
 /// The most hits of a query that a device gives.
-pub const MOST_HITS: usize = 1 << 16;
+pub(crate) const MOST_HITS: usize = 1 << 16;
 
 /// Queries of more terms are added up in 16 bits.
 const NARROW_TERMS: usize = 8;
 
-/// No record.
-pub const NONE: u32 = u32::MAX;
+pub(crate) const NONE: u32 = u32::MAX;
 
 /// A term of a query, as kernels read it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
@@ -36,11 +35,9 @@ pub struct TermRecord {
     pub exceptions: u32,
     /// Impact to sum, in units of 2^-16.
     pub multiplier: u32,
-    /// The weight.
     pub weight: f32,
     /// In the n-th record of a query: which of its terms has the n-th shortest list.
     pub shorter: u32,
-    /// Nothing.
     pub spare: u32,
 }
 
@@ -52,23 +49,18 @@ pub struct QueryRecord {
     pub keys: u64,
     /// The first of its places to sort in.
     pub sorted: u64,
-    /// The first of its terms.
     pub first_term: u32,
-    /// Its terms.
     pub terms: u32,
     /// The most hits.
     pub k: u32,
     /// How far a document's sum may be below the threshold.
     pub slack: u32,
-    /// Docids that are asked for.
     pub from: u32,
     /// The docid behind them.
     pub to: u32,
-    /// Room for candidates.
     pub capacity: u32,
     /// A record that spares this one if it has k hits.
     pub after: u32,
-    /// The first of its hits.
     pub hits: u32,
     /// Score to bin, of AND.
     pub per_unit: f32,
@@ -81,19 +73,16 @@ pub struct QueryRecord {
 /// What is known of a query so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 #[repr(C)]
-pub struct QueryState {
+pub(crate) struct QueryState {
     /// k documents have sums, or bins, of this or more.
     pub threshold: u32,
-    /// Candidates.
     pub count: u32,
-    /// Hits, or [`OVERFLOWN`].
     pub hits: u32,
-    /// Nothing.
     pub spare: u32,
 }
 
 /// There were more candidates than room.
-pub const OVERFLOWN: u32 = u32::MAX;
+pub(crate) const OVERFLOWN: u32 = u32::MAX;
 
 /// A term whose list is on the device.
 #[derive(Clone, Copy, Debug)]
@@ -102,31 +91,28 @@ pub struct PlacedTerm {
     pub place: u64,
     /// How its list lies there.
     pub placed: Placed,
-    /// Its postings.
     pub df: u32,
     /// Its weight, above zero.
     pub weight: f32,
 }
 
 /// Bits of the sums of a query of so many terms.
-pub fn bits(terms: usize) -> u32 {
+pub(crate) fn bits(terms: usize) -> u32 {
     if terms <= NARROW_TERMS { 8 } else { 16 }
 }
 
 /// The sums of a query: how they are made, and how far they may mislead.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Scale {
-    /// Bits of a sum.
+pub(crate) struct Scale {
     pub bits: u32,
     /// What 1 of a sum stands for.
     pub unit: f64,
-    /// See the module.
     pub slack: u32,
 }
 
 impl Scale {
     /// The scale for terms with these weights; `None` if they cannot be added up so.
-    pub fn new(weights: impl ExactSizeIterator<Item = f32> + Clone) -> Option<Self> {
+    pub(crate) fn new(weights: impl ExactSizeIterator<Item = f32> + Clone) -> Option<Self> {
         let terms = weights.len();
         let bits = bits(terms);
         let most = f64::from((1u32 << bits) - 1);
@@ -150,8 +136,7 @@ impl Scale {
         Some(Self { bits, unit, slack: slack as u32 })
     }
 
-    /// The multiplier of a term.
-    pub fn multiplier(&self, weight: f32) -> u32 {
+    pub(crate) fn multiplier(&self, weight: f32) -> u32 {
         let exact = f64::from(weight) * 65536.0 / (f64::from(MOST_IMPACT) * self.unit);
         // The product with an impact fits 32 bits, whatever the weight's share of the total.
         (exact.ceil() as u32).max(1)
@@ -159,19 +144,17 @@ impl Scale {
 }
 
 /// What a posting adds to the sum of its document.
-#[inline]
-pub fn worth(impact: u8, multiplier: u32) -> u32 {
+#[cfg(test)]
+pub(crate) fn worth(impact: u8, multiplier: u32) -> u32 {
     (u32::from(impact) * multiplier + 65535) >> 16
 }
 
 /// What a query asks for, beside its terms.
 #[derive(Clone, Debug)]
-pub struct QueryLimits {
+pub(crate) struct QueryLimits {
     /// The most hits, 1 to [`MOST_HITS`].
     pub k: u32,
-    /// Docids.
     pub docids: Range<u32>,
-    /// Room for candidates.
     pub capacity: u32,
     /// See [`QueryRecord::after`].
     pub after: u32,
@@ -179,9 +162,9 @@ pub struct QueryLimits {
     pub floor: u32,
 }
 
-/// Appends the terms of a query to `terms` and returns its record, without the places of its keys and
-/// hits. `None` if a device cannot answer it.
-pub fn record(
+/// Appends the terms of a query to `terms` and returns its record, without the places of its keys
+/// and hits. `None` if a device cannot answer it.
+pub(crate) fn record(
     query: &[PlacedTerm],
     asked: &QueryLimits,
     terms: &mut Vec<TermRecord>,

@@ -1,18 +1,18 @@
 //! Which lists are in the memory of a device, where, and which have to go?
 //!
-//! The arena is one piece of memory; lists are ranges of it. A list that is asked for comes in, and those that were
-//! asked for least often go: what keeping a list saves is
-//! its bytes as often as it is asked for, and what it costs is its bytes, so the number of times decides.
-//! Old times fade. A list that a query waits for or a batch is reading stays; whoever asks keeps an eye on how
-//! much that is.
+//! The arena is one piece of memory; lists are ranges of it. A list that is asked for comes in, and
+//! those that were asked for least often go: what keeping a list saves is its bytes as often as it
+//! is asked for, and what it costs is its bytes, so the number of times decides. Old times fade. A
+//! list that a query waits for or a batch is reading stays; whoever asks keeps an eye on how much
+//! that is.
 
 use super::list::Placed;
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 
-/// Ranges begin at multiples of so many bytes: no line of a cache has bytes of two lists, so that a kernel
-/// that reads one keeps nothing of what the other was before.
+/// Ranges begin at multiples of so many bytes: no line of a cache has bytes of two lists, so that a
+/// kernel that reads one keeps nothing of what the other was before.
 const APART: u64 = 256;
 
 /// Free and used ranges of some bytes.
@@ -24,7 +24,6 @@ pub struct Ranges {
 }
 
 impl Ranges {
-    /// All of `bytes` are free.
     pub fn new(bytes: u64) -> Self {
         let bytes = bytes / APART * APART;
         let free = if bytes > 0 { BTreeMap::from([(0, bytes)]) } else { BTreeMap::new() };
@@ -32,7 +31,7 @@ impl Ranges {
     }
 
     /// Free bytes, which may lie in pieces.
-    pub fn left(&self) -> u64 {
+    pub(crate) fn left(&self) -> u64 {
         self.left
     }
 
@@ -49,7 +48,7 @@ impl Ranges {
     }
 
     /// Gives back what [`take`](Self::take) gave.
-    pub fn give(&mut self, mut at: u64, bytes: u64) {
+    pub(crate) fn give(&mut self, mut at: u64, bytes: u64) {
         let mut bytes = bytes.max(1).next_multiple_of(APART);
         self.left += bytes;
         if let Some((&before, &len)) = self.free.range(..at).next_back()
@@ -65,20 +64,16 @@ impl Ranges {
     }
 }
 
-/// Where a list is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place<P = Placed> {
-    /// In the arena, readable.
+pub(crate) enum Place<P = Placed> {
     Here(u64, P),
-    /// On its way.
     Coming,
-    /// Not there.
     Away,
 }
 
-/// A list, once it was asked for. The number is another list's after the list was forgotten, which it is not
-/// while it is pinned.
-pub type ListId = u32;
+/// A list, once it was asked for. The number is another list's after the list was forgotten, which
+/// it is not while it is pinned.
+pub(crate) type ListId = u32;
 
 #[derive(Debug)]
 struct Entry<P> {
@@ -92,9 +87,8 @@ struct Entry<P> {
 
 /// The lists of an arena. `P` is what has to be known of a list that is there.
 #[derive(Debug)]
-pub struct Residency<K, P = Placed> {
+pub(crate) struct Residency<K, P = Placed> {
     ranges: Ranges,
-    /// Which entry a list has.
     ids: HashMap<K, ListId>,
     entries: Vec<Entry<P>>,
     /// Entries of lists that were forgotten.
@@ -103,7 +97,6 @@ pub struct Residency<K, P = Placed> {
     asked: u64,
     /// Bytes of lists with pins.
     pinned: u64,
-    /// Bytes that came in.
     pub loaded_bytes: u64,
     /// Lists that had to go.
     pub evicted: u64,
@@ -114,14 +107,14 @@ const FADE: u64 = 1 << 20;
 
 impl<K: Eq + Hash, P: Copy> Residency<K, P> {
     /// An empty arena of `bytes`.
-    pub fn new(bytes: u64) -> Self {
+    pub(crate) fn new(bytes: u64) -> Self {
         let ranges = Ranges::new(bytes);
         let (ids, entries, unused) = Default::default();
         Self { ranges, ids, entries, unused, asked: 0, pinned: 0, loaded_bytes: 0, evicted: 0 }
     }
 
     /// Asks for a list, pins it and says where it is.
-    pub fn ask<Q>(&mut self, key: &Q) -> (ListId, Place<P>)
+    pub(crate) fn ask<Q>(&mut self, key: &Q) -> (ListId, Place<P>)
     where
         K: Borrow<Q>,
         Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
@@ -151,8 +144,7 @@ impl<K: Eq + Hash, P: Copy> Residency<K, P> {
         (id, Place::Away)
     }
 
-    /// Whether a list is there.
-    pub fn holds<Q>(&self, key: &Q) -> bool
+    pub(crate) fn holds<Q>(&self, key: &Q) -> bool
     where
         K: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
@@ -160,13 +152,12 @@ impl<K: Eq + Hash, P: Copy> Residency<K, P> {
         self.ids.get(key).is_some_and(|&id| matches!(self.place(id), Place::Here(..)))
     }
 
-    /// Where a list is.
-    pub fn place(&self, id: ListId) -> Place<P> {
+    pub(crate) fn place(&self, id: ListId) -> Place<P> {
         self.entries[id as usize].place
     }
 
     /// Takes a pin away.
-    pub fn unpin(&mut self, id: ListId) {
+    pub(crate) fn unpin(&mut self, id: ListId) {
         let entry = &mut self.entries[id as usize];
         if entry.pins == 1 {
             self.pinned -= entry.bytes;
@@ -175,7 +166,7 @@ impl<K: Eq + Hash, P: Copy> Residency<K, P> {
     }
 
     /// Bytes of lists that are pinned, those on their way among them.
-    pub fn pinned(&self) -> u64 {
+    pub(crate) fn pinned(&self) -> u64 {
         self.pinned
     }
 
@@ -188,15 +179,15 @@ impl<K: Eq + Hash, P: Copy> Residency<K, P> {
     }
 
     /// Says that somebody fetches a list, which will take about so many bytes.
-    pub fn fetch(&mut self, id: ListId, bytes: u64) {
+    pub(crate) fn fetch(&mut self, id: ListId, bytes: u64) {
         self.entries[id as usize].place = Place::Coming;
         self.set_bytes(id, bytes);
     }
 
-    /// Makes room for a list that comes; `None` if there is none. It is still coming afterwards, until
-    /// [`arrived`](Self::arrived) or [`failed`](Self::failed): whoever asks meanwhile waits too, and it cannot go
-    /// before those who wait know that it is there.
-    pub fn make_room(&mut self, id: ListId, bytes: u64) -> Option<u64> {
+    /// Makes room for a list that comes; `None` if there is none. It is still coming afterwards,
+    /// until [`arrived`](Self::arrived) or [`failed`](Self::failed): whoever asks meanwhile waits
+    /// too, and it cannot go before those who wait know that it is there.
+    pub(crate) fn make_room(&mut self, id: ListId, bytes: u64) -> Option<u64> {
         let at = self.ranges.take(bytes).or_else(|| self.evict_for(bytes));
         if at.is_some() {
             self.set_bytes(id, bytes);
@@ -204,15 +195,16 @@ impl<K: Eq + Hash, P: Copy> Residency<K, P> {
         at
     }
 
-    /// The list is where [`make_room`](Self::make_room) said. Told by the same thread that tells those who wait.
-    pub fn arrived(&mut self, id: ListId, at: u64, placed: P) {
+    /// The list is where [`make_room`](Self::make_room) said. Told by the same thread that tells
+    /// those who wait.
+    pub(crate) fn arrived(&mut self, id: ListId, at: u64, placed: P) {
         let entry = &mut self.entries[id as usize];
         entry.place = Place::Here(at, placed);
         self.loaded_bytes += entry.bytes;
     }
 
     /// A list that was to come does not: `at` is what [`make_room`](Self::make_room) had given.
-    pub fn failed(&mut self, id: ListId, at: Option<u64>) {
+    pub(crate) fn failed(&mut self, id: ListId, at: Option<u64>) {
         let entry = &mut self.entries[id as usize];
         entry.place = Place::Away;
         if let Some(at) = at {
@@ -333,8 +325,8 @@ mod tests {
         assert_eq!(lists.place(three), Place::Away);
     }
 
-    /// A query waited for it and is given up since another of its lists has no room; a second query asks before
-    /// anybody has told that the list is there.
+    /// A query waited for it and is given up since another of its lists has no room; a second query
+    /// asks before anybody has told that the list is there.
     #[test]
     fn a_list_that_is_on_its_way_cannot_go() {
         let mut lists = Residency::new(1024);

@@ -1,4 +1,5 @@
-//! What is asked of the thread of a device that answers queries, what comes back, and what is counted of it?
+//! What is asked of the thread of a device that answers queries, what comes back, and what is
+//! counted of it?
 
 use crate::query::plan::Plan;
 use crate::query::top_k::Hit;
@@ -30,7 +31,6 @@ pub(in crate::gpu) enum Why {
     Lists,
     /// No batch has room for it.
     Unsuited,
-    /// The device is lost.
     Lost,
     /// The device takes too long.
     Slow,
@@ -48,17 +48,14 @@ impl Counts {
         count.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Queries that the CPU answered.
     pub fn by_cpu(&self) -> u64 {
         let back = [&self.without_lists, &self.unsuited, &self.lost, &self.slow];
         back.iter().map(|count| count.load(Ordering::Relaxed)).sum()
     }
 }
 
-/// What all devices did.
 #[derive(Debug, Default, Serialize)]
 pub struct Counts {
-    /// Queries that devices answered.
     pub answered: AtomicU64,
     /// Queries that went back since their lists had no room, or could not be read.
     pub without_lists: AtomicU64,
@@ -74,7 +71,6 @@ pub struct Counts {
     pub repeated: AtomicU64,
     /// Queries that were answered at last in the ordered kernels.
     pub overflown: AtomicU64,
-    /// Batches.
     pub batches: AtomicU64,
     /// Bytes of lists that were copied to devices.
     pub list_bytes: AtomicU64,

@@ -10,7 +10,7 @@ use crate::gpu::floor::steps::{Argument as AnyArgument, Step as AnyStep};
 
 /// An array that kernels work on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Array {
+pub(crate) enum Array {
     /// What the host says of the batch: [`Batch::write`](super::batch::Batch::write).
     Input,
     /// All lists, in bytes.
@@ -23,7 +23,6 @@ pub enum Array {
     States,
     /// 256 u32 for each query.
     Bins,
-    /// The same for samples.
     SampleBins,
     /// u64: candidates.
     Keys,
@@ -43,50 +42,33 @@ pub enum Array {
     Digits,
 }
 
-/// Bytes of [`Array::Digits`].
-pub const DIGITS_BYTES: usize = 16 + 4 * BINS;
+pub(crate) const DIGITS_BYTES: usize = 16 + 4 * BINS;
 
-/// Bins of a query.
-pub const BINS: usize = 256;
+pub(crate) const BINS: usize = 256;
 
-/// Steps that count work.
-pub const WORKS: usize = 8;
+pub(crate) const WORKS: usize = 8;
 
-/// An argument of a kernel.
-pub type Argument = AnyArgument<Array>;
-
-/// A launch.
-pub type Step = AnyStep<Array>;
+pub(crate) type Step = AnyStep<Array>;
 
 /// The records of a batch: of AND, then of OR with sums of 8 bits, then with sums of 16.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Groups {
-    /// Queries of AND.
     pub all: u32,
     /// Queries of OR with few terms.
     pub narrow: u32,
-    /// Queries of OR with many.
     pub wide: u32,
 }
 
 impl Groups {
-    /// All records.
-    pub fn len(&self) -> u32 {
+    pub(crate) fn len(&self) -> u32 {
         self.all + self.narrow + self.wide
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 }
 
 /// What decides about the geometry of launches.
 #[derive(Clone, Copy, Debug)]
-pub struct Machine {
-    /// Sizes of the kernels.
+pub(crate) struct Machine {
     pub tuning: Tuning,
-    /// Multiprocessors of the device.
     pub multiprocessors: u32,
 }
 
@@ -100,7 +82,7 @@ use AnyArgument::{Array as In, Number};
 
 impl Machine {
     /// The steps that answer a batch.
-    pub fn batch(&self, windows: Windows, groups: Groups) -> Vec<Step> {
+    pub(crate) fn batch(&self, windows: Windows, groups: Groups) -> Vec<Step> {
         let mut steps = vec![self.begin(groups.len())];
         let mut work = 0;
         if groups.all > 0 {
@@ -237,9 +219,9 @@ impl Machine {
         Step { kernel: "query_select", geometry, arguments }
     }
 
-    /// The steps that answer one query exactly, list after list, whatever its lists hold: record 0 of a
-    /// batch. It has room for as many candidates as it asks for hits.
-    pub fn ordered(&self, windows: Windows, all_terms: bool, k: u32) -> Vec<Step> {
+    /// The steps that answer one query exactly, list after list, whatever its lists hold: record 0
+    /// of a batch. It has room for as many candidates as it asks for hits.
+    pub(crate) fn ordered(&self, windows: Windows, all_terms: bool, k: u32) -> Vec<Step> {
         let documents = windows.documents;
         let plain = |kernel, blocks, threads, shared_bytes, arguments| Step {
             kernel,
@@ -287,21 +269,20 @@ impl Machine {
     }
 }
 
-/// What is made zero for a batch, in bytes from the first: states, bins, bins of samples, work, digits. They
-/// fill units of 16 bytes.
+/// What is made zero for a batch, in bytes from the first: states, bins, bins of samples, work,
+/// digits. They fill units of 16 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Zeroed {
+pub(crate) struct Zeroed {
     records: usize,
 }
 
 impl Zeroed {
-    /// For so many records.
-    pub fn new(records: usize) -> Self {
+    pub(crate) fn new(records: usize) -> Self {
         Self { records }
     }
 
     /// Where an array begins, if it is one of these.
-    pub fn place(&self, array: Array) -> Option<usize> {
+    pub(crate) fn place(&self, array: Array) -> Option<usize> {
         let states = size_of::<QueryState>() * self.records;
         let bins = 4 * BINS * self.records;
         match array {
@@ -314,8 +295,7 @@ impl Zeroed {
         }
     }
 
-    /// All bytes.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.place(Array::Digits).unwrap_or(0) + DIGITS_BYTES
     }
 }

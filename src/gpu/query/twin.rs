@@ -1,21 +1,16 @@
-//! What do the kernels find? The twin of `kernels/query.cu` in plain Rust: sums of upper bounds, exact
-//! scores, and the best k of a query, by the definitions alone.
+//! What do the kernels find? The twin of `kernels/query.cu` in plain Rust: sums of upper bounds,
+//! exact scores, and the best k of a query, by the definitions alone.
 
 use super::list::{DeviceList, Placed, Windows};
-use super::plan::{QueryRecord, TermRecord, worth};
+use super::plan::{QueryRecord, TermRecord};
 use crate::query::top_k::Hit;
 use crate::score::bm25::score;
 
-/// The memory that kernels read.
 #[derive(Clone, Copy, Debug)]
-pub struct Memory<'a> {
-    /// All lists.
+pub(crate) struct Memory<'a> {
     pub arena: &'a [u8],
-    /// All terms of the batch.
     pub terms: &'a [TermRecord],
-    /// The norms of all documents.
     pub norms: &'a [f32],
-    /// The windows of all lists.
     pub windows: Windows,
 }
 
@@ -29,19 +24,8 @@ impl<'a> Memory<'a> {
         DeviceList::new(self.windows, placed, &self.arena[term.place as usize..])
     }
 
-    /// The sum of upper bounds of each document of a window.
-    pub fn sums(&self, record: &QueryRecord, window: usize) -> Vec<u32> {
-        let mut sums = vec![0; 1 << self.windows.bits];
-        for term in self.terms(record) {
-            for posting in self.list(term).window(window) {
-                sums[posting.offset as usize] += worth(posting.impact, term.multiplier);
-            }
-        }
-        sums
-    }
-
     /// The exact scores of all documents that are asked for: those with any term, or with all.
-    pub fn scores(&self, record: &QueryRecord, all_terms: bool) -> Vec<Hit> {
+    pub(crate) fn scores(&self, record: &QueryRecord, all_terms: bool) -> Vec<Hit> {
         let mut hits = Vec::new();
         for window in 0..self.windows.len() {
             let size = 1usize << self.windows.bits;
@@ -65,7 +49,7 @@ impl<'a> Memory<'a> {
     }
 
     /// The best k of them, best first.
-    pub fn best(&self, record: &QueryRecord, all_terms: bool) -> Vec<Hit> {
+    pub(crate) fn best(&self, record: &QueryRecord, all_terms: bool) -> Vec<Hit> {
         let mut hits = self.scores(record, all_terms);
         hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.docid.cmp(&b.docid)));
         hits.truncate(record.k as usize);

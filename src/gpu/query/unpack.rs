@@ -1,6 +1,7 @@
-//! What does the host have to know of a list of `bp128` so that a device can decode it? Where each block lies, which
-//! postings are the first of their windows, and which have term frequencies too great for a byte. For that it decodes only
-//! the blocks in which a window begins, and those whose bounds say that they may have such term frequencies.
+//! What does the host have to know of a list of `bp128` so that a device can decode it? Where each
+//! block lies, which postings are the first of their windows, and which have term frequencies too
+//! great for a byte. For that it decodes only the blocks in which a window begins, and those whose
+//! bounds say that they may have such term frequencies.
 //!
 //! The list is then the one that a [`ListMaker`](super::list::ListMaker) makes, to the byte.
 
@@ -11,12 +12,12 @@ use bytemuck::{Pod, Zeroable};
 use std::ops::Range;
 
 /// Shorter lists are made on the host, which takes less time than to launch a kernel.
-pub const LEAST_UNPACKED: u32 = 4096;
+pub(crate) const LEAST_UNPACKED: u32 = 4096;
 
 /// A block, as `query_unpack` reads it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
-pub struct BlockLine {
+pub(crate) struct BlockLine {
     /// Where it begins, in words of four bytes.
     pub place: u32,
     /// The docid before it, from the first of the share on; it wraps.
@@ -40,9 +41,10 @@ struct Stretch<'a> {
 
 /// What the host finds out.
 #[derive(Clone, Debug, Default)]
-pub struct Outline<'a> {
+pub(crate) struct Outline<'a> {
     stretches: Vec<Stretch<'a>>,
-    /// The number of the first posting of each window, and of the first behind all: of those in the index.
+    /// The number of the first posting of each window, and of the first behind all: of those in the
+    /// index.
     pub firsts: Vec<u32>,
     /// The same of those in the list of the device.
     starts: Vec<u32>,
@@ -50,14 +52,11 @@ pub struct Outline<'a> {
     great: Vec<(u32, u32)>,
 }
 
-/// A list of one run.
 #[derive(Clone, Copy, Debug)]
-pub struct RunList<'a> {
-    /// The list.
+pub(crate) struct RunList<'a> {
     pub list: ListView<'a>,
     /// The first docid of the run in the index.
     pub first_docid: u32,
-    /// Documents of the run.
     pub documents: u32,
 }
 
@@ -67,14 +66,15 @@ fn may_be_great(bound: Option<&Bound>) -> bool {
 }
 
 impl<'a> Outline<'a> {
-    /// The outline of the lists of a term in all runs, as far as documents of `share` are concerned.
+    /// The outline of the lists of a term in all runs, as far as documents of `share` are
+    /// concerned.
     ///
     /// # Errors
     /// A list is damaged. Not all damage is found.
     ///
     /// # Panics
     /// If a list is not one of `bp128`.
-    pub fn new(
+    pub(crate) fn new(
         lists: &[RunList<'a>],
         windows: Windows,
         share: &Range<u32>,
@@ -205,7 +205,7 @@ impl<'a> Outline<'a> {
     }
 
     /// How many postings the list on the device has.
-    pub fn placed(&self) -> Placed {
+    pub(crate) fn placed(&self) -> Placed {
         let postings = self.starts[self.starts.len() - 1].next_multiple_of(ALIGNMENT as u32);
         Placed { postings, exceptions: self.exceptions().count() as u32 }
     }
@@ -220,14 +220,14 @@ impl<'a> Outline<'a> {
     }
 
     /// What the list begins with: where windows begin, and zeros for their greatest impacts.
-    pub fn head(&self, out: &mut Vec<u8>) {
+    pub(crate) fn head(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(bytemuck::cast_slice(&self.starts));
         out.resize(out.len().next_multiple_of(ALIGNMENT), 0);
         out.resize(out.len() + (self.starts.len() - 1).next_multiple_of(ALIGNMENT), 0);
     }
 
     /// What it ends with: postings with great term frequencies.
-    pub fn end(&self, out: &mut Vec<u8>) {
+    pub(crate) fn end(&self, out: &mut Vec<u8>) {
         let (places, tfs): (Vec<u32>, Vec<u32>) = self.exceptions().unzip();
         out.extend_from_slice(bytemuck::cast_slice(&places));
         out.extend_from_slice(bytemuck::cast_slice(&tfs));
@@ -235,7 +235,7 @@ impl<'a> Outline<'a> {
     }
 
     /// Bytes of a list with this outline.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         let (windows, placed) = (self.starts.len() - 1, self.placed());
         let head = (4 * self.starts.len()).next_multiple_of(ALIGNMENT)
             + windows.next_multiple_of(ALIGNMENT);
@@ -244,7 +244,7 @@ impl<'a> Outline<'a> {
     }
 
     /// The list in portions, each with its lines of at most so many bytes.
-    pub fn portions(&self, most: usize) -> impl Iterator<Item = Portion<'_>> {
+    pub(crate) fn portions(&self, most: usize) -> impl Iterator<Item = Portion<'_>> {
         self.stretches.iter().flat_map(move |stretch| Portions { stretch, most, next: 0 })
     }
 }
@@ -262,29 +262,28 @@ fn tail_block(mut previous: u32, docids: &[u32], tfs: &[u32], block_len: usize) 
 
 /// Blocks that follow each other.
 #[derive(Clone, Copy, Debug)]
-pub struct Portion<'a> {
+pub(crate) struct Portion<'a> {
     lines: &'a [BlockLine],
     /// Their bytes, and the words of the tail.
     payload: &'a [u8],
     tail: &'a [u32],
-    /// Postings of a block.
     pub block_len: u32,
 }
 
 impl Portion<'_> {
     /// How many they are.
-    pub fn blocks(&self) -> usize {
+    pub(crate) fn blocks(&self) -> usize {
         self.lines.len()
     }
 
     /// Their lines, if their bytes begin with a word.
-    pub fn lines(&self, word: u32) -> impl Iterator<Item = BlockLine> {
+    pub(crate) fn lines(&self, word: u32) -> impl Iterator<Item = BlockLine> {
         let from = self.lines.first().map_or(0, |line| line.place);
         self.lines.iter().map(move |line| BlockLine { place: line.place - from + word, ..*line })
     }
 
     /// Bytes that [`write`](Self::write) writes.
-    pub fn payload_bytes(&self) -> usize {
+    pub(crate) fn payload_bytes(&self) -> usize {
         self.payload.len() + size_of_val(self.tail)
     }
 
@@ -292,7 +291,7 @@ impl Portion<'_> {
     ///
     /// # Panics
     /// If there is no room for them.
-    pub fn write(&self, out: &mut [u8]) {
+    pub(crate) fn write(&self, out: &mut [u8]) {
         let (payload, tail) = out.split_at_mut(self.payload.len());
         payload.copy_from_slice(self.payload);
         let words: &[u8] = bytemuck::cast_slice(self.tail);

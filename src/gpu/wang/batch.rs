@@ -1,28 +1,40 @@
-//! What does a batch of queries say to the kernel, and how much memory does it take? Its queries are sorted by falling
-//! classes of the shared memory of a block, which depends on their terms and on k, and in a class by the falling length
-//! of their shortest lists: a block that begins late and takes long leaves the device idle beside it. Lists that are
-//! not on the device travel with it, each once.
+//! What does a batch of queries say to the kernel, and how much memory does it take? Its queries
+//! are sorted by falling classes of the shared memory of a block, which depends on their terms and
+//! on k, and in a class by the falling length of their shortest lists: a block that begins late and
+//! takes long leaves the device idle beside it. Lists that are not on the device travel with it,
+//! each once.
 
-use super::list::Laid;
-pub use super::twin::Found;
+use super::list::WangLaid;
 use crate::gpu::floor::error::Geometry;
 use crate::gpu::floor::steps::{Argument, Step};
-pub use crate::gpu::travelling::Input;
+pub(crate) use crate::gpu::travelling::Input;
 use crate::gpu::travelling::{Bytes, Placed, Travelling};
 use crate::query::top_k::Hit;
 use crate::score::wang::slack;
 use bytemuck::{Pod, Zeroable};
 use std::cmp::Reverse;
 
+/// What a query comes to on a device.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    /// The best documents, best first.
+    pub hits: Vec<Hit>,
+    /// The docid from which it is not answered, if it is not.
+    pub rest: Option<u32>,
+    pub rounds: u32,
+}
+
 /// The most terms of a query: their numbers fit a word.
 pub const MOST_TERMS: usize = 16;
 
-/// Shared memory of a block of so many threads, for a query of so many terms with room for so many keys.
-pub fn shared_bytes(threads: u32, terms: usize, capacity: u32) -> u32 {
+/// Shared memory of a block of so many threads, for a query of so many terms with room for so many
+/// keys.
+pub fn wang_shared_bytes(threads: u32, terms: usize, capacity: u32) -> u32 {
     8 * capacity + 8 * threads + 4 * threads * terms as u32 + 16
 }
 
-/// Queries whose blocks take at most so many bytes are launched together, since all blocks of a launch take the same.
+/// Queries whose blocks take at most so many bytes are launched together, since all blocks of a
+/// launch take the same.
 const CLASSES: [u32; 4] = [4 << 10, 8 << 10, 16 << 10, 48 << 10];
 
 /// The class of queries whose blocks take so many bytes.
@@ -72,7 +84,7 @@ struct AnswerRecord {
 
 /// An array that the kernel works on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Array {
+pub(crate) enum Array {
     /// The lists that stay, in bytes.
     Cached,
     /// What the host says of the batch, and the lists that travel with it: [`WangBatch::parts`].
@@ -88,40 +100,35 @@ pub enum Array {
 }
 
 /// A list, by where it begins in its run.
-pub type Key = u64;
+pub(crate) type Key = u64;
 
 /// A term of a query that is asked.
 #[derive(Clone, Copy, Debug)]
-pub struct AskedTerm {
-    /// Its list.
+pub(crate) struct AskedTerm {
     pub key: Key,
     /// Where that is on the device, in bytes, and how it lies there; `None` if it has to travel.
-    pub cached: Option<(u64, Laid)>,
-    /// The weight.
+    pub cached: Option<(u64, WangLaid)>,
     pub weight: f32,
 }
 
 /// What a batch may hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WangRoom {
-    /// Hits.
     pub hits: u64,
     /// Terms, which are at least as many as queries.
     pub terms: usize,
-    /// Bytes of lists that travel.
     pub list_bytes: usize,
-    /// Shared memory of a block.
     pub shared_bytes: u32,
 }
 
 impl WangRoom {
     /// Bytes that a batch has for its kernel, at most.
-    pub fn input_bytes(&self) -> usize {
+    pub(crate) fn input_bytes(&self) -> usize {
         (size_of::<QueryRecord>() + size_of::<TermRecord>()) * self.terms + self.list_bytes + 64
     }
 
     /// Bytes that the kernel writes for the host, at most.
-    pub fn output_bytes(&self) -> usize {
+    pub(crate) fn output_bytes(&self) -> usize {
         size_of::<AnswerRecord>() * self.terms + 8 * self.hits as usize
     }
 }
@@ -137,7 +144,7 @@ pub struct WangBatch {
     shortest: Vec<u32>,
     /// The number of each query among those that were added.
     order: Vec<usize>,
-    lists: Travelling<Key, Laid>,
+    lists: Travelling<Key, WangLaid>,
     hits: u64,
 }
 
@@ -146,13 +153,12 @@ impl WangBatch {
     ///
     /// # Panics
     /// If a round is not one of [`ROUNDS`](super::ROUNDS).
-    pub fn new(documents: u32, round: u32) -> Self {
+    pub(crate) fn new(documents: u32, round: u32) -> Self {
         assert!(super::ROUNDS.contains(&round), "a round of {round}");
         Self { documents, threads: round, ..Self::default() }
     }
 
-    /// Queries.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.records.len()
     }
 
@@ -161,22 +167,21 @@ impl WangBatch {
         self.records.is_empty()
     }
 
-    /// Bytes of lists that travel.
     pub fn list_bytes(&self) -> usize {
         self.lists.bytes()
     }
 
-    /// Adds a query for the best `k`; false if there is no room. `lay` gives the bytes of the list of a term that has
-    /// to travel, by its number.
+    /// Adds a query for the best `k`; false if there is no room. `lay` gives the bytes of the list
+    /// of a term that has to travel, by its number.
     ///
     /// # Errors
     /// What `lay` returns. The batch stays as it was.
-    pub fn add<E>(
+    pub(crate) fn add<E>(
         &mut self,
         terms: &[AskedTerm],
         k: u32,
         room: &WangRoom,
-        lay: impl FnMut(usize) -> Result<Bytes<Laid>, E>,
+        lay: impl FnMut(usize) -> Result<Bytes<WangLaid>, E>,
     ) -> Result<bool, E> {
         let fits = self.terms.len() + terms.len() <= room.terms
             && (1..=MOST_TERMS).contains(&terms.len())
@@ -189,7 +194,7 @@ impl WangBatch {
             self.lists.place_all(terms.iter().map(|term| (&term.key, term.cached)), lay)?;
         let (record, shortest) = self.record(&placed, k);
         let hits = self.hits + u64::from(record.k.min(record.capacity));
-        let shared = shared_bytes(self.threads, terms.len(), record.capacity);
+        let shared = wang_shared_bytes(self.threads, terms.len(), record.capacity);
         if hits > room.hits.min(u64::from(u32::MAX))
             || self.lists.bytes() > room.list_bytes
             || shared > room.shared_bytes
@@ -207,7 +212,7 @@ impl WangBatch {
     }
 
     /// The record of a query, and the postings of its shortest list.
-    fn record(&self, lists: &[Placed<Laid>], k: u32) -> (QueryRecord, u32) {
+    fn record(&self, lists: &[Placed<WangLaid>], k: u32) -> (QueryRecord, u32) {
         let mut lengths: Vec<(u32, usize)> =
             lists.iter().zip(0..).map(|(list, t)| (list.laid.df, t)).collect();
         lengths.sort_unstable();
@@ -226,12 +231,12 @@ impl WangBatch {
         (record, most)
     }
 
-    fn shared_bytes(&self, record: &QueryRecord) -> u32 {
-        shared_bytes(self.threads, record.terms as usize, record.capacity)
+    fn wang_shared_bytes(&self, record: &QueryRecord) -> u32 {
+        wang_shared_bytes(self.threads, record.terms as usize, record.capacity)
     }
 
     fn class_of(&self, record: &QueryRecord) -> usize {
-        class_of(self.shared_bytes(record))
+        class_of(self.wang_shared_bytes(record))
     }
 
     /// Sorts the queries. Nothing is added after that.
@@ -244,7 +249,7 @@ impl WangBatch {
     }
 
     /// The launches that answer the batch, which is finished.
-    pub fn steps(&self) -> Vec<Step<Array>> {
+    pub(crate) fn steps(&self) -> Vec<Step<Array>> {
         use Argument::{Array as In, Number};
         let input = self.input();
         let mut steps = Vec::new();
@@ -254,7 +259,7 @@ impl WangBatch {
             let is_of_class = |other: &QueryRecord| self.class_of(other) == class;
             let queries = self.records[first..].partition_point(is_of_class);
             let each = self.records[first..][..queries].iter();
-            let shared_bytes = each.map(|other| self.shared_bytes(other)).max().unwrap_or(0);
+            let shared_bytes = each.map(|other| self.wang_shared_bytes(other)).max().unwrap_or(0);
             let geometry = Geometry { blocks: queries as u32, threads: self.threads, shared_bytes };
             let arguments = vec![
                 In(Array::Cached, 0),
@@ -276,12 +281,13 @@ impl WangBatch {
     }
 
     /// Where its parts lie in what it writes for the kernel.
-    pub fn input(&self) -> Input {
+    pub(crate) fn input(&self) -> Input {
         self.lists.input(&self.records, &self.terms)
     }
 
-    /// What the kernel reads: parts, and the byte with which each begins. These rise, and parts do not overlap.
-    pub fn parts(&self) -> Vec<(usize, &[u8])> {
+    /// What the kernel reads: parts, and the byte with which each begins. These rise, and parts do
+    /// not overlap.
+    pub(crate) fn parts(&self) -> Vec<(usize, &[u8])> {
         self.lists.input_parts(&self.records, &self.terms)
     }
 
@@ -289,9 +295,9 @@ impl WangBatch {
         size_of::<AnswerRecord>() * self.records.len()
     }
 
-    /// Bytes that the kernel writes: of each query how many hits, from where it is not answered, and rounds; then the
-    /// hits of all.
-    pub fn output_bytes(&self) -> usize {
+    /// Bytes that the kernel writes: of each query how many hits, from where it is not answered,
+    /// and rounds; then the hits of all.
+    pub(crate) fn output_bytes(&self) -> usize {
         self.answers_bytes() + 8 * self.hits as usize
     }
 
@@ -315,8 +321,8 @@ impl WangBatch {
     }
 }
 
-fn term_record(list: &Placed<Laid>, weight: f32) -> TermRecord {
+fn term_record(list: &Placed<WangLaid>, weight: f32) -> TermRecord {
     let Placed { place, laid, travels } = *list;
-    let Laid { postings, buckets, shift, block_bits, .. } = laid;
+    let WangLaid { postings, buckets, shift, block_bits, .. } = laid;
     TermRecord { place, postings, buckets, shift, block_bits, travels: travels.into(), weight }
 }

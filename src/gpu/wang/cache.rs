@@ -1,9 +1,9 @@
-//! Which lists are on the device for good? Those of a plan, whole or their first blocks, as many as its memory has room
-//! for; without a plan whole lists of more than one block, the longest first.
+//! Which lists are on the device for good? Those of a plan, whole or their first blocks, as many as
+//! its memory has room for; without a plan whole lists of more than one block, the longest first.
 
 use super::Cached;
 use super::batch::Key;
-use super::list::{Laid, ListLayer};
+use super::list::{WangLaid, WangLayer};
 use crate::gpu::floor::device::Device;
 use crate::gpu::floor::error::GpuError;
 use crate::gpu::floor::slab::Slab;
@@ -24,13 +24,15 @@ pub type WantedLists = (TermEntry, Option<usize>);
 ///
 /// # Panics
 /// If the generation has no run.
-pub fn wanted(generation: &Generation, cached: Cached) -> Result<Vec<WantedLists>, IndexError> {
+pub(crate) fn wanted(
+    generation: &Generation,
+    cached: Cached,
+) -> Result<Vec<WantedLists>, IndexError> {
     let is_planned = cached == Cached::Planned;
     let plan = is_planned.then(|| CachePlan::open(generation)).transpose()?.flatten();
     plan.map_or_else(|| longest(generation), |plan| Ok(of_plan(&plan.cached)))
 }
 
-/// The lists of a plan.
 pub fn of_plan(cached: &CachedLists) -> Vec<WantedLists> {
     cached.lists().iter().map(|list| (list.entry, Some(list.blocks as usize))).collect()
 }
@@ -55,19 +57,16 @@ pub fn longest(generation: &Generation) -> Result<Vec<WantedLists>, IndexError> 
 }
 
 /// The lists that are on a device for good.
-pub type Cache = ListCache<Key, Laid>;
+pub(crate) type Cache = ListCache<Key, WangLaid>;
 
 /// Fills the first bytes of an arena with lists: [`ListCache::fill`].
-///
-/// # Errors
-/// The device takes no copy.
 pub(super) fn fill(
     generation: &Generation,
     wanted: &[WantedLists],
     room: (&Device, &Slab, u64),
     threads: usize,
 ) -> Result<Cache, GpuError> {
-    Cache::fill(wanted, room, threads, |layer: &mut ListLayer, &(entry, blocks), bytes| {
+    Cache::fill(wanted, room, threads, |layer: &mut WangLayer, &(entry, blocks), bytes| {
         layer.lay(generation, entry, blocks, bytes).map(|laid| (entry.offset, laid))
     })
 }

@@ -1,9 +1,10 @@
-//! How does a device take batches and give results? It has the kernel, what documents are worth, the lists that stay, and
-//! memory that one batch at a time works in. A batch brings the lists that it lacks in the same copy as its queries.
+//! How does a device take batches and give results? It has the kernel, what documents are worth,
+//! the lists that stay, and memory that one batch at a time works in. A batch brings the lists that
+//! it lacks in the same copy as its queries.
 
 use super::batch::{Array, AskedTerm, Found, Key, MOST_TERMS, WangBatch, WangRoom};
 use super::cache::{self, Cache, WantedLists};
-use super::list::{Laid, ListLayer};
+use super::list::{WangLaid, WangLayer};
 use super::{KERNEL, source};
 use crate::gpu::floor::device::Device;
 use crate::gpu::floor::error::GpuError;
@@ -36,7 +37,7 @@ pub struct WangDevice {
     globals: Slab,
     arena: Slab,
     cache: Cache,
-    kept: Kept<Key, Laid, ListLayer>,
+    kept: Kept<Key, WangLaid, WangLayer>,
     room: WangRoom,
     copied: CudaEvent,
     /// Threads of the host that bring lists.
@@ -50,13 +51,13 @@ pub struct WangDevice {
 pub struct WangTerm {
     /// Its list in the only run.
     pub entry: TermEntry,
-    /// Its weight.
     pub weight: f32,
 }
 
 impl WangDevice {
-    /// Loads the kernel and what documents are worth, and takes its memory, [`Memory::batch`] for lists that travel with
-    /// a batch. So many threads of the host will bring lists; none is there yet.
+    /// Loads the kernel and what documents are worth, and takes its memory, [`Memory::batch`] for
+    /// lists that travel with a batch. So many threads of the host will bring lists; none is there
+    /// yet.
     ///
     /// # Errors
     /// The kernel does not load, or there is not so much memory.
@@ -115,8 +116,8 @@ impl WangDevice {
         })
     }
 
-    /// Brings lists that stay, in the place of those that did: as many, in their order, as have room in so many bytes of
-    /// the memory for lists.
+    /// Brings lists that stay, in the place of those that did: as many, in their order, as have
+    /// room in so many bytes of the memory for lists.
     ///
     /// # Errors
     /// The device takes no copy.
@@ -127,7 +128,8 @@ impl WangDevice {
         Ok(())
     }
 
-    /// Keeps up to so many bytes of lists laid out on the host, from now on, and none of those that were.
+    /// Keeps up to so many bytes of lists laid out on the host, from now on, and none of those that
+    /// were.
     pub fn keep(&mut self, most: u64) {
         self.kept = Kept::new(most);
     }
@@ -149,16 +151,14 @@ impl WangDevice {
     }
 
     /// Lists that the host keeps laid out.
-    pub fn kept(&self) -> &Kept<Key, Laid, ListLayer> {
+    pub fn kept(&self) -> &Kept<Key, WangLaid, WangLayer> {
         &self.kept
     }
 
-    /// The device.
     pub fn device(&self) -> &Device {
         self.lane.device()
     }
 
-    /// The lists that stay.
     pub fn cache(&self) -> &Cache {
         &self.cache
     }
@@ -169,7 +169,7 @@ impl WangDevice {
     }
 
     /// Bytes of lists that were copied to the device.
-    pub fn list_bytes(&self) -> u64 {
+    pub(crate) fn list_bytes(&self) -> u64 {
         self.cache.bytes() + self.travelled
     }
 
@@ -186,8 +186,8 @@ impl WangDevice {
         WangBatch::new(self.snapshot.norms().len() as u32, round)
     }
 
-    /// Adds a query for the best `k` to a batch that may hold what `room` says, which is no more than the device's
-    /// [room](Self::room); false if there is no room.
+    /// Adds a query for the best `k` to a batch that may hold what `room` says, which is no more
+    /// than the device's [room](Self::room); false if there is no room.
     ///
     /// # Errors
     /// When a list that has to travel is damaged.
@@ -208,7 +208,7 @@ impl WangDevice {
             .collect();
         batch.add(&asked, k, room, |t| {
             let entry = terms[t].entry;
-            let lay = |layer: &mut ListLayer, out: &mut Vec<u8>| {
+            let lay = |layer: &mut WangLayer, out: &mut Vec<u8>| {
                 layer.lay(snapshot.generation(), entry, None, out)
             };
             kept.list(&entry.offset, lay)
@@ -216,10 +216,7 @@ impl WangDevice {
     }
 
     /// As [`add_within`](Self::add_within) the whole room.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn add(
+    pub(crate) fn add(
         &mut self,
         batch: &mut WangBatch,
         terms: &[WangTerm],
@@ -229,8 +226,8 @@ impl WangDevice {
         self.add_within(batch, terms, k, &room)
     }
 
-    /// Enqueues all launches of a batch that is finished, and was made by [`add`](Self::add) with the lists that are
-    /// there now.
+    /// Enqueues all launches of a batch that is finished, and was made by [`add`](Self::add) with
+    /// the lists that are there now.
     ///
     /// # Errors
     /// The driver refuses.
@@ -251,15 +248,17 @@ impl WangDevice {
             Array::Output => self.lane.output_on(),
         };
         for step in batch.steps() {
-            // SAFETY: `WangBatch::steps` has the arguments that the kernel declares, which the tests pass to it too; a
-            // batch that fits keeps it within this device's memory, and lists lie where their terms say.
+            // SAFETY: `WangBatch::steps` has the arguments that the kernel declares, which the
+            // tests pass to it too; a batch that fits keeps it within this device's memory, and
+            // lists lie where their terms say.
             unsafe { self.lane.step(&self.function, &step, address) }?;
         }
         self.travelled += batch.list_bytes() as u64;
         self.lane.end(output)
     }
 
-    /// Waits until the batch is done: it takes from tens of microseconds to some hundred milliseconds.
+    /// Waits until the batch is done: it takes from tens of microseconds to some hundred
+    /// milliseconds.
     ///
     /// # Errors
     /// It failed, and the device cannot be used any more.
@@ -267,7 +266,8 @@ impl WangDevice {
         self.lane.wait()
     }
 
-    /// Milliseconds on the device of the last batch, which is done: to copy its queries and lists, and all.
+    /// Milliseconds on the device of the last batch, which is done: to copy its queries and lists,
+    /// and all.
     ///
     /// # Errors
     /// The driver refuses.
@@ -282,12 +282,9 @@ impl WangDevice {
 
     /// Answers a batch that is finished, and waits.
     ///
-    /// # Errors
-    /// The driver refuses, or the work failed.
-    ///
     /// # Panics
     /// As [`launch`](Self::launch).
-    pub fn answer(&mut self, batch: &WangBatch) -> Result<Vec<Found>, GpuError> {
+    pub(crate) fn answer(&mut self, batch: &WangBatch) -> Result<Vec<Found>, GpuError> {
         self.launch(batch)?;
         self.wait()?;
         Ok(batch.answers(self.output()))

@@ -1,6 +1,7 @@
-//! How does a list lie in the memory of a device? Its first blocks, or all, each with docids and term frequencies at
-//! widths of their own, and a table that says with which posting each bucket of docids begins (hash segmentation; Ao and
-//! others 2011): `kernels/wang_list.cuh`. It is made of lists of any codec, which are decoded here, and so found damaged.
+//! How does a list lie in the memory of a device? Its first blocks, or all, each with docids and
+//! term frequencies at widths of their own, and a table that says with which posting each bucket of
+//! docids begins (hash segmentation; Ao and others 2011): `kernels/wang_list.cuh`. It is made of
+//! lists of any codec, which are decoded here, and so found damaged.
 
 use crate::codec::bits;
 use crate::index::error::IndexError;
@@ -20,46 +21,42 @@ const SLACK_BYTES: usize = 8;
 
 /// What has to be known of a list to search it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Laid {
-    /// Postings that are there.
+pub struct WangLaid {
     pub postings: u32,
     /// Postings of the whole list.
     pub df: u32,
-    /// Buckets of docids.
     pub buckets: u32,
     /// Their width, as a power of two.
     pub shift: u32,
     /// Postings of a block, as a power of two.
     pub block_bits: u32,
-    /// The first docid that the list may lack since its blocks from there on are not there; none if all are.
+    /// The first docid that the list may lack since its blocks from there on are not there; none if
+    /// all are.
     pub end: Option<u32>,
 }
 
 /// Lays out lists one after the other, in room that is used again.
 #[derive(Debug, Default)]
-pub struct ListLayer {
+pub struct WangLayer {
     records: Vec<[u32; 4]>,
     table: Vec<u32>,
     bytes: Vec<u8>,
     columns: Columns,
 }
 
-impl ListLayer {
-    /// Lays out the first `blocks` blocks of a list of the only run of a generation, all if left out, into `out`, which
-    /// must begin at a multiple of 16 bytes on the device.
-    ///
-    /// # Errors
-    /// When the index is damaged.
+impl WangLayer {
+    /// Lays out the first `blocks` blocks of a list of the only run of a generation, all if left
+    /// out, into `out`, which must begin at a multiple of 16 bytes on the device.
     ///
     /// # Panics
     /// If `blocks` is 0, or there is no run.
-    pub fn lay(
+    pub(crate) fn lay(
         &mut self,
         generation: &Generation,
         entry: TermEntry,
         blocks: Option<usize>,
         out: &mut Vec<u8>,
-    ) -> Result<Laid, IndexError> {
+    ) -> Result<WangLaid, IndexError> {
         let run = &generation.runs()[0];
         self.lay_list(&run.list(entry)?, run.documents(), blocks, out).map_err(|source| {
             IndexError::list(run.postings_path(), HEADER_BYTES as u64 + entry.offset)(source)
@@ -68,18 +65,15 @@ impl ListLayer {
 
     /// As [`lay`](Self::lay), of a list whose docids are below `documents`.
     ///
-    /// # Errors
-    /// When it is damaged.
-    ///
     /// # Panics
     /// If `blocks` is 0.
-    pub fn lay_list(
+    pub(crate) fn lay_list(
         &mut self,
         list: &ListView<'_>,
         documents: u32,
         blocks: Option<usize>,
         out: &mut Vec<u8>,
-    ) -> Result<Laid, ListError> {
+    ) -> Result<WangLaid, ListError> {
         let df = list.df();
         let blocks = blocks.filter(|&blocks| blocks < list.blocks());
         let end = blocks.map(|blocks| list.last_docid(blocks - 1).saturating_add(1));
@@ -108,7 +102,7 @@ impl ListLayer {
         let buckets = (greatest >> shift) + 1;
         self.table.resize(buckets as usize + 1, postings);
         self.write(out);
-        Ok(Laid { postings, df, buckets, shift, block_bits, end })
+        Ok(WangLaid { postings, df, buckets, shift, block_bits, end })
     }
 
     fn begin(&mut self) {
@@ -118,11 +112,13 @@ impl ListLayer {
         self.columns.close();
     }
 
-    /// Adds a block of postings, before which there are so many. It takes differences in the place of both.
+    /// Adds a block of postings, before which there are so many. It takes differences in the place
+    /// of both.
     fn add(&mut self, docids: &mut [u32], tfs: &mut [u32], (before, shift): (u32, u32)) {
         let Some(&first) = docids.first() else { return };
         for (posting, docid) in (before..).zip(&mut *docids) {
-            // It is the first of its bucket, and of all between this and that of the posting before.
+            // It is the first of its bucket, and of all between this and that of the posting
+            // before.
             let buckets = (*docid >> shift) as usize + 1;
             if buckets > self.table.len() {
                 self.table.resize(buckets, posting);

@@ -1,5 +1,5 @@
-//! How do planned queries become batches of the device? Lists are there for good, or travel with the batch; those that
-//! will are laid out by several threads when their queries come.
+//! How do planned queries become batches of the device? Lists are there for good, or travel with
+//! the batch; those that will are laid out by several threads when their queries come.
 
 use super::batch::WangBatch;
 use super::device::{WangDevice, WangTerm};

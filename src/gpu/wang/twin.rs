@@ -1,16 +1,15 @@
 //! What does the kernel find? Its twin in plain Rust, on postings that are not coded.
 
+use super::batch::Found;
 use crate::query::top_k::Hit;
 use crate::score::bm25::score;
 use crate::score::wang::is_over;
 
-/// A term of a query: its weight, its postings as (docid, tf), rising, of which the first `there` are on the device, and
-/// those of its whole list.
+/// A term of a query: its weight, its postings as (docid, tf), rising, of which the first `there`
+/// are on the device, and those of its whole list.
 #[derive(Clone, Copy, Debug)]
-pub struct Term<'a> {
-    /// The weight.
+pub(crate) struct Term<'a> {
     pub weight: f32,
-    /// The whole list.
     pub postings: &'a [(u32, u32)],
     /// How many of them are there.
     pub there: usize,
@@ -29,31 +28,17 @@ impl<'a> Term<'a> {
 
 /// What is known of documents, by docid.
 #[derive(Clone, Copy, Debug)]
-pub struct Worth<'a> {
-    /// Length norms.
+pub(crate) struct Worth<'a> {
     pub norms: &'a [f32],
-    /// What scores begin with.
     pub statics: &'a [f32],
-    /// Global scores, which fall.
     pub globals: &'a [f32],
-}
-
-/// What a query comes to on a device.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Found {
-    /// The best documents, best first.
-    pub hits: Vec<Hit>,
-    /// The docid from which it is not answered, if it is not.
-    pub rest: Option<u32>,
-    /// Rounds that it took.
-    pub rounds: u32,
 }
 
 /// The best k documents that have all terms, by rounds of so many documents of the shortest list.
 ///
 /// # Panics
 /// If there is no term.
-pub fn by_rounds(terms: &[Term<'_>], worth: Worth<'_>, k: usize, round: usize) -> Found {
+pub(crate) fn by_rounds(terms: &[Term<'_>], worth: Worth<'_>, k: usize, round: usize) -> Found {
     let documents = worth.norms.len() as u32;
     let cut = terms.iter().filter(|term| term.there < term.postings.len());
     let cut = cut.map(|term| term.there().last().map_or(0, |last| last.0 + 1)).min();

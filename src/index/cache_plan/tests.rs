@@ -11,7 +11,7 @@ fn list(run: u32, offset: u64, df: u32, blocks: u32) -> CachedList {
 fn plan(of: PlanOf, lists: &[CachedList]) -> CachePlan {
     CachePlan {
         of,
-        policy: Policy::Vfb,
+        policy: CachePolicy::Vfb,
         lambda: 0.75,
         k: 10,
         queries: 7000,
@@ -41,7 +41,7 @@ proptest! {
         });
         let of = PlanOf { generation: of.0, manifest_crc: of.1 };
         let lists: Vec<CachedList> = lists.collect();
-        let policy = Policy::ALL[policy];
+        let policy = CachePolicy::ALL[policy];
         let plan = CachePlan { policy, lambda, k, queries, ..plan(of, &lists) };
         let again = decode(&plan.encode()).unwrap();
         prop_assert_eq!(&again, &plan);

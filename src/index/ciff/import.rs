@@ -1,7 +1,8 @@
-//! How does an index of another search engine become one of ours? Its file is read twice: first terms, names and lengths,
-//! which are brought into our order; then list after list.
+//! How does an index of another search engine become one of ours? Its file is read twice: first
+//! terms, names and lengths, which are brought into our order; then list after list.
 //!
-//! What the file says stays: docids, lengths and term frequencies, and so the scores of BM25 by the same formula.
+//! What the file says stays: docids, lengths and term frequencies, and so the scores of BM25 by the
+//! same formula.
 
 #![forbid(unsafe_code)]
 
@@ -54,8 +55,8 @@ struct Place {
 ///
 /// # Errors
 /// `Damaged`, with the place, if the file is not CIFF of version 1, or says things that do not go
-/// together; `Refused` if the settings have no form of lists; as [`IndexLock::acquire`] and [`Draft::publish`]. The live generation
-/// then stays, and nothing else does.
+/// together; `Refused` if the settings have no form of lists; as [`IndexLock::acquire`] and
+/// [`Draft::publish`]. The live generation then stays, and nothing else does.
 pub fn import(path: &Path, index: &Path, what: Import) -> Result<Manifest, IndexError> {
     let file = File::open(path).map_err(IndexError::storage("open", path))?;
     let bytes = file.metadata().map_err(IndexError::storage("look at", path))?.len();
@@ -147,7 +148,8 @@ fn place<R: BufRead + Seek>(reader: &mut Reader<R>) -> Result<Place, IndexError>
         match value {
             Value::Bytes(bytes) if number == 1 => {
                 term = Some(reader.text(bytes)?);
-                // As everybody writes it, the term stands first; and there are as many postings as documents.
+                // As everybody writes it, the term stands first; and there are as many postings as
+                // documents.
                 break;
             }
             Value::Bytes(bytes) => reader.skip(bytes, end)?,
@@ -192,7 +194,6 @@ fn document<R: BufRead + Seek>(
     Ok(length)
 }
 
-/// Writes a list.
 fn list<R: BufRead + Seek>(
     reader: &mut Reader<R>,
     place: &Place,

@@ -1,5 +1,5 @@
-//! How are messages of a CIFF file read, of which nothing is sure? Field by field, with the place of every byte, and
-//! never more of it in memory than a term or a name.
+//! How are messages of a CIFF file read, of which nothing is sure? Field by field, with the place
+//! of every byte, and never more of it in memory than a term or a name.
 
 #![forbid(unsafe_code)]
 
@@ -8,10 +8,10 @@ use std::fmt::Display;
 use std::io::{BufRead, Seek};
 use std::path::Path;
 
-/// The longest term or name that is read, in bytes. What is longer is no term or name of a document.
+/// The longest term or name that is read, in bytes. What is longer is no term or name of a
+/// document.
 const LONGEST_TEXT: u64 = 1 << 20;
 
-/// What a field holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Value {
     Number(u64),
@@ -21,7 +21,6 @@ pub(super) enum Value {
     Fixed,
 }
 
-/// Reads messages.
 pub(super) struct Reader<'a, R> {
     path: &'a Path,
     input: R,
@@ -112,7 +111,8 @@ impl<'a, R: BufRead + Seek> Reader<'a, R> {
         self.at + bytes
     }
 
-    /// The next field of a message that ends at `end`: its number and what it holds; none at the end.
+    /// The next field of a message that ends at `end`: its number and what it holds; none at the
+    /// end.
     pub(super) fn field(&mut self, end: u64) -> Result<Option<(u64, Value)>, IndexError> {
         let start = self.at;
         if start == end {

@@ -1,7 +1,8 @@
-//! Which documents did the pieces hold? The documents of one piece, among them those of [lines] that a device has read, and the [table] of all.
+//! Which documents did the pieces hold? The documents of one piece, among them those of [lines]
+//! that a device has read, and the [table] of all.
 
-pub mod lines;
-pub mod table;
+pub(crate) mod lines;
+pub(crate) mod table;
 
 use super::Location;
 use crate::dictionary::names::name_hash;
@@ -12,7 +13,6 @@ use std::sync::Arc;
 /// A part of the input that is not a document, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skipped {
-    /// Number of the input.
     pub input: u32,
     /// Where it lies in the input's uncompressed stream.
     pub offset: u64,
@@ -20,27 +20,23 @@ pub struct Skipped {
     pub line: u64,
     /// A few words that are the same for all of its kind: `bad JSON`.
     pub reason: &'static str,
-    /// What exactly is wrong.
     pub detail: String,
 }
 
 impl Skipped {
     /// A record of `bytes` bytes, over the limit of `most`.
-    pub fn too_long(input: u32, offset: u64, bytes: u64, most: u64) -> Self {
+    pub(crate) fn too_long(input: u32, offset: u64, bytes: u64, most: u64) -> Self {
         let detail = format!("a document of {bytes} bytes; the most is {most}");
         Self { input, offset, line: 0, reason: "document too long", detail }
     }
 }
 
-/// The documents of one piece.
 pub struct PieceDocuments {
     /// Number of the input of the piece, or of the last document while the batch grows.
     pub input: u32,
-    /// What was passed over.
     pub skipped: Vec<Skipped>,
     /// Lines of the piece, where lines count.
     pub lines: u64,
-    /// What the piece counts.
     pub counts: Arc<PieceCounts>,
     /// Its documents, while they are not among the rows.
     unread: Option<ReadLines>,
@@ -51,7 +47,8 @@ pub struct PieceDocuments {
     seen: Option<Rows>,
 }
 
-/// Documents, as columns: what lies so in the files of a run, as far as it is known before the documents of earlier pieces are.
+/// Documents, as columns: what lies so in the files of a run, as far as it is known before the
+/// documents of earlier pieces are.
 #[derive(Default)]
 struct Rows {
     names: String,
@@ -64,7 +61,8 @@ struct Rows {
     contents: Vec<u64>,
 }
 
-/// Bytes of the name of a document without one: those of the name of its file, a colon, and the digits of its line.
+/// Bytes of the name of a document without one: those of the name of its file, a colon, and the
+/// digits of its line.
 fn made_name_bytes(file: usize, line: u64) -> u64 {
     file as u64 + 1 + u64::from(line.checked_ilog10().unwrap_or(0) + 1)
 }
@@ -109,7 +107,6 @@ impl Rows {
         self.names.capacity() + self.ends.capacity() * ROW
     }
 
-    /// The documents' names.
     fn names(&self) -> impl Iterator<Item = &str> {
         let mut start = 0;
         self.ends.iter().map(move |&end| {
@@ -121,12 +118,11 @@ impl Rows {
 
 impl PieceDocuments {
     /// Makes a batch without documents.
-    pub fn new(input: u32, skipped: Vec<Skipped>) -> Self {
+    pub(crate) fn new(input: u32, skipped: Vec<Skipped>) -> Self {
         let (lines, counts, unread, rows, name_hashes, seen) = Default::default();
         Self { input, skipped, lines, counts, unread, rows, name_hashes, seen }
     }
 
-    /// Makes room.
     pub(crate) fn reserve(&mut self, room: Room) {
         self.rows.reserve(room);
         self.name_hashes.reserve(room.documents);
@@ -142,39 +138,50 @@ impl PieceDocuments {
         }
     }
 
-    /// Adds a document with its length and the hash of its content, or all without them; an empty name is missing.
-    pub fn push(&mut self, name: &str, line: u64, location: Location, counted: Option<(u32, u64)>) {
+    /// Adds a document with its length and the hash of its content, or all without them; an empty
+    /// name is missing.
+    pub(crate) fn push(
+        &mut self,
+        name: &str,
+        line: u64,
+        location: Location,
+        counted: Option<(u32, u64)>,
+    ) {
         self.rows.push(name, line, location, counted);
         self.name_hashes.push(name_hash(name.as_bytes()));
     }
 
     /// Notes a document, whether it is indexed or not; all are noted, or none.
-    pub fn see(&mut self, name: &str, line: u64, location: Location, content: u64) {
+    pub(crate) fn see(&mut self, name: &str, line: u64, location: Location, content: u64) {
         self.seen.get_or_insert_default().push(name, line, location, Some((0, content)));
     }
 
-    /// Says what the piece counts, and the lengths of its documents and the hashes of their contents, where these were not known as they
-    /// were pushed.
+    /// Says what the piece counts, and the lengths of its documents and the hashes of their
+    /// contents, where these were not known as they were pushed.
     ///
     /// # Panics
     /// If there are not as many lengths and hashes as documents.
-    pub fn count(&mut self, counts: Arc<PieceCounts>, lengths: Vec<u32>, contents: Vec<u64>) {
+    pub(crate) fn count(
+        &mut self,
+        counts: Arc<PieceCounts>,
+        lengths: Vec<u32>,
+        contents: Vec<u64>,
+    ) {
         assert_eq!(lengths.len(), self.documents() as usize, "each document has a length");
         assert_eq!(contents.len(), self.documents() as usize, "each document has a hash");
         (self.rows.lengths, self.rows.contents) = (lengths, contents);
         self.counts = counts;
     }
 
-    /// Bytes of memory.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         let hashes = self.name_hashes.capacity() * size_of::<u128>();
         let unread = self.unread.as_ref().map_or(0, ReadLines::bytes);
         hashes + unread + self.rows.bytes() + self.seen.as_ref().map_or(0, Rows::bytes)
     }
 
-    /// All documents, those among them that are not indexed: name, or none if it has to be made, line, place, and hash of
-    /// the content.
-    pub fn all(&self) -> impl Iterator<Item = (&str, u64, Location, u64)> {
+    /// All documents, those among them that are not indexed: name, or none if it has to be made,
+    /// line, place, and hash of the content.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&str, u64, Location, u64)> {
         debug_assert!(
             self.unread.is_none(),
             "where all are noted nothing goes to a device as lines"
@@ -187,12 +194,12 @@ impl PieceDocuments {
     }
 
     /// The documents that are indexed: name, or none if it has to be made, and place.
-    pub fn names_and_places(&self) -> impl Iterator<Item = (&str, Location)> {
+    pub(crate) fn names_and_places(&self) -> impl Iterator<Item = (&str, Location)> {
         self.rows.names().zip(self.rows.locations.iter().copied())
     }
 
     /// Documents in the batch that are indexed.
-    pub fn documents(&self) -> u32 {
+    pub(crate) fn documents(&self) -> u32 {
         self.unread.as_ref().map_or(self.rows.len(), ReadLines::len) as u32
     }
 }

@@ -1,5 +1,5 @@
-//! How do several threads write the documents of a run? Once it is known how many documents and bytes of names come before some
-//! neighbouring ones, all of these have their places in the files.
+//! How do several threads write the documents of a run? Once it is known how many documents and
+//! bytes of names come before some neighbouring ones, all of these have their places in the files.
 
 #![forbid(unsafe_code)]
 
@@ -14,34 +14,33 @@ use std::sync::{Mutex, MutexGuard};
 
 /// Neighbouring documents as columns, each with an entry for each of them.
 #[derive(Debug)]
-pub struct DocumentColumns<'a> {
+pub(crate) struct DocumentColumns<'a> {
     /// Their names, end to end.
     pub names: &'a str,
     /// Where each name ends there; afterwards, where it ends in the file.
     pub ends: &'a mut [u64],
-    /// Their lengths in tokens.
     pub lengths: &'a [u32],
-    /// Their places; inputs are some of the generation's, and afterwards counted from the run's first.
+    /// Their places; inputs are some of the generation's, and afterwards counted from the run's
+    /// first.
     pub locations: &'a mut [Location],
-    /// The hashes of their contents.
     pub hashes: &'a [u64],
 }
 
 /// What of a run comes before some documents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DocumentsPlace {
-    /// Documents.
+pub(crate) struct DocumentsPlace {
     pub documents: u32,
-    /// Bytes of their names.
     pub name_bytes: u64,
 }
 
-/// The five files of a run's documents, which any threads write at their places. Together these leave nothing out.
+/// The five files of a run's documents, which any threads write at their places. Together these
+/// leave nothing out.
 ///
-/// Memory: ten times the bytes of a file that are left to whoever writes to it; 2 bytes for each document while it is written, 8 bytes for each of 65,535 tokens or more, and what is known of documents that
-/// were written before their turn.
+/// Memory: ten times the bytes of a file that are left to whoever writes to it; 2 bytes for each
+/// document while it is written, 8 bytes for each of 65,535 tokens or more, and what is known of
+/// documents that were written before their turn.
 #[derive(Debug)]
-pub struct PlacedDocuments {
+pub(crate) struct PlacedDocuments {
     files: Files<PlacedFile>,
     first_input: u32,
     sum: Mutex<Sum>,
@@ -57,12 +56,10 @@ struct Sum {
 }
 
 impl PlacedDocuments {
-    /// Creates the files of run `number` in the folder of a generation. No document lies in an input
-    /// before `first_input`. Threads leave `room` bytes of each file to the one that writes to it.
-    ///
-    /// # Errors
-    /// `Storage`.
-    pub fn create(
+    /// Creates the files of run `number` in the folder of a generation. No document lies in an
+    /// input before `first_input`. Threads leave `room` bytes of each file to the one that writes
+    /// to it.
+    pub(crate) fn create(
         generation: &Path,
         number: u32,
         durability: Durability,
@@ -80,12 +77,12 @@ impl PlacedDocuments {
     /// Writes documents.
     ///
     /// # Errors
-    /// `Refused` if there are more than 2^32 - 1 documents or an input is one before the run's first;
-    /// `Storage`.
+    /// `Refused` if there are more than 2^32 - 1 documents or an input is one before the run's
+    /// first; `Storage`.
     ///
     /// # Panics
     /// If the columns are not equally long.
-    pub fn write(
+    pub(crate) fn write(
         &self,
         place: DocumentsPlace,
         columns: DocumentColumns<'_>,
@@ -142,12 +139,9 @@ impl PlacedDocuments {
 
     /// Writes the headers and syncs the files, if they have to last. All documents are written.
     ///
-    /// # Errors
-    /// `Storage`.
-    ///
     /// # Panics
     /// If some are not written.
-    pub fn finish(self) -> Result<DocumentsEntry, IndexError> {
+    pub(crate) fn finish(self) -> Result<DocumentsEntry, IndexError> {
         let Sum { mut long, documents, tokens, inputs } = std::mem::take(&mut *self.sum());
         long.sort_unstable();
         let first_input = self.first_input;

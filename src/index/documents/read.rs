@@ -16,12 +16,12 @@ const MOST_AHEAD: usize = 64;
 
 pub(crate) const BODY: u64 = HEADER_BYTES as u64;
 
-/// The documents of one run, mapped. Docids count from the run's first document, and inputs from the
-/// run's first.
+/// The documents of one run, mapped. Docids count from the run's first document, and inputs from
+/// the run's first.
 ///
 /// Memory: 4 bytes a document, beside what is mapped.
 #[derive(Debug)]
-pub struct RunDocuments {
+pub(crate) struct RunDocuments {
     pub(super) lengths: Vec<u32>,
     lengths_file: Map,
     names: Map,
@@ -34,12 +34,9 @@ pub struct RunDocuments {
 }
 
 impl RunDocuments {
-    /// Maps the documents of a run in the folder of a generation, verifies the checksums of all five
-    /// files by the entries of the manifest, and checks the ends of the names.
-    ///
-    /// # Errors
-    /// `Storage`, `Damaged`, `Newer`, `Older`.
-    pub fn open(
+    /// Maps the documents of a run in the folder of a generation, verifies the checksums of all
+    /// five files by the entries of the manifest, and checks the ends of the names.
+    pub(crate) fn open(
         generation: &Path,
         run: &RunEntry,
         files: &[FileEntry],
@@ -60,10 +57,7 @@ impl RunDocuments {
     }
 
     /// Maps the documents of a run and reads no more than the headers and the lengths.
-    ///
-    /// # Errors
-    /// `Storage`, `Damaged`, `Newer`, `Older`.
-    pub fn open_unverified(generation: &Path, run: &RunEntry) -> Result<Self, IndexError> {
+    pub(crate) fn open_unverified(generation: &Path, run: &RunEntry) -> Result<Self, IndexError> {
         let open = |kind, used| {
             let map = Map::open(&generation.join(run_file(&run.name, kind)))?;
             let header = Header::parse(map.path(), kind, map.bytes())?;
@@ -113,10 +107,7 @@ impl RunDocuments {
     }
 
     /// Checks that the ends of the names never fall and stay among the names.
-    ///
-    /// # Errors
-    /// `Damaged`.
-    pub fn check_ends(&self) -> Result<(), IndexError> {
+    pub(crate) fn check_ends(&self) -> Result<(), IndexError> {
         let mut before = 0;
         for (i, &end) in self.ends().iter().enumerate() {
             if end < before || end > self.name_bytes {
@@ -134,28 +125,23 @@ impl RunDocuments {
     }
 
     /// Returns how many documents there are.
-    pub fn len(&self) -> u32 {
+    pub(crate) fn len(&self) -> u32 {
         self.documents
     }
 
-    /// Tells whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.documents == 0
-    }
-
     /// Returns how many tokens the documents have, by the header.
-    pub fn tokens(&self) -> u64 {
+    pub(crate) fn tokens(&self) -> u64 {
         self.tokens
     }
 
     /// Returns the tokens of every document, by docid.
     #[inline]
-    pub fn lengths(&self) -> &[u32] {
+    pub(crate) fn lengths(&self) -> &[u32] {
         &self.lengths
     }
 
     /// Returns the name of a document, UTF-8 unless the file was damaged after it was opened.
-    pub fn name(&self, docid: u32) -> Option<&[u8]> {
+    pub(crate) fn name(&self, docid: u32) -> Option<&[u8]> {
         let (ends, docid) = (self.ends(), docid as usize);
         let end = *ends.get(docid)?;
         let start = docid.checked_sub(1).map_or(0, |before| ends[before]);
@@ -178,17 +164,18 @@ impl RunDocuments {
     }
 
     /// Returns where every document lies, by docid.
-    pub fn locations(&self) -> &[Location] {
+    pub(crate) fn locations(&self) -> &[Location] {
         self.locations.array(BODY, self.documents.into()).unwrap_or(&[])
     }
 
     /// Returns the hash of the content of every document, by docid.
-    pub fn hashes(&self) -> &[u64] {
+    pub(crate) fn hashes(&self) -> &[u64] {
         self.hashes.array(BODY, self.documents.into()).unwrap_or(&[])
     }
 
     /// Returns the first document of this name. Looks at every document until it is found.
-    pub fn find_name(&self, name: &[u8]) -> Option<u32> {
+    #[cfg(any(test, fuzzing))]
+    pub(crate) fn find_name(&self, name: &[u8]) -> Option<u32> {
         (0..self.documents).find(|docid| self.name(*docid) == Some(name))
     }
 

@@ -31,19 +31,13 @@ struct Placed {
 impl Documents {
     /// Maps the documents of a generation, in the folder `generation`, and verifies them by their
     /// checksums.
-    ///
-    /// # Errors
-    /// `Storage`, `Damaged`, `Newer`, `Older`.
-    pub fn open(generation: &Path, manifest: &Manifest) -> Result<Self, IndexError> {
+    pub(crate) fn open(generation: &Path, manifest: &Manifest) -> Result<Self, IndexError> {
         Self::open_with(manifest, |run| RunDocuments::open(generation, run, &manifest.files))
     }
 
-    /// Maps the documents of the generation in a folder and reads no more of their files than headers
-    /// and lengths. The generation need not be published.
-    ///
-    /// # Errors
-    /// `Storage`, `Damaged`, `Newer`, `Older`.
-    pub fn open_unverified(generation: &Path) -> Result<Self, IndexError> {
+    /// Maps the documents of the generation in a folder and reads no more of their files than
+    /// headers and lengths. The generation need not be published.
+    pub(crate) fn open_unverified(generation: &Path) -> Result<Self, IndexError> {
         let manifest = read_manifest(generation)?;
         Self::open_with(&manifest, |run| RunDocuments::open_unverified(generation, run))
     }
@@ -67,17 +61,12 @@ impl Documents {
     }
 
     /// Returns how many documents there are, deleted ones too: docids are below this.
-    pub fn len(&self) -> u32 {
+    pub(crate) fn len(&self) -> u32 {
         self.documents
     }
 
-    /// Tells whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.documents == 0
-    }
-
     /// Returns the documents of each run.
-    pub fn runs(&self) -> impl ExactSizeIterator<Item = &RunDocuments> {
+    pub(crate) fn runs(&self) -> impl ExactSizeIterator<Item = &RunDocuments> {
         self.runs.iter().map(|run| &run.documents)
     }
 
@@ -103,7 +92,7 @@ impl Documents {
 
     /// Returns the tokens of a document.
     #[inline]
-    pub fn length(&self, docid: u32) -> Option<u32> {
+    pub(crate) fn length(&self, docid: u32) -> Option<u32> {
         self.lengths().get(docid as usize).copied()
     }
 
@@ -113,10 +102,11 @@ impl Documents {
         run.documents.name(docid)
     }
 
-    /// Returns what gives the name of the document at any place of a list of docids: quick if it is asked for one place
-    /// after the other. Each name is two accesses to memory that wait for each other, so both are begun some
-    /// places before. What is no UTF-8, of a damaged file, is replaced.
-    pub fn names<'a>(
+    /// Returns what gives the name of the document at any place of a list of docids: quick if it is
+    /// asked for one place after the other. Each name is two accesses to memory that wait for each
+    /// other, so both are begun some places before. What is no UTF-8, of a damaged file, is
+    /// replaced.
+    pub(crate) fn names<'a>(
         &'a self,
         docids: impl Fn(usize) -> Option<u32>,
     ) -> impl Fn(usize) -> Cow<'a, str> {
@@ -138,20 +128,22 @@ impl Documents {
     }
 
     /// Returns where a document lies: the input is one of the manifest's.
-    pub fn location(&self, docid: u32) -> Option<Location> {
+    pub(crate) fn location(&self, docid: u32) -> Option<Location> {
         let (run, docid) = self.place(docid)?;
         let location = *run.documents.locations().get(docid as usize)?;
         Some(Location { input: location.input.saturating_add(run.first_input), ..location })
     }
 
     /// Returns the hash of a document's content.
-    pub fn hash(&self, docid: u32) -> Option<u64> {
+    #[cfg(test)]
+    pub(crate) fn hash(&self, docid: u32) -> Option<u64> {
         let (run, docid) = self.place(docid)?;
         run.documents.hashes().get(docid as usize).copied()
     }
 
     /// Returns the first document of this name. Looks at every document until it is found.
-    pub fn find_name(&self, name: &[u8]) -> Option<u32> {
+    #[cfg(any(test, fuzzing))]
+    pub(crate) fn find_name(&self, name: &[u8]) -> Option<u32> {
         let found = |run: &Placed| Some(run.first_docid + run.documents.find_name(name)?);
         self.runs.iter().find_map(found)
     }

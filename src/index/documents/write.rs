@@ -11,26 +11,20 @@ use std::path::Path;
 
 /// What was written of a run's documents.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DocumentsEntry {
-    /// Documents.
+pub(crate) struct DocumentsEntry {
     pub documents: u32,
-    /// Their tokens.
     pub tokens: u64,
-    /// The first of the generation's inputs that they lie in, and how many inputs there are from that
-    /// one to the last.
+    /// The first of the generation's inputs that they lie in, and how many inputs there are from
+    /// that one to the last.
     pub first_input: u32,
     /// See `first_input`.
     pub inputs: u32,
-    /// The files.
     pub files: Vec<FileEntry>,
 }
 
 impl DocumentsEntry {
     /// Completes the entry of the run whose lists were written, and adds the files to its files.
-    ///
-    /// # Errors
-    /// `Refused` if the run has other documents.
-    pub fn complete(
+    pub(crate) fn complete(
         self,
         generation: &Path,
         run: &mut RunEntry,
@@ -49,11 +43,11 @@ impl DocumentsEntry {
 
 /// Writes the five files of a run's documents.
 ///
-/// Memory: five write buffers, 1.3 MB, however many documents come, and 8 bytes for each of 65,535 tokens or more.
+/// Memory: five write buffers, 1.3 MB, however many documents come, and 8 bytes for each of 65,535
+/// tokens or more.
 #[derive(Debug)]
-pub struct DocumentsWriter {
+pub(crate) struct DocumentsWriter {
     files: Files<StorageFile>,
-    /// Long documents and their lengths.
     long: Vec<[u32; 2]>,
     documents: u32,
     tokens: u64,
@@ -62,12 +56,9 @@ pub struct DocumentsWriter {
 }
 
 impl DocumentsWriter {
-    /// Creates the files of run `number` in the folder of a generation. No document lies in an input
-    /// before `first_input`.
-    ///
-    /// # Errors
-    /// `Storage`.
-    pub fn create(
+    /// Creates the files of run `number` in the folder of a generation. No document lies in an
+    /// input before `first_input`.
+    pub(crate) fn create(
         generation: &Path,
         number: u32,
         durability: Durability,
@@ -78,13 +69,13 @@ impl DocumentsWriter {
         Ok(Self { files, long, documents, tokens, first_input, inputs })
     }
 
-    /// Adds the next document: its name, which is UTF-8, its length in tokens, its place, whose input
-    /// is one of the generation's, and the hash of its content.
+    /// Adds the next document: its name, which is UTF-8, its length in tokens, its place, whose
+    /// input is one of the generation's, and the hash of its content.
     ///
     /// # Errors
     /// `Refused` if the name is not UTF-8, there are 2^32 - 1 documents already or the input is one
     /// before the run's first; `Storage`.
-    pub fn push(
+    pub(crate) fn push(
         &mut self,
         name: &[u8],
         length: u32,
@@ -118,20 +109,19 @@ impl DocumentsWriter {
     }
 
     /// Returns how many documents have come.
-    pub fn documents(&self) -> u32 {
+    #[cfg(any(test, fuzzing))]
+    pub(crate) fn documents(&self) -> u32 {
         self.documents
     }
 
     /// Returns how many tokens they have.
-    pub fn tokens(&self) -> u64 {
+    #[cfg(test)]
+    pub(crate) fn tokens(&self) -> u64 {
         self.tokens
     }
 
     /// Writes the headers and syncs the files, if they have to last.
-    ///
-    /// # Errors
-    /// `Storage`.
-    pub fn finish(self) -> Result<DocumentsEntry, IndexError> {
+    pub(crate) fn finish(self) -> Result<DocumentsEntry, IndexError> {
         let Self { files, long, documents, tokens, first_input, inputs } = self;
         files.end(&Ending { long, documents, tokens, first_input, inputs })
     }
@@ -189,7 +179,8 @@ impl Files<StorageFile> {
         })
     }
 
-    /// Writes the headers, and what stands behind the entries, and syncs the files, if they have to last.
+    /// Writes the headers, and what stands behind the entries, and syncs the files, if they have to
+    /// last.
     pub(super) fn end(mut self, ending: &Ending) -> Result<DocumentsEntry, IndexError> {
         let (documents, name_bytes) = (u64::from(ending.documents), self.names.body_bytes());
         self.lengths.pad()?;

@@ -1,11 +1,13 @@
-//! What is the CRC-32 of a page of a file? The crate `crc32fast` takes it, but where the processor multiplies
-//! registers of 128 bits without carry and no wider ones: there the same folding (Gopal and others, *Fast CRC Computation for Generic
-//! Polynomials Using PCLMULQDQ Instruction*, 2009) is done here, eight lanes at a time and with instructions of three
-//! operands, in 0.29 instructions a byte where the crate takes 0.48.
+//! What is the CRC-32 of a page of a file? The crate `crc32fast` takes it, but where the processor
+//! multiplies registers of 128 bits without carry and no wider ones: there the same folding (Gopal
+//! and others, *Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction*, 2009) is
+//! done here, eight lanes at a time and with instructions of three operands, in 0.29 instructions a
+//! byte where the crate takes 0.48.
 //!
-//! 1. Eight lanes of 128 bits hold the first 128 bytes; the beginning of the sum is added to the first lane.
-//! 2. Each lane is multiplied by x^1024 modulo the polynomial, which moves it 128 bytes on, and the bytes that
-//!    stand there are added.
+//! 1. Eight lanes of 128 bits hold the first 128 bytes; the beginning of the sum is added to the
+//!    first lane.
+//! 2. Each lane is multiplied by x^1024 modulo the polynomial, which moves it 128 bytes on, and the
+//!    bytes that stand there are added.
 //! 3. The lanes are moved onto the last of them in the same way, by 128 bits each.
 //! 4. What is left has the remainder of all; it is divided by the polynomial (Barrett).
 
@@ -35,8 +37,8 @@ mod folding {
     /// The polynomial of IEEE 802.3 without its highest power, the lowest bit first.
     const POLYNOMIAL: u32 = 0xedb8_8320;
 
-    /// x^n modulo the polynomial, the highest power in the lowest bit, and moved by one bit: a product of two such
-    /// polynomials lies one bit too low.
+    /// x^n modulo the polynomial, the highest power in the lowest bit, and moved by one bit: a
+    /// product of two such polynomials lies one bit too low.
     const fn power(n: u32) -> i64 {
         // The bit of x^0.
         let (mut remainder, mut at) = (0x8000_0000u32, 0);

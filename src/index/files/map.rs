@@ -15,17 +15,13 @@ use std::path::{Path, PathBuf};
 
 /// A file, mapped for reading.
 #[derive(Debug)]
-pub struct Map {
+pub(crate) struct Map {
     map: Mmap,
     path: PathBuf,
 }
 
 impl Map {
-    /// Maps the file at `path`.
-    ///
-    /// # Errors
-    /// `Storage`.
-    pub fn open(path: &Path) -> Result<Self, IndexError> {
+    pub(crate) fn open(path: &Path) -> Result<Self, IndexError> {
         let file = plain::open(path)?;
         // SAFETY: files of a generation are never written again, and the module says what happens
         // when another program does it all the same: no caller relies on two reads being equal.
@@ -34,25 +30,22 @@ impl Map {
     }
 
     /// Returns where the file is.
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// Returns all bytes of the file.
-    pub fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         &self.map
     }
 
     /// Returns the bytes from `start` to the end of the file; none if that is behind the end.
-    pub fn from(&self, start: u64) -> &[u8] {
+    pub(crate) fn from(&self, start: u64) -> &[u8] {
         usize::try_from(start).ok().and_then(|start| self.map.get(start..)).unwrap_or(&[])
     }
 
     /// Returns `bytes` bytes from `start` on.
-    ///
-    /// # Errors
-    /// `Damaged` if the file is too short for that.
-    pub fn slice(&self, start: u64, bytes: u64) -> Result<&[u8], IndexError> {
+    pub(crate) fn slice(&self, start: u64, bytes: u64) -> Result<&[u8], IndexError> {
         let range = start.checked_add(bytes).and_then(|end| {
             let (start, end) = (usize::try_from(start).ok()?, usize::try_from(end).ok()?);
             self.map.get(start..end)
@@ -64,10 +57,7 @@ impl Map {
     }
 
     /// Returns `count` numbers or records from `start` on, a multiple of their alignment.
-    ///
-    /// # Errors
-    /// `Damaged` if the file is too short for that.
-    pub fn array<T: bytemuck::AnyBitPattern>(
+    pub(crate) fn array<T: bytemuck::AnyBitPattern>(
         &self,
         start: u64,
         count: u64,
@@ -81,17 +71,11 @@ impl Map {
     }
 
     /// Checks the length and the checksum of the whole file.
-    ///
-    /// # Errors
-    /// `Damaged`.
-    pub fn verify(&self, bytes: u64, crc32: u32) -> Result<(), IndexError> {
+    pub(crate) fn verify(&self, bytes: u64, crc32: u32) -> Result<(), IndexError> {
         self.verify_by(bytes, crc32, crate::index::files::crc32::hash)
     }
 
     /// The same; `sum` takes the checksum.
-    ///
-    /// # Errors
-    /// As [`verify`](Self::verify).
     pub(crate) fn verify_by(
         &self,
         bytes: u64,
@@ -107,7 +91,7 @@ impl Map {
 ///
 /// # Errors
 /// `Damaged`, at byte 0.
-pub fn check_crc(path: &Path, expected: u32, found: u32) -> Result<(), IndexError> {
+pub(crate) fn check_crc(path: &Path, expected: u32, found: u32) -> Result<(), IndexError> {
     if expected == found {
         return Ok(());
     }

@@ -1,8 +1,8 @@
 //! The bytes of an index on disk: written, synced, mapped and read in one place.
 
 pub(crate) mod crc32;
-pub mod map;
+pub(crate) mod map;
 pub(crate) mod plain;
-pub mod storage;
+pub(crate) mod storage;
 pub(crate) mod window;
 pub(crate) mod write_map;

@@ -1,5 +1,5 @@
-//! How is a file of an index opened? Only if it is a plain one: a pipe in its place would let the job
-//! wait for ever.
+//! How is a file of an index opened? Only if it is a plain one: a pipe in its place would let the
+//! job wait for ever.
 
 #![forbid(unsafe_code)]
 
@@ -9,17 +9,11 @@ use std::io::{self, Read};
 use std::path::Path;
 
 /// Opens the plain file at `path`.
-///
-/// # Errors
-/// `Storage`, also for what is no plain file.
 pub(crate) fn open(path: &Path) -> Result<File, IndexError> {
     open_plain(path).map_err(IndexError::storage("open", path))
 }
 
 /// Reads all of the plain file at `path`.
-///
-/// # Errors
-/// `Storage`, also for what is no plain file.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, IndexError> {
     read_plain(path).map_err(IndexError::storage("read", path))
 }

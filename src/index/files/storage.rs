@@ -5,7 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod ahead;
-mod filled;
+pub(crate) mod filled;
 mod gathered;
 mod placed;
 mod spill;
@@ -14,7 +14,7 @@ mod sums;
 mod tests;
 
 pub(crate) use ahead::Ahead;
-pub use filled::FilledFile;
+pub(crate) use filled::FilledFile;
 pub(crate) use filled::Room;
 pub(crate) use gathered::{GatheredFile, Source};
 pub(crate) use placed::PlacedFile;
@@ -33,8 +33,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-/// Ends the long work of one job on files, a merge or a check, from any thread, and tells any thread how far it is. What
-/// publishes or removes a generation goes on. All clones are one.
+/// Ends the long work of one job on files, a merge or a check, from any thread, and tells any
+/// thread how far it is. What publishes or removes a generation goes on. All clones are one.
 #[derive(Clone, Debug, Default)]
 pub struct Stop(Arc<Shared>);
 
@@ -52,7 +52,6 @@ impl Stop {
         self.0.stopped.store(true, Ordering::SeqCst);
     }
 
-    /// The job goes on.
     pub(crate) fn clear(&self) {
         self.0.stopped.store(false, Ordering::SeqCst);
     }
@@ -64,10 +63,7 @@ impl Stop {
     }
 
     /// Goes on unless the job is to end.
-    ///
-    /// # Errors
-    /// `Stopped`.
-    pub fn check(&self) -> Result<(), IndexError> {
+    pub(crate) fn check(&self) -> Result<(), IndexError> {
         if self.is_set() { Err(IndexError::Stopped) } else { Ok(()) }
     }
 
@@ -89,7 +85,7 @@ impl Stop {
 }
 
 /// Bytes that a file being written holds in memory.
-pub const WRITE_BUFFER_BYTES: usize = 256 << 10;
+pub(crate) const WRITE_BUFFER_BYTES: usize = 256 << 10;
 
 /// A file of a generation, as its manifest lists it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -97,7 +93,6 @@ pub const WRITE_BUFFER_BYTES: usize = 256 << 10;
 pub struct FileEntry {
     /// Its path from the generation's folder on, with `/` between the parts.
     pub name: String,
-    /// Its length.
     pub bytes: u64,
     /// CRC-32 (IEEE) of all its bytes.
     #[serde(with = "hexadecimal")]
@@ -125,7 +120,7 @@ pub(crate) mod hexadecimal {
 
 /// What a crash may do to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Durability {
+pub(crate) enum Durability {
     /// It is published: synced when it is finished.
     Lasting,
     /// It is read and removed again before anything is published: never synced.
@@ -137,14 +132,13 @@ pub enum Durability {
 ///
 /// Memory: [`WRITE_BUFFER_BYTES`].
 #[derive(Debug)]
-pub struct StorageFile {
+pub(crate) struct StorageFile {
     file: File,
     path: PathBuf,
     name: String,
     buffer: Vec<u8>,
     /// Bytes of the body that have left the buffer.
     written: u64,
-    /// Checksum of those.
     crc: crc32fast::Hasher,
     /// Checksums of their pages, if they are wanted.
     sums: Option<Sums>,
@@ -155,10 +149,7 @@ pub struct StorageFile {
 
 impl StorageFile {
     /// Creates the file `name` in the folder of a generation. It must not be there yet.
-    ///
-    /// # Errors
-    /// `Storage`.
-    pub fn create(
+    pub(crate) fn create(
         generation: &Path,
         name: &str,
         durability: Durability,
@@ -180,39 +171,33 @@ impl StorageFile {
         })
     }
 
-    /// Also takes the checksum of each page of the file of [`PAGE_BYTES`](crate::index::format::PAGE_BYTES);
-    /// the first one is without the header. Nothing has been written yet.
+    /// Also takes the checksum of each page of the file of
+    /// [`PAGE_BYTES`](crate::index::format::PAGE_BYTES); the first one is without the header.
+    /// Nothing has been written yet.
     pub(crate) fn with_sums(mut self) -> Self {
         self.sums = Some(Sums::new(&self.path));
         self
     }
 
-    /// Returns the checksums of the pages so far, each a little-endian u32, as those of a part of the
-    /// file that ends here. What follows has none.
-    ///
-    /// # Errors
-    /// `Storage`.
+    /// Returns the checksums of the pages so far, each a little-endian u32, as those of a part of
+    /// the file that ends here. What follows has none.
     pub(crate) fn end_sums(&mut self) -> Result<Option<Spill>, IndexError> {
         self.flush()?;
         self.sums.take().map(Sums::finish).transpose()
     }
 
-    /// Returns where the file is.
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// Returns how many bytes stand behind the header so far.
-    pub fn body_bytes(&self) -> u64 {
+    pub(crate) fn body_bytes(&self) -> u64 {
         self.written + self.buffer.len() as u64
     }
 
     /// Appends bytes to the body.
-    ///
-    /// # Errors
-    /// `Storage`.
     #[inline]
-    pub fn write(&mut self, bytes: &[u8]) -> Result<(), IndexError> {
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), IndexError> {
         if bytes.len() <= WRITE_BUFFER_BYTES - self.buffer.len() {
             self.buffer.extend_from_slice(bytes);
             return Ok(());
@@ -233,28 +218,19 @@ impl StorageFile {
     }
 
     /// Appends zero bytes up to a multiple of 8.
-    ///
-    /// # Errors
-    /// `Storage`.
-    pub fn pad(&mut self) -> Result<(), IndexError> {
+    pub(crate) fn pad(&mut self) -> Result<(), IndexError> {
         let zeros = [0; ALIGNMENT as usize];
         // At most 7.
         self.write(&zeros[..padding(self.body_bytes()) as usize])
     }
 
     /// Appends zero bytes until the body has `end` bytes, at most 15 more than it has.
-    ///
-    /// # Errors
-    /// `Storage`.
     pub(crate) fn fill(&mut self, end: u64) -> Result<(), IndexError> {
         self.write(&[0; 16][..(end - self.body_bytes()) as usize])
     }
 
     /// Writes the header and what is left of the body, and syncs the file if it has to last.
-    ///
-    /// # Errors
-    /// `Storage`.
-    pub fn finish(mut self, header: Header) -> Result<FileEntry, IndexError> {
+    pub(crate) fn finish(mut self, header: Header) -> Result<FileEntry, IndexError> {
         self.flush()?;
         let header = header.encode();
         write_at(&self.file, &self.path, &header, 0)?;
@@ -286,10 +262,7 @@ impl StorageFile {
 }
 
 /// Creates a folder if it is not there. Its parent must be.
-///
-/// # Errors
-/// `Storage`.
-pub fn create_dir(path: &Path) -> Result<(), IndexError> {
+pub(crate) fn create_dir(path: &Path) -> Result<(), IndexError> {
     if path.is_dir() {
         return Ok(());
     }
@@ -297,10 +270,7 @@ pub fn create_dir(path: &Path) -> Result<(), IndexError> {
 }
 
 /// Creates a folder and those that it lies in, as far as they are not there, and makes them last.
-///
-/// # Errors
-/// `Storage`.
-pub fn create_dirs(path: &Path) -> Result<(), IndexError> {
+pub(crate) fn create_dirs(path: &Path) -> Result<(), IndexError> {
     if path.is_dir() {
         return Ok(());
     }
@@ -314,54 +284,36 @@ pub fn create_dirs(path: &Path) -> Result<(), IndexError> {
 }
 
 /// Opens a file that is there to be locked, creating it if need be.
-///
-/// # Errors
-/// `Storage`.
-pub fn open_lock(path: &Path) -> Result<File, IndexError> {
+pub(crate) fn open_lock(path: &Path) -> Result<File, IndexError> {
     attempt("open", path, || OpenOptions::new().write(true).create(true).truncate(false).open(path))
 }
 
 /// Makes the bytes of a finished file last that was written without that.
-///
-/// # Errors
-/// `Storage`.
-pub fn sync_file(path: &Path) -> Result<(), IndexError> {
+pub(crate) fn sync_file(path: &Path) -> Result<(), IndexError> {
     attempt("sync", path, || File::open(path)?.sync_all())
 }
 
 /// Makes what was created, renamed and removed in a folder last.
-///
-/// # Errors
-/// `Storage`.
-pub fn sync_dir(path: &Path) -> Result<(), IndexError> {
+pub(crate) fn sync_dir(path: &Path) -> Result<(), IndexError> {
     attempt("sync the folder", path, || File::open(path)?.sync_all())
 }
 
 /// Renames a file, replacing the one that has the new name.
-///
-/// # Errors
-/// `Storage`.
-pub fn rename(from: &Path, to: &Path) -> Result<(), IndexError> {
+pub(crate) fn rename(from: &Path, to: &Path) -> Result<(), IndexError> {
     attempt("rename", from, || fs::rename(from, to))
 }
 
-/// Removes a file.
-///
-/// # Errors
-/// `Storage`.
-pub fn remove_file(path: &Path) -> Result<(), IndexError> {
+pub(crate) fn remove_file(path: &Path) -> Result<(), IndexError> {
     attempt("remove", path, || fs::remove_file(path))
 }
 
 /// Removes a folder in which nothing is.
-///
-/// # Errors
-/// `Storage`.
-pub fn remove_empty(path: &Path) -> Result<(), IndexError> {
+pub(crate) fn remove_empty(path: &Path) -> Result<(), IndexError> {
     attempt("remove the folder", path, || fs::remove_dir(path))
 }
 
-/// Removes files, with so many `threads`: of a file in memory the system gives back page after page.
+/// Removes files, with so many `threads`: of a file in memory the system gives back page after
+/// page.
 ///
 /// # Errors
 /// `Storage`, of the first that cannot be removed; the others are gone.
@@ -381,10 +333,7 @@ pub(crate) fn remove_files(paths: &[PathBuf], threads: usize) -> Result<(), Inde
 const TREE_REMOVERS: usize = 4;
 
 /// Removes a file or a folder with everything in it. Symbolic links are removed, not followed.
-///
-/// # Errors
-/// `Storage`.
-pub fn remove_tree(path: &Path) -> Result<(), IndexError> {
+pub(crate) fn remove_tree(path: &Path) -> Result<(), IndexError> {
     let metadata = fs::symlink_metadata(path).map_err(IndexError::storage("remove", path))?;
     if !metadata.is_dir() {
         return remove_file(path);
@@ -403,10 +352,7 @@ pub fn remove_tree(path: &Path) -> Result<(), IndexError> {
 
 /// Gives the file `from` a second name, `to`, or copies it where the file system knows no second
 /// names.
-///
-/// # Errors
-/// `Storage`.
-pub fn link_or_copy(from: &Path, to: &Path) -> Result<(), IndexError> {
+pub(crate) fn link_or_copy(from: &Path, to: &Path) -> Result<(), IndexError> {
     match attempt("link", to, || fs::hard_link(from, to)) {
         Err(IndexError::Storage { source, .. })
             if matches!(
@@ -439,17 +385,11 @@ fn copy(from: &Path, to: &Path) -> Result<(), IndexError> {
 }
 
 /// Writes a small file whole, replacing what was there, and syncs it.
-///
-/// # Errors
-/// `Storage`.
-pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), IndexError> {
+pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), IndexError> {
     write_pieces(path, |take| take(bytes))
 }
 
 /// As [`write_whole`], for a file that `write` hands over piece by piece.
-///
-/// # Errors
-/// `Storage`, and what `write` says.
 pub(crate) fn write_pieces(
     path: &Path,
     write: impl FnOnce(&mut dyn FnMut(&[u8]) -> Result<(), IndexError>) -> Result<(), IndexError>,

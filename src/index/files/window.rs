@@ -22,7 +22,6 @@ pub(crate) struct Window {
     path: PathBuf,
     /// Bytes of the file.
     length: u64,
-    /// Where the window begins.
     start: u64,
     buffer: Vec<u8>,
     capacity: usize,
@@ -66,7 +65,8 @@ impl Window {
         Ok(Self { path, length: metadata.len(), start: 0, buffer, capacity, sums: None })
     }
 
-    /// Verifies what it reads from now on by the checksums of pages, which begin at byte `start` of the file; up to `end` each page has one.
+    /// Verifies what it reads from now on by the checksums of pages, which begin at byte `start` of
+    /// the file; up to `end` each page has one.
     pub(crate) fn verifying(mut self, start: u64, end: u64) -> Result<Self, IndexError> {
         let bytes = 4 * (self.capacity / PAGE_BYTES as usize + 2);
         let window = Box::new(Self::open(&self.path, bytes)?);
@@ -90,9 +90,6 @@ impl Window {
     }
 
     /// Returns `bytes` bytes, or as many as the window holds, from `at` on.
-    ///
-    /// # Errors
-    /// `Storage`, or `Damaged` if the file ends before.
     #[inline]
     pub(crate) fn read(&mut self, at: u64, bytes: usize) -> Result<&[u8], IndexError> {
         let bytes = bytes.min(self.capacity);
@@ -103,7 +100,6 @@ impl Window {
         }
     }
 
-    /// Moves the window to `at`.
     fn fill(&mut self, at: u64, bytes: usize) -> Result<&[u8], IndexError> {
         if self.length.checked_sub(at).is_none_or(|rest| rest < bytes as u64) {
             let (expected, found) = (format!("{bytes} bytes from byte {at} on"), "the end");
@@ -145,9 +141,6 @@ impl Window {
 }
 
 /// Returns the CRC-32 of a part of a file, by reads of at most `capacity` bytes.
-///
-/// # Errors
-/// `Storage`, or `Damaged` if the file ends before.
 pub(crate) fn checksum(
     path: &Path,
     part: Range<u64>,

@@ -1,8 +1,11 @@
-//! How do several threads put bytes in one file at the same time? Through maps of it: calls that write to a file take turns. To a file in memory whose
-//! pages are there any number of threads write 5.6 GB/s by calls, and 16 put 21 GB/s there through maps (docs/measurements/2026-11-23-gpu-indexing.md).
+//! How do several threads put bytes in one file at the same time? Through maps of it: calls that
+//! write to a file take turns. To a file in memory whose pages are there any number of threads
+//! write 5.6 GB/s by calls, and 16 put 21 GB/s there through maps
+//! (docs/measurements/2026-11-23-gpu-indexing.md).
 //!
-//! Whoever writes through a map has its pages first: a page that the system has no room for would end this process (SIGBUS). A file on a disk is
-//! not mapped, since the system tells late, or not at all, what it could not keep of a map.
+//! Whoever writes through a map has its pages first: a page that the system has no room for would
+//! end this process (SIGBUS). A file on a disk is not mapped, since the system tells late, or not
+//! at all, what it could not keep of a map.
 
 use crate::pages;
 use memmap2::{MmapOptions, MmapRaw};
@@ -25,10 +28,12 @@ fn is_in_memory(file: &File) -> bool {
     }
 }
 
-/// Bytes that are mapped together, if they have pages: a map of each room would have all threads wait for the system's changes of the others' maps.
+/// Bytes that are mapped together, if they have pages: a map of each room would have all threads
+/// wait for the system's changes of the others' maps.
 const WINDOW: u64 = 64 << 20;
 
-/// Neighbouring bytes of a file that have pages, mapped when the first of them are written, until all are.
+/// Neighbouring bytes of a file that have pages, mapped when the first of them are written, until
+/// all are.
 #[derive(Debug)]
 struct Window {
     at: u64,
@@ -63,16 +68,13 @@ pub(crate) struct WriteMap {
     next: u64,
     /// The pages of the bytes before it are there, and the file is as long.
     there: u64,
-    /// The last window.
     window: Option<Arc<Window>>,
 }
 
 impl WriteMap {
-    /// Gives out what is behind the first `from` bytes of a file, which has the pages of its first `there` bytes and is as long; none if it does not lie in memory.
-    /// As long as somebody has bytes of it nobody else writes them, or cuts the file.
-    ///
-    /// # Errors
-    /// The system gives no second handle.
+    /// Gives out what is behind the first `from` bytes of a file, which has the pages of its first
+    /// `there` bytes and is as long; none if it does not lie in memory. As long as somebody has
+    /// bytes of it nobody else writes them, or cuts the file.
     pub(crate) fn of(file: &File, from: u64, there: u64) -> io::Result<Option<Self>> {
         if !is_in_memory(file) {
             return Ok(None);
@@ -85,7 +87,6 @@ impl WriteMap {
         Ok(Self { file: Arc::new(file.try_clone()?), next: from, there, window: None })
     }
 
-    /// The next bytes.
     pub(crate) fn next(&mut self, bytes: u64) -> MappedRoom {
         let at = self.next;
         self.next += bytes;
@@ -127,8 +128,10 @@ impl MappedRoom {
             }
         };
         let (map, bytes) = (window.map(&file)?, length(bytes)?);
-        // SAFETY: the window has these bytes, and it is mapped as long as this function has it. They were given out once, so that nobody else in this process
-        // writes them or has a reference to them, and this room is gone afterwards. If another program changes or cuts the file, it is as `index::map` says.
+        // SAFETY: the window has these bytes, and it is mapped as long as this function has it.
+        // They were given out once, so that nobody else in this process writes them or has a
+        // reference to them, and this room is gone afterwards. If another program changes or cuts
+        // the file, it is as `index::map` says.
         let bytes = unsafe {
             slice::from_raw_parts_mut(map.as_mut_ptr().add((at - window.at) as usize), bytes)
         };

@@ -1,6 +1,6 @@
-//! How is a generation put together of runs that are there already and of new ones? A [`Draft`] links
-//! the files of old runs, takes new ones, notes which documents are left out, and is published like
-//! every other generation.
+//! How is a generation put together of runs that are there already and of new ones? A [`Draft`]
+//! links the files of old runs, takes new ones, notes which documents are left out, and is
+//! published like every other generation.
 
 #![forbid(unsafe_code)]
 
@@ -72,31 +72,30 @@ impl<'a> Draft<'a> {
     }
 
     /// The folder of the generation, in which new runs are written.
-    pub fn folder(&self) -> &Path {
+    pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
     /// The number of the run that comes next; a new run is written under it.
-    pub fn next_run(&self) -> u32 {
+    pub(crate) fn next_run(&self) -> u32 {
         self.next_run
     }
 
-    /// The runs so far.
-    pub fn runs(&self) -> &[RunEntry] {
+    pub(crate) fn runs(&self) -> &[RunEntry] {
         &self.runs
     }
 
     /// Adds inputs that new runs lie in. Returns the number of the first.
-    pub fn add_inputs(&mut self, inputs: impl IntoIterator<Item = InputEntry>) -> u32 {
+    pub(crate) fn add_inputs(&mut self, inputs: impl IntoIterator<Item = InputEntry>) -> u32 {
         let first = self.inputs.len() as u32;
         self.inputs.extend(inputs);
         first
     }
 
-    /// Takes over run `run` of the published generation in the folder `from`, whose manifest is given,
-    /// with the documents that it leaves out: its files get second names here, or are copied where the
-    /// file system has none, with the checksums that they have. All inputs of that generation become
-    /// inputs of this one. Returns the place of the run.
+    /// Takes over run `run` of the published generation in the folder `from`, whose manifest is
+    /// given, with the documents that it leaves out: its files get second names here, or are copied
+    /// where the file system has none, with the checksums that they have. All inputs of that
+    /// generation become inputs of this one. Returns the place of the run.
     ///
     /// # Errors
     /// `Damaged` if the manifest has no such run or file; `Storage`.
@@ -134,12 +133,13 @@ impl<'a> Draft<'a> {
         Ok(self.runs.len() - 1)
     }
 
-    /// Takes a run that was written in the folder under the number [`next_run`](Self::next_run), with
-    /// its documents, and its files, which are synced. Returns the place of the run.
-    ///
-    /// # Errors
-    /// `Refused` if it has another number.
-    pub fn add(&mut self, run: RunEntry, files: Vec<FileEntry>) -> Result<usize, IndexError> {
+    /// Takes a run that was written in the folder under the number [`next_run`](Self::next_run),
+    /// with its documents, and its files, which are synced. Returns the place of the run.
+    pub(crate) fn add(
+        &mut self,
+        run: RunEntry,
+        files: Vec<FileEntry>,
+    ) -> Result<usize, IndexError> {
         let expected = run_name(self.next_run());
         if run.name != expected {
             let reason = format!("run {} comes where {expected} does", run.name);
@@ -151,8 +151,8 @@ impl<'a> Draft<'a> {
         Ok(self.runs.len() - 1)
     }
 
-    /// Leaves out documents of the run at a place, beside those that are left out already; docids count
-    /// from the run's first document.
+    /// Leaves out documents of the run at a place, beside those that are left out already; docids
+    /// count from the run's first document.
     ///
     /// # Errors
     /// As [`write_deletions`]; `Refused` if there is no such run.
@@ -167,11 +167,12 @@ impl<'a> Draft<'a> {
         write_deletions(&self.folder, entry, &mut self.files, &docids)
     }
 
-    /// Gives the documents of the run at a place their PageRanks, one for each, in place of those that it has.
+    /// Gives the documents of the run at a place their PageRanks, one for each, in place of those
+    /// that it has.
     ///
     /// # Errors
     /// As [`write_scores`]; `Refused` if there is no such run, or not as many ranks as documents.
-    pub fn rank(&mut self, run: usize, ranks: &[f32]) -> Result<(), IndexError> {
+    pub(crate) fn rank(&mut self, run: usize, ranks: &[f32]) -> Result<(), IndexError> {
         let entry = self.runs.get(run).filter(|entry| entry.documents as usize == ranks.len());
         let Some(entry) = entry else {
             let reason = format!("there is no run {run} with {} documents", ranks.len());
@@ -188,15 +189,21 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// Merges neighbouring runs to one in their place, without their deleted documents. Their files are verified first, so
-    /// that damage does not get a new checksum. Returns whether PageRanks were lost: those of runs that are merged with
-    /// others that have none.
+    /// Merges neighbouring runs to one in their place, without their deleted documents. Their files
+    /// are verified first, so that damage does not get a new checksum. Returns whether PageRanks
+    /// were lost: those of runs that are merged with others that have none.
     ///
-    /// Memory: that of [`Merging`], and 4 bytes for each document of the runs if they have PageRanks.
+    /// Memory: that of [`Merging`], and 4 bytes for each document of the runs if they have
+    /// PageRanks.
     ///
     /// # Errors
-    /// `Refused` if there are no such runs; as [`merge_in_place`](crate::index::merge::merge_in_place).
-    pub fn merge(&mut self, runs: Range<usize>, merging: &Merging) -> Result<bool, IndexError> {
+    /// `Refused` if there are no such runs; as
+    /// [`merge_in_place`](crate::index::merge::merge_in_place).
+    pub(crate) fn merge(
+        &mut self,
+        runs: Range<usize>,
+        merging: &Merging,
+    ) -> Result<bool, IndexError> {
         self.number_documents()?;
         let Some(old) = self.runs.get(runs.clone()).filter(|old| !old.is_empty()) else {
             let reason = format!("there are no runs {} to {}", runs.start, runs.end);
@@ -225,7 +232,8 @@ impl<'a> Draft<'a> {
         Ok(lost)
     }
 
-    /// The PageRanks of the documents of some runs that are not deleted, and how many of the runs have any.
+    /// The PageRanks of the documents of some runs that are not deleted, and how many of the runs
+    /// have any.
     fn ranks_left(&self, runs: &[RunEntry]) -> Result<(Vec<f32>, usize), IndexError> {
         let (mut ranks, mut ranked) = (Vec::new(), 0);
         for run in runs {
@@ -256,12 +264,12 @@ impl<'a> Draft<'a> {
     /// Counts what there is, writes the manifest and makes the generation the live one. Returns the
     /// manifest.
     ///
-    /// Memory: about `memory_bytes`, but at least 8 KB for each run, and 4 bytes for each document of
-    /// the largest.
+    /// Memory: about `memory_bytes`, but at least 8 KB for each run, and 4 bytes for each document
+    /// of the largest.
     ///
     /// # Errors
-    /// `Refused` if there are more documents than docids, or lists that are coded otherwise than the
-    /// settings say; as [`IndexLock::publish`].
+    /// `Refused` if there are more documents than docids, or lists that are coded otherwise than
+    /// the settings say; as [`IndexLock::publish`].
     pub fn publish(
         mut self,
         description: Description,

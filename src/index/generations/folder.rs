@@ -1,9 +1,9 @@
-//! The folder of an index: who may write there, which generations lie in it, and which one `CURRENT`
-//! names.
+//! The folder of an index: who may write there, which generations lie in it, and which one
+//! `CURRENT` names.
 //!
-//! Only the holder of the [`IndexLock`] writes below the folder of an index. Readers do not wait for it:
-//! a generation that one has open is not removed (`in_use`), and a reader that finds a file gone
-//! while it opens a generation looks at `CURRENT` again.
+//! Only the holder of the [`IndexLock`] writes below the folder of an index. Readers do not wait
+//! for it: a generation that one has open is not removed (`in_use`), and a reader that finds a file
+//! gone while it opens a generation looks at `CURRENT` again.
 
 #![forbid(unsafe_code)]
 
@@ -30,7 +30,7 @@ const ATTEMPTS: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Tells whether a job is writing to the index in the folder `index`.
-pub fn is_being_written(index: &Path) -> bool {
+pub(crate) fn is_being_written(index: &Path) -> bool {
     let lock = File::open(index.join(LOCK));
     lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
@@ -64,15 +64,12 @@ impl IndexLock {
     }
 
     /// Returns the folder of the index.
-    pub fn index(&self) -> &Path {
+    pub(crate) fn index(&self) -> &Path {
         &self.index
     }
 
     /// Removes the folder of an index in which nothing else is. Who waits for the lock finds none.
-    ///
-    /// # Errors
-    /// `Storage`.
-    pub fn remove_index(self) -> Result<(), IndexError> {
+    pub(crate) fn remove_index(self) -> Result<(), IndexError> {
         storage::remove_file(&self.index.join(LOCK))?;
         storage::remove_empty(&self.index)
     }
@@ -82,18 +79,15 @@ impl IndexLock {
     ///
     /// # Errors
     /// `Damaged` if `CURRENT` cannot be read; `Storage`.
-    pub fn next_generation(&self) -> Result<(u32, PathBuf), IndexError> {
+    pub(crate) fn next_generation(&self) -> Result<(u32, PathBuf), IndexError> {
         let (number, path) = self.next_folder()?;
         storage::create_dir(&path.join(RUNS))?;
         Ok((number, path))
     }
 
-    /// Makes the folder of the next generation, which will have shards elsewhere. Returns its number
-    /// and the folder.
-    ///
-    /// # Errors
-    /// As [`next_generation`](Self::next_generation).
-    pub fn next_folder(&self) -> Result<(u32, PathBuf), IndexError> {
+    /// Makes the folder of the next generation, which will have shards elsewhere. Returns its
+    /// number and the folder.
+    pub(crate) fn next_folder(&self) -> Result<(u32, PathBuf), IndexError> {
         let live = current(&self.index)?;
         let taken = generations(&self.index)?.into_iter().map(|(number, _)| number);
         let live = live.as_deref().and_then(number_of);
@@ -116,8 +110,8 @@ impl IndexLock {
     }
 }
 
-/// Returns the folder of the live generation of the index in the folder `index`; none if nothing was
-/// published there yet.
+/// Returns the folder of the live generation of the index in the folder `index`; none if nothing
+/// was published there yet.
 ///
 /// # Errors
 /// `Damaged` if `CURRENT` names no generation; `Storage`.

@@ -1,6 +1,7 @@
 //! How is the live generation of an index opened? Everything that a query reads often is verified
 //! first; the postings are checked as they are read, or verified whole when asked.
 
+#![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
 use crate::index::documents::Documents;
@@ -43,7 +44,8 @@ impl Generation {
         with_live(index, |path| Self::open_folder(path, verify))
     }
 
-    /// Opens the generation in the folder `path`, live or not. It is not removed until this is dropped.
+    /// Opens the generation in the folder `path`, live or not. It is not removed until this is
+    /// dropped.
     ///
     /// # Errors
     /// `Storage`, `Damaged`, `Newer`.
@@ -81,14 +83,12 @@ impl Generation {
         &self.runs
     }
 
-    /// Calls `take` with the list of a term in each run that has one; the term's entries in all runs are given.
-    ///
-    /// # Errors
-    /// When a list is damaged, or `take` says so.
+    /// Calls `take` with the list of a term in each run that has one; the term's entries in all
+    /// runs are given.
     ///
     /// # Panics
     /// If there are not as many entries as runs.
-    pub fn for_each_list(
+    pub(crate) fn for_each_list(
         &self,
         entries: &[Option<TermEntry>],
         mut take: impl FnMut(&Run, &ListView<'_>) -> Result<(), ListError>,
@@ -110,12 +110,12 @@ impl Generation {
     }
 
     /// Tells whether any document is deleted.
-    pub fn has_deletions(&self) -> bool {
+    pub(crate) fn has_deletions(&self) -> bool {
         self.runs.iter().any(|run| run.deletions().is_some())
     }
 
     /// Tells whether a document is deleted.
-    pub fn is_deleted(&self, docid: u32) -> bool {
+    pub(crate) fn is_deleted(&self, docid: u32) -> bool {
         let after = self.runs.partition_point(|run| run.first_docid() <= docid);
         let run = after.checked_sub(1).map(|at| &self.runs[at]);
         run.and_then(|run| Some(run.deletions()?.contains(docid - run.first_docid())))
@@ -129,9 +129,9 @@ impl Generation {
         )
     }
 
-    /// Returns the first document of this name that is not deleted. Looks at every document until it
-    /// is found.
-    pub fn find_name(&self, name: &[u8]) -> Option<u32> {
+    /// Returns the first document of this name that is not deleted. Looks at every document until
+    /// it is found.
+    pub(crate) fn find_name(&self, name: &[u8]) -> Option<u32> {
         let is_it = |docid: &u32| self.documents.name(*docid) == Some(name);
         (0..self.documents.len()).filter(is_it).find(|docid| !self.is_deleted(*docid))
     }

@@ -1,9 +1,9 @@
-//! Which generations does a process use? Whoever opens one holds a shared lock on its manifest, and whoever
-//! removes one needs that lock alone: a generation that is in use stays until the next job.
+//! Which generations does a process use? Whoever opens one holds a shared lock on its manifest, and
+//! whoever removes one needs that lock alone: a generation that is in use stays until the next job.
 //!
-//! What is mapped would stay without its name on a local disk; on others it would not, and a generation
-//! that is opened must not lose a file before the last of them is. Where the file system has no locks,
-//! generations are removed as if there were no readers.
+//! What is mapped would stay without its name on a local disk; on others it would not, and a
+//! generation that is opened must not lose a file before the last of them is. Where the file system
+//! has no locks, generations are removed as if there were no readers.
 
 #![forbid(unsafe_code)]
 
@@ -15,7 +15,8 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-/// How often a lock is asked for, and the pause between: who only looks holds it for some microseconds.
+/// How often a lock is asked for, and the pause between: who only looks holds it for some
+/// microseconds.
 const ATTEMPTS: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -56,7 +57,8 @@ pub(crate) struct Unused {
 }
 
 impl Unused {
-    /// Claims a generation, a folder of generations, or a file; none if a generation there is in use.
+    /// Claims a generation, a folder of generations, or a file; none if a generation there is in
+    /// use.
     pub(crate) fn claim(path: &Path) -> Option<Self> {
         let inside = fs::read_dir(path).into_iter().flatten().flatten();
         let folders = inside.map(|entry| entry.path()).chain([path.to_path_buf()]);

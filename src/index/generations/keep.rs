@@ -1,8 +1,9 @@
 //! Which older generations stay, and how does one of them become live again?
 //!
-//! `INDEX/KEPT` names the generations that were live and are kept, a line each, the one that was live
-//! last at the end. What neither it nor `CURRENT` names is debris. A new generation is published in
-//! this order, so that a job killed between any two steps loses none that is to be kept:
+//! `INDEX/KEPT` names the generations that were live and are kept, a line each, the one that was
+//! live last at the end. What neither it nor `CURRENT` names is debris. A new generation is
+//! published in this order, so that a job killed between any two steps loses none that is to be
+//! kept:
 //!
 //! 1. `KEPT` names what it named, and the live generation;
 //! 2. `CURRENT` names the new generation;
@@ -19,12 +20,12 @@ use crate::index::generations::manifest::sharded::ShardedManifest;
 use std::io;
 use std::path::Path;
 
-/// Returns the numbers of the generations of the index in the folder `index` that are kept beside the
-/// live one, the one that was live last at the end.
+/// Returns the numbers of the generations of the index in the folder `index` that are kept beside
+/// the live one, the one that was live last at the end.
 ///
 /// # Errors
 /// `Damaged` if `KEPT` names something else than generations; `Storage`.
-pub fn kept(index: &Path) -> Result<Vec<u32>, IndexError> {
+pub(crate) fn kept(index: &Path) -> Result<Vec<u32>, IndexError> {
     let live = current(index)?.as_deref().and_then(number_of);
     Ok(listed(index)?.into_iter().filter(|number| Some(*number) != live).collect())
 }
@@ -47,7 +48,6 @@ fn listed(index: &Path) -> Result<Vec<u32>, IndexError> {
 /// What `rollback` did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RolledBack {
-    /// The generation that was live.
     pub from: u32,
     /// The one that is live now.
     pub to: u32,
@@ -57,9 +57,9 @@ pub struct RolledBack {
 /// latest before the live one. The one that was live is kept until the next is published.
 ///
 /// # Errors
-/// `NoIndex`; `Locked`; `NotKept`; `Damaged` or `Newer` if the manifest of the generation is not good;
-/// `Storage`. The live generation is the old one after an error, or, when only the last sync failed,
-/// the other one.
+/// `NoIndex`; `Locked`; `NotKept`; `Damaged` or `Newer` if the manifest of the generation is not
+/// good; `Storage`. The live generation is the old one after an error, or, when only the last sync
+/// failed, the other one.
 pub fn rollback(index: &Path, to: Option<u32>) -> Result<RolledBack, IndexError> {
     let none = || IndexError::NoIndex { path: index.to_path_buf() };
     // Not before there is an index: taking the lock creates the folder.
@@ -95,9 +95,9 @@ pub fn rollback(index: &Path, to: Option<u32>) -> Result<RolledBack, IndexError>
 }
 
 impl IndexLock {
-    /// Lets [`publish`](Self::publish) keep the generation that it replaces, and `keep` older ones in
-    /// all. Without this it keeps those that are kept already, and not the one that it replaces.
-    pub fn keeping(mut self, keep: usize) -> Self {
+    /// Lets [`publish`](Self::publish) keep the generation that it replaces, and `keep` older ones
+    /// in all. Without this it keeps those that are kept already, and not the one that it replaces.
+    pub(crate) fn keeping(mut self, keep: usize) -> Self {
         self.keep = Some(keep);
         self
     }

@@ -4,8 +4,8 @@
 #![forbid(unsafe_code)]
 
 pub(crate) mod read;
-pub mod sharded;
-pub mod summary;
+pub(crate) mod sharded;
+pub(crate) mod summary;
 #[cfg(test)]
 mod tests;
 mod write;
@@ -24,11 +24,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The manifest of a generation.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
-    /// Format version of all files.
     pub format: u32,
     /// Number of the generation; its folder is named for it.
     pub generation: u32,
@@ -36,13 +34,10 @@ pub struct Manifest {
     pub created: u64,
     /// The command line that wrote it.
     pub command: String,
-    /// Workers of that job.
     pub workers: u32,
     /// What made terms and lists of the input.
     pub settings: Settings,
-    /// What there is in all.
     pub statistics: Statistics,
-    /// The runs, by docid.
     pub runs: Vec<RunEntry>,
     /// How documents were renumbered, if they were.
     #[serde(default)]
@@ -60,15 +55,11 @@ pub struct Settings {
     /// Name of the tokenizer, if it is not `words`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokenizer: Option<String>,
-    /// Name of the stemmer.
     pub stemmer: String,
     /// Words that are not indexed.
     pub stop_words: StopWordsEntry,
-    /// Codec of the lists.
     pub codec: String,
-    /// Postings in a block.
     pub block_size: u32,
-    /// Name of the indexer.
     pub indexer: String,
     /// The memory that the build was given, in bytes.
     pub memory_bytes: u64,
@@ -76,7 +67,8 @@ pub struct Settings {
     pub max_document_bytes: u64,
     /// The format that the build was told to read, such as `auto`.
     pub format: String,
-    /// Fields of JSON and columns of CSV that were asked for as text; none if the usual ones were read.
+    /// Fields of JSON and columns of CSV that were asked for as text; none if the usual ones were
+    /// read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub text_fields: Vec<String>,
     /// What the weights of learned vectors were multiplied with, as a decimal; nothing of texts.
@@ -102,32 +94,26 @@ impl Settings {
     }
 
     /// How the lists are coded; a manifest that was read or written has a form that is known.
-    pub fn form(&self) -> Option<Form> {
+    pub(crate) fn form(&self) -> Option<Form> {
         Form::named(&self.codec, self.block_size as usize)
     }
 }
 
-/// A list of stop words.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StopWordsEntry {
     /// Its name or the file that it came from.
     pub name: String,
-    /// The words.
     pub words: Vec<String>,
 }
 
-/// What there is in all.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Statistics {
     /// Documents, empty ones too.
     pub documents: u64,
-    /// Different terms.
     pub terms: u64,
-    /// Postings.
     pub postings: u64,
-    /// Indexed tokens.
     pub tokens: u64,
     /// Documents without an indexed token.
     pub empty_documents: u64,
@@ -137,21 +123,15 @@ pub struct Statistics {
     pub skipped: BTreeMap<String, u64>,
 }
 
-/// A run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunEntry {
     /// Six digits; its files are named for it.
     pub name: String,
-    /// Docid of its first document.
     pub first_docid: u32,
-    /// Its documents.
     pub documents: u32,
-    /// Its terms.
     pub terms: u64,
-    /// Its postings.
     pub postings: u64,
-    /// The tokens of its documents.
     pub tokens: u64,
     /// The first of the manifest's inputs that its documents lie in: number 0 of its own.
     pub first_input: u32,
@@ -168,20 +148,17 @@ pub struct RunEntry {
 pub struct Deleted {
     /// Documents, at least 1.
     pub documents: u32,
-    /// Their tokens.
     pub tokens: u64,
-    /// Their postings.
     pub postings: u64,
 }
 
 impl RunEntry {
     /// How many of its documents the generation has.
-    pub fn live_documents(&self) -> u32 {
+    pub(crate) fn live_documents(&self) -> u32 {
         self.documents.saturating_sub(self.deleted.unwrap_or_default().documents)
     }
 }
 
-/// An input.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InputEntry {
@@ -191,9 +168,7 @@ pub struct InputEntry {
     pub bytes: u64,
     /// Hash of those bytes, with the name of the hash before a colon.
     pub hash: String,
-    /// Format that was found.
     pub format: String,
-    /// Compression that was found.
     pub compression: String,
 }
 
@@ -218,12 +193,13 @@ impl Manifest {
     }
 
     /// Returns the present time as [`created`](Self::created) counts it.
-    pub fn now() -> u64 {
+    pub(crate) fn now() -> u64 {
         SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
     }
 
     /// Lays the manifest out, its checksum last.
-    pub fn encode(&self) -> String {
+    #[cfg(any(test, fuzzing))]
+    pub(crate) fn encode(&self) -> String {
         write::sealed(self)
     }
 
@@ -231,15 +207,12 @@ impl Manifest {
     ///
     /// # Errors
     /// `Refused` if the manifest is not one that could be read again; `Storage`.
-    pub fn write(&self, generation: &Path) -> Result<(), IndexError> {
+    pub(crate) fn write(&self, generation: &Path) -> Result<(), IndexError> {
         self.write_with_inputs(generation, self.inputs.iter())
     }
 
     /// As [`write`](Self::write), with other inputs than its own, of which one is there at a time.
-    ///
-    /// # Errors
-    /// As [`write`](Self::write).
-    pub fn write_with_inputs(
+    pub(crate) fn write_with_inputs(
         &self,
         generation: &Path,
         inputs: impl ExactSizeIterator<Item: Borrow<InputEntry>>,
@@ -351,10 +324,7 @@ impl Manifest {
 }
 
 /// Finds the entry of a file of the generation in the folder `generation`.
-///
-/// # Errors
-/// `Damaged` if there is none.
-pub fn find_file<'a>(
+pub(crate) fn find_file<'a>(
     files: &'a [FileEntry],
     generation: &Path,
     name: &str,

@@ -1,11 +1,11 @@
 //! Generations: opened, published, kept, and put together of runs.
 
-pub mod draft;
-pub mod folder;
-pub mod generation;
+pub(crate) mod draft;
+pub(crate) mod folder;
+pub(crate) mod generation;
 pub(crate) mod in_use;
-pub mod keep;
-pub mod manifest;
-pub mod publish;
-pub mod shards;
-pub mod watch;
+pub(crate) mod keep;
+pub(crate) mod manifest;
+pub(crate) mod publish;
+pub(crate) mod shards;
+pub(crate) mod watch;

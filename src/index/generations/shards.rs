@@ -1,11 +1,12 @@
-//! How do several processes make one generation? Each writes a shard, a generation folder of its own
-//! over neighbouring documents, and one process makes them live together.
+//! How do several processes make one generation? Each writes a shard, a generation folder of its
+//! own over neighbouring documents, and one process makes them live together.
 //!
 //! The shard of process k is `INDEX/shard-k/gen-G`, where G is the number of the whole generation.
 //! The manifest in `INDEX/gen-G` lists the shards with the checksums of their manifests
-//! (`docs/index-format.md`, Shards), and `INDEX/CURRENT` names it. Nothing in the folder of a shard says
-//! that it is live: on one disk as on several only `CURRENT` does, on the disk of process 0. Docids
-//! count from the first document of a shard; those of the whole index begin with its `first_docid`.
+//! (`docs/index-format.md`, Shards), and `INDEX/CURRENT` names it. Nothing in the folder of a shard
+//! says that it is live: on one disk as on several only `CURRENT` does, on the disk of process 0.
+//! Docids count from the first document of a shard; those of the whole index begin with its
+//! `first_docid`.
 
 #![forbid(unsafe_code)]
 
@@ -31,8 +32,8 @@ fn read_whole(generation: &Path) -> Result<(Manifest, u32), IndexError> {
 }
 
 impl ShardedManifest {
-    /// Reads the manifest of the live generation of the index in the folder `index`; none if that is
-    /// whole.
+    /// Reads the manifest of the live generation of the index in the folder `index`; none if that
+    /// is whole.
     ///
     /// # Errors
     /// `NoIndex`, `Storage`, `Damaged`, `Newer`.
@@ -54,20 +55,19 @@ impl ShardedManifest {
     }
 
     /// Opens a shard, which has to be on this disk and to be the one that is listed.
-    ///
-    /// # Errors
-    /// `Storage`, `Damaged`, `Newer`.
-    pub fn open(&self, index: &Path, shard: usize, verify: bool) -> Result<Generation, IndexError> {
+    pub(crate) fn open(
+        &self,
+        index: &Path,
+        shard: usize,
+        verify: bool,
+    ) -> Result<Generation, IndexError> {
         let folder = self.folder(index, shard);
         self.check_listed(&folder, shard)?;
         Generation::open_folder(&folder, verify)
     }
 
     /// Checks that the manifest in the folder of a shard is the one that is listed.
-    ///
-    /// # Errors
-    /// `Storage`, `Damaged`, `Newer`.
-    pub fn check_listed(&self, folder: &Path, shard: usize) -> Result<(), IndexError> {
+    pub(crate) fn check_listed(&self, folder: &Path, shard: usize) -> Result<(), IndexError> {
         let listed = &self.shards[shard];
         let (manifest, crc) = read_whole(folder)?;
         if crc != listed.manifest_crc32 || manifest.statistics != listed.statistics {
@@ -81,7 +81,7 @@ impl ShardedManifest {
 
 /// The right to write a shard of an index, held until it is dropped or the process ends.
 #[derive(Debug)]
-pub struct ShardLock {
+pub(crate) struct ShardLock {
     folder: PathBuf,
     _lock: IndexLock,
 }
@@ -92,17 +92,14 @@ impl ShardLock {
     ///
     /// # Errors
     /// `Locked` if another process writes the shard; `Storage`.
-    pub fn acquire(index: &Path, shard: usize) -> Result<Self, IndexError> {
+    pub(crate) fn acquire(index: &Path, shard: usize) -> Result<Self, IndexError> {
         let folder = index.join(shard_name(shard));
         Ok(Self { _lock: IndexLock::acquire(&folder)?, folder })
     }
 
-    /// Removes all generations of the shard but those to `keep`, and makes an empty folder for generation
-    /// `number`. Returns the folder.
-    ///
-    /// # Errors
-    /// `Storage`.
-    pub fn begin(&self, number: u32, keep: &[u32]) -> Result<PathBuf, IndexError> {
+    /// Removes all generations of the shard but those to `keep`, and makes an empty folder for
+    /// generation `number`. Returns the folder.
+    pub(crate) fn begin(&self, number: u32, keep: &[u32]) -> Result<PathBuf, IndexError> {
         self.retain(keep)?;
         let path = self.folder.join(generation_name(number));
         storage::create_dir(&path)?;
@@ -111,20 +108,14 @@ impl ShardLock {
     }
 
     /// Makes a generation of the shard last, whose files are synced.
-    ///
-    /// # Errors
-    /// `Storage`.
-    pub fn sync(&self, generation: &Path) -> Result<(), IndexError> {
+    pub(crate) fn sync(&self, generation: &Path) -> Result<(), IndexError> {
         storage::sync_dir(&generation.join(RUNS))?;
         storage::sync_dir(generation)?;
         storage::sync_dir(&self.folder)
     }
 
     /// Removes all generations of the shard but those to `keep`.
-    ///
-    /// # Errors
-    /// `Storage`.
-    pub fn retain(&self, keep: &[u32]) -> Result<(), IndexError> {
+    pub(crate) fn retain(&self, keep: &[u32]) -> Result<(), IndexError> {
         for (number, path) in generations(&self.folder)? {
             if !keep.contains(&number)
                 && let Some(_unused) = Unused::claim(&path)

@@ -1,5 +1,5 @@
-//! Is another generation live than the one that a job has open? A look is one question to the file system as
-//! long as nothing has happened.
+//! Is another generation live than the one that a job has open? A look is one question to the file
+//! system as long as nothing has happened.
 
 #![forbid(unsafe_code)]
 
@@ -13,26 +13,22 @@ use std::path::{Path, PathBuf};
 /// What tells one `CURRENT` from another: it is replaced by another file with each generation.
 type Stamp = (u64, u64, i64, i64);
 
-/// Watches an index.
 #[derive(Debug)]
-pub struct Watch {
+pub(crate) struct Watch {
     path: PathBuf,
     seen: Option<Stamp>,
 }
 
 impl Watch {
     /// Watches the index in the folder `index`.
-    pub fn new(index: &Path) -> Self {
+    pub(crate) fn new(index: &Path) -> Self {
         Self { path: index.to_path_buf(), seen: None }
     }
 
-    /// Tells whether the live generation may be another one than `open`; asks again of the same only if
-    /// `again` is set. The manifest is compared too, for an index that was removed and built anew has the
-    /// same numbers.
-    ///
-    /// # Errors
-    /// `Damaged` or `Storage` if nobody can tell what is live.
-    pub fn is_other(&mut self, open: &Manifest, again: bool) -> Result<bool, IndexError> {
+    /// Tells whether the live generation may be another one than `open`; asks again of the same
+    /// only if `again` is set. The manifest is compared too, for an index that was removed and
+    /// built anew has the same numbers.
+    pub(crate) fn is_other(&mut self, open: &Manifest, again: bool) -> Result<bool, IndexError> {
         // Without a CURRENT the index is being removed, or built anew.
         let Ok(file) = self.path.join(CURRENT).metadata() else { return Ok(false) };
         let stamp = (file.dev(), file.ino(), file.mtime(), file.mtime_nsec());

@@ -14,8 +14,7 @@ const WINDOW_BYTES: usize = 64 << 10;
 
 /// A term, and its list in each run that has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TermLists {
-    /// The term.
+pub(crate) struct TermLists {
     pub term: Vec<u8>,
     /// Number of the run, and what its lexicon says; runs rise.
     pub lists: Vec<(usize, TermEntry)>,
@@ -23,10 +22,7 @@ pub struct TermLists {
 
 impl TermLists {
     /// Looks a term up in all runs. Without a list it is not in the index.
-    ///
-    /// # Errors
-    /// When the index is damaged.
-    pub fn find(generation: &Generation, term: &str) -> Result<Self, IndexError> {
+    pub(crate) fn find(generation: &Generation, term: &str) -> Result<Self, IndexError> {
         let collection = trie_collection(term);
         let suffix = &term.as_bytes()[implied_prefix_len(collection)..];
         let mut lists = Vec::new();
@@ -39,20 +35,17 @@ impl TermLists {
     }
 
     /// How many documents have the term.
-    pub fn df(&self) -> u64 {
+    pub(crate) fn df(&self) -> u64 {
         self.lists.iter().map(|(_, entry)| u64::from(entry.df)).sum()
     }
 
-    /// Bytes of the lists.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.lists.iter().map(|(_, entry)| entry.bytes).sum()
     }
 
-    /// Calls `each` with docids of the generation and term frequencies, a block at a time, by docid.
-    ///
-    /// # Errors
-    /// When a list is damaged.
-    pub fn postings(
+    /// Calls `each` with docids of the generation and term frequencies, a block at a time, by
+    /// docid.
+    pub(crate) fn postings(
         &self,
         generation: &Generation,
         mut each: impl FnMut(&[u32], &[u32]),
@@ -80,7 +73,7 @@ impl TermLists {
 ///
 /// # Errors
 /// When a lexicon is damaged, and what `each` returns, which ends the walk.
-pub fn for_each_term<E: From<IndexError>>(
+pub(crate) fn for_each_term<E: From<IndexError>>(
     generation: &Generation,
     mut each: impl FnMut(&TermLists) -> Result<(), E>,
 ) -> Result<(), E> {

@@ -52,13 +52,10 @@ pub struct Report {
     pub generation: PathBuf,
     /// Files that were checked, the manifest among them.
     pub files: u64,
-    /// Bytes of those.
     pub bytes: u64,
-    /// Documents.
     pub documents: u64,
     /// Different terms; those of every shard count for themselves.
     pub terms: u64,
-    /// Postings.
     pub postings: u64,
     /// Shards; 0 of an index that is whole.
     pub shards: u64,
@@ -81,7 +78,6 @@ impl fmt::Display for Report {
     }
 }
 
-/// How threads share the work.
 #[derive(Clone, Copy, Debug)]
 struct Share {
     threads: usize,
@@ -114,15 +110,17 @@ impl Share {
 ///
 /// # Errors
 /// Every problem that was found, up to a thousand of them, and at least one.
-pub fn check(index: &Path) -> Result<Report, Vec<IndexError>> {
+#[cfg(any(test, fuzzing))]
+pub(crate) fn check(index: &Path) -> Result<Report, Vec<IndexError>> {
     check_watched(index, 1, &Stop::default())
 }
 
-/// Checks as [`check`] does, by so many `threads`, and tells `watched` how far it is. It does not stop it. What it finds does not depend on the threads, but for tokens of documents: several
+/// Checks as `check` does, by so many `threads`, and tells `watched` how far it is. It does not
+/// stop it. What it finds does not depend on the threads, but for tokens of documents: several
 /// threads compare sums of them, which agree by chance once in 2^32.
 ///
 /// # Errors
-/// As [`check`].
+/// As `check`.
 pub fn check_watched(
     index: &Path,
     threads: usize,
@@ -211,7 +209,6 @@ fn check_generation(
     })
 }
 
-/// A check under way.
 struct Check<'a> {
     generation: &'a Path,
     manifest: &'a Manifest,

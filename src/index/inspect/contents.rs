@@ -28,19 +28,13 @@ pub struct Contents {
     pub documents: u64,
     /// Different terms; nobody knows if some shards are on other disks.
     pub terms: Option<u64>,
-    /// Postings.
     pub postings: u64,
-    /// Indexed tokens.
     pub tokens: u64,
-    /// Codec of the lists.
     pub codec: String,
-    /// Postings in a block.
     pub block_size: u32,
-    /// Runs.
     pub runs: u64,
     /// Documents that are left out of runs until a merge.
     pub deleted_documents: u64,
-    /// Number of the generation.
     pub generation: u32,
     /// When it was written, in seconds since 1970 (UTC).
     pub created: u64,
@@ -88,7 +82,6 @@ pub struct PlanEntry {
     pub queries: u64,
     /// The memory that was to be filled, in bytes.
     pub memory_bytes: u64,
-    /// What of it was.
     pub cached_bytes: u64,
     /// Lists of which something is cached.
     pub lists: u64,
@@ -104,8 +97,8 @@ impl PlanEntry {
 }
 
 impl Contents {
-    /// Reads the manifests of the live generation of the index in the folder `index`. The terms of shards are
-    /// counted, for which all their lexicons are read.
+    /// Reads the manifests of the live generation of the index in the folder `index`. The terms of
+    /// shards are counted, for which all their lexicons are read.
     ///
     /// # Errors
     /// `NoIndex`, `Storage`, `Damaged`, `Newer`.
@@ -196,7 +189,8 @@ impl Contents {
     }
 }
 
-/// Counts the different terms that the shards have together; nobody knows if some are on other disks.
+/// Counts the different terms that the shards have together; nobody knows if some are on other
+/// disks.
 fn distinct_terms(index: &Path, manifest: &ShardedManifest) -> Result<Option<u64>, IndexError> {
     let shards = 0..manifest.shards.len();
     if shards.clone().any(|shard| !manifest.folder(index, shard).is_dir()) {

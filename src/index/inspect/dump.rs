@@ -1,5 +1,5 @@
-//! How is all that an index holds written as lines, for other programs? Objects of JSON, or columns with tabs between
-//! them.
+//! How is all that an index holds written as lines, for other programs? Objects of JSON, or columns
+//! with tabs between them.
 
 #![forbid(unsafe_code)]
 
@@ -14,16 +14,14 @@ use std::io::{self, Write};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DumpError {
-    /// The index is damaged.
     #[error(transparent)]
     Index(#[from] IndexError),
-    /// A line cannot be written.
     #[error("writing a line")]
     Output(#[from] io::Error),
 }
 
-/// Writes every term with df, cf and the bytes of its lists, or, with `postings`, with all of these; with `tsv` postings
-/// have a line each. Returns how many terms there are.
+/// Writes every term with df, cf and the bytes of its lists, or, with `postings`, with all of
+/// these; with `tsv` postings have a line each. Returns how many terms there are.
 ///
 /// # Errors
 /// When the index is damaged, or a line cannot be written.

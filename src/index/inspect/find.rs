@@ -1,5 +1,5 @@
-//! Which generation, or which shard of it, has the document of a docid or a name? For tools that look into an
-//! index, whatever its form.
+//! Which generation, or which shard of it, has the document of a docid or a name? For tools that
+//! look into an index, whatever its form.
 
 #![forbid(unsafe_code)]
 
@@ -28,7 +28,6 @@ pub struct FoundDocument {
     pub generation: Generation,
     /// Docid of the generation's first document in the whole index.
     pub first_docid: u32,
-    /// The document, counted from there.
     pub docid: u32,
 }
 
@@ -39,13 +38,11 @@ pub struct DocumentRow {
     pub docid: u32,
     /// Its name; bytes that are no UTF-8 are replaced.
     pub name: String,
-    /// Its indexed tokens.
     pub tokens: u32,
     /// The file that it was read from.
     pub input: String,
     /// Where it begins in that, uncompressed, in bytes.
     pub offset: u64,
-    /// Its length there.
     pub bytes: u32,
 }
 
@@ -128,7 +125,8 @@ pub fn open_plain(index: &Path) -> Result<Generation, IndexError> {
 }
 
 impl fmt::Display for DocumentRow {
-    /// A row for each thing but the docid, which is not that of the whole index if this is a shard of it.
+    /// A row for each thing but the docid, which is not that of the whole index if this is a shard
+    /// of it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, tokens, input, offset, bytes, .. } = self;
         writeln!(f, "name      {}", visible(name))?;

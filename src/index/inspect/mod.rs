@@ -1,8 +1,8 @@
 //! What tools see of an index: its terms, its contents, its damage.
 
-pub mod browse;
+pub(crate) mod browse;
 pub mod check;
-pub mod contents;
-pub mod dump;
-pub mod find;
+pub(crate) mod contents;
+pub(crate) mod dump;
+pub(crate) mod find;
 pub mod summary;

@@ -15,29 +15,24 @@ use std::path::Path;
 /// Bytes of a lexicon that a thread holds at a time.
 const WINDOW_BYTES: usize = 256 << 10;
 
-/// Parts of a lexicon for each thread, so that all end at about the same time, and bytes of terms that a thread has read before another one has begun.
+/// Parts of a lexicon for each thread, so that all end at about the same time, and bytes of terms
+/// that a thread has read before another one has begun.
 const PARTS: usize = 4;
 const LEAST_PART: u64 = 1 << 20;
 
 /// The totals of a generation, or of a shard of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Totals {
-    /// Number of the generation.
     pub generation: u32,
-    /// Documents.
     pub documents: u64,
-    /// Different terms.
     pub terms: u64,
-    /// Postings.
     pub postings: u64,
-    /// Indexed tokens.
     pub tokens: u64,
     /// Bytes of all files but the manifest.
     pub index_bytes: u64,
 }
 
 impl Totals {
-    /// What a manifest says.
     pub fn of(manifest: &Manifest) -> Self {
         let statistics = &manifest.statistics;
         Self {
@@ -56,16 +51,13 @@ impl Totals {
 pub struct ListClass {
     /// They have fewer postings than this, and at least half as many: a power of two.
     pub below: u64,
-    /// How many lists there are.
     pub lists: u64,
-    /// Their postings.
     pub postings: u64,
-    /// Their bytes.
     pub bytes: u64,
 }
 
-/// Reads the totals of the live generation of the index in the folder `index`; with `shard`, a number and how many there are, those of that
-/// shard. None if there is no such generation.
+/// Reads the totals of the live generation of the index in the folder `index`; with `shard`, a
+/// number and how many there are, those of that shard. None if there is no such generation.
 ///
 /// # Errors
 /// `Storage`, `Damaged`, `Newer`.
@@ -81,8 +73,9 @@ pub fn totals(index: &Path, shard: Option<(usize, usize)>) -> Result<Option<Tota
     Ok(Some(Totals::of(&read_manifest(&folder)?)))
 }
 
-/// Counts the lists of the generation, or the shard of one, in `folder` by their length; short ones first, classes without a list left out. So many `threads`
-/// read the lexicons, and nobody the postings. A term has a list in each run that it occurs in.
+/// Counts the lists of the generation, or the shard of one, in `folder` by their length; short ones
+/// first, classes without a list left out. So many `threads` read the lexicons, and nobody the
+/// postings. A term has a list in each run that it occurs in.
 ///
 /// # Errors
 /// `Storage`, `Damaged`, `Newer`.

@@ -5,11 +5,12 @@
 use crate::codec::vbyte;
 use crate::index::format::{DIRECTORY_ENTRIES, LEXICON_BLOCK, MAX_TERM_BYTES};
 
-/// Lays out terms, one behind another, in blocks that begin with each collection and every 16 terms.
+/// Lays out terms, one behind another, in blocks that begin with each collection and every 16
+/// terms.
 ///
 /// Memory: one term.
 #[derive(Debug)]
-pub struct TermCoder {
+pub(crate) struct TermCoder {
     /// The last term, if there is one.
     collection: u16,
     suffix: Vec<u8>,
@@ -25,23 +26,24 @@ impl Default for TermCoder {
 
 impl TermCoder {
     /// Goes on behind a term, with which its collection has so many `terms`.
-    pub fn behind(collection: u16, suffix: &[u8], terms: usize) -> Self {
+    pub(crate) fn behind(collection: u16, suffix: &[u8], terms: usize) -> Self {
         let in_block = terms - terms.saturating_sub(1) / LEXICON_BLOCK * LEXICON_BLOCK;
         Self { collection, suffix: suffix.to_vec(), in_block }
     }
 
     /// Whether the next term, which is of this collection, begins a block.
     #[inline]
-    pub fn begins_block(&self, collection: u16) -> bool {
+    pub(crate) fn begins_block(&self, collection: u16) -> bool {
         self.in_block.is_multiple_of(LEXICON_BLOCK) || collection != self.collection
     }
 
     /// Appends the next term to `out`, which has a list of `df` postings in `bytes` bytes.
     ///
     /// # Errors
-    /// Why it cannot be a term: terms come in rising order of collection, then of the suffix's bytes.
+    /// Why it cannot be a term: terms come in rising order of collection, then of the suffix's
+    /// bytes.
     #[inline]
-    pub fn code(
+    pub(crate) fn code(
         &mut self,
         collection: u16,
         suffix: &[u8],
@@ -79,26 +81,20 @@ impl TermCoder {
     }
 }
 
-/// Where a block of terms begins among terms that were laid out together, and where the list before its first one ends among
-/// their lists.
+/// Where a block of terms begins among terms that were laid out together, and where the list before
+/// its first one ends among their lists.
 #[derive(Clone, Copy, Debug)]
 pub struct BlockStart {
-    /// Among the terms.
     pub terms: usize,
-    /// Among the lists.
     pub lists: usize,
 }
 
 /// Terms of a collection as a [`TermCoder`] lays them out.
 #[derive(Clone, Copy, Debug)]
-pub struct CodedTerms<'a> {
-    /// Their collection.
+pub(crate) struct CodedTerms<'a> {
     pub collection: u16,
-    /// How many there are.
     pub terms: u64,
-    /// Postings of their lists.
     pub postings: u64,
-    /// Their bytes.
     pub bytes: &'a [u8],
     /// The blocks that begin with one of them.
     pub blocks: &'a [BlockStart],

@@ -9,7 +9,8 @@ use crate::text::trie_collection::TRIE_COLLECTIONS;
 use std::ops::Range;
 use std::path::Path;
 
-/// Cuts all collections into about so many parts of about the same `weight`, which is that of the collections from one on up to another.
+/// Cuts all collections into about so many parts of about the same `weight`, which is that of the
+/// collections from one on up to another.
 pub(crate) fn cut(parts: u64, weight: impl Fn(usize, usize) -> u64) -> Vec<Range<u16>> {
     let share = weight(0, TRIE_COLLECTIONS) / parts.max(1) + 1;
     let (mut cut, mut start) = (Vec::new(), 0);
@@ -22,10 +23,8 @@ pub(crate) fn cut(parts: u64, weight: impl Fn(usize, usize) -> u64) -> Vec<Range
     cut
 }
 
-/// Cuts the lexicon at `path` into parts of at least so much weight, and at most about so many; `weight` is that of bytes of terms, and of their lists.
-///
-/// # Errors
-/// `Storage`, `Damaged`, `Newer`.
+/// Cuts the lexicon at `path` into parts of at least so much weight, and at most about so many;
+/// `weight` is that of bytes of terms, and of their lists.
 pub(crate) fn parts_of(
     path: &Path,
     (least, most): (u64, usize),
@@ -39,10 +38,8 @@ pub(crate) fn parts_of(
     Ok(cut((weight(0, TRIE_COLLECTIONS) / least.max(1)).min(most as u64), weight))
 }
 
-/// The parts of a lexicon have to be all of it: compares the terms and postings that those of the one at `path` have together with what its run says.
-///
-/// # Errors
-/// `Damaged` if they differ.
+/// The parts of a lexicon have to be all of it: compares the terms and postings that those of the
+/// one at `path` have together with what its run says.
 pub(crate) fn expect_totals(
     path: &Path,
     run: &RunEntry,

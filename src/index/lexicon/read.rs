@@ -25,7 +25,7 @@ pub struct Lexicon {
 
 /// The block that would hold a term.
 #[derive(Clone, Copy, Debug)]
-pub struct TermPlace {
+pub(crate) struct TermPlace {
     /// Where the block begins and ends among the blocks.
     place: u64,
     end: u64,
@@ -43,12 +43,10 @@ fn key(suffix: &[u8]) -> u64 {
 }
 
 impl Lexicon {
-    /// Maps the lexicon that `entry` names in the folder of a generation, and verifies its checksum.
-    /// Keeps 8 bytes of the first term of each block in memory, so that look-ups are fast.
-    ///
-    /// # Errors
-    /// `Storage`, `Damaged`, `Newer`.
-    pub fn open(generation: &Path, entry: &FileEntry) -> Result<Self, IndexError> {
+    /// Maps the lexicon that `entry` names in the folder of a generation, and verifies its
+    /// checksum. Keeps 8 bytes of the first term of each block in memory, so that look-ups are
+    /// fast.
+    pub(crate) fn open(generation: &Path, entry: &FileEntry) -> Result<Self, IndexError> {
         let mut lexicon = Self::open_unverified(&generation.join(&entry.name))?;
         lexicon.map.verify(entry.bytes, entry.crc32)?;
         let first = |block: &[u64; 2]| lexicon.first_term(block[0]).map(key);
@@ -57,17 +55,13 @@ impl Lexicon {
     }
 
     /// Maps a lexicon and reads no more than its header.
-    ///
-    /// # Errors
-    /// `Storage`, `Damaged`, `Newer`.
-    pub fn open_unverified(path: &Path) -> Result<Self, IndexError> {
+    pub(crate) fn open_unverified(path: &Path) -> Result<Self, IndexError> {
         let map = Map::open(path)?;
         let header = LexiconHeader::parse(path, map.bytes(), map.bytes().len() as u64)?;
         Ok(Self { map, header, keys: Vec::new() })
     }
 
-    /// Returns what the header says.
-    pub fn header(&self) -> &LexiconHeader {
+    pub(crate) fn header(&self) -> &LexiconHeader {
         &self.header
     }
 
@@ -78,10 +72,11 @@ impl Lexicon {
 
     /// Finds a term by its collection and its suffix. Two look-ups in tables, a binary search over
     /// the blocks of the collection, and a scan of one block.
-    ///
-    /// # Errors
-    /// `Damaged`.
-    pub fn find(&self, collection: u16, suffix: &[u8]) -> Result<Option<TermEntry>, IndexError> {
+    pub(crate) fn find(
+        &self,
+        collection: u16,
+        suffix: &[u8],
+    ) -> Result<Option<TermEntry>, IndexError> {
         match self.locate(collection, suffix)? {
             Some(place) => self.scan(place, suffix),
             None => Ok(None),
@@ -90,10 +85,11 @@ impl Lexicon {
 
     /// Finds the block that holds a term, if the lexicon has that term, and begins to fetch it: the
     /// first half of [`find`](Self::find), so that those of several terms can be done side by side.
-    ///
-    /// # Errors
-    /// `Damaged`.
-    pub fn locate(&self, collection: u16, suffix: &[u8]) -> Result<Option<TermPlace>, IndexError> {
+    pub(crate) fn locate(
+        &self,
+        collection: u16,
+        suffix: &[u8],
+    ) -> Result<Option<TermPlace>, IndexError> {
         let collection = usize::from(collection);
         if collection >= DIRECTORY_ENTRIES - 1 || suffix.len() > MAX_TERM_BYTES {
             return Ok(None);
@@ -147,10 +143,7 @@ impl Lexicon {
     }
 
     /// Looks for a term in the block that [`locate`](Self::locate) found for it.
-    ///
-    /// # Errors
-    /// `Damaged`.
-    pub fn scan(
+    pub(crate) fn scan(
         &self,
         TermPlace { place, end, first_list }: TermPlace,
         suffix: &[u8],

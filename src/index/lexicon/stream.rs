@@ -17,14 +17,11 @@ const TABLE_WINDOW_BYTES: usize = 2 << 10;
 /// The same where nothing but these is read.
 const STARTS_WINDOW_BYTES: usize = 64 << 10;
 
-/// A term of a [`LexiconStream`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamedTerm<'a> {
-    /// The term's trie collection.
     pub collection: u16,
     /// The term without what the collection implies.
     pub suffix: &'a [u8],
-    /// Its list.
     pub list: TermEntry,
 }
 
@@ -48,7 +45,6 @@ pub struct LexiconStream {
     last: u64,
     /// All collections are streamed, so that the totals of the header can be checked.
     whole: bool,
-    /// Blocks begun.
     begun: u64,
     /// Terms read of the last of them.
     in_block: usize,
@@ -74,10 +70,7 @@ impl LexiconStream {
     /// Opens a lexicon as [`open`](Self::open) does, to stream the terms of some collections only.
     /// [`seen`](Self::seen) tells how many there were: parts that make the whole lexicon have the
     /// totals of its header together.
-    ///
-    /// # Errors
-    /// `Storage`, `Damaged`, `Newer`.
-    pub fn open_part(
+    pub(crate) fn open_part(
         path: &Path,
         window_bytes: usize,
         collections: Range<u16>,
@@ -134,12 +127,9 @@ impl LexiconStream {
         Ok(stream)
     }
 
-    /// Returns where the terms and the lists before those of each collection of the lexicon at `path` end, counted from the first, and where
-    /// those of the last end.
-    ///
-    /// # Errors
-    /// `Storage`, `Damaged`, `Newer`.
-    pub fn collection_starts(path: &Path) -> Result<Vec<[u64; 2]>, IndexError> {
+    /// Returns where the terms and the lists before those of each collection of the lexicon at
+    /// `path` end, counted from the first, and where those of the last end.
+    pub(crate) fn collection_starts(path: &Path) -> Result<Vec<[u64; 2]>, IndexError> {
         let windows = (0, STARTS_WINDOW_BYTES);
         let mut stream = Self::open_by(path, windows, 0..TRIE_COLLECTIONS as u16)?;
         let (mut starts, mut block) = (Vec::with_capacity(DIRECTORY_ENTRIES), 0);
@@ -153,22 +143,21 @@ impl LexiconStream {
     }
 
     /// Returns the terms and the postings that were streamed.
-    pub fn seen(&self) -> (u64, u64) {
+    pub(crate) fn seen(&self) -> (u64, u64) {
         (self.terms, self.postings)
     }
 
-    /// Returns what the header says.
-    pub fn header(&self) -> &LexiconHeader {
+    pub(crate) fn header(&self) -> &LexiconHeader {
         &self.header
     }
 
     /// Returns where the file is.
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.blocks.path()
     }
 
     /// Returns where in the file the next term begins.
-    pub fn position(&self) -> u64 {
+    pub(crate) fn position(&self) -> u64 {
         HEADER_BYTES as u64 + self.at
     }
 

@@ -17,7 +17,7 @@ const INDEX_IN_MEMORY: usize = 1 << 20;
 ///
 /// Memory: at most 1.6 MB, however many terms come.
 #[derive(Debug)]
-pub struct LexiconWriter {
+pub(crate) struct LexiconWriter {
     file: StorageFile,
     index: Spill,
     /// First block of each collection up to that of the last term.
@@ -29,7 +29,6 @@ pub struct LexiconWriter {
     terms: u64,
     postings: u64,
     list_bytes: u64,
-    /// Postings of a block.
     block_len: u32,
     /// The term that is being laid out.
     coded: Vec<u8>,
@@ -37,10 +36,7 @@ pub struct LexiconWriter {
 
 impl LexiconWriter {
     /// Creates the file `name` in the folder of a generation.
-    ///
-    /// # Errors
-    /// `Storage`.
-    pub fn create(
+    pub(crate) fn create(
         generation: &Path,
         name: &str,
         durability: Durability,
@@ -63,7 +59,7 @@ impl LexiconWriter {
     }
 
     /// Says how many postings a block of a list has; if nothing is said, 128. No term has come yet.
-    pub fn with_blocks_of(mut self, block_len: usize) -> Self {
+    pub(crate) fn with_blocks_of(mut self, block_len: usize) -> Self {
         // At most 512.
         self.block_len = block_len as u32;
         self
@@ -76,7 +72,7 @@ impl LexiconWriter {
     /// # Errors
     /// `Refused` if the order is broken, the collection or the length is none of a term's or `df`
     /// is 0; `Storage`.
-    pub fn term(
+    pub(crate) fn term(
         &mut self,
         collection: u16,
         suffix: &[u8],
@@ -101,12 +97,13 @@ impl LexiconWriter {
         Ok(())
     }
 
-    /// Adds terms that were laid out already and begin a block, or follow the last ones in theirs. Their lists begin at byte `at`
-    /// of the lists, and the last of them ends, or goes on, at byte `end`.
+    /// Adds terms that were laid out already and begin a block, or follow the last ones in theirs.
+    /// Their lists begin at byte `at` of the lists, and the last of them ends, or goes on, at byte
+    /// `end`.
     ///
     /// # Errors
     /// `Refused` if the collection is an earlier one; `Storage`.
-    pub fn coded_terms(
+    pub(crate) fn coded_terms(
         &mut self,
         coded: &CodedTerms<'_>,
         (at, end): (u64, u64),
@@ -126,7 +123,8 @@ impl LexiconWriter {
         Ok(())
     }
 
-    /// Begins a block at byte `at` of the terms, in front of whose first list the lists have `lists` bytes.
+    /// Begins a block at byte `at` of the terms, in front of whose first list the lists have
+    /// `lists` bytes.
     fn begin_block(&mut self, collection: u16, at: u64, lists: u64) -> Result<(), IndexError> {
         self.directory.resize(
             self.directory.len().max(usize::from(collection) + 1),
@@ -147,20 +145,17 @@ impl LexiconWriter {
     }
 
     /// Returns how many terms have come.
-    pub fn terms(&self) -> u64 {
+    pub(crate) fn terms(&self) -> u64 {
         self.terms
     }
 
     /// Returns how many postings their lists have.
-    pub fn postings(&self) -> u64 {
+    pub(crate) fn postings(&self) -> u64 {
         self.postings
     }
 
     /// Writes the block index, the directory and the header, and syncs the file if it has to last.
-    ///
-    /// # Errors
-    /// `Storage`.
-    pub fn finish(mut self) -> Result<FileEntry, IndexError> {
+    pub(crate) fn finish(mut self) -> Result<FileEntry, IndexError> {
         let block_bytes = self.file.body_bytes();
         self.file.pad()?;
         self.index.pour(&mut self.file)?;

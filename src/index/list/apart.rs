@@ -1,11 +1,12 @@
-//! How is a block read whose codec is not bp128? By the codec's trait; the sizes that the list notes
-//! of its two bodies say where they lie.
+//! How is a block read whose codec is not bp128? By the codec's trait; the sizes that the list
+//! notes of its two bodies say where they lie.
 
 use super::{ListError, PackedBlock, Source, packed};
 use crate::codec::{Block, CodecError};
 
 impl PackedBlock {
-    /// The body of the gaps (0) or of the term frequencies (1); the block has been found to be there.
+    /// The body of the gaps (0) or of the term frequencies (1); the block has been found to be
+    /// there.
     fn body<'a>(&self, column: usize, block: &'a [u8]) -> Block<'a> {
         let (head, from) = match column {
             0 => (self.gap_bits, 0),
@@ -34,7 +35,6 @@ impl PackedBlock {
         Ok(())
     }
 
-    /// As `docids`.
     #[inline(never)]
     pub(super) fn docids_apart(
         &self,
@@ -55,7 +55,6 @@ impl PackedBlock {
         Ok(())
     }
 
-    /// As `tfs`.
     #[inline(never)]
     pub(super) fn tfs_apart(&self, source: Source<'_>, tfs: &mut [u32]) -> Result<(), ListError> {
         let body = self.body(1, source.bytes);

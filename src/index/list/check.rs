@@ -109,8 +109,8 @@ impl Blocks<'_> {
         Ok(())
     }
 
-    /// Compares where something begins with the end of what is before it. `place` is where the place
-    /// stands behind the last docids.
+    /// Compares where something begins with the end of what is before it. `place` is where the
+    /// place stands behind the last docids.
     fn check_place(&self, offset: u64, place: usize) -> Result<(), ListError> {
         if offset == self.end {
             return Ok(());

@@ -14,9 +14,11 @@ use packed::{ANCHOR_BLOCKS, PackedBlock};
 /// bytes for each block (17 if the codec is `newpfd` or `vbyte`) stay here until the list ends, and
 /// of a form with segments the postings of one, 8 bytes each.
 ///
-/// ```
-/// use millrace::index::list::{BLOCK, ListEncoder, ListView};
-/// use millrace::score::bounds::code_below;
+/// ```text
+/// use millrace::inside::gpu::BLOCK;
+/// use millrace::inside::index::ListEncoder;
+/// use millrace::inside::index::ListView;
+/// use millrace::inside::score::code_below;
 ///
 /// let mut encoder = ListEncoder::new();
 /// let length = code_below(100);
@@ -28,7 +30,7 @@ use packed::{ANCHOR_BLOCKS, PackedBlock};
 /// let (mut docids, mut tfs) = ([0; BLOCK], [0; BLOCK]);
 /// assert_eq!(list.decode_tail(11, &mut docids, &mut tfs)?, 3);
 /// assert_eq!((&docids[..3], &tfs[..3]), (&[2, 3, 10][..], &[3, 4, 11][..]));
-/// # Ok::<(), millrace::index::list::ListError>(())
+/// # Ok::<(), millrace::inside::index::ListError>(())
 /// ```
 ///
 /// [`payload`]: Self::payload
@@ -75,7 +77,7 @@ impl ListEncoder {
     }
 
     /// An encoder of any form at the beginning of a list.
-    pub fn of_form(form: Form) -> Self {
+    pub(crate) fn of_form(form: Form) -> Self {
         ListEncoder {
             form,
             apart: (!form.is_bp128()).then(|| form.codec().encoder(form.block_len())),
@@ -118,7 +120,7 @@ impl ListEncoder {
 
     /// Adds postings, as [`push`](Self::push) does one by one; `documents` is added to the docids.
     /// The three columns are equally long.
-    pub fn push_all(&mut self, documents: u32, docids: &[u32], tfs: &[u32], lengths: &[u8]) {
+    pub(crate) fn push_all(&mut self, documents: u32, docids: &[u32], tfs: &[u32], lengths: &[u8]) {
         debug_assert!(docids.len() == tfs.len() && docids.len() == lengths.len());
         let mut done = 0;
         while done < docids.len() {
@@ -142,13 +144,15 @@ impl ListEncoder {
         }
     }
 
-    /// Adds the postings that [`folded`] has from `bytes[*at]` on, as [`push`](Self::push) does one by one, until they end or
-    /// `enough` bytes are ready, and moves `at` behind them. `lengths` are the codes of the lengths of all documents. The
-    /// list is of such postings alone, and ends as [`finish_folded`](Self::finish_folded) does it.
+    /// Adds the postings that [`folded`] has from `bytes[*at]` on, as [`push`](Self::push) does one
+    /// by one, until they end or `enough` bytes are ready, and moves `at` behind them. `lengths`
+    /// are the codes of the lengths of all documents. The list is of such postings alone, and ends
+    /// as [`finish_folded`](Self::finish_folded) does it.
     ///
-    /// Lengths are looked up for a block at a time, for each may be out of the caches, and only where a bound is made of them:
-    /// not of a list without a full block. `None` if the bytes are no postings.
-    pub fn push_folded(
+    /// Lengths are looked up for a block at a time, for each may be out of the caches, and only
+    /// where a bound is made of them: not of a list without a full block. `None` if the bytes are
+    /// no postings.
+    pub(crate) fn push_folded(
         &mut self,
         bytes: &[u8],
         at: &mut usize,
@@ -178,15 +182,17 @@ impl ListEncoder {
         Some(())
     }
 
-    /// Ends a list whose `bytes` [`push_folded`](Self::push_folded) has read, as [`finish`](Self::finish): its tail is what they end with.
-    pub fn finish_folded(&mut self, bytes: &[u8]) -> (u32, u64) {
+    /// Ends a list whose `bytes` [`push_folded`](Self::push_folded) has read, as
+    /// [`finish`](Self::finish): its tail is what they end with.
+    pub(crate) fn finish_folded(&mut self, bytes: &[u8]) -> (u32, u64) {
         let tail = std::mem::take(&mut self.tail_at);
         self.end(|_, payload| short::push(&bytes[tail..], payload))
     }
 
-    /// Adds the postings of a block of another list as [`push_all`](Self::push_all) does, if the block would come out as it is: where a block
-    /// begins, behind the docid that the block is counted from, in the same form. The documents have the lengths that they had.
-    /// Returns whether it was so.
+    /// Adds the postings of a block of another list as [`push_all`](Self::push_all) does, if the
+    /// block would come out as it is: where a block begins, behind the docid that the block is
+    /// counted from, in the same form. The documents have the lengths that they had. Returns
+    /// whether it was so.
     #[inline]
     pub(crate) fn push_block(&mut self, documents: u32, block: &WholeBlock<'_>) -> bool {
         let PackedBlock { form, previous, last, .. } = block.line;
@@ -210,7 +216,7 @@ impl ListEncoder {
     }
 
     /// Postings of the list so far.
-    pub fn df(&self) -> u32 {
+    pub(crate) fn df(&self) -> u32 {
         self.df
     }
 

@@ -8,69 +8,31 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ListError {
-    /// A list of no postings.
     #[error("byte 0 of the list: expected postings, found a document frequency of 0")]
     Empty,
     /// The list or a part of it reaches beyond what there is.
     #[error("byte {offset} of the list: expected {expected} bytes, found {found}")]
-    CutShort {
-        /// Where the part begins.
-        offset: u64,
-        /// Bytes that it must have.
-        expected: u64,
-        /// Bytes that there are.
-        found: u64,
-    },
-    /// A width above 32 bits.
+    CutShort { offset: u64, expected: u64, found: u64 },
     #[error("byte {offset} of the list: expected a width of 0 to 32 bits, found {found}")]
-    Width {
-        /// Where the width stands.
-        offset: u64,
-        /// The width.
-        found: u8,
-    },
+    Width { offset: u64, found: u8 },
     /// A width that is not the least for the block.
     #[error("byte {offset} of the list: expected a block of {expected} bits, found {found}")]
-    Wasteful {
-        /// Where the block begins.
-        offset: u64,
-        /// The least width.
-        expected: u8,
-        /// The width.
-        found: u8,
-    },
+    Wasteful { offset: u64, expected: u8, found: u8 },
     /// A bound of scores that is not that of its postings.
     #[error("byte {offset} of the list: expected a bound of {expected:?}, found {found:?}")]
-    Bound {
-        /// Where the bound stands.
-        offset: u64,
-        /// The codes of its pairs.
-        expected: Bound,
-        /// The codes that stand there.
-        found: Bound,
-    },
+    Bound { offset: u64, expected: Bound, found: Bound },
     /// A body of a block that its codec cannot have written.
     #[error("byte {offset} of the list: the block is damaged")]
-    Body {
-        /// Where the body begins.
-        offset: u64,
-        /// What is wrong with it.
-        source: CodecError,
-    },
+    Body { offset: u64, source: CodecError },
     /// A block that its codec writes in another way.
     #[error("byte {offset} of the list: expected a block as its codec writes it")]
-    Unusual {
-        /// Where the block begins.
-        offset: u64,
-    },
+    Unusual { offset: u64 },
     /// A block that does not begin where the one before it ends.
     #[error("byte {offset} of the list: expected place {expected}, found {found}")]
     Place {
-        /// Where the place stands.
         offset: u64,
         /// The end of the block before, in the codec's units.
         expected: u64,
-        /// The place.
         found: u64,
     },
     /// Docids that do not rise, or do not end at the last docid that the list gives for the block.
@@ -78,7 +40,6 @@ pub enum ListError {
         "byte {offset} of the list: expected docids that rise to {expected}, found {found} last"
     )]
     Order {
-        /// Where the part begins.
         offset: u64,
         /// The last docid that the list gives.
         expected: u32,
@@ -90,9 +51,7 @@ pub enum ListError {
     Docid {
         /// Where the part or the docid stands.
         offset: u64,
-        /// Documents of the run.
         expected: u32,
-        /// The docid.
         found: u64,
     },
     /// A term frequency that does not fit 32 bits.
@@ -100,21 +59,16 @@ pub enum ListError {
     TermFrequency {
         /// Where the part or the term frequency stands.
         offset: u64,
-        /// The term frequency.
         found: u64,
     },
     /// A posting of the tail that is cut short or not in its shortest form.
     #[error("byte {offset} of the list: expected a vbyte integer in its shortest form")]
-    Integer {
-        /// Where the integer begins.
-        offset: u64,
-    },
+    Integer { offset: u64 },
     /// Bytes between the end of the tail and the arrays.
     #[error("byte {offset} of the list: expected the end of the tail, found {found} bytes more")]
     Rest {
         /// Where the tail's last posting ends.
         offset: u64,
-        /// Bytes left over.
         found: u64,
     },
 }

@@ -8,12 +8,12 @@
 //! [`Segment`]: super::Segment
 
 use super::{BLOCK, MAX_BLOCK};
-pub use crate::codec::ListCodec;
+pub(crate) use crate::codec::ListCodec;
 use crate::codec::{Codec, Opened};
 use std::fmt;
 
 /// Postings of a segment: a multiple of every block.
-pub const SEGMENT_POSTINGS: usize = 1 << 16;
+pub(crate) const SEGMENT_POSTINGS: usize = 1 << 16;
 
 /// What a codec notes of each block is so many bytes, or a multiple of them.
 pub(super) const HEAD_BYTES: usize = 2;
@@ -43,7 +43,7 @@ impl fmt::Display for Form {
 
 impl Form {
     /// [`bp128`](crate::codec::bp128) in blocks of 128, the default.
-    pub const BP128: Self = Self { codec: ListCodec::Bp128, shift: BLOCK.ilog2() as u8 };
+    pub(crate) const BP128: Self = Self { codec: ListCodec::Bp128, shift: BLOCK.ilog2() as u8 };
 
     /// The form with blocks of so many postings, if the codec has them.
     pub fn new(codec: ListCodec, block_len: usize) -> Option<Self> {
@@ -51,7 +51,6 @@ impl Form {
         has_them.then(|| Self { codec, shift: block_len.ilog2() as u8 })
     }
 
-    /// All forms.
     pub fn all() -> impl Iterator<Item = Self> {
         let of_codec = |codec: ListCodec| {
             codec.block_lens().into_iter().filter_map(move |len| Self::new(codec, len))
@@ -60,7 +59,7 @@ impl Form {
     }
 
     /// The form that the manifest names.
-    pub fn named(codec: &str, block_len: usize) -> Option<Self> {
+    pub(crate) fn named(codec: &str, block_len: usize) -> Option<Self> {
         Self::new(ListCodec::named(codec)?, block_len)
     }
 
@@ -76,13 +75,11 @@ impl Form {
         [self.codec as u64, block_len]
     }
 
-    /// The codec.
     #[inline(always)]
-    pub fn list_codec(self) -> ListCodec {
+    pub(crate) fn list_codec(self) -> ListCodec {
         self.codec
     }
 
-    /// The name of the codec.
     pub fn name(self) -> &'static str {
         self.codec.name()
     }
@@ -91,7 +88,6 @@ impl Form {
         self.codec.codec()
     }
 
-    /// Postings of a block.
     #[inline(always)]
     pub fn block_len(self) -> usize {
         1 << self.shift
@@ -117,19 +113,18 @@ impl Form {
 
     /// Whether blocks are bit-packed, each with the least widths that hold its values.
     #[inline(always)]
-    pub fn is_bp128(self) -> bool {
+    pub(crate) fn is_bp128(self) -> bool {
         self.codec == ListCodec::Bp128
     }
 
     /// Whether blocks lie in [segments](super::Segment).
     #[inline(always)]
-    pub fn has_segments(self) -> bool {
+    pub(crate) fn has_segments(self) -> bool {
         matches!(self.codec, ListCodec::Rice | ListCodec::Pfor)
     }
 
-    /// Blocks of a full segment.
     #[inline(always)]
-    pub fn segment_blocks(self) -> usize {
+    pub(crate) fn segment_blocks(self) -> usize {
         SEGMENT_POSTINGS >> self.shift
     }
 
@@ -160,9 +155,9 @@ impl Form {
 
     /// The place of what begins `offset` bytes behind the first of its list.
     pub(super) fn place_of(self, offset: u64) -> u32 {
-        // A block of bp128 has at most 64 units, and there are less than 2^26. Elsewhere gaps, which
-        // sum up to less than 2^32, take less than two bytes on average, and tfs of two bytes more
-        // than any text.
+        // A block of bp128 has at most 64 units, and there are less than 2^26. Elsewhere gaps,
+        // which sum up to less than 2^32, take less than two bytes on average, and tfs of two bytes
+        // more than any text.
         u32::try_from(offset / self.place_unit()).expect("a list has less than 2^32 units")
     }
 }

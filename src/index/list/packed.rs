@@ -21,8 +21,8 @@ pub(super) type Head = [u8; HEAD_BYTES];
 pub(super) const ANCHOR_BLOCKS: usize = 16;
 
 /// How many units the first `count` blocks take, of which `heads` begins with the heads and may be
-/// longer; `count` is below 16. A unit of bp128 holds a block's values of a bit, so this is the sum of
-/// all widths.
+/// longer; `count` is below 16. A unit of bp128 holds a block's values of a bit, so this is the sum
+/// of all widths.
 #[inline(always)]
 pub(super) fn units(heads: &[u8], count: usize) -> u32 {
     let Some(words) = heads.first_chunk::<{ HEAD_BYTES * ANCHOR_BLOCKS }>() else {
@@ -121,7 +121,7 @@ fn unpack_tfs(mut block: &[u8], bits: u8, tfs: &mut [u32]) {
 
 /// What is needed to read one block: its line of the arrays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PackedBlock {
+pub(crate) struct PackedBlock {
     /// Where the block begins, in bytes from the list's first.
     pub offset: u64,
     /// Bits of a gap, 0 to 32; or the heads of a form other than bp128.
@@ -130,7 +130,6 @@ pub struct PackedBlock {
     pub(super) tf_bits: u8,
     /// Last docid of the block before, or [`BEFORE_FIRST`].
     pub previous: u32,
-    /// Last docid of this block.
     pub last: u32,
     /// How it is coded, and if that is not bp128, the bytes of the gaps and the term frequencies.
     pub(super) form: Form,
@@ -142,7 +141,7 @@ pub struct PackedBlock {
 impl PackedBlock {
     /// The block that begins `offset` bytes behind the first of its list.
     #[inline(always)]
-    pub fn new(
+    pub(crate) fn new(
         offset: u64,
         [gap_bits, tf_bits]: [u8; HEAD_BYTES],
         previous: u32,
@@ -171,7 +170,7 @@ impl PackedBlock {
     ///
     /// If that is not as long as the form has it.
     #[inline(always)]
-    pub fn of_form(
+    pub(crate) fn of_form(
         form: Form,
         offset: u64,
         head: &[[u8; HEAD_BYTES]],
@@ -187,7 +186,7 @@ impl PackedBlock {
     }
 
     /// Block `number` of a list, which lies in `segment`.
-    pub fn of_segment(
+    pub(crate) fn of_segment(
         form: Form,
         segment: &Segment,
         number: usize,
@@ -200,15 +199,15 @@ impl PackedBlock {
         PackedBlock { form, sizes, number, ..Self::new(offset, [0; 2], previous, last) }
     }
 
-    /// Postings of the block.
     #[inline(always)]
     fn block_len(&self) -> usize {
         self.form.block_len()
     }
 
-    /// Bits of a gap, and of a term frequency less one, of a block of bp128; or the heads of both of another form.
+    /// Bits of a gap, and of a term frequency less one, of a block of bp128; or the heads of both
+    /// of another form.
     #[inline]
-    pub fn widths(&self) -> [u8; 2] {
+    pub(crate) fn widths(&self) -> [u8; 2] {
         [self.gap_bits, self.tf_bits]
     }
 
@@ -223,14 +222,12 @@ impl PackedBlock {
         self.is_impossible().then_some(self.gap_bits.max(self.tf_bits))
     }
 
-    /// The first docid of the block, read alone: the least that it holds. It has meaning only if the
-    /// block is sound.
-    ///
-    /// # Errors
+    /// The first docid of the block, read alone: the least that it holds. It has meaning only if
+    /// the block is sound.
     ///
     /// If the block is cut short.
     #[inline]
-    pub fn first_docid(&self, source: Source<'_>) -> Result<u32, ListError> {
+    pub(crate) fn first_docid(&self, source: Source<'_>) -> Result<u32, ListError> {
         self.check_extent(source.bytes)?;
         let gap = if self.form.is_bp128() {
             bits::get(source.bytes, self.gap_bits, 0)
@@ -242,7 +239,7 @@ impl PackedBlock {
 
     /// Bytes of the gaps, behind which the term frequencies begin.
     #[inline(always)]
-    pub fn gap_bytes(&self) -> usize {
+    pub(crate) fn gap_bytes(&self) -> usize {
         if self.form.is_bp128() {
             self.form.packed_bytes(self.gap_bits)
         } else {
@@ -252,7 +249,7 @@ impl PackedBlock {
 
     /// Bytes of the block, up to where the next begins.
     #[inline]
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         if self.form.is_bp128() {
             return self.form.packed_bytes(self.gap_bits) + self.form.packed_bytes(self.tf_bits);
         }
@@ -264,15 +261,13 @@ impl PackedBlock {
     /// Reads the docids of the block; it is read fastest if 64 bytes follow. They are behind
     /// `previous` and below `documents`.
     ///
-    /// # Errors
-    ///
     /// If the block is cut short or the docids are not as said.
     ///
     /// # Panics
     ///
     /// If `docids` has not room for just one block.
     #[inline]
-    pub fn docids(
+    pub(crate) fn docids(
         &self,
         source: Source<'_>,
         documents: u32,
@@ -311,15 +306,13 @@ impl PackedBlock {
 
     /// Reads the term frequencies of the block, as [`docids`](Self::docids) does the docids.
     ///
-    /// # Errors
-    ///
     /// If the block is cut short or a term frequency does not fit 32 bits.
     ///
     /// # Panics
     ///
     /// If `tfs` has not room for just one block.
     #[inline]
-    pub fn tfs(&self, source: Source<'_>, tfs: &mut [u32]) -> Result<(), ListError> {
+    pub(crate) fn tfs(&self, source: Source<'_>, tfs: &mut [u32]) -> Result<(), ListError> {
         if !self.form.is_bp128() {
             assert_eq!(tfs.len(), self.block_len());
             self.check_extent(source.bytes)?;
@@ -343,15 +336,13 @@ impl PackedBlock {
 
     /// Reads the term frequency of posting `i` alone.
     ///
-    /// # Errors
-    ///
     /// As [`tfs`](Self::tfs).
     ///
     /// # Panics
     ///
     /// If the block has no posting `i`.
     #[inline]
-    pub fn tf(&self, source: Source<'_>, i: usize) -> Result<u32, ListError> {
+    pub(crate) fn tf(&self, source: Source<'_>, i: usize) -> Result<u32, ListError> {
         assert!(i < self.block_len(), "posting {i} of a block of {}", self.block_len());
         self.check_extent(source.bytes)?;
         let less_one = if self.form.is_bp128() {
@@ -364,8 +355,6 @@ impl PackedBlock {
 
     /// Whether the block, which begins `block`, is what its codec writes for these `gap_minus_one`
     /// and tf - 1. A block of a segment is looked at with all of that.
-    ///
-    /// # Errors
     ///
     /// If it is not.
     pub(super) fn check_packed(
@@ -429,14 +418,12 @@ fn rise_from(least: u32, docids: &[u32]) -> bool {
 /// its list. The docids are behind `previous` ([`BEFORE_FIRST`] if there is no block) and below
 /// `documents`. What the arrays hold beyond `count` is left as it was.
 ///
-/// # Errors
-///
 /// If the bytes are no such tail.
 ///
 /// # Panics
 ///
 /// If there is no room for `count`.
-pub fn decode_tail(
+pub(crate) fn decode_tail(
     tail: &[u8],
     offset: u64,
     count: usize,

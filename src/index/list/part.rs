@@ -1,6 +1,6 @@
 //! How is a part of a list read as if it were a list? A part is some neighbouring blocks, the tail
-//! counted as a block behind the last full one. It is a [`ListView`] of its own, so that a search of
-//! the part needs nothing that a search of the whole does not.
+//! counted as a block behind the last full one. It is a [`ListView`] of its own, so that a search
+//! of the part needs nothing that a search of the whole does not.
 
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ impl<'a> ListView<'a> {
 
     /// The docids that are asked for: all, unless this is a part.
     #[inline]
-    pub fn wanted(&self) -> Range<u32> {
+    pub(crate) fn wanted(&self) -> Range<u32> {
         self.from..self.to
     }
 
@@ -25,7 +25,7 @@ impl<'a> ListView<'a> {
     /// # Panics
     ///
     /// If `from` is above the number of full blocks.
-    pub fn block_of(&self, from: usize, docid: u32) -> usize {
+    pub(crate) fn block_of(&self, from: usize, docid: u32) -> usize {
         let last_docids = self.last_docids();
         // Near ones are found soon: the search doubles its steps.
         let (mut least, mut step) = (from, 1);
@@ -43,7 +43,7 @@ impl<'a> ListView<'a> {
     /// The part of the list with some of its blocks, of which documents outside of `wanted` are not
     /// asked for: a search may leave them out or may meet them, and drops them then. `None` if the
     /// list has none of the blocks.
-    pub fn part(&self, blocks: Range<usize>, wanted: Range<u32>) -> Option<Self> {
+    pub(crate) fn part(&self, blocks: Range<usize>, wanted: Range<u32>) -> Option<Self> {
         let full = self.full_blocks();
         let blocks = blocks.start..blocks.end.min(self.blocks());
         if blocks.is_empty() {
@@ -72,7 +72,7 @@ impl<'a> ListView<'a> {
     }
 
     /// The part of the list whose blocks may hold some docids. `None` if no block does.
-    pub fn within(&self, docids: Range<u32>) -> Option<Self> {
+    pub(crate) fn within(&self, docids: Range<u32>) -> Option<Self> {
         let start = self.block_of(0, docids.start);
         let end = self.block_of(start.min(self.full_blocks()), docids.end) + 1;
         self.part(start..end, docids)

@@ -1,13 +1,14 @@
 //! How do the blocks lie whose codec shares something among them (`rice`, `pfor`)? In *segments* of
 //! 65,536 postings, each of which begins with what its blocks share.
 //!
-//! The papers choose one parameter for a whole list. Here it is one for each segment, so that a list
-//! of any length is written in one pass and read with bounded memory: an encoder holds the postings
-//! of a segment, 8 bytes each, and a reader what one segment shares, opened. Few lists are longer.
+//! The papers choose one parameter for a whole list. Here it is one for each segment, so that a
+//! list of any length is written in one pass and read with bounded memory: an encoder holds the
+//! postings of a segment, 8 bytes each, and a reader what one segment shares, opened. Few lists are
+//! longer.
 //!
-//! A segment is what is shared of the gaps, what is shared of the term frequencies, and then of each
-//! block the body of the gaps and that of the term frequencies, which have the same sizes in all
-//! blocks of the segment; zero bytes fill it up to a multiple of 4.
+//! A segment is what is shared of the gaps, what is shared of the term frequencies, and then of
+//! each block the body of the gaps and that of the term frequencies, which have the same sizes in
+//! all blocks of the segment; zero bytes fill it up to a multiple of 4.
 
 use super::form::{Form, NOTHING, SEGMENT_POSTINGS};
 use super::{ListError, ListView, PackedBlock};
@@ -22,7 +23,7 @@ pub(crate) const MOST_SHARED_BYTES: u64 = 24 * SEGMENT_POSTINGS as u64 + 64;
 
 /// What a list notes of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Segment {
+pub(crate) struct Segment {
     /// Where it begins, in bytes from the list's first.
     pub offset: u64,
     /// Bytes that the blocks share of the gaps and of the term frequencies.
@@ -33,7 +34,7 @@ pub struct Segment {
 
 impl Segment {
     /// Reads what is noted of a segment.
-    pub fn parse(form: Form, record: &[[u8; 4]; 4]) -> Self {
+    pub(crate) fn parse(form: Form, record: &[[u8; 4]; 4]) -> Self {
         let [place, gaps, tfs, [a, b, c, d]] = *record;
         Self {
             offset: u64::from(u32::from_le_bytes(place)) * form.place_unit(),
@@ -42,7 +43,6 @@ impl Segment {
         }
     }
 
-    /// What is noted of it.
     pub(super) fn record(&self, form: Form) -> [[u8; 4]; 4] {
         let [gaps, tfs] = self.bodies.map(u16::to_le_bytes);
         [
@@ -53,18 +53,16 @@ impl Segment {
         ]
     }
 
-    /// Bytes that its blocks share.
-    pub fn shared_bytes(&self) -> u64 {
+    pub(crate) fn shared_bytes(&self) -> u64 {
         u64::from(self.shared[0]) + u64::from(self.shared[1])
     }
 
-    /// Bytes of a block.
     pub(super) fn block_bytes(&self) -> u64 {
         u64::from(self.bodies[0]) + u64::from(self.bodies[1])
     }
 
     /// Bytes of the segment, if it has so many blocks.
-    pub fn bytes(&self, blocks: usize) -> u64 {
+    pub(crate) fn bytes(&self, blocks: usize) -> u64 {
         (self.shared_bytes() + blocks as u64 * self.block_bytes()).next_multiple_of(4)
     }
 }
@@ -106,23 +104,21 @@ pub(super) fn write(
 /// other segments and lists, so that nothing is allocated once it has grown; lists without segments
 /// leave it alone.
 #[derive(Clone, Debug, Default)]
-pub struct Columns {
+pub(crate) struct Columns {
     opened: [Opened; 2],
     segment: Option<usize>,
 }
 
 impl Columns {
     /// Forgets the list: must be called before another is read.
-    pub fn close(&mut self) {
+    pub(crate) fn close(&mut self) {
         self.segment = None;
     }
 
     /// Makes ready what the blocks of segment `number`, `blocks` of them, share.
     ///
-    /// # Errors
-    ///
     /// If that is damaged.
-    pub fn open(
+    pub(crate) fn open(
         &mut self,
         (form, number, blocks): (Form, usize, usize),
         segment: &Segment,
@@ -142,7 +138,7 @@ impl Columns {
     }
 
     /// What the codec asks for, of both columns. `shared` is what was opened.
-    pub fn lists<'a>(&'a self, shared: [&'a [u8]; 2]) -> [List<'a>; 2] {
+    pub(crate) fn lists<'a>(&'a self, shared: [&'a [u8]; 2]) -> [List<'a>; 2] {
         let [gaps, tfs] = &self.opened;
         [List { shared: shared[0], opened: gaps }, List { shared: shared[1], opened: tfs }]
     }
@@ -150,7 +146,7 @@ impl Columns {
 
 /// Where a block is read from.
 #[derive(Clone, Copy, Debug)]
-pub struct Source<'a> {
+pub(crate) struct Source<'a> {
     /// From its first byte on; longer than the block if there was more.
     pub bytes: &'a [u8],
     /// What it shares with its neighbours.
@@ -160,7 +156,7 @@ pub struct Source<'a> {
 impl<'a> Source<'a> {
     /// Where a block is read from that shares nothing.
     #[inline(always)]
-    pub fn alone(bytes: &'a [u8]) -> Self {
+    pub(crate) fn alone(bytes: &'a [u8]) -> Self {
         const NONE: List<'static> = List { shared: &[], opened: &NOTHING };
         Source { bytes, columns: [NONE; 2] }
     }
@@ -168,7 +164,7 @@ impl<'a> Source<'a> {
 
 impl<'a> ListView<'a> {
     /// The segments of a list whose form has them, with the blocks of each.
-    pub fn segments(&self) -> impl Iterator<Item = (Segment, usize)> {
+    pub(crate) fn segments(&self) -> impl Iterator<Item = (Segment, usize)> {
         let blocks = self.form.segment_blocks();
         let count = (self.whole_blocks as usize).div_ceil(blocks);
         (0..count).map(move |number| (self.segment(number), self.blocks_of_segment(number)))
@@ -176,10 +172,8 @@ impl<'a> ListView<'a> {
 
     /// The bytes of a segment of this list that has so many blocks.
     ///
-    /// # Errors
-    ///
     /// If it reaches into the arrays.
-    pub fn bytes_of_segment(
+    pub(crate) fn bytes_of_segment(
         &self,
         segment: &Segment,
         blocks: usize,
@@ -212,14 +206,12 @@ impl<'a> ListView<'a> {
         PackedBlock::of_segment(self.form, &segment, number, previous, last)
     }
 
-    /// Where the block of a line, which is one of this list, is read from. `columns` is opened if it
-    /// has to be, and is that of this list or closed.
-    ///
-    /// # Errors
+    /// Where the block of a line, which is one of this list, is read from. `columns` is opened if
+    /// it has to be, and is that of this list or closed.
     ///
     /// If what the block shares with others is damaged.
     #[inline(always)]
-    pub fn source<'c>(
+    pub(crate) fn source<'c>(
         &'c self,
         line: &PackedBlock,
         columns: &'c mut Columns,

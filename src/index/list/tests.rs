@@ -2,13 +2,13 @@ mod laws;
 
 use proptest::prelude::*;
 
+use super::form::SEGMENT_POSTINGS;
 use super::*;
 use crate::score::bm25::{Bm25, score};
 use crate::score::bounds::{BoundNorms, code_below};
 
 type Postings = Vec<(u32, u32)>;
 
-/// The length of a document.
 fn length(docid: u32) -> u32 {
     docid.wrapping_mul(0x9e37_79b1) >> (12 + docid % 20)
 }
@@ -311,8 +311,8 @@ fn length_noise(i: u32) -> u32 {
     i.wrapping_mul(0x9e37_79b1).rotate_left(9) >> 3
 }
 
-/// Every byte of a small list of every form is changed to one of some values, by turns, and the list is cut
-/// short at every byte: it is read as other postings or not at all.
+/// Every byte of a small list of every form is changed to one of some values, by turns, and the
+/// list is cut short at every byte: it is read as other postings or not at all.
 #[test]
 fn every_damaged_byte_of_every_form_is_an_error_or_other_postings() {
     let list: Postings = (0..1100u32)

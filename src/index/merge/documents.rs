@@ -1,5 +1,6 @@
-//! How do the documents of several runs become those of one? Threads copy *stretches* of neighbouring documents, each to its place in the
-//! files: how many documents and bytes of names come before it follows from where names end, and from the documents that are left out.
+//! How do the documents of several runs become those of one? Threads copy *stretches* of
+//! neighbouring documents, each to its place in the files: how many documents and bytes of names
+//! come before it follows from where names end, and from the documents that are left out.
 
 #![forbid(unsafe_code)]
 
@@ -20,10 +21,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Documents of a stretch. Tests have few documents.
 const STRETCH: u32 = if cfg!(test) { 1 << 6 } else { 1 << 14 };
-/// Documents that are read at a time, if their names have no more bytes than the second; one at least.
+/// Documents that are read at a time, if their names have no more bytes than the second; one at
+/// least.
 const AT_ONCE: u32 = STRETCH / 4;
 const NAMES_AT_ONCE: u64 = if cfg!(test) { 100 } else { 128 << 10 };
-/// What a thread takes.
 const THREAD_BYTES: u64 = 1 << 20;
 /// Bytes of the windows that say where stretches begin.
 const BORDER_BYTES: usize = 4 << 10;
@@ -37,9 +38,11 @@ struct Stretch {
     place: DocumentsPlace,
 }
 
-/// Writes the documents of all runs as those of run `number` in the folder `to`. Every input is one of the generation's.
+/// Writes the documents of all runs as those of run `number` in the folder `to`. Every input is one
+/// of the generation's.
 ///
-/// Memory: for each thread [`THREAD_BYTES`], and the longest name twice; 8 bytes for each document of 65,535 tokens or more.
+/// Memory: for each thread [`THREAD_BYTES`], and the longest name twice; 8 bytes for each document
+/// of 65,535 tokens or more.
 pub(super) fn merge(
     inputs: &[Input],
     to: &Path,
@@ -137,7 +140,6 @@ impl Input {
         Ok(())
     }
 
-    /// Copies a stretch.
     fn copy(
         &self,
         stretch: &Stretch,
@@ -234,7 +236,6 @@ fn name_bytes(ends: &mut Window, documents: Range<u32>) -> Result<u64, IndexErro
     })
 }
 
-/// Documents that were read.
 #[derive(Default)]
 struct Columns {
     names: Vec<u8>,

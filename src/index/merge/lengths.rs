@@ -1,6 +1,7 @@
-//! How do the documents' lengths, which bounds are made of, reach the encoder? As codes, a byte each: all of them,
-//! which threads share, where there is memory for that; otherwise in pages that each thread reads when they are asked
-//! for. A list of few documents meets each page once, so a page that is gone again costs as much as thousands of postings.
+//! How do the documents' lengths, which bounds are made of, reach the encoder? As codes, a byte
+//! each: all of them, which threads share, where there is memory for that; otherwise in pages that
+//! each thread reads when they are asked for. A list of few documents meets each page once, so a
+//! page that is gone again costs as much as thousands of postings.
 
 #![forbid(unsafe_code)]
 
@@ -38,7 +39,8 @@ pub(super) struct Lengths {
     pages: Vec<Option<u32>>,
 }
 
-/// Reads the `count` documents of 65,535 tokens or more, and their lengths, which stand from byte `first` of a file of lengths on.
+/// Reads the `count` documents of 65,535 tokens or more, and their lengths, which stand from byte
+/// `first` of a file of lengths on.
 pub(super) fn long_documents(
     window: &mut Window,
     first: u64,
@@ -67,8 +69,8 @@ pub(super) fn no_long(path: &Path, docid: u64) -> IndexError {
 }
 
 impl Lengths {
-    /// Opens the lengths of a run, in the file at `path`; about `memory_bytes` are used, if there are
-    /// so many documents.
+    /// Opens the lengths of a run, in the file at `path`; about `memory_bytes` are used, if there
+    /// are so many documents.
     pub(super) fn open(path: &Path, memory_bytes: u64) -> Result<Self, IndexError> {
         let mut window = Window::open(path, 2 * PAGE)?;
         let first = window.length().min(HEADER_BYTES as u64) as usize;
@@ -91,10 +93,8 @@ impl Lengths {
         Ok(Self { whole, window, documents, long, codes, pages: vec![None; places] })
     }
 
-    /// The codes of all documents, if they take no more than `memory_bytes`, read by so many `threads`.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open) and [`read`](Self::read).
+    /// The codes of all documents, if they take no more than `memory_bytes`, read by so many
+    /// `threads`.
     pub(super) fn whole(
         path: &Path,
         memory_bytes: u64,
@@ -120,9 +120,6 @@ impl Lengths {
     }
 
     /// As [`open`](Self::open), with the codes of all documents.
-    ///
-    /// # Errors
-    /// As there.
     pub(super) fn shared(path: &Path, whole: &Arc<Vec<u8>>) -> Result<Self, IndexError> {
         Ok(Self { whole: Some(whole.clone()), ..Self::open(path, 0)? })
     }

@@ -1,6 +1,6 @@
-//! How are the documents of a run numbered anew? The greatest tf of each is found if the order asks for
-//! it, the documents are sorted and copied one by one, through the map, and every list is decoded, sorted
-//! by the new numbers in memory and encoded again.
+//! How are the documents of a run numbered anew? The greatest tf of each is found if the order asks
+//! for it, the documents are sorted and copied one by one, through the map, and every list is
+//! decoded, sorted by the new numbers in memory and encoded again.
 //!
 //! There is one run, and it has no deleted documents: where there are more, they are merged first.
 
@@ -30,20 +30,19 @@ use std::path::Path;
 const AT_ONCE: usize = 1 << 10;
 /// Bytes of the windows by which all lists are read once.
 const WINDOW_BYTES: usize = 1 << 20;
-/// Bytes that numbers and scores take for each document: old and new docid, greatest tf, PageRank and
-/// global score, old and new.
+/// Bytes that numbers and scores take for each document: old and new docid, greatest tf, PageRank
+/// and global score, old and new.
 const DOCUMENT_BYTES: u64 = 28;
 
-/// What became of a run.
 pub(super) struct Reordered {
     pub(super) run: RunEntry,
     pub(super) files: Vec<FileEntry>,
     pub(super) order: OrderEntry,
 }
 
-/// Writes the run `run` of the generation `from` as run `number` of the generation `to`, where no run has
-/// this number, with its documents in an `order`, and with their PageRanks, which are given by docid.
-/// Removes the old run if `remove`.
+/// Writes the run `run` of the generation `from` as run `number` of the generation `to`, where no
+/// run has this number, with its documents in an `order`, and with their PageRanks, which are given
+/// by docid. Removes the old run if `remove`.
 ///
 /// Memory: that of [`Merging`], of which some is for the documents and some for the lists.
 ///
@@ -144,10 +143,8 @@ pub(super) fn reorder(
 }
 
 /// A run whose documents were renumbered or given PageRanks.
-pub struct Ordered {
-    /// The run.
+pub(crate) struct Ordered {
     pub run: RunEntry,
-    /// Its files.
     pub files: Vec<FileEntry>,
     /// What the manifest says of the order.
     pub order: Option<OrderEntry>,
@@ -155,12 +152,9 @@ pub struct Ordered {
     pub ranks: RanksFound,
 }
 
-/// Renumbers the documents of the only run of a generation that is not published yet, if an order is
-/// given, and gives them the PageRanks of a file, if there is one. The run keeps its name.
-///
-/// # Errors
-/// As [`merge_index`](super::merge_index).
-pub fn order_in_place(
+/// Renumbers the documents of the only run of a generation that is not published yet, if an order
+/// is given, and gives them the PageRanks of a file, if there is one. The run keeps its name.
+pub(crate) fn order_in_place(
     generation: &Path,
     (run, mut files): (RunEntry, Vec<FileEntry>),
     order: Option<&DocumentOrder>,

@@ -1,5 +1,6 @@
-//! How do several threads merge runs to one? Trie collections that are neighbours are a *part*; threads take parts in order, merge them
-//! and lay out what comes of it, and the caller's thread says where it lies in the run ([`Queue`]).
+//! How do several threads merge runs to one? Trie collections that are neighbours are a *part*;
+//! threads take parts in order, merge them and lay out what comes of it, and the caller's thread
+//! says where it lies in the run ([`Queue`]).
 
 #![forbid(unsafe_code)]
 
@@ -31,11 +32,11 @@ const MOST_CHUNK_BYTES: usize = 256 << 10;
 const CHUNKS: u64 = 16;
 /// Parts for each thread, so that all end at about the same time.
 const PARTS: u64 = 16;
-/// There are no more parts.
 const MOST_PARTS: u64 = 1 << 12;
 /// A term takes as long as lists of so many times its bytes.
 const TERM_COST: u64 = 6;
-/// The part of a thread's memory that chunks may take, and how much they take at most: buffers that were written are used again.
+/// The part of a thread's memory that chunks may take, and how much they take at most: buffers that
+/// were written are used again.
 const CHUNKS_SHARE: u64 = 4;
 const MOST_CHUNKS_BYTES: u64 = 64 << 20;
 /// A thread has no use for less memory than this for each run.
@@ -46,7 +47,6 @@ const MERGERS: usize = 4;
 /// Bytes that a thread may need for each document: the longest list has a posting of each.
 pub(super) const LIST_BYTES: u64 = 8;
 
-/// Runs that become one.
 pub(super) struct Joint<'a> {
     /// The lengths of the documents of all runs that are merged in the end, in a file.
     pub(super) lengths: &'a Path,
@@ -83,7 +83,8 @@ struct Laying<'a, G> {
 }
 
 impl<G: FnMut(LaidChunk) -> Result<Vec<u8>, IndexError>> Laying<'_, G> {
-    /// The payload has another part of the list of a term of this collection, or of several: gives it away if it is enough.
+    /// The payload has another part of the list of a term of this collection, or of several: gives
+    /// it away if it is enough.
     fn go_on(&mut self, collection: u16, payload: &mut Vec<u8>) -> Result<(), IndexError> {
         if payload.len() < self.chunk_bytes {
             return Ok(());
@@ -220,8 +221,9 @@ impl Joint<'_> {
         Ok(())
     }
 
-    /// Cuts the collections into parts that take about as long, at least [`PARTS`] for each of the `threads`, and so many that each thread has a whole
-    /// one before `chunks` bytes of its own wait.
+    /// Cuts the collections into parts that take about as long, at least [`PARTS`] for each of the
+    /// `threads`, and so many that each thread has a whole one before `chunks` bytes of its own
+    /// wait.
     fn cut(&self, threads: u64, chunks: u64) -> Result<Vec<Part>, IndexError> {
         let mut starts = Vec::new();
         for Input { generation, run, .. } in self.inputs {
@@ -249,8 +251,8 @@ impl Joint<'_> {
         Ok(cut(parts, weight).into_iter().map(part).collect())
     }
 
-    /// Merges some collections of all runs with `memory_bytes` for the windows, to chunks of about `chunk_bytes`. Returns how many
-    /// terms and postings each run had there.
+    /// Merges some collections of all runs with `memory_bytes` for the windows, to chunks of about
+    /// `chunk_bytes`. Returns how many terms and postings each run had there.
     fn merge_part(
         &self,
         part: &Part,

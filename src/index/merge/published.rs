@@ -30,12 +30,10 @@ const PART_BYTES: u64 = 32 << 20;
 /// What [`merge_index`] did.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Merged {
-    /// There is one run at most, coded as it should be and without deleted documents: nothing was to
-    /// do.
+    /// There is one run at most, coded as it should be and without deleted documents: nothing was
+    /// to do.
     Nothing,
-    /// The runs were merged.
     Runs {
-        /// How many there were.
         runs: usize,
         /// The manifest of the new generation, which is live.
         manifest: Box<Manifest>,
@@ -47,32 +45,28 @@ pub enum Merged {
 /// What a merge changes: nothing but the runs, if nothing is given.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recode {
-    /// The codec of the lists.
     pub codec: Option<ListCodec>,
-    /// Postings of a block.
     pub block_len: Option<usize>,
     /// How documents are numbered; as they stand if none is given.
     pub order: Option<DocumentOrder>,
     /// Which PageRanks documents have.
-    pub ranks: Ranks,
+    pub ranks: RankSource,
 }
 
 /// Which PageRanks the documents of a merged index have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Ranks {
+pub enum RankSource {
     /// Those that they had, if any; refused if only some runs have any.
     #[default]
     Keep,
     /// Those that they had; none if only some runs have any.
     KeepAll,
-    /// Those of a file ([`read_ranks`]).
     File(PathBuf),
 }
 
 /// Where the PageRanks of an index come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RanksFound {
-    /// It has none.
     None,
     /// All documents have the same, since none were given and the order asks for some.
     Equal,
@@ -104,7 +98,7 @@ impl RanksFound {
 impl Recode {
     /// Whether documents stay as they stand and have the ranks that they had.
     fn keeps_documents(&self) -> bool {
-        self.order.is_none() && !matches!(self.ranks, Ranks::File(_))
+        self.order.is_none() && !matches!(self.ranks, RankSource::File(_))
     }
 
     fn form(&self, old: Form) -> Result<Form, IndexError> {
@@ -121,8 +115,9 @@ impl Recode {
 /// Memory: that of [`Merging`].
 ///
 /// # Errors
-/// `NoIndex`; `Locked`; `NoForm` if the codec has no blocks of that size; `Lacks` if only some runs have
-/// PageRanks, or the memory does not do for an order; else as [`merge_in_place`](super::merge_in_place).
+/// `NoIndex`; `Locked`; `NoForm` if the codec has no blocks of that size; `Lacks` if only some runs
+/// have PageRanks, or the memory does not do for an order; else as
+/// [`merge_in_place`](super::merge_in_place).
 pub fn merge_index(
     index: &Path,
     memory_bytes: u64,
@@ -221,7 +216,8 @@ fn merge_generation(
     Ok(Merged::Runs { runs, manifest: Box::new(manifest), ranks: found })
 }
 
-/// Makes sure that files of runs that are to be merged are whole, and that nothing of them would be lost.
+/// Makes sure that files of runs that are to be merged are whole, and that nothing of them would be
+/// lost.
 pub(in crate::index) fn verify<'a>(
     generation: &Path,
     files: impl IntoIterator<Item = &'a FileEntry>,
@@ -270,7 +266,8 @@ fn is_whole(manifest: &Manifest) -> bool {
     manifest.runs.len() <= 1 && manifest.runs.iter().all(|run| run.deleted.is_none())
 }
 
-/// The PageRanks of the documents that are left, in the order of their docids, and where they come from.
+/// The PageRanks of the documents that are left, in the order of their docids, and where they come
+/// from.
 fn ranks(
     from: &Path,
     old: &Manifest,
@@ -283,7 +280,7 @@ fn ranks(
         let is_left = |&docid: &u32| !deletions.as_ref().is_some_and(|gone| gone.contains(docid));
         live.extend((0..run.documents).filter(is_left).map(|docid| run.first_docid + docid));
     }
-    if let Ranks::File(path) = &recode.ranks {
+    if let RankSource::File(path) = &recode.ranks {
         let documents = Documents::open_unverified(from)?;
         let name = |&docid: &u32| documents.name(docid).unwrap_or_default();
         let (ranks, counts) = read_ranks(path, live.iter().map(name), memory_bytes)?;
@@ -295,7 +292,7 @@ fn ranks(
             let ranks = live.iter().map(|&docid| all[docid as usize]).collect();
             Ok((Some(ranks), RanksFound::Kept))
         }
-        Err(IndexError::Lacks { .. }) if recode.ranks == Ranks::KeepAll => {
+        Err(IndexError::Lacks { .. }) if recode.ranks == RankSource::KeepAll => {
             Ok((None, RanksFound::Lost))
         }
         Err(error) => Err(error),

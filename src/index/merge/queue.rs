@@ -1,6 +1,8 @@
-//! How do chunks of lists get from the threads that make them to the one that places them? By parts, which threads take in order. The chunks
-//! of the least part that is not placed are placed as they come; those of others wait. What waits is bounded, what is placed and
-//! not written yet included; the part that is being placed may always go on by a few chunks, so that nobody waits for ever.
+//! How do chunks of lists get from the threads that make them to the one that places them? By
+//! parts, which threads take in order. The chunks of the least part that is not placed are placed
+//! as they come; those of others wait. What waits is bounded, what is placed and not written yet
+//! included; the part that is being placed may always go on by a few chunks, so that nobody waits
+//! for ever.
 
 #![forbid(unsafe_code)]
 
@@ -11,8 +13,9 @@ use crate::index::run::{LaidChunk, OpenChunk, RunFiles, Stretch};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Chunks of the part that is being placed wait too when they are so many, or so many bytes are placed and not written. An unfinished
-/// part of the file keeps fewer until more comes: of the first of its chunks a part of them, which may be long, all of the others.
+/// Chunks of the part that is being placed wait too when they are so many, or so many bytes are
+/// placed and not written. An unfinished part of the file keeps fewer until more comes: of the
+/// first of its chunks a part of them, which may be long, all of the others.
 const MOST_AHEAD: usize = 4;
 const MOST_UNWRITTEN: usize = 4 * WRITE_BUFFER_BYTES;
 
@@ -26,7 +29,6 @@ pub(super) struct Queue {
     state: Mutex<State>,
     /// A chunk or an end has come.
     came: Condvar,
-    /// There is room again.
     room: Condvar,
     parts: usize,
     /// Bytes that may wait, and then chunks of the part that is being placed.
@@ -118,7 +120,8 @@ impl Queue {
         (part < self.parts && !state.stopped).then_some(part)
     }
 
-    /// Hands a chunk over; waits while there is no room for it. Returns an empty buffer for the next one.
+    /// Hands a chunk over; waits while there is no room for it. Returns an empty buffer for the
+    /// next one.
     pub(super) fn push(&self, part: usize, chunk: LaidChunk) -> Vec<u8> {
         let mut state = self.lock();
         while !state.has_room(part, self.most_bytes) && !state.stopped {

@@ -6,7 +6,8 @@ use crate::index::documents::RunDocuments;
 use crate::index::order::DocumentOrder;
 use std::cmp::Ordering;
 
-/// Sorts the docids of a run's documents, which rise. A global order goes by `globals`, one for each.
+/// Sorts the docids of a run's documents, which rise. A global order goes by `globals`, one for
+/// each.
 pub(super) fn sort(
     order: &DocumentOrder,
     docids: &mut [u32],

@@ -31,8 +31,9 @@ const SLACK: usize = POSTINGS_SLACK as usize;
 
 /// What takes the postings of lists.
 pub(super) trait Target {
-    /// Takes postings in the order of docids. `place` is where the first document of the merged run stands
-    /// among the lengths, and how many documents of it come before docid 0. There is room for codes.
+    /// Takes postings in the order of docids. `place` is where the first document of the merged run
+    /// stands among the lengths, and how many documents of it come before docid 0. There is room
+    /// for codes.
     fn take(
         &mut self,
         place: (u32, u32),
@@ -41,7 +42,8 @@ pub(super) trait Target {
         codes: &mut [u8; MAX_BLOCK],
     ) -> Result<(), IndexError>;
 
-    /// Takes the postings of a block as it is, where `documents` come before docid 0 in the merged run; false if it cannot.
+    /// Takes the postings of a block as it is, where `documents` come before docid 0 in the merged
+    /// run; false if it cannot.
     fn take_whole(&mut self, _documents: u32, _block: &WholeBlock<'_>) -> bool {
         false
     }
@@ -225,8 +227,9 @@ impl ListSource {
         self.base.deletions.is_none() && (list.df as usize) < self.header.form.block_len()
     }
 
-    /// Puts a list that [is a tail](Self::is_tail) to the end of one whose last docid is `last`, or [`BEFORE_FIRST`], and which is one as well:
-    /// only the first gap changes. Returns the last docid.
+    /// Puts a list that [is a tail](Self::is_tail) to the end of one whose last docid is `last`, or
+    /// [`BEFORE_FIRST`], and which is one as well: only the first gap changes. Returns the last
+    /// docid.
     pub(super) fn append_tail(
         &mut self,
         list: TermEntry,
@@ -455,8 +458,8 @@ pub(super) struct Base {
 }
 
 impl Base {
-    /// `first` is the place of the merged run's first document among the lengths, and `documents` are
-    /// how many that has before those of this run.
+    /// `first` is the place of the merged run's first document among the lengths, and `documents`
+    /// are how many that has before those of this run.
     pub(super) fn new(first: u32, documents: u32, deletions: Option<Arc<Deletions>>) -> Self {
         let (docids, tfs) = ([0; MAX_BLOCK], [0; MAX_BLOCK]);
         Self { first, documents, deletions, codes: [0; MAX_BLOCK], docids, tfs }

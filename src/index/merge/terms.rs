@@ -9,8 +9,8 @@ use crate::index::lexicon::{LexiconStream, TermEntry};
 const KEY_SUFFIX_BYTES: usize = 13;
 
 /// A stream's present term in short, big-endian: two bytes of collection, the first 13 bytes of the
-/// suffix, zero where it has none, and the suffix's length, or 14 if that is more. The order of keys
-/// is that of their terms; of equal keys only those that end with 14 can have different terms.
+/// suffix, zero where it has none, and the suffix's length, or 14 if that is more. The order of
+/// keys is that of their terms; of equal keys only those that end with 14 can have different terms.
 type Key = u128;
 
 /// The merged terms of several runs.

@@ -1,8 +1,8 @@
 //! Writes a run of what its owners have encoded: joins their lists in the order of the lexicon.
 //!
-//! The chunks of an owner come in the order of the lexicon and a trie collection has one owner, so the
-//! next lists are always those of the least collection at the head of the owners' queues. Chunks are laid
-//! out ([`LaidChunk`]), so that only the place of each stretch is decided here.
+//! The chunks of an owner come in the order of the lexicon and a trie collection has one owner, so
+//! the next lists are always those of the least collection at the head of the owners' queues.
+//! Chunks are laid out ([`LaidChunk`]), so that only the place of each stretch is decided here.
 
 #![forbid(unsafe_code)]
 
@@ -48,7 +48,7 @@ struct Owner {
 }
 
 /// A run that is being written. Its files are not synced: a merge may make them superfluous.
-pub struct RunAssembler {
+pub(crate) struct RunAssembler {
     directory: PathBuf,
     form: Form,
     owners: Vec<Owner>,
@@ -60,9 +60,15 @@ pub struct RunAssembler {
 }
 
 impl RunAssembler {
-    /// Writes the run of `part`, which so many `owners` have parts of, into the folder of a generation,
-    /// with lists of a `form`; so many `threads` write the lists, or who calls.
-    pub fn new(directory: &Path, form: Form, owners: usize, part: RunPart, threads: usize) -> Self {
+    /// Writes the run of `part`, which so many `owners` have parts of, into the folder of a
+    /// generation, with lists of a `form`; so many `threads` write the lists, or who calls.
+    pub(crate) fn new(
+        directory: &Path,
+        form: Form,
+        owners: usize,
+        part: RunPart,
+        threads: usize,
+    ) -> Self {
         let owners = (0..owners).map(|_| Owner::default()).collect();
         let (directory, files, lists) = (directory.to_path_buf(), None, None);
         Self { directory, form, owners, files, lists, part, threads }
@@ -78,12 +84,13 @@ impl RunAssembler {
     ///
     /// # Panics
     /// If there is no such owner.
-    pub fn take(&mut self, chunk: LaidChunk) {
+    pub(crate) fn take(&mut self, chunk: LaidChunk) {
         let LaidChunk {
             stretches, terms, blocks, payload, placed, ends_run, held, unwritten, ..
         } = chunk;
-        // A part of the file may wait for the chunks of others with bytes of this one. It keeps a few large chunks of
-        // an owner waiting, but not many small ones, which the owner needs to go on.
+        // A part of the file may wait for the chunks of others with bytes of this one. It keeps a
+        // few large chunks of an owner waiting, but not many small ones, which the owner needs to
+        // go on.
         let (guards, none) = ((held, unwritten), (None, None));
         let is_small = payload.len() < CHUNK_BYTES;
         let (_guards, of_payload) = if is_small { (guards, none) } else { (none, guards) };
@@ -105,7 +112,7 @@ impl RunAssembler {
     ///
     /// # Errors
     /// `Storage`; `Refused` if collections come in another order.
-    pub fn write(&mut self) -> Result<bool, IndexError> {
+    pub(crate) fn write(&mut self) -> Result<bool, IndexError> {
         loop {
             let mut least: Option<(u16, usize)> = None;
             // What may still come of owners that have nothing here.
@@ -143,10 +150,7 @@ impl RunAssembler {
     }
 
     /// Ends the run, all of which is placed; one whose documents have no terms has empty files.
-    ///
-    /// # Errors
-    /// `Storage`.
-    pub fn finish(mut self) -> Result<WrittenRun, IndexError> {
+    pub(crate) fn finish(mut self) -> Result<WrittenRun, IndexError> {
         self.files()?;
         let RunPart { first_docid, documents, .. } = self.part;
         self.files.expect("they were made").finish(first_docid, documents)

@@ -18,13 +18,13 @@ use std::path::Path;
 const WINDOW_BYTES: usize = 64 << 10;
 
 /// Writes the deletions file of the run `run`, whose files are in the folder of the generation, and
-/// syncs it. `docids`, in any order, are all documents that this generation leaves out, counted from
-/// the run's first. Notes them in the run's entry, and adds the file to `files`, in the place of one
-/// that was there.
+/// syncs it. `docids`, in any order, are all documents that this generation leaves out, counted
+/// from the run's first. Notes them in the run's entry, and adds the file to `files`, in the place
+/// of one that was there.
 ///
 /// # Errors
 /// `Refused` if there is no such document; `Damaged`, `List`, `Storage`, `Newer`, `Older`.
-pub fn write_deletions(
+pub(crate) fn write_deletions(
     generation: &Path,
     run: &mut RunEntry,
     files: &mut Vec<FileEntry>,

@@ -1,5 +1,5 @@
-//! How do the two files of a run come into being from chunks that were laid out? Only the place of each stretch is decided here; bytes
-//! are gathered, summed and written by threads.
+//! How do the two files of a run come into being from chunks that were laid out? Only the place of
+//! each stretch is decided here; bytes are gathered, summed and written by threads.
 
 #![forbid(unsafe_code)]
 
@@ -33,7 +33,8 @@ struct Placed {
 }
 
 impl OpenChunk {
-    /// Of the stretches, terms and blocks of a [`LaidChunk`](super::LaidChunk), whose lists are in the `payload`, or where they belong.
+    /// Of the stretches, terms and blocks of a [`LaidChunk`](super::LaidChunk), whose lists are in
+    /// the `payload`, or where they belong.
     pub(crate) fn new(
         (stretches, terms, blocks): (Vec<Stretch>, Vec<u8>, Vec<BlockStart>),
         payload: Option<Source>,
@@ -49,7 +50,6 @@ impl OpenChunk {
 
 /// The file of the lists of a run that is there already.
 pub(crate) enum ListsFile {
-    /// Nothing is in it.
     Empty(Box<StorageFile>),
     /// Those who have room in it put the lists there.
     Placed(Arc<FilledFile>),
@@ -64,11 +64,9 @@ pub(crate) struct RunFiles {
 }
 
 impl RunFiles {
-    /// Creates the files of run `number` in the folder of a generation, with lists of a `form`, but for that of the lists if it is there
-    /// already. So many `threads` write the lists, or who calls, if they are not placed.
-    ///
-    /// # Errors
-    /// `Storage`.
+    /// Creates the files of run `number` in the folder of a generation, with lists of a `form`, but
+    /// for that of the lists if it is there already. So many `threads` write the lists, or who
+    /// calls, if they are not placed.
     pub(crate) fn create(
         generation: &Path,
         (number, form): (u32, Form),
@@ -130,10 +128,6 @@ impl RunFiles {
         self.postings.check()
     }
 
-    /// Places all of a chunk.
-    ///
-    /// # Errors
-    /// As [`place`](Self::place).
     pub(crate) fn place_all(&mut self, mut open: OpenChunk) -> Result<(), IndexError> {
         while open.collection().is_some() {
             self.place(&mut open)?;
@@ -142,9 +136,6 @@ impl RunFiles {
     }
 
     /// Ends the run, which has so many `documents` from `first_docid` on.
-    ///
-    /// # Errors
-    /// `Storage`.
     pub(crate) fn finish(self, first_docid: u32, documents: u32) -> Result<WrittenRun, IndexError> {
         let Self { number, form, lexicon, postings } = self;
         let (postings, sums) = postings.end()?;

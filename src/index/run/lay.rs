@@ -1,8 +1,9 @@
-//! Where do an owner's lists lie in their run, as far as that is known before the lists of the other owners are? In
-//! *stretches*, whose inside is as it will be in the files: the one writer only says where each begins.
+//! Where do an owner's lists lie in their run, as far as that is known before the lists of the
+//! other owners are? In *stretches*, whose inside is as it will be in the files: the one writer
+//! only says where each begins.
 //!
-//! A collection has one owner, and a list with a full block begins at a multiple of 16 bytes. So a stretch begins with a
-//! collection, with such a list, and with a chunk.
+//! A collection has one owner, and a list with a full block begins at a multiple of 16 bytes. So a
+//! stretch begins with a collection, with such a list, and with a chunk.
 
 #![forbid(unsafe_code)]
 
@@ -12,29 +13,22 @@ use crate::index::list::Form;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Which part of which run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunPart {
-    /// Number of the run.
     pub run: u32,
     /// Docid of the run's first document.
     pub first_docid: u32,
-    /// The run's documents.
     pub documents: u32,
-    /// The owner of the part.
     pub owner: usize,
 }
 
 /// A list that is encoded, or a part of one.
 #[derive(Clone, Copy, Debug)]
-pub struct EncodedList {
-    /// Trie collection of the term.
+pub(crate) struct EncodedList {
     pub collection: u16,
-    /// The list ends here.
     pub ends: bool,
     /// Postings of the whole list, once it ends.
     pub df: u32,
-    /// Bytes of the list here.
     pub here: usize,
     /// Bytes of the whole list, once it ends.
     pub bytes: u64,
@@ -43,32 +37,27 @@ pub struct EncodedList {
 /// Neighbouring lists, or parts of lists, and what the lexicon has of their terms.
 #[derive(Clone, Copy, Debug)]
 pub struct Stretch {
-    /// Their trie collection.
     pub collection: u16,
     /// Begins at a multiple of 16 bytes; others follow directly on the stretch before.
     pub is_aligned: bool,
-    /// Bytes of the lists.
     pub payload_bytes: usize,
-    /// Bytes of the terms.
     pub term_bytes: usize,
     /// Blocks of terms that begin here.
     pub blocks: usize,
-    /// Lists that end here.
     pub terms: u64,
-    /// Their postings.
     pub postings: u64,
 }
 
 /// Encoded lists of one owner, in the order of the lexicon, laid out.
 #[derive(Clone, Default)]
 pub struct LaidChunk {
-    /// What they are of.
     pub part: RunPart,
     /// The stretches, one behind another.
     pub stretches: Vec<Stretch>,
     /// Bytes of the lists, end to end.
     pub payload: Vec<u8>,
-    /// The file of the lists of the run, if their bytes are where they belong there already; then there is no payload.
+    /// The file of the lists of the run, if their bytes are where they belong there already; then
+    /// there is no payload.
     pub placed: Option<Arc<FilledFile>>,
     /// Bytes of the terms, end to end.
     pub terms: Vec<u8>,
@@ -88,7 +77,7 @@ pub struct LaidChunk {
 
 impl LaidChunk {
     /// How many lists end here, and how many postings they have.
-    pub fn ended(&self) -> (u64, u64) {
+    pub(crate) fn ended(&self) -> (u64, u64) {
         let ended = |(terms, postings), s: &Stretch| (terms + s.terms, postings + s.postings);
         self.stretches.iter().fold((0, 0), ended)
     }
@@ -99,7 +88,7 @@ pub struct Unwritten(Arc<AtomicU64>);
 
 impl Unwritten {
     /// Adds one to a counter when it is dropped.
-    pub fn new(counter: Arc<AtomicU64>) -> Self {
+    pub(crate) fn new(counter: Arc<AtomicU64>) -> Self {
         Self(counter)
     }
 }
@@ -111,7 +100,7 @@ impl Drop for Unwritten {
 }
 
 /// Lays out the lists of one owner's part of a run.
-pub struct Layout {
+pub(crate) struct Layout {
     form: Form,
     coder: TermCoder,
     /// A list has begun and not ended; so many bytes of it came.
@@ -120,21 +109,22 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// For lists of a `form`.
-    pub fn new(form: Form) -> Self {
+    pub(crate) fn new(form: Form) -> Self {
         Self::behind(form, TermCoder::default())
     }
 
     /// For lists that follow others, whose terms were coded up to there.
-    pub fn behind(form: Form, coder: TermCoder) -> Self {
+    pub(crate) fn behind(form: Form, coder: TermCoder) -> Self {
         Self { form, coder, in_list: false, came: 0 }
     }
 
-    /// Adds the next list, or part of a list, of the term with this suffix; its bytes are added to the payload by the caller.
+    /// Adds the next list, or part of a list, of the term with this suffix; its bytes are added to
+    /// the payload by the caller.
     ///
     /// # Errors
-    /// What cannot be a term or stand in this order, and a list without a full block that comes in parts.
-    pub fn add(
+    /// What cannot be a term or stand in this order, and a list without a full block that comes in
+    /// parts.
+    pub(crate) fn add(
         &mut self,
         to: &mut LaidChunk,
         list: &EncodedList,

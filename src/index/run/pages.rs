@@ -1,5 +1,5 @@
-//! Are the bytes of a list those that were written? The postings have a checksum for each page, which
-//! is verified when a list that lies there is first asked for, and remembered.
+//! Are the bytes of a list those that were written? The postings have a checksum for each page,
+//! which is verified when a list that lies there is first asked for, and remembered.
 
 #![forbid(unsafe_code)]
 
@@ -23,13 +23,10 @@ impl Pages {
         Self((0..words).map(|_| AtomicU64::new(0)).collect())
     }
 
-    /// Makes sure that the pages of a list are as they were written; `start` and `bytes`, at least 1,
-    /// say where it is in the file `postings`, and it is inside of the lists.
+    /// Makes sure that the pages of a list are as they were written; `start` and `bytes`, at least
+    /// 1, say where it is in the file `postings`, and it is inside of the lists.
     ///
     /// Threads that come at the same time may both verify a page, which does no harm.
-    ///
-    /// # Errors
-    /// `Damaged`, with the place of the page.
     #[inline]
     pub(super) fn verify(
         &self,

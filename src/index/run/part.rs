@@ -1,8 +1,9 @@
-//! Encodes one owner's part of a closed run: the lists of its terms, in the order of the lexicon, in
-//! chunks, laid out, that the writer of the run puts together with those of the other owners
+//! Encodes one owner's part of a closed run: the lists of its terms, in the order of the lexicon,
+//! in chunks, laid out, that the writer of the run puts together with those of the other owners
 //! ([`RunAssembler`](super::RunAssembler)).
 //!
-//! Memory: a chunk, one list as bytes, and a byte for each document of the run, which all owners share.
+//! Memory: a chunk, one list as bytes, and a byte for each document of the run, which all owners
+//! share.
 
 use super::lay::{EncodedList, LaidChunk, Layout, RunPart};
 use crate::dictionary::closed::{Advance, ClosedError, ClosedTerms};
@@ -10,7 +11,7 @@ use crate::index::list::{Form, ListEncoder};
 use std::sync::Arc;
 
 /// A chunk is whole when it has this many bytes.
-pub const CHUNK_BYTES: usize = 256 << 10;
+pub(crate) const CHUNK_BYTES: usize = 256 << 10;
 
 /// A part of a run on its way out.
 pub struct PartEncoder {
@@ -28,8 +29,8 @@ pub struct PartEncoder {
 }
 
 impl PartEncoder {
-    /// Encodes `terms` in lists of a `form`; `lengths` are the codes of the lengths of all documents of
-    /// the run (`score::bounds`).
+    /// Encodes `terms` in lists of a `form`; `lengths` are the codes of the lengths of all
+    /// documents of the run (`score::bounds`).
     pub fn new(
         part: RunPart,
         terms: Box<dyn ClosedTerms>,
@@ -40,13 +41,12 @@ impl PartEncoder {
         Self { part, terms, in_list: false, encoder, layout, lengths, bytes, at: 0 }
     }
 
-    /// What it encodes.
-    pub fn part(&self) -> RunPart {
+    pub(crate) fn part(&self) -> RunPart {
         self.part
     }
 
-    /// The next chunk; `None` while the dictionary has not even a part of one. The last one says that it
-    /// is, and none may be asked for behind it.
+    /// The next chunk; `None` while the dictionary has not even a part of one. The last one says
+    /// that it is, and none may be asked for behind it.
     ///
     /// # Errors
     /// Of the device that has the dictionary, and when its postings do not decode, which is a bug.

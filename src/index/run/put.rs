@@ -1,4 +1,5 @@
-//! How do lists that lie end to end get to their places in a file, where some begin at multiples of 16 bytes?
+//! How do lists that lie end to end get to their places in a file, where some begin at multiples of
+//! 16 bytes?
 
 #![forbid(unsafe_code)]
 
@@ -8,9 +9,7 @@ use crate::index::format::LIST_ALIGNMENT;
 /// Neighbouring bytes of lists, and the zeros before them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Padded {
-    /// Zeros.
     pub(crate) zeros: usize,
-    /// Bytes of lists.
     pub(crate) bytes: usize,
 }
 

@@ -18,7 +18,6 @@ use std::path::Path;
 /// So many bytes of a list, and as many of its arrays, are fetched before they are read.
 const FETCHED: usize = 256;
 
-/// A run, mapped.
 #[derive(Debug)]
 pub struct Run {
     lexicon: Lexicon,
@@ -31,13 +30,10 @@ pub struct Run {
 }
 
 impl Run {
-    /// Maps the lists of the run `entry` in the folder of a generation. Verifies the checksums of the
-    /// lexicon and of the deletions, and with `verify` that of the postings too, by the manifest's
-    /// `files`.
-    ///
-    /// # Errors
-    /// `Storage`, `Damaged`, `Newer`.
-    pub fn open(
+    /// Maps the lists of the run `entry` in the folder of a generation. Verifies the checksums of
+    /// the lexicon and of the deletions, and with `verify` that of the postings too, by the
+    /// manifest's `files`.
+    pub(crate) fn open(
         generation: &Path,
         entry: &RunEntry,
         files: &[FileEntry],
@@ -61,10 +57,7 @@ impl Run {
     }
 
     /// Maps the lists of a run and reads no more than headers and deletions.
-    ///
-    /// # Errors
-    /// `Storage`, `Damaged`, `Newer`.
-    pub fn open_unverified(generation: &Path, entry: &RunEntry) -> Result<Self, IndexError> {
+    pub(crate) fn open_unverified(generation: &Path, entry: &RunEntry) -> Result<Self, IndexError> {
         let path = generation.join(run_file(&entry.name, Kind::Lexicon));
         let mut run = Self::assemble(generation, entry, Lexicon::open_unverified(&path)?)?;
         let open = |_| Deletions::open(generation, entry, None);
@@ -84,9 +77,6 @@ impl Run {
     }
 
     /// Makes sure that the lists are coded as the manifest says.
-    ///
-    /// # Errors
-    /// `Damaged`.
     pub(crate) fn check_form(&self, settings: &Settings) -> Result<(), IndexError> {
         let (expected, found) = (settings.form(), self.header.form);
         if expected == Some(found) {
@@ -98,15 +88,17 @@ impl Run {
     }
 
     /// Finds the list of a term.
-    ///
-    /// # Errors
-    /// `Damaged`, `List`.
-    pub fn find(&self, collection: u16, suffix: &[u8]) -> Result<Option<ListView<'_>>, IndexError> {
+    #[cfg(test)]
+    pub(crate) fn find(
+        &self,
+        collection: u16,
+        suffix: &[u8],
+    ) -> Result<Option<ListView<'_>>, IndexError> {
         self.lexicon.find(collection, suffix)?.map(|term| self.list(term)).transpose()
     }
 
     /// Begins to fetch what [`list`](Self::list) reads of a list, and its first block.
-    pub fn prefetch(&self, term: &TermEntry) {
+    pub(crate) fn prefetch(&self, term: &TermEntry) {
         let bytes = self.postings.from(HEADER_BYTES as u64 + term.offset);
         let Ok(layout) = Layout::new(self.header.form, term.df, term.bytes) else { return };
         // The arrays follow one another; of long ones the rest is fetched as it is read.
@@ -170,21 +162,20 @@ impl Run {
 
     /// Returns which documents the generation leaves out, if there are any.
     #[inline]
-    pub fn deletions(&self) -> Option<&Deletions> {
+    pub(crate) fn deletions(&self) -> Option<&Deletions> {
         self.deletions.as_ref()
     }
 
     /// Returns how many documents of the generation have a term: the postings of its list without
     /// those of deleted documents.
     #[inline]
-    pub fn live_df(&self, term: &TermEntry) -> u32 {
+    pub(crate) fn live_df(&self, term: &TermEntry) -> u32 {
         match &self.deletions {
             None => term.df,
             Some(deletions) => term.df.saturating_sub(deletions.of_list(term)),
         }
     }
 
-    /// Returns the run's lexicon.
     pub fn lexicon(&self) -> &Lexicon {
         &self.lexicon
     }
@@ -195,7 +186,7 @@ impl Run {
     }
 
     /// Returns where the postings are, for errors.
-    pub fn postings_path(&self) -> &Path {
+    pub(crate) fn postings_path(&self) -> &Path {
         self.postings.path()
     }
 }

@@ -181,7 +181,8 @@ impl ClosedTerms for Terms {
     }
 }
 
-/// Two owners' parts, encoded in chunks and assembled as they come, are a run with the lists of both.
+/// Two owners' parts, encoded in chunks and assembled as they come, are a run with the lists of
+/// both.
 #[test]
 fn owners_parts_become_one_run() {
     let [one, other] = [0, 3].map(owners_parts);
@@ -258,7 +259,8 @@ fn owners_parts(threads: usize) -> Vec<FileEntry> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
-    /// Lists that owners give in any chunks, in any order between owners, are the files of a run that is written list by list.
+    /// Lists that owners give in any chunks, in any order between owners, are the files of a run
+    /// that is written list by list.
     #[test]
     fn oracle_an_assembled_run_is_a_written_one(
         lists in prop::collection::btree_map(

@@ -15,7 +15,7 @@ use std::path::Path;
 ///
 /// Memory: at most 2 MB, however many lists come and however long they are.
 #[derive(Debug)]
-pub struct RunWriter {
+pub(crate) struct RunWriter {
     number: u32,
     lexicon: LexiconWriter,
     postings: StorageFile,
@@ -27,19 +27,13 @@ pub struct RunWriter {
 
 impl RunWriter {
     /// Creates run `number` in the folder of a generation.
-    ///
-    /// # Errors
-    /// `Storage`.
-    pub fn create(generation: &Path, number: u32) -> Result<Self, IndexError> {
+    pub(crate) fn create(generation: &Path, number: u32) -> Result<Self, IndexError> {
         Self::create_with(generation, number, Durability::Lasting)
     }
 
     /// Creates a run; a [`Scratch`](Durability::Scratch) one need not outlive a crash, unless
     /// [`sync_run`](super::sync_run) follows.
-    ///
-    /// # Errors
-    /// `Storage`.
-    pub fn create_with(
+    pub(crate) fn create_with(
         generation: &Path,
         number: u32,
         durability: Durability,
@@ -54,7 +48,7 @@ impl RunWriter {
     }
 
     /// Says that the lists are coded so; if nothing is said, with bp128 in blocks of 128.
-    pub fn coded_as(mut self, form: Form) -> Self {
+    pub(crate) fn coded_as(mut self, form: Form) -> Self {
         self.lexicon = self.lexicon.with_blocks_of(form.block_len());
         self.form = form;
         self
@@ -62,11 +56,8 @@ impl RunWriter {
 
     /// Appends a part of a list that goes on behind it: only lists with a full block come in parts,
     /// and parts are of full blocks.
-    ///
-    /// # Errors
-    /// `Storage`.
     #[inline]
-    pub fn list_part(&mut self, bytes: &[u8]) -> Result<(), IndexError> {
+    pub(crate) fn list_part(&mut self, bytes: &[u8]) -> Result<(), IndexError> {
         if !self.in_list && !bytes.is_empty() {
             self.begin_list(u32::MAX)?;
         }
@@ -89,7 +80,7 @@ impl RunWriter {
     /// `Refused` if other than `bytes` bytes came, or parts of a list without a full block, and for
     /// what [`LexiconWriter::term`] refuses; `Storage`.
     #[inline]
-    pub fn end_list(
+    pub(crate) fn end_list(
         &mut self,
         collection: u16,
         suffix: &[u8],
@@ -121,7 +112,11 @@ impl RunWriter {
     ///
     /// # Errors
     /// `Refused` if a list has not ended; `Storage`.
-    pub fn finish(mut self, first_docid: u32, documents: u32) -> Result<WrittenRun, IndexError> {
+    pub(crate) fn finish(
+        mut self,
+        first_docid: u32,
+        documents: u32,
+    ) -> Result<WrittenRun, IndexError> {
         if self.in_list {
             return Err(IndexError::refused(self.postings.path(), "the last list has not ended"));
         }
@@ -132,8 +127,8 @@ impl RunWriter {
     }
 }
 
-/// Ends the files of a run whose terms and lists are written; `pour` appends the checksums of the pages of the lists. A run is
-/// its number, its first docid and its documents.
+/// Ends the files of a run whose terms and lists are written; `pour` appends the checksums of the
+/// pages of the lists. A run is its number, its first docid and its documents.
 pub(super) fn end_run(
     (number, first_docid, documents): (u32, u32, u32),
     form: Form,

@@ -7,7 +7,8 @@ pub(crate) enum Found {
     Nothing,
     /// The first border where the piece may end.
     End(usize),
-    /// The record that begins here is longer than the longest document, and no piece ends before it.
+    /// The record that begins here is longer than the longest document, and no piece ends before
+    /// it.
     Long(usize),
 }
 
@@ -18,6 +19,5 @@ pub(crate) struct Gone {
     pub(in crate::input) bytes: usize,
     /// Those of them that end the record and do not count.
     pub(in crate::input) end_bytes: usize,
-    /// The record ends with them.
     pub(in crate::input) whole: bool,
 }

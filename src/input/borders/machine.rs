@@ -1,7 +1,8 @@
-//! Where do records end that may hold line ends: CSV with quoted fields, and JSON over several lines?
+//! Where do records end that may hold line ends: CSV with quoted fields, and JSON over several
+//! lines?
 //!
-//! A [`Machine`] reads byte after byte and tells where the next record ends; [`MachineBorders`] makes
-//! of that what a cutter asks.
+//! A [`Machine`] reads byte after byte and tells where the next record ends; [`MachineBorders`]
+//! makes of that what a cutter asks.
 
 #![forbid(unsafe_code)]
 
@@ -71,9 +72,9 @@ impl<M: Machine> MachineBorders<M> {
     }
 }
 
-/// The state of a file of JSON values, of which only the nesting and the strings count. A record ends
-/// behind the bracket that closes the outermost value; that of an array around all records counts
-/// for nothing.
+/// The state of a file of JSON values, of which only the nesting and the strings count. A record
+/// ends behind the bracket that closes the outermost value; that of an array around all records
+/// counts for nothing.
 #[derive(Clone, Copy, Default)]
 pub(in crate::input) struct Json {
     depth: u32,

@@ -3,11 +3,10 @@
 use super::found::{Found, Gone};
 use memchr::{memchr, memrchr};
 
-/// What stands at the end of every record, and nowhere else. Two of them never overlap, so that they are the same from
-/// wherever one looks.
+/// What stands at the end of every record, and nowhere else. Two of them never overlap, so that
+/// they are the same from wherever one looks.
 #[derive(Clone, Copy)]
 pub(crate) struct Mark {
-    /// Its length.
     pub(in crate::input) bytes: usize,
     /// Those of it that do not count for the record's length.
     pub(in crate::input) end_bytes: usize,
@@ -17,7 +16,6 @@ pub(crate) struct Mark {
     pub(in crate::input) last: fn(&[u8]) -> Option<usize>,
 }
 
-/// The end of a line.
 pub(in crate::input) const LINE_END: Mark = Mark {
     bytes: 1,
     end_bytes: 1,

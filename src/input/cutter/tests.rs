@@ -49,8 +49,8 @@ fn pieces_of_another_size_end_with_records_too() {
             let cut = cut_with(cutter, &[file.as_bytes()], 100_000);
             let (last, whole) = cut.split_last().unwrap();
             for piece in whole {
-                // The records' lengths are equal, and a piece ends with the first behind a multiple; of JSON
-                // the line end behind a record is before the next.
+                // The records' lengths are equal, and a piece ends with the first behind a
+                // multiple; of JSON the line end behind a record is before the next.
                 let more = (piece.offset as usize + piece.bytes.len()) % pieces;
                 assert!(more <= record.len(), "{format:?}: {more} behind a multiple of {pieces}");
             }
@@ -193,7 +193,7 @@ fn parsed<'a>(format: Format, pieces: impl IntoIterator<Item = (u64, &'a [u8], b
     let mut all = Kept::default();
     for (offset, bytes, ends_input) in pieces {
         let mut kept = Kept::default();
-        let piece = document::Piece { bytes, offset, line: 1 };
+        let piece = document::PieceView { bytes, offset, line: 1 };
         match format {
             Format::Warc => _ = WarcParser::new(1 << 30).parse(piece, ends_input, &mut kept),
             _ => TrecParser::new().parse(piece, &mut kept),

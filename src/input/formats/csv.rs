@@ -1,12 +1,12 @@
 //! What are the documents of a CSV file (RFC 4180), whose first record names the columns?
 //!
-//! - Fields are parted by commas, semicolons or tabs, whichever the head has most of; they may stand
-//!   in quotes and hold line ends then.
+//! - Fields are parted by commas, semicolons or tabs, whichever the head has most of; they may
+//!   stand in quotes and hold line ends then.
 //! - The name is that of the best column that [`Fields`] knows as a name; the text is that of all
-//!   columns that it knows as text, in the order of the columns, with one newline between them. Without
-//!   case, unless the columns were asked for.
-//! - An empty line is ignored. A record with fewer fields than the head has lacks the last ones; one
-//!   with more is no document, for a quote or a separator is wrong then.
+//!   columns that it knows as text, in the order of the columns, with one newline between them.
+//!   Without case, unless the columns were asked for.
+//! - An empty line is ignored. A record with fewer fields than the head has lacks the last ones;
+//!   one with more is no document, for a quote or a separator is wrong then.
 //!
 //! Records count in the place of lines; the head is the first.
 
@@ -14,7 +14,7 @@
 
 use super::fields::Fields;
 use crate::input::borders::machine::{Csv, Machine};
-use crate::input::document::{Document, Name, Piece, Sink, Skip};
+use crate::input::document::{Document, DocumentSink, Name, PieceView, Skip};
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder, Terminator};
 
 /// A buffer that grew beyond this many bytes for one long document is given back after the piece.
@@ -22,7 +22,7 @@ const KEPT_BUFFER_BYTES: usize = 4 << 20;
 
 /// Finds the documents of CSV files. It keeps nothing from piece to piece but its buffers.
 #[derive(Debug, Default)]
-pub struct CsvParser {
+pub(crate) struct CsvParser {
     fields: Fields,
     /// The fields of a record without their quotes, and where each ends.
     values: Vec<u8>,
@@ -37,7 +37,6 @@ pub(crate) fn first_record(file: &[u8]) -> &[u8] {
     &file[..Csv::default().next(file, 0).unwrap_or(file.len())]
 }
 
-/// What the head says.
 struct Columns {
     delimiter: u8,
     count: usize,
@@ -47,13 +46,18 @@ struct Columns {
 
 impl CsvParser {
     /// Makes a parser that takes names and text from these columns.
-    pub fn new(fields: Fields) -> Self {
+    pub(crate) fn new(fields: Fields) -> Self {
         Self { fields, ..Self::default() }
     }
 
     /// Gives all records of `piece` but the head to `sink`, in their order, in time linear in the
     /// piece's length. `head` is the first record of the file.
-    pub fn parse<S: Sink>(&mut self, head: &[u8], piece: Piece<'_>, sink: &mut S) -> u64 {
+    pub(crate) fn parse<S: DocumentSink>(
+        &mut self,
+        head: &[u8],
+        piece: PieceView<'_>,
+        sink: &mut S,
+    ) -> u64 {
         let mut columns = self.columns(head);
         if columns.texts.is_empty() {
             columns.count = 0;
@@ -79,7 +83,7 @@ impl CsvParser {
         record
     }
 
-    fn record<S: Sink>(
+    fn record<S: DocumentSink>(
         &mut self,
         raw: &[u8],
         columns: &Columns,
@@ -117,7 +121,8 @@ impl CsvParser {
     fn read(&mut self, mut raw: &[u8], delimiter: u8) {
         let mut reader: Reader =
             ReaderBuilder::new().delimiter(delimiter).terminator(Terminator::Any(b'\n')).build();
-        // What is written is never more than what is read, and no record has more fields than bytes.
+        // What is written is never more than what is read, and no record has more fields than
+        // bytes.
         self.values.clear();
         self.values.resize(raw.len() + 1, 0);
         self.ends.clear();
@@ -184,7 +189,7 @@ mod tests {
         let head = Csv::default().next(text.as_bytes(), 0).unwrap_or(text.len());
         CsvParser::new(fields).parse(
             &text.as_bytes()[..head],
-            Piece::whole(text.as_bytes()),
+            PieceView::whole(text.as_bytes()),
             &mut kept,
         );
         kept
@@ -220,7 +225,7 @@ mod tests {
     #[test]
     fn a_piece_that_is_not_the_first_has_no_head() {
         let mut kept = Kept::default();
-        let piece = Piece { bytes: b"7,seven\n", offset: 100, line: 1 };
+        let piece = PieceView { bytes: b"7,seven\n", offset: 100, line: 1 };
         CsvParser::new(Fields::default()).parse(b"id,text\n", piece, &mut kept);
         assert_eq!(rows(&kept), [("7", "seven")]);
     }

@@ -2,12 +2,13 @@
 
 #![forbid(unsafe_code)]
 
-/// Fields that name a document if nothing else is said, the best first. `pid` stands before `docid`,
-/// which in MS MARCO's passages is the document that a passage is from.
+/// Fields that name a document if nothing else is said, the best first. `pid` stands before
+/// `docid`, which in MS MARCO's passages is the document that a passage is from.
 pub const NAMES: [&str; 5] = ["id", "_id", "pid", "docid", "docno"];
 
 /// Fields that are text if nothing else is said.
-pub const TEXTS: [&str; 7] = ["title", "url", "headings", "text", "body", "passage", "contents"];
+pub(crate) const TEXTS: [&str; 7] =
+    ["title", "url", "headings", "text", "body", "passage", "contents"];
 
 /// What was asked for; the default is [`NAMES`] and [`TEXTS`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -20,7 +21,7 @@ pub struct Fields {
 
 impl Fields {
     /// Whether nothing was asked for.
-    pub fn is_default(&self) -> bool {
+    pub(crate) fn is_default(&self) -> bool {
         self.names.is_empty() && self.texts.is_empty()
     }
 

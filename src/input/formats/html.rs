@@ -3,23 +3,22 @@
 
 #![forbid(unsafe_code)]
 
-use crate::input::document::{Document, Name, Sink};
+use crate::input::document::{Document, DocumentSink, Name};
 use crate::text::html::{HtmlText, Markup, Page};
 
 /// Finds the documents of files of HTML. It keeps nothing from file to file but its buffers.
 #[derive(Debug, Default)]
-pub struct HtmlParser {
+pub(crate) struct HtmlParser {
     html: HtmlText,
 }
 
 impl HtmlParser {
-    /// Makes a parser.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
     }
 
     /// Gives the file whose bytes are `file` to `sink`: one document.
-    pub fn parse<S: Sink>(&mut self, name: &str, file: &[u8], sink: &mut S) {
+    pub(crate) fn parse<S: DocumentSink>(&mut self, name: &str, file: &[u8], sink: &mut S) {
         let (path, markup) = (name.as_bytes(), Markup::Html);
         sink.page(&Page { name: path, url: path, bytes: file, markup, charset: None });
         let text = self.html.text(file, markup, None);

@@ -1,12 +1,13 @@
 //! Where do the parts of a JSON value (RFC 8259) on one line end, and are they right?
 //!
-//! A [`Cursor`] walks over a piece. It never passes a line feed, which ends the record even inside of
-//! a string, and it never calls itself: nested values cost a bit each, up to [`MAX_DEPTH`]. Every byte
-//! is looked at once (once more where an escape is unfolded), so time is linear in the input.
+//! A [`Cursor`] walks over a piece. It never passes a line feed, which ends the record even inside
+//! of a string, and it never calls itself: nested values cost a bit each, up to [`MAX_DEPTH`].
+//! Every byte is looked at once (once more where an escape is unfolded), so time is linear in the
+//! input.
 //!
-//! Apart from the line feed, raw control characters inside of strings are accepted. RFC 8259 forbids
-//! them, but they are common in collections and harm nothing here. Nothing here looks at whether
-//! strings are UTF-8.
+//! Apart from the line feed, raw control characters inside of strings are accepted. RFC 8259
+//! forbids them, but they are common in collections and harm nothing here. Nothing here looks at
+//! whether strings are UTF-8.
 
 #![forbid(unsafe_code)]
 
@@ -36,7 +37,6 @@ pub(crate) struct Span {
     pub(crate) escapes: bool,
 }
 
-/// A place in a piece.
 #[derive(Debug)]
 pub(crate) struct Cursor<'a> {
     pub(crate) bytes: &'a [u8],
@@ -45,7 +45,6 @@ pub(crate) struct Cursor<'a> {
 }
 
 impl Cursor<'_> {
-    /// The byte here.
     #[inline]
     pub(crate) fn peek(&self) -> Option<u8> {
         self.bytes.get(self.at).copied()
@@ -112,8 +111,8 @@ impl Cursor<'_> {
         self.end_of_string(begin, escapes)
     }
 
-    /// Appends to `out` what a string stands for, from here (not inside of an escape) to its end, and
-    /// steps behind its closing quote. Lone halves of surrogate pairs become U+FFFD.
+    /// Appends to `out` what a string stands for, from here (not inside of an escape) to its end,
+    /// and steps behind its closing quote. Lone halves of surrogate pairs become U+FFFD.
     #[inline(always)]
     pub(crate) fn unescape(&mut self, out: &mut TextBuffer) -> Result<Span, Bad> {
         let begin = self.at;
@@ -177,7 +176,6 @@ impl Cursor<'_> {
         digits.iter().try_fold(0, |code, digit| Some(code << 4 | char::from(*digit).to_digit(16)?))
     }
 
-    /// Steps over a number.
     pub(crate) fn number(&mut self) -> Result<Range<usize>, Bad> {
         let begin = self.at;
         self.take(b'-');
@@ -277,7 +275,6 @@ impl Cursor<'_> {
     }
 }
 
-/// What an escape stands for.
 enum Escape {
     Byte(u8),
     Char(char),
@@ -368,7 +365,6 @@ mod tests {
         }
     }
 
-    /// Text that is nearly JSON.
     fn tokens() -> impl Strategy<Value = Vec<u8>> {
         let token = proptest::sample::select(&[
             "{",
@@ -414,7 +410,8 @@ mod tests {
             let mut ours = cursor.skip_value().is_ok();
             cursor.space();
             ours &= cursor.at == text.len();
-            // serde_json refuses a tab in a string, but a space is good wherever a tab is good here.
+            // serde_json refuses a tab in a string, but a space is good wherever a tab is good
+            // here.
             let tabless: Vec<_> = text.iter().map(|b| if *b == b'\t' { b' ' } else { *b }).collect();
             let theirs = serde_json::from_slice::<serde::de::IgnoredAny>(&tabless).is_ok();
             prop_assert_eq!(ours, theirs, "{}", String::from_utf8_lossy(&text));

@@ -1,10 +1,10 @@
-//! What are the documents of a file of JSON objects that may go over several lines: an array of them,
-//! or one behind the other?
+//! What are the documents of a file of JSON objects that may go over several lines: an array of
+//! them, or one behind the other?
 //!
-//! The piece is turned into JSON lines of the same length, and [`jsonl`](super::jsonl) does the rest.
-//! Line feeds within an object become blanks, for in JSON they are that; the commas between objects
-//! become line feeds, and the brackets around all of them blanks. So every byte stays in its place. Records
-//! count in the place of lines.
+//! The piece is turned into JSON lines of the same length, and [`jsonl`](super::jsonl) does the
+//! rest. Line feeds within an object become blanks, for in JSON they are that; the commas between
+//! objects become line feeds, and the brackets around all of them blanks. So every byte stays in
+//! its place. Records count in the place of lines.
 
 #![forbid(unsafe_code)]
 
@@ -12,7 +12,7 @@ use crate::input::borders::machine::Json;
 
 /// Turns a piece of objects into JSON lines. A line feed is put between objects that nothing but
 /// blanks part, where there is a byte for it.
-pub fn to_lines(bytes: &mut [u8]) {
+pub(crate) fn to_lines(bytes: &mut [u8]) {
     let mut state = Json::default();
     let mut at = 0;
     while at < bytes.len() {
@@ -47,14 +47,14 @@ fn blank_line_feeds(bytes: &mut [u8]) {
 mod tests {
     use super::super::jsonl::JsonlParser;
     use super::*;
-    use crate::input::document::{Kept, Piece};
+    use crate::input::document::{Kept, PieceView};
 
     fn documents(text: &str) -> (Vec<(String, String, usize)>, usize) {
         let mut bytes = text.as_bytes().to_vec();
         to_lines(&mut bytes);
         assert_eq!(bytes.len(), text.len());
         let mut kept = Kept::default();
-        JsonlParser::new().parse(Piece::whole(&bytes), &mut kept);
+        JsonlParser::new().parse(PieceView::whole(&bytes), &mut kept);
         let row = |d: &crate::input::document::KeptDocument| {
             let (name, text) = (d.0.clone().unwrap_or_default(), String::from_utf8_lossy(&d.1));
             (name, text.into_owned(), d.2)

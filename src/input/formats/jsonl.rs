@@ -1,19 +1,20 @@
 //! What are the documents of a file with one JSON object a line (JSON lines)?
 //!
-//! - A line of white space alone is ignored; a line ends with LF or CRLF; the file may begin with the
-//!   byte order mark of UTF-8.
-//! - The name is the value of `id`, else of `_id`, `pid`, `docid` or `docno`: a string, or a number as it is
-//!   written. Of one key given twice the first value counts. Values of another kind, and empty
-//!   strings, are no names. A name that is not UTF-8 gets U+FFFD where it is not.
-//! - The text is what the strings `title`, `url`, `headings`, `text`, `body`, `passage` and `contents` say, in order of
-//!   appearance and with one newline between them. `null` is as if the member were not there; any
-//!   other value makes the record no document. A record without text is an empty document.
-//! - Everything else is stepped over, but has to be JSON, with values up to 128 deep. Two liberties:
-//!   raw control characters in strings are accepted, save for the line feed, which ends the record,
-//!   and a lone surrogate becomes U+FFFD.
+//! - A line of white space alone is ignored; a line ends with LF or CRLF; the file may begin with
+//!   the byte order mark of UTF-8.
+//! - The name is the value of `id`, else of `_id`, `pid`, `docid` or `docno`: a string, or a number
+//!   as it is written. Of one key given twice the first value counts. Values of another kind, and
+//!   empty strings, are no names. A name that is not UTF-8 gets U+FFFD where it is not.
+//! - The text is what the strings `title`, `url`, `headings`, `text`, `body`, `passage` and
+//!   `contents` say, in order of appearance and with one newline between them. `null` is as if the
+//!   member were not there; any other value makes the record no document. A record without text is
+//!   an empty document.
+//! - Everything else is stepped over, but has to be JSON, with values up to 128 deep. Two
+//!   liberties: raw control characters in strings are accepted, save for the line feed, which ends
+//!   the record, and a lone surrogate becomes U+FFFD.
 //!
-//! Text is copied into a buffer that is used again, while its end is looked for, so that nothing is allocated for a document. `benches/input.rs` measures
-//! it.
+//! Text is copied into a buffer that is used again, while its end is looked for, so that nothing is
+//! allocated for a document. `benches/input.rs` measures it.
 
 #![forbid(unsafe_code)]
 
@@ -26,7 +27,9 @@ use super::fields::Fields;
 use super::json::{Bad, Cursor, Span};
 use super::scan::{Scan, Scanning};
 use crate::dictionary::device::text_buffers::TextBuffer;
-use crate::input::document::{Document, Name, Piece, Sink, Skip, length_without_return};
+use crate::input::document::{
+    Document, DocumentSink, Name, PieceView, Skip, length_without_return,
+};
 use shape::Shape;
 
 /// A buffer that grew beyond this many bytes for one long document is given back after the piece.
@@ -35,7 +38,8 @@ const KEPT_BUFFER_BYTES: usize = 4 << 20;
 /// The rank of a name that was not found; better ones are smaller.
 const NO_NAME: usize = usize::MAX;
 
-/// Finds the documents of JSON lines. It keeps nothing from piece to piece but its buffers, and how a record looked.
+/// Finds the documents of JSON lines. It keeps nothing from piece to piece but its buffers, and how
+/// a record looked.
 #[derive(Debug)]
 pub struct JsonlParser {
     scan: Scan,
@@ -55,12 +59,12 @@ struct Buffers {
     fields: Option<Fields>,
 }
 
-/// What a record holds.
 struct Record {
     /// The rank of the key that named it, or [`NO_NAME`].
     name_rank: usize,
     name: Span,
-    /// Strings that are its text, put together in the buffer, and where the last of them lies between its quotes.
+    /// Strings that are its text, put together in the buffer, and where the last of them lies
+    /// between its quotes.
     texts: u32,
     last_text: Range<usize>,
 }
@@ -86,7 +90,7 @@ impl JsonlParser {
     }
 
     /// Makes a parser that takes names and text from these fields.
-    pub fn with_fields(fields: Fields) -> Self {
+    pub(crate) fn with_fields(fields: Fields) -> Self {
         let mut parser = Self::new();
         parser.buffers.fields = (!fields.is_default()).then_some(fields);
         parser
@@ -106,13 +110,13 @@ impl JsonlParser {
     /// Gives all records of `piece` to `sink`, in their order. Returns its line feeds.
     ///
     /// Takes time linear in the piece's length, and memory for the longest text in it.
-    pub fn parse<S: Sink>(&mut self, piece: Piece<'_>, sink: &mut S) -> u64 {
+    pub fn parse<S: DocumentSink>(&mut self, piece: PieceView<'_>, sink: &mut S) -> u64 {
         self.scan.run(Lines { parser: self, piece, sink })
     }
 
     /// Deals with one line and leaves the cursor at its line feed or at the end of the piece.
     #[inline(always)]
-    fn line<S: Sink>(&mut self, cursor: &mut Cursor<'_>, line: u64, sink: &mut S) {
+    fn line<S: DocumentSink>(&mut self, cursor: &mut Cursor<'_>, line: u64, sink: &mut S) {
         let offset = cursor.at;
         // Filled in place: moving it in a `Result` stalls, because it is read wider than written.
         let mut record = Record::new();
@@ -149,14 +153,13 @@ impl JsonlParser {
     }
 }
 
-/// All lines of a piece.
 struct Lines<'a, 'p, S> {
     parser: &'a mut JsonlParser,
-    piece: Piece<'p>,
+    piece: PieceView<'p>,
     sink: &'a mut S,
 }
 
-impl<S: Sink> Scanning for Lines<'_, '_, S> {
+impl<S: DocumentSink> Scanning for Lines<'_, '_, S> {
     type Outcome = u64;
 
     #[inline(always)]
@@ -198,9 +201,10 @@ enum Role {
 }
 
 impl Role {
-    /// The role of the key that `rest` begins with, and the bytes that it and its closing quote take;
-    /// nothing if no key with a role stands there, or one with escapes. Because the processor guesses
-    /// the outcome from earlier records, it does not have to wait for the end of a key to be found.
+    /// The role of the key that `rest` begins with, and the bytes that it and its closing quote
+    /// take; nothing if no key with a role stands there, or one with escapes. Because the processor
+    /// guesses the outcome from earlier records, it does not have to wait for the end of a key to
+    /// be found.
     #[inline(always)]
     fn at(rest: &[u8]) -> Option<(Role, usize)> {
         Some(match rest {

@@ -8,7 +8,7 @@
 #![forbid(unsafe_code)]
 
 use crate::input::borders::marks::Mark;
-use crate::input::document::{Document, Name, Piece, Sink, Skip};
+use crate::input::document::{Document, DocumentSink, Name, PieceView, Skip};
 use crate::text::html::{HtmlText, Markup};
 use crate::text::wikitext;
 use memchr::memmem::{find, rfind};
@@ -16,7 +16,6 @@ use memchr::memmem::{find, rfind};
 const PAGE: &[u8] = b"<page>";
 const END: &[u8] = b"</page>";
 
-/// What ends a page.
 pub(crate) const PAGE_END: Mark = Mark {
     bytes: END.len(),
     end_bytes: 0,
@@ -29,7 +28,7 @@ const KEPT_BUFFER_BYTES: usize = 4 << 20;
 
 /// Finds the documents of dumps. It keeps nothing from piece to piece but its buffers.
 #[derive(Debug, Default)]
-pub struct MediawikiParser {
+pub(crate) struct MediawikiParser {
     html: HtmlText,
     /// The source of a page, and its text without wiki markup.
     source: Vec<u8>,
@@ -39,14 +38,13 @@ pub struct MediawikiParser {
 }
 
 impl MediawikiParser {
-    /// Makes a parser.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
     }
 
-    /// Gives all articles of `piece` to `sink`, in their order, in time linear in the piece's length.
-    /// Returns how many pages there are; they count in the place of lines.
-    pub fn parse<S: Sink>(&mut self, piece: Piece<'_>, sink: &mut S) -> u64 {
+    /// Gives all articles of `piece` to `sink`, in their order, in time linear in the piece's
+    /// length. Returns how many pages there are; they count in the place of lines.
+    pub(crate) fn parse<S: DocumentSink>(&mut self, piece: PieceView<'_>, sink: &mut S) -> u64 {
         let bytes = piece.bytes;
         let (mut at, mut pages) = (0, 0);
         while let Some(n) = find(&bytes[at..], PAGE) {
@@ -149,7 +147,7 @@ mod tests {
             <page><title>Empty</title><ns>0</ns><revision><text /></revision></page>\n\
             <page><title>Cut</title>";
         let mut kept = Kept::default();
-        assert_eq!(MediawikiParser::new().parse(Piece::whole(dump.as_bytes()), &mut kept), 6);
+        assert_eq!(MediawikiParser::new().parse(PieceView::whole(dump.as_bytes()), &mut kept), 6);
         let rows: Vec<(String, String)> = kept
             .documents
             .iter()

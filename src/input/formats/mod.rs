@@ -1,16 +1,16 @@
 //! Parsers of formats, one a file.
 
-pub mod csv;
-pub mod fields;
-pub mod html;
+pub(crate) mod csv;
+pub(crate) mod fields;
+pub(crate) mod html;
 pub(crate) mod json;
-pub mod json_values;
-pub mod jsonl;
-pub mod mediawiki;
+pub(crate) mod json_values;
+pub(crate) mod jsonl;
+pub(crate) mod mediawiki;
 pub(crate) mod parsers;
-pub mod plain;
-pub mod plaintext;
+pub(crate) mod plain;
+pub(crate) mod plaintext;
 pub(crate) mod scan;
-pub mod trec;
-pub mod tsv;
-pub mod warc;
+pub(crate) mod trec;
+pub(crate) mod tsv;
+pub(crate) mod warc;

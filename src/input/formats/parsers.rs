@@ -11,7 +11,7 @@ use super::tsv::TsvParser;
 use super::warc::WarcParser;
 use crate::dictionary::device::lines::LineShape;
 use crate::input::Format;
-use crate::input::document::{Piece, Sink};
+use crate::input::document::{DocumentSink, PieceView};
 use crate::input::formats::plain;
 use crate::input::turns::Turn;
 
@@ -42,15 +42,16 @@ impl Parsers {
         }
     }
 
-    /// Gives all records to `sink`; returns how many lines they have, or how many they are where records take the place of lines.
-    /// `head` is the first record of the input, where it says what the others mean; JSON has to be in lines.
+    /// Gives all records to `sink`; returns how many lines they have, or how many they are where
+    /// records take the place of lines. `head` is the first record of the input, where it says what
+    /// the others mean; JSON has to be in lines.
     ///
     /// # Panics
     /// If a file of the format is a document.
-    pub(crate) fn records<S: Sink>(
+    pub(crate) fn records<S: DocumentSink>(
         &mut self,
         format: Format,
-        records: Piece<'_>,
+        records: PieceView<'_>,
         (head, ends_input): (&[u8], bool),
         sink: &mut S,
     ) -> u64 {
@@ -75,7 +76,13 @@ impl Parsers {
     }
 
     /// Gives a file that is a document to `sink`.
-    pub(crate) fn file<S: Sink>(&mut self, format: Format, name: &str, file: &[u8], sink: &mut S) {
+    pub(crate) fn file<S: DocumentSink>(
+        &mut self,
+        format: Format,
+        name: &str,
+        file: &[u8],
+        sink: &mut S,
+    ) {
         match format {
             Format::Html => self.html.parse(name, file, sink),
             _ => plain::parse(name, file, sink),

@@ -5,7 +5,7 @@
 
 #![forbid(unsafe_code)]
 
-use crate::input::document::{BYTE_ORDER_MARK, Document, Name, Sink, Skip};
+use crate::input::document::{BYTE_ORDER_MARK, Document, DocumentSink, Name, Skip};
 
 /// Whether `head` begins with a byte order mark of UTF-16 (or of UTF-32, which begins alike).
 pub(crate) fn is_utf16(head: &[u8]) -> bool {
@@ -15,7 +15,7 @@ pub(crate) fn is_utf16(head: &[u8]) -> bool {
 }
 
 /// Gives the file whose bytes are `file` to `sink`: one document, or one record that is none.
-pub fn parse<S: Sink>(name: &str, file: &[u8], sink: &mut S) {
+pub(crate) fn parse<S: DocumentSink>(name: &str, file: &[u8], sink: &mut S) {
     if is_utf16(file) {
         return sink.skipped(0, 1, file.len(), Skip::Utf16);
     }

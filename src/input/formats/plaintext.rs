@@ -6,24 +6,24 @@
 
 #![forbid(unsafe_code)]
 
-use crate::input::document::{Document, Name, Piece, Sink, length_without_return};
+use crate::input::document::{Document, DocumentSink, Name, PieceView, length_without_return};
 use memchr::memchr;
 
 /// Finds the documents of such lines. It keeps nothing from piece to piece but a buffer.
 #[derive(Debug, Default)]
-pub struct PlaintextParser {
+pub(crate) struct PlaintextParser {
     /// A name that was made valid.
     name: String,
 }
 
 impl PlaintextParser {
-    /// Makes a parser.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
     }
 
-    /// Gives all records of `piece` to `sink`, in their order, in time linear in the piece's length. Returns its line feeds.
-    pub fn parse<S: Sink>(&mut self, piece: Piece<'_>, sink: &mut S) -> u64 {
+    /// Gives all records of `piece` to `sink`, in their order, in time linear in the piece's
+    /// length. Returns its line feeds.
+    pub(crate) fn parse<S: DocumentSink>(&mut self, piece: PieceView<'_>, sink: &mut S) -> u64 {
         let mut offset = piece.first_record();
         let mut line = piece.line;
         while offset < piece.bytes.len() {
@@ -53,7 +53,7 @@ mod tests {
     fn the_first_word_is_the_name() {
         let mut kept = Kept::default();
         let bytes = b"\xef\xbb\xbfd1 one\ttwo \r\n\n \nd2\nd3\t x";
-        assert_eq!(PlaintextParser::new().parse(Piece::whole(bytes), &mut kept), 4);
+        assert_eq!(PlaintextParser::new().parse(PieceView::whole(bytes), &mut kept), 4);
         let name = |name: &str| Some(name.to_owned());
         let documents = vec![
             (name("d1"), b"one\ttwo".to_vec(), 3, 11, 1),

@@ -17,7 +17,6 @@ pub(crate) const STEP: usize = 64;
 /// How strings are scanned on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scan {
-    /// Needs nothing of the processor.
     Portable,
     /// 32 bytes a register. Only [`Scan::all`] makes it.
     #[cfg(target_arch = "x86_64")]
@@ -30,15 +29,14 @@ pub(crate) enum Scan {
 
 /// Work that scans strings, which is compiled for each way of scanning.
 pub(crate) trait Scanning {
-    /// What comes of it.
     type Outcome;
 
-    /// Does it.
     fn run(self, scan: Scan) -> Self::Outcome;
 }
 
 impl Scan {
-    /// Does work with the instructions of this way, so that nothing is called where strings are short.
+    /// Does work with the instructions of this way, so that nothing is called where strings are
+    /// short.
     pub(crate) fn run<W: Scanning>(self, work: W) -> W::Outcome {
         match self {
             Scan::Portable => work.run(Scan::Portable),
@@ -82,11 +80,11 @@ impl Scan {
     }
 
     /// Appends to `out` what the string's bytes from `at` on stand for, up to the first place where
-    /// a quote, a line feed, the end of `bytes`, or a backslash that it leaves to the caller stands,
-    /// and returns that place. `at` must not be inside of an escape.
+    /// a quote, a line feed, the end of `bytes`, or a backslash that it leaves to the caller
+    /// stands, and returns that place. `at` must not be inside of an escape.
     ///
-    /// Which backslashes are left to the caller depends on the way of scanning; those of `\u` and of
-    /// bad escapes always are.
+    /// Which backslashes are left to the caller depends on the way of scanning; those of `\u` and
+    /// of bad escapes always are.
     #[inline]
     pub(crate) fn copy(self, bytes: &[u8], at: usize, out: &mut TextBuffer) -> usize {
         match self {

@@ -1,6 +1,7 @@
 //! What are the documents of a TREC file?
 //!
-//! - A document goes from `<DOC>` to `</DOC>`; tags may be in any case. What stands outside is nothing.
+//! - A document goes from `<DOC>` to `</DOC>`; tags may be in any case. What stands outside is
+//!   nothing.
 //! - Its name is what `<DOCNO>` holds, without white space around it, else the attribute `id` of
 //!   `<DOC>`. A document without a name is skipped, and so is one that ends nowhere.
 //! - With a `<DOCHDR>` it is a page from the web (GOV2, WT10g): its text is that of the HTML behind
@@ -11,18 +12,17 @@
 #![forbid(unsafe_code)]
 
 use crate::input::borders::marks::Mark;
-use crate::input::document::{Document, Name, Piece, Sink, Skip};
+use crate::input::document::{Document, DocumentSink, Name, PieceView, Skip};
 use crate::text::html::{HtmlText, Markup, Page, attributes, charset_parameter};
 use memchr::{memchr, memchr_iter, memrchr_iter};
 use std::ops::Range;
 
 /// Elements of documents that are not text.
-pub const HIDDEN: &[&[u8]] =
+pub(crate) const HIDDEN: &[&[u8]] =
     &[b"docno", b"docid", b"docoldno", b"dochdr", b"fileid", b"first", b"second"];
 
 const END: &[u8] = b"</doc>";
 
-/// What ends a document.
 pub(crate) const DOCUMENT_END: Mark = Mark {
     bytes: END.len(),
     end_bytes: 0,
@@ -38,7 +38,7 @@ pub(crate) const DOCUMENT_END: Mark = Mark {
 
 /// Finds the documents of TREC files. It keeps nothing from piece to piece but its buffers.
 #[derive(Debug, Default)]
-pub struct TrecParser {
+pub(crate) struct TrecParser {
     html: HtmlText,
     /// A name that was made valid.
     name: String,
@@ -52,20 +52,19 @@ struct Parts {
     header: Option<Range<usize>>,
     /// Where the text begins, if there is no header.
     start: usize,
-    /// Where the text ends.
     end: usize,
     /// Where the document ends; nothing if it does not.
     next: Option<usize>,
 }
 
 impl TrecParser {
-    /// Makes a parser.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
     }
 
-    /// Gives all documents of `piece` to `sink`, in their order, in time linear in the piece's length.
-    pub fn parse<S: Sink>(&mut self, piece: Piece<'_>, sink: &mut S) {
+    /// Gives all documents of `piece` to `sink`, in their order, in time linear in the piece's
+    /// length.
+    pub(crate) fn parse<S: DocumentSink>(&mut self, piece: PieceView<'_>, sink: &mut S) {
         let bytes = piece.bytes;
         let mut at = 0;
         let mut any = false;
@@ -121,7 +120,6 @@ fn is_tag(bytes: &[u8], tag: &[u8]) -> bool {
     begins(bytes, tag) && matches!(bytes.get(tag.len()), Some(b'>' | b' ' | b'\t' | b'\r' | b'\n'))
 }
 
-/// Where the next document begins.
 fn next_document(bytes: &[u8], from: usize) -> Option<usize> {
     memchr_iter(b'<', &bytes[from..]).map(|n| from + n).find(|at| is_tag(&bytes[*at..], b"<doc"))
 }
@@ -181,7 +179,6 @@ fn next_is_docno(bytes: &[u8], at: usize) -> bool {
     is_tag(head[behind..].trim_ascii_start(), b"<docno")
 }
 
-/// What the document is called.
 fn name<'a>(bytes: &'a [u8], parts: &Parts) -> &'a [u8] {
     if let Some(docno) = &parts.docno {
         return bytes[docno.clone()].trim_ascii();
@@ -203,7 +200,7 @@ mod tests {
 
     fn parse(bytes: &str) -> Kept {
         let mut kept = Kept::default();
-        TrecParser::new().parse(Piece::whole(bytes.as_bytes()), &mut kept);
+        TrecParser::new().parse(PieceView::whole(bytes.as_bytes()), &mut kept);
         kept
     }
 

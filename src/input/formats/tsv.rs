@@ -1,14 +1,16 @@
 //! What are the documents of a file with `name TAB text` a line?
 //!
-//! A line ends with LF or CRLF. Tabs behind the first belong to the text. An empty line is ignored, a
-//! line without a tab is no document, and an empty name is missing. The byte order mark of UTF-8 at
-//! the file's begin is dropped. Text is handed out where it lies.
+//! A line ends with LF or CRLF. Tabs behind the first belong to the text. An empty line is ignored,
+//! a line without a tab is no document, and an empty name is missing. The byte order mark of UTF-8
+//! at the file's begin is dropped. Text is handed out where it lies.
 
 #![forbid(unsafe_code)]
 
 use memchr::memchr;
 
-use crate::input::document::{Document, Name, Piece, Sink, Skip, length_without_return};
+use crate::input::document::{
+    Document, DocumentSink, Name, PieceView, Skip, length_without_return,
+};
 
 /// Finds the documents of tab-separated lines. It keeps nothing from piece to piece but a buffer.
 #[derive(Debug, Default)]
@@ -18,13 +20,13 @@ pub struct TsvParser {
 }
 
 impl TsvParser {
-    /// Makes a parser.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Gives all records of `piece` to `sink`, in their order, in time linear in the piece's length. Returns its line feeds.
-    pub fn parse<S: Sink>(&mut self, piece: Piece<'_>, sink: &mut S) -> u64 {
+    /// Gives all records of `piece` to `sink`, in their order, in time linear in the piece's
+    /// length. Returns its line feeds.
+    pub fn parse<S: DocumentSink>(&mut self, piece: PieceView<'_>, sink: &mut S) -> u64 {
         let mut offset = piece.first_record();
         let mut line = piece.line;
         while offset < piece.bytes.len() {
@@ -54,7 +56,7 @@ mod tests {
     use crate::input::document::Kept;
     use proptest::prelude::*;
 
-    fn parse(piece: Piece<'_>) -> Kept {
+    fn parse(piece: PieceView<'_>) -> Kept {
         let mut kept = Kept::default();
         let line_feeds = TsvParser::new().parse(piece, &mut kept);
         assert_eq!(line_feeds, memchr::memchr_iter(b'\n', piece.bytes).count() as u64);
@@ -64,7 +66,7 @@ mod tests {
     #[test]
     fn the_first_tab_parts_name_and_text() {
         let bytes = b"a\tone\ttwo \r\n\n\r\nno tab\n\tnameless\nb\xff\t\n7\tlast";
-        let kept = parse(Piece { bytes, offset: 9, line: 4 });
+        let kept = parse(PieceView { bytes, offset: 9, line: 4 });
         let name = |name: &str| Some(name.to_owned());
         let documents = vec![
             (name("a"), b"one\ttwo ".to_vec(), 0, 10, 4),
@@ -77,9 +79,9 @@ mod tests {
 
     #[test]
     fn a_byte_order_mark_is_no_part_of_the_name() {
-        let kept = parse(Piece::whole(b"\xef\xbb\xbfid\ttext\n"));
+        let kept = parse(PieceView::whole(b"\xef\xbb\xbfid\ttext\n"));
         assert_eq!(kept.documents, vec![(Some("id".into()), b"text".to_vec(), 3, 7, 1)]);
-        assert_eq!(parse(Piece::whole(b"\xef\xbb\xbf")), Kept::default());
+        assert_eq!(parse(PieceView::whole(b"\xef\xbb\xbf")), Kept::default());
     }
 
     proptest! {
@@ -87,7 +89,7 @@ mod tests {
         fn law_records_are_the_lines(
             bytes in proptest::collection::vec(prop_oneof![any::<u8>(), Just(b'\n'), Just(b'\t')], 0..99),
         ) {
-            let kept = parse(Piece { bytes: &bytes, offset: 1, line: 1 });
+            let kept = parse(PieceView { bytes: &bytes, offset: 1, line: 1 });
             let lines = bytes.split(|byte| *byte == b'\n').map(|l| l.strip_suffix(b"\r").unwrap_or(l));
             let lines: Vec<_> = (1..).zip(lines).filter(|(_, line)| !line.is_empty()).collect();
             prop_assert_eq!(kept.documents.len() + kept.skipped.len(), lines.len());

@@ -1,16 +1,17 @@
 //! What are the documents of a WARC file (1.0, 1.1, and 0.18 as in ClueWeb09)?
 //!
-//! - `conversion` records (WET files), and `response` records whose HTTP status is 200, if the content
-//!   is HTML, XHTML, plain text, or of no type. Other responses are no documents, and are counted by
-//!   the reason. A record with a `WARC-TREC-ID` is a document of its collection whatever its status
-//!   (ClueWeb has pages of status 206, 301 and others, which its judgements name). All other records (`warcinfo`, `request`, `metadata`, `resource`, `revisit`, ...) are
-//!   passed over.
-//! - The name is `WARC-TREC-ID`, else `WARC-Target-URI`, else `WARC-Record-ID`, without `<` and `>`.
+//! - `conversion` records (WET files), and `response` records whose HTTP status is 200, if the
+//!   content is HTML, XHTML, plain text, or of no type. Other responses are no documents, and are
+//!   counted by the reason. A record with a `WARC-TREC-ID` is a document of its collection whatever
+//!   its status (ClueWeb has pages of status 206, 301 and others, which its judgements name). All
+//!   other records (`warcinfo`, `request`, `metadata`, `resource`, `revisit`, ...) are passed over.
+//! - The name is `WARC-TREC-ID`, else `WARC-Target-URI`, else `WARC-Record-ID`, without `<` and
+//!   `>`.
 //! - The text is what [`HtmlText`] finds in the body, whose codings are undone; plain text and
 //!   conversions as they are.
 //! - A record that is not as it should be, most often because its length is wrong, is counted, and
-//!   goes up to the next line that is a version line. It may be a document all the same; one that the
-//!   end of the input cuts short is not.
+//!   goes up to the next line that is a version line. It may be a document all the same; one that
+//!   the end of the input cuts short is not.
 //!
 //! | file | the question that it answers |
 //! | --- | --- |
@@ -21,7 +22,7 @@
 
 #![forbid(unsafe_code)]
 
-use crate::input::document::{Document, MediaType, Name, Piece, Sink, Skip, WarcFault};
+use crate::input::document::{Document, DocumentSink, MediaType, Name, PieceView, Skip, WarcFault};
 use crate::input::turns::Turn;
 use crate::text::html::{HtmlText, Markup, Page, charset_parameter};
 use body::{BodyDecoder, BodyError};
@@ -42,7 +43,6 @@ pub struct WarcParser {
     name: String,
 }
 
-/// A record in its piece.
 struct Record<'a> {
     head: Head<'a>,
     /// Its place in the piece, and its number from 1.
@@ -66,24 +66,29 @@ impl WarcParser {
         Self::taking_turns(max_document, Turn::alone())
     }
 
-    /// As [`new`](Self::new), for one of several that parse at once: long bodies take room of `turn`,
-    /// which is given back by [`give_back`](Self::give_back).
-    pub fn taking_turns(max_document: u64, turn: Turn) -> Self {
+    /// As [`new`](Self::new), for one of several that parse at once: long bodies take room of
+    /// `turn`, which is given back by [`give_back`](Self::give_back).
+    pub(crate) fn taking_turns(max_document: u64, turn: Turn) -> Self {
         let body = BodyDecoder::new(max_document, turn);
         Self { body, html: HtmlText::new(), name: String::new() }
     }
 
     /// Gives back the room that bodies have taken: what came of them is parsed.
-    pub fn give_back(&mut self) {
+    pub(crate) fn give_back(&mut self) {
         self.body.give_back();
     }
 
-    /// Gives the documents of `piece`, and what should be one and is not, to `sink`, in their order.
-    /// `ends_input`: the input ends with the piece, maybe amid a record. Returns how many records
-    /// there are; the line of a [`Document`] is the record's number.
+    /// Gives the documents of `piece`, and what should be one and is not, to `sink`, in their
+    /// order. `ends_input`: the input ends with the piece, maybe amid a record. Returns how many
+    /// records there are; the line of a [`Document`] is the record's number.
     ///
     /// Takes time linear in the length of the piece and of its bodies when decompressed.
-    pub fn parse<S: Sink>(&mut self, piece: Piece<'_>, ends_input: bool, sink: &mut S) -> u64 {
+    pub fn parse<S: DocumentSink>(
+        &mut self,
+        piece: PieceView<'_>,
+        ends_input: bool,
+        sink: &mut S,
+    ) -> u64 {
         let mut records = 0;
         each_record(piece, ends_input, sink, |record, sink| {
             records += 1;
@@ -95,7 +100,7 @@ impl WarcParser {
         records
     }
 
-    fn record<S: Sink>(&mut self, record: &Record<'_>, sink: &mut S) {
+    fn record<S: DocumentSink>(&mut self, record: &Record<'_>, sink: &mut S) {
         let head = &record.head;
         let kind = head.kind;
         let conversion = kind.eq_ignore_ascii_case(b"conversion");
@@ -178,8 +183,8 @@ fn kind_of(response: &Response<'_>) -> Result<Kind, Skip> {
 }
 
 /// Calls `take` with each record of the piece; `sink` is told what is wrong with them first.
-fn each_record<S: Sink>(
-    piece: Piece<'_>,
+fn each_record<S: DocumentSink>(
+    piece: PieceView<'_>,
     ends_input: bool,
     sink: &mut S,
     mut take: impl FnMut(Record<'_>, &mut S),

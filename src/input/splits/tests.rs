@@ -1,6 +1,6 @@
 use super::*;
 
-fn names(plan: &Plan) -> Vec<String> {
+fn names(plan: &InputPlan) -> Vec<String> {
     plan.inputs.iter().map(|input| input.name).collect()
 }
 
@@ -17,10 +17,10 @@ fn records_in_files_named_as_text() {
     ] {
         let path = dir.path().join(name);
         std::fs::write(&path, text).unwrap();
-        let plan = Plan::new(&[path], None).unwrap();
+        let plan = InputPlan::new(&[path], None).unwrap();
         assert_eq!(plan.inputs.format(0), expected, "{name}");
     }
-    let plan = Plan::new(&[dir.path().to_path_buf()], None).unwrap();
+    let plan = InputPlan::new(&[dir.path().to_path_buf()], None).unwrap();
     let formats: Vec<Format> = plan.inputs.iter().map(|input| input.format).collect();
     assert_eq!(formats, [Trec, Warc, Text, Text, Text]);
 }
@@ -33,11 +33,11 @@ fn arguments_in_order_folders_sorted() {
     for name in ["b.jsonl", "a.md", "sub/deep/z.txt.gz", "sub/c.tsv", "x.bin", ".hidden.txt"] {
         std::fs::write(at(name), "{}").unwrap();
     }
-    let plan = Plan::new(&[at("sub/c.tsv"), dir.path().into()], None).unwrap();
+    let plan = InputPlan::new(&[at("sub/c.tsv"), dir.path().into()], None).unwrap();
     assert_eq!(names(&plan), ["c.tsv", "a.md", "b.jsonl", "sub/c.tsv", "sub/deep/z.txt"]);
     assert_eq!(plan.ignored, 1);
     assert_eq!(plan.splits.len(), 5);
-    let all = Plan::new(&[dir.path().into()], Some(Format::Text)).unwrap();
+    let all = InputPlan::new(&[dir.path().into()], Some(Format::Text)).unwrap();
     assert_eq!(names(&all), ["a.md", "b.jsonl", "sub/c.tsv", "sub/deep/z.txt", "x.bin"]);
     assert_eq!(all.splits, [Split { inputs: 0..5, format: Format::Text }]);
 }
@@ -48,7 +48,7 @@ fn small_text_files_share_a_split() {
     for (name, bytes) in [("a", 10), ("b", PIECE_BYTES - 10), ("c", 1), ("d", 2)] {
         std::fs::write(dir.path().join(format!("{name}.txt")), vec![b'x'; bytes]).unwrap();
     }
-    let plan = Plan::new(&[dir.path().into()], None).unwrap();
+    let plan = InputPlan::new(&[dir.path().into()], None).unwrap();
     let inputs: Vec<_> = plan.splits.iter().map(|s| s.inputs.clone()).collect();
     assert_eq!(inputs, [0..2, 2..4]);
 }
@@ -60,7 +60,7 @@ fn shares_are_neighbours_and_cover_the_input() {
     for (number, bytes) in sizes.iter().enumerate() {
         std::fs::write(dir.path().join(format!("{number}.jsonl")), vec![b' '; *bytes]).unwrap();
     }
-    let plan = || Plan::new(&[dir.path().into()], None).unwrap();
+    let plan = || InputPlan::new(&[dir.path().into()], None).unwrap();
     for processes in [1, 2, 3, 20] {
         let shares: Vec<_> = (0..processes).map(|p| plan().share(p, processes)).collect();
         let found: Vec<_> = shares.iter().flat_map(names).collect();
@@ -82,11 +82,11 @@ fn shares_are_neighbours_and_cover_the_input() {
 fn what_cannot_be_read_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let missing = dir.path().join("none.jsonl");
-    let error = Plan::new(std::slice::from_ref(&missing), None).err().unwrap();
+    let error = InputPlan::new(std::slice::from_ref(&missing), None).err().unwrap();
     assert!(error.to_string().contains("none.jsonl"), "{error}");
-    let error = Plan::new(&[dir.path().into()], None).err().unwrap();
+    let error = InputPlan::new(&[dir.path().into()], None).err().unwrap();
     assert!(matches!(error, InputError::NothingInFolder { .. }), "{error}");
-    let error = Plan::new(&[STDIN.into(), STDIN.into()], Some(Format::Tsv)).err().unwrap();
+    let error = InputPlan::new(&[STDIN.into(), STDIN.into()], Some(Format::Tsv)).err().unwrap();
     assert!(matches!(error, InputError::StdinTwice), "{error}");
 }
 
@@ -95,7 +95,7 @@ fn a_file_that_grows_is_noticed() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.txt");
     std::fs::write(&path, "one").unwrap();
-    let plan = Plan::new(std::slice::from_ref(&path), None).unwrap();
+    let plan = InputPlan::new(std::slice::from_ref(&path), None).unwrap();
     let mut opened = plan.open(0).unwrap().unwrap();
     let mut bytes = Vec::new();
     opened.read = opened.reader.read_to_end(&mut bytes).unwrap() as u64;

@@ -1,5 +1,5 @@
-//! Where do the bytes of pieces go when they are parsed? To whoever fills the next piece: memory that was
-//! used before is mapped, and no other thread waits while the system maps it.
+//! Where do the bytes of pieces go when they are parsed? To whoever fills the next piece: memory
+//! that was used before is mapped, and no other thread waits while the system maps it.
 
 use crate::crew::lock;
 use std::sync::{Mutex, MutexGuard};
@@ -7,7 +7,7 @@ use std::thread::{self, ThreadId};
 
 /// Buffers of pieces that nobody uses, shared by those who fill them and those who empty them.
 #[derive(Default)]
-pub struct Buffers {
+pub(crate) struct Buffers {
     /// Bytes that a buffer has room for.
     room: usize,
     /// Buffers that are kept at most.
@@ -18,7 +18,7 @@ pub struct Buffers {
 
 impl Buffers {
     /// Keeps buffers of `room` bytes, together at most `bytes`.
-    pub fn new(room: usize, bytes: usize) -> Self {
+    pub(crate) fn new(room: usize, bytes: usize) -> Self {
         Self { room, most: bytes / room.max(1), spare: Mutex::default() }
     }
 
@@ -27,9 +27,10 @@ impl Buffers {
         lock(&self.spare)
     }
 
-    /// An empty buffer with room for at least `room` bytes: the last one that this thread emptied, if there is one, since its
-    /// memory is in the caches of this core. That of another thread is in those of another core.
-    pub fn take(&self, room: usize) -> Vec<u8> {
+    /// An empty buffer with room for at least `room` bytes: the last one that this thread emptied,
+    /// if there is one, since its memory is in the caches of this core. That of another thread is
+    /// in those of another core.
+    pub(crate) fn take(&self, room: usize) -> Vec<u8> {
         if room <= self.room {
             let (own, mut spare) = (thread::current().id(), self.spare());
             let last = spare.iter().rposition(|&(by, _)| by == own);
@@ -41,7 +42,7 @@ impl Buffers {
     }
 
     /// Takes a buffer back. One that is too small, or has grown for a long document, is freed.
-    pub fn give(&self, mut buffer: Vec<u8>) {
+    pub(crate) fn give(&self, mut buffer: Vec<u8>) {
         if !(self.room..=2 * self.room).contains(&buffer.capacity()) {
             return;
         }

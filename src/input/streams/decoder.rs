@@ -1,9 +1,9 @@
 //! How do the bytes of a file become the stream that its documents stand in?
 
-pub mod bzip2;
-pub mod gzip;
-pub mod xz;
-pub mod zstd;
+pub(crate) mod bzip2;
+pub(crate) mod gzip;
+pub(crate) mod xz;
+pub(crate) mod zstd;
 
 use self::bzip2::Bzip2;
 use self::gzip::Gzip;
@@ -19,7 +19,6 @@ pub enum DecodeError {
     /// The file ends inside a member or a frame.
     #[error("the compressed stream is cut short")]
     CutShort,
-    /// Bytes that cannot be decoded.
     #[error("damaged {what}")]
     Damaged {
         /// What they should have been.
@@ -66,7 +65,7 @@ impl Decoder {
     }
 
     /// Lets windows have up to `bytes` bytes.
-    pub fn allow_window(&mut self, bytes: u64) {
+    pub(crate) fn allow_window(&mut self, bytes: u64) {
         if let Self::Zstd(zstd) = self {
             zstd.allow(bytes);
         }
@@ -92,12 +91,10 @@ impl Decoder {
         }
     }
 
-    /// As [`decode`](Self::decode), where more input comes. Stops where it does well to once `out` has `enough` bytes; also tells whether
-    /// it waits for what follows: then that is to be given behind the rest, which is short.
-    ///
-    /// # Errors
-    /// As [`decode`](Self::decode).
-    pub fn decode_on(
+    /// As [`decode`](Self::decode), where more input comes. Stops where it does well to once `out`
+    /// has `enough` bytes; also tells whether it waits for what follows: then that is to be given
+    /// behind the rest, which is short.
+    pub(crate) fn decode_on(
         &mut self,
         input: &[u8],
         enough: usize,
@@ -110,10 +107,7 @@ impl Decoder {
     }
 
     /// Is told that the input ends.
-    ///
-    /// # Errors
-    /// When it ends too early.
-    pub fn finish(&mut self) -> Result<(), DecodeError> {
+    pub(crate) fn finish(&mut self) -> Result<(), DecodeError> {
         match self {
             Self::Plain => Ok(()),
             Self::Gzip(gzip) => gzip.finish(),

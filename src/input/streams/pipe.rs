@@ -26,9 +26,6 @@ pub(crate) struct Pipe {
 impl Pipe {
     /// Starts the thread, which opens the stream and reads ahead; `start` was read before and comes
     /// first.
-    ///
-    /// # Errors
-    /// When there can be no thread.
     pub(crate) fn new<R: Read>(
         start: Vec<u8>,
         open: impl FnOnce() -> io::Result<R> + Send + 'static,
@@ -64,9 +61,6 @@ impl Pipe {
     }
 
     /// The first `N` bytes, or all if there are fewer; they will be read again.
-    ///
-    /// # Errors
-    /// `WouldBlock` while they are not there.
     pub(crate) fn peek<const N: usize>(&mut self) -> io::Result<&[u8]> {
         while self.part.len() - self.given < N {
             match self.next() {

@@ -1,7 +1,8 @@
-//! How do many workers read one file? In stretches that begin at multiples of so many bytes: each has the records that
-//! begin in it. A record ends with a mark, such as the end of a line or `</page>`, and begins where the mark before it ends; so
-//! anybody finds the first one of a stretch without a look at what comes before. Its pieces are those that
-//! one reader would cut from first to last, since both end at the first mark behind multiples of the same number of bytes.
+//! How do many workers read one file? In stretches that begin at multiples of so many bytes: each
+//! has the records that begin in it. A record ends with a mark, such as the end of a line or
+//! `</page>`, and begins where the mark before it ends; so anybody finds the first one of a stretch
+//! without a look at what comes before. Its pieces are those that one reader would cut from first
+//! to last, since both end at the first mark behind multiples of the same number of bytes.
 
 use crate::crew::lock;
 use crate::input::borders::marks::Mark;
@@ -27,7 +28,7 @@ const READ_BYTES: u64 = 256 << 10;
 const BEHIND_BYTES: usize = 16 << 10;
 
 /// A plain file that several read.
-pub struct SharedFile {
+pub(crate) struct SharedFile {
     input: u32,
     format: Format,
     mark: Mark,
@@ -45,22 +46,18 @@ struct State {
 }
 
 /// A stretch that is being read.
-pub struct Reading {
+pub(crate) struct Reading {
     begin: u64,
     end: u64,
     /// What comes before is read, of the stretch and of what follows it.
     at: u64,
-    /// Of the stretch.
     hashes: ChunkHashes,
 }
 
 impl SharedFile {
-    /// The file, if several can read it: it is not compressed, not empty, and its records end with a mark. Its pieces have
-    /// `piece_bytes`, a power of two.
-    ///
-    /// # Errors
-    /// When it cannot be read.
-    pub fn new(
+    /// The file, if several can read it: it is not compressed, not empty, and its records end with
+    /// a mark. Its pieces have `piece_bytes`, a power of two.
+    pub(crate) fn new(
         input: u32,
         format: Format,
         file: File,
@@ -84,33 +81,31 @@ impl SharedFile {
     }
 
     /// Whether records of this format end with a mark.
-    pub fn has_marks(format: Format) -> bool {
+    pub(crate) fn has_marks(format: Format) -> bool {
         Mark::of(format).is_some()
     }
 
-    /// The number of the input.
-    pub fn input(&self) -> u32 {
+    pub(crate) fn input(&self) -> u32 {
         self.input
     }
 
-    /// Bytes of the file.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.before.len()
     }
 
-    /// The number of stretches.
-    pub fn stretches(&self) -> u64 {
+    pub(crate) fn stretches(&self) -> u64 {
         self.bytes().div_ceil(self.stretch_bytes)
     }
 
     /// Bytes of the file that lie in a stretch.
-    pub fn stretch_len(&self, stretch: u64) -> u64 {
+    pub(crate) fn stretch_len(&self, stretch: u64) -> u64 {
         let begin = stretch * self.stretch_bytes;
         self.bytes().min(begin + self.stretch_bytes) - begin
     }
 
-    /// Asks the system to read a stretch, if there is one of this number, which somebody will do soon.
-    pub fn will_need(&self, stretch: u64) {
+    /// Asks the system to read a stretch, if there is one of this number, which somebody will do
+    /// soon.
+    pub(crate) fn will_need(&self, stretch: u64) {
         if stretch < self.stretches() {
             // Who is not heard waits longer, no more.
             let (offset, len) = (stretch * self.stretch_bytes, self.stretch_len(stretch));
@@ -118,12 +113,9 @@ impl SharedFile {
         }
     }
 
-    /// Begins to read a stretch, whose number is below [`stretches`](Self::stretches); nobody reads one twice. The cutter is to be used for
-    /// nothing else until it is read.
-    ///
-    /// # Errors
-    /// When it cannot be read, or has changed.
-    pub fn begin(&self, stretch: u64, cutter: &mut Cutter) -> io::Result<Reading> {
+    /// Begins to read a stretch, whose number is below [`stretches`](Self::stretches); nobody reads
+    /// one twice. The cutter is to be used for nothing else until it is read.
+    pub(crate) fn begin(&self, stretch: u64, cutter: &mut Cutter) -> io::Result<Reading> {
         let begin = stretch * self.stretch_bytes;
         let end = begin + self.stretch_len(stretch);
         let mut hashes = ChunkHashes::default();
@@ -132,12 +124,9 @@ impl SharedFile {
         Ok(Reading { begin, end, at, hashes })
     }
 
-    /// Cuts the pieces of the records that begin in a stretch. Tells whether that was all: not, if the piece that grows is longer
-    /// than `most_held`.
-    ///
-    /// # Errors
-    /// As [`begin`](Self::begin).
-    pub fn read(
+    /// Cuts the pieces of the records that begin in a stretch. Tells whether that was all: not, if
+    /// the piece that grows is longer than `most_held`.
+    pub(crate) fn read(
         &self,
         reading: &mut Reading,
         cutter: &mut Cutter,
@@ -172,7 +161,8 @@ impl SharedFile {
         Ok(true)
     }
 
-    /// Where the first record begins from `begin` on and before `end`; `hashes` get the bytes from `begin` up to there.
+    /// Where the first record begins from `begin` on and before `end`; `hashes` get the bytes from
+    /// `begin` up to there.
     fn first_record(
         &self,
         begin: u64,
@@ -207,10 +197,7 @@ impl SharedFile {
     }
 
     /// Ends a stretch that is read. When all are, gives the hash of the file.
-    ///
-    /// # Errors
-    /// When the file has changed.
-    pub fn end(&self, Reading { begin, hashes, .. }: Reading) -> io::Result<Option<u64>> {
+    pub(crate) fn end(&self, Reading { begin, hashes, .. }: Reading) -> io::Result<Option<u64>> {
         let hashes = hashes.digest();
         let mut state = lock(&self.state);
         let first = (begin / CHUNK_BYTES) as usize;

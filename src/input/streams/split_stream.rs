@@ -6,23 +6,21 @@ use crate::input::cutter::Cutter;
 use crate::input::piece::Piece;
 use std::error::Error;
 
-/// So many bytes of a block are put behind those that are held at a time: a member of a web archive has 4,000 on average.
+/// So many bytes of a block are put behind those that are held at a time: a member of a web archive
+/// has 4,000 on average.
 const JOINED_BYTES: usize = 16 << 10;
 
 /// Any error of a decoder that cannot be made.
 type Cause = Box<dyn Error + Send + Sync>;
 
 /// Some bytes of an input file.
-pub struct FileBlock {
-    /// Number of the split.
+pub(crate) struct FileBlock {
     pub split: usize,
     /// Number of the block in its split.
     pub block: u64,
-    /// Number of the input.
     pub input: u32,
     /// The input's compression, known from its first bytes.
     pub compression: Compression,
-    /// As in the file.
     pub bytes: Vec<u8>,
     /// The input ends with this block.
     pub ends_input: bool,
@@ -37,7 +35,6 @@ struct Held {
     bytes: Vec<u8>,
     /// How many of them come from earlier blocks.
     earlier: usize,
-    /// How many are decoded.
     at: usize,
 }
 
@@ -56,8 +53,8 @@ impl Held {
         n
     }
 
-    /// So many bytes more are decoded. When those of earlier blocks are, nothing is held any more, and the bytes that are
-    /// left are taken from the current block: tells how many.
+    /// So many bytes more are decoded. When those of earlier blocks are, nothing is held any more,
+    /// and the bytes that are left are taken from the current block: tells how many.
     fn pass(&mut self, bytes: usize) -> usize {
         self.at += bytes;
         if self.at < self.earlier {
@@ -68,7 +65,6 @@ impl Held {
         left
     }
 
-    /// The current block ends.
     fn carry(&mut self) {
         self.bytes.drain(..self.at);
         (self.earlier, self.at) = (self.bytes.len(), 0);
@@ -80,8 +76,7 @@ impl Held {
     }
 }
 
-/// The stream of one split.
-pub struct SplitStream {
+pub(crate) struct SplitStream {
     cutter: Cutter,
     /// See [`Budget::window_log`](crate::order::Budget::window_log).
     window_log: u32,
@@ -101,9 +96,9 @@ pub struct SplitStream {
 }
 
 impl SplitStream {
-    /// The stream of a split of files that the `cutter` cuts; a window of more than 2 to the `window_log`
-    /// waits until it is [allowed](Self::allow_window).
-    pub fn new(cutter: Cutter, window_log: u32) -> Self {
+    /// The stream of a split of files that the `cutter` cuts; a window of more than 2 to the
+    /// `window_log` waits until it is [allowed](Self::allow_window).
+    pub(crate) fn new(cutter: Cutter, window_log: u32) -> Self {
         Self {
             cutter,
             window_log,
@@ -118,28 +113,29 @@ impl SplitStream {
         }
     }
 
-    /// Where the rest of the input cannot be decoded: a few words, the byte of its content, and why.
-    pub fn broken(&self) -> Option<(&'static str, u64, &DecodeError)> {
+    /// Where the rest of the input cannot be decoded: a few words, the byte of its content, and
+    /// why.
+    pub(crate) fn broken(&self) -> Option<(&'static str, u64, &DecodeError)> {
         self.broken.as_ref().map(|(offset, error)| (reason(error), *offset, error))
     }
 
     /// Bytes of content that the input has had so far.
-    pub fn stream_bytes(&self) -> u64 {
+    pub(crate) fn stream_bytes(&self) -> u64 {
         self.cutter.stream_bytes()
     }
 
     /// Bytes of the piece that grows.
-    pub fn held_bytes(&self) -> usize {
+    pub(crate) fn held_bytes(&self) -> usize {
         self.cutter.held_bytes()
     }
 
     /// The bytes of the window without which the stream does not go on.
-    pub fn wanted_window(&self) -> Option<u64> {
+    pub(crate) fn wanted_window(&self) -> Option<u64> {
         self.wanted
     }
 
     /// Lets the current input have windows of `bytes`.
-    pub fn allow_window(&mut self, bytes: u64) {
+    pub(crate) fn allow_window(&mut self, bytes: u64) {
         self.wanted = None;
         if let Some(decoder) = &mut self.decoder {
             decoder.allow_window(bytes);
@@ -151,7 +147,7 @@ impl SplitStream {
     ///
     /// # Errors
     /// When a decoder cannot be made. What is wrong with the input is [told](Self::broken).
-    pub fn step(&mut self, block: &FileBlock) -> Result<(Option<Piece>, bool), Cause> {
+    pub(crate) fn step(&mut self, block: &FileBlock) -> Result<(Option<Piece>, bool), Cause> {
         if self.input != Some(block.input) {
             self.input = Some(block.input);
             self.decoder = Some(Decoder::new(block.compression, self.window_log)?);
@@ -250,7 +246,8 @@ mod tests {
     use proptest::prelude::*;
     use std::io::Write;
 
-    /// What a file, which comes in blocks, is cut into: the bytes of its pieces, and whether it can be decoded.
+    /// What a file, which comes in blocks, is cut into: the bytes of its pieces, and whether it can
+    /// be decoded.
     fn pieces(file: &[u8], blocks: &[usize]) -> (Vec<Vec<u8>>, Option<(&'static str, u64)>) {
         let cutter = Cutter::of_pieces(Format::Tsv, 1 << 20, 1 << 14);
         let mut stream = SplitStream::new(cutter, 20);

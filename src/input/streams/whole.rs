@@ -7,7 +7,6 @@ use libdeflate_sys::{
 };
 use std::ptr::NonNull;
 
-/// Inflates what is all there.
 pub(crate) struct Whole(NonNull<libdeflate_decompressor>);
 
 // SAFETY: a decompressor belongs to whoever holds it and to no thread.

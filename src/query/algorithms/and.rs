@@ -158,9 +158,9 @@ impl Conjunction<'_> {
     }
 
     /// Looks for the documents of the shortest list from block `block` on, `count` of them, in all
-    /// others, by `find`, which does what [`Cursor::find`] does in the list of a term. Leaves the full
-    /// matches in the last room of `candidates` and their positions in the cursors. Returns how many
-    /// there are, and `false` if a list has ended, so that no more can come.
+    /// others, by `find`, which does what [`Cursor::find`] does in the list of a term. Leaves the
+    /// full matches in the last room of `candidates` and their positions in the cursors. Returns
+    /// how many there are, and `false` if a list has ended, so that no more can come.
     #[inline]
     pub(crate) fn thin_out(
         &self,

@@ -18,8 +18,6 @@ const FEW_PER_HIT: u64 = 400;
 /// Offers to `top` all documents of a run that have at least one term and may be among the best.
 /// Takes the same and finds the same as [`exhaustive::search`].
 ///
-/// # Errors
-///
 /// As [`max_score::search`].
 ///
 /// # Panics

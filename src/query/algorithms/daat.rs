@@ -46,7 +46,8 @@ impl Traversal<'_> {
 
 /// What a list may add to a score in any document.
 pub(crate) fn list_most(list: &ListView<'_>, weight: Weight, norms: &Norms<'_>) -> f32 {
-    // No saturation is above its weight, but for rounding; of others nothing is known without a bound.
+    // No saturation is above its weight, but for rounding; of others nothing is known without a
+    // bound.
     let weight_most = match weight.is_saturation() {
         true => weight.factor() * (1.0 + 2.0 * f32::EPSILON),
         false => f32::INFINITY,

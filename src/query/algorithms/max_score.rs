@@ -4,17 +4,18 @@
 //! MaxScore (Turtle and Flood: Query evaluation: strategies and optimizations, 1995) by ranges of
 //! docids, with the bounds of blocks (Dimopoulos, Nepomnyachiy and Suel, 2013; `ranges.rs`).
 //!
-//! 1. The sum of the lists' bounds in a range bounds the scores of its documents. Ranges that do not
-//!    reach the threshold are passed over: nothing is decoded there.
-//! 2. The ranges of the greatest sums come first, until there is a threshold; then all others in the
-//!    order of docids.
+//! 1. The sum of the lists' bounds in a range bounds the scores of its documents. Ranges that do
+//!    not reach the threshold are passed over: nothing is decoded there.
+//! 2. The ranges of the greatest sums come first, until there is a threshold; then all others in
+//!    the order of docids.
 //! 3. In a range, lists whose bounds together do not reach the threshold are *optional*: documents
-//!    that have only their terms cannot be hits. Only the documents of the other, *needed* lists are
-//!    candidates. The optional lists are asked for those candidates alone, the greatest bound first,
-//!    and candidates that cannot reach the threshold any more are dropped.
+//!    that have only their terms cannot be hits. Only the documents of the other, *needed* lists
+//!    are candidates. The optional lists are asked for those candidates alone, the greatest bound
+//!    first, and candidates that cannot reach the threshold any more are dropped.
 //!
-//! Candidates wait until there are many with the same optional lists (`ask.rs`): then a list is asked
-//! for all of them at once, so that what it costs to ask is what it costs to decode some blocks.
+//! Candidates wait until there are many with the same optional lists (`ask.rs`): then a list is
+//! asked for all of them at once, so that what it costs to ask is what it costs to decode some
+//! blocks.
 //!
 //! Different from the papers: needed lists are added up by windows, as in `exhaustive.rs`, of which
 //! only the lines that were touched are looked at, and a single needed list block by block; a lower
@@ -150,9 +151,7 @@ struct Search<'a> {
     first_docid: u32,
     /// How much rounding may add to a sum of scores, as a factor.
     rounding: f64,
-    /// Of all lists.
     postings: u64,
-    /// Whether windows are.
     is_sparse: bool,
     /// The terms that have lists, by rising bounds.
     order: &'a mut Vec<usize>,
@@ -187,8 +186,8 @@ impl Search<'_> {
         });
     }
 
-    /// Sums of scores have to exceed this for a document to get in, and sums of bounds too, rounding
-    /// allowed for.
+    /// Sums of scores have to exceed this for a document to get in, and sums of bounds too,
+    /// rounding allowed for.
     fn bar(&self, top: &TopK) -> f64 {
         let threshold = top.threshold().next_down().max(self.floor);
         // A number below zero stands for any score.
@@ -216,7 +215,6 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Goes through the ranges.
     fn run_all(
         &mut self,
         ranges: &mut Ranges,
@@ -281,9 +279,9 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Finds which lists are optional in a range and up to which range after it these may be so too,
-    /// if that is not behind a window. Sets what they may be worth there, and returns the first range
-    /// behind.
+    /// Finds which lists are optional in a range and up to which range after it these may be so
+    /// too, if that is not behind a window. Sets what they may be worth there, and returns the
+    /// first range behind.
     fn divide(&mut self, ranges: &Ranges, range: usize, top: &TopK) -> usize {
         let bar = self.bar(top) as f32;
         let optional = |range: usize| {
@@ -339,7 +337,8 @@ impl Search<'_> {
         self.run.window_of(self.needed, windows, self.is_sparse, window, first_docid, &mut sink)
     }
 
-    /// Brings the cursors of the lists from number `from` on to a document; the others take no part.
+    /// Brings the cursors of the lists from number `from` on to a document; the others take no
+    /// part.
     fn seek(&mut self, from: usize, docid: u32) -> Result<(), ListError> {
         for (number, &term) in self.order.iter().enumerate() {
             let cursor = &mut self.needed[term];

@@ -9,5 +9,5 @@ pub(crate) mod ranges;
 pub(crate) mod scored;
 pub mod small_adaptive;
 pub mod wand;
-pub mod wang;
+pub(crate) mod wang;
 pub(crate) mod windows;

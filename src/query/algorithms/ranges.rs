@@ -1,4 +1,5 @@
-//! How much can the documents of a short range of docids be worth, before any list is decoded there?
+//! How much can the documents of a short range of docids be worth, before any list is decoded
+//! there?
 //!
 //! The docids are cut into ranges of a power of two. For each list and range, the greatest bound of
 //! the blocks that reach into the range is kept; the sum over the lists bounds the scores of all
@@ -19,7 +20,6 @@ pub(crate) const MOST: usize = 1024;
 /// What a range has that no list reaches into.
 pub(crate) const NONE: f32 = -1.0;
 
-/// The bounds of some ranges.
 #[derive(Debug, Default)]
 pub(crate) struct Ranges {
     /// Binary logarithm of the documents of a range.
@@ -31,7 +31,6 @@ pub(crate) struct Ranges {
     pub(crate) stop: u32,
     /// By list and range: `MOST` of each list.
     pub(crate) of_lists: Vec<f32>,
-    /// By range.
     pub(crate) sums: Vec<f32>,
     /// Of each list, the first block that may reach into ranges to come.
     pub(crate) blocks: Vec<usize>,
@@ -62,7 +61,6 @@ impl Ranges {
         self.of_lists[number * MOST + range]
     }
 
-    /// The same for all ranges.
     #[inline]
     pub(crate) fn rest(&self, number: usize) -> Rest<'_> {
         let of_ranges = &self.of_lists[number * MOST..][..self.sums.len()];

@@ -1,6 +1,6 @@
-//! Which documents have the highest scores, whatever a score is made of? Every posting of every list is
-//! read and added up document by document, what the score begins with first: the oracle of AND, and what
-//! answers OR where bounds do not know what scores begin with.
+//! Which documents have the highest scores, whatever a score is made of? Every posting of every
+//! list is read and added up document by document, what the score begins with first: the oracle of
+//! AND, and what answers OR where bounds do not know what scores begin with.
 
 #[cfg(test)]
 mod tests;
@@ -13,8 +13,6 @@ use crate::query::top_k::TopK;
 /// Offers to `top` all documents of a run that have any term.
 ///
 /// Memory: 8 bytes for each document of the run, in `scratch`.
-///
-/// # Errors
 ///
 /// If a list is damaged; nothing has been offered then.
 ///
@@ -33,8 +31,6 @@ pub(crate) fn search_any(
 }
 
 /// As [`search_any`], all documents that have every term.
-///
-/// # Errors
 ///
 /// As there.
 ///

@@ -4,7 +4,8 @@
 //! WAND (Broder, Carmel, Herscovici, Soffer and Zien: Efficient query evaluation using a two-level
 //! retrieval process, 2003). The lists are kept in the order of the documents that they stand at.
 //! The first of them whose bounds together exceed the threshold end at the *pivot*, the least
-//! document that may get in. Lists before it go on to the pivot; when all stand at it, it is scored.
+//! document that may get in. Lists before it go on to the pivot; when all stand at it, it is
+//! scored.
 //!
 //! Block-max WAND (Ding and Suel: Faster top-k document retrieval using block-max indexes, 2011,
 //! algorithm 1), as `huang` uses it: before the pivot is scored, the bounds of the blocks that hold
@@ -14,9 +15,9 @@
 //! Different from the papers: bounds hold for any parameters, and sums of them are compared with
 //! slack for rounding; a list that goes on to a document outside of its decoded block only notes
 //! that it stands there *at least*, and is decoded when that document is looked at; while lists go
-//! on to the pivot, what each turns out to be worth takes the place of its bound, and the rest stays
-//! where it is as soon as the sum does not reach the threshold; a document is scored in the order of
-//! the query, so that its score is that of every other algorithm to the bit.
+//! on to the pivot, what each turns out to be worth takes the place of its bound, and the rest
+//! stays where it is as soon as the sum does not reach the threshold; a document is scored in the
+//! order of the query, so that its score is that of every other algorithm to the bit.
 
 pub(crate) mod stand;
 
@@ -155,7 +156,8 @@ fn take(
     (mut sum, bar): (f64, f64),
 ) -> Result<bool, ListError> {
     let mut has_it = false;
-    // To take bounds away leaves an error of some parts in 2^53 of the whole, however small the rest is.
+    // To take bounds away leaves an error of some parts in 2^53 of the whole, however small the
+    // rest is.
     let bar = bar - sum * 2f64.powi(-44);
     // Those that stand there, which cost little; then those that have to be decoded first, of
     // which the last in the order reach the farthest.

@@ -1,19 +1,19 @@
-//! Which documents have all terms of a query, if the best come first? The algorithm of `wang` (section 3,
-//! algorithm 1) on the CPU: rounds of 256 documents of the shortest list, each looked for in the other lists
-//! by hash segmentation (Ao and others 2011), until no document that is left can be among the best k. What
-//! the paper does with a block of threads is done here by one.
+//! Which documents have all terms of a query, if the best come first? The algorithm of `wang`
+//! (section 3, algorithm 1) on the CPU: rounds of 256 documents of the shortest list, each looked
+//! for in the other lists by hash segmentation (Ao and others 2011), until no document that is left
+//! can be among the best k. What the paper does with a block of threads is done here by one.
 //!
-//! Documents stand in global order (`score::wang`), so that the k-th score so far, compared with the global
-//! score of the next document, says when to stop. In an index that is not in this order for the query's
-//! parameters no round is left out, and the answer is the same.
+//! Documents stand in global order (`score::wang`), so that the k-th score so far, compared with
+//! the global score of the next document, says when to stop. In an index that is not in this order
+//! for the query's parameters no round is left out, and the answer is the same.
 //!
-//! Hash segmentation: h(x) = x >> s cuts the docids into buckets of equal width, about as many as the list
-//! has blocks, and a table says in which block each bucket begins.
+//! Hash segmentation: h(x) = x >> s cuts the docids into buckets of equal width, about as many as
+//! the list has blocks, and a table says in which block each bucket begins.
 //!
-//! Different from the paper: buckets lead to blocks, since lists are packed, and not to postings. Where
-//! lists are cut to prefixes, the printed stop test is unsafe: a round drops documents that lie beyond a
-//! prefix, and then compares with a later one. Here the first document counts that is not finished: the
-//! first of the next round, or the first beyond a prefix if that comes before.
+//! Different from the paper: buckets lead to blocks, since lists are packed, and not to postings.
+//! Where lists are cut to prefixes, the printed stop test is unsafe: a round drops documents that
+//! lie beyond a prefix, and then compares with a later one. Here the first document counts that is
+//! not finished: the first of the next round, or the first beyond a prefix if that comes before.
 
 pub(crate) mod segments;
 #[cfg(test)]
@@ -29,7 +29,7 @@ use crate::score::wang::is_over;
 use segments::Segments;
 
 /// Documents of a round, the threads of a block in the paper; more if a block of postings has more.
-pub const ROUND: usize = 256;
+pub(crate) const ROUND: usize = 256;
 
 /// As [`Cursor::find`], by the table.
 fn find(
@@ -55,17 +55,15 @@ fn find(
     Ok(found)
 }
 
-/// Offers to `top` all documents of a run that have every term and may be among the best. Takes the same
-/// and finds the same as [`and::search`](super::and::search).
-///
-/// # Errors
+/// Offers to `top` all documents of a run that have every term and may be among the best. Takes the
+/// same and finds the same as [`and::search`](super::and::search).
 ///
 /// If a list is damaged. Some documents may have been offered.
 ///
 /// # Panics
 ///
 /// As [`and::search`](super::and::search).
-pub fn search(
+pub(crate) fn search(
     terms: &[RunTerm<'_>],
     first_docid: u32,
     documents: u32,
@@ -77,18 +75,16 @@ pub fn search(
     run.rounds(Cut::none(documents), top, scratch, &mut |_, _| ()).map(drop)
 }
 
-/// As [`search`], and tells how far each list was visited: the docid of the last document that is in the
-/// list of the term and in all shorter ones, among those that were looked at before the search stopped
-/// (section 3.3.1). Of the shortest list that is the last one looked at.
-///
-/// # Errors
+/// As [`search`], and tells how far each list was visited: the docid of the last document that is
+/// in the list of the term and in all shorter ones, among those that were looked at before the
+/// search stopped (section 3.3.1). Of the shortest list that is the last one looked at.
 ///
 /// As [`search`].
 ///
 /// # Panics
 ///
 /// As [`search`].
-pub fn visits(
+pub(crate) fn visits(
     terms: &[RunTerm<'_>],
     (first_docid, documents): (u32, u32),
     norms: Norms<'_>,
@@ -103,18 +99,16 @@ pub fn visits(
     run.rounds(Cut::none(documents), top, scratch, note).map(drop)
 }
 
-/// As [`search`], with only the first `prefixes` blocks of each list, and more where a list has no more.
-/// Returns the docid from which the search has to go on in the whole lists, counted from the run's first;
-/// none if the answer is complete.
-///
-/// # Errors
+/// As [`search`], with only the first `prefixes` blocks of each list, and more where a list has no
+/// more. Returns the docid from which the search has to go on in the whole lists, counted from the
+/// run's first; none if the answer is complete.
 ///
 /// As [`search`].
 ///
 /// # Panics
 ///
 /// As [`search`].
-pub fn search_prefixes(
+pub(crate) fn search_prefixes(
     terms: &[RunTerm<'_>],
     prefixes: &[usize],
     (first_docid, documents): (u32, u32),
@@ -127,14 +121,12 @@ pub fn search_prefixes(
 
 /// Goes on where [`search_prefixes`] has ended, with the best so far in `top`.
 ///
-/// # Errors
-///
 /// As [`search`].
 ///
 /// # Panics
 ///
 /// As [`search`].
-pub fn go_on(
+pub(crate) fn go_on(
     terms: &[RunTerm<'_>],
     from: u32,
     (first_docid, documents): (u32, u32),
@@ -185,7 +177,6 @@ fn prefixed(
     Ok((!is_complete && cut.end < documents).then_some(cut.end))
 }
 
-/// Where lists were cut.
 #[derive(Clone, Copy)]
 struct Cut {
     /// The first docid that some list may lack because it was cut.
@@ -194,13 +185,11 @@ struct Cut {
 }
 
 impl Cut {
-    /// Nowhere.
     fn none(documents: u32) -> Self {
         Self { end: documents, test: Test::Safe }
     }
 }
 
-/// What is searched.
 struct Run<'a> {
     terms: &'a [RunTerm<'a>],
     first_docid: u32,
@@ -209,9 +198,9 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Goes round by round until nothing that is left can be among the best. Returns whether nothing can,
-    /// beyond the end of lists that were cut neither. `note` is told of the last document in the list of a
-    /// term and in all shorter ones, round by round.
+    /// Goes round by round until nothing that is left can be among the best. Returns whether
+    /// nothing can, beyond the end of lists that were cut neither. `note` is told of the last
+    /// document in the list of a term and in all shorter ones, round by round.
     fn rounds(
         &self,
         cut: Cut,
@@ -286,7 +275,8 @@ impl Run<'_> {
     }
 }
 
-/// The first docid from a block on, or one before it if it is in the tail; `documents` behind the last.
+/// The first docid from a block on, or one before it if it is in the tail; `documents` behind the
+/// last.
 fn next_docid(
     list: &ListView<'_>,
     block: usize,

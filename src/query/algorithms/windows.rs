@@ -6,8 +6,8 @@
 //! - *Dense* windows are as large as the first-level cache likes; all accumulators are looked at.
 //! - *Sparse* windows are larger, and only the accumulators that were touched are looked at: for
 //!   few postings among many documents.
-//! - Where only documents above a bar are of use, postings mark *lines* of sixteen accumulators, and
-//!   marked lines are looked at, in the order of docids.
+//! - Where only documents above a bar are of use, postings mark *lines* of sixteen accumulators,
+//!   and marked lines are looked at, in the order of docids.
 
 use std::ops::Range;
 
@@ -24,7 +24,6 @@ pub(crate) const DENSE: u32 = 1 << 12;
 /// Documents of a sparse window: 256 KiB of accumulators.
 const SPARSE: usize = 1 << 16;
 
-/// Documents of the longest window.
 pub(crate) const LONGEST: u32 = SPARSE as u32;
 
 /// A window is sparse if there are more than this many documents to a posting.
@@ -61,17 +60,14 @@ impl WindowScan<'_> {
         wanted.map_or(0..self.documents, |wanted| wanted.start..wanted.end.min(self.documents))
     }
 
-    /// How many these are.
     pub(crate) fn span(&self) -> u32 {
         self.wanted().len() as u32
     }
 
     /// Hands on the documents of one window of at most `longest` docids, which begins at the first
     /// docid that a cursor has left, and uses up its postings. Returns where it begins and ends;
-    /// `None` if no cursor has any. Cursors are in the order of the terms; one with no postings left
-    /// takes no part. Docids handed on count from `first_docid`.
-    ///
-    /// # Errors
+    /// `None` if no cursor has any. Cursors are in the order of the terms; one with no postings
+    /// left takes no part. Docids handed on count from `first_docid`.
     ///
     /// If a list is damaged; then `memory` has to be [`cleared`](WindowMemory::clear).
     pub(crate) fn window<S: Sink>(
@@ -93,8 +89,6 @@ impl WindowScan<'_> {
 
     /// Hands on the documents from `start` to before `end`, at most [`DENSE`] of them, or
     /// [`LONGEST`] if the window is sparse. No cursor has postings before `start`.
-    ///
-    /// # Errors
     ///
     /// As [`window`](Self::window).
     pub(crate) fn window_of<S: Sink>(
@@ -127,8 +121,6 @@ impl WindowScan<'_> {
 
     /// Adds the documents from `start` to before `end`, at most [`LONGEST`] of them, to `found` if
     /// their sums are above `bar`, which is not below zero. No cursor has postings before `start`.
-    ///
-    /// # Errors
     ///
     /// As [`window`](Self::window).
     pub(crate) fn collect(

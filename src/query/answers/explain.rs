@@ -2,6 +2,8 @@
 //! terms are scored, with the additions of every other engine in their order, so that the score is
 //! the one that a query prints, to the bit.
 
+#![warn(missing_docs)]
+
 use crate::index::error::IndexError;
 use crate::index::inspect::browse::TermLists;
 use crate::query::plan::Planner;
@@ -69,8 +71,8 @@ pub struct Explanation {
 }
 
 impl Explanation {
-    /// As text for people: the document, which is called `name`, its score and place, whether it is one of the `k` best,
-    /// and a row for each term.
+    /// As text for people: the document, which is called `name`, its score and place, whether it is
+    /// one of the `k` best, and a row for each term.
     #[must_use]
     pub fn text(&self, name: &str, k: usize) -> String {
         let mut text = String::new();

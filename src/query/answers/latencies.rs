@@ -1,5 +1,5 @@
-//! How long did queries take? Counts by duration, in classes that are at most a 32nd wide, so that any thread
-//! may add to them and percentiles take no memory for each query.
+//! How long did queries take? Counts by duration, in classes that are at most a 32nd wide, so that
+//! any thread may add to them and percentiles take no memory for each query.
 
 #![forbid(unsafe_code)]
 
@@ -14,7 +14,7 @@ const CLASSES: usize = (64 - BITS as usize + 1) << BITS;
 
 /// Durations that are counted.
 #[derive(Debug)]
-pub struct Latencies {
+pub(crate) struct Latencies {
     counts: Vec<AtomicU64>,
     sum_ns: AtomicU64,
     most_ns: AtomicU64,
@@ -31,7 +31,6 @@ impl Default for Latencies {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct LatencyReport {
-    /// The mean.
     pub mean: f64,
     /// Half of all take no longer.
     pub p50: f64,
@@ -43,7 +42,6 @@ pub struct LatencyReport {
     pub p99: f64,
     /// 999 in a thousand take no longer.
     pub p99_9: f64,
-    /// The longest.
     pub max: f64,
     /// How many there are from each power of two of nanoseconds to the next.
     pub distribution: Vec<LatencyClass>,
@@ -54,7 +52,6 @@ pub struct LatencyReport {
 pub struct LatencyClass {
     /// They are less than so many microseconds.
     pub below: f64,
-    /// How many there are.
     pub queries: u64,
 }
 
@@ -76,7 +73,7 @@ fn end(class: usize) -> u128 {
 
 impl Latencies {
     /// Counts a duration. Any thread may.
-    pub fn add(&self, took: Duration) {
+    pub(crate) fn add(&self, took: Duration) {
         let ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         self.counts[class(ns)].fetch_add(1, Ordering::Relaxed);
         self.sum_ns.fetch_add(ns, Ordering::Relaxed);
@@ -84,7 +81,7 @@ impl Latencies {
     }
 
     /// What all come to; nothing if there are none.
-    pub fn report(&self) -> Option<LatencyReport> {
+    pub(crate) fn report(&self) -> Option<LatencyReport> {
         let counts: Vec<u64> = self.counts.iter().map(|n| n.load(Ordering::Relaxed)).collect();
         let all: u64 = counts.iter().sum();
         if all == 0 {

@@ -1,8 +1,8 @@
 //! What is told of an answer: its output, why it is so, how long it took.
 
-pub mod explain;
-pub mod latencies;
-pub mod output;
-pub mod snippet;
-pub mod talk;
-pub mod texts;
+pub(crate) mod explain;
+pub(crate) mod latencies;
+pub(crate) mod output;
+pub(crate) mod snippet;
+pub(crate) mod talk;
+pub(crate) mod texts;

@@ -1,8 +1,8 @@
 //! How is the answer to a query written?
 //!
-//! Answers of a thousand hits come at millions of lines a second, so that lines are put together by hand.
-//! [`Form::Binary`] leaves names and decimals out: a record for each answer, of words of 32 bits with the
-//! least significant byte first.
+//! Answers of a thousand hits come at millions of lines a second, so that lines are put together by
+//! hand. [`AnswerForm::Binary`] leaves names and decimals out: a record for each answer, of words
+//! of 32 bits with the least significant byte first.
 //!
 //! ```text
 //! +--------+-------------+------+------------------------------+-------------------+
@@ -25,7 +25,6 @@ pub struct Tag {
 }
 
 impl Tag {
-    /// Bytes of the longest.
     pub const MOST_BYTES: usize = 64;
 
     /// A name, unless it is empty, has white space or control characters, or is too long.
@@ -39,25 +38,21 @@ impl Tag {
         Some(Self { bytes, length: name.len() as u8 })
     }
 
-    /// The name.
     pub fn name(&self) -> &str {
         std::str::from_utf8(&self.bytes[..self.length.into()]).expect("it was made of a string")
     }
 }
 
 impl Default for Tag {
-    /// The name of the program.
     fn default() -> Self {
         Self::new("millrace").expect("it is a word")
     }
 }
 
-/// The form of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum AnswerForm {
     /// `qid Q0 name rank score tag`, a line a hit.
     Trec(Tag),
-    /// An object a query.
     Jsonl,
     /// The same, with a snippet of each hit.
     Snippets,
@@ -67,11 +62,11 @@ pub enum Form {
     Binary,
 }
 
-/// What a record of [`Form::Binary`] begins with.
-pub const BINARY_MARK: [u8; 4] = *b"MRA1";
+/// What a record of [`AnswerForm::Binary`] begins with.
+pub(crate) const BINARY_MARK: [u8; 4] = *b"MRA1";
 
 /// The name of no document that stands at rank 0 for a query that was left unanswered.
-pub const LATE: &str = "!late";
+pub(crate) const LATE: &str = "!late";
 
 #[derive(Serialize)]
 struct JsonAnswer<'a> {
@@ -134,7 +129,7 @@ fn shortest(score: f32, out: &mut Vec<u8>) {
     write!(out, "{score}").expect("a vector takes all");
 }
 
-/// The head of a record of [`Form::Binary`].
+/// The head of a record of [`AnswerForm::Binary`].
 fn binary_head(qid: &str, hits: u32, out: &mut Vec<u8>) {
     let qid = qid.as_bytes();
     out.extend_from_slice(&BINARY_MARK);
@@ -145,8 +140,9 @@ fn binary_head(qid: &str, hits: u32, out: &mut Vec<u8>) {
     out.resize(out.len() + (4 - qid.len() % 4) % 4, 0);
 }
 
-/// Appends the answer to `query` as an object; `name` and `snippet` give those of the hit at a place.
-pub fn write_json<'a>(
+/// Appends the answer to `query` as an object; `name` and `snippet` give those of the hit at a
+/// place.
+pub(crate) fn write_json<'a>(
     query: &Query,
     hits: &[Hit],
     took: Duration,
@@ -170,7 +166,7 @@ pub fn write_json<'a>(
     out.push(b'\n');
 }
 
-impl Form {
+impl AnswerForm {
     /// Appends the answer to `query`. Scores are the shortest decimals that read back as the same
     /// `f32`. `name` gives the name of the hit at a place among the `hits`.
     pub fn write<'a>(
@@ -224,9 +220,10 @@ impl Form {
         }
     }
 
-    /// Appends what says that a query was left unanswered since it had waited too long: an object with `late`; a line
-    /// with the name [`LATE`] at rank 0; a record with `u32::MAX` as its number of hits, and none of them.
-    pub fn write_late(self, query: &Query, out: &mut Vec<u8>) {
+    /// Appends what says that a query was left unanswered since it had waited too long: an object
+    /// with `late`; a line with the name [`LATE`] at rank 0; a record with `u32::MAX` as its number
+    /// of hits, and none of them.
+    pub(crate) fn write_late(self, query: &Query, out: &mut Vec<u8>) {
         let Query { qid, text, .. } = query;
         match self {
             Self::Jsonl | Self::Snippets => {
@@ -246,9 +243,9 @@ impl Form {
         out.push(b'\n');
     }
 
-    /// Appends what there is to say in the place of the answer to a line that was refused: an object
-    /// with an `error`; nothing in the other forms.
-    pub fn write_refused(self, refused: &Refused, out: &mut Vec<u8>) {
+    /// Appends what there is to say in the place of the answer to a line that was refused: an
+    /// object with an `error`; nothing in the other forms.
+    pub(crate) fn write_refused(self, refused: &Refused, out: &mut Vec<u8>) {
         if matches!(self, Self::Jsonl | Self::Snippets) {
             let (qid, error) = (refused.number.to_string(), refused.to_string());
             let answer = JsonRefused { qid, error };
@@ -263,7 +260,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn written(form: Form, qid: &str, hits: &[Hit], name: &str) -> Vec<u8> {
+    fn written(form: AnswerForm, qid: &str, hits: &[Hit], name: &str) -> Vec<u8> {
         let (query, mut out) = (Query::new(qid.to_string(), "x"), Vec::new());
         form.write(&query, hits, Duration::ZERO, |_| Cow::Borrowed(name), &mut out);
         out
@@ -273,7 +270,7 @@ mod tests {
     fn a_record_has_docids_and_scores_behind_the_qid() {
         let hits = [Hit { docid: 7, score: 1.5 }, Hit { docid: 4_000_000_000, score: 0.1 }];
         for (qid, padding) in [("", 0), ("a", 3), ("abcd", 0), ("Straße 1", 3)] {
-            let record = written(Form::Binary, qid, &hits, "never");
+            let record = written(AnswerForm::Binary, qid, &hits, "never");
             let word = |at: usize| u32::from_le_bytes(record[at..][..4].try_into().unwrap());
             assert_eq!(record[..4], BINARY_MARK);
             assert_eq!((word(4) as usize, word(8)), (qid.len(), 2));
@@ -307,8 +304,8 @@ mod tests {
                 trec += &format!("{qid} Q0 {name} {rank} {score} millrace\n");
                 tsv += &format!("{qid}\t{rank}\t{name}\t{docid}\t{score}\n");
             }
-            prop_assert_eq!(String::from_utf8(written(Form::Trec(Tag::default()), &qid, &hits, &name)).unwrap(), trec);
-            prop_assert_eq!(String::from_utf8(written(Form::Tsv, &qid, &hits, &name)).unwrap(), tsv);
+            prop_assert_eq!(String::from_utf8(written(AnswerForm::Trec(Tag::default()), &qid, &hits, &name)).unwrap(), trec);
+            prop_assert_eq!(String::from_utf8(written(AnswerForm::Tsv, &qid, &hits, &name)).unwrap(), tsv);
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Which words of a document show best why it is a hit? A few words around those of the query, from the record that the index
-//! was made of, which is read again from its file.
+//! Which words of a document show best why it is a hit? A few words around those of the query, from
+//! the record that the index was made of, which is read again from its file.
 
 use super::texts::record_of;
 use crate::index::inspect::find::DocumentRow;
@@ -10,11 +10,11 @@ use crate::text::analysis::Analysis;
 use std::collections::HashSet;
 
 /// Characters of a snippet, unless another number is asked for.
-pub const CHARACTERS: usize = 160;
+pub(crate) const CHARACTERS: usize = 160;
 
 /// Finds snippets for the hits of a query.
 #[derive(Debug)]
-pub struct Snippets<'a> {
+pub(crate) struct Snippets<'a> {
     snapshot: &'a Snapshot,
     terms: HashSet<String>,
     characters: usize,
@@ -22,7 +22,7 @@ pub struct Snippets<'a> {
 
 impl<'a> Snippets<'a> {
     /// For a query; a snippet has at most so many characters.
-    pub fn new(snapshot: &'a Snapshot, text: &str, characters: usize) -> Self {
+    pub(crate) fn new(snapshot: &'a Snapshot, text: &str, characters: usize) -> Self {
         let mut terms = HashSet::new();
         let mut add = |term: &str| _ = terms.insert(term.to_string());
         match snapshot.has_given_terms() {
@@ -32,8 +32,9 @@ impl<'a> Snippets<'a> {
         Self { snapshot, terms, characters }
     }
 
-    /// The snippet of a document; none if its text was not kept, has changed since, or cannot be read.
-    pub fn of(&self, docid: u32) -> Option<String> {
+    /// The snippet of a document; none if its text was not kept, has changed since, or cannot be
+    /// read.
+    pub(crate) fn of(&self, docid: u32) -> Option<String> {
         let generation = self.snapshot.generation();
         let row = DocumentRow::of(generation, docid).ok()?;
         let record = record_of(generation, &row).ok()?;
@@ -42,7 +43,8 @@ impl<'a> Snippets<'a> {
     }
 }
 
-/// What there is to read in a record: of an object of JSON its strings but the name, of others what is not markup.
+/// What there is to read in a record: of an object of JSON its strings but the name, of others what
+/// is not markup.
 fn text_of(record: &str, name: &str) -> String {
     if let Ok(serde_json::Value::Object(members)) = serde_json::from_str(record) {
         // Members come by their names; people read a title first.
@@ -72,8 +74,8 @@ fn text_of(record: &str, name: &str) -> String {
     text + rest
 }
 
-/// The part of a text with the most terms of the query, those that stand in it for the first time counting most; the first of
-/// equal ones. Whole words, with `...` where the text goes on.
+/// The part of a text with the most terms of the query, those that stand in it for the first time
+/// counting most; the first of equal ones. Whole words, with `...` where the text goes on.
 fn best_part(
     text: &str,
     analysis: &Analysis,

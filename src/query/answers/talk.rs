@@ -1,5 +1,6 @@
-//! How is a query answered for a person who waits at a terminal? One at a time, on one thread, as a list to read: rank, name, score, and
-//! what the document says, in lines that are not longer than the terminal is wide.
+//! How is a query answered for a person who waits at a terminal? One at a time, on one thread, as a
+//! list to read: rank, name, score, and what the document says, in lines that are not longer than
+//! the terminal is wide.
 
 use super::snippet::{CHARACTERS, Snippets};
 use crate::index::error::IndexError;
@@ -68,7 +69,8 @@ impl Talk {
 }
 
 impl Talk {
-    /// Answers all queries of a stream, and says what is wrong with a line that is none. Before each is read `prompt` is printed.
+    /// Answers all queries of a stream, and says what is wrong with a line that is none. Before
+    /// each is read `prompt` is printed.
     ///
     /// # Errors
     /// When the queries cannot be read, the index is damaged, or `out` takes no more.
@@ -103,10 +105,8 @@ pub enum TalkError {
     /// The stream of queries has failed.
     #[error("reading the queries")]
     Read(#[source] io::Error),
-    /// The index is damaged.
     #[error(transparent)]
     Index(#[from] IndexError),
-    /// Answers cannot be written.
     #[error("writing the answers")]
     Write(#[source] io::Error),
 }

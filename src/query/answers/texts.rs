@@ -1,5 +1,5 @@
-//! What did a document say when it was indexed? An index keeps no texts: they are read again from the files that it was made of,
-//! and are compared with what it knows of them.
+//! What did a document say when it was indexed? An index keeps no texts: they are read again from
+//! the files that it was made of, and are compared with what it knows of them.
 
 #![forbid(unsafe_code)]
 
@@ -28,39 +28,27 @@ pub enum NoText {
     /// The input was never in a file.
     #[error("the text came from the memory of a program and is not kept")]
     Memory,
-    /// Documents are weights of terms.
     #[error("the index has learned vectors, and no texts")]
     Vectors,
     /// The file is not what it was.
     #[error("fetching the text of `{name}` from {path}")]
-    Read {
-        /// The document.
-        name: String,
-        /// The file.
-        path: String,
-        /// What is wrong.
-        source: io::Error,
-    },
+    Read { name: String, path: String, source: io::Error },
     /// The text has become another one.
     #[error(
         "{path}: byte {offset}: expected the {expected} terms of `{name}`, found {found}: the file has changed since"
     )]
     Changed {
-        /// The document.
         name: String,
-        /// The file.
         path: String,
         /// Where its record begins, uncompressed.
         offset: u64,
         /// Terms in the index, repeated ones counted.
         expected: u32,
-        /// Terms in the text.
         found: u32,
     },
     /// The system has no more threads.
     #[error("starting a thread that expands queries")]
     Thread(#[source] io::Error),
-    /// The index is damaged.
     #[error(transparent)]
     Index(#[from] IndexError),
 }
@@ -91,7 +79,7 @@ fn unread(row: &DocumentRow, source: io::Error) -> NoText {
 }
 
 /// Reads the terms of documents again.
-pub struct Reread {
+pub(crate) struct Reread {
     analysis: Analysis,
     texts: record::Texts,
 }
@@ -101,7 +89,7 @@ impl Reread {
     ///
     /// # Errors
     /// `Imported`, `Vectors`, `Stdin`, `Memory`; `Index` if its analysis is not known.
-    pub fn new(generation: &Generation) -> Result<Self, NoText> {
+    pub(crate) fn new(generation: &Generation) -> Result<Self, NoText> {
         let manifest = generation.manifest();
         let settings = &manifest.settings;
         if settings.format == VECTORS {
@@ -124,7 +112,7 @@ impl Reread {
     ///
     /// # Errors
     /// `Read`; `Changed` if there are not as many terms as were indexed; `Index` if it is damaged.
-    pub fn terms(
+    pub(crate) fn terms(
         &mut self,
         generation: &Generation,
         docid: u32,

@@ -1,6 +1,7 @@
-//! How does a searcher look at its share of the documents in a copy of its own of just their postings
-//! (`tatikonda11`, DOCP-PI)? A baseline, to be compared with the ranges of [`DocumentShare`](super::share::DocumentShare):
-//! the engine of `docp-pi` alone has it, and no other search knows of it.
+//! How does a searcher look at its share of the documents in a copy of its own of just their
+//! postings (`tatikonda11`, DOCP-PI)? A baseline, to be compared with the ranges of
+//! [`DocumentShare`](super::share::DocumentShare): the engine of `docp-pi` alone has it, and no
+//! other search knows of it.
 
 use super::share::{Source, local};
 use crate::index::error::IndexError;
@@ -16,7 +17,7 @@ use std::ops::Range;
 /// The postings of a docid range, in memory of their own: of each run of a generation the part that
 /// lies in the range, with docids that count from the part's first.
 #[derive(Debug)]
-pub struct Copied {
+pub(crate) struct Copied {
     runs: Vec<CopiedRun>,
 }
 
@@ -29,15 +30,10 @@ impl Copied {
     ///
     /// # Errors
     /// When the index is damaged, or has been replaced and its files are gone.
-    pub fn new(generation: &Generation, docids: &Range<u32>) -> Result<Self, IndexError> {
+    pub(crate) fn new(generation: &Generation, docids: &Range<u32>) -> Result<Self, IndexError> {
         let lengths = generation.documents().lengths();
         let runs = generation.runs().iter().map(|run| CopiedRun::new(run, docids, lengths));
         Ok(Self { runs: runs.collect::<Result<_, _>>()? })
-    }
-
-    /// Bytes of the lists.
-    pub fn bytes(&self) -> u64 {
-        self.runs.iter().map(|run| run.data.len() as u64).sum()
     }
 }
 
@@ -68,7 +64,6 @@ struct CopiedList {
     df: u32,
 }
 
-/// A part of a run.
 #[derive(Debug)]
 struct CopiedRun {
     first_docid: u32,

@@ -1,6 +1,6 @@
-//! Who answers planned queries? An engine is given plans, advances without waiting, and gives answers
-//! back. A worker drives one engine; the engines of the workers of a process may work together, through
-//! memory that they share ([`Engines`]). What they find is the same, to the bit.
+//! Who answers planned queries? An engine is given plans, advances without waiting, and gives
+//! answers back. A worker drives one engine; the engines of the workers of a process may work
+//! together, through memory that they share ([`Engines`]). What they find is the same, to the bit.
 //!
 //! | engine | a query is answered |
 //! | --- | --- |
@@ -10,14 +10,14 @@
 //! | [`hybrid`] | by the CPU or by a device, whichever a scheduler gives it |
 //! | [`renewed`] | by engines that are made anew for each generation |
 
-pub mod hybrid;
-pub mod measure;
-pub mod renewed;
-pub mod shares;
-pub mod tasks;
+pub(crate) mod hybrid;
+pub(crate) mod measure;
+pub(crate) mod renewed;
+pub(crate) mod shares;
+pub(crate) mod tasks;
 #[cfg(test)]
 mod tests;
-pub mod whole;
+pub(crate) mod whole;
 
 use crate::index::error::IndexError;
 use crate::query::plan::Plan;
@@ -39,15 +39,12 @@ pub enum EngineError {
     /// What the engine runs on has failed, such as a device.
     #[error("{engine}")]
     Failed {
-        /// The engine.
         engine: &'static str,
-        /// What happened.
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
 }
 
-/// The answer to a query.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
     /// The number that the query was submitted with.
@@ -76,8 +73,8 @@ pub enum Pace {
 
 /// What answers queries on one worker.
 pub trait QueryEngine {
-    /// Takes a query; its number comes back with its answer, from this engine or from that of another
-    /// worker that it shares queries with. Numbers of queries under way differ.
+    /// Takes a query; its number comes back with its answer, from this engine or from that of
+    /// another worker that it shares queries with. Numbers of queries under way differ.
     fn submit(&mut self, number: u64, plan: Plan);
 
     /// The same for a query that came at a time, for engines that have deadlines.
@@ -99,16 +96,18 @@ pub trait QueryEngine {
     /// How many more queries may be submitted now. An engine that is [`Pace::Idle`] has room.
     fn room(&self) -> usize;
 
-    /// Says how many queries wait until some engine has room; an engine may cut queries less, or wake
-    /// colleagues, because of them.
+    /// Says how many queries wait until some engine has room; an engine may cut queries less, or
+    /// wake colleagues, because of them.
     fn waiting(&mut self, _queries: usize) {}
 
-    /// Moves queries to `queries` that somebody else has to answer: those that what this engine runs on cannot, and those
-    /// that it was given before `overdue` and has not answered; what comes of these later is dropped. An engine that was
-    /// asked once leaves all of the first kind to who asks. One that answers all itself has none.
+    /// Moves queries to `queries` that somebody else has to answer: those that what this engine
+    /// runs on cannot, and those that it was given before `overdue` and has not answered; what
+    /// comes of these later is dropped. An engine that was asked once leaves all of the first kind
+    /// to who asks. One that answers all itself has none.
     fn give_back(&mut self, _overdue: Option<Instant>, _queries: &mut Vec<(u64, Plan)>) {}
 
-    /// Whether what the engine runs on works, and has come to an end with all that was taken back from it.
+    /// Whether what the engine runs on works, and has come to an end with all that was taken back
+    /// from it.
     fn works(&self) -> bool {
         true
     }
@@ -121,18 +120,17 @@ pub trait QueryEngine {
 
 /// Makes the engines of the workers of one process, and holds what these share.
 pub trait Engines: Send + Sync {
-    /// Makes the engine of worker `worker` of the process, once. Queries will mostly be of `snapshot`.
-    ///
-    /// # Errors
-    /// As [`QueryEngine::advance`].
+    /// Makes the engine of worker `worker` of the process, once. Queries will mostly be of
+    /// `snapshot`.
     fn engine(
         &self,
         worker: usize,
         snapshot: &Arc<Snapshot>,
     ) -> Result<Box<dyn QueryEngine>, EngineError>;
 
-    /// Whether a worker does nothing else from when its engine has begun with a query until it has answered
-    /// it, however long that takes. The worker that takes queries in then leaves them to others that are free.
+    /// Whether a worker does nothing else from when its engine has begun with a query until it has
+    /// answered it, however long that takes. The worker that takes queries in then leaves them to
+    /// others that are free.
     fn answers_whole(&self) -> bool {
         false
     }
@@ -162,8 +160,7 @@ impl Wakers {
         Arc::new(Self(std::iter::repeat_with(OnceLock::new).take(workers).collect()))
     }
 
-    /// How many workers there are.
-    pub fn workers(&self) -> usize {
+    pub(crate) fn workers(&self) -> usize {
         self.0.len()
     }
 
@@ -172,12 +169,12 @@ impl Wakers {
     /// # Panics
     ///
     /// If there is no such worker.
-    pub fn set(&self, worker: usize, wake: impl Fn() + Send + Sync + 'static) {
+    pub(crate) fn set(&self, worker: usize, wake: impl Fn() + Send + Sync + 'static) {
         _ = self.0[worker].set(Box::new(wake));
     }
 
     /// Wakes some workers. One that has not begun looks for work by itself when it does.
-    pub fn wake(&self, workers: &[usize]) {
+    pub(crate) fn wake(&self, workers: &[usize]) {
         for wake in workers.iter().filter_map(|&worker| self.0[worker].get()) {
             wake();
         }
@@ -205,7 +202,6 @@ pub enum Model {
     Fgqp {
         /// A new query is cut only while at most so many tasks are open.
         delta: usize,
-        /// How queries are cut.
         cutting: Cutting,
         /// So long a worker without work looks for more before it sleeps.
         patience: Duration,
@@ -214,7 +210,8 @@ pub enum Model {
 
 impl Model {
     /// Its name, as users write it.
-    pub fn name(&self) -> &'static str {
+    #[cfg(test)]
+    pub(crate) fn name(&self) -> &'static str {
         match self {
             Model::Inter => "inter",
             Model::DocpUi { .. } => "docp-ui",

@@ -1,9 +1,10 @@
-//! How does a program that waits for them all get the answers to many queries? By threads that take the
-//! next queries when they have answered some, into one column of docids and one of scores.
+//! How does a program that waits for them all get the answers to many queries? By threads that take
+//! the next queries when they have answered some, into one column of docids and one of scores.
 //!
-//! Queries that come in one by one, or whose answers are wanted as they come, are the business of the
-//! [query service](crate::dataflow::query::service), which gives the same answers.
+//! Queries that come in one by one, or whose answers are wanted as they come, are the business of
+//! the [query service](crate::dataflow::query::service), which gives the same answers.
 
+#![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
 use crate::index::error::IndexError;
@@ -31,7 +32,6 @@ pub struct ManyHits {
     pub unknown: usize,
 }
 
-/// What a thread has found.
 #[derive(Default)]
 struct Found {
     /// The first query of some that were taken together, and the hits of each.

@@ -1,9 +1,9 @@
 //! Engines: who answers planned queries, and which part of them.
 
-pub mod copied;
-pub mod engine;
-pub mod many;
-pub mod pool;
-pub mod shard;
-pub mod share;
+pub(crate) mod copied;
+pub(crate) mod engine;
+pub(crate) mod many;
+pub(crate) mod pool;
+pub(crate) mod shard;
+pub(crate) mod share;
 pub mod spreading;

@@ -6,10 +6,10 @@
 //! done, oldest query first. A small `delta` has all workers at one query, for latency; a large one
 //! keeps them busy where queries end, for throughput.
 //!
-//! Different from the paper: there is no producer apart, whoever comes first cuts; and a worker takes
-//! several neighbouring tasks at once, many while many are left and then fewer, down to what is worth
-//! taking, which the pool learns from the tasks that are done. Where the last query was cut, idle
-//! workers are woken as soon as the next one comes, to be there when it has been cut too.
+//! Different from the paper: there is no producer apart, whoever comes first cuts; and a worker
+//! takes several neighbouring tasks at once, many while many are left and then fewer, down to what
+//! is worth taking, which the pool learns from the tasks that are done. Where the last query was
+//! cut, idle workers are woken as soon as the next one comes, to be there when it has been cut too.
 
 use crate::crew::lock;
 use std::collections::VecDeque;
@@ -27,10 +27,9 @@ const LEAST_NS: f64 = 20_000.0;
 
 /// A query of which tasks are open. `Q` is what it is known by.
 #[derive(Debug)]
-pub struct OpenQuery<Q> {
+pub(crate) struct OpenQuery<Q> {
     /// What the query is known by.
     pub query: Q,
-    /// Its tasks.
     pub cut: Cut,
     found: Mutex<Found>,
     /// Tasks taken at once at least.
@@ -49,16 +48,15 @@ struct Found {
 
 /// What a worker is to do.
 #[derive(Debug)]
-pub enum Work<Q> {
+pub(crate) enum Work<Q> {
     /// Answer a query, or cut it; and how many queries wait behind it for each worker.
     Begin(Q, usize),
     /// Do some tasks of a query.
     Tasks(Arc<OpenQuery<Q>>, Range<usize>),
 }
 
-/// The pool.
 #[derive(Debug)]
-pub struct Pool<Q> {
+pub(crate) struct Pool<Q> {
     delta: usize,
     workers: usize,
     /// Queries that wait and tasks that nobody has taken, to be looked at without the lock.
@@ -73,13 +71,11 @@ struct State<Q> {
     behind: usize,
     /// Queries with tasks that nobody has taken, and the first of these tasks.
     open: VecDeque<(Arc<OpenQuery<Q>>, usize)>,
-    /// Tasks that nobody has taken.
     tasks: usize,
     /// Queries that somebody is answering or cutting.
     begun: usize,
     /// Whether the query that was begun last was cut.
     cuts: bool,
-    /// Workers that sleep.
     idle: Vec<usize>,
 }
 
@@ -113,7 +109,7 @@ impl<Q> State<Q> {
 
 impl<Q> Pool<Q> {
     /// An empty pool for so many workers.
-    pub fn new(delta: usize, workers: usize) -> Self {
+    pub(crate) fn new(delta: usize, workers: usize) -> Self {
         let state = State {
             waiting: VecDeque::new(),
             behind: 0,
@@ -128,7 +124,7 @@ impl<Q> Pool<Q> {
     }
 
     /// Adds queries that wait, and names workers to be woken; who adds them takes one itself.
-    pub fn push(&self, queries: impl IntoIterator<Item = Q>) -> Vec<usize> {
+    pub(crate) fn push(&self, queries: impl IntoIterator<Item = Q>) -> Vec<usize> {
         let mut state = lock(&self.state);
         state.waiting.extend(queries);
         self.there.store(state.there(), Ordering::Relaxed);
@@ -136,14 +132,14 @@ impl<Q> Pool<Q> {
     }
 
     /// Whether the pool is to be given a query: none waits here, and few enough tasks are open.
-    pub fn wants_query(&self) -> bool {
+    pub(crate) fn wants_query(&self) -> bool {
         let state = lock(&self.state);
         state.waiting.is_empty() && state.tasks <= self.delta
     }
 
     /// Notes how many queries wait outside. Names workers to be woken before their time, if one of
     /// these will soon be cut.
-    pub fn behind(&self, queries: usize) -> Vec<usize> {
+    pub(crate) fn behind(&self, queries: usize) -> Vec<usize> {
         let mut state = lock(&self.state);
         let more = queries > state.behind;
         state.behind = queries;
@@ -151,7 +147,7 @@ impl<Q> Pool<Q> {
     }
 
     /// Adds a query that was cut, and names workers to be woken; who cut it takes tasks next.
-    pub fn open(&self, query: Q, cut: Cut) -> Vec<usize> {
+    pub(crate) fn open(&self, query: Q, cut: Cut) -> Vec<usize> {
         let tasks = cut.tasks();
         let least = (LEAST_NS * tasks as f64 / cut.cost_ns().max(1.0)).ceil() as usize;
         let combined = Combined::new(cut.plan().wanted().k);
@@ -175,19 +171,19 @@ impl<Q> Pool<Q> {
     }
 
     /// Notes that a query was answered whole, so that the next one wakes nobody before its time.
-    pub fn answered_whole(&self) {
+    pub(crate) fn answered_whole(&self) {
         lock(&self.state).ended(false);
     }
 
     /// Whether it looks as if there were something to do, without waiting for anybody.
-    pub fn has_work(&self) -> bool {
+    pub(crate) fn has_work(&self) -> bool {
         self.there.load(Ordering::Relaxed) > 0
     }
 
     /// Gives `worker` something to do, and names workers to be woken since there is more, or soon
-    /// will be. If there is nothing and the worker is about to `sleep`, it is idle until it is named
-    /// to another.
-    pub fn take(&self, worker: usize, sleep: bool) -> (Option<Work<Q>>, Vec<usize>) {
+    /// will be. If there is nothing and the worker is about to `sleep`, it is idle until it is
+    /// named to another.
+    pub(crate) fn take(&self, worker: usize, sleep: bool) -> (Option<Work<Q>>, Vec<usize>) {
         let mut state = lock(&self.state);
         let work = if state.tasks <= self.delta
             && let Some(query) = state.waiting.pop_front()
@@ -231,10 +227,8 @@ impl<Q> Pool<Q> {
 
 /// What a query has come to when tasks of it are done.
 #[derive(Debug, PartialEq)]
-pub enum Done {
-    /// Tasks are left.
+pub(crate) enum Done {
     More,
-    /// These are the best hits.
     Answered(Vec<Hit>),
     /// Another stage of the query has to be begun.
     Next(Stage),
@@ -242,12 +236,12 @@ pub enum Done {
 
 impl<Q> OpenQuery<Q> {
     /// Documents with scores below this are not among the best k of the query.
-    pub fn floor(&self) -> f32 {
+    pub(crate) fn floor(&self) -> f32 {
         lock(&self.found).floor
     }
 
     /// Adds the hits of some tasks that are done, and how long they took.
-    pub fn done(&self, (tasks, took): (Range<usize>, Duration), hits: &[Hit]) -> Done {
+    pub(crate) fn done(&self, (tasks, took): (Range<usize>, Duration), hits: &[Hit]) -> Done {
         let mut found = lock(&self.found);
         found.floor = found.combined.add(hits);
         found.left -= tasks.len();

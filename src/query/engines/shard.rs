@@ -10,9 +10,7 @@ use std::sync::Arc;
 /// The part of an index that a process searches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
-    /// The number of this process.
     pub process: usize,
-    /// Processes, and shards.
     pub processes: usize,
     /// Docid of the shard's first document in the whole index.
     pub first_docid: u32,
@@ -26,8 +24,8 @@ impl Shard {
     /// `manifest` describes. `docids` are those of the whole index that are searched.
     ///
     /// # Errors
-    /// As [`ShardedManifest::open`], if there is no such shard, and when the analysis that it records
-    /// is not known to this program.
+    /// As [`ShardedManifest::open`], if there is no such shard, and when the analysis that it
+    /// records is not known to this program.
     pub fn open(
         index: &Path,
         manifest: &ShardedManifest,

@@ -1,5 +1,5 @@
-//! Which documents does a searcher look at? All, or its share of them where several searchers answer
-//! every query together: those of a docid range (`tatikonda11`, DOCP-UI).
+//! Which documents does a searcher look at? All, or its share of them where several searchers
+//! answer every query together: those of a docid range (`tatikonda11`, DOCP-UI).
 
 use crate::index::error::IndexError;
 use crate::index::lexicon::TermEntry;
@@ -9,16 +9,14 @@ use std::ops::Range;
 
 /// The documents that a searcher looks at.
 #[derive(Clone, Debug, Default)]
-pub enum DocumentShare {
-    /// All.
+pub(crate) enum DocumentShare {
     #[default]
     Whole,
-    /// Those of a range.
     Range(Range<u32>),
 }
 
-/// Where a searcher finds the lists of the documents that it looks at. Run `number` of the generation is
-/// `run`.
+/// Where a searcher finds the lists of the documents that it looks at. Run `number` of the
+/// generation is `run`.
 pub(crate) trait Source {
     /// The part of a list that has the postings of these documents; `None` if it has none of them.
     fn list<'a>(
@@ -38,13 +36,13 @@ pub(crate) trait Source {
 impl DocumentShare {
     /// The range of share `number` of `shares`, which are of equal size but for one document.
     ///
-    /// ```
+    /// ```text
     /// use millrace::query::engines::share::DocumentShare;
     ///
     /// assert_eq!(DocumentShare::range(10, 1, 3), 3..6);
     /// assert_eq!(DocumentShare::range(10, 2, 3), 6..10);
     /// ```
-    pub fn range(documents: u32, number: usize, shares: usize) -> Range<u32> {
+    pub(crate) fn range(documents: u32, number: usize, shares: usize) -> Range<u32> {
         let cut =
             |number: usize| (u128::from(documents) * number as u128 / shares.max(1) as u128) as u32;
         cut(number)..cut(number + 1)

@@ -1,5 +1,5 @@
-//! What does a user say of how queries are spread over workers? The name of a model, and parameters where the usual ones
-//! will not do.
+//! What does a user say of how queries are spread over workers? The name of a model, and parameters
+//! where the usual ones will not do.
 
 use super::engine::Model;
 use crate::query::reading::misfit::Misfit;
@@ -7,9 +7,10 @@ use crate::query::searcher::Cutting;
 use std::time::Duration;
 
 /// Open tasks up to which `fgqp` cuts a new query, unless another number is given.
-pub const DELTA: usize = 5;
+pub(crate) const DELTA: usize = 5;
 
-/// How long a worker of `fgqp` looks for work before it sleeps: so many microseconds, or the usual time.
+/// How long a worker of `fgqp` looks for work before it sleeps: so many microseconds, or the usual
+/// time.
 pub fn patience(spin_us: Option<u32>) -> Duration {
     Duration::from_micros(spin_us.unwrap_or(200).into())
 }

@@ -14,8 +14,8 @@ use crate::score::weight::Weight;
 /// Up to this many candidates a block are looked for one by one.
 const FEW: usize = 4;
 
-/// The first block, from block `from` on, whose last docid is `docid` or above; the number of blocks
-/// if there is none.
+/// The first block, from block `from` on, whose last docid is `docid` or above; the number of
+/// blocks if there is none.
 #[inline(always)]
 pub(in super::super) fn first_block(last_docids: &[[u8; 4]], from: usize, docid: u32) -> usize {
     let (mut from, mut step) = (from, 1);

@@ -14,7 +14,6 @@ fn levels() -> Vec<Level> {
     levels
 }
 
-/// Rising docids, spread by `spread`.
 fn rising(count: usize, spread: u32) -> impl Strategy<Value = Vec<u32>> {
     prop::collection::vec(1..=spread, count).prop_map(|gaps| {
         let mut docid = 0;

@@ -13,10 +13,8 @@ pub struct Docids(pub Range<u32>);
 /// A text that is no range of docids.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NoDocids {
-    /// Its form is another one.
     #[error("give A..B, A.. or ..B with docids from 0")]
     Form,
-    /// It begins behind its end.
     #[error("{0} is behind {1}")]
     Backwards(u32, u32),
 }

@@ -1,5 +1,5 @@
-//! How are queries read? A line each: a text, `qid TAB text`, or a JSON object that may ask for more;
-//! or all together as [a file of topics](super::topics).
+//! How are queries read? A line each: a text, `qid TAB text`, or a JSON object that may ask for
+//! more; or all together as [a file of topics](super::topics).
 //!
 //! ```text
 //! some words
@@ -9,9 +9,11 @@
 //! {"id": "17", "contents": "for people", "vector": {"term": 1.5}}
 //! ```
 //!
-//! A line that begins with `{` is such an object or is refused, so that a mistake in an object is not
-//! searched for; so is one that begins with `<` and is not of topics. What is refused is said of its
-//! line, and the stream goes on behind it.
+//! A line that begins with `{` is such an object or is refused, so that a mistake in an object is
+//! not searched for; so is one that begins with `<` and is not of topics. What is refused is said
+//! of its line, and the stream goes on behind it.
+
+#![warn(missing_docs)]
 
 #[cfg(test)]
 mod tests;
@@ -79,10 +81,7 @@ impl Query {
 
     /// Reads a line; a query without a name is named by its `number`. A line of white space is no
     /// query.
-    ///
-    /// # Errors
-    /// If it begins as an object and is none.
-    pub fn parse(line: &str, number: u64) -> Result<Option<Self>, WrongObject> {
+    pub(crate) fn parse(line: &str, number: u64) -> Result<Option<Self>, WrongObject> {
         let line = line.trim_end_matches(['\r', '\n']);
         if line.trim().is_empty() {
             return Ok(None);
@@ -159,7 +158,7 @@ pub enum WrongObject {
 }
 
 /// Bytes that a line has to be below, its end included.
-pub const MOST_LINE_BYTES: usize = 1 << 20;
+pub(crate) const MOST_LINE_BYTES: usize = 1 << 20;
 
 /// A line that is no query; those before and behind it are not touched.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -216,8 +215,9 @@ pub struct Lines<R> {
 }
 
 impl Lines<Box<dyn Read + Send>> {
-    /// Opens a file of queries, or standard input if that is what the path [names](STDIN). Tells too whether every line of
-    /// the file is `qid text`, and is read so: what can be read only once is not looked at first.
+    /// Opens a file of queries, or standard input if that is what the path [names](STDIN). Tells
+    /// too whether every line of the file is `qid text`, and is read so: what can be read only once
+    /// is not looked at first.
     ///
     /// # Errors
     /// When there is no such file.
@@ -263,7 +263,7 @@ impl<R: Read> Lines<R> {
     }
 
     /// Takes a line to be `qid text`, with blanks between the two.
-    pub fn with_blank_after_qid(self) -> Self {
+    pub(crate) fn with_blank_after_qid(self) -> Self {
         Self { blank: true, ..self }
     }
 
@@ -313,7 +313,8 @@ impl<R: Read> Lines<R> {
         }
     }
 
-    /// Reads the rest of the stream as topics. It begins with the line that was read last, at `offset`.
+    /// Reads the rest of the stream as topics. It begins with the line that was read last, at
+    /// `offset`.
     fn read_topics(&mut self, offset: u64, line: u64) -> io::Result<()> {
         let mut file = std::mem::take(&mut self.line);
         let most = topics::MOST_BYTES as u64;
@@ -374,12 +375,9 @@ pub fn operator(text: &str) -> Option<&str> {
     })
 }
 
-/// Whether all lines of a file, at least two, are `qid text` with blanks between the two: each begins
-/// with a word of its own that has a digit, and no line has a tab.
-///
-/// # Errors
-/// Those of the stream.
-pub fn blank_after_qid(stream: impl Read) -> io::Result<bool> {
+/// Whether all lines of a file, at least two, are `qid text` with blanks between the two: each
+/// begins with a word of its own that has a digit, and no line has a tab.
+pub(crate) fn blank_after_qid(stream: impl Read) -> io::Result<bool> {
     let (mut stream, mut line) = (BufReader::with_capacity(1 << 16, stream), Vec::new());
     let (mut names, mut lines) = (HashSet::new(), 0);
     loop {

@@ -1,48 +1,35 @@
-//! How are settings refused that do not go together? A setting that would have no effect is refused, not passed over.
+//! How are settings refused that do not go together? A setting that would have no effect is
+//! refused, not passed over.
 
 use std::fmt;
 
-/// Settings that do not go together. A setting is its name, or that and its value: `algorithm wang`.
+/// Settings that do not go together. A setting is its name, or that and its value: `algorithm
+/// wang`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Misfit {
     /// A setting was given without what it belongs to.
-    Alone {
-        /// The setting.
-        what: String,
-        /// What it goes with.
-        with: String,
-    },
+    Alone { what: String, with: String },
     /// A setting was given together with what excludes it.
-    Together {
-        /// The setting.
-        what: String,
-        /// What it goes without.
-        without: String,
-    },
+    Together { what: String, without: String },
     /// A setting has a value that another one does not take.
     Value {
-        /// The setting.
         what: String,
         /// What does not take it.
         of: String,
-        /// The values that it takes.
         takes: String,
     },
 }
 
 impl Misfit {
     /// `what` was given without what it belongs to.
-    pub fn alone(what: impl Into<String>, with: impl Into<String>) -> Self {
+    pub(crate) fn alone(what: impl Into<String>, with: impl Into<String>) -> Self {
         Self::Alone { what: what.into(), with: with.into() }
     }
 
-    /// Refuses what is given and does not fit; each row has a name, whether it is given, whether it fits, and what it goes
-    /// with.
-    ///
-    /// # Errors
-    /// The first such row.
-    pub fn check<'a>(
+    /// Refuses what is given and does not fit; each row has a name, whether it is given, whether it
+    /// fits, and what it goes with.
+    pub(crate) fn check<'a>(
         rows: impl IntoIterator<Item = (&'a str, bool, bool, String)>,
     ) -> Result<(), Self> {
         let wrong = rows.into_iter().find(|(_, given, fits, _)| *given && !fits);

@@ -1,8 +1,8 @@
 //! The reading of queries, in all the forms that they come in.
 
-pub mod docids;
-pub mod lines;
-pub mod misfit;
-pub mod refusals;
-pub mod topics;
+pub(crate) mod docids;
+pub(crate) mod lines;
+pub(crate) mod misfit;
+pub(crate) mod refusals;
+pub(crate) mod topics;
 pub(crate) mod weighted;

@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex};
 pub struct Refusals(Arc<Mutex<(u64, Option<String>)>>);
 
 impl Refusals {
-    /// Counts a line.
     pub fn add(&self, refused: &Refused) {
         let mut all = lock(&self.0);
         all.0 += 1;

@@ -1,5 +1,5 @@
-//! How are the topics of an evaluation read? Files of TREC's `<top>` in its forms, with end tags and
-//! without, and XML with `<topic>`s or, as Indri has them, `<query>`s.
+//! How are the topics of an evaluation read? Files of TREC's `<top>` in its forms, with end tags
+//! and without, and XML with `<topic>`s or, as Indri has them, `<query>`s.
 //!
 //! ```text
 //! <top>                                <topics>
@@ -11,25 +11,24 @@
 //! ```
 //!
 //! The text of a query is that of the fields that are asked for, of those that there are; without a
-//! choice it is the title, or what comes nearest to one. Tags inside a field are dropped, references
-//! such as `&amp;` are read, and white space is one blank.
+//! choice it is the title, or what comes nearest to one. Tags inside a field are dropped,
+//! references such as `&amp;` are read, and white space is one blank.
 
 use crate::text::html::{HtmlText, Markup, attributes};
 use memchr::{memchr, memmem};
 
 /// Bytes that a file of topics has at most.
-pub const MOST_BYTES: usize = 1 << 26;
+pub(crate) const MOST_BYTES: usize = 1 << 26;
 
 /// The fields that a query is made of where nobody chose, the first that there is.
 const USUAL: [&str; 6] = ["title", "query", "text", "", "question", "desc"];
-/// Fields that name a topic.
 const NAMES: [&str; 4] = ["num", "number", "id", "qid"];
 /// What begins the text of a field in TREC's files and does not belong to it.
 const LABELS: [&str; 5] = ["Number:", "Topic:", "Title:", "Description:", "Narrative:"];
 
 /// What a file of topics has in the place of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Topic {
+pub(crate) struct Topic {
     /// Where it begins, in bytes from the start of the file.
     pub offset: usize,
     /// Its name, if it has one.
@@ -42,21 +41,16 @@ pub struct Topic {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WrongTopics {
-    /// It has no topic.
     #[error(
         "begins with <, as files of topics do, and has no <top>, <topic> or <query>; a query has no markup"
     )]
     None,
     /// The next topic begins in this one.
     #[error("a topic begins here that has no end tag before the next one (byte {next})")]
-    Open {
-        /// Where the next one begins.
-        next: usize,
-    },
+    Open { next: usize },
     /// The file ends in a topic.
     #[error("a topic begins here that has no end tag: the file is cut short")]
     Cut,
-    /// A topic has no text.
     #[error("a topic begins here that has none of these: {fields}")]
     Empty {
         /// The fields that were looked for.
@@ -64,7 +58,6 @@ pub enum WrongTopics {
     },
 }
 
-/// A tag.
 struct Tag {
     name: String,
     closes: bool,
@@ -103,7 +96,6 @@ fn next_tag(bytes: &[u8], mut at: usize) -> Option<Tag> {
     }
 }
 
-/// A topic that has begun.
 struct Begun {
     offset: usize,
     /// The name of its element, which ends it.
@@ -160,7 +152,7 @@ impl Begun {
 
 /// Reads a file of topics: the text of each is that of the `fields`, in their order, or without any
 /// its title. An error says where it lies, in bytes, and takes no other topic with it.
-pub fn topics(file: &[u8], fields: &[String]) -> Vec<Result<Topic, (usize, WrongTopics)>> {
+pub(crate) fn topics(file: &[u8], fields: &[String]) -> Vec<Result<Topic, (usize, WrongTopics)>> {
     let mut html = HtmlText::new();
     let mut plain = |from: usize, to: usize| {
         let text = html.text(&file[from..to], Markup::Sgml { hidden: &[] }, Some(b"utf-8"));

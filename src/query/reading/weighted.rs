@@ -1,11 +1,11 @@
-//! How does a query say what its terms are worth? For an index of learned vectors a query is terms with blanks between them, which
-//! stay as they are; behind a term may stand `^` and its weight, 1 if it is left out. A term that stands several times has the sum of
-//! its weights.
+//! How does a query say what its terms are worth? For an index of learned vectors a query is terms
+//! with blanks between them, which stay as they are; behind a term may stand `^` and its weight, 1
+//! if it is left out. A term that stands several times has the sum of its weights.
 
 use std::fmt::Write;
 
-/// Calls `each` with every term of a query and its weight, which is above 0. What stands behind the last `^` and is no such number belongs to
-/// the term.
+/// Calls `each` with every term of a query and its weight, which is above 0. What stands behind the
+/// last `^` and is no such number belongs to the term.
 pub(crate) fn for_each_term(text: &str, mut each: impl FnMut(&str, f64)) {
     for word in text.split_whitespace() {
         let weighted = word.rsplit_once('^').and_then(|(term, weight)| {
@@ -25,8 +25,8 @@ pub(crate) fn is_weight(weight: f64) -> bool {
     (LEAST_WEIGHT..=1e9).contains(&weight)
 }
 
-/// The text of a query with these terms and weights; none if a term is empty or has white space, or a number is not 0 and no weight. Terms of
-/// weight 0 are left out.
+/// The text of a query with these terms and weights; none if a term is empty or has white space, or
+/// a number is not 0 and no weight. Terms of weight 0 are left out.
 pub(crate) fn text_of<'a>(terms: impl IntoIterator<Item = (&'a str, f64)>) -> Option<String> {
     let mut text = String::new();
     for (term, weight) in terms {

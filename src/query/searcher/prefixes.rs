@@ -1,5 +1,5 @@
-//! How does a searcher answer by rounds and tell how far it went, or with the beginnings of lists alone?
-//! For who finds out which parts of lists are worth a place in a cache (`query::caching`).
+//! How does a searcher answer by rounds and tell how far it went, or with the beginnings of lists
+//! alone? For who finds out which parts of lists are worth a place in a cache (`query::caching`).
 
 use super::{Searcher, blame, norms_of, recycle};
 use crate::index::error::IndexError;
@@ -12,12 +12,9 @@ use crate::query::scratch::Scratch;
 use crate::query::top_k::{Hit, TopK};
 
 impl Searcher {
-    /// Returns the best documents with all terms, and sets how many blocks of each term's list were visited
-    /// of how many, run by run and term by term.
-    ///
-    /// # Errors
-    /// When the index is damaged.
-    pub fn visit(
+    /// Returns the best documents with all terms, and sets how many blocks of each term's list were
+    /// visited of how many, run by run and term by term.
+    pub(crate) fn visit(
         &mut self,
         plan: &Plan,
         blocks: &mut Vec<(usize, usize)>,
@@ -40,8 +37,8 @@ impl Searcher {
         Ok(&self.hits)
     }
 
-    /// Returns the best documents with all terms, from the first `prefixes` blocks of each term's list if
-    /// they do, and whether they did. The index has one run.
+    /// Returns the best documents with all terms, from the first `prefixes` blocks of each term's
+    /// list if they do, and whether they did. The index has one run.
     ///
     /// # Errors
     /// When the index is damaged.
@@ -65,8 +62,8 @@ impl Searcher {
         Ok((&self.hits, complete))
     }
 
-    /// Ends a query of which the best before a docid are known, with all its terms, from that docid on. The index has one
-    /// run.
+    /// Ends a query of which the best before a docid are known, with all its terms, from that docid
+    /// on. The index has one run.
     ///
     /// # Errors
     /// When the index is damaged.
@@ -81,7 +78,8 @@ impl Searcher {
         Ok(&self.hits)
     }
 
-    /// Calls `work` with the lists and the documents of each of the first runs, and takes what it finds.
+    /// Calls `work` with the lists and the documents of each of the first runs, and takes what it
+    /// finds.
     fn by_rounds(
         &mut self,
         plan: &Plan,

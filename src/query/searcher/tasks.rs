@@ -1,17 +1,17 @@
 //! How is a query cut into tasks that need nothing from each other?
 //!
-//! An AND query as `tatikonda11` does it (section 3.2.3, algorithm 4): each skip of the shortest list
-//! is a task, with those skips of every other list that may hold docids of its range. A skip is a
-//! number of neighbouring blocks, of which the last docids lie in memory uncompressed; tasks share
-//! blocks of the longer lists at their borders, and no others. An OR query has no list that every
-//! hit is in: it is cut by docid, at borders of blocks of its longest list, into tasks of about equal
-//! work.
+//! An AND query as `tatikonda11` does it (section 3.2.3, algorithm 4): each skip of the shortest
+//! list is a task, with those skips of every other list that may hold docids of its range. A skip
+//! is a number of neighbouring blocks, of which the last docids lie in memory uncompressed; tasks
+//! share blocks of the longer lists at their borders, and no others. An OR query has no list that
+//! every hit is in: it is cut by docid, at borders of blocks of its longest list, into tasks of
+//! about equal work.
 //!
-//! Different from the paper: the skips of each run are cut for themselves; neighbouring tasks may be
-//! done as one, which spares the shared blocks; documents are scored where they are found, so that
-//! there are no scoring tasks apart; a query that is soon answered is not cut at all. A task begins
-//! with the k-th score that other tasks of its query have found, so that little is lost where lists
-//! are skipped by score.
+//! Different from the paper: the skips of each run are cut for themselves; neighbouring tasks may
+//! be done as one, which spares the shared blocks; documents are scored where they are found, so
+//! that there are no scoring tasks apart; a query that is soon answered is not cut at all. A task
+//! begins with the k-th score that other tasks of its query have found, so that little is lost
+//! where lists are skipped by score.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -39,7 +39,8 @@ impl Default for Cutting {
     }
 }
 
-// Measured as `estimate_over_whole` of `bench parallelism --only skips`, on 3 million documents.
+// Measured as `estimate_over_whole` of `experiments parallelism --only skips`, on 3 million
+// documents.
 
 /// To decode a block of a list and to look for documents in it, in nanoseconds.
 const BLOCK_NS: f64 = 25.0;
@@ -47,9 +48,9 @@ const BLOCK_NS: f64 = 25.0;
 /// To take a document of the shortest list through another.
 const CANDIDATE_NS: f64 = 0.7;
 
-/// To look for a document of the shortest list in the others by small-adaptive, one at a time. The number of
-/// lists matters little, since the first that is asked misses most. Measured on 2 million documents: 10 where
-/// hardly any is found, 20 to 35 where one in ten is.
+/// To look for a document of the shortest list in the others by small-adaptive, one at a time. The
+/// number of lists matters little, since the first that is asked misses most. Measured on 2 million
+/// documents: 10 where hardly any is found, 20 to 35 where one in ten is.
 const ADAPTIVE_NS: f64 = 20.0;
 
 /// A posting of an OR query, most of which are passed over.
@@ -79,17 +80,15 @@ impl Cut {
     }
 
     /// About how long all tasks take together, in nanoseconds.
-    pub fn cost_ns(&self) -> f64 {
+    pub(crate) fn cost_ns(&self) -> f64 {
         self.cost_ns
     }
 
-    /// The query.
-    pub fn plan(&self) -> &Arc<Plan> {
+    pub(crate) fn plan(&self) -> &Arc<Plan> {
         &self.plan
     }
 
-    /// What the tasks look for.
-    pub fn stage(&self) -> Stage {
+    pub(crate) fn stage(&self) -> Stage {
         self.stage
     }
 
@@ -104,7 +103,7 @@ impl Cut {
     }
 
     /// The end of the tasks that may be done together with this one.
-    pub fn end_of_run(&self, task: usize) -> usize {
+    pub(crate) fn end_of_run(&self, task: usize) -> usize {
         self.run_of(task).1
     }
 
@@ -119,8 +118,8 @@ impl Cut {
 pub enum Begun {
     /// It was answered: [`Searcher::hits`] has the hits.
     Answered,
-    /// A stage of it was cut. When all tasks are done, [`Stage::next`] says whether another has to be
-    /// begun.
+    /// A stage of it was cut. When all tasks are done, [`Stage::next`] says whether another has to
+    /// be begun.
     Cut(Cut),
 }
 
@@ -151,17 +150,19 @@ impl Searcher {
         })
     }
 
-    /// Does some tasks, which are neighbours and of one run. Hits with scores below `floor` are left
-    /// out, as are those that are not among the best k of these tasks; [`hits`](Self::hits) has the
-    /// others.
-    ///
-    /// # Errors
-    /// When the index is damaged.
+    /// Does some tasks, which are neighbours and of one run. Hits with scores below `floor` are
+    /// left out, as are those that are not among the best k of these tasks; [`hits`](Self::hits)
+    /// has the others.
     ///
     /// # Panics
     ///
     /// If there are no such tasks, or they are of several runs.
-    pub fn work(&mut self, cut: &Cut, tasks: Range<usize>, floor: f32) -> Result<(), IndexError> {
+    pub(crate) fn work(
+        &mut self,
+        cut: &Cut,
+        tasks: Range<usize>,
+        floor: f32,
+    ) -> Result<(), IndexError> {
         let (plan, share) = (&*cut.plan, self.share_of(&cut.plan));
         let (number, end) = cut.run_of(tasks.start);
         assert!(!tasks.is_empty() && tasks.end <= end, "tasks {tasks:?} of a run up to {end}");
@@ -236,8 +237,8 @@ fn cut(
 }
 
 impl Cut {
-    /// Algorithm 4: adds a task for each skip of the shortest list of a run. Where a longer list has
-    /// ended there are no more.
+    /// Algorithm 4: adds a task for each skip of the shortest list of a run. Where a longer list
+    /// has ended there are no more.
     fn by_skips(&mut self, lists: &[Option<ListView<'_>>], skip: usize) {
         let Some(lists) = lists.iter().copied().collect::<Option<Vec<_>>>() else { return };
         let shortest = (0..lists.len()).min_by_key(|&term| (lists[term].df(), term)).unwrap_or(0);

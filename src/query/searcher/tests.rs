@@ -28,7 +28,6 @@ fn of_share(share: DocumentShare) -> Searcher {
     searcher
 }
 
-/// Every query is cut.
 const ALL: Cutting = Cutting { skip: 1, least_ns: 0.0 };
 
 fn bits(hits: &[Hit]) -> Vec<(u32, u32)> {
@@ -74,7 +73,6 @@ impl Fixture {
     }
 }
 
-/// The plan of a text.
 fn plan(snapshot: &Arc<Snapshot>, wanted: &Wanted, text: &str) -> Arc<Plan> {
     Arc::new(Planner::default().plan(snapshot, *wanted, text).unwrap())
 }

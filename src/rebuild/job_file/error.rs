@@ -13,27 +13,14 @@ use toml::Spanned;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum JobFileError {
-    /// It cannot be read.
     #[error("{}", path.display())]
     Io {
-        /// The file.
         path: PathBuf,
-        /// What happened.
         #[source]
         source: io::Error,
     },
-    /// Something in it is wrong.
     #[error("{}:{line}:{column}: {message}", path.display())]
-    Wrong {
-        /// The file.
-        path: PathBuf,
-        /// Line, from 1.
-        line: usize,
-        /// Column in characters, from 1.
-        column: usize,
-        /// What is wrong.
-        message: String,
-    },
+    Wrong { path: PathBuf, line: usize, column: usize, message: String },
 }
 
 impl JobFileError {
@@ -84,14 +71,12 @@ impl Place<'_> {
         JobFileError::wrong(self.path, self.line_and_column(span.start), message)
     }
 
-    /// The error of the parser.
     pub(super) fn toml(&self, error: &toml::de::Error) -> JobFileError {
         // Its messages go over several lines.
         let message = error.message().trim().replace('\n', ", ");
         self.at(error.span().unwrap_or(0..0), message)
     }
 
-    /// Reads a value.
     pub(super) fn read<T>(
         &self,
         value: &Spanned<String>,
@@ -110,7 +95,6 @@ impl Place<'_> {
         value.as_ref().map_or(Ok(default), |value| self.read(value, read))
     }
 
-    /// A number in a range.
     pub(super) fn count(
         &self,
         value: &Option<Spanned<u32>>,

@@ -19,12 +19,12 @@ impl JobFile {
         self.log_files().map(drop)
     }
 
-    /// The logs that the patterns of `[logs]` match now, each with its day, sorted by day and path; none without that
-    /// section.
+    /// The logs that the patterns of `[logs]` match now, each with its day, sorted by day and path;
+    /// none without that section.
     ///
     /// # Errors
     /// When a pattern matches nothing, or something in whose name there is no date.
-    pub fn log_files(&self) -> Result<Vec<(Date, PathBuf)>, JobFileError> {
+    pub(crate) fn log_files(&self) -> Result<Vec<(Date, PathBuf)>, JobFileError> {
         let mut found = BTreeSet::new();
         for pattern in self.logs.iter().flat_map(|logs| &logs.queries) {
             for path in self.matches(pattern)? {
@@ -42,12 +42,9 @@ impl JobFile {
         Ok(found.into_iter().collect())
     }
 
-    /// The files and folders that the patterns of input number `input` match now, in the order of the
-    /// patterns, those of one pattern sorted.
-    ///
-    /// # Errors
-    /// When a pattern matches nothing, or a folder cannot be read.
-    pub fn expand(&self, input: usize) -> Result<Vec<PathBuf>, JobFileError> {
+    /// The files and folders that the patterns of input number `input` match now, in the order of
+    /// the patterns, those of one pattern sorted.
+    pub(crate) fn expand(&self, input: usize) -> Result<Vec<PathBuf>, JobFileError> {
         let mut found = Vec::new();
         for pattern in &self.inputs[input].paths {
             found.extend(self.matches(pattern)?);
@@ -56,10 +53,7 @@ impl JobFile {
     }
 
     /// What a pattern matches now, sorted.
-    ///
-    /// # Errors
-    /// When it matches nothing, or a folder cannot be read.
-    pub fn matches(&self, pattern: &Pattern) -> Result<Vec<PathBuf>, JobFileError> {
+    pub(crate) fn matches(&self, pattern: &Pattern) -> Result<Vec<PathBuf>, JobFileError> {
         let found = error::expand(pattern);
         found.map_err(|message| JobFileError::wrong(&self.path, pattern.place, message))
     }

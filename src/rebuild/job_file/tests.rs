@@ -81,7 +81,7 @@ file = "links.tsv"
 [pagerank]
 damping = 0.9
 tolerance = 1e-9
-method = "differential"
+method = "power"
 [logs]
 queries = ["docs/*.txt"]
 window = "14d"
@@ -107,11 +107,11 @@ html = "millrace.html"
     assert_eq!(waits, [None, Some(10), Some(20), Some(30), None, None]);
     assert_eq!(job.notify.on_failure, ["logger", "failed"]);
     assert_eq!(job.links, Some(Links::File(folder.path().join("links.tsv"))));
-    assert_eq!(job.pagerank.unwrap().method, PageRankMethod::Differential);
+    assert_eq!(job.pagerank.unwrap().tolerance, 1e-9);
     let no_date = job.log_files().unwrap_err().to_string();
     assert!(no_date.contains("there is no date such as"), "{no_date}");
     let logs = job.logs.unwrap();
-    assert_eq!((logs.window_days, logs.cache, logs.lambda), (14, Policy::Qtf, 1.0));
+    assert_eq!((logs.window_days, logs.cache, logs.lambda), (14, CachePolicy::Qtf, 1.0));
     assert_eq!((logs.memory, logs.k.get()), (4 << 30, 10));
     assert_eq!(job.prometheus, Some(folder.path().join("millrace.prom")));
     assert_eq!(job.html, Some(folder.path().join("millrace.html")));
@@ -145,6 +145,11 @@ fn whatever_is_wrong_is_told_with_its_place() {
             "[links]\nfrom = \"file\"\nfile = \"links.tsv\"\n[pagerank]\ndamping = 1.0\n",
             "8:11",
             "below 1",
+        ),
+        (
+            "[links]\nfrom = \"file\"\nfile = \"links.tsv\"\n[pagerank]\nmethod = \"differential\"\n",
+            "8:10",
+            "is an experiment now: cargo run --release -p experiments -- pagerank",
         ),
         ("[logs]\nqueries = [\"docs/c.txt\"]\nwindow = \"12h\"\n", "6:10", "whole days"),
         (

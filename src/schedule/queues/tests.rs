@@ -84,7 +84,8 @@ fn what_may_come_late_is_left_to_the_other() {
     assert_eq!(queues.take(Processor::Cpu, 0.0001), Some(3));
     assert_eq!(queues.take(Processor::Cpu, 0.0001), None, "nobody steals what he may do too late");
     assert_eq!(queues.take(Processor::Device, 0.0001), Some(1));
-    // Of those for either each takes what he does in time, and what nobody does goes as if there were no deadline.
+    // Of those for either each takes what he does in time, and what nobody does goes as if there
+    // were no deadline.
     let mut queues = Queues::new(Policy::Groups, 0.1, (2, 1));
     assert_eq!(queues.push(1, uncertain(0.019, 0.019), 0.0), None);
     assert_eq!(queues.push(2, uncertain(0.002, 0.002), 0.01), None);

@@ -1,9 +1,9 @@
-//! Where does a page lead to? The references of its `a` and `area` elements, as they are written, and the base that they
-//! are relative to.
+//! Where does a page lead to? The references of its `a` and `area` elements, as they are written,
+//! and the base that they are relative to.
 //!
-//! The page is stepped over as in `markup.rs`, state by state, but that no text is made: what stands in comments,
-//! scripts, styles, titles and templates leads nowhere. An anchor that says `rel="nofollow"` is passed over, as those who wrote
-//! it vouch for nothing.
+//! The page is stepped over as in `markup.rs`, state by state, but that no text is made: what
+//! stands in comments, scripts, styles, titles and templates leads nowhere. An anchor that says
+//! `rel="nofollow"` is passed over, as those who wrote it vouch for nothing.
 
 use super::markup::{CDATA, attributes, comment_end};
 use super::tags::{IFRAME, SCRIPT, STYLE, TEMPLATE, TEXTAREA, TITLE, TagName, XMP, name_at, tag};
@@ -13,13 +13,10 @@ use memchr::{memchr, memmem};
 /// A page of HTML, as its collection has it.
 #[derive(Clone, Copy, Debug)]
 pub struct Page<'a> {
-    /// The name of its document.
     pub name: &'a [u8],
     /// Its address; the name of a file that is a page.
     pub url: &'a [u8],
-    /// Its bytes.
     pub bytes: &'a [u8],
-    /// How its markup is meant.
     pub markup: Markup,
     /// Its character set, if that is known from outside.
     pub charset: Option<&'a [u8]>,
@@ -27,7 +24,7 @@ pub struct Page<'a> {
 
 /// Where a page leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Anchor<'a> {
+pub(crate) enum Anchor<'a> {
     /// What addresses of the page are relative to, if not to its own.
     Base(&'a [u8]),
     /// An address, which may be relative.

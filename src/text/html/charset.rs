@@ -1,8 +1,9 @@
 //! Which character set is a page in?
 //!
 //! The order is the HTML standard's (section 13.2.3): a byte order mark, then what the protocol
-//! said, then the first `meta` tag that names a set within [`PRESCAN_BYTES`]. What a page is in that
-//! names none cannot be known; UTF-8 is likeliest. A label that no character set has counts as none.
+//! said, then the first `meta` tag that names a set within [`PRESCAN_BYTES`]. What a page is in
+//! that names none cannot be known; UTF-8 is likeliest. A label that no character set has counts as
+//! none.
 
 use super::markup::attributes;
 use super::tags::is_space;

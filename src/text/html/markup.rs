@@ -1,9 +1,10 @@
 //! Where do text, tags and comments begin and end?
 //!
 //! This is the tokenizer of the HTML standard (section 13.2.5) without its errors and without
-//! attributes. What is regular is [swept](crate::text::sweep); else text is copied in runs, tags are stepped over state by state, because only that tells
-//! a `>` in an attribute's value from the tag's end. Every step moves on, so time is linear. Some
-//! pages end inside a tag or a comment; what they begin with is dropped, as the standard has it.
+//! attributes. What is regular is [swept](crate::text::sweep); else text is copied in runs, tags
+//! are stepped over state by state, because only that tells a `>` in an attribute's value from the
+//! tag's end. Every step moves on, so time is linear. Some pages end inside a tag or a comment;
+//! what they begin with is dropped, as the standard has it.
 //!
 //! What it leaves to a parser is not done: CDATA sections within `svg` and `math` are comments, and
 //! scripts and styles within them are raw text as elsewhere.
@@ -158,14 +159,15 @@ impl Extractor<'_> {
 
     /// Behind the tag whose attributes may begin at `at`; nothing if the page ends before.
     ///
-    /// [`attributes`] without their names: values in quotes, before which stands `=` right behind a name, are stepped over.
-    /// What is written in another way is left to it.
+    /// [`attributes`] without their names: values in quotes, before which stands `=` right behind a
+    /// name, are stepped over. What is written in another way is left to it.
     #[inline(always)]
     fn tag_end(&mut self, mut at: usize) -> Option<usize> {
         let page = self.page;
         let marks = self.marks.get_or_insert_with(|| Marks::new(page));
         loop {
-            // Here no attribute is under way, so that the first of these marks is no part of a value.
+            // Here no attribute is under way, so that the first of these marks is no part of a
+            // value.
             let mark = marks.in_tag(at);
             match page.get(mark)? {
                 b'>' => return Some(mark + 1),
@@ -199,7 +201,8 @@ impl Extractor<'_> {
         self.separate_if(role == Role::Block);
     }
 
-    /// Marks a place that parts words, if it does. Which tags do, and behind what, nobody can foretell, so there is no branch.
+    /// Marks a place that parts words, if it does. Which tags do, and behind what, nobody can
+    /// foretell, so there is no branch.
     #[inline(always)]
     fn separate_if(&mut self, parts: bool) {
         let length = self.out.len();
@@ -273,7 +276,8 @@ impl Extractor<'_> {
     #[inline(always)]
     fn text_until(&mut self, end: usize) {
         let length = end - self.at;
-        // Most text between tags is short: some bytes too many are copied sooner than so many as there are.
+        // Most text between tags is short: some bytes too many are copied sooner than so many as
+        // there are.
         if length <= SHORT_RUN
             && let Some(run) = self.page[self.at..].first_chunk::<SHORT_RUN>()
         {
@@ -315,8 +319,8 @@ pub(super) fn comment_end(page: &[u8], start: usize) -> usize {
     page.len()
 }
 
-/// Calls `take` with the name and the value of each attribute from `at` on, and returns where the tag
-/// ends; nothing if the page ends before.
+/// Calls `take` with the name and the value of each attribute from `at` on, and returns where the
+/// tag ends; nothing if the page ends before.
 #[inline]
 pub(crate) fn attributes<'a>(
     page: &'a [u8],

@@ -1,7 +1,7 @@
 //! Where does an element end whose content is no markup: `script`, `style`, `title`, ...?
 //!
-//! At the first end tag of its own name, but in a script not within `<!-- <script> ... </script> -->`
-//! (the escaped states of the HTML standard, sections 13.2.5.15 to 13.2.5.31).
+//! At the first end tag of its own name, but in a script not within `<!-- <script> ... </script>
+//! -->` (the escaped states of the HTML standard, sections 13.2.5.15 to 13.2.5.31).
 
 use super::tags::is_space;
 use memchr::{memchr, memchr2};
@@ -33,7 +33,6 @@ fn is_name(page: &[u8], at: usize, name: &[u8]) -> bool {
 #[derive(Clone, Copy, PartialEq)]
 enum Script {
     Plain,
-    /// Behind `<!--`.
     Escaped,
     /// Behind `<script` behind `<!--`.
     DoubleEscaped,

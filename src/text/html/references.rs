@@ -56,8 +56,9 @@ pub(super) fn append(rest: &[u8], unknown_is_blank: bool, out: &mut Vec<u8>) -> 
     length
 }
 
-/// Appends the value of an attribute. Every character stays what it is, and a name whose semicolon is left out is none if
-/// `=`, a letter or a digit follows, so that `?a=1&copy=2` is what it seems to be.
+/// Appends the value of an attribute. Every character stays what it is, and a name whose semicolon
+/// is left out is none if `=`, a letter or a digit follows, so that `?a=1&copy=2` is what it seems
+/// to be.
 pub(super) fn of_attribute(value: &[u8], out: &mut Vec<u8>) {
     let mut at = 0;
     while let Some(n) = memchr::memchr(b'&', &value[at..]) {
@@ -145,8 +146,8 @@ fn code(rest: &[u8]) -> Option<(char, usize)> {
     Some((character, at + usize::from(rest.get(at) == Some(&b';'))))
 }
 
-/// Appends a character. One that is neither ASCII nor alphanumeric only separates words; a blank does
-/// that too, and leaves the text ASCII, which the tokenizer likes.
+/// Appends a character. One that is neither ASCII nor alphanumeric only separates words; a blank
+/// does that too, and leaves the text ASCII, which the tokenizer likes.
 fn push(character: char, out: &mut Vec<u8>) {
     if character.is_ascii() {
         out.push(character as u8);

@@ -25,7 +25,6 @@ pub(super) const TEXTAREA: TagName = tag(b"textarea");
 pub(super) const XMP: TagName = tag(b"xmp");
 pub(super) const TEMPLATE: TagName = tag(b"template");
 
-/// What a tag means.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub(in crate::text) enum Role {
     /// It separates words.
@@ -113,7 +112,6 @@ pub(super) const NAME_BYTE: [u8; 256] = {
     table
 };
 
-/// Repeats a byte.
 const fn each(byte: u8) -> u64 {
     u64::from_ne_bytes([byte; 8])
 }

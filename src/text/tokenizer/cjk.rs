@@ -1,9 +1,9 @@
-//! How are Chinese, Japanese and Korean texts cut into tokens, which have few spaces or none between
-//! words? Into overlapping pairs of characters, *bigrams*, as by Lucene's `CJKAnalyzer`: no dictionary
-//! is needed, and a query finds the documents that have its characters side by side.
+//! How are Chinese, Japanese and Korean texts cut into tokens, which have few spaces or none
+//! between words? Into overlapping pairs of characters, *bigrams*, as by Lucene's `CJKAnalyzer`: no
+//! dictionary is needed, and a query finds the documents that have its characters side by side.
 //!
-//! - A run of letters of Han, Hiragana, Katakana or Hangul, one beside the other, becomes its bigrams:
-//!   北京大学 is 北京, 京大, 大学. A run of a single letter is a token by itself.
+//! - A run of letters of Han, Hiragana, Katakana or Hangul, one beside the other, becomes its
+//!   bigrams: 北京大学 is 北京, 京大, 大学. A run of a single letter is a token by itself.
 //! - What stands between such runs is a token as everywhere: `2026年` is `2026` and 年.
 //! - Widths are folded first: full-width Latin letters and digits become ASCII, half-width Katakana
 //!   the usual ones, with their voice marks: `ＭＰ３` is `mp3`, ﾊﾟﾘ is パリ.
@@ -14,8 +14,8 @@
 use super::Class;
 use std::borrow::Cow;
 
-/// The first byte of U+1100, the first letter that this module cuts, as UTF-8. All letters before it begin with
-/// smaller bytes.
+/// The first byte of U+1100, the first letter that this module cuts, as UTF-8. All letters before
+/// it begin with smaller bytes.
 const FIRST_BYTE: u8 = 0xe1;
 
 /// Half-width Katakana from U+FF65 on, without their voice marks, in the usual width.
@@ -26,8 +26,8 @@ const KATAKANA: [char; 57] = [
     'ユ', 'ヨ', 'ラ', 'リ', 'ル', 'レ', 'ロ', 'ワ', 'ン',
 ];
 
-/// Calls `f` with the tokens of `token`, a lower-cased maximal run of letters and digits, from first to last. Takes
-/// time linear in it.
+/// Calls `f` with the tokens of `token`, a lower-cased maximal run of letters and digits, from
+/// first to last. Takes time linear in it.
 pub(super) fn for_each_part(token: &str, f: &mut impl FnMut(&str)) {
     if token.bytes().all(|byte| byte < FIRST_BYTE) {
         return f(token);
@@ -68,13 +68,15 @@ fn is_cut(letter: char) -> bool {
         | '\u{3041}'..='\u{3096}' | '\u{309d}'..='\u{309f}' // Hiragana
         | '\u{30a1}'..='\u{30ff}' | '\u{31f0}'..='\u{31ff}' | '\u{ff66}'..='\u{ff9f}' // Katakana
         | '\u{1aff0}'..='\u{1b16f}' // Kana of old
-        | '\u{3005}'..='\u{3007}' | '\u{3021}'..='\u{3029}' | '\u{3031}'..='\u{303c}' // Han and marks of repetition
+        // Han and marks of repetition
+        | '\u{3005}'..='\u{3007}' | '\u{3021}'..='\u{3029}' | '\u{3031}'..='\u{303c}'
         | '\u{2e80}'..='\u{2fd5}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}'
         | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
 }
 
-/// The class of a letter or digit. Widths are folded and letters lower-cased before they are cut: a paired letter is one with which neither does anything, nor with
-/// its neighbours because of it. So marks are not paired, and no Katakana to which a voice mark may belong.
+/// The class of a letter or digit. Widths are folded and letters lower-cased before they are cut: a
+/// paired letter is one with which neither does anything, nor with its neighbours because of it. So
+/// marks are not paired, and no Katakana to which a voice mark may belong.
 pub(super) fn class(letter: char) -> Class {
     let is_plain = matches!(letter,
         '\u{3041}'..='\u{3096}' | '\u{30a1}'..='\u{30fa}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}'

@@ -2,8 +2,8 @@
 //!
 //! 1. Two values to a lane of 64 bits: 2 x w bits.
 //! 2. Two of those to a lane of 128 bits: 4 x w bits.
-//! 3. Four of those end to end: `vpermb` brings lanes 0 and 2, and lanes 1 and 3, to their bytes. If
-//!    w is odd, lanes 1 and 3 begin in the middle of a byte and are shifted by four bits before.
+//! 3. Four of those end to end: `vpermb` brings lanes 0 and 2, and lanes 1 and 3, to their bytes.
+//!    If w is odd, lanes 1 and 3 begin in the middle of a byte and are shifted by four bits before.
 
 use std::arch::x86_64::*;
 

@@ -1,5 +1,4 @@
 use super::*;
-use crate::dataflow::pagerank_iterate::{Rounded, pagerank_by_iterate};
 use proptest::prelude::*;
 
 const ASKED: RankSettings = RankSettings { damping: 0.85, tolerance: 1e-9 };
@@ -46,8 +45,8 @@ fn links(seed: u64, nodes: u32, count: usize) -> Vec<(u32, u32)> {
 }
 
 /// Figure 1 of the article *PageRank* of the English Wikipedia (damping 0.85): eleven pages, one of
-/// them, A, without links. Its percentages have one digit behind the point. The fractions solve the equations
-/// exactly, by elimination, and sum up to 1.
+/// them, A, without links. Its percentages have one digit behind the point. The fractions solve the
+/// equations exactly, by elimination, and sum up to 1.
 #[test]
 fn golden_the_published_example() {
     let names = "ABCDEF12345";
@@ -89,17 +88,6 @@ proptest! {
             prop_assert!(distance <= tolerance, "{distance} is beyond {tolerance}");
         }
     }
-
-    #[test]
-    fn twin_differential_iterate(seed in 1u64..u64::MAX, nodes in 1u32..200, workers in 1usize..=2) {
-        let graph = Arc::new(Graph::new(nodes, vec![links(seed, nodes, nodes as usize * 3)], 1));
-        let found = ranks(&graph, ASKED, vec![1.0; nodes as usize], workers);
-        let Rounded { ranks: rounded, distance: most } = pagerank_by_iterate(
-            &graph, RankSettings { damping: 0.85, tolerance: 1e-6 }, workers, &Arc::new(Control::default()),
-        ).unwrap();
-        let distance = distance(&found.ranks, &rounded);
-        prop_assert!(most <= 1e-5 && distance <= most + 1e-9, "{distance} is beyond {most}");
-    }
 }
 
 #[test]
@@ -113,8 +101,8 @@ fn the_bits_are_the_same_for_any_number_of_workers() {
     }
 }
 
-/// A few links change: the last ranks are a good beginning, and pushing costs a part of the rounds from
-/// nothing.
+/// A few links change: the last ranks are a good beginning, and pushing costs a part of the rounds
+/// from nothing.
 #[test]
 fn few_changes_are_pushed() {
     let before = links(3, 10_000, 40_000);

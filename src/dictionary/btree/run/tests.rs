@@ -11,7 +11,6 @@ use std::sync::Arc;
 type Token = (u16, u32, Vec<u8>);
 type Lists = BTreeMap<(u16, Vec<u8>), Vec<(u32, u32)>>;
 
-/// The group of one piece.
 fn group(tokens: &[(u16, u32, &[u8])]) -> TokenGroup {
     let mut sorted = tokens.to_vec();
     sorted.sort_by_key(|&(collection, ..)| collection);

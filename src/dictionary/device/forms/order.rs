@@ -1,6 +1,8 @@
-//! In which order do the terms of a run go to the lexicon? By trie collection, then suffix. Each thread puts the terms of some numbers to their collections.
-//! Then the threads share the collections out, put the terms of each together, sort them, and write to their part of what all give. A term is sorted by
-//! the first bytes of its suffix as a number, which most suffixes are no longer than.
+//! In which order do the terms of a run go to the lexicon? By trie collection, then suffix. Each
+//! thread puts the terms of some numbers to their collections. Then the threads share the
+//! collections out, put the terms of each together, sort them, and write to their part of what all
+//! give. A term is sorted by the first bytes of its suffix as a number, which most suffixes are no
+//! longer than.
 
 use super::{Forms, PART_FORMS, Shard, Suffix, Term, place_of};
 use crate::codec::prefetch::prefetch_at;
@@ -12,10 +14,8 @@ use std::ops::Range;
 
 /// Terms in the order of the lexicon.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct OrderedTerms {
-    /// Their numbers.
+pub(crate) struct OrderedTerms {
     pub numbers: Vec<u32>,
-    /// Their trie collections.
     pub collections: Vec<u16>,
     /// Bytes of the suffix of each.
     pub suffix_bytes: Vec<u8>,
@@ -26,7 +26,6 @@ pub struct OrderedTerms {
 /// A term that is sorted within its collection.
 #[derive(Clone, Copy, Zeroable)]
 struct Sorted {
-    /// See [`key`].
     key: u64,
     number: u32,
     /// Bytes of its suffix.
@@ -43,14 +42,16 @@ impl Sorted {
 /// Parts of the collections for each thread: some have many terms.
 const PARTS: usize = 4;
 
-/// Terms ahead of which a string is asked for; twice and three times as many for what says where it lies.
+/// Terms ahead of which a string is asked for; twice and three times as many for what says where it
+/// lies.
 const AHEAD: usize = 8;
 
 /// Bytes of a suffix that its key has.
 const KEY_BYTES: usize = 7;
 
-/// A number by which the terms of a collection are sorted first: the first bytes of the suffix, then how many it has, as far as they are no
-/// more. Those with the same one have more, and are compared by these.
+/// A number by which the terms of a collection are sorted first: the first bytes of the suffix,
+/// then how many it has, as far as they are no more. Those with the same one have more, and are
+/// compared by these.
 fn key(suffix: &[u8]) -> u64 {
     let mut key = [0u8; 8];
     let n = suffix.len().min(KEY_BYTES);
@@ -99,8 +100,8 @@ impl<'a> All<'a> {
         self.term(self.codes[term.number as usize])
     }
 
-    /// Has suffixes that are longer than keys brought to the caches: the code of one term, what says where it lies of an earlier one, and the bytes of
-    /// one before that.
+    /// Has suffixes that are longer than keys brought to the caches: the code of one term, what
+    /// says where it lies of an earlier one, and the bytes of one before that.
     fn prefetch(self, terms: [Option<&Sorted>; 3]) {
         let [code, place, bytes] = terms.map(|term| term.filter(|term| term.is_long()));
         if let Some(term) = code {
@@ -222,7 +223,7 @@ impl Part<'_> {
 
 impl Forms {
     /// The terms of the run so far, by the numbers of their codes.
-    pub fn in_order(&mut self, codes: &[u64]) -> OrderedTerms {
+    pub(crate) fn in_order(&mut self, codes: &[u64]) -> OrderedTerms {
         let Self { threads, crew, shards, .. } = self;
         let terms = All { codes, shards };
         let each = codes.len().div_ceil(*threads).max(PART_FORMS);

@@ -1,5 +1,5 @@
-//! A device for tests: it keeps terms in a map on the host, is done with its work some questions later,
-//! has as many buffers as it is told, and fails when it is told.
+//! A device for tests: it keeps terms in a map on the host, is done with its work some questions
+//! later, has as many buffers as it is told, and fails when it is told.
 
 use super::super::{Column, Stretch, TreeDevice, UnderWay, Waiter};
 use crate::codec::folded;
@@ -17,7 +17,6 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// How a device is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Manner {
     pub(super) room: TreeRoom,
@@ -31,7 +30,6 @@ pub(super) struct Manner {
     pub(super) fails: Option<usize>,
 }
 
-/// Docids and tfs.
 type Postings = Vec<(u32, u32)>;
 
 pub(super) struct Emulated {

@@ -1,5 +1,6 @@
-//! How is a batch counted? Its forms are found, their terms told to the device, and then terms and documents of all tokens are sorted: each run of equal pairs is
-//! a posting. What each piece counts goes to the host; the lists of the batch stay on the device, or go there, too.
+//! How is a batch counted? Its forms are found, their terms told to the device, and then terms and
+//! documents of all tokens are sorted: each run of equal pairs is a posting. What each piece counts
+//! goes to the host; the lists of the batch stay on the device, or go there, too.
 
 use super::find::{Finding, Found, Tokens, which};
 use super::kept::Keeping;
@@ -15,7 +16,7 @@ use crate::gpu::floor::error::GpuError;
 use crate::gpu::invert::Tuning;
 use crate::gpu::invert::machine::{DeviceMemory, Machine};
 use crate::gpu::invert::steps::postings::{self, Columns};
-use crate::gpu::invert::steps::{self, Array, encode};
+use crate::gpu::invert::steps::{self, InvertArray, encode};
 use crate::gpu::invert::text::PieceText;
 use crate::order::{PieceCounts, Sketch};
 use crate::pages;
@@ -41,7 +42,6 @@ pub(super) struct Counter<M> {
     pub(super) learner: Learner,
     /// The pieces whose forms are found, or being found, which are counted next, in their order.
     coming: VecDeque<Arc<Vec<PieceText>>>,
-    /// Batches whose forms are found.
     found: VecDeque<Found>,
     /// What the forms of these mean, as far as that is known.
     learned: VecDeque<Learned>,
@@ -64,7 +64,8 @@ impl<M: Machine> Typed for Counter<M> {
 }
 
 impl<M: Machine> Counter<M> {
-    /// One on a machine that has done nothing; forms are found by somebody else on another machine of the same device.
+    /// One on a machine that has done nothing; forms are found by somebody else on another machine
+    /// of the same device.
     pub(super) fn new(
         machine: M,
         finding: Finding,
@@ -89,15 +90,17 @@ impl<M: Machine> Counter<M> {
         }
     }
 
-    /// Has the forms of pieces found, behind all that are found already, and the host makes terms of them meanwhile. If their texts were
-    /// brought they are used, and those of earlier ones go back.
+    /// Has the forms of pieces found, behind all that are found already, and the host makes terms
+    /// of them meanwhile. If their texts were brought they are used, and those of earlier ones go
+    /// back.
     pub(super) fn find(&mut self, pieces: Arc<Vec<PieceText>>, text: Option<DeviceMemory>) {
         let to = self.spare.pop();
         self.coming.push_back(pieces.clone());
         self.finding.ask(pieces, text, to);
     }
 
-    /// The pieces that are counted next, if that would not wait for their forms or the host's terms.
+    /// The pieces that are counted next, if that would not wait for their forms or the host's
+    /// terms.
     pub(super) fn ready(&mut self) -> Option<Arc<Vec<PieceText>>> {
         while let Some(outcome) = self.finding.outcome() {
             self.take_outcome(outcome);
@@ -135,8 +138,9 @@ impl<M: Machine> Counter<M> {
         }
     }
 
-    /// Takes the batch that was found first, and tells the device what its forms mean; how many terms the run has then, and how many those of the tokens
-    /// of the batch are, if it is `counted`.
+    /// Takes the batch that was found first, and tells the device what its forms mean; how many
+    /// terms the run has then, and how many those of the tokens of the batch are, if it is
+    /// `counted`.
     fn take_found(&mut self, counted: bool) -> Result<(Found, u32, u32), GpuError> {
         let mut found = self.found.pop_front().expect("a batch was found");
         if found.tokens == 0 {
@@ -150,10 +154,10 @@ impl<M: Machine> Counter<M> {
         self.work.seconds.terms += spent(began);
         let learned = self.learned.pop_front().expect("it was waited for");
         if let Some([tokens, forms, coded, documents]) = found.arrays.take() {
-            let tokens = self.machine.adopt(Array::CountedTokens, tokens)?;
-            let forms = self.machine.adopt(Array::CountedForms, forms)?;
-            let coded = self.machine.adopt(Array::CountedCoded, coded)?;
-            let documents = self.machine.adopt(Array::DocumentStarts, documents)?;
+            let tokens = self.machine.adopt(InvertArray::CountedTokens, tokens)?;
+            let forms = self.machine.adopt(InvertArray::CountedForms, forms)?;
+            let coded = self.machine.adopt(InvertArray::CountedCoded, coded)?;
+            let documents = self.machine.adopt(InvertArray::DocumentStarts, documents)?;
             let all = tokens.zip(forms).zip(coded.zip(documents));
             let all =
                 all.map(|((tokens, forms), (coded, documents))| [tokens, forms, coded, documents]);
@@ -195,7 +199,11 @@ impl<M: Machine> Counter<M> {
     pub(super) fn free_but_run(&mut self) {
         self.discard();
         self.spare.clear();
-        self.machine.places().free_but(&[Array::Lasts, Array::Counts, Array::Codes]);
+        self.machine.places().free_but(&[
+            InvertArray::Lasts,
+            InvertArray::Counts,
+            InvertArray::Codes,
+        ]);
         self.finding.free();
     }
 
@@ -205,8 +213,9 @@ impl<M: Machine> Counter<M> {
         self.machine.places().free_but(&[]);
     }
 
-    /// Counts the next pieces; the first document has docid `first`, counted from the run's first, which does not matter where lists [stay](Self::keeps).
-    /// If other pieces were found first, all that was found is let go.
+    /// Counts the next pieces; the first document has docid `first`, counted from the run's first,
+    /// which does not matter where lists [stay](Self::keeps). If other pieces were found first, all
+    /// that was found is let go.
     ///
     /// # Errors
     /// Of the device. What was found is let go, and all is freed that is not of the run.
@@ -244,17 +253,17 @@ impl<M: Machine> Counter<M> {
         let piece_count = pieces.len() as u32;
         let began = Instant::now();
         let words = u64::from(documents.max(1));
-        self.put(Array::PieceStarts, 0, &found.layout.piece_starts)?;
-        self.reserve::<u32>(Array::Lengths, words)?;
+        self.put(InvertArray::PieceStarts, 0, &found.layout.piece_starts)?;
+        self.reserve::<u32>(InvertArray::Lengths, words)?;
         let sketch_words = steps::sketch_words(piece_count);
-        self.reserve::<u32>(Array::Sketches, sketch_words)?;
-        self.reserve::<u64>(Array::PieceBytes, u64::from(piece_count))?;
-        self.reserve::<u64>(Array::PiecePostings, u64::from(piece_count))?;
-        let mut clear = vec![steps::clear(Array::Lengths, 0, words)];
+        self.reserve::<u32>(InvertArray::Sketches, sketch_words)?;
+        self.reserve::<u64>(InvertArray::PieceBytes, u64::from(piece_count))?;
+        self.reserve::<u64>(InvertArray::PiecePostings, u64::from(piece_count))?;
+        let mut clear = vec![steps::clear(InvertArray::Lengths, 0, words)];
         if piece_count > 0 {
-            clear.push(steps::clear(Array::Sketches, 0, sketch_words));
-            clear.push(steps::clear(Array::PieceBytes, 0, 2 * u64::from(piece_count)));
-            clear.push(steps::clear(Array::PiecePostings, 0, 2 * u64::from(piece_count)));
+            clear.push(steps::clear(InvertArray::Sketches, 0, sketch_words));
+            clear.push(steps::clear(InvertArray::PieceBytes, 0, 2 * u64::from(piece_count)));
+            clear.push(steps::clear(InvertArray::PiecePostings, 0, 2 * u64::from(piece_count)));
         }
         self.machine.run(&clear)?;
         self.work.seconds.tell += spent(began);
@@ -288,8 +297,8 @@ impl<M: Machine> Counter<M> {
         Ok(counted)
     }
 
-    /// The lists of the batch that was counted last, or nothing if the device [keeps](Self::keeps) them; it belongs to the run as a whole, in which its first
-    /// document has docid `first`.
+    /// The lists of the batch that was counted last, or nothing if the device [keeps](Self::keeps)
+    /// them; it belongs to the run as a whole, in which its first document has docid `first`.
     ///
     /// # Errors
     /// Of the device. The inverter cannot go on then.
@@ -322,9 +331,9 @@ impl<M: Machine> Counter<M> {
         bytes: u32,
         terms: u32,
     ) -> Result<(), GpuError> {
-        self.reserve::<u32>(Array::ListPlaces, u64::from(postings) + 1)?;
-        self.reserve::<u8>(Array::Lists, bytes.into())?;
-        self.reserve::<u32>(Array::ListStarts, u64::from(terms) + 1)
+        self.reserve::<u32>(InvertArray::ListPlaces, u64::from(postings) + 1)?;
+        self.reserve::<u8>(InvertArray::Lists, bytes.into())?;
+        self.reserve::<u32>(InvertArray::ListStarts, u64::from(terms) + 1)
     }
 
     pub(super) fn take_lists(
@@ -335,15 +344,11 @@ impl<M: Machine> Counter<M> {
     ) -> Result<Lists, GpuError> {
         self.machine.run(&postings::write_lists(columns, terms))?;
         Ok(Lists {
-            starts: self.get(Array::ListStarts, 0, terms as usize + 1)?,
-            bytes: self.get(Array::Lists, 0, bytes as usize)?,
+            starts: self.get(InvertArray::ListStarts, 0, terms as usize + 1)?,
+            bytes: self.get(InvertArray::Lists, 0, bytes as usize)?,
         })
     }
 
-    /// Forgets the run.
-    ///
-    /// # Errors
-    /// Of the device.
     pub(super) fn forget_run(&mut self) -> Result<(), GpuError> {
         self.lasts = 0;
         self.discard();
@@ -352,9 +357,6 @@ impl<M: Machine> Counter<M> {
     }
 
     /// Ends the run: its terms. The next batch begins another one.
-    ///
-    /// # Errors
-    /// Of the device.
     pub(super) fn end_run(&mut self) -> Result<Terms, GpuError> {
         let began = Instant::now();
         self.forget_run()?;
@@ -371,10 +373,15 @@ impl<M: Machine> Counter<M> {
         documents: u32,
         pieces: u32,
     ) -> Result<(), GpuError> {
-        for array in [Array::Keys, Array::Values, Array::SortedKeys, Array::SortedValues] {
+        for array in [
+            InvertArray::Keys,
+            InvertArray::Values,
+            InvertArray::SortedKeys,
+            InvertArray::SortedValues,
+        ] {
             self.reserve::<u32>(array, pairs.into())?;
         }
-        self.reserve::<u32>(Array::TokenPlaces, u64::from(tokens) + 1)?;
+        self.reserve::<u32>(InvertArray::TokenPlaces, u64::from(tokens) + 1)?;
         self.machine.run(&steps::write_terms(tokens, documents, pieces))
     }
 
@@ -384,8 +391,8 @@ impl<M: Machine> Counter<M> {
         let bits = u32::BITS - terms.saturating_sub(1).leading_zeros();
         for digit in postings::sort_digits(bits) {
             self.machine.run(&postings::sort_pass(pairs, digit))?;
-            self.machine.places().swap(Array::Keys, Array::SortedKeys);
-            self.machine.places().swap(Array::Values, Array::SortedValues);
+            self.machine.places().swap(InvertArray::Keys, InvertArray::SortedKeys);
+            self.machine.places().swap(InvertArray::Values, InvertArray::SortedValues);
         }
         Ok(())
     }
@@ -395,7 +402,7 @@ impl<M: Machine> Counter<M> {
         self.reserve_tiles(steps::tiles(pairs))?;
         self.machine.run(&postings::count_postings(pairs))?;
         let postings = self.sum()?;
-        self.reserve::<u32>(Array::Postings, u64::from(postings) + 1)?;
+        self.reserve::<u32>(InvertArray::Postings, u64::from(postings) + 1)?;
         self.machine.run(&[postings::write_postings(pairs)])?;
         Ok(postings)
     }
@@ -404,7 +411,7 @@ impl<M: Machine> Counter<M> {
     pub(super) fn grow_lasts(&mut self, terms: u32) -> Result<(), GpuError> {
         if terms > self.lasts {
             let (had, more) = (u64::from(self.lasts), u64::from(terms - self.lasts));
-            for array in [Array::Lasts, Array::Counts] {
+            for array in [InvertArray::Lasts, InvertArray::Counts] {
                 self.machine.reserve(array, 4 * u64::from(terms), 4 * had)?;
                 self.machine.run(&[steps::clear(array, had, more)])?;
             }
@@ -425,16 +432,16 @@ impl<M: Machine> Counter<M> {
         let mut bytes = vec![0u64; pieces as usize];
         let mut postings = bytes.clone();
         let mut sketches: Vec<u32> = pages::zeroed(steps::sketch_words(pieces) as usize);
-        self.reserve::<u8>(Array::Codes, documents.into())?;
+        self.reserve::<u8>(InvertArray::Codes, documents.into())?;
         if documents > 0 {
             self.machine.run(&[encode::codes(documents)])?;
         }
         self.machine.read(&mut [
-            part(Array::Lengths, 0, &mut lengths),
-            part(Array::Codes, 0, &mut codes),
-            part(Array::PieceBytes, 0, &mut bytes),
-            part(Array::PiecePostings, 0, &mut postings),
-            part(Array::Sketches, 0, &mut sketches),
+            part(InvertArray::Lengths, 0, &mut lengths),
+            part(InvertArray::Codes, 0, &mut codes),
+            part(InvertArray::PieceBytes, 0, &mut bytes),
+            part(InvertArray::PiecePostings, 0, &mut postings),
+            part(InvertArray::Sketches, 0, &mut sketches),
         ])?;
         let (sketches, _) = sketches.as_chunks::<{ Sketch::REGISTERS }>();
         let starts = layout.piece_starts.windows(2);

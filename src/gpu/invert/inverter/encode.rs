@@ -1,7 +1,9 @@
-//! How does a device give the lists of a run encoded? The postings of its batches stay there. At the end it gathers them list by list, while the host brings
-//! the terms into order; if there is no room for all of them, the host says the order first, and the device gathers those of some terms at a time.
-//! Of what is gathered it encodes some lists at a time. While it encodes these, those before are taken to the host by several threads, each of which puts
-//! what it has where it belongs in the file ([`going`], [`parts`]).
+//! How does a device give the lists of a run encoded? The postings of its batches stay there. At
+//! the end it gathers them list by list, while the host brings the terms into order; if there is no
+//! room for all of them, the host says the order first, and the device gathers those of some terms
+//! at a time. Of what is gathered it encodes some lists at a time. While it encodes these, those
+//! before are taken to the host by several threads, each of which puts what it has where it belongs
+//! in the file ([`going`], [`parts`]).
 
 mod going;
 mod parts;
@@ -17,7 +19,7 @@ use crate::gpu::floor::error::GpuError;
 use crate::gpu::invert::machine::{DeviceMemory, Downloader, Machine};
 use crate::gpu::invert::steps::encode::{self, Chunk};
 use crate::gpu::invert::steps::postings::Columns;
-use crate::gpu::invert::steps::{self, Array};
+use crate::gpu::invert::steps::{self, InvertArray};
 use crate::index::files::storage::FilledFile;
 use crate::index::list::{BLOCK, BOUND_FROM};
 use crate::index::run::{LaidChunk, RunPart};
@@ -28,7 +30,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::{ScopedJoinHandle, scope};
 use std::time::Instant;
 
-/// The first chunk has such a part of the postings of a whole one, and each next one twice as many: the host has something to take soon.
+/// The first chunk has such a part of the postings of a whole one, and each next one twice as many:
+/// the host has something to take soon.
 const FIRST_PART: u64 = 8;
 
 /// Ranks whose postings the host asks for at a time.
@@ -37,32 +40,36 @@ const KNOWN_AT_ONCE: usize = 1 << 18;
 /// Chunks that are on their way to the host, at most.
 const MOST_LENT: usize = 4;
 
-/// Where there is no room to gather such a part of the postings of a whole chunk there is no device.
+/// Where there is no room to gather such a part of the postings of a whole chunk there is no
+/// device.
 const LEAST_PART: u64 = 128;
 
 /// Bytes of a posting in most lists: memory for so many is there from the beginning.
 const LIKELY_BYTES: u64 = 2;
 
 /// Large arrays of what is gathered, and of what is encoded.
-const OF_LISTS: [Array; 7] = [
-    Array::Docids,
-    Array::Tfs,
-    Array::PartPlaces,
-    Array::Heads,
-    Array::LongLists,
-    Array::Bounds,
-    Array::Encoded,
+const OF_LISTS: [InvertArray; 7] = [
+    InvertArray::Docids,
+    InvertArray::Tfs,
+    InvertArray::PartPlaces,
+    InvertArray::Heads,
+    InvertArray::LongLists,
+    InvertArray::Bounds,
+    InvertArray::Encoded,
 ];
 
 /// Who takes lists to the host, while that goes on.
 type Taking<'scope> = ScopedJoinHandle<'scope, Result<Box<dyn Downloader>, GpuError>>;
 
 impl<M: Machine> Counter<M> {
-    /// Encodes the lists of the run, of whose documents the lengths have such `codes`, in the order of the lexicon, puts them where they belong in the file that `open` gives, and gives what
-    /// the lexicon has of them by chunks, the last of which says so. Each has a part of `held`. The run has [ended](Self::end_run) then.
+    /// Encodes the lists of the run, of whose documents the lengths have such `codes`, in the order
+    /// of the lexicon, puts them where they belong in the file that `open` gives, and gives what
+    /// the lexicon has of them by chunks, the last of which says so. Each has a part of `held`. The
+    /// run has [ended](Self::end_run) then.
     ///
     /// # Errors
-    /// Of the device, and those of `open`. If the device is out of memory, the file is not open, and [the postings stay](Self::can_spill), [`spill`](Self::spill) may do.
+    /// Of the device, and those of `open`. If the device is out of memory, the file is not open,
+    /// and [the postings stay](Self::can_spill), [`spill`](Self::spill) may do.
     pub(super) fn encode(
         &mut self,
         (part, codes): (RunPart, &[Arc<[u8]>]),
@@ -90,7 +97,7 @@ impl<M: Machine> Counter<M> {
             self.free_but_run();
             self.reserve_run(numbers, documents)?;
         }
-        self.machine.write(Array::Codes, 0, &codes)?;
+        self.machine.write(InvertArray::Codes, 0, &codes)?;
         let sizes = self.sizes(documents);
         let is_gathered = self.gather_all(sizes, numbers)?;
         if is_gathered {
@@ -112,7 +119,7 @@ impl<M: Machine> Counter<M> {
     /// Makes room for the postings of so many terms, and for the codes of so many documents.
     fn reserve_run(&mut self, terms: u32, documents: u64) -> Result<(), GpuError> {
         self.grow_lasts(terms)?;
-        self.reserve::<u8>(Array::Codes, documents)
+        self.reserve::<u8>(InvertArray::Codes, documents)
     }
 
     /// Those of a device that has room.
@@ -123,7 +130,8 @@ impl<M: Machine> Counter<M> {
         Sizes { gathered, encoded: self.tuning.encoded_at_once.into(), longest }
     }
 
-    /// Has the postings of all lists gathered, of so many terms, unless there is no room for that and for what is likely to come of it.
+    /// Has the postings of all lists gathered, of so many terms, unless there is no room for that
+    /// and for what is likely to come of it.
     fn gather_all(&mut self, sizes: Sizes, terms: u32) -> Result<bool, GpuError> {
         let postings = self.keeping.postings();
         if postings == 0 {
@@ -132,7 +140,7 @@ impl<M: Machine> Counter<M> {
         if sizes.gathered == postings {
             match self.reserve_sizes(sizes, terms.into()) {
                 Ok(()) => {
-                    self.put(Array::Counters, 0, &[0u32; steps::COUNTERS])?;
+                    self.put(InvertArray::Counters, 0, &[0u32; steps::COUNTERS])?;
                     self.machine.run(&encode::make_room(terms))?;
                     self.gather()?;
                     return Ok(true);
@@ -162,7 +170,8 @@ impl<M: Machine> Counter<M> {
         Ok(ranks)
     }
 
-    /// Which are the next lists, before rank `end`, with at most so many postings, or one list. What is not known yet is asked for.
+    /// Which are the next lists, before rank `end`, with at most so many postings, or one list.
+    /// What is not known yet is asked for.
     fn plan(
         &mut self,
         known: &mut Known,
@@ -180,24 +189,25 @@ impl<M: Machine> Counter<M> {
             let first = known.first + known.dfs.len();
             let numbers = &terms.order.numbers[first..];
             let numbers = &numbers[..numbers.len().min(KNOWN_AT_ONCE)];
-            self.put(Array::Numbers, first as u64, numbers)?;
+            self.put(InvertArray::Numbers, first as u64, numbers)?;
             self.machine.run(&[encode::rank_counts(first as u32, numbers.len() as u32)])?;
-            known.dfs.extend(self.get::<u32>(Array::Dfs, first as u64, numbers.len())?);
+            known.dfs.extend(self.get::<u32>(InvertArray::Dfs, first as u64, numbers.len())?);
         }
     }
 
     /// Gathers the postings of all batches, of lists that have room.
     fn gather(&mut self) -> Result<(), GpuError> {
         for Kept { postings, place, .. } in self.in_order() {
-            self.machine.places().exchange(Array::Kept, place);
+            self.machine.places().exchange(InvertArray::Kept, place);
             let run = self.machine.run(&encode::gather(Columns::kept(postings)));
-            self.machine.places().exchange(Array::Kept, place);
+            self.machine.places().exchange(InvertArray::Kept, place);
             run?;
         }
         Ok(())
     }
 
-    /// Encodes all lists, chunk after chunk, as long as they can be written; others are taken to the host meanwhile.
+    /// Encodes all lists, chunk after chunk, as long as they can be written; others are taken to
+    /// the host meanwhile.
     fn encode_all(
         &mut self,
         terms: &Terms,
@@ -208,7 +218,7 @@ impl<M: Machine> Counter<M> {
     ) -> Result<(), ClosedError> {
         let (ranks, mut open) = (terms.order.numbers.len(), Some(open));
         let (mut at_once, least) = (sizes.encoded / FIRST_PART, sizes.encoded / LEAST_PART);
-        self.put(Array::Counters, 0, &[0u32; steps::COUNTERS])?;
+        self.put(InvertArray::Counters, 0, &[0u32; steps::COUNTERS])?;
         let mut gathered = if is_gathered { 0..ranks } else { 0..0 };
         if !is_gathered {
             sizes = self.reserve_some(sizes, least, terms)?;
@@ -246,7 +256,8 @@ impl<M: Machine> Counter<M> {
                     going.hand_on(Encoded { ranks: here, dfs, places, lists: None });
                     continue;
                 }
-                let memory = self.machine.lend(Array::Encoded)?.expect("lists were encoded there");
+                let memory =
+                    self.machine.lend(InvertArray::Encoded)?.expect("lists were encoded there");
                 lent += 1;
                 if let Some(open) = open.take() {
                     let opened = Arc::new(open()?);
@@ -268,7 +279,7 @@ impl<M: Machine> Counter<M> {
                 };
                 if let Some(memory) = memory {
                     // The next ones are written there.
-                    self.machine.adopt(Array::Encoded, memory)?;
+                    self.machine.adopt(InvertArray::Encoded, memory)?;
                     lent -= 1;
                 }
             }
@@ -293,7 +304,8 @@ impl<M: Machine> Counter<M> {
         memory
     }
 
-    /// Encodes the next lists, with at most `at_once` postings, or one list; which they are, where each begins, and the end.
+    /// Encodes the next lists, with at most `at_once` postings, or one list; which they are, where
+    /// each begins, and the end.
     fn encode_next(
         &mut self,
         known: &mut Known,
@@ -313,16 +325,17 @@ impl<M: Machine> Counter<M> {
         self.reserve_chunks(terms.order.numbers.len() as u64, sizes.encoded, parts)?;
         let count = ranks.len();
         let chunk = Chunk { first: ranks.start as u32, ranks: count as u32, parts: parts as u32 };
-        self.put(Array::LongLists, 0, &longs)?;
+        self.put(InvertArray::LongLists, 0, &longs)?;
         self.machine.run(&chunk.measure(longs.len() as u32))?;
         let bytes = u64::from(self.sum()?);
-        self.reserve::<u8>(Array::Encoded, bytes.max(LIKELY_BYTES * sizes.encoded))
-            .or_else(|_| self.reserve::<u8>(Array::Encoded, bytes))?;
+        self.reserve::<u8>(InvertArray::Encoded, bytes.max(LIKELY_BYTES * sizes.encoded))
+            .or_else(|_| self.reserve::<u8>(InvertArray::Encoded, bytes))?;
         self.machine.run(&[chunk.write()])?;
-        Ok((ranks, self.get(Array::EncodedPlaces, 0, count + 1)?))
+        Ok((ranks, self.get(InvertArray::EncodedPlaces, 0, count + 1)?))
     }
 
-    /// Makes room to gather the lists of some terms at a time, and to encode them, before any of them is gathered: each time all postings of the run are looked at.
+    /// Makes room to gather the lists of some terms at a time, and to encode them, before any of
+    /// them is gathered: each time all postings of the run are looked at.
     fn reserve_some(&mut self, sizes: Sizes, least: u64, terms: &Terms) -> Result<Sizes, GpuError> {
         let mut sizes = Sizes { encoded: sizes.encoded.min(sizes.gathered), ..sizes };
         loop {
@@ -339,37 +352,39 @@ impl<M: Machine> Counter<M> {
     /// Makes room for all that gathering and encoding lists of so many terms is likely to take.
     fn reserve_sizes(&mut self, sizes: Sizes, terms: u64) -> Result<(), GpuError> {
         let Sizes { gathered, encoded, longest } = sizes;
-        for array in [Array::Docids, Array::Tfs] {
+        for array in [InvertArray::Docids, InvertArray::Tfs] {
             self.reserve::<u32>(array, gathered)?;
         }
-        for array in [Array::Cursors, Array::BatchFirsts] {
+        for array in [InvertArray::Cursors, InvertArray::BatchFirsts] {
             self.reserve::<u32>(array, terms + 1)?;
         }
         self.reserve_chunks(terms, encoded, longest.div_ceil(BLOCK as u64))?;
-        for array in [Array::Numbers, Array::Dfs] {
+        for array in [InvertArray::Numbers, InvertArray::Dfs] {
             self.reserve::<u32>(array, terms)?;
         }
-        self.reserve::<u8>(Array::Encoded, LIKELY_BYTES * encoded.max(longest))
+        self.reserve::<u8>(InvertArray::Encoded, LIKELY_BYTES * encoded.max(longest))
     }
 
-    /// Makes room for chunks of so many ranks, postings and parts, or of fewer, so that nothing is freed until all is encoded, for which a device waits until it has
-    /// nothing to do.
+    /// Makes room for chunks of so many ranks, postings and parts, or of fewer, so that nothing is
+    /// freed until all is encoded, for which a device waits until it has nothing to do.
     fn reserve_chunks(&mut self, ranks: u64, postings: u64, parts: u64) -> Result<(), GpuError> {
         let parts = (postings / BLOCK as u64 + ranks.min(postings)).max(parts);
         let sums = steps::sum_words(parts.max(ranks) as u32 + 1);
-        self.reserve::<u32>(Array::Sums, sums.into())?;
-        for array in [Array::ChunkFirsts, Array::PartFirsts, Array::EncodedPlaces] {
+        self.reserve::<u32>(InvertArray::Sums, sums.into())?;
+        for array in [InvertArray::ChunkFirsts, InvertArray::PartFirsts, InvertArray::EncodedPlaces]
+        {
             self.reserve::<u32>(array, ranks + 1)?;
         }
-        for array in [Array::PartPlaces, Array::Heads, Array::LongLists] {
+        for array in [InvertArray::PartPlaces, InvertArray::Heads, InvertArray::LongLists] {
             self.reserve::<u32>(array, parts + 1)?;
         }
-        self.reserve::<u64>(Array::ListBounds, ranks)?;
-        self.reserve::<u64>(Array::Bounds, parts)
+        self.reserve::<u64>(InvertArray::ListBounds, ranks)?;
+        self.reserve::<u64>(InvertArray::Bounds, parts)
     }
 }
 
-/// Postings of lists that are gathered, and of those that are encoded together, at most, unless one list has more; and what the longest list has, at most.
+/// Postings of lists that are gathered, and of those that are encoded together, at most, unless one
+/// list has more; and what the longest list has, at most.
 #[derive(Clone, Copy)]
 struct Sizes {
     gathered: u64,
@@ -395,19 +410,18 @@ impl Sizes {
 struct Planned {
     ranks: Range<usize>,
     postings: u64,
-    /// Blocks and tails.
     parts: u64,
     /// Those of their ranks whose lists are long, counted from the first.
     longs: Vec<u32>,
 }
 
 impl Planned {
-    /// Those of no rank yet.
     fn from(first: usize) -> Self {
         Self { ranks: first..first, postings: 0, parts: 0, longs: Vec::new() }
     }
 
-    /// Adds those that follow, as long as they have at most so many postings, or are one; `dfs` are from its first rank on. False if there is no more room.
+    /// Adds those that follow, as long as they have at most so many postings, or are one; `dfs` are
+    /// from its first rank on. False if there is no more room.
     fn add(&mut self, dfs: &[u32], most: u64) -> bool {
         let first = self.ranks.len();
         for (n, df) in (first..).zip(dfs[first..].iter().map(|&df| u64::from(df))) {

@@ -1,8 +1,9 @@
-//! How are the forms of a batch found? A thread of its own has the device look up each token, on a stream of its own, while batches before are counted;
-//! the terms of new forms are coded there, and a learner makes those of the others meanwhile.
+//! How are the forms of a batch found? A thread of its own has the device look up each token, on a
+//! stream of its own, while batches before are counted; the terms of new forms are coded there, and
+//! a learner makes those of the others meanwhile.
 //!
-//! What is found of a batch is counted in the order in which it was found: a form that an earlier batch has is known to the later one, and what it means
-//! is told with the earlier one.
+//! What is found of a batch is counted in the order in which it was found: a form that an earlier
+//! batch has is known to the later one, and what it means is told with the earlier one.
 
 mod bring;
 
@@ -13,14 +14,14 @@ use super::typed::{Typed, part};
 use super::work::InverterWork;
 use crate::crew::{Crew, lock};
 use crate::dictionary::device::forms::Meaning;
-use crate::dictionary::device::lines::Lines;
+use crate::dictionary::device::lines::DeviceLines;
 use crate::gpu::floor::error::GpuError;
 use crate::gpu::invert::Tuning;
 use crate::gpu::invert::classes::Classes;
 use crate::gpu::invert::machine::{DeviceMemory, Machine};
 use crate::gpu::invert::steps::terms::{Plain, code_forms};
 use crate::gpu::invert::steps::{
-    self, Array, COUNTERS, FOREIGN_BYTES, FOREIGN_FORMS, NEW_BYTES, NEW_FORMS, ODD_TOKENS,
+    self, COUNTERS, FOREIGN_BYTES, FOREIGN_FORMS, InvertArray, NEW_BYTES, NEW_FORMS, ODD_TOKENS,
 };
 use crate::gpu::invert::text::{MOST_BYTES, MOST_PIECES, PieceText, TILE_BYTES};
 use crate::index::documents::pieces::PieceDocuments;
@@ -34,14 +35,14 @@ use std::thread::{self, Builder, JoinHandle};
 use std::time::Instant;
 
 /// Makes texts of the lines of a piece, and documents.
-pub type ParseLines = Arc<dyn Fn(&PieceText, &Lines) -> (PieceText, PieceDocuments) + Send + Sync>;
+pub(crate) type ParseLines =
+    Arc<dyn Fn(&PieceText, &DeviceLines) -> (PieceText, PieceDocuments) + Send + Sync>;
 
 /// The smallest table.
 const LEAST_SLOTS: u32 = 1 << 12;
-/// The largest one.
 const MOST_SLOTS: u32 = 1 << 30;
-/// When forms take more bytes than this before a batch they are forgotten: places of bytes are numbers of 32 bits. The terms
-/// of a run take less, but there are forms without terms.
+/// When forms take more bytes than this before a batch they are forgotten: places of bytes are
+/// numbers of 32 bits. The terms of a run take less, but there are forms without terms.
 const MOST_ARENA_BYTES: u64 = (4 << 30) - MOST_BYTES as u64;
 /// The same for numbers of forms, and meanings of expansions.
 const MOST_FORMS: u32 = 1 << 30;
@@ -82,12 +83,13 @@ pub(super) fn which(pieces: &[PieceText]) -> Which {
     (pieces.as_ptr().addr(), pieces.len())
 }
 
-/// Memory of where tokens begin, of their forms, of the codes of the new forms, and of where documents begin.
+/// Memory of where tokens begin, of their forms, of the codes of the new forms, and of where
+/// documents begin.
 pub(super) type Tokens = [DeviceMemory; 4];
 
 /// The arrays of these, where they are found.
-const FOUND_ARRAYS: [Array; 4] =
-    [Array::Tokens, Array::TokenForms, Array::Coded, Array::DocumentStarts];
+const FOUND_ARRAYS: [InvertArray; 4] =
+    [InvertArray::Tokens, InvertArray::TokenForms, InvertArray::Coded, InvertArray::DocumentStarts];
 
 /// A batch whose forms are found.
 pub(super) struct Found {
@@ -134,11 +136,9 @@ impl Typed for Finder {
 }
 
 impl Finder {
-    /// Finds the forms of pieces, behind all that were found already, codes the terms of new ones, and asks what foreign ones mean. If their texts were
-    /// brought they are used, and those of earlier ones go back; tokens may go where others did.
-    ///
-    /// # Errors
-    /// Of the device, which knows no forms then.
+    /// Finds the forms of pieces, behind all that were found already, codes the terms of new ones,
+    /// and asks what foreign ones mean. If their texts were brought they are used, and those of
+    /// earlier ones go back; tokens may go where others did.
     ///
     /// # Panics
     /// There are too many pieces, or too much text.
@@ -150,7 +150,8 @@ impl Finder {
     ) -> Result<Found, GpuError> {
         let found = self.try_find(pieces, text, to);
         if found.is_err() {
-            // The table may have forms that are not kept, and arrays be longer than smaller batches need.
+            // The table may have forms that are not kept, and arrays be longer than smaller batches
+            // need.
             self.free();
         }
         found
@@ -166,7 +167,7 @@ impl Finder {
     fn forget_forms(&mut self) -> Result<(), GpuError> {
         (self.known, self.arena_bytes) = (0, 0);
         if self.slots > 0 {
-            self.machine.run(&[steps::clear(Array::Slots, 0, 2 * u64::from(self.slots))])?;
+            self.machine.run(&[steps::clear(InvertArray::Slots, 0, 2 * u64::from(self.slots))])?;
         }
         Ok(())
     }
@@ -204,7 +205,7 @@ impl Finder {
             0 if contents.is_empty() => None,
             0 => {
                 let mut readings = batch.readings();
-                readings.push(part(Array::Contents, 0, &mut contents));
+                readings.push(part(InvertArray::Contents, 0, &mut contents));
                 self.machine.read(&mut readings)?;
                 None
             }
@@ -216,12 +217,11 @@ impl Finder {
         Ok(Found { of, layout, documents, contents, tokens, first_form, new, arrays })
     }
 
-    /// Hashes the texts of documents.
     fn hash(&mut self, documents: u32) -> Result<(), GpuError> {
         if documents == 0 {
             return Ok(());
         }
-        self.reserve::<u64>(Array::Contents, documents.into())?;
+        self.reserve::<u64>(InvertArray::Contents, documents.into())?;
         self.machine.run(&[steps::hash_documents(documents)])
     }
 
@@ -231,31 +231,31 @@ impl Finder {
             return Ok(0);
         }
         if !self.has_classes {
-            self.put(Array::Classes, 0, Classes::of(self.tokenizer).words())?;
+            self.put(InvertArray::Classes, 0, Classes::of(self.tokenizer).words())?;
             let stop_words = self.stop_words.clone();
-            self.put(Array::StopWords, 0, &stop_words)?;
+            self.put(InvertArray::StopWords, 0, &stop_words)?;
             self.has_classes = true;
         }
         let tiles = steps::text_tiles(layout.padded);
         self.reserve_tiles(tiles)?;
-        self.put(Array::Counters, 0, &[0u32; COUNTERS])?;
+        self.put(InvertArray::Counters, 0, &[0u32; COUNTERS])?;
         self.machine.run(&steps::count_tokens(tiles))?;
         let tokens = self.sum()?;
         self.work.tokens += u64::from(tokens);
-        self.reserve::<u32>(Array::Tokens, u64::from(tokens))?;
+        self.reserve::<u32>(InvertArray::Tokens, u64::from(tokens))?;
         self.machine.run(&[steps::write_tokens(tiles)])?;
         Ok(tokens)
     }
 
-    /// Finds the form of each token, codes the terms of new ones, and asks what foreign ones mean; the arrays. What is to be read anyway is read
-    /// where this waits for the device.
+    /// Finds the form of each token, codes the terms of new ones, and asks what foreign ones mean;
+    /// the arrays. What is to be read anyway is read where this waits for the device.
     fn find_forms(
         &mut self,
         batch: &mut Batch<'_>,
         contents: &mut [u64],
         tokens: u32,
     ) -> Result<Tokens, GpuError> {
-        use Array::{NewLengths, NewPlaces, NewStarts, Odd, TokenForms};
+        use InvertArray::{NewLengths, NewPlaces, NewStarts, Odd, TokenForms};
         for array in [TokenForms, NewStarts, NewLengths, NewPlaces, Odd] {
             self.reserve::<u32>(array, u64::from(tokens))?;
         }
@@ -265,14 +265,18 @@ impl Finder {
         let counters = self.counters()?;
         let (new, new_bytes) = (counters[NEW_FORMS], counters[NEW_BYTES]);
         let (used, places) = (self.arena_bytes, u64::from(known) + 1);
-        self.machine.reserve(Array::Arena, (used + u64::from(new_bytes)).max(16), used)?;
+        self.machine.reserve(InvertArray::Arena, (used + u64::from(new_bytes)).max(16), used)?;
         let all = places + u64::from(new);
-        self.machine.reserve(Array::FormPlaces, 4 * all, if known > 0 { 4 * places } else { 0 })?;
-        self.reserve::<Meaning>(Array::Coded, new.into())?;
+        self.machine.reserve(
+            InvertArray::FormPlaces,
+            4 * all,
+            if known > 0 { 4 * places } else { 0 },
+        )?;
+        self.reserve::<Meaning>(InvertArray::Coded, new.into())?;
         if new > 0 {
-            self.reserve::<u32>(Array::Sums, steps::sum_words(new).into())?;
-            self.reserve::<u8>(Array::ForeignBytes, new_bytes.into())?;
-            self.reserve::<u64>(Array::ForeignPlaces, new.into())?;
+            self.reserve::<u32>(InvertArray::Sums, steps::sum_words(new).into())?;
+            self.reserve::<u8>(InvertArray::ForeignBytes, new_bytes.into())?;
+            self.reserve::<u64>(InvertArray::ForeignPlaces, new.into())?;
             self.machine.run(&steps::scan(NewPlaces, new))?;
             self.machine.run(&[
                 steps::keep_forms(new, known, used as u32),
@@ -282,8 +286,8 @@ impl Finder {
         self.machine.run(&[steps::check_forms(tokens)])?;
         let mut counters = [0u32; COUNTERS];
         let mut readings = batch.readings();
-        readings.push(part(Array::Counters, 0, &mut counters));
-        readings.push(part(Array::Contents, 0, contents));
+        readings.push(part(InvertArray::Counters, 0, &mut counters));
+        readings.push(part(InvertArray::Contents, 0, contents));
         self.machine.read(&mut readings)?;
         drop(readings);
         let (odd, foreign) = (counters[ODD_TOKENS], counters[FOREIGN_FORMS]);
@@ -292,8 +296,8 @@ impl Finder {
         if foreign > 0 {
             unknown.bytes = pages::zeroed(counters[FOREIGN_BYTES] as usize);
             unknown.places = pages::zeroed(foreign as usize);
-            parts.push(part(Array::ForeignBytes, 0, &mut unknown.bytes));
-            parts.push(part(Array::ForeignPlaces, 0, &mut unknown.places));
+            parts.push(part(InvertArray::ForeignBytes, 0, &mut unknown.bytes));
+            parts.push(part(InvertArray::ForeignPlaces, 0, &mut unknown.places));
         }
         if odd > 0 {
             parts.push(part(Odd, 0, &mut starts));
@@ -322,21 +326,22 @@ impl Finder {
         if slots <= self.slots {
             return Ok(());
         }
-        self.reserve::<u64>(Array::NextSlots, slots.into())?;
-        self.reserve::<u32>(Array::NextSlotForms, slots.into())?;
-        self.machine.run(&[steps::clear(Array::NextSlots, 0, 2 * u64::from(slots))])?;
+        self.reserve::<u64>(InvertArray::NextSlots, slots.into())?;
+        self.reserve::<u32>(InvertArray::NextSlotForms, slots.into())?;
+        self.machine.run(&[steps::clear(InvertArray::NextSlots, 0, 2 * u64::from(slots))])?;
         if self.known > 0 {
             self.machine.run(&[steps::rehash(self.slots, slots, self.tuning)])?;
         }
-        self.machine.places().swap(Array::Slots, Array::NextSlots);
-        self.machine.places().swap(Array::SlotForms, Array::NextSlotForms);
+        self.machine.places().swap(InvertArray::Slots, InvertArray::NextSlots);
+        self.machine.places().swap(InvertArray::SlotForms, InvertArray::NextSlotForms);
         self.slots = slots;
         Ok(())
     }
 }
 
-/// Is given texts that nobody needs any more, whenever those that were brought of other pieces are used, or nothing if there were none.
-pub type Back = Arc<dyn Fn(Option<DeviceMemory>) + Send + Sync>;
+/// Is given texts that nobody needs any more, whenever those that were brought of other pieces are
+/// used, or nothing if there were none.
+pub(crate) type Back = Arc<dyn Fn(Option<DeviceMemory>) + Send + Sync>;
 
 /// Pieces whose forms are to be found.
 struct Job {
@@ -358,10 +363,8 @@ pub(super) struct Finding {
 }
 
 impl Finding {
-    /// Forms are found on a machine that has done nothing. `tell` is called whenever those of a batch are.
-    ///
-    /// # Errors
-    /// The system gives no thread.
+    /// Forms are found on a machine that has done nothing. `tell` is called whenever those of a
+    /// batch are.
     pub(super) fn start(
         machine: Box<dyn Machine>,
         analysis: &Analysis,
@@ -407,6 +410,7 @@ impl Finding {
     }
 
     /// Forms are found otherwise; nothing was asked yet.
+    #[cfg(test)]
     pub(super) fn tune(&mut self, tuning: Tuning) {
         self.finder().tuning = tuning;
     }
@@ -459,9 +463,6 @@ impl Finding {
     }
 
     /// Finds the forms of pieces at once; nothing is under way.
-    ///
-    /// # Errors
-    /// Of the device, which knows no forms then.
     pub(super) fn now(
         &mut self,
         pieces: &[PieceText],
@@ -471,9 +472,6 @@ impl Finding {
     }
 
     /// Empties the table of forms; nothing is under way.
-    ///
-    /// # Errors
-    /// Of the device.
     pub(super) fn forget_forms(&mut self) -> Result<(), GpuError> {
         self.finder().forget_forms()
     }
@@ -483,7 +481,6 @@ impl Finding {
         self.finder().free();
     }
 
-    /// What it has done.
     pub(super) fn work(&self) -> InverterWork {
         self.finder().work
     }

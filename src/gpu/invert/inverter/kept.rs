@@ -1,8 +1,10 @@
-//! What stays of batches on a device until their run ends? Of each its postings, in an array of its own that is set aside, and of each term how many there are. Those of all
-//! lanes are brought together before the lists are encoded: arrays go from one to the other, also from another device, as memory.
+//! What stays of batches on a device until their run ends? Of each its postings, in an array of its
+//! own that is set aside, and of each term how many there are. Those of all lanes are brought
+//! together before the lists are encoded: arrays go from one to the other, also from another
+//! device, as memory.
 //!
-//! If the device has no room for the postings of a run, what it has is taken to the host ([`spill`](Counter::spill)), and the run goes on as
-//! one whose lists are encoded there.
+//! If the device has no room for the postings of a run, what it has is taken to the host
+//! ([`spill`](Counter::spill)), and the run goes on as one whose lists are encoded there.
 
 use super::Counter;
 use super::typed::Typed;
@@ -10,9 +12,8 @@ use crate::dictionary::device::inverted::Lists;
 use crate::gpu::floor::error::GpuError;
 use crate::gpu::invert::machine::{Downloader, Machine};
 use crate::gpu::invert::steps::postings::{self, Columns};
-use crate::gpu::invert::steps::{self, Array, encode};
+use crate::gpu::invert::steps::{self, InvertArray, encode};
 
-/// A batch that stays.
 #[derive(Clone, Copy)]
 pub(super) struct Kept {
     /// The docid of its first document, from the run's first.
@@ -29,14 +30,12 @@ pub(super) struct Keeping {
     pub(super) wanted: bool,
     /// It had none in this run.
     spilled: bool,
-    /// The batches that stay.
     batches: Vec<Kept>,
     /// Takes encoded lists to the host, if it is there already.
     pub(super) downloader: Option<Box<dyn Downloader>>,
 }
 
 impl Keeping {
-    /// Postings that stay.
     pub(super) fn postings(&self) -> u64 {
         self.batches.iter().map(|kept| u64::from(kept.postings)).sum()
     }
@@ -52,7 +51,7 @@ impl<M: Machine> Counter<M> {
     pub(super) fn reserve_kept(&mut self, postings: u32) -> Result<(), GpuError> {
         match postings {
             0 => Ok(()),
-            _ => self.reserve::<u32>(Array::Kept, encode::kept_words(postings)),
+            _ => self.reserve::<u32>(InvertArray::Kept, encode::kept_words(postings)),
         }
     }
 
@@ -71,32 +70,30 @@ impl<M: Machine> Counter<M> {
     }
 
     fn set_aside(&mut self, postings: u32, first: u32) {
-        self.machine.places().set_aside(Array::Kept);
+        self.machine.places().set_aside(InvertArray::Kept);
         let batches = &mut self.keeping.batches;
         batches.push(Kept { first, postings, place: batches.len() });
     }
 
-    /// Takes the batches that another one keeps, which has what it has counted of them no more, and knows no forms.
-    ///
-    /// # Errors
-    /// Of the devices.
+    /// Takes the batches that another one keeps, which has what it has counted of them no more, and
+    /// knows no forms.
     pub(super) fn take_batches(&mut self, other: &mut Self) -> Result<(), GpuError> {
         let terms = other.lasts;
         other.free_but_run();
         self.grow_lasts(terms)?;
         if !other.keeping.batches.is_empty() {
-            if let Some(counts) = other.machine.lend(Array::Counts)? {
-                self.machine.adopt(Array::OthersCounts, counts)?;
+            if let Some(counts) = other.machine.lend(InvertArray::Counts)? {
+                self.machine.adopt(InvertArray::OthersCounts, counts)?;
                 self.machine.run(&[encode::add_counts(terms)])?;
             }
             for Kept { first, postings, place } in std::mem::take(&mut other.keeping.batches) {
-                other.machine.places().exchange(Array::Kept, place);
-                if let Some(kept) = other.machine.lend(Array::Kept)? {
-                    self.machine.adopt(Array::Kept, kept)?;
+                other.machine.places().exchange(InvertArray::Kept, place);
+                if let Some(kept) = other.machine.lend(InvertArray::Kept)? {
+                    self.machine.adopt(InvertArray::Kept, kept)?;
                     self.set_aside(postings, first);
                 }
             }
-            self.machine.places().free(&[Array::OthersCounts]);
+            self.machine.places().free(&[InvertArray::OthersCounts]);
         }
         other.forget_run()?;
         other.free_all();
@@ -108,13 +105,14 @@ impl<M: Machine> Counter<M> {
         self.keeping.is_on()
     }
 
-    /// Whether the postings of the run stay on the device, as they do until all lists are gathered and there is room to encode them.
+    /// Whether the postings of the run stay on the device, as they do until all lists are gathered
+    /// and there is room to encode them.
     pub(super) fn can_spill(&self) -> bool {
         !self.keeping.batches.is_empty()
     }
 
-    /// Takes the lists that stay on the device to the host, and those of later batches of the run as well. Nothing is counted then,
-    /// and the device knows no forms.
+    /// Takes the lists that stay on the device to the host, and those of later batches of the run
+    /// as well. Nothing is counted then, and the device knows no forms.
     ///
     /// # Errors
     /// Of the device. The inverter cannot go on then.
@@ -123,17 +121,17 @@ impl<M: Machine> Counter<M> {
         self.work.spilled += 1;
         self.free_but_run();
         if self.lasts > 0 {
-            self.machine.run(&[steps::clear(Array::Lasts, 0, self.lasts.into())])?;
+            self.machine.run(&[steps::clear(InvertArray::Lasts, 0, self.lasts.into())])?;
         }
         let terms = self.lasts;
         // No piece is measured here.
-        self.put(Array::PieceStarts, 0, &[0u32])?;
-        self.reserve::<u64>(Array::PieceBytes, 1)?;
-        self.reserve::<u64>(Array::PiecePostings, 1)?;
-        self.put(Array::Counters, 0, &[0u32; steps::COUNTERS])?;
+        self.put(InvertArray::PieceStarts, 0, &[0u32])?;
+        self.reserve::<u64>(InvertArray::PieceBytes, 1)?;
+        self.reserve::<u64>(InvertArray::PiecePostings, 1)?;
+        self.put(InvertArray::Counters, 0, &[0u32; steps::COUNTERS])?;
         let mut lists = Vec::new();
         for Kept { postings, place, .. } in self.in_order() {
-            self.machine.places().exchange(Array::Kept, place);
+            self.machine.places().exchange(InvertArray::Kept, place);
             let columns = Columns::kept(postings);
             self.reserve_tiles(steps::tiles(postings))?;
             self.machine.run(&postings::measure(columns, 0))?;
@@ -141,7 +139,7 @@ impl<M: Machine> Counter<M> {
             self.reserve_lists(postings, list_bytes, terms)?;
             lists.push(self.take_lists(columns, terms, list_bytes)?);
         }
-        self.machine.places().free_but(&[Array::Lasts, Array::Counts]);
+        self.machine.places().free_but(&[InvertArray::Lasts, InvertArray::Counts]);
         self.forget_kept();
         Ok(lists)
     }

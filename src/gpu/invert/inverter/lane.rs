@@ -1,5 +1,7 @@
-//! How do several batches get counted at a time? Each lane has a device, or shares one, with a thread of its own: while one waits for its device and
-//! reads what it has counted, another one has the device do something. What a lane has counted waits until somebody has said whether it belongs to the run.
+//! How do several batches get counted at a time? Each lane has a device, or shares one, with a
+//! thread of its own: while one waits for its device and reads what it has counted, another one has
+//! the device do something. What a lane has counted waits until somebody has said whether it
+//! belongs to the run.
 
 use super::Counted;
 use super::counter::Counter;
@@ -44,7 +46,6 @@ impl Waker {
     }
 }
 
-/// What wakes it.
 pub(super) struct Woken(Receiver<Wake>);
 
 /// A counter, and the thread that has it count what comes.
@@ -59,11 +60,8 @@ pub(super) struct Lane<M> {
 }
 
 impl<M: Machine + 'static> Lane<M> {
-    /// Starts the thread, which is woken by its waker; `tell` is called whenever a batch is counted, or
-    /// may be where lists do not stay.
-    ///
-    /// # Errors
-    /// The system gives no thread.
+    /// Starts the thread, which is woken by its waker; `tell` is called whenever a batch is
+    /// counted, or may be where lists do not stay.
     pub(super) fn start(
         counter: Counter<M>,
         (waker, woken): (Waker, Woken),
@@ -154,7 +152,8 @@ impl<M: Machine> Lane<M> {
         outcome.unwrap_or_else(|cause| resume_unwind(cause))
     }
 
-    /// The counter, and all that was asked and is not counted, or counted and not taken, is forgotten; texts go `back`.
+    /// The counter, and all that was asked and is not counted, or counted and not taken, is
+    /// forgotten; texts go `back`.
     pub(super) fn forget(
         &mut self,
         back: impl Fn(Option<DeviceMemory>),

@@ -1,5 +1,6 @@
-//! Who makes terms of the forms that a device has found and makes none of? Two threads, batch after batch, while the device finds those of the next
-//! one and counts the one before: the first finds the words of forms, the second looks up their terms.
+//! Who makes terms of the forms that a device has found and makes none of? Two threads, batch after
+//! batch, while the device finds those of the next one and counts the one before: the first finds
+//! the words of forms, the second looks up their terms.
 
 use super::spent;
 use crate::crew::Awaited;
@@ -23,7 +24,6 @@ pub(super) struct Unknown {
     pub(super) bytes: Vec<u8>,
     /// Where each begins, and how many bytes it has.
     pub(super) places: Vec<[u32; 2]>,
-    /// The odd ones.
     pub(super) odd: Vec<Vec<u8>>,
 }
 
@@ -34,7 +34,8 @@ pub(super) struct Learned {
     /// The expansions of both, and how many meanings stand before them among those of all batches.
     pub(super) expansions: Vec<Meaning>,
     pub(super) place: usize,
-    /// Meanings of expansions that stay: those of odd tokens are of no use when the batch is counted.
+    /// Meanings of expansions that stay: those of odd tokens are of no use when the batch is
+    /// counted.
     pub(super) kept: usize,
     /// How long it took.
     pub(super) seconds: f64,
@@ -59,7 +60,8 @@ impl Read {
     }
 }
 
-/// Looks up the terms of forms whose words are found; `expanded` meanings are expansions of those before.
+/// Looks up the terms of forms whose words are found; `expanded` meanings are expansions of those
+/// before.
 fn learn(known: &mut Forms, read: &Read, expanded: usize) -> Learned {
     let began = Instant::now();
     let Read { forgets, forms, odd, seconds } = read;
@@ -72,9 +74,8 @@ fn learn(known: &mut Forms, read: &Read, expanded: usize) -> Learned {
 }
 
 /// Is told that forms were found, or terms made.
-pub type Tell = Arc<dyn Fn() + Send + Sync>;
+pub(crate) type Tell = Arc<dyn Fn() + Send + Sync>;
 
-/// Who asks the threads.
 pub(super) struct Asker {
     asked: Sender<Unknown>,
     expansions: Arc<AtomicUsize>,
@@ -102,11 +103,9 @@ pub(super) struct Learner {
 }
 
 impl Learner {
-    /// One that learns what all that have the same `known` terms learn; so many `threads` share the work of each step. `tell` is called whenever it has learned
-    /// something; it ends when nobody can ask any more.
-    ///
-    /// # Errors
-    /// The system gives no thread.
+    /// One that learns what all that have the same `known` terms learn; so many `threads` share the
+    /// work of each step. `tell` is called whenever it has learned something; it ends when nobody
+    /// can ask any more.
     pub(super) fn start(
         analysis: Analysis,
         (known, threads): (Arc<Mutex<Forms>>, usize),
@@ -168,10 +167,8 @@ impl Learner {
         learned.unwrap_or_else(|cause| resume_unwind(cause))
     }
 
-    /// Has a thread bring the terms with these codes into order, when all that was asked is learned.
-    ///
-    /// # Errors
-    /// The system gives no thread.
+    /// Has a thread bring the terms with these codes into order, when all that was asked is
+    /// learned.
     pub(super) fn in_order(&self, codes: Arc<Vec<u64>>) -> io::Result<Awaited<OrderedTerms>> {
         let known = self.known.clone();
         Awaited::begin("order", move || lock(&known).in_order(&codes))

@@ -1,5 +1,6 @@
-//! How do the terms of a run get their numbers? The device has a table of their codes: of those of [plain](terms::Plain) forms, which it makes itself, and
-//! of those that the host has made. A code that is not there gets the next number, and the host takes the codes by number.
+//! How do the terms of a run get their numbers? The device has a table of their codes: of those of
+//! [plain](terms::Plain) forms, which it makes itself, and of those that the host has made. A code
+//! that is not there gets the next number, and the host takes the codes by number.
 
 use super::find::Found;
 use super::learner::Learned;
@@ -10,7 +11,7 @@ use crate::dictionary::device::forms::Meaning;
 use crate::gpu::floor::error::GpuError;
 use crate::gpu::invert::machine::{DeviceMemory, Machine};
 use crate::gpu::invert::steps::terms;
-use crate::gpu::invert::steps::{self, Array, COUNTERS, SUM};
+use crate::gpu::invert::steps::{self, COUNTERS, InvertArray, SUM};
 use crate::pages;
 use std::sync::Arc;
 use std::time::Instant;
@@ -24,23 +25,24 @@ const MOST_SLOTS: u32 = 1 << 31;
 const LIKELY_TERMS: u64 = 1 << 16;
 
 /// Arrays of the terms of a run.
-const OF_TERMS: [Array; 4] = [Array::TermSlots, Array::SlotTerms, Array::TermCodes, Array::Terms];
+const OF_TERMS: [InvertArray; 4] =
+    [InvertArray::TermSlots, InvertArray::SlotTerms, InvertArray::TermCodes, InvertArray::Terms];
 
-/// The terms of the run. All lanes number theirs in one table, which goes from one to the other: whoever tells a device what forms mean has it meanwhile.
+/// The terms of the run. All lanes number theirs in one table, which goes from one to the other:
+/// whoever tells a device what forms mean has it meanwhile.
 #[derive(Default)]
 pub(super) struct Numbering {
     /// Slots of the table; 0 if there is none.
     slots: u32,
     /// Terms of the run, at most.
     most: u32,
-    /// Their codes by number.
     pub(super) codes: Arc<Vec<u64>>,
     /// The arrays that are there, while nobody has them.
-    memory: Vec<(Array, DeviceMemory)>,
+    memory: Vec<(InvertArray, DeviceMemory)>,
 }
 
 /// Part of an array from a number on, how many terms it has, and where what they stand for goes.
-type Told = ((Array, u64), u32, (Array, u64));
+type Told = ((InvertArray, u64), u32, (InvertArray, u64));
 
 impl Numbering {
     /// Frees the table: no more terms get numbers.
@@ -57,7 +59,6 @@ impl Numbering {
         Ok(())
     }
 
-    /// Takes it back.
     fn take_back(&mut self, machine: &mut impl Machine) -> Result<(), GpuError> {
         for array in OF_TERMS {
             self.memory.extend(machine.lend(array)?.map(|memory| (array, memory)));
@@ -67,8 +68,8 @@ impl Numbering {
 }
 
 impl<M: Machine> Counter<M> {
-    /// Tells the device what the new forms of a batch mean, and its odd tokens; how many terms the run has then, and how many those of
-    /// all its tokens are, if it is `counted`.
+    /// Tells the device what the new forms of a batch mean, and its odd tokens; how many terms the
+    /// run has then, and how many those of all its tokens are, if it is `counted`.
     pub(super) fn tell(
         &mut self,
         (found, learned): (&Found, &Learned),
@@ -78,22 +79,22 @@ impl<M: Machine> Counter<M> {
         let Learned { foreign, odd, expansions, place, .. } = learned;
         let told = [foreign, odd, expansions].map(Vec::as_slice);
         let [foreign, odd, expansions] = told.map(|told| told.len() as u32);
-        self.reserve::<Meaning>(Array::Told, u64::from(foreign + odd + expansions))?;
+        self.reserve::<Meaning>(InvertArray::Told, u64::from(foreign + odd + expansions))?;
         let parts = told.map(bytemuck::cast_slice);
-        self.machine.write(Array::Told, 0, &parts)?;
-        self.reserve::<u64>(Array::ForeignMeanings, foreign.into())?;
-        self.reserve::<u64>(Array::OddMeanings, odd.into())?;
+        self.machine.write(InvertArray::Told, 0, &parts)?;
+        self.reserve::<u64>(InvertArray::ForeignMeanings, foreign.into())?;
+        self.reserve::<u64>(InvertArray::OddMeanings, odd.into())?;
         let (place, first) = (*place as u64, u64::from(found.first_form));
-        self.lengthen(Array::Expansions, place, expansions)?;
-        self.lengthen(Array::Meanings, first, found.new)?;
-        let told = |first: u32| (Array::Told, u64::from(first));
+        self.lengthen(InvertArray::Expansions, place, expansions)?;
+        self.lengthen(InvertArray::Meanings, first, found.new)?;
+        let told = |first: u32| (InvertArray::Told, u64::from(first));
         let parts = [
-            (told(0), foreign, (Array::ForeignMeanings, 0)),
-            (told(foreign), odd, (Array::OddMeanings, 0)),
-            (told(foreign + odd), expansions, (Array::Expansions, place)),
-            ((Array::CountedCoded, 0), found.new, (Array::Meanings, first)),
+            (told(0), foreign, (InvertArray::ForeignMeanings, 0)),
+            (told(foreign), odd, (InvertArray::OddMeanings, 0)),
+            (told(foreign + odd), expansions, (InvertArray::Expansions, place)),
+            ((InvertArray::CountedCoded, 0), found.new, (InvertArray::Meanings, first)),
         ];
-        self.reserve::<u32>(Array::Counters, COUNTERS as u64)?;
+        self.reserve::<u32>(InvertArray::Counters, COUNTERS as u64)?;
         let numbering = self.numbering.clone();
         let mut numbering = lock(&numbering);
         numbering.lend(&mut self.machine)?;
@@ -106,8 +107,9 @@ impl<M: Machine> Counter<M> {
         numbered
     }
 
-    /// Gives numbers to what stands in parts of arrays, among which are at most as many terms as all of `more`; how many there are then, and those of so many
-    /// tokens. The device is waited for once.
+    /// Gives numbers to what stands in parts of arrays, among which are at most as many terms as
+    /// all of `more`; how many there are then, and those of so many tokens. The device is waited
+    /// for once.
     fn number(
         &mut self,
         numbering: &mut Numbering,
@@ -135,9 +137,9 @@ impl<M: Machine> Counter<M> {
         codes.resize(had as usize + likely, 0);
         let (mut sum, mut terms) = ([0u32], [0u32]);
         let told = self.machine.read(&mut [
-            part(Array::Counters, SUM as u64, &mut sum),
-            part(Array::Terms, 0, &mut terms),
-            part(Array::TermCodes, had, &mut codes[had as usize..]),
+            part(InvertArray::Counters, SUM as u64, &mut sum),
+            part(InvertArray::Terms, 0, &mut terms),
+            part(InvertArray::TermCodes, had, &mut codes[had as usize..]),
         ]);
         codes.truncate(if told.is_ok() { terms[0] as usize } else { had as usize });
         told?;
@@ -147,11 +149,12 @@ impl<M: Machine> Counter<M> {
     }
 
     /// Makes room for meanings behind the first ones of an array.
-    fn lengthen(&mut self, array: Array, had: u64, more: u32) -> Result<(), GpuError> {
+    fn lengthen(&mut self, array: InvertArray, had: u64, more: u32) -> Result<(), GpuError> {
         self.machine.reserve(array, (8 * (had + u64::from(more))).max(16), 8 * had)
     }
 
-    /// Makes room for so many terms in all, in a table of twice as many slots or more; if a device has no room for that, in one that is not full.
+    /// Makes room for so many terms in all, in a table of twice as many slots or more; if a device
+    /// has no room for that, in one that is not full.
     fn grow_terms(&mut self, numbering: &mut Numbering, most: u64) -> Result<(), GpuError> {
         let slots = (2 * most).next_power_of_two().clamp(LEAST_SLOTS.into(), MOST_SLOTS.into());
         let slots = slots as u32;
@@ -161,9 +164,9 @@ impl<M: Machine> Counter<M> {
             self.free_table(numbering);
         }
         let had = u64::from(numbering.most);
-        self.machine.reserve(Array::TermCodes, (8 * most).max(16), 8 * had)?;
+        self.machine.reserve(InvertArray::TermCodes, (8 * most).max(16), 8 * had)?;
         if had == 0 {
-            self.put(Array::Terms, 0, &[0u32])?;
+            self.put(InvertArray::Terms, 0, &[0u32])?;
         }
         if !grows {
             return Ok(());
@@ -178,15 +181,15 @@ impl<M: Machine> Counter<M> {
     }
 
     fn free_table(&mut self, numbering: &mut Numbering) {
-        self.machine.places().free(&[Array::TermSlots, Array::SlotTerms]);
+        self.machine.places().free(&[InvertArray::TermSlots, InvertArray::SlotTerms]);
         numbering.slots = 0;
     }
 
     /// Makes a table of the terms that the run has.
     fn make_table(&mut self, numbering: &mut Numbering, slots: u32) -> Result<(), GpuError> {
-        self.reserve::<u64>(Array::TermSlots, slots.into())?;
-        self.reserve::<u32>(Array::SlotTerms, slots.into())?;
-        self.machine.run(&[steps::clear(Array::TermSlots, 0, 2 * u64::from(slots))])?;
+        self.reserve::<u64>(InvertArray::TermSlots, slots.into())?;
+        self.reserve::<u32>(InvertArray::SlotTerms, slots.into())?;
+        self.machine.run(&[steps::clear(InvertArray::TermSlots, 0, 2 * u64::from(slots))])?;
         if numbering.most > 0 {
             self.machine.run(&[terms::fill_table(numbering.most, slots)])?;
         }
@@ -204,7 +207,8 @@ impl<M: Machine> Counter<M> {
         let codes = Arc::make_mut(&mut numbering.codes);
         pages::reserve(codes, new);
         codes.resize(had + new, 0);
-        let taken = self.machine.read(&mut [part(Array::TermCodes, had as u64, &mut codes[had..])]);
+        let taken =
+            self.machine.read(&mut [part(InvertArray::TermCodes, had as u64, &mut codes[had..])]);
         if taken.is_err() {
             codes.truncate(had);
         }

@@ -1,13 +1,14 @@
-//! How is a machine asked for numbers, not bytes? Arrays of values of one type, whose places are counted in these.
+//! How is a machine asked for numbers, not bytes? Arrays of values of one type, whose places are
+//! counted in these.
 
 use crate::gpu::floor::error::GpuError;
 use crate::gpu::invert::machine::{Machine, Reading};
-use crate::gpu::invert::steps::{self, Array, COUNTERS, SUM};
+use crate::gpu::invert::steps::{self, COUNTERS, InvertArray, SUM};
 use crate::pages;
 use bytemuck::{Pod, Zeroable};
 
 /// Values of an array from the one with number `at` on.
-pub(super) fn part<T: Pod>(array: Array, at: u64, to: &mut [T]) -> Reading<'_> {
+pub(super) fn part<T: Pod>(array: InvertArray, at: u64, to: &mut [T]) -> Reading<'_> {
     Reading {
         array,
         at: at * size_of::<T>() as u64,
@@ -18,22 +19,21 @@ pub(super) fn part<T: Pod>(array: Array, at: u64, to: &mut [T]) -> Reading<'_> {
 
 /// Whoever has a machine.
 pub(super) trait Typed {
-    /// The machine.
     fn on(&mut self) -> &mut dyn Machine;
 
     /// Makes an array at least so long; what it had is of no use any more.
-    fn reserve<T>(&mut self, array: Array, len: u64) -> Result<(), GpuError> {
+    fn reserve<T>(&mut self, array: InvertArray, len: u64) -> Result<(), GpuError> {
         self.on().reserve(array, (len * size_of::<T>() as u64).max(16), 0)
     }
 
     /// Makes room for what so many tiles count.
     fn reserve_tiles(&mut self, tiles: u32) -> Result<(), GpuError> {
-        self.reserve::<u32>(Array::Tiles, tiles.into())?;
-        self.reserve::<u32>(Array::Sums, steps::sum_words(tiles).into())
+        self.reserve::<u32>(InvertArray::Tiles, tiles.into())?;
+        self.reserve::<u32>(InvertArray::Sums, steps::sum_words(tiles).into())
     }
 
     /// Writes values to an array behind the first `at`, which stay.
-    fn put<T: Pod>(&mut self, array: Array, at: u64, values: &[T]) -> Result<(), GpuError> {
+    fn put<T: Pod>(&mut self, array: InvertArray, at: u64, values: &[T]) -> Result<(), GpuError> {
         let bytes: &[u8] = bytemuck::cast_slice(values);
         let from = at * size_of::<T>() as u64;
         self.on().reserve(array, (from + bytes.len() as u64).max(16), from)?;
@@ -43,27 +43,27 @@ pub(super) trait Typed {
     /// Reads values of an array from the one with number `at` on.
     fn get<T: Pod + Zeroable>(
         &mut self,
-        array: Array,
+        array: InvertArray,
         at: u64,
         len: usize,
     ) -> Result<Vec<T>, GpuError> {
-        // Lists are large, and their memory is touched for the first time: on huge pages, if the system has them.
+        // Lists are large, and their memory is touched for the first time: on huge pages, if the
+        // system has them.
         let mut values = pages::zeroed(len);
         self.on().read(&mut [part(array, at, &mut values)])?;
         Ok(values)
     }
 
-    /// The counters.
     fn counters(&mut self) -> Result<[u32; COUNTERS], GpuError> {
         let mut counters = [0; COUNTERS];
-        self.on().read(&mut [part(Array::Counters, 0, &mut counters)])?;
+        self.on().read(&mut [part(InvertArray::Counters, 0, &mut counters)])?;
         Ok(counters)
     }
 
     /// The last sum of tiles.
     fn sum(&mut self) -> Result<u32, GpuError> {
         let mut sum = [0];
-        self.on().read(&mut [part(Array::Counters, SUM as u64, &mut sum)])?;
+        self.on().read(&mut [part(InvertArray::Counters, SUM as u64, &mut sum)])?;
         Ok(sum[0])
     }
 }

@@ -21,11 +21,9 @@ pub struct InverterSeconds {
     pub find: f64,
     /// Making terms of new forms, beside it.
     pub learn: f64,
-    /// Waiting for both.
     pub terms: f64,
     /// Telling the device what forms mean.
     pub tell: f64,
-    /// Counting and sorting, waited for.
     pub count: f64,
     /// What pieces count, on its way back and read.
     pub counted: f64,
@@ -45,26 +43,23 @@ pub struct InverterSeconds {
     pub close: f64,
 }
 
-/// What an inverter has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct InverterWork {
-    /// Devices.
     pub devices: u64,
     /// Lanes, each of which counts a batch at a time.
     pub lanes: u64,
-    /// Batches whose forms were found, those included whose forms were found again since a run ended before, or the device had no room.
+    /// Batches whose forms were found, those included whose forms were found again since a run
+    /// ended before, or the device had no room.
     pub batches: u64,
-    /// Bytes of their texts.
     pub bytes: u64,
     /// Tokens, as the device finds them.
     pub tokens: u64,
-    /// New forms.
     pub forms: u64,
     /// Of these, those of which the host has made terms.
     pub foreign: u64,
-    /// Tokens at which the host has looked one by one: very long ones, and those whose fingerprint another form has.
+    /// Tokens at which the host has looked one by one: very long ones, and those whose fingerprint
+    /// another form has.
     pub odd: u64,
-    /// Postings of all lists.
     pub postings: u64,
     /// Documents in lines of JSON whose names and texts the device has found.
     pub lines: u64,
@@ -74,9 +69,11 @@ pub struct InverterWork {
     pub parsed_again: u64,
     /// Times that all forms were forgotten within a run.
     pub forgotten: u64,
-    /// Times that the device had no room for the postings of a run, so that its lists were encoded by the host.
+    /// Times that the device had no room for the postings of a run, so that its lists were encoded
+    /// by the host.
     pub spilled: u64,
-    /// Bytes of texts in memory that the system has refused to pin, so that the driver copied them on their way.
+    /// Bytes of texts in memory that the system has refused to pin, so that the driver copied them
+    /// on their way.
     pub unpinned: u64,
     /// Where the time goes.
     pub seconds: InverterSeconds,

@@ -1,27 +1,25 @@
 //! Which kernels encode the lists of a run? `kernels/invert_encode.cuh` has what each does.
 
 use super::postings::Columns;
-use super::{Argument, Array, Number, Step, THREADS, clear, of, scan, step};
+use super::{Argument, InvertArray, Number, Step, THREADS, clear, of, scan, step};
 use std::ops::Range;
 
-/// Shared memory of blocks that measure parts of lists: for each warp lengths by frequency, and pairs of both.
-pub const MEASURE_PARTS_SHARED_BYTES: u32 = 8 * BOUND_LISTS_SHARED_BYTES;
+/// Shared memory of blocks that measure parts of lists: for each warp lengths by frequency, and
+/// pairs of both.
+pub(crate) const MEASURE_PARTS_SHARED_BYTES: u32 = 8 * BOUND_LISTS_SHARED_BYTES;
 /// Of blocks that bound long lists.
-pub const BOUND_LISTS_SHARED_BYTES: u32 = 256 * (4 + 2);
+pub(crate) const BOUND_LISTS_SHARED_BYTES: u32 = 256 * (4 + 2);
 /// Of blocks that write parts: for each warp the values of a block.
-pub const WRITE_PARTS_SHARED_BYTES: u32 = 8 * 128 * 4;
+pub(crate) const WRITE_PARTS_SHARED_BYTES: u32 = 8 * 128 * 4;
 
 /// Warps of a block, each of which has a part.
 const WARPS: u32 = THREADS / 32;
 
 /// The lists of a chunk: so many ranks from `first` on, with so many parts.
 #[derive(Clone, Copy, Debug)]
-pub struct Chunk {
-    /// Its first rank.
+pub(crate) struct Chunk {
     pub first: u32,
-    /// Its ranks.
     pub ranks: u32,
-    /// Parts of all lists.
     pub parts: u32,
 }
 
@@ -30,7 +28,7 @@ fn blocks(threads: u32) -> u32 {
 }
 
 /// Keeps the postings of a batch, which are counted.
-pub fn keep(counted: Columns) -> Step {
+pub(crate) fn keep(counted: Columns) -> Step {
     let (count, kept) = (counted.count, Columns::kept(counted.count));
     let arguments = vec![
         counted.terms,
@@ -41,38 +39,38 @@ pub fn keep(counted: Columns) -> Step {
         kept.terms,
         kept.documents,
         kept.starts,
-        of(Array::Counts),
+        of(InvertArray::Counts),
     ];
     step("invert_keep", (blocks(count + 1), 0), arguments)
 }
 
-/// Words of [`Array::Kept`] for so many postings.
-pub fn kept_words(postings: u32) -> u64 {
+/// Words of [`InvertArray::Kept`] for so many postings.
+pub(crate) fn kept_words(postings: u32) -> u64 {
     3 * u64::from(postings) + 1
 }
 
 /// Finds the codes of the lengths of so many documents.
-pub fn codes(documents: u32) -> Step {
-    let arguments = vec![of(Array::Lengths), Number(documents), of(Array::Codes)];
+pub(crate) fn codes(documents: u32) -> Step {
+    let arguments = vec![of(InvertArray::Lengths), Number(documents), of(InvertArray::Codes)];
     step("invert_codes", (blocks(documents), 0), arguments)
 }
 
 /// Adds the postings of so many terms that another one has counted.
-pub fn add_counts(terms: u32) -> Step {
-    let arguments = vec![of(Array::OthersCounts), Number(terms), of(Array::Counts)];
+pub(crate) fn add_counts(terms: u32) -> Step {
+    let arguments = vec![of(InvertArray::OthersCounts), Number(terms), of(InvertArray::Counts)];
     step("invert_add", (blocks(terms), 0), arguments)
 }
 
 /// Counts the postings of each of so many ranks from `first` on.
-pub fn rank_counts(first: u32, ranks: u32) -> Step {
+pub(crate) fn rank_counts(first: u32, ranks: u32) -> Step {
     let by_rank = |array| Argument::Array(array, 4 * u64::from(first));
-    let (numbers, dfs) = (by_rank(Array::Numbers), by_rank(Array::Dfs));
-    let arguments = vec![of(Array::Counts), numbers, Number(ranks), dfs];
+    let (numbers, dfs) = (by_rank(InvertArray::Numbers), by_rank(InvertArray::Dfs));
+    let arguments = vec![of(InvertArray::Counts), numbers, Number(ranks), dfs];
     step("invert_rank_counts", (blocks(ranks), 0), arguments)
 }
 
 /// Sums of so many values of an array: where what they count begins, and the end.
-fn sums_of(values: Argument<Array>, count: u32, to: Array) -> Vec<Step> {
+fn sums_of(values: Argument<InvertArray>, count: u32, to: InvertArray) -> Vec<Step> {
     let copy = step("invert_copy", (blocks(count + 1), 0), vec![values, Number(count), of(to)]);
     let mut steps = vec![copy];
     steps.extend(scan(to, count + 1));
@@ -80,27 +78,28 @@ fn sums_of(values: Argument<Array>, count: u32, to: Array) -> Vec<Step> {
 }
 
 /// Makes room for the postings of all lists, of so many terms.
-pub fn make_room(terms: u32) -> Vec<Step> {
-    let mut steps = sums_of(of(Array::Counts), terms, Array::Cursors);
-    let cursors = vec![Number(terms), of(Array::Cursors)];
+pub(crate) fn make_room(terms: u32) -> Vec<Step> {
+    let mut steps = sums_of(of(InvertArray::Counts), terms, InvertArray::Cursors);
+    let cursors = vec![Number(terms), of(InvertArray::Cursors)];
     steps.push(step("invert_cursors_of_all", (blocks(terms), 0), cursors));
     steps
 }
 
 /// Makes room for the postings of the lists of some ranks; there are so many terms.
-pub fn make_room_for(ranks: &Range<usize>, terms: u32) -> Vec<Step> {
+pub(crate) fn make_room_for(ranks: &Range<usize>, terms: u32) -> Vec<Step> {
     let (first, count) = (4 * ranks.start as u64, ranks.len() as u32);
-    let dfs = Argument::Array(Array::Dfs, first);
-    let mut steps = sums_of(dfs, count, Array::ChunkFirsts);
-    steps.push(clear(Array::Cursors, 0, terms.into()));
-    let numbers = Argument::Array(Array::Numbers, first);
-    let cursors = vec![numbers, Number(count), of(Array::ChunkFirsts), of(Array::Cursors)];
+    let dfs = Argument::Array(InvertArray::Dfs, first);
+    let mut steps = sums_of(dfs, count, InvertArray::ChunkFirsts);
+    steps.push(clear(InvertArray::Cursors, 0, terms.into()));
+    let numbers = Argument::Array(InvertArray::Numbers, first);
+    let cursors =
+        vec![numbers, Number(count), of(InvertArray::ChunkFirsts), of(InvertArray::Cursors)];
     steps.push(step("invert_cursors", (blocks(count), 0), cursors));
     steps
 }
 
 /// Gathers the postings of a batch that is kept, of lists that have room.
-pub fn gather(kept: Columns) -> Vec<Step> {
+pub(crate) fn gather(kept: Columns) -> Vec<Step> {
     let Columns { terms, documents, starts, count, .. } = kept;
     let per_posting = (blocks(count), 0);
     let gather = vec![
@@ -108,13 +107,14 @@ pub fn gather(kept: Columns) -> Vec<Step> {
         documents,
         starts,
         Number(count),
-        of(Array::BatchFirsts),
-        of(Array::Cursors),
-        of(Array::Docids),
-        of(Array::Tfs),
+        of(InvertArray::BatchFirsts),
+        of(InvertArray::Cursors),
+        of(InvertArray::Docids),
+        of(InvertArray::Tfs),
     ];
-    let firsts = vec![terms, Number(count), of(Array::BatchFirsts)];
-    let advance = vec![terms, Number(count), of(Array::BatchFirsts), of(Array::Cursors)];
+    let firsts = vec![terms, Number(count), of(InvertArray::BatchFirsts)];
+    let advance =
+        vec![terms, Number(count), of(InvertArray::BatchFirsts), of(InvertArray::Cursors)];
     vec![
         step("invert_list_firsts", per_posting, firsts),
         step("invert_gather", per_posting, gather),
@@ -123,73 +123,79 @@ pub fn gather(kept: Columns) -> Vec<Step> {
 }
 
 impl Chunk {
-    fn dfs(self) -> Argument<Array> {
-        Argument::Array(Array::Dfs, 4 * u64::from(self.first))
+    fn dfs(self) -> Argument<InvertArray> {
+        Argument::Array(InvertArray::Dfs, 4 * u64::from(self.first))
     }
 
-    fn lists(self) -> Vec<Argument<Array>> {
+    fn lists(self) -> Vec<Argument<InvertArray>> {
         vec![
-            of(Array::Docids),
-            of(Array::Tfs),
+            of(InvertArray::Docids),
+            of(InvertArray::Tfs),
             self.dfs(),
-            of(Array::ChunkFirsts),
-            of(Array::PartFirsts),
+            of(InvertArray::ChunkFirsts),
+            of(InvertArray::PartFirsts),
             Number(self.ranks),
             Number(self.parts),
         ]
     }
 
-    /// Finds and measures parts, bounds `longs` long lists, and measures all; the bytes of all are a counter then.
-    pub fn measure(self, longs: u32) -> Vec<Step> {
+    /// Finds and measures parts, bounds `longs` long lists, and measures all; the bytes of all are
+    /// a counter then.
+    pub(crate) fn measure(self, longs: u32) -> Vec<Step> {
         let per_rank = (blocks(self.ranks + 1), 0);
-        let numbers = Argument::Array(Array::Numbers, 4 * u64::from(self.first));
+        let numbers = Argument::Array(InvertArray::Numbers, 4 * u64::from(self.first));
         let places = vec![
-            of(Array::Cursors),
+            of(InvertArray::Cursors),
             numbers,
             self.dfs(),
             Number(self.ranks),
-            of(Array::ChunkFirsts),
+            of(InvertArray::ChunkFirsts),
         ];
-        let count = vec![self.dfs(), Number(self.ranks), of(Array::PartFirsts)];
+        let count = vec![self.dfs(), Number(self.ranks), of(InvertArray::PartFirsts)];
         let mut steps = vec![
             step("invert_list_places", (blocks(self.ranks), 0), places),
             step("invert_count_parts", per_rank, count),
         ];
-        steps.extend(scan(Array::PartFirsts, self.ranks + 1));
+        steps.extend(scan(InvertArray::PartFirsts, self.ranks + 1));
         let mut measure = self.lists();
-        let found = [Array::Codes, Array::PartPlaces, Array::Heads, Array::Bounds];
+        let found =
+            [InvertArray::Codes, InvertArray::PartPlaces, InvertArray::Heads, InvertArray::Bounds];
         measure.extend(found.map(of));
         let per_part = (self.parts.div_ceil(WARPS), MEASURE_PARTS_SHARED_BYTES);
         steps.push(step("invert_measure_parts", per_part, measure));
-        steps.extend(scan(Array::PartPlaces, self.parts + 1));
+        steps.extend(scan(InvertArray::PartPlaces, self.parts + 1));
         if longs > 0 {
-            let bounds =
-                [Array::LongLists, Array::PartFirsts, Array::Bounds, Array::ListBounds].map(of);
+            let bounds = [
+                InvertArray::LongLists,
+                InvertArray::PartFirsts,
+                InvertArray::Bounds,
+                InvertArray::ListBounds,
+            ]
+            .map(of);
             let per_list = (longs, BOUND_LISTS_SHARED_BYTES);
             steps.push(step("invert_bound_lists", per_list, bounds.into()));
         }
         let lists = vec![
             self.dfs(),
-            of(Array::PartFirsts),
+            of(InvertArray::PartFirsts),
             Number(self.ranks),
-            of(Array::PartPlaces),
-            of(Array::EncodedPlaces),
+            of(InvertArray::PartPlaces),
+            of(InvertArray::EncodedPlaces),
         ];
         steps.push(step("invert_measure_lists", per_rank, lists));
-        steps.extend(scan(Array::EncodedPlaces, self.ranks + 1));
+        steps.extend(scan(InvertArray::EncodedPlaces, self.ranks + 1));
         steps
     }
 
-    /// Writes the lists.
-    pub fn write(self) -> Step {
+    pub(crate) fn write(self) -> Step {
         let mut arguments = self.lists();
         let measured = [
-            Array::PartPlaces,
-            Array::Heads,
-            Array::Bounds,
-            Array::ListBounds,
-            Array::EncodedPlaces,
-            Array::Encoded,
+            InvertArray::PartPlaces,
+            InvertArray::Heads,
+            InvertArray::Bounds,
+            InvertArray::ListBounds,
+            InvertArray::EncodedPlaces,
+            InvertArray::Encoded,
         ];
         arguments.extend(measured.map(of));
         let per_part = (self.parts.div_ceil(WARPS), WRITE_PARTS_SHARED_BYTES);

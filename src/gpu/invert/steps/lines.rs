@@ -1,21 +1,19 @@
 //! Which kernels find names and texts in lines of JSON?
 
-use super::{Array, SCAN_SHARED_BYTES, Step, THREADS, counted, of, scan, step};
+use super::{InvertArray, SCAN_SHARED_BYTES, Step, THREADS, counted, of, scan, step};
 use crate::gpu::floor::steps::Argument::Number;
 
 /// Threads of a device that share a line.
 const LANES: u32 = 32;
 
 /// Counts the lines of so many tiles.
-pub fn count_lines(tiles: u32) -> Vec<Step> {
-    let arguments = vec![of(Array::Raw), of(Array::Tiles)];
+pub(crate) fn count_lines(tiles: u32) -> Vec<Step> {
+    let arguments = vec![of(InvertArray::Raw), of(InvertArray::Tiles)];
     counted(step("invert_count_lines", (tiles, SCAN_SHARED_BYTES), arguments), tiles)
 }
 
-/// A batch of lines.
 #[derive(Clone, Copy)]
-pub struct LinesOf {
-    /// How many there are.
+pub(crate) struct LinesOf {
     pub lines: u32,
     /// Pieces, each of which has a line.
     pub pieces: u32,
@@ -26,44 +24,45 @@ pub struct LinesOf {
 }
 
 /// Finds where the lines of so many tiles end.
-pub fn end_lines(tiles: u32) -> Step {
-    let ends = [Array::Raw, Array::Tiles, Array::LineEnds].map(of).to_vec();
+pub(crate) fn end_lines(tiles: u32) -> Step {
+    let ends = [InvertArray::Raw, InvertArray::Tiles, InvertArray::LineEnds].map(of).to_vec();
     step("invert_end_lines", (tiles, SCAN_SHARED_BYTES), ends)
 }
 
-/// Finds where names and texts begin, and where these go. So many irregular lines were mended: what is said of them counts.
-pub fn read_lines(batch: LinesOf, mended: u32) -> Vec<Step> {
+/// Finds where names and texts begin, and where these go. So many irregular lines were mended: what
+/// is said of them counts.
+pub(crate) fn read_lines(batch: LinesOf, mended: u32) -> Vec<Step> {
     let LinesOf { lines, pieces, are_alike, longest } = batch;
     let arguments = vec![
-        of(Array::Raw),
-        of(Array::LineEnds),
+        of(InvertArray::Raw),
+        of(InvertArray::LineEnds),
         Number(lines),
-        of(Array::PiecePlaces),
+        of(InvertArray::PiecePlaces),
         Number(pieces),
-        of(Array::Shapes),
+        of(InvertArray::Shapes),
         Number(are_alike.into()),
         Number(longest),
-        of(Array::Counters),
-        of(Array::Irregular),
-        of(Array::PieceStarts),
-        of(Array::LineTexts),
-        of(Array::LineNames),
-        of(Array::NameLengths),
-        of(Array::NamePlaces),
-        of(Array::DocumentStarts),
+        of(InvertArray::Counters),
+        of(InvertArray::Irregular),
+        of(InvertArray::PieceStarts),
+        of(InvertArray::LineTexts),
+        of(InvertArray::LineNames),
+        of(InvertArray::NameLengths),
+        of(InvertArray::NamePlaces),
+        of(InvertArray::DocumentStarts),
     ];
     let mut steps = vec![step("invert_read_lines", (warps(lines), 0), arguments)];
     if mended > 0 {
         let arguments = vec![
-            of(Array::Mended),
+            of(InvertArray::Mended),
             Number(mended),
-            of(Array::NameLengths),
-            of(Array::NamePlaces),
-            of(Array::DocumentStarts),
+            of(InvertArray::NameLengths),
+            of(InvertArray::NamePlaces),
+            of(InvertArray::DocumentStarts),
         ];
         steps.push(step("invert_mend_lines", (mended.div_ceil(THREADS), 0), arguments));
     }
-    for places in [Array::NamePlaces, Array::DocumentStarts] {
+    for places in [InvertArray::NamePlaces, InvertArray::DocumentStarts] {
         steps.extend(scan(places, lines + 1));
     }
     steps
@@ -75,33 +74,33 @@ fn warps(items: u32) -> u32 {
 }
 
 /// Writes names and texts to their places, among them those of so many lines that were mended.
-pub fn write_lines(batch: LinesOf, mended: u32) -> Vec<Step> {
+pub(crate) fn write_lines(batch: LinesOf, mended: u32) -> Vec<Step> {
     let LinesOf { lines, pieces, are_alike, .. } = batch;
     let arguments = vec![
-        of(Array::Raw),
-        of(Array::LineEnds),
+        of(InvertArray::Raw),
+        of(InvertArray::LineEnds),
         Number(lines),
-        of(Array::PiecePlaces),
+        of(InvertArray::PiecePlaces),
         Number(pieces),
-        of(Array::Shapes),
+        of(InvertArray::Shapes),
         Number(are_alike.into()),
-        of(Array::LineTexts),
-        of(Array::LineNames),
-        of(Array::NamePlaces),
-        of(Array::DocumentStarts),
-        of(Array::Names),
-        of(Array::Text),
+        of(InvertArray::LineTexts),
+        of(InvertArray::LineNames),
+        of(InvertArray::NamePlaces),
+        of(InvertArray::DocumentStarts),
+        of(InvertArray::Names),
+        of(InvertArray::Text),
     ];
     let mut steps = vec![step("invert_write_lines", (warps(lines), 0), arguments)];
     if mended > 0 {
         let arguments = vec![
-            of(Array::Mended),
-            of(Array::MendedBytes),
+            of(InvertArray::Mended),
+            of(InvertArray::MendedBytes),
             Number(mended),
-            of(Array::NamePlaces),
-            of(Array::DocumentStarts),
-            of(Array::Names),
-            of(Array::Text),
+            of(InvertArray::NamePlaces),
+            of(InvertArray::DocumentStarts),
+            of(InvertArray::Names),
+            of(InvertArray::Text),
         ];
         steps.push(step("invert_write_mended", (warps(mended), 0), arguments));
     }

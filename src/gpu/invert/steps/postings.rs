@@ -1,6 +1,6 @@
 //! Which kernels sort terms and documents into postings, and write the lists of a batch?
 
-use super::{Array, SCAN_SHARED_BYTES, Step, THREADS, counted, of, step, tiles};
+use super::{InvertArray, SCAN_SHARED_BYTES, Step, THREADS, counted, of, step, tiles};
 use crate::gpu::floor::steps::Argument::{self, Number};
 use crate::gpu::invert::text::MOST_PIECES;
 
@@ -11,38 +11,43 @@ const SORT_BITS: u32 = 9;
 const SORT_DIGITS: u32 = 1 << SORT_BITS;
 
 /// Shared memory of blocks that count digits.
-pub const SORT_COUNT_SHARED_BYTES: u32 = 4 * SORT_DIGITS;
-/// Of blocks that sort.
-pub const SORT_SCATTER_SHARED_BYTES: u32 =
+pub(crate) const SORT_COUNT_SHARED_BYTES: u32 = 4 * SORT_DIGITS;
+pub(crate) const SORT_SCATTER_SHARED_BYTES: u32 =
     SCAN_SHARED_BYTES + 2 * 8 * SORT_DIGITS + 4 * SORT_DIGITS + 2 * 4 * SORT_TILE;
-/// Of blocks that measure pieces.
-pub const MEASURE_SHARED_BYTES: u32 = SCAN_SHARED_BYTES + 8 * MOST_PIECES as u32;
+pub(crate) const MEASURE_SHARED_BYTES: u32 = SCAN_SHARED_BYTES + 8 * MOST_PIECES as u32;
 
 /// Words that the sort takes for counts of digits.
-pub fn sort_words(pairs: u32) -> u32 {
+pub(crate) fn sort_words(pairs: u32) -> u32 {
     SORT_DIGITS * pairs.div_ceil(SORT_TILE)
 }
 
-/// The digits by which terms with so many bits are sorted, the lowest first: where each begins, and its bits.
-pub fn sort_digits(bits: u32) -> impl Iterator<Item = (u32, u32)> {
+/// The digits by which terms with so many bits are sorted, the lowest first: where each begins, and
+/// its bits.
+pub(crate) fn sort_digits(bits: u32) -> impl Iterator<Item = (u32, u32)> {
     let passes = bits.div_ceil(SORT_BITS);
     let each = bits.div_ceil(passes.max(1));
     (0..passes).map(move |pass| (pass * each, each))
 }
 
 /// Sorts pairs by a digit of their terms, so many bits from `shift` on, to the other two arrays.
-pub fn sort_pass(pairs: u32, (shift, bits): (u32, u32)) -> Vec<Step> {
+pub(crate) fn sort_pass(pairs: u32, (shift, bits): (u32, u32)) -> Vec<Step> {
     let tiles = pairs.div_ceil(SORT_TILE);
-    let count = vec![of(Array::Keys), Number(pairs), Number(shift), Number(bits), of(Array::Tiles)];
-    let scatter = vec![
-        of(Array::Keys),
-        of(Array::Values),
+    let count = vec![
+        of(InvertArray::Keys),
         Number(pairs),
         Number(shift),
         Number(bits),
-        of(Array::Tiles),
-        of(Array::SortedKeys),
-        of(Array::SortedValues),
+        of(InvertArray::Tiles),
+    ];
+    let scatter = vec![
+        of(InvertArray::Keys),
+        of(InvertArray::Values),
+        Number(pairs),
+        Number(shift),
+        Number(bits),
+        of(InvertArray::Tiles),
+        of(InvertArray::SortedKeys),
+        of(InvertArray::SortedValues),
     ];
     let count = step("invert_sort_count", (tiles, SORT_COUNT_SHARED_BYTES), count);
     let mut steps = counted(count, tiles << bits);
@@ -51,33 +56,32 @@ pub fn sort_pass(pairs: u32, (shift, bits): (u32, u32)) -> Vec<Step> {
 }
 
 /// Counts the postings of sorted pairs.
-pub fn count_postings(pairs: u32) -> Vec<Step> {
-    let arguments = vec![of(Array::Keys), of(Array::Values), Number(pairs), of(Array::Tiles)];
+pub(crate) fn count_postings(pairs: u32) -> Vec<Step> {
+    let arguments =
+        vec![of(InvertArray::Keys), of(InvertArray::Values), Number(pairs), of(InvertArray::Tiles)];
     let tiles = tiles(pairs);
     let count = step("invert_count_postings", (tiles, SCAN_SHARED_BYTES), arguments);
     counted(count, tiles)
 }
 
-/// Writes them.
-pub fn write_postings(pairs: u32) -> Step {
+pub(crate) fn write_postings(pairs: u32) -> Step {
     let arguments = vec![
-        of(Array::Keys),
-        of(Array::Values),
+        of(InvertArray::Keys),
+        of(InvertArray::Values),
         Number(pairs),
-        of(Array::Tiles),
-        of(Array::Postings),
-        of(Array::SortedKeys),
-        of(Array::SortedValues),
+        of(InvertArray::Tiles),
+        of(InvertArray::Postings),
+        of(InvertArray::SortedKeys),
+        of(InvertArray::SortedValues),
     ];
     step("invert_write_postings", (tiles(pairs), SCAN_SHARED_BYTES), arguments)
 }
 
-/// The postings of a batch.
 #[derive(Clone, Copy, Debug)]
-pub struct Columns {
-    pub(super) terms: Argument<Array>,
-    pub(super) documents: Argument<Array>,
-    pub(super) starts: Argument<Array>,
+pub(crate) struct Columns {
+    pub(super) terms: Argument<InvertArray>,
+    pub(super) documents: Argument<InvertArray>,
+    pub(super) starts: Argument<InvertArray>,
     pub(super) count: u32,
     /// The docid of what `documents` has as 0, from the run's first.
     pub(super) first: u32,
@@ -85,32 +89,31 @@ pub struct Columns {
 
 impl Columns {
     /// Of the batch that was counted last, which begins at docid `first` of the run.
-    pub fn counted(count: u32, first: u32) -> Self {
-        let (terms, documents) = (of(Array::SortedKeys), of(Array::SortedValues));
-        Self { terms, documents, starts: of(Array::Postings), count, first }
+    pub(crate) fn counted(count: u32, first: u32) -> Self {
+        let (terms, documents) = (of(InvertArray::SortedKeys), of(InvertArray::SortedValues));
+        Self { terms, documents, starts: of(InvertArray::Postings), count, first }
     }
 
     /// Of a batch that is kept.
-    pub fn kept(count: u32) -> Self {
-        let column = |n: u64| Argument::Array(Array::Kept, 4 * n * u64::from(count));
+    pub(crate) fn kept(count: u32) -> Self {
+        let column = |n: u64| Argument::Array(InvertArray::Kept, 4 * n * u64::from(count));
         Self { terms: column(0), documents: column(1), starts: column(2), count, first: 0 }
     }
 
-    fn arguments(self) -> Vec<Argument<Array>> {
+    fn arguments(self) -> Vec<Argument<InvertArray>> {
         let Self { terms, documents, starts, count, first } = self;
-        vec![terms, documents, starts, Number(count), of(Array::Lasts), Number(first)]
+        vec![terms, documents, starts, Number(count), of(InvertArray::Lasts), Number(first)]
     }
 }
 
-/// Measures pieces and lists.
-pub fn measure(columns: Columns, pieces: u32) -> Vec<Step> {
+pub(crate) fn measure(columns: Columns, pieces: u32) -> Vec<Step> {
     let mut arguments = columns.arguments();
     arguments.extend([
-        of(Array::PieceStarts),
+        of(InvertArray::PieceStarts),
         Number(pieces),
-        of(Array::Tiles),
-        of(Array::PieceBytes),
-        of(Array::PiecePostings),
+        of(InvertArray::Tiles),
+        of(InvertArray::PieceBytes),
+        of(InvertArray::PiecePostings),
     ]);
     let tiles = tiles(columns.count);
     let measure = step("invert_measure", (tiles, MEASURE_SHARED_BYTES), arguments);
@@ -118,23 +121,23 @@ pub fn measure(columns: Columns, pieces: u32) -> Vec<Step> {
 }
 
 /// Writes the lists of so many terms.
-pub fn write_lists(columns: Columns, terms: u32) -> Vec<Step> {
+pub(crate) fn write_lists(columns: Columns, terms: u32) -> Vec<Step> {
     let count = columns.count;
     let mut arguments = columns.arguments();
-    arguments.extend([of(Array::Tiles), of(Array::ListPlaces), of(Array::Lists)]);
+    arguments.extend([of(InvertArray::Tiles), of(InvertArray::ListPlaces), of(InvertArray::Lists)]);
     let starts = vec![
         columns.terms,
         Number(count),
-        of(Array::ListPlaces),
+        of(InvertArray::ListPlaces),
         Number(terms),
-        of(Array::ListStarts),
+        of(InvertArray::ListStarts),
     ];
     let lasts = vec![
         columns.terms,
         columns.documents,
         Number(count),
         Number(columns.first),
-        of(Array::Lasts),
+        of(InvertArray::Lasts),
     ];
     vec![
         step("invert_write_lists", (tiles(count), SCAN_SHARED_BYTES), arguments),

@@ -1,6 +1,6 @@
 //! Which kernels make terms of forms, and numbers of terms?
 
-use super::{Array, Step, THREADS, of, step};
+use super::{InvertArray, Step, THREADS, of, step};
 use crate::dictionary::strings::codes::{CODED_BYTES, code_of};
 use crate::gpu::floor::steps::Argument::{Array as At, Number};
 use crate::text::analysis::Analysis;
@@ -9,7 +9,7 @@ use crate::text::stemmer::Stemmer;
 
 /// Which forms the device makes terms of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Plain {
+pub(crate) struct Plain {
     /// Their bytes, at most; 0 if the host makes all terms.
     pub longest: u32,
     /// Whether they are stemmed, by the English stemmer.
@@ -20,7 +20,7 @@ pub struct Plain {
 
 impl Plain {
     /// Which ones under an analysis, and the codes of its stop words.
-    pub fn of(analysis: &Analysis) -> (Self, Vec<u64>) {
+    pub(crate) fn of(analysis: &Analysis) -> (Self, Vec<u64>) {
         let words = || analysis.stop_words.words().map(str::as_bytes);
         let mut codes: Vec<u64> = words().filter_map(code_of).collect();
         codes.sort_unstable();
@@ -35,58 +35,67 @@ impl Plain {
     }
 }
 
-/// Finds the codes of the terms of `count` forms behind the `known` ones, and which of them are foreign.
-pub fn code_forms(known: u32, count: u32, plain: Plain) -> Step {
+/// Finds the codes of the terms of `count` forms behind the `known` ones, and which of them are
+/// foreign.
+pub(crate) fn code_forms(known: u32, count: u32, plain: Plain) -> Step {
     let Plain { longest, stems, stop_words } = plain;
     let arguments = vec![
-        of(Array::Arena),
-        of(Array::FormPlaces),
+        of(InvertArray::Arena),
+        of(InvertArray::FormPlaces),
         Number(known),
         Number(count),
         Number(longest),
         Number(stems.into()),
-        of(Array::StopWords),
+        of(InvertArray::StopWords),
         Number(stop_words),
-        of(Array::Coded),
-        of(Array::Counters),
-        of(Array::ForeignBytes),
-        of(Array::ForeignPlaces),
+        of(InvertArray::Coded),
+        of(InvertArray::Counters),
+        of(InvertArray::ForeignBytes),
+        of(InvertArray::ForeignPlaces),
     ];
     step("invert_code_forms", (count.div_ceil(THREADS), 0), arguments)
 }
 
-/// Gives `count` terms numbers, by their codes in an array from number `first` on, in a table of so many slots; what their forms stand for goes to
-/// another array from number `place` on. There is one at least.
-pub fn number_terms(
-    (from, first): (Array, u64),
+/// Gives `count` terms numbers, by their codes in an array from number `first` on, in a table of so
+/// many slots; what their forms stand for goes to another array from number `place` on. There is
+/// one at least.
+pub(crate) fn number_terms(
+    (from, first): (InvertArray, u64),
     count: u32,
     slots: u32,
-    (to, place): (Array, u64),
+    (to, place): (InvertArray, u64),
 ) -> [Step; 2] {
     let (coded, told) = (At(from, 16 * first), At(to, 8 * place));
     let find = vec![
         coded,
         Number(count),
-        of(Array::TermSlots),
+        of(InvertArray::TermSlots),
         Number(slots - 1),
-        of(Array::SlotTerms),
-        of(Array::Terms),
-        of(Array::TermCodes),
+        of(InvertArray::SlotTerms),
+        of(InvertArray::Terms),
+        of(InvertArray::TermCodes),
         told,
     ];
-    let tell = vec![coded, Number(count), of(Array::SlotTerms), of(Array::ForeignMeanings), told];
+    let tell = vec![
+        coded,
+        Number(count),
+        of(InvertArray::SlotTerms),
+        of(InvertArray::ForeignMeanings),
+        told,
+    ];
     let blocks = count.div_ceil(THREADS);
     [step("invert_find_terms", (blocks, 0), find), step("invert_tell_terms", (blocks, 0), tell)]
 }
 
-/// Puts the terms that there are, at most so many, into an empty table of so many slots, which are more. `most` is not 0.
-pub fn fill_table(most: u32, slots: u32) -> Step {
+/// Puts the terms that there are, at most so many, into an empty table of so many slots, which are
+/// more. `most` is not 0.
+pub(crate) fn fill_table(most: u32, slots: u32) -> Step {
     let arguments = vec![
-        of(Array::TermCodes),
-        of(Array::Terms),
-        of(Array::TermSlots),
+        of(InvertArray::TermCodes),
+        of(InvertArray::Terms),
+        of(InvertArray::TermSlots),
         Number(slots - 1),
-        of(Array::SlotTerms),
+        of(InvertArray::SlotTerms),
     ];
     step("invert_fill_table", (most.div_ceil(THREADS), 0), arguments)
 }

@@ -1,8 +1,9 @@
-//! Which documents are in lines that a device has read? It says where lines end and which names they have; the columns of the documents' table are made
-//! of that by whoever writes them, beside all others.
+//! Which documents are in lines that a device has read? It says where lines end and which names
+//! they have; the columns of the documents' table are made of that by whoever writes them, beside
+//! all others.
 
 use super::{PieceDocuments, Room, Rows, made_name_bytes, name_hash};
-use crate::dictionary::device::lines::Lines;
+use crate::dictionary::device::lines::DeviceLines;
 use crate::dictionary::device::text_buffers::TextBuffer;
 use crate::index::documents::Location;
 use crate::text::readable::readable;
@@ -10,23 +11,23 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Lines of a batch of pieces: where each ends, behind its line feed, from where the first one begins; bytes of each name; and all names, end to
-/// end. The columns lie one behind the other.
+/// Lines of a batch of pieces: where each ends, behind its line feed, from where the first one
+/// begins; bytes of each name; and all names, end to end. The columns lie one behind the other.
 #[derive(Debug)]
-pub struct LineColumns {
+pub(crate) struct LineColumns {
     memory: TextBuffer,
     lines: usize,
 }
 
 impl LineColumns {
-    /// Room for so many lines, and bytes of names, in memory that comes from where that of a buffer does.
-    pub fn beside(buffer: &TextBuffer, lines: usize, name_bytes: usize) -> Self {
+    /// Room for so many lines, and bytes of names, in memory that comes from where that of a buffer
+    /// does.
+    pub(crate) fn beside(buffer: &TextBuffer, lines: usize, name_bytes: usize) -> Self {
         let bytes = lines * (size_of::<u32>() + size_of::<u8>()) + name_bytes;
         Self { memory: buffer.beside(bytes), lines }
     }
 
-    /// Whether the memory is pinned.
-    pub fn is_pinned(&self) -> bool {
+    pub(crate) fn is_pinned(&self) -> bool {
         self.memory.is_pinned()
     }
 
@@ -43,7 +44,7 @@ impl LineColumns {
     }
 
     /// The three columns, to be filled.
-    pub fn columns(&mut self) -> (&mut [u32], &mut [u8], &mut [u8]) {
+    pub(crate) fn columns(&mut self) -> (&mut [u32], &mut [u8], &mut [u8]) {
         let (ends, others) = self.memory.split_at_mut(self.lines * size_of::<u32>());
         let (name_lengths, names) = others.split_at_mut(self.lines);
         (bytemuck::cast_slice_mut(ends), name_lengths, names)
@@ -55,7 +56,7 @@ pub(super) struct ReadLines {
     columns: Arc<LineColumns>,
     lines: Range<usize>,
     names: Range<usize>,
-    of: Lines,
+    of: DeviceLines,
 }
 
 impl ReadLines {
@@ -72,7 +73,8 @@ impl ReadLines {
         self.of.input
     }
 
-    /// Bytes of all names in UTF-8, those among them that are made, where so many lines come before the piece.
+    /// Bytes of all names in UTF-8, those among them that are made, where so many lines come before
+    /// the piece.
     pub(super) fn name_bytes<'a>(
         &self,
         input_name: impl Fn(u32) -> Cow<'a, str>,
@@ -104,7 +106,6 @@ impl ReadLines {
         })
     }
 
-    /// Where the documents stand.
     fn places(&self) -> impl Iterator<Item = Location> {
         let Self { columns, lines, of, .. } = self;
         let first = lines.start.checked_sub(1).map_or(0, |before| columns.ends()[before]);
@@ -118,11 +119,16 @@ impl ReadLines {
 }
 
 impl PieceDocuments {
-    /// The documents of all pieces of a batch that is nothing but lines, the first of which in each piece has such a number; each line is one.
-    pub fn of_batch(columns: LineColumns, pieces: &[Lines], firsts: &[u32]) -> Vec<Self> {
+    /// The documents of all pieces of a batch that is nothing but lines, the first of which in each
+    /// piece has such a number; each line is one.
+    pub(crate) fn of_batch(
+        columns: LineColumns,
+        pieces: &[DeviceLines],
+        firsts: &[u32],
+    ) -> Vec<Self> {
         let columns = Arc::new(columns);
         let mut name_at = 0;
-        let of = |(n, of): (usize, &Lines)| {
+        let of = |(n, of): (usize, &DeviceLines)| {
             let last = firsts.get(n + 1).map_or(columns.lines, |&first| first as usize);
             let lines = firsts[n] as usize..last;
             let lengths = &columns.name_lengths()[lines.clone()];
@@ -137,7 +143,7 @@ impl PieceDocuments {
     }
 
     /// Whether they are in lines that a device has read.
-    pub fn are_lines(&self) -> bool {
+    pub(crate) fn are_lines(&self) -> bool {
         self.unread.is_some()
     }
 
@@ -186,7 +192,7 @@ mod tests {
                 [(b"{\"id\":\"", value(Role::Name)), (b"\",\"text\":\"", value(Role::Text))];
             LineShape::of(&values, format!("\"{end}").as_bytes())
         };
-        let lines = |input, offset, end| Lines {
+        let lines = |input, offset, end| DeviceLines {
             shape: shape(end).unwrap(),
             longest: 99,
             input,

@@ -1,5 +1,5 @@
-//! Which documents does a build have, run by run? One thread says where those of each piece stand, in the order of the input; any
-//! thread writes them there.
+//! Which documents does a build have, run by run? One thread says where those of each piece stand,
+//! in the order of the input; any thread writes them there.
 
 use super::lines::ReadLines;
 use super::{PieceDocuments, Rows, Skipped, made_name_bytes};
@@ -19,12 +19,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 type Cause = Box<dyn Error + Send + Sync>;
 
 /// The documents of all runs and what was found on the way.
-pub struct DocumentsDone {
+pub(crate) struct DocumentsDone {
     /// What was written of each run. It is not synced: a merge may make it superfluous.
     pub runs: Vec<DocumentsEntry>,
     /// Documents, their indexed tokens, and documents without one.
     pub documents: u32,
-    /// Indexed tokens.
     pub tokens: u64,
     /// Documents without an indexed token.
     pub empty: u64,
@@ -37,33 +36,31 @@ pub struct DocumentsDone {
 }
 
 /// A thread that has the names counted that occur more than once, while the last run is encoded.
-pub struct Counting(Awaited<io::Result<Duplicates>>);
+pub(crate) struct Counting(Awaited<io::Result<Duplicates>>);
 
 impl Counting {
     /// What it has found.
-    ///
-    /// # Errors
-    /// The file of the names' hashes, in `directory`, cannot be read.
-    pub fn wait(self, directory: &Path) -> Result<Duplicates, Cause> {
+    pub(crate) fn wait(self, directory: &Path) -> Result<Duplicates, Cause> {
         let counted = self.0.ended().map_err(|_| "counting the names panicked")?;
         counted.map_err(|e| names_error(directory, &e))
     }
 }
 
-/// Skipped records that are named.
 const NAMED: usize = 5;
 
 /// The part of the memory that hashes of names may take: one of so many.
-pub const NAMES_SHARE: u64 = 64;
+pub(crate) const NAMES_SHARE: u64 = 64;
 
-/// What is left to whoever writes to a file takes one part of so many of the memory, but half of a piece at least: enough for a column of a piece of each of 16 workers. Where
-/// all cores are busy whoever writes may stand still for some milliseconds, in which others write the documents of hundreds of pieces.
+/// What is left to whoever writes to a file takes one part of so many of the memory, but half of a
+/// piece at least: enough for a column of a piece of each of 16 workers. Where all cores are busy
+/// whoever writes may stand still for some milliseconds, in which others write the documents of
+/// hundreds of pieces.
 const ROOM_PART: u64 = 4096;
-/// More is of no use.
 const MOST_ROOM: usize = 16 << 20;
 
-/// Says where the documents of a build stand. The last of it and of the [`PieceRows`] that it gave ends the table.
-pub struct DocumentsTable {
+/// Says where the documents of a build stand. The last of it and of the [`PieceRows`] that it gave
+/// ends the table.
+pub(crate) struct DocumentsTable {
     directory: PathBuf,
     sequencer: Sequencer,
     /// Bytes of each file that are left to whoever writes to it.
@@ -94,7 +91,6 @@ struct Shared {
     sum: Mutex<Sum>,
 }
 
-/// What is known so far.
 #[derive(Default)]
 struct Sum {
     /// Runs that are ended, by number.
@@ -105,10 +101,9 @@ struct Sum {
 }
 
 /// The documents of a piece, and where they stand.
-pub struct PieceRows {
+pub(crate) struct PieceRows {
     piece: PieceDocuments,
     place: DocumentsPlace,
-    /// The docid of the first.
     docid: u32,
     /// Lines of the input before the piece.
     lines: u64,
@@ -117,8 +112,9 @@ pub struct PieceRows {
 }
 
 impl DocumentsTable {
-    /// A table in the folder of a generation of which runs end as the budget says; so many `threads` count the names.
-    pub fn new(directory: &Path, budget: &Budget, threads: usize) -> Self {
+    /// A table in the folder of a generation of which runs end as the budget says; so many
+    /// `threads` count the names.
+    pub(crate) fn new(directory: &Path, budget: &Budget, threads: usize) -> Self {
         let names = Names::new(directory, budget.memory / NAMES_SHARE);
         let (directory, sum) = (directory.to_path_buf(), Mutex::default());
         Self {
@@ -135,12 +131,14 @@ impl DocumentsTable {
         }
     }
 
-    /// Says where the documents of the next piece stand, if it has any. What was passed over is counted, or an error of a `strict`
-    /// build. Documents without a name are called by `input_name`, and what was passed over lies in `input_path`.
+    /// Says where the documents of the next piece stand, if it has any. What was passed over is
+    /// counted, or an error of a `strict` build. Documents without a name are called by
+    /// `input_name`, and what was passed over lies in `input_path`.
     ///
     /// # Errors
-    /// When the files cannot be created or ended, there are more documents than docids, or of a strict build.
-    pub fn place<'a>(
+    /// When the files cannot be created or ended, there are more documents than docids, or of a
+    /// strict build.
+    pub(crate) fn place<'a>(
         &mut self,
         strict: bool,
         mut piece: PieceDocuments,
@@ -208,11 +206,9 @@ impl DocumentsTable {
         self.run.take().map_or(Ok(()), |(run, _)| self.shared.leave(run))
     }
 
-    /// Ends the last run. Returns what came of the table, unless some of what it placed is not written.
-    ///
-    /// # Errors
-    /// When the files cannot be written, or there is no thread.
-    pub fn finish(mut self) -> Result<Option<DocumentsDone>, Cause> {
+    /// Ends the last run. Returns what came of the table, unless some of what it placed is not
+    /// written.
+    pub(crate) fn finish(mut self) -> Result<Option<DocumentsDone>, Cause> {
         self.end_run()?;
         let Self { shared, skipped, first_skipped, .. } = self;
         let mut sum = shared.sum();
@@ -223,16 +219,13 @@ impl DocumentsTable {
 }
 
 impl PieceRows {
-    /// Bytes of memory.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.piece.bytes()
     }
 
-    /// Writes the documents; those without a name are called by `input_name`. Returns what came of the table, if these were its last.
-    ///
-    /// # Errors
-    /// When files cannot be written, or there is no thread.
-    pub fn write<'a>(
+    /// Writes the documents; those without a name are called by `input_name`. Returns what came of
+    /// the table, if these were its last.
+    pub(crate) fn write<'a>(
         self,
         input_name: impl Fn(u32) -> Cow<'a, str>,
     ) -> Result<Option<DocumentsDone>, Cause> {
@@ -274,7 +267,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Gives the table up. Who has it last begins to count the names that occur more than once, and has what came of it.
+    /// Gives the table up. Who has it last begins to count the names that occur more than once, and
+    /// has what came of it.
     fn end(shared: Arc<Self>) -> Result<Option<DocumentsDone>, Cause> {
         let Some(Self { threads, names, sum, .. }) = Arc::into_inner(shared) else {
             return Ok(None);
@@ -316,7 +310,8 @@ impl PieceDocuments {
 }
 
 impl Rows {
-    /// Bytes of all names; a document that has none is named after its input and its line, of which so many come before the piece.
+    /// Bytes of all names; a document that has none is named after its input and its line, of which
+    /// so many come before the piece.
     fn name_bytes<'a>(&self, input_name: impl Fn(u32) -> Cow<'a, str>, lines: u64) -> u64 {
         let mut bytes = self.names.len() as u64;
         if !self.is_nameless {

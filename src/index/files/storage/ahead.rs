@@ -1,7 +1,9 @@
-//! How does a large file get its place on the disk before its bytes are known? The system looks for the pages of a file one after the other,
-//! and lets one thread at a time write to it: of a file in memory that is two thirds of the time. So a thread asks for the pages of the lists of the
-//! first run while documents are read. Where the file system has much more room it asks for all that they may take, elsewhere for less than they are
-//! expected to, so that nothing is refused that would have had room; what is not needed is given back.
+//! How does a large file get its place on the disk before its bytes are known? The system looks for
+//! the pages of a file one after the other, and lets one thread at a time write to it: of a file in
+//! memory that is two thirds of the time. So a thread asks for the pages of the lists of the first
+//! run while documents are read. Where the file system has much more room it asks for all that they
+//! may take, elsewhere for less than they are expected to, so that nothing is refused that would
+//! have had room; what is not needed is given back.
 
 use super::{Durability, FilledFile, StorageFile};
 use crate::crew::lock;
@@ -15,7 +17,6 @@ use std::sync::{Mutex, MutexGuard};
 use std::thread::{Builder, JoinHandle};
 use tracing::debug;
 
-/// The first run.
 const RUN: u32 = 0;
 /// So many bytes are asked for at a time; a smaller file is written in no time.
 const STEP_BYTES: u64 = 64 << 20;
@@ -62,8 +63,9 @@ impl Ahead {
         lock(&self.state)
     }
 
-    /// Lists of an open run will take about so many bytes more: [`list_bytes`](crate::order::PieceCounts::list_bytes), of which blocks take
-    /// three to five sixths of English text, and all where words are rare.
+    /// Lists of an open run will take about so many bytes more:
+    /// [`list_bytes`](crate::order::PieceCounts::list_bytes), of which blocks take three to five
+    /// sixths of English text, and all where words are rare.
     pub(crate) fn expect(&self, list_bytes: u64) {
         let mut state = self.state();
         state.expected += list_bytes;
@@ -118,10 +120,8 @@ impl Ahead {
         thread.join().ok()?
     }
 
-    /// The file in which the lists of a run are put by those who know their places, whether its pages were asked for or not.
-    ///
-    /// # Errors
-    /// `Storage`.
+    /// The file in which the lists of a run are put by those who know their places, whether its
+    /// pages were asked for or not.
     pub(crate) fn lists(&self, run: u32) -> Result<FilledFile, IndexError> {
         let file = match self.take(run) {
             Some(file) => file,

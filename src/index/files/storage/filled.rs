@@ -1,9 +1,12 @@
-//! How is a file written whose parts are ready in any order? Whoever knows what stands next takes *room* for it, one behind the other, and
-//! any thread fills a room at any time: it puts the bytes together there, in steps that stay in the caches, and takes their checksums. Those of the
-//! file and of its pages are put together in the order of the rooms.
+//! How is a file written whose parts are ready in any order? Whoever knows what stands next takes
+//! *room* for it, one behind the other, and any thread fills a room at any time: it puts the bytes
+//! together there, in steps that stay in the caches, and takes their checksums. Those of the file
+//! and of its pages are put together in the order of the rooms.
 //!
-//! Rooms of a file in memory can be filled through maps of it ([`write_map`](crate::index::files::write_map)), which threads do side by side; others are written. Writing
-//! takes less than a map, for whose pages the system is asked one by one and which it clears, but one thread at a time can do it: whoever finds nobody writing does.
+//! Rooms of a file in memory can be filled through maps of it
+//! ([`write_map`](crate::index::files::write_map)), which threads do side by side; others are
+//! written. Writing takes less than a map, for whose pages the system is asked one by one and which
+//! it clears, but one thread at a time can do it: whoever finds nobody writing does.
 
 use super::sums::spill_of_sums;
 use super::{Durability, Spill, StorageFile, WRITE_BUFFER_BYTES, attempt, write_at};
@@ -24,7 +27,6 @@ const STEP_BYTES: usize = WRITE_BUFFER_BYTES;
 #[derive(Debug)]
 pub(crate) struct Room {
     number: usize,
-    /// Its place in the file.
     at: u64,
     bytes: u64,
     mapped: Option<MappedRoom>,
@@ -70,7 +72,6 @@ fn page_rest(at: u64) -> u64 {
     PAGE_BYTES - at % PAGE_BYTES
 }
 
-/// What came of the rooms.
 #[derive(Debug)]
 struct Outcome {
     /// The number of the next room, and its place in the file.
@@ -86,7 +87,6 @@ struct Outcome {
     page: Option<crc32fast::Hasher>,
     /// The checksums of full rooms behind these, by number.
     waiting: BTreeMap<usize, RoomSums>,
-    /// The first error.
     failed: Option<IndexError>,
     /// Nothing is written any more.
     is_over: bool,
@@ -126,7 +126,8 @@ impl Outcome {
     }
 }
 
-/// A file whose body is filled in rooms. Each page has a checksum; the first one is without the header.
+/// A file whose body is filled in rooms. Each page has a checksum; the first one is without the
+/// header.
 ///
 /// Memory: 64 KB of checksums, and those of rooms that were filled before their turn.
 #[derive(Debug)]
@@ -138,7 +139,8 @@ pub struct FilledFile {
 }
 
 impl FilledFile {
-    /// Creates a file in the folder of a generation, whose rooms are filled through maps where that is possible. It is never synced here.
+    /// Creates a file in the folder of a generation, whose rooms are filled through maps where that
+    /// is possible. It is never synced here.
     ///
     /// # Errors
     /// `Storage`.
@@ -165,9 +167,6 @@ impl FilledFile {
     }
 
     /// A file that has no body yet, whose rooms are filled through maps where that is possible.
-    ///
-    /// # Errors
-    /// `Storage`.
     pub(crate) fn mapped(file: StorageFile) -> Result<Self, IndexError> {
         let ahead = file.ahead_bytes;
         let map = WriteMap::of(&file.file, HEADER_BYTES as u64, ahead);
@@ -184,7 +183,6 @@ impl FilledFile {
         lock(&self.outcome)
     }
 
-    /// Room for the next bytes.
     pub(crate) fn room(&self, bytes: u64) -> Room {
         let mut outcome = self.outcome();
         let mapped = outcome.map.as_mut().map(|map| map.next(bytes));
@@ -193,8 +191,9 @@ impl FilledFile {
         Room { number, at, bytes, mapped }
     }
 
-    /// Fills room, which `put` does step by step, one behind the other. Whoever [checks](Self::check) or [ends](Self::end) the file hears of errors; after one
-    /// nothing is written.
+    /// Fills room, which `put` does step by step, one behind the other. Whoever
+    /// [checks](Self::check) or [ends](Self::end) the file hears of errors; after one nothing is
+    /// written.
     pub(crate) fn fill(&self, room: Room, put: impl FnMut(&mut [u8]), buffer: &mut Vec<u8>) {
         if self.outcome().is_over {
             return;
@@ -256,9 +255,6 @@ impl FilledFile {
     }
 
     /// Whether all is well so far.
-    ///
-    /// # Errors
-    /// `Storage`, of a room, once.
     pub(crate) fn check(&self) -> Result<(), IndexError> {
         self.outcome().failed.take().map_or(Ok(()), Err)
     }
@@ -273,15 +269,12 @@ impl FilledFile {
         self.outcome().is_over
     }
 
-    /// Returns where the file is.
     pub(crate) fn path(&self) -> &Path {
         &self.file.path
     }
 
-    /// Returns the file, all rooms of which are full, whose body goes on behind them, and the checksums of its pages up to there.
-    ///
-    /// # Errors
-    /// `Storage`, of a room.
+    /// Returns the file, all rooms of which are full, whose body goes on behind them, and the
+    /// checksums of its pages up to there.
     ///
     /// # Panics
     /// If somebody who had room has not filled it.
@@ -298,7 +291,8 @@ impl FilledFile {
     }
 }
 
-/// Bytes that are put together at a time from a place on, of so many that are left: a step ends where the file has a multiple of [`STEP_BYTES`].
+/// Bytes that are put together at a time from a place on, of so many that are left: a step ends
+/// where the file has a multiple of [`STEP_BYTES`].
 fn step(at: u64, bytes: u64) -> usize {
     (STEP_BYTES - at as usize % STEP_BYTES).min(bytes as usize)
 }

@@ -1,8 +1,9 @@
-//! How does a file get to the system whose bytes lie in many buffers of others? In *parts* of whole pages, each of which has
-//! room of its own in the file, where it is put together, by threads if there are any: of a large file that is most of the work.
+//! How does a file get to the system whose bytes lie in many buffers of others? In *parts* of whole
+//! pages, each of which has room of its own in the file, where it is put together, by threads if
+//! there are any: of a large file that is most of the work.
 //!
-//! The system lets one thread at a time write to a file. Two to six threads that do nothing else gain nothing by maps of it
-//! (docs/measurements/2026-11-23-gpu-indexing.md).
+//! The system lets one thread at a time write to a file. Two to six threads that do nothing else
+//! gain nothing by maps of it (docs/measurements/2026-11-23-gpu-indexing.md).
 
 #![forbid(unsafe_code)]
 
@@ -53,13 +54,11 @@ fn gather(pieces: &[Piece], mut to: &mut [u8]) {
     }
 }
 
-/// A part of the file.
 struct Part {
     room: Room,
     pieces: Vec<Piece>,
 }
 
-/// Who writes the parts.
 struct Writers {
     file: Arc<FilledFile>,
     /// To the threads, if there are any.
@@ -91,9 +90,11 @@ impl Writers {
     }
 }
 
-/// A file that is put together from pieces of buffers, or by others who have room in it. Each page has a checksum; the first one is without the header.
+/// A file that is put together from pieces of buffers, or by others who have room in it. Each page
+/// has a checksum; the first one is without the header.
 ///
-/// Memory: a part for each thread, 64 KB of checksums, and the buffers that have bytes of parts which are not gathered.
+/// Memory: a part for each thread, 64 KB of checksums, and the buffers that have bytes of parts
+/// which are not gathered.
 pub(crate) struct GatheredFile {
     file: Arc<FilledFile>,
     /// Bytes of the body so far.
@@ -107,18 +108,13 @@ pub(crate) struct GatheredFile {
 }
 
 impl GatheredFile {
-    /// Puts together the body of a file that has none yet; so many `threads` write it, or who calls.
-    ///
-    /// # Errors
-    /// `Storage`, if the system gives no thread.
+    /// Puts together the body of a file that has none yet; so many `threads` write it, or who
+    /// calls.
     pub(crate) fn new(file: StorageFile, threads: usize) -> Result<Self, IndexError> {
         Self::of(Arc::new(FilledFile::written(file)), threads)
     }
 
     /// Has a file whose bytes others [put](Self::pass) where they belong.
-    ///
-    /// # Errors
-    /// As [`new`](Self::new).
     pub(crate) fn by_others(file: Arc<FilledFile>) -> Result<Self, IndexError> {
         Self::of(file, 0)
     }
@@ -134,23 +130,18 @@ impl GatheredFile {
         self.bytes
     }
 
-    /// Somebody who has taken room puts all bytes there until the body has `end` bytes, or has done it.
+    /// Somebody who has taken room puts all bytes there until the body has `end` bytes, or has done
+    /// it.
     pub(crate) fn pass(&mut self, end: u64) {
         self.bytes = end;
     }
 
     /// Whether all is well so far.
-    ///
-    /// # Errors
-    /// `Storage`, of what was written by others, or by threads.
     pub(crate) fn check(&self) -> Result<(), IndexError> {
         self.file.check()
     }
 
     /// Appends zero bytes until the body has `end` bytes.
-    ///
-    /// # Errors
-    /// `Storage`, of this or an earlier part.
     pub(crate) fn fill(&mut self, end: u64) -> Result<(), IndexError> {
         while self.bytes < end {
             let here = self.room().min(end - self.bytes);
@@ -160,9 +151,6 @@ impl GatheredFile {
     }
 
     /// Appends some bytes of a buffer.
-    ///
-    /// # Errors
-    /// `Storage`, of this or an earlier part.
     pub(crate) fn append(
         &mut self,
         source: &Source,
@@ -201,11 +189,8 @@ impl GatheredFile {
         self.file.check()
     }
 
-    /// Waits until all is written. Returns the file, whose body goes on behind what was put together, and the checksums of the
-    /// pages up to there.
-    ///
-    /// # Errors
-    /// `Storage`.
+    /// Waits until all is written. Returns the file, whose body goes on behind what was put
+    /// together, and the checksums of the pages up to there.
     ///
     /// # Panics
     /// If somebody else still has the file.

@@ -1,9 +1,11 @@
-//! How do several threads write one file? Each part goes to its place as soon as somebody knows where that is; the checksum of
-//! the file is put together from those of the parts.
+//! How do several threads write one file? Each part goes to its place as soon as somebody knows
+//! where that is; the checksum of the file is put together from those of the parts.
 //!
-//! The system lets one thread at a time write to a file, and others turn round and round until it is their turn. So one thread writes, and others leave it
-//! their parts meanwhile, as far as there is room: no core waits for a lock. Through maps, as lists are
-//! written, parts of some ten thousand bytes take twice the time, since each page is cleared, and a fault (docs/measurements/2026-11-23-indexing.md).
+//! The system lets one thread at a time write to a file, and others turn round and round until it
+//! is their turn. So one thread writes, and others leave it their parts meanwhile, as far as there
+//! is room: no core waits for a lock. Through maps, as lists are written, parts of some ten
+//! thousand bytes take twice the time, since each page is cleared, and a fault
+//! (docs/measurements/2026-11-23-indexing.md).
 
 #![forbid(unsafe_code)]
 
@@ -20,7 +22,8 @@ use std::thread::panicking;
 
 /// A file whose body is written in parts, in any order. Together they leave nothing out.
 ///
-/// Memory: two buffers for parts that are left, and what is known of parts that came before their turn.
+/// Memory: two buffers for parts that are left, and what is known of parts that came before their
+/// turn.
 #[derive(Debug)]
 pub(crate) struct PlacedFile {
     file: StorageFile,
@@ -65,7 +68,6 @@ impl Parts {
         has_room
     }
 
-    /// Takes all parts.
     fn take(&mut self, mut part: impl FnMut(u64, &[u8]) -> io::Result<()>) -> io::Result<()> {
         let mut start = 0;
         for (at, len) in self.places.drain(..) {
@@ -110,15 +112,14 @@ impl Drop for Writing<'_> {
 }
 
 impl PlacedFile {
-    /// A file that has no body yet; parts of at most `room` bytes together are left to whoever writes.
+    /// A file that has no body yet; parts of at most `room` bytes together are left to whoever
+    /// writes.
     pub(crate) fn new(file: StorageFile, room: usize) -> Self {
         Self { file, room, shared: Mutex::default(), has_room: Condvar::new() }
     }
 
-    /// Writes a part of the body at its place, or leaves it to the thread that writes now, which then does not return before.
-    ///
-    /// # Errors
-    /// `Storage`, of this part or one before it.
+    /// Writes a part of the body at its place, or leaves it to the thread that writes now, which
+    /// then does not return before.
     pub(crate) fn write(&self, at: u64, part: &[u8]) -> Result<(), IndexError> {
         if part.is_empty() {
             return Ok(());
@@ -153,7 +154,6 @@ impl PlacedFile {
         }
     }
 
-    /// Writes a part.
     fn put(&self, at: u64, part: &[u8]) -> io::Result<()> {
         put_at(&self.file.file, part, HEADER_BYTES as u64 + at)?;
         let crc = crc32::hash(part);
@@ -168,7 +168,6 @@ impl PlacedFile {
         Err(IndexError::storage("write", self.path())(again))
     }
 
-    /// Returns where the file is.
     pub(crate) fn path(&self) -> &Path {
         self.file.path()
     }
@@ -178,9 +177,6 @@ impl PlacedFile {
     }
 
     /// Returns the file, all parts of which are written; its body goes on behind them.
-    ///
-    /// # Errors
-    /// `Storage`, of any part.
     ///
     /// # Panics
     /// If a part is missing.

@@ -34,7 +34,8 @@ fn entry_tells_length_and_checksum_of_the_file() {
 fn parts_that_threads_write_are_the_file_of_one() {
     let folder = tempfile::tempdir().unwrap();
     let body: Vec<u8> = (0..3_000_000).map(|i| (i * 7 / 5) as u8).collect();
-    // Small parts are left to whoever writes, some fill what can be left, and others are too large for it.
+    // Small parts are left to whoever writes, some fill what can be left, and others are too large
+    // for it.
     for (case, part) in [777, WRITE_BUFFER_BYTES / 3, WRITE_BUFFER_BYTES + 1].iter().enumerate() {
         let create = |name: &str| {
             StorageFile::create(folder.path(), &format!("{case}{name}"), Durability::Scratch)

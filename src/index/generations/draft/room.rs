@@ -1,5 +1,6 @@
-//! What becomes of the files that a run may have beside those that every run has: static scores of documents with the
-//! maxima of blocks, and positions, which this program neither writes nor uses (`docs/index-format.md`)?
+//! What becomes of the files that a run may have beside those that every run has: static scores of
+//! documents with the maxima of blocks, and positions, which this program neither writes nor uses
+//! (`docs/index-format.md`)?
 
 use super::tests::describe;
 use super::*;

@@ -24,10 +24,7 @@ struct AnyVersion {
 
 impl Manifest {
     /// Reads and verifies the manifest in the folder of a generation.
-    ///
-    /// # Errors
-    /// `Storage`, `Damaged`, `Newer`.
-    pub fn read(generation: &Path) -> Result<Self, IndexError> {
+    pub(crate) fn read(generation: &Path) -> Result<Self, IndexError> {
         let path = generation.join(MANIFEST);
         let bytes = plain::read(&path)?;
         Self::decode(&path, &bytes)
@@ -37,7 +34,7 @@ impl Manifest {
     ///
     /// # Errors
     /// `Damaged`, `Newer`; `Sharded` if it is that of a generation of several shards.
-    pub fn decode(path: &Path, bytes: &[u8]) -> Result<Self, IndexError> {
+    pub(crate) fn decode(path: &Path, bytes: &[u8]) -> Result<Self, IndexError> {
         let sealed = Sealed::open(path, bytes)?;
         if sealed.shards > 0 {
             let path = path.to_path_buf();
@@ -110,7 +107,6 @@ impl<'a> Sealed<'a> {
         Ok(Self { path, text, shards: any.map_or(0, |any| any.shards.len()) })
     }
 
-    /// Reads the object.
     pub(crate) fn parse<T: DeserializeOwned>(&self) -> Result<T, IndexError> {
         serde_json::from_slice(&self.text).map_err(|error| {
             let offset = place(&self.text, error.line(), error.column());
@@ -119,8 +115,8 @@ impl<'a> Sealed<'a> {
     }
 }
 
-/// Tells whether the checksum at the end is right, so that the manifest of an earlier format is told
-/// from a damaged one.
+/// Tells whether the checksum at the end is right, so that the manifest of an earlier format is
+/// told from a damaged one.
 fn is_sealed(bytes: &[u8]) -> bool {
     let start = bytes.len().checked_sub(tail(0).len());
     start.is_some_and(|start| bytes[start..] == *tail(crc32fast::hash(&bytes[..start])).as_bytes())

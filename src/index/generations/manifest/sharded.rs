@@ -17,7 +17,6 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShardedManifest {
-    /// Format version of all files.
     pub format: u32,
     /// Number of the generation, that of its folder and of the folders of its shards.
     pub generation: u32,
@@ -33,7 +32,6 @@ pub struct ShardedManifest {
     pub shards: Vec<ShardEntry>,
 }
 
-/// A shard.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShardEntry {
@@ -41,11 +39,8 @@ pub struct ShardEntry {
     pub first_docid: u32,
     /// How many docids it takes: its documents, deleted ones too.
     pub docids: u32,
-    /// What there is in it.
     pub statistics: Statistics,
-    /// Its runs.
     pub runs: u64,
-    /// Its inputs.
     pub inputs: u64,
     /// Bytes of its files without the manifest.
     pub bytes: u64,
@@ -56,10 +51,7 @@ pub struct ShardEntry {
 
 impl ShardedManifest {
     /// Puts shards in a row: gives each its first docid.
-    ///
-    /// # Errors
-    /// `Refused` when there are more documents than docids.
-    pub fn line_up(&mut self, index: &Path) -> Result<(), IndexError> {
+    pub(crate) fn line_up(&mut self, index: &Path) -> Result<(), IndexError> {
         let mut next = 0u64;
         for shard in &mut self.shards {
             shard.first_docid = u32::try_from(next).map_err(|_| too_many(index))?;
@@ -69,10 +61,7 @@ impl ShardedManifest {
     }
 
     /// Reads the manifest in the folder of a generation; none if the generation is whole.
-    ///
-    /// # Errors
-    /// `Storage`, `Damaged`, `Newer`.
-    pub fn read(generation: &Path) -> Result<Option<Self>, IndexError> {
+    pub(crate) fn read(generation: &Path) -> Result<Option<Self>, IndexError> {
         let path = generation.join(MANIFEST);
         let bytes = plain::read(&path)?;
         let manifest = Self::decode(&path, &bytes)?;
@@ -87,10 +76,7 @@ impl ShardedManifest {
 
     /// Reads and verifies the manifest that stands in the file at `path`; none if it is that of a
     /// whole generation.
-    ///
-    /// # Errors
-    /// `Damaged`, `Newer`.
-    pub fn decode(path: &Path, bytes: &[u8]) -> Result<Option<Self>, IndexError> {
+    pub(crate) fn decode(path: &Path, bytes: &[u8]) -> Result<Option<Self>, IndexError> {
         let sealed = Sealed::open(path, bytes)?;
         if sealed.shards == 0 {
             return Ok(None);
@@ -110,36 +96,34 @@ impl ShardedManifest {
     }
 
     /// Lays the manifest out, its checksum last.
-    pub fn encode(&self) -> String {
+    pub(crate) fn encode(&self) -> String {
         sealed(self)
     }
 
     /// Returns the number of the generation in a folder if it has shards, or may have some because
     /// its manifest cannot be read.
-    pub fn number_with_shards(generation: &Path) -> Option<u32> {
+    pub(crate) fn number_with_shards(generation: &Path) -> Option<u32> {
         match Self::read(generation) {
             Ok(manifest) => manifest.map(|manifest| manifest.generation),
             Err(_) => number_of(generation),
         }
     }
 
-    /// Documents of all shards.
-    pub fn documents(&self) -> u64 {
+    pub(crate) fn documents(&self) -> u64 {
         self.sum(|s| s.documents)
     }
 
-    /// Indexed tokens of all shards.
-    pub fn tokens(&self) -> u64 {
+    pub(crate) fn tokens(&self) -> u64 {
         self.sum(|s| s.tokens)
     }
 
     /// Adds up a number of all shards. The manifest may say anything.
-    pub fn sum(&self, number: impl Fn(&Statistics) -> u64) -> u64 {
+    pub(crate) fn sum(&self, number: impl Fn(&Statistics) -> u64) -> u64 {
         self.shards.iter().fold(0, |sum, shard| sum.saturating_add(number(&shard.statistics)))
     }
 
     /// The shard that has a document of the whole index.
-    pub fn shard_of(&self, docid: u32) -> Option<usize> {
+    pub(crate) fn shard_of(&self, docid: u32) -> Option<usize> {
         let after = self.shards.partition_point(|shard| shard.first_docid <= docid);
         // Empty shards begin where the next one does.
         let shard = after.checked_sub(1)?;
@@ -148,7 +132,7 @@ impl ShardedManifest {
     }
 
     /// The folder of a shard's generation.
-    pub fn folder(&self, index: &Path, shard: usize) -> PathBuf {
+    pub(crate) fn folder(&self, index: &Path, shard: usize) -> PathBuf {
         index.join(shard_name(shard)).join(generation_name(self.generation))
     }
 }

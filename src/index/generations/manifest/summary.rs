@@ -14,13 +14,11 @@ use std::fmt;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
-/// What a manifest of either kind says, but for its inputs, of which it has the number: they need no
-/// memory.
+/// What a manifest of either kind says, but for its inputs, of which it has the number: they need
+/// no memory.
 #[derive(Debug, Default, Deserialize)]
-pub struct Summary {
-    /// Number of the generation.
+pub(crate) struct Summary {
     pub generation: u32,
-    /// What there is in all.
     #[serde(default)]
     pub statistics: Statistics,
     /// The runs, by docid; none of a generation of several shards.
@@ -29,7 +27,6 @@ pub struct Summary {
     /// Every file but the manifest.
     #[serde(default)]
     pub files: Vec<FileEntry>,
-    /// How many inputs there are.
     #[serde(default, deserialize_with = "count")]
     pub inputs: u64,
     /// How many shards; 0 if the generation is whole.
@@ -41,12 +38,9 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Reads the manifest in the folder of a generation as a stream and verifies its checksum. Whether
-    /// its parts agree, which whoever wrote it has made sure of, is not looked at.
-    ///
-    /// # Errors
-    /// `Storage`, `Damaged`, `Newer`.
-    pub fn read(generation: &Path) -> Result<Self, IndexError> {
+    /// Reads the manifest in the folder of a generation as a stream and verifies its checksum.
+    /// Whether its parts agree, which whoever wrote it has made sure of, is not looked at.
+    pub(crate) fn read(generation: &Path) -> Result<Self, IndexError> {
         let path = generation.join(MANIFEST);
         let file = plain::open(&path)?;
         let bytes = file.metadata().map_err(IndexError::storage("read", &path))?.len();
@@ -67,9 +61,9 @@ impl Summary {
         Err(IndexError::damaged(&path, bytes, "a manifest that nobody writes to", "another one"))
     }
 
-    /// Describes a generation, whose files are finished, as a shard; its place among the others is not
-    /// known yet.
-    pub fn shard(self) -> ShardEntry {
+    /// Describes a generation, whose files are finished, as a shard; its place among the others is
+    /// not known yet.
+    pub(crate) fn shard(self) -> ShardEntry {
         ShardEntry {
             first_docid: 0,
             docids: self.runs.iter().map(|run| run.documents).sum(),

@@ -1,4 +1,5 @@
-//! How is a manifest laid out? In pieces, so that a list of millions of inputs is never in memory as text.
+//! How is a manifest laid out? In pieces, so that a list of millions of inputs is never in memory
+//! as text.
 
 #![forbid(unsafe_code)]
 
@@ -14,9 +15,6 @@ use std::io::{self, Write};
 pub(crate) type Take<'a> = dyn FnMut(&[u8]) -> Result<(), IndexError> + 'a;
 
 /// Lays a manifest of either kind out, its checksum last, and hands it to `take` piece by piece.
-///
-/// # Errors
-/// What `take` says.
 pub(crate) fn seal(manifest: &impl Serialize, take: &mut Take<'_>) -> Result<(), IndexError> {
     let (buffer, crc) = (Vec::new(), crc32fast::Hasher::new());
     let mut pieces = Pieces { take, buffer, crc, failed: None };
@@ -51,7 +49,6 @@ const END: &[u8] = b"\n}";
 struct Pieces<'a, 'b> {
     take: &'a mut Take<'b>,
     buffer: Vec<u8>,
-    /// Of what was given away.
     crc: crc32fast::Hasher,
     failed: Option<IndexError>,
 }

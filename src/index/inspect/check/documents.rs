@@ -16,7 +16,8 @@ pub(crate) fn count_empty(documents: &RunDocuments, deletions: &Deletions) -> u6
 }
 
 impl Check<'_> {
-    /// Reads the deletions of one run, or none; whether they fit its lists is seen when those are read.
+    /// Reads the deletions of one run, or none; whether they fit its lists is seen when those are
+    /// read.
     pub(crate) fn deletions(&mut self, run: &RunEntry) -> Option<Deletions> {
         match run.deleted {
             None => Some(Deletions::default()),

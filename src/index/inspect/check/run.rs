@@ -1,9 +1,11 @@
 //! Is a run whole? Its terms, its lists from end to end, and the frequencies of all terms of a
 //! document against the document's length.
 //!
-//! Where nothing is wrong it does not matter in which order lists are read, so that threads read them side by side. Where something is, one thread reads all of
-//! them again: it tells the problems in their order. Threads do not count the tokens of each document, which would have them wait for each other's memory at every posting: they
-//! compare two sums over all documents, in each of which a document has a weight of its own.
+//! Where nothing is wrong it does not matter in which order lists are read, so that threads read
+//! them side by side. Where something is, one thread reads all of them again: it tells the problems
+//! in their order. Threads do not count the tokens of each document, which would have them wait for
+//! each other's memory at every posting: they compare two sums over all documents, in each of which
+//! a document has a weight of its own.
 
 #![forbid(unsafe_code)]
 
@@ -49,8 +51,9 @@ impl Tokens {
     }
 }
 
-/// Sums numbers of documents, modulo 2^64, each with a weight of its document, which has nothing to do with that of another one: numbers that are not the same for every document
-/// have the same sum once in 2^32 times or less. The weights are splitmix64's (Steele, Lea and Flood, OOPSLA 2014).
+/// Sums numbers of documents, modulo 2^64, each with a weight of its document, which has nothing to
+/// do with that of another one: numbers that are not the same for every document have the same sum
+/// once in 2^32 times or less. The weights are splitmix64's (Steele, Lea and Flood, OOPSLA 2014).
 fn weighted<'a>(numbers: impl Iterator<Item = (u32, &'a u32)>) -> u64 {
     numbers.fold(0, |sum, (docid, &number)| {
         let bits = (u64::from(docid) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -61,7 +64,6 @@ fn weighted<'a>(numbers: impl Iterator<Item = (u32, &'a u32)>) -> u64 {
 }
 
 impl Check<'_> {
-    /// Checks one run.
     pub(crate) fn run(
         &mut self,
         entry: &RunEntry,
@@ -108,7 +110,8 @@ impl Check<'_> {
         self.manifest.settings.indexer != IMPORTED
     }
 
-    /// Whether threads find nothing wrong with the terms, the lists and the lengths of their documents. False as well if there is only one, or little to be read.
+    /// Whether threads find nothing wrong with the terms, the lists and the lengths of their
+    /// documents. False as well if there is only one, or little to be read.
     pub(crate) fn lists_are_whole(&self, (entry, run): (&RunEntry, &Run), lengths: &[u32]) -> bool {
         let (lexicon, Share { threads, least }) = (run.lexicon(), self.share);
         if threads < 2 {

@@ -8,8 +8,8 @@ use crate::index::generations::manifest::sharded::ShardedManifest;
 use std::fs;
 use std::path::Path;
 
-/// Checks the shards of the generation in the folder `generation`. A shard that is not in the folder
-/// of the index, since it lies on another disk, is a problem: nobody has looked at it.
+/// Checks the shards of the generation in the folder `generation`. A shard that is not in the
+/// folder of the index, since it lies on another disk, is a problem: nobody has looked at it.
 pub(crate) fn check(
     index: &Path,
     generation: &Path,

@@ -17,7 +17,6 @@ fn tiny() -> (tempfile::TempDir, PathBuf) {
     (folder, generation)
 }
 
-/// Every name in a generation.
 fn names(generation: &Path) -> Vec<String> {
     let files = read_manifest(generation).unwrap().files;
     files.into_iter().map(|file| file.name).chain([MANIFEST.to_string()]).collect()
@@ -102,7 +101,8 @@ fn every_flipped_bit_is_found_and_its_file_named() {
     }
 }
 
-/// What threads find together, each of which takes as little as possible at a time, against what one finds.
+/// What threads find together, each of which takes as little as possible at a time, against what
+/// one finds.
 #[test]
 fn what_is_found_does_not_depend_on_the_threads() {
     let (folder, generation) = tiny();

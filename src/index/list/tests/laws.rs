@@ -2,7 +2,8 @@ use super::*;
 use proptest::prelude::*;
 
 proptest! {
-    /// Postings that lie as in an open run make the list that they make one by one, wherever its bytes are taken.
+    /// Postings that lie as in an open run make the list that they make one by one, wherever its
+    /// bytes are taken.
     #[test]
     fn oracle_a_folded_list_is_its_postings(
         form in forms(),

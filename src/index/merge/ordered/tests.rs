@@ -3,7 +3,7 @@ use crate::index::files::storage::Stop;
 use crate::index::generations::folder::current;
 use crate::index::generations::generation::Generation;
 use crate::index::inspect::check::check;
-use crate::index::merge::{Merged, Ranks, RanksFound, Recode, merge_index};
+use crate::index::merge::{Merged, RankSource, RanksFound, Recode, merge_index};
 use crate::index::order::DocumentOrder;
 use crate::index::ranks::RankCounts;
 use crate::index::scores::{RunScores, ranks_of};
@@ -143,7 +143,7 @@ fn an_order_is_kept_as_long_as_it_is_true() {
     let file = folder.path().join("ranks.tsv");
     let lines: String = (1..200).map(|docid| format!("doc-{docid}\t{docid}\n")).collect();
     std::fs::write(&file, lines + "doc-900\t3\n").unwrap();
-    let recode = Recode { ranks: Ranks::File(file.clone()), ..ordered(global(0.5)) };
+    let recode = Recode { ranks: RankSource::File(file.clone()), ..ordered(global(0.5)) };
     let merged = merge(index, recode, 2).unwrap();
     let Merged::Runs { runs: 2, manifest, ranks } = merged else { panic!("{merged:?}") };
     let counts = RankCounts { found: 199, missing: 1, strangers: 1 };
@@ -165,7 +165,8 @@ fn an_order_is_kept_as_long_as_it_is_true() {
     assert_eq!(manifest.order.as_ref(), Some(&first));
     check(index).unwrap();
     // Other ranks.
-    let merged = merge(index, Recode { ranks: Ranks::File(file), ..Recode::default() }, 1).unwrap();
+    let merged =
+        merge(index, Recode { ranks: RankSource::File(file), ..Recode::default() }, 1).unwrap();
     let Merged::Runs { manifest, .. } = merged else { panic!("{merged:?}") };
     assert_eq!(manifest.order, None);
     let live = current(index).unwrap().unwrap();
@@ -187,7 +188,7 @@ fn ranks_are_not_lost_in_silence() {
     let error = merge(index, Recode::default(), 1).unwrap_err().to_string();
     assert!(error.contains("run 000001 has none: merge the runs with the ranks"), "{error}");
     assert_eq!(current(index).unwrap().unwrap(), live);
-    let recode = Recode { ranks: Ranks::KeepAll, ..Recode::default() };
+    let recode = Recode { ranks: RankSource::KeepAll, ..Recode::default() };
     let merged = merge(index, recode, 1).unwrap();
     assert!(matches!(merged, Merged::Runs { ranks: RanksFound::Lost, .. }), "{merged:?}");
     check(index).unwrap();

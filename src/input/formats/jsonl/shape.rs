@@ -1,5 +1,6 @@
-//! What do the records of a collection have in common? Most have the same bytes around a name that comes first and around one text, both in
-//! quotes. What stands between the same bytes means the same, so that nobody has to look at keys, colons and commas again.
+//! What do the records of a collection have in common? Most have the same bytes around a name that
+//! comes first and around one text, both in quotes. What stands between the same bytes means the
+//! same, so that nobody has to look at keys, colons and commas again.
 
 #![forbid(unsafe_code)]
 
@@ -11,8 +12,8 @@ pub(crate) struct Shape {
     before: Around,
     between: Around,
     behind: Around,
-    /// With 0 no more lines of a piece are compared. One that has the shape adds 1, up to [`MOST_CREDIT`], and one that has another takes
-    /// [`CREDIT_OF_MISS`].
+    /// With 0 no more lines of a piece are compared. One that has the shape adds 1, up to
+    /// [`MOST_CREDIT`], and one that has another takes [`CREDIT_OF_MISS`].
     credit: u32,
 }
 
@@ -25,7 +26,8 @@ impl Shape {
         self.credit = MOST_CREDIT;
     }
 
-    /// Reads the record here, up to its line feed, if it has the shape; else leaves the cursor where it is.
+    /// Reads the record here, up to its line feed, if it has the shape; else leaves the cursor
+    /// where it is.
     #[inline(always)]
     pub(crate) fn read(
         &mut self,

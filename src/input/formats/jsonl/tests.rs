@@ -7,7 +7,7 @@ use crate::dictionary::device::lines::{self, LONGEST_NAME};
 use crate::input::document::Kept;
 
 /// Parses `piece` in every way of scanning.
-fn parse(piece: Piece<'_>) -> Kept {
+fn parse(piece: PieceView<'_>) -> Kept {
     let mut all = JsonlParser::all().map(|(_, mut parser)| {
         let mut kept = Kept::default();
         let line_feeds = parser.parse(piece, &mut kept);
@@ -21,14 +21,14 @@ fn parse(piece: Piece<'_>) -> Kept {
 
 /// Name and text of the only record.
 fn one(line: &[u8]) -> (Option<String>, String) {
-    let mut kept = parse(Piece::whole(line));
+    let mut kept = parse(PieceView::whole(line));
     assert_eq!((kept.documents.len(), &kept.skipped), (1, &Vec::new()));
     let (name, text, ..) = kept.documents.remove(0);
     (name, String::from_utf8_lossy(&text).into_owned())
 }
 
 fn refused(line: &[u8]) -> Skip {
-    let kept = parse(Piece::whole(line));
+    let kept = parse(PieceView::whole(line));
     assert_eq!((kept.documents.len(), kept.skipped.len()), (0, 1));
     kept.skipped[0].3
 }
@@ -40,7 +40,7 @@ fn pair(name: &str, text: &str) -> (Option<String>, String) {
 #[test]
 fn places_count_from_the_piece_and_the_file() {
     let bytes = b"{\"id\":\"a\",\"text\":\"x\"}\r\n \r\n[1]\n{\"id\":7,\"text\":\"y\\nz\"}";
-    let kept = parse(Piece { bytes, offset: 1000, line: 50 });
+    let kept = parse(PieceView { bytes, offset: 1000, line: 50 });
     let documents = vec![
         (Some("a".into()), b"x".to_vec(), 0, 21, 50),
         (Some("7".into()), b"y\nz".to_vec(), 30, 22, 53),
@@ -48,7 +48,8 @@ fn places_count_from_the_piece_and_the_file() {
     assert_eq!(kept, Kept { documents, skipped: vec![(26, 52, 3, Skip::NotAnObject)] });
 }
 
-/// The line with a letter for each value of its shape: N and T for what names it and its texts, x for other strings, 1 and 9 for a name and others that are numbers.
+/// The line with a letter for each value of its shape: N and T for what names it and its texts, x
+/// for other strings, 1 and 9 for a name and others that are numbers.
 fn shape_of(line: &str) -> Option<String> {
     let shape = JsonlParser::new().line_shape(format!("{line}\n{{}}").as_bytes())?;
     let mut shown = Vec::new();
@@ -130,7 +131,7 @@ fn texts_are_joined_in_their_order() {
     assert_eq!(one(line), (None, "b\nt\tt\nu\nc".into()));
     assert_eq!(one(br#"{"contents":"only", "Text":"no"}"#), (None, "only".into()));
     assert_eq!(one(br#"{"title":"","text":"a"}"#), (None, "\na".into()));
-    let raw = parse(Piece::whole(b"{\"text\":\"\xff\x00\x1f\xe2\x82\"}"));
+    let raw = parse(PieceView::whole(b"{\"text\":\"\xff\x00\x1f\xe2\x82\"}"));
     assert_eq!(raw.documents[0].1, b"\xff\x00\x1f\xe2\x82");
 }
 
@@ -161,7 +162,7 @@ fn refusals_say_where_and_why() {
 
 #[test]
 fn the_record_after_a_bad_one_is_read() {
-    let kept = parse(Piece::whole(b"\xef\xbb\xbf{\"text\":\"open\n{\"id\":\"b\"}\n{\"a\n\n"));
+    let kept = parse(PieceView::whole(b"\xef\xbb\xbf{\"text\":\"open\n{\"id\":\"b\"}\n{\"a\n\n"));
     assert_eq!(kept.documents, vec![(Some("b".into()), Vec::new(), 17, 10, 2)]);
     let places: Vec<_> = kept.skipped.iter().map(|s| (s.0, s.1, s.2)).collect();
     assert_eq!(places, [(3, 1, 13), (28, 3, 3)]);
@@ -173,7 +174,7 @@ fn the_record_after_a_bad_one_is_read() {
 fn a_long_text_does_not_keep_its_memory() {
     let line = format!("{{\"text\":\"{}\\n\"}}", "x".repeat(2 * KEPT_BUFFER_BYTES));
     let (mut parser, mut kept) = (JsonlParser::new(), Kept::default());
-    parser.parse(Piece::whole(line.as_bytes()), &mut kept);
+    parser.parse(PieceView::whole(line.as_bytes()), &mut kept);
     assert_eq!(kept.documents[0].1.len(), 2 * KEPT_BUFFER_BYTES + 1);
     assert_eq!(parser.buffers.text.capacity(), 0);
 }
@@ -271,7 +272,7 @@ proptest! {
         let mut offset = 0;
         for (line, text) in (1..).zip(&lines) {
             let mut kept = Kept::default();
-            JsonlParser::new().parse(Piece { bytes: text.as_bytes(), offset: 1, line }, &mut kept);
+            JsonlParser::new().parse(PieceView { bytes: text.as_bytes(), offset: 1, line }, &mut kept);
             for mut document in kept.documents {
                 document.2 += offset;
                 expected.documents.push(document);
@@ -289,7 +290,7 @@ proptest! {
             }
             offset += text.len() + 1;
         }
-        prop_assert_eq!(parse(Piece { bytes: whole.as_bytes(), offset: 1, line: 1 }), expected);
+        prop_assert_eq!(parse(PieceView { bytes: whole.as_bytes(), offset: 1, line: 1 }), expected);
     }
 
     #[test]
@@ -302,7 +303,7 @@ proptest! {
                 .collect();
             input += &format!(" {{{}}}\n", members.join(" ,"));
         }
-        let kept = parse(Piece::whole(input.as_bytes()));
+        let kept = parse(PieceView::whole(input.as_bytes()));
         prop_assert_eq!(kept.skipped.len(), 0);
         prop_assert_eq!(kept.documents.len(), records.len());
         for ((members, line), ours) in records.iter().zip(input.lines()).zip(kept.documents) {
@@ -335,7 +336,7 @@ proptest! {
             0..400,
         ),
     ) {
-        let kept = parse(Piece { bytes: &bytes, offset: 1, line: 1 });
+        let kept = parse(PieceView { bytes: &bytes, offset: 1, line: 1 });
         let mut places: Vec<_> = kept.documents.iter().map(|d| (d.2, d.4, d.3)).collect();
         places.extend(kept.skipped.iter().map(|s| (s.0, s.1, s.2)));
         places.sort_unstable();

@@ -1,5 +1,6 @@
-//! Which bytes does a line share with those that are like it? All but its strings and numbers: keys, what separates values, words, and what is in none of
-//! them. A device that finds the same bytes around other values has found a line that means the same
+//! Which bytes does a line share with those that are like it? All but its strings and numbers:
+//! keys, what separates values, words, and what is in none of them. A device that finds the same
+//! bytes around other values has found a line that means the same
 //! ([`lines`](crate::dictionary::device::lines)).
 
 #![forbid(unsafe_code)]
@@ -9,7 +10,8 @@ use crate::dictionary::device::lines::{self, LONGEST_NAME, LineShape, Value, num
 use std::ops::Range;
 
 impl JsonlParser {
-    /// The shape of the first of some lines, if it has one. With fields that were asked for it is another one.
+    /// The shape of the first of some lines, if it has one. With fields that were asked for it is
+    /// another one.
     pub fn line_shape(&mut self, lines: &[u8]) -> Option<LineShape> {
         let mut cursor = Cursor { bytes: lines, at: 0, scan: self.scan };
         let mut record = Record::new();
@@ -56,7 +58,8 @@ impl Noted<'_> {
         self.from = value.end;
     }
 
-    /// Steps over the value here, of a key with this role, and notes what strings and numbers it has.
+    /// Steps over the value here, of a key with this role, and notes what strings and numbers it
+    /// has.
     fn value(&mut self, role: &Role, record: &Record) -> Option<()> {
         let mut ahead = Cursor { ..self.cursor };
         ahead.skip_value().ok()?;

@@ -3,8 +3,8 @@
 //!
 //! AVX2 copies 64 bytes while it looks at them and stops at every escape. AVX-512 also removes the
 //! escapes of one byte without a branch: it marks the backslashes that begin an escape, translates
-//! the bytes behind them through a table in registers, and squeezes the marked ones out (`vpcompressb`),
-//! so its speed hardly depends on how many escapes there are.
+//! the bytes behind them through a table in registers, and squeezes the marked ones out
+//! (`vpcompressb`), so its speed hardly depends on how many escapes there are.
 
 use std::arch::x86_64::*;
 
@@ -143,7 +143,8 @@ pub(crate) fn find_avx512(bytes: &[u8], mut at: usize) -> usize {
     }
 }
 
-/// Bytes ahead of which a text is brought to the caches: a piece has left the nearer ones when it is parsed.
+/// Bytes ahead of which a text is brought to the caches: a piece has left the nearer ones when it
+/// is parsed.
 const AHEAD: usize = 1 << 10;
 
 /// Tells the compiler that what calls it is seldom reached.
@@ -233,7 +234,8 @@ pub(crate) fn copy_avx512(bytes: &[u8], mut at: usize, out: &mut TextBuffer) -> 
             if step.stops != 0 {
                 break Some(step);
             }
-            // SAFETY: there is room for 64 bytes behind what is written, since that is at most as long as what was read.
+            // SAFETY: there is room for 64 bytes behind what is written, since that is at most as
+            // long as what was read.
             unsafe { _mm512_storeu_si512(window.as_mut_ptr().add(written).cast(), step.squeezed) };
             written += step.bytes;
             carried = step.carried;

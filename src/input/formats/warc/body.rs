@@ -1,9 +1,10 @@
-//! What is the body of an HTTP response once its codings are undone: chunks, gzip, deflate, br, zstd?
+//! What is the body of an HTTP response once its codings are undone: chunks, gzip, deflate, br,
+//! zstd?
 //!
 //! Crawlers undo codings and keep the fields that name them, or the other way round. So a coding is
-//! undone only if the bytes look like it, gzip and zstd even if no field names them; a body that does
-//! not look like its coding is taken as it is. What comes out before damage is good; a body that
-//! is compressed beyond doubt, and of which nothing comes out, is no text and is refused.
+//! undone only if the bytes look like it, gzip and zstd even if no field names them; a body that
+//! does not look like its coding is taken as it is. What comes out before damage is good; a body
+//! that is compressed beyond doubt, and of which nothing comes out, is no text and is refused.
 //!
 //! The decoders of gzip and deflate, and all buffers, are used again; br and zstd, which crawlers
 //! hardly ask for, make decoders of their own.
@@ -31,13 +32,9 @@ pub(crate) enum BodyError {
     /// It has more bytes than are taken when it is decoded.
     TooLong,
     /// It is compressed, and nothing can be inflated.
-    NotInflated {
-        /// The coding.
-        coding: &'static str,
-    },
+    NotInflated { coding: &'static str },
 }
 
-/// Undoes codings.
 pub(crate) struct BodyDecoder {
     /// The longest body that is taken, in bytes.
     most: u64,
@@ -121,8 +118,8 @@ impl BodyDecoder {
         }
     }
 
-    /// Gives back buffers that one very long body made, and keeps the room that was taken for it: of
-    /// what it became not all is done.
+    /// Gives back buffers that one very long body made, and keeps the room that was taken for it:
+    /// of what it became not all is done.
     pub(crate) fn shrink(&mut self) {
         for buffer in [&mut self.joined, &mut self.decoded] {
             buffer.clear();
@@ -146,7 +143,6 @@ struct Out<'a> {
 }
 
 impl Out<'_> {
-    /// Makes room for more.
     fn grow(&mut self) -> Result<(), BodyError> {
         if self.bytes.len() as u64 > self.most {
             return Err(BodyError::TooLong);
@@ -214,8 +210,8 @@ fn has_zlib_header(body: &[u8]) -> bool {
     first & 0x0f == 8 && u16::from_be_bytes([first, second]).is_multiple_of(31)
 }
 
-/// Joins the chunks of `body` in `joined`; tells whether it looks like chunks at all. Behind a chunk
-/// that is broken the rest is taken as it is.
+/// Joins the chunks of `body` in `joined`; tells whether it looks like chunks at all. Behind a
+/// chunk that is broken the rest is taken as it is.
 fn join_chunks(body: &[u8], joined: &mut Vec<u8>) -> bool {
     joined.clear();
     let mut rest = body;

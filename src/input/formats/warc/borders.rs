@@ -1,12 +1,12 @@
 //! Where do WARC records begin and end?
 //!
 //! A record ends where its length says, if line ends and then the next record follow there. If not,
-//! its length is wrong or missing, and it ends where the next line is a version line
-//! (`WARC/1.0`): this finds the next record wherever one goes wrong. So does the search for the end of
-//! a record that is too long to be kept.
+//! its length is wrong or missing, and it ends where the next line is a version line (`WARC/1.0`):
+//! this finds the next record wherever one goes wrong. So does the search for the end of a record
+//! that is too long to be kept.
 //!
-//! The search goes over no byte twice: it begins behind the head of the record that is wrong, and the
-//! next begins where it ended.
+//! The search goes over no byte twice: it begins behind the head of the record that is wrong, and
+//! the next begins where it ended.
 
 use super::head::{Head, Seen, VERSION_LINE_BYTES, version_line};
 use crate::input::borders::found::{Found, Gone};
@@ -20,9 +20,7 @@ const MOST_LINE_ENDS_BYTES: usize = 64;
 /// What stands where a record should end.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum After {
-    /// The next record, here.
     Record(usize),
-    /// Nothing, or line ends alone.
     End,
     /// Something else, or the bytes end before.
     Other,
@@ -165,7 +163,8 @@ impl WarcBorders {
         self.state = State::Head;
     }
 
-    /// See [`Borders`](crate::input::borders::Borders). The record's length is not believed here either.
+    /// See [`Borders`](crate::input::borders::Borders). The record's length is not believed here
+    /// either.
     pub(crate) fn drop_record(bytes: &[u8]) -> Gone {
         // Its own version line may be the first.
         match search(bytes, 1.min(bytes.len()), false) {

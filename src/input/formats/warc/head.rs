@@ -1,9 +1,9 @@
 //! What does the head of a WARC record say, and where does it end?
 //!
-//! A head is a version line and fields, `Name: value`, up to an empty line. Crawls have heads with bare
-//! line feeds, with control bytes, and with an empty line amid the fields; so a head ends at the
-//! first empty line by which its length was told, and only a record that begins first, or an HTTP
-//! head, ends it without.
+//! A head is a version line and fields, `Name: value`, up to an empty line. Crawls have heads with
+//! bare line feeds, with control bytes, and with an empty line amid the fields; so a head ends at
+//! the first empty line by which its length was told, and only a record that begins first, or an
+//! HTTP head, ends it without.
 
 use memchr::memchr;
 
@@ -52,8 +52,8 @@ fn version_line_bytes(bytes: &[u8]) -> Option<bool> {
     Some(bytes[at - 1] == b'\n' || *bytes.get(at)? == b'\n')
 }
 
-/// What the fields say that matter. Values are without white space around them, and empty if a field
-/// is not there.
+/// What the fields say that matter. Values are without white space around them, and empty if a
+/// field is not there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Head<'a> {
     /// Length, up to where the record's content begins, in bytes.

@@ -18,7 +18,7 @@ fn response(name: &str, head: &str, body: &str) -> String {
 
 fn parse(file: &[u8]) -> Kept {
     let mut kept = Kept::default();
-    WarcParser::new(1 << 20).parse(Piece::whole(file), true, &mut kept);
+    WarcParser::new(1 << 20).parse(PieceView::whole(file), true, &mut kept);
     kept
 }
 
@@ -234,7 +234,7 @@ proptest! {
     ], 0..60), ends_input: bool) {
         let file = parts.concat();
         let mut kept = Kept::default();
-        WarcParser::new(1 << 20).parse(Piece::whole(&file), ends_input, &mut kept);
+        WarcParser::new(1 << 20).parse(PieceView::whole(&file), ends_input, &mut kept);
         let mut end = 0;
         for (_, _, offset, bytes, _) in kept.documents {
             prop_assert!(offset >= end);

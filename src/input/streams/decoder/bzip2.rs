@@ -8,7 +8,6 @@ use bzip2::{Decompress, Status};
 /// Decompresses stream after stream, since parallel compressors write many.
 pub struct Bzip2 {
     decoder: Decompress,
-    /// Inside a stream.
     open: bool,
     /// Whether a stream has ended, behind which padding may stand.
     any: bool,
@@ -26,7 +25,7 @@ impl Bzip2 {
     ///
     /// # Errors
     /// Damage; `out` has what stood before it.
-    pub fn decode(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, DecodeError> {
+    pub(crate) fn decode(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, DecodeError> {
         let mut at = 0;
         while out.len() < out.capacity() {
             if !self.open {
@@ -60,10 +59,7 @@ impl Bzip2 {
     }
 
     /// Is told that the input ends.
-    ///
-    /// # Errors
-    /// When it ends inside a stream.
-    pub fn finish(&self) -> Result<(), DecodeError> {
+    pub(crate) fn finish(&self) -> Result<(), DecodeError> {
         if self.open || !self.any { Err(DecodeError::CutShort) } else { Ok(()) }
     }
 }

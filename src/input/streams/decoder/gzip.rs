@@ -12,8 +12,8 @@ const FLAG_COMMENT: u8 = 16;
 /// A header longer than this is taken for damage.
 const MOST_HEADER_BYTES: usize = 1 << 17;
 const TRAILER_BYTES: usize = 8;
-/// Behind a member of more compressed bytes than this, the next is not tried as a whole unless one behind it is seen: it would
-/// most likely be inflated twice.
+/// Behind a member of more compressed bytes than this, the next is not tried as a whole unless one
+/// behind it is seen: it would most likely be inflated twice.
 const SMALL_MEMBER: usize = 128 << 10;
 
 enum State {
@@ -21,7 +21,6 @@ enum State {
     Header,
     /// At the beginning of a member's data.
     Data,
-    /// Inside of it.
     Body,
     Trailer,
     /// Behind the last member: zero padding, which is ignored.
@@ -85,7 +84,7 @@ impl Gzip {
     ///
     /// # Errors
     /// Damage; `out` has what stood before it.
-    pub fn decode(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, DecodeError> {
+    pub(crate) fn decode(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, DecodeError> {
         self.run(input, None, out).map(|(taken, _)| taken)
     }
 
@@ -137,10 +136,7 @@ impl Gzip {
     }
 
     /// Is told that the input ends.
-    ///
-    /// # Errors
-    /// When it ends inside a member.
-    pub fn finish(&self) -> Result<(), DecodeError> {
+    pub(crate) fn finish(&self) -> Result<(), DecodeError> {
         match self.state {
             State::Padding => Ok(()),
             State::Header if self.held.is_empty() && self.members > 0 => Ok(()),

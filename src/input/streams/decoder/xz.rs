@@ -17,10 +17,7 @@ pub struct Xz {
 
 impl Xz {
     /// Makes a decoder that refuses streams with a dictionary over 2^`window_log` bytes.
-    ///
-    /// # Errors
-    /// When the library has no memory for it.
-    pub fn new(window_log: u32) -> Result<Self, DecodeError> {
+    pub(crate) fn new(window_log: u32) -> Result<Self, DecodeError> {
         let most = (1 << window_log) + BESIDE_BYTES;
         let decoder = Stream::new_stream_decoder(most, CONCATENATED).map_err(damaged)?;
         Ok(Self { decoder, ended: false })
@@ -31,7 +28,7 @@ impl Xz {
     ///
     /// # Errors
     /// Damage, or a dictionary beyond the limit; `out` has what stood before it.
-    pub fn decode(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, DecodeError> {
+    pub(crate) fn decode(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, DecodeError> {
         let mut at = 0;
         while out.len() < out.capacity() {
             let (read, before) = (self.decoder.total_in(), out.len());
@@ -48,10 +45,7 @@ impl Xz {
     }
 
     /// Is told that the input ends.
-    ///
-    /// # Errors
-    /// When it ends inside a stream.
-    pub fn finish(&mut self) -> Result<(), DecodeError> {
+    pub(crate) fn finish(&mut self) -> Result<(), DecodeError> {
         if self.ended {
             return Ok(());
         }

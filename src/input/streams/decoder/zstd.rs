@@ -1,20 +1,19 @@
 //! How is a Zstandard stream of any number of frames (RFC 8878) decompressed, as its bytes come in?
 //!
-//! A frame says in its header how large its window is, the memory that inflating it takes. The header
-//! is read before the frame is begun, so that who decodes decides whether there is room now; a
-//! window that is too large for now is no damage.
+//! A frame says in its header how large its window is, the memory that inflating it takes. The
+//! header is read before the frame is begun, so that who decodes decides whether there is room now;
+//! a window that is too large for now is no damage.
 
 use super::DecodeError;
 use zstd::stream::raw::{DParameter, Decoder, Operation};
 
 /// The largest window that is read, as a power of two: 128 MiB, as `zstd --long=27` writes and the
 /// tool of zstd itself reads without being asked.
-pub const MOST_WINDOW_LOG: u32 = 27;
+pub(crate) const MOST_WINDOW_LOG: u32 = 27;
 
 /// Decompresses frame after frame.
 pub struct Zstd {
     decoder: Decoder<'static>,
-    /// Inside a frame.
     open: bool,
     /// The last output was filled, so that the library may hold more.
     full: bool,
@@ -36,10 +35,7 @@ enum Window {
 impl Zstd {
     /// Makes a decoder that begins no frame with a window over 2^`window_log` bytes unless it is
     /// [allowed](Self::allow).
-    ///
-    /// # Errors
-    /// When the library has no memory for it.
-    pub fn new(window_log: u32) -> Result<Self, DecodeError> {
+    pub(crate) fn new(window_log: u32) -> Result<Self, DecodeError> {
         let mut decoder = Decoder::new().map_err(damaged)?;
         decoder.set_parameter(DParameter::WindowLogMax(MOST_WINDOW_LOG)).map_err(damaged)?;
         let (head, allowed) = (Vec::new(), 1 << window_log);
@@ -47,7 +43,7 @@ impl Zstd {
     }
 
     /// Lets windows have up to `bytes` bytes.
-    pub fn allow(&mut self, bytes: u64) {
+    pub(crate) fn allow(&mut self, bytes: u64) {
         self.allowed = self.allowed.max(bytes);
     }
 
@@ -57,7 +53,7 @@ impl Zstd {
     /// # Errors
     /// Damage; `out` has what stood before it. `Window` before a frame whose window is not allowed:
     /// nothing was done, and the same input may be given again.
-    pub fn decode(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, DecodeError> {
+    pub(crate) fn decode(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, DecodeError> {
         let mut at = 0;
         while (at < input.len() || self.full) && out.len() < out.capacity() {
             if self.open || self.full {
@@ -116,10 +112,7 @@ impl Zstd {
     }
 
     /// Is told that the input ends.
-    ///
-    /// # Errors
-    /// When it ends inside a frame.
-    pub fn finish(&self) -> Result<(), DecodeError> {
+    pub(crate) fn finish(&self) -> Result<(), DecodeError> {
         let whole = !self.open && self.head.is_empty();
         if whole { Ok(()) } else { Err(DecodeError::CutShort) }
     }

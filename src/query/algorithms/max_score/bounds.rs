@@ -16,8 +16,6 @@ impl Ranges {
     /// Goes on to the next ranges of the run; `false` if there are none. `order` has the terms with
     /// lists; their cursors are used for the rare ones.
     ///
-    /// # Errors
-    ///
     /// If a list that is decoded is damaged.
     pub(crate) fn advance(
         &mut self,

@@ -12,8 +12,8 @@ use crate::score::bm25::{Bm25, IdfKind};
 use crate::score::named::Score;
 use crate::score::wang::Wang;
 
-/// The formula, document by document, in the precision of the engines: docid and score of the documents
-/// with any term or all of them, best first.
+/// The formula, document by document, in the precision of the engines: docid and score of the
+/// documents with any term or all of them, best first.
 fn naive(
     collection: &Collection,
     ranks: &[f32],

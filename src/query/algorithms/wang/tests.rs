@@ -169,9 +169,9 @@ fn oracle_prefixes_and_what_follows_give_the_same() {
     assert!(complete > 10 && complete < all, "{complete} of {all}");
 }
 
-/// The first round takes the documents of the shortest list before 1024, and the prefix of the other ends
-/// before 640: the best document, 800, is dropped, and the printed test compares with document 1024, behind
-/// which all are poor.
+/// The first round takes the documents of the shortest list before 1024, and the prefix of the
+/// other ends before 640: the best document, 800, is dropped, and the printed test compares with
+/// document 1024, behind which all are poor.
 #[test]
 fn the_printed_stop_test_loses_a_document_of_prefixes() {
     let documents = 2400;

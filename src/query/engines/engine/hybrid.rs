@@ -1,12 +1,13 @@
-//! Answers queries by the CPU and by devices together: a scheduler over other engines. All queries that wait are in
-//! queues that the workers share ([`Queues`]), by what they will cost on either.
+//! Answers queries by the CPU and by devices together: a scheduler over other engines. All queries
+//! that wait are in queues that the workers share ([`Queues`]), by what they will cost on either.
 //!
-//! A few workers feed devices, as many as these need, and drive an engine of theirs; the others answer queries of the
-//! CPU, so that no answer of a device waits behind a query that takes long. Who feeds devices answers one himself only
-//! where devices have nothing and all others are busy.
+//! A few workers feed devices, as many as these need, and drive an engine of theirs; the others
+//! answer queries of the CPU, so that no answer of a device waits behind a query that takes long.
+//! Who feeds devices answers one himself only where devices have nothing and all others are busy.
 //!
-//! What devices cannot answer, and what they have had for far longer than they should need, goes to the CPU, and before
-//! all else. While a device owes answers that were given up, or all are lost, all queries are the CPU's.
+//! What devices cannot answer, and what they have had for far longer than they should need, goes to
+//! the CPU, and before all else. While a device owes answers that were given up, or all are lost,
+//! all queries are the CPU's.
 
 #[cfg(test)]
 mod tests;
@@ -18,7 +19,7 @@ use crate::query::plan::Plan;
 use crate::query::snapshot::Snapshot;
 use crate::query::wanted::Mode;
 use crate::schedule::features::{CostModel, Costs, Features};
-use crate::schedule::machine::Machine;
+use crate::schedule::machine::Hardware;
 use crate::schedule::policy::{Policy, Processor};
 use crate::schedule::queues::{Queues, URGENT};
 use serde::{Deserialize, Serialize};
@@ -28,7 +29,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
-/// Queries that wait here at most; the others wait where they came from, and lose nothing by it but their place.
+/// Queries that wait here at most; the others wait where they came from, and lose nothing by it but
+/// their place.
 const MOST_WAITING: usize = 2048;
 
 /// A device is too slow when it needs so many times what all its queries should take.
@@ -41,7 +43,6 @@ const LEAST_PATIENCE: f64 = 0.1;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Models {
-    /// The machine that was measured.
     pub machine: String,
     /// A model for each mode, by its name.
     pub modes: BTreeMap<String, CostModel>,
@@ -68,7 +69,7 @@ impl Models {
     }
 
     /// How this machine is called: its host, its processor, and devices.
-    pub fn name_of_machine(devices: impl Iterator<Item = String>) -> String {
+    pub(crate) fn name_of_machine(devices: impl Iterator<Item = String>) -> String {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let cpus = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let model = cpus.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
@@ -82,7 +83,6 @@ impl Models {
 /// Queries that each kind of processor has answered.
 #[derive(Debug, Default, Serialize)]
 pub struct Shares {
-    /// Threads of the CPU.
     pub cpu: AtomicU64,
     /// Devices. What these give back is answered by the CPU, and counted here.
     pub devices: AtomicU64,
@@ -94,15 +94,12 @@ pub type Predict = Arc<dyn Fn(&Plan) -> Costs + Send + Sync>;
 /// Is told of the first query that was taken back from a device, and how long that had had it.
 pub type OnSlow = Box<dyn Fn(Duration) + Send + Sync>;
 
-/// How queries are scheduled.
 pub struct Scheduling {
-    /// Who answers which.
     pub policy: Policy,
     /// After this time answers should be there.
     pub deadline: Duration,
     /// Whether a query that has waited for longer is left unanswered.
     pub shed: bool,
-    /// What they cost.
     pub predict: Predict,
     /// Who is told of a device that is too slow, once.
     pub on_slow: Option<OnSlow>,
@@ -112,7 +109,6 @@ pub struct Scheduling {
 
 struct State {
     queues: Queues<(u64, Plan)>,
-    /// Workers that sleep.
     idle: Vec<usize>,
     /// Seconds of a device for a query, in the mean of the last ones.
     device_seconds: f64,
@@ -139,7 +135,7 @@ struct Shared {
     /// Rises when it is time to look after queries that devices have had for long.
     looks: AtomicU64,
     scheduling: Scheduling,
-    machine: Machine,
+    machine: Hardware,
     /// Whether a query was taken back from a device that was too slow.
     slow: AtomicBool,
     wakers: Arc<Wakers>,
@@ -186,10 +182,7 @@ impl fmt::Debug for Hybrid {
 
 impl Hybrid {
     /// Schedules queries over the CPU and what `devices` makes, of which there are so many.
-    ///
-    /// # Errors
-    /// No thread can be started.
-    pub fn new(
+    pub(crate) fn new(
         (devices, number): (Box<dyn Engines>, usize),
         scheduling: Scheduling,
         wakers: &Arc<Wakers>,
@@ -204,7 +197,7 @@ impl Hybrid {
             feeders: AtomicUsize::new(1),
             looks: AtomicU64::new(0),
             scheduling,
-            machine: Machine { threads: wakers.workers(), devices: number.max(1) },
+            machine: Hardware { threads: wakers.workers(), devices: number.max(1) },
             slow: AtomicBool::new(false),
             wakers: wakers.clone(),
             began: Instant::now(),
@@ -218,7 +211,7 @@ impl Hybrid {
     }
 
     /// Who has answered how many.
-    pub fn shares(&self) -> &Arc<Shares> {
+    pub(crate) fn shares(&self) -> &Arc<Shares> {
         &self.shared.scheduling.shares
     }
 }
@@ -350,8 +343,9 @@ impl HybridEngine {
         self.back = back;
     }
 
-    /// Takes what the policy gives this worker now, for devices as much as there is room. Counts the worker among those
-    /// that sleep if there is nothing. Says whether devices and the CPU got any.
+    /// Takes what the policy gives this worker now, for devices as much as there is room. Counts
+    /// the worker among those that sleep if there is nothing. Says whether devices and the CPU got
+    /// any.
     fn take_on(&mut self) -> [bool; 2] {
         let mut got = [false; 2];
         let (feeds, workers) = (self.feeds(), self.shared.wakers.workers());
@@ -384,7 +378,8 @@ impl HybridEngine {
         }
         let left = state.queues.len();
         self.shared.waiting.store(left, Ordering::Relaxed);
-        // Whoever begins a query of the CPU is away for some time: another looks after what is left.
+        // Whoever begins a query of the CPU is away for some time: another looks after what is
+        // left.
         let wakes = (got[1] || leaves) && state.queues.has_for(Processor::Cpu);
         let turn =
             state.queues.turn().map(|kind| kind == Processor::Device).filter(|of| *of != feeds);

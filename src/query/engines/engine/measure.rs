@@ -1,5 +1,6 @@
-//! What does a query cost an engine? Measured one query at a time, and all together: what a device does for one query alone
-//! it can do for several side by side, and threads that share caches and memory take longer.
+//! What does a query cost an engine? Measured one query at a time, and all together: what a device
+//! does for one query alone it can do for several side by side, and threads that share caches and
+//! memory take longer.
 
 use super::whole::Whole;
 use super::{Answer, EngineError, QueryEngine};
@@ -13,7 +14,8 @@ use std::time::Instant;
 /// Times that each query is asked for; the least time counts.
 const TIMES: usize = 3;
 
-/// Submits queries as long as there is room and looks for answers until all are there; returns the seconds.
+/// Submits queries as long as there is room and looks for answers until all are there; returns the
+/// seconds.
 fn answer(engine: &mut dyn QueryEngine, plans: &[Plan]) -> Result<f64, EngineError> {
     let (mut next, mut answers): (usize, Vec<Answer>) = (0, Vec::new());
     let began = Instant::now();
@@ -48,7 +50,8 @@ fn alone(engine: &mut dyn QueryEngine, plans: &[Plan]) -> Result<Vec<f64>, Engin
 /// Classes of queries by length that a device gets at once.
 const CLASSES: usize = 8;
 
-/// Queries that a device gets at once, at least, unless it takes longer than [`MOST_SECONDS`] and is full before.
+/// Queries that a device gets at once, at least, unless it takes longer than [`MOST_SECONDS`] and
+/// is full before.
 const AT_ONCE: usize = 2000;
 
 /// See [`AT_ONCE`].
@@ -57,7 +60,8 @@ const MOST_SECONDS: f64 = 0.5;
 /// Four times the queries take a device that was full this much longer at least.
 const FULL: f64 = 2.0;
 
-/// Seconds of all queries, added up, where as many threads as there are cores take one after the other.
+/// Seconds of all queries, added up, where as many threads as there are cores take one after the
+/// other.
 fn on_all_threads(plans: &[Plan]) -> Result<f64, EngineError> {
     let next = AtomicUsize::new(0);
     let thread = || {
@@ -74,8 +78,9 @@ fn on_all_threads(plans: &[Plan]) -> Result<f64, EngineError> {
     })
 }
 
-/// Seconds of a device for each query, where queries of about its length are all that it has: its part of the time of a class,
-/// by what it takes `alone`. What a short query takes beside others is less than its latency says.
+/// Seconds of a device for each query, where queries of about its length are all that it has: its
+/// part of the time of a class, by what it takes `alone`. What a short query takes beside others is
+/// less than its latency says.
 fn beside_others(
     engine: &mut dyn QueryEngine,
     plans: &[Plan],
@@ -87,8 +92,8 @@ fn beside_others(
     let mut seconds = alone.to_vec();
     for class in by_length.chunks(plans.len().div_ceil(CLASSES).max(1)) {
         let once: f64 = class.iter().map(|&at| alone[at]).sum();
-        // As many as fill it: what a device does at a time is seen by giving it more, and nobody knows it before.
-        // A device that does one query at a time is full at once.
+        // As many as fill it: what a device does at a time is seen by giving it more, and nobody
+        // knows it before. A device that does one query at a time is full at once.
         let (mut times, mut took, mut before) = (1, f64::INFINITY, 0.8 * once / FULL);
         loop {
             let of = |at: &usize| plans[*at].clone();
@@ -108,8 +113,8 @@ fn beside_others(
     Ok(seconds)
 }
 
-/// What each of some queries costs a thread of the CPU and an engine of a device, in seconds, alone and beside others. Queries
-/// that find nothing by their terms are left out.
+/// What each of some queries costs a thread of the CPU and an engine of a device, in seconds, alone
+/// and beside others. Queries that find nothing by their terms are left out.
 ///
 /// # Errors
 /// As [`QueryEngine::advance`].

@@ -1,13 +1,15 @@
-//! How do engines that are made for one generation, such as those of devices, come over to the next? While the memory of the
-//! old ones is given back and the new ones are made, the CPU answers: no query waits, and none is lost.
+//! How do engines that are made for one generation, such as those of devices, come over to the
+//! next? While the memory of the old ones is given back and the new ones are made, the CPU answers:
+//! no query waits, and none is lost.
 //!
 //! ```text
 //! retire -> the CPU answers; each worker drops its engine when none of them has queries under way
-//!        -> the old engines are gone -> new ones are made -> renew -> each worker makes its engine anew
+//!        -> the old engines are gone -> new ones are made -> renew
+//!        -> each worker makes its engine anew
 //! ```
 //!
-//! A query is answered by an engine that was made for its snapshot, and by the CPU if there is none: answers under
-//! way when a generation is replaced are those of the old one.
+//! A query is answered by an engine that was made for its snapshot, and by the CPU if there is
+//! none: answers under way when a generation is replaced are those of the old one.
 
 use super::whole::WholeEngines;
 use super::{Answer, EngineError, Engines, Pace, QueryEngine, Wakers};
@@ -25,7 +27,6 @@ const LOOK: Duration = Duration::from_millis(5);
 /// Engines, and the snapshot that they are made for.
 type Made = (Arc<dyn Engines>, Arc<Snapshot>);
 
-/// What the workers share.
 struct Slot {
     made: Mutex<Option<Made>>,
     /// Counts how often `made` was changed.
@@ -60,7 +61,6 @@ pub struct RenewedEngines {
     wants_cores: bool,
 }
 
-/// Replaces them.
 #[derive(Clone)]
 pub struct Renewer(Arc<Slot>);
 
@@ -74,15 +74,14 @@ impl RenewedEngines {
         Self { slot: Arc::new(slot), wants_cores }
     }
 
-    /// What replaces these.
     pub fn renewer(&self) -> Renewer {
         Renewer(self.slot.clone())
     }
 }
 
 impl Renewer {
-    /// Lets the CPU answer from now on, and waits until all workers have dropped their engines, but no longer than `patience`.
-    /// Tells whether they have, so that what these engines held is free.
+    /// Lets the CPU answer from now on, and waits until all workers have dropped their engines, but
+    /// no longer than `patience`. Tells whether they have, so that what these engines held is free.
     pub fn retire(&self, patience: Duration) -> bool {
         self.let_go();
         let start = Instant::now();
@@ -134,7 +133,6 @@ impl Engines for RenewedEngines {
     }
 }
 
-/// The engine of a worker.
 struct Renewed {
     worker: usize,
     slot: Arc<Slot>,
@@ -272,7 +270,6 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    /// Snapshots of two generations.
     fn snapshots(folder: &std::path::Path) -> [Arc<Snapshot>; 2] {
         [5, 6].map(|seed| {
             build(folder, &collection(seed, 120, 40), &[50]);
@@ -282,8 +279,8 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(40))]
-        /// Every query is answered once, from the snapshot that it began with, whoever goes on next and
-        /// whenever engines are replaced.
+        /// Every query is answered once, from the snapshot that it began with, whoever goes on next
+        /// and whenever engines are replaced.
         #[test]
         fn oracle_a_search_of_the_snapshot_of_each_query(
             steps in prop::collection::vec((0..3usize, 0..6u8), 20..120),

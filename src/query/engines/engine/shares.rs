@@ -1,5 +1,5 @@
-//! Answers every query on all workers, each over its share of the documents: `docp-ui` and `docp-pi`
-//! (`tatikonda11`, section 3.2.1).
+//! Answers every query on all workers, each over its share of the documents: `docp-ui` and
+//! `docp-pi` (`tatikonda11`, section 3.2.1).
 //!
 //! A query is planned once, by the worker that took it, and laid before all workers. Each adds the
 //! hits of its share; the last to do so has the answer, or lays the next stage before all.
@@ -24,9 +24,9 @@ use std::time::{Duration, Instant};
 /// Queries that are under way at most, without a barrier.
 const MOST_OPEN: usize = 64;
 
-/// A worker without a task looks for one again and again for this long while all queries that may be under way are:
-/// it begins the next one sooner than if it had to be woken. Then it sleeps, for where workers are more
-/// than free cores those that look keep those away that work.
+/// A worker without a task looks for one again and again for this long while all queries that may
+/// be under way are: it begins the next one sooner than if it had to be woken. Then it sleeps, for
+/// where workers are more than free cores those that look keep those away that work.
 const PATIENCE: Duration = Duration::from_micros(200);
 
 /// A worker begins no further query after this time.
@@ -63,7 +63,6 @@ struct Shared {
     barrier: bool,
     wakers: Arc<Wakers>,
     desks: Vec<Mutex<Desk>>,
-    /// Queries under way.
     open: AtomicUsize,
 }
 
@@ -85,11 +84,11 @@ impl Shared {
 }
 
 /// Makes the engines of workers that answer every query together.
-pub struct Crew(Arc<Shared>);
+pub(crate) struct Crew(Arc<Shared>);
 
 impl Crew {
     /// Of the workers that `wakers` wake. With `copies` each works on postings of its own.
-    pub fn new(copies: bool, barrier: bool, wakers: &Arc<Wakers>) -> Self {
+    pub(crate) fn new(copies: bool, barrier: bool, wakers: &Arc<Wakers>) -> Self {
         let desks = std::iter::repeat_with(Mutex::default).take(wakers.workers()).collect();
         let wakers = wakers.clone();
         Self(Arc::new(Shared { copies, barrier, wakers, desks, open: AtomicUsize::new(0) }))
@@ -130,8 +129,8 @@ struct ShareEngine {
 }
 
 impl ShareEngine {
-    /// What a worker does that has no task. One that finds no room is not needed: whoever ends a query takes the next,
-    /// and wakes all.
+    /// What a worker does that has no task. One that finds no room is not needed: whoever ends a
+    /// query takes the next, and wakes all.
     fn rest(&mut self) -> Pace {
         if self.room() > 0 {
             self.idle = None;

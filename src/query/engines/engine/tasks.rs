@@ -1,6 +1,6 @@
 //! Answers queries by tasks that go to whichever worker comes first: `fgqp` (`tatikonda11`, section
-//! 3.2.2). The workers of a process share a [`Pool`] of queries and tasks; whoever does the last task
-//! of a query has its answer.
+//! 3.2.2). The workers of a process share a [`Pool`] of queries and tasks; whoever does the last
+//! task of a query has its answer.
 
 use super::{Answer, EngineError, Engines, Pace, QueryEngine, Wakers};
 use crate::query::engines::pool::{Done, OpenQuery, Pool, Work};
@@ -13,7 +13,6 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A query and its number.
 type Numbered = (u64, Arc<Plan>);
 
 #[derive(Debug)]
@@ -26,12 +25,17 @@ struct Shared {
 
 /// Makes the engines of workers that share a pool of tasks.
 #[derive(Debug)]
-pub struct Crew(Arc<Shared>);
+pub(crate) struct Crew(Arc<Shared>);
 
 impl Crew {
     /// Workers that cut a new query only while at most `delta` tasks are open, and look for work
     /// for the time of `patience` before they sleep. One alone cuts none.
-    pub fn new(delta: usize, cutting: Cutting, patience: Duration, wakers: &Arc<Wakers>) -> Self {
+    pub(crate) fn new(
+        delta: usize,
+        cutting: Cutting,
+        patience: Duration,
+        wakers: &Arc<Wakers>,
+    ) -> Self {
         let workers = wakers.workers();
         let least_ns = if workers > 1 { cutting.least_ns } else { f64::INFINITY };
         let cutting = Cutting { least_ns, ..cutting };
@@ -73,8 +77,8 @@ impl TaskEngine {
     fn work(&mut self, work: Work<Numbered>) -> Result<(), EngineError> {
         match work {
             Work::Begin((number, plan), waiting) => {
-                // A query that is cut is answered sooner, but takes more work, which those behind it
-                // wait for.
+                // A query that is cut is answered sooner, but takes more work, which those behind
+                // it wait for.
                 let cutting = self.shared.cutting;
                 let least_ns = cutting.least_ns * (1 + waiting) as f64;
                 let stage = Stage::first(plan.wanted().mode);

@@ -1,5 +1,5 @@
-//! Do all engines give the answers of the exhaustive search, whatever queries stand side by side and
-//! whichever worker goes on next?
+//! Do all engines give the answers of the exhaustive search, whatever queries stand side by side
+//! and whichever worker goes on next?
 
 use super::hybrid::{Hybrid, Models, Scheduling};
 use super::*;

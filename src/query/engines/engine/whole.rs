@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// Answers one query after the other.
 #[derive(Default)]
-pub struct Whole {
+pub(crate) struct Whole {
     searcher: Searcher,
     query: Option<(u64, Plan)>,
     answer: Option<Answer>,

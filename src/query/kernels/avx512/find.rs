@@ -16,7 +16,6 @@ const FEW: usize = 12;
 /// If the last candidate is this many blocks away, most blocks between are skipped.
 const NEAR: usize = 256;
 
-/// As `portable::first_block`.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
 fn first_block(last_docids: &[[u8; 4]], mut from: usize, docid: u32) -> usize {
@@ -55,7 +54,6 @@ pub(in super::super) fn share_out(
     }
 }
 
-/// Goes from share to share.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
 fn share_out_far(
@@ -168,8 +166,8 @@ pub(in super::super) fn match_block(
 }
 
 /// Compares each candidate with the quarter of the block in which it must be, four candidates
-/// without a branch. A long block is more than 128 docids, of which those 128 are looked at first in
-/// which the candidate must be.
+/// without a branch. A long block is more than 128 docids, of which those 128 are looked at first
+/// in which the candidate must be.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
 fn match_few<const IS_LONG: bool>(

@@ -1,5 +1,7 @@
-//! How do lists get to their places while a device encodes the next ones? Whoever drives it hands on chunk after chunk. The threads that take lists to the
-//! host come for one part after the other, which is cut when somebody comes for it; when all parts of a chunk are taken its memory goes back.
+//! How do lists get to their places while a device encodes the next ones? Whoever drives it hands
+//! on chunk after chunk. The threads that take lists to the host come for one part after the other,
+//! which is cut when somebody comes for it; when all parts of a chunk are taken its memory goes
+//! back.
 
 use super::parts::{Cutter, Encoded, InOrder, Part, Terms};
 use crate::crew::lock;
@@ -36,7 +38,6 @@ pub(super) type OnDevice = Encoded<Option<Lent>>;
 struct State {
     chunks: VecDeque<Arc<OnDevice>>,
     cutter: Cutter,
-    /// Of the next part.
     number: usize,
     /// No more chunks will come.
     is_over: bool,
@@ -63,7 +64,6 @@ impl<'a, F: FnMut(LaidChunk) + Send> Going<'a, F> {
         Self { terms, file, state: Mutex::new(state), changed: Condvar::new(), given }
     }
 
-    /// Hands on the next chunk.
     pub(super) fn hand_on(&self, chunk: OnDevice) {
         let mut state = lock(&self.state);
         if !state.is_left {
@@ -76,7 +76,8 @@ impl<'a, F: FnMut(LaidChunk) + Send> Going<'a, F> {
         self.file.get().expect("it was opened before")
     }
 
-    /// Whether lists go nowhere any more: the file could not be written, of which whoever gets the parts hears, or the job has ended.
+    /// Whether lists go nowhere any more: the file could not be written, of which whoever gets the
+    /// parts hears, or the job has ended.
     pub(super) fn is_futile(&self) -> bool {
         self.file.get().is_some_and(|file| file.is_over())
     }

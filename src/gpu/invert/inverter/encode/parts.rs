@@ -1,5 +1,6 @@
-//! Which lists are taken to the host together, and where do they belong? As soon as lists are encoded the length of each is known, so that each part has
-//! its room in the file before its bytes are brought. Whoever takes a part puts it there, and lays out what the lexicon has of its terms.
+//! Which lists are taken to the host together, and where do they belong? As soon as lists are
+//! encoded the length of each is known, so that each part has its room in the file before its bytes
+//! are brought. Whoever takes a part puts it there, and lays out what the lexicon has of its terms.
 
 use crate::dictionary::device::forms::OrderedTerms;
 use crate::index::files::storage::{FilledFile, Room};
@@ -14,11 +15,9 @@ use std::sync::Arc;
 /// The terms of a run in the order of the lexicon.
 pub(super) struct Terms {
     pub(super) order: OrderedTerms,
-    /// Their numbers are below this.
     pub(super) numbers: u32,
 }
 
-/// A term that has postings.
 #[derive(Clone, Copy)]
 struct Last {
     rank: usize,
@@ -27,7 +26,8 @@ struct Last {
     terms: usize,
 }
 
-/// How far lists are passed: where the suffix of the next rank begins, the last term before that, and where its list ends among those of the run.
+/// How far lists are passed: where the suffix of the next rank begins, the last term before that,
+/// and where its list ends among those of the run.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Cut {
     suffix: usize,
@@ -38,7 +38,8 @@ pub(super) struct Cut {
 /// Lists that are encoded, on the device, and where they lie there.
 pub(super) struct Encoded<L> {
     pub(super) ranks: Range<usize>,
-    /// How many postings each has. A form that only pieces behind the run have may have made a term, which has none.
+    /// How many postings each has. A form that only pieces behind the run have may have made a
+    /// term, which has none.
     pub(super) dfs: Vec<u32>,
     /// Where each begins, and the end.
     pub(super) places: Vec<u32>,
@@ -51,20 +52,21 @@ pub(super) struct Part {
     ranks: Range<usize>,
     pub(super) bytes: Range<u64>,
     is_of_long: bool,
-    /// What is before them.
     behind: Cut,
     /// Where their bytes go to, and where that begins among the lists of the run.
     room: Room,
     at: u64,
 }
 
-/// Cuts the lists of a run, chunk after chunk, into parts of at most so many bytes, one after the other.
+/// Cuts the lists of a run, chunk after chunk, into parts of at most so many bytes, one after the
+/// other.
 pub(super) struct Cutter {
     most: u64,
     /// How far the lists are passed, and the next rank.
     cut: Cut,
     rank: usize,
-    /// A part that has begun: what is before it, its first rank, its first byte of the chunk, and of the run.
+    /// A part that has begun: what is before it, its first rank, its first byte of the chunk, and
+    /// of the run.
     behind: Cut,
     begin: usize,
     from: u64,
@@ -85,7 +87,8 @@ impl Cutter {
         (self.behind, self.begin, self.from, self.at) = (self.cut, self.rank, from, self.cut.end);
     }
 
-    /// Gives the next part of a chunk, which takes room, and is one of a long list or not; or nothing, and the next chunk may come.
+    /// Gives the next part of a chunk, which takes room, and is one of a long list or not; or
+    /// nothing, and the next chunk may come.
     pub(super) fn part<L>(
         &mut self,
         terms: &Terms,

@@ -1,9 +1,11 @@
-//! How do the texts of a batch get to where their forms are found? As they are, or as lines, in which the device finds names and texts. If there are lines that
-//! it cannot read and the host cannot [mend](super::super::mend), or only some of the pieces are lines, the host makes texts of them.
+//! How do the texts of a batch get to where their forms are found? As they are, or as lines, in
+//! which the device finds names and texts. If there are lines that it cannot read and the host
+//! cannot [mend](super::super::mend), or only some of the pieces are lines, the host makes texts of
+//! them.
 
 use super::{Finder, Layout};
 use crate::crew::lock;
-use crate::dictionary::device::lines::{Lines, MOST_MENDED};
+use crate::dictionary::device::lines::{DeviceLines, MOST_MENDED};
 use crate::gpu::floor::error::GpuError;
 use crate::gpu::invert::classes::Classes;
 use crate::gpu::invert::inverter::spent;
@@ -11,7 +13,7 @@ use crate::gpu::invert::inverter::typed::{Typed, part};
 use crate::gpu::invert::machine::{DeviceMemory, Reading};
 use crate::gpu::invert::steps::Step;
 use crate::gpu::invert::steps::lines::{LinesOf, count_lines, end_lines, read_lines, write_lines};
-use crate::gpu::invert::steps::{self, Array, COUNTERS, IRREGULAR_LINES};
+use crate::gpu::invert::steps::{self, COUNTERS, IRREGULAR_LINES, InvertArray};
 use crate::gpu::invert::text::{PieceText, TILE_BYTES, padding, parts};
 use crate::index::documents::pieces::PieceDocuments;
 use crate::index::documents::pieces::lines::LineColumns;
@@ -19,7 +21,8 @@ use std::ops::Deref;
 use std::sync::Mutex;
 use std::time::Instant;
 
-/// Bytes of a text that are looked at where one form begins, at first. They hold most forms that a device does not take.
+/// Bytes of a text that are looked at where one form begins, at first. They hold most forms that a
+/// device does not take.
 const WINDOW: usize = 1 << 10;
 /// A form that ends so close to the end of what is looked at may go on behind it: two characters.
 const MARGIN: usize = 8;
@@ -43,9 +46,10 @@ impl Deref for Whose<'_> {
     }
 }
 
-/// What a device says of the lines of a batch, which is read when there is something else to wait for.
+/// What a device says of the lines of a batch, which is read when there is something else to wait
+/// for.
 pub(super) struct LinesRead {
-    of: Vec<Lines>,
+    of: Vec<DeviceLines>,
     piece_starts: Vec<u32>,
     columns: LineColumns,
 }
@@ -56,7 +60,6 @@ pub(super) enum Texts<'a> {
     Device(LinesRead),
 }
 
-/// A batch on the device.
 pub(super) struct Batch<'a> {
     pub(super) layout: Layout,
     pub(super) texts: Texts<'a>,
@@ -73,14 +76,13 @@ impl Batch<'_> {
         let (pieces, is_pinned) = (piece_starts.len() - 1, columns.is_pinned());
         let (ends, name_lengths, names) = columns.columns();
         vec![
-            part(Array::PieceStarts, 0, &mut piece_starts[..pieces]),
-            Reading { is_pinned, ..part(Array::LineEnds, 0, ends) },
-            Reading { is_pinned, ..part(Array::NameLengths, 0, name_lengths) },
-            Reading { is_pinned, ..part(Array::Names, 0, names) },
+            part(InvertArray::PieceStarts, 0, &mut piece_starts[..pieces]),
+            Reading { is_pinned, ..part(InvertArray::LineEnds, 0, ends) },
+            Reading { is_pinned, ..part(InvertArray::NameLengths, 0, name_lengths) },
+            Reading { is_pinned, ..part(InvertArray::Names, 0, names) },
         ]
     }
 
-    /// All of that was read.
     pub(super) fn read(self) -> (Layout, Vec<Option<PieceDocuments>>) {
         let Self { mut layout, texts, documents } = self;
         match texts {
@@ -95,7 +97,6 @@ impl Batch<'_> {
     }
 }
 
-/// What there is in lines.
 struct Read {
     irregular: u32,
     name_bytes: u32,
@@ -113,14 +114,15 @@ fn places<'a>(pieces: impl Iterator<Item = &'a PieceText>) -> Vec<u32> {
 }
 
 impl Finder {
-    /// Has the texts on the device, and where documents begin. If they were brought they are used, and those of earlier ones go back.
+    /// Has the texts on the device, and where documents begin. If they were brought they are used,
+    /// and those of earlier ones go back.
     pub(super) fn bring<'a>(
         &mut self,
         pieces: &'a [PieceText],
         text: Option<DeviceMemory>,
     ) -> Result<Batch<'a>, GpuError> {
         let has_lines = pieces.iter().any(|piece| piece.lines.is_some());
-        let array = if has_lines { Array::Raw } else { Array::Text };
+        let array = if has_lines { InvertArray::Raw } else { InvertArray::Text };
         let was_brought = text.is_some();
         if let Some(text) = text {
             let unpinned = pieces.iter().filter(|piece| !piece.bytes.is_pinned());
@@ -128,10 +130,10 @@ impl Finder {
             let old = self.machine.adopt(array, text)?;
             (self.back)(old);
         }
-        let all: Option<Vec<Lines>> = pieces.iter().map(|piece| piece.lines).collect();
+        let all: Option<Vec<DeviceLines>> = pieces.iter().map(|piece| piece.lines).collect();
         if let Some(lines) = all.filter(|_| has_lines) {
             if !was_brought {
-                self.upload(Array::Raw, pieces.iter())?;
+                self.upload(InvertArray::Raw, pieces.iter())?;
             }
             let began = Instant::now();
             let read = self.read_lines(pieces, lines)?;
@@ -146,15 +148,15 @@ impl Finder {
         };
         let (layout, starts) = Layout::of(texts.iter().map(|piece| &**piece));
         if has_lines || !was_brought {
-            self.upload(Array::Text, texts.iter().map(|piece| &**piece))?;
+            self.upload(InvertArray::Text, texts.iter().map(|piece| &**piece))?;
         }
-        self.put(Array::DocumentStarts, 0, &starts)?;
+        self.put(InvertArray::DocumentStarts, 0, &starts)?;
         Ok(Batch { layout, texts: Texts::Host(texts), documents })
     }
 
     fn upload<'a>(
         &mut self,
-        array: Array,
+        array: InvertArray,
         pieces: impl Iterator<Item = &'a PieceText>,
     ) -> Result<(), GpuError> {
         let began = Instant::now();
@@ -193,32 +195,32 @@ impl Finder {
     fn read_lines<'a>(
         &mut self,
         pieces: &[PieceText],
-        of: Vec<Lines>,
+        of: Vec<DeviceLines>,
     ) -> Result<Option<Batch<'a>>, GpuError> {
         let places = places(pieces.iter());
         let bytes = places[pieces.len()] as usize;
         let shapes: Vec<u32> = of.iter().flat_map(|lines| lines.shape.words()).collect();
         // It is the same in all of them.
         let longest = of.iter().map(|lines| lines.longest).min().unwrap_or(0);
-        self.put(Array::PiecePlaces, 0, &places)?;
-        self.put(Array::Shapes, 0, &shapes)?;
-        self.put(Array::Counters, 0, &[0u32; COUNTERS])?;
+        self.put(InvertArray::PiecePlaces, 0, &places)?;
+        self.put(InvertArray::Shapes, 0, &shapes)?;
+        self.put(InvertArray::Counters, 0, &[0u32; COUNTERS])?;
         let are_alike = of.iter().all(|lines| lines.shape == of[0].shape);
         let tiles = steps::text_tiles(bytes.next_multiple_of(TILE_BYTES));
         self.reserve_tiles(tiles)?;
         self.machine.run(&count_lines(tiles))?;
         let lines = self.sum()?;
         let count = u64::from(lines);
-        for array in [Array::LineEnds, Array::LineTexts, Array::LineNames] {
+        for array in [InvertArray::LineEnds, InvertArray::LineTexts, InvertArray::LineNames] {
             self.reserve::<u32>(array, count)?;
         }
-        for array in [Array::NamePlaces, Array::DocumentStarts] {
+        for array in [InvertArray::NamePlaces, InvertArray::DocumentStarts] {
             self.reserve::<u32>(array, count + 1)?;
         }
-        self.reserve::<u8>(Array::NameLengths, count)?;
-        self.reserve::<u32>(Array::PieceStarts, of.len() as u64)?;
-        self.reserve::<u32>(Array::Sums, steps::sum_words(lines + 1).into())?;
-        self.reserve::<u32>(Array::Irregular, MOST_MENDED as u64)?;
+        self.reserve::<u8>(InvertArray::NameLengths, count)?;
+        self.reserve::<u32>(InvertArray::PieceStarts, of.len() as u64)?;
+        self.reserve::<u32>(InvertArray::Sums, steps::sum_words(lines + 1).into())?;
+        self.reserve::<u32>(InvertArray::Irregular, MOST_MENDED as u64)?;
         let batch = LinesOf { lines, pieces: of.len() as u32, are_alike, longest };
         self.machine.run(&[end_lines(tiles)])?;
         let (mut read, mut mended) = (self.lines_read(count, &read_lines(batch, 0))?, 0);
@@ -227,16 +229,16 @@ impl Finder {
                 return Ok(None);
             }
             mended = read.irregular;
-            self.put(Array::Counters, 0, &[0u32; COUNTERS])?;
+            self.put(InvertArray::Counters, 0, &[0u32; COUNTERS])?;
             read = self.lines_read(count, &read_lines(batch, mended))?;
         }
         let Read { name_bytes, text_bytes, .. } = read;
         let bytes = text_bytes as usize;
         let padded = bytes.next_multiple_of(TILE_BYTES);
-        self.reserve::<u8>(Array::Text, padded as u64)?;
-        self.reserve::<u8>(Array::Names, name_bytes.into())?;
+        self.reserve::<u8>(InvertArray::Text, padded as u64)?;
+        self.reserve::<u8>(InvertArray::Names, name_bytes.into())?;
         self.machine.run(&write_lines(batch, mended))?;
-        self.machine.write(Array::Text, bytes as u64, &[padding(bytes)])?;
+        self.machine.write(InvertArray::Text, bytes as u64, &[padding(bytes)])?;
         self.work.lines += count;
         self.work.mended += u64::from(mended);
         let memory = &pieces[0].bytes;
@@ -253,9 +255,9 @@ impl Finder {
         self.machine.run(steps)?;
         let (mut counters, mut name_bytes, mut text_bytes) = ([0u32; COUNTERS], [0u32], [0u32]);
         self.machine.read(&mut [
-            part(Array::Counters, 0, &mut counters),
-            part(Array::NamePlaces, lines, &mut name_bytes),
-            part(Array::DocumentStarts, lines, &mut text_bytes),
+            part(InvertArray::Counters, 0, &mut counters),
+            part(InvertArray::NamePlaces, lines, &mut name_bytes),
+            part(InvertArray::DocumentStarts, lines, &mut text_bytes),
         ])?;
         let ([name_bytes], [text_bytes]) = (name_bytes, text_bytes);
         Ok(Read { irregular: counters[IRREGULAR_LINES], name_bytes, text_bytes })
@@ -280,7 +282,7 @@ impl Finder {
                 Ok(starts.iter().map(form).collect())
             }
             Texts::Device(_) if starts.len() > MOST_WINDOWS => {
-                let text: Vec<u8> = self.get(Array::Text, 0, bytes)?;
+                let text: Vec<u8> = self.get(InvertArray::Text, 0, bytes)?;
                 let form = |&start: &u32| classes.form_at(&text, start as usize).to_vec();
                 Ok(starts.iter().map(form).collect())
             }
@@ -290,7 +292,7 @@ impl Finder {
                     let (at, mut window) = (start as usize, WINDOW);
                     loop {
                         let here = window.min(bytes - at);
-                        let text: Vec<u8> = self.get(Array::Text, u64::from(start), here)?;
+                        let text: Vec<u8> = self.get(InvertArray::Text, u64::from(start), here)?;
                         let form = classes.form_at(&text, 0);
                         if here < window || form.len() + MARGIN <= here {
                             return Ok(form.to_vec());

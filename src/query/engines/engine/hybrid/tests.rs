@@ -1,5 +1,5 @@
-//! Does a scheduler lose no query where devices refuse, hang or are lost in the middle of a stream, and does everybody do
-//! his part?
+//! Does a scheduler lose no query where devices refuse, hang or are lost in the middle of a stream,
+//! and does everybody do his part?
 
 use super::*;
 use crate::index::testing::term;
@@ -10,7 +10,6 @@ use crate::query::wanted::Wanted;
 use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::AtomicU8;
 
-/// How a pretended device is.
 const WORKS: u8 = 0;
 const REFUSES: u8 = 1;
 const HANGS: u8 = 2;
@@ -95,8 +94,8 @@ fn plan(snapshot: &Arc<Snapshot>, n: u64) -> Plan {
     Planner::default().plan(snapshot, Wanted::default(), &text).unwrap()
 }
 
-/// Puts queries to the first of some engines and lets all go on by turns until all are answered; `meanwhile` is told how
-/// many are. Gives the answers by number.
+/// Puts queries to the first of some engines and lets all go on by turns until all are answered;
+/// `meanwhile` is told how many are. Gives the answers by number.
 fn all(
     crew: &mut [Box<dyn QueryEngine>],
     snapshot: &Arc<Snapshot>,

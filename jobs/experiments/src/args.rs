@@ -1,0 +1,138 @@
+//! Options that several experiments have.
+
+use crate::Usage;
+use anyhow::Context;
+use millrace::BuildError;
+use millrace::IdfKind;
+use millrace::inside::gpu::{ChoiceError, Chosen};
+use millrace::inside::input::STDIN;
+use millrace::inside::score::Score;
+use millrace::inside::score::Wang;
+use millrace::{Algorithm, Mode, Wanted};
+use millrace::{Lines, Query};
+use millrace::{Scoring, Snapshot};
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub(crate) use millrace::inside::rebuild::size;
+
+/// An index and queries.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Asked {
+    /// Folder of the index.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) index: PathBuf,
+    /// File of queries, one on each line: `qid TAB text`, or text alone. Standard input if left out
+    /// or -.
+    #[arg(value_name = "QUERIES")]
+    queries: Option<PathBuf>,
+}
+
+impl Asked {
+    pub(crate) fn queries(&self) -> anyhow::Result<Vec<Query>> {
+        all_queries(self.queries.as_deref())
+    }
+
+    /// Opens the index, to be searched as the papers do.
+    pub(crate) fn open(&self) -> anyhow::Result<Arc<Snapshot>> {
+        let scoring = Scoring { idf: IdfKind::Robertson, ..Scoring::default() };
+        Ok(Snapshot::open(&self.index, false, scoring)?)
+    }
+}
+
+/// How queries are answered.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Ranking {
+    /// Folder of the index.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) index: PathBuf,
+    /// Greatest number of hits for a query.
+    #[arg(short, default_value_t = 10, value_name = "K")]
+    pub(crate) k: usize,
+    /// Which documents match.
+    #[arg(long, default_value = "and", value_parser = mode, value_name = "or|and|and-or")]
+    mode: Mode,
+    /// Search algorithm, as of `millrace query`. With wang the score is that of wang, too.
+    #[arg(long, default_value = "auto", value_parser = algorithm, value_name = "NAME")]
+    pub(crate) algorithm: Chosen,
+}
+
+impl Ranking {
+    /// Opens the index.
+    pub(crate) fn open(&self) -> anyhow::Result<Arc<Snapshot>> {
+        if self.algorithm != Chosen::Cpu(Algorithm::Wang) {
+            return Ok(Snapshot::open(&self.index, false, Scoring::default())?);
+        }
+        let snapshot = Snapshot::open(&self.index, false, scoring_of_wang(None)?)?;
+        snapshot.check_global()?;
+        Ok(snapshot)
+    }
+
+    pub(crate) fn wanted(&self) -> Wanted {
+        Wanted { k: self.k, mode: self.mode, algorithm: self.algorithm.on_cpu() }
+    }
+}
+
+fn mode(text: &str) -> Result<Mode, String> {
+    Mode::named(text).ok_or_else(|| format!("give {}", Mode::ALL.map(Mode::name).join(", ")))
+}
+
+fn algorithm(text: &str) -> Result<Chosen, String> {
+    Chosen::named(text).ok_or_else(|| "give an algorithm of `millrace query`".to_string())
+}
+
+/// The scoring of `wang`, with a share of PageRank that was given.
+pub(crate) fn scoring_of_wang(alpha: Option<f64>) -> Result<Scoring, Usage> {
+    let wang = alpha.map_or(Ok(Wang::default()), Wang::new);
+    let score = Score::Wang(wang.map_err(|error| Usage(error.to_string()))?);
+    Ok(Scoring { idf: IdfKind::Robertson, score, ..Scoring::default() })
+}
+
+/// The queries of a file or of standard input; there is at least one.
+pub(crate) fn all_queries(path: Option<&Path>) -> anyhow::Result<Vec<Query>> {
+    let path = path.unwrap_or(Path::new(STDIN));
+    let named = || format!("reading the queries {}", path.display());
+    let queries: Vec<Query> = (Lines::open(path).with_context(named)?.0)
+        .map(|query| Ok(query.with_context(named)??))
+        .collect::<anyhow::Result<_>>()?;
+    anyhow::ensure!(!queries.is_empty(), "there are no queries");
+    Ok(queries)
+}
+
+/// As many workers as are asked for, or one for each core.
+pub(crate) fn workers_or_cores(asked: Option<NonZeroUsize>) -> usize {
+    let workers = asked.or_else(|| std::thread::available_parallelism().ok());
+    workers.map_or(1, NonZeroUsize::get)
+}
+
+/// Says after which job devices would answer.
+pub(crate) fn explain(error: ChoiceError) -> anyhow::Error {
+    let remedy = match &error {
+        ChoiceError::Ding09Form(_) => "build it with --codec pfor",
+        ChoiceError::HuangForm(_) => "build it with --codec newpfd --block-size 64",
+        _ => "GPUs",
+    };
+    anyhow::Error::from(error).context(remedy)
+}
+
+/// What went wrong in a build: a wrong option is wrong usage.
+pub(crate) fn of_build(error: BuildError) -> anyhow::Error {
+    match error {
+        BuildError::Options(error) => Usage(error.to_string()).into(),
+        error => anyhow::Error::from(error).context("a build of the experiment"),
+    }
+}
+
+/// Figures of an experiment by name, and what measures each.
+pub(crate) type Figures<T> = [(&'static str, fn(&T) -> anyhow::Result<()>)];
+
+/// Measures the figures that are asked for, or all.
+pub(crate) fn figures<T>(of: &T, figures: &Figures<T>, only: &[String]) -> anyhow::Result<()> {
+    if let Some(other) = only.iter().find(|name| figures.iter().all(|figure| figure.0 != **name)) {
+        let names: Vec<&str> = figures.iter().map(|figure| figure.0).collect();
+        return Err(Usage(format!("--only {other}: there are {}", names.join(", "))).into());
+    }
+    let wanted = |name: &str| only.is_empty() || only.iter().any(|other| other == name);
+    figures.iter().filter(|figure| wanted(figure.0)).try_for_each(|figure| figure.1(of))
+}

@@ -1,0 +1,321 @@
+//! `experiments ceilings`: what can this machine do with a text, stage by stage, when nothing is
+//! shared?
+//!
+//! Isolated: the stages of a build, each with all that come before it, by threads that take the
+//! next part of the files and share nothing else. A part is 2 MiB and the rest of its last line.
+//! What a build with as many workers takes beside that is order, exchange, one table and one
+//! writer. Expected: up to `documents` the threads are bound by memory's bandwidth, from `tokens`
+//! on by its latency; `build` takes what `encode` takes, and the writing.
+
+use crate::args::{of_build, size, workers_or_cores};
+use crate::numbers::fastest;
+use anyhow::{Context, ensure};
+use millrace::give_back_large_buffers;
+use millrace::inside::dictionary::ClosedTerms;
+use millrace::inside::dictionary::Owners;
+use millrace::inside::dictionary::Regroup;
+use millrace::inside::dictionary::Tally;
+use millrace::inside::dictionary::{RunDictionary, SortedRun};
+use millrace::inside::gpu::Gpus;
+use millrace::inside::index::Form;
+use millrace::inside::index::{PartEncoder, RunPart};
+use millrace::inside::input::InputHash;
+use millrace::inside::input::JsonlParser;
+use millrace::inside::input::{Document, DocumentSink, PieceView, Skip};
+use millrace::inside::order::Budget;
+use millrace::inside::text::Analysis;
+use millrace::inside::text::{Key, Scanner, Stretches};
+use millrace::{BuildOptions, BuildReport, Indexer, build};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::hint::black_box;
+use std::io::{BufRead, BufReader, Seek, SeekFrom};
+use std::num::NonZeroUsize;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier};
+use std::time::Instant;
+
+/// Arguments of the experiment.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Args {
+    /// Numbers of threads, such as 1,4,16 (default: 1 and all cores).
+    #[arg(short, long, value_name = "N,...", value_delimiter = ',')]
+    workers: Vec<NonZeroUsize>,
+    /// Bytes of the files that are looked at, from their beginning.
+    #[arg(long, default_value = "1G", value_parser = size)]
+    bytes: u64,
+    /// The memory of a build, which says how much its parsers remember.
+    #[arg(long, default_value = "4G", value_parser = size)]
+    memory: u64,
+    /// Number of rounds for each point. The fastest counts.
+    #[arg(long, default_value = "3", value_name = "N")]
+    repeat: NonZeroUsize,
+    /// Files of JSON lines that are not compressed.
+    #[arg(required = true, value_name = "FILE")]
+    inputs: Vec<PathBuf>,
+}
+
+const PART_BYTES: u64 = 2 << 20;
+
+/// What is done with every part, each with all before it.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+enum Stage {
+    Read,
+    Hash,
+    Copy,
+    Lines,
+    Documents,
+    Tokens,
+    Count,
+    Append,
+    Encode,
+}
+
+const STAGES: [Stage; 9] = [
+    Stage::Read,
+    Stage::Hash,
+    Stage::Copy,
+    Stage::Lines,
+    Stage::Documents,
+    Stage::Tokens,
+    Stage::Count,
+    Stage::Append,
+    Stage::Encode,
+];
+
+/// A stretch of a file that has whole lines.
+struct Part {
+    file: usize,
+    start: u64,
+    bytes: usize,
+}
+
+/// What the threads have found, which is the same however many there are.
+#[derive(Default)]
+struct Totals {
+    bytes: u64,
+    lines: u64,
+    documents: u64,
+    tokens: u64,
+    postings: u64,
+}
+
+/// Runs the experiment.
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let mut numbers: Vec<usize> = args.workers.iter().map(|n| n.get()).collect();
+    if numbers.is_empty() {
+        numbers = vec![1, workers_or_cores(None)];
+        numbers.dedup();
+    }
+    give_back_large_buffers(args.memory);
+    let (files, parts) = parts(args)?;
+    for threads in numbers {
+        let budget = Budget::new(args.memory, threads)
+            .map_err(|e| crate::Usage(format!("--memory: {e}")))?;
+        let mut before = 0.0;
+        for stage in STAGES {
+            let point = || point((&files, &parts), stage, threads, budget.memo() as usize);
+            let (seconds, totals) = fastest(args.repeat, |(seconds, _)| *seconds, point)?;
+            let ns = seconds * threads as f64 * 1e9 / totals.bytes as f64;
+            crate::rows::print(json!({
+                "stage": format!("{stage:?}").to_lowercase(), "threads": threads, "bytes": totals.bytes,
+                "seconds": seconds, "gb_per_s": totals.bytes as f64 / seconds / 1e9,
+                "core_ns_per_byte": ns, "own_ns_per_byte": ns - before, "lines": totals.lines,
+                "documents": totals.documents, "tokens": totals.tokens, "postings": totals.postings,
+            }))?;
+            before = ns;
+        }
+        whole(args, threads)?;
+    }
+    Ok(())
+}
+
+/// Opens the files and cuts what is looked at.
+fn parts(args: &Args) -> anyhow::Result<(Vec<File>, Vec<Part>)> {
+    let (mut files, mut parts, mut left) = (Vec::new(), Vec::new(), args.bytes);
+    for (number, path) in args.inputs.iter().enumerate() {
+        let shown = || path.display().to_string();
+        let file = File::open(path).with_context(shown)?;
+        let bytes = file.metadata().with_context(shown)?.len();
+        let mut lines = BufReader::new(&file);
+        ensure!(
+            bytes == 0 || lines.fill_buf().with_context(shown)?.starts_with(b"{"),
+            "{}: the stages are those of JSON lines, which begin with a brace",
+            path.display()
+        );
+        let (mut start, most) = (0, bytes.min(left));
+        while start < most {
+            // The line that the last byte is of ends there or behind.
+            let last = lines.seek(SeekFrom::Start((start + PART_BYTES).min(bytes) - 1))?;
+            let end = last + lines.read_until(b'\n', &mut Vec::new())? as u64;
+            parts.push(Part { file: number, start, bytes: (end - start) as usize });
+            start = end;
+        }
+        left = left.saturating_sub(start);
+        files.push(file);
+    }
+    ensure!(!parts.is_empty(), "the files are empty");
+    Ok((files, parts))
+}
+
+/// Does all up to a stage with so many threads; returns the seconds and what they found.
+fn point(
+    (files, parts): (&[File], &[Part]),
+    stage: Stage,
+    threads: usize,
+    memo: usize,
+) -> anyhow::Result<(f64, Totals)> {
+    let (next, barrier) = (AtomicUsize::new(0), Barrier::new(threads + 1));
+    let thread = || {
+        let (mut worker, mut jsonl) = (Worker::new(stage, memo), JsonlParser::new());
+        let (mut bytes, mut copy) = (vec![0; PART_BYTES as usize], Vec::new());
+        barrier.wait();
+        while let Some(part) = parts.get(next.fetch_add(1, Ordering::Relaxed)) {
+            bytes.resize(part.bytes, 0);
+            files[part.file].read_exact_at(&mut bytes, part.start)?;
+            let mut lines = &bytes[..];
+            worker.totals.bytes += lines.len() as u64;
+            if stage >= Stage::Hash {
+                let mut hash = InputHash::default();
+                hash.update(lines);
+                black_box(hash.digest());
+            }
+            if stage >= Stage::Copy {
+                copy.clear();
+                copy.extend_from_slice(lines);
+                lines = &copy;
+            }
+            if stage >= Stage::Lines {
+                worker.totals.lines += memchr::memchr_iter(b'\n', lines).count() as u64;
+            }
+            if stage >= Stage::Documents {
+                jsonl.parse(PieceView::whole(lines), &mut worker);
+            }
+            if stage >= Stage::Count {
+                worker.end_piece();
+            }
+            black_box(lines);
+        }
+        worker.finish()
+    };
+    std::thread::scope(|scope| {
+        let running: Vec<_> = (0..threads).map(|_| scope.spawn(thread)).collect();
+        barrier.wait();
+        let start = Instant::now();
+        let mut totals = Totals::default();
+        for thread in running {
+            let found: anyhow::Result<Totals> = thread.join().expect("no stage panics");
+            let found = found?;
+            totals.bytes += found.bytes;
+            totals.lines += found.lines;
+            totals.documents += found.documents;
+            totals.tokens += found.tokens;
+            totals.postings += found.postings;
+        }
+        Ok((start.elapsed().as_secs_f64(), totals))
+    })
+}
+
+/// Takes the texts of documents.
+struct Worker {
+    stage: Stage,
+    scanner: Scanner,
+    tally: Tally,
+    run: RunDictionary,
+    lengths: Vec<u8>,
+    totals: Totals,
+}
+
+impl Worker {
+    fn new(stage: Stage, memo: usize) -> Self {
+        let tally = Tally::new(Analysis::default(), Arc::new(Owners::in_turn(1)), memo);
+        let (scanner, run, lengths) = (Scanner::new(), RunDictionary::default(), Vec::new());
+        Self { stage, scanner, tally, run, lengths, totals: Totals::default() }
+    }
+
+    fn end_piece(&mut self) {
+        for group in self.tally.finish() {
+            self.totals.postings += group.counts.postings;
+            if self.stage >= Stage::Append {
+                self.run.append(&group, self.lengths.len() as u32);
+            }
+            self.lengths.extend_from_slice(&group.lengths);
+        }
+    }
+
+    /// Encodes what was appended.
+    fn finish(self) -> anyhow::Result<Totals> {
+        if self.stage == Stage::Encode {
+            let part = RunPart { documents: self.lengths.len() as u32, ..RunPart::default() };
+            let terms: Box<dyn ClosedTerms> = Box::new(SortedRun::from(self.run));
+            let lengths = Arc::new(self.lengths);
+            let mut encoder = PartEncoder::new(part, terms, lengths, Form::default());
+            while let Some(chunk) = encoder.chunk().map_err(|e| anyhow::anyhow!(e))? {
+                if black_box(chunk).ends_run {
+                    break;
+                }
+            }
+        }
+        Ok(self.totals)
+    }
+}
+
+impl DocumentSink for Worker {
+    fn document(&mut self, document: Document<'_>) {
+        self.totals.documents += 1;
+        if self.stage == Stage::Tokens {
+            let mut seen = Seen(0);
+            self.scanner.scan(document.text, &mut seen);
+            self.totals.tokens += seen.0;
+        } else if self.stage > Stage::Tokens {
+            self.totals.tokens += u64::from(self.tally.document(document.text));
+        }
+    }
+
+    fn skipped(&mut self, _: usize, _: u64, _: usize, _: Skip) {}
+}
+
+/// Counts tokens and stretches of text that is not ASCII.
+struct Seen(u64);
+
+impl Stretches for Seen {
+    fn keys(&mut self, keys: &[Key], _: &[u32]) {
+        self.0 += black_box(keys).len() as u64;
+    }
+
+    fn long(&mut self, _: &[u8]) {
+        self.0 += 1;
+    }
+
+    fn mixed(&mut self, _: &[u8]) {
+        self.0 += 1;
+    }
+}
+
+/// Builds the files, whole, with as many workers; what each operator takes, in nanoseconds a byte
+/// and core.
+fn whole(args: &Args, workers: usize) -> anyhow::Result<()> {
+    let once = || -> anyhow::Result<BuildReport> {
+        let folder = tempfile::tempdir()?;
+        let mut options = BuildOptions::of_paths(folder.path().join("index"), &args.inputs);
+        options.indexer = Indexer::Fast;
+        (options.memory, options.workers, options.gpus) = (args.memory, workers, Gpus::None);
+        build(options).map_err(of_build)
+    };
+    let report = fastest(args.repeat, |report| report.seconds, once)?;
+    let bytes = report.uncompressed_bytes.max(1) as f64;
+    let mut operators = BTreeMap::<_, f64>::new();
+    for time in &report.operators {
+        *operators.entry(time.operator).or_default() += time.seconds * 1e9 / bytes;
+    }
+    let ns = report.seconds * workers as f64 * 1e9 / bytes;
+    crate::rows::print(json!({
+        "stage": "build", "threads": workers, "bytes": report.uncompressed_bytes,
+        "seconds": report.seconds, "gb_per_s": bytes / report.seconds / 1e9, "core_ns_per_byte": ns,
+        "own_ns_per_byte": ns - operators.values().sum::<f64>(), "operators": operators,
+        "documents": report.documents, "tokens": report.tokens, "postings": report.postings,
+    }))
+}

@@ -1,0 +1,245 @@
+//! How many bytes does a codec make of lists, and how fast does it read them back?
+//!
+//! Each column of each list is encoded in memory and decoded whole, block after block, from what
+//! lies in the caches: what the blocks of a list share is opened each time, since a query has to. A
+//! short list is decoded several times on end so that the clock is fine enough.
+
+use crate::numbers::fastest;
+use millrace::inside::codec::MAX_LEVELS;
+use millrace::inside::codec::{Block, Codec, CodecError, List, ListCodec, Opened};
+use millrace::inside::codec::{Pfor, PforBlocks};
+use millrace::inside::index::ListError;
+use std::hint::black_box;
+use std::num::NonZeroUsize;
+use std::time::Instant;
+
+/// Values that are decoded between two looks at the clock, at least.
+const SPAN: usize = 1 << 13;
+
+/// A codec with its parameters.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Setting {
+    pub(super) codec: &'static dyn Codec,
+    /// Levels of recursion, where the codec has them.
+    pub(super) levels: Option<u8>,
+    pub(super) block_len: usize,
+}
+
+impl Setting {
+    /// Whether an index may have this codec, and has it so by default.
+    pub(super) fn is_default(&self) -> bool {
+        ListCodec::named(self.codec.name()).is_some()
+            && self.block_len == self.codec.block_lens()[0]
+            && self.levels.is_none_or(|levels| levels == Pfor::DEFAULT.levels())
+    }
+}
+
+/// Every codec with every block length and every level.
+pub(super) fn settings() -> Vec<Setting> {
+    const LEVELS: usize = MAX_LEVELS as usize + 1;
+    const PFOR: [Pfor; LEVELS] =
+        [Pfor::new(0), Pfor::new(1), Pfor::new(2), Pfor::new(3), Pfor::new(4)];
+    const BLOCKS: [PforBlocks; LEVELS] = [
+        PforBlocks::new(0),
+        PforBlocks::new(1),
+        PforBlocks::new(2),
+        PforBlocks::new(3),
+        PforBlocks::new(4),
+    ];
+    let plain = ListCodec::ALL.map(ListCodec::codec).into_iter();
+    let plain = plain.filter(|codec| codec.name() != "pfor").map(|codec| (codec, None));
+    let lists = (0..).zip(&PFOR).map(|(levels, codec)| (codec as &dyn Codec, Some(levels)));
+    let blocks = (0..).zip(&BLOCKS).map(|(levels, codec)| (codec as &dyn Codec, Some(levels)));
+    let of = |(codec, levels): (&'static dyn Codec, _)| {
+        let lens = codec.block_lens().iter();
+        lens.map(move |&block_len| Setting { codec, levels, block_len })
+    };
+    plain.chain(lists).chain(blocks).flat_map(of).collect()
+}
+
+/// The columns of some lists.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Lists {
+    gaps: Vec<Vec<u32>>,
+    tfs: Vec<Vec<u32>>,
+}
+
+impl Lists {
+    pub(super) fn is_empty(&self) -> bool {
+        self.gaps.is_empty()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.gaps.len()
+    }
+
+    /// Adds a list, which `read` gives in parts: docids and term frequencies. Given an `order`,
+    /// documents get the docids that it has for them.
+    pub(super) fn add(
+        &mut self,
+        order: Option<&[u32]>,
+        read: impl FnOnce(&mut dyn FnMut(&[u32], &[u32])) -> Result<(), ListError>,
+    ) -> Result<(), ListError> {
+        let mut postings = Vec::new();
+        read(&mut |docids, tfs| postings.extend(docids.iter().copied().zip(tfs.iter().copied())))?;
+        if let Some(order) = order {
+            postings.iter_mut().for_each(|(docid, _)| *docid = order[*docid as usize]);
+            postings.sort_unstable();
+        }
+        let mut next = 0;
+        let gaps =
+            postings.iter().map(|&(docid, _)| docid - std::mem::replace(&mut next, docid + 1));
+        self.gaps.push(gaps.collect());
+        self.tfs.push(postings.iter().map(|(_, tf)| tf - 1).collect());
+        Ok(())
+    }
+}
+
+/// Sums over the columns of some lists.
+#[derive(Default)]
+pub(super) struct Column {
+    pub(super) values: u64,
+    pub(super) bytes: u64,
+    /// Bytes of these by which blocks and bits are found.
+    pub(super) directory_bytes: u64,
+    pub(super) encode_s: f64,
+    pub(super) decode_s: f64,
+    /// Time of decoding gaps with their sums.
+    pub(super) docids_s: f64,
+}
+
+impl Column {
+    fn add(&mut self, other: &Self) {
+        self.values += other.values;
+        self.bytes += other.bytes;
+        self.directory_bytes += other.directory_bytes;
+        self.encode_s += other.encode_s;
+        self.decode_s += other.decode_s;
+        self.docids_s += other.docids_s;
+    }
+}
+
+/// What was measured of some lists.
+#[derive(Default)]
+pub(super) struct Figures {
+    pub(super) lists: usize,
+    pub(super) gaps: Column,
+    pub(super) tfs: Column,
+}
+
+impl Figures {
+    pub(super) fn add(&mut self, other: &Self) {
+        self.lists += other.lists;
+        self.gaps.add(&other.gaps);
+        self.tfs.add(&other.tfs);
+    }
+}
+
+/// Encodes and decodes all these lists.
+pub(super) fn measure(
+    setting: &Setting,
+    lists: &Lists,
+    passes: NonZeroUsize,
+) -> Result<Figures, CodecError> {
+    let mut figures = Figures { lists: lists.len(), ..Figures::default() };
+    let mut opened = Opened::default();
+    for gaps in &lists.gaps {
+        let coded = Coded::new(setting, gaps, &mut figures.gaps);
+        figures.gaps.decode_s += coded.seconds(setting, &mut opened, passes, false)?;
+        figures.gaps.docids_s += coded.seconds(setting, &mut opened, passes, true)?;
+    }
+    for tfs in &lists.tfs {
+        let coded = Coded::new(setting, tfs, &mut figures.tfs);
+        figures.tfs.decode_s += coded.seconds(setting, &mut opened, passes, false)?;
+    }
+    Ok(figures)
+}
+
+/// A coded column in memory.
+struct Coded {
+    len: usize,
+    /// Head and first byte of the body of each block.
+    blocks: Vec<(u8, usize)>,
+    bodies: Vec<u8>,
+    shared: Vec<u8>,
+}
+
+impl Coded {
+    /// Encodes a column, which is counted.
+    fn new(setting: &Setting, values: &[u32], sums: &mut Column) -> Self {
+        let started = Instant::now();
+        let mut encoder = setting.codec.encoder(setting.block_len);
+        if setting.codec.surveys() {
+            encoder.survey(values);
+        }
+        let (mut blocks, mut bodies, mut shared) = (Vec::new(), Vec::new(), Vec::new());
+        for block in values.chunks(setting.block_len) {
+            let begin = bodies.len();
+            blocks.push((encoder.block(block, &mut bodies), begin));
+        }
+        encoder.finish(&mut shared);
+        sums.encode_s += started.elapsed().as_secs_f64();
+        let heads = if setting.codec.has_heads() { blocks.len() } else { 0 };
+        sums.values += values.len() as u64;
+        sums.bytes += (heads + bodies.len() + shared.len()) as u64;
+        if setting.codec.name() == "rice" {
+            // Where each block begins in the unary vector, and the sum before each 128 bits of it
+            // (`codec::rice`). For other codecs the index has the places of blocks.
+            let unary_bits = u32::from_le_bytes(shared[1..5].try_into().expect("four bytes"));
+            let sums_of_bits = u64::from(unary_bits).div_ceil(128);
+            sums.directory_bytes += 4 * (blocks.len() as u64 + sums_of_bits);
+        }
+        // As much as an index has behind its last list.
+        bodies.resize(bodies.len() + 64, 0);
+        Self { len: values.len(), blocks, bodies, shared }
+    }
+
+    /// The least time of decoding the column.
+    fn seconds(
+        &self,
+        setting: &Setting,
+        opened: &mut Opened,
+        passes: NonZeroUsize,
+        docids: bool,
+    ) -> Result<f64, CodecError> {
+        let repeats = SPAN.div_ceil(self.len);
+        self.decode(setting, opened, docids)?;
+        fastest(
+            passes,
+            |&seconds| seconds,
+            || {
+                let started = Instant::now();
+                for _ in 0..repeats {
+                    self.decode(setting, opened, docids)?;
+                }
+                Ok(started.elapsed().as_secs_f64() / repeats as f64)
+            },
+        )
+    }
+
+    fn decode(
+        &self,
+        setting: &Setting,
+        opened: &mut Opened,
+        docids: bool,
+    ) -> Result<(), CodecError> {
+        let Setting { codec, block_len, .. } = *setting;
+        let mut out = [0; 512];
+        codec.open(&self.shared, self.len, block_len, opened)?;
+        let list = List { shared: &self.shared, opened };
+        let (mut missing, mut previous) = (self.len, u32::MAX);
+        for (index, &(head, begin)) in self.blocks.iter().enumerate() {
+            let block = Block { index, head, body: &self.bodies[begin..] };
+            let out = &mut out[..missing.min(block_len)];
+            missing -= out.len();
+            if docids {
+                codec.docids(list, block, previous, out)?;
+                previous = out.last().copied().unwrap_or(previous);
+            } else {
+                codec.values(list, block, out)?;
+            }
+            black_box(out);
+        }
+        Ok(())
+    }
+}

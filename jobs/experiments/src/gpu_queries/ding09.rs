@@ -1,0 +1,340 @@
+//! The experiments of Ding, He, Yan and Suel on a device; `docs/papers.md` names them.
+//!
+//! Times of one query are from its launch to its hits in host memory; those of stages are between
+//! events on the device, and what the host takes to launch the next kernel is in them.
+
+mod decoding;
+mod merging;
+
+use super::Args;
+use super::harness::{
+    Lists, Planned, PlannedTerm, Prepared, Took, alone, batches, distinct, expected, passes,
+    run_wanted, spread, with,
+};
+use crate::args::explain;
+use crate::numbers::mean;
+use crate::rows::print;
+use crate::threads::{in_turn, threads};
+use anyhow::Context as _;
+use millrace::Hit;
+use millrace::Query;
+use millrace::Scoring;
+use millrace::inside::gpu::DingDevice;
+use millrace::inside::gpu::Memory;
+use millrace::inside::gpu::Ranges;
+use millrace::inside::gpu::{DingBatch, DingQuery, DingTerm};
+use millrace::inside::gpu::{DingLaid, DingLayer, form_of};
+use millrace::inside::gpu::{MOST_MERGE_LEVELS, Merging, steps};
+use millrace::{Mode, Wanted};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+/// The most queries that are timed one at a time.
+const ALONE: usize = 2000;
+
+/// The most queries whose stages are timed.
+const STAGED: usize = 1000;
+
+/// The paper's table 2, in milliseconds: the mode, one core, the GPU.
+const TABLE_2: [(Mode, f64, f64); 3] =
+    [(Mode::And, 8.71, 7.66), (Mode::Or, 212.72, 29.31), (Mode::AndOr, 23.85, 9.98)];
+
+/// Splitters of a level that are compared; none is what the option is if it is left out.
+const SPLITTERS: [Option<u32>; 6] = [None, Some(4), Some(16), Some(64), Some(256), Some(4096)];
+
+pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
+    let all = (Wanted::default(), usize::MAX);
+    let prepared = Prepared::new((args, queries), Scoring::default(), all)?;
+    let generation = prepared.snapshot.generation();
+    form_of(generation).map_err(|error| explain(error.into()))?;
+    let queries = args.batch_or(256);
+    let memory = Memory { lists: args.gpu_memory, batch: None, queries, k: 1000 };
+    let (device, norms) = (prepared.device(0)?, prepared.snapshot.norms());
+    let device = DingDevice::open(device, &prepared.toolchain, norms, memory)?;
+    let start = Instant::now();
+    let lists = load(&device, &prepared)?;
+    let form = generation.runs()[0].postings_header().form;
+    let more = json!({"codec": form.name(), "block_size": form.block_len()});
+    prepared.load("ding09-load", device.device(), with(lists.row(start), more))?;
+    let mut bench = Bench { prepared: &prepared, device, lists };
+    run_wanted(
+        args,
+        &mut bench,
+        &[
+            ("ding09-check", Bench::check),
+            ("ding09-table1", Bench::table_1),
+            ("ding09-figure4", Bench::figure_4),
+            ("ding09-figure6", Bench::figure_6),
+            ("ding09-table2", Bench::table_2),
+            ("ding09-table3", Bench::table_3),
+            ("ding09-terms", Bench::terms),
+            ("ding09-levels", Bench::levels),
+            ("ding09-splitters", Bench::splitters),
+            ("ding09-batched", Bench::batched),
+        ],
+    )
+}
+
+/// Lays lists out on all threads and copies them.
+fn load(device: &DingDevice, prepared: &Prepared<'_>) -> anyhow::Result<Lists<DingLaid>> {
+    let lists = distinct(&prepared.planned);
+    let arena = device.arena();
+    let ranges = Mutex::new(Ranges::new(arena.bytes()));
+    let begin = || Ok((DingLayer::default(), Vec::new()));
+    let made = in_turn(threads(), begin, |(layer, bytes), number| {
+        let Some((key, term)) = lists.get(number) else { return Ok(None) };
+        bytes.clear();
+        let laid = layer.lay(prepared.snapshot.generation(), &term.entries, bytes)?;
+        let len = bytes.len() as u64;
+        let place = ranges.lock().unwrap_or_else(PoisonError::into_inner).take(len);
+        let place = place.context("the lists of the queries do not fit --gpu-memory")?;
+        arena.write(place, bytes)?;
+        Ok(Some((key.clone(), place, laid, len)))
+    })?;
+    Ok(Lists::new(made))
+}
+
+struct Bench<'a> {
+    prepared: &'a Prepared<'a>,
+    device: DingDevice,
+    lists: Lists<DingLaid>,
+}
+
+/// The stages of table 3 that kernels belong to.
+fn stage(kernel: &str, all_terms: bool) -> &'static str {
+    match kernel {
+        "ding_open" | "ding_decode" => "decompression",
+        "ding_clear" => "initialization",
+        "ding_accumulate" => "scoring",
+        "ding_scores" | "ding_maxima" | "ding_extract" if all_terms => "top-k scoring",
+        "ding_scores" | "ding_maxima" | "ding_extract" => "top-k",
+        _ => "intersection",
+    }
+}
+
+impl Bench<'_> {
+    /// Batches, which are finished, of queries by their terms.
+    fn batches<'t>(
+        &mut self,
+        queries: impl IntoIterator<Item = &'t [PlannedTerm]>,
+        k: u32,
+        size: usize,
+        all_terms: bool,
+    ) -> anyhow::Result<Vec<DingBatch>> {
+        let lists = &self.lists;
+        let queries = queries.into_iter().map(|terms| {
+            let terms = terms.iter().map(|term| {
+                let (place, laid) = lists.at(term);
+                DingTerm { place, laid, weight: term.weight }
+            });
+            DingQuery { terms: terms.collect(), k, docids: 0..u32::MAX }
+        });
+        let empty = |device: &DingDevice| device.batch(all_terms);
+        let mut all = batches(&mut self.device, (queries, size), empty, |device, batch, query| {
+            Ok(batch.add(query.clone(), device.room()).is_ok())
+        })?;
+        all.iter_mut().for_each(DingBatch::finish);
+        Ok(all)
+    }
+
+    fn of(
+        &mut self,
+        planned: &[&Planned],
+        k: u32,
+        size: usize,
+        all_terms: bool,
+    ) -> anyhow::Result<Vec<DingBatch>> {
+        self.batches(planned.iter().map(|planned| &planned.terms[..]), k, size, all_terms)
+    }
+
+    fn size(&self) -> usize {
+        self.prepared.args.batch_or(256)
+    }
+
+    fn time(
+        &mut self,
+        batches: &[DingBatch],
+        merging: Merging,
+        seconds: f64,
+    ) -> anyhow::Result<Took> {
+        passes(seconds, || {
+            let mut all = Took::default();
+            for batch in batches {
+                all += Took::of(batch.len(), || {
+                    std::hint::black_box(self.device.answer(batch, merging)?);
+                    Ok(self.device.took_ms()?)
+                })?;
+            }
+            Ok(all)
+        })
+    }
+
+    /// The answers to queries, in batches of so many: first those of AND, then those of OR.
+    fn answers(
+        &mut self,
+        queries: &[&Planned],
+        (mode, k): (Mode, u32),
+        size: usize,
+    ) -> anyhow::Result<Vec<Vec<Hit>>> {
+        let stages: &[bool] = match mode {
+            Mode::And => &[true],
+            Mode::Or => &[false],
+            Mode::AndOr => &[true, false],
+        };
+        let mut found = vec![Vec::new(); queries.len()];
+        let mut asked: Vec<usize> = (0..queries.len()).collect();
+        for &all_terms in stages {
+            let some: Vec<&Planned> = asked.iter().map(|&q| queries[q]).collect();
+            let mut hits = Vec::with_capacity(some.len());
+            for batch in self.of(&some, k, size, all_terms)? {
+                hits.extend(self.device.answer(&batch, Merging::default())?);
+            }
+            for (&q, hits) in asked.iter().zip(hits) {
+                found[q] = hits;
+            }
+            asked.retain(|&q| found[q].len() < k as usize);
+        }
+        Ok(found)
+    }
+
+    fn check(&mut self) -> anyhow::Result<()> {
+        let sample = self.prepared.sample();
+        for (k, mode) in [10, 1000].into_iter().flat_map(|k| Mode::ALL.map(|mode| (k, mode))) {
+            let found = self.answers(&sample, (mode, k), self.size())?;
+            let expected = expected(&sample, (mode, k))?;
+            let row = json!({"row": "ding09-check", "mode": mode.name(), "k": k});
+            self.prepared.compare(row, &sample, (&found, &expected))?;
+        }
+        Ok(())
+    }
+
+    /// Microseconds of each query alone, for the best 10.
+    fn alone(&mut self, queries: &[&Planned], mode: Mode) -> anyhow::Result<Vec<f64>> {
+        alone(queries, |planned| self.answers(&[planned], (mode, 10), 1).map(drop))
+    }
+
+    fn table_2(&mut self) -> anyhow::Result<()> {
+        let queries = self.prepared.some(ALONE);
+        let postings: u64 = queries.iter().map(|planned| planned.postings()).sum();
+        for (mode, cpu_ms, gpu_ms) in TABLE_2 {
+            let micros = self.alone(&queries, mode)?;
+            let (mean_ms, [p50, p99]) = (mean(&micros) / 1e3, spread(&micros));
+            print(json!({
+                "row": "ding09-table2", "mode": mode.name(), "k": 10, "queries": queries.len(),
+                "postings_per_query": postings / queries.len() as u64, "mean_ms": mean_ms,
+                "p50_us": p50, "p99_us": p99, "paper_cpu_ms": cpu_ms, "paper_gpu_ms": gpu_ms,
+                "times_paper_gpu": gpu_ms / mean_ms,
+            }))?;
+        }
+        Ok(())
+    }
+
+    /// Time by number of terms, and by two footprints in powers of two.
+    fn terms(&mut self) -> anyhow::Result<()> {
+        let queries = self.prepared.some(ALONE);
+        let bin = |postings: u64| postings.max(1).next_power_of_two();
+        let shortest = |query: &Planned| query.terms.iter().map(|term| term.df).min();
+        for mode in [Mode::And, Mode::Or] {
+            let micros = self.alone(&queries, mode)?;
+            let mut bins: BTreeMap<(&str, u64), Vec<f64>> = BTreeMap::new();
+            for (query, us) in queries.iter().zip(micros) {
+                for of in [
+                    ("terms", query.terms.len() as u64),
+                    ("postings_upto", bin(query.postings())),
+                    ("shortest_upto", bin(shortest(query).unwrap_or(0).into())),
+                ] {
+                    bins.entry(of).or_default().push(us);
+                }
+            }
+            for ((name, value), micros) in bins {
+                print(json!({
+                    "row": "ding09-terms", "mode": mode.name(), "k": 10, name: value,
+                    "queries": micros.len(), "mean_us": mean(&micros),
+                }))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What the stages of queries take, one query at a time and in batches; and of all lists of AND
+    /// but the shortest, how many blocks are decoded.
+    fn table_3(&mut self) -> anyhow::Result<()> {
+        let queries = self.prepared.some(STAGED);
+        let others = |planned: &&Planned| -> u64 {
+            let lists = planned.terms.iter().map(|term| self.lists.at(term).1);
+            let all: u64 = lists.clone().map(|laid| u64::from(laid.blocks)).sum();
+            let shortest = lists.min_by_key(|laid| laid.postings);
+            all - shortest.map_or(0, |laid| u64::from(laid.blocks))
+        };
+        let blocks: u64 = queries.iter().map(others).sum();
+        let modes = [(Mode::And, true, Some(blocks)), (Mode::Or, false, None)];
+        for (mode, all_terms, blocks) in modes {
+            for size in [1, self.size()] {
+                let (mut stages, mut chosen) = (BTreeMap::<&str, f64>::new(), 0);
+                for batch in self.of(&queries, 10, size, all_terms)? {
+                    let steps = steps::batch(&batch, Merging::default());
+                    let times = self.device.time_steps(&batch, &steps)?;
+                    for (step, ms) in steps.iter().zip(times) {
+                        *stages.entry(stage(step.kernel, all_terms)).or_default() += f64::from(ms);
+                    }
+                    if all_terms {
+                        let ranks = batch.ranks(self.device.output());
+                        let others = ranks.iter().flat_map(|ranks| &ranks[1..]);
+                        chosen += others.map(|rank| u64::from(rank.chosen)).sum::<u64>();
+                    }
+                }
+                let all: f64 = stages.values().sum();
+                stages.values_mut().for_each(|ms| *ms /= all);
+                print(json!({
+                    "row": "ding09-table3", "mode": mode.name(), "k": 10, "batch": size,
+                    "queries": queries.len(), "us_per_query": all * 1e3 / queries.len() as f64,
+                    "shares": stages, "blocks_decoded": chosen, "blocks": blocks,
+                }))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn levels(&mut self) -> anyhow::Result<()> {
+        let of = |levels| Merging { levels, ..Merging::default() };
+        self.mergings("ding09-levels", (0..=MOST_MERGE_LEVELS).map(of))
+    }
+
+    /// AND in several ways of merging, one query at a time and in batches.
+    fn mergings(
+        &mut self,
+        row: &str,
+        mergings: impl IntoIterator<Item = Merging>,
+    ) -> anyhow::Result<()> {
+        let queries = self.prepared.some(STAGED);
+        for merging in mergings {
+            for size in [1, self.size()] {
+                let batches = self.of(&queries, 10, size, true)?;
+                let took = self.time(&batches, merging, 0.0)?;
+                print(json!({
+                    "row": row, "mode": "and", "k": 10, "merge_levels": merging.levels,
+                    "splitters": merging.splitters, "batch": size,
+                    "us_per_query": took.device_us(),
+                }))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Queries in a second, many at a time.
+    fn batched(&mut self) -> anyhow::Result<()> {
+        let queries = self.prepared.some(usize::MAX);
+        for (mode, k) in [(Mode::Or, 10), (Mode::Or, 1000), (Mode::And, 10), (Mode::And, 1000)] {
+            let batches = self.of(&queries, k, self.size(), mode == Mode::And)?;
+            let took = self.time(&batches, Merging::default(), self.prepared.args.seconds)?;
+            print(json!({
+                "row": "ding09-batched", "mode": mode.name(), "k": k,
+                "batch": queries.len() as f64 / batches.len() as f64,
+                "queries_per_s": 1e6 / took.us(), "us": took.us(),
+            }))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,78 @@
+//! Figure 6: what does Parallel Merge Find take for each element, by length and splitters?
+
+use super::{Bench, SPLITTERS};
+use crate::numbers::median;
+use crate::rows::print;
+use anyhow::ensure;
+use millrace::inside::gpu::merging;
+use millrace::inside::gpu::{MOST_MERGE_LEVELS, Merging};
+use serde_json::json;
+
+/// Each measurement is taken so often; the median counts.
+const PASSES: usize = 9;
+
+/// Rising numbers with random gaps, of a mean of `gap` and a half, by a linear congruence.
+fn rising(len: u32, gap: u32, mut seed: u64) -> Vec<u32> {
+    let mut last = 0;
+    let next = |_| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        last += 1 + (((seed >> 33) * u64::from(2 * gap)) >> 31) as u32;
+        last
+    };
+    (0..len).map(next).collect()
+}
+
+impl Bench<'_> {
+    pub(super) fn figure_6(&mut self) -> anyhow::Result<()> {
+        let equal = (0..12).map(|i| 5000 << i).chain([16_000_000]).map(|n| ("equal", n, n));
+        let longer = (0..7).map(|i| ("200,000 in more", 200_000, 200_000 << i));
+        let of = |levels| Merging { levels, splitters: None };
+        for (lengths, m, n) in equal.chain(longer) {
+            let mergings = (0..=MOST_MERGE_LEVELS).map(of);
+            self.merge(("ding09-figure6", lengths), (m, n), mergings)?;
+        }
+        Ok(())
+    }
+
+    /// AND, and two lists for each number of levels that has splitters, by splitters of a level.
+    pub(super) fn splitters(&mut self) -> anyhow::Result<()> {
+        let of = |levels| SPLITTERS.map(|splitters| Merging { levels, splitters });
+        self.mergings("ding09-splitters", of(Merging::default().levels))?;
+        for lengths in [(5000, 5000), (1_000_000, 1_000_000), (200_000, 12_800_000)] {
+            let mergings = (1..=MOST_MERGE_LEVELS).flat_map(of);
+            self.merge(("ding09-splitters", "several"), lengths, mergings)?;
+        }
+        Ok(())
+    }
+
+    /// Looks for `m` numbers among `n`, and compares with a search's places.
+    fn merge(
+        &mut self,
+        (row, lengths): (&str, &str),
+        (m, n): (u32, u32),
+        mergings: impl Iterator<Item = Merging>,
+    ) -> anyhow::Result<()> {
+        // Both over the same range.
+        let (a, b) = (rising(m, 8 * (n / m), 1), rising(n, 8, 2));
+        let places = a.iter().map(|&docid| b.partition_point(|&head| head < docid) as u32);
+        let expected: Vec<u32> = places.collect();
+        let batch = self.device.batch(true);
+        for how in mergings {
+            let (steps, places) = merging((m, n), how);
+            self.device.write_words(0, &a)?;
+            self.device.write_words(u64::from(m), &b)?;
+            let mut ns = Vec::with_capacity(PASSES);
+            for _ in 0..PASSES {
+                let times = self.device.time_steps(&batch, &steps)?;
+                ns.push(times.into_iter().map(f64::from).sum::<f64>() * 1e6 / f64::from(m));
+            }
+            let found = self.device.read_words(places, m as usize)?;
+            ensure!(found == expected, "{m} against {n}, {how:?}: wrong places");
+            print(json!({
+                "row": row, "lengths": lengths, "a": m, "b": n, "merge_levels": how.levels,
+                "splitters": how.splitters, "ns_per_element": median(&mut ns),
+            }))?;
+        }
+        Ok(())
+    }
+}

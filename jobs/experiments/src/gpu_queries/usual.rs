@@ -1,0 +1,244 @@
+//! The engine of `millrace query`: batches are in flight in several slots.
+
+use super::Args;
+use super::harness::{Lists, Planned, Prepared, alone, batches, distinct, expected, spread};
+use crate::rows::print;
+use crate::threads::{in_turn, threads};
+use anyhow::{Context as _, bail};
+use millrace::Hit;
+use millrace::Query;
+use millrace::Scoring;
+use millrace::inside::gpu::Placed;
+use millrace::inside::gpu::PlacedTerm;
+use millrace::inside::gpu::Ranges;
+use millrace::inside::gpu::{Answered, Batch, BatchQuery, Room};
+use millrace::inside::gpu::{Bringer, Brought, ListRequest};
+use millrace::inside::gpu::{QueryDevice, Slot};
+use millrace::{Mode, Wanted};
+use serde_json::json;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+/// A way to ask: its name, which documents match, and how many hits.
+type Way = (&'static str, Mode, u32);
+
+/// The ways that are compared, of which the first ones are timed.
+const WAYS: [Way; 6] = [
+    ("or-10", Mode::Or, 10),
+    ("or-1000", Mode::Or, 1000),
+    ("and-10", Mode::And, 10),
+    ("and-or-10", Mode::AndOr, 10),
+    ("and-1000", Mode::And, 1000),
+    ("or-20000", Mode::Or, 20_000),
+];
+const TIMED: usize = 3;
+
+/// Batches in flight.
+const SLOTS: usize = 3;
+
+/// Queries that are asked one at a time.
+const ALONE: usize = 1500;
+
+/// Lists that a thread brings together: few, so that all threads have some.
+const TOGETHER: usize = 16;
+
+pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
+    let start = Instant::now();
+    let all = (Wanted::default(), usize::MAX);
+    let mut prepared = Prepared::new((args, queries), Scoring::default(), all)?;
+    let (device, norms) = (prepared.device(0)?, prepared.snapshot.norms());
+    let device = QueryDevice::open(device, &prepared.toolchain, norms, args.gpu_memory)?;
+    let lists = load(&device, &prepared)?;
+    prepared.planned.retain(|planned| query(&lists, planned, WAYS[0]).is_possible());
+    prepared.load("load", device.device(), lists.row(start))?;
+    let bench = Bench { prepared: &prepared, device, lists };
+    for way in WAYS.into_iter().filter(|way| args.wants("check") || args.wants(way.0)) {
+        bench.check(way)?;
+    }
+    for way in WAYS.into_iter().take(TIMED) {
+        if args.wants(way.0) {
+            bench.throughput(way)?;
+        }
+        if args.wants("latency") {
+            bench.latency(way)?;
+        }
+    }
+    Ok(())
+}
+
+/// Brings all lists, by all threads.
+fn load(device: &QueryDevice, prepared: &Prepared<'_>) -> anyhow::Result<Lists<Placed>> {
+    let lists = distinct(&prepared.planned);
+    let ranges = Mutex::new(Ranges::new(device.arena().bytes()));
+    let documents = 0..device.windows().documents;
+    let begin = || Ok(Bringer::new(device, &prepared.snapshot, &documents)?);
+    let made = in_turn(threads(), begin, |bringer, number| {
+        let Some(some) = lists.chunks(TOGETHER).nth(number) else { return Ok(None) };
+        let (mut lens, mut came) = ([0; TOGETHER], Vec::new());
+        let asked =
+            (0..).zip(some).map(|(id, (_, term))| ListRequest { id, entries: &term.entries });
+        let room = |id: usize, bytes| {
+            lens[id] = bytes;
+            ranges.lock().unwrap_or_else(PoisonError::into_inner).take(bytes)
+        };
+        bringer.bring(asked, room, |id, brought| came.push((id, brought)));
+        let made = came.into_iter().map(|(id, brought)| match brought {
+            Brought::Here(at, placed) => Ok((some[id].0.clone(), at, placed, lens[id])),
+            Brought::NoRoom => bail!("the lists of the queries do not fit --gpu-memory"),
+            Brought::Damaged(_) => bail!("the index is damaged; `millrace check` says where"),
+            Brought::Lost(_) => bail!("the device took no copy of a list"),
+        });
+        Ok(Some(made.collect::<anyhow::Result<Vec<_>>>()?))
+    })?;
+    Ok(Lists::new(made.into_iter().flatten().collect()))
+}
+
+/// A query of a batch.
+fn query(lists: &Lists<Placed>, planned: &Planned, (_, mode, k): Way) -> BatchQuery {
+    let terms = planned.terms.iter().map(|term| {
+        let (place, placed) = lists.at(term);
+        PlacedTerm { place, placed, df: term.df, weight: term.weight }
+    });
+    BatchQuery { terms: terms.collect(), k, mode, docids: 0..u32::MAX, floors: [0; 2] }
+}
+
+struct Bench<'a> {
+    prepared: &'a Prepared<'a>,
+    device: QueryDevice,
+    lists: Lists<Placed>,
+}
+
+impl Bench<'_> {
+    /// Batches of queries, each of which has this room.
+    fn batches(
+        &self,
+        planned: &[&Planned],
+        way: Way,
+        (size, room): (usize, &Room),
+    ) -> anyhow::Result<Vec<Batch>> {
+        let queries = planned.iter().map(|planned| query(&self.lists, planned, way));
+        let mut all = batches(
+            &mut (),
+            (queries, size),
+            |()| Batch::default(),
+            |(), batch, query| Ok(batch.add(query.clone(), room).is_ok()),
+        )?;
+        all.iter_mut().for_each(|batch| batch.finish(room));
+        Ok(all)
+    }
+
+    fn size(&self) -> usize {
+        self.prepared.args.batch_or(256)
+    }
+
+    fn room(&self, k: u32) -> Room {
+        self.device.room(self.size(), k)
+    }
+
+    fn check(&self, way: Way) -> anyhow::Result<()> {
+        let (name, mode, k) = way;
+        let room = self.room(k);
+        let mut slot = Slot::new(&self.device, room, false)?;
+        let mut ordered = Slot::new(&self.device, self.device.room(1, k), true)?;
+        let sample = self.prepared.sample();
+        let (mut found, mut overflown) = (Vec::new(), 0);
+        for batch in self.batches(&sample, way, (self.size(), &room))? {
+            slot.launch(&self.device, &batch)?;
+            slot.wait(&self.device)?;
+            for answer in slot.answers(&batch) {
+                let Answered::Hits(hits) = answer else {
+                    overflown += 1;
+                    found.push(self.ordered(&mut ordered, sample[found.len()], way)?);
+                    continue;
+                };
+                found.push(hits);
+            }
+        }
+        let expected = expected(&sample, (mode, k))?;
+        let row = json!({"row": "check", "name": name, "overflown": overflown});
+        self.prepared.compare(row, &sample, (&found, &expected))
+    }
+
+    /// The answer of the ordered kernels.
+    fn ordered(&self, slot: &mut Slot, planned: &Planned, way: Way) -> anyhow::Result<Vec<Hit>> {
+        let (name, mode, k) = way;
+        if mode == Mode::AndOr {
+            let all = self.ordered(slot, planned, (name, Mode::And, k))?;
+            if all.len() >= k as usize {
+                return Ok(all);
+            }
+        }
+        let mode = if mode == Mode::AndOr { Mode::Or } else { mode };
+        let room = *slot.room();
+        let batch = self.batches(&[planned], (name, mode, k), (1, &room))?.remove(0);
+        slot.launch_ordered(&self.device, &batch)?;
+        slot.wait(&self.device)?;
+        match slot.answers(&batch).pop() {
+            Some(Answered::Hits(hits)) => Ok(hits),
+            _ => bail!("the ordered kernels gave no answer"),
+        }
+    }
+
+    /// Runs batches in turns over all slots for some seconds, after each was launched once.
+    fn throughput(&self, way: Way) -> anyhow::Result<()> {
+        let room = self.room(way.2);
+        let batches = self.batches(&self.prepared.some(usize::MAX), way, (self.size(), &room))?;
+        let slots = (0..SLOTS).map(|_| Slot::new(&self.device, room, false));
+        let mut slots = slots.collect::<Result<Vec<_>, _>>()?;
+        let mut waiting: Vec<Option<&Batch>> = vec![None; slots.len()];
+        let (mut queries, mut overflown, mut is_warm) = (0, 0, false);
+        let mut start = Instant::now();
+        for (number, batch) in batches.iter().cycle().enumerate() {
+            let turn = number % slots.len();
+            let slot = &mut slots[turn];
+            if let Some(before) = waiting[turn].replace(batch) {
+                while !slot.is_done(&self.device)? {
+                    std::hint::spin_loop();
+                }
+                let left = |answer: &&Answered| matches!(answer, Answered::Overflown(_));
+                overflown += slot.answers(before).iter().filter(left).count();
+                queries += before.len();
+            }
+            slot.launch(&self.device, batch)?;
+            let is_over = start.elapsed().as_secs_f64() > self.prepared.args.seconds;
+            if is_warm && is_over && queries > 0 {
+                break;
+            }
+            if !is_warm && (is_over || number > batches.len()) {
+                (is_warm, queries, overflown, start) = (true, 0, 0, Instant::now());
+            }
+        }
+        let rate = queries as f64 / start.elapsed().as_secs_f64();
+        for slot in slots.iter_mut().filter(|slot| slot.is_busy()) {
+            slot.wait(&self.device)?;
+            slot.free();
+        }
+        print(json!({
+            "row": way.0, "engine": "gpu", "batch": self.size(), "slots": slots.len(),
+            "queries_per_s": rate, "us": 1e6 / rate, "overflown": overflown, "queries": queries,
+        }))
+    }
+
+    /// One query at a time, from its launch to its hits.
+    fn latency(&self, way: Way) -> anyhow::Result<()> {
+        let room = self.device.room(1, way.2);
+        let batches = self.batches(&self.prepared.some(ALONE), way, (1, &room))?;
+        let mut slot = Slot::new(&self.device, room, false)?;
+        let mut on_device = Vec::new();
+        let micros = alone(&batches, |batch| {
+            slot.launch(&self.device, batch)?;
+            while !slot.is_done(&self.device)? {
+                std::hint::spin_loop();
+            }
+            std::hint::black_box(slot.answers(batch));
+            on_device.push(1e3 * f64::from(slot.took_ms(&self.device)?));
+            Ok(())
+        })?;
+        let timed = on_device.len().checked_sub(micros.len()).context("all are timed")?;
+        let ([p50, p99], [device_p50, device_p99]) = (spread(&micros), spread(&on_device[timed..]));
+        print(json!({
+            "row": "latency", "name": way.0, "queries": micros.len(), "p50_us": p50, "p99_us": p99,
+            "device_p50_us": device_p50, "device_p99_us": device_p99,
+        }))
+    }
+}

@@ -1,0 +1,181 @@
+//! The experiments of Wang, Yu, Stones, Ren, Wang, Liu and Ren on a device; `docs/papers.md` names
+//! them. Those that need none are `experiments wang`.
+//!
+//! The index is in global order. The log is cut in halves: caches are filled by the first, and the
+//! other is answered. Queries without a document that has all their terms are left out.
+
+mod figure_10;
+mod figures;
+mod model;
+mod pass;
+
+use super::Args;
+use super::harness::{Planned, Prepared, expected, has_room, wanting};
+use crate::args::scoring_of_wang;
+use crate::threads::threads;
+use millrace::Query;
+use millrace::inside::gpu::Memory;
+use millrace::inside::gpu::WangDevice;
+use millrace::inside::gpu::{DEFAULT_ROUND, ROUNDS};
+use millrace::inside::gpu::{MOST_TERMS, wang_shared_bytes};
+use millrace::inside::gpu::{WantedLists as Cached, longest};
+use millrace::inside::index::TermEntry;
+use millrace::inside::query::Demand;
+use millrace::inside::query::Plan;
+use millrace::{Algorithm, Mode, Wanted};
+use model::{Model, Sizes};
+use pass::How;
+use serde_json::json;
+use std::collections::HashMap;
+
+/// Queries of a batch at most.
+const BATCH: usize = 16_384;
+
+/// Bytes of lists that the host keeps laid out.
+const MOST_KEPT: u64 = 32 << 30;
+
+/// How many hits are compared.
+const KS: [u32; 6] = [10, 1, 5, 15, 100, 1000];
+
+pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
+    let scoring = scoring_of_wang(args.alpha)?;
+    let prepared = Prepared::new((args, queries), scoring, (of_wang(1), MOST_TERMS))?;
+    let generation = prepared.snapshot.generation();
+    let list_bytes = generation.runs()[0].postings_header().list_bytes;
+    // Figures part the memory: what a batch has is at most as large as all lists on the device.
+    let (batch, queries) = (Some(2 * list_bytes + (1 << 20)), BATCH);
+    let memory = Memory { lists: args.gpu_memory, batch, queries, k: 64 };
+    let (device, toolchain) = (prepared.device(0)?, &prepared.toolchain);
+    let device = WangDevice::open(device, toolchain, &prepared.snapshot, memory, threads())?;
+    let lists = longest(generation)?;
+    let more = json!({
+        "train": prepared.planned.len() / 2, "long_lists": lists.len(), "list_bytes": list_bytes,
+        "cache_bytes": device.cache_room(), "buffer_bytes": device.room().list_bytes,
+    });
+    prepared.load("wang-load", device.device(), more)?;
+    let sizes = Sizes::default();
+    let mut bench = Bench { prepared: &prepared, device, lists, asked: Vec::new(), sizes };
+    if args.wants("wang-check") {
+        bench.check()?;
+    }
+    if args.only.as_ref().is_none_or(|only| only != "wang-check") {
+        bench.figures(list_bytes)?;
+    }
+    Ok(())
+}
+
+/// What the paper wants of queries.
+fn of_wang(k: usize) -> Wanted {
+    Wanted { k, mode: Mode::And, algorithm: Algorithm::Wang }
+}
+
+/// A model, what the training queries want of lists, and the queries that are answered.
+struct Log {
+    model: Model,
+    demand: Demand,
+    plans: Vec<Plan>,
+}
+
+/// A figure of a bench.
+type Figure<B> = fn(&mut B, &Log) -> anyhow::Result<()>;
+
+struct Bench<'a> {
+    prepared: &'a Prepared<'a>,
+    device: WangDevice,
+    /// All lists of more than one block, the longest first.
+    lists: Vec<Cached>,
+    /// The lists that queries of figures ask for.
+    asked: Vec<TermEntry>,
+    sizes: Sizes,
+}
+
+impl<'a> Bench<'a> {
+    /// The queries by which caches are filled, and those that are answered in figures.
+    fn halves(&self) -> (&'a [Planned], &'a [Planned]) {
+        self.prepared.planned.split_at(self.prepared.planned.len() / 2)
+    }
+
+    /// The log for the best k, to be answered as the model says.
+    fn log(&self, model: Model, k: usize) -> anyhow::Result<Log> {
+        let (train, test) = self.halves();
+        let text = |planned: &Planned| (&*self.prepared.queries[planned.number].text, 1);
+        let texts: Vec<(&str, _)> = train.iter().map(text).collect();
+        let demand = Demand::of_log(&self.prepared.snapshot, &texts, k, threads())?;
+        Ok(Log { model, demand, plans: wanting(test, of_wang(k)) })
+    }
+
+    /// The figures that are asked for, for the best 10 but for the last.
+    fn figures(&mut self, list_bytes: u64) -> anyhow::Result<()> {
+        let plans = wanting(self.halves().1, of_wang(10));
+        let entries = plans.iter().flat_map(|plan| plan.lists_of(0)).flatten();
+        let lists: HashMap<u64, TermEntry> = entries.map(|entry| (entry.offset, *entry)).collect();
+        self.asked = lists.into_values().collect();
+        self.asked.sort_unstable_by_key(|entry| std::cmp::Reverse(entry.df));
+        self.device.keep(MOST_KEPT);
+        self.device.lay_ahead(self.asked.iter().copied())?;
+        let on_disk: u64 = self.asked.iter().map(|entry| entry.bytes).sum();
+        let kept = self.device.kept();
+        let offsets = self.asked.iter().map(|entry| entry.offset);
+        let lists = offsets.filter_map(|offset| Some((offset, kept.bytes_of(&offset)?))).collect();
+        let growth = kept.bytes() as f64 / on_disk.max(1) as f64;
+        self.sizes = Sizes { lists, growth, index: growth * list_bytes as f64 };
+        let model = self.measure(&plans)?;
+        let log = self.log(model, 10)?;
+        let figures: [(&str, Figure<Self>); 6] = [
+            ("wang-figure4", Self::figure_4),
+            ("wang-figure5", Self::figure_5),
+            ("wang-figure6", Self::figure_6),
+            ("wang-figure8", Self::figure_8),
+            ("wang-figure9", Self::figure_9),
+            ("wang-figure10", Self::figure_10),
+        ];
+        for (name, figure) in figures {
+            if self.prepared.args.wants(name) {
+                figure(self, &log)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares a sample of answers, with whole lists on the device, parts of them, and nothing.
+    fn check(&mut self) -> anyhow::Result<()> {
+        let form = self.prepared.snapshot.generation().runs()[0].postings_header().form;
+        let part = |parts: usize| -> Vec<Cached> {
+            let blocks = |df: u32| (df as usize).div_ceil(form.block_len()).div_ceil(parts);
+            self.lists.iter().map(|&(entry, _)| (entry, Some(blocks(entry.df)))).collect()
+        };
+        let caches = [
+            ("whole", self.lists.clone()),
+            ("halves", part(2)),
+            ("first blocks", part(usize::MAX)),
+            ("none", Vec::new()),
+        ];
+        let sample = self.prepared.sample();
+        let terms = sample.iter().map(|planned| planned.terms.len()).max().unwrap_or(0);
+        for k in KS {
+            let plans = wanting(sample.iter().copied(), of_wang(k as usize));
+            let expected = expected(&sample, (Mode::And, k))?;
+            for (name, cached) in &caches {
+                self.device.fill(cached, self.device.cache_room())?;
+                for round in ROUNDS {
+                    let room = *self.device.room();
+                    let needs = wang_shared_bytes(round, terms, k.next_power_of_two());
+                    if !has_room(needs, room.shared_bytes, "documents of a round", round) {
+                        continue;
+                    }
+                    let queries = self.prepared.args.batch_or(BATCH);
+                    let how = How { round, queries, room, behind: round != DEFAULT_ROUND };
+                    let (found, took) = self.device_pass(&plans, how)?;
+                    let cache = self.device.cache();
+                    let row = json!({
+                        "row": "wang-check", "cached": name, "k": k, "round": round,
+                        "lists": cache.len(), "left_out": cache.left_out(),
+                        "cached_bytes": cache.bytes(), "continued": took.begun,
+                    });
+                    self.prepared.compare(row, &sample, (&found, &expected))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}

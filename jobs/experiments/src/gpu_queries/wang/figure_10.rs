@@ -1,0 +1,103 @@
+//! Figure 10: throughput by k of the device, and of it and threads of the CPU together: queries all
+//! of whose lists are cached come first to the device, which takes batches from the front, and
+//! threads take single ones from the back, until they meet.
+
+use super::super::harness::with;
+use super::figures::{MEMORY, Measured};
+use super::model::Point;
+use super::{Bench, Log};
+use crate::rows::print;
+use crate::threads::threads;
+use millrace::Searcher;
+use millrace::inside::index::{CachePolicy, CachedLists};
+use millrace::inside::query::Plan;
+use serde_json::json;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+/// The paper's k.
+const KS: [usize; 4] = [1, 5, 10, 15];
+
+/// Greatest parts of a list that are tried.
+const LAMBDAS: [f64; 3] = [0.85, 0.95, 1.0];
+
+impl Bench<'_> {
+    pub(super) fn figure_10(&mut self, log: &Log) -> anyhow::Result<()> {
+        for k in KS {
+            let log = self.log(log.model.clone(), k)?;
+            let mut best: Option<(Point, Measured)> = None;
+            for lambda in LAMBDAS {
+                let at = self.sizes.best(&log, self.usual(CachePolicy::Vfb, lambda));
+                let Some(at) = at else { continue };
+                let Some(measured) = self.at(&log, at)? else { continue };
+                if best.as_ref().is_none_or(|(_, best)| measured.rate > best.rate) {
+                    best = Some((at, measured));
+                }
+            }
+            let Some((at, measured)) = best else { continue };
+            let (cache, fitted) = ((&measured.cached, at.cache()), measured.fitted);
+            let batch = (fitted.buffer, fitted.queries);
+            let (together, by_device) = self.together(&log.plans, cache, batch)?;
+            let row = json!({
+                "row": "wang-figure10", "k": k, "engine": "gpu", "memory_of_index": MEMORY,
+                "together_queries_per_s": together, "together_by_device": by_device,
+                "cpu_threads": threads(),
+            });
+            print(with(measured.row, row))?;
+        }
+        Ok(())
+    }
+
+    /// Queries a second of the device and all threads, and the part that went to the device.
+    fn together(
+        &mut self,
+        plans: &[Plan],
+        cache: (&CachedLists, f64),
+        (buffer, queries): (u64, usize),
+    ) -> anyhow::Result<(f64, f64)> {
+        let is_cached = |plan: &Plan| {
+            plan.lists_of(0).iter().flatten().all(|entry| cache.0.blocks(0, entry).is_some())
+        };
+        let mut plans = plans.to_vec();
+        plans.sort_by_key(|plan| !is_cached(plan));
+        // The device is fast: small batches, so that it does not take the last ones alone.
+        let size = queries.min(plans.len().div_ceil(8)).max(1);
+        let how = self.fill(cache, (buffer, size))?;
+        // Those that nobody has taken: the device does from the front, threads from the back.
+        let left = Mutex::new(0..plans.len());
+        let lock = || left.lock().unwrap_or_else(PoisonError::into_inner);
+        let take_back = || lock().next_back();
+        let take_front = || {
+            let mut left = lock();
+            let first = left.start;
+            left.start = left.end.min(first + size);
+            first..left.start
+        };
+        let start = Instant::now();
+        let work = || -> anyhow::Result<()> {
+            let mut searcher = Searcher::new();
+            while let Some(at) = take_back() {
+                std::hint::black_box(searcher.answer(&plans[at])?);
+            }
+            Ok(())
+        };
+        let by_device = std::thread::scope(|scope| -> anyhow::Result<usize> {
+            let workers: Vec<_> = (1..threads()).map(|_| scope.spawn(work)).collect();
+            let mut by_device = 0;
+            loop {
+                let taken = take_front();
+                if taken.is_empty() {
+                    break;
+                }
+                by_device += taken.len();
+                self.device_pass(&plans[taken], how)?;
+            }
+            for worker in workers {
+                worker.join().expect("a search panicked")?;
+            }
+            Ok(by_device)
+        })?;
+        let count = plans.len() as f64;
+        Ok((count / start.elapsed().as_secs_f64(), by_device as f64 / count))
+    }
+}

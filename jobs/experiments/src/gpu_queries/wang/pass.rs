@@ -1,0 +1,151 @@
+//! All queries once, batch after batch; threads end queries where the device cannot.
+
+use super::Bench;
+use crate::threads::threads;
+use millrace::Hit;
+use millrace::Searcher;
+use millrace::inside::gpu::WangTerm;
+use millrace::inside::gpu::{Found, WangRoom};
+use millrace::inside::query::Plan;
+use std::sync::mpsc::channel;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+#[derive(Clone, Copy)]
+pub(super) struct How {
+    pub(super) round: u32,
+    pub(super) queries: usize,
+    pub(super) room: WangRoom,
+    /// This thread ends queries that the device has begun, behind each batch. Else all threads do,
+    /// while the device answers the next batch.
+    pub(super) behind: bool,
+}
+
+#[derive(Clone, Copy, Default)]
+pub(super) struct Took {
+    pub(super) seconds: f64,
+    /// To write queries and lists for the copy, and to copy them, both at once.
+    pub(super) copy_s: f64,
+    /// To end queries, summed over threads.
+    pub(super) post_s: f64,
+    /// From when a query's batch was begun until it was answered, in the mean.
+    pub(super) latency_s: f64,
+    pub(super) list_bytes: u64,
+    pub(super) batches: usize,
+    /// Queries that the CPU ended.
+    pub(super) begun: usize,
+}
+
+/// A query that has to be ended: its number, its hits before a docid, and when its batch was begun.
+type Begun = (usize, Vec<Hit>, u32, Instant);
+
+/// One that was ended: its number, hits, seconds to end it, and those since its batch was begun.
+type Ended = (usize, Vec<Hit>, f64, f64);
+
+impl Bench<'_> {
+    /// Answers queries, of which plans say the k, in their order.
+    pub(super) fn device_pass(
+        &mut self,
+        plans: &[Plan],
+        how: How,
+    ) -> anyhow::Result<(Vec<Vec<Hit>>, Took)> {
+        let start = Instant::now();
+        let end = |searcher: &mut Searcher, (number, hits, from, since): Begun| {
+            let start = Instant::now();
+            let hits = searcher.go_on(&plans[number], &hits, from)?.to_vec();
+            let seconds = start.elapsed().as_secs_f64();
+            anyhow::Ok((number, hits, seconds, since.elapsed().as_secs_f64()))
+        };
+        let (sender, receiver) = channel::<Begun>();
+        let receiver = Mutex::new(receiver);
+        let work = || -> anyhow::Result<Vec<Ended>> {
+            let (mut searcher, mut ended) = (Searcher::new(), Vec::new());
+            loop {
+                let begun = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                let Ok(begun) = begun else { return Ok(ended) };
+                ended.push(end(&mut searcher, begun)?);
+            }
+        };
+        let (mut searcher, mut ended) = (Searcher::new(), Vec::new());
+        let (mut answers, mut took) = std::thread::scope(|scope| {
+            let count = if how.behind { 0 } else { threads() };
+            let workers: Vec<_> = (0..count).map(|_| scope.spawn(work)).collect();
+            let done = self.batches(plans, how, |begun| {
+                if how.behind {
+                    ended.push(end(&mut searcher, begun)?);
+                } else {
+                    // A worker that failed says so below.
+                    _ = sender.send(begun);
+                }
+                Ok(())
+            });
+            drop(sender);
+            for worker in workers {
+                ended.append(&mut worker.join().expect("a search panicked")?);
+            }
+            done
+        })?;
+        took.seconds = start.elapsed().as_secs_f64();
+        for (number, hits, post_s, latency_s) in ended {
+            answers[number] = hits;
+            took.post_s += post_s;
+            took.latency_s += latency_s;
+        }
+        took.latency_s /= plans.len().max(1) as f64;
+        Ok((answers, took))
+    }
+
+    /// The fastest of two passes; their answers are not looked at.
+    pub(super) fn best_pass(&mut self, plans: &[Plan], how: How) -> anyhow::Result<Took> {
+        let [(_, first), (_, second)] =
+            [self.device_pass(plans, how)?, self.device_pass(plans, how)?];
+        Ok(if second.seconds < first.seconds { second } else { first })
+    }
+
+    /// Answers batches, and gives queries that have to be ended to `end`. Latencies are a sum,
+    /// without those of these queries.
+    fn batches(
+        &mut self,
+        plans: &[Plan],
+        how: How,
+        mut end: impl FnMut(Begun) -> anyhow::Result<()>,
+    ) -> anyhow::Result<(Vec<Vec<Hit>>, Took)> {
+        let (mut answers, mut took) = (Vec::with_capacity(plans.len()), Took::default());
+        while answers.len() < plans.len() {
+            let first = answers.len();
+            let since = Instant::now();
+            let mut batch = self.device.batch(how.round);
+            for plan in plans[first..].iter().take(how.queries) {
+                let lists = plan.terms().iter().zip(plan.lists_of(0));
+                let terms = lists.filter_map(|(term, list)| {
+                    let weight = term.weight.factor();
+                    list.as_ref().map(|entry| WangTerm { entry: *entry, weight })
+                });
+                let (terms, k) = (terms.collect::<Vec<_>>(), plan.wanted().k as u32);
+                if !self.device.add_within(&mut batch, &terms, k, &how.room)? {
+                    break;
+                }
+            }
+            anyhow::ensure!(!batch.is_empty(), "a query has no room in a batch: more --buffer");
+            batch.finish();
+            self.device.launch(&batch)?;
+            self.device.wait()?;
+            let found = batch.answers(self.device.output());
+            let (copy_ms, _) = self.device.took_ms()?;
+            took.copy_s += f64::from(copy_ms) / 1e3;
+            took.list_bytes += batch.list_bytes() as u64;
+            took.batches += 1;
+            for (number, Found { hits, rest, .. }) in (first..).zip(found) {
+                if let Some(from) = rest {
+                    took.begun += 1;
+                    end((number, hits, from, since))?;
+                    answers.push(Vec::new());
+                } else {
+                    took.latency_s += since.elapsed().as_secs_f64();
+                    answers.push(hits);
+                }
+            }
+        }
+        Ok((answers, took))
+    }
+}

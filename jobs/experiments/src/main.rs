@@ -1,0 +1,112 @@
+//! The experiments of the papers, and measurements of the parts of a job: JSON lines on standard
+//! output.
+//!
+//! Exit status: 0 done, 1 failed, 2 wrong usage. `figures.html` draws the rows.
+
+#![deny(clippy::print_stdout)]
+
+mod args;
+mod bounds;
+mod btree;
+mod ceilings;
+mod codecs;
+mod cpu_queries;
+mod gpu_indexing;
+mod gpu_queries;
+mod numbers;
+mod pagerank;
+mod parallelism;
+mod pipeline;
+mod rig;
+mod rows;
+mod scheduling;
+mod threads;
+mod wang;
+
+use clap::{CommandFactory, FromArgMatches, Parser};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Repeats the experiments of the papers, and measures the parts of millrace.
+#[derive(Parser)]
+#[command(max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    experiment: Experiment,
+    /// Write all rows to FILE too, as one JSON object.
+    #[arg(long, value_name = "FILE", global = true)]
+    report: Option<PathBuf>,
+}
+
+#[derive(clap::Subcommand)]
+enum Experiment {
+    /// How close the score bounds of blocks are to the true maxima.
+    Bounds(bounds::Args),
+    /// Tokens a second of the B-trees of wei11, on one core and on a GPU.
+    Btree(btree::Args),
+    /// Greatest speed of each stage of a build on this machine, beside the speed of a build.
+    Ceilings(ceilings::Args),
+    /// Size and decoding speed of every codec, on the lists that the queries read.
+    Codecs(codecs::Args),
+    /// CPU rows of the papers' tables: the stages of a query, and searches by number of hits and by
+    /// blocks.
+    CpuQueries(cpu_queries::Args),
+    /// How fast a GPU turns text into postings lists, by kernel and as a whole.
+    GpuIndexing(gpu_indexing::Args),
+    /// Queries a second of a GPU and of the CPU. The answers are compared first.
+    GpuQueries(gpu_queries::Args),
+    /// PageRank by differential dataflow's `iterate`, beside that of a rebuild.
+    Pagerank(pagerank::Args),
+    /// Throughput and latency of the parallel models of tatikonda11, by workers, load, query
+    /// length, delta and skips.
+    Parallelism(parallelism::Args),
+    /// Throughput of the pipeline of wei11 and of its parts, by parsers, indexers and files.
+    Pipeline(pipeline::Args),
+    /// Latency of streams of queries that CPU and GPU share, by schedule and rate: simulated from
+    /// measured costs, or real.
+    Scheduling(scheduling::Args),
+    /// Figures of wang that need no GPU: how far lists are read, caches of lists, threads.
+    Wang(wang::Args),
+}
+
+/// Wrong usage that clap cannot see.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Usage(String);
+
+impl Experiment {
+    fn run(&self) -> anyhow::Result<()> {
+        match self {
+            Self::Bounds(args) => bounds::run(args),
+            Self::Btree(args) => btree::run(args),
+            Self::Ceilings(args) => ceilings::run(args),
+            Self::Codecs(args) => codecs::run(args),
+            Self::CpuQueries(args) => cpu_queries::run(args),
+            Self::GpuIndexing(args) => gpu_indexing::run(args),
+            Self::GpuQueries(args) => gpu_queries::run(args),
+            Self::Pagerank(args) => pagerank::run(args),
+            Self::Parallelism(args) => parallelism::run(args),
+            Self::Pipeline(args) => pipeline::run(args),
+            Self::Scheduling(args) => scheduling::run(args),
+            Self::Wang(args) => wang::run(args),
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    millrace::inside::dataflow::keep_panic_messages();
+    let matches = Cli::command().get_matches();
+    rows::begin(matches.subcommand_name().unwrap_or_default());
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let started = millrace::inside::log::start().map_err(|why| Usage(why).into());
+    let result = started.and_then(|()| cli.experiment.run());
+    // What was found before something failed is worth having.
+    let told = cli.report.map_or(Ok(()), |path| rows::report(&path, &result));
+    match result.and(told) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("experiments: {error:#}");
+            ExitCode::from(if error.is::<Usage>() { 2 } else { 1 })
+        }
+    }
+}

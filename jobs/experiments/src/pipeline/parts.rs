@@ -1,0 +1,141 @@
+//! Parts of the pipeline, each alone on one thread.
+
+use anyhow::Context;
+use millrace::inside::dictionary::BTreeRun;
+use millrace::inside::dictionary::Owners;
+use millrace::inside::dictionary::Regroup;
+use millrace::inside::dictionary::TokenTally;
+use millrace::inside::input::Compression;
+use millrace::inside::input::Unpacked;
+use millrace::inside::order::PIECE_BYTES;
+use millrace::inside::text::Analysis;
+use millrace::inside::text::{implied_prefix_len, trie_collection};
+use serde_json::{Value, json};
+use std::io::{self, Cursor, Read};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Text that the parts are measured on, at most, in bytes.
+const MOST_BYTES: usize = 64 << 20;
+
+/// The files among the inputs and below them, sorted as a build sorts them.
+fn files(inputs: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
+    let walk = |input: &PathBuf| walkdir::WalkDir::new(input).sort_by_file_name();
+    let entries: Vec<_> = inputs.iter().flat_map(walk).filter_map(Result::ok).collect();
+    entries.into_iter().filter(|e| e.file_type().is_file()).map(|e| e.into_path())
+}
+
+/// Times both ways to take the first compressed file in: the file as a whole and then its text, and
+/// its text block by block. `None` if no input is compressed.
+pub(super) fn inflating(inputs: &[PathBuf]) -> anyhow::Result<Option<Value>> {
+    for path in files(inputs) {
+        // It is in the page cache from here on.
+        let compressed_bytes = match std::fs::read(&path)? {
+            bytes if Compression::by_content(&bytes) == Compression::None => continue,
+            bytes => bytes.len(),
+        };
+        let (mut apart, mut together, mut text) = (f64::INFINITY, f64::INFINITY, 0);
+        for _ in 0..3 {
+            let start = Instant::now();
+            let whole = Unpacked::new(Box::new(Cursor::new(std::fs::read(&path)?)));
+            text = io::copy(&mut whole?, &mut io::sink())?;
+            apart = apart.min(start.elapsed().as_secs_f64());
+            let start = Instant::now();
+            io::copy(&mut Unpacked::open(&path)?, &mut io::sink())?;
+            together = together.min(start.elapsed().as_secs_f64());
+        }
+        return Ok(Some(json!({
+            "file": path.display().to_string(), "compressed_bytes": compressed_bytes,
+            "text_bytes": text, "read_then_inflate_s": apart, "inflate_while_reading_s": together,
+        })));
+    }
+    Ok(None)
+}
+
+/// Pieces of the input's text as it stands in the files, markup and all, cut into documents at
+/// lines.
+fn pieces(inputs: &[PathBuf]) -> anyhow::Result<Vec<Vec<u8>>> {
+    let mut text = Vec::new();
+    for path in files(inputs) {
+        let room = (MOST_BYTES - text.len()) as u64;
+        let read = Unpacked::open(&path).and_then(|file| file.take(room).read_to_end(&mut text));
+        read.with_context(|| path.display().to_string())?;
+    }
+    Ok(text.chunks(PIECE_BYTES).map(<[u8]>::to_vec).collect())
+}
+
+/// What regrouping costs the parser, and what one indexer gains by it: tokens of a whole block by
+/// collection, and token after token as they stand in the text, which is what the paper compares
+/// with (section III.C).
+pub(super) fn regrouping(inputs: &[PathBuf]) -> anyhow::Result<Value> {
+    let pieces = pieces(inputs)?;
+    let mut tally = TokenTally::new(Analysis::default(), Arc::new(Owners::in_turn(1)), 32 << 20);
+    let (mut groups, mut layout_s, start) = (Vec::new(), 0.0, Instant::now());
+    for piece in &pieces {
+        for document in piece.split(|&byte| byte == b'\n') {
+            tally.document(document);
+        }
+        let begun = Instant::now();
+        groups.extend(tally.finish());
+        layout_s += begun.elapsed().as_secs_f64();
+    }
+    let parsing_s = start.elapsed().as_secs_f64();
+    let (mut block, mut first) = (Vec::new(), 0);
+    for group in &groups {
+        block.push((group, first));
+        first += group.counts.documents;
+    }
+    let (mut run, start) = (BTreeRun::default(), Instant::now());
+    run.append(&block);
+    let by_block_s = start.elapsed().as_secs_f64();
+    let of_block = (run.terms(), run.postings_len());
+    let text = InText::of(&pieces);
+    let (mut run, start) = (BTreeRun::default(), Instant::now());
+    run.append_unregrouped(text.tokens());
+    let in_text_s = start.elapsed().as_secs_f64();
+    let in_text = (run.terms(), run.postings_len());
+    anyhow::ensure!(of_block == in_text, "{of_block:?} terms and postings became {in_text:?}");
+    Ok(json!({
+        "text_bytes": pieces.iter().map(Vec::len).sum::<usize>(),
+        "tokens": groups.iter().map(|group| u64::from(group.tokens)).sum::<u64>(),
+        "terms": of_block.0,
+        "parsing_s": parsing_s,
+        "regrouping_s": layout_s,
+        "regrouping_share": layout_s / parsing_s,
+        "index_by_block_s": by_block_s,
+        "index_in_text_s": in_text_s,
+        "gain": in_text_s / by_block_s,
+    }))
+}
+
+/// Tokens as they stand in the text: suffixes end to end, and of each token its collection, its
+/// document and the end of its suffix.
+struct InText {
+    suffixes: Vec<u8>,
+    tokens: Vec<(u16, u32, usize)>,
+}
+
+impl InText {
+    fn of(pieces: &[Vec<u8>]) -> Self {
+        let analysis = Analysis::default();
+        let mut text = Self { suffixes: Vec::new(), tokens: Vec::new() };
+        let documents = pieces.iter().flat_map(|piece| piece.split(|&byte| byte == b'\n'));
+        for (docid, document) in (0..).zip(documents) {
+            analysis.terms(document, |term| {
+                let collection = trie_collection(term);
+                text.suffixes.extend_from_slice(&term.as_bytes()[implied_prefix_len(collection)..]);
+                text.tokens.push((collection, docid, text.suffixes.len()));
+            });
+        }
+        text
+    }
+
+    fn tokens(&self) -> impl Iterator<Item = (u16, u32, &[u8])> {
+        let mut begin = 0;
+        self.tokens.iter().map(move |&(collection, docid, end)| {
+            let suffix = &self.suffixes[std::mem::replace(&mut begin, end)..end];
+            (collection, docid, suffix)
+        })
+    }
+}

@@ -1,0 +1,296 @@
+//! What the binary, the Python module and the experiments use beside the interface. It may change
+//! with any version.
+
+#![allow(missing_docs)]
+
+pub mod build {
+    pub use crate::build::{
+        devices::usable_gpus,
+        memory::{peak_resident, resident::Watched},
+        options::{BuildProgress, Notes, OnProgress, Peers, Pipeline},
+        prepare::Prepared,
+        rates::MeasuredRates,
+        report::{IndexerReport, TokensTaken},
+    };
+}
+
+pub mod chart {
+    pub use crate::chart::report_page::page;
+}
+
+pub mod cluster {
+    pub use crate::cluster::{hosts::Hosts, line::SealedLine, links::PeerOutcome, seal::Secret};
+}
+
+pub mod codec {
+    pub use crate::codec::{
+        bp128,
+        column::{Block, Codec, List, Opened},
+        error::CodecError,
+        named::ListCodec,
+        pfor::{Pfor, blocks::PforBlocks, nested::MAX_LEVELS},
+    };
+}
+
+pub mod dataflow {
+    pub use crate::dataflow::{
+        build::decompress::InputRefused,
+        control::{OperatorShare, OperatorTime},
+        query::{
+            answered_by::AnsweredBy,
+            context::Hooks,
+            follower::{Followed, Follower},
+            service::Mover,
+        },
+        rebuild::pagerank::pagerank,
+        timeline::Busy,
+        together::{Cluster, Meeting, SharedSetting, TogetherError, outcome_of},
+        workers::{self, keep_panic_messages},
+    };
+}
+
+pub mod dictionary {
+    pub use crate::dictionary::{
+        btree::run::BTreeRun,
+        closed::{ClosedError, ClosedTerms},
+        device::{
+            lines::{DeviceLines, LONGEST_LINE},
+            text_buffers::TextBuffer,
+            texts::{PieceText, Texts},
+        },
+        group::Group,
+        indexer::{ParsedBlock, TokenIndexer},
+        owners::Owners,
+        parsed::Regroup,
+        regroup::TokenTally,
+        run::{RunDictionary, SortedRun},
+        stream::{StreamWriter, TokenGroup},
+        tally::Tally,
+    };
+}
+
+pub mod evaluate {
+    pub use crate::evaluate::{
+        fuse::{Method, fuse, write_run},
+        table::{differences, means, queries},
+        written::Written,
+    };
+}
+
+pub mod fault {
+    pub use crate::fault::report;
+}
+
+pub mod follow {
+    pub use crate::follow::{
+        daemon::{Daemon, Event},
+        error::FollowError,
+    };
+}
+
+pub mod gpu {
+    pub use crate::gpu::{
+        btree::{
+            Kernels, TreeTuning, Trees,
+            block::TokenBlock,
+            room::{COUNTERS, TreeRoom, Usage},
+            staged::{Most, Staged},
+        },
+        ding09::{
+            MOST_MERGE_LEVELS, Merging,
+            batch::{DingBatch, DingQuery, DingTerm},
+            device::DingDevice,
+            list::{DingLaid, DingLayer, form_of},
+            steps::{self, Decoded, decoding, merging},
+        },
+        floor::{
+            cache::ModuleCache,
+            device::{Device, Ticket},
+            discover::{DeviceInfo, Gpus},
+            error::{GpuError, GpuWork, Launched},
+            inventory::Inventory,
+            modules::Toolchain,
+            pinned::{PinnedPool, Way},
+        },
+        huang::{
+            BATCH, DEFAULT_THREADS, THREADS, Traversal,
+            batch::{HuangBatch, HuangWay, huang_shared_bytes},
+            device::{HuangDevice, HuangTerm},
+            list::{BLOCK, check_form},
+        },
+        invert::{
+            cuda::CudaMachine,
+            inverter::{Inverter, InverterHooks},
+            text::MOST_PIECES,
+        },
+        query::{
+            batch::{Answered, Batch, BatchQuery, Room},
+            bring::{Bringer, Brought, ListRequest},
+            choose::{ChoiceError, Chosen, Devices},
+            device::{QueryDevice, Slot},
+            engine::{GpuEngines, GpuMethod, OnLost},
+            given::{self, GivenDevices, without_devices},
+            list::Placed,
+            plan::PlacedTerm,
+            residency::Ranges,
+            service::Counts,
+            worth::CpuWork,
+        },
+        turns::Memory,
+        wang::{
+            Cached, DEFAULT_ROUND, ROUNDS,
+            batch::{Found, MOST_TERMS, WangRoom, wang_shared_bytes},
+            cache::{WantedLists, longest, of_plan},
+            device::{WangDevice, WangTerm},
+        },
+    };
+}
+
+pub mod index {
+    pub use crate::index::{
+        cache_plan::{CachePlan, CachePolicy, CachedLists, PlanOf},
+        ciff::{self, import::Import},
+        files::storage::{Stop, filled::FilledFile},
+        format::{VECTORS, generation_name, generation_number},
+        generations::{
+            draft::{Description, Draft},
+            folder::{IndexLock, current},
+            keep::rollback,
+            manifest::{Manifest, Settings, sharded::ShardedManifest},
+        },
+        inspect::{
+            check::{self, check_watched},
+            contents::Contents,
+            dump::{documents, terms},
+            find::{DocumentKey, DocumentRow, find_document, find_in, open_plain},
+            summary::{self, Totals},
+        },
+        lexicon::{TermEntry, stream::LexiconStream},
+        list::{ListView, encode::ListEncoder, error::ListError, form::Form},
+        merge::published::{Merged, RankSource, Recode, merge_index},
+        order::DocumentOrder,
+        run::{
+            lay::{LaidChunk, RunPart},
+            part::PartEncoder,
+            read::Run,
+        },
+        scores::ranks_of,
+        vectors::{self, VectorFile},
+    };
+}
+
+pub mod input {
+    pub use crate::input::{
+        Compression, Format, Unknown,
+        cutter::Cutter,
+        document::{self, Document, DocumentSink, Name, PieceView, Skip},
+        error::InputError,
+        formats::{
+            fields::{Fields, NAMES},
+            jsonl::JsonlParser,
+            tsv::TsvParser,
+            warc::WarcParser,
+        },
+        hash::{InputHash, entry_of},
+        piece::Piece,
+        sample::SAMPLE_BYTES,
+        splits::STDIN,
+        streams::{decoder::Decoder, unpacked::Unpacked},
+    };
+}
+
+pub mod log {
+    pub use crate::log::start;
+}
+
+pub mod order {
+    pub use crate::order::{MAX_DOCUMENT_BYTES, PIECE_BYTES, budget::Budget};
+}
+
+pub mod query {
+    pub use crate::query::{
+        again::Again,
+        algorithms::{and, exhaustive, max_score, small_adaptive, wand},
+        answers::{
+            output::{AnswerForm, Tag},
+            talk::{COLUMNS, Talk},
+            texts::{NoText, record_of},
+        },
+        caching::Demand,
+        cursor::RunTerm,
+        engines::{
+            engine::{
+                Engines, Model, Wakers,
+                hybrid::{Models, OnSlow, Predict, Scheduling, Shares},
+                measure::costs,
+                renewed::{RenewedEngines, Renewer},
+                whole::WholeEngines,
+            },
+            shard::Shard,
+            spreading::{self, patience},
+        },
+        expanding::{Expanded, Read},
+        norms::Norms,
+        plan::{Plan, Planner},
+        reading::{docids::Docids, lines::operator, misfit::Misfit, refusals::Refusals},
+        rm3::{Expander, Rm3},
+        scratch::Scratch,
+        searcher::tasks::{Begun, Cut, Cutting},
+        term_statistics::TermStatistics,
+        top_k::TopK,
+        wanted::Stage,
+    };
+}
+
+pub mod rebuild {
+    pub use crate::rebuild::{
+        history::read,
+        job_file::{JobFile, error::JobFileError},
+        status::replace,
+        values::{self, size},
+    };
+}
+
+pub mod schedule {
+    pub use crate::schedule::{
+        features::{Cost, CostModel, Costs, Features},
+        machine::Hardware,
+        model_tree::ModelTree,
+        placement::Rates,
+        policy::{Choice, Policy, Processor, Schedule},
+        roles::RolesError,
+        simulate::{Arrival, choose, latencies, thresholds},
+    };
+}
+
+pub mod score {
+    pub use crate::score::{
+        bm25::{Bm25, idf, score},
+        bounds::{BOUND_BYTES, BoundNorms, code_below},
+        given::{Given, GivenError},
+        graph::Graph,
+        named::Score,
+        pagerank::{RankSettings, normalise},
+        wang::Wang,
+    };
+}
+
+pub mod shown {
+    pub use crate::shown::{bytes, chain, count, number_of};
+}
+
+pub mod text {
+    pub use crate::text::{
+        analysis::Analysis,
+        html::{HtmlText, Markup},
+        scan::{Key, Scanner, Stretches},
+        stemmer::Stemmer,
+        stop_words::StopWords,
+        tokenizer::{Tokenizer, for_each_token},
+        trie_collection::{TRIE_COLLECTIONS, implied_prefix_len, trie_collection},
+    };
+}
+
+pub mod tune {
+    pub use crate::tune::{GridError, judged};
+}
