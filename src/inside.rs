@@ -1,8 +1,6 @@
 //! What the binary, the Python module and the experiments use beside the interface. It may change
 //! with any version.
 
-#![allow(missing_docs)]
-
 pub mod build {
     pub use crate::build::{
         devices::usable_gpus,
