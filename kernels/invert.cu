@@ -21,7 +21,7 @@
 //    several of a form that holds several tokens; the sketches of the pieces. invert_lengths:
 //    tokens of each document.
 // 5. invert_sort_count, invert_sort_scatter: sorted by term, up to 9 bits at a time; equal terms
-//    stay in the order of documents.
+//    stay in the order of documents (invert_sort.cuh).
 // 6. invert_count_postings, invert_write_postings: runs of equal pairs are postings.
 // 7. invert_measure: bytes of postings, as each piece counts them and as lists take them.
 //    invert_write_lists, invert_list_starts, invert_move_lasts: the lists of the batch.
@@ -33,32 +33,6 @@
 // Launch: one dimension; 256 threads a block, 1024 for those that scan; a block a tile, or a thread
 // an item. Shared memory: the struct that each kernel names. Results do not depend on the order of
 // threads, but for the numbers of new forms and of terms, and the order of odd and foreign ones.
-
-#define SORT_BITS 9
-#define SORT_DIGITS (1 << SORT_BITS)
-// Items of a thread of the sort, and of a block.
-#define SORT_ITEMS 16
-#define SORT_TILE 4096
-
-struct SortCount {
-    u32 bins[SORT_DIGITS];
-};
-SHARED_IS(SortCount, SORT_COUNT_SHARED_BYTES);
-
-struct SortScatter {
-    BlockScan scan;
-    SHARED_GAP
-    // By warp and digit: items so far, then where the first one goes in the tile.
-    u16 bins[8][SORT_DIGITS];
-    SHARED_GAP
-    // Of each digit how far its items go from there.
-    u32 moves[SORT_DIGITS];
-    SHARED_GAP
-    u32 keys[SORT_TILE];
-    SHARED_GAP
-    u32 values[SORT_TILE];
-};
-SHARED_IS(SortScatter, SORT_SCATTER_SHARED_BYTES);
 
 struct Measure {
     BlockScan scan;
@@ -310,88 +284,6 @@ extern "C" __global__ void invert_lengths(
     u32 from = lower_bound(starts, tokens, document_starts[document]);
     u32 to = lower_bound(starts, tokens, document_starts[document + 1]);
     lengths[document] = token_places[to] - token_places[from];
-}
-
-// A digit of a key: so many bits from `shift` on, SORT_BITS at most.
-__device__ __forceinline__ u32 digit_of(u32 key, u32 shift, u32 bits) { return key >> shift & ((1u << bits) - 1); }
-
-// counts [2^bits * tiles]: of each digit, of each tile of 4096 keys, how many have it.
-extern "C" __global__ void invert_sort_count(const u32* __restrict__ keys, u32 n, u32 shift, u32 bits, u32* counts) {
-    SHARED(SortCount, shared);
-    for (u32 digit = threadIdx.x; digit < 1u << bits; digit += blockDim.x) shared.bins[digit] = 0;
-    __syncthreads();
-    for (u32 i = 0; i < SORT_ITEMS; i++) {
-        u32 at = blockIdx.x * SORT_TILE + i * blockDim.x + threadIdx.x;
-        if (at < n) atomicAdd(&shared.bins[digit_of(keys[at], shift, bits)], 1u);
-    }
-    __syncthreads();
-    for (u32 digit = threadIdx.x; digit < 1u << bits; digit += blockDim.x) {
-        counts[digit * gridDim.x + blockIdx.x] = shared.bins[digit];
-    }
-}
-
-// counts [2^bits * tiles]: where the keys of each digit of each tile go; keys that have the same
-// digit stay in their order. A tile is sorted in shared memory before, so that neighbours are
-// written together.
-extern "C" __global__ void invert_sort_scatter(
-    const u32* __restrict__ keys, const u32* __restrict__ values, u32 n, u32 shift, u32 bits, const u32* __restrict__ counts,
-    u32* keys_to, u32* values_to) {
-    SHARED(SortScatter, shared);
-    u32 lane = lane_of(), warp = threadIdx.x / 32, digits = 1u << bits;
-    for (u32 w = 0; w < 8; w++) {
-        for (u32 digit = threadIdx.x; digit < digits; digit += blockDim.x) shared.bins[w][digit] = 0;
-    }
-    __syncthreads();
-    // A warp has 512 neighbouring keys, 32 at a time.
-    u32 tile = blockIdx.x * SORT_TILE, first = tile + warp * (SORT_TILE / 8) + lane;
-    u32 here[SORT_ITEMS], places[SORT_ITEMS];
-    for (u32 i = 0; i < SORT_ITEMS; i++) {
-        u32 at = first + 32 * i;
-        here[i] = at < n ? keys[at] : 0;
-        u32 digit = at < n ? digit_of(here[i], shift, bits) : digits;
-        u32 same = __match_any_sync(ALL, digit);
-        u32 leader = (u32)__ffs((int)same) - 1, before = 0;
-        if (lane == leader && digit < digits) {
-            before = shared.bins[warp][digit];
-            shared.bins[warp][digit] = (u16)(before + __popc(same));
-        }
-        places[i] = __shfl_sync(ALL, before, leader) + __popc(same & ((1u << lane) - 1));
-        __syncwarp();
-    }
-    __syncthreads();
-    // Where the items of each digit and warp begin in the tile; a thread has two neighbouring
-    // digits.
-    u32 sums[2] = {0, 0}, all;
-    for (u32 i = 0; i < 2; i++) {
-        u32 digit = 2 * threadIdx.x + i;
-        for (u32 w = 0; w < 8 && digit < digits; w++) sums[i] += shared.bins[w][digit];
-    }
-    u32 next = block_scan(shared.scan, sums[0] + sums[1], all);
-    for (u32 i = 0; i < 2; i++) {
-        u32 digit = 2 * threadIdx.x + i;
-        if (digit >= digits) break;
-        shared.moves[digit] = counts[digit * gridDim.x + blockIdx.x] - next;
-        for (u32 w = 0; w < 8; w++) {
-            u32 count = shared.bins[w][digit];
-            shared.bins[w][digit] = (u16)next;
-            next += count;
-        }
-    }
-    __syncthreads();
-    for (u32 i = 0; i < SORT_ITEMS; i++) {
-        u32 at = first + 32 * i;
-        if (at >= n) continue;
-        u32 place = shared.bins[warp][digit_of(here[i], shift, bits)] + places[i];
-        shared.keys[place] = here[i];
-        shared.values[place] = values[at];
-    }
-    __syncthreads();
-    u32 items = min(n - tile, (u32)SORT_TILE);
-    for (u32 at = threadIdx.x; at < items; at += blockDim.x) {
-        u32 key = shared.keys[at], to = at + shared.moves[digit_of(key, shift, bits)];
-        keys_to[to] = key;
-        values_to[to] = shared.values[at];
-    }
 }
 
 __device__ __forceinline__ bool begins_posting(const u32* __restrict__ keys, const u32* __restrict__ values, u32 at) {

@@ -129,6 +129,7 @@ pub(crate) fn source() -> Source {
         include_str!("../../kernels/invert_hash.cuh"),
         include_str!("../../kernels/invert_lists.cuh"),
         include_str!("../../kernels/invert_encode.cuh"),
+        include_str!("../../kernels/invert_sort.cuh"),
         include_str!("../../kernels/invert.cu"),
     );
     let sizes = vec![
