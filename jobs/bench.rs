@@ -21,7 +21,7 @@ use std::time::Instant;
 pub(crate) struct Args {
     #[command(subcommand)]
     experiment: Experiment,
-    /// Write a report of the job to FILE: a page with charts if the name ends in .html, otherwise
+    /// Write a report of the job to FILE: a page of tables if the name ends in .html, otherwise
     /// JSON. See docs/reports.md.
     #[arg(long, value_name = "FILE", global = true)]
     report: Option<PathBuf>,

@@ -12,10 +12,6 @@ pub mod build {
     };
 }
 
-pub mod chart {
-    pub use crate::chart::report_page::page;
-}
-
 pub mod cluster {
     pub use crate::cluster::{hosts::Hosts, line::SealedLine, links::PeerOutcome, seal::Secret};
 }
@@ -247,6 +243,10 @@ pub mod rebuild {
         status::replace,
         values::{self, size},
     };
+}
+
+pub mod report_page {
+    pub use crate::report_page::page;
 }
 
 pub mod schedule {

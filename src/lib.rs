@@ -64,7 +64,6 @@
 extern crate self as millrace;
 
 mod build;
-mod chart;
 mod cluster;
 mod codec;
 mod cpu;
@@ -82,6 +81,7 @@ mod order;
 mod pages;
 mod query;
 mod rebuild;
+mod report_page;
 mod schedule;
 mod score;
 mod shown;

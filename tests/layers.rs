@@ -13,7 +13,7 @@ use std::path::Path;
 const LAYERS: [&[&str]; 14] = [
     &["cpu", "crew", "fault", "log", "order", "pages", "shown"],
     &["cluster"],
-    &["chart", "codec", "score"],
+    &["codec", "report_page", "score"],
     &["text"],
     &["dictionary"],
     &["index", "schedule"],

@@ -276,7 +276,7 @@ fn commands_and_metrics_tell_how_it_went() {
     assert!(read("bad").contains("fewer than"));
     assert!(read("metrics.prom").contains("millrace_rebuild_failures{"));
     let page = read("page.html");
-    assert!(page.contains("<svg") && page.contains("fewer than"), "{page}");
+    assert!(page.contains("<td>published</td>") && page.contains("fewer than"), "{page}");
 }
 
 #[test]

@@ -65,7 +65,10 @@ pub(crate) fn write(
     totals["timeline"] = json!((!shares.is_empty()).then(|| Busy::of(busy)));
     let is_page = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("html"));
     let text = match is_page {
-        true => millrace::inside::chart::page(&totals),
+        true => {
+            let job = totals["job"].as_str().unwrap_or("job");
+            millrace::inside::report_page::page(&format!("millrace {job}"), &totals)
+        }
         false => serde_json::to_string_pretty(&totals)? + "\n",
     };
     std::fs::write(path, text).with_context(|| format!("writing the report {}", path.display()))

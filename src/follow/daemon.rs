@@ -10,11 +10,12 @@ use crate::index::generations::manifest::Manifest;
 use crate::index::generations::manifest::sharded::ShardedManifest;
 use crate::rebuild::history::{self, Outcome, Record};
 use crate::rebuild::job_file::JobFile;
-use crate::rebuild::page::page;
 use crate::rebuild::schedule::{Due, Turn};
 use crate::rebuild::status::{Status, replace};
+use crate::report_page::page;
 use crate::shown::number_of;
 use jiff::Timestamp;
+use serde_json::json;
 use std::convert::Infallible;
 use std::fmt;
 use std::io;
@@ -27,6 +28,9 @@ use std::time::{Duration, Instant};
 /// How often a waiting daemon looks whether it is to end, and at the clock, which may have been
 /// set.
 const LOOK: Duration = Duration::from_millis(500);
+
+/// Rebuilds on the page.
+const SHOWN: usize = 60;
 
 #[derive(Debug)]
 #[non_exhaustive]
@@ -289,7 +293,9 @@ impl Daemon {
         let metrics = || Ok(self.status(next)?.prometheus());
         let page = || {
             let index = &self.job.index;
-            Ok(page(&index.display().to_string(), &history::read(index)?))
+            let nights = history::read(index)?;
+            let newest_first: Vec<&Record> = nights.iter().rev().take(SHOWN).collect();
+            Ok(page(&format!("Rebuilds of {}", index.display()), &json!(newest_first)))
         };
         let files: [(_, &dyn Fn() -> Result<String, FollowError>); 2] =
             [(&self.job.prometheus, &metrics), (&self.job.html, &page)];

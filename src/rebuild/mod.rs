@@ -10,7 +10,6 @@ pub(crate) mod job_file;
 pub(crate) mod links;
 pub(crate) mod logs;
 pub(crate) mod nodes;
-pub(crate) mod page;
 pub(crate) mod scanned;
 pub(crate) mod schedule;
 pub(crate) mod status;
