@@ -9,12 +9,13 @@ use crate::dataflow::build::context::MakeIndexer;
 use crate::dictionary::btree::indexer::CpuIndexer;
 use crate::dictionary::closed::ClosedError;
 use crate::dictionary::indexer::TokenIndexer;
+use crate::gpu::btree::trees::Trees;
 use crate::gpu::floor::cache::{ModuleCache, Origin};
 use crate::gpu::floor::discover::{DeviceInfo, Discovery, Gpus};
 use crate::gpu::floor::error::GpuError;
 use crate::gpu::floor::modules::Toolchain;
 use crate::gpu::indexer::GpuIndexer;
-use crate::gpu::indexer::cuda::{CudaTrees, Sizes};
+use crate::gpu::indexer::cuda::{self, Sizes};
 use crate::gpu::indexer::opening::Opening;
 use crate::gpu::invert::lanes::{self, Machines};
 use crate::gpu::invert::machine::MakeMachines;
@@ -286,7 +287,7 @@ impl Chosen {
             let alike = |g: &usize| g % devices.len() == number;
             let owners = (0..roles.gpu_indexers).filter(alike).count();
             let (device, toolchain) = (devices[number].clone(), toolchain.clone());
-            let open = move || CudaTrees::open(&device, owners, &toolchain, &sizes);
+            let open = move || cuda::open(&device, owners, &toolchain, &sizes);
             let notes = notes.clone();
             let begin = move |opened| begin(owner, opened, notes.as_ref());
             Ok(Box::new(Opening::new(open, begin)?))
@@ -318,7 +319,7 @@ pub(super) fn gpu_sizes(
 /// Makes an indexer of what came of opening its device.
 fn begin(
     owner: u32,
-    opened: Result<CudaTrees, GpuError>,
+    opened: Result<(Trees, Origin), GpuError>,
     notes: Option<&Notes>,
 ) -> Result<Box<dyn TokenIndexer>, ClosedError> {
     let note = |note: Note| {
@@ -327,8 +328,8 @@ fn begin(
         }
     };
     match opened {
-        Ok(trees) => {
-            if let Origin::NotKept(error) = trees.origin() {
+        Ok((trees, origin)) => {
+            if let Origin::NotKept(error) = origin {
                 note(Note::KernelsNotKept { reason: error.to_string() });
             }
             Ok(Box::new(GpuIndexer::new(trees)))

@@ -337,7 +337,10 @@ fn a_device_is_chosen_where_it_pays() {
         assert!(!with(name, &change).0, "{name}");
     }
     let (is_gpu, notes) = with("gpu-full", &|options| {
-        let full = || Err(GpuError::Busy { device: "a device".into() }.into());
+        let full = || {
+            let (device, what) = ("a device".to_owned(), "arrays");
+            Err(GpuError::Budget { device, what, bytes: 2, left: 1, limit: 1 }.into())
+        };
         options.pipeline.make_machines = Some(Arc::new(full));
     });
     assert!(!is_gpu && notes.contains("the build begins again on the CPU: "), "{notes}");
