@@ -13,16 +13,15 @@ use cudarc::driver::{DriverError, sys};
 use std::panic::resume_unwind;
 use std::thread::scope;
 
-/// Lanes of one device, at most: while one waits and reads, another one has the device do
-/// something.
-const MOST_LANES: usize = 2;
+/// Lanes of one device.
+const MOST_LANES: usize = 1;
 
 /// Machines, one for each lane.
 pub(crate) type Machines = Vec<Box<dyn Machine>>;
 
 /// Opens devices, of which there is one at least: the machines of all lanes, that at home first.
 /// There is a lane for each device, and if there is only one, there are as many as are `wanted`,
-/// two at most.
+/// one at most.
 ///
 /// `left_out` is told of each other device that is not used, and why.
 ///
