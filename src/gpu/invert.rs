@@ -8,7 +8,6 @@
 //! | [`cuda`] | how a CUDA device runs the steps |
 //! | `download` | how lists get to the host from it |
 //! | [`inverter`] | how a batch becomes lists |
-//! | [`lanes`] | which machines count batches |
 //! | [`machine`] | what is asked of a device |
 //! | [`runs`] | where runs begin and end |
 //! | [`service`] | who drives it |
@@ -22,7 +21,6 @@ pub(crate) mod classes;
 pub(crate) mod cuda;
 mod download;
 pub(crate) mod inverter;
-pub(crate) mod lanes;
 pub(crate) mod machine;
 pub(crate) mod runs;
 pub(crate) mod service;
@@ -39,7 +37,7 @@ use crate::dictionary::device::lines::{
 use crate::gpu::floor::nvrtc::Source;
 
 /// The kernels of `invert.cu`.
-pub(crate) const KERNELS: [&str; 48] = [
+pub(crate) const KERNELS: [&str; 47] = [
     "invert_scan",
     "invert_sum_tiles",
     "invert_scan_tiles",
@@ -74,7 +72,6 @@ pub(crate) const KERNELS: [&str; 48] = [
     "invert_clear",
     "invert_keep",
     "invert_codes",
-    "invert_add",
     "invert_rank_counts",
     "invert_copy",
     "invert_cursors_of_all",

@@ -44,9 +44,8 @@ use timely::dataflow::operators::generic::operator::Operator;
 
 /// How long the operator sleeps that waits for room.
 const PAUSE: Duration = Duration::from_micros(500);
-/// Batches that devices have at a time, if there is room for so many: of each lane one that is
-/// counted, up to three whose forms are found, those that were brought there, one that is, and the
-/// next.
+/// Batches that a device has at a time, if there is room for so many: one that is counted, up to
+/// three whose forms are found, those that were brought there, one that is, and the next.
 const MOST_BATCHES: usize = 8;
 /// A batch that is sent early has such a part of the bytes of a whole one, if there is room for
 /// more of the first file.

@@ -147,8 +147,6 @@ pub enum InvertArray {
     Kept,
     /// u32: of each term the postings that stay.
     Counts,
-    /// The same of those that another lane has counted.
-    OthersCounts,
     /// u8: the codes of the lengths of documents: those of the batch, and those of the run when its
     /// lists are encoded.
     Codes,

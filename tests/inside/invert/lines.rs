@@ -4,7 +4,6 @@
 use super::machine::{Emulated, compiled};
 use super::{SHAPES, compare, inverter_of, keyed, put, read, words};
 use crate::inside_tests::emulation::Random;
-use crate::inside_tests::invert::emulated;
 use millrace::dictionary::device::lines::{
     DeviceLines, LONGEST_NAME, LineShape, MOST_MENDED, Role, Value,
 };
@@ -435,8 +434,8 @@ fn batches_of_lines_are_inverted() {
         let mended_bytes = if seed == 2 { 60 } else { 8 << 20 };
         let tuning =
             Tuning { mended_bytes, fingerprint_bits: bits, probes: 2, ..Tuning::default() };
-        let machines = emulated(&emulator, seed, 1 + seed % 2);
-        let mut inverter = inverter_of(machines, tokenizer, 2).tuned(tuning);
+        let machine = Emulated::new(emulator.clone(), seed);
+        let mut inverter = inverter_of(machine, tokenizer, 2).tuned(tuning);
         let (mut random, mut run, mut lists, mut first) = (Random(seed), Run::new(), Vec::new(), 0);
         let mut parsed_again = 0;
         for batch in 0..4 {
@@ -466,9 +465,9 @@ fn batches_of_lines_are_inverted() {
                 let mut bytes =
                     pieces.iter().map(|piece| piece.bytes.to_vec()).collect::<Vec<_>>().concat();
                 bytes.resize(bytes.len().next_multiple_of(TILE_BYTES), b' ');
-                inverter.uploader(0).unwrap().upload(&[&bytes], None).unwrap()
+                inverter.machine().uploader().unwrap().upload(&[&bytes], None).unwrap()
             });
-            inverter.find(0, pieces.clone(), text);
+            inverter.find(pieces.clone(), text);
             let counted = inverter.count(&pieces, first).unwrap();
             compare(&counted, &expected);
             for ((counted, piece), text) in counted.iter().zip(&*pieces).zip(&texts) {

@@ -45,9 +45,6 @@ pub struct InverterSeconds {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct InverterWork {
-    pub devices: u64,
-    /// Lanes, each of which counts a batch at a time.
-    pub lanes: u64,
     /// Batches whose forms were found, those included whose forms were found again since a run
     /// ended before, or the device had no room.
     pub batches: u64,
@@ -111,10 +108,8 @@ impl InverterSeconds {
 
 impl InverterWork {
     /// What is counted, without the seconds.
-    fn all(&mut self) -> [&mut u64; 15] {
+    fn all(&mut self) -> [&mut u64; 13] {
         let Self {
-            devices,
-            lanes,
             batches,
             bytes,
             tokens,
@@ -131,8 +126,6 @@ impl InverterWork {
             seconds: _,
         } = self;
         [
-            devices,
-            lanes,
             batches,
             bytes,
             tokens,
