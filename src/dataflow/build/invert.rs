@@ -8,7 +8,7 @@
 //! - Pieces wait until every earlier piece has come, and go to the device in batches of
 //!   `BuildWiring::batch_bytes` of text; early where the input ends, when the device has little to
 //!   do, when nothing more may be under way, or when nothing comes: the index does not depend on
-//!   where batches end.
+//!   where batches end. A batch is lines or texts.
 //! - The device has a thread of its own
 //!   ([`InvertService`](crate::gpu::invert::service::InvertService)), which wakes this operator;
 //!   nothing here waits. Eight batches are with it at most. Where the device does not encode lists,
@@ -287,7 +287,11 @@ impl Inverting {
                 break;
             }
             let (mut taken, mut bytes) = (0, 0);
-            while taken < self.gathered.len().min(MOST_PIECES) && bytes < build.wiring.batch_bytes {
+            let are_lines = |piece: usize| self.gathered[piece].2.text.lines.is_some();
+            while taken < self.gathered.len().min(MOST_PIECES)
+                && bytes < build.wiring.batch_bytes
+                && are_lines(taken) == are_lines(0)
+            {
                 bytes += self.gathered[taken].2.text.bytes.len();
                 taken += 1;
             }

@@ -15,7 +15,6 @@ mod encode;
 mod find;
 mod kept;
 mod learner;
-mod mend;
 mod terms;
 mod typed;
 mod work;

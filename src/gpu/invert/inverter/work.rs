@@ -60,9 +60,7 @@ pub struct InverterWork {
     pub postings: u64,
     /// Documents in lines of JSON whose names and texts the device has found.
     pub lines: u64,
-    /// Those among them that the host has read, since they were unlike the others.
-    pub mended: u64,
-    /// Pieces of such lines that the host has parsed, since the device could not.
+    /// Pieces of such lines that the host has parsed, since some were unlike the others.
     pub parsed_again: u64,
     /// Times that all forms were forgotten within a run.
     pub forgotten: u64,
@@ -108,7 +106,7 @@ impl InverterSeconds {
 
 impl InverterWork {
     /// What is counted, without the seconds.
-    fn all(&mut self) -> [&mut u64; 13] {
+    fn all(&mut self) -> [&mut u64; 12] {
         let Self {
             batches,
             bytes,
@@ -118,7 +116,6 @@ impl InverterWork {
             odd,
             postings,
             lines,
-            mended,
             parsed_again,
             forgotten,
             spilled,
@@ -134,7 +131,6 @@ impl InverterWork {
             odd,
             postings,
             lines,
-            mended,
             parsed_again,
             forgotten,
             spilled,
