@@ -79,8 +79,6 @@ pub struct Slab {
     context: Arc<CudaContext>,
     address: u64,
     bytes: u64,
-    /// Of other devices whose kernels use it.
-    users: Vec<Arc<CudaContext>>,
     _booking: Booking,
 }
 
@@ -101,18 +99,7 @@ impl Slab {
             unsafe { result::malloc_sync(bytes as usize) }
         });
         let address = taken.map_err(|e| device.no_memory("device memory", (what, bytes), e))?;
-        Ok(Self { context, address, bytes, users: Vec::new(), _booking: booking })
-    }
-
-    pub(crate) fn context(&self) -> &Arc<CudaContext> {
-        &self.context
-    }
-
-    /// Kernels of a device use it from now on, which may be another one.
-    pub(crate) fn used_by(&mut self, context: &Arc<CudaContext>) {
-        if [&self.context].into_iter().chain(&self.users).all(|user| user != context) {
-            self.users.push(context.clone());
-        }
+        Ok(Self { context, address, bytes, _booking: booking })
     }
 
     pub(crate) fn address(&self) -> u64 {
@@ -174,9 +161,7 @@ impl Slab {
 impl Drop for Slab {
     fn drop(&mut self) {
         // Kernels that still run may use it.
-        let users = self.users.iter().chain([&self.context]);
-        let done = users.map(|user| user.bind_to_thread().and_then(|()| user.synchronize()));
-        let done = done.fold(Ok(()), Result::and);
+        let done = self.context.bind_to_thread().and_then(|()| self.context.synchronize());
         // SAFETY: nothing runs any more that could use it, or the device is lost anyway.
         let freed = unsafe { result::free_sync(self.address) };
         self.context.record_err(done.and(freed));
