@@ -103,7 +103,8 @@ struct How {
     /// Fail at the first duplicate name, and at the first record that would be skipped.
     #[arg(long)]
     strict: bool,
-    /// GPUs to use: auto (all that `millrace devices` finds), none, or a number.
+    /// GPUs to use: auto (all that `millrace devices` finds, or one for --indexer gpu), none, or a
+    /// number.
     #[arg(long, default_value = "auto", value_name = "auto|none|N")]
     gpus: Gpus,
     #[command(flatten)]
@@ -191,9 +192,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 /// Says with which option a build would go on.
 pub(crate) fn explain(error: BuildError) -> anyhow::Error {
     match error {
-        BuildError::Options(error @ OptionsError::NoTokens { .. }) => {
-            Usage(format!("{}: {error}: give --indexer wei11", option(&error))).into()
-        }
+        BuildError::Options(
+            error @ (OptionsError::NoTokens { .. } | OptionsError::OneDevice { .. }),
+        ) => Usage(format!("{}: {error}: give --indexer wei11", option(&error))).into(),
         BuildError::Options(error) => Usage(format!("{}: {error}", option(&error))).into(),
         BuildError::Input(
             error @ (InputError::UnknownFormat { unknown: Unknown::Binary, .. }
@@ -246,7 +247,7 @@ fn option(error: &OptionsError) -> &'static str {
         OptionsError::Roles(_) => "--cpu-indexers",
         OptionsError::NoTokens { side: "CPU", .. } => "--cpu-indexers",
         OptionsError::NoTokens { .. } | OptionsError::PinnedMemory { .. } => "--gpu-indexers",
-        OptionsError::NoDevices { .. } => "--gpus",
+        OptionsError::NoDevices { .. } | OptionsError::OneDevice { .. } => "--gpus",
         _ => "INPUT",
     }
 }

@@ -5,8 +5,7 @@
 // A batch is consecutive pieces of the input: text [bytes], the texts of its documents one behind
 // the other, each with a separator behind it, filled up with separators to whole tiles of 4096
 // bytes. Where it comes as lines of JSON, invert_count_lines, invert_end_lines, invert_read_lines
-// and invert_write_lines make that of them, and invert_mend_lines and invert_write_mended of what
-// the host says of a few (invert_lines.cuh).
+// and invert_write_lines make that of them (invert_lines.cuh).
 //
 // 1. invert_count_tokens, invert_write_tokens: where forms begin [tokens].
 //    invert_hash_documents: the hash of each document's text.

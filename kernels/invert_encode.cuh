@@ -179,12 +179,6 @@ extern "C" __global__ void invert_codes(const u32* __restrict__ lengths, u32 doc
     if (document < documents) codes[document] = (u8)code_below(lengths[document]);
 }
 
-// counts [terms]: those of another one of who count are added.
-extern "C" __global__ void invert_add(const u32* __restrict__ others, u32 terms, u32* counts) {
-    u32 term = blockIdx.x * blockDim.x + threadIdx.x;
-    if (term < terms) counts[term] += others[term];
-}
-
 // dfs [ranks]: counts [terms] by rank; numbers [ranks]: the terms.
 extern "C" __global__ void invert_rank_counts(
     const u32* __restrict__ counts, const u32* __restrict__ numbers, u32 ranks, u32* dfs) {

@@ -1,7 +1,7 @@
 // Which names and texts do lines of JSON hold? All lines of a piece have the same bytes around some
-// values; src/dictionary/device/lines.rs says why nothing else has to be looked at. A line that is
-// otherwise is irregular: the host reads it. raw [bytes] is whole pieces one behind the other, each
-// of which ends with a line feed, filled up with spaces to whole tiles.
+// values; src/dictionary/device/lines.rs says why nothing else has to be looked at. A piece with a
+// line that is otherwise is odd: the host reads it. raw [bytes] is whole pieces one behind the
+// other, each of which ends with a line feed, filled up with spaces to whole tiles.
 
 // What stands around the values of a line, and what these are: words of
 // src/dictionary/device/lines.rs.
@@ -273,13 +273,12 @@ __device__ __forceinline__ u32 end_of_value(const u8* __restrict__ raw, u32 at, 
 // [lines], where its name does; name_lengths [lines] and name_places [lines + 1], its bytes;
 // text_places [lines + 1], the bytes that its texts stand for, and one for what separates each from
 // the next one. The last ones are 0. piece_starts [pieces]: the first line of each piece, of which
-// piece_places has where it begins, and then the end. counters[IRREGULAR_LINES]: lines of another
-// shape than shapes [pieces] says, or with a document of more than `longest` bytes; irregular
-// [MOST_MENDED]: their numbers, as far as there is room. Such a line has no text, NONE in texts.
-// are_alike: all shapes are the same. A warp a line.
+// piece_places has where it begins, and then the end. odd_pieces [pieces]: not 0 if a line has
+// another shape than shapes [pieces] says, or a document of more than `longest` bytes; then what is
+// said of lines is of no use. are_alike: all shapes are the same. A warp a line.
 extern "C" __global__ void LINE_BOUNDS invert_read_lines(
     const u8* __restrict__ raw, const u32* __restrict__ line_ends, u32 lines, const u32* __restrict__ piece_places, u32 pieces,
-    const Shape* __restrict__ shapes, u32 are_alike, u32 longest, u32* counters, u32* irregular, u32* piece_starts, u32* texts, u32* names,
+    const Shape* __restrict__ shapes, u32 are_alike, u32 longest, u32* odd_pieces, u32* piece_starts, u32* texts, u32* names,
     u8* name_lengths, u32* name_places, u32* text_places) {
     u32 line = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
     if (line >= lines) return;
@@ -313,9 +312,7 @@ extern "C" __global__ void LINE_BOUNDS invert_read_lines(
     }
     if (!is_first) return;
     if (!is_regular) {
-        u32 place = atomicAdd(&counters[IRREGULAR_LINES], 1u);
-        if (place < MOST_MENDED) irregular[place] = line;
-        texts[line] = NONE;
+        odd_pieces[piece] = 1;
         bytes = 0;
     }
     if (!is_regular || !shape.is_named) {
@@ -324,23 +321,6 @@ extern "C" __global__ void LINE_BOUNDS invert_read_lines(
     }
     text_places[line] = bytes;
     if (line == 0) name_places[lines] = text_places[lines] = 0;
-}
-
-// A line that the host has read: its number, where its text begins, with its separator, and its
-// name, up to those of the next one.
-struct Mended {
-    u32 line, text, name;
-};
-
-// name_lengths, name_places, text_places: what invert_read_lines says of other lines.
-extern "C" __global__ void invert_mend_lines(
-    const Mended* __restrict__ mended, u32 count, u8* name_lengths, u32* name_places, u32* text_places) {
-    u32 i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= count) return;
-    u32 line = mended[i].line, length = mended[i + 1].name - mended[i].name;
-    name_lengths[line] = (u8)length;
-    name_places[line] = length;
-    text_places[line] = mended[i + 1].text - mended[i].text;
 }
 
 // text: what the texts of each line stand for, at its place, a line feed between two, and a
@@ -352,7 +332,6 @@ extern "C" __global__ void LINE_BOUNDS invert_write_lines(
     u32 line = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = lane_of();
     if (line >= lines) return;
     u32 at = texts[line], line_end = line_ends[line];
-    if (at == NONE) return;
     u32 name = names[line], to = name_places[line], length = name_places[line + 1] - to;
     for (u32 i = lane; i < length; i += 32) all_names[to + i] = raw[name + i];
     const Shape& shape = shapes[are_alike ? 0 : part_of(piece_places, pieces, at)];
@@ -371,16 +350,4 @@ extern "C" __global__ void LINE_BOUNDS invert_write_lines(
         }
         at += shape.ends[value + 1] - shape.ends[value];
     }
-}
-
-// The same of lines that the host has read. A warp a line.
-extern "C" __global__ void invert_write_mended(
-    const Mended* __restrict__ mended, const u8* __restrict__ bytes, u32 count, const u32* __restrict__ name_places,
-    const u32* __restrict__ text_places, u8* all_names, u8* text) {
-    u32 i = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
-    if (i >= count) return;
-    u32 line = mended[i].line;
-    u32 text_length = mended[i + 1].text - mended[i].text, name_length = mended[i + 1].name - mended[i].name;
-    for (u32 at = lane_of(); at < text_length; at += 32) text[text_places[line] + at] = bytes[mended[i].text + at];
-    for (u32 at = lane_of(); at < name_length; at += 32) all_names[name_places[line] + at] = bytes[mended[i].name + at];
 }

@@ -85,10 +85,10 @@ pub mod follow {
 pub mod gpu {
     pub use crate::gpu::{
         btree::{
-            Kernels, TreeTuning, Trees,
-            block::TokenBlock,
-            room::{COUNTERS, TreeRoom, Usage},
-            staged::{Most, Staged},
+            TreeTuning,
+            block::{Most, TokenBlock},
+            room::{TreeRoom, Usage},
+            trees::{Trees, usage},
         },
         ding09::{
             MOST_MERGE_LEVELS, Merging,
@@ -99,12 +99,12 @@ pub mod gpu {
         },
         floor::{
             cache::ModuleCache,
-            device::{Device, Ticket},
+            device::Device,
             discover::{DeviceInfo, Gpus},
-            error::{GpuError, GpuWork, Launched},
+            error::GpuError,
             inventory::Inventory,
+            machine::UnderWay,
             modules::Toolchain,
-            pinned::{PinnedPool, Way},
         },
         huang::{
             BATCH, DEFAULT_THREADS, THREADS, Traversal,

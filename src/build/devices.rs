@@ -9,15 +9,17 @@ use crate::dataflow::build::context::MakeIndexer;
 use crate::dictionary::btree::indexer::CpuIndexer;
 use crate::dictionary::closed::ClosedError;
 use crate::dictionary::indexer::TokenIndexer;
+use crate::gpu::btree::trees::Trees;
 use crate::gpu::floor::cache::{ModuleCache, Origin};
+use crate::gpu::floor::device::Device;
 use crate::gpu::floor::discover::{DeviceInfo, Discovery, Gpus};
 use crate::gpu::floor::error::GpuError;
 use crate::gpu::floor::modules::Toolchain;
 use crate::gpu::indexer::GpuIndexer;
-use crate::gpu::indexer::cuda::{CudaTrees, Sizes};
+use crate::gpu::indexer::cuda::{self, Sizes};
 use crate::gpu::indexer::opening::Opening;
-use crate::gpu::invert::lanes::{self, Machines};
-use crate::gpu::invert::machine::MakeMachines;
+use crate::gpu::invert::cuda::CudaMachine;
+use crate::gpu::invert::machine::{Machine, MakeMachine};
 use crate::input::splits::InputPlan;
 use crate::order::Budget;
 use crate::schedule::roles::Roles;
@@ -32,14 +34,11 @@ use std::thread::{Builder, JoinHandle};
 pub(super) struct Chosen {
     devices: Vec<DeviceInfo>,
     toolchain: Option<Toolchain>,
-    /// Lanes that are worth it, and devices that take texts, at most.
-    lanes: usize,
-    most: usize,
     /// Why there are not more.
     reasons: Vec<String>,
-    /// The devices that take texts, if nobody knows yet which these are: a thread finds and opens
-    /// them, for what has begun already.
-    awaited: Option<Awaited<Result<Machines, ClosedError>>>,
+    /// The device that takes texts, if nobody knows yet which it is: a thread finds and opens it,
+    /// for what has begun already.
+    awaited: Option<Awaited<Result<Box<dyn Machine>, ClosedError>>>,
 }
 
 /// The devices of the machine, while they are found: the driver takes some tenths of a second.
@@ -63,9 +62,13 @@ impl Looking {
 /// Begins to find the devices that an index is built with.
 ///
 /// # Errors
-/// The indexer uses no GPU and some are asked for; the system gives no thread.
+/// The indexer uses no GPU and some are asked for, or one and several are; the system gives no
+/// thread.
 pub(super) fn begin_to_find(gpus: Gpus, indexer: Indexer) -> Result<Finding, BuildError> {
     let finding = match gpus {
+        Gpus::Number(asked) if asked > 1 && matches!(indexer, Indexer::Auto | Indexer::Gpu) => {
+            return Err(OptionsError::OneDevice { asked }.into());
+        }
         Gpus::Auto | Gpus::Number(_) if indexer != Indexer::Fast => {
             let (tell, seems) = channel();
             let look = move || Discovery::look(|| _ = tell.send(()));
@@ -85,14 +88,13 @@ impl Finding {
         self.finding.is_ok()
     }
 
-    /// What is used for so many bytes of input. If any could have been used and there is none, a
-    /// note says why.
-    pub(super) fn choose(self, options: &BuildOptions, bytes: u64) -> Result<Chosen, BuildError> {
+    /// What is used. If any could have been used and there is none, a note says why.
+    pub(super) fn choose(self, options: &BuildOptions) -> Result<Chosen, BuildError> {
         let discovery = match self.finding {
             Ok(looking) => looking.found(),
             Err(reason) => return Ok(Chosen { reasons: vec![reason], ..Chosen::default() }),
         };
-        let chosen = Chosen::of(&discovery, self.gpus, bytes)?;
+        let chosen = Chosen::of(&discovery, self.gpus)?;
         // Who names no indexer need not know what would do without a device, and one that needs it
         // says so itself.
         if chosen.devices.is_empty() && options.indexer == Indexer::Wei11 {
@@ -101,22 +103,21 @@ impl Finding {
         Ok(chosen)
     }
 
-    /// What is used by an indexer that needs a device, for so many bytes of input. Where a driver
-    /// and a compiler are there nobody waits for it: a thread finds and opens all, and if there is
-    /// none, says so to whoever [makes](Chosen::make_machines) it.
+    /// What is used by an indexer that needs a device. Where a driver and a compiler are there
+    /// nobody waits for it: a thread finds and opens it, and if there is none, says so to whoever
+    /// [makes](Chosen::make_machine) it.
     ///
     /// # Errors
     /// There are fewer than were asked for, as far as that is known; the system gives no thread.
-    pub(super) fn open(self, options: &BuildOptions, bytes: u64) -> Result<Chosen, BuildError> {
+    pub(super) fn open(self, options: &BuildOptions) -> Result<Chosen, BuildError> {
         let is_likely = |looking: &Looking| looking.seems.recv().is_ok();
         if !self.finding.as_ref().is_ok_and(is_likely) {
-            return self.choose(options, bytes);
+            return self.choose(options);
         }
         let (finding, gpus, indexer) = (self.finding, self.gpus, options.indexer);
-        let notes = options.notes.clone();
         let open = move || {
             let discovery = finding.map(Looking::found).expect("it is under way");
-            Chosen::of(&discovery, gpus, bytes)?.open(indexer, notes.as_ref())
+            Chosen::of(&discovery, gpus)?.open(indexer)
         };
         let awaited = Awaited::begin("opening", open).map_err(BuildError::Thread)?;
         Ok(Chosen { awaited: Some(awaited), ..Chosen::default() })
@@ -137,11 +138,6 @@ pub fn usable_gpus() -> Result<Vec<String>, String> {
 /// has found is encoded by the workers of its indexers.
 const ON_A_DEVICE: usize = 16;
 
-/// Bytes of input for which there is one more lane, and where nobody says how many, one more
-/// device: below, opening it takes longer than it saves
-/// (docs/measurements/2026-11-25-gpu-indexing.md).
-const ANOTHER_FROM: u64 = 16 << 30;
-
 /// One of so many workers does not parse where a device counts words: if all cores parse, what
 /// serves the device waits for a core for up to 4 ms each time that it wakes up
 /// (docs/measurements/2026-11-25-gpu-indexing.md).
@@ -151,12 +147,10 @@ const FREE_PART: usize = 6;
 const ENOUGH_HOST_BYTES: usize = 8 << 20;
 
 impl Chosen {
-    fn of(discovery: &Discovery, gpus: Gpus, bytes: u64) -> Result<Self, BuildError> {
+    fn of(discovery: &Discovery, gpus: Gpus) -> Result<Self, BuildError> {
         let (devices, reasons) = (discovery.choose(gpus)?, discovery.reasons());
         let toolchain = Toolchain::of(discovery, ModuleCache::of_user());
-        let lanes = usize::try_from(bytes / ANOTHER_FROM).unwrap_or(devices.len()) + 1;
-        let most = if gpus == Gpus::Auto { lanes } else { usize::MAX };
-        Ok(Self { devices, toolchain, lanes, most, reasons, awaited: None })
+        Ok(Self { devices, toolchain, reasons, awaited: None })
     }
 
     /// The name of the first device that is used, if any is.
@@ -176,7 +170,7 @@ impl Chosen {
         {
             return Err(OptionsError::NoTokens { indexer: options.indexer, side }.into());
         }
-        let is_known = pipeline.make_machines.is_none() && self.awaited.is_none();
+        let is_known = pipeline.make_machine.is_none() && self.awaited.is_none();
         if options.indexer == Indexer::Gpu && is_known {
             self.needs_one(options.indexer)?;
         }
@@ -198,7 +192,7 @@ impl Chosen {
     /// The indexer where none is named and a GPU pays for so many `bytes`; a note says if one is
     /// taken.
     pub(super) fn indexer(&self, options: &BuildOptions, bytes: u64) -> Indexer {
-        let given = || options.pipeline.make_machines.as_ref().map(|_| "a device".to_owned());
+        let given = || options.pipeline.make_machine.as_ref().map(|_| "a device".to_owned());
         let Some(device) = self.devices.first().map(ToString::to_string).or_else(given) else {
             return Indexer::Fast;
         };
@@ -211,28 +205,22 @@ impl Chosen {
         self.devices.first().ok_or_else(none)
     }
 
-    /// Opens the devices that take texts. A note says of each that is left out why it is.
-    fn open(&self, indexer: Indexer, notes: Option<&Notes>) -> Result<Machines, ClosedError> {
-        self.needs_one(indexer)?;
+    /// Opens the device that takes texts, which is the first one.
+    fn open(&self, indexer: Indexer) -> Result<Box<dyn Machine>, ClosedError> {
+        let info = self.needs_one(indexer)?;
         let toolchain = self.toolchain.as_ref().ok_or("what can be used has a compiler")?;
-        let used = self.devices.len().min(self.most);
-        let left_out = |info: &DeviceInfo, reason| {
-            if let Some(notes) = notes {
-                notes(&Note::GpuLeftOut { device: info.to_string(), reason });
-            }
-        };
-        Ok(lanes::open(&self.devices[..used], self.lanes, toolchain, left_out)?)
+        Ok(Box::new(CudaMachine::open(Device::open(info, 1)?, toolchain)?))
     }
 
-    /// Makes the devices that take texts.
-    pub(super) fn make_machines(self, indexer: Indexer, notes: Option<Notes>) -> MakeMachines {
+    /// Makes the device that takes texts.
+    pub(super) fn make_machine(self, indexer: Indexer) -> MakeMachine {
         let chosen = Mutex::new(Some(self));
         Arc::new(move || {
             let chosen = lock(&chosen).take();
-            let mut chosen = chosen.ok_or("devices take the texts of one build")?;
+            let mut chosen = chosen.ok_or("a device takes the texts of one build")?;
             match chosen.awaited.take() {
                 Some(awaited) => awaited.made(),
-                None => chosen.open(indexer, notes.as_ref()),
+                None => chosen.open(indexer),
             }
         })
     }
@@ -286,7 +274,7 @@ impl Chosen {
             let alike = |g: &usize| g % devices.len() == number;
             let owners = (0..roles.gpu_indexers).filter(alike).count();
             let (device, toolchain) = (devices[number].clone(), toolchain.clone());
-            let open = move || CudaTrees::open(&device, owners, &toolchain, &sizes);
+            let open = move || cuda::open(&device, owners, &toolchain, &sizes);
             let notes = notes.clone();
             let begin = move |opened| begin(owner, opened, notes.as_ref());
             Ok(Box::new(Opening::new(open, begin)?))
@@ -318,7 +306,7 @@ pub(super) fn gpu_sizes(
 /// Makes an indexer of what came of opening its device.
 fn begin(
     owner: u32,
-    opened: Result<CudaTrees, GpuError>,
+    opened: Result<(Trees, Origin), GpuError>,
     notes: Option<&Notes>,
 ) -> Result<Box<dyn TokenIndexer>, ClosedError> {
     let note = |note: Note| {
@@ -327,8 +315,8 @@ fn begin(
         }
     };
     match opened {
-        Ok(trees) => {
-            if let Origin::NotKept(error) = trees.origin() {
+        Ok((trees, origin)) => {
+            if let Origin::NotKept(error) = origin {
                 note(Note::KernelsNotKept { reason: error.to_string() });
             }
             Ok(Box::new(GpuIndexer::new(trees)))

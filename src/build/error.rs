@@ -195,6 +195,12 @@ pub enum OptionsError {
         /// What was asked for.
         asked: u32,
     },
+    /// Several devices were asked for, and the indexer that uses a device for texts uses one.
+    #[error("the indexer {} uses one GPU, and {asked} were asked for", Indexer::Gpu)]
+    OneDevice {
+        /// What was asked for.
+        asked: u32,
+    },
     /// The memory has no room for so many indexers on devices.
     #[error("{asked} indexers on GPUs: the memory has room for {room}")]
     PinnedMemory {

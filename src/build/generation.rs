@@ -132,9 +132,9 @@ pub(super) fn dataflow_of(
     let (analysis, run_limit) = (options.analysis.clone(), budget.run_limit);
     let encodes = options.device_encodes();
     let (notes, max_document) = (options.notes.clone(), options.max_document);
-    let make_indexer = own.unwrap_or_else(|| gpus.make_indexer(roles, sizes, notes.clone()));
-    let given = options.pipeline.make_machines.take();
-    let machines = given.unwrap_or_else(|| gpus.make_machines(options.indexer, notes));
+    let make_indexer = own.unwrap_or_else(|| gpus.make_indexer(roles, sizes, notes));
+    let given = options.pipeline.make_machine.take();
+    let machine = given.unwrap_or_else(|| gpus.make_machine(options.indexer));
     let texts = TextBuffers::new(under_way - pinned);
     // Where texts have all of their memory, what readers fill and what is rounded up has its part
     // of it: memory that goes back to the system is pinned again.
@@ -143,13 +143,13 @@ pub(super) fn dataflow_of(
     let buffers = texts.clone();
     let ahead = Arc::new(Ahead::new(&directory));
     let (of_lists, fields) = (ahead.clone(), plan.fields.clone());
-    // Each lane of a device has something to do, and the next batch is gathered.
+    // The device has something to do, and the next batch is gathered.
     let batch_bytes = (under_way / 7).max(budget.piece_bytes()).min(options.pipeline.texts_at_once);
     let wiring = BuildWiring {
         writing: roles.writing(),
         make_indexer,
         start_inverter: Box::new(move |wake| {
-            let (machines, analysis) = (machines.clone(), analysis.clone());
+            let (machine, analysis) = (machine.clone(), analysis.clone());
             let (buffers, of_lists) = (buffers.clone(), of_lists.clone());
             let lists = Box::new(move |run| of_lists.lists(run));
             let threads = workers;
@@ -159,7 +159,7 @@ pub(super) fn dataflow_of(
                 parse_lines(text, lines, (max_document, &fields), &texts)
             });
             let how = Inverting { analysis, threads, run_limit, encodes, buffers, lists, parse };
-            Ok(InvertService::start(Box::new(move || (*machines)()), how, wake)?)
+            Ok(InvertService::start(Box::new(move || (*machine)()), how, wake)?)
         }),
         batch_bytes,
         indexing,

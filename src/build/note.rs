@@ -22,13 +22,6 @@ pub enum Note {
         /// Bytes of the input.
         bytes: u64,
     },
-    /// A GPU does not index beside the first one.
-    GpuLeftOut {
-        /// The device.
-        device: String,
-        /// Why, with its causes.
-        reason: String,
-    },
     /// The memory has no room for an indexer on each device.
     FewerGpus {
         /// Devices that are used.
@@ -82,7 +75,6 @@ impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoGpu { reasons } => write!(f, "no GPU is used: {}", reasons.join("; ")),
-            Self::GpuLeftOut { device, reason } => write!(f, "{device} is not used: {reason}"),
             Self::OnGpu { device, bytes } => {
                 let giga = *bytes as f64 / 1e9;
                 write!(

@@ -10,7 +10,7 @@ use crate::cluster::seal::Secret;
 use crate::dataflow::build::context::MakeIndexer;
 use crate::dataflow::control::{Cause, Control};
 use crate::gpu::floor::discover::Gpus;
-use crate::gpu::invert::machine::MakeMachines;
+use crate::gpu::invert::machine::MakeMachine;
 use crate::index::generations::manifest::Manifest;
 use crate::index::list::Form;
 use crate::index::order::DocumentOrder;
@@ -100,8 +100,8 @@ pub struct Pipeline {
     pub rates: Option<Rates>,
     /// Makes the indexers of tokens in place of those of millrace, each by its number.
     pub make_indexer: Option<MakeIndexer>,
-    /// Makes the devices that take texts in place of the GPUs of this machine.
-    pub make_machines: Option<MakeMachines>,
+    /// Makes the device that takes texts in place of a GPU of this machine.
+    pub make_machine: Option<MakeMachine>,
     /// Bytes of texts that a GPU counts together, at most, unless one piece has more.
     pub texts_at_once: usize,
     /// Bytes of input for each worker from which on a GPU is taken where no indexer is named.
@@ -119,7 +119,7 @@ impl Default for Pipeline {
             sample: SAMPLE_BYTES,
             rates: None,
             make_indexer: None,
-            make_machines: None,
+            make_machine: None,
             texts_at_once: TEXTS_AT_ONCE,
             gpu_from: GPU_FROM,
         }

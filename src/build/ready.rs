@@ -80,10 +80,10 @@ impl Ready {
         let finding = devices::begin_to_find(options.gpus, options.indexer)?;
         let early = whole && finding.is_under_way() && options.indexer != Indexer::Auto;
         let sample = if early { place::sample_of(options, &plan) } else { None };
-        let is_given = options.pipeline.make_machines.is_some();
+        let is_given = options.pipeline.make_machine.is_some();
         let gpus = match whole && options.device_encodes() && !is_given {
-            true => finding.open(options, plan.bytes())?,
-            false => finding.choose(options, plan.bytes())?,
+            true => finding.open(options)?,
+            false => finding.choose(options)?,
         };
         if options.indexer == Indexer::Auto {
             options.indexer = gpus.indexer(options, plan.bytes());

@@ -1,30 +1,27 @@
-//! How does a device index a run? Its dictionary is [`Trees`], a B-tree for each trie collection;
-//! [`Kernels::insert`] adds the tokens of a parsed block, [`Kernels::measure`] and
-//! [`Kernels::collect`] give terms and postings back in the order of the lexicon (Wei and JaJa, *A
-//! fast algorithm for constructing inverted files on heterogeneous platforms*, IPDPS 2011, sections
-//! III.B and III.D.2).
+//! How does a device index a run? Its dictionary is [`Trees`](trees::Trees), a B-tree for each trie
+//! collection, to which blocks of tokens are added; then its terms and postings are given back in
+//! the order of the lexicon (Wei and JaJa, *A fast algorithm for constructing inverted files on
+//! heterogeneous platforms*, IPDPS 2011, sections III.B and III.D.2).
 //!
 //! `kernels/btree.cu` has the steps, the arrays and their sizes. The twin is
 //! [`dictionary::btree`](crate::dictionary::btree): the same tokens in a
 //! [`BTreeRun`](crate::dictionary::btree::run::BTreeRun) give the same terms with the same bytes.
-//! Everything is enqueued on the streams of the [`Device`]; nothing waits. The paper's order of
-//! work for a block: [`Staged::fill`], [`Staged::upload`], [`Kernels::insert`].
+//! Nothing waits. Here are the arrays, and the steps that work on them.
 
 pub(crate) mod block;
 pub(crate) mod room;
-pub(crate) mod staged;
 pub(crate) mod terms;
+pub(crate) mod trees;
 
-use crate::gpu::floor::cache::Origin;
-use crate::gpu::floor::device::{Device, Kernel};
-use crate::gpu::floor::error::{Geometry, GpuError, GpuWork, Launched};
-use crate::gpu::floor::memory::DeviceBuffer;
+use crate::gpu::floor::device::Device;
+use crate::gpu::floor::error::{Geometry, GpuError};
 use crate::gpu::floor::modules::Toolchain;
 use crate::gpu::floor::nvrtc::Source;
+use crate::gpu::floor::steps::Argument::{Array as In, Number};
+use crate::gpu::floor::steps::{Argument, Kernels, Step};
 use crate::text::trie_collection::TRIE_COLLECTIONS;
-use cudarc::driver::PushKernelArg;
+use block::{Most, PADDING, TokenBlock};
 use room::{COUNTERS, TreeRoom};
-use staged::Staged;
 use std::ops::Range;
 use terms::Sums;
 
@@ -77,6 +74,13 @@ impl TreeTuning {
         Source { name: "btree", text, sizes }
     }
 
+    /// The kernels, compiled for this tuning.
+    pub(crate) fn load(&self, toolchain: &Toolchain, device: &Device) -> Result<Kernels, GpuError> {
+        let walks = self.walk_shared_bytes();
+        let shared = [0, self.insert_shared_bytes(), walks, walks];
+        Kernels::load(toolchain, device, &self.source(), KERNELS.into_iter().zip(shared))
+    }
+
     /// Dynamic shared memory of a block that inserts: of each warp four pieces of the stream, its
     /// nodes, and four chunks, totals and limits.
     pub(crate) fn insert_shared_bytes(&self) -> u32 {
@@ -93,290 +97,156 @@ impl TreeTuning {
     }
 }
 
-/// The arenas of one run on a device, and what stands beside them.
-#[derive(Debug)]
-pub struct Trees {
-    roots: DeviceBuffer<u32>,
-    nodes: DeviceBuffer<u32>,
-    strings: DeviceBuffer<u64>,
-    records: DeviceBuffer<u32>,
-    slices: DeviceBuffer<u8>,
-    counters: DeviceBuffer<u64>,
-    spares: DeviceBuffer<u32>,
-    room: TreeRoom,
-}
-
-impl Trees {
-    /// Empty trees with this room, for launches with this tuning.
-    ///
-    /// # Errors
-    /// The device has not so much memory.
-    pub fn new(device: &Device, room: TreeRoom, tuning: &TreeTuning) -> Result<Self, GpuError> {
-        let mut trees = Self {
-            roots: device.alloc_unset("roots of trees", TRIE_COLLECTIONS)?,
-            nodes: device.alloc_unset("nodes of trees", room.nodes as usize * 128)?,
-            strings: device.alloc_unset("strings of terms", room.string_words as usize)?,
-            records: device.alloc_unset("records of terms", room.records as usize * 8)?,
-            slices: device.alloc_unset("slices of postings", room.slice_units as usize * 8)?,
-            counters: device.alloc_unset("counters", COUNTERS)?,
-            spares: device.alloc_unset("chunks of arenas", tuning.all_warps() as usize * 8)?,
-            room,
-        };
-        trees.clear(device)?;
-        Ok(trees)
-    }
-
-    pub(crate) fn room(&self) -> TreeRoom {
-        self.room
-    }
-
-    /// The run's counters: what [`Usage`](room::Usage) is made from.
-    pub fn counters(&self) -> &DeviceBuffer<u64> {
-        &self.counters
-    }
-
-    /// The counters, to be written: what they count of the arenas is taken.
-    #[cfg(test)]
-    pub(crate) fn counters_mut(&mut self) -> &mut DeviceBuffer<u64> {
-        &mut self.counters
-    }
-
-    /// Enqueues the end of the run: all trees are empty then.
-    pub(crate) fn clear(&mut self, device: &Device) -> Result<(), GpuError> {
-        let stream = device.compute();
-        // A tree without a root has the number of none.
-        device.fill(stream, &mut self.roots, 0xff)?;
-        device.fill(stream, &mut self.counters, 0)?;
-        device.fill(stream, &mut self.spares, 0)
-    }
-}
-
-/// Where terms are written on the device before they are copied back.
-#[derive(Debug)]
-pub(crate) struct Output {
-    /// Bytes of each suffix.
-    pub lengths: DeviceBuffer<u8>,
-    /// Postings of each term.
-    pub dfs: DeviceBuffer<u32>,
-    /// Docid of its last posting.
-    pub lasts: DeviceBuffer<u32>,
-    pub list_bytes: DeviceBuffer<u32>,
-    pub suffixes: DeviceBuffer<u8>,
-    pub lists: DeviceBuffer<u8>,
-}
-
-impl Output {
-    /// Makes room for so many terms, bytes of suffixes and bytes of lists.
-    pub(crate) fn new(
-        device: &Device,
-        [terms, suffix_bytes, list_bytes]: Sums,
-    ) -> Result<Self, GpuError> {
-        Ok(Self {
-            lengths: device.alloc_unset("lengths of suffixes", terms as usize)?,
-            dfs: device.alloc_unset("document frequencies", terms as usize)?,
-            lasts: device.alloc_unset("last docids", terms as usize)?,
-            list_bytes: device.alloc_unset("lengths of lists", terms as usize)?,
-            suffixes: device.alloc_unset("suffixes", suffix_bytes as usize)?,
-            lists: device.alloc_unset("lists", list_bytes as usize)?,
-        })
-    }
-}
-
 /// The kernels of `btree.cu`.
-#[derive(Clone, Debug)]
-pub struct Kernels {
-    regroup: Kernel,
-    insert: Kernel,
-    measure: Kernel,
-    collect: Kernel,
-    tuning: TreeTuning,
-    origin: Origin,
+pub(crate) const KERNELS: [&str; 4] =
+    ["btree_regroup", "btree_insert", "btree_measure", "btree_collect"];
+
+/// An array that kernels work on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum TreeArray {
+    /// u8: the pieces of a block, end to end.
+    Input,
+    /// Its [segments](TokenBlock::segments) and its [work](TokenBlock::work).
+    Segments,
+    Work,
+    /// u8: the streams of its collections.
+    Streams,
+    /// u32: the root of each collection.
+    Roots,
+    Nodes,
+    Strings,
+    Records,
+    Slices,
+    /// u64: what [`Usage`](room::Usage) is made from.
+    Counters,
+    /// What each warp has taken of the arenas and not used.
+    Spares,
+    /// [`Sums`] of each collection.
+    Sums,
+    /// The same: where each collection begins in the columns.
+    Starts,
+    /// Columns of terms, in the order of the lexicon; those of numbers come first, so that each
+    /// begins at a multiple of four bytes where they lie end to end. u32: postings of each term.
+    Dfs,
+    /// u32: docid of its last posting.
+    Lasts,
+    /// u32: bytes of its postings.
+    ListBytes,
+    /// u8: bytes of its suffix.
+    Lengths,
+    /// u8: suffixes, end to end.
+    Suffixes,
+    /// u8: postings, end to end.
+    Lists,
 }
 
-impl Kernels {
-    /// Loads them.
-    ///
-    /// # Errors
-    /// They do not compile, or the driver refuses them.
-    pub fn load(
-        toolchain: &Toolchain,
-        device: &Device,
-        tuning: TreeTuning,
-    ) -> Result<Self, GpuError> {
-        let module = toolchain.load(device, &tuning.source())?;
-        let kernel = |name| module.kernel(device, name);
-        Ok(Self {
-            regroup: kernel("btree_regroup")?,
-            insert: kernel("btree_insert")?,
-            measure: kernel("btree_measure")?,
-            collect: kernel("btree_collect")?,
-            tuning,
-            origin: module.origin.clone(),
-        })
-    }
+impl TreeArray {
+    pub(crate) const COLUMNS: [Self; 6] =
+        [Self::Dfs, Self::Lasts, Self::ListBytes, Self::Lengths, Self::Suffixes, Self::Lists];
 
-    /// Where their code comes from.
-    pub(crate) fn origin(&self) -> &Origin {
-        &self.origin
-    }
-
-    /// What they were compiled with.
-    pub fn tuning(&self) -> &TreeTuning {
-        &self.tuning
-    }
-
-    fn geometry(&self, blocks: u32, shared_bytes: u32) -> Geometry {
-        Geometry { blocks, threads: 32 * self.tuning.warps, shared_bytes }
-    }
-
-    /// Enqueues steps 1 of a block: its streams are laid end to end.
-    ///
-    /// # Errors
-    /// The driver refuses.
-    pub fn regroup(
-        &self,
-        device: &Device,
-        trees: &mut Trees,
-        staged: &mut Staged,
-    ) -> Result<Launched, GpuError> {
-        let blocks = device.info().multiprocessors * 8;
-        let geometry = Geometry { blocks, threads: 256, shared_bytes: 0 };
-        let (segments, _) = staged.rows;
-        if let Some(uploaded) = &staged.uploaded {
-            uploaded.holds_back(device.compute())?;
-        }
-        // SAFETY: the segments are those of a block that fits the buffers, which `upload` checked;
-        // their tables come from `TokenBlock::of`, so that each lies in the pieces and in the
-        // streams.
-        unsafe {
-            self.regroup.launch(device.compute(), geometry, |arguments| {
-                arguments
-                    .arg(staged.input.slice())
-                    .arg(staged.segments.slice())
-                    .arg(&segments)
-                    .arg(staged.streams.slice_mut())
-                    .arg(trees.counters.slice_mut());
-            })
+    /// Bytes of a column for so many terms, bytes of suffixes and bytes of lists.
+    pub(crate) fn of_sums(self, [terms, suffix_bytes, list_bytes]: Sums) -> u64 {
+        match self {
+            Self::Lengths => terms,
+            Self::Suffixes => suffix_bytes,
+            Self::Lists => list_bytes,
+            _ => 4 * terms,
         }
     }
 
-    /// Enqueues the insertion of a block that was uploaded, behind all blocks before it.
-    ///
-    /// # Errors
-    /// The driver refuses. A full arena is no error here: the counters tell.
-    pub fn insert(
+    /// Each array, and how many bytes it has. Columns hold all that is in the arenas: a term has
+    /// four bytes of its suffix in its node, and its last posting, of ten bytes at most, in its
+    /// record.
+    pub(crate) fn all(tuning: &TreeTuning, room: &TreeRoom, most: &Most) -> [(Self, u64); 19] {
+        let collections = TRIE_COLLECTIONS as u64;
+        let (nodes, strings, records, slices) =
+            (room.nodes * 512, room.string_words * 8, room.records, room.slice_units * 8);
+        [
+            (Self::Input, most.bytes as u64),
+            (Self::Segments, 16 * (most.segments + PADDING) as u64),
+            (Self::Work, 16 * collections),
+            // Lanes read the sixteen bytes around the end of a stream.
+            (Self::Streams, most.bytes as u64 + 16 * collections),
+            (Self::Roots, 4 * collections),
+            (Self::Nodes, nodes),
+            (Self::Strings, strings),
+            (Self::Records, 32 * records),
+            (Self::Slices, slices),
+            (Self::Counters, 8 * COUNTERS as u64),
+            (Self::Spares, 32 * u64::from(tuning.all_warps())),
+            (Self::Sums, 24 * collections),
+            (Self::Starts, 24 * collections),
+            (Self::Dfs, 4 * records),
+            (Self::Lasts, 4 * records),
+            (Self::ListBytes, 4 * records),
+            (Self::Lengths, records),
+            (Self::Suffixes, 4 * records + strings),
+            (Self::Lists, 10 * records + slices),
+        ]
+    }
+}
+
+/// The arrays from their first byte on.
+fn arrays<const N: usize>(arrays: [TreeArray; N]) -> [Argument<TreeArray>; N] {
+    arrays.map(|array| In(array, 0))
+}
+
+/// The steps of a launch: what arrays and numbers they are given is that of `btree.cu`.
+impl TreeTuning {
+    fn step(
         &self,
-        device: &Device,
-        trees: &mut Trees,
-        staged: &mut Staged,
-    ) -> Result<Launched, GpuError> {
-        self.regroup(device, trees, staged)?;
-        let (_, collections) = staged.rows;
-        let [nodes, strings, records, slices] = trees.room.units();
-        assert!(
-            self.tuning.all_warps() as usize * 8 <= trees.spares.len(),
-            "trees for fewer warps"
-        );
-        let geometry = self.geometry(self.tuning.blocks, self.tuning.insert_shared_bytes());
-        // SAFETY: streams and tables as above. The arenas have the units that are passed, beyond
-        // which the kernel takes nothing; every number in them was taken; each warp has its spares.
-        let launched = unsafe {
-            self.insert.launch(device.compute(), geometry, |arguments| {
-                arguments
-                    .arg(staged.streams.slice())
-                    .arg(staged.work.slice())
-                    .arg(&collections)
-                    .arg(staged.segments.slice())
-                    .arg(trees.roots.slice_mut())
-                    .arg(trees.nodes.slice_mut())
-                    .arg(trees.strings.slice_mut())
-                    .arg(trees.records.slice_mut())
-                    .arg(trees.slices.slice_mut())
-                    .arg(trees.counters.slice_mut())
-                    .arg(trees.spares.slice_mut())
-                    .arg(&nodes)
-                    .arg(&strings)
-                    .arg(&records)
-                    .arg(&slices);
-            })
-        }?;
-        staged.read = Some(device.ticket(device.compute(), GpuWork::Kernel(launched))?);
-        Ok(launched)
+        kernel: &'static str,
+        (blocks, shared_bytes): (u32, u32),
+        arguments: Vec<Argument<TreeArray>>,
+    ) -> Step<TreeArray> {
+        let geometry = Geometry { blocks, threads: 32 * self.warps, shared_bytes };
+        Step { kernel, geometry, arguments }
     }
 
-    /// Enqueues the count of what each collection of a range holds.
-    ///
-    /// # Panics
-    /// If there are not so many collections, or `sums` has not three places for each.
-    pub(crate) fn measure(
-        &self,
-        device: &Device,
-        trees: &Trees,
-        collections: Range<u32>,
-        sums: &mut DeviceBuffer<u64>,
-    ) -> Result<Launched, GpuError> {
-        let (first, count) = (collections.start, collections.len() as u32);
-        assert!(collections.end as usize <= TRIE_COLLECTIONS, "no such collections");
-        assert!(count as usize * 3 <= sums.len(), "no place for the sums");
-        let shared_bytes = self.tuning.walk_shared_bytes();
-        let geometry = self.geometry(count.div_ceil(self.tuning.warps).max(1), shared_bytes);
-        // SAFETY: roots, nodes and numbers in them are those of the trees; `sums` was checked.
-        unsafe {
-            self.measure.launch(device.compute(), geometry, |arguments| {
-                arguments
-                    .arg(trees.roots.slice())
-                    .arg(trees.nodes.slice())
-                    .arg(trees.strings.slice())
-                    .arg(trees.records.slice())
-                    .arg(&first)
-                    .arg(&count)
-                    .arg(sums.slice_mut());
-            })
-        }
+    /// Lays the streams of a block end to end.
+    pub(crate) fn regroup(&self, block: &TokenBlock) -> Step<TreeArray> {
+        use TreeArray as A;
+        let geometry = Geometry { blocks: self.blocks.div_ceil(2), threads: 256, shared_bytes: 0 };
+        let mut arguments = arrays([A::Input, A::Segments]).to_vec();
+        arguments.push(Number(block.segments_len()));
+        arguments.extend(arrays([A::Streams, A::Counters]));
+        Step { kernel: "btree_regroup", geometry, arguments }
     }
 
-    /// Enqueues the output of a range of collections. `starts` are where each of them begins in the
-    /// output, and `all` their sums: what [`terms::starts`] gives for what
-    /// [`measure`](Self::measure) counted.
-    ///
-    /// # Panics
-    /// If there are not so many collections, or the output is too small.
-    pub(crate) fn collect(
-        &self,
-        device: &Device,
-        trees: &Trees,
-        collections: Range<u32>,
-        (starts, all): (&DeviceBuffer<u64>, Sums),
-        output: &mut Output,
-    ) -> Result<Launched, GpuError> {
-        let (first, count) = (collections.start, collections.len() as u32);
-        assert!(collections.end as usize <= TRIE_COLLECTIONS, "no such collections");
-        assert!(count as usize * 3 <= starts.len(), "no starts of collections");
-        let room = [output.lengths.len(), output.suffixes.len(), output.lists.len()];
-        assert!(room.iter().zip(all).all(|(&room, sum)| room as u64 >= sum), "no room for terms");
-        let shared_bytes = self.tuning.walk_shared_bytes();
-        let geometry = self.geometry(count.div_ceil(self.tuning.warps).max(1), shared_bytes);
-        // SAFETY: roots, nodes and numbers in them are those of the trees. The sums are those of
-        // the trees, so that every collection ends where the next one starts, and all that is
-        // written lies in the output.
-        unsafe {
-            self.collect.launch(device.compute(), geometry, |arguments| {
-                arguments
-                    .arg(trees.roots.slice())
-                    .arg(trees.nodes.slice())
-                    .arg(trees.strings.slice())
-                    .arg(trees.records.slice())
-                    .arg(trees.slices.slice())
-                    .arg(&first)
-                    .arg(&count)
-                    .arg(starts.slice())
-                    .arg(output.lengths.slice_mut())
-                    .arg(output.dfs.slice_mut())
-                    .arg(output.lasts.slice_mut())
-                    .arg(output.list_bytes.slice_mut())
-                    .arg(output.suffixes.slice_mut())
-                    .arg(output.lists.slice_mut());
-            })
-        }
+    /// Inserts a block. A full arena is no error: the counters tell.
+    pub(crate) fn insert(&self, block: &TokenBlock, room: &TreeRoom) -> Step<TreeArray> {
+        use TreeArray as A;
+        let mut arguments = arrays([A::Streams, A::Work]).to_vec();
+        arguments.push(Number(block.work.len() as u32));
+        arguments.extend(arrays([A::Segments, A::Roots, A::Nodes, A::Strings, A::Records]));
+        arguments.extend(arrays([A::Slices, A::Counters, A::Spares]));
+        arguments.extend(room.units().map(Number));
+        self.step("btree_insert", (self.blocks, self.insert_shared_bytes()), arguments)
+    }
+
+    /// Counts what each collection of a range holds.
+    pub(crate) fn measure(&self, collections: Range<u32>) -> Step<TreeArray> {
+        use TreeArray as A;
+        let mut arguments = arrays([A::Roots, A::Nodes, A::Strings, A::Records]).to_vec();
+        arguments.extend([Number(collections.start), Number(collections.len() as u32)]);
+        arguments.push(In(A::Sums, 0));
+        self.step("btree_measure", self.walk(collections), arguments)
+    }
+
+    /// Writes the terms of a range of collections to the columns; the starts of these are what
+    /// [`terms::starts`] gives for what [`measure`](Self::measure) counted.
+    pub(crate) fn collect(&self, collections: Range<u32>) -> Step<TreeArray> {
+        use TreeArray as A;
+        let mut arguments =
+            arrays([A::Roots, A::Nodes, A::Strings, A::Records, A::Slices]).to_vec();
+        arguments.extend([Number(collections.start), Number(collections.len() as u32)]);
+        arguments.extend(arrays([A::Starts, A::Lengths, A::Dfs, A::Lasts, A::ListBytes]));
+        arguments.extend(arrays([A::Suffixes, A::Lists]));
+        self.step("btree_collect", self.walk(collections), arguments)
+    }
+
+    fn walk(&self, collections: Range<u32>) -> (u32, u32) {
+        let blocks = (collections.len() as u32).div_ceil(self.warps).max(1);
+        (blocks, self.walk_shared_bytes())
     }
 }

@@ -4,8 +4,8 @@
 //! The host's side of `kernels/btree.cu`, which never waits:
 //!
 //! 1. A parsed block is laid out in a pinned buffer and goes to the device; the kernel that inserts
-//!    its tokens is launched behind the copy. Several blocks are under way, one copied while the
-//!    one before is inserted. What is too large for a buffer goes in parts (`cut`).
+//!    its tokens is launched behind the copy. Several blocks are under way: the next one is there
+//!    when the one before is inserted. What is too large for a buffer goes in parts (`cut`).
 //! 2. Before a launch the host makes sure that no arena can be full in the midst of it, from the
 //!    counters of the last launch that is done and what comes on top ([`Usage::with`]). If there is
 //!    no room the device is emptied: what it holds becomes a part of the run on the host, and the
@@ -14,16 +14,14 @@
 //! 3. When the run closes, what the device holds is collected in the order of the lexicon and comes
 //!    back chunk by chunk, while it is encoded (`fetch`); parts are joined term by term (`join`).
 //!
-//! All that the host asks of a device is in [`TreeDevice`]: a CUDA device ([`cuda`]), or, in tests,
-//! its twin on the host that is done late and fails when told to.
+//! All that the host asks of a device is in [`Trees`]. These work on a CUDA device ([`cuda`]), or,
+//! in tests, on one that is emulated, is done late and fails when told to.
 
 pub(crate) mod cuda;
 mod cut;
 mod fetch;
 mod join;
 pub(crate) mod opening;
-
-pub(crate) use fetch::{Column, Stretch};
 
 use self::cut::{Piece, cut};
 use self::fetch::{Fetch, Reader};
@@ -33,109 +31,41 @@ use crate::dictionary::indexer::{ParsedBlock, TokenIndexer};
 use crate::dictionary::stream::TokenGroup;
 use crate::gpu::btree::block::{MOST_BLOCK_BYTES, TokenBlock};
 use crate::gpu::btree::room::{Coming, TreeRoom, Usage};
-use crate::gpu::btree::staged::Most;
-use crate::gpu::btree::terms::Sums;
-use crate::gpu::floor::error::GpuError;
+use crate::gpu::btree::trees::{Trees, Waiter, usage};
+use crate::gpu::floor::machine::UnderWay;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// Work that a device was given, with the buffers that it uses.
-pub(crate) trait UnderWay {
-    /// Whether it is done. Never waits.
-    fn is_done(&self) -> Result<bool, GpuError>;
-}
-
-/// A device that holds the trees of one indexer. No function waits, and all fail as the device
-/// does.
-pub(crate) trait TreeDevice {
-    type Insert: UnderWay;
-    type Measure: UnderWay;
-    type Download: UnderWay;
-
-    fn room(&self) -> TreeRoom;
-
-    fn warps(&self) -> u32;
-
-    /// The most that one insertion takes.
-    fn most(&self) -> Most;
-
-    /// Bytes that one download takes: a multiple of four.
-    fn download_bytes(&self) -> usize;
-
-    /// Uploads `pieces`, whose tables are `block`, and inserts their tokens. None while no buffer
-    /// is free.
-    fn insert(
-        &mut self,
-        pieces: &[(&TokenGroup, u32)],
-        block: &TokenBlock,
-    ) -> Result<Option<Self::Insert>, GpuError>;
-
-    /// The counters behind an insertion that is done; its buffers are free again.
-    fn usage(&mut self, inserted: Self::Insert) -> Result<Usage, GpuError>;
-
-    /// Measures what each trie collection holds.
-    fn measure(&mut self) -> Result<Self::Measure, GpuError>;
-
-    /// What each collection holds, once it is measured.
-    fn sums(&mut self, measured: Self::Measure) -> Result<Vec<Sums>, GpuError>;
-
-    /// Writes all terms into columns, in the order of the lexicon; `starts` is where each
-    /// collection's begin, and `all` how many there are.
-    fn collect(&mut self, starts: &[Sums], all: Sums) -> Result<(), GpuError>;
-
-    /// Downloads these parts of columns, at most [`download_bytes`](Self::download_bytes) in all.
-    /// None while no buffer is free.
-    fn download(&mut self, stretches: &[Stretch]) -> Result<Option<Self::Download>, GpuError>;
-
-    /// Puts the bytes of a download that is done into `to`; its buffer is free again.
-    fn fetched(&mut self, downloaded: Self::Download, to: &mut [u8]) -> Result<(), GpuError>;
-
-    /// Empties all trees, behind all that is under way.
-    fn clear(&mut self) -> Result<(), GpuError>;
-
-    /// The error for tokens that do not fit an empty device.
-    fn too_small(&self, needed: TreeRoom) -> GpuError;
-
-    /// From now on `waiter` is woken by `wake` when work that was given is done or has failed.
-    fn wake_by(&mut self, waiter: Waiter, wake: Wake);
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Waiter {
-    Feeder,
-    Reader,
-}
-
-struct Launched<I> {
-    insert: I,
+struct Launched {
+    insert: Box<dyn UnderWay>,
     coming: Coming,
     ends_block: bool,
 }
 
 /// The part of a run that a device indexes.
-pub(crate) struct GpuIndexer<T: TreeDevice> {
-    trees: Rc<RefCell<T>>,
+pub(crate) struct GpuIndexer {
+    trees: Rc<RefCell<Trees>>,
     /// Blocks that are not, or not wholly, on their way.
     waiting: VecDeque<VecDeque<Piece>>,
-    launched: VecDeque<Launched<T::Insert>>,
+    launched: VecDeque<Launched>,
     /// As of the last launch that is done.
     usage: Usage,
     /// Documents of the run so far.
     documents: u32,
     /// What was brought back of the run.
     parts: Vec<Part>,
-    emptying: Option<(Fetch<T>, Reader)>,
+    emptying: Option<(Fetch, Reader)>,
     /// The device holds a run that was closed.
     stale: bool,
 }
 
-/// Blocks that are under way or wait: one is inserted, one copied, one laid out.
+/// Blocks that are under way or wait: one is inserted, one is copied next, one waits.
 const MOST_BLOCKS: usize = 3;
 
-impl<T: TreeDevice> GpuIndexer<T> {
+impl GpuIndexer {
     /// An indexer on a device whose trees are empty.
-    pub(crate) fn new(trees: T) -> Self {
+    pub(crate) fn new(trees: Trees) -> Self {
         Self {
             trees: Rc::new(RefCell::new(trees)),
             waiting: VecDeque::new(),
@@ -156,12 +86,11 @@ impl<T: TreeDevice> GpuIndexer<T> {
 
     /// Looks after the launches that are under way.
     fn look(&mut self) -> Result<(), ClosedError> {
-        let mut trees = self.trees.borrow_mut();
         while let Some(first) = self.launched.front()
             && first.insert.is_done()?
         {
             let done = self.launched.pop_front().expect("there was one");
-            self.usage = trees.usage(done.insert)?;
+            self.usage = usage(&*done.insert);
             if self.usage.full != 0 {
                 let full = self.usage.full;
                 return Err(format!(
@@ -177,7 +106,7 @@ impl<T: TreeDevice> GpuIndexer<T> {
     fn empty(&mut self) -> Result<bool, ClosedError> {
         let Some((fetch, part)) = &mut self.emptying else { return Ok(true) };
         let mut trees = self.trees.borrow_mut();
-        if !fetch.advance(&mut *trees, part)? {
+        if !fetch.advance(&mut trees, part)? {
             return Ok(false);
         }
         trees.clear()?;
@@ -253,7 +182,7 @@ impl<T: TreeDevice> GpuIndexer<T> {
                 // What they really take is known when they are done.
                 return Ok(None);
             } else if self.usage.terms > 0 {
-                let fetch = Fetch::begin(&mut *trees, true)?;
+                let fetch = Fetch::begin(&mut trees, true)?;
                 self.emptying = Some((fetch, Reader::default()));
                 return Ok(None);
             } else if !one {
@@ -287,7 +216,7 @@ fn load(pieces: &[(&TokenGroup, u32)]) -> Coming {
     }
 }
 
-impl<T: TreeDevice + 'static> TokenIndexer for GpuIndexer<T> {
+impl TokenIndexer for GpuIndexer {
     fn append(&mut self, block: ParsedBlock) -> Result<(), ClosedError> {
         for (group, first) in &block {
             self.documents = self.documents.max(first + group.lengths.len() as u32);
@@ -318,7 +247,7 @@ impl<T: TreeDevice + 'static> TokenIndexer for GpuIndexer<T> {
         let rest = match self.usage.terms {
             0 => None,
             _ => {
-                let fetch = Fetch::begin(&mut *self.trees.borrow_mut(), false)?;
+                let fetch = Fetch::begin(&mut self.trees.borrow_mut(), false)?;
                 self.stale = true;
                 Some((self.trees.clone(), fetch))
             }

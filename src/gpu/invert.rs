@@ -8,7 +8,6 @@
 //! | [`cuda`] | how a CUDA device runs the steps |
 //! | `download` | how lists get to the host from it |
 //! | [`inverter`] | how a batch becomes lists |
-//! | [`lanes`] | which machines count batches |
 //! | [`machine`] | what is asked of a device |
 //! | [`runs`] | where runs begin and end |
 //! | [`service`] | who drives it |
@@ -22,7 +21,6 @@ pub(crate) mod classes;
 pub(crate) mod cuda;
 mod download;
 pub(crate) mod inverter;
-pub(crate) mod lanes;
 pub(crate) mod machine;
 pub(crate) mod runs;
 pub(crate) mod service;
@@ -34,21 +32,19 @@ pub(crate) mod twin;
 mod upload;
 
 use crate::dictionary::device::lines::{
-    self, LONGEST_NAME, LONGEST_NUMBER, MOST_AROUND, MOST_MENDED, MOST_VALUES,
+    self, LONGEST_NAME, LONGEST_NUMBER, MOST_AROUND, MOST_VALUES,
 };
 use crate::gpu::floor::nvrtc::Source;
 
 /// The kernels of `invert.cu`.
-pub(crate) const KERNELS: [&str; 48] = [
+pub(crate) const KERNELS: [&str; 45] = [
     "invert_scan",
     "invert_sum_tiles",
     "invert_scan_tiles",
     "invert_count_lines",
     "invert_end_lines",
     "invert_read_lines",
-    "invert_mend_lines",
     "invert_write_lines",
-    "invert_write_mended",
     "invert_count_tokens",
     "invert_write_tokens",
     "invert_hash_documents",
@@ -74,7 +70,6 @@ pub(crate) const KERNELS: [&str; 48] = [
     "invert_clear",
     "invert_keep",
     "invert_codes",
-    "invert_add",
     "invert_rank_counts",
     "invert_copy",
     "invert_cursors_of_all",
@@ -93,9 +88,6 @@ pub(crate) const KERNELS: [&str; 48] = [
 /// How texts and forms are found and lists encoded. Nothing in an index depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tuning {
-    /// Bytes of lines of a batch, at most, that the host reads one after the other for a device.
-    /// Where there are more it reads all lines, with many threads.
-    pub mended_bytes: usize,
     /// Bits of a fingerprint, 1 to 64. With few of them different forms have the same: for tests.
     pub fingerprint_bits: u32,
     /// Slots that are looked at for one fingerprint.
@@ -110,7 +102,6 @@ pub(crate) struct Tuning {
 impl Default for Tuning {
     fn default() -> Self {
         Self {
-            mended_bytes: 8 << 20,
             fingerprint_bits: 64,
             probes: 256,
             gathered_at_once: u32::MAX - 1,
@@ -138,12 +129,10 @@ pub(crate) fn source() -> Source {
         ("LONGEST_NAME", LONGEST_NAME as u32),
         ("LONGEST_NUMBER", LONGEST_NUMBER as u32),
         ("MOST_AROUND", MOST_AROUND as u32),
-        ("MOST_MENDED", MOST_MENDED as u32),
         ("MOST_VALUES", MOST_VALUES as u32),
         ("VALUE_NAME", lines::NAME),
         ("VALUE_NUMBER", lines::NUMBER),
         ("VALUE_TEXT", lines::TEXT),
-        ("IRREGULAR_LINES", steps::IRREGULAR_LINES as u32),
         ("MOST_PIECES", text::MOST_PIECES as u32),
         ("SCAN_SHARED_BYTES", steps::SCAN_SHARED_BYTES),
         ("SORT_COUNT_SHARED_BYTES", steps::postings::SORT_COUNT_SHARED_BYTES),

@@ -11,11 +11,13 @@
 //! | [`nvrtc`] | how a kernel's source becomes code |
 //! | [`cache`] | where the code is kept |
 //! | [`modules`] | how an owner gets its kernels |
-//! | [`device`] | how an owner works on a device without ever waiting for it |
+//! | [`device`] | how an owner works on a device |
+//! | [`memory`] | how much of its memory may be used, and how it is taken |
+//! | [`pinned`] | which host memory copies go through |
+//! | [`steps`] | how kernels are launched whose arguments have names |
 //! | [`events`] | how anybody knows that work is done |
 //! | [`wake`] | who tells a worker |
-//! | [`memory`] | how much of its memory may be used |
-//! | [`pinned`] | which host memory copies go through |
+//! | [`machine`] | what is asked of a device with arrays that have names |
 //! | [`error`] | what can go wrong |
 //! | [`btree`] | how a device indexes a run in the paper's B-trees |
 //! | [`ding09`] | how it answers them as `ding09` has it |
@@ -23,8 +25,6 @@
 //! | [`indexer`] | how a GPU indexer takes its tokens and gives its runs |
 //! | [`invert`] | how a device turns texts into postings lists |
 //! | [`query`] | how a device answers ranked queries |
-//! | [`slab`] | which memory is taken once, and given back when everything is done |
-//! | [`steps`] | how kernels are launched whose arguments have names |
 //! | `lane` | how a batch comes to a device, and how its results come back |
 //! | [`travelling`] | which lists come with a batch, and which of these the host keeps |
 //! | [`turns`] | who drives a device that answers one batch after the other |

@@ -3,15 +3,20 @@
 
 mod device;
 
-use crate::inside_tests::emulation::{Arg, Emulator, Launch, Random};
+use crate::inside_tests::emulation::machine::{EmulatedArrays, Manner, kernels};
+use crate::inside_tests::emulation::{Emulator, Random};
 use millrace::dictionary::btree::run::{BTreeRun, WalkedRun};
 use millrace::dictionary::closed::{Advance, ClosedTerms};
 use millrace::dictionary::stream::{StreamWriter, TokenGroup};
-use millrace::gpu::btree::TreeTuning;
-use millrace::gpu::btree::block::TokenBlock;
+use millrace::gpu::btree::block::{Most, TokenBlock};
 use millrace::gpu::btree::room::{COUNTERS, Coming, TreeRoom, Usage};
 use millrace::gpu::btree::terms::{Sums, TermColumns, ranges, starts};
+use millrace::gpu::btree::trees::{Given, Trees};
+use millrace::gpu::btree::{KERNELS, TreeArray, TreeTuning};
+use millrace::gpu::floor::machine::Work;
+use millrace::gpu::floor::steps::Step;
 use millrace::text::trie_collection::TRIE_COLLECTIONS;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A term of a run: collection, suffix, df, last docid, postings as bytes.
@@ -133,214 +138,135 @@ const SHAPES: [(Shape, usize); 7] = [
     (Shape { pieces: 4, tokens: 3000, collections: 900, suffixes: 60, gap: 3, seed: 7 }, 3),
 ];
 
-fn words(numbers: &[[u32; 4]]) -> Vec<u8> {
-    numbers.iter().flatten().flat_map(|number| number.to_le_bytes()).collect()
+fn values<T: bytemuck::AnyBitPattern>(bytes: &[u8]) -> Vec<T> {
+    bytes.chunks_exact(size_of::<T>()).map(bytemuck::pod_read_unaligned).collect()
 }
 
-fn numbers(bytes: &[u8]) -> Vec<u64> {
-    bytes.chunks(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect()
+/// What a device brings, once it is there.
+fn done(given: Given) -> Vec<u8> {
+    let given = given.expect("a buffer is free");
+    while !given.is_done().unwrap() {
+        std::thread::yield_now();
+    }
+    given.bytes().to_vec()
 }
 
-fn words_of(bytes: &[u8]) -> Vec<u32> {
-    bytes.chunks(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect()
-}
-
-/// The device's memory, as bytes; what nobody wrote is no zero.
-struct Memory {
-    roots: Vec<u8>,
-    nodes: Vec<u8>,
-    strings: Vec<u8>,
-    records: Vec<u8>,
-    slices: Vec<u8>,
-    counters: Vec<u8>,
-    spares: Vec<u8>,
-}
-
-struct Emulated<'a> {
-    emulator: &'a Emulator,
+/// Trees on any device, and what their kernels were compiled with.
+struct Indexer {
+    trees: Trees,
     tuning: TreeTuning,
-    seed: u64,
-    memory: Memory,
-    room: TreeRoom,
 }
 
-impl<'a> Emulated<'a> {
-    fn new(emulator: &'a Emulator, tuning: TreeTuning, room: TreeRoom, seed: u64) -> Self {
-        let garbage = |units: u64, bytes: usize| vec![0xa5; units as usize * bytes];
-        let memory = Memory {
-            roots: vec![0xff; TRIE_COLLECTIONS * 4],
-            nodes: garbage(room.nodes, 512),
-            strings: garbage(room.string_words, 8),
-            records: garbage(room.records, 32),
-            slices: garbage(room.slice_units, 8),
-            counters: vec![0; COUNTERS * 8],
-            spares: vec![0; tuning.all_warps() as usize * 32],
-        };
-        Self { emulator, tuning, seed, memory, room }
+impl Indexer {
+    fn insert(&mut self, pieces: &[(TokenGroup, u32)]) {
+        let pieces: Vec<(&TokenGroup, u32)> = pieces.iter().map(|(g, first)| (g, *first)).collect();
+        done(self.trees.insert(&pieces, &TokenBlock::of(&pieces)).unwrap());
     }
 
-    fn launch(&self, kernel: &'a str) -> Launch<'a> {
-        let shared_bytes = match kernel {
-            "btree_insert" => self.tuning.insert_shared_bytes(),
-            "btree_measure" | "btree_collect" => self.tuning.walk_shared_bytes(),
-            _ => 0,
-        };
-        let (blocks, threads) = (self.tuning.blocks, 32 * self.tuning.warps);
-        Launch { kernel, blocks, threads, shared_bytes, seed: self.seed }
+    fn read<T: bytemuck::AnyBitPattern>(&mut self, array: TreeArray, part: Range<u64>) -> Vec<T> {
+        let down = vec![(array, part)];
+        let work = Work { up: vec![], steps: vec![], down };
+        values(&done(self.trees.machine().give(&work).unwrap()))
     }
 
-    fn usage(&self) -> Usage {
-        let counters: [u64; COUNTERS] = numbers(&self.memory.counters).try_into().unwrap();
-        Usage::from(counters)
+    fn write(&mut self, array: TreeArray, at: u64, bytes: &[u8]) {
+        let up = vec![(array, at, vec![bytes])];
+        let work = Work { up, steps: vec![], down: vec![] };
+        done(self.trees.machine().give(&work).unwrap());
     }
 
-    fn insert(&mut self, pieces: &[(TokenGroup, u32)]) -> Result<(), String> {
-        let pieces: Vec<(&TokenGroup, u32)> =
-            pieces.iter().map(|(group, first)| (group, *first)).collect();
-        let block = TokenBlock::of(&pieces);
-        let mut input: Vec<u8> =
-            pieces.iter().flat_map(|(group, _)| group.bytes.iter().copied()).collect();
-        let mut streams = vec![0xa5; block.stream_bytes as usize];
-        let (mut segments, mut work) = (words(&block.segments), words(&block.work));
-        let regroup = Launch { threads: 64, ..self.launch("btree_regroup") };
-        let memory = &mut self.memory;
-        self.emulator.launch(
-            regroup,
-            &mut [&mut input, &mut segments, &mut streams, &mut memory.counters],
-            &[
-                Arg::Buffer(0),
-                Arg::Buffer(1),
-                Arg::U32(block.segments_len()),
-                Arg::Buffer(2),
-                Arg::Buffer(3),
-            ],
-        )?;
-        let launch = self.launch("btree_insert");
-        let memory = &mut self.memory;
-        let mut args: Vec<Arg> = [0, 1].map(Arg::Buffer).into();
-        args.push(Arg::U32(block.work.len() as u32));
-        args.extend((2..10).map(Arg::Buffer));
-        let units =
-            [self.room.nodes, self.room.string_words, self.room.records, self.room.slice_units];
-        args.extend(units.map(|units| Arg::U32(units as u32)));
-        self.emulator.launch(
-            launch,
-            &mut [
-                &mut streams,
-                &mut work,
-                &mut segments,
-                &mut memory.roots,
-                &mut memory.nodes,
-                &mut memory.strings,
-                &mut memory.records,
-                &mut memory.slices,
-                &mut memory.counters,
-                &mut memory.spares,
-            ],
-            &args,
-        )
+    fn run(&mut self, step: Step<TreeArray>) {
+        let work = Work { up: vec![], steps: vec![step], down: vec![] };
+        done(self.trees.machine().give(&work).unwrap());
     }
 
-    fn sums(&mut self) -> Result<Vec<Sums>, String> {
-        let mut sums = vec![0xa5; TRIE_COLLECTIONS * 24];
-        let launch = self.launch("btree_measure");
-        let memory = &mut self.memory;
-        let mut args: Vec<Arg> = (0..4).map(Arg::Buffer).collect();
-        args.extend([Arg::U32(0), Arg::U32(TRIE_COLLECTIONS as u32), Arg::Buffer(4)]);
-        self.emulator.launch(
-            launch,
-            &mut [
-                &mut memory.roots,
-                &mut memory.nodes,
-                &mut memory.strings,
-                &mut memory.records,
-                &mut sums,
-            ],
-            &args,
-        )?;
-        Ok(numbers(&sums).chunks(3).map(|sums| [sums[0], sums[1], sums[2]]).collect())
+    fn usage(&mut self) -> Usage {
+        let counters = self.read::<u64>(TreeArray::Counters, 0..8 * COUNTERS as u64);
+        Usage::from(<[u64; COUNTERS]>::try_from(counters).unwrap())
     }
 
-    fn collect(&mut self, most: Sums) -> Result<Vec<Entry>, String> {
-        let sums = self.sums()?;
+    /// The terms, by ranges of collections that have at most so much.
+    fn collect(&mut self, most: Sums) -> Vec<Entry> {
+        let all = 0..TRIE_COLLECTIONS as u32;
+        self.run(self.tuning.measure(all));
+        let sums: Vec<Sums> = self.read(TreeArray::Sums, 0..24 * TRIE_COLLECTIONS as u64);
         let mut found = Vec::new();
         for range in ranges(&sums, most) {
             let (starts, all) = starts(&sums[range.clone()]);
-            let mut starts: Vec<u8> =
-                starts.iter().flatten().flat_map(|n| n.to_le_bytes()).collect();
-            let bytes = |units: u64, size: usize| vec![0xa5; units as usize * size];
-            let (mut lengths, mut suffixes, mut lists) =
-                (bytes(all[0], 1), bytes(all[1], 1), bytes(all[2], 1));
-            let (mut dfs, mut lasts, mut list_bytes) =
-                (bytes(all[0], 4), bytes(all[0], 4), bytes(all[0], 4));
-            let launch = self.launch("btree_collect");
-            let memory = &mut self.memory;
-            let mut args: Vec<Arg> = (0..5).map(Arg::Buffer).collect();
-            args.extend([range.start as u32, range.len() as u32].map(Arg::U32));
-            args.extend((5..12).map(Arg::Buffer));
-            self.emulator.launch(
-                launch,
-                &mut [
-                    &mut memory.roots,
-                    &mut memory.nodes,
-                    &mut memory.strings,
-                    &mut memory.records,
-                    &mut memory.slices,
-                    &mut starts,
-                    &mut lengths,
-                    &mut dfs,
-                    &mut lasts,
-                    &mut list_bytes,
-                    &mut suffixes,
-                    &mut lists,
-                ],
-                &args,
-            )?;
-            let (dfs, lasts, list_bytes) =
-                (words_of(&dfs), words_of(&lasts), words_of(&list_bytes));
+            self.write(TreeArray::Starts, 0, bytemuck::cast_slice(&starts));
+            self.run(self.tuning.collect(range.start as u32..range.end as u32));
+            let part = |array: TreeArray| (array, 0..array.of_sums(all));
+            let [dfs, lasts, list_bytes] =
+                [TreeArray::Dfs, TreeArray::Lasts, TreeArray::ListBytes].map(part);
+            let [lengths, suffixes, lists] =
+                [TreeArray::Lengths, TreeArray::Suffixes, TreeArray::Lists].map(part);
             let columns = TermColumns {
-                lengths: &lengths,
-                dfs: &dfs,
-                lasts: &lasts,
-                list_bytes: &list_bytes,
-                suffixes: &suffixes,
-                lists: &lists,
+                lengths: &self.read(lengths.0, lengths.1),
+                dfs: &self.read(dfs.0, dfs.1),
+                lasts: &self.read(lasts.0, lasts.1),
+                list_bytes: &self.read(list_bytes.0, list_bytes.1),
+                suffixes: &self.read(suffixes.0, suffixes.1),
+                lists: &self.read(lists.0, lists.1),
             };
             found.extend(entries(columns, range.start, &sums[range.clone()]));
         }
-        Ok(found)
+        found
     }
 }
 
-fn compiled(tuning: &TreeTuning) -> Option<Emulator> {
-    let source = tuning.source();
-    let kernels = ["btree_regroup", "btree_insert", "btree_measure", "btree_collect"];
-    Emulator::compile(source.text, &kernels, &source.sizes)
+const ROOM: TreeRoom =
+    TreeRoom { nodes: 4000, string_words: 60_000, records: 20_000, slice_units: 40_000 };
+
+/// An emulated device, for blocks of so many pieces, with exactly the room for the largest.
+fn emulated(
+    emulator: &Arc<Emulator>,
+    (tuning, room): (TreeTuning, TreeRoom),
+    (pieces, pieces_of_block): (&[(TokenGroup, u32)], usize),
+    seed: u64,
+) -> Indexer {
+    let blocks = pieces.chunks(pieces_of_block).map(|pieces| {
+        let pieces: Vec<(&TokenGroup, u32)> = pieces.iter().map(|(g, first)| (g, *first)).collect();
+        TokenBlock::of(&pieces)
+    });
+    let most = blocks.fold(Most { bytes: 0, segments: 0 }, |most, block| Most {
+        bytes: most.bytes.max(block.input_bytes as usize),
+        segments: most.segments.max(block.segments_len() as usize),
+    });
+    let run = kernels(emulator.clone(), tuning.blocks, seed);
+    let machine = EmulatedArrays::new(Manner { delay: 1, ..Manner::default() }, run);
+    let trees = Trees::new(Box::new(machine), tuning, room, most).unwrap();
+    Indexer { trees, tuning }
 }
 
-/// Indexes a shape, asks before each block whether there is room, and compares.
-fn twin(emulator: &Emulator, tuning: TreeTuning, shape: &Shape, pieces_of_block: usize, seed: u64) {
-    let pieces = pieces(shape);
+fn compiled(tuning: &TreeTuning) -> Option<Arc<Emulator>> {
+    let source = tuning.source();
+    Emulator::compile(source.text, &KERNELS, &source.sizes).map(Arc::new)
+}
+
+/// Indexes pieces of a shape, asks before each block whether there is room, and compares.
+fn twin(
+    indexer: &mut Indexer,
+    shape: &Shape,
+    (pieces, pieces_of_block): (&[(TokenGroup, u32)], usize),
+) {
     let blocks: Vec<_> = pieces.chunks(pieces_of_block).collect();
     let (expected, postings) = on_cpu(&blocks);
-    let room = TreeRoom { nodes: 4000, string_words: 60_000, records: 20_000, slice_units: 40_000 };
-    let mut device = Emulated::new(emulator, tuning, room, seed);
     for block in &blocks {
         let coming = Coming {
             tokens: block.iter().map(|(group, _)| u64::from(group.tokens)).sum(),
             bytes: block.iter().map(|(group, _)| group.bytes.len() as u64).sum(),
             documents: pieces.last().unwrap().1 + shape.gap * shape.tokens + 1,
         };
-        let most = device.usage().with(&coming, tuning.all_warps());
-        device.insert(block).unwrap();
-        let usage = device.usage();
+        let most = indexer.usage().with(&coming, indexer.tuning.all_warps());
+        indexer.insert(block);
+        let usage = indexer.usage();
         assert_eq!(usage.full, 0, "{shape:?}");
         assert!(most.holds(usage.taken), "{shape:?}: {most:?} does not hold {:?}", usage.taken);
     }
-    let usage = device.usage();
+    let usage = indexer.usage();
     assert_eq!((usage.terms, usage.postings), (expected.len() as u64, postings), "{shape:?}");
     let most = if shape.seed.is_multiple_of(2) { [100, 4000, 4000] } else { [u64::MAX >> 1; 3] };
-    compare(shape, &device.collect(most).unwrap(), &expected);
+    compare(shape, &indexer.collect(most), &expected);
 }
 
 #[test]
@@ -348,7 +274,9 @@ fn twin_emulated_kernels_index_as_the_cpu() {
     let tuning = TreeTuning { blocks: 2, ..TreeTuning::default() };
     let Some(emulator) = compiled(&tuning) else { return };
     for (shape, pieces_of_block) in &SHAPES {
-        twin(&emulator, tuning, shape, *pieces_of_block, 0);
+        let pieces = pieces(shape);
+        let blocks = (&pieces[..], *pieces_of_block);
+        twin(&mut emulated(&emulator, (tuning, ROOM), blocks, 0), shape, blocks);
     }
 }
 
@@ -358,7 +286,9 @@ fn twin_emulated_warps_of_a_block_index_as_the_cpu() {
     let Some(emulator) = compiled(&tuning) else { return };
     for (seed, (shape, pieces_of_block)) in (1..).zip(&SHAPES) {
         let shape = Shape { seed: shape.seed + 100, ..*shape };
-        twin(&emulator, tuning, &shape, *pieces_of_block, seed);
+        let pieces = pieces(&shape);
+        let blocks = (&pieces[..], *pieces_of_block);
+        twin(&mut emulated(&emulator, (tuning, ROOM), blocks, seed), &shape, blocks);
     }
 }
 
@@ -367,20 +297,20 @@ fn twin_emulated_warps_of_a_block_index_as_the_cpu() {
 fn the_level_of_slices_never_wraps() {
     let tuning = TreeTuning { blocks: 1, ..TreeTuning::default() };
     let Some(emulator) = compiled(&tuning) else { return };
-    let room = TreeRoom { nodes: 4000, string_words: 60_000, records: 20_000, slice_units: 40_000 };
-    let mut device = Emulated::new(&emulator, tuning, room, 0);
     let piece = |documents: u32| {
         let mut writer = StreamWriter::new(0, 0);
         (0..documents).for_each(|document| writer.token(7, document, b"term"));
         writer.finish(Arc::default(), Arc::default())
     };
-    device.insert(&[(piece(2), 0)]).unwrap();
+    let (two, one) = ([(piece(2), 0)], [(piece(1), 2)]);
+    let mut device = emulated(&emulator, (tuning, ROOM), (&two, 1), 0);
+    device.insert(&two);
     // The last slice is full and of the greatest level that the record can hold, which no counting
     // from 0 reaches in a test: word 6 is the level above the place.
     let full = 4096 - 4;
-    device.memory.records[24..28].copy_from_slice(&(0xffff << 16 | full as u32).to_le_bytes());
-    device.insert(&[(piece(1), 2)]).unwrap();
-    let after = words_of(&device.memory.records[24..28])[0];
+    device.write(TreeArray::Records, 24, &(0xffff_u32 << 16 | full as u32).to_le_bytes());
+    device.insert(&one);
+    let after = device.read::<u32>(TreeArray::Records, 24..28)[0];
     assert_eq!((after >> 16, after & 0xffff), (16, 1), "level and place of the new slice");
 }
 
@@ -390,19 +320,17 @@ fn a_full_arena_is_told() {
     let tuning = TreeTuning { blocks: 1, ..TreeTuning::default() };
     let Some(emulator) = compiled(&tuning) else { return };
     let pieces = pieces(&SHAPES[2].0);
-    let enough =
-        TreeRoom { nodes: 4000, string_words: 60_000, records: 20_000, slice_units: 40_000 };
     for (arena, room) in [
-        TreeRoom { nodes: 20, ..enough },
-        TreeRoom { string_words: 300, ..enough },
-        TreeRoom { records: 100, ..enough },
-        TreeRoom { slice_units: 1500, ..enough },
+        TreeRoom { nodes: 20, ..ROOM },
+        TreeRoom { string_words: 300, ..ROOM },
+        TreeRoom { records: 100, ..ROOM },
+        TreeRoom { slice_units: 1500, ..ROOM },
     ]
     .into_iter()
     .enumerate()
     {
-        let mut device = Emulated::new(&emulator, tuning, room, 0);
-        device.insert(&pieces).unwrap();
+        let mut device = emulated(&emulator, (tuning, room), (&pieces, pieces.len()), 0);
+        device.insert(&pieces);
         assert_eq!(device.usage().full, 1 << (16 * arena), "arena {arena}");
     }
 }

@@ -9,14 +9,17 @@ mod streams;
 use crate::inside_tests::util::*;
 use millrace::gpu;
 use millrace::gpu::floor::cache::{ModuleCache, Origin};
-use millrace::gpu::floor::device::{Device, Ticket};
+use millrace::gpu::floor::device::Device;
 use millrace::gpu::floor::discover::{DeviceInfo, Discovery};
-use millrace::gpu::floor::error::{Geometry, GpuError, GpuWork};
+use millrace::gpu::floor::error::{Geometry, GpuError};
+use millrace::gpu::floor::machine::{CudaArrays, Machine, UnderWay, Work};
+use millrace::gpu::floor::memory::Slab;
 use millrace::gpu::floor::modules::Toolchain;
 use millrace::gpu::floor::nvrtc::{Compiler, Source};
-use millrace::gpu::floor::pinned::{PinnedPool, Way};
+use millrace::gpu::floor::steps::{Argument, Kernels, Step};
 use millrace::gpu::floor::version::Architecture;
 use std::fs;
+use std::ops::Range;
 use std::path::Path;
 
 /// The oldest that is supported, the usual one, and the one that is measured.
@@ -143,8 +146,38 @@ fn a_module_is_compiled_once() {
     assert!(matches!(cubin.origin, Origin::NotKept(_)), "{:?}", cubin.origin);
 }
 
-pub(crate) fn wait(ticket: &Ticket) -> Result<(), GpuError> {
-    while !ticket.is_done()? {
+/// The arrays of the kernels of `turn.cu`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum TurnArray {
+    In,
+    Out,
+    Flag,
+}
+
+pub(crate) type Turned = CudaArrays<TurnArray>;
+
+/// A device with these kernels, each with the shared memory that it may have, and so many buffers.
+pub(crate) fn arrays(
+    (device, toolchain): (Device, Toolchain),
+    kernels: &[(&'static str, u32)],
+    buffers: (usize, usize),
+) -> Turned {
+    let kernels = Kernels::load(&toolchain, &device, &turn(), kernels.iter().copied()).unwrap();
+    CudaArrays::new(device, kernels, buffers).unwrap()
+}
+
+/// Gives a device work that a buffer is free for.
+pub(crate) fn give(
+    device: &mut Turned,
+    up: Vec<(TurnArray, u64, Vec<&[u8]>)>,
+    steps: Vec<Step<TurnArray>>,
+    down: Vec<(TurnArray, Range<u64>)>,
+) -> Result<Box<dyn UnderWay>, GpuError> {
+    Ok(device.give(&Work { up, steps, down })?.expect("a buffer is free"))
+}
+
+pub(crate) fn wait(given: &dyn UnderWay) -> Result<(), GpuError> {
+    while !given.is_done()? {
         std::thread::yield_now();
     }
     Ok(())
@@ -153,67 +186,48 @@ pub(crate) fn wait(ticket: &Ticket) -> Result<(), GpuError> {
 #[test]
 fn work_on_a_device_comes_back() {
     let Some((device, toolchain)) = device() else { return };
-    let module = toolchain.load(&device, &turn()).unwrap();
-    let kernel = module.kernel(&device, "turn").unwrap();
-    assert!(matches!(module.kernel(&device, "none"), Err(GpuError::NoKernel { .. })));
-    let bytes = 1 << 20;
-    let mut up = PinnedPool::new(&device, Way::Upload, 2, bytes).unwrap();
-    let mut down = PinnedPool::new(&device, Way::Download, 2, bytes).unwrap();
-    let mut input = device.alloc::<u32>("input", bytes / 4).unwrap();
-    let mut output = device.alloc::<u32>("output", bytes / 4).unwrap();
-    assert_eq!(device.memory().used(), 2 * bytes as u64);
-    for count in [1, 63, 64, 65, 1000, bytes as u32 / 4] {
-        let mut from = up.take().unwrap();
-        let values: &mut [u32] = bytemuck::cast_slice_mut(from.bytes_mut().unwrap());
-        for (n, value) in (0..count).zip(&mut *values) {
-            *value = n.wrapping_mul(0x9e37_79b9);
-        }
-        let used = count as usize * 4;
-        let uploaded =
-            device.copy_up::<u32>(device.upload(), &from, 0..used, input.slice_mut()).unwrap();
-        device.order(device.upload(), device.compute()).unwrap();
-        let shared_bytes = CTA * 4;
-        let geometry = Geometry { blocks: count.div_ceil(CTA), threads: CTA, shared_bytes };
-        // SAFETY: the kernel stays below `count`, which both buffers hold.
-        let launched = unsafe {
-            kernel.launch(device.compute(), geometry, |arguments| {
-                use cudarc::driver::PushKernelArg;
-                arguments.arg(input.slice()).arg(output.slice_mut()).arg(&count);
-            })
-        };
-        let computed = device.ticket(device.compute(), GpuWork::Kernel(launched.unwrap())).unwrap();
-        device.order(device.compute(), device.download()).unwrap();
-        let mut to = down.take().unwrap();
-        let part = output.slice().slice(..count as usize);
-        let downloaded = device.copy_down(device.download(), &part, &mut to, 0).unwrap();
-        for ticket in [&downloaded, &computed, &uploaded] {
-            wait(ticket).unwrap();
-        }
-        let found: &[u32] = bytemuck::cast_slice(&to.bytes().unwrap()[..used]);
-        let expected: Vec<u32> = (0..count)
-            .collect::<Vec<u32>>()
-            .chunks(CTA as usize)
-            .flat_map(|chunk| chunk.iter().rev().map(|n| n.wrapping_mul(0x9e37_79b9)))
-            .collect();
-        assert_eq!(found, expected, "{count} values");
-        up.give(from);
-        down.give(to);
+    let none = Kernels::load(&toolchain, &device, &turn(), [("none", 0)]);
+    assert!(matches!(none, Err(GpuError::NoKernel { .. })));
+    let (allowance, bytes) = (device.memory().clone(), 1 << 20);
+    let mut device = arrays((device, toolchain), &[("turn", 0)], (2, bytes));
+    for array in [TurnArray::In, TurnArray::Out] {
+        device.reserve(array, bytes as u64).unwrap();
     }
-    drop((input, output));
-    assert_eq!(device.memory().used(), 0);
+    assert_eq!(allowance.used(), 2 * bytes as u64);
+    let values: Vec<u32> = (0..bytes as u32 / 4).map(|n| n.wrapping_mul(0x9e37_79b9)).collect();
+    for count in [1, 63, 64, 65, 1000, bytes as u32 / 4] {
+        let geometry =
+            Geometry { blocks: count.div_ceil(CTA), threads: CTA, shared_bytes: CTA * 4 };
+        let arguments = vec![
+            Argument::Array(TurnArray::In, 0),
+            Argument::Array(TurnArray::Out, 0),
+            Argument::Number(count),
+        ];
+        let step = Step { kernel: "turn", geometry, arguments };
+        let used: &[u8] = bytemuck::cast_slice(&values[..count as usize]);
+        let (one, other) = used.split_at(used.len() / 2);
+        let up = vec![(TurnArray::In, 0, vec![one, other])];
+        let down = vec![(TurnArray::Out, 0..used.len() as u64)];
+        let given = give(&mut device, up, vec![step], down).unwrap();
+        wait(&*given).unwrap();
+        let chunks = values[..count as usize].chunks(CTA as usize);
+        let expected: Vec<u32> = chunks.flat_map(|chunk| chunk.iter().rev().copied()).collect();
+        let expected: &[u8] = bytemuck::cast_slice(&expected);
+        assert!(given.bytes() == expected, "{count} values");
+    }
+    device.free_all();
+    assert_eq!(allowance.used(), 0);
 }
 
 #[test]
 fn a_launch_that_the_driver_refuses_names_kernel_geometry_and_device() {
-    let Some((device, toolchain)) = device() else { return };
-    let module = toolchain.load(&device, &turn()).unwrap();
-    let kernel = module.kernel(&device, "trap").unwrap();
+    let Some(found) = device() else { return };
+    let mut device = arrays(found, &[("trap", 0)], (1, 16));
+    // No device has thread blocks of so many threads: nothing is launched.
     let geometry = Geometry { blocks: 1, threads: 1 << 20, shared_bytes: 0 };
-    // SAFETY: no device has thread blocks of so many threads: nothing is launched.
-    let error =
-        unsafe { kernel.launch(device.compute(), geometry, |_| ()) }.unwrap_err().to_string();
-    let named = device.info().to_string();
-    for part in [&*named, "trap", "1 blocks of 1048576 threads"] {
+    let step = Step { kernel: "trap", geometry, arguments: vec![] };
+    let error = give(&mut device, vec![], vec![step], vec![]).err().unwrap().to_string();
+    for part in [&*device.device(), "trap", "1 blocks of 1048576 threads"] {
         assert!(error.contains(part), "{error}");
     }
 }
@@ -221,7 +235,7 @@ fn a_launch_that_the_driver_refuses_names_kernel_geometry_and_device() {
 #[test]
 fn memory_that_is_not_there_is_an_error() {
     let Some((device, _)) = device() else { return };
-    let error = device.alloc::<u8>("too much", usize::MAX >> 1).unwrap_err();
+    let error = Slab::new(&device, "too much", u64::MAX >> 1).unwrap_err();
     assert!(error.is_out_of_memory(), "{error}");
     assert_eq!(device.memory().used(), 0);
 }
@@ -232,15 +246,12 @@ fn memory_that_is_not_there_is_an_error() {
 fn work_that_fails_on_the_device_is_an_error_of_its_ticket() {
     const CHILD: &str = "MILLRACE_TEST_TRAP";
     if std::env::var_os(CHILD).is_some() {
-        let (device, toolchain) = device().unwrap();
-        let kernel = toolchain.load(&device, &turn()).unwrap().kernel(&device, "trap").unwrap();
+        let mut device = arrays(device().unwrap(), &[("trap", 0)], (1, 16));
         let geometry = Geometry { blocks: 1, threads: 32, shared_bytes: 0 };
-        // SAFETY: the kernel touches no memory.
-        let launched = unsafe { kernel.launch(device.compute(), geometry, |_| ()) }.unwrap();
-        let ticket = device.ticket(device.compute(), GpuWork::Kernel(launched)).unwrap();
-        let error = wait(&ticket).unwrap_err().to_string();
-        let named = device.info().to_string();
-        for part in [&*named, "the kernel trap (1 blocks of 32 threads) failed"] {
+        let step = Step { kernel: "trap", geometry, arguments: vec![] };
+        let given = give(&mut device, vec![], vec![step], vec![]).unwrap();
+        let error = wait(&*given).unwrap_err().to_string();
+        for part in [&*device.device(), "the kernel trap (1 blocks of 32 threads) failed"] {
             assert!(error.contains(part), "{error}");
         }
         // What is dropped now fails too, and that neither panics nor hangs.

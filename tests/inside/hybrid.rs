@@ -1,11 +1,11 @@
 //! Does a stream of queries over CPU and GPU outlive the loss of the GPU?
 
-use crate::inside_tests::gpu::{found, turn};
+use crate::inside_tests::gpu::{arrays, device, found, give};
 use crate::inside_tests::util::{Collection, Scratch};
 use millrace::build::{BuildOptions, build};
 use millrace::dataflow::query::service::{QueryOptions, QueryService, Shard, Sink};
-use millrace::gpu::floor::device::Device;
 use millrace::gpu::floor::error::Geometry;
+use millrace::gpu::floor::steps::Step;
 use millrace::gpu::query::choose::{DeviceChoice, Devices};
 use millrace::gpu::query::engine::OnLost;
 use millrace::query::engines::engine::hybrid::Scheduling;
@@ -45,10 +45,7 @@ fn trap_amid() {
     build(BuildOptions::of_paths(&index, [input])).unwrap();
     let queries = collection.queries(92, 3 * BEFORE);
     let snapshot = Snapshot::open(&index, true, Scoring::default()).unwrap();
-    let (info, toolchain) = found().unwrap();
-    let device = Device::open(&info, 1).unwrap();
-    let kernel = toolchain.load(&device, &turn()).unwrap().kernel(&device, "trap").unwrap();
-
+    let mut trap = arrays(device().unwrap(), &[("trap", 0)], (1, 16));
     let choice = DeviceChoice {
         k: 10,
         devices: NonZeroUsize::new(1),
@@ -97,8 +94,8 @@ fn trap_amid() {
     let (amid, last) = behind.split_at(BEFORE);
     amid.iter().for_each(ask);
     let geometry = Geometry { blocks: 1, threads: 32, shared_bytes: 0 };
-    // SAFETY: the kernel touches no memory.
-    unsafe { kernel.launch(device.compute(), geometry, |_| ()) }.unwrap();
+    let step = Step { kernel: "trap", geometry, arguments: vec![] };
+    let _given = give(&mut trap, vec![], vec![step], vec![]).unwrap();
     last.iter().for_each(ask);
     amid.iter().chain(last).for_each(&mut check);
     drop(asker);

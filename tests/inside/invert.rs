@@ -8,7 +8,7 @@ mod lines;
 pub(crate) mod machine;
 mod terms;
 
-use crate::inside_tests::emulation::{Emulator, Random};
+use crate::inside_tests::emulation::Random;
 use machine::{Emulated, compiled};
 use millrace::codec::folded;
 use millrace::dictionary::device::inverted::Lists;
@@ -144,44 +144,32 @@ fn compare(counted: &[Counted], expected: &[Counted]) {
 }
 
 /// An inverter of which nobody hears beside.
-fn inverter<M: Machine + 'static>(machine: M, threads: usize) -> Inverter<M> {
-    inverter_of(vec![machine], Tokenizer::default(), threads)
+fn inverter<M: Machine>(machine: M, threads: usize) -> Inverter<M> {
+    inverter_of(machine, Tokenizer::default(), threads)
 }
 
-/// One with a lane for each machine.
-fn inverter_of<M: Machine + 'static>(
-    machines: Vec<M>,
-    tokenizer: Tokenizer,
-    threads: usize,
-) -> Inverter<M> {
+fn inverter_of<M: Machine>(machine: M, tokenizer: Tokenizer, threads: usize) -> Inverter<M> {
     let analysis = Analysis { tokenizer, ..Analysis::default() };
-    Inverter::new(machines, &analysis, threads, &InverterHooks::default()).unwrap()
+    Inverter::new(machine, &analysis, threads, &InverterHooks::default()).unwrap()
 }
 
-/// Machines of so many lanes.
-fn emulated(emulator: &Arc<Emulator>, seed: u64, lanes: u64) -> Vec<Emulated> {
-    (0..lanes).map(|lane| Emulated::new(emulator.clone(), seed + 10 * lane)).collect()
-}
-
-/// Asks lanes that have room for some of the batches that come.
-fn ask<M: Machine + 'static>(
+/// Asks for some of the batches that come, if there is room.
+fn ask<M: Machine>(
     inverter: &mut Inverter<M>,
     random: &mut Random,
     coming: &[Arc<Vec<PieceText>>],
 ) {
-    loop {
-        let lane = random.below(inverter.lanes() as u32) as usize;
-        let Some(next) = coming.get(inverter.found()) else { return };
-        if !inverter.has_room(lane) || random.below(4) == 0 {
+    while let Some(next) = coming.get(inverter.found()) {
+        if !inverter.has_room() || random.below(4) == 0 {
             return;
         }
-        inverter.find(lane, next.clone(), None);
+        inverter.find(next.clone(), None);
     }
 }
 
 /// Two runs of several batches, one of them counted twice since the run is to end within it; forms
 /// of later ones are found before, or not.
-fn invert<M: Machine + 'static>(
+fn invert<M: Machine>(
     inverter: &mut Inverter<M>,
     tokenizer: Tokenizer,
     seed: u64,
@@ -217,8 +205,7 @@ fn twin_emulated_batches_are_inverted() {
     let Some(emulator) = compiled() else { return };
     for (seed, shape) in (0..).zip(SHAPES) {
         let tokenizer = Tokenizer::ALL[seed as usize % 2];
-        let machines = emulated(&emulator, seed, 1 + seed % 3);
-        let mut inverter = inverter_of(machines, tokenizer, 2);
+        let mut inverter = inverter_of(Emulated::new(emulator.clone(), seed), tokenizer, 2);
         invert(&mut inverter, tokenizer, seed + 100, shape);
         let work = inverter.work();
         assert!(work.batches >= 5 && work.forgotten == 0, "{work:?}");
@@ -237,7 +224,7 @@ fn texts_that_were_brought_are_used_once() {
     let rest = vec![b' '; bytes.next_multiple_of(TILE_BYTES) - bytes];
     let parts: Vec<&[u8]> = batch.iter().map(|piece| &*piece.bytes).chain([&*rest]).collect();
     let text = inverter.machine().uploader().unwrap().upload(&parts, None).unwrap();
-    inverter.find(0, batch.clone(), Some(text));
+    inverter.find(batch.clone(), Some(text));
     for _ in 0..2 {
         let counted = inverter.count(&batch, first).unwrap();
         let expected = twin::invert(&analysis, &batch, first, &mut run);
@@ -256,7 +243,7 @@ fn texts_that_were_brought_are_used_once() {
 fn twin_emulated_clashes_change_nothing() {
     let Some(emulator) = compiled() else { return };
     for (seed, tokenizer) in [0, 7].into_iter().zip(Tokenizer::ALL) {
-        let mut inverter = inverter_of(emulated(&emulator, seed, 1), tokenizer, 1);
+        let mut inverter = inverter_of(Emulated::new(emulator.clone(), seed), tokenizer, 1);
         inverter = inverter.tuned(Tuning { fingerprint_bits: 5, probes: 2, ..Tuning::default() });
         invert(&mut inverter, tokenizer, seed + 200, SHAPES[2]);
         let work = inverter.work();
@@ -438,9 +425,8 @@ fn a_full_device_has_one_table_of_terms() {
     for room in (0..24).map(|n| n << 11) {
         let mut inverter = inverter(Emulated::new(emulator.clone(), 6), 1);
         let (mut run, mut found, mut first, mut is_refused) = (Run::new(), Vec::new(), 0, false);
-        // Nobody has it while nothing is told.
         let table = |machine: &Emulated| {
-            machine.lent(InvertArray::TermSlots) + machine.lent(InvertArray::SlotTerms)
+            machine.bytes_of(InvertArray::TermSlots) + machine.bytes_of(InvertArray::SlotTerms)
         };
         for pieces in &pieces {
             let expected = twin::invert(&Analysis::default(), pieces, first, &mut run);
@@ -454,12 +440,13 @@ fn a_full_device_has_one_table_of_terms() {
             compare(&counted.unwrap(), &expected);
             found.extend(inverter.lists().unwrap());
             first += pieces[0].documents();
-            let mut machine = inverter.machine();
-            machine.most_bytes = machine.bytes() + machine.lent(InvertArray::TermCodes) + room;
+            let machine = inverter.machine();
+            // What is known of the terms makes room for a larger table.
+            machine.most_bytes = machine.bytes() - table(machine) + room;
         }
         match is_refused {
             true => refused += 1,
-            false => tables.push(table(&inverter.machine())),
+            false => tables.push(table(inverter.machine())),
         }
         assert_eq!(read(&inverter.end_run().unwrap(), &found), keyed(&run));
     }

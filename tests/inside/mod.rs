@@ -3,7 +3,7 @@
 
 mod btree;
 mod ding09;
-mod emulation;
+pub(crate) mod emulation;
 mod formats;
 mod gpu;
 mod gpu_indexer;

@@ -112,7 +112,6 @@ Result cuMemcpyDtoHAsync_v2(void* to, Address from, size_t bytes, void*) { retur
 Result cuStreamCreate(void** stream, unsigned) { return *stream = new Stream, 0; }
 Result cuStreamDestroy_v2(void* stream) { return delete (Stream*)stream, 0; }
 Result cuStreamSynchronize(void*) { return 0; }
-Result cuStreamWaitEvent(void*, void*, unsigned) { return 0; }
 Result cuStreamBeginCapture_v2(void* stream, int) { return ((Stream*)stream)->captures = true, 0; }
 Result cuStreamEndCapture(void* of, void** graph) {
     Stream* stream = (Stream*)of;

@@ -11,12 +11,8 @@ use millrace::inside::dictionary::TokenGroup;
 use millrace::inside::gpu::ModuleCache;
 use millrace::inside::gpu::TokenBlock;
 use millrace::inside::gpu::Toolchain;
-use millrace::inside::gpu::{COUNTERS, TreeRoom, Usage};
-use millrace::inside::gpu::{Device, Ticket};
-use millrace::inside::gpu::{GpuError, GpuWork, Launched};
-use millrace::inside::gpu::{Kernels, TreeTuning, Trees};
-use millrace::inside::gpu::{Most, Staged};
-use millrace::inside::gpu::{PinnedPool, Way};
+use millrace::inside::gpu::{Device, GpuError, Most, UnderWay};
+use millrace::inside::gpu::{TreeRoom, TreeTuning, Trees, Usage, usage};
 use serde_json::json;
 use std::time::Instant;
 
@@ -63,13 +59,12 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     }))?;
     let expected = on_cpu(args, &blocks)?;
     let (usable, toolchain) = Toolchain::of_machine(ModuleCache::of_user())?;
-    let device = Device::open(&usable[0], 1)?;
     let usual = TreeTuning::of_device(usable[0].multiprocessors);
     let some = if args.blocks.is_empty() { &[usual.blocks][..] } else { &args.blocks[..] };
     for &thread_blocks in some {
-        let kernels =
-            Kernels::load(&toolchain, &device, TreeTuning { blocks: thread_blocks, ..usual })?;
-        let (usage, seconds) = on_device(args, &device, &kernels, &blocks)?;
+        let device = Device::open(&usable[0], 1)?;
+        let tuning = TreeTuning { blocks: thread_blocks, ..usual };
+        let (usage, seconds) = on_device(args, device, &toolchain, tuning, &blocks)?;
         let found = (usage.terms, usage.postings);
         ensure!(found == expected, "terms and postings: {found:?}, on the CPU {expected:?}");
         print(json!({
@@ -109,52 +104,41 @@ fn on_cpu(args: &Args, blocks: &[Prepared<'_>]) -> anyhow::Result<(u64, u64)> {
     Ok((terms, postings))
 }
 
-fn wait(ticket: &Ticket) -> Result<(), GpuError> {
-    while !ticket.is_done()? {
+/// Waits until work is done, and says how many seconds that took.
+fn done(
+    give: impl FnOnce() -> Result<Option<Box<dyn UnderWay>>, GpuError>,
+) -> anyhow::Result<(Box<dyn UnderWay>, f64)> {
+    let began = Instant::now();
+    let given = give()?.context("a buffer is free when all before is done")?;
+    while !given.is_done()? {
         std::hint::spin_loop();
     }
-    Ok(())
-}
-
-/// Seconds until kernels are done.
-fn timed(
-    device: &Device,
-    launch: impl FnOnce() -> Result<Launched, GpuError>,
-) -> Result<f64, GpuError> {
-    let began = Instant::now();
-    let launched = launch()?;
-    wait(&device.ticket(device.compute(), GpuWork::Kernel(launched))?)?;
-    Ok(began.elapsed().as_secs_f64())
+    Ok((given, began.elapsed().as_secs_f64()))
 }
 
 /// What a device holds then, and the seconds of its insertions, one block after the other: without
 /// their copies, and without the kernel that regroups, which is timed alone before.
 fn on_device(
     args: &Args,
-    device: &Device,
-    kernels: &Kernels,
+    device: Device,
+    toolchain: &Toolchain,
+    tuning: TreeTuning,
     blocks: &[Prepared<'_>],
 ) -> anyhow::Result<(Usage, f64)> {
     let most = Most {
         bytes: blocks.iter().map(|of| of.block.input_bytes as usize).max().unwrap_or(0),
         segments: blocks.iter().map(|of| of.block.segments_len() as usize).max().unwrap_or(0),
     };
-    let buffer = |way, bytes| -> anyhow::Result<_> {
-        PinnedPool::new(device, way, 1, bytes)?.take().context("a pool of one has a buffer")
-    };
-    let mut up = buffer(Way::Upload, most.pinned_bytes())?;
-    let mut down = buffer(Way::Download, COUNTERS * size_of::<u64>())?;
-    let mut trees = Trees::new(device, TreeRoom::of_bytes(args.arenas), kernels.tuning())?;
-    let (mut staged, mut seconds) = (Staged::new(device, &most)?, 0.0);
+    let room = TreeRoom::of_bytes(args.arenas);
+    let mut trees = Trees::alone(device, toolchain, tuning, room, most)?;
+    let (mut now, mut seconds) = (Usage::default(), 0.0);
     for Prepared { block, pieces } in blocks {
-        Staged::fill(block, pieces, &mut up)?;
-        wait(&staged.upload(device, block, &up)?)?;
-        seconds -= timed(device, || kernels.regroup(device, &mut trees, &mut staged))?;
-        seconds += timed(device, || kernels.insert(device, &mut trees, &mut staged))?;
+        done(|| trees.bring(pieces, block))?;
+        seconds -= done(|| trees.work_on(block, false))?.1;
+        let (inserted, took) = done(|| trees.work_on(block, true))?;
+        seconds += took;
+        now = usage(&*inserted);
     }
-    wait(&device.copy_down(device.download(), trees.counters().slice(), &mut down, 0)?)?;
-    let counters: &[u64] = bytemuck::cast_slice(&down.bytes()?[..COUNTERS * size_of::<u64>()]);
-    let usage = Usage::from(<[u64; COUNTERS]>::try_from(counters)?);
-    ensure!(usage.full == 0, "an arena is full: {usage:?}");
-    Ok((usage, seconds))
+    ensure!(now.full == 0, "an arena is full: {now:?}");
+    Ok((now, seconds))
 }

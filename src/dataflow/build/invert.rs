@@ -8,7 +8,7 @@
 //! - Pieces wait until every earlier piece has come, and go to the device in batches of
 //!   `BuildWiring::batch_bytes` of text; early where the input ends, when the device has little to
 //!   do, when nothing more may be under way, or when nothing comes: the index does not depend on
-//!   where batches end.
+//!   where batches end. A batch is lines or texts.
 //! - The device has a thread of its own
 //!   ([`InvertService`](crate::gpu::invert::service::InvertService)), which wakes this operator;
 //!   nothing here waits. Eight batches are with it at most. Where the device does not encode lists,
@@ -44,9 +44,8 @@ use timely::dataflow::operators::generic::operator::Operator;
 
 /// How long the operator sleeps that waits for room.
 const PAUSE: Duration = Duration::from_micros(500);
-/// Batches that devices have at a time, if there is room for so many: of each lane one that is
-/// counted, up to three whose forms are found, those that were brought there, one that is, and the
-/// next.
+/// Batches that a device has at a time, if there is room for so many: one that is counted, up to
+/// three whose forms are found, those that were brought there, one that is, and the next.
 const MOST_BATCHES: usize = 8;
 /// A batch that is sent early has such a part of the bytes of a whole one, if there is room for
 /// more of the first file.
@@ -288,7 +287,11 @@ impl Inverting {
                 break;
             }
             let (mut taken, mut bytes) = (0, 0);
-            while taken < self.gathered.len().min(MOST_PIECES) && bytes < build.wiring.batch_bytes {
+            let are_lines = |piece: usize| self.gathered[piece].2.text.lines.is_some();
+            while taken < self.gathered.len().min(MOST_PIECES)
+                && bytes < build.wiring.batch_bytes
+                && are_lines(taken) == are_lines(0)
+            {
                 bytes += self.gathered[taken].2.text.bytes.len();
                 taken += 1;
             }

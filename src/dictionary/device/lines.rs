@@ -1,7 +1,7 @@
 //! Which pieces go to a device as lines of JSON, whose names and texts it finds itself? Those whose
 //! first line has a [`LineShape`]. Lines that have the same bytes around some values mean the same,
 //! so that nobody has to look at keys, colons and commas: where another line is otherwise, the host
-//! reads it.
+//! reads the piece.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
@@ -19,10 +19,6 @@ pub(crate) const LONGEST_NUMBER: usize = 31;
 /// A longer line is read by the host alone: 32 threads of a device share one, for which all others
 /// would wait.
 pub const LONGEST_LINE: usize = 256 << 10;
-
-/// Lines of a batch that the host reads for a device, at most. Where there are more it reads them
-/// all.
-pub(crate) const MOST_MENDED: usize = 8192;
 
 /// A piece with more bytes is read by the host alone. It holds a long document.
 pub(crate) const MOST_LINES_BYTES: usize = 16 << 20;
@@ -118,6 +114,12 @@ impl LineShape {
             *to = *value;
         }
         Some(shape)
+    }
+
+    /// That of lines that are a text each, as a string.
+    pub(crate) fn of_strings() -> Self {
+        let text = Value { role: Role::Text, is_number: false };
+        Self::of(&[(b"\"", text)], b"\"\n").expect("a string ends at its quote")
     }
 
     /// The values, each with the bytes before it.

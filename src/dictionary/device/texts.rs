@@ -2,10 +2,11 @@
 //! the kernels of `invert.cu` read them; what the piece counts, and its documents' lengths, are
 //! known only later.
 
-use super::lines::{AsLines, DeviceLines};
+use super::lines::{AsLines, DeviceLines, LineShape};
 use super::text_buffers::{TextBuffer, TextBuffers};
 use crate::dictionary::parsed::{PieceGroup, Regroup};
 use crate::order::PieceCounts;
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// What stands behind each text.
@@ -25,6 +26,29 @@ pub struct PieceText {
 impl PieceText {
     fn of(buffers: &Arc<TextBuffers>) -> Self {
         Self { bytes: TextBuffer::of(buffers), starts: Vec::new(), lines: None }
+    }
+
+    /// The same texts as lines, of which a device finds the texts again: a string of JSON each. No
+    /// text takes more than the line from which it came.
+    pub(crate) fn as_lines(&self, of: &DeviceLines) -> Self {
+        let mut bytes = self.bytes.beside(0);
+        let ends = self.starts.iter().skip(1).copied().chain([self.bytes.len() as u32]);
+        for (&start, end) in self.starts.iter().zip(ends) {
+            let mut rest = &self.bytes[start as usize..end as usize - 1];
+            bytes.extend([b"\""]);
+            while let Some(at) = memchr::memchr3(b'"', b'\\', b'\n', rest) {
+                let escape: &[u8] = match rest[at] {
+                    b'"' => b"\\\"",
+                    b'\\' => b"\\\\",
+                    _ => b"\\n",
+                };
+                bytes.extend([&rest[..at], escape]);
+                rest = &rest[at + 1..];
+            }
+            bytes.extend([rest, b"\"\n"]);
+        }
+        let lines = DeviceLines { shape: LineShape::of_strings(), longest: u32::MAX, ..*of };
+        Self { bytes, starts: Vec::new(), lines: Some(lines) }
     }
 
     /// Documents; of lines nobody knows yet.
@@ -65,12 +89,15 @@ pub struct Texts {
     last: (usize, usize),
     buffers: Arc<TextBuffers>,
     as_lines: Option<Arc<AsLines>>,
+    /// The device is not given the lines of this piece, since it could not read earlier ones.
+    pauses: Cell<bool>,
 }
 
 impl Texts {
     /// Texts go to such buffers.
     pub fn new(buffers: Arc<TextBuffers>) -> Self {
-        Self { text: PieceText::of(&buffers), last: (0, 0), buffers, as_lines: None }
+        let (text, pauses) = (PieceText::of(&buffers), Cell::new(false));
+        Self { text, last: (0, 0), buffers, as_lines: None, pauses }
     }
 
     /// The same, and the first piece is expected to have so many bytes.
@@ -102,6 +129,7 @@ impl Regroup for Texts {
 
     fn line_buffer(&self) -> Option<TextBuffer> {
         let takes = self.as_lines.as_ref().is_some_and(|lines| lines.takes());
+        self.pauses.set(!takes);
         takes.then(|| TextBuffer::of(&self.buffers))
     }
 
@@ -133,6 +161,10 @@ impl Regroup for Texts {
         let text = self.take();
         if let Some(as_lines) = &self.as_lines {
             as_lines.went(text.lines.is_some());
+            // What is no lines of a shape among others that are: batches are one or the other.
+            if !self.pauses.take() && !text.starts.is_empty() {
+                as_lines.has_failed();
+            }
         }
         vec![TextGroup { text, counts: Arc::default(), lengths: Arc::default() }]
     }

@@ -3,6 +3,7 @@
 //! are. `kernels/btree.cu` names the columns.
 
 use crate::dictionary::stream::TokenGroup;
+use crate::gpu::floor::machine::ALIGN;
 use crate::text::trie_collection::TRIE_COLLECTIONS;
 use std::cmp::Reverse;
 
@@ -18,6 +19,35 @@ const STREAM_ALIGN: u32 = 16;
 
 /// Rows that are read behind the last segment.
 pub(super) const PADDING: usize = 32;
+
+/// The most that blocks of one owner have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Most {
+    /// Bytes of the streams of all pieces.
+    pub bytes: usize,
+    pub segments: usize,
+}
+
+impl Most {
+    /// The most that goes to a device through so many bytes of pinned memory, four fifths of them
+    /// as pieces; they have a row of 16 bytes for each segment, of which a piece may have one for
+    /// each collection.
+    pub(crate) fn of_buffer(bytes: usize) -> Self {
+        let bytes = bytes.saturating_sub(2 * TRIE_COLLECTIONS * 16);
+        Self { bytes: bytes / 5 * 4, segments: (bytes / 80).max(TRIE_COLLECTIONS) }
+    }
+
+    /// Bytes of pinned memory that such a block takes.
+    pub fn pinned_bytes(&self) -> usize {
+        let rows = [self.segments + PADDING, TRIE_COLLECTIONS].map(|rows| rows * size_of::<Row>());
+        [self.bytes, rows[0], rows[1]].iter().map(|bytes| bytes.next_multiple_of(ALIGN)).sum()
+    }
+
+    /// Whether a block has no more than this.
+    pub(crate) fn holds(&self, block: &TokenBlock) -> bool {
+        block.input_bytes as usize <= self.bytes && block.segments_len() as usize <= self.segments
+    }
+}
 
 /// The tables of a parsed block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -103,6 +133,15 @@ mod tests {
     use crate::dictionary::stream::StreamWriter;
     use proptest::prelude::*;
     use std::sync::Arc;
+
+    #[test]
+    fn blocks_fit_the_buffer_that_they_are_made_for() {
+        for bytes in [2 << 20, 3_333_333, 16 << 20, 512 << 20] {
+            let most = Most::of_buffer(bytes);
+            assert!(most.pinned_bytes() <= bytes, "{most:?} for {bytes}");
+            assert!(most.bytes > bytes / 2, "{most:?} for {bytes}");
+        }
+    }
 
     proptest! {
         /// Following the tables gives the stream of each collection.

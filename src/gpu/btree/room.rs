@@ -17,7 +17,7 @@ const CHUNK: TreeRoom = TreeRoom { nodes: 8, string_words: 256, records: 64, sli
 const UNIT_BYTES: TreeRoom = TreeRoom { nodes: 512, string_words: 8, records: 32, slice_units: 8 };
 
 /// Counters that a run has on the device.
-pub const COUNTERS: usize = 9;
+pub(crate) const COUNTERS: usize = 9;
 
 /// Units of the four arenas.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -76,9 +76,6 @@ pub enum GpuError {
         /// What is wrong with the index.
         source: Box<IndexError>,
     },
-    /// The host asks for a buffer that a copy still uses: a bug.
-    #[error("{device}: pinned memory is asked for while a copy uses it: this is a bug")]
-    Busy { device: String },
     /// The device was lost before: no call of this process on it can succeed.
     #[error("{device}: it was lost to this process before; start a new one to use it again")]
     Lost {
@@ -145,7 +142,6 @@ impl GpuError {
             | GpuError::Load { source, .. }
             | GpuError::NoKernel { source, .. } => is_sticky(source.0),
             GpuError::Budget { .. }
-            | GpuError::Busy { .. }
             | GpuError::Index { .. }
             | GpuError::Thread { .. }
             | GpuError::Compile { .. } => false,

@@ -1,100 +1,89 @@
-//! How does anybody know that work on a device is done, without waiting for it? An event is
-//! recorded behind the work and asked later. Making one takes the driver's lock, so they are taken
-//! in turns.
+//! How does anybody know that work on a device is done? An event is recorded behind the work and
+//! asked later. Making one takes the driver's lock, so they are taken in turns.
 
+use super::discover::DeviceInfo;
+use super::error::{Cuda, GpuError, GpuWork};
+use super::lost;
 use crate::crew::lock;
+use cudarc::driver::sys::CUevent_flags;
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError};
+use std::fmt;
 use std::sync::{Arc, Mutex};
 
-/// Events of one context that nobody uses now.
+/// Events of a device that nobody uses now.
 pub(crate) struct Events {
     context: Arc<CudaContext>,
+    info: DeviceInfo,
     free: Mutex<Vec<CudaEvent>>,
 }
 
-impl std::fmt::Debug for Events {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Events {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Events").finish_non_exhaustive()
     }
 }
 
 impl Events {
     /// None yet.
-    pub(crate) fn new(context: Arc<CudaContext>) -> Arc<Self> {
-        Arc::new(Self { context, free: Mutex::default() })
+    pub(crate) fn new(context: Arc<CudaContext>, info: DeviceInfo) -> Arc<Self> {
+        Arc::new(Self { context, info, free: Mutex::default() })
     }
 
-    /// Records an event behind all that was enqueued on `stream` so far.
-    pub(crate) fn record(self: &Arc<Self>, stream: &CudaStream) -> Result<Event, DriverError> {
+    /// Records an event behind all that was enqueued on `stream` so far; `work` is what errors
+    /// name.
+    pub(crate) fn record(
+        self: &Arc<Self>,
+        stream: &CudaStream,
+        work: GpuWork,
+    ) -> Result<Ticket, DriverError> {
         let free = lock(&self.free).pop();
         let event = match free {
             Some(event) => event,
-            None => self.context.new_event(None)?,
+            None => self.context.new_event(Some(CUevent_flags::CU_EVENT_DEFAULT))?,
         };
-        let event = Event { event: Some(event), events: self.clone() };
-        event.get().record(stream)?;
-        Ok(event)
-    }
-
-    /// Lets what comes on `later` wait, on the device, for what is on `earlier` now.
-    pub(crate) fn order(
-        self: &Arc<Self>,
-        earlier: &CudaStream,
-        later: &CudaStream,
-    ) -> Result<(), DriverError> {
-        // What waits is told when it is enqueued: the event may be recorded anew at once.
-        later.wait(self.record(earlier)?.get())
+        let ticket = Ticket { event: Some(event), work, events: self.clone() };
+        ticket.event().record(stream)?;
+        Ok(ticket)
     }
 }
 
-/// A recorded event; it goes back when it is dropped.
+/// Tells when some work is done: an event that was recorded behind it, and goes back when the
+/// ticket is dropped.
 #[derive(Debug)]
-pub(crate) struct Event {
+pub(crate) struct Ticket {
     event: Option<CudaEvent>,
+    work: GpuWork,
     events: Arc<Events>,
 }
 
-impl Event {
-    fn get(&self) -> &CudaEvent {
+impl Ticket {
+    fn event(&self) -> &CudaEvent {
         self.event.as_ref().expect("it is taken out only when it is dropped")
     }
 
-    /// Whether all before it is done. Never waits.
-    pub(crate) fn is_done(&self) -> Result<bool, DriverError> {
-        is_done(self.get())
+    /// Whether the work, and all that was enqueued on its stream before, is done. Never waits.
+    /// An error says that it failed, or anything else on the device, which cannot be used any more.
+    pub(crate) fn is_done(&self) -> Result<bool, GpuError> {
+        // An event can be asked only while its context is the thread's.
+        let bound = self.events.context.bind_to_thread();
+        bound.and_then(|()| self.event().try_is_complete()).map_err(|e| self.failed(e))
     }
 
-    /// Lets what comes on `stream` wait for it, on the device.
-    pub(crate) fn holds_back(&self, stream: &CudaStream) -> Result<(), DriverError> {
-        stream.wait(self.get())
+    /// Milliseconds on the device since an earlier ticket; both are done.
+    pub(crate) fn ms_since(&self, began: &Self) -> Result<f32, GpuError> {
+        began.event().elapsed_ms(self.event()).map_err(|e| self.failed(e))
+    }
+
+    fn failed(&self, source: DriverError) -> GpuError {
+        let Events { info, .. } = &*self.events;
+        lost::note(info.ordinal, source);
+        GpuError::Work { device: info.to_string(), work: self.work, source: Cuda(source) }
     }
 }
 
-impl Drop for Event {
+impl Drop for Ticket {
     fn drop(&mut self) {
-        let mut free = lock(&self.events.free);
-        free.extend(self.event.take());
-    }
-}
-
-#[derive(Debug)]
-pub(crate) struct Streams {
-    pub(crate) compute: Arc<CudaStream>,
-    pub(crate) others: Mutex<Vec<Arc<CudaStream>>>,
-    pub(crate) events: Arc<Events>,
-}
-
-impl Streams {
-    /// Lets what comes on the stream of kernels wait for all that is on the others.
-    pub(crate) fn join(&self) -> Result<(), DriverError> {
-        let others = lock(&self.others);
-        others.iter().try_for_each(|stream| self.events.order(stream, &self.compute))
-    }
-
-    /// Lets what comes on all other streams wait for what is on the stream of kernels.
-    pub(crate) fn part(&self) -> Result<(), DriverError> {
-        let others = lock(&self.others);
-        others.iter().try_for_each(|stream| self.events.order(&self.compute, stream))
+        lock(&self.events.free).extend(self.event.take());
     }
 }
 

@@ -1,4 +1,12 @@
 //! The floor of all GPU rooms: devices, memory, kernels, events, errors.
+//!
+//! A room names its arrays in an enum, and makes [`Step`](steps::Step)s: which kernel runs with
+//! which of them. [`Kernels`](steps::Kernels) are loaded by name and launch steps. Arrays are
+//! [`Slab`](memory::Slab)s, which are taken once and given back when all is done; copies go through
+//! [`Pinned`](pinned::Pinned) memory; a [`Ticket`](events::Ticket) knows when what stands before it
+//! is done, or says what failed. Who needs nothing else is written against
+//! [`Machine`](machine::Machine), a device with named arrays that is given work, and is tested
+//! without a device.
 
 pub(crate) mod cache;
 pub(crate) mod device;
@@ -7,6 +15,7 @@ pub(crate) mod error;
 pub(crate) mod events;
 pub(crate) mod inventory;
 pub(crate) mod lost;
+pub(crate) mod machine;
 pub(crate) mod memory;
 pub(crate) mod modules;
 pub(crate) mod nvrtc;

@@ -4,12 +4,13 @@
 //! into the owner's context.
 
 use super::cache::{ModuleCache, Origin};
-use super::device::{Device, Kernel};
+use super::device::Device;
 use super::discover::{DeviceInfo, Discovery, NoneUsable};
 use super::error::{Cuda, GpuError};
 use super::nvrtc::{Compiler, Source};
 use super::version::Version;
-use cudarc::driver::CudaModule;
+use cudarc::driver::sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+use cudarc::driver::{CudaFunction, CudaModule};
 use cudarc::nvrtc::Ptx;
 use std::sync::Arc;
 
@@ -70,14 +71,39 @@ impl Toolchain {
 
 impl Module {
     pub(crate) fn kernel(&self, device: &Device, kernel: &'static str) -> Result<Kernel, GpuError> {
-        match self.module.load_function(kernel) {
-            Ok(function) => Ok(Kernel::new(function, kernel, device)),
-            Err(source) => Err(GpuError::NoKernel {
-                device: device.info().to_string(),
-                name: self.name.to_owned(),
-                kernel,
-                source: Cuda(source),
-            }),
+        self.module.load_function(kernel).map(Kernel).map_err(|source| GpuError::NoKernel {
+            device: device.info().to_string(),
+            name: self.name.to_owned(),
+            kernel,
+            source: Cuda(source),
+        })
+    }
+}
+
+/// A kernel that can be launched.
+pub(crate) struct Kernel(CudaFunction);
+
+/// Dynamic shared memory that every kernel may have.
+const USUAL_SHARED_BYTES: u32 = 48 << 10;
+
+impl Kernel {
+    pub(crate) fn function(&self) -> &CudaFunction {
+        &self.0
+    }
+
+    /// The function, whose blocks may have so much dynamic shared memory.
+    pub(crate) fn function_sharing(
+        self,
+        device: &Device,
+        bytes: u32,
+    ) -> Result<CudaFunction, GpuError> {
+        if bytes > USUAL_SHARED_BYTES {
+            let allowed = device.context().bind_to_thread().and_then(|()| {
+                let bytes = i32::try_from(bytes).unwrap_or(i32::MAX);
+                self.0.set_attribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes)
+            });
+            allowed.map_err(|e| device.call("take shared memory for a kernel", e))?;
         }
+        Ok(self.0)
     }
 }

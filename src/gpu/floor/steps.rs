@@ -1,9 +1,13 @@
 //! How is a kernel launched whose arguments are arrays that have names, not places? A device and
 //! the emulation of one take the same steps.
 
+use super::cache::Origin;
 use super::device::Device;
-use super::error::{Cuda, Geometry, GpuError, Launched};
+use super::error::{Geometry, GpuError, Launched};
+use super::modules::Toolchain;
+use super::nvrtc::Source;
 use cudarc::driver::{CudaFunction, CudaStream, LaunchConfig, PushKernelArg};
+use std::collections::HashMap;
 
 /// An argument of a kernel; whoever makes steps has arrays of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,11 +24,78 @@ pub struct Step<A> {
     pub arguments: Vec<Argument<A>>,
 }
 
-/// Enqueues a step; `address` says where an array begins.
-///
-/// # Safety
-/// The step has the arguments that the kernel `function` declares, and with them it stays inside of
-/// memory that lives until it is done.
+impl<A> Step<A> {
+    /// What errors name.
+    pub(crate) fn launched(&self) -> Launched {
+        Launched { kernel: self.kernel, geometry: self.geometry }
+    }
+}
+
+/// The kernels of a source on a device, by their names.
+#[derive(Clone, Debug)]
+pub(crate) struct Kernels {
+    functions: HashMap<&'static str, CudaFunction>,
+    /// Where their code came from.
+    pub(crate) origin: Origin,
+}
+
+impl Kernels {
+    /// Loads kernels, each with the dynamic shared memory that its blocks may have.
+    ///
+    /// # Errors
+    /// They do not compile, or the driver refuses them.
+    pub(crate) fn load(
+        toolchain: &Toolchain,
+        device: &Device,
+        source: &Source,
+        kernels: impl IntoIterator<Item = (&'static str, u32)>,
+    ) -> Result<Self, GpuError> {
+        let module = toolchain.load(device, source)?;
+        let mut functions = HashMap::new();
+        for (name, shared_bytes) in kernels {
+            let function = module.kernel(device, name)?.function_sharing(device, shared_bytes)?;
+            functions.insert(name, function);
+        }
+        Ok(Self { functions, origin: module.origin })
+    }
+
+    /// How many blocks of a kernel a device runs at a time.
+    pub(crate) fn resident(
+        &self,
+        device: &Device,
+        kernel: &str,
+        threads: u32,
+    ) -> Result<u32, GpuError> {
+        let function = &self.functions[kernel];
+        let blocks = function.occupancy_max_active_blocks_per_multiprocessor(threads, 0, None);
+        let blocks = blocks.map_err(|e| device.call("ask how many blocks fit", e))?;
+        Ok(blocks.max(1) * device.info().multiprocessors)
+    }
+
+    /// Enqueues a step; `address` says where an array begins.
+    ///
+    /// # Errors
+    /// The driver refuses; the error names kernel, geometry and device.
+    ///
+    /// # Safety
+    /// The step has the arguments that its kernel declares, and with them it stays inside of memory
+    /// that lives until it is done.
+    ///
+    /// # Panics
+    /// If there is no such kernel.
+    pub(crate) unsafe fn launch<A: Copy>(
+        &self,
+        device: &Device,
+        stream: &CudaStream,
+        step: &Step<A>,
+        address: impl Fn(A) -> u64,
+    ) -> Result<(), GpuError> {
+        // SAFETY: the caller answers for it.
+        unsafe { launch(device, stream, &self.functions[step.kernel], step, address) }
+    }
+}
+
+/// As [`Kernels::launch`], of one kernel.
 pub(crate) unsafe fn launch<A: Copy>(
     device: &Device,
     stream: &CudaStream,
@@ -54,10 +125,7 @@ pub(crate) unsafe fn launch<A: Copy>(
         shared_mem_bytes: step.geometry.shared_bytes,
     };
     // SAFETY: the caller answers for it.
-    unsafe { arguments.launch(config) }.map_err(|source| GpuError::Launch {
-        device: device.info().to_string(),
-        launch: Launched { kernel: step.kernel, geometry: step.geometry },
-        source: Cuda(source),
-    })?;
+    unsafe { arguments.launch(config) }
+        .map_err(|source| device.not_launched(step.launched(), source))?;
     Ok(())
 }

@@ -2,10 +2,8 @@
 //! the events of all its owners and wakes who waits; it sleeps while nothing is under way. A worker
 //! that looked itself would look too late, or too often.
 
-use super::events::Event;
 use crate::crew::lock;
 pub(crate) use crate::dictionary::closed::Wake;
-use cudarc::driver::DriverError;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -16,18 +14,8 @@ use std::time::Duration;
 /// Time between looks while something is under way: less than the shortest copy takes.
 const BETWEEN_LOOKS: Duration = Duration::from_micros(50);
 
-/// What can be asked whether it is done.
-pub(crate) trait Finishes: Send {
-    fn is_done(&self) -> Result<bool, DriverError>;
-}
-
-impl Finishes for Event {
-    fn is_done(&self) -> Result<bool, DriverError> {
-        Event::is_done(self)
-    }
-}
-
-type Watched = (Box<dyn Finishes>, Vec<Wake>);
+/// Whether something goes on, and who is woken when it does not.
+type Watched = (Box<dyn Fn() -> bool + Send>, Vec<Wake>);
 
 /// The thread of one device. It ends with the last owner, when nothing is under way.
 pub(crate) struct Watcher {
@@ -62,11 +50,11 @@ impl Watcher {
         Ok(Self { watched: Some(send), thread: Some(thread) })
     }
 
-    /// Calls all of `wakes` when `event` is done or has failed.
-    pub(crate) fn watch(&self, event: impl Finishes + 'static, wakes: Vec<Wake>) {
+    /// Calls all of `wakes` when something does not go on any more.
+    pub(crate) fn watch(&self, goes_on: impl Fn() -> bool + Send + 'static, wakes: Vec<Wake>) {
         if let Some(watched) = &self.watched {
             // The thread ends only behind its last sender.
-            _ = watched.send((Box::new(event), wakes));
+            _ = watched.send((Box::new(goes_on), wakes));
         }
     }
 }
@@ -80,8 +68,8 @@ fn watch(watched: &Receiver<Watched>) {
         }
         under_way.extend(watched.try_iter());
         let before = under_way.len();
-        under_way.retain(|(event, wakes)| {
-            let goes_on = matches!(event.is_done(), Ok(false));
+        under_way.retain(|(goes_on, wakes)| {
+            let goes_on = goes_on();
             if !goes_on {
                 // Who wakes asks for itself, and finds an error there.
                 wakes.iter().for_each(|wake| wake());
@@ -107,42 +95,29 @@ impl Drop for Watcher {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cudarc::driver::sys::CUresult;
     use std::sync::atomic::{AtomicU32, Ordering};
-
-    /// Done, or failed, when the number is reached.
-    struct At(Arc<AtomicU32>, u32, bool);
-
-    impl Finishes for At {
-        fn is_done(&self) -> Result<bool, DriverError> {
-            match self.0.load(Ordering::SeqCst) >= self.1 {
-                true if self.2 => Err(DriverError(CUresult::CUDA_ERROR_ILLEGAL_ADDRESS)),
-                reached => Ok(reached),
-            }
-        }
-    }
 
     #[test]
     fn whoever_waits_is_woken_in_any_order() {
         let watcher = Watcher::start("watcher".into()).unwrap();
         let clock = Arc::new(AtomicU32::new(0));
         let (woken, receive) = channel();
-        let watch = |name: &'static str, at, fails| {
-            let woken = woken.clone();
+        let watch = |name: &'static str, end| {
+            let (woken, clock) = (woken.clone(), clock.clone());
             let wake: Wake = Arc::new(move || woken.send(name).unwrap());
-            watcher.watch(At(clock.clone(), at, fails), vec![wake]);
+            watcher.watch(move || clock.load(Ordering::SeqCst) < end, vec![wake]);
         };
-        // The one that began first is done last, and a failure wakes too.
-        watch("last", 3, false);
-        watch("first", 1, false);
-        watch("failed", 2, true);
-        for (tick, expected) in (1..).zip(["first", "failed", "last"]) {
+        // The one that began first is done last.
+        watch("last", 3);
+        watch("first", 1);
+        watch("second", 2);
+        for (tick, expected) in (1..).zip(["first", "second", "last"]) {
             assert!(receive.try_recv().is_err());
             clock.store(tick, Ordering::SeqCst);
             assert_eq!(receive.recv_timeout(Duration::from_secs(60)).unwrap(), expected);
         }
         // It ends when all has been told.
-        watch("late", 4, false);
+        watch("late", 4);
         clock.store(4, Ordering::SeqCst);
         drop(watcher);
         assert_eq!(receive.try_recv().unwrap(), "late");

@@ -3,11 +3,13 @@
 //! them under way; nothing waits.
 //!
 //! A chunk holds the terms of neighbouring trie collections, column behind column in the order of
-//! [`Column`]. What one copy brings is a stretch of a chunk.
+//! [`TreeArray::COLUMNS`]. What one copy brings is a stretch of a chunk.
 
-use super::{TreeDevice, UnderWay};
+use crate::gpu::btree::TreeArray;
 use crate::gpu::btree::terms::{Sums, TermColumns, ranges, starts};
+use crate::gpu::btree::trees::{Trees, sums};
 use crate::gpu::floor::error::GpuError;
+use crate::gpu::floor::machine::UnderWay;
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -16,51 +18,18 @@ const CHUNK_BYTES: u64 = 4 << 20;
 /// Chunks that a reader is ahead of at most.
 const AHEAD: usize = 3;
 
-/// What terms are made of, column by column; those of numbers come first, so that each begins at a
-/// multiple of four bytes in a chunk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Column {
-    /// Postings of each term, a `u32`.
-    Dfs,
-    /// Docid of its last posting, a `u32`.
-    Lasts,
-    /// Bytes of its postings, a `u32`.
-    ListBytes,
-    /// Bytes of its suffix, a `u8`.
-    Lengths,
-    /// Suffixes, end to end.
-    Suffixes,
-    /// Postings, end to end.
-    Lists,
-}
-
-impl Column {
-    const ALL: [Self; 6] =
-        [Self::Dfs, Self::Lasts, Self::ListBytes, Self::Lengths, Self::Suffixes, Self::Lists];
-
-    /// Bytes of the column for so many terms, bytes of suffixes and bytes of lists.
-    fn bytes(self, [terms, suffix_bytes, list_bytes]: Sums) -> u64 {
-        match self {
-            Self::Dfs | Self::Lasts | Self::ListBytes => 4 * terms,
-            Self::Lengths => terms,
-            Self::Suffixes => suffix_bytes,
-            Self::Lists => list_bytes,
-        }
-    }
-}
-
 fn bytes_of(sums: Sums) -> u64 {
-    Column::ALL.iter().map(|column| column.bytes(sums)).sum()
+    TreeArray::COLUMNS.iter().map(|column| column.of_sums(sums)).sum()
 }
 
 /// A part of a column, in bytes.
-pub(crate) type Stretch = (Column, Range<u64>);
+type Stretch = (TreeArray, Range<u64>);
 
 /// The stretches that begin behind `start` and hold `sums`.
 fn stretches(start: Sums, sums: Sums) -> VecDeque<Stretch> {
-    let all = Column::ALL.into_iter().map(|column| {
-        let at = column.bytes(start);
-        (column, at..at + column.bytes(sums))
+    let all = TreeArray::COLUMNS.into_iter().map(|column| {
+        let at = column.of_sums(start);
+        (column, at..at + column.of_sums(sums))
     });
     all.filter(|(_, range)| !range.is_empty()).collect()
 }
@@ -177,31 +146,33 @@ impl Reader {
     }
 }
 
-struct Coming<D> {
+struct Coming {
     chunk: Chunk,
     /// What of the area is not asked for yet.
     left: VecDeque<Stretch>,
     /// Where in the chunk the next copy goes.
     at: usize,
-    copies: VecDeque<(D, Range<usize>)>,
+    copies: VecDeque<(Box<dyn UnderWay>, Range<usize>)>,
 }
 
 /// Brings back what a device holds.
-pub(super) struct Fetch<T: TreeDevice> {
-    measuring: Option<T::Measure>,
+pub(super) struct Fetch {
+    measuring: Option<Box<dyn UnderWay>>,
+    is_measured: bool,
     sums: Vec<Sums>,
     starts: Vec<Sums>,
     /// Collections of the chunks that are not begun.
     ranges: VecDeque<Range<usize>>,
-    coming: VecDeque<Coming<T::Download>>,
+    coming: VecDeque<Coming>,
     ahead: usize,
 }
 
-impl<T: TreeDevice> Fetch<T> {
+impl Fetch {
     /// Begins; `whole` if all chunks are to be kept, and not only some ahead of the reader.
-    pub(super) fn begin(trees: &mut T, whole: bool) -> Result<Self, GpuError> {
+    pub(super) fn begin(trees: &mut Trees, whole: bool) -> Result<Self, GpuError> {
         Ok(Self {
-            measuring: Some(trees.measure()?),
+            measuring: trees.measure()?,
+            is_measured: false,
             sums: Vec::new(),
             starts: Vec::new(),
             ranges: VecDeque::new(),
@@ -211,22 +182,35 @@ impl<T: TreeDevice> Fetch<T> {
     }
 
     /// Does what can be done now, and gives `reader` what has come. True when all has come.
-    pub(super) fn advance(&mut self, trees: &mut T, reader: &mut Reader) -> Result<bool, GpuError> {
-        if let Some(measuring) = &self.measuring {
-            if !measuring.is_done()? {
-                return Ok(false);
-            }
-            if let Some(measured) = self.measuring.take() {
-                self.sums = trees.sums(measured)?;
-                self.collect(trees)?;
-            }
+    pub(super) fn advance(
+        &mut self,
+        trees: &mut Trees,
+        reader: &mut Reader,
+    ) -> Result<bool, GpuError> {
+        if !self.is_measured {
+            let measuring = match self.measuring.take() {
+                Some(measuring) => Some(measuring),
+                None => trees.measure()?,
+            };
+            let measured = match measuring {
+                Some(measuring) if measuring.is_done()? => measuring,
+                measuring => {
+                    self.measuring = measuring;
+                    return Ok(false);
+                }
+            };
+            self.sums = sums(&*measured);
+            self.is_measured = true;
+            // Its buffer is needed.
+            drop(measured);
+            self.collect(trees)?;
         }
         while let Some(first) = self.coming.front_mut() {
             while let Some((copy, _)) = first.copies.front()
                 && copy.is_done()?
             {
                 let (copy, to) = first.copies.pop_front().expect("there was one");
-                trees.fetched(copy, &mut first.chunk.bytes_mut()[to])?;
+                first.chunk.bytes_mut()[to].copy_from_slice(copy.bytes());
             }
             if !first.copies.is_empty() || !first.left.is_empty() {
                 break;
@@ -238,7 +222,7 @@ impl<T: TreeDevice> Fetch<T> {
         Ok(self.coming.is_empty() && self.ranges.is_empty())
     }
 
-    fn collect(&mut self, trees: &mut T) -> Result<(), GpuError> {
+    fn collect(&mut self, trees: &mut Trees) -> Result<(), GpuError> {
         let all;
         (self.starts, all) = starts(&self.sums);
         if all[0] == 0 {
@@ -253,7 +237,7 @@ impl<T: TreeDevice> Fetch<T> {
     }
 
     /// Asks for copies as long as there are buffers.
-    fn ask(&mut self, trees: &mut T, reader: &Reader) -> Result<(), GpuError> {
+    fn ask(&mut self, trees: &mut Trees, reader: &Reader) -> Result<(), GpuError> {
         loop {
             if self.coming.back().is_none_or(|last| last.left.is_empty()) {
                 if reader.chunks.len().saturating_add(self.coming.len()) >= self.ahead {
@@ -266,8 +250,8 @@ impl<T: TreeDevice> Fetch<T> {
                 self.coming.push_back(Coming { chunk, left, at: 0, copies: VecDeque::new() });
             }
             let last = self.coming.back_mut().expect("there is one that asks");
-            let (first, bytes) = take(&last.left, trees.download_bytes());
-            let Some(copy) = trees.download(&first)? else { return Ok(()) };
+            let (first, bytes) = take(&last.left, trees.stretch_bytes);
+            let Some(copy) = trees.download(first)? else { return Ok(()) };
             drop_first(&mut last.left, bytes as u64);
             last.copies.push_back((copy, last.at..last.at + bytes));
             last.at += bytes;
@@ -325,7 +309,7 @@ mod tests {
                 prop_assert!(bytes > 0 && bytes <= most * 4);
                 let mut place = 0;
                 for (column, range) in first {
-                    if column.bytes([1, 0, 0]) == 4 {
+                    if column.of_sums([1, 0, 0]) == 4 {
                         prop_assert!(place % 4 == 0 && range.start % 4 == 0 && range.end % 4 == 0);
                     }
                     place += range.end - range.start;

@@ -2,9 +2,9 @@
 //! what it holds is a part. Parts are joined term by term; a later part has the later docids.
 
 use super::fetch::{Fetch, Reader};
-use super::{TreeDevice, Waiter};
 use crate::codec::folded;
 use crate::dictionary::closed::{Advance, ClosedError, ClosedTerms, Wake};
+use crate::gpu::btree::trees::{Trees, Waiter};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -15,25 +15,25 @@ pub(super) type Part = Reader;
 const TERMS_BETWEEN_LOOKS: u32 = 1000;
 
 /// What the device still holds of the run.
-struct Rest<T: TreeDevice> {
-    trees: Rc<RefCell<T>>,
-    fetch: Fetch<T>,
+struct Rest {
+    trees: Rc<RefCell<Trees>>,
+    fetch: Fetch,
 }
 
 /// The terms of a run that was closed: those of all its parts, the last of which is on its way.
-pub(super) struct DeviceRun<T: TreeDevice> {
+pub(super) struct DeviceRun {
     parts: Vec<Reader>,
     /// Gone when all has come.
-    rest: Option<Rest<T>>,
+    rest: Option<Rest>,
     /// Terms since the device was looked after.
     since: u32,
     collection: u16,
     suffix: Vec<u8>,
 }
 
-impl<T: TreeDevice> DeviceRun<T> {
+impl DeviceRun {
     /// Parts that came before, in their order, and what the device still holds if it holds any.
-    pub(super) fn new(mut parts: Vec<Part>, rest: Option<(Rc<RefCell<T>>, Fetch<T>)>) -> Self {
+    pub(super) fn new(mut parts: Vec<Part>, rest: Option<(Rc<RefCell<Trees>>, Fetch)>) -> Self {
         let rest = rest.map(|(trees, fetch)| Rest { trees, fetch });
         if rest.is_some() {
             parts.push(Reader::default());
@@ -42,14 +42,14 @@ impl<T: TreeDevice> DeviceRun<T> {
     }
 }
 
-impl<T: TreeDevice> ClosedTerms for DeviceRun<T> {
+impl ClosedTerms for DeviceRun {
     fn advance(&mut self, postings: &mut Vec<u8>) -> Result<Advance, ClosedError> {
         self.since += 1;
         if let Some(rest) = &mut self.rest {
             let last = self.parts.last_mut().expect("what comes has a place");
             if last.term().is_none() || self.since >= TERMS_BETWEEN_LOOKS {
                 self.since = 0;
-                if rest.fetch.advance(&mut *rest.trees.borrow_mut(), last)? {
+                if rest.fetch.advance(&mut rest.trees.borrow_mut(), last)? {
                     self.rest = None;
                 } else if last.term().is_none() {
                     return Ok(Advance::Later);

@@ -69,28 +69,11 @@ impl CudaMachine {
         Self::with(Arc::new(Shared { functions, downloader, times, measured }), device, FIRST)
     }
 
-    /// Another one for a lane of its own.
-    pub(super) fn lane(&self) -> Result<Self, GpuError> {
-        Self::with(self.shared.clone(), self.device.clone(), FIRST)
-    }
-
     fn with(shared: Arc<Shared>, device: Arc<Device>, priority: i32) -> Result<Self, GpuError> {
         let stream = device.context().new_stream_with_priority(priority);
         let stream = stream.map_err(|e| device.call("make a stream", e))?;
         let (up, down) = (Buffers::new(&device)?, Buffer::new(&device, STAGED_BYTES)?);
         Ok(Self { arrays: Arrays::new(), up, down, stream, in_use: 0, shared, device })
-    }
-
-    pub(super) fn opened(&self) -> &Device {
-        &self.device
-    }
-
-    /// The same; nobody will ask a machine of the device for who takes lists to the host, so that
-    /// none is made ahead.
-    #[must_use]
-    pub(crate) fn without_downloader(self) -> Self {
-        lock(&self.shared.downloader).has_begun = true;
-        self
     }
 
     /// Measures from now on what each kernel takes, of all machines of the device, or does not.
@@ -191,10 +174,6 @@ impl CudaMachine {
 }
 
 impl Machine for CudaMachine {
-    fn device(&self) -> String {
-        self.device.info().to_string()
-    }
-
     fn sibling(&self) -> Result<Box<dyn Machine>, GpuError> {
         Ok(Box::new(Self::with(self.shared.clone(), self.device.clone(), LATER)?))
     }
@@ -218,16 +197,11 @@ impl Machine for CudaMachine {
             .or_else(|_| Slab::new(&self.device, what, bytes))?;
         if let Some(old) = old.as_ref().filter(|_| kept > 0) {
             let (to, from) = (slab.part(0, kept), old.part(0, kept));
-            let [here, there] = [slab.context(), old.context()].map(|context| context.cu_ctx());
-            let (bytes, stream) = (kept as usize, self.stream.cu_stream());
             let copied = self.device.context().bind_to_thread().and_then(|()| {
                 // SAFETY: both have so many bytes; the old ones are freed when all work on the
-                // devices is done.
+                // device is done.
                 unsafe {
-                    match here == there {
-                        true => result::memcpy_dtod_async(to, from, bytes, stream),
-                        false => result::memcpy_peer_async(here, to, there, from, bytes, stream),
-                    }
+                    result::memcpy_dtod_async(to, from, kept as usize, self.stream.cu_stream())
                 }
             });
             copied.map_err(|e| self.device.call("copy on the device", e))?;
@@ -275,8 +249,7 @@ impl Machine for CudaMachine {
         array: InvertArray,
         memory: DeviceMemory,
     ) -> Result<Option<DeviceMemory>, GpuError> {
-        let mut memory = memory.downcast::<Slab>().expect("a CUDA device made it");
-        memory.used_by(self.device.context());
+        let memory = memory.downcast::<Slab>().expect("a CUDA device made it");
         self.finish_with(array)?;
         lock(&self.shared.downloader).begin(&self.device)?;
         let old = self.arrays.place(array).replace(*memory);

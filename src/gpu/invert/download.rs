@@ -94,7 +94,7 @@ impl Downloader for CudaDownloader {
 /// buffers are pinned.
 #[derive(Debug, Default)]
 pub(super) struct Making {
-    pub(super) has_begun: bool,
+    has_begun: bool,
     thread: Option<Awaited<Result<CudaDownloader, GpuError>>>,
 }
 

@@ -9,10 +9,8 @@ use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Makes the machines of a build, one for each lane: of one device, or of several whose memory each
-/// of them can use.
-pub(crate) type MakeMachines =
-    Arc<dyn Fn() -> Result<Vec<Box<dyn Machine>>, ClosedError> + Send + Sync>;
+/// Makes the machine of a build.
+pub(crate) type MakeMachine = Arc<dyn Fn() -> Result<Box<dyn Machine>, ClosedError> + Send + Sync>;
 
 /// Memory of an array that somebody else uses meanwhile, whatever that is on a device: of texts
 /// that are brought, or of lists that are taken.
@@ -160,9 +158,6 @@ impl<M> Places for Arrays<M> {
 /// A device with the arrays of one inverter. Copies and launches take effect in the order of the
 /// calls.
 pub trait Machine: Send {
-    /// The device, as reports name it.
-    fn device(&self) -> String;
-
     /// Another one of the same device, with arrays of its own, which works beside this one: memory
     /// that one [lends](Self::lend) the other may [adopt](Self::adopt).
     fn sibling(&self) -> Result<Box<dyn Machine>, GpuError>;
@@ -206,10 +201,6 @@ pub trait Machine: Send {
 }
 
 impl Machine for Box<dyn Machine> {
-    fn device(&self) -> String {
-        (**self).device()
-    }
-
     fn sibling(&self) -> Result<Box<dyn Machine>, GpuError> {
         (**self).sibling()
     }

@@ -15,7 +15,7 @@ use crate::index::files::storage::FilledFile;
 use crate::index::run::{LaidChunk, RunPart};
 use crate::order::{PieceCounts, Placement, Sequencer};
 use std::any::Any;
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::sleep;
@@ -52,18 +52,13 @@ pub(crate) struct RunEnd {
 /// Opens the file of the lists of a run, by its number.
 pub(crate) type OpenLists = Box<dyn Fn(u32) -> Result<FilledFile, IndexError> + Send + Sync>;
 
-/// A lane, and the pieces of a batch that it has.
-pub(crate) type Batch = (usize, Arc<Vec<PieceText>>);
-
 /// The open run of a device.
 pub(crate) struct Runs<M> {
     inverter: Inverter<M>,
     lists: OpenLists,
     sequencer: Sequencer,
-    /// Batches by their number, and whose they are: they are counted, or will be.
-    coming: BTreeMap<u64, Batch>,
-    /// The number of the batch that is taken next.
-    next: u64,
+    /// Batches that are not taken.
+    coming: VecDeque<Arc<Vec<PieceText>>>,
     batches: Vec<Lists>,
     /// The codes of its documents' lengths.
     lengths: Vec<Arc<[u8]>>,
@@ -89,8 +84,7 @@ impl<M: Machine + 'static> Runs<M> {
             inverter,
             lists,
             sequencer: Sequencer::new(run_limit),
-            coming: BTreeMap::new(),
-            next: 0,
+            coming: VecDeque::new(),
             batches: Vec::new(),
             lengths: Vec::new(),
             before: Weak::<()>::new(),
@@ -103,53 +97,42 @@ impl<M: Machine + 'static> Runs<M> {
         self.inverter.seconds()
     }
 
-    /// Whoever brings texts to the device of a lane while it works.
-    pub(crate) fn uploader(&mut self, lane: usize) -> Result<Box<dyn Uploader>, GpuError> {
-        self.inverter.uploader(lane)
+    /// Whoever brings texts to the device while it works.
+    pub(crate) fn uploader(&mut self) -> Result<Box<dyn Uploader>, GpuError> {
+        self.inverter.machine().uploader()
     }
 
-    /// Has a lane count the pieces of the batch with a number, as far as it can before batches with
-    /// smaller ones are [taken](Self::take_next), all of which will come. If their texts were
-    /// brought they are used.
-    pub(crate) fn find(
-        &mut self,
-        (number, lane): (u64, usize),
-        pieces: Vec<PieceText>,
-        text: Option<DeviceMemory>,
-    ) {
+    /// Has the forms of the pieces of the next batch found. If their texts were brought they are
+    /// used.
+    pub(crate) fn find(&mut self, pieces: Vec<PieceText>, text: Option<DeviceMemory>) {
         let pieces = Arc::new(pieces);
         match is_fitting(&pieces) {
-            true if text.is_some() => self.inverter.find(lane, pieces.clone(), text),
+            true if text.is_some() => self.inverter.find(pieces.clone(), text),
             is_fitting => {
-                self.inverter.give_back(lane, text);
+                self.inverter.give_back(text);
                 if is_fitting {
-                    self.inverter.find(lane, pieces.clone(), None);
+                    self.inverter.find(pieces.clone(), None);
                 }
             }
         }
-        self.coming.insert(number, (lane, pieces));
+        self.coming.push_back(pieces);
     }
 
     /// Asks for all that comes again, if what was asked for was let go: a run has ended, or the
     /// device had no room.
     fn find_again(&mut self) {
         if self.inverter.found() == 0 {
-            for (lane, pieces) in self.coming.values().filter(|(_, pieces)| is_fitting(pieces)) {
-                if self.inverter.has_room(*lane) {
-                    self.inverter.find(*lane, pieces.clone(), None);
+            for pieces in self.coming.iter().filter(|pieces| is_fitting(pieces)) {
+                if self.inverter.has_room() {
+                    self.inverter.find(pieces.clone(), None);
                 }
             }
         }
     }
 
-    /// Whether pieces of a lane can be given to [`find`](Self::find).
-    pub(crate) fn has_room(&self, lane: usize) -> bool {
-        let coming = self.coming.values().filter(|(of, _)| *of == lane).count();
-        coming < MOST_FOUND && self.inverter.has_room(lane)
-    }
-
-    pub(crate) fn taken(&self) -> u64 {
-        self.next
+    /// Whether pieces can be given to [`find`](Self::find).
+    pub(crate) fn has_room(&self) -> bool {
+        self.coming.len() < MOST_FOUND
     }
 
     /// Whether pieces that were given are still to be taken.
@@ -160,24 +143,22 @@ impl<M: Machine + 'static> Runs<M> {
     /// Whether pieces can be taken without waiting for others, for their forms, or for the host's
     /// terms.
     pub(crate) fn is_ready(&mut self) -> bool {
-        let next = self.coming.get(&self.next);
-        next.is_some_and(|(_, pieces)| self.inverter.is_ready(pieces))
+        let next = self.coming.front();
+        next.is_some_and(|pieces| self.inverter.is_ready(pieces))
     }
 
-    /// Takes the next pieces, if they are there, of which nobody needs the texts any more then;
-    /// whose they are.
+    /// Takes the next pieces, if they are there, of which nobody needs the texts any more then.
     ///
     /// # Errors
     /// Of the device, a piece with more text than a device takes, or too many documents.
     pub(crate) fn take_next(
         &mut self,
         out: impl FnMut(Event) + Send,
-    ) -> Result<Option<Batch>, ClosedError> {
-        let Some((lane, pieces)) = self.coming.remove(&self.next) else { return Ok(None) };
-        self.next += 1;
+    ) -> Result<Option<Arc<Vec<PieceText>>>, ClosedError> {
+        let Some(pieces) = self.coming.pop_front() else { return Ok(None) };
         self.take(&pieces, out)?;
         self.find_again();
-        Ok(Some((lane, pieces)))
+        Ok(Some(pieces))
     }
 
     /// Counts pieces; once more if the device has no room, which has freed all that is not of the

@@ -1,12 +1,12 @@
-//! Who drives devices that invert? One thread: it takes what [lanes](super::inverter) have counted,
-//! in the order of the input, and tells what became of it. For each lane another thread brings the
-//! texts of the next batches to its device meanwhile. No worker waits.
+//! Who drives a device that inverts? One thread: it counts batches in the order of the input, and
+//! tells what became of them. Another thread brings the texts of the next batches to the device
+//! meanwhile. No worker waits.
 
 use super::inverter::{Inverter, InverterHooks, ParseLines, spent};
 use super::machine::{DeviceMemory, Machine, Uploader};
 use super::runs::{Event, OpenLists, Runs};
 use super::text::{PieceText, is_fitting, parts};
-use crate::crew::{Awaited, lock};
+use crate::crew::Awaited;
 use crate::dictionary::closed::{ClosedError, Wake};
 use crate::dictionary::device::text_buffers::TextBuffers;
 use crate::gpu::floor::error::GpuError;
@@ -17,15 +17,14 @@ use std::any::Any;
 use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
 use std::time::Instant;
 
-/// Opens the devices, on the thread that drives them: a machine for each lane.
-pub(crate) type OpenMachines =
-    Box<dyn FnOnce() -> Result<Vec<Box<dyn Machine>>, ClosedError> + Send>;
+/// Opens the device, on the thread that drives it.
+pub(crate) type OpenMachine = Box<dyn FnOnce() -> Result<Box<dyn Machine>, ClosedError> + Send>;
 
 pub(crate) struct Inverting {
     /// How text becomes terms.
@@ -58,7 +57,7 @@ pub(crate) struct InvertService {
 
 impl InvertService {
     /// Starts it; `wake` is called whenever there is an outcome.
-    pub(crate) fn start(open: OpenMachines, how: Inverting, wake: Wake) -> io::Result<Self> {
+    pub(crate) fn start(open: OpenMachine, how: Inverting, wake: Wake) -> io::Result<Self> {
         let (batches, from) = channel();
         let (to, outcomes) = channel();
         let stop = Arc::new(AtomicBool::new(false));
@@ -69,7 +68,7 @@ impl InvertService {
                 _ = to.send(outcome);
                 wake();
             };
-            let mut uploading = Vec::new();
+            let mut uploading = None;
             let driven = AssertUnwindSafe(|| {
                 drive(open, how, from, stopped, &mut uploading, |e| tell(Ok(e)))
             });
@@ -82,7 +81,7 @@ impl InvertService {
                     tell(Err(error.into()));
                 }
             }
-            for thread in uploading {
+            if let Some(thread) = uploading {
                 // It ends when no more batches come.
                 _ = thread.join();
             }
@@ -122,87 +121,72 @@ impl Drop for InvertService {
 
 /// What the thread that drives a device waits for.
 enum Message {
-    /// The pieces of a batch, their texts on the device if there is room for them ahead, and the
-    /// seconds that pinning and copying took.
-    Brought(Numbered, Vec<PieceText>, Option<DeviceMemory>, [f64; 2]),
+    Brought(Brought),
     Failed(GpuError),
     Panicked(Box<dyn Any + Send>),
-    /// There are so many batches, and will be no more.
-    End(u64),
-    Counted,
+    /// There will be no more batches.
+    End,
+    /// Forms were found, or terms made.
+    GoOn,
 }
 
-/// The number of a batch, and the lane that has it.
-type Numbered = (u64, usize);
-
-/// What all threads share that bring texts.
-struct Coming {
-    /// The number of the next batch, and the batches. Whoever has room takes one.
-    batches: Mutex<(u64, Receiver<Vec<PieceText>>)>,
-    buffers: Arc<TextBuffers>,
-    /// Areas of memory, of which pieces of several batches have parts, are pinned by one at a time.
-    pinning: Mutex<()>,
+/// A batch whose texts are on the device, if there is room for them ahead.
+struct Brought {
+    pieces: Vec<PieceText>,
+    text: Option<DeviceMemory>,
+    /// How long pinning and copying took, in seconds.
+    pin: f64,
+    upload: f64,
 }
 
-impl Coming {
-    /// The next batch, or how many there were.
-    fn next(&self) -> Result<(u64, Vec<PieceText>), u64> {
-        let (number, batches) = &mut *lock(&self.batches);
-        let pieces = batches.recv().map_err(|_| *number)?;
-        *number += 1;
-        Ok((*number - 1, pieces))
-    }
-}
-
-/// Texts that are on the device of a lane beside those of the batch whose forms were found last: of
-/// the next, and of one that is brought.
+/// Texts that are on the device beside those of the batch whose forms were found last: of the next,
+/// and of one that is brought.
 const TEXTS_AHEAD: usize = 2;
 
-/// Brings texts to the device of a lane, batch after batch, whenever there may be one more; those
-/// on the device that nobody needs any more come back. When there are no more batches the buffers
-/// end, so that texts are freed here, beside the thread that drives the device.
-fn bring(
-    lane: usize,
-    mut uploader: Box<dyn Uploader>,
-    coming: &Coming,
-    (room, done): (&Receiver<Option<DeviceMemory>>, &Receiver<Arc<Vec<PieceText>>>),
-    to: &Sender<Message>,
-) {
+/// What whoever brings texts takes: batches, room for one more, and batches of which nobody needs
+/// the texts any more.
+struct Coming {
+    batches: Receiver<Vec<PieceText>>,
+    room: Receiver<Option<DeviceMemory>>,
+    done: Receiver<Arc<Vec<PieceText>>>,
+    buffers: Arc<TextBuffers>,
+}
+
+/// Brings texts to the device, batch after batch, whenever there may be one more; those on the
+/// device that nobody needs any more come back. When there are no more batches the buffers end, so
+/// that texts are freed here, beside the thread that drives the device.
+fn bring(mut uploader: Box<dyn Uploader>, coming: &Coming, to: &Sender<Message>) {
     // Whoever has gone wants no texts.
-    while let Ok(old) = room.recv() {
-        let (number, mut pieces) = match coming.next() {
-            Ok(next) => next,
-            Err(batches) => {
-                // Whoever has gone wants to know nothing.
-                _ = to.send(Message::End(batches));
-                coming.buffers.end();
-                return done.iter().for_each(drop);
-            }
+    while let Ok(old) = coming.room.recv() {
+        let Ok(mut pieces) = coming.batches.recv() else {
+            // Whoever has gone wants to know nothing.
+            _ = to.send(Message::End);
+            coming.buffers.end();
+            return coming.done.iter().for_each(drop);
         };
-        let mut seconds = [0.0; 2];
+        let (mut pin, mut upload) = (0.0, 0.0);
         let brought = match is_fitting(&pieces) {
             true => {
                 let began = Instant::now();
-                let pinning = lock(&coming.pinning);
                 for piece in &mut pieces {
                     // SAFETY: a buffer gives memory that is not pinned, and drops what comes back
                     // before it frees that; nobody else pins any.
                     piece.bytes.pin(|memory| unsafe { uploader.pin(memory) });
                 }
-                drop(pinning);
-                seconds[0] = spent(began);
+                pin = spent(began);
                 let brought = uploader.upload(&parts(pieces.iter()), old).map(Some);
-                seconds[1] = spent(began) - seconds[0];
+                upload = spent(began) - pin;
                 brought
             }
             false => Ok(None),
         };
-        let message = match brought {
-            Ok(text) => Message::Brought((number, lane), pieces, text, seconds),
+        let brought = match brought {
             // Whoever needs them makes room.
-            Err(error) if error.is_out_of_memory() => {
-                Message::Brought((number, lane), pieces, None, seconds)
-            }
+            Err(error) if error.is_out_of_memory() => Ok(None),
+            brought => brought,
+        };
+        let message = match brought {
+            Ok(text) => Message::Brought(Brought { pieces, text, pin, upload }),
             Err(error) => Message::Failed(error),
         };
         if to.send(message).is_err() {
@@ -212,88 +196,73 @@ fn bring(
 }
 
 fn drive(
-    open: OpenMachines,
+    open: OpenMachine,
     how: Inverting,
     batches: Receiver<Vec<PieceText>>,
     stop: Arc<AtomicBool>,
-    uploading: &mut Vec<JoinHandle<()>>,
+    uploading: &mut Option<JoinHandle<()>>,
     mut tell: impl FnMut(Event) + Send,
 ) -> Result<(), ClosedError> {
     let began = Instant::now();
-    let machines = open()?;
-    let (to, messages) = channel();
-    let (rooms, room): (Vec<_>, Vec<_>) = machines.iter().map(|_| channel()).unzip();
+    let machine = open()?;
+    let ((to, messages), (give_room, room), (give, done)) = (channel(), channel(), channel());
     for _ in 0..TEXTS_AHEAD {
-        rooms.iter().for_each(|room| _ = room.send(None));
+        _ = give_room.send(None);
     }
-    let counted = to.clone();
+    let told = to.clone();
     let hooks = InverterHooks {
         // Whoever has gone wants to know nothing, and has no use for room.
-        tell: Arc::new(move || _ = counted.send(Message::Counted)),
-        back: Arc::new(move |lane, old| _ = rooms[lane].send(old)),
+        tell: Arc::new(move || _ = told.send(Message::GoOn)),
+        back: Arc::new(move |old| _ = give_room.send(old)),
         parse: how.parse,
     };
-    let mut inverter = Inverter::new(machines, &how.analysis, how.threads, &hooks)?;
+    let mut inverter = Inverter::new(machine, &how.analysis, how.threads, &hooks)?;
     drop(hooks);
     if how.encodes {
         inverter = inverter.encoding();
     }
     let mut runs = Runs::new(inverter, how.run_limit, how.lists, stop.clone());
-    let coming = Arc::new(Coming {
-        batches: Mutex::new((0, batches)),
-        buffers: how.buffers,
-        pinning: Mutex::default(),
-    });
-    let mut done = Vec::new();
-    for (lane, room) in room.into_iter().enumerate() {
-        let (uploader, coming, to) = (runs.uploader(lane)?, coming.clone(), to.clone());
-        let (give, free) = channel();
-        done.push(give);
-        let bring = move || {
-            let bring = || bring(lane, uploader, &coming, (&room, &free), &to);
-            if let Err(cause) = catch_unwind(AssertUnwindSafe(bring)) {
-                // Whoever has gone wants to know nothing.
-                _ = to.send(Message::Panicked(cause));
-            }
-        };
-        uploading.push(Builder::new().name("uploader".into()).spawn(bring)?);
-    }
-    drop(coming);
+    let (uploader, coming) =
+        (runs.uploader()?, Coming { batches, room, done, buffers: how.buffers });
+    let bring = move || {
+        let bring = || bring(uploader, &coming, &to);
+        if let Err(cause) = catch_unwind(AssertUnwindSafe(bring)) {
+            // Whoever has gone wants to know nothing.
+            _ = to.send(Message::Panicked(cause));
+        }
+    };
+    *uploading = Some(Builder::new().name("uploader".into()).spawn(bring)?);
     runs.seconds().open = spent(began);
-    let mut brought = Vec::from_iter(
-        done.iter().map(|_| VecDeque::<(Numbered, Vec<PieceText>, Option<DeviceMemory>)>::new()),
-    );
-    let mut batches = None;
+    let (mut brought, mut ended) = (VecDeque::<Brought>::new(), false);
     while !stop.load(Ordering::Relaxed) {
         // Forms are found first: the host makes terms of them while the batch before is counted.
-        for brought in &mut brought {
-            while let Some(((_, lane), ..)) = brought.front()
-                && runs.has_room(*lane)
-                && let Some((of, pieces, text)) = brought.pop_front()
-            {
-                runs.find(of, pieces, text);
-            }
+        while runs.has_room()
+            && let Some(Brought { pieces, text, pin, upload }) = brought.pop_front()
+        {
+            runs.seconds().pin += pin;
+            runs.seconds().upload += upload;
+            runs.find(pieces, text);
         }
         let next = match messages.try_recv() {
             Ok(message) => message,
             Err(_) if runs.is_ready() => {
-                if let Some((lane, pieces)) = runs.take_next(&mut tell)? {
-                    match batches {
+                if let Some(pieces) = runs.take_next(&mut tell)? {
+                    match ended {
                         // They are filled again.
-                        None => drop(pieces),
+                        false => drop(pieces),
                         // They are freed. If nobody brings more, it frees them itself.
-                        Some(_) => _ = done[lane].send(pieces),
+                        true => _ = give.send(pieces),
                     }
                 }
                 continue;
             }
-            Err(_) if batches == Some(runs.taken()) => {
+            Err(_) if ended && !runs.has_coming() => {
                 runs.end(tell)?;
                 // The system closes the device meanwhile, which takes as long; if it gives no
                 // thread, what is spare goes with the process.
                 let _spare = Awaited::begin("spare", pages::give_back);
                 // Whoever brings texts has the device, too, until it knows that no more come back.
-                drop((runs, done));
+                drop((runs, give));
                 return Ok(());
             }
             Err(_) => {
@@ -308,16 +277,11 @@ fn drive(
             }
         };
         match next {
-            Message::Brought(of, pieces, text, [pin, upload]) => {
-                runs.seconds().pin += pin;
-                runs.seconds().upload += upload;
-                let (_, lane) = of;
-                brought[lane].push_back((of, pieces, text));
-            }
+            Message::Brought(batch) => brought.push_back(batch),
             Message::Failed(error) => return Err(error.into()),
             Message::Panicked(cause) => resume_unwind(cause),
-            Message::End(all) => batches = Some(all),
-            Message::Counted => {}
+            Message::End => ended = true,
+            Message::GoOn => {}
         }
     }
     Ok(())

@@ -26,14 +26,9 @@ pub enum InvertArray {
     Shapes,
     /// u32: where each line ends.
     LineEnds,
-    /// u32: the numbers of irregular lines, in any order.
-    Irregular,
-    /// u32: of each of these, in their order, its number, where its text begins in the next array,
-    /// and its name; and the ends.
-    Mended,
-    /// u8: the texts, each with a separator, and the names.
-    MendedBytes,
-    /// u32: where the first text of each line begins, if it is regular.
+    /// u32: which pieces have a line that is unlike the others.
+    OddPieces,
+    /// u32: where the first text of each line begins.
     LineTexts,
     /// u32: where its name does.
     LineNames,
@@ -147,8 +142,6 @@ pub enum InvertArray {
     Kept,
     /// u32: of each term the postings that stay.
     Counts,
-    /// The same of those that another lane has counted.
-    OthersCounts,
     /// u8: the codes of the lengths of documents: those of the batch, and those of the run when its
     /// lists are encoded.
     Codes,
@@ -190,8 +183,8 @@ pub(crate) const ARRAYS: usize = InvertArray::Encoded as usize + 1;
 pub(crate) type Step = crate::gpu::floor::steps::Step<InvertArray>;
 
 /// Words of [`InvertArray::Counters`]: new forms and their bytes, odd tokens, the last sum of
-/// tiles, foreign forms and their bytes, and irregular lines.
-pub(crate) const COUNTERS: usize = 7;
+/// tiles, and foreign forms and their bytes.
+pub(crate) const COUNTERS: usize = 6;
 /// The number of new forms among the counters.
 pub(crate) const NEW_FORMS: usize = 0;
 pub(crate) const ODD_TOKENS: usize = 1;
@@ -200,7 +193,6 @@ pub(crate) const SUM: usize = 2;
 pub(crate) const NEW_BYTES: usize = 3;
 pub(crate) const FOREIGN_FORMS: usize = 4;
 pub(crate) const FOREIGN_BYTES: usize = 5;
-pub(crate) const IRREGULAR_LINES: usize = 6;
 
 const THREADS: u32 = 256;
 /// Threads of the block that sums.

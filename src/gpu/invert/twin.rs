@@ -47,7 +47,7 @@ pub(crate) fn tokens(tokenizer: Tokenizer, text: &[u8]) -> Vec<u32> {
 }
 
 /// `invert_read_lines`, `invert_write_lines`: where the name of a line stands, if it has one, and
-/// what its text stands for; nothing if it is irregular.
+/// what its text stands for; nothing if it makes its piece odd.
 pub(crate) fn line(
     shape: &LineShape,
     longest: u32,

@@ -11,11 +11,14 @@ use super::parcel::{Parcel, Tables};
 use super::unpack::Outline;
 use crate::fault;
 use crate::gpu::floor::device::Device;
-use crate::gpu::floor::error::GpuError;
-use crate::gpu::floor::slab::{Slab, Staging};
+use crate::gpu::floor::error::{Geometry, GpuError};
+use crate::gpu::floor::memory::Slab;
+use crate::gpu::floor::pinned::Pinned;
+use crate::gpu::floor::steps::Argument::{Array as In, Number};
+use crate::gpu::floor::steps::{Argument, Kernels, Step};
 use crate::index::lexicon::TermEntry;
 use crate::query::snapshot::Snapshot;
-use cudarc::driver::{CudaFunction, CudaStream, DriverError, LaunchConfig, PushKernelArg};
+use cudarc::driver::CudaStream;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -49,25 +52,37 @@ pub struct ListRequest<'a, I> {
     pub entries: &'a [Option<TermEntry>],
 }
 
+/// An array that the kernels work on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum BringArray {
+    Parcel,
+    Arena,
+    Norms,
+    /// A fault, in the memory of the host.
+    Fault,
+}
+
 #[derive(Debug)]
 pub struct Bringer<I> {
     snapshot: Arc<Snapshot>,
     share: Range<u32>,
+    device: Arc<Device>,
+    kernels: Kernels,
     stream: Arc<CudaStream>,
-    put: CudaFunction,
-    unpack: CudaFunction,
+    /// Blocks of the kernels that are on the device at a time: more would begin with an equal part
+    /// of the work when the first have ended, and leave most of it idle.
+    resident: [u32; 2],
     windows: Windows,
     arena: Arc<Slab>,
     norms: Arc<Slab>,
     parcel: Parcel,
     /// The parcel on the host, behind a fault, and on the device.
-    staging: Staging,
+    staging: Pinned,
     memory: Slab,
     /// Lists that the parcel has the last bytes of.
     travelling: Vec<(I, u64, Placed)>,
     maker: ListMaker,
     bytes: Vec<u8>,
-    multiprocessors: u32,
 }
 
 impl<I: Copy> Bringer<I> {
@@ -82,26 +97,26 @@ impl<I: Copy> Bringer<I> {
         share: &Range<u32>,
     ) -> Result<Self, GpuError> {
         let parcel_bytes = fault::parcel_bytes(PARCEL_BYTES);
-        let (device, windows): (&Device, _) = (query.device(), query.windows());
-        let stream = device.context().new_stream().map_err(|e| device.call("make a stream", e))?;
+        let (device, kernels, windows) = (query.device(), query.kernels(), query.windows());
+        let resident = |kernel| kernels.resident(device, kernel, THREADS);
         // A portion of a list goes with the numbers of its windows.
         let bytes = parcel_bytes + 16 * windows.len();
         Ok(Self {
             snapshot: snapshot.clone(),
             share: share.clone(),
-            stream,
-            put: query.function("query_put").clone(),
-            unpack: query.function("query_unpack").clone(),
+            stream: device.new_stream()?,
+            resident: [resident("query_put")?, resident("query_unpack")?],
             windows,
             arena: query.arena().clone(),
             norms: query.norms().clone(),
             parcel: Parcel::default(),
-            staging: Staging::new(device, "lists on their way", FAULT_BYTES + bytes)?,
+            staging: Pinned::new(device, "lists on their way", FAULT_BYTES + bytes)?,
             memory: Slab::new(device, "lists on their way", bytes as u64)?,
             travelling: Vec::new(),
             maker: ListMaker::default(),
             bytes: Vec::new(),
-            multiprocessors: device.info().multiprocessors,
+            kernels: kernels.clone(),
+            device: device.clone(),
         })
     }
 
@@ -244,11 +259,12 @@ impl<I: Copy> Bringer<I> {
                 },
             );
         }
-        sent == Ok(true)
+        matches!(sent, Ok(true))
     }
 
-    fn copy_and_launch(&mut self) -> Result<bool, DriverError> {
-        self.stream.context().bind_to_thread()?;
+    fn copy_and_launch(&mut self) -> Result<bool, GpuError> {
+        let call = |e| self.device.call("copy lists to the device", e);
+        self.device.context().bind_to_thread().map_err(call)?;
         // SAFETY: no copy is under way: each is waited for below.
         let staging = unsafe { self.staging.bytes_mut() };
         staging[..FAULT_BYTES].fill(0);
@@ -257,51 +273,54 @@ impl<I: Copy> Bringer<I> {
         let bytes = FAULT_BYTES..FAULT_BYTES + tables.bytes;
         // SAFETY: both live as long as this, and nobody writes them before the stream is waited
         // for.
-        unsafe { self.staging.copy_up(bytes, to, &self.stream) }?;
-        self.launch(&tables, true)?;
-        self.stream.synchronize()?;
+        unsafe { self.staging.copy_up(bytes, to, &self.stream) }.map_err(call)?;
+        for step in self.steps(&tables) {
+            self.launch(&step)?;
+        }
+        self.stream.synchronize().map_err(call)?;
         // SAFETY: no kernel runs that could write it.
         Ok(unsafe { self.staging.bytes() }[..FAULT_BYTES] == [0; FAULT_BYTES])
     }
 
-    /// As many blocks as are on the device at a time: more would begin with an equal part of the
-    /// work when the first have ended, and leave most of it idle.
-    fn config(&self, kernel: &CudaFunction, blocks: u32) -> Result<LaunchConfig, DriverError> {
-        let resident = kernel.occupancy_max_active_blocks_per_multiprocessor(THREADS, 0, None)?;
-        Ok(LaunchConfig {
-            grid_dim: (blocks.clamp(1, resident.max(1) * self.multiprocessors), 1, 1),
-            block_dim: (THREADS, 1, 1),
-            shared_mem_bytes: 0,
-        })
+    /// The kernels that put a parcel in its places.
+    fn steps(&self, tables: &Tables) -> Vec<Step<BringArray>> {
+        use BringArray::{Arena, Fault, Norms, Parcel};
+        let at = |place: usize| In(Parcel, place as u64);
+        let step = |kernel, blocks: u32, most: u32, arguments: Vec<Argument<BringArray>>| {
+            let blocks = blocks.clamp(1, most);
+            let geometry = Geometry { blocks, threads: THREADS, shared_bytes: 0 };
+            Step { kernel, geometry, arguments }
+        };
+        let mut steps = Vec::new();
+        let (pieces, pieces_len) = tables.pieces;
+        if pieces_len > 0 {
+            let put = vec![at(pieces), Number(pieces_len), at(0), In(Arena, 0)];
+            steps.push(step("query_put", pieces_len, self.resident[0], put));
+        }
+        let (lines, lines_len) = tables.lines;
+        if lines_len > 0 {
+            let blocks = lines_len.div_ceil(THREADS / 32);
+            let mut unpack = vec![at(lines), Number(lines_len), at(tables.owners)];
+            unpack.extend([at(tables.portions), at(0), Number(tables.words)]);
+            unpack.extend([self.windows.len() as u32, self.windows.documents].map(Number));
+            unpack.extend([Norms, Arena, Fault].map(|array| In(array, 0)));
+            steps.push(step("query_unpack", blocks, self.resident[1], unpack));
+        }
+        steps
     }
 
-    fn launch(&self, tables: &Tables, whole: bool) -> Result<(), DriverError> {
-        let parcel = self.memory.address();
-        let at = |place: usize| parcel + place as u64;
-        let (arena, norms, fault) =
-            (self.arena.address(), self.norms.address(), self.staging.address());
-        let (pieces, pieces_len) = (at(tables.pieces.0), tables.pieces.1);
-        if whole && pieces_len > 0 {
-            let mut arguments = self.stream.launch_builder(&self.put);
-            arguments.arg(&pieces).arg(&pieces_len).arg(&parcel).arg(&arena);
-            // SAFETY: these are the arguments that the kernel declares, which the tests pass to it
-            // too; pieces lie in the parcel and go to lists that have room in the arena.
-            unsafe { arguments.launch(self.config(&self.put, pieces_len)?) }?;
-        }
-        let (lines, lines_len) = (at(tables.lines.0), tables.lines.1);
-        if lines_len > 0 {
-            let (owners, portions) = (at(tables.owners), at(tables.portions));
-            let (windows, documents) = (self.windows.len() as u32, self.windows.documents);
-            let mut arguments = self.stream.launch_builder(&self.unpack);
-            arguments.arg(&lines).arg(&lines_len).arg(&owners).arg(&portions).arg(&parcel);
-            arguments.arg(&tables.words).arg(&windows).arg(&documents).arg(&norms).arg(&arena);
-            arguments.arg(&fault);
-            let config = self.config(&self.unpack, lines_len.div_ceil(THREADS / 32))?;
-            // SAFETY: as above; all arrays live until the stream is waited for, and the kernel
-            // compares what the lines say with their lengths.
-            unsafe { arguments.launch(config) }?;
-        }
-        Ok(())
+    fn launch(&self, step: &Step<BringArray>) -> Result<(), GpuError> {
+        let address = |array| match array {
+            BringArray::Parcel => self.memory.address(),
+            BringArray::Arena => self.arena.address(),
+            BringArray::Norms => self.norms.address(),
+            BringArray::Fault => self.staging.address(),
+        };
+        // SAFETY: these are the arguments that the kernels declare, which the tests pass to them
+        // too; pieces lie in the parcel and go to lists that have room in the arena, and the kernels
+        // compare what the lines say with their lengths. All arrays live until the stream is waited
+        // for.
+        unsafe { self.kernels.launch(&self.device, &self.stream, step, address) }
     }
 }
 

@@ -11,16 +11,18 @@ use super::list::Windows;
 use super::plan::{QueryRecord, QueryState, TermRecord};
 use super::steps::{Array, Groups, Machine, Step, Zeroed};
 use crate::gpu::floor::device::Device;
-use crate::gpu::floor::error::{Cuda, GpuError, GpuWork};
-use crate::gpu::floor::events::is_done;
+use crate::gpu::floor::error::{GpuError, GpuWork};
+use crate::gpu::floor::events::Ticket;
+use crate::gpu::floor::memory::Slab;
 use crate::gpu::floor::modules::Toolchain;
-use crate::gpu::floor::slab::{Slab, Staging};
-use crate::gpu::floor::steps::launch;
+use crate::gpu::floor::pinned::Pinned;
+use crate::gpu::floor::steps::Kernels;
 use crate::query::wanted::Mode;
-use cudarc::driver::sys::{CUevent_flags, CUgraphInstantiate_flags, CUstreamCaptureMode};
-use cudarc::driver::{CudaEvent, CudaFunction, CudaGraph, CudaStream, DriverError};
+use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
+use cudarc::driver::{CudaGraph, CudaStream};
 use std::collections::HashMap;
 use std::fmt;
+use std::hint::spin_loop;
 use std::sync::Arc;
 
 /// The kernels of `query.cu`.
@@ -44,8 +46,8 @@ pub(crate) const KERNELS: [&str; 14] = [
 /// A device that answers queries about one collection.
 #[derive(Debug)]
 pub struct QueryDevice {
-    device: Device,
-    functions: HashMap<&'static str, CudaFunction>,
+    device: Arc<Device>,
+    kernels: Kernels,
     machine: Machine,
     windows: Windows,
     norms: Arc<Slab>,
@@ -69,20 +71,16 @@ impl QueryDevice {
         arena_bytes: Option<u64>,
     ) -> Result<Self, GpuError> {
         let tuning = Tuning::of_device(device.most_shared_bytes());
-        let module = toolchain.load(&device, &tuning.source())?;
-        let mut functions = HashMap::new();
-        for name in KERNELS {
-            let bytes = match name {
-                "query_sample" | "query_or" => tuning.or_shared_bytes(8),
-                "query_wide_sample" | "query_wide_or" => tuning.or_shared_bytes(16),
-                "query_and" => tuning.and_shared_bytes(),
-                "query_select" => tuning.select_shared_bytes(),
-                "ordered_scores" => tuning.ordered_shared_bytes(),
-                _ => 0,
-            };
-            let function = module.kernel(&device, name)?.function_sharing(&device, bytes)?;
-            functions.insert(name, function);
-        }
+        let shared_bytes = |name: &'static str| match name {
+            "query_sample" | "query_or" => tuning.or_shared_bytes(8),
+            "query_wide_sample" | "query_wide_or" => tuning.or_shared_bytes(16),
+            "query_and" => tuning.and_shared_bytes(),
+            "query_select" => tuning.select_shared_bytes(),
+            "ordered_scores" => tuning.ordered_shared_bytes(),
+            _ => 0,
+        };
+        let kernels = KERNELS.map(|name| (name, shared_bytes(name)));
+        let kernels = Kernels::load(toolchain, &device, &tuning.source(), kernels)?;
         let windows = Windows { documents: norms.len() as u32, bits: tuning.window_bits };
         let on_device = Arc::new(Slab::new(&device, "norms", 4 * norms.len() as u64)?);
         on_device
@@ -94,10 +92,10 @@ impl QueryDevice {
         };
         let arena = Arc::new(Slab::new(&device, "postings lists", arena_bytes)?);
         let machine = Machine { tuning, multiprocessors: device.info().multiprocessors };
-        Ok(Self { device, functions, machine, windows, norms: on_device, arena })
+        Ok(Self { device: Arc::new(device), kernels, machine, windows, norms: on_device, arena })
     }
 
-    pub fn device(&self) -> &Device {
+    pub fn device(&self) -> &Arc<Device> {
         &self.device
     }
 
@@ -116,8 +114,8 @@ impl QueryDevice {
         &self.norms
     }
 
-    pub(super) fn function(&self, kernel: &str) -> &CudaFunction {
-        &self.functions[kernel]
+    pub(super) fn kernels(&self) -> &Kernels {
+        &self.kernels
     }
 
     /// The room of a slot for batches of so many queries.
@@ -154,12 +152,13 @@ impl QueryDevice {
 pub struct Slot {
     room: Room,
     memory: Slab,
-    input: Staging,
-    output: Staging,
+    input: Pinned,
+    output: Pinned,
     stream: Arc<CudaStream>,
     graphs: HashMap<Groups, Graph>,
-    began: CudaEvent,
-    done: CudaEvent,
+    /// The beginning and the end of the last batch.
+    began: Option<Ticket>,
+    done: Option<Ticket>,
     busy: bool,
     /// Whether the kernels of the last batch worked on the memory of the host.
     mapped: bool,
@@ -239,24 +238,18 @@ impl Slot {
     pub fn new(device: &QueryDevice, room: Room, answers_ordered: bool) -> Result<Self, GpuError> {
         let on = &device.device;
         let parts = Parts::new(&room);
-        let context = on.context();
-        let stream = context.new_stream().map_err(|e| on.call("make a stream", e))?;
-        let event = || {
-            let flags = CUevent_flags::CU_EVENT_DEFAULT;
-            context.new_event(Some(flags)).map_err(|e| on.call("make an event", e))
-        };
         let scores = match answers_ordered {
             true => Some(Slab::new(on, "scores", 4 * u64::from(device.windows.documents))?),
             false => None,
         };
         Ok(Self {
             memory: Slab::new(on, "batches of queries", parts.all)?,
-            input: Staging::new(on, "queries", input_bytes(&room))?,
-            output: Staging::new(on, "hits", output_bytes(&room))?,
-            stream,
+            input: Pinned::new(on, "queries", input_bytes(&room))?,
+            output: Pinned::new(on, "hits", output_bytes(&room))?,
+            stream: on.new_stream()?,
             graphs: HashMap::new(),
-            began: event()?,
-            done: event()?,
+            began: None,
+            done: None,
             busy: false,
             mapped: false,
             scores,
@@ -296,7 +289,7 @@ impl Slot {
         }
         let call = |e| device.device.call("launch a graph of kernels", e);
         self.graphs[&batch.groups].0.launch().map_err(call)?;
-        self.done.record(&self.stream).map_err(call)
+        self.end(device)
     }
 
     /// Makes a graph of steps, which reads what the batches write that are to come.
@@ -357,7 +350,13 @@ impl Slot {
             // the slot is busy.
             unsafe { self.output.copy_down(from, at, len, &self.stream) }.map_err(call)?;
         }
-        self.done.record(&self.stream).map_err(call)
+        self.end(device)
+    }
+
+    fn end(&mut self, device: &QueryDevice) -> Result<(), GpuError> {
+        let work = GpuWork::Download(8 * self.hits);
+        self.done = Some(device.device.ticket(&self.stream, work)?);
+        Ok(())
     }
 
     /// Writes a batch where its kernels read it, or where it is copied from.
@@ -367,21 +366,20 @@ impl Slot {
             batch.records.len() <= self.room.records && batch.terms.len() <= self.room.terms,
             "a batch fits its slot"
         );
-        let on = &device.device;
-        let call = |e| on.call("record an event before kernels", e);
-        on.context().bind_to_thread().map_err(call)?;
         // SAFETY: the slot is not busy, so no kernel reads it.
         batch.write(unsafe { self.input.bytes_mut() });
         self.busy = true;
         self.mapped = mapped;
         self.records = batch.records.len();
         self.hits = batch.hits;
-        self.began.record(&self.stream).map_err(call)
+        self.done = None;
+        let work = GpuWork::Upload(batch.input_bytes() as u64);
+        self.began = Some(device.device.ticket(&self.stream, work)?);
+        Ok(())
     }
 
     fn launch_step(&self, device: &QueryDevice, step: &Step) -> Result<(), GpuError> {
         let (parts, zeroed) = (Parts::new(&self.room), Zeroed::new(self.records));
-        let function = &device.functions[step.kernel];
         let address = |array| match (array, zeroed.place(array)) {
             (_, Some(at)) => self.memory.address() + parts.zeroed + at as u64,
             (Array::Arena, _) => device.arena.address(),
@@ -405,39 +403,39 @@ impl Slot {
         // SAFETY: `steps` has the arguments that the kernel declares, which the tests pass to it
         // too; the records of a batch that fits the room keep kernels within the slot's memory, and
         // lists lie in the arena where their terms say.
-        unsafe { launch(&device.device, &self.stream, function, step, address) }
+        unsafe { device.kernels.launch(&device.device, &self.stream, step, address) }
     }
 
     /// Whether the batch is done. Never waits.
     ///
     /// # Errors
     /// It failed, and the device cannot be used any more.
-    pub fn is_done(&self, device: &QueryDevice) -> Result<bool, GpuError> {
-        is_done(&self.done).map_err(|e| self.failed(device, e))
+    pub fn is_done(&self) -> Result<bool, GpuError> {
+        self.done.as_ref().map_or(Ok(true), Ticket::is_done)
     }
 
     /// Waits until the batch is done, for measurements.
     ///
     /// # Errors
     /// As [`is_done`](Self::is_done).
-    pub fn wait(&self, device: &QueryDevice) -> Result<(), GpuError> {
-        self.done.synchronize().map_err(|e| self.failed(device, e))
-    }
-
-    fn failed(&self, device: &QueryDevice, source: DriverError) -> GpuError {
-        GpuError::Work {
-            device: device.device.info().to_string(),
-            work: GpuWork::Download(8 * self.hits),
-            source: Cuda(source),
+    pub fn wait(&self) -> Result<(), GpuError> {
+        while !self.is_done()? {
+            spin_loop();
         }
+        Ok(())
     }
 
-    /// Milliseconds on the device from the first step of the last batch to its results.
+    /// Milliseconds on the device from the first step of the last batch, which is done, to its
+    /// results.
     ///
     /// # Errors
-    /// It is not done.
-    pub fn took_ms(&self, device: &QueryDevice) -> Result<f32, GpuError> {
-        self.began.elapsed_ms(&self.done).map_err(|e| self.failed(device, e))
+    /// The driver refuses.
+    ///
+    /// # Panics
+    /// If there was none.
+    pub fn took_ms(&self) -> Result<f32, GpuError> {
+        let (began, done) = self.began.as_ref().zip(self.done.as_ref()).expect("there was a batch");
+        done.ms_since(began)
     }
 
     /// The answers to all queries of the batch that was launched, which is done; the slot is free

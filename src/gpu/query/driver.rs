@@ -310,7 +310,7 @@ impl Driver {
         let mut any = false;
         for at in 0..self.slots.len() {
             let (slot, batch, open) = &mut self.slots[at];
-            if !slot.is_busy() || !slot.is_done(&self.device)? {
+            if !slot.is_busy() || !slot.is_done()? {
                 continue;
             }
             any = true;
@@ -332,7 +332,7 @@ impl Driver {
             }
         }
         let (slot, batch, open) = &mut self.ordered;
-        if slot.is_busy() && slot.is_done(&self.device)? {
+        if slot.is_busy() && slot.is_done()? {
             any = true;
             let asked = batch.queries()[0].mode;
             let answer = slot.answers(batch).pop();

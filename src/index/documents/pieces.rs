@@ -193,11 +193,6 @@ impl PieceDocuments {
             .map(|(name, ((&line, &location), &content))| (name, line, location, content))
     }
 
-    /// The documents that are indexed: name, or none if it has to be made, and place.
-    pub(crate) fn names_and_places(&self) -> impl Iterator<Item = (&str, Location)> {
-        self.rows.names().zip(self.rows.locations.iter().copied())
-    }
-
     /// Documents in the batch that are indexed.
     pub(crate) fn documents(&self) -> u32 {
         self.unread.as_ref().map_or(self.rows.len(), ReadLines::len) as u32

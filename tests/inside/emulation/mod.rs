@@ -10,6 +10,7 @@
 mod arithmetic;
 mod faults;
 mod headers;
+pub(crate) mod machine;
 mod resident;
 mod server;
 

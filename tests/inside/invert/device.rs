@@ -4,11 +4,9 @@
 use super::encode::encode;
 use super::lines::lines_are_read;
 use super::{SHAPES, invert, inverter, inverter_of};
-use crate::inside_tests::gpu::{device, found};
-use millrace::gpu::floor::discover::{DeviceInfo, Discovery};
+use crate::inside_tests::gpu::device;
 use millrace::gpu::invert::Tuning;
 use millrace::gpu::invert::cuda::CudaMachine;
-use millrace::gpu::invert::lanes;
 use millrace::gpu::invert::machine::Machine;
 use millrace::gpu::invert::steps::InvertArray;
 use millrace::text::tokenizer::Tokenizer;
@@ -21,7 +19,7 @@ fn twin_batches_are_inverted_on_a_device() {
             let Some((device, toolchain)) = device() else { return };
             let machine = CudaMachine::open(device, &toolchain).unwrap();
             let tokenizer = Tokenizer::ALL[seed as usize % 2];
-            let mut inverter = inverter_of(vec![machine], tokenizer, 2).tuned(tuning);
+            let mut inverter = inverter_of(machine, tokenizer, 2).tuned(tuning);
             invert(&mut inverter, tokenizer, seed, shape);
         }
     }
@@ -58,24 +56,4 @@ fn the_memory_of_all_machines_of_a_device_is_told() {
     assert!(machine.bytes() >= before + (1 << 20));
     drop(sibling);
     assert_eq!(machine.bytes(), before);
-}
-
-/// With one device two lanes share it; with several, their memory is used across them.
-#[test]
-fn twin_runs_are_encoded_by_the_lanes_of_all_devices() {
-    let Some((_, toolchain)) = found() else { return };
-    let devices = Discovery::of_machine().usable();
-    for seed in [21, 22] {
-        let left_out = |info: &DeviceInfo, reason| println!("{info} is left out: {reason}");
-        let machines = lanes::open(&devices, 2, &toolchain, left_out).unwrap();
-        let lanes = machines.len();
-        let mut inverter = inverter_of(machines, Tokenizer::default(), 2).encoding();
-        encode(&mut inverter, seed, 9000);
-        let work = inverter.work();
-        assert_eq!((work.lanes, work.spilled), (lanes as u64, 0));
-        assert!(lanes >= 2 && work.devices <= devices.len() as u64);
-        if std::env::var_os("MILLRACE_REQUIRE_TWO_GPUS").is_some() {
-            assert!(work.devices >= 2, "one of {} devices is used", devices.len());
-        }
-    }
 }

@@ -2,7 +2,7 @@
 //! `ListEncoder`.
 
 use super::machine::{Emulated, compiled};
-use super::{ask, compare, emulated, inverter_of, keyed, read};
+use super::{ask, compare, keyed, read};
 use crate::inside_tests::emulation::Random;
 use crate::inside_tests::util::Scratch;
 use millrace::codec::vbyte;
@@ -18,7 +18,6 @@ use millrace::index::files::storage::FilledFile;
 use millrace::index::list::{Form, ListEncoder};
 use millrace::index::run::{LaidChunk, RunAssembler, RunPart};
 use millrace::text::analysis::Analysis;
-use millrace::text::tokenizer::Tokenizer;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -113,9 +112,8 @@ fn expected(run: &Run, codes: &[u8]) -> Encoded {
     lists.collect()
 }
 
-/// Runs of several batches, of which the first is large; lanes are asked for later ones before, or
-/// not.
-pub(super) fn encode<M: Machine + 'static>(inverter: &mut Inverter<M>, seed: u64, documents: u32) {
+/// Runs of several batches, of which the first is large; later ones are asked for before, or not.
+pub(super) fn encode<M: Machine>(inverter: &mut Inverter<M>, seed: u64, documents: u32) {
     let (mut random, analysis) = (Random(seed), Analysis::default());
     for (number, documents) in [documents, 0, 30].into_iter().enumerate() {
         let (mut run, mut codes) = (Run::new(), Vec::new());
@@ -169,9 +167,9 @@ fn twin_emulated_runs_are_encoded() {
         (7, 400, 500, 90),
         (8, 400, 500, 300),
     ] {
-        let machines = emulated(&emulator, seed, 1 + seed % 3);
+        let machine = Emulated::new(emulator.clone(), seed);
         let tuning = Tuning { gathered_at_once, encoded_at_once, ..Tuning::default() };
-        let mut inverter = inverter_of(machines, Tokenizer::default(), 2).tuned(tuning).encoding();
+        let mut inverter = super::inverter(machine, 2).tuned(tuning).encoding();
         encode(&mut inverter, seed + 5, documents);
         assert_eq!(inverter.work().spilled, 0);
     }
@@ -284,7 +282,7 @@ fn lists_that_cannot_be_written_are_not_encoded() {
 fn runs_that_a_device_has_no_room_for_are_taken_to_the_host() {
     let Some(emulator) = compiled() else { return };
     let (mut random, analysis) = (Random(4), Analysis::default());
-    let mut inverter = inverter_of(emulated(&emulator, 2, 2), Tokenizer::default(), 1).encoding();
+    let mut inverter = super::inverter(Emulated::new(emulator, 2), 1).encoding();
     for _ in 0..2 {
         let (mut run, mut found, mut first) = (Run::new(), Vec::new(), 0);
         let batches = Vec::from_iter((0..6).map(|_| Arc::new(vec![piece(&mut random, 20)])));

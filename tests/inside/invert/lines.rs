@@ -4,10 +4,7 @@
 use super::machine::{Emulated, compiled};
 use super::{SHAPES, compare, inverter_of, keyed, put, read, words};
 use crate::inside_tests::emulation::Random;
-use crate::inside_tests::invert::emulated;
-use millrace::dictionary::device::lines::{
-    DeviceLines, LONGEST_NAME, LineShape, MOST_MENDED, Role, Value,
-};
+use millrace::dictionary::device::lines::{DeviceLines, LONGEST_NAME, LineShape, Role, Value};
 use millrace::dictionary::device::text_buffers::TextBuffer;
 use millrace::dictionary::device::texts::Texts;
 use millrace::dictionary::parsed::Regroup;
@@ -16,7 +13,7 @@ use millrace::gpu::invert::machine::{Machine, Reading};
 use millrace::gpu::invert::steps::lines::{
     LinesOf, count_lines, end_lines, read_lines, write_lines,
 };
-use millrace::gpu::invert::steps::{self, COUNTERS, IRREGULAR_LINES, InvertArray, SUM};
+use millrace::gpu::invert::steps::{self, COUNTERS, InvertArray, SUM};
 use millrace::gpu::invert::text::{PieceText, TILE_BYTES};
 use millrace::gpu::invert::twin::{self, Run};
 use millrace::input::document::{Document, DocumentSink, Name, PieceView, Skip};
@@ -233,6 +230,7 @@ pub(super) fn lines_are_read<M: Machine>(mut machine: M, seed: u64) {
         put(&mut machine, InvertArray::PiecePlaces, &words(&places));
         put(&mut machine, InvertArray::Shapes, &words(&shapes));
         put(&mut machine, InvertArray::Counters, &[0; 4 * COUNTERS]);
+        put(&mut machine, InvertArray::OddPieces, &vec![0; 4 * pieces.len()]);
         let tiles = steps::text_tiles(padded);
         for (array, len) in [
             (InvertArray::Tiles, tiles as usize),
@@ -244,7 +242,6 @@ pub(super) fn lines_are_read<M: Machine>(mut machine: M, seed: u64) {
             (InvertArray::DocumentStarts, count + 1),
             (InvertArray::NameLengths, count.div_ceil(4)),
             (InvertArray::PieceStarts, pieces.len()),
-            (InvertArray::Irregular, MOST_MENDED),
         ] {
             put(&mut machine, array, &vec![0xa5; 4 * len]);
         }
@@ -254,35 +251,21 @@ pub(super) fn lines_are_read<M: Machine>(mut machine: M, seed: u64) {
         let lines =
             LinesOf { lines: count as u32, pieces: pieces.len() as u32, are_alike, longest: 4000 };
         machine.run(&[end_lines(tiles)]).unwrap();
-        machine.run(&read_lines(lines, 0)).unwrap();
-        let is_irregular = |&n: &u32| expected[n as usize].is_none();
-        let irregular: Vec<u32> = (0..count as u32).filter(is_irregular).collect();
-        let counters = numbers(&mut machine, InvertArray::Counters, COUNTERS);
-        assert_eq!(counters[IRREGULAR_LINES] as usize, irregular.len());
-        assert_eq!(irregular.is_empty(), !wrong);
-        let mut found = numbers(&mut machine, InvertArray::Irregular, irregular.len());
-        found.sort_unstable();
-        assert_eq!(found, irregular);
+        machine.run(&read_lines(lines)).unwrap();
         assert_eq!(numbers(&mut machine, InvertArray::LineEnds, count), ends);
         assert_eq!(numbers(&mut machine, InvertArray::PieceStarts, pieces.len()), starts);
-        // Whatever the host says of the others.
-        let (mut mended, mut texts, mut names) = (Vec::new(), Vec::new(), Vec::new());
-        for &line in &irregular {
-            mended.push([line, texts.len() as u32, names.len() as u32]);
-            let parts = random.below(40);
-            let (name, text) = (name(&mut random, false), string(&mut random, parts, true));
-            texts.extend([&text[..], b" "].concat());
-            names.extend_from_slice(&name);
-            expected[line as usize] = Some((name, text));
+        let ends = starts.iter().skip(1).copied().chain([count as u32]);
+        let is_odd = |(start, end): (&u32, u32)| {
+            expected[*start as usize..end as usize].iter().any(Option::is_none)
+        };
+        let odd: Vec<bool> = starts.iter().zip(ends).map(is_odd).collect();
+        let found = numbers(&mut machine, InvertArray::OddPieces, pieces.len());
+        assert!(found.iter().map(|&odd| odd != 0).eq(odd.iter().copied()), "{found:?} {odd:?}");
+        assert_eq!(odd.contains(&true), wrong);
+        if wrong {
+            // The host reads these, and nothing is written before.
+            continue;
         }
-        mended.push([0, texts.len() as u32, names.len() as u32]);
-        for [_, _, name] in &mut mended {
-            *name += texts.len() as u32;
-        }
-        put(&mut machine, InvertArray::Mended, &words(mended.as_flattened()));
-        put(&mut machine, InvertArray::MendedBytes, &[texts, names].concat());
-        let count_mended = irregular.len() as u32;
-        machine.run(&read_lines(lines, count_mended)).unwrap();
         let (mut names, mut texts, mut text_starts) = (Vec::new(), Vec::new(), vec![0]);
         let lengths = get(&mut machine, InvertArray::NameLengths, count);
         for ((name, text), length) in expected.into_iter().flatten().zip(lengths) {
@@ -295,7 +278,7 @@ pub(super) fn lines_are_read<M: Machine>(mut machine: M, seed: u64) {
         assert_eq!(numbers(&mut machine, InvertArray::DocumentStarts, count + 1), text_starts);
         put(&mut machine, InvertArray::Names, &vec![0; names.len()]);
         put(&mut machine, InvertArray::Text, &vec![0; texts.len()]);
-        machine.run(&write_lines(lines, count_mended)).unwrap();
+        machine.run(&[write_lines(lines)]).unwrap();
         assert!(get(&mut machine, InvertArray::Names, names.len()) == names, "names differ");
         assert!(get(&mut machine, InvertArray::Text, texts.len()) == texts, "texts differ");
     }
@@ -424,41 +407,59 @@ fn parsed(pieces: &[PieceText]) -> Vec<PieceText> {
     pieces.iter().map(parse).collect()
 }
 
-/// Batches of lines, of irregular ones, and of lines and texts.
+/// Whether a device cannot read some of the lines of a piece.
+fn is_odd(number: usize, lines: &[Vec<u8>]) -> bool {
+    let lines = lines.concat();
+    let mut lines = lines.split_inclusive(|&byte| byte == b'\n');
+    lines.any(|line| twin::line(&shape(number), 4000, line).is_none())
+}
+
+/// Texts that a host has found are lines that a device can read.
+#[test]
+fn texts_are_lines_of_strings() {
+    let (mut random, mut texts) = (Random(31), Texts::new(Arc::default()));
+    let of = |random: &mut Random| {
+        let parts = random.below(30);
+        let quoted = string(random, parts, true);
+        quoted.into_iter().map(|byte| if byte == b'b' { b'\n' } else { byte }).collect()
+    };
+    let expected: Vec<Vec<u8>> = (0..200).map(|_| of(&mut random)).collect();
+    expected.iter().for_each(|text| _ = texts.document(text));
+    let piece = texts.take().as_lines(&lines_of(0));
+    let lines = piece.bytes.split_inclusive(|&byte| byte == b'\n');
+    let found = lines.map(|line| twin::line(&LineShape::of_strings(), u32::MAX, line).unwrap());
+    assert!(found.map(|(name, text)| (name, text)).eq(expected.into_iter().map(|t| (0..0, t))));
+}
+
+/// Batches of lines, some of them odd, and of texts.
 #[test]
 fn batches_of_lines_are_inverted() {
     let Some(emulator) = compiled() else { return };
-    for (seed, bits) in [(0, 64), (1, 5), (2, 64)] {
+    for (seed, bits) in [(0, 64), (1, 5)] {
         let tokenizer = Tokenizer::ALL[seed as usize % 2];
         let analysis = Analysis { tokenizer, ..Analysis::default() };
-        // Those that are read one by one are too long in the end.
-        let mended_bytes = if seed == 2 { 60 } else { 8 << 20 };
-        let tuning =
-            Tuning { mended_bytes, fingerprint_bits: bits, probes: 2, ..Tuning::default() };
-        let machines = emulated(&emulator, seed, 1 + seed % 2);
-        let mut inverter = inverter_of(machines, tokenizer, 2).tuned(tuning);
+        let tuning = Tuning { fingerprint_bits: bits, probes: 2, ..Tuning::default() };
+        let machine = Emulated::new(emulator.clone(), seed);
+        let mut inverter = inverter_of(machine, tokenizer, 2).tuned(tuning);
         let (mut random, mut run, mut lists, mut first) = (Random(seed), Run::new(), Vec::new(), 0);
         let mut parsed_again = 0;
-        for batch in 0..4 {
+        for batch in 0..5 {
             let mut lines = raw(&mut random, 6, 30, batch == 1);
-            if batch == 3 {
-                // The host reads some of them.
-                for (number, lines) in &mut lines {
-                    let end = ["", "\n", "\r\n"][shape(*number).end_bytes()];
-                    let other =
-                        format!("{{\"id\": \"\\u0061{number}\", \"text\": \"mills\"}}{end}");
-                    lines.insert(lines.len() / 2, other.into());
-                }
+            if batch >= 3 {
+                // These hold no document.
+                lines.insert(2, (0, vec![b"{\n".to_vec()]));
+                lines.push((1, vec![b"no JSON\n".to_vec(), b"\n".to_vec()]));
             }
-            let mut pieces: Vec<PieceText> =
-                lines.iter().map(|(number, lines)| piece(*number, lines)).collect();
-            if batch == 2 {
-                pieces.extend(super::pieces(&mut random, SHAPES[1]));
+            if batch == 4 {
+                lines.retain(|(number, lines)| is_odd(*number, lines));
             }
-            let are_mended = batch == 3 && seed != 2;
-            if batch == 1 || batch == 2 || (batch == 3 && !are_mended) {
-                parsed_again += 6;
-            }
+            let odd: Vec<bool> =
+                lines.iter().map(|(number, lines)| is_odd(*number, lines)).collect();
+            let pieces: Vec<PieceText> = match batch {
+                2 => super::pieces(&mut random, SHAPES[1]),
+                _ => lines.iter().map(|(number, lines)| piece(*number, lines)).collect(),
+            };
+            parsed_again += if batch == 2 { 0 } else { odd.iter().filter(|odd| **odd).count() };
             let pieces = Arc::new(pieces);
             let texts = parsed(&pieces);
             let expected = twin::invert(&analysis, &texts, first, &mut run);
@@ -466,17 +467,17 @@ fn batches_of_lines_are_inverted() {
                 let mut bytes =
                     pieces.iter().map(|piece| piece.bytes.to_vec()).collect::<Vec<_>>().concat();
                 bytes.resize(bytes.len().next_multiple_of(TILE_BYTES), b' ');
-                inverter.uploader(0).unwrap().upload(&[&bytes], None).unwrap()
+                inverter.machine().uploader().unwrap().upload(&[&bytes], None).unwrap()
             });
-            inverter.find(0, pieces.clone(), text);
+            inverter.find(pieces.clone(), text);
             let counted = inverter.count(&pieces, first).unwrap();
             compare(&counted, &expected);
-            for ((counted, piece), text) in counted.iter().zip(&*pieces).zip(&texts) {
+            for (n, counted) in counted.iter().enumerate() {
                 let documents = counted.documents.as_ref();
-                assert_eq!(documents.is_some(), piece.lines.is_some());
+                assert_eq!(documents.is_some(), batch != 2);
                 if let Some(documents) = documents {
-                    assert_eq!(documents.documents(), text.documents());
-                    assert_eq!(documents.are_lines(), batch == 0 || are_mended);
+                    assert_eq!(documents.documents(), texts[n].documents());
+                    assert_eq!(documents.are_lines(), !odd[n]);
                 }
             }
             first += counted.iter().map(|piece| piece.counts.documents).sum::<u32>();
@@ -484,8 +485,8 @@ fn batches_of_lines_are_inverted() {
         }
         assert_eq!(read(&inverter.end_run().unwrap(), &lists), keyed(&run));
         let work = inverter.work();
-        assert!(work.lines > 50 && work.mended == if seed == 2 { 0 } else { 6 }, "{work:?}");
-        assert_eq!(work.parsed_again, parsed_again);
+        assert!(work.lines > 50 && parsed_again > 5, "{work:?}");
+        assert_eq!(work.parsed_again, parsed_again as u64);
         assert!(bits == 64 || work.odd > 100, "{work:?}");
     }
 }

@@ -9,7 +9,7 @@ use millrace::gpu::floor::error::{Cuda, GpuError};
 use millrace::gpu::invert::machine::{
     Arrays, DeviceMemory, Downloader, Machine, NextParcel, Places, Reading, Uploader,
 };
-use millrace::gpu::invert::steps::{ARRAYS, InvertArray, Step};
+use millrace::gpu::invert::steps::{InvertArray, Step};
 use millrace::gpu::invert::{KERNELS, source};
 use std::ops::Range;
 use std::sync::Arc;
@@ -33,8 +33,6 @@ pub(crate) struct Emulated {
     pub(crate) launches_left: usize,
     /// Times that the postings of some lists were gathered.
     pub(crate) gathered: usize,
-    /// Bytes of each array when it was lent last.
-    lent: [u64; ARRAYS],
 }
 
 impl Emulated {
@@ -47,7 +45,6 @@ impl Emulated {
             refusals: (0, 0),
             launches_left: usize::MAX,
             gathered: 0,
-            lent: [0; ARRAYS],
         }
     }
 
@@ -56,13 +53,8 @@ impl Emulated {
         self.arrays.all().map(Buffer::len).sum::<usize>() as u64
     }
 
-    /// Bytes of an array when it was lent last.
-    pub(crate) fn lent(&self, array: InvertArray) -> u64 {
-        self.lent[array as usize]
-    }
-
     /// Bytes of an array, if it is there.
-    fn bytes_of(&self, array: InvertArray) -> u64 {
+    pub(crate) fn bytes_of(&self, array: InvertArray) -> u64 {
         self.arrays.of(array).map_or(0, Buffer::len) as u64
     }
 
@@ -116,10 +108,6 @@ impl Downloader for Taken {
 }
 
 impl Machine for Emulated {
-    fn device(&self) -> String {
-        "an emulated device".to_owned()
-    }
-
     fn sibling(&self) -> Result<Box<dyn Machine>, GpuError> {
         let Self { most_bytes, launches_left, .. } = *self;
         let new = Self::new(self.emulator.clone(), self.seed + 1);
@@ -179,7 +167,6 @@ impl Machine for Emulated {
 
     fn lend(&mut self, array: InvertArray) -> Result<Option<DeviceMemory>, GpuError> {
         let lent = self.arrays.place(array).take();
-        self.lent[array as usize] = lent.as_ref().map_or(0, Buffer::len) as u64;
         Ok(lent.map(|lent| Box::new(lent.download().unwrap()) as _))
     }
 

@@ -144,7 +144,7 @@ impl Bench<'_> {
         let (mut found, mut overflown) = (Vec::new(), 0);
         for batch in self.batches(&sample, way, (self.size(), &room))? {
             slot.launch(&self.device, &batch)?;
-            slot.wait(&self.device)?;
+            slot.wait()?;
             for answer in slot.answers(&batch) {
                 let Answered::Hits(hits) = answer else {
                     overflown += 1;
@@ -172,7 +172,7 @@ impl Bench<'_> {
         let room = *slot.room();
         let batch = self.batches(&[planned], (name, mode, k), (1, &room))?.remove(0);
         slot.launch_ordered(&self.device, &batch)?;
-        slot.wait(&self.device)?;
+        slot.wait()?;
         match slot.answers(&batch).pop() {
             Some(Answered::Hits(hits)) => Ok(hits),
             _ => bail!("the ordered kernels gave no answer"),
@@ -192,7 +192,7 @@ impl Bench<'_> {
             let turn = number % slots.len();
             let slot = &mut slots[turn];
             if let Some(before) = waiting[turn].replace(batch) {
-                while !slot.is_done(&self.device)? {
+                while !slot.is_done()? {
                     std::hint::spin_loop();
                 }
                 let left = |answer: &&Answered| matches!(answer, Answered::Overflown(_));
@@ -210,7 +210,7 @@ impl Bench<'_> {
         }
         let rate = queries as f64 / start.elapsed().as_secs_f64();
         for slot in slots.iter_mut().filter(|slot| slot.is_busy()) {
-            slot.wait(&self.device)?;
+            slot.wait()?;
             slot.free();
         }
         print(json!({
@@ -227,11 +227,11 @@ impl Bench<'_> {
         let mut on_device = Vec::new();
         let micros = alone(&batches, |batch| {
             slot.launch(&self.device, batch)?;
-            while !slot.is_done(&self.device)? {
+            while !slot.is_done()? {
                 std::hint::spin_loop();
             }
             std::hint::black_box(slot.answers(batch));
-            on_device.push(1e3 * f64::from(slot.took_ms(&self.device)?));
+            on_device.push(1e3 * f64::from(slot.took_ms()?));
             Ok(())
         })?;
         let timed = on_device.len().checked_sub(micros.len()).context("all are timed")?;

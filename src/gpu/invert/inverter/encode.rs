@@ -10,10 +10,8 @@ mod parts;
 
 use self::going::{Finally, Going, Lent};
 use self::parts::{Encoded, Terms};
-use super::kept::Kept;
 use super::typed::Typed;
-use super::{Counter, spent};
-use crate::crew::lock;
+use super::{Inverter, spent};
 use crate::dictionary::closed::ClosedError;
 use crate::gpu::floor::error::GpuError;
 use crate::gpu::invert::machine::{DeviceMemory, Downloader, Machine};
@@ -61,7 +59,7 @@ const OF_LISTS: [InvertArray; 7] = [
 /// Who takes lists to the host, while that goes on.
 type Taking<'scope> = ScopedJoinHandle<'scope, Result<Box<dyn Downloader>, GpuError>>;
 
-impl<M: Machine> Counter<M> {
+impl<M: Machine> Inverter<M> {
     /// Encodes the lists of the run, of whose documents the lengths have such `codes`, in the order
     /// of the lexicon, puts them where they belong in the file that `open` gives, and gives what
     /// the lexicon has of them by chunks, the last of which says so. Each has a part of `held`. The
@@ -70,7 +68,7 @@ impl<M: Machine> Counter<M> {
     /// # Errors
     /// Of the device, and those of `open`. If the device is out of memory, the file is not open,
     /// and [the postings stay](Self::can_spill), [`spill`](Self::spill) may do.
-    pub(super) fn encode(
+    pub fn encode(
         &mut self,
         (part, codes): (RunPart, &[Arc<[u8]>]),
         held: &Arc<()>,
@@ -79,12 +77,9 @@ impl<M: Machine> Counter<M> {
     ) -> Result<(), ClosedError> {
         let began = Instant::now();
         // The forms go with the run, and no more terms get numbers.
-        self.discard();
-        let term_codes = {
-            let mut numbering = lock(&self.numbering);
-            numbering.end();
-            numbering.codes.clone()
-        };
+        self.let_go();
+        self.free_terms();
+        let term_codes = self.numbering.codes.clone();
         let numbers = term_codes.len() as u32;
         // A device takes so many launches at a time, and this thread waits for it.
         let order = self.learner.in_order(term_codes)?;
@@ -197,7 +192,7 @@ impl<M: Machine> Counter<M> {
 
     /// Gathers the postings of all batches, of lists that have room.
     fn gather(&mut self) -> Result<(), GpuError> {
-        for Kept { postings, place, .. } in self.in_order() {
+        for (place, postings) in self.keeping.batches.clone().into_iter().enumerate() {
             self.machine.places().exchange(InvertArray::Kept, place);
             let run = self.machine.run(&encode::gather(Columns::kept(postings)));
             self.machine.places().exchange(InvertArray::Kept, place);

@@ -22,6 +22,7 @@ use crate::gpu::invert::machine::{DeviceMemory, Machine};
 use crate::gpu::invert::steps::terms::{Plain, code_forms};
 use crate::gpu::invert::steps::{
     self, COUNTERS, FOREIGN_BYTES, FOREIGN_FORMS, InvertArray, NEW_BYTES, NEW_FORMS, ODD_TOKENS,
+    Step,
 };
 use crate::gpu::invert::text::{MOST_BYTES, MOST_PIECES, PieceText, TILE_BYTES};
 use crate::index::documents::pieces::PieceDocuments;
@@ -163,13 +164,9 @@ impl Finder {
         (self.known, self.arena_bytes, self.slots, self.has_classes) = (0, 0, 0, false);
     }
 
-    /// Empties the table of forms. The terms of the run are known still.
-    fn forget_forms(&mut self) -> Result<(), GpuError> {
+    /// Forgets the forms. The terms of the run are known still.
+    fn forget_forms(&mut self) {
         (self.known, self.arena_bytes) = (0, 0);
-        if self.slots > 0 {
-            self.machine.run(&[steps::clear(InvertArray::Slots, 0, 2 * u64::from(self.slots))])?;
-        }
-        Ok(())
     }
 
     fn try_find(
@@ -187,7 +184,7 @@ impl Finder {
             || self.asker.expansions() > MOST_EXPANSIONS;
         if has_too_many {
             self.work.forgotten += 1;
-            self.forget_forms()?;
+            self.forget_forms();
         }
         if let Some(arrays) = to {
             for (array, memory) in FOUND_ARRAYS.into_iter().zip(arrays) {
@@ -324,11 +321,15 @@ impl Finder {
         let wanted = 2 * u64::from(self.known) + u64::from(tokens);
         let slots = wanted.next_power_of_two().clamp(LEAST_SLOTS.into(), MOST_SLOTS.into()) as u32;
         if slots <= self.slots {
-            return Ok(());
+            // The table may have forms that were forgotten.
+            return match self.known {
+                0 => self.machine.run(&[clear(InvertArray::Slots, self.slots)]),
+                _ => Ok(()),
+            };
         }
         self.reserve::<u64>(InvertArray::NextSlots, slots.into())?;
         self.reserve::<u32>(InvertArray::NextSlotForms, slots.into())?;
-        self.machine.run(&[steps::clear(InvertArray::NextSlots, 0, 2 * u64::from(slots))])?;
+        self.machine.run(&[clear(InvertArray::NextSlots, slots)])?;
         if self.known > 0 {
             self.machine.run(&[steps::rehash(self.slots, slots, self.tuning)])?;
         }
@@ -337,6 +338,11 @@ impl Finder {
         self.slots = slots;
         Ok(())
     }
+}
+
+/// Makes so many slots of a table empty.
+fn clear(table: InvertArray, slots: u32) -> Step {
+    steps::clear(table, 0, 2 * u64::from(slots))
 }
 
 /// Is given texts that nobody needs any more, whenever those that were brought of other pieces are
@@ -471,9 +477,9 @@ impl Finding {
         self.finder().find(pieces, None, to)
     }
 
-    /// Empties the table of forms; nothing is under way.
-    pub(super) fn forget_forms(&mut self) -> Result<(), GpuError> {
-        self.finder().forget_forms()
+    /// Forgets the forms; nothing is under way.
+    pub(super) fn forget_forms(&mut self) {
+        self.finder().forget_forms();
     }
 
     /// Frees all arrays; nothing is under way.

@@ -1,27 +1,17 @@
 //! What stays of batches on a device until their run ends? Of each its postings, in an array of its
-//! own that is set aside, and of each term how many there are. Those of all lanes are brought
-//! together before the lists are encoded: arrays go from one to the other, also from another
-//! device, as memory.
+//! own that is set aside, and of each term how many there are.
 //!
 //! If the device has no room for the postings of a run, what it has is taken to the host
-//! ([`spill`](Counter::spill)), and the run goes on as one whose lists are encoded there.
+//! ([`spill`](Inverter::spill)), and the run goes on as one whose lists are encoded there.
 
-use super::Counter;
+use super::Inverter;
+use super::terms::OF_TERMS;
 use super::typed::Typed;
 use crate::dictionary::device::inverted::Lists;
 use crate::gpu::floor::error::GpuError;
 use crate::gpu::invert::machine::{Downloader, Machine};
 use crate::gpu::invert::steps::postings::{self, Columns};
 use crate::gpu::invert::steps::{self, InvertArray, encode};
-
-#[derive(Clone, Copy)]
-pub(super) struct Kept {
-    /// The docid of its first document, from the run's first.
-    first: u32,
-    pub(super) postings: u32,
-    /// Its number among the arrays that are set aside.
-    pub(super) place: usize,
-}
 
 /// What becomes of the lists of a run.
 #[derive(Default)]
@@ -30,14 +20,15 @@ pub(super) struct Keeping {
     pub(super) wanted: bool,
     /// It had none in this run.
     spilled: bool,
-    batches: Vec<Kept>,
+    /// The postings of each batch, in the order in which their arrays are set aside.
+    pub(super) batches: Vec<u32>,
     /// Takes encoded lists to the host, if it is there already.
     pub(super) downloader: Option<Box<dyn Downloader>>,
 }
 
 impl Keeping {
     pub(super) fn postings(&self) -> u64 {
-        self.batches.iter().map(|kept| u64::from(kept.postings)).sum()
+        self.batches.iter().map(|&postings| u64::from(postings)).sum()
     }
 
     /// Whether the postings of the run stay on the device.
@@ -46,7 +37,7 @@ impl Keeping {
     }
 }
 
-impl<M: Machine> Counter<M> {
+impl<M: Machine> Inverter<M> {
     /// Makes room for what stays of a batch.
     pub(super) fn reserve_kept(&mut self, postings: u32) -> Result<(), GpuError> {
         match postings {
@@ -55,59 +46,24 @@ impl<M: Machine> Counter<M> {
         }
     }
 
-    /// Keeps what was counted last, of which the first document has docid `first` of the run.
-    pub(super) fn keep(
-        &mut self,
-        counted: Columns,
-        postings: u32,
-        first: u32,
-    ) -> Result<(), GpuError> {
+    /// Keeps what was counted last.
+    pub(super) fn keep(&mut self, counted: Columns, postings: u32) -> Result<(), GpuError> {
         if postings > 0 {
             self.machine.run(&[encode::keep(counted)])?;
-            self.set_aside(postings, first);
+            self.machine.places().set_aside(InvertArray::Kept);
+            self.keeping.batches.push(postings);
         }
-        Ok(())
-    }
-
-    fn set_aside(&mut self, postings: u32, first: u32) {
-        self.machine.places().set_aside(InvertArray::Kept);
-        let batches = &mut self.keeping.batches;
-        batches.push(Kept { first, postings, place: batches.len() });
-    }
-
-    /// Takes the batches that another one keeps, which has what it has counted of them no more, and
-    /// knows no forms.
-    pub(super) fn take_batches(&mut self, other: &mut Self) -> Result<(), GpuError> {
-        let terms = other.lasts;
-        other.free_but_run();
-        self.grow_lasts(terms)?;
-        if !other.keeping.batches.is_empty() {
-            if let Some(counts) = other.machine.lend(InvertArray::Counts)? {
-                self.machine.adopt(InvertArray::OthersCounts, counts)?;
-                self.machine.run(&[encode::add_counts(terms)])?;
-            }
-            for Kept { first, postings, place } in std::mem::take(&mut other.keeping.batches) {
-                other.machine.places().exchange(InvertArray::Kept, place);
-                if let Some(kept) = other.machine.lend(InvertArray::Kept)? {
-                    self.machine.adopt(InvertArray::Kept, kept)?;
-                    self.set_aside(postings, first);
-                }
-            }
-            self.machine.places().free(&[InvertArray::OthersCounts]);
-        }
-        other.forget_run()?;
-        other.free_all();
         Ok(())
     }
 
     /// Whether the lists of the run stay on the device until it ends.
-    pub(super) fn keeps(&self) -> bool {
+    pub(crate) fn keeps(&self) -> bool {
         self.keeping.is_on()
     }
 
     /// Whether the postings of the run stay on the device, as they do until all lists are gathered
     /// and there is room to encode them.
-    pub(super) fn can_spill(&self) -> bool {
+    pub(crate) fn can_spill(&self) -> bool {
         !self.keeping.batches.is_empty()
     }
 
@@ -116,7 +72,7 @@ impl<M: Machine> Counter<M> {
     ///
     /// # Errors
     /// Of the device. The inverter cannot go on then.
-    pub(super) fn spill(&mut self) -> Result<Vec<Lists>, GpuError> {
+    pub(crate) fn spill(&mut self) -> Result<Vec<Lists>, GpuError> {
         self.keeping.spilled = true;
         self.work.spilled += 1;
         self.free_but_run();
@@ -130,7 +86,7 @@ impl<M: Machine> Counter<M> {
         self.reserve::<u64>(InvertArray::PiecePostings, 1)?;
         self.put(InvertArray::Counters, 0, &[0u32; steps::COUNTERS])?;
         let mut lists = Vec::new();
-        for Kept { postings, place, .. } in self.in_order() {
+        for (place, postings) in self.keeping.batches.clone().into_iter().enumerate() {
             self.machine.places().exchange(InvertArray::Kept, place);
             let columns = Columns::kept(postings);
             self.reserve_tiles(steps::tiles(postings))?;
@@ -139,16 +95,10 @@ impl<M: Machine> Counter<M> {
             self.reserve_lists(postings, list_bytes, terms)?;
             lists.push(self.take_lists(columns, terms, list_bytes)?);
         }
-        self.machine.places().free_but(&[InvertArray::Lasts, InvertArray::Counts]);
+        let of_run = [InvertArray::Lasts, InvertArray::Counts];
+        self.machine.places().free_but(&[&of_run[..], &OF_TERMS].concat());
         self.forget_kept();
         Ok(lists)
-    }
-
-    /// The batches that stay, in the order of their documents.
-    pub(super) fn in_order(&self) -> Vec<Kept> {
-        let mut batches = self.keeping.batches.clone();
-        batches.sort_unstable_by_key(|kept| kept.first);
-        batches
     }
 
     /// The postings of the run are of no use any more.

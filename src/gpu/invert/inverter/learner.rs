@@ -103,14 +103,14 @@ pub(super) struct Learner {
 }
 
 impl Learner {
-    /// One that learns what all that have the same `known` terms learn; so many `threads` share the
-    /// work of each step. `tell` is called whenever it has learned something; it ends when nobody
-    /// can ask any more.
+    /// One of which so many `threads` share the work of each step. `tell` is called whenever it has
+    /// learned something; it ends when nobody can ask any more.
     pub(super) fn start(
         analysis: Analysis,
-        (known, threads): (Arc<Mutex<Forms>>, usize),
+        threads: usize,
         tell: Tell,
     ) -> io::Result<(Self, Asker)> {
+        let known = Arc::new(Mutex::new(Forms::new(threads)));
         let expansions = Arc::new(AtomicUsize::new(0));
         let ((asked, questions), (read, from)) = (channel::<Unknown>(), channel());
         let ((to, learned), (done, spare)) = (channel(), channel::<Read>());
@@ -198,8 +198,7 @@ mod tests {
     fn who_waits_hears_of_a_panic() {
         let (to, told) = channel();
         let tell: Tell = Arc::new(move || to.send(()).unwrap());
-        let known = Arc::new(Mutex::new(Forms::new(2)));
-        let (mut learner, asker) = Learner::start(Analysis::default(), (known, 2), tell).unwrap();
+        let (mut learner, asker) = Learner::start(Analysis::default(), 2, tell).unwrap();
         let fails = || Unknown { places: vec![[0, 1]], ..Unknown::default() };
         asker.ask(fails());
         told.recv().unwrap();

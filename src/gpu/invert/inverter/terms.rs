@@ -5,11 +5,10 @@
 use super::find::Found;
 use super::learner::Learned;
 use super::typed::{Typed, part};
-use super::{Counter, spent};
-use crate::crew::lock;
+use super::{Inverter, spent};
 use crate::dictionary::device::forms::Meaning;
 use crate::gpu::floor::error::GpuError;
-use crate::gpu::invert::machine::{DeviceMemory, Machine};
+use crate::gpu::invert::machine::Machine;
 use crate::gpu::invert::steps::terms;
 use crate::gpu::invert::steps::{self, COUNTERS, InvertArray, SUM};
 use crate::pages;
@@ -25,11 +24,10 @@ const MOST_SLOTS: u32 = 1 << 31;
 const LIKELY_TERMS: u64 = 1 << 16;
 
 /// Arrays of the terms of a run.
-const OF_TERMS: [InvertArray; 4] =
+pub(super) const OF_TERMS: [InvertArray; 4] =
     [InvertArray::TermSlots, InvertArray::SlotTerms, InvertArray::TermCodes, InvertArray::Terms];
 
-/// The terms of the run. All lanes number theirs in one table, which goes from one to the other:
-/// whoever tells a device what forms mean has it meanwhile.
+/// The terms of the run.
 #[derive(Default)]
 pub(super) struct Numbering {
     /// Slots of the table; 0 if there is none.
@@ -37,43 +35,17 @@ pub(super) struct Numbering {
     /// Terms of the run, at most.
     most: u32,
     pub(super) codes: Arc<Vec<u64>>,
-    /// The arrays that are there, while nobody has them.
-    memory: Vec<(InvertArray, DeviceMemory)>,
 }
 
 /// Part of an array from a number on, how many terms it has, and where what they stand for goes.
 type Told = ((InvertArray, u64), u32, (InvertArray, u64));
 
-impl Numbering {
-    /// Frees the table: no more terms get numbers.
-    pub(super) fn end(&mut self) {
-        self.memory.clear();
-        self.slots = 0;
-    }
-
-    /// Gives a lane's device the table.
-    fn lend(&mut self, machine: &mut impl Machine) -> Result<(), GpuError> {
-        for (array, memory) in self.memory.drain(..) {
-            machine.adopt(array, memory)?;
-        }
-        Ok(())
-    }
-
-    fn take_back(&mut self, machine: &mut impl Machine) -> Result<(), GpuError> {
-        for array in OF_TERMS {
-            self.memory.extend(machine.lend(array)?.map(|memory| (array, memory)));
-        }
-        Ok(())
-    }
-}
-
-impl<M: Machine> Counter<M> {
+impl<M: Machine> Inverter<M> {
     /// Tells the device what the new forms of a batch mean, and its odd tokens; how many terms the
-    /// run has then, and how many those of all its tokens are, if it is `counted`.
+    /// run has then, and how many those of all its tokens are.
     pub(super) fn tell(
         &mut self,
         (found, learned): (&Found, &Learned),
-        counted: bool,
     ) -> Result<(u32, u32), GpuError> {
         let began = Instant::now();
         let Learned { foreign, odd, expansions, place, .. } = learned;
@@ -95,14 +67,9 @@ impl<M: Machine> Counter<M> {
             ((InvertArray::CountedCoded, 0), found.new, (InvertArray::Meanings, first)),
         ];
         self.reserve::<u32>(InvertArray::Counters, COUNTERS as u64)?;
-        let numbering = self.numbering.clone();
-        let mut numbering = lock(&numbering);
-        numbering.lend(&mut self.machine)?;
         // A foreign form is one of the new ones, or its terms are among the expansions.
         let more = [odd, expansions, found.new];
-        let tokens = if counted { found.tokens } else { 0 };
-        let numbered = self.number(&mut numbering, (parts, more), tokens);
-        numbering.take_back(&mut self.machine)?;
+        let numbered = self.number((parts, more), found.tokens);
         self.work.seconds.tell += spent(began);
         numbered
     }
@@ -112,26 +79,23 @@ impl<M: Machine> Counter<M> {
     /// for once.
     fn number(
         &mut self,
-        numbering: &mut Numbering,
         (parts, more): ([Told; 4], [u32; 3]),
         tokens: u32,
     ) -> Result<(u32, u32), GpuError> {
-        let most = more.into_iter().map(u64::from).sum::<u64>() + u64::from(numbering.most);
+        let most = more.into_iter().map(u64::from).sum::<u64>() + u64::from(self.numbering.most);
         // At last, since a smaller table does, too.
-        self.grow_terms(numbering, most)?;
+        self.grow_terms(most)?;
         for (from, count, to) in parts {
             if count > 0 {
-                self.machine.run(&terms::number_terms(from, count, numbering.slots, to))?;
+                self.machine.run(&terms::number_terms(from, count, self.numbering.slots, to))?;
             }
         }
         // Not before: a batch that is told again may have all of these once.
-        numbering.most = most as u32;
-        if tokens > 0 {
-            self.reserve_tiles(steps::tiles(tokens))?;
-            self.machine.run(&steps::count_terms(tokens))?;
-        }
-        let had = numbering.codes.len() as u64;
-        let codes = Arc::make_mut(&mut numbering.codes);
+        self.numbering.most = most as u32;
+        self.reserve_tiles(steps::tiles(tokens))?;
+        self.machine.run(&steps::count_terms(tokens))?;
+        let had = self.numbering.codes.len() as u64;
+        let codes = Arc::make_mut(&mut self.numbering.codes);
         let likely = (most - had).min(LIKELY_TERMS) as usize;
         pages::reserve(codes, likely);
         codes.resize(had as usize + likely, 0);
@@ -143,8 +107,8 @@ impl<M: Machine> Counter<M> {
         ]);
         codes.truncate(if told.is_ok() { terms[0] as usize } else { had as usize });
         told?;
-        numbering.most = terms[0];
-        self.take_codes(numbering, terms[0])?;
+        self.numbering.most = terms[0];
+        self.take_codes(terms[0])?;
         Ok((terms[0], sum[0]))
     }
 
@@ -155,15 +119,15 @@ impl<M: Machine> Counter<M> {
 
     /// Makes room for so many terms in all, in a table of twice as many slots or more; if a device
     /// has no room for that, in one that is not full.
-    fn grow_terms(&mut self, numbering: &mut Numbering, most: u64) -> Result<(), GpuError> {
+    fn grow_terms(&mut self, most: u64) -> Result<(), GpuError> {
         let slots = (2 * most).next_power_of_two().clamp(LEAST_SLOTS.into(), MOST_SLOTS.into());
         let slots = slots as u32;
-        let grows = slots > numbering.slots;
+        let grows = slots > self.numbering.slots;
         if grows {
             // The codes of the terms say all that it has, so that there need not be room for both.
-            self.free_table(numbering);
+            self.free_table();
         }
-        let had = u64::from(numbering.most);
+        let had = u64::from(self.numbering.most);
         self.machine.reserve(InvertArray::TermCodes, (8 * most).max(16), 8 * had)?;
         if had == 0 {
             self.put(InvertArray::Terms, 0, &[0u32])?;
@@ -171,40 +135,46 @@ impl<M: Machine> Counter<M> {
         if !grows {
             return Ok(());
         }
-        match self.make_table(numbering, slots) {
+        match self.make_table(slots) {
             Err(error) if error.is_out_of_memory() && most < u64::from(slots / 2) => {
-                self.free_table(numbering);
-                self.make_table(numbering, slots / 2)
+                self.free_table();
+                self.make_table(slots / 2)
             }
             made => made,
         }
     }
 
-    fn free_table(&mut self, numbering: &mut Numbering) {
+    /// Frees what nobody needs when no more terms get numbers.
+    pub(super) fn free_terms(&mut self) {
+        self.machine.places().free(&OF_TERMS);
+        self.numbering.slots = 0;
+    }
+
+    fn free_table(&mut self) {
         self.machine.places().free(&[InvertArray::TermSlots, InvertArray::SlotTerms]);
-        numbering.slots = 0;
+        self.numbering.slots = 0;
     }
 
     /// Makes a table of the terms that the run has.
-    fn make_table(&mut self, numbering: &mut Numbering, slots: u32) -> Result<(), GpuError> {
+    fn make_table(&mut self, slots: u32) -> Result<(), GpuError> {
         self.reserve::<u64>(InvertArray::TermSlots, slots.into())?;
         self.reserve::<u32>(InvertArray::SlotTerms, slots.into())?;
         self.machine.run(&[steps::clear(InvertArray::TermSlots, 0, 2 * u64::from(slots))])?;
-        if numbering.most > 0 {
-            self.machine.run(&[terms::fill_table(numbering.most, slots)])?;
+        if self.numbering.most > 0 {
+            self.machine.run(&[terms::fill_table(self.numbering.most, slots)])?;
         }
-        numbering.slots = slots;
+        self.numbering.slots = slots;
         Ok(())
     }
 
     /// Takes the codes of terms below number `terms` that are not known yet.
-    fn take_codes(&mut self, numbering: &mut Numbering, terms: u32) -> Result<(), GpuError> {
-        let had = numbering.codes.len();
+    fn take_codes(&mut self, terms: u32) -> Result<(), GpuError> {
+        let had = self.numbering.codes.len();
         let new = (terms as usize).saturating_sub(had);
         if new == 0 {
             return Ok(());
         }
-        let codes = Arc::make_mut(&mut numbering.codes);
+        let codes = Arc::make_mut(&mut self.numbering.codes);
         pages::reserve(codes, new);
         codes.resize(had + new, 0);
         let taken =

@@ -45,9 +45,6 @@ pub struct InverterSeconds {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct InverterWork {
-    pub devices: u64,
-    /// Lanes, each of which counts a batch at a time.
-    pub lanes: u64,
     /// Batches whose forms were found, those included whose forms were found again since a run
     /// ended before, or the device had no room.
     pub batches: u64,
@@ -63,9 +60,7 @@ pub struct InverterWork {
     pub postings: u64,
     /// Documents in lines of JSON whose names and texts the device has found.
     pub lines: u64,
-    /// Those among them that the host has read, since they were unlike the others.
-    pub mended: u64,
-    /// Pieces of such lines that the host has parsed, since the device could not.
+    /// Pieces of such lines that the host has parsed, since some were unlike the others.
     pub parsed_again: u64,
     /// Times that all forms were forgotten within a run.
     pub forgotten: u64,
@@ -111,10 +106,8 @@ impl InverterSeconds {
 
 impl InverterWork {
     /// What is counted, without the seconds.
-    fn all(&mut self) -> [&mut u64; 15] {
+    fn all(&mut self) -> [&mut u64; 12] {
         let Self {
-            devices,
-            lanes,
             batches,
             bytes,
             tokens,
@@ -123,7 +116,6 @@ impl InverterWork {
             odd,
             postings,
             lines,
-            mended,
             parsed_again,
             forgotten,
             spilled,
@@ -131,8 +123,6 @@ impl InverterWork {
             seconds: _,
         } = self;
         [
-            devices,
-            lanes,
             batches,
             bytes,
             tokens,
@@ -141,7 +131,6 @@ impl InverterWork {
             odd,
             postings,
             lines,
-            mended,
             parsed_again,
             forgotten,
             spilled,

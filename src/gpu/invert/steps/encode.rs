@@ -55,12 +55,6 @@ pub(crate) fn codes(documents: u32) -> Step {
     step("invert_codes", (blocks(documents), 0), arguments)
 }
 
-/// Adds the postings of so many terms that another one has counted.
-pub(crate) fn add_counts(terms: u32) -> Step {
-    let arguments = vec![of(InvertArray::OthersCounts), Number(terms), of(InvertArray::Counts)];
-    step("invert_add", (blocks(terms), 0), arguments)
-}
-
 /// Counts the postings of each of so many ranks from `first` on.
 pub(crate) fn rank_counts(first: u32, ranks: u32) -> Step {
     let by_rank = |array| Argument::Array(array, 4 * u64::from(first));

@@ -12,7 +12,7 @@ pub(crate) fn count_lines(tiles: u32) -> Vec<Step> {
     counted(step("invert_count_lines", (tiles, SCAN_SHARED_BYTES), arguments), tiles)
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct LinesOf {
     pub lines: u32,
     /// Pieces, each of which has a line.
@@ -29,9 +29,8 @@ pub(crate) fn end_lines(tiles: u32) -> Step {
     step("invert_end_lines", (tiles, SCAN_SHARED_BYTES), ends)
 }
 
-/// Finds where names and texts begin, and where these go. So many irregular lines were mended: what
-/// is said of them counts.
-pub(crate) fn read_lines(batch: LinesOf, mended: u32) -> Vec<Step> {
+/// Finds where names and texts begin, and where these go.
+pub(crate) fn read_lines(batch: LinesOf) -> Vec<Step> {
     let LinesOf { lines, pieces, are_alike, longest } = batch;
     let arguments = vec![
         of(InvertArray::Raw),
@@ -42,8 +41,7 @@ pub(crate) fn read_lines(batch: LinesOf, mended: u32) -> Vec<Step> {
         of(InvertArray::Shapes),
         Number(are_alike.into()),
         Number(longest),
-        of(InvertArray::Counters),
-        of(InvertArray::Irregular),
+        of(InvertArray::OddPieces),
         of(InvertArray::PieceStarts),
         of(InvertArray::LineTexts),
         of(InvertArray::LineNames),
@@ -52,16 +50,6 @@ pub(crate) fn read_lines(batch: LinesOf, mended: u32) -> Vec<Step> {
         of(InvertArray::DocumentStarts),
     ];
     let mut steps = vec![step("invert_read_lines", (warps(lines), 0), arguments)];
-    if mended > 0 {
-        let arguments = vec![
-            of(InvertArray::Mended),
-            Number(mended),
-            of(InvertArray::NameLengths),
-            of(InvertArray::NamePlaces),
-            of(InvertArray::DocumentStarts),
-        ];
-        steps.push(step("invert_mend_lines", (mended.div_ceil(THREADS), 0), arguments));
-    }
     for places in [InvertArray::NamePlaces, InvertArray::DocumentStarts] {
         steps.extend(scan(places, lines + 1));
     }
@@ -73,8 +61,8 @@ fn warps(items: u32) -> u32 {
     items.div_ceil(THREADS / LANES)
 }
 
-/// Writes names and texts to their places, among them those of so many lines that were mended.
-pub(crate) fn write_lines(batch: LinesOf, mended: u32) -> Vec<Step> {
+/// Writes names and texts to their places.
+pub(crate) fn write_lines(batch: LinesOf) -> Step {
     let LinesOf { lines, pieces, are_alike, .. } = batch;
     let arguments = vec![
         of(InvertArray::Raw),
@@ -91,18 +79,5 @@ pub(crate) fn write_lines(batch: LinesOf, mended: u32) -> Vec<Step> {
         of(InvertArray::Names),
         of(InvertArray::Text),
     ];
-    let mut steps = vec![step("invert_write_lines", (warps(lines), 0), arguments)];
-    if mended > 0 {
-        let arguments = vec![
-            of(InvertArray::Mended),
-            of(InvertArray::MendedBytes),
-            Number(mended),
-            of(InvertArray::NamePlaces),
-            of(InvertArray::DocumentStarts),
-            of(InvertArray::Names),
-            of(InvertArray::Text),
-        ];
-        steps.push(step("invert_write_mended", (warps(mended), 0), arguments));
-    }
-    steps
+    step("invert_write_lines", (warps(lines), 0), arguments)
 }

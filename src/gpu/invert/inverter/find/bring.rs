@@ -1,23 +1,20 @@
 //! How do the texts of a batch get to where their forms are found? As they are, or as lines, in
-//! which the device finds names and texts. If there are lines that it cannot read and the host
-//! cannot [mend](super::super::mend), or only some of the pieces are lines, the host makes texts of
-//! them.
+//! which the device finds names and texts. A piece with lines that it cannot read is parsed by the
+//! host, which gives the device the texts as lines that it can read.
 
 use super::{Finder, Layout};
 use crate::crew::lock;
-use crate::dictionary::device::lines::{DeviceLines, MOST_MENDED};
+use crate::dictionary::device::lines::DeviceLines;
 use crate::gpu::floor::error::GpuError;
 use crate::gpu::invert::classes::Classes;
 use crate::gpu::invert::inverter::spent;
 use crate::gpu::invert::inverter::typed::{Typed, part};
 use crate::gpu::invert::machine::{DeviceMemory, Reading};
-use crate::gpu::invert::steps::Step;
 use crate::gpu::invert::steps::lines::{LinesOf, count_lines, end_lines, read_lines, write_lines};
-use crate::gpu::invert::steps::{self, COUNTERS, IRREGULAR_LINES, InvertArray};
+use crate::gpu::invert::steps::{self, COUNTERS, InvertArray};
 use crate::gpu::invert::text::{PieceText, TILE_BYTES, padding, parts};
 use crate::index::documents::pieces::PieceDocuments;
 use crate::index::documents::pieces::lines::LineColumns;
-use std::ops::Deref;
 use std::sync::Mutex;
 use std::time::Instant;
 
@@ -29,45 +26,57 @@ const MARGIN: usize = 8;
 /// Where there are more odd tokens all of the text is looked at.
 const MOST_WINDOWS: usize = 1 << 12;
 
-/// A piece as it came, or what the host has made of it.
-pub(super) enum Whose<'a> {
+/// The lines of a piece as they came, or what the host has made of them, and their documents then.
+enum Lines<'a> {
     Given(&'a PieceText),
-    Made(Box<PieceText>),
+    Made(PieceText, PieceDocuments),
 }
 
-impl Deref for Whose<'_> {
-    type Target = PieceText;
-
-    fn deref(&self) -> &PieceText {
+impl Lines<'_> {
+    fn text(&self) -> &PieceText {
         match self {
-            Self::Given(piece) => piece,
-            Self::Made(piece) => piece,
+            Self::Given(text) => text,
+            Self::Made(text, _) => text,
         }
+    }
+
+    fn of(&self) -> DeviceLines {
+        self.text().lines.expect("a batch with lines is nothing but lines")
     }
 }
 
 /// What a device says of the lines of a batch, which is read when there is something else to wait
 /// for.
-pub(super) struct LinesRead {
-    of: Vec<DeviceLines>,
+pub(super) struct LinesRead<'a> {
+    pieces: Vec<Lines<'a>>,
     piece_starts: Vec<u32>,
     columns: LineColumns,
 }
 
 /// Where the texts of a batch are: on the host too, or on the device alone.
 pub(super) enum Texts<'a> {
-    Host(Vec<Whose<'a>>),
-    Device(LinesRead),
+    Host(&'a [PieceText]),
+    Device(LinesRead<'a>),
 }
 
 pub(super) struct Batch<'a> {
     pub(super) layout: Layout,
     pub(super) texts: Texts<'a>,
-    /// Of each piece, where they were not known before.
-    pub(super) documents: Vec<Option<PieceDocuments>>,
 }
 
-impl Batch<'_> {
+impl<'a> Batch<'a> {
+    /// That of lines of which this was read.
+    fn of_lines(pieces: Vec<Lines<'a>>, read: &Read) -> Self {
+        let (lines, bytes) = (read.of.lines, read.text_bytes as usize);
+        let memory = &pieces[0].text().bytes;
+        let columns = LineColumns::beside(memory, lines as usize, read.name_bytes as usize);
+        let mut piece_starts = vec![0; pieces.len() + 1];
+        piece_starts[pieces.len()] = lines;
+        let padded = bytes.next_multiple_of(TILE_BYTES);
+        let layout = Layout { bytes, padded, documents: lines, piece_starts: Vec::new() };
+        Self { layout, texts: Texts::Device(LinesRead { pieces, piece_starts, columns }) }
+    }
+
     /// What is left to be read.
     pub(super) fn readings(&mut self) -> Vec<Reading<'_>> {
         let Texts::Device(LinesRead { piece_starts, columns, .. }) = &mut self.texts else {
@@ -83,22 +92,39 @@ impl Batch<'_> {
         ]
     }
 
+    /// The layout, and the documents of each piece, if they were not known before.
     pub(super) fn read(self) -> (Layout, Vec<Option<PieceDocuments>>) {
-        let Self { mut layout, texts, documents } = self;
+        let Self { mut layout, texts } = self;
         match texts {
-            Texts::Host(_) => (layout, documents),
-            Texts::Device(LinesRead { of, piece_starts, columns }) => {
-                let firsts = &piece_starts[..of.len()];
-                let documents = PieceDocuments::of_batch(columns, &of, firsts);
+            Texts::Host(_) => (layout, Vec::new()),
+            Texts::Device(LinesRead { pieces, mut piece_starts, columns }) => {
+                for (n, lines) in pieces.iter().enumerate().rev() {
+                    // The device says nothing of pieces without lines.
+                    if lines.text().bytes.is_empty() {
+                        piece_starts[n] = piece_starts[n + 1];
+                    }
+                }
+                let of: Vec<DeviceLines> = pieces.iter().map(Lines::of).collect();
+                let documents = PieceDocuments::of_batch(columns, &of, &piece_starts[..of.len()]);
+                let documents = pieces.into_iter().zip(documents).map(|(lines, found)| {
+                    Some(match lines {
+                        Lines::Given(_) => found,
+                        Lines::Made(_, documents) => documents,
+                    })
+                });
                 layout.piece_starts = piece_starts;
-                (layout, documents.into_iter().map(Some).collect())
+                (layout, documents.collect())
             }
         }
     }
 }
 
+/// What a device says of the lines of a batch: which pieces are odd, and if none is, the bytes of
+/// names and texts.
+#[derive(Default)]
 struct Read {
-    irregular: u32,
+    of: LinesOf,
+    odd: Vec<u32>,
     name_bytes: u32,
     text_bytes: u32,
 }
@@ -121,37 +147,46 @@ impl Finder {
         pieces: &'a [PieceText],
         text: Option<DeviceMemory>,
     ) -> Result<Batch<'a>, GpuError> {
-        let has_lines = pieces.iter().any(|piece| piece.lines.is_some());
-        let array = if has_lines { InvertArray::Raw } else { InvertArray::Text };
-        let was_brought = text.is_some();
-        if let Some(text) = text {
-            let unpinned = pieces.iter().filter(|piece| !piece.bytes.is_pinned());
-            self.work.unpinned += unpinned.map(|piece| piece.bytes.len() as u64).sum::<u64>();
-            let old = self.machine.adopt(array, text)?;
-            (self.back)(old);
-        }
-        let all: Option<Vec<DeviceLines>> = pieces.iter().map(|piece| piece.lines).collect();
-        if let Some(lines) = all.filter(|_| has_lines) {
-            if !was_brought {
-                self.upload(InvertArray::Raw, pieces.iter())?;
+        let are_lines = pieces.iter().any(|piece| piece.lines.is_some());
+        let array = if are_lines { InvertArray::Raw } else { InvertArray::Text };
+        match text {
+            Some(text) => {
+                let unpinned = pieces.iter().filter(|piece| !piece.bytes.is_pinned());
+                self.work.unpinned += unpinned.map(|piece| piece.bytes.len() as u64).sum::<u64>();
+                let old = self.machine.adopt(array, text)?;
+                (self.back)(old);
             }
-            let began = Instant::now();
-            let read = self.read_lines(pieces, lines)?;
-            self.work.seconds.lines += spent(began);
-            if let Some(batch) = read {
-                return Ok(batch);
-            }
+            None => self.upload(array, pieces.iter())?,
         }
-        let (texts, documents) = match has_lines {
-            true => self.parse(pieces),
-            false => (pieces.iter().map(Whose::Given).collect(), Vec::new()),
-        };
-        let (layout, starts) = Layout::of(texts.iter().map(|piece| &**piece));
-        if has_lines || !was_brought {
-            self.upload(InvertArray::Text, texts.iter().map(|piece| &**piece))?;
+        if are_lines {
+            return self.bring_lines(pieces);
         }
+        let (layout, starts) = Layout::of(pieces.iter());
         self.put(InvertArray::DocumentStarts, 0, &starts)?;
-        Ok(Batch { layout, texts: Texts::Host(texts), documents })
+        Ok(Batch { layout, texts: Texts::Host(pieces) })
+    }
+
+    /// The same of lines, which are on the device.
+    fn bring_lines<'a>(&mut self, pieces: &'a [PieceText]) -> Result<Batch<'a>, GpuError> {
+        let began = Instant::now();
+        let mut lines: Vec<Lines<'a>> = pieces.iter().map(Lines::Given).collect();
+        // It is the same in all of them.
+        let longest = lines.iter().map(|lines| lines.of().longest).min().unwrap_or(0);
+        let mut read = self.read_lines(&lines, longest)?;
+        if read.odd.iter().any(|&odd| odd != 0) {
+            self.parse(&mut lines, &read.odd);
+            if lines.iter().all(|lines| lines.text().bytes.is_empty()) {
+                // None of them is a document.
+                return Ok(Batch::of_lines(lines, &Read::default()));
+            }
+            self.upload(InvertArray::Raw, lines.iter().map(Lines::text))?;
+            // Those that are left are no longer than that, and those that were made are right.
+            read = self.read_lines(&lines, u32::MAX)?;
+            assert!(read.odd.iter().all(|&odd| odd == 0), "the host makes lines of one shape");
+        }
+        self.write_lines(&read)?;
+        self.work.seconds.lines += spent(began);
+        Ok(Batch::of_lines(lines, &read))
     }
 
     fn upload<'a>(
@@ -170,40 +205,31 @@ impl Finder {
         Ok(())
     }
 
-    /// Makes texts of the lines among some pieces, by several threads.
-    fn parse<'a>(
-        &mut self,
-        pieces: &'a [PieceText],
-    ) -> (Vec<Whose<'a>>, Vec<Option<PieceDocuments>>) {
-        self.work.parsed_again +=
-            pieces.iter().filter(|piece| piece.lines.is_some()).count() as u64;
-        let made: Vec<Mutex<(Whose<'a>, Option<PieceDocuments>)>> =
-            pieces.iter().map(|piece| Mutex::new((Whose::Given(piece), None))).collect();
+    /// Has the host parse the odd ones of some pieces, by several threads.
+    fn parse(&mut self, lines: &mut [Lines<'_>], odd: &[u32]) {
+        let odd = lines.iter_mut().zip(odd).filter(|(_, odd)| **odd != 0);
+        let odd: Vec<_> = odd.map(|(lines, _)| Mutex::new(lines)).collect();
+        self.work.parsed_again += odd.len() as u64;
         let parse = self.parse.clone();
         let work = |n: usize| {
-            if let Some(lines) = &pieces[n].lines {
-                let (text, documents) = parse(&pieces[n], lines);
-                *lock(&made[n]) = (Whose::Made(Box::new(text)), Some(documents));
-            }
+            let mut lines = lock(&odd[n]);
+            let of = lines.of();
+            let (text, documents) = parse(lines.text(), &of);
+            **lines = Lines::Made(text.as_lines(&of), documents);
         };
-        self.crew.share(self.threads - 1, (0..pieces.len()).collect(), work);
-        let made = made.into_iter();
-        made.map(|made| made.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner())).unzip()
+        self.crew.share(self.threads - 1, (0..odd.len()).collect(), work);
     }
 
-    /// Has the device read the lines of all pieces; nothing if some of them are irregular.
-    fn read_lines<'a>(
-        &mut self,
-        pieces: &[PieceText],
-        of: Vec<DeviceLines>,
-    ) -> Result<Option<Batch<'a>>, GpuError> {
-        let places = places(pieces.iter());
+    /// Has the device read the lines of all pieces.
+    fn read_lines(&mut self, pieces: &[Lines<'_>], longest: u32) -> Result<Read, GpuError> {
+        let places = places(pieces.iter().map(Lines::text));
         let bytes = places[pieces.len()] as usize;
+        let of: Vec<DeviceLines> = pieces.iter().map(Lines::of).collect();
         let shapes: Vec<u32> = of.iter().flat_map(|lines| lines.shape.words()).collect();
-        // It is the same in all of them.
-        let longest = of.iter().map(|lines| lines.longest).min().unwrap_or(0);
+        let mut odd = vec![0u32; pieces.len()];
         self.put(InvertArray::PiecePlaces, 0, &places)?;
         self.put(InvertArray::Shapes, 0, &shapes)?;
+        self.put(InvertArray::OddPieces, 0, &odd)?;
         self.put(InvertArray::Counters, 0, &[0u32; COUNTERS])?;
         let are_alike = of.iter().all(|lines| lines.shape == of[0].shape);
         let tiles = steps::text_tiles(bytes.next_multiple_of(TILE_BYTES));
@@ -220,47 +246,28 @@ impl Finder {
         self.reserve::<u8>(InvertArray::NameLengths, count)?;
         self.reserve::<u32>(InvertArray::PieceStarts, of.len() as u64)?;
         self.reserve::<u32>(InvertArray::Sums, steps::sum_words(lines + 1).into())?;
-        self.reserve::<u32>(InvertArray::Irregular, MOST_MENDED as u64)?;
-        let batch = LinesOf { lines, pieces: of.len() as u32, are_alike, longest };
+        let of = LinesOf { lines, pieces: of.len() as u32, are_alike, longest };
         self.machine.run(&[end_lines(tiles)])?;
-        let (mut read, mut mended) = (self.lines_read(count, &read_lines(batch, 0))?, 0);
-        if read.irregular > 0 {
-            if !self.mend(pieces, &of, &places, (lines, read.irregular))? {
-                return Ok(None);
-            }
-            mended = read.irregular;
-            self.put(InvertArray::Counters, 0, &[0u32; COUNTERS])?;
-            read = self.lines_read(count, &read_lines(batch, mended))?;
-        }
-        let Read { name_bytes, text_bytes, .. } = read;
-        let bytes = text_bytes as usize;
-        let padded = bytes.next_multiple_of(TILE_BYTES);
-        self.reserve::<u8>(InvertArray::Text, padded as u64)?;
-        self.reserve::<u8>(InvertArray::Names, name_bytes.into())?;
-        self.machine.run(&write_lines(batch, mended))?;
-        self.machine.write(InvertArray::Text, bytes as u64, &[padding(bytes)])?;
-        self.work.lines += count;
-        self.work.mended += u64::from(mended);
-        let memory = &pieces[0].bytes;
-        let columns = LineColumns::beside(memory, lines as usize, name_bytes as usize);
-        let mut piece_starts = vec![0; of.len() + 1];
-        piece_starts[of.len()] = lines;
-        let texts = Texts::Device(LinesRead { of, piece_starts, columns });
-        let layout = Layout { bytes, padded, documents: lines, piece_starts: Vec::new() };
-        Ok(Some(Batch { layout, texts, documents: Vec::new() }))
-    }
-
-    /// Has so many lines read, and says what came of it.
-    fn lines_read(&mut self, lines: u64, steps: &[Step]) -> Result<Read, GpuError> {
-        self.machine.run(steps)?;
-        let (mut counters, mut name_bytes, mut text_bytes) = ([0u32; COUNTERS], [0u32], [0u32]);
+        self.machine.run(&read_lines(of))?;
+        let (mut name_bytes, mut text_bytes) = ([0u32], [0u32]);
         self.machine.read(&mut [
-            part(InvertArray::Counters, 0, &mut counters),
-            part(InvertArray::NamePlaces, lines, &mut name_bytes),
-            part(InvertArray::DocumentStarts, lines, &mut text_bytes),
+            part(InvertArray::OddPieces, 0, &mut odd),
+            part(InvertArray::NamePlaces, count, &mut name_bytes),
+            part(InvertArray::DocumentStarts, count, &mut text_bytes),
         ])?;
         let ([name_bytes], [text_bytes]) = (name_bytes, text_bytes);
-        Ok(Read { irregular: counters[IRREGULAR_LINES], name_bytes, text_bytes })
+        Ok(Read { of, odd, name_bytes, text_bytes })
+    }
+
+    /// Has the device write names and texts of lines that it has read.
+    fn write_lines(&mut self, read: &Read) -> Result<(), GpuError> {
+        let bytes = read.text_bytes as usize;
+        self.reserve::<u8>(InvertArray::Text, bytes.next_multiple_of(TILE_BYTES) as u64)?;
+        self.reserve::<u8>(InvertArray::Names, read.name_bytes.into())?;
+        self.machine.run(&[write_lines(read.of)])?;
+        self.machine.write(InvertArray::Text, bytes as u64, &[padding(bytes)])?;
+        self.work.lines += u64::from(read.of.lines);
+        Ok(())
     }
 
     /// The forms that begin at some places of the text.
@@ -273,7 +280,7 @@ impl Finder {
         let bytes = batch.layout.bytes;
         match &batch.texts {
             Texts::Host(pieces) => {
-                let places = places(pieces.iter().map(|piece| &**piece));
+                let places = places(pieces.iter());
                 let form = |&start: &u32| {
                     let piece = places.partition_point(|&place| place <= start) - 1;
                     let at = (start - places[piece]) as usize;

@@ -1,0 +1,293 @@
+//! How does a run of an indexer live on a device? Blocks are inserted, several under way; terms are
+//! measured, collected into columns, and brought to the host in stretches. Nothing waits.
+//!
+//! Device memory is cut once, when the indexer begins: a block, the arenas, and columns that hold
+//! all that arenas of this size can, in which a closed run is written.
+
+use super::block::{Most, TokenBlock};
+use super::room::{COUNTERS, TreeRoom, Usage};
+use super::terms::Sums;
+use super::{TreeArray, TreeTuning};
+use crate::dictionary::stream::TokenGroup;
+use crate::gpu::floor::device::Device;
+use crate::gpu::floor::error::GpuError;
+use crate::gpu::floor::machine::{CudaArrays, Machine, UnderWay, Work};
+use crate::gpu::floor::modules::Toolchain;
+use crate::gpu::floor::steps::Step;
+use crate::gpu::floor::wake::Wake;
+use crate::text::trie_collection::TRIE_COLLECTIONS;
+use std::ops::Range;
+
+/// Work that the device was given, if a buffer was free.
+pub(crate) type Given = Option<Box<dyn UnderWay>>;
+
+/// What goes to arrays.
+type Up<'a> = Vec<(TreeArray, u64, Vec<&'a [u8]>)>;
+
+/// All collections.
+const ALL: Range<u32> = 0..TRIE_COLLECTIONS as u32;
+/// Bytes of three numbers for each.
+const SUMS_BYTES: u64 = (TRIE_COLLECTIONS * size_of::<Sums>()) as u64;
+/// The counters.
+const COUNTED: (TreeArray, Range<u64>) = (TreeArray::Counters, 0..8 * COUNTERS as u64);
+
+/// Percent of the memory behind a block that arenas take: columns take two thirds as much.
+const ARENAS_PERCENT: u64 = 60;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waiter {
+    Feeder,
+    Reader,
+}
+
+/// A stretch of columns that comes at once has no more bytes.
+const STRETCH_BYTES: usize = 4 << 20;
+
+/// The trees of one indexer on a device.
+pub struct Trees {
+    machine: Box<dyn Machine<TreeArray>>,
+    tuning: TreeTuning,
+    room: TreeRoom,
+    most: Most,
+    /// Bytes that one download takes: a multiple of four.
+    pub(crate) stretch_bytes: usize,
+    /// The kernel that writes the columns, until it is done.
+    collecting: Given,
+    /// Who is woken when something is done.
+    wakes: [Option<Wake>; 2],
+}
+
+impl Trees {
+    /// Empty trees with this room, for blocks of at most so much.
+    ///
+    /// # Errors
+    /// The device has not so much memory.
+    pub(crate) fn new(
+        mut machine: Box<dyn Machine<TreeArray>>,
+        tuning: TreeTuning,
+        room: TreeRoom,
+        most: Most,
+    ) -> Result<Self, GpuError> {
+        reserve(&mut *machine, &tuning, &room, &most)?;
+        // What lanes read around a stream is of no account.
+        machine.fill(TreeArray::Streams, 0)?;
+        let stretch_bytes = machine.buffer_bytes().min(STRETCH_BYTES) / 4 * 4;
+        let (collecting, wakes) = Default::default();
+        let mut trees = Self { machine, tuning, room, most, stretch_bytes, collecting, wakes };
+        trees.clear()?;
+        Ok(trees)
+    }
+
+    /// The same on a CUDA device, with one buffer: for measurements and tests.
+    ///
+    /// # Errors
+    /// The device cannot be used or has too little memory, or its kernels do not compile.
+    pub fn alone(
+        device: Device,
+        toolchain: &Toolchain,
+        tuning: TreeTuning,
+        room: TreeRoom,
+        most: Most,
+    ) -> Result<Self, GpuError> {
+        let kernels = tuning.load(toolchain, &device)?;
+        let buffer_bytes = most.pinned_bytes().max(SUMS_BYTES as usize);
+        let machine = CudaArrays::new(device, kernels, (1, buffer_bytes))?;
+        Self::new(Box::new(machine), tuning, room, most)
+    }
+
+    /// The largest that there is memory for, up to `wanted` bytes of arenas and down to what holds
+    /// `least`. If the device has not as much memory as it said, smaller ones are tried.
+    ///
+    /// # Errors
+    /// The device has too little memory.
+    pub(crate) fn largest(
+        mut machine: Box<dyn Machine<TreeArray>>,
+        tuning: TreeTuning,
+        (wanted, least): (u64, TreeRoom),
+        most: Most,
+    ) -> Result<Self, GpuError> {
+        let besides = TreeArray::all(&tuning, &TreeRoom::default(), &most);
+        let besides: u64 = besides.iter().map(|(_, bytes)| bytes).sum();
+        let (_, left) = machine.memory();
+        let mut bytes = (left.saturating_sub(besides) / 100 * ARENAS_PERCENT).min(wanted);
+        loop {
+            let room = TreeRoom::of_bytes(bytes);
+            if !room.holds(least) {
+                return Err(too_small(&*machine, least));
+            }
+            match reserve(&mut *machine, &tuning, &room, &most) {
+                Err(error) if error.is_out_of_memory() => bytes /= 2,
+                Err(error) => return Err(error),
+                Ok(()) => return Self::new(machine, tuning, room, most),
+            }
+            machine.free_all();
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn machine(&mut self) -> &mut dyn Machine<TreeArray> {
+        &mut *self.machine
+    }
+
+    pub(crate) fn room(&self) -> TreeRoom {
+        self.room
+    }
+
+    pub(crate) fn warps(&self) -> u32 {
+        self.tuning.all_warps()
+    }
+
+    /// The most that one insertion takes.
+    pub(crate) fn most(&self) -> Most {
+        self.most
+    }
+
+    /// What a device is given, and who is woken then.
+    fn give(
+        &mut self,
+        up: Up<'_>,
+        steps: Vec<Step<TreeArray>>,
+        down: Vec<(TreeArray, Range<u64>)>,
+    ) -> Result<Given, GpuError> {
+        let given = self.machine.give(&Work { up, steps, down })?;
+        if given.is_some() {
+            self.machine.wake(self.wakes.iter().flatten().cloned().collect())?;
+        }
+        Ok(given)
+    }
+
+    /// Brings a block and inserts it; `pieces` are those that it was made from. None while no
+    /// buffer is free.
+    ///
+    /// # Panics
+    /// If there is no room for the block.
+    pub(crate) fn insert(
+        &mut self,
+        pieces: &[(&TokenGroup, u32)],
+        block: &TokenBlock,
+    ) -> Result<Given, GpuError> {
+        let steps = vec![self.tuning.regroup(block), self.tuning.insert(block, &self.room)];
+        self.give(self.brought(pieces, block), steps, vec![COUNTED])
+    }
+
+    /// Brings a block only: to measure what its kernels take.
+    ///
+    /// # Errors
+    /// The driver refuses.
+    ///
+    /// # Panics
+    /// If there is no room for the block.
+    pub fn bring(
+        &mut self,
+        pieces: &[(&TokenGroup, u32)],
+        block: &TokenBlock,
+    ) -> Result<Given, GpuError> {
+        self.give(self.brought(pieces, block), vec![], vec![])
+    }
+
+    /// Regroups a block that was brought, and then `inserts` it or does not: to measure that.
+    ///
+    /// # Errors
+    /// The driver refuses.
+    pub fn work_on(&mut self, block: &TokenBlock, inserts: bool) -> Result<Given, GpuError> {
+        let mut steps = vec![self.tuning.regroup(block)];
+        steps.extend(inserts.then(|| self.tuning.insert(block, &self.room)));
+        self.give(vec![], steps, vec![COUNTED])
+    }
+
+    fn brought<'a>(&self, pieces: &[(&'a TokenGroup, u32)], block: &'a TokenBlock) -> Up<'a> {
+        assert!(self.most.holds(block), "a block is too large");
+        vec![
+            (TreeArray::Input, 0, pieces.iter().map(|(group, _)| &group.bytes[..]).collect()),
+            (TreeArray::Segments, 0, vec![bytemuck::cast_slice(&block.segments)]),
+            (TreeArray::Work, 0, vec![bytemuck::cast_slice(&block.work)]),
+        ]
+    }
+
+    /// Measures what each trie collection holds. None while no buffer is free.
+    pub(crate) fn measure(&mut self) -> Result<Given, GpuError> {
+        let steps = vec![self.tuning.measure(ALL)];
+        self.give(vec![], steps, vec![(TreeArray::Sums, 0..SUMS_BYTES)])
+    }
+
+    /// Writes all terms into columns, in the order of the lexicon; `starts` is where each
+    /// collection's begin, and `all` how many there are. All that was given before is done.
+    pub(crate) fn collect(&mut self, starts: &[Sums], all: Sums) -> Result<(), GpuError> {
+        let room = TreeArray::all(&self.tuning, &self.room, &self.most);
+        for (array, bytes) in room.iter().filter(|(array, _)| TreeArray::COLUMNS.contains(array)) {
+            assert!(array.of_sums(all) <= *bytes, "no room for {array:?}");
+        }
+        let up = vec![(TreeArray::Starts, 0, vec![bytemuck::cast_slice(starts)])];
+        let steps = vec![self.tuning.collect(ALL)];
+        self.collecting = self.give(up, steps, vec![])?;
+        assert!(self.collecting.is_some(), "columns are written when all before is done");
+        Ok(())
+    }
+
+    /// Brings these parts of columns, at most [`stretch_bytes`](Self::stretch_bytes) in all. None
+    /// until they are written, and while no buffer is free.
+    pub(crate) fn download(
+        &mut self,
+        stretches: Vec<(TreeArray, Range<u64>)>,
+    ) -> Result<Given, GpuError> {
+        if let Some(collecting) = &self.collecting {
+            if !collecting.is_done()? {
+                return Ok(None);
+            }
+            self.collecting = None;
+        }
+        self.give(vec![], vec![], stretches)
+    }
+
+    /// Empties all trees, behind all that is under way.
+    pub(crate) fn clear(&mut self) -> Result<(), GpuError> {
+        // A tree without a root has the number of none.
+        self.machine.fill(TreeArray::Roots, 0xff)?;
+        self.machine.fill(TreeArray::Counters, 0)?;
+        self.machine.fill(TreeArray::Spares, 0)
+    }
+
+    /// The error for tokens that do not fit an empty device.
+    pub(crate) fn too_small(&self, needed: TreeRoom) -> GpuError {
+        too_small(&*self.machine, needed)
+    }
+
+    /// From now on `waiter` is woken by `wake` when work that was given is done or has failed.
+    pub(crate) fn wake_by(&mut self, waiter: Waiter, wake: Wake) {
+        self.wakes[waiter as usize] = Some(wake.clone());
+        // What is under way already has nobody else to wake.
+        if self.machine.wake(vec![wake.clone()]).is_err() {
+            // Who asks then is told what is wrong.
+            wake();
+        }
+    }
+}
+
+/// What the counters said behind an insertion that is done.
+pub fn usage(inserted: &dyn UnderWay) -> Usage {
+    let mut counters = [0u64; COUNTERS];
+    bytemuck::bytes_of_mut(&mut counters).copy_from_slice(inserted.bytes());
+    counters.into()
+}
+
+/// What each collection holds, once it is measured.
+pub(crate) fn sums(measured: &dyn UnderWay) -> Vec<Sums> {
+    let mut sums = vec![Sums::default(); TRIE_COLLECTIONS];
+    bytemuck::cast_slice_mut(&mut sums).copy_from_slice(measured.bytes());
+    sums
+}
+
+fn reserve(
+    machine: &mut dyn Machine<TreeArray>,
+    tuning: &TreeTuning,
+    room: &TreeRoom,
+    most: &Most,
+) -> Result<(), GpuError> {
+    let all = TreeArray::all(tuning, room, most);
+    all.into_iter().try_for_each(|(array, bytes)| machine.reserve(array, bytes))
+}
+
+fn too_small(machine: &dyn Machine<TreeArray>, needed: TreeRoom) -> GpuError {
+    let ((limit, left), bytes) = (machine.memory(), needed.bytes());
+    GpuError::Budget { device: machine.device(), what: "trees", bytes, left, limit }
+}

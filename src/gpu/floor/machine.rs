@@ -1,0 +1,256 @@
+//! What is asked of a device that works on arrays which have names? The trait is what a room is
+//! written against; [`CudaArrays`] is a CUDA device, and the tests have one that is emulated, so
+//! that the host's part is the same there.
+
+use super::device::Device;
+use super::error::{GpuError, GpuWork};
+use super::events::Ticket;
+use super::memory::Slab;
+use super::pinned::Pinned;
+use super::steps::{Kernels, Step};
+use super::wake::Wake;
+use crate::crew::lock;
+use cudarc::driver::{CudaStream, result};
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+
+/// Work that a device was given.
+pub trait UnderWay: Send {
+    /// Whether it is done. Never waits.
+    ///
+    /// # Errors
+    /// It failed, and the device cannot be used any more.
+    fn is_done(&self) -> Result<bool, GpuError>;
+
+    /// The bytes that it brought, end to end.
+    ///
+    /// # Panics
+    /// If nobody was told that it is done.
+    fn bytes(&self) -> &[u8];
+}
+
+/// What a device does in one go.
+pub(crate) struct Work<'a, A> {
+    /// Bytes that are written to an array from a place on, those of all slices end to end.
+    pub up: Vec<(A, u64, Vec<&'a [u8]>)>,
+    /// Then kernels run.
+    pub steps: Vec<Step<A>>,
+    /// Then these parts of arrays are brought.
+    pub down: Vec<(A, Range<u64>)>,
+}
+
+impl<A> Work<'_, A> {
+    /// What errors name.
+    pub(crate) fn named(&self) -> GpuWork {
+        let slices = self.up.iter().flat_map(|(_, _, slices)| slices);
+        let brought = || slices.map(|slice| slice.len() as u64).sum();
+        match self.steps.last() {
+            Some(step) => GpuWork::Kernel(step.launched()),
+            None if self.down.is_empty() => GpuWork::Upload(brought()),
+            None => GpuWork::Download(self.bytes_down()),
+        }
+    }
+
+    fn bytes_down(&self) -> u64 {
+        self.down.iter().map(|(_, part)| part.end - part.start).sum()
+    }
+}
+
+/// A device with arrays that have names. What it is given takes effect in the order of the calls,
+/// and no call waits for it.
+pub(crate) trait Machine<A>: Send {
+    /// The device, as errors and reports name it.
+    fn device(&self) -> String;
+
+    /// Makes an array at least so long, in bytes; what it had is of no use any more.
+    ///
+    /// # Errors
+    /// There is not so much memory.
+    fn reserve(&mut self, array: A, bytes: u64) -> Result<(), GpuError>;
+
+    /// Gives the memory of all arrays back.
+    fn free_all(&mut self);
+
+    /// Bytes of memory that arrays may have, and that are left of these.
+    fn memory(&self) -> (u64, u64);
+
+    /// Makes all bytes of an array `byte`.
+    fn fill(&mut self, array: A, byte: u8) -> Result<(), GpuError>;
+
+    /// Gives it work; none while no buffer is free for what is copied.
+    fn give(&mut self, work: &Work<'_, A>) -> Result<Option<Box<dyn UnderWay>>, GpuError>;
+
+    /// Bytes that one work can copy up, and down.
+    fn buffer_bytes(&self) -> usize;
+
+    /// Calls all of these once what it was given is done, or has failed.
+    fn wake(&mut self, wakes: Vec<Wake>) -> Result<(), GpuError>;
+}
+
+/// A CUDA device with arrays, a stream, and pinned buffers that are taken in turns.
+pub(crate) struct CudaArrays<A> {
+    arrays: HashMap<A, Slab>,
+    kernels: Kernels,
+    stream: Arc<CudaStream>,
+    buffers: Arc<Mutex<Vec<Pinned>>>,
+    buffer_bytes: usize,
+    // Goes last: all the rest is of its context.
+    device: Device,
+}
+
+/// What copies in pinned memory begin at a multiple of.
+pub(crate) const ALIGN: usize = 256;
+
+impl<A: Copy + Debug + Eq + Hash> CudaArrays<A> {
+    /// A device without arrays, and with so many buffers.
+    ///
+    /// # Errors
+    /// There is not so much memory to pin, or the driver refuses.
+    pub(crate) fn new(
+        device: Device,
+        kernels: Kernels,
+        (buffers, buffer_bytes): (usize, usize),
+    ) -> Result<Self, GpuError> {
+        let pinned = (0..buffers).map(|_| Pinned::new(&device, "copies", buffer_bytes));
+        let buffers = Arc::new(Mutex::new(pinned.collect::<Result<_, _>>()?));
+        let (arrays, stream) = (HashMap::new(), device.new_stream()?);
+        Ok(Self { arrays, kernels, stream, buffers, buffer_bytes, device })
+    }
+
+    fn array(&self, array: A) -> &Slab {
+        self.arrays.get(&array).unwrap_or_else(|| panic!("{array:?} is not reserved"))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn slab(&self, array: A) -> &Slab {
+        self.array(array)
+    }
+
+    /// Enqueues work whose copies go through a buffer.
+    fn enqueue(&self, work: &Work<'_, A>, buffer: &mut Pinned) -> Result<Ticket, GpuError> {
+        let mut filled = 0;
+        for (array, at, slices) in &work.up {
+            let begin = filled;
+            // SAFETY: no copy from the buffer was enqueued but of the bytes before.
+            let room = unsafe { &mut buffer.bytes_mut()[begin..] };
+            for slice in slices {
+                room[filled - begin..][..slice.len()].copy_from_slice(slice);
+                filled += slice.len();
+            }
+            let to = self.array(*array).part(*at, (filled - begin) as u64);
+            if filled > begin {
+                // SAFETY: the array has so many bytes, and both stay until the work is done.
+                unsafe { buffer.copy_up(begin..filled, to, &self.stream) }
+                    .map_err(|e| self.device.call("copy to the device", e))?;
+            }
+            filled = filled.next_multiple_of(ALIGN).min(self.buffer_bytes);
+        }
+        for step in &work.steps {
+            let address = |array| self.array(array).address();
+            // SAFETY: whoever makes steps has the arguments that the kernel declares, which the
+            // tests pass to it too, and has reserved what the kernel writes and reads.
+            unsafe { self.kernels.launch(&self.device, &self.stream, step, address) }?;
+        }
+        let mut brought = 0;
+        for (array, Range { start, end }) in &work.down {
+            let len = (end - start) as usize;
+            let from = self.array(*array).part(*start, end - start);
+            // SAFETY: the array has so many bytes, and nobody looks at the buffer until the work is
+            // done; what was copied from there is done when this begins.
+            unsafe { buffer.copy_down(from, brought, len, &self.stream) }
+                .map_err(|e| self.device.call("copy from the device", e))?;
+            brought += len;
+        }
+        self.device.ticket(&self.stream, work.named())
+    }
+}
+
+impl<A: Copy + Debug + Eq + Hash + Send + 'static> Machine<A> for CudaArrays<A> {
+    fn device(&self) -> String {
+        self.device.info().to_string()
+    }
+
+    fn reserve(&mut self, array: A, bytes: u64) -> Result<(), GpuError> {
+        if self.arrays.get(&array).is_none_or(|old| old.bytes() < bytes) {
+            // Both need not have room at once.
+            self.arrays.remove(&array);
+            self.arrays.insert(array, Slab::new(&self.device, "arrays", bytes)?);
+        }
+        Ok(())
+    }
+
+    fn free_all(&mut self) {
+        self.arrays.clear();
+    }
+
+    fn memory(&self) -> (u64, u64) {
+        (self.device.memory().limit(), self.device.memory().left())
+    }
+
+    fn fill(&mut self, array: A, byte: u8) -> Result<(), GpuError> {
+        let (array, stream) = (self.array(array), self.stream.cu_stream());
+        let filled = self.device.context().bind_to_thread().and_then(|()| {
+            // SAFETY: the array has so many bytes.
+            unsafe {
+                result::memset_d8_async(array.address(), byte, array.bytes() as usize, stream)
+            }
+        });
+        filled.map_err(|e| self.device.call("fill memory", e))
+    }
+
+    fn give(&mut self, work: &Work<'_, A>) -> Result<Option<Box<dyn UnderWay>>, GpuError> {
+        let free = lock(&self.buffers).pop();
+        let Some(mut buffer) = free else { return Ok(None) };
+        self.device
+            .context()
+            .bind_to_thread()
+            .map_err(|e| self.device.call("copy to the device", e))?;
+        let ticket = self.enqueue(work, &mut buffer)?;
+        let bytes = work.bytes_down() as usize;
+        let (done, buffers) = (Cell::new(false), self.buffers.clone());
+        Ok(Some(Box::new(Given { ticket, done, bytes, buffer: Some(buffer), buffers })))
+    }
+
+    fn buffer_bytes(&self) -> usize {
+        self.buffer_bytes
+    }
+
+    fn wake(&mut self, wakes: Vec<Wake>) -> Result<(), GpuError> {
+        self.device.wake_behind(&self.stream, wakes)
+    }
+}
+
+/// Work on a CUDA device; its buffer goes back when it is dropped.
+struct Given {
+    ticket: Ticket,
+    done: Cell<bool>,
+    /// Bytes that it brings.
+    bytes: usize,
+    buffer: Option<Pinned>,
+    buffers: Arc<Mutex<Vec<Pinned>>>,
+}
+
+impl UnderWay for Given {
+    fn is_done(&self) -> Result<bool, GpuError> {
+        self.done.set(self.done.get() || self.ticket.is_done()?);
+        Ok(self.done.get())
+    }
+
+    fn bytes(&self) -> &[u8] {
+        assert!(self.done.get(), "what is under way has brought nothing");
+        let buffer = self.buffer.as_ref().expect("it is taken out only when it is dropped");
+        // SAFETY: the work is done, and with it all copies.
+        unsafe { &buffer.bytes()[..self.bytes] }
+    }
+}
+
+impl Drop for Given {
+    fn drop(&mut self) {
+        // Memory that copies may still use is freed, behind them.
+        lock(&self.buffers).extend(self.buffer.take().filter(|_| self.done.get()));
+    }
+}
