@@ -86,9 +86,13 @@ impl Device {
         &self.context
     }
 
-    /// A stream for kernels and copies.
-    pub(crate) fn new_stream(&self) -> Result<Arc<CudaStream>, GpuError> {
-        self.context.new_stream().map_err(|e| self.call("make a stream", e))
+    /// A stream for kernels and copies. Kernels of one whose `priority` is lower come first.
+    pub(crate) fn new_stream(&self, priority: Option<i32>) -> Result<Arc<CudaStream>, GpuError> {
+        let stream = match priority {
+            Some(priority) => self.context.new_stream_with_priority(priority),
+            None => self.context.new_stream(),
+        };
+        stream.map_err(|e| self.call("make a stream", e))
     }
 
     /// Bytes of its memory that nobody uses.

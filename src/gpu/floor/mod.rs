@@ -8,6 +8,7 @@
 //! [`Machine`](machine::Machine), a device with named arrays that is given work, and is tested
 //! without a device.
 
+pub(crate) mod arrays;
 pub(crate) mod cache;
 pub(crate) mod device;
 pub(crate) mod discover;

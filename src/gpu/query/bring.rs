@@ -104,7 +104,7 @@ impl<I: Copy> Bringer<I> {
         Ok(Self {
             snapshot: snapshot.clone(),
             share: share.clone(),
-            stream: device.new_stream()?,
+            stream: device.new_stream(None)?,
             resident: [resident("query_put")?, resident("query_unpack")?],
             windows,
             arena: query.arena().clone(),

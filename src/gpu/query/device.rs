@@ -246,7 +246,7 @@ impl Slot {
             memory: Slab::new(on, "batches of queries", parts.all)?,
             input: Pinned::new(on, "queries", input_bytes(&room))?,
             output: Pinned::new(on, "hits", output_bytes(&room))?,
-            stream: on.new_stream()?,
+            stream: on.new_stream(None)?,
             graphs: HashMap::new(),
             began: None,
             done: None,
