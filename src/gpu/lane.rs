@@ -2,21 +2,16 @@
 //! back? What the host says of a batch, and what it is told, lie in pinned memory and in memory of
 //! the device, with a copy each way; two events say when that began and when it ended.
 //!
-//! Devices that [`turns`](super::turns) drives work so.
+//! The devices of [`methods`](super::methods) work so.
 
 use crate::gpu::floor::device::Device;
 use crate::gpu::floor::error::{Cuda, GpuError, GpuWork};
 use crate::gpu::floor::events::is_done;
 use crate::gpu::floor::slab::{Slab, Staging};
-use crate::gpu::floor::steps::Step;
-use crate::gpu::floor::steps::launch;
-use crate::query::top_k::Hit;
+use crate::gpu::floor::steps::{Step, launch};
 use cudarc::driver::sys::CUevent_flags;
 use cudarc::driver::{CudaEvent, CudaFunction, CudaStream, DriverError};
 use std::sync::Arc;
-
-/// What is done where a batch begins.
-const COPY: &str = "copy queries to the device";
 
 /// A device, and the way to it and back.
 #[derive(Debug)]
@@ -66,53 +61,27 @@ impl Lane {
         self.output_on.address()
     }
 
-    /// Begins a batch: `write` writes what the host says of it, so many bytes, which are copied to
-    /// the device. What it is told will be so many. The batch before has been waited for.
+    /// Begins a batch: what the host says of it, so many bytes, is copied to the device in parts
+    /// that so many threads write while those that are written are copied: one thread copies within
+    /// the host at a fifth of what PCIe brings. What the host is told will be so many bytes. The
+    /// batch before has been waited for.
     ///
     /// # Panics
     /// If there is no room for so much.
     pub(in crate::gpu) fn begin(
         &mut self,
         (input, output): (usize, usize),
-        write: impl FnOnce(&mut [u8]),
-    ) -> Result<(), GpuError> {
-        self.assert_fits(input, output);
-        // SAFETY: no copy is under way: every batch is waited for before the next.
-        write(unsafe { self.input.bytes_mut() });
-        let call = |e| self.device.call(COPY, e);
-        self.device.context().bind_to_thread().map_err(call)?;
-        self.began.record(&self.stream).map_err(call)?;
-        if input == 0 {
-            return Ok(());
-        }
-        // SAFETY: both have so many bytes, and live until the batch is done.
-        unsafe { self.input.copy_up(0..input, self.input_on.address(), &self.stream) }.map_err(call)
-    }
-
-    /// As [`begin`](Self::begin), with what the host says in parts that so many threads write while
-    /// those that are written are copied: one thread copies within the host at a fifth of what PCIe
-    /// brings.
-    ///
-    /// # Panics
-    /// If there is no room for so much.
-    pub(in crate::gpu) fn begin_parts(
-        &mut self,
-        (input, output): (usize, usize),
         parts: &[(usize, &[u8])],
         threads: usize,
     ) -> Result<(), GpuError> {
-        self.assert_fits(input, output);
-        let call = |e| self.device.call(COPY, e);
+        let fits = input as u64 <= self.input_on.bytes();
+        assert!(fits && output as u64 <= self.output_on.bytes(), "a batch fits its room");
+        let call = |e| self.device.call("copy queries to the device", e);
         self.device.context().bind_to_thread().map_err(call)?;
         self.began.record(&self.stream).map_err(call)?;
         // SAFETY: no copy is under way, both have so many bytes, and live until the batch is done.
         unsafe { self.input.write_up(parts, self.input_on.address(), &self.stream, threads) }
             .map_err(call)
-    }
-
-    fn assert_fits(&self, input: usize, output: usize) {
-        let fits = input as u64 <= self.input_on.bytes();
-        assert!(fits && output as u64 <= self.output_on.bytes(), "a batch fits its room");
     }
 
     /// Enqueues a launch of the batch.
@@ -189,31 +158,4 @@ impl Lane {
 pub(in crate::gpu) fn event(device: &Device) -> Result<CudaEvent, GpuError> {
     let event = device.context().new_event(Some(CUevent_flags::CU_EVENT_DEFAULT));
     event.map_err(|e| device.call("make an event", e))
-}
-
-/// Hits of a query among those of a batch.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::gpu) struct HitsOf {
-    /// The number of the query among those that were added.
-    pub(in crate::gpu) query: usize,
-    pub(in crate::gpu) k: u32,
-    /// Where they begin.
-    pub(in crate::gpu) first: u32,
-}
-
-/// The answers to the queries of a batch, in the order in which these were added, best first: of as
-/// many hits (a u32 each) as there are queries, and keys of hits (a u64 each).
-pub(in crate::gpu) fn answers(
-    queries: impl ExactSizeIterator<Item = HitsOf>,
-    counts: &[u8],
-    keys: &[u8],
-) -> Vec<Vec<Hit>> {
-    let (counts, keys): (&[[u8; 4]], &[[u8; 8]]) = (counts.as_chunks().0, keys.as_chunks().0);
-    let mut all = vec![Vec::new(); queries.len()];
-    for (HitsOf { query, k, first }, count) in queries.zip(counts) {
-        let count = u32::from_le_bytes(*count).min(k) as usize;
-        let keys = &keys[first as usize..][..count];
-        all[query] = keys.iter().map(|key| Hit::of_key(u64::from_le_bytes(*key))).collect();
-    }
-    all
 }
