@@ -19,10 +19,9 @@ pub(crate) mod steps;
 pub(crate) mod twin;
 
 use crate::gpu::methods::batch::{Made, MethodBatch, PlacedQuery};
-use crate::gpu::methods::lists::{ListEntries, ListKey, key_of, longest};
+use crate::gpu::methods::lists::{ListEntries, ListKey, key_of};
 use crate::gpu::methods::{DeviceMethod, MethodStep};
 use crate::index::error::IndexError;
-use crate::index::generations::generation::Generation;
 use crate::index::lexicon::TermEntry;
 use crate::index::list::Form;
 use crate::query::snapshot::Snapshot;
@@ -100,6 +99,9 @@ impl DeviceMethod for Merging {
     ];
     const READS: [&'static str; 2] = ["rice and pfor, all with blocks of one size", "--codec pfor"];
     const MOST_TERMS: usize = 64;
+    const GROWS: bool = true;
+    /// Few, since nothing travels before memory is full.
+    const MOST_TRAVELLING: u64 = 16 << 20;
     const SAID_BESIDE: [usize; 2] = [0, size_of::<Rank>()];
 
     type Part = ListEntries;
@@ -121,10 +123,6 @@ impl DeviceMethod for Merging {
 
     fn key(entries: &ListEntries) -> ListKey {
         key_of(entries)
-    }
-
-    fn stay(&self, generation: &Generation) -> Result<Vec<ListEntries>, IndexError> {
-        longest(generation)
     }
 
     fn lay(

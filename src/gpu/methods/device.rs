@@ -15,7 +15,7 @@ use crate::gpu::query::plan::MOST_HITS;
 use crate::index::error::IndexError;
 use crate::query::snapshot::Snapshot;
 use cudarc::driver::{CudaEvent, CudaFunction};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -24,16 +24,14 @@ use std::sync::Arc;
 pub struct Memory {
     /// Bytes for lists that stay; most of what is free if left out.
     pub lists: Option<u64>,
-    /// The most bytes of lists that travel with a batch.
-    pub travelling: u64,
+    /// The most bytes of lists that travel with a batch, unless those of the method.
+    pub travelling: Option<u64>,
     pub queries: usize,
     /// Hits that most queries ask for.
     pub k: usize,
 }
 
 impl Memory {
-    pub const MOST_TRAVELLING: u64 = 256 << 20;
-
     /// Of the free memory so much is for a batch, in percent, and no more bytes than these.
     const BATCH_PERCENT: u64 = 25;
     const MOST_BATCH_BYTES: u64 = 8 << 30;
@@ -48,6 +46,9 @@ const MORE_BYTES: u64 = 1 << 20;
 
 /// Terms of a query that most batches have room for.
 const TERMS: usize = 8;
+
+/// Of few parts a thread brings so many.
+const PARTS_OF_THREAD: usize = 8;
 
 /// Bytes of lists that the host keeps laid out to travel, unless others are asked for.
 const MOST_KEPT: u64 = 1 << 30;
@@ -113,7 +114,7 @@ impl<M: DeviceMethod> MethodDevice<M> {
             words: words.bytes() / 4,
             hits: (memory.queries * memory.k).max(MOST_HITS) as u64,
             terms,
-            list_bytes: memory.travelling.min(all_lists) as usize,
+            list_bytes: memory.travelling.unwrap_or(M::MOST_TRAVELLING).min(all_lists) as usize,
             more: M::more_bytes(terms),
             shared_bytes: shared,
         };
@@ -153,12 +154,32 @@ impl<M: DeviceMethod> MethodDevice<M> {
     /// Brings parts that stay, in the place of those that did: as many, in their order, as have
     /// room in so many bytes of the memory for lists.
     pub fn fill(&mut self, wanted: &[M::Part], bytes: u64) -> Result<(), GpuError> {
-        let (snapshot, room) = (&self.snapshot, (self.lane.device(), &self.arena, bytes));
         self.cache = ListCache::default();
-        self.cache = ListCache::fill(wanted, room, self.threads, |layer, part, bytes| {
+        let Self { snapshot, lane, arena, cache, threads, .. } = self;
+        cache.bring(wanted, (lane.device(), arena, bytes), *threads, |layer, part, bytes| {
             M::lay(snapshot, layer, part, bytes).map(|laid| (M::key(part), laid))
-        })?;
-        Ok(())
+        })
+    }
+
+    /// Brings those of some parts that are not there, to stay too, if the method has such, as long
+    /// as there is room.
+    pub(super) fn grow<'a>(
+        &mut self,
+        asked: impl IntoIterator<Item = &'a AskedPart<M>>,
+    ) -> Result<(), GpuError> {
+        let Self { snapshot, lane, arena, cache, threads, .. } = self;
+        if !M::GROWS || cache.is_full() {
+            return Ok(());
+        }
+        let mut known = HashSet::new();
+        let is_new =
+            |of: &&'a AskedPart<M>| cache.place(&of.key).is_none() && known.insert(&of.key);
+        let wanted: Vec<_> = asked.into_iter().filter(is_new).collect();
+        let room = (lane.device(), &*arena, arena.bytes());
+        let threads = (*threads).min(wanted.len().div_ceil(PARTS_OF_THREAD));
+        cache.bring(&wanted, room, threads, |layer, of, bytes| {
+            M::lay(snapshot, layer, &of.part, bytes).map(|laid| (of.key.clone(), laid))
+        })
     }
 
     /// Keeps up to so many bytes of parts laid out on the host, from now on, and none of those that
@@ -233,14 +254,9 @@ impl<M: DeviceMethod> MethodDevice<M> {
     }
 
     /// Enqueues steps of a batch that is finished, and was made by [`add`](Self::add) with the
-    /// parts that are there now.
-    pub fn launch(&mut self, batch: &MethodBatch<M>, steps: &[MethodStep]) -> Result<(), GpuError> {
-        self.launch_timed(batch, steps, &[])
-    }
-
-    /// As [`launch`](Self::launch); records an event before the first step, and one behind each, as
+    /// parts that are there now. Records an event before the first step, and one behind each, as
     /// far as there are.
-    fn launch_timed(
+    fn launch(
         &mut self,
         batch: &MethodBatch<M>,
         steps: &[MethodStep],
@@ -273,8 +289,8 @@ impl<M: DeviceMethod> MethodDevice<M> {
         self.lane.end(bytes.1)
     }
 
-    /// As [`launch`](Self::launch), and waits; returns the milliseconds to copy queries and lists,
-    /// and those that each step took.
+    /// Does steps of a batch that is finished, and waits; returns the milliseconds to copy queries
+    /// and lists, and those that each step took.
     pub fn time_steps(
         &mut self,
         batch: &MethodBatch<M>,
@@ -282,24 +298,13 @@ impl<M: DeviceMethod> MethodDevice<M> {
     ) -> Result<Vec<f32>, GpuError> {
         let events = (0..=steps.len()).map(|_| event(self.device()));
         let events = events.collect::<Result<Vec<_>, _>>()?;
-        self.launch_timed(batch, steps, &events)?;
-        self.wait()?;
-        let mut upto = self.lane.took_ms_to(&events[0])?;
-        let mut took = vec![upto];
-        for event in &events[1..] {
-            let before = std::mem::replace(&mut upto, self.lane.took_ms_to(event)?);
-            took.push(upto - before);
+        self.launch(batch, steps, &events)?;
+        self.lane.wait()?;
+        let mut took = vec![self.lane.took_ms_to(&events[0])?];
+        for pair in events.windows(2) {
+            took.push(pair[0].elapsed_ms(&pair[1]).map_err(|e| self.lane.failed(e))?);
         }
         Ok(took)
-    }
-
-    /// Waits until the batch is done: it takes from tens of microseconds to some hundred
-    /// milliseconds.
-    ///
-    /// # Errors
-    /// It failed, and the device cannot be used any more.
-    pub fn wait(&self) -> Result<(), GpuError> {
-        self.lane.wait()
     }
 
     /// Milliseconds on the device of the last batch, which is done.
@@ -325,10 +330,11 @@ impl<M: DeviceMethod> MethodDevice<M> {
         Ok(bytes.chunks_exact(4).map(bytemuck::pod_read_unaligned).collect())
     }
 
-    /// Answers a batch that is finished, and waits.
+    /// Answers a batch that is finished, which takes from tens of microseconds to some hundred
+    /// milliseconds.
     pub fn answer(&mut self, batch: &MethodBatch<M>) -> Result<Vec<Found>, GpuError> {
-        self.launch(batch, &M::steps(batch))?;
-        self.wait()?;
+        self.launch(batch, &M::steps(batch), &[])?;
+        self.lane.wait()?;
         Ok(batch.answers(self.output()))
     }
 }

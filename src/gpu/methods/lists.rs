@@ -12,8 +12,8 @@ use crate::index::lexicon::TermEntry;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::hash::Hash;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 /// Lists begin at multiples of so many bytes: no line of a cache has bytes of two.
 const APART: u64 = 256;
@@ -96,48 +96,60 @@ pub(super) fn by_threads<W: Sync, S: Default, E: Send>(
 #[derive(Debug)]
 pub struct ListCache<K, L> {
     lists: HashMap<K, (u64, L)>,
+    /// Where the next one may begin.
+    end: u64,
+    /// Whether one found no room.
+    full: bool,
     bytes: u64,
     left_out: usize,
 }
 
 impl<K, L> Default for ListCache<K, L> {
     fn default() -> Self {
-        Self { lists: HashMap::new(), bytes: 0, left_out: 0 }
+        Self { lists: HashMap::new(), end: 0, full: false, bytes: 0, left_out: 0 }
     }
 }
 
 impl<K: Eq + Hash + Send, L: Copy + Send> ListCache<K, L> {
-    /// Fills the first `most` bytes of `arena` with the lists that are wanted, by so many threads,
-    /// until one has no room. Each thread has a layer of its own, by which `lay` writes a list and
-    /// says its key; a list that it fails to write is left out: who is asked for it finds that too.
-    pub(super) fn fill<W: Sync, S: Default, E>(
+    /// Brings lists behind those that are there to the first `most` bytes of `arena`, by so many
+    /// threads, until one has no room. Each thread has a layer of its own, by which `lay` writes a
+    /// list and says its key; a list that it fails to write is left out: who is asked for it finds
+    /// that too.
+    pub(super) fn bring<W: Sync, S: Default, E>(
+        &mut self,
         wanted: &[W],
         (device, arena, most): (&Device, &Slab, u64),
         threads: usize,
         lay: impl Fn(&mut S, &W, &mut Vec<u8>) -> Result<(K, L), E> + Sync,
-    ) -> Result<Self, GpuError> {
-        let most = most.min(arena.bytes());
-        let state = Mutex::new((0, Self::default()));
+    ) -> Result<(), GpuError> {
+        let (before, most) = (self.lists.len(), most.min(arena.bytes()));
+        let cache = Mutex::new(&mut *self);
         by_threads(wanted, threads, |layer, bytes, list| {
             let Ok((key, laid)) = lay(layer, list, bytes) else { return Ok(true) };
             let len = bytes.len() as u64;
             let at = {
-                let end = &mut lock(&state).0;
-                let at = *end;
+                let mut cache = lock(&cache);
+                let at = cache.end;
                 if at + len > most {
+                    cache.full = true;
                     return Ok(false);
                 }
-                *end = (at + len).next_multiple_of(APART);
+                cache.end = (at + len).next_multiple_of(APART);
                 at
             };
             arena.write(at, bytes).map_err(|e| device.call("copy a list to the device", e))?;
-            let cache = &mut lock(&state).1;
+            let mut cache = lock(&cache);
             cache.lists.insert(key, (at, laid));
             cache.bytes += len;
             Ok(true)
         })?;
-        let (_, cache) = state.into_inner().unwrap_or_else(PoisonError::into_inner);
-        Ok(Self { left_out: wanted.len() - cache.lists.len(), ..cache })
+        self.left_out += before + wanted.len() - self.lists.len();
+        Ok(())
+    }
+
+    /// Whether one found no room.
+    pub(super) fn is_full(&self) -> bool {
+        self.full
     }
 
     /// Where a list is, and how it lies there.

@@ -7,7 +7,7 @@
 //! nothing of memory, copies, launches, queues or replies:
 //!
 //! 1. `kernels/NAME.cu`. Its text and sizes go to `tests/pretended/kernels.rs` too, and it is one
-//!    of the [`sources`](super::sources).
+//!    of the `sources` of `gpu`.
 //! 2. `src/gpu/NAME.rs`: a `struct` of what can be tuned, and [`DeviceMethod`] for it.
 //! 3. `NAME/list.rs`: how a postings list, or another part of an index, lies in the memory of a
 //!    device. The device believes every byte, so what is damaged has to be found there.
@@ -27,9 +27,10 @@
 //! | [`travelling`] | the parts that come with a batch, and those that the host keeps laid out |
 //! | [`turns`] | the thread of a device: from planned queries to answers |
 //!
-//! A device keeps as many parts as its memory has room for, in the order of [`DeviceMethod::stay`].
-//! All others travel with each batch that asks for them. Several devices have a thread each, and a
-//! query goes to the one that has the fewest, or to all of them by ranges of documents.
+//! A device keeps as many parts as its memory has room for, in the order of [`DeviceMethod::stay`],
+//! or as they are asked for. All others travel with each batch that asks for them. Several devices
+//! have a thread each, and a query goes to the one that has the fewest, or to all of them by ranges
+//! of documents.
 
 pub(crate) mod batch;
 pub(crate) mod device;
@@ -118,6 +119,12 @@ pub trait DeviceMethod: Copy + Debug + Send + Sync + 'static {
     /// Whether kernels work on memory of the batch.
     const HAS_WORDS: bool = true;
 
+    /// Whether parts that are asked for stay on a device too, as long as there is room.
+    const GROWS: bool = false;
+
+    /// The most bytes of parts that travel with a batch, for which memory of the host is pinned.
+    const MOST_TRAVELLING: u64 = 256 << 20;
+
     /// Bytes that kernels say of each query, and of each term, beside [`Said`](Self::Said).
     const SAID_BESIDE: [usize; 2] = [0; 2];
 
@@ -148,11 +155,14 @@ pub trait DeviceMethod: Copy + Debug + Send + Sync + 'static {
 
     fn key(part: &Self::Part) -> Self::Key;
 
-    /// The parts that are to stay on a device, those first that matter most.
+    /// The parts that are to be on a device before any is asked for, and to stay, those first that
+    /// matter most.
     ///
     /// # Errors
     /// When the index is damaged.
-    fn stay(&self, generation: &Generation) -> Result<Vec<Self::Part>, IndexError>;
+    fn stay(&self, _generation: &Generation) -> Result<Vec<Self::Part>, IndexError> {
+        Ok(Vec::new())
+    }
 
     /// Lays a part out into `out`, which is empty, and will be at a multiple of 16 bytes.
     ///

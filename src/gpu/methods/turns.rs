@@ -69,7 +69,9 @@ impl<M: DeviceMethod> Turns<M> {
 
     fn take(&mut self, jobs: Vec<Job>) {
         let asked: Vec<_> = jobs.iter().map(|job| AskedPart::of_plan(&job.plan)).collect();
-        // A list that is damaged is found so again with its query.
+        // A list that is damaged is found so again with its query, and a device that takes no copy
+        // with the next batch.
+        _ = self.device.grow(asked.iter().flatten().flatten());
         _ = self.device.lay_ahead(asked.iter().flatten().flatten());
         for (job, terms) in jobs.into_iter().zip(asked) {
             let stage = Stage::first(job.plan.wanted().mode);

@@ -222,7 +222,7 @@ fn turns<M: DeviceMethod>(
 ) -> Result<Box<dyn FnOnce() + Send>, GpuError> {
     let memory = Memory {
         lists: options.memory,
-        travelling: Memory::MOST_TRAVELLING,
+        travelling: None,
         queries: options.batch,
         k: options.k.clamp(1, MOST_HITS),
     };

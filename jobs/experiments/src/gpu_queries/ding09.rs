@@ -18,7 +18,7 @@ use anyhow::ensure;
 use millrace::Hit;
 use millrace::Query;
 use millrace::Scoring;
-use millrace::inside::gpu::{AskedPart, DeviceMethod as _, Memory, MethodBatch, MethodDevice};
+use millrace::inside::gpu::{AskedPart, DeviceMethod as _, MethodBatch, MethodDevice};
 use millrace::inside::gpu::{MOST_MERGE_LEVELS, Merging, check_lists};
 use millrace::{Mode, Wanted};
 use serde_json::json;
@@ -44,7 +44,7 @@ pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
     let generation = prepared.snapshot.generation();
     check_lists::<Merging>(generation).map_err(|error| explain(error.into()))?;
     let most = (args.batch_or(256), 1000);
-    let mut device = prepared.open::<Merging>(0, most, Memory::MOST_TRAVELLING)?;
+    let mut device = prepared.open::<Merging>(0, most, None)?;
     let start = Instant::now();
     let lists = distinct(&prepared.planned);
     let parts: Vec<_> = lists.iter().map(|(_, term)| term.entries.clone().into()).collect();

@@ -102,12 +102,13 @@ impl<'a> Prepared<'a> {
     }
 
     /// A device that answers batches of so many queries by a method, by its number. Most ask for
-    /// the best k, and so many bytes of lists travel with a batch at most; none is there yet.
+    /// the best k, and so many bytes of lists travel with a batch at most, or as many as is usual;
+    /// none is there yet.
     pub(super) fn open<M: DeviceMethod>(
         &self,
         number: usize,
         (queries, k): (usize, usize),
-        travelling: u64,
+        travelling: Option<u64>,
     ) -> anyhow::Result<MethodDevice<M>> {
         let memory = Memory { lists: self.args.gpu_memory, travelling, queries, k };
         let (device, toolchain) = (self.device(number)?, &self.toolchain);

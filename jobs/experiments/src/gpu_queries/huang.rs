@@ -16,7 +16,7 @@ use millrace::Query;
 use millrace::Scoring;
 use millrace::inside::gpu::{BATCH, DEFAULT_THREADS, THREADS};
 use millrace::inside::gpu::{BLOCK, check_lists};
-use millrace::inside::gpu::{DeviceMethod as _, Memory, MethodBatch, MethodDevice};
+use millrace::inside::gpu::{DeviceMethod as _, MethodBatch, MethodDevice};
 use millrace::inside::gpu::{HuangTuning, Traversal, huang_shared_bytes};
 use millrace::{Mode, Wanted};
 use serde_json::{Value, json};
@@ -108,7 +108,7 @@ pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
 
 fn open(prepared: &Prepared<'_>, number: usize) -> anyhow::Result<MethodDevice<HuangTuning>> {
     let most = (prepared.args.batch_or(BATCH), 1000);
-    let mut device = prepared.open(number, most, Memory::MOST_TRAVELLING)?;
+    let mut device = prepared.open(number, most, None)?;
     device.bring(&HuangTuning::default())?;
     Ok(device)
 }
@@ -300,8 +300,7 @@ impl<'a> Bench<'a> {
                 for batch in &mut made.of_devices[0] {
                     way.tell(batch);
                     batch.how.timed = true;
-                    device.launch(batch, &HuangTuning::steps(batch))?;
-                    device.wait()?;
+                    device.time_steps(batch, &HuangTuning::steps(batch))?;
                     for stages in batch.stages(device.output()) {
                         let of = [stages.initialization, stages.scoring, stages.merging];
                         sums.iter_mut().zip(of).for_each(|(sum, of)| *sum += of as f64);

@@ -41,7 +41,7 @@ pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
     let generation = prepared.snapshot.generation();
     let list_bytes = generation.runs()[0].postings_header().list_bytes;
     // Figures part the memory: what a batch has is at most as large as all lists on the device.
-    let device = prepared.open::<WangTuning>(0, (BATCH, 64), 2 * list_bytes + (1 << 20))?;
+    let device = prepared.open::<WangTuning>(0, (BATCH, 64), Some(2 * list_bytes + (1 << 20)))?;
     let lists = longest_whole(generation)?;
     let more = json!({
         "train": prepared.planned.len() / 2, "long_lists": lists.len(), "list_bytes": list_bytes,
