@@ -26,7 +26,6 @@
 //! | [`invert`] | how a device turns texts into postings lists |
 //! | [`methods`] | how methods of papers share a device, and how another is added |
 //! | [`query`] | how a device answers ranked queries |
-//! | `lane` | how a batch comes to a device, and how its results come back |
 //! | [`wang`] | how it answers queries as `wang` has it |
 //!
 //! Every source `kernels/x.cu` has a wrapper `x.rs` here, which checks all lengths before it
@@ -38,7 +37,6 @@ pub(crate) mod floor;
 pub(crate) mod huang;
 pub(crate) mod indexer;
 pub(crate) mod invert;
-mod lane;
 pub(crate) mod methods;
 pub(crate) mod query;
 pub(crate) mod wang;

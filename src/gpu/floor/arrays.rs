@@ -170,6 +170,17 @@ impl<A: Copy + Debug + Eq + Hash> CudaArrays<A> {
         Ok(())
     }
 
+    /// Takes the memory of an array that is not there yet.
+    pub(crate) fn take(
+        &mut self,
+        array: A,
+        what: &'static str,
+        bytes: u64,
+    ) -> Result<&Slab, GpuError> {
+        self.reserve(array, what, (bytes, bytes), 0)?;
+        Ok(self.memory.of(array))
+    }
+
     /// Enqueues a step.
     pub(crate) fn launch(&self, step: &Step<A>) -> Result<(), GpuError> {
         let address = |array| self.memory.of(array).address();

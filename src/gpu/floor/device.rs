@@ -145,7 +145,8 @@ impl Device {
     }
 }
 
-fn refused(info: &DeviceInfo, operation: &'static str, source: DriverError) -> GpuError {
+/// The error of a call of the driver.
+pub(super) fn refused(info: &DeviceInfo, operation: &'static str, source: DriverError) -> GpuError {
     lost::note(info.ordinal, source);
     GpuError::Call { device: info.to_string(), operation, source: Cuda(source) }
 }

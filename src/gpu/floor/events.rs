@@ -107,10 +107,3 @@ impl Drop for Ticket {
         lock(&self.events.free).extend(self.event.take());
     }
 }
-
-/// Asks an event whether the work before it is done.
-pub(crate) fn is_done(event: &CudaEvent) -> Result<bool, DriverError> {
-    // An event can be asked only while its context is the thread's.
-    event.context().bind_to_thread()?;
-    event.try_is_complete()
-}

@@ -124,7 +124,7 @@ impl<A: Copy + Debug + Eq + Hash> CudaQueue<A> {
 
     /// Enqueues work whose copies go through a buffer.
     fn enqueue(&self, work: &Work<'_, A>, buffer: &mut Pinned) -> Result<Ticket, GpuError> {
-        let CudaArrays { memory, stream, device, .. } = &self.on;
+        let CudaArrays { memory, stream, .. } = &self.on;
         let mut filled = 0;
         for (array, at, slices) in &work.up {
             let begin = filled;
@@ -137,8 +137,7 @@ impl<A: Copy + Debug + Eq + Hash> CudaQueue<A> {
             let to = memory.of(*array).part(*at, (filled - begin) as u64);
             if filled > begin {
                 // SAFETY: the array has so many bytes, and both stay until the work is done.
-                unsafe { buffer.copy_up(begin..filled, to, stream) }
-                    .map_err(|e| device.call("copy to the device", e))?;
+                unsafe { buffer.copy_up(begin..filled, to, stream) }?;
             }
             filled = filled.next_multiple_of(ALIGN).min(self.buffer_bytes);
         }
@@ -149,8 +148,7 @@ impl<A: Copy + Debug + Eq + Hash> CudaQueue<A> {
             let from = memory.of(*array).part(*start, end - start);
             // SAFETY: the array has so many bytes, and nobody looks at the buffer until the work is
             // done; what was copied from there is done when this begins.
-            unsafe { buffer.copy_down(from, brought, len, stream) }
-                .map_err(|e| device.call("copy from the device", e))?;
+            unsafe { buffer.copy_down(from, brought, len, stream) }?;
             brought += len;
         }
         self.on.ticket(work.named())
@@ -163,7 +161,7 @@ impl<A: Copy + Debug + Eq + Hash + Send + 'static> Machine<A> for CudaQueue<A> {
     }
 
     fn reserve(&mut self, array: A, bytes: u64) -> Result<(), GpuError> {
-        self.on.reserve(array, "arrays", (bytes, bytes), 0)
+        self.on.take(array, "arrays", bytes).map(drop)
     }
 
     fn free_all(&mut self) {
@@ -188,8 +186,6 @@ impl<A: Copy + Debug + Eq + Hash + Send + 'static> Machine<A> for CudaQueue<A> {
     fn give(&mut self, work: &Work<'_, A>) -> Result<Option<Box<dyn UnderWay>>, GpuError> {
         let free = lock(&self.buffers).pop();
         let Some(mut buffer) = free else { return Ok(None) };
-        let device = &self.on.device;
-        device.context().bind_to_thread().map_err(|e| device.call("copy to the device", e))?;
         let ticket = self.enqueue(work, &mut buffer)?;
         let bytes = work.bytes_down() as usize;
         let (done, buffers) = (Cell::new(false), self.buffers.clone());

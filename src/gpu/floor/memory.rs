@@ -5,9 +5,10 @@
 //! slab is taken once and given back when everything on the device is done: nothing is allocated or
 //! freed while work is under way.
 
-use super::device::Device;
+use super::device::{Device, refused};
+use super::discover::DeviceInfo;
 use super::error::GpuError;
-use cudarc::driver::{CudaContext, DriverError, result};
+use cudarc::driver::{CudaContext, result};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -77,6 +78,7 @@ impl Drop for Booking {
 /// A piece of a device's memory, booked on its owner's allowance.
 pub struct Slab {
     context: Arc<CudaContext>,
+    info: DeviceInfo,
     address: u64,
     bytes: u64,
     _booking: Booking,
@@ -99,7 +101,8 @@ impl Slab {
             unsafe { result::malloc_sync(bytes as usize) }
         });
         let address = taken.map_err(|e| device.no_memory("device memory", (what, bytes), e))?;
-        Ok(Self { context, address, bytes, _booking: booking })
+        let info = device.info().clone();
+        Ok(Self { context, info, address, bytes, _booking: booking })
     }
 
     pub(crate) fn address(&self) -> u64 {
@@ -127,33 +130,37 @@ impl Slab {
     ///
     /// # Panics
     /// If there is no such place.
-    pub fn write(&self, at: u64, bytes: &[u8]) -> Result<(), DriverError> {
+    pub fn write(&self, at: u64, bytes: &[u8]) -> Result<(), GpuError> {
         let to = self.part(at, bytes.len() as u64);
-        self.context.bind_to_thread()?;
-        if bytes.is_empty() {
-            return Ok(());
-        }
-        // SAFETY: the part lies in memory that lives. The call has read all bytes when it returns,
-        // but those of ordinary memory may still be on their way from the driver's own buffers,
-        // which the kernels of other streams do not wait for: so this thread does.
-        unsafe {
-            result::memcpy_htod_sync(to, bytes)?;
-            result::stream::synchronize(std::ptr::null_mut())
-        }
+        let written = self.context.bind_to_thread().and_then(|()| {
+            if bytes.is_empty() {
+                return Ok(());
+            }
+            // SAFETY: the part lies in memory that lives. The call has read all bytes when it
+            // returns, but those of ordinary memory may still be on their way from the driver's own
+            // buffers, which the kernels of other streams do not wait for: so this thread does.
+            unsafe {
+                result::memcpy_htod_sync(to, bytes)?;
+                result::stream::synchronize(std::ptr::null_mut())
+            }
+        });
+        written.map_err(|e| refused(&self.info, "copy to the device", e))
     }
 
     /// Copies bytes of it to the host, when everything on the device is done.
     ///
     /// # Panics
     /// If they are not its own.
-    pub(crate) fn read(&self, at: u64, len: usize) -> Result<Vec<u8>, DriverError> {
+    pub(crate) fn read(&self, at: u64, len: usize) -> Result<Vec<u8>, GpuError> {
         let from = self.part(at, len as u64);
         let mut bytes = vec![0; len];
-        self.context.bind_to_thread()?;
-        self.context.synchronize()?;
-        // SAFETY: the part lies in memory that lives, and the call returns when all bytes were
-        // copied.
-        unsafe { result::memcpy_dtoh_sync(&mut bytes, from) }?;
+        let read = self.context.bind_to_thread().and_then(|()| {
+            self.context.synchronize()?;
+            // SAFETY: the part lies in memory that lives, and the call returns when all bytes were
+            // copied.
+            unsafe { result::memcpy_dtoh_sync(&mut bytes, from) }
+        });
+        read.map_err(|e| refused(&self.info, "copy from the device", e))?;
         Ok(bytes)
     }
 }

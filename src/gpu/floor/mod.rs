@@ -21,7 +21,6 @@ pub(crate) mod memory;
 pub(crate) mod modules;
 pub(crate) mod nvrtc;
 pub(crate) mod pinned;
-pub(crate) mod slab;
 pub(crate) mod steps;
 pub(crate) mod version;
 pub(crate) mod wake;

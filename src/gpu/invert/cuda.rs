@@ -3,7 +3,7 @@
 
 use super::download::{CudaDownloader, Making};
 use super::machine::{DeviceMemory, Downloader, Machine, Reading, Uploader};
-use super::staged::{Buffers, COPY_BYTES, STAGED_BYTES, copy_all};
+use super::staged::{Buffers, COPIERS, COPY_BYTES, STAGED_BYTES};
 use super::steps::{InvertArray, Step};
 use super::upload::CudaUploader;
 use super::{KERNELS, source};
@@ -13,7 +13,7 @@ use crate::gpu::floor::device::Device;
 use crate::gpu::floor::error::{GpuError, GpuWork};
 use crate::gpu::floor::memory::Slab;
 use crate::gpu::floor::modules::Toolchain;
-use crate::gpu::floor::pinned::Pinned;
+use crate::gpu::floor::pinned::{Pinned, copy_all};
 use crate::gpu::floor::steps::{Argument, Kernels};
 use cudarc::driver::result;
 use std::collections::{BTreeMap, HashSet};
@@ -105,24 +105,24 @@ impl CudaMachine {
         // SAFETY: the copies are done.
         let bytes = unsafe { self.down.bytes() };
         let copies = brought.into_iter().map(|(to, from)| (to, &bytes[from]));
-        copy_all(&mut self.up.crew, copies.collect());
+        copy_all(&mut self.up.crew, COPIERS, copies.collect());
         Ok(())
     }
 
     /// Reads parts of arrays, and waits until they are there, unless something fails.
     fn try_read(&mut self, parts: &mut [Reading<'_>]) -> Result<(), GpuError> {
-        let bound = self.on.device.context().bind_to_thread();
-        bound.map_err(|e| self.on.device.call("copy lists from the device", e))?;
         // What of the buffer goes where.
         let (mut brought, mut filled) = (Vec::new(), 0);
         for Reading { array, at, to, is_pinned } in parts {
             let mut at = *at;
             if *is_pinned && !to.is_empty() {
                 let from = self.on.memory.of(*array).part(at, to.len() as u64);
-                // SAFETY: the array has so many bytes, and whoever reads waits until the copy is
-                // done.
-                unsafe { result::memcpy_dtoh_async(to, from, self.on.stream.cu_stream()) }
-                    .map_err(|e| self.on.device.call("copy columns from the device", e))?;
+                let copied = self.on.device.context().bind_to_thread().and_then(|()| {
+                    // SAFETY: the array has so many bytes, and whoever reads waits until the copy
+                    // is done.
+                    unsafe { result::memcpy_dtoh_async(to, from, self.on.stream.cu_stream()) }
+                });
+                copied.map_err(|e| self.on.device.call("copy columns from the device", e))?;
                 continue;
             }
             for to in to.chunks_mut(COPY_BYTES) {
@@ -133,8 +133,7 @@ impl CudaMachine {
                 let from = self.on.memory.of(*array).part(at, to.len() as u64);
                 // SAFETY: the array has so many bytes, and nobody looks at this part of the buffer
                 // before the copy is done.
-                unsafe { self.down.copy_down(from, filled, to.len(), &self.on.stream) }
-                    .map_err(|e| self.on.device.call("copy lists from the device", e))?;
+                unsafe { self.down.copy_down(from, filled, to.len(), &self.on.stream) }?;
                 at += to.len() as u64;
                 let end = filled + to.len();
                 brought.push((to, filled..end));

@@ -39,11 +39,9 @@ impl Taker {
         bytes: usize,
     ) -> Result<&[u8], GpuError> {
         let Self { buffer, stream } = self;
-        let call = |e| device.call("copy lists from the device", e);
-        device.context().bind_to_thread().map_err(call)?;
         // SAFETY: the caller answers for the memory, and nobody looks at the buffer before the copy
         // is done.
-        unsafe { buffer.copy_down(from, 0, bytes, stream) }.map_err(call)?;
+        unsafe { buffer.copy_down(from, 0, bytes, stream) }?;
         device.ticket(stream, GpuWork::Download(bytes as u64))?.wait()?;
         // SAFETY: the copy is done.
         Ok(unsafe { &buffer.bytes()[..bytes] })

@@ -7,7 +7,7 @@ use crate::gpu::floor::arrays::CudaArrays;
 use crate::gpu::floor::device::Device;
 use crate::gpu::floor::error::{GpuError, GpuWork};
 use crate::gpu::floor::events::Ticket;
-use crate::gpu::floor::pinned::Pinned;
+use crate::gpu::floor::pinned::{Pinned, copy_all};
 
 /// Bytes of each pinned buffer.
 pub(super) const STAGED_BYTES: usize = 4 << 20;
@@ -15,7 +15,7 @@ pub(super) const STAGED_BYTES: usize = 4 << 20;
 /// Bytes that a thread copies at a time, and threads that copy: one copies a third of what a device
 /// takes in the same time.
 pub(super) const COPY_BYTES: usize = 512 << 10;
-const COPIERS: usize = 4;
+pub(super) const COPIERS: usize = 4;
 
 /// Two pinned buffers: one is filled while what was copied from the other is on its way.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl Buffers {
         (to, at): (InvertArray, u64),
         parts: &[&[u8]],
     ) -> Result<(), GpuError> {
-        let (to, device) = (on.memory.of(to), &on.device);
+        let to = on.memory.of(to);
         let (mut at, mut parts, mut rest) = (at, parts.iter(), &[][..]);
         loop {
             if self.filled == STAGED_BYTES {
@@ -71,46 +71,13 @@ impl Buffers {
             if filled == 0 {
                 return Ok(());
             }
-            copy_all(&mut self.crew, copies);
+            copy_all(&mut self.crew, COPIERS, copies);
             let to = to.part(at, filled as u64);
-            let call = |e| device.call("copy texts to the device", e);
-            device.context().bind_to_thread().map_err(call)?;
             // SAFETY: the array has so many bytes from there on, and this part of the buffer is not
             // filled again before; both wait for the device when they are dropped.
-            unsafe { buffer.copy_up(first..self.filled, to, &on.stream) }.map_err(call)?;
+            unsafe { buffer.copy_up(first..self.filled, to, &on.stream) }?;
             *copied = Some(on.ticket(GpuWork::Upload(filled as u64))?);
             at += filled as u64;
-        }
-    }
-}
-
-/// Copies the beginning of each second slice to the first of its pair, as long as that is; several
-/// threads share large work.
-pub(super) fn copy_all(crew: &mut Crew, mut copies: Vec<(&mut [u8], &[u8])>) {
-    let copy = |copies: &mut [(&mut [u8], &[u8])]| {
-        for (to, from) in copies {
-            to.copy_from_slice(&from[..to.len()]);
-        }
-    };
-    if copies.len() < 2 * COPIERS {
-        return copy(&mut copies);
-    }
-    let each = copies.len().div_ceil(COPIERS);
-    crew.all(copies.chunks_mut(each).map(|copies| move || copy(copies)).collect());
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn copies_are_whole_however_many_share_them() {
-        let mut crew = Crew::new("test");
-        for (bytes, each) in [(0, 1), (5, 2), (1000, 7), (1000, 100), (4096, 1)] {
-            let from: Vec<u8> = (0..bytes).map(|i| (i % 251) as u8).collect();
-            let mut to = vec![0xa5; bytes];
-            copy_all(&mut crew, to.chunks_mut(each).zip(from.chunks(each)).collect());
-            assert_eq!(to, from);
         }
     }
 }

@@ -6,18 +6,22 @@ use super::batch::{AskedPart, BatchRoom, Found, MethodBatch};
 use super::lists::ListCache;
 use super::travelling::Kept;
 use super::{DeviceMethod, MethodArray, MethodStep, source};
+use crate::crew::Crew;
+use crate::gpu::floor::arrays::CudaArrays;
 use crate::gpu::floor::device::Device;
-use crate::gpu::floor::error::GpuError;
+use crate::gpu::floor::error::{GpuError, GpuWork};
+use crate::gpu::floor::events::Ticket;
 use crate::gpu::floor::modules::Toolchain;
-use crate::gpu::floor::slab::Slab;
-use crate::gpu::lane::{Lane, event};
+use crate::gpu::floor::pinned::Pinned;
+use crate::gpu::floor::steps::Kernels;
 use crate::gpu::query::plan::MOST_HITS;
 use crate::index::error::IndexError;
 use crate::query::snapshot::Snapshot;
-use cudarc::driver::{CudaEvent, CudaFunction};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
+use std::hint::spin_loop;
 use std::ops::Range;
 use std::sync::Arc;
+use std::thread::yield_now;
 
 /// What the memory of a device is used for.
 #[derive(Clone, Copy, Debug)]
@@ -56,14 +60,14 @@ const MOST_KEPT: u64 = 1 << 30;
 /// A device that answers queries about one collection by a method.
 #[derive(Debug)]
 pub struct MethodDevice<M: DeviceMethod> {
-    lane: Lane,
+    /// What the host says of a batch, and what it is told.
+    input: Pinned,
+    output: Pinned,
+    /// The beginning and the end of the last batch.
+    span: Option<(Ticket, Ticket)>,
+    crew: Crew,
+    on: CudaArrays<MethodArray>,
     snapshot: Arc<Snapshot>,
-    functions: HashMap<&'static str, CudaFunction>,
-    norms: Slab,
-    statics: Slab,
-    globals: Slab,
-    words: Slab,
-    arena: Slab,
     cache: ListCache<M::Key, M::Laid>,
     kept: Kept<M::Key, M::Laid, M::Layer>,
     room: BatchRoom,
@@ -87,50 +91,48 @@ impl<M: DeviceMethod> MethodDevice<M> {
         threads: usize,
     ) -> Result<Self, GpuError> {
         let shared = device.most_shared_bytes();
-        let module = toolchain.load(&device, &source::<M>())?;
-        let mut functions = HashMap::new();
-        for &name in M::KERNELS {
-            let function = module.kernel(&device, name)?.function_sharing(&device, shared)?;
-            functions.insert(name, function);
+        let names = M::KERNELS.iter().map(|&name| (name, shared));
+        let kernels = Kernels::load(toolchain, &device, &source::<M>(), names)?;
+        let mut on = CudaArrays::new(Arc::new(device), kernels, None)?;
+        for (array, what, values) in [
+            (MethodArray::Norms, "norms", snapshot.norms()),
+            (MethodArray::Statics, "static scores", snapshot.statics()),
+            (MethodArray::Globals, "global scores", snapshot.globals()),
+        ] {
+            let bytes: &[u8] = bytemuck::cast_slice(values);
+            on.take(array, what, bytes.len() as u64)?.write(0, bytes)?;
         }
-        let of_documents = |what, values: &[f32]| {
-            let slab = Slab::new(&device, what, 4 * values.len() as u64)?;
-            slab.write(0, bytemuck::cast_slice(values))
-                .map_err(|e| device.call("copy what documents are worth", e))?;
-            Ok(slab)
-        };
-        let norms = of_documents("norms", snapshot.norms())?;
-        let statics = of_documents("static scores", snapshot.statics())?;
-        let globals = of_documents("global scores", snapshot.globals())?;
-        let of_batch = device.free_bytes()? / 100 * Memory::BATCH_PERCENT;
+        let of_batch = on.device.free_bytes()? / 100 * Memory::BATCH_PERCENT;
         let of_batch = if M::HAS_WORDS { of_batch.min(Memory::MOST_BATCH_BYTES) } else { 0 };
-        let words = Slab::new(&device, "a batch of queries", of_batch)?;
+        let words = on.take(MethodArray::Words, "a batch of queries", of_batch)?.bytes();
         // More than all lists take on a device cannot travel.
         let runs = snapshot.generation().runs().iter();
         let all_lists =
             runs.map(|run| MOST_GROWTH * run.postings_header().list_bytes + MORE_BYTES).sum();
         let terms = (memory.queries * TERMS).max(M::MOST_TERMS);
         let room = BatchRoom {
-            words: words.bytes() / 4,
+            words: words / 4,
             hits: (memory.queries * memory.k).max(MOST_HITS) as u64,
             terms,
             list_bytes: memory.travelling.unwrap_or(M::MOST_TRAVELLING).min(all_lists) as usize,
             more: M::more_bytes(terms),
             shared_bytes: shared,
         };
-        let lane = Lane::new(device, room.input_bytes::<M>(), room.output_bytes::<M>())?;
-        let left = lane.device().free_bytes()?.min(lane.device().memory().left());
+        let (input, output) = (room.input_bytes::<M>(), room.output_bytes::<M>());
+        on.take(MethodArray::Input, "queries", input as u64)?;
+        on.take(MethodArray::Output, "hits", output as u64)?;
+        let input = Pinned::new(&on.device, "queries", input)?;
+        let output = Pinned::new(&on.device, "hits", output)?;
+        let left = on.device.free_bytes()?.min(on.device.memory().left());
         let lists = memory.lists.unwrap_or(left / 100 * Memory::LISTS_PERCENT);
-        let arena = Slab::new(lane.device(), "postings lists", lists)?;
+        on.take(MethodArray::Cached, "postings lists", lists)?;
         Ok(Self {
-            lane,
+            input,
+            output,
+            span: None,
+            crew: Crew::new("writer"),
+            on,
             snapshot: snapshot.clone(),
-            functions,
-            norms,
-            statics,
-            globals,
-            words,
-            arena,
             cache: ListCache::default(),
             kept: Kept::new(MOST_KEPT),
             room,
@@ -155,8 +157,9 @@ impl<M: DeviceMethod> MethodDevice<M> {
     /// room in so many bytes of the memory for lists.
     pub fn fill(&mut self, wanted: &[M::Part], bytes: u64) -> Result<(), GpuError> {
         self.cache = ListCache::default();
-        let Self { snapshot, lane, arena, cache, threads, .. } = self;
-        cache.bring(wanted, (lane.device(), arena, bytes), *threads, |layer, part, bytes| {
+        let Self { snapshot, on, cache, threads, .. } = self;
+        let room = (on.memory.of(MethodArray::Cached), bytes);
+        cache.bring(wanted, room, *threads, |layer, part, bytes| {
             M::lay(snapshot, layer, part, bytes).map(|laid| (M::key(part), laid))
         })
     }
@@ -167,7 +170,7 @@ impl<M: DeviceMethod> MethodDevice<M> {
         &mut self,
         asked: impl IntoIterator<Item = &'a AskedPart<M>>,
     ) -> Result<(), GpuError> {
-        let Self { snapshot, lane, arena, cache, threads, .. } = self;
+        let Self { snapshot, on, cache, threads, .. } = self;
         if !M::GROWS || cache.is_full() {
             return Ok(());
         }
@@ -175,7 +178,8 @@ impl<M: DeviceMethod> MethodDevice<M> {
         let is_new =
             |of: &&'a AskedPart<M>| cache.place(&of.key).is_none() && known.insert(&of.key);
         let wanted: Vec<_> = asked.into_iter().filter(is_new).collect();
-        let room = (lane.device(), &*arena, arena.bytes());
+        let arena = on.memory.of(MethodArray::Cached);
+        let room = (arena, arena.bytes());
         let threads = (*threads).min(wanted.len().div_ceil(PARTS_OF_THREAD));
         cache.bring(&wanted, room, threads, |layer, of, bytes| {
             M::lay(snapshot, layer, &of.part, bytes).map(|laid| (of.key.clone(), laid))
@@ -208,7 +212,7 @@ impl<M: DeviceMethod> MethodDevice<M> {
     }
 
     pub fn device(&self) -> &Device {
-        self.lane.device()
+        &self.on.device
     }
 
     pub fn cache(&self) -> &ListCache<M::Key, M::Laid> {
@@ -217,7 +221,7 @@ impl<M: DeviceMethod> MethodDevice<M> {
 
     /// Bytes that parts which stay have room in.
     pub fn cache_room(&self) -> u64 {
-        self.arena.bytes()
+        self.on.memory.of(MethodArray::Cached).bytes()
     }
 
     /// Bytes of parts that were copied to the device.
@@ -254,39 +258,53 @@ impl<M: DeviceMethod> MethodDevice<M> {
     }
 
     /// Enqueues steps of a batch that is finished, and was made by [`add`](Self::add) with the
-    /// parts that are there now. Records an event before the first step, and one behind each, as
-    /// far as there are.
+    /// parts that are there now. If it is to be `timed`, tickets say when the first step began and
+    /// when each was done.
     fn launch(
         &mut self,
         batch: &MethodBatch<M>,
         steps: &[MethodStep],
-        events: &[CudaEvent],
-    ) -> Result<(), GpuError> {
-        assert!(batch.used().words <= self.room.words, "a batch fits its room");
-        let bytes = (batch.input().bytes, batch.output().bytes);
-        self.lane.begin(bytes, &batch.parts(), self.threads)?;
-        let address = |array| match array {
-            MethodArray::Cached => self.arena.address(),
-            MethodArray::Input => self.lane.input_on(),
-            MethodArray::Norms => self.norms.address(),
-            MethodArray::Statics => self.statics.address(),
-            MethodArray::Globals => self.globals.address(),
-            MethodArray::Words => self.words.address(),
-            MethodArray::Output => self.lane.output_on(),
-        };
-        let mut events = events.iter();
-        let mut record = || events.next().map_or(Ok(()), |event| self.lane.record(event));
-        record()?;
-        for step in steps {
-            let function = &self.functions[step.kernel];
-            // SAFETY: `DeviceMethod::steps` has the arguments that the kernels declare, which the
-            // tests pass to them too; a batch that fits keeps them within this device's memory, and
-            // parts lie where terms say.
-            unsafe { self.lane.step(function, step, address) }?;
-            record()?;
+        timed: bool,
+    ) -> Result<Vec<Ticket>, GpuError> {
+        let Self { input, output, crew, on, threads, .. } = self;
+        let bytes = [batch.input().bytes, batch.output().bytes];
+        let [to, from] = [MethodArray::Input, MethodArray::Output].map(|array| on.memory.of(array));
+        let fits = bytes[0] as u64 <= to.bytes() && bytes[1] as u64 <= from.bytes();
+        assert!(fits && batch.used().words <= self.room.words, "a batch fits its room");
+        let copied = GpuWork::Upload(bytes[0] as u64);
+        let began = on.ticket(copied)?;
+        // SAFETY: no copy is under way, for every batch is waited for before the next; both have so
+        // many bytes, and live until the batch is done.
+        unsafe {
+            input.write_up(&batch.parts(), (crew, *threads), to.address(), &on.stream)?;
         }
+        let mut tickets = Vec::new();
+        if timed {
+            tickets.push(on.ticket(copied)?);
+        }
+        for step in steps {
+            on.launch(step)?;
+            if timed {
+                tickets.push(on.ticket(GpuWork::Kernel(step.launched()))?);
+            }
+        }
+        // SAFETY: both have so many bytes, and nobody looks at them until the batch is done.
+        unsafe { output.copy_down(from.address(), 0, bytes[1], &on.stream) }?;
+        let done = on.ticket(GpuWork::Download(bytes[1] as u64))?;
         self.travelled += batch.used().list_bytes as u64;
-        self.lane.end(bytes.1)
+        self.span = Some((began, done));
+        Ok(tickets)
+    }
+
+    /// Waits until the batch is done: it takes from tens of microseconds to some hundred
+    /// milliseconds.
+    fn wait(&self) -> Result<&(Ticket, Ticket), GpuError> {
+        let span = self.span.as_ref().expect("a batch was launched");
+        while !span.1.is_done()? {
+            spin_loop();
+            yield_now();
+        }
+        Ok(span)
     }
 
     /// Does steps of a batch that is finished, and waits; returns the milliseconds to copy queries
@@ -296,45 +314,40 @@ impl<M: DeviceMethod> MethodDevice<M> {
         batch: &MethodBatch<M>,
         steps: &[MethodStep],
     ) -> Result<Vec<f32>, GpuError> {
-        let events = (0..=steps.len()).map(|_| event(self.device()));
-        let events = events.collect::<Result<Vec<_>, _>>()?;
-        self.launch(batch, steps, &events)?;
-        self.lane.wait()?;
-        let mut took = vec![self.lane.took_ms_to(&events[0])?];
-        for pair in events.windows(2) {
-            took.push(pair[0].elapsed_ms(&pair[1]).map_err(|e| self.lane.failed(e))?);
-        }
-        Ok(took)
+        let tickets = self.launch(batch, steps, true)?;
+        let (began, _) = self.wait()?;
+        let before = std::iter::once(began).chain(&tickets);
+        tickets.iter().zip(before).map(|(ticket, before)| ticket.ms_since(before)).collect()
     }
 
-    /// Milliseconds on the device of the last batch, which is done.
+    /// Milliseconds on the device of the last batch.
     pub fn took_ms(&self) -> Result<f32, GpuError> {
-        self.lane.took_ms()
+        let (began, done) = self.wait()?;
+        done.ms_since(began)
     }
 
     /// What the kernels said of a batch that is done: for [`MethodBatch::answers`].
     pub fn output(&self) -> &[u8] {
-        self.lane.output()
+        // SAFETY: whoever launches a batch waits for it.
+        unsafe { self.output.bytes() }
     }
 
     /// Writes to the memory of batches: for measurements.
     pub fn write_words(&self, at: u64, words: &[u32]) -> Result<(), GpuError> {
-        let written = self.words.write(4 * at, bytemuck::cast_slice(words));
-        written.map_err(|e| self.device().call("copy numbers to the device", e))
+        self.on.memory.of(MethodArray::Words).write(4 * at, bytemuck::cast_slice(words))
     }
 
     /// Reads of it.
     pub fn read_words(&self, at: u64, len: usize) -> Result<Vec<u32>, GpuError> {
-        let bytes = self.words.read(4 * at, 4 * len);
-        let bytes = bytes.map_err(|e| self.device().call("copy numbers from the device", e))?;
+        let bytes = self.on.memory.of(MethodArray::Words).read(4 * at, 4 * len)?;
         Ok(bytes.chunks_exact(4).map(bytemuck::pod_read_unaligned).collect())
     }
 
     /// Answers a batch that is finished, which takes from tens of microseconds to some hundred
     /// milliseconds.
     pub fn answer(&mut self, batch: &MethodBatch<M>) -> Result<Vec<Found>, GpuError> {
-        self.launch(batch, &M::steps(batch), &[])?;
-        self.lane.wait()?;
+        self.launch(batch, &M::steps(batch), false)?;
+        self.wait()?;
         Ok(batch.answers(self.output()))
     }
 }

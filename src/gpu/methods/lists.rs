@@ -2,9 +2,8 @@
 //! most. A method says which they are and how they lie there.
 
 use crate::crew::lock;
-use crate::gpu::floor::device::Device;
 use crate::gpu::floor::error::GpuError;
-use crate::gpu::floor::slab::Slab;
+use crate::gpu::floor::memory::Slab;
 use crate::index::error::IndexError;
 use crate::index::generations::generation::Generation;
 use crate::index::inspect::browse::for_each_term;
@@ -118,7 +117,7 @@ impl<K: Eq + Hash + Send, L: Copy + Send> ListCache<K, L> {
     pub(super) fn bring<W: Sync, S: Default, E>(
         &mut self,
         wanted: &[W],
-        (device, arena, most): (&Device, &Slab, u64),
+        (arena, most): (&Slab, u64),
         threads: usize,
         lay: impl Fn(&mut S, &W, &mut Vec<u8>) -> Result<(K, L), E> + Sync,
     ) -> Result<(), GpuError> {
@@ -137,7 +136,7 @@ impl<K: Eq + Hash + Send, L: Copy + Send> ListCache<K, L> {
                 cache.end = (at + len).next_multiple_of(APART);
                 at
             };
-            arena.write(at, bytes).map_err(|e| device.call("copy a list to the device", e))?;
+            arena.write(at, bytes)?;
             let mut cache = lock(&cache);
             cache.lists.insert(key, (at, laid));
             cache.bytes += len;

@@ -167,10 +167,7 @@ impl Driver {
         while let Ok((id, came)) = self.fetchers.fetched.try_recv() {
             if matches!(came, Brought::Lost(_)) {
                 // The next look at the device says why.
-                self.device
-                    .arena()
-                    .write(0, &[])
-                    .map_err(|e| self.device.device().call("copy a list to the device", e))?;
+                self.device.arena().write(0, &[])?;
             }
             self.came(id, came);
             any = true;
