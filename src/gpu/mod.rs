@@ -12,7 +12,9 @@
 //! | [`cache`] | where the code is kept |
 //! | [`modules`] | how an owner gets its kernels |
 //! | [`device`] | how an owner works on a device |
-//! | [`memory`] | how much of its memory may be used, and how it is taken |
+//! | [`memory`] | how much of its memory may be used |
+//! | [`slab`] | which memory is taken, and given back when everything is done |
+//! | `arrays` | where arrays lie which have names |
 //! | [`pinned`] | which host memory copies go through |
 //! | [`steps`] | how kernels are launched whose arguments have names |
 //! | [`events`] | how anybody knows that work is done |

@@ -3,7 +3,7 @@
 use super::device::Device;
 use super::error::{GpuError, GpuWork};
 use super::events::Ticket;
-use super::memory::Slab;
+use super::slab::Slab;
 use super::steps::{Kernels, Step};
 use cudarc::driver::{CudaStream, result};
 use std::collections::HashMap;

@@ -6,9 +6,9 @@ use super::arrays::{CudaArrays, Places};
 use super::device::Device;
 use super::error::{GpuError, GpuWork};
 use super::events::Ticket;
-#[cfg(test)]
-use super::memory::Slab;
 use super::pinned::Pinned;
+#[cfg(test)]
+use super::slab::Slab;
 use super::steps::{Kernels, Step};
 use super::wake::Wake;
 use crate::crew::lock;

@@ -2,7 +2,7 @@
 //!
 //! A room names its arrays in an enum, and makes [`Step`](steps::Step)s: which kernel runs with
 //! which of them. [`Kernels`](steps::Kernels) are loaded by name and launch steps. Arrays are
-//! [`Slab`](memory::Slab)s, which are taken once and given back when all is done; copies go through
+//! [`Slab`](slab::Slab)s, which are taken once and given back when all is done; copies go through
 //! [`Pinned`](pinned::Pinned) memory; a [`Ticket`](events::Ticket) knows when what stands before it
 //! is done, or says what failed. Who needs nothing else is written against
 //! [`Machine`](machine::Machine), a device with named arrays that is given work, and is tested
@@ -21,6 +21,7 @@ pub(crate) mod memory;
 pub(crate) mod modules;
 pub(crate) mod nvrtc;
 pub(crate) mod pinned;
+pub(crate) mod slab;
 pub(crate) mod steps;
 pub(crate) mod version;
 pub(crate) mod wake;

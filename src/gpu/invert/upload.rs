@@ -5,7 +5,7 @@ use super::machine::{DeviceMemory, Uploader};
 use crate::dictionary::device::text_buffers::Pin;
 use crate::gpu::floor::device::Device;
 use crate::gpu::floor::error::{GpuError, GpuWork};
-use crate::gpu::floor::memory::Slab;
+use crate::gpu::floor::slab::Slab;
 use cudarc::driver::{CudaContext, CudaStream, DriverError, result, sys};
 use std::ffi::c_void;
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 
 use crate::crew::lock;
 use crate::gpu::floor::error::GpuError;
-use crate::gpu::floor::memory::Slab;
+use crate::gpu::floor::slab::Slab;
 use crate::index::error::IndexError;
 use crate::index::generations::generation::Generation;
 use crate::index::inspect::browse::for_each_term;

@@ -11,9 +11,9 @@ use super::parcel::{Parcel, Tables};
 use super::unpack::Outline;
 use crate::fault;
 use crate::gpu::floor::device::Device;
-use crate::gpu::floor::error::{Geometry, GpuError, GpuWork};
-use crate::gpu::floor::memory::Slab;
+use crate::gpu::floor::error::{Geometry, GpuError};
 use crate::gpu::floor::pinned::Pinned;
+use crate::gpu::floor::slab::Slab;
 use crate::gpu::floor::steps::Argument::{Array as In, Number};
 use crate::gpu::floor::steps::{Argument, Kernels, Step};
 use crate::index::lexicon::TermEntry;
@@ -275,8 +275,8 @@ impl<I: Copy> Bringer<I> {
         for step in self.steps(&tables) {
             self.launch(&step)?;
         }
-        let brought = GpuWork::Upload(tables.bytes as u64);
-        self.device.ticket(&self.stream, brought)?.wait()?;
+        let done = self.stream.synchronize();
+        done.map_err(|e| self.device.call("bring lists to the device", e))?;
         // SAFETY: no kernel runs that could write it.
         Ok(unsafe { self.staging.bytes() }[..FAULT_BYTES] == [0; FAULT_BYTES])
     }
