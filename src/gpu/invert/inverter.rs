@@ -1,10 +1,10 @@
 //! How does a batch of texts become lists? In three steps, each of which hands on what it has made.
 //!
-//! 1. A thread of its own has the forms of batches found ([`find`](Inverter::find)), and others make
-//!    terms of those of which the device makes none, while batches before are counted.
-//! 2. [`count`](Inverter::count) says what each piece of a batch counts, by which whoever asks finds
-//!    out where the run ends; [`lists`](Inverter::lists) gives the lists of the batch if all of it
-//!    belongs to the run, or keeps them on the device.
+//! 1. A thread of its own has the forms of batches found ([`find`](Inverter::find)), and others
+//!    make terms of those of which the device makes none, while batches before are counted.
+//! 2. [`count`](Inverter::count) says what each piece of a batch counts, by which whoever asks
+//!    finds out where the run ends; [`lists`](Inverter::lists) gives the lists of the batch if all
+//!    of it belongs to the run, or keeps them on the device.
 //! 3. [`encode`](Inverter::encode) encodes the lists of a run that were kept.
 //!
 //! Nothing here depends on the order in which a device's threads run.
