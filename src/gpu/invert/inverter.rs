@@ -98,8 +98,8 @@ struct Open {
 }
 
 /// Turns texts into the lists of runs, on one device.
-pub struct Inverter<M> {
-    machine: M,
+pub struct Inverter<M: ?Sized> {
+    machine: Box<M>,
     tuning: Tuning,
     /// Stands before the learner, which ends when this is dropped.
     finding: Finding,
@@ -125,20 +125,22 @@ pub(super) fn spent(began: Instant) -> f64 {
     began.elapsed().as_secs_f64()
 }
 
-impl<M: Machine> Typed for Inverter<M> {
-    fn on(&mut self) -> &mut dyn Machine {
+impl<M: Machine + ?Sized> Typed for Inverter<M> {
+    type On = M;
+
+    fn on(&mut self) -> &mut M {
         &mut self.machine
     }
 }
 
-impl<M: Machine> Inverter<M> {
+impl<M: Machine + ?Sized> Inverter<M> {
     /// An inverter on a machine that has done nothing, and on another one of the same device, on
     /// which forms are found; `threads` make terms of forms.
     ///
     /// # Errors
     /// Of the device; the system gives no threads.
     pub fn new(
-        machine: M,
+        machine: Box<M>,
         analysis: &Analysis,
         threads: usize,
         hooks: &InverterHooks,

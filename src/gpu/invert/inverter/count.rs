@@ -23,7 +23,7 @@ const COUNTED_ARRAYS: [InvertArray; 4] = [
     InvertArray::DocumentStarts,
 ];
 
-impl<M: Machine> Inverter<M> {
+impl<M: Machine + ?Sized> Inverter<M> {
     /// Tells the device what the forms of a batch mean; how many terms the run has then, and how
     /// many those of the tokens of the batch are.
     fn tell_found(&mut self, found: &mut Found) -> Result<(u32, u32), GpuError> {

@@ -123,7 +123,9 @@ pub(super) struct Finder {
 }
 
 impl Typed for Finder {
-    fn on(&mut self) -> &mut dyn Machine {
+    type On = dyn Machine;
+
+    fn on(&mut self) -> &mut Self::On {
         &mut *self.machine
     }
 }
