@@ -3,10 +3,11 @@
 // Find from the shortest list on, OR with an accumulator for each document, list after list.
 // src/gpu/ding09/steps.rs has the order of launches.
 //
-// Arrays, sizes in brackets: arena [bytes]; of a batch terms, records and firsts; words, its
-// memory; ranks [terms]; norms [documents]; answers [queries] and hits. A launch is for queries 0
-// to `queries` of the batch, and `firsts` [queries + 1] says which blocks work for which. `rank` is
-// the n-th term of each. Results do not depend on the order in which anything here runs.
+// Arrays, sizes in brackets: cached [bytes], the lists that stay; travelling [bytes], those that
+// came with the batch; of this terms, records and firsts; words, its memory; ranks [terms]; norms
+// [documents]; answers [queries] and hits. A launch is for queries 0 to `queries` of the batch, and
+// `firsts` [queries + 1] says which blocks work for which. `rank` is the n-th term of each. Results
+// do not depend on the order in which anything here runs.
 
 #define DOCIDS 0
 #define CHOSEN 1
@@ -25,18 +26,20 @@ SHARED_IS(SumShared, SUM_SHARED_BYTES);
 
 // `items` [blocks]: a term, and twice a segment and a column. A block each, of OPEN_THREADS.
 extern "C" __global__ void __launch_bounds__(OPEN_THREADS)
-ding_open(const u8* __restrict__ arena, const Term* __restrict__ terms, const uint2* __restrict__ items, u32* words) {
+ding_open(const u8* __restrict__ cached, const u8* __restrict__ travelling, const Term* __restrict__ terms,
+          const uint2* __restrict__ items, u32* words) {
     SHARED(SumShared, shared);
     uint2 item = items[blockIdx.x];
     const Term& term = terms[item.x];
-    open_column(term, list_of(arena, term), item.y / 2, item.y % 2, shared.sums, words);
+    open_column(term, list_of({cached, travelling}, term), item.y / 2, item.y % 2, shared.sums, words);
 }
 
 // A warp a block of a list: docids of all blocks, or of those that were chosen; or term
 // frequencies, or gaps.
 extern "C" __global__ void __launch_bounds__(WARPS * 32)
-ding_decode(const u8* __restrict__ arena, const Term* __restrict__ terms, const Record* __restrict__ records,
-            const u32* __restrict__ firsts, u32 queries, u32 rank, u32 what, const Rank* __restrict__ ranks, u32* words) {
+ding_decode(const u8* __restrict__ cached, const u8* __restrict__ travelling, const Term* __restrict__ terms,
+            const Record* __restrict__ records, const u32* __restrict__ firsts, u32 queries, u32 rank, u32 what,
+            const Rank* __restrict__ ranks, u32* words) {
     SHARED(DecodeShared, shared);
     Share share = share_of(firsts, queries);
     const Record& record = records[share.query];
@@ -45,7 +48,7 @@ ding_decode(const u8* __restrict__ arena, const Term* __restrict__ terms, const 
     if (slot >= (what == CHOSEN ? ranks[t].chosen : term.blocks)) return;
     u32 block = what == CHOSEN ? words[record.chosen + slot] : slot;
     u32* out = words + (what == TFS ? record.values : record.decoded) + (u64)slot * term.block_len;
-    List list = list_of(arena, term);
+    List list = list_of({cached, travelling}, term);
     if (what <= CHOSEN) decode_block<true>(term, list, words, 0, block, shared.room[warp], out);
     else decode_block<false>(term, list, words, what == TFS, block, shared.room[warp], out);
 }
@@ -60,12 +63,12 @@ ding_merge_find(const u32* __restrict__ a, u32 m, const u32* __restrict__ b, u32
 }
 
 extern "C" __global__ void __launch_bounds__(TILE)
-ding_find(const u8* __restrict__ arena, const Term* __restrict__ terms, const Record* __restrict__ records,
-          const u32* __restrict__ firsts, u32 queries, u32 rank, u32 level, u32 levels, u32 bits,
-          const Rank* __restrict__ ranks, u32* words) {
+ding_find(const u8* __restrict__ cached, const u8* __restrict__ travelling, const Term* __restrict__ terms,
+          const Record* __restrict__ records, const u32* __restrict__ firsts, u32 queries, u32 rank, u32 level, u32 levels,
+          u32 bits, const Rank* __restrict__ ranks, u32* words) {
     Share share = share_of(firsts, queries);
     Merging merging = {levels, bits};
-    find_blocks(arena, terms, records[share.query], ranks, rank, share.number, level, merging, words);
+    find_blocks({cached, travelling}, terms, records[share.query], ranks, rank, share.number, level, merging, words);
 }
 
 // A block for each query. `chosen` counts blocks, else candidates are counted.
@@ -82,19 +85,20 @@ ding_sum_counts(const Term* __restrict__ terms, const Record* __restrict__ recor
 }
 
 extern "C" __global__ void __launch_bounds__(TILE)
-ding_choose(const u8* __restrict__ arena, const Term* __restrict__ terms, const Record* __restrict__ records,
-            const u32* __restrict__ firsts, u32 queries, u32 rank, const Rank* __restrict__ ranks, u32* words) {
+ding_choose(const u8* __restrict__ cached, const u8* __restrict__ travelling, const Term* __restrict__ terms,
+            const Record* __restrict__ records, const u32* __restrict__ firsts, u32 queries, u32 rank,
+            const Rank* __restrict__ ranks, u32* words) {
     SHARED(SumShared, shared);
     Share share = share_of(firsts, queries);
-    choose_blocks(arena, terms, records[share.query], ranks, rank, share.number, shared.sums, words);
+    choose_blocks({cached, travelling}, terms, records[share.query], ranks, rank, share.number, shared.sums, words);
 }
 
 extern "C" __global__ void __launch_bounds__(TILE)
-ding_match(const u8* __restrict__ arena, const Term* __restrict__ terms, const Record* __restrict__ records,
-           const u32* __restrict__ firsts, u32 queries, u32 rank, const float* __restrict__ norms, u32 documents,
-           const Rank* __restrict__ ranks, u32* words) {
+ding_match(const u8* __restrict__ cached, const u8* __restrict__ travelling, const Term* __restrict__ terms,
+           const Record* __restrict__ records, const u32* __restrict__ firsts, u32 queries, u32 rank,
+           const float* __restrict__ norms, u32 documents, const Rank* __restrict__ ranks, u32* words) {
     Share share = share_of(firsts, queries);
-    match(arena, terms, records[share.query], ranks, rank, share.number, norms, documents, words);
+    match({cached, travelling}, terms, records[share.query], ranks, rank, share.number, norms, documents, words);
 }
 
 extern "C" __global__ void __launch_bounds__(TILE)
@@ -123,15 +127,15 @@ ding_clear(const Record* __restrict__ records, const u32* __restrict__ firsts, u
 // Of OR: the postings of a list are added to the accumulators of their documents, a warp a block of
 // the list.
 extern "C" __global__ void __launch_bounds__(WARPS * 32)
-ding_accumulate(const u8* __restrict__ arena, const Term* __restrict__ terms, const Record* __restrict__ records,
-                const u32* __restrict__ firsts, u32 queries, u32 rank, const float* __restrict__ norms, u32 documents,
-                u32* words) {
+ding_accumulate(const u8* __restrict__ cached, const u8* __restrict__ travelling, const Term* __restrict__ terms,
+                const Record* __restrict__ records, const u32* __restrict__ firsts, u32 queries, u32 rank,
+                const float* __restrict__ norms, u32 documents, u32* words) {
     Share share = share_of(firsts, queries);
     const Record& record = records[share.query];
     const Term& term = terms[record.first_term + rank];
     u32 block = share.number * WARPS + threadIdx.x / 32;
     if (block >= term.blocks) return;
-    List list = list_of(arena, term);
+    List list = list_of({cached, travelling}, term);
     u32 len = list.starts[block + 1] - list.starts[block];
     const u32* docids = words + record.decoded + (u64)block * term.block_len;
     const u32* tfs = words + record.values + (u64)block * term.block_len;

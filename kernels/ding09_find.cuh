@@ -104,12 +104,12 @@ __device__ __forceinline__ bool is_first(const u32* a, u32 i, const List& list, 
 }
 
 // Step 1 of the last level also counts the blocks that are chosen. All threads of a block.
-__device__ __forceinline__ void find_blocks(const u8* arena, const Term* terms, const Record& record, const Rank* ranks,
+__device__ __forceinline__ void find_blocks(Places lists, const Term* terms, const Record& record, const Rank* ranks,
                                             u32 rank, u32 tile, u32 level, Merging merging, u32* words) {
     const Term& term = terms[record.first_term + rank];
     u32 m = candidates_of(terms, ranks, record, rank);
     if (tile * TILE >= m) return;
-    List list = list_of(arena, term);
+    List list = list_of(lists, term);
     const u32* a = words + record.docids[rank & 1];
     u32* places = words + record.slots;
     u32 shift = splitter_shift(m, level, merging);
@@ -138,12 +138,12 @@ __device__ __forceinline__ u32 sum_counts(u32* counts, u32 tiles, u32* room) {
 }
 
 // Step 2.
-__device__ __forceinline__ void choose_blocks(const u8* arena, const Term* terms, const Record& record, const Rank* ranks,
+__device__ __forceinline__ void choose_blocks(Places lists, const Term* terms, const Record& record, const Rank* ranks,
                                               u32 rank, u32 tile, u32* room, u32* words) {
     const Term& term = terms[record.first_term + rank];
     u32 m = candidates_of(terms, ranks, record, rank), i = tile * TILE + threadIdx.x, total;
     if (tile * TILE >= m) return;
-    List list = list_of(arena, term);
+    List list = list_of(lists, term);
     const u32* a = words + record.docids[rank & 1];
     u32 block = i < m ? words[record.slots + i] : term.blocks;
     bool first = block < term.blocks && is_first(a, i, list, block);
@@ -153,12 +153,12 @@ __device__ __forceinline__ void choose_blocks(const u8* arena, const Term* terms
 }
 
 // Step 3, or at rank 0 all postings of the shortest list that are asked for.
-__device__ __forceinline__ void match(const u8* arena, const Term* terms, const Record& record, const Rank* ranks, u32 rank,
+__device__ __forceinline__ void match(Places lists, const Term* terms, const Record& record, const Rank* ranks, u32 rank,
                                       u32 tile, const float* norms, u32 documents, u32* words) {
     const Term& term = terms[record.first_term + rank];
     u32 m = candidates_of(terms, ranks, record, rank), i = tile * TILE + threadIdx.x;
     if (tile * TILE >= m) return;
-    List list = list_of(arena, term);
+    List list = list_of(lists, term);
     bool matches = false;
     if (i < m) {
         u32 docid, block, at, origin = i;

@@ -2,8 +2,8 @@
 // decoded.
 //
 // Blocks and what they share lie as on disk (docs/index-format.md, Postings);
-// src/gpu/ding09/list.rs puts before them what says where everything is. From a list's place in the
-// arena, each array from a multiple of 16 on:
+// src/gpu/ding09/list.rs puts before them what says where everything is. From a list's place on,
+// each array from a multiple of 16 on:
 //   last      [blocks] u32       docid of the last posting of each block: the heads that are
 //                                searched
 //   starts    [blocks + 1] u32   postings before each block
@@ -59,7 +59,7 @@ struct Segment {
 
 // A term of a query.
 struct Term {
-    u64 place;         // of its list in the arena, in bytes
+    u64 place;         // of its list, in bytes
     u64 opened;        // of its exceptions among the words of the batch
     u32 blocks;
     u32 segments;
@@ -67,7 +67,14 @@ struct Term {
     u32 row;           // its number in the query
     float weight;
     u32 block_len;
-    u32 spare[2];
+    u32 travels;       // whether that came with the batch, and is not in the cache
+    u32 spare;
+};
+
+// Where lists are: those that stay, and those that came with the batch.
+struct Places {
+    const u8* cached;
+    const u8* travelling;
 };
 
 struct List {
@@ -78,9 +85,9 @@ struct List {
     const Segment* segments;
 };
 
-__device__ __forceinline__ List list_of(const u8* arena, const Term& term) {
+__device__ __forceinline__ List list_of(Places places, const Term& term) {
     List list;
-    const u8* at = arena + term.place;
+    const u8* at = (term.travels ? places.travelling : places.cached) + term.place;
     list.bytes = at;
     list.last = (const u32*)at;
     at += padded(4 * (u64)term.blocks);

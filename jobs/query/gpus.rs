@@ -232,14 +232,13 @@ pub(crate) fn open(
 
 /// Says with which option, or after which job, devices would answer.
 pub(crate) fn explain(error: ChoiceError) -> anyhow::Error {
-    let remedy = match &error {
-        ChoiceError::Ding09Form(_) => "build it with --codec pfor, or merge it so",
-        ChoiceError::HuangForm(_) => "build it with --codec newpfd --block-size 64, or merge it so",
+    let remedy: String = match &error {
+        ChoiceError::Lists(other) => format!("build it with {}, or merge it so", other.remedy),
         ChoiceError::NoCosts { .. } | ChoiceError::BadCosts { .. } => {
-            "run millrace calibrate first"
+            "run millrace calibrate first".into()
         }
-        ChoiceError::TooFew { .. } => "--gpus",
-        _ => "--device gpu",
+        ChoiceError::TooFew { .. } => "--gpus".into(),
+        _ => "--device gpu".into(),
     };
     anyhow::Error::from(error).context(remedy)
 }

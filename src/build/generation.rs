@@ -14,6 +14,7 @@ use crate::dataflow::build::assemble;
 use crate::dataflow::build::context::{Build, BuildWiring, Done, InputRead};
 use crate::dataflow::build::flow::Flow;
 use crate::dataflow::workers;
+use crate::dictionary::device::lines::AsLines;
 use crate::dictionary::device::text_buffers::TextBuffers;
 use crate::dictionary::indexer::Indexing;
 use crate::dictionary::names::Duplicates;
@@ -145,6 +146,9 @@ pub(super) fn dataflow_of(
     let (of_lists, fields) = (ahead.clone(), plan.fields.clone());
     // The device has something to do, and the next batch is gathered.
     let batch_bytes = (under_way / 7).max(budget.piece_bytes()).min(options.pipeline.texts_at_once);
+    let takes_lines = indexing == Indexing::Texts && which.wanted.is_none() && which.scan.is_none();
+    let as_lines = takes_lines.then(Arc::<AsLines>::default);
+    let fails = as_lines.clone();
     let wiring = BuildWiring {
         writing: roles.writing(),
         make_indexer,
@@ -155,7 +159,11 @@ pub(super) fn dataflow_of(
             let threads = workers;
             // Other memory than that which is pinned: nobody waits for it.
             let (texts, fields) = (TextBuffers::new(batch_bytes), fields.clone());
+            let as_lines = fails.clone();
             let parse: ParseLines = Arc::new(move |text, lines| {
+                if let Some(as_lines) = &as_lines {
+                    as_lines.has_failed();
+                }
                 parse_lines(text, lines, (max_document, &fields), &texts)
             });
             let how = Inverting { analysis, threads, run_limit, encodes, buffers, lists, parse };
@@ -171,8 +179,7 @@ pub(super) fn dataflow_of(
         // Beside what is under way, which a few pieces of each worker are.
         buffers: Arc::new(Buffers::new(Cutter::room(budget.piece_bytes()), under_way / 8)),
         texts,
-        as_lines: (indexing == Indexing::Texts && which.wanted.is_none() && which.scan.is_none())
-            .then(Arc::default),
+        as_lines,
         lengths: Default::default(),
         ahead,
         encoded: (0..owners.len()).map(|_| Default::default()).collect(),

@@ -6,38 +6,27 @@
 //! | module | the question that it answers |
 //! | --- | --- |
 //! | [`batch`] | what a batch of queries says to the kernels, and how much memory it takes |
-//! | [`device`] | how a device takes batches and gives results |
 //! | [`list`] | how a postings list lies in the device's memory |
 //! | [`steps`] | which kernels answer a batch, one after the other |
-//! | `turn` | how planned queries become its batches |
 //! | `twin` | what they find |
+//!
+//! All else is that of every [method](crate::gpu::methods).
 
 pub(crate) mod batch;
-pub(crate) mod device;
 pub(crate) mod list;
-pub mod steps;
-pub(super) mod turn;
+pub(crate) mod steps;
 #[cfg(test)]
 pub(crate) mod twin;
 
-use crate::gpu::floor::nvrtc::Source;
-
-/// The kernels of `ding09.cu`.
-pub(crate) const KERNELS: [&str; 13] = [
-    "ding_open",
-    "ding_decode",
-    "ding_merge_find",
-    "ding_find",
-    "ding_sum_counts",
-    "ding_choose",
-    "ding_match",
-    "ding_compact",
-    "ding_scores",
-    "ding_clear",
-    "ding_accumulate",
-    "ding_maxima",
-    "ding_extract",
-];
+use crate::gpu::methods::batch::{Made, MethodBatch, PlacedQuery};
+use crate::gpu::methods::lists::{ListEntries, ListKey, key_of};
+use crate::gpu::methods::{DeviceMethod, MethodStep};
+use crate::index::error::IndexError;
+use crate::index::lexicon::TermEntry;
+use crate::index::list::Form;
+use crate::query::snapshot::Snapshot;
+use batch::{DingPlan, DingRecord, DingTermRecord, Rank};
+use list::{DingLaid, DingLayer};
 
 /// Levels of splitters that Parallel Merge Find has unless another number is asked for: what the
 /// paper chose.
@@ -72,13 +61,14 @@ impl Merging {
     }
 
     /// The logarithm of the splitters, 0 if none are given.
-    fn bits(self) -> u32 {
+    pub fn bits(self) -> u32 {
         self.splitters.map_or(0, u32::trailing_zeros)
     }
 }
 
-pub(crate) fn source() -> Source {
-    let text = concat!(
+impl DeviceMethod for Merging {
+    const NAME: &'static str = "ding09";
+    const TEXT: &'static str = concat!(
         include_str!("../../kernels/common.cuh"),
         include_str!("../../kernels/score.cuh"),
         include_str!("../../kernels/bits.cuh"),
@@ -88,9 +78,79 @@ pub(crate) fn source() -> Source {
         include_str!("../../kernels/ding09_top.cuh"),
         include_str!("../../kernels/ding09.cu"),
     );
-    let sizes = vec![
+    const SIZES: &'static [(&'static str, u32)] = &[
         ("DECODE_SHARED_BYTES", steps::DECODE_SHARED_BYTES),
         ("SUM_SHARED_BYTES", steps::SUM_SHARED_BYTES),
     ];
-    Source { name: "ding09", text, sizes }
+    const KERNELS: &'static [&'static str] = &[
+        "ding_open",
+        "ding_decode",
+        "ding_merge_find",
+        "ding_find",
+        "ding_sum_counts",
+        "ding_choose",
+        "ding_match",
+        "ding_compact",
+        "ding_scores",
+        "ding_clear",
+        "ding_accumulate",
+        "ding_maxima",
+        "ding_extract",
+    ];
+    const READS: [&'static str; 2] = ["rice and pfor, all with blocks of one size", "--codec pfor"];
+    const MOST_TERMS: usize = 64;
+    const GROWS: bool = true;
+    /// Few, since nothing travels before memory is full.
+    const MOST_TRAVELLING: u64 = 16 << 20;
+    const SAID_BESIDE: [usize; 2] = [0, size_of::<Rank>()];
+
+    type Part = ListEntries;
+    type Key = ListKey;
+    type Laid = DingLaid;
+    type Layer = DingLayer;
+    type Term = DingTermRecord;
+    type Record = DingRecord;
+    type Said = [u32; 1];
+    type Plan = DingPlan;
+
+    fn reads(form: Form, first: Form) -> bool {
+        form.has_segments() && form.block_len() == first.block_len()
+    }
+
+    fn part(entries: impl Iterator<Item = Option<TermEntry>>) -> Option<ListEntries> {
+        Some(entries.collect())
+    }
+
+    fn key(entries: &ListEntries) -> ListKey {
+        key_of(entries)
+    }
+
+    fn lay(
+        snapshot: &Snapshot,
+        layer: &mut DingLayer,
+        entries: &ListEntries,
+        out: &mut Vec<u8>,
+    ) -> Result<DingLaid, IndexError> {
+        layer.begin();
+        snapshot.generation().for_each_list(entries, |run, list| {
+            layer.add(list, run.first_docid(), run.documents())
+        })?;
+        Ok(layer.finish(out))
+    }
+
+    fn make(batch: &mut MethodBatch<Self>, query: &PlacedQuery<DingLaid>) -> Made<DingRecord> {
+        batch::make(batch, query)
+    }
+
+    fn more_bytes(terms: usize) -> usize {
+        8 * batch::MOST_ITEMS + 20 * terms
+    }
+
+    fn plan(batch: &mut MethodBatch<Self>) {
+        batch::plan(batch);
+    }
+
+    fn steps(batch: &MethodBatch<Self>) -> Vec<MethodStep> {
+        steps::all(batch)
+    }
 }

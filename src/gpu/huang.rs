@@ -6,26 +6,29 @@
 //!
 //! | module | the question that it answers |
 //! | --- | --- |
-//! | [`batch`] | what a batch of queries says to the kernels, and how much memory it takes |
-//! | [`cache`] | which lists are on the device for good |
-//! | [`device`] | how a device takes batches and gives results |
-//! | `turn` | how planned queries become its batches |
+//! | [`batch`] | what a batch of queries says to the kernels |
 //! | [`list`] | how a postings list lies in the device's memory |
 //! | `twin` | what the kernels find: what those of `ding09` do |
+//!
+//! All else is that of every [method](crate::gpu::methods).
 
 pub(crate) mod batch;
-pub(crate) mod cache;
-pub(crate) mod device;
 pub(crate) mod list;
-pub(super) mod turn;
 
 #[cfg(test)]
 pub(crate) use super::ding09::twin;
 
-use crate::gpu::floor::nvrtc::Source;
+use crate::gpu::methods::batch::{Made, MethodBatch, PlacedQuery};
+use crate::gpu::methods::lists::{ListEntries, ListKey, key_of, longest};
+use crate::gpu::methods::{DeviceMethod, MethodStep};
+use crate::index::error::IndexError;
+use crate::index::generations::generation::Generation;
+use crate::index::lexicon::TermEntry;
+use crate::index::list::{Form, ListCodec};
+use crate::query::snapshot::Snapshot;
 use crate::query::wanted::Algorithm;
-
-pub(crate) const KERNELS: [&str; 4] = ["huang_and", "huang_or", "huang_wand", "huang_bmw"];
+use batch::{HuangRecord, HuangTermRecord, Stages};
+use list::{BLOCK, HuangLaid, HuangLayer, Worth};
 
 /// Threads of a block that the paper has tried.
 pub const THREADS: [u32; 6] = [32, 64, 128, 256, 320, 512];
@@ -73,8 +76,31 @@ impl Traversal {
     }
 }
 
-pub(crate) fn source() -> Source {
-    let text = concat!(
+/// How a device answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HuangTuning {
+    /// Threads of a block, and parts of the documents.
+    pub threads: u32,
+    /// How these go through lists.
+    pub traversal: Traversal,
+    /// Whether the threads of a query pass over documents by the greatest threshold of all of them;
+    /// else each by its own, as in the paper.
+    pub shared_threshold: bool,
+    /// Whether stages of a query do not overlap, for
+    /// [`stages`](super::methods::batch::MethodBatch::stages).
+    pub timed: bool,
+}
+
+impl Default for HuangTuning {
+    fn default() -> Self {
+        let (threads, traversal) = (DEFAULT_THREADS, Traversal::default());
+        Self { threads, traversal, shared_threshold: false, timed: false }
+    }
+}
+
+impl DeviceMethod for HuangTuning {
+    const NAME: &'static str = "huang";
+    const TEXT: &'static str = concat!(
         include_str!("../../kernels/common.cuh"),
         include_str!("../../kernels/score.cuh"),
         include_str!("../../kernels/bits.cuh"),
@@ -82,5 +108,57 @@ pub(crate) fn source() -> Source {
         include_str!("../../kernels/huang_top.cuh"),
         include_str!("../../kernels/huang.cu"),
     );
-    Source { name: "huang", text, sizes: Vec::new() }
+    const KERNELS: &'static [&'static str] = &["huang_and", "huang_or", "huang_wand", "huang_bmw"];
+    const READS: [&'static str; 2] = ["newpfd with blocks of 64", "--codec newpfd --block-size 64"];
+    /// Their numbers fit a word.
+    const MOST_TERMS: usize = 16;
+    const SAID_BESIDE: [usize; 2] = [size_of::<Stages>(), 0];
+
+    type Part = ListEntries;
+    type Key = ListKey;
+    type Laid = HuangLaid;
+    type Layer = HuangLayer;
+    type Term = HuangTermRecord;
+    type Record = HuangRecord;
+    type Said = [u32; 1];
+    type Plan = ();
+
+    fn reads(form: Form, _first: Form) -> bool {
+        form.list_codec() == ListCodec::NewPfd && form.block_len() == BLOCK
+    }
+
+    fn part(entries: impl Iterator<Item = Option<TermEntry>>) -> Option<ListEntries> {
+        Some(entries.collect())
+    }
+
+    fn key(entries: &ListEntries) -> ListKey {
+        key_of(entries)
+    }
+
+    /// Those of more than one block (section 4.1).
+    fn stay(&self, generation: &Generation) -> Result<Vec<ListEntries>, IndexError> {
+        longest(generation)
+    }
+
+    fn lay(
+        snapshot: &Snapshot,
+        layer: &mut HuangLayer,
+        entries: &ListEntries,
+        out: &mut Vec<u8>,
+    ) -> Result<HuangLaid, IndexError> {
+        let worth = Worth { norms: snapshot.norms(), bounds: snapshot.bounds() };
+        layer.begin();
+        snapshot.generation().for_each_list(entries, |run, list| {
+            layer.add(list, run.first_docid(), run.documents(), worth)
+        })?;
+        Ok(layer.finish(out))
+    }
+
+    fn make(batch: &mut MethodBatch<Self>, query: &PlacedQuery<HuangLaid>) -> Made<HuangRecord> {
+        batch::make(batch, query)
+    }
+
+    fn steps(batch: &MethodBatch<Self>) -> Vec<MethodStep> {
+        batch::steps(batch)
+    }
 }

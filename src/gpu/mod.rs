@@ -12,7 +12,9 @@
 //! | [`cache`] | where the code is kept |
 //! | [`modules`] | how an owner gets its kernels |
 //! | [`device`] | how an owner works on a device |
-//! | [`memory`] | how much of its memory may be used, and how it is taken |
+//! | [`memory`] | how much of its memory may be used |
+//! | [`slab`] | which memory is taken, and given back when everything is done |
+//! | `arrays` | where arrays lie which have names |
 //! | [`pinned`] | which host memory copies go through |
 //! | [`steps`] | how kernels are launched whose arguments have names |
 //! | [`events`] | how anybody knows that work is done |
@@ -20,15 +22,13 @@
 //! | [`machine`] | what is asked of a device with arrays that have names |
 //! | [`error`] | what can go wrong |
 //! | [`btree`] | how a device indexes a run in the paper's B-trees |
-//! | [`ding09`] | how it answers them as `ding09` has it |
-//! | [`huang`] | how it answers them as `huang` has it |
+//! | [`ding09`] | how it answers queries as `ding09` has it |
+//! | [`huang`] | how it answers queries as `huang` has it |
 //! | [`indexer`] | how a GPU indexer takes its tokens and gives its runs |
 //! | [`invert`] | how a device turns texts into postings lists |
+//! | [`methods`] | how methods of papers share a device, and how another is added |
 //! | [`query`] | how a device answers ranked queries |
-//! | `lane` | how a batch comes to a device, and how its results come back |
-//! | [`travelling`] | which lists come with a batch, and which of these the host keeps |
-//! | [`turns`] | who drives a device that answers one batch after the other |
-//! | [`wang`] | how it answers them as `wang` has it |
+//! | [`wang`] | how it answers queries as `wang` has it |
 //!
 //! Every source `kernels/x.cu` has a wrapper `x.rs` here, which checks all lengths before it
 //! launches a kernel and holds the kernel's twin in plain Rust. `sources` lists them all.
@@ -39,11 +39,8 @@ pub(crate) mod floor;
 pub(crate) mod huang;
 pub(crate) mod indexer;
 pub(crate) mod invert;
-mod lane;
-pub(crate) mod list_cache;
+pub(crate) mod methods;
 pub(crate) mod query;
-pub(crate) mod travelling;
-pub(crate) mod turns;
 pub(crate) mod wang;
 
 /// Every source under `kernels/`, as it is compiled when nothing is tuned by hand.
@@ -51,10 +48,10 @@ pub(crate) mod wang;
 pub(crate) fn sources() -> Vec<floor::nvrtc::Source> {
     vec![
         btree::TreeTuning::default().source(),
-        ding09::source(),
-        huang::source(),
+        methods::source::<ding09::Merging>(),
+        methods::source::<huang::HuangTuning>(),
         invert::source(),
         query::Tuning::default().source(),
-        wang::source(),
+        methods::source::<wang::WangTuning>(),
     ]
 }

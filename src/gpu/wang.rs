@@ -7,24 +7,30 @@
 //!
 //! | module | the question that it answers |
 //! | --- | --- |
-//! | [`batch`] | what a batch of queries says to the kernel, and how much memory it takes |
-//! | [`cache`] | which lists are on the device for good |
-//! | [`device`] | how a device takes batches and gives results |
-//! | `turn` | how planned queries become its batches |
+//! | [`batch`] | what a batch of queries says to the kernel |
 //! | [`list`] | how a postings list lies in the device's memory |
 //! | `twin` | what the kernel finds |
+//!
+//! All else is that of every [method](crate::gpu::methods).
 
 pub(crate) mod batch;
-pub(crate) mod cache;
-pub(crate) mod device;
 pub(crate) mod list;
-pub(super) mod turn;
 #[cfg(test)]
 pub(crate) mod twin;
 
-use crate::gpu::floor::nvrtc::Source;
+use crate::gpu::methods::batch::{Made, MethodBatch, PlacedQuery};
+use crate::gpu::methods::lists::longest;
+use crate::gpu::methods::{DeviceMethod, MethodStep};
+use crate::index::cache_plan::{CachePlan, CachedLists};
+use crate::index::error::IndexError;
+use crate::index::format::HEADER_BYTES;
+use crate::index::generations::generation::Generation;
+use crate::index::lexicon::TermEntry;
+use crate::query::snapshot::Snapshot;
+use batch::{WangRecord, WangTermRecord};
+use list::{WangLaid, WangLayer};
 
-pub(crate) const KERNEL: &str = "wang_and";
+const KERNEL: &str = "wang_and";
 
 /// Documents of a round, each with a thread.
 pub const ROUNDS: [u32; 5] = [64, 128, 256, 512, 1024];
@@ -56,8 +62,22 @@ impl Default for WangTuning {
     }
 }
 
-pub(crate) fn source() -> Source {
-    let text = concat!(
+/// A list of the only run: all of it, or so many of its first blocks.
+pub type WantedLists = (TermEntry, Option<usize>);
+
+pub fn of_plan(cached: &CachedLists) -> Vec<WantedLists> {
+    cached.lists().iter().map(|list| (list.entry, Some(list.blocks as usize))).collect()
+}
+
+/// Whole lists of more than one block, the longest first.
+pub fn longest_whole(generation: &Generation) -> Result<Vec<WantedLists>, IndexError> {
+    let lists = longest(generation)?.into_iter();
+    Ok(lists.filter_map(|entries| Some((entries[0]?, None))).collect())
+}
+
+impl DeviceMethod for WangTuning {
+    const NAME: &'static str = "wang";
+    const TEXT: &'static str = concat!(
         include_str!("../../kernels/common.cuh"),
         include_str!("../../kernels/score.cuh"),
         include_str!("../../kernels/bits.cuh"),
@@ -65,5 +85,56 @@ pub(crate) fn source() -> Source {
         include_str!("../../kernels/wang_top.cuh"),
         include_str!("../../kernels/wang.cu"),
     );
-    Source { name: "wang", text, sizes: Vec::new() }
+    const KERNELS: &'static [&'static str] = &[KERNEL];
+    /// Their numbers fit a word.
+    const MOST_TERMS: usize = 16;
+    const HAS_WORDS: bool = false;
+
+    type Part = WantedLists;
+    /// Where the list begins in its run.
+    type Key = u64;
+    type Laid = WangLaid;
+    type Layer = WangLayer;
+    type Term = WangTermRecord;
+    type Record = WangRecord;
+    /// How many hits, from which docid on the query is not answered, rounds, and nothing.
+    type Said = [u32; 4];
+    type Plan = ();
+
+    fn part(mut entries: impl Iterator<Item = Option<TermEntry>>) -> Option<WantedLists> {
+        Some((entries.next()??, None))
+    }
+
+    fn key(list: &WantedLists) -> u64 {
+        list.0.offset
+    }
+
+    fn stay(&self, generation: &Generation) -> Result<Vec<WantedLists>, IndexError> {
+        let is_planned = self.cached == Cached::Planned;
+        let plan = is_planned.then(|| CachePlan::open(generation)).transpose()?.flatten();
+        plan.map_or_else(|| longest_whole(generation), |plan| Ok(of_plan(&plan.cached)))
+    }
+
+    fn lay(
+        snapshot: &Snapshot,
+        layer: &mut WangLayer,
+        &(entry, blocks): &WantedLists,
+        out: &mut Vec<u8>,
+    ) -> Result<WangLaid, IndexError> {
+        let run = &snapshot.generation().runs()[0];
+        let laid = layer.lay_list(&run.list(entry)?, run.documents(), blocks, out);
+        laid.map_err(IndexError::list(run.postings_path(), HEADER_BYTES as u64 + entry.offset))
+    }
+
+    fn make(batch: &mut MethodBatch<Self>, query: &PlacedQuery<WangLaid>) -> Made<WangRecord> {
+        batch::make(batch, query)
+    }
+
+    fn steps(batch: &MethodBatch<Self>) -> Vec<MethodStep> {
+        batch::steps(batch)
+    }
+
+    fn rest(said: &[u32; 4]) -> Option<u32> {
+        Some(said[1]).filter(|&docid| docid != u32::MAX)
+    }
 }

@@ -1,18 +1,22 @@
 //! Does `ding09` on a device answer as the CPU does? Its kernels, emulated, against their twins.
 
-use crate::inside_tests::emulation::{Arg, Buffer, Emulator, Launch, Random};
-use millrace::gpu::ding09::batch::{DingBatch, DingQuery, DingRoom, DingTerm, Rank, TILE};
+use crate::inside_tests::emulation::{Arg, Emulator, Launch, Random};
+use crate::inside_tests::huang::{ROOM, emulated, emulated_steps, hits};
+use millrace::gpu::ding09::Merging;
+use millrace::gpu::ding09::batch::{Rank, TILE};
 use millrace::gpu::ding09::list::{DingLaid, DingLayer};
-use millrace::gpu::ding09::steps::{self, Decoded, DingArray, Step};
-use millrace::gpu::ding09::twin::{Term, best, blocks_of_forward_seeks, merge_find};
-use millrace::gpu::ding09::{KERNELS, Merging, source};
-use millrace::index::list::{Form, ListCodec, ListEncoder, ListView};
+use millrace::gpu::ding09::steps::{self, Decoded};
+use millrace::gpu::ding09::twin::{Term, best, merge_find};
+use millrace::gpu::methods::batch::{AskedPart, MethodBatch};
+use millrace::gpu::methods::travelling::Bytes;
+use millrace::gpu::methods::{DeviceMethod as _, MethodArray, source};
+use millrace::index::list::{Form, ListCodec, ListEncoder, ListError, ListView};
 use millrace::query::top_k::Hit;
-use std::collections::HashMap;
+use std::ops::Range;
 
 fn emulator() -> Option<Emulator> {
-    let source = source();
-    Emulator::compile(source.text, &KERNELS, &source.sizes)
+    let source = source::<Merging>();
+    Emulator::compile(source.text, Merging::KERNELS, &source.sizes)
 }
 
 fn form(codec: ListCodec, block_len: usize) -> Form {
@@ -38,7 +42,7 @@ pub(crate) fn postings(documents: u32, gap: u32, random: &mut Random) -> Posting
 }
 
 /// Lays out a list whose postings lie in runs that begin at these docids.
-fn lay(form: Form, postings: &[(u32, u32)], begins: &[u32], out: &mut Vec<u8>) -> DingLaid {
+fn lay(form: Form, postings: &[(u32, u32)], begins: &[u32]) -> (DingLaid, Vec<u8>) {
     let mut layer = DingLayer::default();
     layer.begin();
     for (n, &begin) in begins.iter().enumerate() {
@@ -57,7 +61,18 @@ fn lay(form: Form, postings: &[(u32, u32)], begins: &[u32], out: &mut Vec<u8>) -
         let list = ListView::of_form(form, df, bytes, &data).unwrap();
         layer.add(&list, begin, end - begin).unwrap();
     }
-    layer.finish(out)
+    let mut bytes = Vec::new();
+    (layer.finish(&mut bytes), bytes)
+}
+
+/// A list of the collection.
+struct List {
+    postings: Postings,
+    weight: f32,
+    /// Where it is among the lists that stay; the others travel.
+    cached: Option<(u64, DingLaid)>,
+    bytes: Vec<u8>,
+    laid: DingLaid,
 }
 
 /// Lists on a device that is emulated.
@@ -65,7 +80,7 @@ struct Collection {
     documents: u32,
     norms: Vec<f32>,
     arena: Vec<u8>,
-    lists: Vec<(DingTerm, Postings)>,
+    lists: Vec<List>,
 }
 
 impl Collection {
@@ -78,78 +93,77 @@ impl Collection {
             })
             .collect();
         let mut collection = Self { documents, norms, arena: vec![0; 64], lists: Vec::new() };
-        for &gap in gaps {
+        for (n, &gap) in gaps.iter().enumerate() {
             let postings = postings(documents, gap, random);
             if postings.is_empty() {
                 continue;
             }
-            collection.arena.resize(collection.arena.len().next_multiple_of(256), 0);
-            let place = collection.arena.len() as u64;
             let begins = [0, documents / 3, documents / 3 + 1];
             let begins = &begins[..if gap == 2 { 3 } else { 1 }];
-            let laid = lay(form, &postings, begins, &mut collection.arena);
+            let (laid, bytes) = lay(form, &postings, begins);
             assert_eq!(laid.postings as usize, postings.len());
+            let cached = (n % 3 != 2).then(|| {
+                let place = collection.arena.len().next_multiple_of(256);
+                collection.arena.resize(place, 0);
+                collection.arena.extend(&bytes);
+                (place as u64, laid)
+            });
             let weight = 0.05 + random.below(1000) as f32 / 100.0;
-            collection.lists.push((DingTerm { place, laid, weight }, postings));
+            collection.lists.push(List { postings, weight, cached, bytes, laid });
         }
         collection
     }
 
-    /// A query of some lists, by their numbers.
-    fn query(&self, lists: &[usize], k: u32, random: &mut Random) -> DingQuery {
-        let all = self.documents;
+    fn arrays(&self) -> (&[u8], [&[f32]; 3]) {
+        (&self.arena, [&self.norms, &[], &[]])
+    }
+}
+
+/// A query of some lists, by their numbers.
+#[derive(Debug)]
+struct Query {
+    lists: Vec<usize>,
+    k: u32,
+    docids: Range<u32>,
+}
+
+type Batch = MethodBatch<Merging>;
+
+impl Query {
+    fn new(collection: &Collection, lists: Vec<usize>, k: u32, random: &mut Random) -> Self {
+        let all = collection.documents;
         let docids = match random.below(4) {
             0 => random.below(all)..all / 2 + random.below(all),
             _ => 0..u32::MAX,
         };
-        DingQuery { terms: lists.iter().map(|&n| self.lists[n].0).collect(), k, docids }
+        Self { lists, k, docids }
     }
 
-    fn expected(&self, query: &DingQuery, lists: &[usize], all_terms: bool) -> Vec<Hit> {
-        let terms: Vec<Term<'_>> = lists
-            .iter()
-            .map(|&n| Term { weight: self.lists[n].0.weight, postings: &self.lists[n].1 })
-            .collect();
-        best(&terms, &self.norms, (query.k as usize, query.docids.clone()), all_terms)
-    }
-}
-
-const ROOM: DingRoom = DingRoom { words: 1 << 26, hits: 1 << 16, terms: 1024, items: 4096 };
-
-/// The memory of an emulated device.
-struct Device<'a> {
-    emulator: &'a Emulator,
-    arrays: HashMap<DingArray, Buffer>,
-}
-
-impl<'a> Device<'a> {
-    fn new(emulator: &'a Emulator, collection: &Collection, batch: &DingBatch) -> Self {
-        let mut input = vec![0; batch.input().bytes];
-        batch.write(&mut input);
-        let norms = bytemuck::cast_slice(&collection.norms);
-        let arrays = [
-            (DingArray::Arena, emulator.upload(&collection.arena).unwrap()),
-            (DingArray::Input, emulator.upload(&input).unwrap()),
-            (DingArray::Words, emulator.alloc(4 * batch.used().words as usize).unwrap()),
-            (DingArray::Norms, emulator.upload(norms).unwrap()),
-            (DingArray::Output, emulator.alloc(batch.output().bytes).unwrap()),
-        ];
-        assert!(batch.input().bytes <= batch.used().input_bytes());
-        assert!(batch.output().bytes <= batch.used().output_bytes());
-        Self { emulator, arrays: arrays.into() }
+    fn add(&self, collection: &Collection, batch: &mut Batch) -> bool {
+        let of = |n: u64| &collection.lists[n as usize];
+        let asked = self.lists.iter().map(|&n| {
+            let (key, weight) = ([n as u64].into(), collection.lists[n].weight);
+            AskedPart { part: [].into(), key, weight }
+        });
+        let asked: Vec<AskedPart<Merging>> = asked.collect();
+        let added = batch.add(
+            &asked,
+            (self.k, self.docids.clone()),
+            |key| of(key[0]).cached,
+            |t| {
+                let list = of(asked[t].key[0]);
+                Ok::<Bytes<DingLaid>, ListError>((list.laid, list.bytes.as_slice().into()))
+            },
+        );
+        added.unwrap()
     }
 
-    fn run(&self, steps: &[Step], seed: u64) {
-        self.emulator.run(steps, seed, |array, at| Arg::Resident(&self.arrays[&array], at));
-    }
-
-    fn words(&self) -> Vec<u32> {
-        let bytes = self.arrays[&DingArray::Words].download().unwrap();
-        bytes.chunks_exact(4).map(bytemuck::pod_read_unaligned).collect()
-    }
-
-    fn output(&self) -> Vec<u8> {
-        self.arrays[&DingArray::Output].download().unwrap()
+    fn expected(&self, collection: &Collection, all_terms: bool) -> Vec<Hit> {
+        let of = |&n: &usize| &collection.lists[n];
+        let terms = self.lists.iter().map(of);
+        let terms: Vec<Term<'_>> =
+            terms.map(|list| Term { weight: list.weight, postings: &list.postings }).collect();
+        best(&terms, &collection.norms, (self.k as usize, self.docids.clone()), all_terms)
     }
 }
 
@@ -157,18 +171,51 @@ impl<'a> Device<'a> {
 fn run(
     emulator: &Emulator,
     collection: &Collection,
-    queries: &[DingQuery],
+    queries: &[Query],
     (all_terms, merging, seed): (bool, Merging, u64),
 ) -> (Vec<Vec<Hit>>, Vec<Vec<Rank>>) {
-    let mut batch = DingBatch::new(collection.documents, all_terms);
-    for query in queries {
-        batch.add(query.clone(), &ROOM).unwrap();
+    let mut batch = MethodBatch::new(merging, all_terms, collection.documents, ROOM);
+    // What finds no room leaves nothing behind.
+    let all = queries.iter().rev().map(|query| (query, 0));
+    let all = all.chain(queries.iter().map(|query| (query, ROOM.words)));
+    for (query, words) in all {
+        batch.room.words = words;
+        assert_eq!(query.add(collection, &mut batch), words > 0);
     }
     batch.finish();
-    let device = Device::new(emulator, collection, &batch);
-    device.run(&steps::batch(&batch, merging), seed);
-    let output = device.output();
-    (batch.answers(&output), batch.ranks(&output))
+    let output = emulated(emulator, &batch, collection.arrays(), seed);
+    (hits(batch.answers(&output)), batch.ranks(&output))
+}
+
+/// Blocks that a document-at-a-time intersection decodes, of each list but the shortest in the
+/// order of their lengths: every document of the shortest list that is asked for is sought in one
+/// list after the other until one has it not, and a seek decodes the block that it ends in unless
+/// that is decoded already (section 8.1). `lists` are docids, by length; blocks have `block_len`
+/// postings.
+fn blocks_of_forward_seeks(lists: &[&[u32]], docids: &Range<u32>, block_len: usize) -> Vec<u32> {
+    let mut decoded = vec![0; lists.len().saturating_sub(1)];
+    let mut open = vec![None; lists.len()];
+    let Some((shortest, others)) = lists.split_first() else { return decoded };
+    for docid in shortest.iter().filter(|docid| docids.contains(docid)) {
+        for (n, list) in others.iter().enumerate() {
+            let mut at = open[n].map_or(0, |block| block * block_len);
+            while at < list.len() && list[(at + block_len).min(list.len()) - 1] < *docid {
+                at += block_len;
+            }
+            if at >= list.len() {
+                break;
+            }
+            let block = at / block_len;
+            if open[n] != Some(block) {
+                open[n] = Some(block);
+                decoded[n] += 1;
+            }
+            if !list[at..(at + block_len).min(list.len())].contains(docid) {
+                break;
+            }
+        }
+    }
+    decoded
 }
 
 pub(crate) fn choose(terms: usize, lists: usize, random: &mut Random) -> Vec<usize> {
@@ -190,11 +237,11 @@ fn twin_ding09_answers_are_exact_and_blocks_are_those_of_forward_seeks() {
         let chosen: Vec<Vec<usize>> = [1, 2, 3, 4, 5, 3]
             .map(|terms| choose(terms, collection.lists.len(), &mut random))
             .into();
-        let queries: Vec<DingQuery> = chosen
-            .iter()
+        let queries: Vec<Query> = chosen
+            .into_iter()
             .map(|lists| {
                 let k = [1, 10, 33, 700][random.below(4) as usize];
-                collection.query(lists, k, &mut random)
+                Query::new(&collection, lists, k, &mut random)
             })
             .collect();
         for all_terms in [true, false] {
@@ -202,19 +249,20 @@ fn twin_ding09_answers_are_exact_and_blocks_are_those_of_forward_seeks() {
             let splitters = [None, Some(2), Some(8), Some(1 << 12)][n];
             let how = (all_terms, Merging { levels: n as u32, splitters }, n as u64);
             let (found, ranks) = run(&emulator, &collection, &queries, how);
-            for (((query, lists), found), ranks) in
-                queries.iter().zip(&chosen).zip(found).zip(ranks)
-            {
-                let expected = collection.expected(query, lists, all_terms);
+            for ((query, found), ranks) in queries.iter().zip(found).zip(ranks) {
+                let lists = &query.lists;
+                let expected = query.expected(&collection, all_terms);
                 assert_eq!(found, expected, "{codec:?} {block_len} {all_terms} {query:?}");
                 // Blocks of several runs are not alike.
-                let is_one_run = lists.iter().all(|&n| collection.lists[n].0.laid.segments <= 2);
+                let is_one_run = lists.iter().all(|&n| collection.lists[n].laid.segments <= 2);
                 if !all_terms || !is_one_run {
                     continue;
                 }
                 let mut docids: Vec<Vec<u32>> = lists
                     .iter()
-                    .map(|&n| collection.lists[n].1.iter().map(|&(docid, _)| docid).collect())
+                    .map(|&n| {
+                        collection.lists[n].postings.iter().map(|&(docid, _)| docid).collect()
+                    })
                     .collect();
                 docids.sort_by_key(Vec::len);
                 let docids: Vec<&[u32]> = docids.iter().map(Vec::as_slice).collect();
@@ -234,12 +282,12 @@ fn twin_ding09_decodes_lists_of_several_segments() {
         let block_len = 512;
         let documents = 150_000;
         let collection = Collection::new(documents, form(codec, block_len), &[1], &mut random);
-        let query = collection.query(&[0], 1, &mut random);
-        let mut batch = DingBatch::new(documents, false);
-        batch.add(query, &ROOM).unwrap();
+        let query = Query::new(&collection, vec![0], 1, &mut random);
+        let mut batch = MethodBatch::new(Merging::default(), false, documents, ROOM);
+        assert!(query.add(&collection, &mut batch));
         batch.finish();
-        let (term, postings) = &collection.lists[0];
-        assert!(term.laid.segments > 2, "{}", term.laid.segments);
+        let List { laid, postings, .. } = &collection.lists[0];
+        assert!(laid.segments > 2, "{}", laid.segments);
         let mut before = u32::MAX;
         let gaps = postings.iter().map(|&(docid, _)| {
             let gap = docid.wrapping_sub(before);
@@ -249,9 +297,11 @@ fn twin_ding09_decodes_lists_of_several_segments() {
         let gaps: Vec<u32> = gaps.collect();
         let docids: Vec<u32> = postings.iter().map(|&(docid, _)| docid).collect();
         for (what, expected) in [(Decoded::Docids, docids), (Decoded::Gaps, gaps)] {
-            let device = Device::new(&emulator, &collection, &batch);
-            device.run(&steps::decoding(&batch, what), n as u64);
-            assert!(device.words()[..expected.len()] == expected, "{codec:?} {what:?}");
+            let steps = steps::decoding(&batch, what);
+            let arrays = emulated_steps(&emulator, &batch, collection.arrays(), &steps, n as u64);
+            let words = arrays[&MethodArray::Words].download().unwrap();
+            let words = words.chunks_exact(4).map(bytemuck::pod_read_unaligned::<u32>);
+            assert!(words.take(expected.len()).eq(expected), "{codec:?} {what:?}");
         }
     }
 }

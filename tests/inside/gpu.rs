@@ -12,10 +12,10 @@ use millrace::gpu::floor::cache::{ModuleCache, Origin};
 use millrace::gpu::floor::device::Device;
 use millrace::gpu::floor::discover::{DeviceInfo, Discovery};
 use millrace::gpu::floor::error::{Geometry, GpuError};
-use millrace::gpu::floor::machine::{CudaArrays, Machine, UnderWay, Work};
-use millrace::gpu::floor::memory::Slab;
+use millrace::gpu::floor::machine::{CudaQueue, Machine, UnderWay, Work};
 use millrace::gpu::floor::modules::Toolchain;
 use millrace::gpu::floor::nvrtc::{Compiler, Source};
+use millrace::gpu::floor::slab::Slab;
 use millrace::gpu::floor::steps::{Argument, Kernels, Step};
 use millrace::gpu::floor::version::Architecture;
 use std::fs;
@@ -154,7 +154,7 @@ pub(crate) enum TurnArray {
     Flag,
 }
 
-pub(crate) type Turned = CudaArrays<TurnArray>;
+pub(crate) type Turned = CudaQueue<TurnArray>;
 
 /// A device with these kernels, each with the shared memory that it may have, and so many buffers.
 pub(crate) fn arrays(
@@ -163,7 +163,7 @@ pub(crate) fn arrays(
     buffers: (usize, usize),
 ) -> Turned {
     let kernels = Kernels::load(&toolchain, &device, &turn(), kernels.iter().copied()).unwrap();
-    CudaArrays::new(device, kernels, buffers).unwrap()
+    CudaQueue::new(device, kernels, buffers).unwrap()
 }
 
 /// Gives a device work that a buffer is free for.

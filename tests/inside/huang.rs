@@ -2,13 +2,13 @@
 
 use crate::inside_tests::ding09::{Postings, choose, postings};
 use crate::inside_tests::emulation::{Arg, Buffer, Emulator, Random};
-use millrace::gpu::huang::batch::{
-    AskedTerm, HuangArray, HuangBatch, HuangRoom, HuangWay, Key, Stages,
-};
-use millrace::gpu::huang::list::{BLOCK, HuangLaid, ListLayer, Worth};
+use millrace::gpu::huang::batch::Stages;
+use millrace::gpu::huang::list::{BLOCK, HuangLaid, HuangLayer, Worth};
 use millrace::gpu::huang::twin::{Term, best};
-use millrace::gpu::huang::{KERNELS, THREADS, source};
-use millrace::gpu::travelling::Bytes;
+use millrace::gpu::huang::{HuangTuning, THREADS, Traversal};
+use millrace::gpu::methods::batch::{AskedPart, BatchRoom, Found, MethodBatch};
+use millrace::gpu::methods::travelling::Bytes;
+use millrace::gpu::methods::{DeviceMethod, MethodArray, MethodStep, source};
 use millrace::index::list::{Form, ListCodec, ListEncoder, ListError, ListView};
 use millrace::query::top_k::Hit;
 use millrace::score::bm25::Bm25;
@@ -39,7 +39,7 @@ fn lay(
     worth: Worth<'_>,
 ) -> (HuangLaid, Vec<u8>) {
     let form = Form::new(ListCodec::NewPfd, BLOCK).unwrap();
-    let mut layer = ListLayer::default();
+    let mut layer = HuangLayer::default();
     layer.begin();
     for (n, &begin) in begins.iter().enumerate() {
         let end = begins.get(n + 1).copied().unwrap_or(u32::MAX);
@@ -104,13 +104,23 @@ impl Collection {
     }
 }
 
-const ROOM: HuangRoom = HuangRoom {
+/// Of any method.
+pub(crate) const ROOM: BatchRoom = BatchRoom {
     words: 1 << 26,
     hits: 1 << 16,
     terms: 1024,
     list_bytes: 1 << 22,
+    more: 1 << 16,
     shared_bytes: 96 << 10,
 };
+
+type Batch = MethodBatch<HuangTuning>;
+
+/// An empty batch about so many documents, for blocks of so many threads.
+fn batch(documents: usize, threads: u32) -> Batch {
+    let how = HuangTuning { threads, ..HuangTuning::default() };
+    MethodBatch::new(how, false, documents as u32, ROOM)
+}
 
 /// A query of some lists, by their numbers.
 #[derive(Debug)]
@@ -131,19 +141,22 @@ impl Query {
         Self { lists: choose(terms, collection.lists.len(), random), k, docids }
     }
 
-    fn add(&self, collection: &Collection, batch: &mut HuangBatch, room: &HuangRoom) -> bool {
-        let of = |&n: &usize| &collection.lists[n];
-        let keys: Vec<Key> = self.lists.iter().map(|&n| [n as u64].into()).collect();
-        let terms = self.lists.iter().map(of).zip(&keys).map(|(list, key)| AskedTerm {
-            key,
-            cached: list.cached,
-            weight: list.weight,
+    fn add(&self, collection: &Collection, batch: &mut Batch) -> bool {
+        let of = |n: u64| &collection.lists[n as usize];
+        let asked = self.lists.iter().map(|&n| {
+            let (key, weight) = ([n as u64].into(), collection.lists[n].weight);
+            AskedPart { part: [].into(), key, weight }
         });
-        let terms: Vec<AskedTerm<'_>> = terms.collect();
-        let added = batch.add(&terms, (self.k, self.docids.clone()), room, |t| {
-            let list = of(&self.lists[t]);
-            Ok::<Bytes<HuangLaid>, ListError>((list.laid, list.bytes.as_slice().into()))
-        });
+        let asked: Vec<AskedPart<HuangTuning>> = asked.collect();
+        let added = batch.add(
+            &asked,
+            (self.k, self.docids.clone()),
+            |key| of(key[0]).cached,
+            |t| {
+                let list = of(asked[t].key[0]);
+                Ok::<Bytes<HuangLaid>, ListError>((list.laid, list.bytes.as_slice().into()))
+            },
+        );
         added.unwrap()
     }
 
@@ -156,53 +169,93 @@ impl Query {
     }
 }
 
-/// Answers queries as one batch by a kernel.
-fn run(
+/// What emulated kernels write of a batch that is finished.
+pub(crate) fn emulated<M: DeviceMethod>(
     emulator: &Emulator,
-    collection: &Collection,
-    queries: &[Query],
-    (kernel, threads, seed): (&'static str, u32, u64),
-) -> (Vec<Vec<Hit>>, Vec<Stages>) {
-    let mut batch = HuangBatch::new(collection.norms.len() as u32, threads);
-    for query in queries {
-        assert!(query.add(collection, &mut batch, &ROOM));
-    }
-    batch.finish();
+    batch: &MethodBatch<M>,
+    (arena, worth): (&[u8], [&[f32]; 3]),
+    seed: u64,
+) -> Vec<u8> {
+    let arrays = emulated_steps(emulator, batch, (arena, worth), &M::steps(batch), seed);
+    arrays[&MethodArray::Output].download().unwrap()
+}
+
+/// The arrays of an emulated device behind some steps of a batch.
+pub(crate) fn emulated_steps<M: DeviceMethod>(
+    emulator: &Emulator,
+    batch: &MethodBatch<M>,
+    (arena, [norms, statics, globals]): (&[u8], [&[f32]; 3]),
+    steps: &[MethodStep],
+    seed: u64,
+) -> HashMap<MethodArray, Buffer> {
     let mut input = vec![0; batch.input().bytes];
     for (at, part) in batch.parts() {
         input[at..at + part.len()].copy_from_slice(part);
     }
-    let output = batch.output().bytes;
-    assert!(input.len() <= ROOM.input_bytes() && output <= ROOM.output_bytes());
-    let arrays: HashMap<HuangArray, Buffer> = [
-        (HuangArray::Cached, emulator.upload(&collection.arena).unwrap()),
-        (HuangArray::Input, emulator.upload(&input).unwrap()),
-        (HuangArray::Norms, emulator.upload(bytemuck::cast_slice(&collection.norms)).unwrap()),
-        (HuangArray::Words, emulator.alloc(4 * batch.words() as usize).unwrap()),
-        (HuangArray::Output, emulator.alloc(output).unwrap()),
+    let (used, output) = (batch.used(), batch.output().bytes);
+    assert!(input.len() <= used.input_bytes::<M>() && output <= used.output_bytes::<M>());
+    let floats = |values: &[f32]| emulator.upload(bytemuck::cast_slice(values)).unwrap();
+    let arrays: HashMap<MethodArray, Buffer> = [
+        (MethodArray::Cached, emulator.upload(arena).unwrap()),
+        (MethodArray::Input, emulator.upload(&input).unwrap()),
+        (MethodArray::Norms, floats(norms)),
+        (MethodArray::Statics, floats(statics)),
+        (MethodArray::Globals, floats(globals)),
+        (MethodArray::Words, emulator.alloc(4 * used.words as usize).unwrap()),
+        (MethodArray::Output, emulator.alloc(output).unwrap()),
     ]
     .into();
-    let how = HuangWay { timed: seed % 2 == 1, shared_threshold: seed % 3 > 0 };
-    emulator.run(&batch.steps(kernel, how), seed, |array, at| Arg::Resident(&arrays[&array], at));
-    let output = arrays[&HuangArray::Output].download().unwrap();
-    (batch.answers(&output), batch.stages(&output))
+    emulator.run(steps, seed, |array, at| Arg::Resident(&arrays[&array], at));
+    arrays
+}
+
+/// Hits of answers that are whole.
+pub(crate) fn hits(found: Vec<Found>) -> Vec<Vec<Hit>> {
+    assert!(found.iter().all(|found| found.rest.is_none()));
+    found.into_iter().map(|found| found.hits).collect()
+}
+
+/// Answers queries as one batch in each way; whether documents must have all terms, and what is
+/// found.
+fn run(
+    emulator: &Emulator,
+    collection: &Collection,
+    queries: &[Query],
+    (threads, seed): (u32, u64),
+) -> Vec<(bool, Vec<Vec<Hit>>, Vec<Stages>)> {
+    let mut batch = batch(collection.norms.len(), threads);
+    for query in queries {
+        assert!(query.add(collection, &mut batch));
+    }
+    batch.finish();
+    (batch.how.timed, batch.how.shared_threshold) = (seed % 2 == 1, seed % 3 > 0);
+    let any = Traversal::ALL.map(|traversal| (false, traversal));
+    let ways = [(true, Traversal::default())].into_iter().chain(any);
+    let run = |(all_terms, traversal)| {
+        (batch.all_terms, batch.how.traversal) = (all_terms, traversal);
+        let arrays = (&*collection.arena, [&*collection.norms, &[], &[]]);
+        let output = emulated(emulator, &batch, arrays, seed);
+        (all_terms, hits(batch.answers(&output)), batch.stages(&output))
+    };
+    ways.map(run).collect()
 }
 
 #[test]
 fn twin_huang_answers_are_exact() {
-    let source = source();
-    let Some(emulator) = Emulator::compile(source.text, &KERNELS, &source.sizes) else { return };
+    let source = source::<HuangTuning>();
+    let Some(emulator) = Emulator::compile(source.text, HuangTuning::KERNELS, &source.sizes) else {
+        return;
+    };
     let gaps = [1, 2, 2, 3, 5, 9, 9, 20, 60, 90, 700, 2, 4, 6, 8, 30, 40];
     for (n, threads) in (0..).zip([32, 64, 320]) {
         let mut random = Random(n + 1);
         let collection = Collection::new(2100, &gaps, &mut random);
         let queries: Vec<Query> =
             [1, 2, 3, 4, 5, 8].map(|terms| Query::new(&collection, terms, &mut random)).into();
-        for kernel in KERNELS {
-            let (found, stages) = run(&emulator, &collection, &queries, (kernel, threads, n));
+        for (all_terms, found, stages) in run(&emulator, &collection, &queries, (threads, n)) {
             for (query, found) in queries.iter().zip(found) {
-                let expected = query.expected(&collection, kernel == "huang_and");
-                assert_eq!(found, expected, "{kernel} {threads} {query:?}");
+                let expected = query.expected(&collection, all_terms);
+                assert_eq!(found, expected, "{all_terms} {threads} {query:?}");
             }
             assert!(stages.iter().all(|of| of.scoring > 0 && of.merging > 0), "{stages:?}");
         }
@@ -211,10 +264,9 @@ fn twin_huang_answers_are_exact() {
     let mut random = Random(9);
     let collection = Collection::new(700, &gaps, &mut random);
     let queries = [16, 2, 9].map(|terms| Query::new(&collection, terms, &mut random));
-    for kernel in KERNELS {
-        let (found, _) = run(&emulator, &collection, &queries, (kernel, 32, 7));
-        let expected = queries.each_ref().map(|q| q.expected(&collection, kernel == "huang_and"));
-        assert_eq!(found, expected, "{kernel}");
+    for (all_terms, found, _) in run(&emulator, &collection, &queries, (32, 7)) {
+        let expected = queries.each_ref().map(|query| query.expected(&collection, all_terms));
+        assert_eq!(found, expected, "{all_terms}");
     }
 }
 
@@ -225,25 +277,27 @@ fn a_batch_takes_what_it_has_room_for() {
     // List 0 travels.
     let query = Query { lists: vec![0, 1], k: 10, docids: 0..u32::MAX };
     let bytes = collection.lists[0].bytes.len();
-    let mut batch = HuangBatch::new(900, 64);
-    let little = HuangRoom { list_bytes: bytes - 1, ..ROOM };
-    assert!(!query.add(&collection, &mut batch, &little));
-    assert_eq!((batch.len(), batch.list_bytes()), (0, 0), "nothing of it stays");
+    let mut batch = batch(900, 64);
+    batch.room.list_bytes = bytes - 1;
+    assert!(!query.add(&collection, &mut batch));
+    batch.room = ROOM;
+    assert_eq!((batch.len(), batch.used().list_bytes), (0, 0), "nothing of it stays");
     for n in 1..=3 {
-        assert!(query.add(&collection, &mut batch, &ROOM));
-        assert_eq!((batch.len(), batch.list_bytes()), (n, bytes), "a list travels once");
+        assert!(query.add(&collection, &mut batch));
+        assert_eq!((batch.len(), batch.used().list_bytes), (n, bytes), "a list travels once");
     }
-    let used = batch.words();
+    let used = batch.used().words;
     let rooms = [
-        HuangRoom { words: used + 2 * 10 * 64 - 1, ..ROOM },
-        HuangRoom { hits: 39, ..ROOM },
-        HuangRoom { terms: 7, ..ROOM },
-        HuangRoom { shared_bytes: 32 * 64 * 2 + 4 * 64 + 15, ..ROOM },
+        BatchRoom { words: used + 2 * 10 * 64 - 1, ..ROOM },
+        BatchRoom { hits: 39, ..ROOM },
+        BatchRoom { terms: 7, ..ROOM },
+        BatchRoom { shared_bytes: 32 * 64 * 2 + 4 * 64 + 15, ..ROOM },
     ];
     for room in rooms {
-        assert!(!query.add(&collection, &mut batch, &room), "{room:?}");
+        batch.room = room;
+        assert!(!query.add(&collection, &mut batch), "{room:?}");
     }
-    let fits = HuangRoom { words: used + 2 * 10 * 64, hits: 40, terms: 8, ..ROOM };
-    assert!(query.add(&collection, &mut batch, &fits));
+    batch.room = BatchRoom { words: used + 2 * 10 * 64, hits: 40, terms: 8, ..ROOM };
+    assert!(query.add(&collection, &mut batch));
     assert!(THREADS.iter().all(|threads| threads % 32 == 0));
 }

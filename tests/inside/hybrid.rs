@@ -7,7 +7,7 @@ use millrace::dataflow::query::service::{QueryOptions, QueryService, Shard, Sink
 use millrace::gpu::floor::error::Geometry;
 use millrace::gpu::floor::steps::Step;
 use millrace::gpu::query::choose::{DeviceChoice, Devices};
-use millrace::gpu::query::engine::OnLost;
+use millrace::gpu::query::service::OnLost;
 use millrace::query::engines::engine::hybrid::Scheduling;
 use millrace::query::plan::Planner;
 use millrace::query::reading::lines::Query;

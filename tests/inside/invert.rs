@@ -150,7 +150,7 @@ fn inverter<M: Machine>(machine: M, threads: usize) -> Inverter<M> {
 
 fn inverter_of<M: Machine>(machine: M, tokenizer: Tokenizer, threads: usize) -> Inverter<M> {
     let analysis = Analysis { tokenizer, ..Analysis::default() };
-    Inverter::new(machine, &analysis, threads, &InverterHooks::default()).unwrap()
+    Inverter::new(Box::new(machine), &analysis, threads, &InverterHooks::default()).unwrap()
 }
 
 /// Asks for some of the batches that come, if there is room.

@@ -2,17 +2,20 @@
 //! documents.
 
 use crate::inside_tests::ding09::choose;
-use crate::inside_tests::emulation::{Arg, Buffer, Emulator, Random};
-use millrace::gpu::travelling::Bytes;
-use millrace::gpu::wang::batch::{Array, AskedTerm, Found, WangBatch, WangRoom, wang_shared_bytes};
+use crate::inside_tests::emulation::{Emulator, Random};
+use crate::inside_tests::huang::{ROOM, emulated};
+use millrace::gpu::methods::batch::{AskedPart, BatchRoom, Found, MethodBatch};
+use millrace::gpu::methods::travelling::Bytes;
+use millrace::gpu::methods::{DeviceMethod as _, source};
+use millrace::gpu::wang::batch::wang_shared_bytes;
 use millrace::gpu::wang::list::{WangLaid, WangLayer};
 use millrace::gpu::wang::twin::{Term, Worth, by_rounds};
-use millrace::gpu::wang::{KERNEL, ROUNDS, source};
+use millrace::gpu::wang::{ROUNDS, WangTuning};
+use millrace::index::lexicon::TermEntry;
 use millrace::index::list::{Form, ListEncoder, ListError, ListView};
 use millrace::query::top_k::Hit;
 use millrace::score::bm25::score;
 use millrace::score::wang::Wang;
-use std::collections::HashMap;
 
 /// A list of the collection.
 struct List {
@@ -130,8 +133,13 @@ impl Collection {
     }
 }
 
-const ROOM: WangRoom =
-    WangRoom { hits: 1 << 16, terms: 1024, list_bytes: 1 << 22, shared_bytes: 96 << 10 };
+type Batch = MethodBatch<WangTuning>;
+
+/// An empty batch about so many documents, for rounds of so many.
+fn batch(documents: usize, round: u32) -> Batch {
+    let how = WangTuning { round, ..WangTuning::default() };
+    MethodBatch::new(how, true, documents as u32, ROOM)
+}
 
 /// A query of some lists, by their numbers.
 #[derive(Debug)]
@@ -152,20 +160,25 @@ impl Query {
         self.lists.iter().map(|n| collection.wang.weight(part(n), sum)).collect()
     }
 
-    fn add(&self, collection: &Collection, batch: &mut WangBatch, room: &WangRoom) -> bool {
-        let asked = self.lists.iter().zip(self.weights(collection)).map(|(&n, weight)| {
-            let cached = collection.lists[n].cached;
-            AskedTerm { key: n as u64, cached, weight }
-        });
-        let asked: Vec<AskedTerm> = asked.collect();
-        let added = batch.add(&asked, self.k, room, |t| {
-            let list = &collection.lists[self.lists[t]];
-            Ok::<Bytes<WangLaid>, ListError>((list.laid, list.bytes.as_slice().into()))
-        });
+    fn add(&self, collection: &Collection, batch: &mut Batch) -> bool {
+        let of = |n: u64| &collection.lists[n as usize];
+        let part = (TermEntry { df: 1, offset: 0, bytes: 0 }, None);
+        let lists = self.lists.iter().zip(self.weights(collection));
+        let asked = lists.map(|(&n, weight)| AskedPart { part, key: n as u64, weight });
+        let asked: Vec<AskedPart<WangTuning>> = asked.collect();
+        let added = batch.add(
+            &asked,
+            (self.k, 0..u32::MAX),
+            |&n| of(n).cached,
+            |t| {
+                let list = of(asked[t].key);
+                Ok::<Bytes<WangLaid>, ListError>((list.laid, list.bytes.as_slice().into()))
+            },
+        );
         added.unwrap()
     }
 
-    fn twin(&self, collection: &Collection, round: u32) -> Found {
+    fn twin(&self, collection: &Collection, round: u32) -> (Found, u32) {
         let terms = self.lists.iter().zip(self.weights(collection)).map(|(&n, weight)| {
             let List { postings, laid, .. } = &collection.lists[n];
             Term { weight, postings, there: laid.postings as usize }
@@ -197,41 +210,27 @@ impl Query {
     }
 }
 
-/// Answers queries as one batch.
+/// Answers queries as one batch; what is found, and in how many rounds.
 fn run(
     emulator: &Emulator,
     collection: &Collection,
     queries: &[Query],
     (round, seed): (u32, u64),
-) -> Vec<Found> {
-    let mut batch = WangBatch::new(collection.norms.len() as u32, round);
+) -> Vec<(Found, u32)> {
+    let mut batch = batch(collection.norms.len(), round);
     for query in queries {
-        assert!(query.add(collection, &mut batch, &ROOM));
+        assert!(query.add(collection, &mut batch));
     }
     batch.finish();
-    let mut input = vec![0; batch.input().bytes];
-    for (at, part) in batch.parts() {
-        input[at..at + part.len()].copy_from_slice(part);
-    }
-    let output = batch.output_bytes();
-    assert!(input.len() <= ROOM.input_bytes() && output <= ROOM.output_bytes());
-    let floats = |values: &[f32]| emulator.upload(bytemuck::cast_slice(values)).unwrap();
-    let arrays: HashMap<Array, Buffer> = [
-        (Array::Cached, emulator.upload(&collection.arena).unwrap()),
-        (Array::Input, emulator.upload(&input).unwrap()),
-        (Array::Norms, floats(&collection.norms)),
-        (Array::Statics, floats(&collection.statics)),
-        (Array::Globals, floats(&collection.globals)),
-        (Array::Output, emulator.alloc(output).unwrap()),
-    ]
-    .into();
-    emulator.run(&batch.steps(), seed, |array, at| Arg::Resident(&arrays[&array], at));
-    batch.answers(&arrays[&Array::Output].download().unwrap())
+    let Worth { norms, statics, globals } = collection.worth();
+    let output = emulated(emulator, &batch, (&collection.arena, [norms, statics, globals]), seed);
+    let rounds = batch.said_as_added(&output).into_iter().map(|said| said[2]);
+    batch.answers(&output).into_iter().zip(rounds).collect()
 }
 
 fn emulator() -> Option<Emulator> {
-    let source = source();
-    Emulator::compile(source.text, &[KERNEL], &source.sizes)
+    let source = source::<WangTuning>();
+    Emulator::compile(source.text, WangTuning::KERNELS, &source.sizes)
 }
 
 #[test]
@@ -249,16 +248,17 @@ fn twin_wang_answers_are_exact_with_lists_of_any_length() {
         let found = run(&emulator, &collection, &queries, (round, seed));
         for (query, found) in queries.iter().zip(found) {
             assert_eq!(found, query.twin(&collection, round), "{seed} {query:?}");
+            let (found, rounds) = found;
             let expected = query.and_all_from(&collection, Vec::new(), 0);
             let documents = collection.norms.len() as u32;
-            let whole =
-                query.and_all_from(&collection, found.hits, found.rest.unwrap_or(documents));
+            let from = found.rest.unwrap_or(documents);
+            let whole = query.and_all_from(&collection, found.hits, from);
             assert_eq!(whole, expected, "{seed} {query:?}");
             let there = query.lists.iter().map(|&n| collection.lists[n].laid);
             let shortest = there.min_by_key(|laid| laid.df).unwrap().postings;
             all += 1;
             begun += usize::from(found.rest.is_some());
-            let ended = found.rest.is_none() && found.rounds < shortest.div_ceil(round);
+            let ended = found.rest.is_none() && rounds < shortest.div_ceil(round);
             early += usize::from(ended);
         }
     }
@@ -283,8 +283,9 @@ fn wang_loses_no_document_behind_the_beginning_of_a_list() {
     let tf = |docid| if docid == 800 { 1000 } else { 1 };
     collection.push((0..documents).map(|docid| (docid, tf(docid))).collect(), form, Some(5), true);
     let query = Query { lists: vec![0, 1], k: 1 };
-    let found = run(&emulator, &collection, std::slice::from_ref(&query), (256, 0)).remove(0);
-    assert_eq!((found.hits[0].docid, found.rest, found.rounds), (0, Some(640), 1));
+    let found = run(&emulator, &collection, std::slice::from_ref(&query), (256, 0));
+    let (found, rounds) = found[0].clone();
+    assert_eq!((found.hits[0].docid, found.rest, rounds), (0, Some(640), 1));
     assert_eq!(query.and_all_from(&collection, found.hits, 640)[0].docid, 800);
     // The score of document 0 is not below what the printed test compares it with.
     let printed = collection.globals[1024];
@@ -300,24 +301,26 @@ fn a_batch_of_wang_takes_what_it_has_room_for() {
     collection.push((0..300).map(|docid| (docid, 2)).collect(), form, None, true);
     let query = Query { lists: vec![0, 1], k: 10 };
     let bytes = collection.lists[0].bytes.len();
-    let mut batch = WangBatch::new(900, 64);
-    let little = WangRoom { list_bytes: bytes - 1, ..ROOM };
-    assert!(!query.add(&collection, &mut batch, &little));
-    assert_eq!((batch.len(), batch.list_bytes()), (0, 0), "nothing of it stays");
+    let mut batch = batch(900, 64);
+    batch.room.list_bytes = bytes - 1;
+    assert!(!query.add(&collection, &mut batch));
+    batch.room = ROOM;
+    assert_eq!((batch.len(), batch.used().list_bytes), (0, 0), "nothing of it stays");
     for n in 1..=3 {
-        assert!(query.add(&collection, &mut batch, &ROOM));
-        assert_eq!((batch.len(), batch.list_bytes()), (n, bytes), "a list travels once");
+        assert!(query.add(&collection, &mut batch));
+        assert_eq!((batch.len(), batch.used().list_bytes), (n, bytes), "a list travels once");
     }
     let needs = wang_shared_bytes(64, 2, 16);
     let rooms = [
-        WangRoom { hits: 39, ..ROOM },
-        WangRoom { terms: 7, ..ROOM },
-        WangRoom { shared_bytes: needs - 1, ..ROOM },
+        BatchRoom { hits: 39, ..ROOM },
+        BatchRoom { terms: 7, ..ROOM },
+        BatchRoom { shared_bytes: needs - 1, ..ROOM },
     ];
     for room in rooms {
-        assert!(!query.add(&collection, &mut batch, &room), "{room:?}");
+        batch.room = room;
+        assert!(!query.add(&collection, &mut batch), "{room:?}");
     }
-    let fits = WangRoom { hits: 40, terms: 8, shared_bytes: needs, ..ROOM };
-    assert!(query.add(&collection, &mut batch, &fits));
+    batch.room = BatchRoom { hits: 40, terms: 8, shared_bytes: needs, ..ROOM };
+    assert!(query.add(&collection, &mut batch));
     assert!(ROUNDS.iter().all(|round| round.is_power_of_two() && *round >= 32));
 }

@@ -109,9 +109,8 @@ pub(crate) fn workers_or_cores(asked: Option<NonZeroUsize>) -> usize {
 /// Says after which job devices would answer.
 pub(crate) fn explain(error: ChoiceError) -> anyhow::Error {
     let remedy = match &error {
-        ChoiceError::Ding09Form(_) => "build it with --codec pfor",
-        ChoiceError::HuangForm(_) => "build it with --codec newpfd --block-size 64",
-        _ => "GPUs",
+        ChoiceError::Lists(other) => format!("build it with {}", other.remedy),
+        _ => "GPUs".into(),
     };
     anyhow::Error::from(error).context(remedy)
 }

@@ -61,7 +61,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let machine = CudaMachine::open(Device::open(&usable[0], 1)?, &toolchain)?;
     let threads = args.workers.map_or_else(threads, NonZeroUsize::get);
     let mut inverter =
-        Inverter::new(machine, &Analysis::default(), threads, &InverterHooks::default())?
+        Inverter::new(Box::new(machine), &Analysis::default(), threads, &InverterHooks::default())?
             .encoding();
     let first = round(&mut inverter, &batches)?;
     inverter.machine().measure(true);

@@ -326,11 +326,6 @@ impl Inverting {
                 Event::Piece { counts, lengths, contents, documents: read } => {
                     let mut sent = self.sent.pop_front().ok_or("a device counts what it has")?;
                     if let Some(read) = read {
-                        if let Some(as_lines) = &build.wiring.as_lines
-                            && !read.are_lines()
-                        {
-                            as_lines.has_failed();
-                        }
                         // Nothing was known of them when the piece was parsed.
                         build.wiring.flow.hold(read.bytes());
                         Progress::add(&build.progress.documents, read.documents().into());

@@ -11,7 +11,7 @@ use super::{TreeArray, TreeTuning};
 use crate::dictionary::stream::TokenGroup;
 use crate::gpu::floor::device::Device;
 use crate::gpu::floor::error::GpuError;
-use crate::gpu::floor::machine::{CudaArrays, Machine, UnderWay, Work};
+use crate::gpu::floor::machine::{CudaQueue, Machine, UnderWay, Work};
 use crate::gpu::floor::modules::Toolchain;
 use crate::gpu::floor::steps::Step;
 use crate::gpu::floor::wake::Wake;
@@ -91,7 +91,7 @@ impl Trees {
     ) -> Result<Self, GpuError> {
         let kernels = tuning.load(toolchain, &device)?;
         let buffer_bytes = most.pinned_bytes().max(SUMS_BYTES as usize);
-        let machine = CudaArrays::new(device, kernels, (1, buffer_bytes))?;
+        let machine = CudaQueue::new(device, kernels, (1, buffer_bytes))?;
         Self::new(Box::new(machine), tuning, room, most)
     }
 

@@ -6,9 +6,7 @@
 //! A device believes every byte. So all blocks are decoded here first, which finds what is damaged.
 
 use crate::codec::{CodecError, bits, vbyte};
-use crate::index::error::IndexError;
-use crate::index::generations::generation::Generation;
-use crate::index::lexicon::TermEntry;
+use crate::gpu::methods::lists::{ALIGNMENT, put};
 use crate::index::list::{
     BEFORE_FIRST, Columns, Form, ListCodec, ListError, ListView, MAX_BLOCK, Segment,
 };
@@ -18,9 +16,6 @@ use bytemuck::{Pod, Zeroable};
 const RICE: u32 = 0;
 const PFOR: u32 = 1;
 const PLAIN: u32 = 2;
-
-/// Arrays begin at multiples of so many bytes.
-const ALIGNMENT: usize = 16;
 
 /// A warp reads so many bytes behind the end of what it looks for, at most.
 const SLACK_BYTES: usize = 32 * 4 + 8;
@@ -65,27 +60,6 @@ pub struct DingLaid {
     pub opened_words: u64,
 }
 
-/// An index has lists that the kernels do not read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "ding09 reads lists of rice and pfor, all with blocks of one size, and the index has some of {0}"
-)]
-pub struct DingOtherForm(pub Form);
-
-/// The form of all lists of a generation, if a device can read them.
-///
-/// # Errors
-/// The form that it cannot read.
-pub fn form_of(generation: &Generation) -> Result<Option<Form>, DingOtherForm> {
-    let mut forms = generation.runs().iter().map(|run| run.postings_header().form);
-    let Some(first) = forms.next() else { return Ok(None) };
-    let is_read = |form: &Form| form.has_segments() && form.block_len() == first.block_len();
-    match std::iter::once(first).chain(forms).find(|form| !is_read(form)) {
-        Some(form) => Err(DingOtherForm(form)),
-        None => Ok(Some(first)),
-    }
-}
-
 /// Lays out lists one after the other, in room that is used again.
 #[derive(Debug, Default)]
 pub struct DingLayer {
@@ -100,37 +74,14 @@ pub struct DingLayer {
 }
 
 impl DingLayer {
-    /// Lays out the list of a term, whose entries in all runs are given, into `out`.
-    ///
-    /// # Errors
-    /// When the index is damaged.
-    ///
-    /// # Panics
-    /// If there are not as many entries as runs, or a run has [another form](form_of).
-    pub fn lay(
-        &mut self,
-        generation: &Generation,
-        entries: &[Option<TermEntry>],
-        out: &mut Vec<u8>,
-    ) -> Result<DingLaid, IndexError> {
-        self.begin();
-        generation.for_each_list(entries, |run, list| {
-            self.add(list, run.first_docid(), run.documents())
-        })?;
-        Ok(self.finish(out))
-    }
-
     pub(crate) fn begin(&mut self) {
-        let Self { last, starts, segment_of, records, bytes, columns, opened_words, block_len } =
-            self;
-        last.clear();
-        starts.clear();
-        starts.push(0);
-        segment_of.clear();
-        records.clear();
-        bytes.clear();
-        columns.close();
-        (*opened_words, *block_len) = (0, 0);
+        self.last.clear();
+        self.starts.clear();
+        self.starts.push(0);
+        self.segment_of.clear();
+        self.records.clear();
+        self.bytes.clear();
+        (self.opened_words, self.block_len) = (0, 0);
     }
 
     /// Adds the list of a run, whose docids count from `first_docid` and are below `documents`.
@@ -239,26 +190,20 @@ impl DingLayer {
         Ok(())
     }
 
-    /// Writes the list behind what is in `out`, which must begin at a multiple of 16 bytes on the
-    /// device.
+    /// Writes the list.
     pub(crate) fn finish(&mut self, out: &mut Vec<u8>) -> DingLaid {
-        let begin = out.len();
-        let put = |out: &mut Vec<u8>, bytes: &[u8]| {
-            out.extend_from_slice(bytes);
-            out.resize(begin + (out.len() - begin).next_multiple_of(ALIGNMENT), 0);
-        };
         put(out, bytemuck::cast_slice(&self.last));
         put(out, bytemuck::cast_slice(&self.starts));
         put(out, bytemuck::cast_slice(&self.segment_of));
         let records = size_of_val(&self.records[..]).next_multiple_of(ALIGNMENT);
-        let bytes_at = (out.len() - begin + records) as u64;
+        let bytes_at = (out.len() + records) as u64;
         for column in self.records.iter_mut().flat_map(|record| &mut record.columns) {
             let ColumnRecord { bodies, begins, unary, rest: [a, b], .. } = column;
             [bodies, begins, unary, a, b].into_iter().for_each(|place| *place += bytes_at);
         }
         put(out, bytemuck::cast_slice(&self.records));
         put(out, &self.bytes);
-        out.resize((out.len() + SLACK_BYTES).next_multiple_of(ALIGNMENT), 0);
+        put(out, &[0; SLACK_BYTES]);
         DingLaid {
             blocks: self.last.len() as u32,
             segments: self.records.len() as u32,

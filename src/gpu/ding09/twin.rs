@@ -41,38 +41,3 @@ pub(crate) fn best(
     hits.truncate(k);
     hits
 }
-
-/// Blocks that a document-at-a-time intersection decodes, of each list but the shortest in the
-/// order of their lengths: every document of the shortest list that is asked for is sought in one
-/// list after the other until one has it not, and a seek decodes the block that it ends in unless
-/// that is decoded already (section 8.1). `lists` are docids, by length; blocks have `block_len`
-/// postings.
-pub(crate) fn blocks_of_forward_seeks(
-    lists: &[&[u32]],
-    docids: &Range<u32>,
-    block_len: usize,
-) -> Vec<u32> {
-    let mut decoded = vec![0; lists.len().saturating_sub(1)];
-    let mut open = vec![None; lists.len()];
-    let Some((shortest, others)) = lists.split_first() else { return decoded };
-    for docid in shortest.iter().filter(|docid| docids.contains(docid)) {
-        for (n, list) in others.iter().enumerate() {
-            let mut at = open[n].map_or(0, |block| block * block_len);
-            while at < list.len() && list[(at + block_len).min(list.len()) - 1] < *docid {
-                at += block_len;
-            }
-            if at >= list.len() {
-                break;
-            }
-            let block = at / block_len;
-            if open[n] != Some(block) {
-                open[n] = Some(block);
-                decoded[n] += 1;
-            }
-            if !list[at..(at + block_len).min(list.len())].contains(docid) {
-                break;
-            }
-        }
-    }
-    decoded
-}

@@ -86,9 +86,13 @@ impl Device {
         &self.context
     }
 
-    /// A stream for kernels and copies.
-    pub(crate) fn new_stream(&self) -> Result<Arc<CudaStream>, GpuError> {
-        self.context.new_stream().map_err(|e| self.call("make a stream", e))
+    /// A stream for kernels and copies. Kernels of one whose `priority` is lower come first.
+    pub(crate) fn new_stream(&self, priority: Option<i32>) -> Result<Arc<CudaStream>, GpuError> {
+        let stream = match priority {
+            Some(priority) => self.context.new_stream_with_priority(priority),
+            None => self.context.new_stream(),
+        };
+        stream.map_err(|e| self.call("make a stream", e))
     }
 
     /// Bytes of its memory that nobody uses.
@@ -141,7 +145,8 @@ impl Device {
     }
 }
 
-fn refused(info: &DeviceInfo, operation: &'static str, source: DriverError) -> GpuError {
+/// The error of a call of the driver.
+pub(super) fn refused(info: &DeviceInfo, operation: &'static str, source: DriverError) -> GpuError {
     lost::note(info.ordinal, source);
     GpuError::Call { device: info.to_string(), operation, source: Cuda(source) }
 }

@@ -8,7 +8,16 @@ use crate::crew::lock;
 use cudarc::driver::sys::CUevent_flags;
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError};
 use std::fmt;
+use std::hint::spin_loop;
 use std::sync::{Arc, Mutex};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// How long a thread looks again and again whether something is done, before it sleeps between two
+/// looks: most of what it waits for takes less than going to sleep and waking up. Longer, and
+/// workers miss the core that it takes.
+const LOOKING: Duration = Duration::from_micros(100);
+const PAUSE: Duration = Duration::from_micros(20);
 
 /// Events of a device that nobody uses now.
 pub(crate) struct Events {
@@ -69,6 +78,18 @@ impl Ticket {
         bound.and_then(|()| self.event().try_is_complete()).map_err(|e| self.failed(e))
     }
 
+    /// Waits until the work is done.
+    pub(crate) fn wait(&self) -> Result<(), GpuError> {
+        let began = Instant::now();
+        while !self.is_done()? {
+            match began.elapsed() < LOOKING {
+                true => spin_loop(),
+                false => sleep(PAUSE),
+            }
+        }
+        Ok(())
+    }
+
     /// Milliseconds on the device since an earlier ticket; both are done.
     pub(crate) fn ms_since(&self, began: &Self) -> Result<f32, GpuError> {
         began.event().elapsed_ms(self.event()).map_err(|e| self.failed(e))
@@ -85,11 +106,4 @@ impl Drop for Ticket {
     fn drop(&mut self) {
         lock(&self.events.free).extend(self.event.take());
     }
-}
-
-/// Asks an event whether the work before it is done.
-pub(crate) fn is_done(event: &CudaEvent) -> Result<bool, DriverError> {
-    // An event can be asked only while its context is the thread's.
-    event.context().bind_to_thread()?;
-    event.try_is_complete()
 }

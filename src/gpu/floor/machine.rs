@@ -1,18 +1,19 @@
 //! What is asked of a device that works on arrays which have names? The trait is what a room is
-//! written against; [`CudaArrays`] is a CUDA device, and the tests have one that is emulated, so
+//! written against; [`CudaQueue`] is a CUDA device, and the tests have one that is emulated, so
 //! that the host's part is the same there.
 
+use super::arrays::{CudaArrays, Places};
 use super::device::Device;
 use super::error::{GpuError, GpuWork};
 use super::events::Ticket;
-use super::memory::Slab;
 use super::pinned::Pinned;
+#[cfg(test)]
+use super::slab::Slab;
 use super::steps::{Kernels, Step};
 use super::wake::Wake;
 use crate::crew::lock;
-use cudarc::driver::{CudaStream, result};
+use cudarc::driver::result;
 use std::cell::Cell;
-use std::collections::HashMap;
 use std::fmt::Debug;
 use std::hash::Hash;
 use std::ops::Range;
@@ -91,21 +92,17 @@ pub(crate) trait Machine<A>: Send {
     fn wake(&mut self, wakes: Vec<Wake>) -> Result<(), GpuError>;
 }
 
-/// A CUDA device with arrays, a stream, and pinned buffers that are taken in turns.
-pub(crate) struct CudaArrays<A> {
-    arrays: HashMap<A, Slab>,
-    kernels: Kernels,
-    stream: Arc<CudaStream>,
+/// A CUDA device whose work goes through pinned buffers that are taken in turns.
+pub(crate) struct CudaQueue<A> {
     buffers: Arc<Mutex<Vec<Pinned>>>,
     buffer_bytes: usize,
-    // Goes last: all the rest is of its context.
-    device: Device,
+    on: CudaArrays<A>,
 }
 
 /// What copies in pinned memory begin at a multiple of.
 pub(crate) const ALIGN: usize = 256;
 
-impl<A: Copy + Debug + Eq + Hash> CudaArrays<A> {
+impl<A: Copy + Debug + Eq + Hash> CudaQueue<A> {
     /// A device without arrays, and with so many buffers.
     ///
     /// # Errors
@@ -117,21 +114,17 @@ impl<A: Copy + Debug + Eq + Hash> CudaArrays<A> {
     ) -> Result<Self, GpuError> {
         let pinned = (0..buffers).map(|_| Pinned::new(&device, "copies", buffer_bytes));
         let buffers = Arc::new(Mutex::new(pinned.collect::<Result<_, _>>()?));
-        let (arrays, stream) = (HashMap::new(), device.new_stream()?);
-        Ok(Self { arrays, kernels, stream, buffers, buffer_bytes, device })
-    }
-
-    fn array(&self, array: A) -> &Slab {
-        self.arrays.get(&array).unwrap_or_else(|| panic!("{array:?} is not reserved"))
+        Ok(Self { buffers, buffer_bytes, on: CudaArrays::new(Arc::new(device), kernels, None)? })
     }
 
     #[cfg(test)]
     pub(crate) fn slab(&self, array: A) -> &Slab {
-        self.array(array)
+        self.on.memory.of(array)
     }
 
     /// Enqueues work whose copies go through a buffer.
     fn enqueue(&self, work: &Work<'_, A>, buffer: &mut Pinned) -> Result<Ticket, GpuError> {
+        let CudaArrays { memory, stream, .. } = &self.on;
         let mut filled = 0;
         for (array, at, slices) in &work.up {
             let begin = filled;
@@ -141,74 +134,58 @@ impl<A: Copy + Debug + Eq + Hash> CudaArrays<A> {
                 room[filled - begin..][..slice.len()].copy_from_slice(slice);
                 filled += slice.len();
             }
-            let to = self.array(*array).part(*at, (filled - begin) as u64);
+            let to = memory.of(*array).part(*at, (filled - begin) as u64);
             if filled > begin {
                 // SAFETY: the array has so many bytes, and both stay until the work is done.
-                unsafe { buffer.copy_up(begin..filled, to, &self.stream) }
-                    .map_err(|e| self.device.call("copy to the device", e))?;
+                unsafe { buffer.copy_up(begin..filled, to, stream) }?;
             }
             filled = filled.next_multiple_of(ALIGN).min(self.buffer_bytes);
         }
-        for step in &work.steps {
-            let address = |array| self.array(array).address();
-            // SAFETY: whoever makes steps has the arguments that the kernel declares, which the
-            // tests pass to it too, and has reserved what the kernel writes and reads.
-            unsafe { self.kernels.launch(&self.device, &self.stream, step, address) }?;
-        }
+        work.steps.iter().try_for_each(|step| self.on.launch(step))?;
         let mut brought = 0;
         for (array, Range { start, end }) in &work.down {
             let len = (end - start) as usize;
-            let from = self.array(*array).part(*start, end - start);
+            let from = memory.of(*array).part(*start, end - start);
             // SAFETY: the array has so many bytes, and nobody looks at the buffer until the work is
             // done; what was copied from there is done when this begins.
-            unsafe { buffer.copy_down(from, brought, len, &self.stream) }
-                .map_err(|e| self.device.call("copy from the device", e))?;
+            unsafe { buffer.copy_down(from, brought, len, stream) }?;
             brought += len;
         }
-        self.device.ticket(&self.stream, work.named())
+        self.on.ticket(work.named())
     }
 }
 
-impl<A: Copy + Debug + Eq + Hash + Send + 'static> Machine<A> for CudaArrays<A> {
+impl<A: Copy + Debug + Eq + Hash + Send + 'static> Machine<A> for CudaQueue<A> {
     fn device(&self) -> String {
-        self.device.info().to_string()
+        self.on.device.info().to_string()
     }
 
     fn reserve(&mut self, array: A, bytes: u64) -> Result<(), GpuError> {
-        if self.arrays.get(&array).is_none_or(|old| old.bytes() < bytes) {
-            // Both need not have room at once.
-            self.arrays.remove(&array);
-            self.arrays.insert(array, Slab::new(&self.device, "arrays", bytes)?);
-        }
-        Ok(())
+        self.on.take(array, "arrays", bytes).map(drop)
     }
 
     fn free_all(&mut self) {
-        self.arrays.clear();
+        self.on.memory.free_but(&[]);
     }
 
     fn memory(&self) -> (u64, u64) {
-        (self.device.memory().limit(), self.device.memory().left())
+        (self.on.device.memory().limit(), self.on.device.memory().left())
     }
 
     fn fill(&mut self, array: A, byte: u8) -> Result<(), GpuError> {
-        let (array, stream) = (self.array(array), self.stream.cu_stream());
-        let filled = self.device.context().bind_to_thread().and_then(|()| {
+        let CudaArrays { memory, stream, device, .. } = &self.on;
+        let array = memory.of(array);
+        let filled = device.context().bind_to_thread().and_then(|()| {
+            let bytes = array.bytes() as usize;
             // SAFETY: the array has so many bytes.
-            unsafe {
-                result::memset_d8_async(array.address(), byte, array.bytes() as usize, stream)
-            }
+            unsafe { result::memset_d8_async(array.address(), byte, bytes, stream.cu_stream()) }
         });
-        filled.map_err(|e| self.device.call("fill memory", e))
+        filled.map_err(|e| device.call("fill memory", e))
     }
 
     fn give(&mut self, work: &Work<'_, A>) -> Result<Option<Box<dyn UnderWay>>, GpuError> {
         let free = lock(&self.buffers).pop();
         let Some(mut buffer) = free else { return Ok(None) };
-        self.device
-            .context()
-            .bind_to_thread()
-            .map_err(|e| self.device.call("copy to the device", e))?;
         let ticket = self.enqueue(work, &mut buffer)?;
         let bytes = work.bytes_down() as usize;
         let (done, buffers) = (Cell::new(false), self.buffers.clone());
@@ -220,7 +197,7 @@ impl<A: Copy + Debug + Eq + Hash + Send + 'static> Machine<A> for CudaArrays<A> 
     }
 
     fn wake(&mut self, wakes: Vec<Wake>) -> Result<(), GpuError> {
-        self.device.wake_behind(&self.stream, wakes)
+        self.on.device.wake_behind(&self.on.stream, wakes)
     }
 }
 

@@ -1,14 +1,9 @@
-//! How much of a device's memory may an owner use, and how does it get it?
+//! How much of a device's memory may an owner use, and how much does it use?
 //!
-//! Device memory is a budget: an owner gets an [`Allowance`] when it opens the device, every
-//! [`Slab`] is booked on it, and one that does not fit is an error before the driver is asked. A
-//! slab is taken once and given back when everything on the device is done: nothing is allocated or
-//! freed while work is under way.
+//! Device memory is a budget: an owner gets an [`Allowance`] when it opens the device, what it takes
+//! is booked on it, and what does not fit is an error before the driver is asked.
 
-use super::device::Device;
 use super::error::GpuError;
-use cudarc::driver::{CudaContext, DriverError, result};
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -71,100 +66,6 @@ pub(crate) struct Booking {
 impl Drop for Booking {
     fn drop(&mut self) {
         self.allowance.used.fetch_sub(self.bytes, Ordering::Relaxed);
-    }
-}
-
-/// A piece of a device's memory, booked on its owner's allowance.
-pub struct Slab {
-    context: Arc<CudaContext>,
-    address: u64,
-    bytes: u64,
-    _booking: Booking,
-}
-
-impl fmt::Debug for Slab {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Slab").field("bytes", &self.bytes).finish_non_exhaustive()
-    }
-}
-
-impl Slab {
-    pub(crate) fn new(device: &Device, what: &'static str, bytes: u64) -> Result<Self, GpuError> {
-        let context = device.context().clone();
-        let bytes = bytes.max(16);
-        let booking = device.memory().book(device.info(), what, bytes)?;
-        let taken = context.bind_to_thread().and_then(|()| {
-            // SAFETY: the context is bound, and the size is not zero; the memory is freed once,
-            // below.
-            unsafe { result::malloc_sync(bytes as usize) }
-        });
-        let address = taken.map_err(|e| device.no_memory("device memory", (what, bytes), e))?;
-        Ok(Self { context, address, bytes, _booking: booking })
-    }
-
-    pub(crate) fn address(&self) -> u64 {
-        self.address
-    }
-
-    pub fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    /// Where so many of its bytes from `at` on lie.
-    ///
-    /// # Panics
-    /// If they are not its own.
-    pub(crate) fn part(&self, at: u64, bytes: u64) -> u64 {
-        let end = at.checked_add(bytes);
-        assert!(end.is_some_and(|end| end <= self.bytes), "a part is beyond the memory");
-        self.address + at
-    }
-
-    /// Copies bytes to a place in it; they are there when this returns.
-    ///
-    /// # Errors
-    /// The driver refuses.
-    ///
-    /// # Panics
-    /// If there is no such place.
-    pub fn write(&self, at: u64, bytes: &[u8]) -> Result<(), DriverError> {
-        let to = self.part(at, bytes.len() as u64);
-        self.context.bind_to_thread()?;
-        if bytes.is_empty() {
-            return Ok(());
-        }
-        // SAFETY: the part lies in memory that lives. The call has read all bytes when it returns,
-        // but those of ordinary memory may still be on their way from the driver's own buffers,
-        // which the kernels of other streams do not wait for: so this thread does.
-        unsafe {
-            result::memcpy_htod_sync(to, bytes)?;
-            result::stream::synchronize(std::ptr::null_mut())
-        }
-    }
-
-    /// Copies bytes of it to the host, when everything on the device is done.
-    ///
-    /// # Panics
-    /// If they are not its own.
-    pub(crate) fn read(&self, at: u64, len: usize) -> Result<Vec<u8>, DriverError> {
-        let from = self.part(at, len as u64);
-        let mut bytes = vec![0; len];
-        self.context.bind_to_thread()?;
-        self.context.synchronize()?;
-        // SAFETY: the part lies in memory that lives, and the call returns when all bytes were
-        // copied.
-        unsafe { result::memcpy_dtoh_sync(&mut bytes, from) }?;
-        Ok(bytes)
-    }
-}
-
-impl Drop for Slab {
-    fn drop(&mut self) {
-        // Kernels that still run may use it.
-        let done = self.context.bind_to_thread().and_then(|()| self.context.synchronize());
-        // SAFETY: nothing runs any more that could use it, or the device is lost anyway.
-        let freed = unsafe { result::free_sync(self.address) };
-        self.context.record_err(done.and(freed));
     }
 }
 

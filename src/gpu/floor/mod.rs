@@ -2,12 +2,13 @@
 //!
 //! A room names its arrays in an enum, and makes [`Step`](steps::Step)s: which kernel runs with
 //! which of them. [`Kernels`](steps::Kernels) are loaded by name and launch steps. Arrays are
-//! [`Slab`](memory::Slab)s, which are taken once and given back when all is done; copies go through
+//! [`Slab`](slab::Slab)s, which are taken once and given back when all is done; copies go through
 //! [`Pinned`](pinned::Pinned) memory; a [`Ticket`](events::Ticket) knows when what stands before it
 //! is done, or says what failed. Who needs nothing else is written against
 //! [`Machine`](machine::Machine), a device with named arrays that is given work, and is tested
 //! without a device.
 
+pub(crate) mod arrays;
 pub(crate) mod cache;
 pub(crate) mod device;
 pub(crate) mod discover;

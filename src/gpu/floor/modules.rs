@@ -3,16 +3,15 @@
 //! From the cache, or compiled, as [`cache`](super::cache) says; the driver then loads the code
 //! into the owner's context.
 
-use super::cache::{ModuleCache, Origin};
+use super::cache::{Cubin, ModuleCache, Origin};
 use super::device::Device;
 use super::discover::{DeviceInfo, Discovery, NoneUsable};
 use super::error::{Cuda, GpuError};
 use super::nvrtc::{Compiler, Source};
 use super::version::Version;
-use cudarc::driver::sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-use cudarc::driver::{CudaFunction, CudaModule};
+use cudarc::driver::CudaFunction;
 use cudarc::nvrtc::Ptx;
-use std::sync::Arc;
+use std::collections::HashMap;
 
 #[derive(Clone, Debug)]
 pub struct Toolchain {
@@ -20,15 +19,6 @@ pub struct Toolchain {
     pub compiler: Compiler,
     /// Where the code is kept.
     pub cache: ModuleCache,
-}
-
-/// The kernels of one source, loaded on one device.
-#[derive(Debug)]
-pub(crate) struct Module {
-    module: Arc<CudaModule>,
-    name: &'static str,
-    /// Where its code came from.
-    pub origin: Origin,
 }
 
 impl Toolchain {
@@ -52,58 +42,33 @@ impl Toolchain {
         }
     }
 
-    /// Loads `source` on `device`.
-    pub(crate) fn load(&self, device: &Device, source: &Source) -> Result<Module, GpuError> {
-        let architecture = device.info().architecture;
-        let cubin = self.cache.cubin(&self.compiler, source, architecture)?;
-        let module = device.context().load_module(Ptx::from_binary(cubin.bytes));
+    /// Loads kernels of `source` on `device`; where their code came from is told too.
+    pub(super) fn load(
+        &self,
+        device: &Device,
+        source: &Source,
+        kernels: impl IntoIterator<Item = &'static str>,
+    ) -> Result<(HashMap<&'static str, CudaFunction>, Origin), GpuError> {
+        let (name, architecture) = (source.name.to_owned(), device.info().architecture);
+        let Cubin { bytes, origin } = self.cache.cubin(&self.compiler, source, architecture)?;
+        let module = device.context().load_module(Ptx::from_binary(bytes));
         let module = module.map_err(|error| GpuError::Load {
             device: device.info().to_string(),
-            name: source.name.to_owned(),
+            name: name.clone(),
             architecture: architecture.to_string(),
             driver: self.driver,
             nvrtc: self.compiler.version(),
             source: Cuda(error),
         })?;
-        Ok(Module { module, name: source.name, origin: cubin.origin })
-    }
-}
-
-impl Module {
-    pub(crate) fn kernel(&self, device: &Device, kernel: &'static str) -> Result<Kernel, GpuError> {
-        self.module.load_function(kernel).map(Kernel).map_err(|source| GpuError::NoKernel {
-            device: device.info().to_string(),
-            name: self.name.to_owned(),
-            kernel,
-            source: Cuda(source),
-        })
-    }
-}
-
-/// A kernel that can be launched.
-pub(crate) struct Kernel(CudaFunction);
-
-/// Dynamic shared memory that every kernel may have.
-const USUAL_SHARED_BYTES: u32 = 48 << 10;
-
-impl Kernel {
-    pub(crate) fn function(&self) -> &CudaFunction {
-        &self.0
-    }
-
-    /// The function, whose blocks may have so much dynamic shared memory.
-    pub(crate) fn function_sharing(
-        self,
-        device: &Device,
-        bytes: u32,
-    ) -> Result<CudaFunction, GpuError> {
-        if bytes > USUAL_SHARED_BYTES {
-            let allowed = device.context().bind_to_thread().and_then(|()| {
-                let bytes = i32::try_from(bytes).unwrap_or(i32::MAX);
-                self.0.set_attribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes)
-            });
-            allowed.map_err(|e| device.call("take shared memory for a kernel", e))?;
-        }
-        Ok(self.0)
+        let function = |kernel| match module.load_function(kernel) {
+            Ok(function) => Ok((kernel, function)),
+            Err(source) => Err(GpuError::NoKernel {
+                device: device.info().to_string(),
+                name: name.clone(),
+                kernel,
+                source: Cuda(source),
+            }),
+        };
+        Ok((kernels.into_iter().map(function).collect::<Result<_, _>>()?, origin))
     }
 }

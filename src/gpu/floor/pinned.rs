@@ -4,59 +4,63 @@
 //! once; who takes several in turns knows by a [`Ticket`](super::events::Ticket) when the last copy
 //! of each is done.
 
-use super::device::Device;
+use super::device::{Device, refused};
+use super::discover::DeviceInfo;
 use super::error::GpuError;
-use crate::crew::lock;
+use crate::crew::Crew;
 use cudarc::driver::sys::CU_MEMHOSTALLOC_DEVICEMAP;
-use cudarc::driver::{CudaContext, CudaStream, DriverError, result};
+use cudarc::driver::{CudaContext, CudaStream, result};
 use std::ffi::c_void;
 use std::fmt;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// A thread writes so many bytes at a time.
-const PIECE_BYTES: usize = 1 << 20;
+const PIECE_BYTES: usize = 256 << 10;
 
-/// So many are copied at a time, and fewer at the end.
+/// So many are copied to the device at a time, and fewer at the end.
 const COPY_BYTES: usize = 4 << 20;
 
-/// Some neighbouring bytes that one thread writes: where each part of them goes.
-struct Piece<'a> {
-    begin: usize,
-    end: usize,
-    writes: Vec<(&'a mut [u8], &'a [u8])>,
-}
+/// Less is copied by one thread.
+const LEAST_SHARED: usize = 2 << 20;
 
-/// Cuts parts, which go to places that rise, into pieces of at most so many bytes.
-fn pieces<'a>(
-    mut room: &'a mut [u8],
-    parts: &[(usize, &'a [u8])],
-    piece_bytes: usize,
-) -> Vec<Piece<'a>> {
-    let (mut at, mut pieces) = (0, Vec::<Piece<'a>>::new());
-    for &(place, mut bytes) in parts {
-        room.split_off_mut(..place - at).expect("a part has room");
-        at = place;
-        while !bytes.is_empty() {
-            if pieces.last().is_none_or(|piece| at - piece.begin >= piece_bytes) {
-                pieces.push(Piece { begin: at, end: at, writes: Vec::new() });
+/// A part of some memory by the place where it begins.
+type Part<'a> = (usize, &'a [u8]);
+
+/// Cuts parts, which go to places that rise, into pieces, and these into groups that go to at most
+/// `copy_bytes` behind the end of the group before, unless a piece alone goes beyond.
+fn groups<'a>(parts: &[Part<'a>], piece_bytes: usize, copy_bytes: usize) -> Vec<Vec<Part<'a>>> {
+    let (mut groups, mut begin, mut end) = (Vec::<Vec<Part<'a>>>::new(), 0, 0);
+    for &(place, bytes) in parts {
+        for (n, piece) in bytes.chunks(piece_bytes).enumerate() {
+            let at = place + n * piece_bytes;
+            match groups.last_mut() {
+                Some(group) if at + piece.len() - begin <= copy_bytes => group.push((at, piece)),
+                _ => {
+                    begin = end;
+                    groups.push(vec![(at, piece)]);
+                }
             }
-            let piece = pieces.last_mut().expect("there is one");
-            let len = bytes.len().min(piece.begin + piece_bytes - at);
-            let to = room.split_off_mut(..len).expect("a part has room");
-            piece.writes.push((to, bytes.split_off(..len).expect("it has so many")));
-            at += len;
-            piece.end = at;
+            end = at + piece.len();
         }
     }
-    pieces
+    groups
+}
+
+/// Copies each second slice to the first of its pair, which is as long; `threads` share large work.
+pub(crate) fn copy_all(crew: &mut Crew, threads: usize, copies: Vec<(&mut [u8], &[u8])>) {
+    let copy = |(to, from): (&mut [u8], &[u8])| to.copy_from_slice(from);
+    match copies.iter().map(|(to, _)| to.len()).sum::<usize>() < LEAST_SHARED {
+        true => copies.into_iter().for_each(copy),
+        false => crew.share(threads.saturating_sub(1), copies, copy),
+    }
 }
 
 /// Memory of the host that the device copies from and to beside everything else, or that kernels
 /// work on.
 pub(crate) struct Pinned {
     context: Arc<CudaContext>,
+    info: DeviceInfo,
     at: *mut c_void,
     bytes: usize,
 }
@@ -78,11 +82,11 @@ impl Pinned {
             // SAFETY: the context is bound; the memory is freed once, below.
             unsafe { result::malloc_host(bytes, CU_MEMHOSTALLOC_DEVICEMAP) }
         });
-        let refused = |e| device.no_memory("pinned host memory", (what, bytes as u64), e);
-        let at = taken.map_err(refused)?;
+        let full = |e| device.no_memory("pinned host memory", (what, bytes as u64), e);
+        let at = taken.map_err(full)?;
         // SAFETY: the memory has so many bytes, and nobody else knows it.
         unsafe { std::ptr::write_bytes(at.cast::<u8>(), 0, bytes) };
-        Ok(Self { context, at, bytes })
+        Ok(Self { context, info: device.info().clone(), at, bytes })
     }
 
     /// # Safety
@@ -108,14 +112,18 @@ impl Pinned {
         bytes: Range<usize>,
         to: u64,
         stream: &CudaStream,
-    ) -> Result<(), DriverError> {
-        // SAFETY: the caller answers for it.
-        unsafe { result::memcpy_htod_async(to, &self.bytes()[bytes], stream.cu_stream()) }
+    ) -> Result<(), GpuError> {
+        let copied = self.context.bind_to_thread().and_then(|()| {
+            // SAFETY: the caller answers for it.
+            unsafe { result::memcpy_htod_async(to, &self.bytes()[bytes], stream.cu_stream()) }
+        });
+        copied.map_err(|e| refused(&self.info, "copy to the device", e))
     }
 
-    /// Writes parts, each to its place, by so many threads, and enqueues their copies as they get
-    /// there: all bytes up to the end of the last part are copied, whatever stood between parts.
-    /// Places rise, and parts do not overlap.
+    /// Writes parts, each to its place, by so many threads of a crew, and enqueues their copies as
+    /// they get there: one thread copies within the host at a fifth of what PCIe brings. All bytes
+    /// up to the end of the last part are copied, whatever stood between parts. Places rise, and
+    /// parts do not overlap.
     ///
     /// # Safety
     /// As [`copy_up`](Self::copy_up), and no copy of the bytes is under way.
@@ -124,53 +132,27 @@ impl Pinned {
     /// If a part has no room, or places do not rise.
     pub(crate) unsafe fn write_up(
         &mut self,
-        parts: &[(usize, &[u8])],
+        parts: &[Part<'_>],
+        (crew, threads): (&mut Crew, usize),
         to: u64,
         stream: &CudaStream,
-        threads: usize,
-    ) -> Result<(), DriverError> {
-        let at = self.at;
-        // SAFETY: the caller answers for it.
-        let pieces = pieces(unsafe { self.bytes_mut() }, parts, PIECE_BYTES);
-        let ends: Vec<usize> = pieces.iter().map(|piece| piece.end).collect();
-        let threads = threads.min(pieces.len());
-        let written: Vec<AtomicBool> = ends.iter().map(|_| AtomicBool::new(false)).collect();
-        let pieces = Mutex::new(pieces.into_iter().enumerate());
-        let write_next = || -> bool {
-            let next = lock(&pieces).next();
-            let Some((number, piece)) = next else { return false };
-            piece.writes.into_iter().for_each(|(room, bytes)| room.copy_from_slice(bytes));
-            written[number].store(true, Ordering::Release);
-            true
-        };
-        let (mut copied, mut number) = (0, 0);
-        std::thread::scope(|scope| {
-            for _ in 1..threads {
-                scope.spawn(|| while write_next() {});
-            }
-            while number < ends.len() {
-                if !write_next() {
-                    std::thread::yield_now();
-                }
-                while number < ends.len() && written[number].load(Ordering::Acquire) {
-                    number += 1;
-                }
-                let end = number.checked_sub(1).map_or(0, |last| ends[last]);
-                if end > copied && (number == ends.len() || end - copied >= COPY_BYTES) {
-                    // SAFETY: these pieces are written, so nobody writes there any more, and the
-                    // copy only reads.
-                    let bytes = unsafe {
-                        std::slice::from_raw_parts(at.cast::<u8>().add(copied), end - copied)
-                    };
-                    // SAFETY: the caller answers for it.
-                    unsafe {
-                        result::memcpy_htod_async(to + copied as u64, bytes, stream.cu_stream())
-                    }?;
-                    copied = end;
-                }
-            }
-            Ok(())
-        })
+    ) -> Result<(), GpuError> {
+        let mut copied = 0;
+        for group in groups(parts, PIECE_BYTES, COPY_BYTES) {
+            let mut at = copied;
+            // SAFETY: copies that are under way are of bytes before these.
+            let mut room = unsafe { &mut self.bytes_mut()[copied..] };
+            let writes = group.into_iter().map(|(place, piece)| {
+                room.split_off_mut(..place - at).expect("a part has room");
+                at = place + piece.len();
+                (room.split_off_mut(..piece.len()).expect("a part has room"), piece)
+            });
+            copy_all(crew, threads, writes.collect());
+            // SAFETY: the caller answers for it.
+            unsafe { self.copy_up(copied..at, to + copied as u64, stream) }?;
+            copied = at;
+        }
+        Ok(())
     }
 
     /// Enqueues a copy to its bytes from `at` on.
@@ -183,15 +165,18 @@ impl Pinned {
         at: usize,
         len: usize,
         stream: &CudaStream,
-    ) -> Result<(), DriverError> {
+    ) -> Result<(), GpuError> {
         if len == 0 {
             return Ok(());
         }
-        // SAFETY: the caller answers for it.
-        unsafe {
-            let to = &mut self.bytes_mut()[at..at + len];
-            result::memcpy_dtoh_async(to, from, stream.cu_stream())
-        }
+        let copied = self.context.bind_to_thread().and_then(|()| {
+            // SAFETY: the caller answers for it.
+            unsafe {
+                let to = &mut self.bytes_mut()[at..at + len];
+                result::memcpy_dtoh_async(to, from, stream.cu_stream())
+            }
+        });
+        copied.map_err(|e| refused(&self.info, "copy from the device", e))
     }
 
     /// Where kernels find it.
@@ -216,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_write_each_part_to_its_place() {
+    fn groups_have_each_part_in_its_place() {
         let bytes: Vec<u8> = (0..=200).collect();
         let parts: [(usize, &[u8]); 5] = [
             (0, &bytes[..7]),
@@ -229,24 +214,31 @@ mod tests {
         for (place, part) in parts {
             expected[place..place + part.len()].copy_from_slice(part);
         }
-        for piece_bytes in [1, 3, 8, 16, 1000] {
-            let mut room = vec![255; 110];
-            let (mut end, pieces) = (0, pieces(&mut room, &parts, piece_bytes));
-            // Backwards, as threads might.
-            for piece in pieces
-                .into_iter()
-                .inspect(|piece| {
-                    assert!(piece.begin >= end && piece.end - piece.begin <= piece_bytes);
-                    end = piece.end;
-                })
-                .collect::<Vec<_>>()
-                .into_iter()
-                .rev()
-            {
-                piece.writes.into_iter().for_each(|(room, bytes)| room.copy_from_slice(bytes));
+        for (piece_bytes, copy_bytes) in [(1, 4), (3, 3), (8, 30), (16, 64), (1000, 1000)] {
+            let (mut room, mut end) = (vec![255; 110], 0);
+            for group in groups(&parts, piece_bytes, copy_bytes) {
+                let begin = end;
+                for &(place, piece) in &group {
+                    assert!(place >= end && piece.len() <= piece_bytes && !piece.is_empty());
+                    room[place..place + piece.len()].copy_from_slice(piece);
+                    end = place + piece.len();
+                }
+                assert!(end - begin <= copy_bytes || group.len() == 1);
             }
-            assert_eq!((room == expected, end), (true, 105), "{piece_bytes}");
+            assert_eq!((room == expected, end), (true, 105), "{piece_bytes}, {copy_bytes}");
         }
-        assert!(pieces(&mut [], &[], 16).is_empty());
+        assert!(groups(&[], 16, 16).is_empty());
+    }
+
+    #[test]
+    fn copies_are_whole_however_many_share_them() {
+        let mut crew = Crew::new("test");
+        for (bytes, each) in [(0, 1), (5, 2), (1000, 7), (LEAST_SHARED, 1000), (3_000_001, 65_536)]
+        {
+            let from: Vec<u8> = (0..bytes).map(|i| (i % 251) as u8).collect();
+            let mut to = vec![0xa5; bytes];
+            copy_all(&mut crew, 3, to.chunks_mut(each).zip(from.chunks(each)).collect());
+            assert!(to == from);
+        }
     }
 }

@@ -6,6 +6,7 @@ use super::device::Device;
 use super::error::{Geometry, GpuError, Launched};
 use super::modules::Toolchain;
 use super::nvrtc::Source;
+use cudarc::driver::sys::CUfunction_attribute;
 use cudarc::driver::{CudaFunction, CudaStream, LaunchConfig, PushKernelArg};
 use std::collections::HashMap;
 
@@ -31,6 +32,9 @@ impl<A> Step<A> {
     }
 }
 
+/// Dynamic shared memory that every kernel may have.
+const USUAL_SHARED_BYTES: u32 = 48 << 10;
+
 /// The kernels of a source on a device, by their names.
 #[derive(Clone, Debug)]
 pub(crate) struct Kernels {
@@ -50,13 +54,17 @@ impl Kernels {
         source: &Source,
         kernels: impl IntoIterator<Item = (&'static str, u32)>,
     ) -> Result<Self, GpuError> {
-        let module = toolchain.load(device, source)?;
-        let mut functions = HashMap::new();
-        for (name, shared_bytes) in kernels {
-            let function = module.kernel(device, name)?.function_sharing(device, shared_bytes)?;
-            functions.insert(name, function);
+        let kernels: Vec<_> = kernels.into_iter().collect();
+        let names = kernels.iter().map(|(name, _)| *name);
+        let (functions, origin) = toolchain.load(device, source, names)?;
+        let most = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        for (name, bytes) in kernels.into_iter().filter(|(_, bytes)| *bytes > USUAL_SHARED_BYTES) {
+            let bytes = i32::try_from(bytes).unwrap_or(i32::MAX);
+            functions[name]
+                .set_attribute(most, bytes)
+                .map_err(|e| device.call("take shared memory for a kernel", e))?;
         }
-        Ok(Self { functions, origin: module.origin })
+        Ok(Self { functions, origin })
     }
 
     /// How many blocks of a kernel a device runs at a time.
@@ -90,42 +98,30 @@ impl Kernels {
         step: &Step<A>,
         address: impl Fn(A) -> u64,
     ) -> Result<(), GpuError> {
-        // SAFETY: the caller answers for it.
-        unsafe { launch(device, stream, &self.functions[step.kernel], step, address) }
-    }
-}
-
-/// As [`Kernels::launch`], of one kernel.
-pub(crate) unsafe fn launch<A: Copy>(
-    device: &Device,
-    stream: &CudaStream,
-    function: &CudaFunction,
-    step: &Step<A>,
-    address: impl Fn(A) -> u64,
-) -> Result<(), GpuError> {
-    // Numbers of four bytes, and addresses of eight.
-    let values: Vec<(u64, u32)> = step
-        .arguments
-        .iter()
-        .map(|argument| match *argument {
-            Argument::Array(array, at) => (address(array) + at, 0),
-            Argument::Number(number) => (0, number),
-        })
-        .collect();
-    let mut arguments = stream.launch_builder(function);
-    for (argument, value) in step.arguments.iter().zip(&values) {
-        match argument {
-            Argument::Array(..) => arguments.arg(&value.0),
-            Argument::Number(_) => arguments.arg(&value.1),
+        // Numbers of four bytes, and addresses of eight.
+        let values: Vec<(u64, u32)> = step
+            .arguments
+            .iter()
+            .map(|argument| match *argument {
+                Argument::Array(array, at) => (address(array) + at, 0),
+                Argument::Number(number) => (0, number),
+            })
+            .collect();
+        let mut arguments = stream.launch_builder(&self.functions[step.kernel]);
+        for (argument, value) in step.arguments.iter().zip(&values) {
+            match argument {
+                Argument::Array(..) => arguments.arg(&value.0),
+                Argument::Number(_) => arguments.arg(&value.1),
+            };
+        }
+        let config = LaunchConfig {
+            grid_dim: (step.geometry.blocks, 1, 1),
+            block_dim: (step.geometry.threads, 1, 1),
+            shared_mem_bytes: step.geometry.shared_bytes,
         };
+        // SAFETY: the caller answers for it.
+        unsafe { arguments.launch(config) }
+            .map_err(|source| device.not_launched(step.launched(), source))?;
+        Ok(())
     }
-    let config = LaunchConfig {
-        grid_dim: (step.geometry.blocks, 1, 1),
-        block_dim: (step.geometry.threads, 1, 1),
-        shared_mem_bytes: step.geometry.shared_bytes,
-    };
-    // SAFETY: the caller answers for it.
-    unsafe { arguments.launch(config) }
-        .map_err(|source| device.not_launched(step.launched(), source))?;
-    Ok(())
 }

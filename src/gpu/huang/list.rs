@@ -6,10 +6,8 @@
 //! A device believes every byte. So all blocks are decoded here first, which finds what is damaged.
 
 use crate::codec::CodecError;
-use crate::index::error::IndexError;
-use crate::index::generations::generation::Generation;
-use crate::index::lexicon::TermEntry;
-use crate::index::list::{BEFORE_FIRST, Columns, Form, ListCodec, ListError, ListView};
+use crate::gpu::methods::lists::put;
+use crate::index::list::{BEFORE_FIRST, Columns, ListCodec, ListError, ListView};
 use crate::score::bm25::score;
 use crate::score::bounds::BoundNorms;
 use crate::score::weight::ROUNDING;
@@ -17,9 +15,6 @@ use crate::score::weight::ROUNDING;
 pub const BLOCK: usize = 64;
 
 const TAIL: u32 = 255;
-
-/// Arrays begin at multiples of so many bytes.
-const ALIGNMENT: usize = 16;
 
 /// A thread reads so many bytes behind the end of what it looks for, at most.
 const SLACK_BYTES: usize = 16;
@@ -48,24 +43,9 @@ pub(crate) struct Worth<'a> {
     pub bounds: &'a BoundNorms,
 }
 
-/// An index has lists that the kernels do not read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("huang reads lists of newpfd with blocks of {BLOCK}, and the index has some of {0}")]
-pub struct OtherForm(pub Form);
-
-/// Makes sure that a device can read all lists of a generation.
-///
-/// # Errors
-/// The form that it cannot read.
-pub fn check_form(generation: &Generation) -> Result<(), OtherForm> {
-    let mut forms = generation.runs().iter().map(|run| run.postings_header().form);
-    let is_read = |form: &Form| form.list_codec() == ListCodec::NewPfd && form.block_len() == BLOCK;
-    forms.find(|form| !is_read(form)).map_or(Ok(()), |form| Err(OtherForm(form)))
-}
-
 /// Lays out lists one after the other, in room that is used again.
 #[derive(Debug, Default)]
-pub(crate) struct ListLayer {
+pub struct HuangLayer {
     last: Vec<u32>,
     records: Vec<[u32; 4]>,
     bytes: Vec<u8>,
@@ -74,28 +54,7 @@ pub(crate) struct ListLayer {
     most: f32,
 }
 
-impl ListLayer {
-    /// Lays out the list of a term, whose entries in all runs are given, into `out`.
-    ///
-    /// # Errors
-    /// When the index is damaged, or the list is too long for a device.
-    ///
-    /// # Panics
-    /// If there are not as many entries as runs, or a run has [another form](check_form).
-    pub(crate) fn lay(
-        &mut self,
-        generation: &Generation,
-        entries: &[Option<TermEntry>],
-        worth: Worth<'_>,
-        out: &mut Vec<u8>,
-    ) -> Result<HuangLaid, IndexError> {
-        self.begin();
-        generation.for_each_list(entries, |run, list| {
-            self.add(list, run.first_docid(), run.documents(), worth)
-        })?;
-        Ok(self.finish(out))
-    }
-
+impl HuangLayer {
     pub(crate) fn begin(&mut self) {
         self.last.clear();
         self.records.clear();
@@ -106,7 +65,7 @@ impl ListLayer {
     /// Adds the list of a run, whose docids count from `first_docid` and are below `documents`.
     ///
     /// # Panics
-    /// If it has [another form](check_form).
+    /// If it has another form.
     pub(crate) fn add(
         &mut self,
         list: &ListView<'_>,
@@ -161,19 +120,12 @@ impl ListLayer {
         self.most = self.most.max(most);
     }
 
-    /// Writes the list behind what is in `out`, which must begin at a multiple of 16 bytes on the
-    /// device.
+    /// Writes the list.
     pub(crate) fn finish(&mut self, out: &mut Vec<u8>) -> HuangLaid {
-        let begin = out.len();
-        let align = |out: &mut Vec<u8>| {
-            out.resize(begin + (out.len() - begin).next_multiple_of(ALIGNMENT), 0);
-        };
-        out.extend_from_slice(bytemuck::cast_slice(&self.last));
-        align(out);
+        put(out, bytemuck::cast_slice(&self.last));
         out.extend_from_slice(bytemuck::cast_slice(&self.records));
         out.extend_from_slice(&self.bytes);
-        out.resize(out.len() + SLACK_BYTES, 0);
-        align(out);
+        put(out, &[0; SLACK_BYTES]);
         let (blocks, postings, most) = (self.last.len() as u32, self.postings, self.most);
         HuangLaid { blocks, postings, most }
     }

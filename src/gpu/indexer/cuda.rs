@@ -9,7 +9,7 @@ use crate::gpu::floor::cache::Origin;
 use crate::gpu::floor::device::Device;
 use crate::gpu::floor::discover::DeviceInfo;
 use crate::gpu::floor::error::GpuError;
-use crate::gpu::floor::machine::CudaArrays;
+use crate::gpu::floor::machine::CudaQueue;
 use crate::gpu::floor::modules::Toolchain;
 
 /// Blocks that are on their way or being inserted, or stretches of columns that come back.
@@ -56,7 +56,7 @@ pub(crate) fn open(
     let kernels = tuning.load(toolchain, &device)?;
     let origin = kernels.origin.clone();
     let buffer_bytes = sizes.buffer_bytes();
-    let machine = Box::new(CudaArrays::new(device, kernels, (BUFFERS, buffer_bytes))?);
+    let machine = Box::new(CudaQueue::new(device, kernels, (BUFFERS, buffer_bytes))?);
     let least = Usage::default().with(&LEAST, tuning.all_warps());
     // Room that a run needs, and chunks that warps hold.
     let wanted = sizes.run_limit.saturating_mul(ARENAS_BY_RUN);

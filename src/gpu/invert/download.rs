@@ -2,10 +2,10 @@
 //! through a pinned buffer of its own.
 
 use super::machine::{Downloader, MOST_TAKEN, NextParcel};
-use super::staged::{Buffer, wait};
 use crate::crew::{Awaited, Crew};
 use crate::gpu::floor::device::Device;
-use crate::gpu::floor::error::GpuError;
+use crate::gpu::floor::error::{GpuError, GpuWork};
+use crate::gpu::floor::pinned::Pinned;
 use crate::gpu::floor::slab::Slab;
 use cudarc::driver::CudaStream;
 use std::ops::Range;
@@ -18,15 +18,14 @@ const TAKERS: usize = 16;
 /// A buffer and a stream of its own.
 #[derive(Debug)]
 struct Taker {
-    buffer: Buffer,
+    buffer: Pinned,
     stream: Arc<CudaStream>,
 }
 
 impl Taker {
     fn new(device: &Device) -> Result<Self, GpuError> {
-        let stream = device.context().new_stream();
-        let stream = stream.map_err(|e| device.call("make a stream", e))?;
-        Ok(Self { buffer: Buffer::new(device, MOST_TAKEN as usize)?, stream })
+        let buffer = Pinned::new(device, "lists", MOST_TAKEN as usize)?;
+        Ok(Self { buffer, stream: device.new_stream(None)? })
     }
 
     /// Brings bytes of the device to the buffer.
@@ -40,16 +39,12 @@ impl Taker {
         bytes: usize,
     ) -> Result<&[u8], GpuError> {
         let Self { buffer, stream } = self;
-        let call = |e| device.call("copy lists from the device", e);
-        device.context().bind_to_thread().map_err(call)?;
         // SAFETY: the caller answers for the memory, and nobody looks at the buffer before the copy
         // is done.
-        unsafe { buffer.staging.copy_down(from, 0, bytes, stream) }
-            .and_then(|()| buffer.copied.record(stream))
-            .map_err(call)?;
-        wait(device, &buffer.copied)?;
+        unsafe { buffer.copy_down(from, 0, bytes, stream) }?;
+        device.ticket(stream, GpuWork::Download(bytes as u64))?.wait()?;
         // SAFETY: the copy is done.
-        Ok(unsafe { &buffer.staging.bytes()[..bytes] })
+        Ok(unsafe { &buffer.bytes()[..bytes] })
     }
 }
 

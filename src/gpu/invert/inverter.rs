@@ -1,9 +1,13 @@
-//! How does a batch of texts become lists? Its forms are found ([`find`](Inverter::find)) by a
-//! thread of its own, while batches before are counted; [`count`](Inverter::count) says what each
-//! of its pieces counts, by which whoever asks finds out where the run ends;
-//! [`lists`](Inverter::lists) gives the lists of the batch if all of it belongs to the run, or keeps
-//! them on the device until [`encode`](Inverter::encode). Nothing here depends on the order in which
-//! a device's threads run.
+//! How does a batch of texts become lists? In three steps, each of which hands on what it has made.
+//!
+//! 1. A thread of its own has the forms of batches found ([`find`](Inverter::find)), and others
+//!    make terms of those of which the device makes none, while batches before are counted.
+//! 2. [`count`](Inverter::count) says what each piece of a batch counts, by which whoever asks
+//!    finds out where the run ends; [`lists`](Inverter::lists) gives the lists of the batch if all
+//!    of it belongs to the run, or keeps them on the device.
+//! 3. [`encode`](Inverter::encode) encodes the lists of a run that were kept.
+//!
+//! Nothing here depends on the order in which a device's threads run.
 //!
 //! A device keeps the forms that it has met, and a table of their fingerprints, until the run ends
 //! or they take too much, and numbers the terms of the run, most of which it makes itself. Every
@@ -94,8 +98,8 @@ struct Open {
 }
 
 /// Turns texts into the lists of runs, on one device.
-pub struct Inverter<M> {
-    machine: M,
+pub struct Inverter<M: ?Sized> {
+    machine: Box<M>,
     tuning: Tuning,
     /// Stands before the learner, which ends when this is dropped.
     finding: Finding,
@@ -103,13 +107,12 @@ pub struct Inverter<M> {
     back: Back,
     /// The pieces whose forms are found, or being found, which are counted next, in their order.
     coming: VecDeque<Arc<Vec<PieceText>>>,
-    found: VecDeque<Found>,
-    /// What the forms of these mean, as far as that is known.
+    /// What came of the first of these.
+    found: VecDeque<Result<Found, GpuError>>,
+    /// What their forms mean, as far as that is known.
     learned: VecDeque<Learned>,
     /// Arrays of tokens of batches that were counted.
     spare: Vec<Tokens>,
-    /// Why forms could not be found.
-    failed: Option<GpuError>,
     numbering: Numbering,
     /// Terms whose last docid the device has, and how many postings of theirs stay.
     lasts: u32,
@@ -122,20 +125,22 @@ pub(super) fn spent(began: Instant) -> f64 {
     began.elapsed().as_secs_f64()
 }
 
-impl<M: Machine> Typed for Inverter<M> {
-    fn on(&mut self) -> &mut dyn Machine {
+impl<M: Machine + ?Sized> Typed for Inverter<M> {
+    type On = M;
+
+    fn on(&mut self) -> &mut M {
         &mut self.machine
     }
 }
 
-impl<M: Machine> Inverter<M> {
+impl<M: Machine + ?Sized> Inverter<M> {
     /// An inverter on a machine that has done nothing, and on another one of the same device, on
     /// which forms are found; `threads` make terms of forms.
     ///
     /// # Errors
     /// Of the device; the system gives no threads.
     pub fn new(
-        machine: M,
+        machine: Box<M>,
         analysis: &Analysis,
         threads: usize,
         hooks: &InverterHooks,
@@ -157,7 +162,6 @@ impl<M: Machine> Inverter<M> {
             found: VecDeque::new(),
             learned: VecDeque::new(),
             spare: Vec::new(),
-            failed: None,
             numbering: Numbering::default(),
             lasts: 0,
             keeping: Keeping::default(),
@@ -185,9 +189,12 @@ impl<M: Machine> Inverter<M> {
 
     /// What it has done so far.
     pub fn work(&self) -> InverterWork {
-        let mut work = self.work;
-        work.add(self.finding.work());
-        work
+        let InverterWork { postings, spilled, seconds, .. } = self.work;
+        let found = self.finding.work();
+        let InverterSeconds { lines, find, upload, .. } = found.seconds;
+        let upload = seconds.upload + upload;
+        let seconds = InverterSeconds { lines, find, upload, ..seconds };
+        InverterWork { postings, spilled, seconds, ..found }
     }
 
     /// Where the time goes that its caller measures.
@@ -231,34 +238,22 @@ impl<M: Machine> Inverter<M> {
 
     /// Whether pieces can be counted without waiting for their forms or the host's terms.
     pub(crate) fn is_ready(&mut self, pieces: &[PieceText]) -> bool {
-        while let Some(outcome) = self.finding.outcome() {
-            self.take_outcome(outcome);
-        }
+        self.found.extend(self.finding.outcomes());
         while let Some(learned) = self.learner.answer() {
             self.take_learned(learned);
         }
-        if !self.is_next(pieces) {
-            return true;
-        }
         match self.found.front() {
-            Some(found) => found.tokens == 0 || !self.learned.is_empty(),
-            // They are not found any more: counting says why, or finds them again.
-            None => self.finding.under_way() == 0,
+            _ if !self.is_next(pieces) => true,
+            Some(Ok(found)) => found.tokens == 0 || !self.learned.is_empty(),
+            // Counting says why.
+            Some(Err(_)) => true,
+            None => false,
         }
     }
 
     /// Whether pieces are those that were asked for first.
     fn is_next(&self, pieces: &[PieceText]) -> bool {
         self.coming.front().is_some_and(|coming| std::ptr::eq(&coming[..], pieces))
-    }
-
-    fn take_outcome(&mut self, outcome: Result<Found, GpuError>) {
-        match outcome {
-            Ok(found) => self.found.push_back(found),
-            // Whoever counts makes room.
-            Err(error) if error.is_out_of_memory() => {}
-            Err(error) => _ = self.failed.get_or_insert(error),
-        }
     }
 
     fn take_learned(&mut self, learned: Learned) {
@@ -278,16 +273,23 @@ impl<M: Machine> Inverter<M> {
     /// # Panics
     /// There are too many pieces, or too much text.
     pub fn count(&mut self, pieces: &[PieceText], first: u32) -> Result<Vec<Counted>, GpuError> {
-        self.open = None;
-        match self.is_next(pieces) {
-            true => _ = self.coming.pop_front(),
-            false => self.let_go(),
-        }
-        let counted = self.try_count(pieces, first);
+        let counted = self.take_found(pieces).and_then(|found| self.count_found(found, first));
         if counted.is_err() {
             self.free_but_run();
         }
         counted
+    }
+
+    /// What was found of the next pieces. If it is other pieces that were asked for, all is let go.
+    fn take_found(&mut self, pieces: &[PieceText]) -> Result<Found, GpuError> {
+        self.open = None;
+        if self.is_next(pieces) {
+            self.coming.pop_front();
+            return self.found.pop_front().unwrap_or_else(|| self.finding.wait());
+        }
+        self.let_go();
+        let to = self.spare.pop();
+        self.finding.now(pieces, to)
     }
 
     /// Lets go of all that was found or counted and does not stay. Nobody says any more what the
@@ -297,11 +299,11 @@ impl<M: Machine> Inverter<M> {
         if self.coming.is_empty() {
             return;
         }
+        let waited = (self.found.len()..self.coming.len()).map(|_| self.finding.wait());
+        self.found.extend(waited.collect::<Vec<_>>());
         self.coming.clear();
-        for outcome in self.finding.outcomes() {
-            self.take_outcome(outcome);
-        }
-        let asked = self.found.drain(..).filter(|found| found.tokens > 0).count();
+        let found = self.found.drain(..).flatten();
+        let asked = found.filter(|found| found.tokens > 0).count();
         for _ in self.learned.len()..asked {
             self.learner.wait();
         }

@@ -1,9 +1,10 @@
 //! What is asked of a device that inverts? Arrays that grow, copies both ways, and launches; the
 //! tests have one that is emulated, so that the host's part is the same there.
 
-use super::steps::{ARRAYS, InvertArray, Step};
+use super::steps::{InvertArray, Step};
 use crate::dictionary::closed::ClosedError;
 use crate::dictionary::device::text_buffers::Pin;
+use crate::gpu::floor::arrays::Places;
 use crate::gpu::floor::error::GpuError;
 use std::any::Any;
 use std::ops::Range;
@@ -69,92 +70,6 @@ pub struct Reading<'a> {
     pub is_pinned: bool,
 }
 
-/// Arrays, and memory of some that is set aside: what is moved and freed without a copy.
-#[derive(Debug)]
-pub(crate) struct Arrays<M> {
-    there: Vec<Option<M>>,
-    aside: Vec<Option<M>>,
-}
-
-impl<M> Arrays<M> {
-    pub(crate) fn new() -> Self {
-        Self { there: (0..ARRAYS).map(|_| None).collect(), aside: Vec::new() }
-    }
-
-    pub(crate) fn of(&self, array: InvertArray) -> Option<&M> {
-        self.there[array as usize].as_ref()
-    }
-
-    pub(crate) fn place(&mut self, array: InvertArray) -> &mut Option<M> {
-        &mut self.there[array as usize]
-    }
-
-    #[cfg(test)]
-    pub(crate) fn named(&self) -> impl Iterator<Item = &M> {
-        self.there.iter().flatten()
-    }
-
-    /// All memory, that which is set aside too.
-    #[cfg(test)]
-    pub(crate) fn all(&self) -> impl Iterator<Item = &M> {
-        self.there.iter().chain(&self.aside).flatten()
-    }
-}
-
-impl<M> Default for Arrays<M> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-/// What can be done with [`Arrays`] of any memory.
-pub trait Places {
-    fn free_but(&mut self, kept: &[InvertArray]);
-
-    fn free(&mut self, arrays: &[InvertArray]);
-
-    /// Puts an array behind those that are set aside; it is not there any more.
-    fn set_aside(&mut self, array: InvertArray);
-
-    /// Gives an array and the one that was set aside as number `n` each other's memory.
-    fn exchange(&mut self, array: InvertArray, n: usize);
-
-    fn free_aside(&mut self);
-
-    /// Gives two arrays each other's memory.
-    fn swap(&mut self, one: InvertArray, other: InvertArray);
-}
-
-impl<M> Places for Arrays<M> {
-    fn free_but(&mut self, kept: &[InvertArray]) {
-        for (array, memory) in self.there.iter_mut().enumerate() {
-            if kept.iter().all(|&kept| array != kept as usize) {
-                *memory = None;
-            }
-        }
-    }
-
-    fn free(&mut self, arrays: &[InvertArray]) {
-        arrays.iter().for_each(|&array| self.there[array as usize] = None);
-    }
-
-    fn set_aside(&mut self, array: InvertArray) {
-        self.aside.push(self.there[array as usize].take());
-    }
-
-    fn exchange(&mut self, array: InvertArray, n: usize) {
-        std::mem::swap(&mut self.there[array as usize], &mut self.aside[n]);
-    }
-
-    fn free_aside(&mut self) {
-        self.aside.clear();
-    }
-
-    fn swap(&mut self, one: InvertArray, other: InvertArray) {
-        self.there.swap(one as usize, other as usize);
-    }
-}
-
 /// A device with the arrays of one inverter. Copies and launches take effect in the order of the
 /// calls.
 pub trait Machine: Send {
@@ -169,7 +84,7 @@ pub trait Machine: Send {
     /// There is not so much memory; the array is as before.
     fn reserve(&mut self, array: InvertArray, bytes: u64, kept: u64) -> Result<(), GpuError>;
 
-    fn places(&mut self) -> &mut dyn Places;
+    fn places(&mut self) -> &mut dyn Places<InvertArray>;
 
     /// Writes parts to an array, one behind the other.
     fn write(&mut self, array: InvertArray, at: u64, parts: &[&[u8]]) -> Result<(), GpuError>;
@@ -198,50 +113,4 @@ pub trait Machine: Send {
         array: InvertArray,
         memory: DeviceMemory,
     ) -> Result<Option<DeviceMemory>, GpuError>;
-}
-
-impl Machine for Box<dyn Machine> {
-    fn sibling(&self) -> Result<Box<dyn Machine>, GpuError> {
-        (**self).sibling()
-    }
-
-    fn reserve(&mut self, array: InvertArray, bytes: u64, kept: u64) -> Result<(), GpuError> {
-        (**self).reserve(array, bytes, kept)
-    }
-
-    fn places(&mut self) -> &mut dyn Places {
-        (**self).places()
-    }
-
-    fn write(&mut self, array: InvertArray, at: u64, parts: &[&[u8]]) -> Result<(), GpuError> {
-        (**self).write(array, at, parts)
-    }
-
-    fn read(&mut self, parts: &mut [Reading<'_>]) -> Result<(), GpuError> {
-        (**self).read(parts)
-    }
-
-    fn run(&mut self, steps: &[Step]) -> Result<(), GpuError> {
-        (**self).run(steps)
-    }
-
-    fn uploader(&mut self) -> Result<Box<dyn Uploader>, GpuError> {
-        (**self).uploader()
-    }
-
-    fn downloader(&mut self) -> Result<Box<dyn Downloader>, GpuError> {
-        (**self).downloader()
-    }
-
-    fn lend(&mut self, array: InvertArray) -> Result<Option<DeviceMemory>, GpuError> {
-        (**self).lend(array)
-    }
-
-    fn adopt(
-        &mut self,
-        array: InvertArray,
-        memory: DeviceMemory,
-    ) -> Result<Option<DeviceMemory>, GpuError> {
-        (**self).adopt(array, memory)
-    }
 }

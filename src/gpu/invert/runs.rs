@@ -53,8 +53,8 @@ pub(crate) struct RunEnd {
 pub(crate) type OpenLists = Box<dyn Fn(u32) -> Result<FilledFile, IndexError> + Send + Sync>;
 
 /// The open run of a device.
-pub(crate) struct Runs<M> {
-    inverter: Inverter<M>,
+pub(crate) struct Runs {
+    inverter: Inverter<dyn Machine>,
     lists: OpenLists,
     sequencer: Sequencer,
     /// Batches that are not taken.
@@ -70,12 +70,12 @@ pub(crate) struct Runs<M> {
 /// How long it sleeps before it looks again whether the run before is encoded.
 const PAUSE: Duration = Duration::from_micros(200);
 
-impl<M: Machine + 'static> Runs<M> {
+impl Runs {
     /// The first run, which ends at about so much cost
     /// ([`Budget::run_limit`](crate::order::Budget)); all ends early once `stop` is set. Where the
     /// device encodes lists they go to the files of `lists`.
     pub(crate) fn new(
-        inverter: Inverter<M>,
+        inverter: Inverter<dyn Machine>,
         run_limit: u64,
         lists: OpenLists,
         stop: Arc<AtomicBool>,

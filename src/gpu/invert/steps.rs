@@ -15,7 +15,6 @@ use crate::order::Sketch;
 
 /// An array that kernels work on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(usize)]
 pub enum InvertArray {
     /// u8: the lines of the batch, if it is nothing but lines, in whole tiles.
     Raw,
@@ -177,8 +176,6 @@ pub enum InvertArray {
     /// u8: the lists of a chunk.
     Encoded,
 }
-
-pub(crate) const ARRAYS: usize = InvertArray::Encoded as usize + 1;
 
 pub(crate) type Step = crate::gpu::floor::steps::Step<InvertArray>;
 

@@ -2,13 +2,11 @@
 //! of the host, while another thread drives it.
 
 use super::machine::{DeviceMemory, Uploader};
-use super::staged::wait;
 use crate::dictionary::device::text_buffers::Pin;
 use crate::gpu::floor::device::Device;
-use crate::gpu::floor::error::GpuError;
+use crate::gpu::floor::error::{GpuError, GpuWork};
 use crate::gpu::floor::slab::Slab;
-use crate::gpu::lane::event;
-use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, result, sys};
+use cudarc::driver::{CudaContext, CudaStream, DriverError, result, sys};
 use std::ffi::c_void;
 use std::sync::Arc;
 
@@ -43,7 +41,6 @@ impl Drop for Pinned {
 /// Brings texts on a stream of its own.
 pub(super) struct CudaUploader {
     stream: Arc<CudaStream>,
-    copied: CudaEvent,
     /// The system has refused to pin memory, and is not asked again.
     refused: bool,
     device: Arc<Device>,
@@ -51,9 +48,7 @@ pub(super) struct CudaUploader {
 
 impl CudaUploader {
     pub(super) fn new(device: Arc<Device>) -> Result<Self, GpuError> {
-        let stream = device.context().new_stream();
-        let stream = stream.map_err(|e| device.call("make a stream", e))?;
-        Ok(Self { stream, copied: event(&device)?, refused: false, device })
+        Ok(Self { stream: device.new_stream(None)?, refused: false, device })
     }
 
     /// Enqueues copies of parts to a text, one behind the other.
@@ -69,7 +64,7 @@ impl CudaUploader {
             unsafe { result::memcpy_htod_async(to, part, self.stream.cu_stream()) }?;
             at += part.len() as u64;
         }
-        self.copied.record(&self.stream)
+        Ok(())
     }
 }
 
@@ -99,7 +94,8 @@ impl Uploader for CudaUploader {
         // when no copy is under way.
         let sent = unsafe { self.send(&text, parts) };
         let sent = sent.map_err(|e| self.device.call("copy texts to the device", e));
-        let sent = sent.and_then(|()| wait(&self.device, &self.copied));
+        let sent = sent.and_then(|()| self.device.ticket(&self.stream, GpuWork::Upload(bytes)));
+        let sent = sent.and_then(|ticket| ticket.wait());
         if sent.is_err() {
             self.stream.context().record_err(self.stream.synchronize());
         }

@@ -12,8 +12,8 @@ use super::unpack::Outline;
 use crate::fault;
 use crate::gpu::floor::device::Device;
 use crate::gpu::floor::error::{Geometry, GpuError};
-use crate::gpu::floor::memory::Slab;
 use crate::gpu::floor::pinned::Pinned;
+use crate::gpu::floor::slab::Slab;
 use crate::gpu::floor::steps::Argument::{Array as In, Number};
 use crate::gpu::floor::steps::{Argument, Kernels, Step};
 use crate::index::lexicon::TermEntry;
@@ -104,7 +104,7 @@ impl<I: Copy> Bringer<I> {
         Ok(Self {
             snapshot: snapshot.clone(),
             share: share.clone(),
-            stream: device.new_stream()?,
+            stream: device.new_stream(None)?,
             resident: [resident("query_put")?, resident("query_unpack")?],
             windows,
             arena: query.arena().clone(),
@@ -263,8 +263,6 @@ impl<I: Copy> Bringer<I> {
     }
 
     fn copy_and_launch(&mut self) -> Result<bool, GpuError> {
-        let call = |e| self.device.call("copy lists to the device", e);
-        self.device.context().bind_to_thread().map_err(call)?;
         // SAFETY: no copy is under way: each is waited for below.
         let staging = unsafe { self.staging.bytes_mut() };
         staging[..FAULT_BYTES].fill(0);
@@ -273,11 +271,12 @@ impl<I: Copy> Bringer<I> {
         let bytes = FAULT_BYTES..FAULT_BYTES + tables.bytes;
         // SAFETY: both live as long as this, and nobody writes them before the stream is waited
         // for.
-        unsafe { self.staging.copy_up(bytes, to, &self.stream) }.map_err(call)?;
+        unsafe { self.staging.copy_up(bytes, to, &self.stream) }?;
         for step in self.steps(&tables) {
             self.launch(&step)?;
         }
-        self.stream.synchronize().map_err(call)?;
+        let done = self.stream.synchronize();
+        done.map_err(|e| self.device.call("bring lists to the device", e))?;
         // SAFETY: no kernel runs that could write it.
         Ok(unsafe { self.staging.bytes() }[..FAULT_BYTES] == [0; FAULT_BYTES])
     }

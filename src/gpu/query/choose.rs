@@ -1,12 +1,14 @@
 //! Which devices answer queries, in which way, and what is known of the costs of queries there?
 
-use super::engine::{GpuEngines, GpuMethod, GpuOptions, OnLost};
-use super::service::Counts;
+use super::engine::{GpuEngines, GpuMethod, GpuOptions};
+use super::service::{Counts, OnLost};
+use crate::gpu::ding09::Merging;
 use crate::gpu::floor::cache::ModuleCache;
 use crate::gpu::floor::discover::{DeviceInfo, NoneUsable};
 use crate::gpu::floor::error::GpuError;
 use crate::gpu::floor::modules::Toolchain;
-use crate::gpu::{ding09, huang};
+use crate::gpu::huang::{self, HuangTuning};
+use crate::gpu::methods::{OtherLists, check_lists};
 use crate::index::error::IndexError;
 use crate::query::engines::engine::Wakers;
 use crate::query::engines::engine::hybrid::{Hybrid, Models, Scheduling};
@@ -22,7 +24,7 @@ pub enum Chosen {
     /// Of the CPU; devices that are asked for find the same in [their own way](GpuMethod::Bounds),
     /// but for `wang`, which both have.
     Cpu(Algorithm),
-    /// See [`ding09`].
+    /// See [`ding09`](crate::gpu::ding09).
     Ding09,
     Huang,
 }
@@ -91,12 +93,9 @@ pub enum ChoiceError {
     /// There are fewer than were asked for.
     #[error("{wanted} GPUs are asked for: {usable} can be used")]
     TooFew { wanted: usize, usable: usize },
-    /// `ding09` does not read the lists of the index.
+    /// The method does not read the lists of the index.
     #[error(transparent)]
-    Ding09Form(#[from] ding09::list::DingOtherForm),
-    /// `huang` does not read the lists of the index.
-    #[error(transparent)]
-    HuangForm(#[from] huang::list::OtherForm),
+    Lists(#[from] OtherLists),
     /// `wang` needs documents in another order, or another score.
     #[error(transparent)]
     WangOrder(IndexError),
@@ -213,8 +212,8 @@ impl Devices {
         let Self { devices, toolchain, options } = self;
         match options.method {
             GpuMethod::Bounds => {}
-            GpuMethod::Ding09(_) => drop(ding09::list::form_of(snapshot.generation())?),
-            GpuMethod::Huang(_) => huang::list::check_form(snapshot.generation())?,
+            GpuMethod::Ding09(_) => check_lists::<Merging>(snapshot.generation())?,
+            GpuMethod::Huang(_) => check_lists::<HuangTuning>(snapshot.generation())?,
             GpuMethod::Wang(_) => snapshot.check_global().map_err(ChoiceError::WangOrder)?,
         }
         Ok(GpuEngines::open(devices, toolchain, snapshot, *options, wakers, (on_lost, counts))?)

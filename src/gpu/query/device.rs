@@ -13,9 +13,9 @@ use super::steps::{Array, Groups, Machine, Step, Zeroed};
 use crate::gpu::floor::device::Device;
 use crate::gpu::floor::error::{GpuError, GpuWork};
 use crate::gpu::floor::events::Ticket;
-use crate::gpu::floor::memory::Slab;
 use crate::gpu::floor::modules::Toolchain;
 use crate::gpu::floor::pinned::Pinned;
+use crate::gpu::floor::slab::Slab;
 use crate::gpu::floor::steps::Kernels;
 use crate::query::wanted::Mode;
 use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
@@ -83,9 +83,7 @@ impl QueryDevice {
         let kernels = Kernels::load(toolchain, &device, &tuning.source(), kernels)?;
         let windows = Windows { documents: norms.len() as u32, bits: tuning.window_bits };
         let on_device = Arc::new(Slab::new(&device, "norms", 4 * norms.len() as u64)?);
-        on_device
-            .write(0, bytemuck::cast_slice(norms))
-            .map_err(|e| device.call("copy norms to the device", e))?;
+        on_device.write(0, bytemuck::cast_slice(norms))?;
         let arena_bytes = match arena_bytes {
             Some(bytes) => bytes,
             None => device.free_bytes()? / 100 * ARENA_PERCENT,
@@ -246,7 +244,7 @@ impl Slot {
             memory: Slab::new(on, "batches of queries", parts.all)?,
             input: Pinned::new(on, "queries", input_bytes(&room))?,
             output: Pinned::new(on, "hits", output_bytes(&room))?,
-            stream: on.new_stream()?,
+            stream: on.new_stream(None)?,
             graphs: HashMap::new(),
             began: None,
             done: None,
@@ -331,24 +329,20 @@ impl Slot {
     ) -> Result<(), GpuError> {
         self.begin(device, batch, false)?;
         let (parts, len) = (Parts::new(&self.room), batch.input_bytes());
-        let call = |e| device.device.call("copy queries to the device", e);
+        let to = self.memory.part(parts.input, len as u64);
         // SAFETY: both parts have so many bytes, and live as long as the slot, which waits before
         // it goes.
-        unsafe {
-            self.input.copy_up(0..len, self.memory.part(parts.input, len as u64), &self.stream)
-        }
-        .map_err(call)?;
+        unsafe { self.input.copy_up(0..len, to, &self.stream) }?;
         for step in steps {
             self.launch_step(device, step)?;
         }
         let states = self.records * size_of::<QueryState>();
         let (hits, hits_at) = (8 * self.hits as usize, hits_at(&self.room));
-        let call = |e| device.device.call("copy hits from the device", e);
         for (at, len) in [(0, states), (hits_at, hits)] {
             let from = self.memory.part(parts.output + at as u64, len as u64);
             // SAFETY: both parts are the slot's own and fit its output, which nobody looks at while
             // the slot is busy.
-            unsafe { self.output.copy_down(from, at, len, &self.stream) }.map_err(call)?;
+            unsafe { self.output.copy_down(from, at, len, &self.stream) }?;
         }
         self.end(device)
     }

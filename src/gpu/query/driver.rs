@@ -9,7 +9,7 @@ use super::device::{QueryDevice, Slot};
 use super::fetch::{FetchRequest, Fetchers, Key, Lists, NO_LIST};
 use super::plan::{MOST_HITS, PlacedTerm};
 use super::residency::{ListId, Place, Residency};
-use super::service::{Counts, Done, Job, Reply, Why};
+use super::service::{Desk, Job, Why};
 use crate::crew::lock;
 use crate::gpu::floor::error::GpuError;
 use crate::query::snapshot::Snapshot;
@@ -17,8 +17,8 @@ use crate::query::top_k::Hit;
 use crate::query::wanted::Mode;
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, TryRecvError};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::TryRecvError;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -63,9 +63,7 @@ pub(super) struct Driver {
     key: Key,
     ready: VecDeque<Open>,
     ready_since: Option<Instant>,
-    replies: HashMap<usize, Vec<Done>>,
-    reply: Reply,
-    counts: Arc<Counts>,
+    desk: Desk,
 }
 
 impl Driver {
@@ -75,7 +73,7 @@ impl Driver {
         pace: Pace,
         k: usize,
         fetchers: usize,
-        (reply, counts): (Reply, Arc<Counts>),
+        desk: Desk,
     ) -> Result<Self, GpuError> {
         let k = k.clamp(1, MOST_HITS) as u32;
         let room = device.room(pace.batch, k);
@@ -104,36 +102,24 @@ impl Driver {
             key: Key::new(),
             ready: VecDeque::new(),
             ready_since: None,
-            replies: HashMap::new(),
-            reply,
-            counts,
+            desk,
         })
     }
 
     /// Answers queries until nobody can send any more. A device that fails gives all its queries
-    /// back, and those that still come; `on_lost` is told why, once.
-    pub(super) fn run(
-        mut self,
-        jobs: &Receiver<Job>,
-        lost: &AtomicBool,
-        on_lost: impl FnOnce(GpuError),
-    ) {
+    /// back, and those that still come.
+    pub(super) fn run(mut self) {
         let mut open = true;
         let failed = loop {
-            match self.round(jobs, &mut open) {
+            match self.round(&mut open) {
                 Ok(true) => {}
                 Ok(false) if !open && self.is_idle() => return,
-                Ok(false) => self.pause(jobs, &mut open),
+                Ok(false) => self.pause(&mut open),
                 Err(error) => break error,
             }
         };
-        lost.store(true, Ordering::Release);
-        on_lost(failed);
-        self.give_all_back();
-        while let Ok(job) = jobs.recv() {
-            self.back(&job, Why::Lost);
-            self.send_replies();
-        }
+        let all = self.take_all();
+        self.desk.close(&failed, all);
     }
 
     pub(super) fn lists(&self) -> &Lists {
@@ -147,9 +133,9 @@ impl Driver {
     }
 
     /// Nothing can be done now: waits for what comes next.
-    fn pause(&mut self, jobs: &Receiver<Job>, open: &mut bool) {
+    fn pause(&mut self, open: &mut bool) {
         if self.is_idle() {
-            match jobs.recv() {
+            match self.desk.jobs.recv() {
                 Ok(job) => self.held.push_back(job),
                 Err(_) => *open = false,
             }
@@ -165,10 +151,10 @@ impl Driver {
     }
 
     /// Does all that can be done now; says whether that was anything.
-    fn round(&mut self, jobs: &Receiver<Job>, open: &mut bool) -> Result<bool, GpuError> {
+    fn round(&mut self, open: &mut bool) -> Result<bool, GpuError> {
         let mut any = false;
         for _ in 0..2 * self.pace.batch {
-            match jobs.try_recv() {
+            match self.desk.jobs.try_recv() {
                 Ok(job) => self.held.push_back(job),
                 Err(TryRecvError::Empty) => break,
                 Err(TryRecvError::Disconnected) => {
@@ -181,10 +167,7 @@ impl Driver {
         while let Ok((id, came)) = self.fetchers.fetched.try_recv() {
             if matches!(came, Brought::Lost(_)) {
                 // The next look at the device says why.
-                self.device
-                    .arena()
-                    .write(0, &[])
-                    .map_err(|e| self.device.device().call("copy a list to the device", e))?;
+                self.device.arena().write(0, &[])?;
             }
             self.came(id, came);
             any = true;
@@ -277,7 +260,7 @@ impl Driver {
             let Some(mut open) = self.waiting.remove(&number) else { continue };
             if !matches!(came, Brought::Here(..)) {
                 self.unpin(&open);
-                self.back(&open.job, Why::Lists);
+                self.desk.back(&open.job, Why::Lists);
                 continue;
             }
             open.missing -= 1;
@@ -294,15 +277,10 @@ impl Driver {
         open.lists.iter().for_each(|&id| residency.unpin(id));
     }
 
-    fn back(&mut self, job: &Job, why: Why) {
-        self.replies.entry(job.worker).or_default().push(Done::Back(job.number, why));
-    }
-
     fn hits(&mut self, open: Open, mut hits: Vec<Hit>) {
         self.unpin(&open);
         hits.iter_mut().for_each(|hit| hit.docid += self.share.start);
-        let Job { worker, number, .. } = open.job;
-        self.replies.entry(worker).or_default().push(Done::Hits(number, hits));
+        self.desk.hits(&open.job, hits, None);
     }
 
     /// Takes the answers of batches that are done.
@@ -321,11 +299,11 @@ impl Driver {
                     Answered::Hits(hits) => self.hits(open, hits),
                     Answered::Overflown(floors) if floors != open.floors => {
                         open.floors = floors;
-                        self.counts.repeated.fetch_add(1, Ordering::Relaxed);
+                        self.desk.counts.repeated.fetch_add(1, Ordering::Relaxed);
                         self.is_ready(open);
                     }
                     Answered::Overflown(_) => {
-                        self.counts.overflown.fetch_add(1, Ordering::Relaxed);
+                        self.desk.counts.overflown.fetch_add(1, Ordering::Relaxed);
                         self.overflown.push_back(open);
                     }
                 }
@@ -387,7 +365,7 @@ impl Driver {
                 if taken.is_empty() {
                     // No batch has room for it.
                     self.unpin(&open);
-                    self.back(&open.job, Why::Unsuited);
+                    self.desk.back(&open.job, Why::Unsuited);
                     continue;
                 }
                 self.ready.push_front(open);
@@ -401,7 +379,7 @@ impl Driver {
             return Ok(());
         }
         batch.finish(&self.room);
-        self.counts.batches.fetch_add(1, Ordering::Relaxed);
+        self.desk.counts.batches.fetch_add(1, Ordering::Relaxed);
         let (slot, kept, open) = &mut self.slots[at];
         *open = taken;
         *kept = batch;
@@ -415,7 +393,7 @@ impl Driver {
         let room = *slot.room();
         if batch.add(query, &room).is_err() {
             self.unpin(&open);
-            self.back(&open.job, Why::Unsuited);
+            self.desk.back(&open.job, Why::Unsuited);
             return Ok(());
         }
         *kept = Some(open);
@@ -446,13 +424,12 @@ impl Driver {
 
     fn send_replies(&mut self) {
         let loaded = lock(&self.lists).loaded_bytes;
-        self.counts.list_bytes.store(loaded, Ordering::Relaxed);
-        for (worker, done) in self.replies.drain() {
-            (self.reply)(worker, done);
-        }
+        self.desk.counts.list_bytes.store(loaded, Ordering::Relaxed);
+        self.desk.send();
     }
 
-    fn give_all_back(&mut self) {
+    /// All queries that are here.
+    fn take_all(&mut self) -> Vec<Job> {
         let mut all: Vec<Open> = Vec::new();
         for (_, _, open) in &mut self.slots {
             all.append(open);
@@ -461,11 +438,6 @@ impl Driver {
         all.extend(self.overflown.drain(..));
         all.extend(self.ready.drain(..));
         all.extend(self.waiting.drain().map(|(_, open)| open));
-        for job in
-            std::mem::take(&mut self.held).into_iter().chain(all.into_iter().map(|open| open.job))
-        {
-            self.back(&job, Why::Lost);
-        }
-        self.send_replies();
+        self.held.drain(..).chain(all.into_iter().map(|open| open.job)).collect()
     }
 }

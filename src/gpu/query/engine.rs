@@ -7,21 +7,18 @@ use super::driver::{Driver, Pace as DriverPace};
 use super::fetch::{Lists, holds, norms_of};
 use super::gather::{Gathering, Next};
 use super::plan::{MOST_HITS, Scale};
-use super::service::{Counts, Done, Job, Why};
+use super::service::{Counts, Desk, Done, Job, OnLost, Why};
 use crate::crew::lock;
 use crate::gpu::ding09::Merging;
-use crate::gpu::ding09::device::DingDevice;
-use crate::gpu::ding09::turn::DingTurn;
 use crate::gpu::floor::device::Device;
 use crate::gpu::floor::discover::DeviceInfo;
 use crate::gpu::floor::error::GpuError;
 use crate::gpu::floor::modules::Toolchain;
-use crate::gpu::huang::device::{HuangDevice, HuangTuning};
-use crate::gpu::huang::turn::HuangTurn;
-use crate::gpu::turns::{Memory, Turns};
-use crate::gpu::wang::device::WangDevice;
-use crate::gpu::wang::turn::WangTurn;
-use crate::gpu::wang::{self, cache::wanted};
+use crate::gpu::huang::HuangTuning;
+use crate::gpu::methods::DeviceMethod;
+use crate::gpu::methods::device::{Memory, MethodDevice};
+use crate::gpu::methods::turns::Turns;
+use crate::gpu::wang::WangTuning;
 use crate::query::engines::engine::whole::WholeEngines;
 use crate::query::engines::engine::{Answer, EngineError, Engines, Pace, QueryEngine, Wakers};
 use crate::query::engines::share::DocumentShare;
@@ -50,7 +47,7 @@ pub enum GpuMethod {
     Huang(HuangTuning),
     /// That of `wang`, for queries of AND with its score and documents in the order of it; see
     /// [`crate::gpu::wang`].
-    Wang(wang::WangTuning),
+    Wang(WangTuning),
 }
 
 /// How devices answer queries.
@@ -88,9 +85,6 @@ impl Default for GpuOptions {
         }
     }
 }
-
-/// Is told of a device that failed, once for each.
-pub type OnLost = Arc<dyn Fn(&GpuError) + Send + Sync>;
 
 struct DeviceThread {
     jobs: Option<Sender<Job>>,
@@ -188,11 +182,12 @@ fn start(
     let device = Device::open(info, 1)?;
     let (sender, jobs) = channel();
     let lost = Arc::new(AtomicBool::new(false));
-    let (flag, on_lost) = (lost.clone(), on_lost.clone());
-    let on_lost = move |error: GpuError| on_lost(&error);
+    let desk = Desk::new(jobs, (reply, counts), (lost.clone(), on_lost.clone()));
     let mut lists = None;
+    let of = (device, toolchain, snapshot, share);
     let run: Box<dyn FnOnce() + Send> = match options.method {
         GpuMethod::Bounds => {
+            let (device, toolchain, snapshot, share) = of;
             let norms = norms_of(snapshot, &share);
             let query = QueryDevice::open(device, toolchain, norms, options.memory)?;
             let pace = DriverPace {
@@ -202,38 +197,13 @@ fn start(
             };
             let (k, fetchers) = (options.k, options.fetchers);
             let what = (snapshot.clone(), share);
-            let driver = Driver::new(query, what, pace, k, fetchers, (reply, counts))?;
+            let driver = Driver::new(query, what, pace, k, fetchers, desk)?;
             lists = Some(driver.lists().clone());
-            Box::new(move || driver.run(&jobs, &flag, on_lost))
+            Box::new(move || driver.run())
         }
-        GpuMethod::Ding09(merging) => {
-            let memory = memory(&options);
-            let ding = DingDevice::open(device, toolchain, snapshot.norms(), memory)?;
-            let what = (snapshot.clone(), share);
-            let turn = DingTurn::new(ding, what, (merging, options.fetchers));
-            let driver = Turns::new(turn, memory.queries, (reply, counts));
-            Box::new(move || driver.run(&jobs, &flag, on_lost))
-        }
-        GpuMethod::Huang(tuning) => {
-            let (memory, threads) = (memory(&options), options.fetchers);
-            let huang = HuangDevice::open(device, toolchain, snapshot, memory, threads)?;
-            let turn = HuangTurn::new(huang, (snapshot.clone(), share), tuning);
-            let driver = Turns::new(turn, memory.queries, (reply, counts));
-            Box::new(move || driver.run(&jobs, &flag, on_lost))
-        }
-        GpuMethod::Wang(tuning) => {
-            let (memory, threads) = (memory(&options), options.fetchers);
-            let mut opened = WangDevice::open(device, toolchain, snapshot, memory, threads)?;
-            let wanted = wanted(snapshot.generation(), tuning.cached);
-            let wanted = wanted.map_err(|source| GpuError::Index {
-                device: info.to_string(),
-                source: Box::new(source),
-            })?;
-            opened.fill(&wanted, opened.cache_room())?;
-            let turn = WangTurn::new(opened, tuning.round);
-            let driver = Turns::new(turn, memory.queries, (reply, counts));
-            Box::new(move || driver.run(&jobs, &flag, on_lost))
-        }
+        GpuMethod::Ding09(how) => turns(how, of, options, desk)?,
+        GpuMethod::Huang(how) => turns(how, of, options, desk)?,
+        GpuMethod::Wang(how) => turns(how, of, options, desk)?,
     };
     let thread = std::thread::Builder::new()
         .name(format!("gpu-{}", info.ordinal))
@@ -242,10 +212,24 @@ fn start(
     Ok(DeviceThread { jobs: Some(sender), lost, has, lists, thread: Some(thread) })
 }
 
-/// The memory of a device that answers one batch after the other.
-fn memory(options: &GpuOptions) -> Memory {
-    let (queries, k) = (options.batch, options.k.clamp(1, MOST_HITS));
-    Memory { lists: options.memory, batch: None, queries, k }
+/// Opens a device that answers one batch after the other by a method of a paper; what its thread
+/// has to do.
+fn turns<M: DeviceMethod>(
+    how: M,
+    (device, toolchain, snapshot, share): (Device, &Toolchain, &Arc<Snapshot>, Range<u32>),
+    options: GpuOptions,
+    desk: Desk,
+) -> Result<Box<dyn FnOnce() + Send>, GpuError> {
+    let memory = Memory {
+        lists: options.memory,
+        travelling: None,
+        queries: options.batch,
+        k: options.k.clamp(1, MOST_HITS),
+    };
+    let mut device = MethodDevice::open(device, toolchain, snapshot, memory, options.fetchers)?;
+    device.bring(&how)?;
+    let turns = Turns::new(device, how, share, options.batch, desk);
+    Ok(Box::new(move || turns.run()))
 }
 
 impl Engines for GpuEngines {

@@ -106,11 +106,12 @@ impl GivenDevices {
                 splitters: self.splitters,
             }),
             Chosen::Huang => {
-                let usual = huang::device::HuangTuning::default();
-                GpuMethod::Huang(huang::device::HuangTuning {
+                let usual = huang::HuangTuning::default();
+                GpuMethod::Huang(huang::HuangTuning {
                     threads: self.threads.unwrap_or(usual.threads),
                     traversal: self.traversal.unwrap_or(usual.traversal),
                     shared_threshold: self.shared_threshold.unwrap_or(usual.shared_threshold),
+                    ..usual
                 })
             }
         }

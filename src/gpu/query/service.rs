@@ -1,11 +1,15 @@
 //! What is asked of the thread of a device that answers queries, what comes back, and what is
-//! counted of it?
+//! counted of it? All devices take queries from a [`Desk`] and give answers there, whoever drives
+//! them.
 
+use crate::gpu::floor::error::GpuError;
 use crate::query::plan::Plan;
 use crate::query::top_k::Hit;
 use serde::Serialize;
+use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::Receiver;
 
 /// A query on its way to a device.
 pub(in crate::gpu) struct Job {
@@ -78,3 +82,62 @@ pub struct Counts {
 
 /// What takes answers to their worker, and wakes it.
 pub(in crate::gpu) type Reply = Box<dyn Fn(usize, Vec<Done>) + Send>;
+
+/// Is told of a device that failed, once for each.
+pub type OnLost = Arc<dyn Fn(&GpuError) + Send + Sync>;
+
+/// Where the thread of a device takes queries and leaves answers.
+pub(in crate::gpu) struct Desk {
+    pub(in crate::gpu) jobs: Receiver<Job>,
+    pub(in crate::gpu) counts: Arc<Counts>,
+    /// Answers that are to be sent, by workers.
+    done: HashMap<usize, Vec<Done>>,
+    reply: Reply,
+    lost: Arc<AtomicBool>,
+    on_lost: OnLost,
+}
+
+impl Desk {
+    /// A desk for these queries; `lost` is set, and `on_lost` told, if the device fails.
+    pub(in crate::gpu) fn new(
+        jobs: Receiver<Job>,
+        (reply, counts): (Reply, Arc<Counts>),
+        (lost, on_lost): (Arc<AtomicBool>, OnLost),
+    ) -> Self {
+        Self { jobs, counts, done: HashMap::new(), reply, lost, on_lost }
+    }
+
+    /// A query has its hits; from the docid `rest` on, if there is one, the CPU has to go on.
+    pub(in crate::gpu) fn hits(&mut self, job: &Job, hits: Vec<Hit>, rest: Option<u32>) {
+        let done = match rest {
+            Some(from) => Done::Begun(job.number, hits, from),
+            None => Done::Hits(job.number, hits),
+        };
+        self.done.entry(job.worker).or_default().push(done);
+    }
+
+    /// The CPU has to answer a query.
+    pub(in crate::gpu) fn back(&mut self, job: &Job, why: Why) {
+        self.done.entry(job.worker).or_default().push(Done::Back(job.number, why));
+    }
+
+    /// Sends what is done.
+    pub(in crate::gpu) fn send(&mut self) {
+        for (worker, done) in self.done.drain() {
+            (self.reply)(worker, done);
+        }
+    }
+
+    /// The device has failed: gives back the queries that it has, and all that still come, until
+    /// nobody can send any more.
+    pub(in crate::gpu) fn close(&mut self, failed: &GpuError, open: impl IntoIterator<Item = Job>) {
+        self.lost.store(true, Ordering::Release);
+        (self.on_lost)(failed);
+        open.into_iter().for_each(|job| self.back(&job, Why::Lost));
+        self.send();
+        while let Ok(job) = self.jobs.recv() {
+            self.back(&job, Why::Lost);
+            self.send();
+        }
+    }
+}

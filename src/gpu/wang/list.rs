@@ -4,17 +4,11 @@
 //! lists of any codec, which are decoded here, and so found damaged.
 
 use crate::codec::bits;
-use crate::index::error::IndexError;
-use crate::index::format::HEADER_BYTES;
-use crate::index::generations::generation::Generation;
-use crate::index::lexicon::TermEntry;
+use crate::gpu::methods::lists::put;
 use crate::index::list::{Columns, ListError, ListView, MAX_BLOCK};
 
 /// Buckets have about so many postings, and twice as many at most where docids are spread evenly.
 const BUCKET_POSTINGS: u32 = 8;
-
-/// Arrays begin at multiples of so many bytes.
-const ALIGNMENT: usize = 16;
 
 /// A thread reads so many bytes behind the end of what it looks for, at most.
 const SLACK_BYTES: usize = 8;
@@ -45,25 +39,8 @@ pub struct WangLayer {
 }
 
 impl WangLayer {
-    /// Lays out the first `blocks` blocks of a list of the only run of a generation, all if left
+    /// Lays out the first `blocks` blocks of a list whose docids are below `documents`, all if left
     /// out, into `out`, which must begin at a multiple of 16 bytes on the device.
-    ///
-    /// # Panics
-    /// If `blocks` is 0, or there is no run.
-    pub(crate) fn lay(
-        &mut self,
-        generation: &Generation,
-        entry: TermEntry,
-        blocks: Option<usize>,
-        out: &mut Vec<u8>,
-    ) -> Result<WangLaid, IndexError> {
-        let run = &generation.runs()[0];
-        self.lay_list(&run.list(entry)?, run.documents(), blocks, out).map_err(|source| {
-            IndexError::list(run.postings_path(), HEADER_BYTES as u64 + entry.offset)(source)
-        })
-    }
-
-    /// As [`lay`](Self::lay), of a list whose docids are below `documents`.
     ///
     /// # Panics
     /// If `blocks` is 0.
@@ -141,15 +118,9 @@ impl WangLayer {
     }
 
     fn write(&mut self, out: &mut Vec<u8>) {
-        let begin = out.len();
-        let align = |out: &mut Vec<u8>| {
-            out.resize(begin + (out.len() - begin).next_multiple_of(ALIGNMENT), 0);
-        };
         out.extend_from_slice(bytemuck::cast_slice(&self.records));
-        out.extend_from_slice(bytemuck::cast_slice(&self.table));
-        align(out);
+        put(out, bytemuck::cast_slice(&self.table));
         out.extend_from_slice(&self.bytes);
-        out.resize(out.len() + SLACK_BYTES, 0);
-        align(out);
+        put(out, &[0; SLACK_BYTES]);
     }
 }

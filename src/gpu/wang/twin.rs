@@ -1,6 +1,6 @@
 //! What does the kernel find? Its twin in plain Rust, on postings that are not coded.
 
-use super::batch::Found;
+use crate::gpu::methods::batch::Found;
 use crate::query::top_k::Hit;
 use crate::score::bm25::score;
 use crate::score::wang::is_over;
@@ -34,11 +34,17 @@ pub(crate) struct Worth<'a> {
     pub globals: &'a [f32],
 }
 
-/// The best k documents that have all terms, by rounds of so many documents of the shortest list.
+/// The best k documents that have all terms, by rounds of so many documents of the shortest list;
+/// and the number of rounds.
 ///
 /// # Panics
 /// If there is no term.
-pub(crate) fn by_rounds(terms: &[Term<'_>], worth: Worth<'_>, k: usize, round: usize) -> Found {
+pub(crate) fn by_rounds(
+    terms: &[Term<'_>],
+    worth: Worth<'_>,
+    k: usize,
+    round: usize,
+) -> (Found, u32) {
     let documents = worth.norms.len() as u32;
     let cut = terms.iter().filter(|term| term.there < term.postings.len());
     let cut = cut.map(|term| term.there().last().map_or(0, |last| last.0 + 1)).min();
@@ -70,5 +76,5 @@ pub(crate) fn by_rounds(terms: &[Term<'_>], worth: Worth<'_>, k: usize, round: u
             break;
         }
     }
-    Found { hits, rest, rounds }
+    (Found { hits, rest }, rounds)
 }

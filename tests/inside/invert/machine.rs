@@ -5,9 +5,10 @@ use crate::inside_tests::emulation::{Arg, Buffer, Emulator};
 use cudarc::driver::DriverError;
 use cudarc::driver::sys::CUresult;
 use millrace::dictionary::device::text_buffers::Pin;
+use millrace::gpu::floor::arrays::{Arrays, Places};
 use millrace::gpu::floor::error::{Cuda, GpuError};
 use millrace::gpu::invert::machine::{
-    Arrays, DeviceMemory, Downloader, Machine, NextParcel, Places, Reading, Uploader,
+    DeviceMemory, Downloader, Machine, NextParcel, Reading, Uploader,
 };
 use millrace::gpu::invert::steps::{InvertArray, Step};
 use millrace::gpu::invert::{KERNELS, source};
@@ -23,7 +24,7 @@ pub(crate) fn compiled() -> Option<Arc<Emulator>> {
 
 pub(crate) struct Emulated {
     emulator: Arc<Emulator>,
-    arrays: Arrays<Buffer>,
+    arrays: Arrays<InvertArray, Buffer>,
     seed: u64,
     /// Bytes that all arrays together may have.
     pub(crate) most_bytes: u64,
@@ -55,7 +56,7 @@ impl Emulated {
 
     /// Bytes of an array, if it is there.
     pub(crate) fn bytes_of(&self, array: InvertArray) -> u64 {
-        self.arrays.of(array).map_or(0, Buffer::len) as u64
+        self.arrays.get(array).map_or(0, Buffer::len) as u64
     }
 
     /// Has it have so many bytes beside those of the batches that stay.
@@ -65,7 +66,7 @@ impl Emulated {
     }
 
     fn array(&self, array: InvertArray) -> &Buffer {
-        self.arrays.of(array).unwrap_or_else(|| panic!("{array:?} is not there"))
+        self.arrays.of(array)
     }
 }
 
@@ -115,7 +116,7 @@ impl Machine for Emulated {
     }
 
     fn reserve(&mut self, array: InvertArray, bytes: u64, kept: u64) -> Result<(), GpuError> {
-        let old = self.arrays.of(array);
+        let old = self.arrays.get(array);
         if old.is_some_and(|old| old.len() as u64 >= bytes) {
             return Ok(());
         }
@@ -136,11 +137,11 @@ impl Machine for Emulated {
             let old = old.expect("what is kept is there").download().unwrap();
             new.write(0, &old[..kept as usize]).unwrap();
         }
-        *self.arrays.place(array) = Some(new);
+        self.arrays.put(array, new);
         Ok(())
     }
 
-    fn places(&mut self) -> &mut dyn Places {
+    fn places(&mut self) -> &mut dyn Places<InvertArray> {
         &mut self.arrays
     }
 
@@ -166,7 +167,7 @@ impl Machine for Emulated {
     }
 
     fn lend(&mut self, array: InvertArray) -> Result<Option<DeviceMemory>, GpuError> {
-        let lent = self.arrays.place(array).take();
+        let lent = self.arrays.take(array);
         Ok(lent.map(|lent| Box::new(lent.download().unwrap()) as _))
     }
 
@@ -178,7 +179,7 @@ impl Machine for Emulated {
         let text = text.downcast::<Vec<u8>>().unwrap();
         let new = self.emulator.alloc(text.len()).unwrap();
         new.write(0, &text).unwrap();
-        let old = self.arrays.place(array).replace(new);
+        let old = self.arrays.put(array, new);
         Ok(old.map(|old| Box::new(old.download().unwrap()) as _))
     }
 

@@ -8,27 +8,21 @@ mod merging;
 
 use super::Args;
 use super::harness::{
-    Lists, Planned, PlannedTerm, Prepared, Took, alone, batches, distinct, expected, passes,
-    run_wanted, spread, with,
+    Planned, PlannedTerm, Prepared, Took, alone, batches_of, distinct, expected, hits, passes,
+    run_wanted, spread,
 };
 use crate::args::explain;
 use crate::numbers::mean;
 use crate::rows::print;
-use crate::threads::{in_turn, threads};
-use anyhow::Context as _;
+use anyhow::ensure;
 use millrace::Hit;
 use millrace::Query;
 use millrace::Scoring;
-use millrace::inside::gpu::DingDevice;
-use millrace::inside::gpu::Memory;
-use millrace::inside::gpu::Ranges;
-use millrace::inside::gpu::{DingBatch, DingQuery, DingTerm};
-use millrace::inside::gpu::{DingLaid, DingLayer, form_of};
-use millrace::inside::gpu::{MOST_MERGE_LEVELS, Merging, steps};
+use millrace::inside::gpu::{AskedPart, DeviceMethod as _, MethodBatch, MethodDevice};
+use millrace::inside::gpu::{MOST_MERGE_LEVELS, Merging, check_lists};
 use millrace::{Mode, Wanted};
 use serde_json::json;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 /// The most queries that are timed one at a time.
@@ -48,17 +42,22 @@ pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
     let all = (Wanted::default(), usize::MAX);
     let prepared = Prepared::new((args, queries), Scoring::default(), all)?;
     let generation = prepared.snapshot.generation();
-    form_of(generation).map_err(|error| explain(error.into()))?;
-    let queries = args.batch_or(256);
-    let memory = Memory { lists: args.gpu_memory, batch: None, queries, k: 1000 };
-    let (device, norms) = (prepared.device(0)?, prepared.snapshot.norms());
-    let device = DingDevice::open(device, &prepared.toolchain, norms, memory)?;
+    check_lists::<Merging>(generation).map_err(|error| explain(error.into()))?;
+    let most = (args.batch_or(256), 1000);
+    let mut device = prepared.open::<Merging>(0, most, None)?;
     let start = Instant::now();
-    let lists = load(&device, &prepared)?;
+    let lists = distinct(&prepared.planned);
+    let parts: Vec<_> = lists.iter().map(|(_, term)| term.entries.clone().into()).collect();
+    device.fill(&parts, device.cache_room())?;
+    let cache = device.cache();
+    ensure!(cache.left_out() == 0, "the lists of the queries do not fit --gpu-memory");
     let form = generation.runs()[0].postings_header().form;
-    let more = json!({"codec": form.name(), "block_size": form.block_len()});
-    prepared.load("ding09-load", device.device(), with(lists.row(start), more))?;
-    let mut bench = Bench { prepared: &prepared, device, lists };
+    let more = json!({
+        "lists": cache.len(), "bytes": cache.bytes(), "load_s": start.elapsed().as_secs_f64(),
+        "codec": form.name(), "block_size": form.block_len(),
+    });
+    prepared.load("ding09-load", device.device(), more)?;
+    let mut bench = Bench { prepared: &prepared, device };
     run_wanted(
         args,
         &mut bench,
@@ -77,29 +76,13 @@ pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
     )
 }
 
-/// Lays lists out on all threads and copies them.
-fn load(device: &DingDevice, prepared: &Prepared<'_>) -> anyhow::Result<Lists<DingLaid>> {
-    let lists = distinct(&prepared.planned);
-    let arena = device.arena();
-    let ranges = Mutex::new(Ranges::new(arena.bytes()));
-    let begin = || Ok((DingLayer::default(), Vec::new()));
-    let made = in_turn(threads(), begin, |(layer, bytes), number| {
-        let Some((key, term)) = lists.get(number) else { return Ok(None) };
-        bytes.clear();
-        let laid = layer.lay(prepared.snapshot.generation(), &term.entries, bytes)?;
-        let len = bytes.len() as u64;
-        let place = ranges.lock().unwrap_or_else(PoisonError::into_inner).take(len);
-        let place = place.context("the lists of the queries do not fit --gpu-memory")?;
-        arena.write(place, bytes)?;
-        Ok(Some((key.clone(), place, laid, len)))
-    })?;
-    Ok(Lists::new(made))
-}
-
 struct Bench<'a> {
     prepared: &'a Prepared<'a>,
-    device: DingDevice,
-    lists: Lists<DingLaid>,
+    device: MethodDevice<Merging>,
+}
+
+fn asked(term: &PlannedTerm) -> AskedPart<Merging> {
+    AskedPart::new(term.entries.clone().into(), term.weight)
 }
 
 /// The stages of table 3 that kernels belong to.
@@ -115,55 +98,28 @@ fn stage(kernel: &str, all_terms: bool) -> &'static str {
 }
 
 impl Bench<'_> {
-    /// Batches, which are finished, of queries by their terms.
-    fn batches<'t>(
-        &mut self,
-        queries: impl IntoIterator<Item = &'t [PlannedTerm]>,
-        k: u32,
-        size: usize,
-        all_terms: bool,
-    ) -> anyhow::Result<Vec<DingBatch>> {
-        let lists = &self.lists;
-        let queries = queries.into_iter().map(|terms| {
-            let terms = terms.iter().map(|term| {
-                let (place, laid) = lists.at(term);
-                DingTerm { place, laid, weight: term.weight }
-            });
-            DingQuery { terms: terms.collect(), k, docids: 0..u32::MAX }
-        });
-        let empty = |device: &DingDevice| device.batch(all_terms);
-        let mut all = batches(&mut self.device, (queries, size), empty, |device, batch, query| {
-            Ok(batch.add(query.clone(), device.room()).is_ok())
-        })?;
-        all.iter_mut().for_each(DingBatch::finish);
-        Ok(all)
-    }
-
+    /// Batches of queries, to be answered as is usual.
     fn of(
         &mut self,
         planned: &[&Planned],
         k: u32,
         size: usize,
         all_terms: bool,
-    ) -> anyhow::Result<Vec<DingBatch>> {
-        self.batches(planned.iter().map(|planned| &planned.terms[..]), k, size, all_terms)
+    ) -> anyhow::Result<Vec<MethodBatch<Merging>>> {
+        let queries = planned.iter().map(|planned| planned.asked());
+        batches_of(&mut self.device, (Merging::default(), all_terms), (queries, k, size))
     }
 
     fn size(&self) -> usize {
         self.prepared.args.batch_or(256)
     }
 
-    fn time(
-        &mut self,
-        batches: &[DingBatch],
-        merging: Merging,
-        seconds: f64,
-    ) -> anyhow::Result<Took> {
+    fn time(&mut self, batches: &[MethodBatch<Merging>], seconds: f64) -> anyhow::Result<Took> {
         passes(seconds, || {
             let mut all = Took::default();
             for batch in batches {
                 all += Took::of(batch.len(), || {
-                    std::hint::black_box(self.device.answer(batch, merging)?);
+                    std::hint::black_box(self.device.answer(batch)?);
                     Ok(self.device.took_ms()?)
                 })?;
             }
@@ -187,11 +143,11 @@ impl Bench<'_> {
         let mut asked: Vec<usize> = (0..queries.len()).collect();
         for &all_terms in stages {
             let some: Vec<&Planned> = asked.iter().map(|&q| queries[q]).collect();
-            let mut hits = Vec::with_capacity(some.len());
+            let mut all = Vec::with_capacity(some.len());
             for batch in self.of(&some, k, size, all_terms)? {
-                hits.extend(self.device.answer(&batch, Merging::default())?);
+                all.extend(hits(self.device.answer(&batch)?));
             }
-            for (&q, hits) in asked.iter().zip(hits) {
+            for (&q, hits) in asked.iter().zip(all) {
                 found[q] = hits;
             }
             asked.retain(|&q| found[q].len() < k as usize);
@@ -263,7 +219,8 @@ impl Bench<'_> {
     fn table_3(&mut self) -> anyhow::Result<()> {
         let queries = self.prepared.some(STAGED);
         let others = |planned: &&Planned| -> u64 {
-            let lists = planned.terms.iter().map(|term| self.lists.at(term).1);
+            let laid = |term| self.device.cache().place(&asked(term).key).map(|(_, laid)| laid);
+            let lists = planned.terms.iter().filter_map(laid);
             let all: u64 = lists.clone().map(|laid| u64::from(laid.blocks)).sum();
             let shortest = lists.min_by_key(|laid| laid.postings);
             all - shortest.map_or(0, |laid| u64::from(laid.blocks))
@@ -274,9 +231,9 @@ impl Bench<'_> {
             for size in [1, self.size()] {
                 let (mut stages, mut chosen) = (BTreeMap::<&str, f64>::new(), 0);
                 for batch in self.of(&queries, 10, size, all_terms)? {
-                    let steps = steps::batch(&batch, Merging::default());
+                    let steps = Merging::steps(&batch);
                     let times = self.device.time_steps(&batch, &steps)?;
-                    for (step, ms) in steps.iter().zip(times) {
+                    for (step, &ms) in steps.iter().zip(&times[1..]) {
                         *stages.entry(stage(step.kernel, all_terms)).or_default() += f64::from(ms);
                     }
                     if all_terms {
@@ -311,8 +268,9 @@ impl Bench<'_> {
         let queries = self.prepared.some(STAGED);
         for merging in mergings {
             for size in [1, self.size()] {
-                let batches = self.of(&queries, 10, size, true)?;
-                let took = self.time(&batches, merging, 0.0)?;
+                let mut batches = self.of(&queries, 10, size, true)?;
+                batches.iter_mut().for_each(|batch| batch.how = merging);
+                let took = self.time(&batches, 0.0)?;
                 print(json!({
                     "row": row, "mode": "and", "k": 10, "merge_levels": merging.levels,
                     "splitters": merging.splitters, "batch": size,
@@ -328,7 +286,7 @@ impl Bench<'_> {
         let queries = self.prepared.some(usize::MAX);
         for (mode, k) in [(Mode::Or, 10), (Mode::Or, 1000), (Mode::And, 10), (Mode::And, 1000)] {
             let batches = self.of(&queries, k, self.size(), mode == Mode::And)?;
-            let took = self.time(&batches, Merging::default(), self.prepared.args.seconds)?;
+            let took = self.time(&batches, self.prepared.args.seconds)?;
             print(json!({
                 "row": "ding09-batched", "mode": mode.name(), "k": k,
                 "batch": queries.len() as f64 / batches.len() as f64,

@@ -9,10 +9,8 @@ use millrace::Generation;
 use millrace::Hit;
 use millrace::Query;
 use millrace::Searcher;
-use millrace::inside::gpu::Device;
-use millrace::inside::gpu::DeviceInfo;
-use millrace::inside::gpu::ModuleCache;
-use millrace::inside::gpu::Toolchain;
+use millrace::inside::gpu::{AskedPart, DeviceMethod, Found, Memory, MethodBatch, MethodDevice};
+use millrace::inside::gpu::{Device, DeviceInfo, ModuleCache, Toolchain};
 use millrace::inside::index::TermEntry;
 use millrace::inside::query::{Plan, Planner};
 use millrace::{Algorithm, Mode, Wanted};
@@ -50,6 +48,11 @@ impl Planned {
             weight: term.weight.factor(),
         });
         Self { number, terms: terms.collect(), plan }
+    }
+
+    /// Its terms, as a method asks for them.
+    pub(super) fn asked<M: DeviceMethod>(&self) -> Vec<AskedPart<M>> {
+        AskedPart::of_plan(&self.plan).expect("all terms are in the index")
     }
 
     pub(super) fn postings(&self) -> u64 {
@@ -96,6 +99,20 @@ impl<'a> Prepared<'a> {
 
     pub(super) fn device(&self, number: usize) -> anyhow::Result<Device> {
         Ok(Device::open(&self.devices[number], 1)?)
+    }
+
+    /// A device that answers batches of so many queries by a method, by its number. Most ask for
+    /// the best k, and so many bytes of lists travel with a batch at most, or as many as is usual;
+    /// none is there yet.
+    pub(super) fn open<M: DeviceMethod>(
+        &self,
+        number: usize,
+        (queries, k): (usize, usize),
+        travelling: Option<u64>,
+    ) -> anyhow::Result<MethodDevice<M>> {
+        let memory = Memory { lists: self.args.gpu_memory, travelling, queries, k };
+        let (device, toolchain) = (self.device(number)?, &self.toolchain);
+        Ok(MethodDevice::open(device, toolchain, &self.snapshot, memory, threads())?)
     }
 
     /// Prints what there is, and what an engine says of its lists.
@@ -240,6 +257,25 @@ pub(super) fn batches<D, B, Q>(
         len += 1;
     }
     Ok(batches)
+}
+
+/// Finished batches of at most so many queries for the best k, to be answered by a method.
+pub(super) fn batches_of<M: DeviceMethod>(
+    device: &mut MethodDevice<M>,
+    (how, all_terms): (M, bool),
+    (queries, k, size): (impl IntoIterator<Item = Vec<AskedPart<M>>>, u32, usize),
+) -> anyhow::Result<Vec<MethodBatch<M>>> {
+    let empty = |device: &MethodDevice<M>| device.batch(how, all_terms);
+    let mut made = batches(device, (queries, size), empty, |device, batch, terms| {
+        Ok(device.add(batch, terms, (k, 0..u32::MAX))?)
+    })?;
+    made.iter_mut().for_each(MethodBatch::finish);
+    Ok(made)
+}
+
+/// The hits of queries that are answered as a whole.
+pub(super) fn hits(found: Vec<Found>) -> impl Iterator<Item = Vec<Hit>> {
+    found.into_iter().map(|found| found.hits)
 }
 
 /// What queries of a device come to.

@@ -8,43 +8,52 @@
 
 use super::Args;
 use super::harness::{
-    Planned, Prepared, Took, batches, expected, has_room, passes, run_wanted, with,
+    Planned, Prepared, Took, batches_of, expected, has_room, hits, passes, run_wanted, with,
 };
 use crate::args::explain;
 use crate::rows::print;
-use crate::threads::threads;
 use millrace::Query;
 use millrace::Scoring;
-use millrace::inside::gpu::Memory;
-use millrace::inside::gpu::{BATCH, DEFAULT_THREADS, THREADS, Traversal};
-use millrace::inside::gpu::{BLOCK, check_form};
-use millrace::inside::gpu::{HuangBatch, HuangWay, huang_shared_bytes};
-use millrace::inside::gpu::{HuangDevice, HuangTerm};
+use millrace::inside::gpu::{BATCH, DEFAULT_THREADS, THREADS};
+use millrace::inside::gpu::{BLOCK, check_lists};
+use millrace::inside::gpu::{DeviceMethod as _, MethodBatch, MethodDevice};
+use millrace::inside::gpu::{HuangTuning, Traversal, huang_shared_bytes};
 use millrace::{Mode, Wanted};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-/// A way to find documents: its name, its kernel, and which documents match.
+/// A way to find documents: its name, which documents match, and how threads go through lists.
 #[derive(Clone, Copy)]
 struct Way {
     name: &'static str,
-    kernel: &'static str,
     mode: Mode,
-    how: HuangWay,
+    traversal: Traversal,
+    shared_threshold: bool,
+}
+
+impl Way {
+    /// Has a batch answered so.
+    fn tell(self, batch: &mut MethodBatch<HuangTuning>) {
+        batch.all_terms = self.mode == Mode::And;
+        batch.how.traversal = self.traversal;
+        batch.how.shared_threshold = self.shared_threshold;
+    }
 }
 
 const OF_PAPER: usize = 4;
 
 /// The paper's, and two of them with one threshold for all threads of a query.
 fn ways() -> [Way; 6] {
-    let any = |name, traversal: Traversal, shared_threshold| {
-        let how = HuangWay { shared_threshold, ..HuangWay::default() };
-        Way { name, kernel: traversal.kernel(), mode: Mode::Or, how }
+    let any = |name, traversal, shared_threshold| Way {
+        name,
+        mode: Mode::Or,
+        traversal,
+        shared_threshold,
     };
     [
-        Way { name: "and", kernel: "huang_and", mode: Mode::And, how: HuangWay::default() },
+        Way { mode: Mode::And, ..any("and", Traversal::Exhaustive, false) },
         any("or", Traversal::Exhaustive, false),
         any("wand", Traversal::Wand, false),
         any("bmw", Traversal::Bmw, false),
@@ -70,7 +79,8 @@ const STAGED: usize = 1000;
 pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
     let all = (Wanted::default(), usize::MAX);
     let prepared = Prepared::new((args, queries), Scoring::default(), all)?;
-    check_form(prepared.snapshot.generation()).map_err(|error| explain(error.into()))?;
+    check_lists::<HuangTuning>(prepared.snapshot.generation())
+        .map_err(|error| explain(error.into()))?;
     let start = Instant::now();
     let device = open(&prepared, 0)?;
     let cache = device.cache();
@@ -96,11 +106,11 @@ pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
     )
 }
 
-fn open(prepared: &Prepared<'_>, number: usize) -> anyhow::Result<HuangDevice> {
-    let (device, queries) = (prepared.device(number)?, prepared.args.batch_or(BATCH));
-    let memory = Memory { lists: prepared.args.gpu_memory, batch: None, queries, k: 1000 };
-    let (toolchain, snapshot) = (&prepared.toolchain, &prepared.snapshot);
-    Ok(HuangDevice::open(device, toolchain, snapshot, memory, threads())?)
+fn open(prepared: &Prepared<'_>, number: usize) -> anyhow::Result<MethodDevice<HuangTuning>> {
+    let most = (prepared.args.batch_or(BATCH), 1000);
+    let mut device = prepared.open(number, most, None)?;
+    device.bring(&HuangTuning::default())?;
+    Ok(device)
 }
 
 /// Blocks of the lists of a query.
@@ -110,7 +120,7 @@ fn blocks(planned: &Planned) -> u64 {
 
 /// Finished batches for each device; on each one lists lie in other places.
 struct Made {
-    of_devices: Vec<Vec<HuangBatch>>,
+    of_devices: Vec<Vec<MethodBatch<HuangTuning>>>,
     k: u32,
     threads: u32,
     queries: usize,
@@ -118,7 +128,7 @@ struct Made {
 
 struct Bench<'a> {
     prepared: &'a Prepared<'a>,
-    devices: Vec<HuangDevice>,
+    devices: Vec<MethodDevice<HuangTuning>>,
 }
 
 impl<'a> Bench<'a> {
@@ -130,20 +140,10 @@ impl<'a> Bench<'a> {
         (devices, size): (usize, usize),
     ) -> anyhow::Result<Made> {
         let mut of_devices = Vec::new();
+        let how = HuangTuning { threads, ..HuangTuning::default() };
         for device in self.devices.iter_mut().take(devices) {
-            let queries = planned.iter().map(|planned| -> Vec<HuangTerm<'_>> {
-                let terms = planned.terms.iter().map(|term| HuangTerm {
-                    entries: term.entries.iter().map(Option::as_ref).collect(),
-                    weight: term.weight,
-                });
-                terms.collect()
-            });
-            let empty = |device: &HuangDevice| device.batch(threads);
-            let mut made = batches(device, (queries, size), empty, |device, batch, terms| {
-                Ok(device.add(batch, terms, (k, 0..u32::MAX))?)
-            })?;
-            made.iter_mut().for_each(HuangBatch::finish);
-            of_devices.push(made);
+            let queries = planned.iter().map(|planned| planned.asked());
+            of_devices.push(batches_of(device, (how, false), (queries, k, size))?);
         }
         Ok(Made { of_devices, k, threads, queries: planned.len() })
     }
@@ -155,13 +155,16 @@ impl<'a> Bench<'a> {
     }
 
     /// Answers all batches; devices take the next one when they have ended one.
-    fn pass(&mut self, made: &Made, way: Way) -> anyhow::Result<Took> {
+    fn pass(&mut self, made: &mut Made, way: Way) -> anyhow::Result<Took> {
         let next = AtomicUsize::new(0);
-        let work = |device: &mut HuangDevice, batches: &[HuangBatch]| -> anyhow::Result<Took> {
+        let work = |device: &mut MethodDevice<HuangTuning>,
+                    batches: &mut [MethodBatch<HuangTuning>]|
+         -> anyhow::Result<Took> {
             let mut all = Took::default();
-            while let Some(batch) = batches.get(next.fetch_add(1, Ordering::Relaxed)) {
+            while let Some(batch) = batches.get_mut(next.fetch_add(1, Ordering::Relaxed)) {
+                way.tell(batch);
                 all += Took::of(batch.len(), || {
-                    std::hint::black_box(device.answer(batch, way.kernel, way.how)?);
+                    std::hint::black_box(device.answer(batch)?);
                     Ok(device.took_ms()?)
                 })?;
             }
@@ -169,7 +172,7 @@ impl<'a> Bench<'a> {
         };
         let work = &work;
         let parts: Vec<_> = std::thread::scope(|scope| {
-            let each = self.devices.iter_mut().zip(&made.of_devices);
+            let each = self.devices.iter_mut().zip(&mut made.of_devices);
             let threads: Vec<_> =
                 each.map(|(device, batches)| scope.spawn(move || work(device, batches))).collect();
             threads.into_iter().map(|thread| thread.join().expect("a thread panicked")).collect()
@@ -185,7 +188,7 @@ impl<'a> Bench<'a> {
     fn rows(
         &mut self,
         row: &str,
-        made: &Made,
+        made: &mut Made,
         ways: &[Way],
         mut more: impl FnMut(usize, f64) -> Value,
     ) -> anyhow::Result<()> {
@@ -221,11 +224,12 @@ impl<'a> Bench<'a> {
                 (expected(&sample, (Mode::And, k))?, expected(&sample, (Mode::Or, k))?);
             let usual = |threads: &u32| k == 10 || *threads == DEFAULT_THREADS;
             for threads in self.threads().into_iter().filter(usual) {
-                let made = self.make_one(&sample, (k, threads))?;
+                let mut made = self.make_one(&sample, (k, threads))?;
                 for way in ways() {
                     let mut found = Vec::with_capacity(sample.len());
-                    for batch in &made.of_devices[0] {
-                        found.extend(self.devices[0].answer(batch, way.kernel, way.how)?);
+                    for batch in &mut made.of_devices[0] {
+                        way.tell(batch);
+                        found.extend(hits(self.devices[0].answer(batch)?));
                     }
                     let expected = if way.mode == Mode::And { &all } else { &any };
                     let row = json!({
@@ -243,8 +247,8 @@ impl<'a> Bench<'a> {
         for threads in self.threads() {
             for k in KS {
                 if self.prepared.args.wants(&format!("huang-table1-{threads}-{k}")) {
-                    let made = self.make_one(&all, (k, threads))?;
-                    self.rows("huang-table1", &made, &ways(), |_, _| json!({}))?;
+                    let mut made = self.make_one(&all, (k, threads))?;
+                    self.rows("huang-table1", &mut made, &ways(), |_, _| json!({}))?;
                 }
             }
         }
@@ -265,9 +269,9 @@ impl<'a> Bench<'a> {
             if queries.len() < LEAST_QUERIES {
                 continue;
             }
-            let made = self.make_one(&queries, (10, DEFAULT_THREADS))?;
+            let mut made = self.make_one(&queries, (10, DEFAULT_THREADS))?;
             let upto = json!({"blocks_upto": upto});
-            self.rows("huang-figure3", &made, &ways()[..OF_PAPER], |_, _| upto.clone())?;
+            self.rows("huang-figure3", &mut made, &ways()[..OF_PAPER], |_, _| upto.clone())?;
         }
         Ok(())
     }
@@ -288,15 +292,15 @@ impl<'a> Bench<'a> {
     /// Of some queries, by cycles of multiprocessors.
     fn figure_5(&mut self) -> anyhow::Result<()> {
         let queries = self.prepared.some(STAGED);
-        let timed = HuangWay { timed: true, ..HuangWay::default() };
         for threads in self.threads().into_iter().filter(|n| (..=256).contains(n)) {
-            let made = self.make_one(&queries, (10, threads))?;
+            let mut made = self.make_one(&queries, (10, threads))?;
             let device = &mut self.devices[0];
             for way in &ways()[..OF_PAPER] {
                 let mut sums = [0.0; 3];
-                for batch in &made.of_devices[0] {
-                    device.launch(batch, &batch.steps(way.kernel, timed))?;
-                    device.wait()?;
+                for batch in &mut made.of_devices[0] {
+                    way.tell(batch);
+                    batch.how.timed = true;
+                    device.time_steps(batch, &HuangTuning::steps(batch))?;
                     for stages in batch.stages(device.output()) {
                         let of = [stages.initialization, stages.scoring, stages.merging];
                         sums.iter_mut().zip(of).for_each(|(sum, of)| *sum += of as f64);
@@ -327,8 +331,8 @@ impl<'a> Bench<'a> {
         for threads in self.threads().into_iter().filter(|n| (64..=256).contains(n)) {
             let mut one_us = [0.0; OF_PAPER];
             for count in counts.clone() {
-                let made = self.make(&all, (10, threads), (count, size))?;
-                self.rows("huang-table3", &made, &ways()[..OF_PAPER], |place, us| {
+                let mut made = self.make(&all, (10, threads), (count, size))?;
+                self.rows("huang-table3", &mut made, &ways()[..OF_PAPER], |place, us| {
                     if count == 1 {
                         one_us[place] = us;
                     }

@@ -14,11 +14,9 @@ use super::harness::{Planned, Prepared, expected, has_room, wanting};
 use crate::args::scoring_of_wang;
 use crate::threads::threads;
 use millrace::Query;
-use millrace::inside::gpu::Memory;
-use millrace::inside::gpu::WangDevice;
-use millrace::inside::gpu::{DEFAULT_ROUND, ROUNDS};
-use millrace::inside::gpu::{MOST_TERMS, wang_shared_bytes};
-use millrace::inside::gpu::{WantedLists as Cached, longest};
+use millrace::inside::gpu::{AskedPart, DeviceMethod as _, MethodDevice};
+use millrace::inside::gpu::{DEFAULT_ROUND, ROUNDS, WangTuning, wang_shared_bytes};
+use millrace::inside::gpu::{WantedLists as Cached, longest_whole};
 use millrace::inside::index::TermEntry;
 use millrace::inside::query::Demand;
 use millrace::inside::query::Plan;
@@ -39,15 +37,12 @@ const KS: [u32; 6] = [10, 1, 5, 15, 100, 1000];
 
 pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
     let scoring = scoring_of_wang(args.alpha)?;
-    let prepared = Prepared::new((args, queries), scoring, (of_wang(1), MOST_TERMS))?;
+    let prepared = Prepared::new((args, queries), scoring, (of_wang(1), WangTuning::MOST_TERMS))?;
     let generation = prepared.snapshot.generation();
     let list_bytes = generation.runs()[0].postings_header().list_bytes;
     // Figures part the memory: what a batch has is at most as large as all lists on the device.
-    let (batch, queries) = (Some(2 * list_bytes + (1 << 20)), BATCH);
-    let memory = Memory { lists: args.gpu_memory, batch, queries, k: 64 };
-    let (device, toolchain) = (prepared.device(0)?, &prepared.toolchain);
-    let device = WangDevice::open(device, toolchain, &prepared.snapshot, memory, threads())?;
-    let lists = longest(generation)?;
+    let device = prepared.open::<WangTuning>(0, (BATCH, 64), Some(2 * list_bytes + (1 << 20)))?;
+    let lists = longest_whole(generation)?;
     let more = json!({
         "train": prepared.planned.len() / 2, "long_lists": lists.len(), "list_bytes": list_bytes,
         "cache_bytes": device.cache_room(), "buffer_bytes": device.room().list_bytes,
@@ -81,7 +76,7 @@ type Figure<B> = fn(&mut B, &Log) -> anyhow::Result<()>;
 
 struct Bench<'a> {
     prepared: &'a Prepared<'a>,
-    device: WangDevice,
+    device: MethodDevice<WangTuning>,
     /// All lists of more than one block, the longest first.
     lists: Vec<Cached>,
     /// The lists that queries of figures ask for.
@@ -112,7 +107,8 @@ impl<'a> Bench<'a> {
         self.asked = lists.into_values().collect();
         self.asked.sort_unstable_by_key(|entry| std::cmp::Reverse(entry.df));
         self.device.keep(MOST_KEPT);
-        self.device.lay_ahead(self.asked.iter().copied())?;
+        let asked = self.asked.iter().map(|&entry| AskedPart::new((entry, None), 0.0));
+        self.device.lay_ahead(&asked.collect::<Vec<_>>())?;
         let on_disk: u64 = self.asked.iter().map(|entry| entry.bytes).sum();
         let kept = self.device.kept();
         let offsets = self.asked.iter().map(|entry| entry.offset);

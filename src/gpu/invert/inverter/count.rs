@@ -2,7 +2,7 @@
 //! documents of all tokens are sorted: each run of equal pairs is a posting. What each piece counts
 //! goes to the host; the lists of the batch stay on the device, or go there, too.
 
-use super::find::{Found, which};
+use super::find::Found;
 use super::typed::{Typed, part};
 use super::{Counted, Inverter, MOST_FOUND, Open, spent};
 use crate::dictionary::device::inverted::Lists;
@@ -10,19 +10,25 @@ use crate::gpu::floor::error::GpuError;
 use crate::gpu::invert::machine::Machine;
 use crate::gpu::invert::steps::postings::{self, Columns};
 use crate::gpu::invert::steps::{self, InvertArray, encode};
-use crate::gpu::invert::text::PieceText;
 use crate::order::{PieceCounts, Sketch};
 use crate::pages;
 use std::iter::repeat_with;
 use std::time::Instant;
 
-impl<M: Machine> Inverter<M> {
-    /// Takes the batch that was found first, and tells the device what its forms mean; how many
-    /// terms the run has then, and how many those of the tokens of the batch are.
-    fn take_found(&mut self) -> Result<(Found, u32, u32), GpuError> {
-        let mut found = self.found.pop_front().expect("a batch was found");
+/// Where the arrays of tokens go that were found.
+const COUNTED_ARRAYS: [InvertArray; 4] = [
+    InvertArray::CountedTokens,
+    InvertArray::CountedForms,
+    InvertArray::CountedCoded,
+    InvertArray::DocumentStarts,
+];
+
+impl<M: Machine + ?Sized> Inverter<M> {
+    /// Tells the device what the forms of a batch mean; how many terms the run has then, and how
+    /// many those of the tokens of the batch are.
+    fn tell_found(&mut self, found: &mut Found) -> Result<(u32, u32), GpuError> {
         if found.tokens == 0 {
-            return Ok((found, 0, 0));
+            return Ok((0, 0));
         }
         let began = Instant::now();
         if self.learned.is_empty() {
@@ -31,42 +37,29 @@ impl<M: Machine> Inverter<M> {
         }
         self.work.seconds.terms += spent(began);
         let learned = self.learned.pop_front().expect("it was waited for");
-        if let Some([tokens, forms, coded, documents]) = found.arrays.take() {
-            let tokens = self.machine.adopt(InvertArray::CountedTokens, tokens)?;
-            let forms = self.machine.adopt(InvertArray::CountedForms, forms)?;
-            let coded = self.machine.adopt(InvertArray::CountedCoded, coded)?;
-            let documents = self.machine.adopt(InvertArray::DocumentStarts, documents)?;
-            let all = tokens.zip(forms).zip(coded.zip(documents));
-            let all =
-                all.map(|((tokens, forms), (coded, documents))| [tokens, forms, coded, documents]);
-            self.spare.extend(all.filter(|_| self.spare.len() < MOST_FOUND));
+        let mut old = Vec::new();
+        for (array, memory) in
+            COUNTED_ARRAYS.into_iter().zip(found.arrays.take().into_iter().flatten())
+        {
+            old.extend(self.machine.adopt(array, memory)?);
         }
-        let (terms, pairs) = self.tell((&found, &learned))?;
-        Ok((found, terms, pairs))
+        if let Ok(old) = old.try_into()
+            && self.spare.len() < MOST_FOUND
+        {
+            self.spare.push(old);
+        }
+        self.tell((&*found, &learned))
     }
 
-    pub(super) fn try_count(
+    /// Counts a batch whose forms are found, and of which the first document has docid `first`.
+    pub(super) fn count_found(
         &mut self,
-        pieces: &[PieceText],
+        mut found: Found,
         first: u32,
     ) -> Result<Vec<Counted>, GpuError> {
-        if self.found.is_empty() {
-            for outcome in self.finding.outcomes() {
-                self.take_outcome(outcome);
-            }
-        }
-        if let Some(error) = self.failed.take() {
-            return Err(error);
-        }
-        if self.found.front().is_none_or(|found| found.of != which(pieces)) {
-            self.let_go();
-            let to = self.spare.pop();
-            let found = self.finding.now(pieces, to)?;
-            self.found.push_back(found);
-        }
-        let (found, terms, pairs) = self.take_found()?;
+        let (terms, pairs) = self.tell_found(&mut found)?;
         let (documents, tokens) = (found.layout.documents, found.tokens);
-        let piece_count = pieces.len() as u32;
+        let piece_count = found.layout.piece_starts.len() as u32 - 1;
         let began = Instant::now();
         let words = u64::from(documents.max(1));
         self.put(InvertArray::PieceStarts, 0, &found.layout.piece_starts)?;

@@ -59,7 +59,7 @@ const OF_LISTS: [InvertArray; 7] = [
 /// Who takes lists to the host, while that goes on.
 type Taking<'scope> = ScopedJoinHandle<'scope, Result<Box<dyn Downloader>, GpuError>>;
 
-impl<M: Machine> Inverter<M> {
+impl<M: Machine + ?Sized> Inverter<M> {
     /// Encodes the lists of the run, of whose documents the lengths have such `codes`, in the order
     /// of the lexicon, puts them where they belong in the file that `open` gives, and gives what
     /// the lexicon has of them by chunks, the last of which says so. Each has a part of `held`. The

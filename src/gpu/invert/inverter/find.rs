@@ -77,13 +77,6 @@ impl Layout {
     }
 }
 
-/// Which pieces: where they lie in the host's memory, and how many.
-pub(super) type Which = (usize, usize);
-
-pub(super) fn which(pieces: &[PieceText]) -> Which {
-    (pieces.as_ptr().addr(), pieces.len())
-}
-
 /// Memory of where tokens begin, of their forms, of the codes of the new forms, and of where
 /// documents begin.
 pub(super) type Tokens = [DeviceMemory; 4];
@@ -94,7 +87,6 @@ const FOUND_ARRAYS: [InvertArray; 4] =
 
 /// A batch whose forms are found.
 pub(super) struct Found {
-    pub(super) of: Which,
     pub(super) layout: Layout,
     /// Of each piece, if they were not known before.
     pub(super) documents: Vec<Option<PieceDocuments>>,
@@ -131,7 +123,9 @@ pub(super) struct Finder {
 }
 
 impl Typed for Finder {
-    fn on(&mut self) -> &mut dyn Machine {
+    type On = dyn Machine;
+
+    fn on(&mut self) -> &mut Self::On {
         &mut *self.machine
     }
 }
@@ -195,7 +189,7 @@ impl Finder {
         self.work.bytes += batch.layout.bytes as u64;
         let began = Instant::now();
         self.hash(batch.layout.documents)?;
-        let (of, first_form) = (which(pieces), self.known);
+        let first_form = self.known;
         let tokens = self.find_tokens(&batch.layout)?;
         let mut contents: Vec<u64> = pages::zeroed(batch.layout.documents as usize);
         let arrays = match tokens {
@@ -211,7 +205,7 @@ impl Finder {
         self.work.seconds.find += spent(began);
         let new = self.known - first_form;
         let (layout, documents) = batch.read();
-        Ok(Found { of, layout, documents, contents, tokens, first_form, new, arrays })
+        Ok(Found { layout, documents, contents, tokens, first_form, new, arrays })
     }
 
     fn hash(&mut self, documents: u32) -> Result<(), GpuError> {
@@ -365,7 +359,6 @@ pub(super) struct Finding {
     jobs: Option<Sender<Job>>,
     outcomes: Receiver<Outcome>,
     thread: Option<JoinHandle<()>>,
-    under_way: usize,
 }
 
 impl Finding {
@@ -412,7 +405,7 @@ impl Finding {
             }
         };
         let thread = Some(Builder::new().name("finder".into()).spawn(find)?);
-        Ok(Self { finder, jobs: Some(jobs), outcomes, thread, under_way: 0 })
+        Ok(Self { finder, jobs: Some(jobs), outcomes, thread })
     }
 
     /// Forms are found otherwise; nothing was asked yet.
@@ -427,7 +420,7 @@ impl Finding {
 
     /// Asks for the forms of pieces, and goes on. What was asked first is found first.
     pub(super) fn ask(
-        &mut self,
+        &self,
         pieces: Arc<Vec<PieceText>>,
         text: Option<DeviceMemory>,
         to: Option<Tokens>,
@@ -435,37 +428,24 @@ impl Finding {
         if let Some(jobs) = &self.jobs {
             // It takes jobs until this is dropped.
             _ = jobs.send(Job { pieces, text, to });
-            self.under_way += 1;
         }
     }
 
-    /// Batches that are asked for, of which nothing was heard.
-    pub(super) fn under_way(&self) -> usize {
-        self.under_way
-    }
-
-    /// What came of the next batch, if that is known.
+    /// What came of the next batches, as far as that is known.
     ///
     /// # Panics
     /// As the thread did.
-    pub(super) fn outcome(&mut self) -> Option<Result<Found, GpuError>> {
-        let outcome = self.outcomes.try_recv().ok()?;
-        self.under_way -= 1;
-        Some(outcome.unwrap_or_else(|cause| resume_unwind(cause)))
+    pub(super) fn outcomes(&self) -> impl Iterator<Item = Result<Found, GpuError>> {
+        self.outcomes.try_iter().map(|outcome| outcome.unwrap_or_else(|cause| resume_unwind(cause)))
     }
 
-    /// Waits for all that is under way.
+    /// What came of the next batch that was asked for.
     ///
     /// # Panics
     /// As the thread did.
-    pub(super) fn outcomes(&mut self) -> Vec<Result<Found, GpuError>> {
-        let mut all = Vec::new();
-        while self.under_way > 0 {
-            let outcome = self.outcomes.recv().expect("whatever is asked is answered");
-            self.under_way -= 1;
-            all.push(outcome.unwrap_or_else(|cause| resume_unwind(cause)));
-        }
-        all
+    pub(super) fn wait(&self) -> Result<Found, GpuError> {
+        let outcome = self.outcomes.recv().expect("whatever is asked is answered");
+        outcome.unwrap_or_else(|cause| resume_unwind(cause))
     }
 
     /// Finds the forms of pieces at once; nothing is under way.

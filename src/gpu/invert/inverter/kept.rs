@@ -37,7 +37,7 @@ impl Keeping {
     }
 }
 
-impl<M: Machine> Inverter<M> {
+impl<M: Machine + ?Sized> Inverter<M> {
     /// Makes room for what stays of a batch.
     pub(super) fn reserve_kept(&mut self, postings: u32) -> Result<(), GpuError> {
         match postings {

@@ -40,7 +40,7 @@ pub(super) struct Numbering {
 /// Part of an array from a number on, how many terms it has, and where what they stand for goes.
 type Told = ((InvertArray, u64), u32, (InvertArray, u64));
 
-impl<M: Machine> Inverter<M> {
+impl<M: Machine + ?Sized> Inverter<M> {
     /// Tells the device what the new forms of a batch mean, and its odd tokens; how many terms the
     /// run has then, and how many those of all its tokens are.
     pub(super) fn tell(

@@ -19,7 +19,9 @@ pub(super) fn part<T: Pod>(array: InvertArray, at: u64, to: &mut [T]) -> Reading
 
 /// Whoever has a machine.
 pub(super) trait Typed {
-    fn on(&mut self) -> &mut dyn Machine;
+    type On: Machine + ?Sized;
+
+    fn on(&mut self) -> &mut Self::On;
 
     /// Makes an array at least so long; what it had is of no use any more.
     fn reserve<T>(&mut self, array: InvertArray, len: u64) -> Result<(), GpuError> {

@@ -143,6 +143,7 @@ impl PieceDocuments {
     }
 
     /// Whether they are in lines that a device has read.
+    #[cfg(test)]
     pub(crate) fn are_lines(&self) -> bool {
         self.unread.is_some()
     }

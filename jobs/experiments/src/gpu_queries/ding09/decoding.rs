@@ -1,14 +1,13 @@
 //! Table 1 and figure 4: how fast are lists decoded? Docids with localised sums (*GPU+LPS*), and
 //! gaps alone (*GPU*); `experiments codecs` has the CPU.
 
-use super::super::harness::{PlannedTerm, distinct, with};
-use super::Bench;
+use super::super::harness::{PlannedTerm, batches_of, distinct, with};
+use super::{Bench, asked};
 use crate::numbers::median;
 use crate::rows::print;
-use millrace::inside::gpu::{Decoded, decoding};
+use millrace::inside::gpu::{Decoded, Merging, decoding};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::slice::from_ref;
 
 /// Lists of a bin of figure 4 that are measured.
 const LISTS_OF_BIN: usize = 24;
@@ -23,7 +22,9 @@ impl Bench<'_> {
     /// Millions of postings that are decoded in a second, of lists in batches of so many.
     fn rates(&mut self, lists: &[&PlannedTerm], size: usize) -> anyhow::Result<Value> {
         let postings: f64 = lists.iter().map(|term| f64::from(term.df)).sum();
-        let batches = self.batches(lists.iter().copied().map(from_ref), 1, size, true)?;
+        let queries = lists.iter().map(|term| vec![asked(term)]);
+        let how = (Merging::default(), true);
+        let batches = batches_of(&mut self.device, how, (queries, 1, size))?;
         let mut rates = [0.0; 2];
         for (rate, what) in rates.iter_mut().zip([Decoded::Docids, Decoded::Gaps]) {
             let mut ms = 0.0;
@@ -31,7 +32,7 @@ impl Bench<'_> {
                 let steps = decoding(batch, what);
                 let pass = |_| -> anyhow::Result<f64> {
                     let times = self.device.time_steps(batch, &steps)?;
-                    Ok(times.into_iter().map(f64::from).sum())
+                    Ok(times[1..].iter().copied().map(f64::from).sum())
                 };
                 ms += median(&mut (0..PASSES).map(pass).collect::<anyhow::Result<Vec<_>>>()?);
             }

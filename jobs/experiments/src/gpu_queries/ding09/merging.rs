@@ -4,8 +4,8 @@ use super::{Bench, SPLITTERS};
 use crate::numbers::median;
 use crate::rows::print;
 use anyhow::ensure;
-use millrace::inside::gpu::merging;
-use millrace::inside::gpu::{MOST_MERGE_LEVELS, Merging};
+use millrace::inside::gpu::{Argument, Geometry, MethodArray, Step};
+use millrace::inside::gpu::{MOST_MERGE_LEVELS, Merging, TILE};
 use serde_json::json;
 
 /// Each measurement is taken so often; the median counts.
@@ -20,6 +20,28 @@ fn rising(len: u32, gap: u32, mut seed: u64) -> Vec<u32> {
         last
     };
     (0..len).map(next).collect()
+}
+
+/// The steps of Parallel Merge Find alone, of `m` numbers at the beginning of the words in `n` that
+/// follow them; and the word from which on places come out. They belong to an empty batch.
+fn steps((m, n): (u32, u32), merging: Merging) -> (Vec<Step<MethodArray>>, u64) {
+    let word = |word: u64| Argument::Array(MethodArray::Words, 4 * word);
+    let places = u64::from(m) + u64::from(n);
+    let step = |level| Step {
+        kernel: "ding_merge_find",
+        geometry: Geometry { blocks: m.div_ceil(TILE), threads: TILE, shared_bytes: 0 },
+        arguments: vec![
+            word(0),
+            Argument::Number(m),
+            word(m.into()),
+            Argument::Number(n),
+            Argument::Number(level),
+            Argument::Number(merging.levels),
+            Argument::Number(merging.bits()),
+            word(places),
+        ],
+    };
+    ((1..=merging.levels + 1).map(step).collect(), places)
 }
 
 impl Bench<'_> {
@@ -56,15 +78,16 @@ impl Bench<'_> {
         let (a, b) = (rising(m, 8 * (n / m), 1), rising(n, 8, 2));
         let places = a.iter().map(|&docid| b.partition_point(|&head| head < docid) as u32);
         let expected: Vec<u32> = places.collect();
-        let batch = self.device.batch(true);
+        let batch = self.device.batch(Merging::default(), true);
         for how in mergings {
-            let (steps, places) = merging((m, n), how);
+            let (steps, places) = steps((m, n), how);
             self.device.write_words(0, &a)?;
             self.device.write_words(u64::from(m), &b)?;
             let mut ns = Vec::with_capacity(PASSES);
             for _ in 0..PASSES {
                 let times = self.device.time_steps(&batch, &steps)?;
-                ns.push(times.into_iter().map(f64::from).sum::<f64>() * 1e6 / f64::from(m));
+                let ms: f64 = times[1..].iter().copied().map(f64::from).sum();
+                ns.push(ms * 1e6 / f64::from(m));
             }
             let found = self.device.read_words(places, m as usize)?;
             ensure!(found == expected, "{m} against {n}, {how:?}: wrong places");

@@ -2,10 +2,10 @@
 
 use super::Bench;
 use crate::threads::threads;
+use anyhow::Context as _;
 use millrace::Hit;
 use millrace::Searcher;
-use millrace::inside::gpu::WangTerm;
-use millrace::inside::gpu::{Found, WangRoom};
+use millrace::inside::gpu::{AskedPart, BatchRoom, DeviceMethod as _, Found, WangTuning};
 use millrace::inside::query::Plan;
 use std::sync::mpsc::channel;
 use std::sync::{Mutex, PoisonError};
@@ -15,7 +15,7 @@ use std::time::Instant;
 pub(super) struct How {
     pub(super) round: u32,
     pub(super) queries: usize,
-    pub(super) room: WangRoom,
+    pub(super) room: BatchRoom,
     /// This thread ends queries that the device has begun, behind each batch. Else all threads do,
     /// while the device answers the next batch.
     pub(super) behind: bool,
@@ -114,28 +114,24 @@ impl Bench<'_> {
         while answers.len() < plans.len() {
             let first = answers.len();
             let since = Instant::now();
-            let mut batch = self.device.batch(how.round);
+            let tuning = WangTuning { round: how.round, ..WangTuning::default() };
+            let mut batch = self.device.batch(tuning, true);
+            batch.room = how.room;
             for plan in plans[first..].iter().take(how.queries) {
-                let lists = plan.terms().iter().zip(plan.lists_of(0));
-                let terms = lists.filter_map(|(term, list)| {
-                    let weight = term.weight.factor();
-                    list.as_ref().map(|entry| WangTerm { entry: *entry, weight })
-                });
-                let (terms, k) = (terms.collect::<Vec<_>>(), plan.wanted().k as u32);
-                if !self.device.add_within(&mut batch, &terms, k, &how.room)? {
+                let terms = AskedPart::of_plan(plan).context("all terms are in the index")?;
+                let best = (plan.wanted().k as u32, 0..u32::MAX);
+                if !self.device.add(&mut batch, &terms, best)? {
                     break;
                 }
             }
             anyhow::ensure!(!batch.is_empty(), "a query has no room in a batch: more --buffer");
             batch.finish();
-            self.device.launch(&batch)?;
-            self.device.wait()?;
+            let times_ms = self.device.time_steps(&batch, &WangTuning::steps(&batch))?;
             let found = batch.answers(self.device.output());
-            let (copy_ms, _) = self.device.took_ms()?;
-            took.copy_s += f64::from(copy_ms) / 1e3;
-            took.list_bytes += batch.list_bytes() as u64;
+            took.copy_s += f64::from(times_ms[0]) / 1e3;
+            took.list_bytes += batch.used().list_bytes as u64;
             took.batches += 1;
-            for (number, Found { hits, rest, .. }) in (first..).zip(found) {
+            for (number, Found { hits, rest }) in (first..).zip(found) {
                 if let Some(from) = rest {
                     took.begun += 1;
                     end((number, hits, from, since))?;

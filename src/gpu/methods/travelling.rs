@@ -3,15 +3,11 @@
 //! the host keeps those that it laid out last, as many as have room, and who knows the queries that
 //! come has their lists laid out ahead, by several threads.
 
+use super::lists::{ALIGNMENT, by_threads};
 use crate::crew::lock;
-use bytemuck::Pod;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::Hash;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-
-/// Lists begin at multiples of so many bytes.
-const ALIGNMENT: usize = 16;
 
 /// A list that travels: how it lies, and its bytes.
 pub(crate) type Bytes<L> = (L, Arc<[u8]>);
@@ -31,6 +27,8 @@ pub(in crate::gpu) struct Placed<L> {
     pub(in crate::gpu) place: u64,
     pub(in crate::gpu) laid: L,
     pub(in crate::gpu) travels: bool,
+    /// Of its term in a query.
+    pub(in crate::gpu) weight: f32,
 }
 
 impl<K, L> Default for Travelling<K, L> {
@@ -59,26 +57,26 @@ impl<K: Clone + Eq + Hash, L: Copy> Travelling<K, L> {
         Ok(place)
     }
 
-    /// Where the lists of a query are: on the device, as is said of each, or among these. `lay`
-    /// gives one that is in neither, by its number in the query.
+    /// Where the lists of a query are, each with its weight: on the device, as is said of it, or
+    /// among these. `lay` gives one that is in neither, by its number in the query.
     ///
     /// # Errors
     /// What `lay` returns. None of them was added then.
     pub(in crate::gpu) fn place_all<'a, E>(
         &mut self,
-        asked: impl IntoIterator<Item = (&'a K, Option<(u64, L)>)>,
+        asked: impl IntoIterator<Item = (&'a K, Option<(u64, L)>, f32)>,
         mut lay: impl FnMut(usize) -> Result<Bytes<L>, E>,
     ) -> Result<Vec<Placed<L>>, E>
     where
         K: 'a,
     {
         let before = self.lists.len();
-        let placed = asked.into_iter().enumerate().map(|(number, (key, on_device))| {
+        let placed = asked.into_iter().enumerate().map(|(number, (key, on_device, weight))| {
             let (place, laid) = match on_device {
                 Some(place) => place,
                 None => self.place(key, || lay(number))?,
             };
-            Ok(Placed { place, laid, travels: on_device.is_none() })
+            Ok(Placed { place, laid, travels: on_device.is_none(), weight })
         });
         placed.collect::<Result<_, E>>().inspect_err(|_| self.truncate(before))
     }
@@ -100,37 +98,9 @@ impl<K: Clone + Eq + Hash, L: Copy> Travelling<K, L> {
     }
 
     /// Each list, and where it goes if the first goes to `begin`.
-    fn parts(&self, begin: usize) -> impl Iterator<Item = (usize, &[u8])> {
+    pub(in crate::gpu) fn parts(&self, begin: usize) -> impl Iterator<Item = (usize, &[u8])> {
         self.lists.iter().map(move |(_, at, bytes)| (begin + at, &bytes[..]))
     }
-
-    /// Where the parts of a batch's input lie that has these records and terms, and these lists
-    /// behind them.
-    pub(in crate::gpu) fn input<R: Pod, T: Pod>(&self, records: &[R], terms: &[T]) -> Input {
-        let terms_at = size_of_val(records).next_multiple_of(ALIGNMENT);
-        let lists = terms_at + size_of_val(terms).next_multiple_of(ALIGNMENT);
-        Input { terms: terms_at, lists, bytes: lists + self.bytes }
-    }
-
-    /// The parts of that input, and the byte with which each begins. These rise, and parts do not
-    /// overlap.
-    pub(in crate::gpu) fn input_parts<'a, R: Pod, T: Pod>(
-        &'a self,
-        records: &'a [R],
-        terms: &'a [T],
-    ) -> Vec<(usize, &'a [u8])> {
-        let Input { terms: at, lists, .. } = self.input(records, terms);
-        let head = [(0, bytemuck::cast_slice(records)), (at, bytemuck::cast_slice(terms))];
-        head.into_iter().chain(self.parts(lists)).collect()
-    }
-}
-
-/// Where the parts of a batch's input lie, in bytes: records come first.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Input {
-    pub terms: usize,
-    pub lists: usize,
-    pub bytes: usize,
 }
 
 /// Lists as they lie on a device, on the host. A layer `S` lays them out.
@@ -189,43 +159,31 @@ impl<K: Clone + Eq + Hash + Send + Sync, L: Copy + Send, S: Default + Send> Kept
     ///
     /// # Errors
     /// What `lay` returns of one of them; others are kept all the same.
-    pub(crate) fn lay_ahead<W: Sync, E: Send>(
+    pub(crate) fn lay_ahead<'a, W: Sync, E: Send>(
         &mut self,
-        wanted: impl IntoIterator<Item = (K, W)>,
+        wanted: impl IntoIterator<Item = (&'a K, W)>,
         threads: usize,
         lay: impl Fn(&mut S, &W, &mut Vec<u8>) -> Result<L, E> + Sync,
-    ) -> Result<(), E> {
+    ) -> Result<(), E>
+    where
+        K: 'a,
+    {
         let mut known = HashSet::new();
-        let is_new = |(key, _): &(K, W)| !self.lists.contains_key(key) && known.insert(key.clone());
-        let wanted: Vec<(K, W)> = wanted.into_iter().filter(is_new).collect();
-        if wanted.is_empty() {
-            return Ok(());
-        }
-        let (threads, most) = (threads.clamp(1, wanted.len()), self.most);
-        let (next, state) = (AtomicUsize::new(0), Mutex::new((self, 0)));
-        let work = || -> Result<(), E> {
-            let (mut layer, mut room) = (S::default(), Vec::new());
-            while let Some((key, list)) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) {
-                room.clear();
-                let laid = lay(&mut layer, list, &mut room)?;
-                let bytes: Bytes<L> = (laid, room.as_slice().into());
-                let mut state = lock(&state);
-                let (kept, new) = &mut *state;
-                *new += bytes.1.len() as u64;
-                // Those that are laid out now are not to take each other's place: the first are
-                // needed first.
-                if *new > most {
-                    break;
-                }
-                kept.put(key.clone(), bytes);
+        let is_new = |(key, _): &(&'a K, W)| !self.lists.contains_key(*key) && known.insert(*key);
+        let wanted: Vec<(&'a K, W)> = wanted.into_iter().filter(is_new).collect();
+        let (most, state) = (self.most, Mutex::new((self, 0)));
+        by_threads(&wanted, threads, |layer, room, (key, list)| {
+            let laid = lay(layer, list, room)?;
+            let bytes: Bytes<L> = (laid, room.as_slice().into());
+            let (kept, new) = &mut *lock(&state);
+            *new += bytes.1.len() as u64;
+            // Those that are laid out now are not to take each other's place: the first are needed
+            // first.
+            let fits = *new <= most;
+            if fits {
+                kept.put((*key).clone(), bytes);
             }
-            Ok(())
-        };
-        std::thread::scope(|scope| {
-            let threads: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
-            let mine = work();
-            let done = threads.into_iter().map(|thread| thread.join().expect("a thread panicked"));
-            done.fold(mine, Result::and)
+            Ok(fits)
         })
     }
 
@@ -267,7 +225,7 @@ mod tests {
     fn lists_are_laid_out_ahead_as_far_as_they_have_room() {
         for threads in [1, 3] {
             let mut kept = Kept::<u8, u8, ()>::new(100);
-            let each = |keys: &[u8]| keys.iter().map(|&key| (key, key)).collect::<Vec<_>>();
+            let each = |keys: &'static [u8]| keys.iter().map(|key| (key, *key)).collect::<Vec<_>>();
             let of = |(): &mut (), key: &u8, out: &mut Vec<u8>| lay(*key, out);
             kept.lay_ahead(each(&[10, 20, 10, 30]), threads, of).unwrap();
             assert_eq!(kept.bytes(), 60);
@@ -297,7 +255,7 @@ mod tests {
         assert_eq!(place(&mut batch, 3), Ok((16, 3)));
         // One on the device, one that is there, a new one, and then one that cannot be laid out.
         let mut all = |keys: &[u8]| {
-            let asked = keys.iter().map(|key| (key, (*key == 1).then_some((1000, 1))));
+            let asked = keys.iter().map(|key| (key, (*key == 1).then_some((1000, 1)), 1.0));
             let list =
                 |n: usize| lay(keys[n], &mut Vec::new()).map(|laid| (laid, vec![0; 8].into()));
             batch.place_all(asked, list)

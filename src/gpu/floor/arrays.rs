@@ -1,0 +1,199 @@
+//! Where do the arrays of a device lie which have names, and how do kernels run on them?
+
+use super::device::Device;
+use super::error::{GpuError, GpuWork};
+use super::events::Ticket;
+use super::slab::Slab;
+use super::steps::{Kernels, Step};
+use cudarc::driver::{CudaStream, result};
+use std::collections::HashMap;
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::sync::Arc;
+
+/// Arrays, and memory of some that is set aside: what is moved and freed without a copy.
+#[derive(Debug)]
+pub(crate) struct Arrays<A, M> {
+    there: HashMap<A, M>,
+    aside: Vec<Option<M>>,
+}
+
+impl<A: Copy + Debug + Eq + Hash, M> Arrays<A, M> {
+    pub(crate) fn new() -> Self {
+        Self { there: HashMap::new(), aside: Vec::new() }
+    }
+
+    pub(crate) fn get(&self, array: A) -> Option<&M> {
+        self.there.get(&array)
+    }
+
+    /// The memory of an array that is there.
+    pub(crate) fn of(&self, array: A) -> &M {
+        self.get(array).unwrap_or_else(|| panic!("{array:?} is not reserved"))
+    }
+
+    pub(crate) fn take(&mut self, array: A) -> Option<M> {
+        self.there.remove(&array)
+    }
+
+    /// Gives an array its memory, and returns what it had.
+    pub(crate) fn put(&mut self, array: A, memory: M) -> Option<M> {
+        self.there.insert(array, memory)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn named(&self) -> impl Iterator<Item = &M> {
+        self.there.values()
+    }
+
+    /// All memory, that which is set aside too.
+    #[cfg(test)]
+    pub(crate) fn all(&self) -> impl Iterator<Item = &M> {
+        self.there.values().chain(self.aside.iter().flatten())
+    }
+}
+
+/// What can be done with [`Arrays`] of any memory.
+pub trait Places<A> {
+    fn free_but(&mut self, kept: &[A]);
+
+    fn free(&mut self, arrays: &[A]);
+
+    /// Puts an array behind those that are set aside; it is not there any more.
+    fn set_aside(&mut self, array: A);
+
+    /// Gives an array and the one that was set aside as number `n` each other's memory.
+    fn exchange(&mut self, array: A, n: usize);
+
+    fn free_aside(&mut self);
+
+    /// Gives two arrays each other's memory.
+    fn swap(&mut self, one: A, other: A);
+}
+
+impl<A: Copy + Debug + Eq + Hash, M> Places<A> for Arrays<A, M> {
+    fn free_but(&mut self, kept: &[A]) {
+        self.there.retain(|array, _| kept.contains(array));
+    }
+
+    fn free(&mut self, arrays: &[A]) {
+        arrays.iter().for_each(|array| _ = self.there.remove(array));
+    }
+
+    fn set_aside(&mut self, array: A) {
+        let memory = self.take(array);
+        self.aside.push(memory);
+    }
+
+    fn exchange(&mut self, array: A, n: usize) {
+        let memory = self.take(array);
+        if let Some(other) = std::mem::replace(&mut self.aside[n], memory) {
+            self.put(array, other);
+        }
+    }
+
+    fn free_aside(&mut self) {
+        self.aside.clear();
+    }
+
+    fn swap(&mut self, one: A, other: A) {
+        let (of_one, of_other) = (self.take(one), self.take(other));
+        self.there.extend(of_other.map(|memory| (one, memory)));
+        self.there.extend(of_one.map(|memory| (other, memory)));
+    }
+}
+
+/// The arrays of a CUDA device, and the stream on which kernels work on them.
+#[derive(Debug)]
+pub(crate) struct CudaArrays<A> {
+    pub(crate) memory: Arrays<A, Slab>,
+    kernels: Kernels,
+    pub(crate) stream: Arc<CudaStream>,
+    // Goes last: all the rest is of its context.
+    pub(crate) device: Arc<Device>,
+}
+
+impl<A> CudaArrays<A> {
+    /// What is enqueued from now on is done when this is.
+    pub(crate) fn ticket(&self, work: GpuWork) -> Result<Ticket, GpuError> {
+        self.device.ticket(&self.stream, work)
+    }
+}
+
+impl<A: Copy + Debug + Eq + Hash> CudaArrays<A> {
+    /// None yet. Of two streams that with the lower `priority` comes first.
+    pub(crate) fn new(
+        device: Arc<Device>,
+        kernels: Kernels,
+        priority: Option<i32>,
+    ) -> Result<Self, GpuError> {
+        let stream = device.new_stream(priority)?;
+        Ok(Self { memory: Arrays::new(), kernels, stream, device })
+    }
+
+    /// Makes an array at least so long, in bytes, and as long as `ample` if there is the memory;
+    /// the first `kept` bytes stay, the others have no meaning.
+    ///
+    /// # Errors
+    /// There is not so much memory; an array of which something stays is as before.
+    pub(crate) fn reserve(
+        &mut self,
+        array: A,
+        what: &'static str,
+        (bytes, ample): (u64, u64),
+        kept: u64,
+    ) -> Result<(), GpuError> {
+        let old = self.memory.get(array);
+        let had = old.map_or(0, Slab::bytes);
+        assert!(kept <= had, "{array:?} has {had} bytes, of which {kept} are to stay");
+        if bytes <= had && old.is_some() {
+            return Ok(());
+        }
+        if kept == 0 {
+            // Both need not have room at once.
+            self.memory.take(array);
+        }
+        let slab = Slab::new(&self.device, what, ample)
+            .or_else(|_| Slab::new(&self.device, what, bytes))?;
+        if let Some(old) = self.memory.get(array) {
+            let (to, from) = (slab.part(0, kept), old.part(0, kept));
+            let copied = self.device.context().bind_to_thread().and_then(|()| {
+                // SAFETY: both have so many bytes; the old ones are freed when all work on the
+                // device is done.
+                unsafe {
+                    result::memcpy_dtod_async(to, from, kept as usize, self.stream.cu_stream())
+                }
+            });
+            copied.map_err(|e| self.device.call("copy on the device", e))?;
+        }
+        self.memory.put(array, slab);
+        Ok(())
+    }
+
+    /// Takes the memory of an array that is not there yet.
+    pub(crate) fn take(
+        &mut self,
+        array: A,
+        what: &'static str,
+        bytes: u64,
+    ) -> Result<&Slab, GpuError> {
+        self.reserve(array, what, (bytes, bytes), 0)?;
+        Ok(self.memory.of(array))
+    }
+
+    /// Enqueues a step.
+    pub(crate) fn launch(&self, step: &Step<A>) -> Result<(), GpuError> {
+        let address = |array| self.memory.of(array).address();
+        // SAFETY: whoever makes steps has the arguments that the kernel declares, which the tests
+        // pass to it too, and has reserved what the kernel writes and reads for as many items as it
+        // is told.
+        unsafe { self.kernels.launch(&self.device, &self.stream, step, address) }
+    }
+}
+
+impl<A> Drop for CudaArrays<A> {
+    fn drop(&mut self) {
+        // A job that ends early has work under way here, which uses arrays and buffers.
+        self.stream.context().record_err(self.stream.synchronize());
+    }
+}

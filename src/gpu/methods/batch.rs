@@ -1,0 +1,342 @@
+//! What does a batch of queries say to kernels, and how much memory does it take? Its queries are
+//! sorted by what the method makes of them: by falling classes, those of which may be launched
+//! together, and in a class by falling work. A query that begins late and takes long leaves the
+//! device idle beside it. Parts that are not on the device travel with the batch, each once.
+
+use super::lists::ALIGNMENT;
+use super::travelling::{Bytes, Placed, Travelling};
+use super::{Argument, DeviceMethod, MethodStep};
+use crate::gpu::floor::error::Geometry;
+use crate::query::plan::Plan;
+use crate::query::top_k::Hit;
+use std::cmp::Reverse;
+use std::ops::Range;
+
+/// What a query comes to on a device.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Found {
+    /// The best documents, best first.
+    pub hits: Vec<Hit>,
+    /// The docid from which it is not answered, if it is not.
+    pub rest: Option<u32>,
+}
+
+/// A term that is asked for.
+#[derive(Clone, Debug)]
+pub struct AskedPart<M: DeviceMethod> {
+    pub part: M::Part,
+    pub key: M::Key,
+    pub weight: f32,
+}
+
+impl<M: DeviceMethod> AskedPart<M> {
+    pub fn new(part: M::Part, weight: f32) -> Self {
+        Self { key: M::key(&part), part, weight }
+    }
+
+    /// The terms of a query that documents have; `None` if one of them has no part.
+    pub fn of_plan(plan: &Plan) -> Option<Vec<Self>> {
+        let (count, terms) = (plan.terms().len(), plan.terms().iter().enumerate());
+        let known = terms.filter(|(_, term)| term.df > 0);
+        let asked = known.map(|(t, term)| {
+            let part = M::part(plan.lists().iter().skip(t).step_by(count).copied())?;
+            Some(Self::new(part, term.weight.factor()))
+        });
+        asked.collect()
+    }
+}
+
+/// A query whose parts have their places.
+#[derive(Clone, Debug)]
+pub struct PlacedQuery<L> {
+    /// Where the part of each term is.
+    pub(in crate::gpu) terms: Vec<Placed<L>>,
+    pub k: u32,
+    pub docids: Range<u32>,
+}
+
+impl<L> PlacedQuery<L> {
+    /// The numbers of its terms by a length of each, the shortest first.
+    pub(in crate::gpu) fn by_length(&self, length: impl Fn(&L) -> u32) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.terms.len()).collect();
+        order.sort_by_key(|&t| length(&self.terms[t].laid));
+        order
+    }
+}
+
+/// The numbers of at most 16 terms in a word, four bits each, the first in the lowest.
+pub(in crate::gpu) fn in_a_word(order: &[usize]) -> u64 {
+    order.iter().rev().fold(0, |word, &t| word << 4 | t as u64)
+}
+
+/// What a method makes of a query.
+#[derive(Clone, Copy, Debug)]
+pub struct Made<R> {
+    pub record: R,
+    /// Words that it takes.
+    pub words: u64,
+    /// The most hits.
+    pub hits: u32,
+    /// Bytes of [`MethodBatch::more`].
+    pub more: usize,
+    pub shared_bytes: u32,
+    pub class: u32,
+    pub work: u64,
+}
+
+/// What a batch may hold, or holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BatchRoom {
+    pub words: u64,
+    pub hits: u64,
+    /// Terms, which are at least as many as queries.
+    pub terms: usize,
+    pub list_bytes: usize,
+    /// Bytes that kernels read beside records, terms and lists.
+    pub more: usize,
+    /// Of a block.
+    pub shared_bytes: u32,
+}
+
+impl BatchRoom {
+    fn holds(&self, used: &Self) -> bool {
+        used.words <= self.words
+            && used.hits <= self.hits.min(u64::from(u32::MAX))
+            && used.terms <= self.terms
+            && used.list_bytes <= self.list_bytes
+            && used.more <= self.more
+            && used.shared_bytes <= self.shared_bytes
+    }
+
+    /// Bytes that a batch has for its kernels, at most.
+    pub(crate) fn input_bytes<M: DeviceMethod>(&self) -> usize {
+        let records = (size_of::<M::Record>() + size_of::<M::Term>()) * self.terms;
+        records + self.more + self.list_bytes + 512
+    }
+
+    /// Bytes that its kernels write for the host, at most.
+    pub(crate) fn output_bytes<M: DeviceMethod>(&self) -> usize {
+        let said = size_of::<M::Said>() + M::SAID_BESIDE.iter().sum::<usize>();
+        said * self.terms + 8 * self.hits as usize + 32
+    }
+}
+
+/// What the host has to know of a query of a batch.
+#[derive(Clone, Copy, Debug)]
+struct Sorted {
+    /// Its number among those that were added.
+    query: usize,
+    /// The first of its hits, and the most of them.
+    hits: (usize, u32),
+    shared_bytes: u32,
+    class: u32,
+    work: u64,
+}
+
+/// Queries that are answered together.
+#[derive(Debug)]
+pub struct MethodBatch<M: DeviceMethod> {
+    /// How it is answered.
+    pub how: M,
+    /// Whether documents must have all terms.
+    pub all_terms: bool,
+    /// What it may hold.
+    pub room: BatchRoom,
+    pub(in crate::gpu) documents: u32,
+    pub(in crate::gpu) terms: Vec<M::Term>,
+    pub(in crate::gpu) records: Vec<M::Record>,
+    /// What kernels read beside.
+    pub(in crate::gpu) more: Vec<u32>,
+    pub(in crate::gpu) plan: M::Plan,
+    queries: Vec<Sorted>,
+    lists: Travelling<M::Key, M::Laid>,
+    used: BatchRoom,
+}
+
+impl<M: DeviceMethod> MethodBatch<M> {
+    /// An empty batch about so many documents.
+    pub(crate) fn new(how: M, all_terms: bool, documents: u32, room: BatchRoom) -> Self {
+        Self {
+            how,
+            all_terms,
+            room,
+            documents,
+            terms: Vec::new(),
+            records: Vec::new(),
+            more: Vec::new(),
+            plan: M::Plan::default(),
+            queries: Vec::new(),
+            lists: Travelling::default(),
+            used: BatchRoom::default(),
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    /// What it takes of its room.
+    pub fn used(&self) -> &BatchRoom {
+        &self.used
+    }
+
+    /// Adds a query for the best `k` of some documents; false if there is no room. `cached` says
+    /// where a part is that is on the device, in bytes, and how it lies there; `lay` gives one that
+    /// has to travel, by its number.
+    ///
+    /// # Errors
+    /// What `lay` returns. The batch stays as it was.
+    pub(crate) fn add<E>(
+        &mut self,
+        asked: &[AskedPart<M>],
+        (k, docids): (u32, Range<u32>),
+        cached: impl Fn(&M::Key) -> Option<(u64, M::Laid)>,
+        lay: impl FnMut(usize) -> Result<Bytes<M::Laid>, E>,
+    ) -> Result<bool, E> {
+        let (first, lists) = (self.terms.len(), self.lists.len());
+        let may_fit = (1..=M::MOST_TERMS).contains(&asked.len()) && k > 0;
+        if !may_fit || first + asked.len() > self.room.terms {
+            return Ok(false);
+        }
+        let places = asked.iter().map(|asked| (&asked.key, cached(&asked.key), asked.weight));
+        let terms = self.lists.place_all(places, lay)?;
+        let made = M::make(self, &PlacedQuery { terms, k, docids });
+        let before = self.used;
+        let used = BatchRoom {
+            words: before.words + made.words,
+            hits: before.hits + u64::from(made.hits),
+            terms: self.terms.len(),
+            list_bytes: self.lists.bytes(),
+            more: before.more + made.more,
+            shared_bytes: before.shared_bytes.max(made.shared_bytes),
+        };
+        if !self.room.holds(&used) {
+            self.terms.truncate(first);
+            self.lists.truncate(lists);
+            return Ok(false);
+        }
+        self.used = used;
+        let Made { shared_bytes, class, work, .. } = made;
+        let (query, hits) = (self.records.len(), (before.hits as usize, made.hits));
+        self.queries.push(Sorted { query, hits, shared_bytes, class, work });
+        self.records.push(made.record);
+        Ok(true)
+    }
+
+    /// Sorts the queries. Nothing is added after that.
+    pub fn finish(&mut self) {
+        self.queries.sort_by_key(|query| Reverse((query.class, query.work)));
+        self.records = self.queries.iter().map(|query| self.records[query.query]).collect();
+        M::plan(self);
+    }
+
+    /// A launch for the queries of each class, a block of so many threads for each query;
+    /// `arguments` are those of the queries from one on.
+    pub(in crate::gpu) fn step_by_class(
+        &self,
+        kernel: &'static str,
+        threads: u32,
+        arguments: impl Fn(u32) -> Vec<Argument>,
+    ) -> Vec<MethodStep> {
+        let mut first = 0;
+        let classes = self.queries.chunk_by(|a, b| a.class == b.class);
+        let step = classes.map(|class| {
+            let blocks = class.len() as u32;
+            // All blocks of a launch take the same.
+            let shared_bytes = class.iter().map(|query| query.shared_bytes).max().unwrap_or(0);
+            let arguments = arguments(first);
+            first += blocks;
+            MethodStep { kernel, geometry: Geometry { blocks, threads, shared_bytes }, arguments }
+        });
+        step.collect()
+    }
+
+    /// Where its parts lie in what it writes for the kernels.
+    pub(crate) fn input(&self) -> BatchInput {
+        let terms = size_of_val(&self.records[..]).next_multiple_of(ALIGNMENT);
+        let more = terms + size_of_val(&self.terms[..]).next_multiple_of(ALIGNMENT);
+        let lists = more + size_of_val(&self.more[..]).next_multiple_of(ALIGNMENT);
+        BatchInput { terms, more, lists, bytes: lists + self.lists.bytes() }
+    }
+
+    /// What the kernels read: parts, and the byte with which each begins. These rise, and parts do
+    /// not overlap.
+    pub(crate) fn parts(&self) -> Vec<(usize, &[u8])> {
+        let BatchInput { terms, more, lists, .. } = self.input();
+        let head = [
+            (0, bytemuck::cast_slice(&self.records)),
+            (terms, bytemuck::cast_slice(&self.terms)),
+            (more, bytemuck::cast_slice(&self.more)),
+        ];
+        head.into_iter().chain(self.lists.parts(lists)).collect()
+    }
+
+    /// Where its parts lie in what the kernels write.
+    pub(crate) fn output(&self) -> BatchOutput {
+        let [of_query, of_term] = M::SAID_BESIDE;
+        let said = size_of::<M::Said>() * self.records.len();
+        let beside = said.next_multiple_of(ALIGNMENT);
+        let more = of_query * self.records.len() + of_term * self.terms.len();
+        let hits = (beside + more).next_multiple_of(ALIGNMENT);
+        BatchOutput { beside, hits, bytes: hits + 8 * self.used.hits as usize }
+    }
+
+    /// What is said of records, in the order in which their queries were added.
+    pub(in crate::gpu) fn as_added<T: Clone + Default>(
+        &self,
+        values: impl Iterator<Item = T>,
+    ) -> Vec<T> {
+        let mut all = vec![T::default(); self.len()];
+        self.queries.iter().zip(values).for_each(|(query, value)| all[query.query] = value);
+        all
+    }
+
+    /// What the kernels say of each record.
+    fn said(&self, output: &[u8]) -> impl Iterator<Item = M::Said> {
+        output.chunks_exact(size_of::<M::Said>()).map(bytemuck::pod_read_unaligned).take(self.len())
+    }
+
+    /// What the kernels say of all queries, in the order in which they were added.
+    #[cfg(test)]
+    pub(crate) fn said_as_added(&self, output: &[u8]) -> Vec<M::Said> {
+        self.as_added(self.said(output))
+    }
+
+    /// The answers to all queries, in the order in which they were added.
+    pub fn answers(&self, output: &[u8]) -> Vec<Found> {
+        let BatchOutput { hits, bytes, .. } = self.output();
+        let keys: &[[u8; 8]] = output[hits..bytes].as_chunks().0;
+        let found = self.queries.iter().zip(self.said(output)).map(|(query, said)| {
+            let (first, most) = query.hits;
+            let count = said.as_ref()[0].min(most) as usize;
+            let keys = keys[first..][..count].iter();
+            let hits = keys.map(|key| Hit::of_key(u64::from_le_bytes(*key))).collect();
+            Found { hits, rest: M::rest(&said) }
+        });
+        self.as_added(found)
+    }
+}
+
+/// Where the parts of a batch's input lie, in bytes: records come first.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BatchInput {
+    pub terms: usize,
+    pub more: usize,
+    pub lists: usize,
+    pub bytes: usize,
+}
+
+/// Where the parts of its output lie, in bytes: [`DeviceMethod::Said`] of each query comes first.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BatchOutput {
+    /// [`DeviceMethod::SAID_BESIDE`] of all queries, or terms.
+    pub beside: usize,
+    /// u64: the hits of all queries.
+    pub hits: usize,
+    pub bytes: usize,
+}

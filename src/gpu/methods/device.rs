@@ -1,0 +1,353 @@
+//! How does a device take batches and give results? It has the kernels, what documents are worth,
+//! the parts that stay, and memory that one batch at a time works in. A batch brings the parts that
+//! it lacks in the same copy as its queries.
+
+use super::batch::{AskedPart, BatchRoom, Found, MethodBatch};
+use super::lists::ListCache;
+use super::travelling::Kept;
+use super::{DeviceMethod, MethodArray, MethodStep, source};
+use crate::crew::Crew;
+use crate::gpu::floor::arrays::CudaArrays;
+use crate::gpu::floor::device::Device;
+use crate::gpu::floor::error::{GpuError, GpuWork};
+use crate::gpu::floor::events::Ticket;
+use crate::gpu::floor::modules::Toolchain;
+use crate::gpu::floor::pinned::Pinned;
+use crate::gpu::floor::steps::Kernels;
+use crate::gpu::query::plan::MOST_HITS;
+use crate::index::error::IndexError;
+use crate::query::snapshot::Snapshot;
+use std::collections::HashSet;
+use std::hint::spin_loop;
+use std::ops::Range;
+use std::sync::Arc;
+use std::thread::yield_now;
+
+/// What the memory of a device is used for.
+#[derive(Clone, Copy, Debug)]
+pub struct Memory {
+    /// Bytes for lists that stay; most of what is free if left out.
+    pub lists: Option<u64>,
+    /// The most bytes of lists that travel with a batch, unless those of the method.
+    pub travelling: Option<u64>,
+    pub queries: usize,
+    /// Hits that most queries ask for.
+    pub k: usize,
+}
+
+impl Memory {
+    /// Of the free memory so much is for a batch, in percent, and no more bytes than these.
+    const BATCH_PERCENT: u64 = 25;
+    const MOST_BATCH_BYTES: u64 = 8 << 30;
+
+    /// Of what is left then, lists take so much, in percent.
+    const LISTS_PERCENT: u64 = 80;
+}
+
+/// Lists take so many times as many bytes on a device as on disk, at most, and so many more.
+const MOST_GROWTH: u64 = 4;
+const MORE_BYTES: u64 = 1 << 20;
+
+/// Terms of a query that most batches have room for.
+const TERMS: usize = 8;
+
+/// Of few parts a thread brings so many.
+const PARTS_OF_THREAD: usize = 8;
+
+/// Bytes of lists that the host keeps laid out to travel, unless others are asked for.
+const MOST_KEPT: u64 = 1 << 30;
+
+/// A device that answers queries about one collection by a method.
+#[derive(Debug)]
+pub struct MethodDevice<M: DeviceMethod> {
+    /// What the host says of a batch, and what it is told.
+    input: Pinned,
+    output: Pinned,
+    /// The beginning and the end of the last batch.
+    span: Option<(Ticket, Ticket)>,
+    crew: Crew,
+    on: CudaArrays<MethodArray>,
+    snapshot: Arc<Snapshot>,
+    cache: ListCache<M::Key, M::Laid>,
+    kept: Kept<M::Key, M::Laid, M::Layer>,
+    room: BatchRoom,
+    /// Threads of the host that bring lists.
+    threads: usize,
+    /// Bytes of lists that travelled.
+    travelled: u64,
+}
+
+impl<M: DeviceMethod> MethodDevice<M> {
+    /// Loads the kernels and what documents are worth, and takes its memory. So many threads of the
+    /// host will bring lists; none is there yet.
+    ///
+    /// # Errors
+    /// The kernels do not load, or there is not so much memory.
+    pub fn open(
+        device: Device,
+        toolchain: &Toolchain,
+        snapshot: &Arc<Snapshot>,
+        memory: Memory,
+        threads: usize,
+    ) -> Result<Self, GpuError> {
+        let shared = device.most_shared_bytes();
+        let names = M::KERNELS.iter().map(|&name| (name, shared));
+        let kernels = Kernels::load(toolchain, &device, &source::<M>(), names)?;
+        let mut on = CudaArrays::new(Arc::new(device), kernels, None)?;
+        for (array, what, values) in [
+            (MethodArray::Norms, "norms", snapshot.norms()),
+            (MethodArray::Statics, "static scores", snapshot.statics()),
+            (MethodArray::Globals, "global scores", snapshot.globals()),
+        ] {
+            let bytes: &[u8] = bytemuck::cast_slice(values);
+            on.take(array, what, bytes.len() as u64)?.write(0, bytes)?;
+        }
+        let of_batch = on.device.free_bytes()? / 100 * Memory::BATCH_PERCENT;
+        let of_batch = if M::HAS_WORDS { of_batch.min(Memory::MOST_BATCH_BYTES) } else { 0 };
+        let words = on.take(MethodArray::Words, "a batch of queries", of_batch)?.bytes();
+        // More than all lists take on a device cannot travel.
+        let runs = snapshot.generation().runs().iter();
+        let all_lists =
+            runs.map(|run| MOST_GROWTH * run.postings_header().list_bytes + MORE_BYTES).sum();
+        let terms = (memory.queries * TERMS).max(M::MOST_TERMS);
+        let room = BatchRoom {
+            words: words / 4,
+            hits: (memory.queries * memory.k).max(MOST_HITS) as u64,
+            terms,
+            list_bytes: memory.travelling.unwrap_or(M::MOST_TRAVELLING).min(all_lists) as usize,
+            more: M::more_bytes(terms),
+            shared_bytes: shared,
+        };
+        let (input, output) = (room.input_bytes::<M>(), room.output_bytes::<M>());
+        on.take(MethodArray::Input, "queries", input as u64)?;
+        on.take(MethodArray::Output, "hits", output as u64)?;
+        let input = Pinned::new(&on.device, "queries", input)?;
+        let output = Pinned::new(&on.device, "hits", output)?;
+        let left = on.device.free_bytes()?.min(on.device.memory().left());
+        let lists = memory.lists.unwrap_or(left / 100 * Memory::LISTS_PERCENT);
+        on.take(MethodArray::Cached, "postings lists", lists)?;
+        Ok(Self {
+            input,
+            output,
+            span: None,
+            crew: Crew::new("writer"),
+            on,
+            snapshot: snapshot.clone(),
+            cache: ListCache::default(),
+            kept: Kept::new(MOST_KEPT),
+            room,
+            threads,
+            travelled: 0,
+        })
+    }
+
+    /// Brings the parts that stay, as the method would have it.
+    ///
+    /// # Errors
+    /// The index is damaged, or the device takes no copy.
+    pub fn bring(&mut self, how: &M) -> Result<(), GpuError> {
+        let wanted = how.stay(self.snapshot.generation()).map_err(|source| GpuError::Index {
+            device: self.device().info().to_string(),
+            source: Box::new(source),
+        })?;
+        self.fill(&wanted, self.cache_room())
+    }
+
+    /// Brings parts that stay, in the place of those that did: as many, in their order, as have
+    /// room in so many bytes of the memory for lists.
+    pub fn fill(&mut self, wanted: &[M::Part], bytes: u64) -> Result<(), GpuError> {
+        self.cache = ListCache::default();
+        let Self { snapshot, on, cache, threads, .. } = self;
+        let room = (on.memory.of(MethodArray::Cached), bytes);
+        cache.bring(wanted, room, *threads, |layer, part, bytes| {
+            M::lay(snapshot, layer, part, bytes).map(|laid| (M::key(part), laid))
+        })
+    }
+
+    /// Brings those of some parts that are not there, to stay too, if the method has such, as long
+    /// as there is room.
+    pub(super) fn grow<'a>(
+        &mut self,
+        asked: impl IntoIterator<Item = &'a AskedPart<M>>,
+    ) -> Result<(), GpuError> {
+        let Self { snapshot, on, cache, threads, .. } = self;
+        if !M::GROWS || cache.is_full() {
+            return Ok(());
+        }
+        let mut known = HashSet::new();
+        let is_new =
+            |of: &&'a AskedPart<M>| cache.place(&of.key).is_none() && known.insert(&of.key);
+        let wanted: Vec<_> = asked.into_iter().filter(is_new).collect();
+        let arena = on.memory.of(MethodArray::Cached);
+        let room = (arena, arena.bytes());
+        let threads = (*threads).min(wanted.len().div_ceil(PARTS_OF_THREAD));
+        cache.bring(&wanted, room, threads, |layer, of, bytes| {
+            M::lay(snapshot, layer, &of.part, bytes).map(|laid| (of.key.clone(), laid))
+        })
+    }
+
+    /// Keeps up to so many bytes of parts laid out on the host, from now on, and none of those that
+    /// were.
+    pub fn keep(&mut self, most: u64) {
+        self.kept = Kept::new(most);
+    }
+
+    /// Lays out those of some parts that are neither on the device nor kept.
+    ///
+    /// # Errors
+    /// When one is damaged.
+    pub fn lay_ahead<'a>(
+        &mut self,
+        asked: impl IntoIterator<Item = &'a AskedPart<M>>,
+    ) -> Result<(), IndexError> {
+        let Self { snapshot, cache, kept, threads, .. } = self;
+        let travel = asked.into_iter().filter(|asked| cache.place(&asked.key).is_none());
+        let wanted = travel.map(|asked| (&asked.key, &asked.part));
+        kept.lay_ahead(wanted, *threads, |layer, part, out| M::lay(snapshot, layer, part, out))
+    }
+
+    /// Parts that the host keeps laid out.
+    pub fn kept(&self) -> &Kept<M::Key, M::Laid, M::Layer> {
+        &self.kept
+    }
+
+    pub fn device(&self) -> &Device {
+        &self.on.device
+    }
+
+    pub fn cache(&self) -> &ListCache<M::Key, M::Laid> {
+        &self.cache
+    }
+
+    /// Bytes that parts which stay have room in.
+    pub fn cache_room(&self) -> u64 {
+        self.on.memory.of(MethodArray::Cached).bytes()
+    }
+
+    /// Bytes of parts that were copied to the device.
+    pub(crate) fn list_bytes(&self) -> u64 {
+        self.cache.bytes() + self.travelled
+    }
+
+    /// What a batch may hold.
+    pub fn room(&self) -> &BatchRoom {
+        &self.room
+    }
+
+    /// An empty batch about its documents, which may hold what the device has room for.
+    pub fn batch(&self, how: M, all_terms: bool) -> MethodBatch<M> {
+        MethodBatch::new(how, all_terms, self.snapshot.norms().len() as u32, self.room)
+    }
+
+    /// Adds a query for the best `k` of some documents to a batch; false if there is no room.
+    ///
+    /// # Errors
+    /// When a part that has to travel is damaged.
+    pub fn add(
+        &mut self,
+        batch: &mut MethodBatch<M>,
+        asked: &[AskedPart<M>],
+        best: (u32, Range<u32>),
+    ) -> Result<bool, IndexError> {
+        let Self { snapshot, cache, kept, .. } = self;
+        let lay = |t: usize| {
+            let AskedPart { key, part, .. } = &asked[t];
+            kept.list(key, |layer, out| M::lay(snapshot, layer, part, out))
+        };
+        batch.add(asked, best, |key| cache.place(key), lay)
+    }
+
+    /// Enqueues steps of a batch that is finished, and was made by [`add`](Self::add) with the
+    /// parts that are there now. If it is to be `timed`, tickets say when the first step began and
+    /// when each was done.
+    fn launch(
+        &mut self,
+        batch: &MethodBatch<M>,
+        steps: &[MethodStep],
+        timed: bool,
+    ) -> Result<Vec<Ticket>, GpuError> {
+        let Self { input, output, crew, on, threads, .. } = self;
+        let bytes = [batch.input().bytes, batch.output().bytes];
+        let [to, from] = [MethodArray::Input, MethodArray::Output].map(|array| on.memory.of(array));
+        let fits = bytes[0] as u64 <= to.bytes() && bytes[1] as u64 <= from.bytes();
+        assert!(fits && batch.used().words <= self.room.words, "a batch fits its room");
+        let copied = GpuWork::Upload(bytes[0] as u64);
+        let began = on.ticket(copied)?;
+        // SAFETY: no copy is under way, for every batch is waited for before the next; both have so
+        // many bytes, and live until the batch is done.
+        unsafe {
+            input.write_up(&batch.parts(), (crew, *threads), to.address(), &on.stream)?;
+        }
+        let mut tickets = Vec::new();
+        if timed {
+            tickets.push(on.ticket(copied)?);
+        }
+        for step in steps {
+            on.launch(step)?;
+            if timed {
+                tickets.push(on.ticket(GpuWork::Kernel(step.launched()))?);
+            }
+        }
+        // SAFETY: both have so many bytes, and nobody looks at them until the batch is done.
+        unsafe { output.copy_down(from.address(), 0, bytes[1], &on.stream) }?;
+        let done = on.ticket(GpuWork::Download(bytes[1] as u64))?;
+        self.travelled += batch.used().list_bytes as u64;
+        self.span = Some((began, done));
+        Ok(tickets)
+    }
+
+    /// Waits until the batch is done: it takes from tens of microseconds to some hundred
+    /// milliseconds.
+    fn wait(&self) -> Result<&(Ticket, Ticket), GpuError> {
+        let span = self.span.as_ref().expect("a batch was launched");
+        while !span.1.is_done()? {
+            spin_loop();
+            yield_now();
+        }
+        Ok(span)
+    }
+
+    /// Does steps of a batch that is finished, and waits; returns the milliseconds to copy queries
+    /// and lists, and those that each step took.
+    pub fn time_steps(
+        &mut self,
+        batch: &MethodBatch<M>,
+        steps: &[MethodStep],
+    ) -> Result<Vec<f32>, GpuError> {
+        let tickets = self.launch(batch, steps, true)?;
+        let (began, _) = self.wait()?;
+        let before = std::iter::once(began).chain(&tickets);
+        tickets.iter().zip(before).map(|(ticket, before)| ticket.ms_since(before)).collect()
+    }
+
+    /// Milliseconds on the device of the last batch.
+    pub fn took_ms(&self) -> Result<f32, GpuError> {
+        let (began, done) = self.wait()?;
+        done.ms_since(began)
+    }
+
+    /// What the kernels said of a batch that is done: for [`MethodBatch::answers`].
+    pub fn output(&self) -> &[u8] {
+        // SAFETY: whoever launches a batch waits for it.
+        unsafe { self.output.bytes() }
+    }
+
+    /// Writes to the memory of batches: for measurements.
+    pub fn write_words(&self, at: u64, words: &[u32]) -> Result<(), GpuError> {
+        self.on.memory.of(MethodArray::Words).write(4 * at, bytemuck::cast_slice(words))
+    }
+
+    /// Reads of it.
+    pub fn read_words(&self, at: u64, len: usize) -> Result<Vec<u32>, GpuError> {
+        let bytes = self.on.memory.of(MethodArray::Words).read(4 * at, 4 * len)?;
+        Ok(bytes.chunks_exact(4).map(bytemuck::pod_read_unaligned).collect())
+    }
+
+    /// Answers a batch that is finished, which takes from tens of microseconds to some hundred
+    /// milliseconds.
+    pub fn answer(&mut self, batch: &MethodBatch<M>) -> Result<Vec<Found>, GpuError> {
+        self.launch(batch, &M::steps(batch), false)?;
+        self.wait()?;
+        Ok(batch.answers(self.output()))
+    }
+}

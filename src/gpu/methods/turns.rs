@@ -1,0 +1,146 @@
+//! Who drives a device that answers one batch after the other? One thread: it takes planned queries
+//! from all workers, has the lists that travel with them laid out, answers those of AND and of OR
+//! in batches by turns, and sends answers back. A query of AND+OR is one of AND, and one of OR if
+//! that finds too few (ding09, section 8.3). What the device cannot answer goes back to its worker.
+
+use super::DeviceMethod;
+use super::batch::{AskedPart, Found, MethodBatch};
+use super::device::MethodDevice;
+use crate::gpu::floor::error::GpuError;
+use crate::gpu::query::service::{Desk, Job, Why};
+use crate::query::wanted::Stage;
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+
+/// A query that waits for a batch.
+struct Open<M: DeviceMethod> {
+    job: Job,
+    terms: Vec<AskedPart<M>>,
+    stage: Stage,
+}
+
+/// The state of the thread of a device.
+pub(in crate::gpu) struct Turns<M: DeviceMethod> {
+    device: MethodDevice<M>,
+    how: M,
+    /// The documents that are asked for.
+    docids: Range<u32>,
+    batch: usize,
+    /// Queries of AND, and of OR.
+    ready: [VecDeque<Open<M>>; 2],
+    desk: Desk,
+}
+
+impl<M: DeviceMethod> Turns<M> {
+    /// Drives a device with batches of so many queries.
+    pub(in crate::gpu) fn new(
+        device: MethodDevice<M>,
+        how: M,
+        docids: Range<u32>,
+        batch: usize,
+        desk: Desk,
+    ) -> Self {
+        Self { device, how, docids, batch, ready: Default::default(), desk }
+    }
+
+    /// Answers queries until nobody can send any more. A device that fails gives all its queries
+    /// back, and those that still come.
+    pub(in crate::gpu) fn run(mut self) {
+        let failed = loop {
+            let mut came = Vec::new();
+            if self.ready.iter().all(VecDeque::is_empty) {
+                match self.desk.jobs.recv() {
+                    Ok(job) => came.push(job),
+                    Err(_) => return,
+                }
+            }
+            let waiting = self.ready.iter().map(VecDeque::len).sum::<usize>();
+            came.extend(self.desk.jobs.try_iter().take((2 * self.batch).saturating_sub(waiting)));
+            self.take(came);
+            match self.round() {
+                Ok(()) => self.desk.send(),
+                Err(error) => break error,
+            }
+        };
+        let ready = self.ready.into_iter().flatten().map(|open| open.job);
+        self.desk.close(&failed, ready);
+    }
+
+    fn take(&mut self, jobs: Vec<Job>) {
+        let asked: Vec<_> = jobs.iter().map(|job| AskedPart::of_plan(&job.plan)).collect();
+        // A list that is damaged is found so again with its query, and a device that takes no copy
+        // with the next batch.
+        _ = self.device.grow(asked.iter().flatten().flatten());
+        _ = self.device.lay_ahead(asked.iter().flatten().flatten());
+        for (job, terms) in jobs.into_iter().zip(asked) {
+            let stage = Stage::first(job.plan.wanted().mode);
+            // A term that no document has keeps AND from finding any.
+            let stage = if job.plan.may_find(stage) { stage } else { Stage::Any };
+            match terms {
+                Some(terms) => self.queue(Open { job, terms, stage }),
+                None => self.desk.back(&job, Why::Unsuited),
+            }
+        }
+    }
+
+    fn queue(&mut self, open: Open<M>) {
+        self.ready[usize::from(open.stage == Stage::Any)].push_back(open);
+    }
+
+    /// Answers a batch of each kind.
+    fn round(&mut self) -> Result<(), GpuError> {
+        for all_terms in [true, false] {
+            let Some((batch, open)) = self.fill(all_terms) else { continue };
+            match self.device.answer(&batch) {
+                Ok(answers) => self.answered(open, answers),
+                Err(error) => {
+                    open.into_iter().for_each(|open| self.queue(open));
+                    return Err(error);
+                }
+            }
+        }
+        let list_bytes = self.device.list_bytes();
+        self.desk.counts.list_bytes.store(list_bytes, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// A batch of queries that are ready.
+    fn fill(&mut self, all_terms: bool) -> Option<(MethodBatch<M>, Vec<Open<M>>)> {
+        let mut batch = self.device.batch(self.how, all_terms);
+        let (mut taken, ready) = (Vec::new(), usize::from(!all_terms));
+        while taken.len() < self.batch {
+            let Some(open) = self.ready[ready].pop_front() else { break };
+            let best = (open.job.plan.wanted().k as u32, self.docids.clone());
+            let why = match self.device.add(&mut batch, &open.terms, best) {
+                Ok(true) => {
+                    taken.push(open);
+                    continue;
+                }
+                Ok(false) => Why::Unsuited,
+                // Who answers the query on the CPU finds out where the index is damaged.
+                Err(_) => Why::Lists,
+            };
+            if !taken.is_empty() {
+                self.ready[ready].push_front(open);
+                break;
+            }
+            self.desk.back(&open.job, why);
+        }
+        if taken.is_empty() {
+            return None;
+        }
+        batch.finish();
+        self.desk.counts.batches.fetch_add(1, Ordering::Relaxed);
+        Some((batch, taken))
+    }
+
+    fn answered(&mut self, open: Vec<Open<M>>, answers: Vec<Found>) {
+        for (open, Found { hits, rest }) in open.into_iter().zip(answers) {
+            match open.stage.next(open.job.plan.wanted(), hits.len()) {
+                Some(stage) => self.queue(Open { stage, ..open }),
+                None => self.desk.hits(&open.job, hits, rest),
+            }
+        }
+    }
+}
