@@ -50,16 +50,6 @@ pub(crate) static IOTA: [u8; 64] = {
 pub(crate) static INTERSECTS: LazyLock<bool> =
     LazyLock::new(|| is_x86_feature_detected!("avx512vp2intersect"));
 
-/// Whether one instruction of three operands multiplies 64 bits without carry.
-#[cfg(target_arch = "x86_64")]
-pub(crate) static CARRYLESS: LazyLock<bool> =
-    LazyLock::new(|| is_x86_feature_detected!("avx") && is_x86_feature_detected!("pclmulqdq"));
-
-/// Whether one does so in two halves of a register or more.
-#[cfg(target_arch = "x86_64")]
-pub(crate) static CARRYLESS_WIDE: LazyLock<bool> =
-    LazyLock::new(|| is_x86_feature_detected!("avx2") && is_x86_feature_detected!("vpclmulqdq"));
-
 const UNKNOWN: u8 = u8::MAX;
 
 static KNOWN: AtomicU8 = AtomicU8::new(UNKNOWN);
