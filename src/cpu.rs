@@ -21,17 +21,6 @@ pub(crate) enum Level {
     Avx512,
 }
 
-impl Level {
-    /// All levels of this machine, the greatest last.
-    pub(crate) fn all() -> impl Iterator<Item = Level> {
-        #[cfg(target_arch = "x86_64")]
-        let all = [Level::Portable, Level::Avx2, Level::Avx512];
-        #[cfg(not(target_arch = "x86_64"))]
-        let all = [Level::Portable];
-        all.into_iter().filter(|&each| each <= level())
-    }
-}
-
 /// The numbers of the bytes of a vector.
 #[cfg(target_arch = "x86_64")]
 pub(crate) static IOTA: [u8; 64] = {
