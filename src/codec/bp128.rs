@@ -1,10 +1,10 @@
 //! How are 128 integers written at one width, so that they can be read back many at a time?
 //!
 //! A block of width w is one little-endian bit stream of 16 x w bytes: value i occupies bits i x w
-//! to (i + 1) x w - 1 (`docs/index-format.md`, Postings). So eight values begin at every w-th byte with
-//! no odd bits before them, and one table of byte positions and shifts serves all eights of a
-//! block: the path of AVX2 brings the bytes of each value into its lane, shifts and masks. The path
-//! is chosen when the program runs; both give the same values.
+//! to (i + 1) x w - 1 (`docs/index-format.md`, Postings). So eight values begin at every w-th
+//! byte with no odd bits before them, and one table of byte positions and shifts serves all eights
+//! of a block: the path of AVX2 brings the bytes of each value into its lane, shifts and masks. The
+//! path is chosen when the program runs; both give the same values.
 //!
 //! ```text
 //! use millrace::inside::codec::bp128;

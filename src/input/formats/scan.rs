@@ -1,7 +1,8 @@
 //! Where does a JSON string end, and what is it without its escapes?
 //!
-//! [`Scan`] has two ways to answer, chosen once from what the processor can do: AVX-512 (with VBMI2)
-//! and one for every machine. They give the same answers; `benches/input.rs` measures them. A string ends at a quote that is not escaped. A line feed ends it too, because it ends the
+//! [`Scan`] has two ways to answer, chosen once from what the processor can do: AVX-512 (with
+//! VBMI2) and one for every machine. They give the same answers; `benches/input.rs` measures them.
+//! A string ends at a quote that is not escaped. A line feed ends it too, because it ends the
 //! record; the caller sees which of the two it was.
 
 #[cfg(target_arch = "x86_64")]

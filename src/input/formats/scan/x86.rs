@@ -1,9 +1,9 @@
 //! How are JSON strings scanned with the vector units of x86? The contract of the functions is that
 //! of [`Scan::find`](super::Scan::find) and [`Scan::copy`](super::Scan::copy).
 //!
-//! AVX-512 also removes the escapes of one byte, without a branch: it marks the backslashes that begin
-//! an escape, translates the bytes behind them through a table in registers, and squeezes the marked
-//! ones out (`vpcompressb`), so its speed hardly depends on how many escapes there are.
+//! The escapes of one byte are removed without a branch: the backslashes that begin an escape are
+//! marked, the bytes behind them translated through a table in registers, and the marked ones
+//! squeezed out (`vpcompressb`), so that the speed hardly depends on how many escapes there are.
 
 use std::arch::x86_64::*;
 
