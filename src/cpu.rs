@@ -21,17 +21,6 @@ pub(crate) enum Level {
     Avx512,
 }
 
-impl Level {
-    /// All levels of this machine, the greatest last.
-    pub(crate) fn all() -> impl Iterator<Item = Level> {
-        #[cfg(target_arch = "x86_64")]
-        let all = [Level::Portable, Level::Avx2, Level::Avx512];
-        #[cfg(not(target_arch = "x86_64"))]
-        let all = [Level::Portable];
-        all.into_iter().filter(|&each| each <= level())
-    }
-}
-
 /// The numbers of the bytes of a vector.
 #[cfg(target_arch = "x86_64")]
 pub(crate) static IOTA: [u8; 64] = {
@@ -49,16 +38,6 @@ pub(crate) static IOTA: [u8; 64] = {
 #[cfg(target_arch = "x86_64")]
 pub(crate) static INTERSECTS: LazyLock<bool> =
     LazyLock::new(|| is_x86_feature_detected!("avx512vp2intersect"));
-
-/// Whether one instruction of three operands multiplies 64 bits without carry.
-#[cfg(target_arch = "x86_64")]
-pub(crate) static CARRYLESS: LazyLock<bool> =
-    LazyLock::new(|| is_x86_feature_detected!("avx") && is_x86_feature_detected!("pclmulqdq"));
-
-/// Whether one does so in two halves of a register or more.
-#[cfg(target_arch = "x86_64")]
-pub(crate) static CARRYLESS_WIDE: LazyLock<bool> =
-    LazyLock::new(|| is_x86_feature_detected!("avx2") && is_x86_feature_detected!("vpclmulqdq"));
 
 const UNKNOWN: u8 = u8::MAX;
 

@@ -2,8 +2,6 @@
 //! bits i x w to (i + 1) x w - 1 of one little-endian bit stream, which ends with a whole byte.
 
 use super::bp128;
-#[cfg(target_arch = "x86_64")]
-use crate::cpu::{Level, level};
 
 /// Bytes of `len` values of `width` bits.
 #[inline]
@@ -43,7 +41,7 @@ pub(crate) fn pack(values: &[u32], width: u8, out: &mut Vec<u8>) {
     }
 }
 
-/// Reads values of `width` bits from the beginning of `from`; it is read fastest if 64 bytes
+/// Reads values of `width` bits from the beginning of `from`; it is read fastest if 16 bytes
 /// follow.
 ///
 /// # Panics
@@ -79,12 +77,6 @@ fn unpack_few(from: &[u8], width: u8, out: &mut [u32]) {
         return;
     }
     let from = &from[at..];
-    #[cfg(target_arch = "x86_64")]
-    if level() == Level::Avx512 {
-        assert!(width <= bp128::MAX_WIDTH && from.len() >= bytes(rest.len(), width));
-        // SAFETY: `level` found the instructions; width and bytes have just been looked at.
-        return unsafe { bp128::avx512::unpack_some(from, width, rest) };
-    }
     let mut part = [0; 32];
     if from.len() >= bytes(32, width) {
         bp128::unpack(from, width, &mut part);

@@ -1,10 +1,10 @@
 //! How are 128 integers written at one width, so that they can be read back many at a time?
 //!
 //! A block of width w is one little-endian bit stream of 16 x w bytes: value i occupies bits i x w
-//! to (i + 1) x w - 1 (`docs/index-format.md`, Postings). So sixteen values begin at every 2 x w-th
-//! byte with no odd bits before them, and one table of byte positions and shifts serves all
-//! sixteens of a block: the vector paths bring the bytes of each value into its lane, shift and
-//! mask. The path is chosen when the program runs; all paths give the same values.
+//! to (i + 1) x w - 1 (`docs/index-format.md`, Postings). So eight values begin at every w-th
+//! byte with no odd bits before them, and one table of byte positions and shifts serves all eights
+//! of a block: the path of AVX2 brings the bytes of each value into its lane, shifts and masks. The
+//! path is chosen when the program runs; both give the same values.
 //!
 //! ```text
 //! use millrace::inside::codec::bp128;
@@ -21,15 +21,14 @@
 //! ```
 
 #[cfg(target_arch = "x86_64")]
-pub(super) mod avx2;
-#[cfg(target_arch = "x86_64")]
-pub(super) mod avx512;
+mod avx2;
 mod blocks;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use blocks::Bp128;
 
+#[cfg(target_arch = "x86_64")]
 use crate::cpu::{Level, level};
 
 pub const BLOCK: usize = 128;
@@ -58,11 +57,16 @@ pub(crate) fn width(values: &[u32; BLOCK]) -> u8 {
 /// If `width` is above 32.
 pub fn pack(values: &[u32; BLOCK], width: u8, out: &mut Vec<u8>) {
     assert!(width <= MAX_WIDTH, "a width of {width} bits");
-    match level() {
-        // SAFETY: `level` found the instructions; the width is right.
-        #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => unsafe { avx512::pack(values, width, out) },
-        _ => portable::pack(values, width, out),
+    let (width, mask) = (u32::from(width), mask(width));
+    let (mut held, mut bits) = (0u64, 0);
+    for value in values {
+        held |= u64::from(value & mask) << bits;
+        bits += width;
+        if bits >= 32 {
+            out.extend_from_slice(&(held as u32).to_le_bytes());
+            held >>= 32;
+            bits -= 32;
+        }
     }
 }
 
@@ -85,15 +89,12 @@ pub fn unpack<const N: usize>(bytes: &[u8], width: u8, out: &mut [u32; N]) {
 #[inline]
 pub(crate) fn unpack_plus<const N: usize>(bytes: &[u8], width: u8, more: u32, out: &mut [u32; N]) {
     check::<N>(bytes, width);
-    match level() {
+    #[cfg(target_arch = "x86_64")]
+    if level() >= Level::Avx2 {
         // SAFETY: `level` found the instructions; `check` made sure of the width and the bytes.
-        #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => unsafe { avx512::unpack(bytes, width, more, out) },
-        // SAFETY: as above.
-        #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => unsafe { avx2::unpack(bytes, width, more, out) },
-        Level::Portable => portable::unpack(bytes, width, more, out),
+        return unsafe { avx2::unpack::<false, N>(bytes, width, more, out) };
     }
+    portable::unpack(bytes, width, more, out);
 }
 
 /// Reads a block of gaps as [`unpack`] does and sums them up: `out[i]` is `previous` plus gaps 0 to
@@ -105,30 +106,24 @@ pub(crate) fn unpack_plus<const N: usize>(bytes: &[u8], width: u8, more: u32, ou
 #[inline]
 pub fn unpack_docids<const N: usize>(bytes: &[u8], width: u8, previous: u32, out: &mut [u32; N]) {
     check::<N>(bytes, width);
-    match level() {
+    #[cfg(target_arch = "x86_64")]
+    if level() >= Level::Avx2 {
         // SAFETY: `level` found the instructions; `check` made sure of the width and the bytes.
-        #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => unsafe { avx512::unpack_docids(bytes, width, previous, out) },
-        // SAFETY: as above.
-        #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => unsafe { avx2::unpack_docids(bytes, width, previous, out) },
-        Level::Portable => portable::unpack_docids(bytes, width, previous, out),
+        return unsafe { avx2::unpack::<true, N>(bytes, width, previous, out) };
     }
+    portable::unpack_docids(bytes, width, previous, out);
 }
 
 /// Turns `gap_minus_one` values into docids in place: `values[i]` becomes `previous` plus values 0
 /// to i plus i + 1, wrapping. `previous` is `u32::MAX` (-1) where nothing comes before.
 #[inline]
 pub(crate) fn sum_docids(previous: u32, values: &mut [u32]) {
-    match level() {
+    #[cfg(target_arch = "x86_64")]
+    if level() >= Level::Avx2 {
         // SAFETY: `level` found the instructions.
-        #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => unsafe { avx512::sum_docids(previous, values) },
-        // SAFETY: as above.
-        #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => unsafe { avx2::sum_docids(previous, values) },
-        Level::Portable => portable::sum_docids(previous, values),
+        return unsafe { avx2::sum_docids(previous, values) };
     }
+    portable::sum_docids(previous, values);
 }
 
 /// Reads value `i` of a block alone.
@@ -164,23 +159,9 @@ pub(in crate::codec) const fn mask(width: u8) -> u32 {
     ((1u64 << width) - 1) as u32
 }
 
-/// The paths that every machine has. They also say what the others must give.
+/// The path that every machine has. It also says what the other must give.
 mod portable {
-    use super::{BLOCK, mask};
-
-    pub(super) fn pack(values: &[u32; BLOCK], width: u8, out: &mut Vec<u8>) {
-        let (width, mask) = (u32::from(width), mask(width));
-        let (mut held, mut bits) = (0u64, 0);
-        for value in values {
-            held |= u64::from(value & mask) << bits;
-            bits += width;
-            if bits >= 32 {
-                out.extend_from_slice(&(held as u32).to_le_bytes());
-                held >>= 32;
-                bits -= 32;
-            }
-        }
-    }
+    use super::mask;
 
     pub(super) fn unpack<const N: usize>(block: &[u8], width: u8, more: u32, out: &mut [u32; N]) {
         let mut words = block[..N / 8 * usize::from(width)].chunks_exact(4);

@@ -1,8 +1,8 @@
 //! Where in a page stand the bytes that mean something in markup? The places of a few KiB at a time
-//! are found with vector instructions and then stepped through: text between tags, and tags, are
-//! short, and a search for each of them costs more than what it passes over.
+//! are found at once and then stepped through: text between tags, and tags, are short, and a search
+//! for each of them costs more than what it passes over.
 
-use crate::cpu::{Level, level};
+use super::scan::bits_of;
 
 /// Bytes in which places are found at a time.
 const WINDOW: usize = 2048;
@@ -10,25 +10,9 @@ const WINDOW: usize = 2048;
 /// What stands behind the last place.
 const NO_PLACE: u16 = u16::MAX;
 
-/// The bytes that are found, by the low half of them, in which they differ; the others are bytes
-/// with another low half.
-const FOUND: [u8; 16] = {
-    let set = b"<&>=\"'";
-    let mut table = [0; 16];
-    table[0] = 1;
-    let mut i = 0;
-    while i < set.len() {
-        assert!(set[i] & 15 != 0 && table[(set[i] & 15) as usize] == 0);
-        table[(set[i] & 15) as usize] = set[i];
-        i += 1;
-    }
-    table
-};
-
 /// Steps through a page.
 pub(super) struct Marks<'a> {
     page: &'a [u8],
-    level: Level,
     /// Where the part begins whose places are known, and where it ends.
     base: usize,
     end: usize,
@@ -39,11 +23,7 @@ pub(super) struct Marks<'a> {
 impl<'a> Marks<'a> {
     /// Steps through `page` from its beginning.
     pub(super) fn new(page: &'a [u8]) -> Self {
-        Self::with_level(page, level())
-    }
-
-    fn with_level(page: &'a [u8], level: Level) -> Self {
-        Self { page, level, base: 0, end: 0, places: [NO_PLACE; WINDOW + 64], next: 0 }
+        Self { page, base: 0, end: 0, places: [NO_PLACE; WINDOW + 64], next: 0 }
     }
 
     /// Steps to the first `<` or `&` that is at or behind `from` and was not passed, or to the
@@ -90,44 +70,20 @@ impl<'a> Marks<'a> {
         self.end = self.base + WINDOW;
         self.next = 0;
         let part = &self.page[self.base..self.page.len().min(self.base + WINDOW)];
-        let found = match self.level {
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: the level was detected on this processor.
-            Level::Avx512 => unsafe { find_avx512(part, &mut self.places) },
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: the level was detected on this processor.
-            Level::Avx2 => unsafe { find_avx2(part, &mut self.places) },
-            Level::Portable => find(part, &mut self.places, portable),
-        };
+        let found = find(part, &mut self.places);
         self.places[found] = NO_PLACE;
     }
 }
 
-/// The bits of a step, by what compilers make vector instructions of where there are any.
-fn portable(step: &[u8; 64]) -> u64 {
-    let mut is_found = [0; 64];
-    for (is_found, &byte) in is_found.iter_mut().zip(step) {
-        // Without branches.
-        let is = |found: u8| u8::from(byte == found);
-        *is_found = is(b'<') | is(b'&') | is(b'>') | is(b'=') | is(b'"') | is(b'\'');
-    }
-    // The lowest bits of eight bytes come together in the highest byte of the product.
-    let (eights, _) = is_found.as_chunks::<8>();
-    eights.iter().rev().fold(0, |word, eight| {
-        word << 8 | u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56
-    })
-}
-
-/// Writes the places in `part` to `places`, 64 bytes at a time, of which `marks_of` gives the bits;
-/// tells how many.
-#[inline(always)]
-fn find(
-    part: &[u8],
-    places: &mut [u16; WINDOW + 64],
-    marks_of: impl Fn(&[u8; 64]) -> u64,
-) -> usize {
+/// Writes the places in `part` to `places`, 64 bytes at a time; tells how many.
+fn find(part: &[u8], places: &mut [u16; WINDOW + 64]) -> usize {
     let mut found = 0;
-    let mut push = |at: usize, mut marks: u64| {
+    let mut push = |at: usize, step: &[u8; 64]| {
+        let mut marks = bits_of(step, |byte| {
+            // Without branches.
+            let is = |found: u8| u8::from(byte == found);
+            is(b'<') | is(b'&') | is(b'>') | is(b'=') | is(b'"') | is(b'\'')
+        });
         let all = found + marks.count_ones() as usize;
         // Some at a time without a look at how many there are.
         while marks != 0 {
@@ -142,70 +98,11 @@ fn find(
     };
     let (steps, rest) = part.as_chunks::<64>();
     for (i, step) in steps.iter().enumerate() {
-        push(i * 64, marks_of(step));
+        push(i * 64, step);
     }
     let mut last = [0; 64];
     last[..rest.len()].copy_from_slice(rest);
-    push(steps.len() * 64, marks_of(&last));
-    found
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,bmi1,popcnt")]
-fn find_avx2(part: &[u8], places: &mut [u16; WINDOW + 64]) -> usize {
-    use std::arch::x86_64::*;
-    // SAFETY: the table has 16 bytes.
-    let table = unsafe { _mm256_broadcastsi128_si256(_mm_loadu_si128(FOUND.as_ptr().cast())) };
-    find(part, places, |step| {
-        // SAFETY: the first 32 of the step's 64 bytes, and the last 32.
-        let halves = unsafe {
-            [
-                _mm256_loadu_si256(step.as_ptr().cast()),
-                _mm256_loadu_si256(step.as_ptr().add(32).cast()),
-            ]
-        };
-        // A byte from 0x80 on gets 0, which it is not.
-        let [low, high] = halves
-            .map(|x| _mm256_movemask_epi8(_mm256_cmpeq_epi8(_mm256_shuffle_epi8(table, x), x)));
-        u64::from(low.cast_unsigned()) | u64::from(high.cast_unsigned()) << 32
-    })
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,popcnt")]
-fn find_avx512(part: &[u8], places: &mut [u16; WINDOW + 64]) -> usize {
-    use crate::cpu::IOTA;
-    use std::arch::x86_64::*;
-    // SAFETY: the arrays have 16 and 64 bytes.
-    let (table, iota) = unsafe {
-        (
-            _mm512_broadcast_i32x4(_mm_loadu_si128(FOUND.as_ptr().cast())),
-            _mm512_loadu_si512(IOTA.as_ptr().cast()),
-        )
-    };
-    let (mut at, mut found) = (0, 0);
-    while at < part.len() {
-        let left = part.len() - at;
-        let inside = if left >= 64 { u64::MAX } else { (1 << left) - 1 };
-        // SAFETY: the mask leaves out the bytes behind the part, which are not read.
-        let x = unsafe { _mm512_maskz_loadu_epi8(inside, part.as_ptr().add(at).cast()) };
-        let marks = _mm512_cmpeq_epi8_mask(_mm512_shuffle_epi8(table, x), x);
-        let here = _mm512_maskz_compress_epi8(marks, iota);
-        let base = _mm512_set1_epi16(at as i16);
-        let n = marks.count_ones() as usize;
-        let to = &mut places[found..found + 64];
-        // SAFETY: there is room for 64 places from `found` on.
-        unsafe {
-            let wide = _mm512_cvtepu8_epi16(_mm512_castsi512_si256(here));
-            _mm512_storeu_si512(to.as_mut_ptr().cast(), _mm512_add_epi16(wide, base));
-            if n > 32 {
-                let wide = _mm512_cvtepu8_epi16(_mm512_extracti64x4_epi64::<1>(here));
-                _mm512_storeu_si512(to.as_mut_ptr().add(32).cast(), _mm512_add_epi16(wide, base));
-            }
-        }
-        found += n;
-        at += 64;
-    }
+    push(steps.len() * 64, &last);
     found
 }
 
@@ -216,18 +113,15 @@ mod tests {
 
     /// Steps through `page`: each step goes so many bytes on first, and is one in a tag or not.
     fn check(page: &[u8], steps: &[(usize, bool)]) {
-        for level in Level::all() {
-            let mut marks = Marks::with_level(page, level);
-            let mut at = 0;
-            for &(skipped, in_tag) in steps {
-                let from = (at + skipped).min(page.len());
-                let set = if in_tag { &b">=\"'"[..] } else { b"<&" };
-                let found = page[from..].iter().position(|byte| set.contains(byte));
-                let expected = found.map_or(page.len(), |n| from + n);
-                let place = if in_tag { marks.in_tag(from) } else { marks.text_end(from) };
-                assert_eq!(place, expected, "{level:?}");
-                at = (place + usize::from(in_tag)).min(page.len());
-            }
+        let (mut marks, mut at) = (Marks::new(page), 0);
+        for &(skipped, in_tag) in steps {
+            let from = (at + skipped).min(page.len());
+            let set = if in_tag { &b">=\"'"[..] } else { b"<&" };
+            let found = page[from..].iter().position(|byte| set.contains(byte));
+            let expected = found.map_or(page.len(), |n| from + n);
+            let place = if in_tag { marks.in_tag(from) } else { marks.text_end(from) };
+            assert_eq!(place, expected);
+            at = (place + usize::from(in_tag)).min(page.len());
         }
     }
 

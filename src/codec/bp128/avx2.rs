@@ -114,25 +114,26 @@ fn with_slack<const N: usize>(block: &[u8], width: u8, decode: impl FnOnce(&[u8]
     }
 }
 
-/// As `bp128::unpack_plus`.
+/// As `bp128::unpack_plus`, or, if `DOCIDS`, as `bp128::unpack_docids` with `start` for what comes
+/// before.
 ///
 /// # Safety
 ///
 /// `width` is at most 32 and `block` has N / 8 x `width` bytes, where 32 divides N and N is at most
 /// 128; the machine has AVX2.
-pub(super) unsafe fn unpack<const N: usize>(
+pub(super) unsafe fn unpack<const DOCIDS: bool, const N: usize>(
     block: &[u8],
     width: u8,
-    more: u32,
+    start: u32,
     out: &mut [u32; N],
 ) {
     with_slack::<N>(block, width, |block| {
         if width <= 25 {
             // SAFETY: promised by the caller; `with_slack` added the rest.
-            unsafe { unpack_as::<false, N>(block, width, more, out) }
+            unsafe { unpack_as::<DOCIDS, false, N>(block, width, start, out) }
         } else {
             // SAFETY: as above.
-            unsafe { unpack_as::<true, N>(block, width, more, out) }
+            unsafe { unpack_as::<DOCIDS, true, N>(block, width, start, out) }
         }
     });
 }
@@ -141,69 +142,29 @@ pub(super) unsafe fn unpack<const N: usize>(
 ///
 /// As [`unpack`], and `block` has [`SLACK`] bytes more.
 #[target_feature(enable = "avx2")]
-unsafe fn unpack_as<const WIDE: bool, const N: usize>(
+unsafe fn unpack_as<const DOCIDS: bool, const WIDE: bool, const N: usize>(
     block: &[u8],
     width: u8,
-    more: u32,
-    out: &mut [u32; N],
-) {
-    let shape = shape(width);
-    let more = _mm256_set1_epi32(more as i32);
-    for (group, out) in out.as_chunks_mut::<8>().0.iter_mut().enumerate() {
-        // SAFETY: N / 8 steps of `width` bytes are the block; the slack is behind the last.
-        let values = unsafe { eight::<WIDE>(block.as_ptr().add(group * shape.step), shape) };
-        let values = _mm256_add_epi32(values, more);
-        // SAFETY: `out` is eight u32.
-        unsafe { _mm256_storeu_si256(out.as_mut_ptr().cast(), values) };
-    }
-}
-
-/// As `bp128::unpack_docids`.
-///
-/// # Safety
-///
-/// As [`unpack`].
-pub(super) unsafe fn unpack_docids<const N: usize>(
-    block: &[u8],
-    width: u8,
-    previous: u32,
-    out: &mut [u32; N],
-) {
-    with_slack::<N>(block, width, |block| {
-        if width <= 25 {
-            // SAFETY: promised by the caller; `with_slack` added the rest.
-            unsafe { docids_as::<false, N>(block, width, previous, out) }
-        } else {
-            // SAFETY: as above.
-            unsafe { docids_as::<true, N>(block, width, previous, out) }
-        }
-    });
-}
-
-/// # Safety
-///
-/// As [`unpack_as`].
-#[target_feature(enable = "avx2")]
-unsafe fn docids_as<const WIDE: bool, const N: usize>(
-    block: &[u8],
-    width: u8,
-    previous: u32,
+    start: u32,
     out: &mut [u32; N],
 ) {
     let shape = shape(width);
     let ones = _mm256_setr_epi32(1, 2, 3, 4, 5, 6, 7, 8);
     let last = _mm256_set1_epi32(7);
-    let mut before = _mm256_set1_epi32(previous as i32);
+    let mut before = _mm256_set1_epi32(start as i32);
     for (group, out) in out.as_chunks_mut::<8>().0.iter_mut().enumerate() {
         // SAFETY: N / 8 steps of `width` bytes are the block; the slack is behind the last.
-        let gaps = unsafe { eight::<WIDE>(block.as_ptr().add(group * shape.step), shape) };
-        let sum = sums(gaps);
-        let sum = _mm256_add_epi32(sum, ones);
-        let total = _mm256_permutevar8x32_epi32(sum, last);
-        let docids = _mm256_add_epi32(sum, before);
+        let mut values = unsafe { eight::<WIDE>(block.as_ptr().add(group * shape.step), shape) };
+        if DOCIDS {
+            values = _mm256_add_epi32(sums(values), ones);
+        }
         // SAFETY: `out` is eight u32.
-        unsafe { _mm256_storeu_si256(out.as_mut_ptr().cast(), docids) };
-        before = _mm256_add_epi32(before, total);
+        unsafe {
+            _mm256_storeu_si256(out.as_mut_ptr().cast(), _mm256_add_epi32(values, before));
+        }
+        if DOCIDS {
+            before = _mm256_add_epi32(before, _mm256_permutevar8x32_epi32(values, last));
+        }
     }
 }
 

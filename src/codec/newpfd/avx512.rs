@@ -1,15 +1,14 @@
 //! The AVX-512 path for exceptions: 64 bits of unary codes and sixteen values a step.
 //!
 //! 1. The zeros of 64 bits of unary codes are the ends of values; `vpcompressb` gives their places.
-//! 2. A quotient is the distance between two ends, less 1. With the low bits of sixteen overflows
-//!    that makes what sixteen exceptions have above their slots.
+//! 2. A quotient is the distance between two ends, less 1. With the low bits of sixteen overflows,
+//!    which [`bits`] has read, that makes what sixteen exceptions have above their slots.
 //! 3. `vpexpandd` brings the next exceptions of sixteen values to their lanes.
 
 use std::arch::x86_64::*;
 use std::mem::MaybeUninit;
 
-use super::{MAX_LEN, Parts, unary};
-use crate::codec::bp128::avx512::{shape, some_of_sixteen};
+use super::{MAX_LEN, Parts, bits, unary};
 use crate::cpu::IOTA;
 
 /// Words of 64 bits of unary codes, whose places fit a byte.
@@ -31,7 +30,10 @@ pub(super) unsafe fn add_exceptions(
     let count = parts.count;
     let mut ends = [0xff; 64 * WORDS as usize];
     find_ends(parts.unary, count, &mut ends)?;
-    let shape = shape(parts.overflow_width);
+    let mut lows = [0; MAX_LEN];
+    if parts.overflow_width > 0 {
+        bits::unpack(parts.lows, parts.overflow_width, &mut lows[..count]);
+    }
     let overflow_up = _mm_cvtsi32_si128(parts.overflow_width.into());
     let up = _mm_cvtsi32_si128(parts.width.into());
     let (one, mut all) = (_mm512_set1_epi32(1), _mm512_setzero_si512());
@@ -48,9 +50,8 @@ pub(super) unsafe fn add_exceptions(
         let lanes = (1u32 << left).wrapping_sub(1) as u16;
         let quotients = _mm512_maskz_mov_epi32(lanes, _mm512_cvtepu8_epi32(quotients));
         all = _mm512_or_si512(all, quotients);
-        let lows = &parts.lows[first / 16 * shape.step()..];
-        // SAFETY: the low bits of `left` values are there.
-        let lows = unsafe { some_of_sixteen(lows, left, shape) };
+        // SAFETY: `first` is a multiple of 16 below 128, so that sixteen of the 128 are there.
+        let lows = unsafe { _mm512_loadu_si512(lows.as_ptr().add(first).cast()) };
         let overflows = _mm512_or_si512(_mm512_sll_epi32(quotients, overflow_up), lows);
         let high = _mm512_sll_epi32(_mm512_add_epi32(overflows, one), up);
         // SAFETY: `highs` has sixteen values behind any `first` below 128.

@@ -47,29 +47,10 @@ mod x86 {
             mask.count_ones() as usize
         }
     }
-
-    /// AVX-512 F and POPCNT.
-    pub(in super::super) struct Avx512;
-
-    impl Vectors for Avx512 {
-        #[inline(always)]
-        fn below(caches: &Caches, cache: u32) -> usize {
-            let mut mask = 0u32;
-            for (i, sixteen) in caches.as_chunks::<16>().0.iter().enumerate() {
-                // SAFETY: the type is used only where AVX-512 is, and `sixteen` has the 64 bytes.
-                let bits = unsafe {
-                    let sixteen = _mm512_loadu_si512(sixteen.as_ptr().cast());
-                    _mm512_cmplt_epu32_mask(sixteen, _mm512_set1_epi32(cache as i32))
-                };
-                mask |= u32::from(bits) << (16 * i);
-            }
-            mask.count_ones() as usize
-        }
-    }
 }
 
 #[cfg(target_arch = "x86_64")]
-pub(super) use x86::{Avx2, Avx512};
+pub(super) use x86::Avx2;
 
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests {
@@ -85,9 +66,6 @@ mod tests {
                 let expected = Portable::below(&caches, cache);
                 if level() >= Level::Avx2 {
                     prop_assert_eq!(Avx2::below(&caches, cache), expected);
-                }
-                if level() >= Level::Avx512 {
-                    prop_assert_eq!(Avx512::below(&caches, cache), expected);
                 }
             }
         }

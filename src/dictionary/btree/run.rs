@@ -6,11 +6,12 @@
 //! [`Slices`] in the form of [`folded`].
 
 #[cfg(target_arch = "x86_64")]
-use super::below::{Avx2, Avx512};
+use super::below::Avx2;
 use super::below::{Portable, Vectors};
 use super::forest::Forest;
 use super::walk::Walk;
 use crate::codec::folded;
+#[cfg(target_arch = "x86_64")]
 use crate::cpu::{Level, level};
 use crate::dictionary::closed::{Advance, ClosedError, ClosedTerms};
 use crate::dictionary::slices::{Chain, Slices};
@@ -67,36 +68,24 @@ impl BTreeRun {
         }
         // The sort is stable and finds the ascending stretch of each piece.
         streams.sort_by_key(|&(collection, ..)| collection);
-        match level() {
+        #[cfg(target_arch = "x86_64")]
+        if level() >= Level::Avx2 {
             // SAFETY: the machine has the instructions of this level.
-            #[cfg(target_arch = "x86_64")]
-            Level::Avx512 => unsafe { self.append_avx512(block, &streams) },
-            // SAFETY: the machine has the instructions of this level.
-            #[cfg(target_arch = "x86_64")]
-            Level::Avx2 => unsafe { self.append_avx2(block, &streams) },
-            Level::Portable => self.append_streams::<Portable>(block, &streams),
+            return unsafe { self.append_avx2(block, &streams) };
         }
+        self.append_streams::<Portable>(block, &streams);
     }
 
     /// Appends tokens as they stand in the text, each with its collection, its document's docid and
     /// its suffix: what regrouping is compared with (section III.C), for a tree is left after each
     /// token.
     pub fn append_unregrouped<'a>(&mut self, tokens: impl Iterator<Item = (u16, u32, &'a [u8])>) {
-        match level() {
+        #[cfg(target_arch = "x86_64")]
+        if level() >= Level::Avx2 {
             // SAFETY: the machine has the instructions of this level.
-            #[cfg(target_arch = "x86_64")]
-            Level::Avx512 => unsafe { self.append_tokens_avx512(tokens) },
-            // SAFETY: the machine has the instructions of this level.
-            #[cfg(target_arch = "x86_64")]
-            Level::Avx2 => unsafe { self.append_tokens_avx2(tokens) },
-            Level::Portable => self.append_tokens::<Portable>(tokens),
+            return unsafe { self.append_tokens_avx2(tokens) };
         }
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
-    fn append_tokens_avx512<'a>(&mut self, tokens: impl Iterator<Item = (u16, u32, &'a [u8])>) {
-        self.append_tokens::<Avx512>(tokens);
+        self.append_tokens::<Portable>(tokens);
     }
 
     #[cfg(target_arch = "x86_64")]
@@ -114,12 +103,6 @@ impl BTreeRun {
             let (term, new) = self.forest.find_or_insert_by::<V>(collection, suffix);
             self.count(term, new, docid);
         }
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
-    fn append_avx512(&mut self, block: &[(&TokenGroup, u32)], streams: &Streams) {
-        self.append_streams::<Avx512>(block, streams);
     }
 
     #[cfg(target_arch = "x86_64")]

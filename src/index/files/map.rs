@@ -72,7 +72,7 @@ impl Map {
 
     /// Checks the length and the checksum of the whole file.
     pub(crate) fn verify(&self, bytes: u64, crc32: u32) -> Result<(), IndexError> {
-        self.verify_by(bytes, crc32, crate::index::files::crc32::hash)
+        self.verify_by(bytes, crc32, crc32fast::hash)
     }
 
     /// The same; `sum` takes the checksum.

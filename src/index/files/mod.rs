@@ -1,6 +1,5 @@
 //! The bytes of an index on disk: written, synced, mapped and read in one place.
 
-pub(crate) mod crc32;
 pub(crate) mod map;
 pub(crate) mod plain;
 pub(crate) mod storage;

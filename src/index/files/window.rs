@@ -4,7 +4,6 @@
 #![forbid(unsafe_code)]
 
 use crate::index::error::IndexError;
-use crate::index::files::crc32;
 use crate::index::format::{HEADER_BYTES, PAGE_BYTES};
 use std::fs::File;
 use std::ops::Range;
@@ -45,7 +44,7 @@ impl PageSums {
             let sum = self.window.read(self.start + 4 * page, 4)?;
             let expected = u32::from_le_bytes(*sum.first_chunk().expect("four bytes were read"));
             let header = if page == 0 { HEADER_BYTES.min(bytes.len()) } else { 0 };
-            let found = crc32::hash(&bytes[header..]);
+            let found = crc32fast::hash(&bytes[header..]);
             if found != expected {
                 let expected =
                     format!("{} bytes with checksum {expected:08x}", bytes.len() - header);

@@ -15,7 +15,6 @@ mod tests;
 use crate::crew::Crew;
 use crate::index::cache_plan::CachePlan;
 use crate::index::error::IndexError;
-use crate::index::files::crc32;
 use crate::index::files::map::Map;
 use crate::index::files::storage::{FileEntry, Stop};
 use crate::index::format::{CACHE_PLAN, HEADER_BYTES, Kind, MANIFEST, RUNS, padding, run_file};
@@ -94,7 +93,7 @@ impl Share {
     fn sum_of(self, bytes: &[u8]) -> u32 {
         let mut sums = vec![0; bytes.len().div_ceil(SUM_BYTES)];
         let pieces = bytes.chunks(SUM_BYTES).zip(&mut sums).collect();
-        let sum = |(bytes, sum): (&[u8], &mut u32)| *sum = crc32::hash(bytes);
+        let sum = |(bytes, sum): (&[u8], &mut u32)| *sum = crc32fast::hash(bytes);
         Crew::new("checker").share(self.threads.saturating_sub(1), pieces, sum);
         let mut all = crc32fast::Hasher::new();
         for (bytes, sum) in bytes.chunks(SUM_BYTES).zip(sums) {

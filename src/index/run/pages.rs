@@ -5,7 +5,6 @@
 
 use super::PostingsHeader;
 use crate::index::error::IndexError;
-use crate::index::files::crc32;
 use crate::index::files::map::Map;
 use crate::index::format::{HEADER_BYTES, PAGE_BYTES, list_pages};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -64,7 +63,7 @@ impl Pages {
             let page = word * 64 + bit;
             let from = (page * PAGE_BYTES).max(HEADER_BYTES as u64);
             let to = ((page + 1) * PAGE_BYTES).min(end);
-            let found = crc32::hash(postings.slice(from, to - from)?);
+            let found = crc32fast::hash(postings.slice(from, to - from)?);
             let expected = sums[page as usize];
             if found != expected {
                 let expected = format!("{} bytes with checksum {expected:08x}", to - from);

@@ -1,14 +1,15 @@
 //! Where does a JSON string end, and what is it without its escapes?
 //!
-//! [`Scan`] has three ways to answer, chosen once from what the processor can do: AVX-512 (with
-//! VBMI2), AVX2, and one for every machine. They give the same answers; `benches/input.rs` measures
-//! them. A string ends at a quote that is not escaped. A line feed ends it too, because it ends the
+//! [`Scan`] has two ways to answer, chosen once from what the processor can do: AVX-512 (with
+//! VBMI2) and one for every machine. They give the same answers; `benches/input.rs` measures them.
+//! A string ends at a quote that is not escaped. A line feed ends it too, because it ends the
 //! record; the caller sees which of the two it was.
 
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-use crate::cpu::Level;
+#[cfg(target_arch = "x86_64")]
+use crate::cpu::{Level, level};
 use crate::dictionary::device::text_buffers::TextBuffer;
 
 /// Bytes that are looked at, and copied, at a time.
@@ -18,9 +19,6 @@ pub(crate) const STEP: usize = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scan {
     Portable,
-    /// 32 bytes a register. Only [`Scan::all`] makes it.
-    #[cfg(target_arch = "x86_64")]
-    Avx2,
     /// 64 bytes a register, escapes translated and squeezed out in the register. Only
     /// [`Scan::all`] makes it.
     #[cfg(target_arch = "x86_64")]
@@ -40,9 +38,6 @@ impl Scan {
     pub(crate) fn run<W: Scanning>(self, work: W) -> W::Outcome {
         match self {
             Scan::Portable => work.run(Scan::Portable),
-            // SAFETY: `Scan::all` alone makes this variant, where the processor has AVX2.
-            #[cfg(target_arch = "x86_64")]
-            Scan::Avx2 => unsafe { x86::run_avx2(work) },
             // SAFETY: `Scan::all` alone makes this variant, where the processor has what it needs.
             #[cfg(target_arch = "x86_64")]
             Scan::Avx512 => unsafe { x86::run_avx512(work) },
@@ -56,13 +51,11 @@ impl Scan {
 
     /// All ways that this processor has, the fastest last.
     pub(crate) fn all() -> impl Iterator<Item = Scan> {
-        Level::all().map(|level| match level {
-            Level::Portable => Scan::Portable,
-            #[cfg(target_arch = "x86_64")]
-            Level::Avx2 => Scan::Avx2,
-            #[cfg(target_arch = "x86_64")]
-            Level::Avx512 => Scan::Avx512,
-        })
+        #[cfg(target_arch = "x86_64")]
+        let all = [Some(Scan::Portable), (level() == Level::Avx512).then_some(Scan::Avx512)];
+        #[cfg(not(target_arch = "x86_64"))]
+        let all = [Some(Scan::Portable)];
+        all.into_iter().flatten()
     }
 
     /// Finds the first quote, backslash or line feed in `bytes` from `at` on; without one, the end.
@@ -70,9 +63,6 @@ impl Scan {
     pub(crate) fn find(self, bytes: &[u8], at: usize) -> usize {
         match self {
             Scan::Portable => find_portable(bytes, at),
-            // SAFETY: `Scan::all` alone makes this variant, where the processor has AVX2.
-            #[cfg(target_arch = "x86_64")]
-            Scan::Avx2 => unsafe { x86::find_avx2(bytes, at) },
             // SAFETY: `Scan::all` alone makes this variant, where the processor has what it needs.
             #[cfg(target_arch = "x86_64")]
             Scan::Avx512 => unsafe { x86::find_avx512(bytes, at) },
@@ -89,9 +79,6 @@ impl Scan {
     pub(crate) fn copy(self, bytes: &[u8], at: usize, out: &mut TextBuffer) -> usize {
         match self {
             Scan::Portable => copy_portable(bytes, at, out),
-            // SAFETY: `Scan::all` alone makes this variant, where the processor has AVX2.
-            #[cfg(target_arch = "x86_64")]
-            Scan::Avx2 => unsafe { x86::copy_avx2(bytes, at, out) },
             // SAFETY: `Scan::all` alone makes this variant, where the processor has what it needs.
             #[cfg(target_arch = "x86_64")]
             Scan::Avx512 => unsafe { x86::copy_avx512(bytes, at, out) },

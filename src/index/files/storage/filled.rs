@@ -13,7 +13,6 @@ use super::{Durability, Spill, StorageFile, WRITE_BUFFER_BYTES, attempt, write_a
 use crate::crew::lock;
 use crate::fault::{self, Injected};
 use crate::index::error::IndexError;
-use crate::index::files::crc32;
 use crate::index::files::write_map::{MappedRoom, WriteMap};
 use crate::index::format::{HEADER_BYTES, PAGE_BYTES};
 use std::collections::BTreeMap;
@@ -57,7 +56,7 @@ impl RoomSums {
     fn add(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let (here, rest) = bytes.split_at(bytes.len().min(page_rest(self.at) as usize));
-            let (crc, len) = (crc32::hash(here), here.len() as u64);
+            let (crc, len) = (crc32fast::hash(here), here.len() as u64);
             // Of a whole page that takes less than another look at it.
             self.crc.combine(&crc32fast::Hasher::new_with_initial_len(crc, len));
             self.pages.push(crc);

@@ -12,7 +12,6 @@
 use super::{StorageFile, put_at};
 use crate::crew::lock;
 use crate::index::error::IndexError;
-use crate::index::files::crc32;
 use crate::index::format::HEADER_BYTES;
 use std::collections::BTreeMap;
 use std::io;
@@ -156,7 +155,7 @@ impl PlacedFile {
 
     fn put(&self, at: u64, part: &[u8]) -> io::Result<()> {
         put_at(&self.file.file, part, HEADER_BYTES as u64 + at)?;
-        let crc = crc32::hash(part);
+        let crc = crc32fast::hash(part);
         self.shared().sums.add(at, part.len() as u64, crc);
         Ok(())
     }

@@ -1,22 +1,15 @@
 //! How are JSON strings scanned with the vector units of x86? The contract of the functions is that
 //! of [`Scan::find`](super::Scan::find) and [`Scan::copy`](super::Scan::copy).
 //!
-//! AVX2 copies 64 bytes while it looks at them and stops at every escape. AVX-512 also removes the
-//! escapes of one byte without a branch: it marks the backslashes that begin an escape, translates
-//! the bytes behind them through a table in registers, and squeezes the marked ones out
-//! (`vpcompressb`), so its speed hardly depends on how many escapes there are.
+//! The escapes of one byte are removed without a branch: the backslashes that begin an escape are
+//! marked, the bytes behind them translated through a table in registers, and the marked ones
+//! squeezed out (`vpcompressb`), so that the speed hardly depends on how many escapes there are.
 
 use std::arch::x86_64::*;
 
-use super::{STEP, Scan, Scanning, copy_portable, find_portable, simple_escape};
+use super::{STEP, Scan, Scanning, simple_escape};
 use crate::codec::prefetch::prefetch_at;
 use crate::dictionary::device::text_buffers::TextBuffer;
-
-/// [`Scan::run`] with AVX2.
-#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-pub(crate) fn run_avx2<W: Scanning>(work: W) -> W::Outcome {
-    work.run(Scan::Avx2)
-}
 
 /// [`Scan::run`] with AVX-512.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,avx2,bmi1,bmi2,popcnt")]
@@ -38,89 +31,15 @@ static ESCAPES: [u8; 128] = {
     table
 };
 
-/// The 64 bytes of `bytes` from `at` on, if there are as many.
-#[inline(always)]
-fn step_at(bytes: &[u8], at: usize) -> Option<&[u8; STEP]> {
-    bytes.get(at..)?.first_chunk()
-}
-
-/// Loads both halves of a step.
-#[target_feature(enable = "avx2")]
-#[inline]
-fn load_avx2(step: &[u8; STEP]) -> (__m256i, __m256i) {
-    // SAFETY: the first 32 of the step's 64 bytes.
-    let low = unsafe { _mm256_loadu_si256(step.as_ptr().cast()) };
-    // SAFETY: the last 32 of the step's 64 bytes.
-    let high = unsafe { _mm256_loadu_si256(step.as_ptr().add(32).cast()) };
-    (low, high)
-}
-
-/// Marks quotes, backslashes and line feeds.
-#[target_feature(enable = "avx2")]
-#[inline]
-fn specials_avx2(low: __m256i, high: __m256i) -> u64 {
-    let marks = |half: __m256i| {
-        let quote = _mm256_cmpeq_epi8(half, _mm256_set1_epi8(b'"' as i8));
-        let backslash = _mm256_cmpeq_epi8(half, _mm256_set1_epi8(b'\\' as i8));
-        let feed = _mm256_cmpeq_epi8(half, _mm256_set1_epi8(b'\n' as i8));
-        let any = _mm256_or_si256(_mm256_or_si256(quote, backslash), feed);
-        u64::from(_mm256_movemask_epi8(any).cast_unsigned())
-    };
-    marks(low) | marks(high) << 32
-}
-
-/// `Scan::find` with AVX2.
-#[target_feature(enable = "avx2")]
-pub(crate) fn find_avx2(bytes: &[u8], mut at: usize) -> usize {
-    while let Some(step) = step_at(bytes, at) {
-        let (low, high) = load_avx2(step);
-        let marks = specials_avx2(low, high);
-        if marks != 0 {
-            return at + marks.trailing_zeros() as usize;
-        }
-        at += STEP;
-    }
-    find_portable(bytes, at)
-}
-
-/// `Scan::copy` with AVX2; it leaves every backslash to the caller.
-#[target_feature(enable = "avx2")]
-pub(crate) fn copy_avx2(bytes: &[u8], mut at: usize, out: &mut TextBuffer) -> usize {
-    loop {
-        let room = out.room(STEP);
-        let mut written = 0;
-        while let Some(window) = room[written..].first_chunk_mut::<STEP>() {
-            let Some(step) = step_at(bytes, at) else {
-                out.advance(written);
-                return copy_portable(bytes, at, out);
-            };
-            let (low, high) = load_avx2(step);
-            // SAFETY: the first 32 of the window's 64 bytes.
-            unsafe { _mm256_storeu_si256(window.as_mut_ptr().cast(), low) };
-            // SAFETY: the last 32 of the window's 64 bytes.
-            unsafe { _mm256_storeu_si256(window.as_mut_ptr().add(32).cast(), high) };
-            let marks = specials_avx2(low, high);
-            if marks != 0 {
-                let before = marks.trailing_zeros() as usize;
-                out.advance(written + before);
-                return at + before;
-            }
-            written += STEP;
-            at += STEP;
-        }
-        out.advance(written);
-    }
-}
-
 /// Loads up to 64 bytes from `at` on, zeros behind the end, and marks the lanes behind the end.
 #[target_feature(enable = "avx512f,avx512bw")]
 #[inline]
 fn load_avx512(bytes: &[u8], at: usize) -> (__m512i, u64) {
-    if let Some(step) = step_at(bytes, at) {
+    let rest = &bytes[at..];
+    if let Some(step) = rest.first_chunk::<STEP>() {
         // SAFETY: a step is 64 bytes.
         return (unsafe { _mm512_loadu_si512(step.as_ptr().cast()) }, 0);
     }
-    let rest = &bytes[at..];
     let inside = (1u64 << rest.len()) - 1;
     // SAFETY: the mask has lanes for the bytes of `rest` only; other lanes are not read.
     (unsafe { _mm512_maskz_loadu_epi8(inside, rest.as_ptr().cast()) }, !inside)
