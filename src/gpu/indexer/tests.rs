@@ -1,6 +1,6 @@
 mod emulated;
 
-use self::emulated::{emulated, on, room_for, twins};
+use self::emulated::{TUNING, emulated, on, room_for, twins};
 use super::*;
 use crate::dictionary::btree::run::{BTreeRun, WalkedRun};
 use crate::dictionary::closed::Advance;
@@ -223,6 +223,21 @@ fn a_token_that_does_not_fit_an_empty_device_is_an_error() {
         GpuIndexer::new(emulated((TreeRoom::default(), most, stretch), Manner::default()));
     let error = index(&mut indexer, &distinct(1), 1).unwrap_err();
     assert!(error.to_string().contains("device memory"), "{error}");
+}
+
+#[test]
+fn smaller_arenas_are_tried_where_a_device_has_less_memory_than_it_says() {
+    let (_, most, _) = generous();
+    let largest = |memory| {
+        let machine =
+            EmulatedArrays::new(Manner { memory, ..Manner::default() }, twins(room_for(9)));
+        Trees::largest(Box::new(machine), TUNING, (u64::MAX, room_for(9)), most)
+    };
+    let all = largest((256 << 20, 256 << 20)).unwrap().room().bytes();
+    let less = largest((256 << 20, 200 << 20)).unwrap().room().bytes();
+    assert!(all > 128 << 20 && less <= all / 2 && less > all / 3, "{less} of {all}");
+    let error = largest((4 << 20, 4 << 20)).err().unwrap();
+    assert!(error.is_out_of_memory() && error.to_string().contains("trees takes"), "{error}");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::inside_tests::emulation::machine::{EmulatedArrays, Manner, Memory, Ru
 use std::collections::BTreeMap;
 
 /// No warp takes anything that it does not use.
-const TUNING: TreeTuning =
+pub(super) const TUNING: TreeTuning =
     TreeTuning { warps: 1, slots: 9, blocks_per_sm: 1, blocks: 0, postings: true, trap_at: None };
 
 /// Trees with so much room, of which so many bytes come back at a time.
