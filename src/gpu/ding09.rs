@@ -3,14 +3,7 @@
 //! list on, and OR adds up an accumulator for each document: `kernels/ding09.cu`. The answers are
 //! those of every other engine.
 //!
-//! | module | the question that it answers |
-//! | --- | --- |
-//! | [`batch`] | what a batch of queries says to the kernels, and how much memory it takes |
-//! | [`list`] | how a postings list lies in the device's memory |
-//! | [`steps`] | which kernels answer a batch, one after the other |
-//! | `twin` | what they find |
-//!
-//! All else is that of every [method](crate::gpu::methods).
+//! Its parts are those of every [method](crate::gpu::methods).
 
 pub(crate) mod batch;
 pub(crate) mod list;

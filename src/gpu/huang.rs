@@ -4,13 +4,7 @@
 //! are on the device as they lie on disk, the longest ones for good, others come with the batches.
 //! The answers are those of every other engine.
 //!
-//! | module | the question that it answers |
-//! | --- | --- |
-//! | [`batch`] | what a batch of queries says to the kernels |
-//! | [`list`] | how a postings list lies in the device's memory |
-//! | `twin` | what the kernels find: what those of `ding09` do |
-//!
-//! All else is that of every [method](crate::gpu::methods).
+//! Its parts are those of every [method](crate::gpu::methods).
 
 pub(crate) mod batch;
 pub(crate) mod list;

@@ -5,13 +5,7 @@
 //! the batches. Where such beginnings end before a query does, the CPU goes on
 //! ([`query::wang`](crate::query::algorithms::wang)). The answers are those of every other engine.
 //!
-//! | module | the question that it answers |
-//! | --- | --- |
-//! | [`batch`] | what a batch of queries says to the kernel |
-//! | [`list`] | how a postings list lies in the device's memory |
-//! | `twin` | what the kernel finds |
-//!
-//! All else is that of every [method](crate::gpu::methods).
+//! Its parts are those of every [method](crate::gpu::methods).
 
 pub(crate) mod batch;
 pub(crate) mod list;

@@ -1,7 +1,7 @@
 //! Does `ding09` on a device answer as the CPU does? Its kernels, emulated, against their twins.
 
 use crate::inside_tests::emulation::{Arg, Emulator, Launch, Random};
-use crate::inside_tests::huang::{ROOM, emulated, emulated_steps, hits};
+use crate::inside_tests::methods::{ROOM, emulated, emulated_steps, hits};
 use millrace::gpu::ding09::Merging;
 use millrace::gpu::ding09::batch::{Rank, TILE};
 use millrace::gpu::ding09::list::{DingLaid, DingLayer};

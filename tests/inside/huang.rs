@@ -1,19 +1,19 @@
 //! Does `huang` on a device answer as the CPU does? Its kernels, emulated, against their twins.
 
 use crate::inside_tests::ding09::{Postings, choose, postings};
-use crate::inside_tests::emulation::{Arg, Buffer, Emulator, Random};
+use crate::inside_tests::emulation::{Emulator, Random};
+use crate::inside_tests::methods::{ROOM, emulated, hits};
 use millrace::gpu::huang::batch::Stages;
 use millrace::gpu::huang::list::{BLOCK, HuangLaid, HuangLayer, Worth};
 use millrace::gpu::huang::twin::{Term, best};
 use millrace::gpu::huang::{HuangTuning, THREADS, Traversal};
-use millrace::gpu::methods::batch::{AskedPart, BatchRoom, Found, MethodBatch};
+use millrace::gpu::methods::batch::{AskedPart, BatchRoom, MethodBatch};
 use millrace::gpu::methods::travelling::Bytes;
-use millrace::gpu::methods::{DeviceMethod, MethodArray, MethodStep, source};
+use millrace::gpu::methods::{DeviceMethod as _, source};
 use millrace::index::list::{Form, ListCodec, ListEncoder, ListError, ListView};
 use millrace::query::top_k::Hit;
 use millrace::score::bm25::Bm25;
 use millrace::score::bounds::{BoundNorms, code_below};
-use std::collections::HashMap;
 
 /// A list of the collection.
 struct List {
@@ -104,16 +104,6 @@ impl Collection {
     }
 }
 
-/// Of any method.
-pub(crate) const ROOM: BatchRoom = BatchRoom {
-    words: 1 << 26,
-    hits: 1 << 16,
-    terms: 1024,
-    list_bytes: 1 << 22,
-    more: 1 << 16,
-    shared_bytes: 96 << 10,
-};
-
 type Batch = MethodBatch<HuangTuning>;
 
 /// An empty batch about so many documents, for blocks of so many threads.
@@ -167,52 +157,6 @@ impl Query {
             terms.map(|list| Term { weight: list.weight, postings: &list.postings }).collect();
         best(&terms, &collection.norms, (self.k as usize, self.docids.clone()), all_terms)
     }
-}
-
-/// What emulated kernels write of a batch that is finished.
-pub(crate) fn emulated<M: DeviceMethod>(
-    emulator: &Emulator,
-    batch: &MethodBatch<M>,
-    (arena, worth): (&[u8], [&[f32]; 3]),
-    seed: u64,
-) -> Vec<u8> {
-    let arrays = emulated_steps(emulator, batch, (arena, worth), &M::steps(batch), seed);
-    arrays[&MethodArray::Output].download().unwrap()
-}
-
-/// The arrays of an emulated device behind some steps of a batch.
-pub(crate) fn emulated_steps<M: DeviceMethod>(
-    emulator: &Emulator,
-    batch: &MethodBatch<M>,
-    (arena, [norms, statics, globals]): (&[u8], [&[f32]; 3]),
-    steps: &[MethodStep],
-    seed: u64,
-) -> HashMap<MethodArray, Buffer> {
-    let mut input = vec![0; batch.input().bytes];
-    for (at, part) in batch.parts() {
-        input[at..at + part.len()].copy_from_slice(part);
-    }
-    let (used, output) = (batch.used(), batch.output().bytes);
-    assert!(input.len() <= used.input_bytes::<M>() && output <= used.output_bytes::<M>());
-    let floats = |values: &[f32]| emulator.upload(bytemuck::cast_slice(values)).unwrap();
-    let arrays: HashMap<MethodArray, Buffer> = [
-        (MethodArray::Cached, emulator.upload(arena).unwrap()),
-        (MethodArray::Input, emulator.upload(&input).unwrap()),
-        (MethodArray::Norms, floats(norms)),
-        (MethodArray::Statics, floats(statics)),
-        (MethodArray::Globals, floats(globals)),
-        (MethodArray::Words, emulator.alloc(4 * used.words as usize).unwrap()),
-        (MethodArray::Output, emulator.alloc(output).unwrap()),
-    ]
-    .into();
-    emulator.run(steps, seed, |array, at| Arg::Resident(&arrays[&array], at));
-    arrays
-}
-
-/// Hits of answers that are whole.
-pub(crate) fn hits(found: Vec<Found>) -> Vec<Vec<Hit>> {
-    assert!(found.iter().all(|found| found.rest.is_none()));
-    found.into_iter().map(|found| found.hits).collect()
 }
 
 /// Answers queries as one batch in each way; whether documents must have all terms, and what is

@@ -12,6 +12,7 @@ mod gpu_queries;
 mod huang;
 mod hybrid;
 mod invert;
+mod methods;
 mod pretended;
 mod util;
 mod wang;

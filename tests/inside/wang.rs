@@ -3,7 +3,7 @@
 
 use crate::inside_tests::ding09::choose;
 use crate::inside_tests::emulation::{Emulator, Random};
-use crate::inside_tests::huang::{ROOM, emulated};
+use crate::inside_tests::methods::{ROOM, emulated};
 use millrace::gpu::methods::batch::{AskedPart, BatchRoom, Found, MethodBatch};
 use millrace::gpu::methods::travelling::Bytes;
 use millrace::gpu::methods::{DeviceMethod as _, source};
