@@ -1,5 +1,5 @@
-//! Is memory safe that a copy uses, and is whoever waits woken? A kernel that runs until it is told to
-//! end stands for work that takes long.
+//! Is memory safe that a copy uses, and is whoever waits woken? A kernel that runs until it is told
+//! to end stands for work that takes long.
 
 use super::{TurnArray, Turned, arrays, device, give, wait};
 use millrace::gpu::floor::error::Geometry;

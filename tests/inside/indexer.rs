@@ -1,12 +1,18 @@
+//! Does the host's side of a GPU indexer ask a device for the right things, whatever that is like?
+//! On an emulated one whose kernels are their twins.
+
 mod emulated;
 
 use self::emulated::{TUNING, emulated, on, room_for, twins};
-use super::*;
-use crate::dictionary::btree::run::{BTreeRun, WalkedRun};
-use crate::dictionary::closed::Advance;
-use crate::dictionary::stream::StreamWriter;
-use crate::gpu::btree::block::Most;
 use crate::inside_tests::emulation::machine::{EmulatedArrays, Manner};
+use millrace::dictionary::btree::run::{BTreeRun, WalkedRun};
+use millrace::dictionary::closed::{Advance, ClosedError, ClosedTerms};
+use millrace::dictionary::indexer::{ParsedBlock, TokenIndexer};
+use millrace::dictionary::stream::{StreamWriter, TokenGroup};
+use millrace::gpu::btree::block::Most;
+use millrace::gpu::btree::room::TreeRoom;
+use millrace::gpu::btree::trees::Trees;
+use millrace::gpu::indexer::GpuIndexer;
 use proptest::prelude::*;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -212,7 +218,7 @@ fn one_document_that_fills_the_device_more_than_once_is_one_posting() {
     assert!(parts > 2, "{parts} parts");
     assert_eq!(terms, expected(&run));
     let mut at = 0;
-    assert_eq!(crate::codec::folded::get(&terms[0].2, &mut at), Some((0, 40)));
+    assert_eq!(millrace::codec::folded::get(&terms[0].2, &mut at), Some((0, 40)));
     assert_eq!(at, terms[0].2.len(), "one posting");
 }
 
