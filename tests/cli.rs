@@ -135,6 +135,10 @@ fn wrong_usage_ends_with_2() {
         (&["--indexer", "slow"], "slow"),
         (&["--gpus", "some"], "some"),
         (&["--indexer", "fast", "--gpus", "2"], "--gpus: the indexer fast uses no GPU, and 2"),
+        (
+            &["--indexer", "gpu", "--gpus", "2"],
+            "--gpus: the indexer gpu uses one GPU, and 2 were asked for: give --indexer wei11",
+        ),
     ] {
         let outcome = build_job(&index).args(more).arg(&input).fails(2).says(says);
         // Wrong usage touches nothing.

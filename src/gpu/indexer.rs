@@ -262,6 +262,3 @@ impl TokenIndexer for GpuIndexer {
         true
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -3,7 +3,7 @@
 
 mod btree;
 mod ding09;
-pub(crate) mod emulation;
+mod emulation;
 mod formats;
 mod gpu;
 mod gpu_indexer;
@@ -11,6 +11,7 @@ mod gpu_lists;
 mod gpu_queries;
 mod huang;
 mod hybrid;
+mod indexer;
 mod invert;
 mod methods;
 mod pretended;

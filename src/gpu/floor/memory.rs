@@ -1,7 +1,7 @@
 //! How much of a device's memory may an owner use, and how much does it use?
 //!
-//! Device memory is a budget: an owner gets an [`Allowance`] when it opens the device, what it takes
-//! is booked on it, and what does not fit is an error before the driver is asked.
+//! Device memory is a budget: an owner gets an [`Allowance`] when it opens the device, what it
+//! takes is booked on it, and what does not fit is an error before the driver is asked.
 
 use super::error::GpuError;
 use std::sync::Arc;

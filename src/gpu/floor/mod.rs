@@ -1,12 +1,13 @@
 //! The floor of all GPU rooms: devices, memory, kernels, events, errors.
 //!
 //! A room names its arrays in an enum, and makes [`Step`](steps::Step)s: which kernel runs with
-//! which of them. [`Kernels`](steps::Kernels) are loaded by name and launch steps. Arrays are
-//! [`Slab`](slab::Slab)s, which are taken once and given back when all is done; copies go through
+//! which of them. [`Kernels`](steps::Kernels) are loaded by name.
+//! [`CudaArrays`](arrays::CudaArrays) are a device with arrays, each a [`Slab`](slab::Slab) that is
+//! taken once and given back when all is done, and a stream that runs steps. Copies go through
 //! [`Pinned`](pinned::Pinned) memory; a [`Ticket`](events::Ticket) knows when what stands before it
-//! is done, or says what failed. Who needs nothing else is written against
-//! [`Machine`](machine::Machine), a device with named arrays that is given work, and is tested
-//! without a device.
+//! is done, or says what failed. Who never waits is written against
+//! [`Machine`](machine::Machine), a device that is given work, and is tested on one that is
+//! emulated.
 
 pub(crate) mod arrays;
 pub(crate) mod cache;

@@ -1,5 +1,5 @@
-//! Which memory does work use on a device? Pieces that are taken once and given back when everything
-//! on the device is done: nothing is allocated or freed while work is under way.
+//! Which memory does work use on a device? Pieces that are taken once and given back when
+//! everything on the device is done: nothing is allocated or freed while work is under way.
 
 use super::device::{Device, refused};
 use super::discover::DeviceInfo;

@@ -316,9 +316,9 @@ impl<I: Copy> Bringer<I> {
             BringArray::Fault => self.staging.address(),
         };
         // SAFETY: these are the arguments that the kernels declare, which the tests pass to them
-        // too; pieces lie in the parcel and go to lists that have room in the arena, and the kernels
-        // compare what the lines say with their lengths. All arrays live until the stream is waited
-        // for.
+        // too; pieces lie in the parcel and go to lists that have room in the arena, and kernels
+        // compare what the lines say with their lengths. All arrays live until the stream is
+        // waited for.
         unsafe { self.kernels.launch(&self.device, &self.stream, step, address) }
     }
 }

@@ -1,5 +1,5 @@
-//! Is memory safe that a copy uses, and is whoever waits woken? A kernel that runs until it is told to
-//! end stands for work that takes long.
+//! Is memory safe that a copy uses, and is whoever waits woken? A kernel that runs until it is told
+//! to end stands for work that takes long.
 
 use super::{TurnArray, Turned, arrays, device, give, wait};
 use millrace::gpu::floor::error::Geometry;
@@ -82,7 +82,7 @@ fn a_kernel_may_have_all_the_shared_memory_of_a_multiprocessor() {
     assert!(most > 48 << 10, "{most}");
     let numbers: Vec<u32> = (0..most / 4).collect();
     let bytes: &[u8] = bytemuck::cast_slice(&numbers);
-    let mut device = arrays(found, &[("turn_all", most)], (2, bytes.len()));
+    let mut device = arrays(found, &[("turn_all", most)], (3, bytes.len()));
     for array in [TurnArray::In, TurnArray::Out] {
         device.reserve(array, bytes.len() as u64).unwrap();
     }

@@ -29,14 +29,14 @@ const MOST_WINDOWS: usize = 1 << 12;
 /// The lines of a piece as they came, or what the host has made of them, and their documents then.
 enum Lines<'a> {
     Given(&'a PieceText),
-    Made(PieceText, PieceDocuments),
+    Made(Box<(PieceText, PieceDocuments)>),
 }
 
 impl Lines<'_> {
     fn text(&self) -> &PieceText {
         match self {
             Self::Given(text) => text,
-            Self::Made(text, _) => text,
+            Self::Made(made) => &made.0,
         }
     }
 
@@ -109,7 +109,7 @@ impl<'a> Batch<'a> {
                 let documents = pieces.into_iter().zip(documents).map(|(lines, found)| {
                     Some(match lines {
                         Lines::Given(_) => found,
-                        Lines::Made(_, documents) => documents,
+                        Lines::Made(made) => made.1,
                     })
                 });
                 layout.piece_starts = piece_starts;
@@ -215,7 +215,7 @@ impl Finder {
             let mut lines = lock(&odd[n]);
             let of = lines.of();
             let (text, documents) = parse(lines.text(), &of);
-            **lines = Lines::Made(text.as_lines(&of), documents);
+            **lines = Lines::Made(Box::new((text.as_lines(&of), documents)));
         };
         self.crew.share(self.threads - 1, (0..odd.len()).collect(), work);
     }

@@ -1,18 +1,18 @@
 //! Trees on an emulated device whose kernels are their twins: terms are kept in a map.
 
-use crate::codec::folded;
-use crate::dictionary::stream::Tokens;
-use crate::gpu::btree::block::Most;
-use crate::gpu::btree::room::{Coming, TreeRoom, Usage};
-use crate::gpu::btree::terms::Sums;
-use crate::gpu::btree::trees::Trees;
-use crate::gpu::btree::{TreeArray, TreeTuning};
-use crate::gpu::floor::steps::{Argument, Step};
 use crate::inside_tests::emulation::machine::{EmulatedArrays, Manner, Memory, Run};
+use millrace::codec::folded;
+use millrace::dictionary::stream::Tokens;
+use millrace::gpu::btree::block::Most;
+use millrace::gpu::btree::room::{Coming, TreeRoom, Usage};
+use millrace::gpu::btree::terms::Sums;
+use millrace::gpu::btree::trees::Trees;
+use millrace::gpu::btree::{TreeArray, TreeTuning};
+use millrace::gpu::floor::steps::{Argument, Step};
 use std::collections::BTreeMap;
 
 /// No warp takes anything that it does not use.
-const TUNING: TreeTuning =
+pub(super) const TUNING: TreeTuning =
     TreeTuning { warps: 1, slots: 9, blocks_per_sm: 1, blocks: 0, postings: true, trap_at: None };
 
 /// Trees with so much room, of which so many bytes come back at a time.

@@ -1,12 +1,18 @@
+//! Does the host's side of a GPU indexer ask a device for the right things, whatever that is like?
+//! On an emulated one whose kernels are their twins.
+
 mod emulated;
 
-use self::emulated::{emulated, on, room_for, twins};
-use super::*;
-use crate::dictionary::btree::run::{BTreeRun, WalkedRun};
-use crate::dictionary::closed::Advance;
-use crate::dictionary::stream::StreamWriter;
-use crate::gpu::btree::block::Most;
+use self::emulated::{TUNING, emulated, on, room_for, twins};
 use crate::inside_tests::emulation::machine::{EmulatedArrays, Manner};
+use millrace::dictionary::btree::run::{BTreeRun, WalkedRun};
+use millrace::dictionary::closed::{Advance, ClosedError, ClosedTerms};
+use millrace::dictionary::indexer::{ParsedBlock, TokenIndexer};
+use millrace::dictionary::stream::{StreamWriter, TokenGroup};
+use millrace::gpu::btree::block::Most;
+use millrace::gpu::btree::room::TreeRoom;
+use millrace::gpu::btree::trees::Trees;
+use millrace::gpu::indexer::GpuIndexer;
 use proptest::prelude::*;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -212,7 +218,7 @@ fn one_document_that_fills_the_device_more_than_once_is_one_posting() {
     assert!(parts > 2, "{parts} parts");
     assert_eq!(terms, expected(&run));
     let mut at = 0;
-    assert_eq!(crate::codec::folded::get(&terms[0].2, &mut at), Some((0, 40)));
+    assert_eq!(millrace::codec::folded::get(&terms[0].2, &mut at), Some((0, 40)));
     assert_eq!(at, terms[0].2.len(), "one posting");
 }
 
@@ -223,6 +229,21 @@ fn a_token_that_does_not_fit_an_empty_device_is_an_error() {
         GpuIndexer::new(emulated((TreeRoom::default(), most, stretch), Manner::default()));
     let error = index(&mut indexer, &distinct(1), 1).unwrap_err();
     assert!(error.to_string().contains("device memory"), "{error}");
+}
+
+#[test]
+fn smaller_arenas_are_tried_where_a_device_has_less_memory_than_it_says() {
+    let (_, most, _) = generous();
+    let largest = |memory| {
+        let machine =
+            EmulatedArrays::new(Manner { memory, ..Manner::default() }, twins(room_for(9)));
+        Trees::largest(Box::new(machine), TUNING, (u64::MAX, room_for(9)), most)
+    };
+    let all = largest((256 << 20, 256 << 20)).unwrap().room().bytes();
+    let less = largest((256 << 20, 200 << 20)).unwrap().room().bytes();
+    assert!(all > 128 << 20 && less <= all / 2 && less > all / 3, "{less} of {all}");
+    let error = largest((4 << 20, 4 << 20)).err().unwrap();
+    assert!(error.is_out_of_memory() && error.to_string().contains("trees takes"), "{error}");
 }
 
 #[test]
