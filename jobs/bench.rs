@@ -8,8 +8,7 @@ use crate::query::input::open_queries;
 use crate::query::ranking::Ranking;
 
 use anyhow::Context;
-use millrace::Query;
-use millrace::Searcher;
+use millrace::{Query, Searcher};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::num::NonZeroUsize;

@@ -4,20 +4,17 @@ use crate::Usage;
 use crate::cli::args::{Workers, command, size};
 use crate::cli::index_args::IndexArgs;
 use crate::cli::order_args::OrderArgs;
-use crate::cli::progress;
-use crate::cli::{report, signals};
-use millrace::give_back_large_buffers;
+use crate::cli::{progress, report, signals};
 use millrace::inside::build::Prepared;
-use millrace::inside::dataflow::InputRefused;
-use millrace::inside::dataflow::TogetherError;
+use millrace::inside::dataflow::{InputRefused, TogetherError};
 use millrace::inside::gpu::Gpus;
 use millrace::inside::index::summary;
-use millrace::inside::input::Fields;
-use millrace::inside::input::InputError;
-use millrace::inside::input::{Format, Unknown};
+use millrace::inside::input::{Fields, Format, InputError, Unknown};
 use millrace::inside::order::MAX_DOCUMENT_BYTES;
 use millrace::inside::schedule::RolesError;
-use millrace::{BuildError, BuildOptions, Guards, Indexer, Limit, OptionsError};
+use millrace::{
+    BuildError, BuildOptions, Guards, Indexer, Limit, OptionsError, give_back_large_buffers,
+};
 use serde_json::json;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -2,10 +2,8 @@
 
 use crate::cli::args::{Common, workers_of};
 use crate::cli::progress::{Watching, check_line};
-use millrace::inside::index::Stop;
-use millrace::inside::index::check;
-use millrace::inside::shown::chain;
-use millrace::inside::shown::number_of;
+use millrace::inside::index::{Stop, check};
+use millrace::inside::shown::{chain, number_of};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Instant;

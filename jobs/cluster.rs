@@ -2,9 +2,7 @@
 
 use crate::cli::args::Workers;
 use millrace::Control;
-use millrace::inside::cluster::Hosts;
-use millrace::inside::cluster::PeerOutcome;
-use millrace::inside::cluster::SealedLine;
+use millrace::inside::cluster::{Hosts, PeerOutcome, SealedLine};
 pub(crate) use millrace::inside::dataflow::{Cluster, SharedSetting};
 use millrace::inside::dataflow::{Meeting, TogetherError, outcome_of};
 use std::sync::Arc;

@@ -1,8 +1,7 @@
 //! `millrace dump`.
 
 use crate::cli::args::Common;
-use millrace::inside::index::open_plain;
-use millrace::inside::index::{documents, terms};
+use millrace::inside::index::{documents, open_plain, terms};
 use serde_json::json;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;

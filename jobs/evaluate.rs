@@ -1,12 +1,8 @@
 //! `millrace evaluate`.
 
 use crate::cli::args::{Common, stdin_once};
-use millrace::Comparison;
-use millrace::Evaluation;
-use millrace::Measure;
-use millrace::Qrels;
-use millrace::Rankings;
 use millrace::inside::evaluate::{differences, means, queries};
+use millrace::{Comparison, Evaluation, Measure, Qrels, Rankings};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::PathBuf;

@@ -3,9 +3,8 @@
 use crate::Usage;
 use crate::cli::args::Common;
 use crate::query::score::Scored;
-use millrace::Snapshot;
-use millrace::explain;
 use millrace::inside::index::{DocumentKey, find_in, open_plain};
+use millrace::{Snapshot, explain};
 use std::io::Write as _;
 use std::path::PathBuf;
 

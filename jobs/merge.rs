@@ -6,16 +6,12 @@ use crate::cli::order_args::OrderArgs;
 use crate::cli::progress::{Watching, merge_line};
 use crate::cli::signals;
 use anyhow::bail;
-use millrace::Control;
-use millrace::IndexError;
-use millrace::give_back_large_buffers;
 use millrace::inside::codec::ListCodec;
-use millrace::inside::index::ShardedManifest;
-use millrace::inside::index::Totals;
-use millrace::inside::index::generation_name;
-use millrace::inside::index::summary;
-use millrace::inside::index::{Merged, RankSource, Recode, merge_index};
+use millrace::inside::index::{
+    Merged, RankSource, Recode, ShardedManifest, Totals, generation_name, merge_index, summary,
+};
 use millrace::inside::shown::number_of;
+use millrace::{Control, IndexError, give_back_large_buffers};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;

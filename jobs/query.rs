@@ -18,27 +18,16 @@ use crate::Usage;
 use crate::cli::args::Workers;
 use crate::cli::{report, signals};
 use crate::cluster::{SharedSetting, refuse, together};
-use millrace::Algorithm;
-use millrace::Control;
-use millrace::Snapshot;
 use millrace::inside::cluster::Hosts;
-use millrace::inside::dataflow::AnsweredBy;
-use millrace::inside::dataflow::{Hooks, Mover};
-use millrace::inside::gpu::Counts;
-use millrace::inside::gpu::CpuWork;
-use millrace::inside::gpu::without_devices;
-use millrace::inside::gpu::{Chosen, Devices};
+use millrace::inside::dataflow::{AnsweredBy, Hooks, Mover};
+use millrace::inside::gpu::{Chosen, Counts, CpuWork, Devices, without_devices};
 use millrace::inside::index::ShardedManifest;
-use millrace::inside::query::Refusals;
-use millrace::inside::query::Shard;
-use millrace::inside::query::Shares;
-use millrace::inside::query::spreading;
-use millrace::inside::query::{AnswerForm, Tag};
-use millrace::inside::query::{COLUMNS, Talk};
-use millrace::inside::query::{Engines, Model, Wakers};
-use millrace::inside::query::{RenewedEngines, Renewer};
+use millrace::inside::query::{
+    AnswerForm, COLUMNS, Engines, Model, Refusals, RenewedEngines, Renewer, Shard, Shares, Tag,
+    Talk, Wakers, spreading,
+};
 use millrace::inside::score::Score;
-use millrace::{QueryOptions, QueryReport, QueryService, Sink};
+use millrace::{Algorithm, Control, QueryOptions, QueryReport, QueryService, Sink, Snapshot};
 use std::io::{self, IsTerminal};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;

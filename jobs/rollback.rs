@@ -1,8 +1,7 @@
 //! `millrace rollback`.
 
 use crate::cli::args::Common;
-use millrace::inside::index::generation_number;
-use millrace::inside::index::rollback;
+use millrace::inside::index::{generation_number, rollback};
 use std::path::PathBuf;
 use std::time::Instant;
 

@@ -3,8 +3,7 @@
 use crate::cli::args::Common;
 use anyhow::bail;
 use millrace::inside::index::{DocumentKey, DocumentRow, find_document, open_plain};
-use millrace::inside::query::TermStatistics;
-use millrace::inside::query::record_of;
+use millrace::inside::query::{TermStatistics, record_of};
 use millrace::inside::score::Bm25;
 use serde_json::json;
 use std::io::Write;

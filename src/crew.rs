@@ -3,13 +3,12 @@
 //! waits for what a thread makes but once?
 
 use std::any::Any;
-use std::fmt;
-use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Builder, JoinHandle};
+use std::{fmt, io};
 
 type Job = Box<dyn FnOnce() + Send>;
 

@@ -3,14 +3,9 @@
 
 use crate::sound::{Answers, OldAndNew, assert_sound};
 use crate::util::{args, info, millrace};
-use millrace::Generation;
-use millrace::IdfKind;
-use millrace::Searcher;
-use millrace::Snapshot;
-use millrace::inside::index::{Description, Draft};
-use millrace::inside::index::{IndexLock, current};
+use millrace::inside::index::{Description, Draft, IndexLock, current};
 use millrace::inside::score::Given;
-use millrace::{Algorithm, Mode, Wanted};
+use millrace::{Algorithm, Generation, IdfKind, Mode, Searcher, Snapshot, Wanted};
 use std::path::Path;
 
 /// Every second document of the first run, all of the second, and few of the others.

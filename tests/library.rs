@@ -2,13 +2,11 @@
 //! both at once, one of them cancelled, and remarks, figures and errors that are typed?
 
 use crate::util::Scratch;
-use millrace::Generation;
-use millrace::JobError;
-use millrace::Query;
 use millrace::inside::query::Model;
-use millrace::{Asker, QueryOptions, QueryReport, QueryService, Sink};
-use millrace::{BuildError, BuildOptions, BuildReport, Note, OptionsError, OwnedDocument, build};
-use millrace::{Scoring, Snapshot};
+use millrace::{
+    Asker, BuildError, BuildOptions, BuildReport, Generation, JobError, Note, OptionsError,
+    OwnedDocument, Query, QueryOptions, QueryReport, QueryService, Scoring, Sink, Snapshot, build,
+};
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::path::Path;

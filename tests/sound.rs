@@ -1,14 +1,9 @@
 //! Is an index whole, and what does it answer? For tests that make jobs fail.
 
 use crate::util::{Collection, Job, Outcome, Scratch, args, cut_lines, millrace};
-use millrace::Generation;
-use millrace::IndexError;
-use millrace::Searcher;
-use millrace::inside::index::Stop;
-use millrace::inside::index::check_watched;
+use millrace::inside::index::{Stop, check_watched};
 use millrace::inside::score::Bm25;
-use millrace::{Algorithm, Mode, Wanted};
-use millrace::{Scoring, Snapshot};
+use millrace::{Algorithm, Generation, IndexError, Mode, Scoring, Searcher, Snapshot, Wanted};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Child;

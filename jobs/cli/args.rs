@@ -2,8 +2,7 @@
 
 use crate::Usage;
 use millrace::inside::build::Peers;
-use millrace::inside::cluster::Hosts;
-use millrace::inside::cluster::Secret;
+use millrace::inside::cluster::{Hosts, Secret};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -6,10 +6,7 @@ use anyhow::Context;
 use millrace::IndexError;
 use millrace::inside::codec::ListCodec;
 use millrace::inside::index::Form;
-use millrace::inside::text::Analysis;
-use millrace::inside::text::Stemmer;
-use millrace::inside::text::StopWords;
-use millrace::inside::text::Tokenizer;
+use millrace::inside::text::{Analysis, Stemmer, StopWords, Tokenizer};
 use std::path::PathBuf;
 
 /// Terms and lists. Of an index that is imported, terms are those of queries, and should be as the

@@ -3,8 +3,7 @@
 use anyhow::Context;
 use jiff::{SignedDuration, Timestamp};
 use millrace::inside::build::Watched;
-use millrace::inside::dataflow::Busy;
-use millrace::inside::dataflow::{OperatorShare, OperatorTime};
+use millrace::inside::dataflow::{Busy, OperatorShare, OperatorTime};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::OnceLock;

@@ -2,8 +2,7 @@
 
 use crate::cli::args::Common;
 use anyhow::Context;
-use millrace::inside::index::ciff;
-use millrace::inside::index::open_plain;
+use millrace::inside::index::{ciff, open_plain};
 use millrace::inside::shown::number_of;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;

@@ -3,10 +3,8 @@
 use super::ranking::Ranking;
 use crate::Usage;
 use anyhow::Context;
-use millrace::Generation;
-use millrace::Snapshot;
-use millrace::inside::query::{Expanded, Read};
-use millrace::inside::query::{Expander, Rm3};
+use millrace::inside::query::{Expanded, Expander, Read, Rm3};
+use millrace::{Generation, Snapshot};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 

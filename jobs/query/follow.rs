@@ -2,11 +2,9 @@
 
 use super::ranking::Ranking;
 use crate::cli::signals;
-use millrace::Generation;
-use millrace::Snapshot;
-use millrace::inside::dataflow::Mover;
-use millrace::inside::dataflow::{Followed, Follower};
+use millrace::inside::dataflow::{Followed, Follower, Mover};
 use millrace::inside::shown::chain;
+use millrace::{Generation, Snapshot};
 use std::sync::Arc;
 
 /// Brings what was made for a generation over to another, from which queries are answered already.

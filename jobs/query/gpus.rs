@@ -4,17 +4,11 @@ use super::ranking::Ranking;
 use crate::Usage;
 use anyhow::{Context as _, bail};
 use millrace::Snapshot;
-use millrace::inside::gpu::Cached;
-use millrace::inside::gpu::Counts;
-use millrace::inside::gpu::CpuWork;
-use millrace::inside::gpu::GivenDevices;
-use millrace::inside::gpu::MOST_MERGE_LEVELS;
-use millrace::inside::gpu::Traversal;
-use millrace::inside::gpu::given;
-use millrace::inside::gpu::{ChoiceError, Chosen, Devices};
-use millrace::inside::gpu::{GpuEngines, GpuMethod, OnLost};
-use millrace::inside::query::Wakers;
-use millrace::inside::query::{OnSlow, Scheduling, Shares};
+use millrace::inside::gpu::{
+    Cached, ChoiceError, Chosen, Counts, CpuWork, Devices, GivenDevices, GpuEngines, GpuMethod,
+    MOST_MERGE_LEVELS, OnLost, Traversal, given,
+};
+use millrace::inside::query::{OnSlow, Scheduling, Shares, Wakers};
 use millrace::inside::schedule::Schedule;
 use millrace::inside::shown::chain;
 use std::num::NonZeroUsize;

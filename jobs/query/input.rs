@@ -3,8 +3,7 @@
 use anyhow::{Context, bail};
 use millrace::Lines;
 use millrace::inside::input::STDIN;
-use millrace::inside::query::Refusals;
-use millrace::inside::query::operator;
+use millrace::inside::query::{Refusals, operator};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 

@@ -1,9 +1,7 @@
 //! How good are the answers that a query job has written, by judgements?
 
-use millrace::Measure;
-use millrace::Qrels;
-use millrace::inside::evaluate::Written;
-use millrace::inside::evaluate::means;
+use millrace::inside::evaluate::{Written, means};
+use millrace::{Measure, Qrels};
 use serde_json::Value;
 use std::path::Path;
 

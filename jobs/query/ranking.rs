@@ -3,15 +3,11 @@
 use super::score::Scored;
 use crate::Usage;
 use crate::cluster::Cluster;
-use millrace::Generation;
-use millrace::inside::gpu::Chosen;
-use millrace::inside::gpu::without_devices;
+use millrace::inside::gpu::{Chosen, without_devices};
 use millrace::inside::index::ShardedManifest;
-use millrace::inside::query::Docids;
-use millrace::inside::query::Shard;
+use millrace::inside::query::{Docids, Shard};
 use millrace::inside::score::Score;
-use millrace::{Algorithm, Mode, Wanted};
-use millrace::{Scoring, Snapshot};
+use millrace::{Algorithm, Generation, Mode, Scoring, Snapshot, Wanted};
 use std::path::PathBuf;
 use std::sync::Arc;
 

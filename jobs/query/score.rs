@@ -1,11 +1,8 @@
 //! By which score are documents ranked?
 
 use crate::Usage;
-use millrace::IdfKind;
-use millrace::inside::score::Score;
-use millrace::inside::score::Wang;
-use millrace::inside::score::{Given, GivenError};
-use millrace::{Scoring, Snapshot};
+use millrace::inside::score::{Given, GivenError, Score, Wang};
+use millrace::{IdfKind, Scoring, Snapshot};
 
 /// What documents are worth.
 #[derive(clap::Args, Clone, Debug)]

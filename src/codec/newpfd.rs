@@ -27,8 +27,9 @@
 mod avx512;
 
 use super::unary::{self, UnaryWriter};
-use super::{Block, Codec, CodecError, Encoder, List, bits, bp128};
-use super::{check_values, checked_block_len};
+use super::{
+    Block, Codec, CodecError, Encoder, List, bits, bp128, check_values, checked_block_len,
+};
 use crate::cpu::{Level, level};
 
 /// The most values of a block.

@@ -27,8 +27,10 @@
 pub(crate) mod blocks;
 pub(crate) mod nested;
 
-use super::{Block, Codec, CodecError, Encoder, List, Opened, Survey, bits, vbyte};
-use super::{check_values, checked_block_len};
+use super::{
+    Block, Codec, CodecError, Encoder, List, Opened, Survey, bits, check_values, checked_block_len,
+    vbyte,
+};
 use nested::{
     MAX_LEVELS, choose_width, each_exception, read_exceptions, read_head, write_exceptions,
 };

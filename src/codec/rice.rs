@@ -21,8 +21,10 @@
 //! An encoder holds the unary vector, at most 4 bits a value on average, until the column ends.
 
 use super::unary::{self, UnaryWriter};
-use super::{Block, Codec, CodecError, Encoder, List, Opened, Survey, bits, bp128};
-use super::{check_values, checked_block_len};
+use super::{
+    Block, Codec, CodecError, Encoder, List, Opened, Survey, bits, bp128, check_values,
+    checked_block_len,
+};
 
 /// Bits of the unary vector for which a sum is stored.
 const CHUNK: u64 = 128;

@@ -17,13 +17,12 @@ use crate::shown::number_of;
 use jiff::Timestamp;
 use serde_json::json;
 use std::convert::Infallible;
-use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use std::{fmt, io};
 
 /// How often a waiting daemon looks whether it is to end, and at the clock, which may have been
 /// set.

@@ -4,9 +4,8 @@
 use super::history::{Outcome, Record};
 use serde::Serialize;
 use std::fmt::Write;
-use std::fs;
-use std::io;
 use std::path::Path;
+use std::{fs, io};
 
 #[derive(Clone, Debug, Serialize)]
 pub struct Status {

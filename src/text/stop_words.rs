@@ -6,9 +6,8 @@
 //! lines that begin with `#` are skipped, a byte order mark at the front is too, and words are
 //! lower-cased. A line that could match no token is an error rather than a word without effect.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 /// The 33 words of Lucene's English list.
 const ENGLISH: [&str; 33] = [

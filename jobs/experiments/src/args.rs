@@ -2,15 +2,10 @@
 
 use crate::Usage;
 use anyhow::Context;
-use millrace::BuildError;
-use millrace::IdfKind;
 use millrace::inside::gpu::{ChoiceError, Chosen};
 use millrace::inside::input::STDIN;
-use millrace::inside::score::Score;
-use millrace::inside::score::Wang;
-use millrace::{Algorithm, Mode, Wanted};
-use millrace::{Lines, Query};
-use millrace::{Scoring, Snapshot};
+use millrace::inside::score::{Score, Wang};
+use millrace::{Algorithm, BuildError, IdfKind, Lines, Mode, Query, Scoring, Snapshot, Wanted};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -7,8 +7,7 @@
 
 use millrace::Generation;
 use millrace::inside::index::LexiconStream;
-use millrace::inside::score::{BOUND_BYTES, BoundNorms};
-use millrace::inside::score::{Bm25, score};
+use millrace::inside::score::{BOUND_BYTES, Bm25, BoundNorms, score};
 use std::path::PathBuf;
 
 /// Arguments of the experiment.

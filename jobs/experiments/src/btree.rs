@@ -6,13 +6,11 @@ mod streams;
 use crate::Usage as WrongUsage;
 use crate::rows::print;
 use anyhow::{Context as _, ensure};
-use millrace::inside::dictionary::BTreeRun;
-use millrace::inside::dictionary::TokenGroup;
-use millrace::inside::gpu::ModuleCache;
-use millrace::inside::gpu::TokenBlock;
-use millrace::inside::gpu::Toolchain;
-use millrace::inside::gpu::{Device, GpuError, Most, UnderWay};
-use millrace::inside::gpu::{TreeRoom, TreeTuning, Trees, Usage, usage};
+use millrace::inside::dictionary::{BTreeRun, TokenGroup};
+use millrace::inside::gpu::{
+    Device, GpuError, ModuleCache, Most, TokenBlock, Toolchain, TreeRoom, TreeTuning, Trees,
+    UnderWay, Usage, usage,
+};
 use serde_json::json;
 use std::time::Instant;
 

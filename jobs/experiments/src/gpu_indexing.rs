@@ -9,19 +9,13 @@ use crate::args::size;
 use crate::rows::print;
 use crate::threads::threads;
 use anyhow::{Context, anyhow, ensure};
-use millrace::inside::dictionary::PieceText;
-use millrace::inside::dictionary::Regroup;
-use millrace::inside::dictionary::TextBuffer;
-use millrace::inside::dictionary::Texts;
-use millrace::inside::dictionary::{DeviceLines, LONGEST_LINE};
-use millrace::inside::gpu::CudaMachine;
-use millrace::inside::gpu::Device;
-use millrace::inside::gpu::MOST_PIECES;
-use millrace::inside::gpu::ModuleCache;
-use millrace::inside::gpu::Toolchain;
-use millrace::inside::gpu::{Inverter, InverterHooks};
-use millrace::inside::index::FilledFile;
-use millrace::inside::index::{LaidChunk, RunPart};
+use millrace::inside::dictionary::{
+    DeviceLines, LONGEST_LINE, PieceText, Regroup, TextBuffer, Texts,
+};
+use millrace::inside::gpu::{
+    CudaMachine, Device, Inverter, InverterHooks, MOST_PIECES, ModuleCache, Toolchain,
+};
+use millrace::inside::index::{FilledFile, LaidChunk, RunPart};
 use millrace::inside::input::JsonlParser;
 use millrace::inside::text::Analysis;
 use serde_json::{Value, json};

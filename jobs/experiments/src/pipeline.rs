@@ -17,16 +17,15 @@ mod tables;
 use crate::args::{Figures, figures, of_build, size, workers_or_cores};
 use crate::numbers::fastest;
 use anyhow::Context;
-use millrace::give_back_large_buffers;
 use millrace::inside::build::usable_gpus;
 use millrace::inside::codec::ListCodec;
-use millrace::inside::dictionary::{ClosedError, ClosedTerms};
-use millrace::inside::dictionary::{ParsedBlock, TokenIndexer};
-use millrace::inside::dictionary::{RunDictionary, SortedRun};
+use millrace::inside::dictionary::{
+    ClosedError, ClosedTerms, ParsedBlock, RunDictionary, SortedRun, TokenIndexer,
+};
 use millrace::inside::gpu::Gpus;
 use millrace::inside::index::Form;
 use millrace::inside::schedule::Rates;
-use millrace::{BuildOptions, BuildReport, Indexer, build};
+use millrace::{BuildOptions, BuildReport, Indexer, build, give_back_large_buffers};
 use serde_json::{Value, json};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;

@@ -2,15 +2,9 @@
 //! with its workers, fed by this thread, with answers that go nowhere.
 
 use anyhow::Context;
-use millrace::Control;
-use millrace::Query;
-use millrace::Snapshot;
-use millrace::Wanted;
 use millrace::inside::dataflow::Hooks;
-use millrace::inside::query::Shard;
-use millrace::inside::query::{AnswerForm, Tag};
-use millrace::inside::query::{Engines, Wakers};
-use millrace::{Asker, QueryOptions, QueryService, Sink};
+use millrace::inside::query::{AnswerForm, Engines, Shard, Tag, Wakers};
+use millrace::{Asker, Control, Query, QueryOptions, QueryService, Sink, Snapshot, Wanted};
 use std::io;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard};

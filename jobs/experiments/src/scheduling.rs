@@ -27,15 +27,11 @@ use crate::Usage;
 use crate::args::{Ranking, explain, size, workers_or_cores};
 use crate::rows::print;
 use anyhow::{Context as _, ensure};
-use millrace::inside::gpu::Devices;
-use millrace::inside::gpu::GivenDevices;
-use millrace::inside::gpu::Traversal;
-use millrace::inside::gpu::given;
-use millrace::inside::schedule::Hardware;
-use millrace::inside::schedule::ModelTree;
-use millrace::inside::schedule::{Arrival, choose, latencies, thresholds};
-use millrace::inside::schedule::{Choice, Policy, Processor, Schedule};
-use millrace::inside::schedule::{Cost, CostModel, Costs};
+use millrace::inside::gpu::{Devices, GivenDevices, Traversal, given};
+use millrace::inside::schedule::{
+    Arrival, Choice, Cost, CostModel, Costs, Hardware, ModelTree, Policy, Processor, Schedule,
+    choose, latencies, thresholds,
+};
 use real::{Measured, Real};
 use serde_json::json;
 use std::num::NonZeroUsize;

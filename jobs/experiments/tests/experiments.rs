@@ -6,11 +6,9 @@ mod gpu_queries;
 
 use flate2::{Compression, write::GzEncoder};
 use millrace::inside::codec::ListCodec;
-use millrace::inside::index::DocumentOrder;
-use millrace::inside::index::Form;
+use millrace::inside::index::{DocumentOrder, Form};
 use millrace::inside::schedule::{Cost, Features};
-use millrace::inside::score::Bm25;
-use millrace::inside::score::Wang;
+use millrace::inside::score::{Bm25, Wang};
 use millrace::{BuildOptions, build};
 use serde_json::Value;
 use std::collections::BTreeSet;

@@ -6,8 +6,9 @@
 
 use super::nested::{MAX_LEVELS, choose_width, each_exception, read_exceptions, write_exceptions};
 use crate::codec::column::count_widths;
-use crate::codec::{Block, Codec, CodecError, Encoder, List, bits, bp128, vbyte};
-use crate::codec::{check_values, checked_block_len};
+use crate::codec::{
+    Block, Codec, CodecError, Encoder, List, bits, bp128, check_values, checked_block_len, vbyte,
+};
 
 /// The bit of a head that says that there are exceptions.
 const EXCEPTIONS: u8 = 64;

@@ -14,8 +14,7 @@ mod sums;
 mod tests;
 
 pub(crate) use ahead::Ahead;
-pub(crate) use filled::FilledFile;
-pub(crate) use filled::Room;
+pub(crate) use filled::{FilledFile, Room};
 pub(crate) use gathered::{GatheredFile, Source};
 pub(crate) use placed::PlacedFile;
 pub(crate) use spill::Spill;

@@ -10,9 +10,8 @@
 use crate::pages;
 use memmap2::{MmapOptions, MmapRaw};
 use std::fs::File;
-use std::io;
-use std::slice;
 use std::sync::{Arc, OnceLock};
+use std::{io, slice};
 
 /// Whether a file lies in memory.
 fn is_in_memory(file: &File) -> bool {

@@ -28,9 +28,8 @@ use crate::index::merge::count_distinct_terms;
 use crate::index::scores::RunScores;
 use crate::shown::{self, number_of};
 use std::collections::BTreeSet;
-use std::fmt;
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{fmt, fs};
 
 /// Where the body of a file begins.
 const BODY: u64 = HEADER_BYTES as u64;

@@ -1,8 +1,7 @@
 //! How does a list come into being from postings in docid order, without being held whole?
 
 use super::form::{Form, SEGMENT_POSTINGS};
-use super::segment;
-use super::{BEFORE_FIRST, MAX_BLOCK, WholeBlock, bounds_of, packed};
+use super::{BEFORE_FIRST, MAX_BLOCK, WholeBlock, bounds_of, packed, segment};
 use crate::codec::{Encoder, bp128, folded};
 use crate::dictionary::strings::short;
 use crate::score::bounds::Front;

@@ -8,8 +8,7 @@
 use super::markup::attributes;
 use super::tags::is_space;
 use encoding_rs::{Encoding, REPLACEMENT, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFINED};
-use memchr::memchr;
-use memchr::memmem;
+use memchr::{memchr, memmem};
 
 /// A page has to name its character set among so many bytes.
 const PRESCAN_BYTES: usize = 1024;

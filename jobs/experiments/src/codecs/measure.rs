@@ -5,9 +5,9 @@
 //! short list is decoded several times on end so that the clock is fine enough.
 
 use crate::numbers::fastest;
-use millrace::inside::codec::MAX_LEVELS;
-use millrace::inside::codec::{Block, Codec, CodecError, List, ListCodec, Opened};
-use millrace::inside::codec::{Pfor, PforBlocks};
+use millrace::inside::codec::{
+    Block, Codec, CodecError, List, ListCodec, MAX_LEVELS, Opened, Pfor, PforBlocks,
+};
 use millrace::inside::index::ListError;
 use std::hint::black_box;
 use std::num::NonZeroUsize;

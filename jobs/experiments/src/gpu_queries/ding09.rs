@@ -15,12 +15,11 @@ use crate::args::explain;
 use crate::numbers::mean;
 use crate::rows::print;
 use anyhow::ensure;
-use millrace::Hit;
-use millrace::Query;
-use millrace::Scoring;
-use millrace::inside::gpu::{AskedPart, DeviceMethod as _, MethodBatch, MethodDevice};
-use millrace::inside::gpu::{MOST_MERGE_LEVELS, Merging, check_lists};
-use millrace::{Mode, Wanted};
+use millrace::inside::gpu::{
+    AskedPart, DeviceMethod as _, MOST_MERGE_LEVELS, Merging, MethodBatch, MethodDevice,
+    check_lists,
+};
+use millrace::{Hit, Mode, Query, Scoring, Wanted};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::time::Instant;

@@ -5,16 +5,13 @@ use crate::numbers::quantile;
 use crate::rows::print;
 use crate::threads::{in_turn, threads};
 use anyhow::ensure;
-use millrace::Generation;
-use millrace::Hit;
-use millrace::Query;
-use millrace::Searcher;
-use millrace::inside::gpu::{AskedPart, DeviceMethod, Found, Memory, MethodBatch, MethodDevice};
-use millrace::inside::gpu::{Device, DeviceInfo, ModuleCache, Toolchain};
+use millrace::inside::gpu::{
+    AskedPart, Device, DeviceInfo, DeviceMethod, Found, Memory, MethodBatch, MethodDevice,
+    ModuleCache, Toolchain,
+};
 use millrace::inside::index::TermEntry;
 use millrace::inside::query::{Plan, Planner};
-use millrace::{Algorithm, Mode, Wanted};
-use millrace::{Scoring, Snapshot};
+use millrace::{Algorithm, Generation, Hit, Mode, Query, Scoring, Searcher, Snapshot, Wanted};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::ops::AddAssign;

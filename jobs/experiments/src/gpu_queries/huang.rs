@@ -12,13 +12,11 @@ use super::harness::{
 };
 use crate::args::explain;
 use crate::rows::print;
-use millrace::Query;
-use millrace::Scoring;
-use millrace::inside::gpu::{BATCH, DEFAULT_THREADS, THREADS};
-use millrace::inside::gpu::{BLOCK, check_lists};
-use millrace::inside::gpu::{DeviceMethod as _, MethodBatch, MethodDevice};
-use millrace::inside::gpu::{HuangTuning, Traversal, huang_shared_bytes};
-use millrace::{Mode, Wanted};
+use millrace::inside::gpu::{
+    BATCH, BLOCK, DEFAULT_THREADS, DeviceMethod as _, HuangTuning, MethodBatch, MethodDevice,
+    THREADS, Traversal, check_lists, huang_shared_bytes,
+};
+use millrace::{Mode, Query, Scoring, Wanted};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};

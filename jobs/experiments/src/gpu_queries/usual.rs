@@ -5,16 +5,11 @@ use super::harness::{Lists, Planned, Prepared, alone, batches, distinct, expecte
 use crate::rows::print;
 use crate::threads::{in_turn, threads};
 use anyhow::{Context as _, bail};
-use millrace::Hit;
-use millrace::Query;
-use millrace::Scoring;
-use millrace::inside::gpu::Placed;
-use millrace::inside::gpu::PlacedTerm;
-use millrace::inside::gpu::Ranges;
-use millrace::inside::gpu::{Answered, Batch, BatchQuery, Room};
-use millrace::inside::gpu::{Bringer, Brought, ListRequest};
-use millrace::inside::gpu::{QueryDevice, Slot};
-use millrace::{Mode, Wanted};
+use millrace::inside::gpu::{
+    Answered, Batch, BatchQuery, Bringer, Brought, ListRequest, Placed, PlacedTerm, QueryDevice,
+    Ranges, Room, Slot,
+};
+use millrace::{Hit, Mode, Query, Scoring, Wanted};
 use serde_json::json;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;

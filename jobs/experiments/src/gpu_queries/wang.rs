@@ -13,14 +13,13 @@ use super::Args;
 use super::harness::{Planned, Prepared, expected, has_room, wanting};
 use crate::args::scoring_of_wang;
 use crate::threads::threads;
-use millrace::Query;
-use millrace::inside::gpu::{AskedPart, DeviceMethod as _, MethodDevice};
-use millrace::inside::gpu::{DEFAULT_ROUND, ROUNDS, WangTuning, wang_shared_bytes};
-use millrace::inside::gpu::{WantedLists as Cached, longest_whole};
+use millrace::inside::gpu::{
+    AskedPart, DEFAULT_ROUND, DeviceMethod as _, MethodDevice, ROUNDS, WangTuning,
+    WantedLists as Cached, longest_whole, wang_shared_bytes,
+};
 use millrace::inside::index::TermEntry;
-use millrace::inside::query::Demand;
-use millrace::inside::query::Plan;
-use millrace::{Algorithm, Mode, Wanted};
+use millrace::inside::query::{Demand, Plan};
+use millrace::{Algorithm, Mode, Query, Wanted};
 use model::{Model, Sizes};
 use pass::How;
 use serde_json::json;

@@ -4,8 +4,7 @@ use super::tasks::Tasks;
 use super::{Bench, Timed, Way};
 use crate::args::Figures;
 use anyhow::Context;
-use millrace::inside::query::Cutting;
-use millrace::inside::query::Model;
+use millrace::inside::query::{Cutting, Model};
 use serde_json::json;
 
 pub(super) const FIGURES: &Figures<Bench> = &[

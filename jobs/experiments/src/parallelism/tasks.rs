@@ -1,11 +1,8 @@
 //! The tasks of all queries, as AND queries, with one size of skips.
 
 use super::Bench;
-use millrace::Searcher;
-use millrace::inside::query::Planner;
-use millrace::inside::query::Stage;
-use millrace::inside::query::{Begun, Cut, Cutting};
-use millrace::{Mode, Wanted};
+use millrace::inside::query::{Begun, Cut, Cutting, Planner, Stage};
+use millrace::{Mode, Searcher, Wanted};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Instant;

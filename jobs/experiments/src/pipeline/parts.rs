@@ -1,15 +1,10 @@
 //! Parts of the pipeline, each alone on one thread.
 
 use anyhow::Context;
-use millrace::inside::dictionary::BTreeRun;
-use millrace::inside::dictionary::Owners;
-use millrace::inside::dictionary::Regroup;
-use millrace::inside::dictionary::TokenTally;
-use millrace::inside::input::Compression;
-use millrace::inside::input::Unpacked;
+use millrace::inside::dictionary::{BTreeRun, Owners, Regroup, TokenTally};
+use millrace::inside::input::{Compression, Unpacked};
 use millrace::inside::order::PIECE_BYTES;
-use millrace::inside::text::Analysis;
-use millrace::inside::text::{implied_prefix_len, trie_collection};
+use millrace::inside::text::{Analysis, implied_prefix_len, trie_collection};
 use serde_json::{Value, json};
 use std::io::{self, Cursor, Read};
 use std::path::PathBuf;

@@ -6,9 +6,7 @@ use anyhow::Context;
 use millrace::inside::build::{IndexerReport, MeasuredRates, TokensTaken};
 use millrace::inside::dataflow::OperatorTime;
 use millrace::inside::schedule::Rates;
-use millrace::inside::text::Analysis;
-use millrace::inside::text::Stemmer;
-use millrace::inside::text::StopWords;
+use millrace::inside::text::{Analysis, Stemmer, StopWords};
 use millrace::{BuildOptions, BuildReport, OwnedDocument};
 use serde_json::{Value, json};
 

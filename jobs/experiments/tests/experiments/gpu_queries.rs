@@ -4,8 +4,7 @@
 use crate::{Fixture, number, of, rows};
 use millrace::inside::codec::ListCodec;
 use millrace::inside::index::DocumentOrder;
-use millrace::inside::score::Bm25;
-use millrace::inside::score::Wang;
+use millrace::inside::score::{Bm25, Wang};
 use pretended::{DING09, HUANG, QUERY, WANG, pretended};
 use serde_json::Value;
 use std::path::Path;

@@ -16,9 +16,8 @@ use crate::text::analysis::Analysis;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use timely::dataflow::ProbeHandle;
-use timely::dataflow::StreamVec;
 use timely::dataflow::operators::Probe;
+use timely::dataflow::{ProbeHandle, StreamVec};
 
 #[test]
 fn read_gives_blocks_in_order_and_holds_what_it_has_not_read() {

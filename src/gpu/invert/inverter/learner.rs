@@ -3,8 +3,7 @@
 //! the words of forms, the second looks up their terms.
 
 use super::spent;
-use crate::crew::Awaited;
-use crate::crew::lock;
+use crate::crew::{Awaited, lock};
 use crate::dictionary::device::forms::{FormReader, Forms, Meaning, OrderedTerms, ReadForms};
 use crate::text::analysis::Analysis;
 use std::io;

@@ -4,8 +4,9 @@ use super::{Bench, SPLITTERS};
 use crate::numbers::median;
 use crate::rows::print;
 use anyhow::ensure;
-use millrace::inside::gpu::{Argument, Geometry, MethodArray, Step};
-use millrace::inside::gpu::{MOST_MERGE_LEVELS, Merging, TILE};
+use millrace::inside::gpu::{
+    Argument, Geometry, MOST_MERGE_LEVELS, Merging, MethodArray, Step, TILE,
+};
 use serde_json::json;
 
 /// Each measurement is taken so often; the median counts.

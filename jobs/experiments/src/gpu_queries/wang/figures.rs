@@ -5,8 +5,7 @@ use super::model::{CACHES, Fitted, Point};
 use super::pass::{How, Took};
 use super::{BATCH, Bench, Log};
 use crate::rows::print;
-use millrace::inside::gpu::DEFAULT_ROUND;
-use millrace::inside::gpu::of_plan;
+use millrace::inside::gpu::{DEFAULT_ROUND, of_plan};
 use millrace::inside::index::{CachePolicy, CachedLists};
 use serde_json::{Value, json};
 

@@ -6,8 +6,7 @@
 use super::pass::How;
 use super::{BATCH, Bench, Log};
 use millrace::inside::gpu::DEFAULT_ROUND;
-use millrace::inside::index::TermEntry;
-use millrace::inside::index::{CachePolicy, CachedLists};
+use millrace::inside::index::{CachePolicy, CachedLists, TermEntry};
 use millrace::inside::query::Plan;
 use std::collections::{HashMap, HashSet};
 

@@ -3,10 +3,9 @@
 use super::Bench;
 use crate::threads::threads;
 use anyhow::Context as _;
-use millrace::Hit;
-use millrace::Searcher;
 use millrace::inside::gpu::{AskedPart, BatchRoom, DeviceMethod as _, Found, WangTuning};
 use millrace::inside::query::Plan;
+use millrace::{Hit, Searcher};
 use std::sync::mpsc::channel;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
