@@ -26,10 +26,6 @@
 #define BLOCKS_PER_SM 16
 #endif
 
-// 0 leaves postings out, to measure what they cost.
-#ifndef POSTINGS
-#define POSTINGS 1
-#endif
 
 #define COUNT_NODES 0
 #define COUNT_STRINGS 1

@@ -305,10 +305,6 @@ struct Pending {
 // Step 5: appends the posting. False when the arena of slices is full; nothing is changed then.
 __device__ __forceinline__ bool append(const Arena& arena, Pending& p) {
     if (p.term == NONE) return true;
-    if (!POSTINGS) {
-        p.term = NONE;
-        return true;
-    }
     u32 lane = lane_of();
     u32* record = arena.records + (u64)p.term * 8;
     u32 last = p.a.x, tf = p.a.y, gap = p.a.z, df = p.a.w;

@@ -36,15 +36,13 @@ pub struct TreeTuning {
     pub blocks_per_sm: u32,
     /// Thread blocks: 480 in the paper.
     pub blocks: u32,
-    /// Postings are kept. Without them there are terms alone, to measure what postings cost.
-    pub postings: bool,
     /// The kernel that inserts ends with a fault at this collection of its work list: for tests.
     pub trap_at: Option<u32>,
 }
 
 impl Default for TreeTuning {
     fn default() -> Self {
-        Self { warps: 1, slots: 9, blocks_per_sm: 16, blocks: 480, postings: true, trap_at: None }
+        Self { warps: 1, slots: 9, blocks_per_sm: 16, blocks: 480, trap_at: None }
     }
 }
 
@@ -60,7 +58,6 @@ impl TreeTuning {
             ("WARPS", self.warps),
             ("SLOTS", self.slots),
             ("BLOCKS_PER_SM", self.blocks_per_sm),
-            ("POSTINGS", u32::from(self.postings)),
             ("INSERT_SHARED_BYTES", self.insert_shared_bytes()),
             ("WALK_SHARED_BYTES", self.walk_shared_bytes()),
         ];

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 /// No warp takes anything that it does not use.
 pub(super) const TUNING: TreeTuning =
-    TreeTuning { warps: 1, slots: 9, blocks_per_sm: 1, blocks: 0, postings: true, trap_at: None };
+    TreeTuning { warps: 1, slots: 9, blocks_per_sm: 1, blocks: 0, trap_at: None };
 
 /// Trees with so much room, of which so many bytes come back at a time.
 pub(super) fn emulated(
