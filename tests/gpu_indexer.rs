@@ -57,7 +57,7 @@ fn gpus_that_are_not_there_are_an_error() {
     let fast = ["--indexer", "fast", "--gpus", "1"];
     job(&fast).fails(2).says("the indexer fast uses no GPU");
     // Who asks for GPUs and names no indexer wants the one that has them.
-    job(&["--gpus", "999"]).fails(1).says("--gpus: 999 GPUs were asked for");
+    job(&["--gpus", "999"]).fails(2).says("the indexer gpu uses one GPU");
     job(&["--gpu-indexers", "1"]).fails(2).says("--indexer wei11");
     assert!(!index.exists());
     // With none asked for there is nothing to say; with auto there is, where none can be used.
