@@ -124,7 +124,7 @@ fn a_page_shows_what_the_report_says() {
         "<tr><th>job</th><td>build</td></tr>",
         "<th>resident_bytes</th>",
         "<tr><th>memory_bytes</th><td>",
-        "<td>lexicon</td>",
+        "lexicon</td>",
         "bad JSON",
         "byte 31 (line 2): bad JSON",
         "<tr><th>before</th><td><table>",
