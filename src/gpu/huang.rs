@@ -4,13 +4,10 @@
 //! are on the device as they lie on disk, the longest ones for good, others come with the batches.
 //! The answers are those of every other engine.
 //!
-//! Its parts are those of every [method](crate::gpu::methods).
+//! Its parts are those of every [method](crate::gpu::methods), and its twin is that of `ding09`.
 
 pub(crate) mod batch;
 pub(crate) mod list;
-
-#[cfg(test)]
-pub(crate) use super::ding09::twin;
 
 use crate::gpu::methods::batch::{Made, MethodBatch, PlacedQuery};
 use crate::gpu::methods::lists::{ListEntries, ListKey, key_of, longest};

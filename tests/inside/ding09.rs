@@ -1,16 +1,17 @@
 //! Does `ding09` on a device answer as the CPU does? Its kernels, emulated, against their twins.
 
 use crate::inside_tests::emulation::{Arg, Emulator, Launch, Random};
-use crate::inside_tests::methods::{ROOM, emulated, emulated_steps, hits};
+use crate::inside_tests::methods::{
+    Collection, List, Postings, Query, ROOM, emulated, emulated_steps, hits,
+};
 use millrace::gpu::ding09::Merging;
 use millrace::gpu::ding09::batch::{Rank, TILE};
 use millrace::gpu::ding09::list::{DingLaid, DingLayer};
 use millrace::gpu::ding09::steps::{self, Decoded};
-use millrace::gpu::ding09::twin::{Term, best, merge_find};
-use millrace::gpu::methods::batch::{AskedPart, MethodBatch};
-use millrace::gpu::methods::travelling::Bytes;
+use millrace::gpu::ding09::twin::merge_find;
+use millrace::gpu::methods::batch::MethodBatch;
 use millrace::gpu::methods::{DeviceMethod as _, MethodArray, source};
-use millrace::index::list::{Form, ListCodec, ListEncoder, ListError, ListView};
+use millrace::index::list::{Form, ListCodec, ListEncoder, ListView};
 use millrace::query::top_k::Hit;
 use std::ops::Range;
 
@@ -22,8 +23,6 @@ fn emulator() -> Option<Emulator> {
 fn form(codec: ListCodec, block_len: usize) -> Form {
     Form::new(codec, block_len).unwrap()
 }
-
-pub(crate) type Postings = Vec<(u32, u32)>;
 
 /// Postings with gaps of about `gap`, some of them long, and term frequencies of all sorts.
 pub(crate) fn postings(documents: u32, gap: u32, random: &mut Random) -> Postings {
@@ -65,34 +64,16 @@ fn lay(form: Form, postings: &[(u32, u32)], begins: &[u32]) -> (DingLaid, Vec<u8
     (layer.finish(&mut bytes), bytes)
 }
 
-/// A list of the collection.
-struct List {
-    postings: Postings,
-    weight: f32,
-    /// Where it is among the lists that stay; the others travel.
-    cached: Option<(u64, DingLaid)>,
-    bytes: Vec<u8>,
-    laid: DingLaid,
-}
+type DingCollection = Collection<DingLaid>;
 
-/// Lists on a device that is emulated.
-struct Collection {
-    documents: u32,
-    norms: Vec<f32>,
-    arena: Vec<u8>,
-    lists: Vec<List>,
-}
-
-impl Collection {
+impl DingCollection {
     fn new(documents: u32, form: Form, gaps: &[u32], random: &mut Random) -> Self {
-        let norms = (0..documents)
-            .map(|_| match random.below(9) {
-                // A deleted document.
-                0 => f32::INFINITY,
-                _ => random.below(4000) as f32 / 1000.0,
-            })
-            .collect();
-        let mut collection = Self { documents, norms, arena: vec![0; 64], lists: Vec::new() };
+        let norm = |_| match random.below(9) {
+            // A deleted document.
+            0 => f32::INFINITY,
+            _ => random.below(4000) as f32 / 1000.0,
+        };
+        let mut collection = Self::of((0..documents).map(norm).collect());
         for (n, &gap) in gaps.iter().enumerate() {
             let postings = postings(documents, gap, random);
             if postings.is_empty() {
@@ -102,79 +83,31 @@ impl Collection {
             let begins = &begins[..if gap == 2 { 3 } else { 1 }];
             let (laid, bytes) = lay(form, &postings, begins);
             assert_eq!(laid.postings as usize, postings.len());
-            let cached = (n % 3 != 2).then(|| {
-                let place = collection.arena.len().next_multiple_of(256);
-                collection.arena.resize(place, 0);
-                collection.arena.extend(&bytes);
-                (place as u64, laid)
-            });
             let weight = 0.05 + random.below(1000) as f32 / 100.0;
-            collection.lists.push(List { postings, weight, cached, bytes, laid });
+            collection.push(postings, (laid, bytes), n % 3 != 2, weight);
         }
         collection
     }
-
-    fn arrays(&self) -> (&[u8], [&[f32]; 3]) {
-        (&self.arena, [&self.norms, &[], &[]])
-    }
 }
 
-/// A query of some lists, by their numbers.
-#[derive(Debug)]
-struct Query {
-    lists: Vec<usize>,
-    k: u32,
-    docids: Range<u32>,
-}
-
-type Batch = MethodBatch<Merging>;
-
-impl Query {
-    fn new(collection: &Collection, lists: Vec<usize>, k: u32, random: &mut Random) -> Self {
-        let all = collection.documents;
-        let docids = match random.below(4) {
-            0 => random.below(all)..all / 2 + random.below(all),
-            _ => 0..u32::MAX,
-        };
-        Self { lists, k, docids }
-    }
-
-    fn add(&self, collection: &Collection, batch: &mut Batch) -> bool {
-        let of = |n: u64| &collection.lists[n as usize];
-        let asked = self.lists.iter().map(|&n| {
-            let (key, weight) = ([n as u64].into(), collection.lists[n].weight);
-            AskedPart { part: [].into(), key, weight }
-        });
-        let asked: Vec<AskedPart<Merging>> = asked.collect();
-        let added = batch.add(
-            &asked,
-            (self.k, self.docids.clone()),
-            |key| of(key[0]).cached,
-            |t| {
-                let list = of(asked[t].key[0]);
-                Ok::<Bytes<DingLaid>, ListError>((list.laid, list.bytes.as_slice().into()))
-            },
-        );
-        added.unwrap()
-    }
-
-    fn expected(&self, collection: &Collection, all_terms: bool) -> Vec<Hit> {
-        let of = |&n: &usize| &collection.lists[n];
-        let terms = self.lists.iter().map(of);
-        let terms: Vec<Term<'_>> =
-            terms.map(|list| Term { weight: list.weight, postings: &list.postings }).collect();
-        best(&terms, &collection.norms, (self.k as usize, self.docids.clone()), all_terms)
-    }
+/// A query of some lists, of all documents or of some.
+fn query(collection: &DingCollection, lists: Vec<usize>, k: u32, random: &mut Random) -> Query {
+    let all = collection.documents();
+    let docids = match random.below(4) {
+        0 => random.below(all)..all / 2 + random.below(all),
+        _ => 0..u32::MAX,
+    };
+    Query { lists, k, docids }
 }
 
 /// Answers queries as one batch, and returns hits, and what became of the terms of AND.
 fn run(
     emulator: &Emulator,
-    collection: &Collection,
+    collection: &DingCollection,
     queries: &[Query],
     (all_terms, merging, seed): (bool, Merging, u64),
 ) -> (Vec<Vec<Hit>>, Vec<Vec<Rank>>) {
-    let mut batch = MethodBatch::new(merging, all_terms, collection.documents, ROOM);
+    let mut batch = MethodBatch::new(merging, all_terms, collection.documents(), ROOM);
     // What finds no room leaves nothing behind.
     let all = queries.iter().rev().map(|query| (query, 0));
     let all = all.chain(queries.iter().map(|query| (query, ROOM.words)));
@@ -233,7 +166,7 @@ fn twin_ding09_answers_are_exact_and_blocks_are_those_of_forward_seeks() {
     let gaps = [1, 2, 2, 3, 5, 9, 20, 90, 700];
     for (n, (codec, block_len)) in FORMS.into_iter().enumerate() {
         let mut random = Random(n as u64 + 1);
-        let collection = Collection::new(2600, form(codec, block_len), &gaps, &mut random);
+        let collection = DingCollection::new(2600, form(codec, block_len), &gaps, &mut random);
         let chosen: Vec<Vec<usize>> = [1, 2, 3, 4, 5, 3]
             .map(|terms| choose(terms, collection.lists.len(), &mut random))
             .into();
@@ -241,7 +174,7 @@ fn twin_ding09_answers_are_exact_and_blocks_are_those_of_forward_seeks() {
             .into_iter()
             .map(|lists| {
                 let k = [1, 10, 33, 700][random.below(4) as usize];
-                Query::new(&collection, lists, k, &mut random)
+                query(&collection, lists, k, &mut random)
             })
             .collect();
         for all_terms in [true, false] {
@@ -281,8 +214,8 @@ fn twin_ding09_decodes_lists_of_several_segments() {
         let mut random = Random(n as u64 + 20);
         let block_len = 512;
         let documents = 150_000;
-        let collection = Collection::new(documents, form(codec, block_len), &[1], &mut random);
-        let query = Query::new(&collection, vec![0], 1, &mut random);
+        let collection = DingCollection::new(documents, form(codec, block_len), &[1], &mut random);
+        let query = query(&collection, vec![0], 1, &mut random);
         let mut batch = MethodBatch::new(Merging::default(), false, documents, ROOM);
         assert!(query.add(&collection, &mut batch));
         batch.finish();

@@ -1,36 +1,17 @@
 //! Does `huang` on a device answer as the CPU does? Its kernels, emulated, against their twins.
 
-use crate::inside_tests::ding09::{Postings, choose, postings};
+use crate::inside_tests::ding09::{choose, postings};
 use crate::inside_tests::emulation::{Emulator, Random};
-use crate::inside_tests::methods::{ROOM, emulated, hits};
+use crate::inside_tests::methods::{Collection, Query, ROOM, emulated, hits};
 use millrace::gpu::huang::batch::Stages;
 use millrace::gpu::huang::list::{BLOCK, HuangLaid, HuangLayer, Worth};
-use millrace::gpu::huang::twin::{Term, best};
 use millrace::gpu::huang::{HuangTuning, THREADS, Traversal};
-use millrace::gpu::methods::batch::{AskedPart, BatchRoom, MethodBatch};
-use millrace::gpu::methods::travelling::Bytes;
+use millrace::gpu::methods::batch::{BatchRoom, MethodBatch};
 use millrace::gpu::methods::{DeviceMethod as _, source};
-use millrace::index::list::{Form, ListCodec, ListEncoder, ListError, ListView};
+use millrace::index::list::{Form, ListCodec, ListEncoder, ListView};
 use millrace::query::top_k::Hit;
 use millrace::score::bm25::Bm25;
 use millrace::score::bounds::{BoundNorms, code_below};
-
-/// A list of the collection.
-struct List {
-    postings: Postings,
-    weight: f32,
-    /// Where it is among the lists that stay; the others travel.
-    cached: Option<(u64, HuangLaid)>,
-    bytes: Vec<u8>,
-    laid: HuangLaid,
-}
-
-/// Lists on a device that is emulated.
-struct Collection {
-    norms: Vec<f32>,
-    arena: Vec<u8>,
-    lists: Vec<List>,
-}
 
 /// Lays out a list whose postings lie in runs that begin at these docids.
 fn lay(
@@ -62,7 +43,9 @@ fn lay(
     (laid, bytes)
 }
 
-impl Collection {
+type HuangCollection = Collection<HuangLaid>;
+
+impl HuangCollection {
     /// Documents are short in some parts of the collection and long in others, so that blocks
     /// differ.
     fn new(documents: u32, gaps: &[u32], random: &mut Random) -> Self {
@@ -80,7 +63,7 @@ impl Collection {
             }
         }
         let bounds = BoundNorms::new(&bm25, mean);
-        let mut collection = Self { norms, arena: vec![0; 64], lists: Vec::new() };
+        let mut collection = Self::of(norms);
         for (n, &gap) in gaps.iter().enumerate() {
             let postings = postings(documents, gap, random);
             if postings.is_empty() {
@@ -91,14 +74,8 @@ impl Collection {
             let worth = Worth { norms: &collection.norms, bounds: &bounds };
             let (laid, bytes) = lay(&postings, (begins, &lengths), worth);
             assert_eq!(laid.postings as usize, postings.len());
-            let cached = (n % 3 != 0).then(|| {
-                let place = collection.arena.len().next_multiple_of(256);
-                collection.arena.resize(place, 0);
-                collection.arena.extend(&bytes);
-                (place as u64, laid)
-            });
             let weight = 0.05 + random.below(1000) as f32 / 100.0;
-            collection.lists.push(List { postings, weight, cached, bytes, laid });
+            collection.push(postings, (laid, bytes), n % 3 != 0, weight);
         }
         collection
     }
@@ -112,58 +89,22 @@ fn batch(documents: usize, threads: u32) -> Batch {
     MethodBatch::new(how, false, documents as u32, ROOM)
 }
 
-/// A query of some lists, by their numbers.
-#[derive(Debug)]
-struct Query {
-    lists: Vec<usize>,
-    k: u32,
-    docids: std::ops::Range<u32>,
-}
-
-impl Query {
-    fn new(collection: &Collection, terms: usize, random: &mut Random) -> Self {
-        let documents = collection.norms.len() as u32;
-        let docids = match random.below(4) {
-            0 => random.below(documents)..documents / 2 + random.below(documents),
-            _ => 0..u32::MAX,
-        };
-        let k = [1, 10, 20, 700][random.below(4) as usize];
-        Self { lists: choose(terms, collection.lists.len(), random), k, docids }
-    }
-
-    fn add(&self, collection: &Collection, batch: &mut Batch) -> bool {
-        let of = |n: u64| &collection.lists[n as usize];
-        let asked = self.lists.iter().map(|&n| {
-            let (key, weight) = ([n as u64].into(), collection.lists[n].weight);
-            AskedPart { part: [].into(), key, weight }
-        });
-        let asked: Vec<AskedPart<HuangTuning>> = asked.collect();
-        let added = batch.add(
-            &asked,
-            (self.k, self.docids.clone()),
-            |key| of(key[0]).cached,
-            |t| {
-                let list = of(asked[t].key[0]);
-                Ok::<Bytes<HuangLaid>, ListError>((list.laid, list.bytes.as_slice().into()))
-            },
-        );
-        added.unwrap()
-    }
-
-    fn expected(&self, collection: &Collection, all_terms: bool) -> Vec<Hit> {
-        let of = |&n: &usize| &collection.lists[n];
-        let terms = self.lists.iter().map(of);
-        let terms: Vec<Term<'_>> =
-            terms.map(|list| Term { weight: list.weight, postings: &list.postings }).collect();
-        best(&terms, &collection.norms, (self.k as usize, self.docids.clone()), all_terms)
-    }
+/// A query of so many lists, of all documents or of some.
+fn query(collection: &HuangCollection, terms: usize, random: &mut Random) -> Query {
+    let documents = collection.documents();
+    let docids = match random.below(4) {
+        0 => random.below(documents)..documents / 2 + random.below(documents),
+        _ => 0..u32::MAX,
+    };
+    let k = [1, 10, 20, 700][random.below(4) as usize];
+    Query { lists: choose(terms, collection.lists.len(), random), k, docids }
 }
 
 /// Answers queries as one batch in each way; whether documents must have all terms, and what is
 /// found.
 fn run(
     emulator: &Emulator,
-    collection: &Collection,
+    collection: &HuangCollection,
     queries: &[Query],
     (threads, seed): (u32, u64),
 ) -> Vec<(bool, Vec<Vec<Hit>>, Vec<Stages>)> {
@@ -177,8 +118,7 @@ fn run(
     let ways = [(true, Traversal::default())].into_iter().chain(any);
     let run = |(all_terms, traversal)| {
         (batch.all_terms, batch.how.traversal) = (all_terms, traversal);
-        let arrays = (&*collection.arena, [&*collection.norms, &[], &[]]);
-        let output = emulated(emulator, &batch, arrays, seed);
+        let output = emulated(emulator, &batch, collection.arrays(), seed);
         (all_terms, hits(batch.answers(&output)), batch.stages(&output))
     };
     ways.map(run).collect()
@@ -193,9 +133,9 @@ fn twin_huang_answers_are_exact() {
     let gaps = [1, 2, 2, 3, 5, 9, 9, 20, 60, 90, 700, 2, 4, 6, 8, 30, 40];
     for (n, threads) in (0..).zip([32, 64, 320]) {
         let mut random = Random(n + 1);
-        let collection = Collection::new(2100, &gaps, &mut random);
+        let collection = HuangCollection::new(2100, &gaps, &mut random);
         let queries: Vec<Query> =
-            [1, 2, 3, 4, 5, 8].map(|terms| Query::new(&collection, terms, &mut random)).into();
+            [1, 2, 3, 4, 5, 8].map(|terms| query(&collection, terms, &mut random)).into();
         for (all_terms, found, stages) in run(&emulator, &collection, &queries, (threads, n)) {
             for (query, found) in queries.iter().zip(found) {
                 let expected = query.expected(&collection, all_terms);
@@ -206,8 +146,8 @@ fn twin_huang_answers_are_exact() {
     }
     // As many terms as a query may have, in more launches than one.
     let mut random = Random(9);
-    let collection = Collection::new(700, &gaps, &mut random);
-    let queries = [16, 2, 9].map(|terms| Query::new(&collection, terms, &mut random));
+    let collection = HuangCollection::new(700, &gaps, &mut random);
+    let queries = [16, 2, 9].map(|terms| query(&collection, terms, &mut random));
     for (all_terms, found, _) in run(&emulator, &collection, &queries, (32, 7)) {
         let expected = queries.each_ref().map(|query| query.expected(&collection, all_terms));
         assert_eq!(found, expected, "{all_terms}");
@@ -217,7 +157,7 @@ fn twin_huang_answers_are_exact() {
 #[test]
 fn a_batch_takes_what_it_has_room_for() {
     let mut random = Random(5);
-    let collection = Collection::new(900, &[1, 3, 5], &mut random);
+    let collection = HuangCollection::new(900, &[1, 3, 5], &mut random);
     // List 0 travels.
     let query = Query { lists: vec![0, 1], k: 10, docids: 0..u32::MAX };
     let bytes = collection.lists[0].bytes.len();
