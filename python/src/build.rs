@@ -38,8 +38,10 @@ use std::sync::{Arc, Mutex};
 ///     files: one path or several; not together with `documents`.
 ///     memory: the most memory that the build allocates, in bytes or as a text such as "4G".
 ///     workers: threads; as many as cores if left out.
-///     format: how documents are found in files, such as "jsonl"; found out for each file if left out.
-///     id_field, text_field: fields of JSON, columns of CSV or keys of dictionaries, one or several.
+///     format: how documents are found in files, such as "jsonl"; found out for each file if left
+///         out.
+///     id_field, text_field: fields of JSON, columns of CSV or keys of dictionaries, one or
+///         several.
 ///     tokenizer: "words", or "cjk-bigram" for Chinese, Japanese and Korean in pairs of letters.
 ///     stemmer: "english", "porter", "none" or another language.
 ///     stopwords: "english", "none", the path of a file, or a list of words.
@@ -48,8 +50,8 @@ use std::sync::{Arc, Mutex};
 ///     merge: whether runs are merged to one at the end; queries are answered alike.
 ///     strict: refuse duplicate names and everything that would be skipped.
 ///     allow_empty: take input without documents.
-///     max_skipped, min_documents: fail if there are more broken records or fewer documents, in number or as a
-///         share such as "1%".
+///     max_skipped, min_documents: fail if there are more broken records or fewer documents, in
+///         number or as a share such as "1%".
 ///     keep: older generations that stay.
 ///
 /// Returns:

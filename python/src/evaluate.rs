@@ -109,15 +109,17 @@ fn run(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Rankings> {
 /// Measures a run by judgements, with the definitions, ties and defaults of trec_eval.
 ///
 /// Args:
-///     run: the answers of `search_many`; the path of a run file; or a dictionary {qid: {name: score}}.
-///     qrels: the path of a file of judgements; a dictionary {qid: {name: relevance}}; or rows of qid, name and
-///         relevance, such as those of ir_datasets.
-///     measures: names such as "nDCG@10", "AP", "RR", "P@10", "R@1000", "P(rel=2)@10"; nine usual ones if left out.
+///     run: the answers of `search_many`; the path of a run file; or a dictionary
+///         {qid: {name: score}}.
+///     qrels: the path of a file of judgements; a dictionary {qid: {name: relevance}}; or rows of
+///         qid, name and relevance, such as those of ir_datasets.
+///     measures: names such as "nDCG@10", "AP", "RR", "P@10", "R@1000", "P(rel=2)@10"; nine usual
+///         ones if left out.
 ///
 /// Returns:
-///     A dictionary: "measures" has the means, "per_query" the values of each query; "queries" counts the judged
-///     ones, "queries_without_hits" those of them that count 0 because the run has nothing, and
-///     "queries_not_judged" those of the run that do not count.
+///     A dictionary: "measures" has the means, "per_query" the values of each query; "queries"
+///     counts the judged ones, "queries_without_hits" those of them that count 0 because the run
+///     has nothing, and "queries_not_judged" those of the run that do not count.
 #[pyfunction]
 #[pyo3(signature = (run, qrels, measures=None))]
 pub(crate) fn evaluate<'py>(
@@ -139,8 +141,8 @@ pub(crate) fn evaluate<'py>(
 ///     qrels, measures: as in `evaluate`.
 ///
 /// Returns:
-///     For each measure a dictionary: "difference" of the means, the numbers of queries that are "better" and
-///     "worse", and "t_test_p" and "randomisation_p" of two paired tests, two-sided.
+///     For each measure a dictionary: "difference" of the means, the numbers of queries that are
+///     "better" and "worse", and "t_test_p" and "randomisation_p" of two paired tests, two-sided.
 #[pyfunction]
 #[pyo3(signature = (run, other, qrels, measures=None))]
 pub(crate) fn compare<'py>(

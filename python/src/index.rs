@@ -34,9 +34,10 @@ use std::sync::{Arc, Mutex, OnceLock};
 ///
 /// Args:
 ///     path: the folder of the index.
-///     score: "bm25", "bm25-lucene", "bm25plus", "bm25l", "tfidf", "ql", "dph", "impact" or "wang"; docs/query.md has their formulas.
-///     k1, b, idf, mu, score_delta, alpha: parameters of the score; those that it does not have are refused. idf is "lucene", or
-///         "robertson" as in the papers.
+///     score: "bm25", "bm25-lucene", "bm25plus", "bm25l", "tfidf", "ql", "dph", "impact" or "wang";
+///         docs/query.md has their formulas.
+///     k1, b, idf, mu, score_delta, alpha: parameters of the score; those that it does not have are
+///         refused. idf is "lucene", or "robertson" as in the papers.
 ///     verify: verify the checksums of all postings first.
 ///
 /// Raises:
@@ -147,10 +148,12 @@ impl Index {
     /// Args:
     ///     query: its text.
     ///     k: the most hits.
-    ///     mode: "or": any term; "and": all terms; "and-or": all, or any if that finds fewer than k.
+    ///     mode: "or": any term; "and": all terms; "and-or": all, or any if that finds fewer than
+    ///         k.
     ///     algorithm: how the best are found; all find the same.
-    ///     rm3: (documents, terms, weight), such as (10, 10, 0.5), expands the query by terms of its best documents, whose texts are
-    ///         read again from their files. docs/query.md has the formula.
+    ///     rm3: (documents, terms, weight), such as (10, 10, 0.5), expands the query by terms of
+    ///         its best documents, whose texts are read again from their files. docs/query.md has
+    ///         the formula.
     #[pyo3(signature = (query, k=10, *, mode="or", algorithm="auto", rm3=None))]
     fn search(
         &self,
@@ -183,7 +186,8 @@ impl Index {
     /// Finds the best documents for each of many queries, with several threads.
     ///
     /// Args:
-    ///     queries: texts, which are numbered from "1"; or pairs (qid, text); or a dictionary of texts by qid.
+    ///     queries: texts, which are numbered from "1"; or pairs (qid, text); or a dictionary of
+    ///         texts by qid.
     ///     k, mode, algorithm, rm3: as in `search`, for all queries.
     ///     workers: threads; as many as cores if left out.
     #[pyo3(signature = (queries, k=10, *, mode="or", algorithm="auto", workers=None, rm3=None))]
@@ -243,8 +247,9 @@ impl Index {
     /// Why a document has its score for a query, and its place among all documents.
     ///
     /// Returns:
-    ///     The document's length, norm, score and rank, the number of documents with any and with all terms, the
-    ///     score of the last of the k best, and for each term df, idf, weight, tf and score.
+    ///     The document's length, norm, score and rank, the number of documents with any and with
+    ///     all terms, the score of the last of the k best, and for each term df, idf, weight, tf
+    ///     and score.
     #[pyo3(signature = (query, name=None, *, docid=None, k=10))]
     fn explain<'py>(
         &self,
@@ -265,7 +270,8 @@ impl Index {
     /// Args:
     ///     queries: as in `search_many`.
     ///     qrels: as in `evaluate`; queries without judgements do not count.
-    ///     k1, b, mu, score_delta, alpha: the values to try, of each parameter that the score has; usual ones of those that are left out.
+    ///     k1, b, mu, score_delta, alpha: the values to try, of each parameter that the score has;
+    ///         usual ones of those that are left out.
     ///     measure: what is to be as high as it gets.
     ///     folds: parts that queries are dealt out to; each is measured by what the others choose.
     ///     k, mode, workers: as in `search_many`.
