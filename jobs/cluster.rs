@@ -14,16 +14,17 @@ fn meeting(
     Ok(Meeting { hosts, wait: workers.wait(), job, data, secret: workers.secret()? })
 }
 
-/// Comes together with the other processes, does `work`, and tells them how it ended. `work` is
-/// also given the data lines, if the job asked for them.
+/// Comes together with the other processes, does `work`, and tells them how it ended. `work` may
+/// also take the data lines, if the job asked for them: what it leaves is closed when the others
+/// have been told, who would else take a closed line for the reason.
 pub(crate) fn together<T>(
     who: (Hosts, &Workers),
     what: (&'static str, bool),
     control: &Arc<Control>,
-    work: impl FnOnce(&Cluster, Vec<Option<SealedLine>>) -> anyhow::Result<T>,
+    work: impl FnOnce(&Cluster, &mut Vec<Option<SealedLine>>) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    let (cluster, lines) = meeting(who, what)?.join(control).map_err(plain)?;
-    let done = work(&cluster, lines).map_err(|error| {
+    let (cluster, mut lines) = meeting(who, what)?.join(control).map_err(plain)?;
+    let done = work(&cluster, &mut lines).map_err(|error| {
         // What the control knows comes before what followed from it.
         let error = error.downcast().map_or_else(|error| error, plain);
         control.take_failure().map_or(error, anyhow::Error::from)

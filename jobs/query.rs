@@ -206,6 +206,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             asker.ask_in_background(remark(queries))?;
         }
         let service = service.with_control(control.clone());
+        let sockets = std::mem::take(sockets);
         let report = service.run_with_others(args.answers(measured), (&hosts, sockets))?;
         totals(args, &report, (AnsweredBy::default(), measured))
     })?;
