@@ -15,7 +15,6 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Arguments of the job.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -47,7 +46,6 @@ struct Queries {
     queries: Option<PathBuf>,
 }
 
-/// Runs the job.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let (began, report) = (Instant::now(), args.report.as_deref());
     match &args.experiment {

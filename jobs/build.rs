@@ -11,10 +11,7 @@ use millrace::inside::gpu::Gpus;
 use millrace::inside::index::summary;
 use millrace::inside::input::{Fields, Format, InputError, Unknown};
 use millrace::inside::order::MAX_DOCUMENT_BYTES;
-use millrace::inside::schedule::RolesError;
-use millrace::{
-    BuildError, BuildOptions, Guards, Indexer, Limit, OptionsError, give_back_large_buffers,
-};
+use millrace::{BuildError, BuildOptions, Guards, Indexer, Limit, give_back_large_buffers};
 use serde_json::json;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,7 +20,6 @@ mod pipeline;
 
 use pipeline::{Parts, Tuning};
 
-/// Arguments of the job.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
     /// Folder of the index. It is made if it does not exist.
@@ -136,7 +132,6 @@ impl How {
     }
 }
 
-/// Runs the job.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let (workers, quiet) = (&args.workers, args.workers.common.quiet);
     let mut options = BuildOptions::of_paths(&args.index, &args.inputs);
@@ -189,20 +184,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 /// Says with which option a build would go on.
 pub(crate) fn explain(error: BuildError) -> anyhow::Error {
     match error {
-        BuildError::Options(
-            error @ (OptionsError::NoTokens { .. } | OptionsError::OneDevice { .. }),
-        ) => Usage(format!("{}: {error}: give --indexer wei11", option(&error))).into(),
-        BuildError::Options(error) => Usage(format!("{}: {error}", option(&error))).into(),
+        BuildError::Options(error) => Usage::from(error).into(),
         BuildError::Input(
             error @ (InputError::UnknownFormat { unknown: Unknown::Binary, .. }
             | InputError::NotAFile { .. }
             | InputError::NothingInFolder { .. }),
         ) => anyhow::Error::from(BuildError::Input(error)).context("give --format"),
-        BuildError::Devices(error) => anyhow::Error::from(error).context("--gpus"),
+        BuildError::Devices(error) => anyhow::anyhow!(error.on_command_line()),
         BuildError::Rates { .. } => anyhow::Error::from(error)
             .context("`experiments pipeline --only rates` measures them (docs/wei11.md)"),
-        BuildError::NeedsGpu { .. } => anyhow::Error::from(error).context("--indexer"),
-        BuildError::NoGpu { .. } => anyhow::Error::from(error).context("--gpu-indexers"),
         BuildError::Job(error) => {
             let error = anyhow::Error::from(error);
             // The operator that saw it is nobody's concern.
@@ -228,23 +218,5 @@ pub(crate) fn explain(error: BuildError) -> anyhow::Error {
         // The exit status depends on what ended the job.
         BuildError::Together(TogetherError::Job(error)) => error.into(),
         error => error.into(),
-    }
-}
-
-/// The option that an error is about.
-fn option(error: &OptionsError) -> &'static str {
-    match error {
-        OptionsError::Memory(_) => "--memory",
-        OptionsError::MaxDocument { .. } | OptionsError::MaxDocumentOfDevice { .. } => {
-            "--max-document"
-        }
-        OptionsError::Readers => "--readers",
-        OptionsError::OrderOfMany => "--order and --pagerank",
-        OptionsError::Roles(RolesError::Parsers { .. }) => "--parsers",
-        OptionsError::Roles(_) => "--cpu-indexers",
-        OptionsError::NoTokens { side: "CPU", .. } => "--cpu-indexers",
-        OptionsError::NoTokens { .. } | OptionsError::PinnedMemory { .. } => "--gpu-indexers",
-        OptionsError::NoDevices { .. } | OptionsError::OneDevice { .. } => "--gpus",
-        _ => "INPUT",
     }
 }

@@ -15,7 +15,6 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// Arguments of the job.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
     /// Folder of the index.
@@ -50,7 +49,6 @@ fn parse_policy(text: &str) -> Result<CachePolicy, String> {
         .ok_or_else(|| format!("give {}", CachePolicy::ALL.map(CachePolicy::name).join(", ")))
 }
 
-/// Runs the job.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     if args.lambda.is_some() && args.cache != CachePolicy::Vfb {

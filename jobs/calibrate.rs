@@ -14,7 +14,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use synthetic::arrivals::Poisson;
 
-/// Arguments of the job.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -37,7 +36,6 @@ pub(crate) struct Args {
 /// Queries of the stream with which policies are tried.
 const STREAM: usize = 4000;
 
-/// Runs the job.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let Args { ranking, place, .. } = args;
     let devices = place.chosen(ranking.k, ranking.algorithm)?;

@@ -20,7 +20,6 @@ const QUERIES: &str = include_str!("../datasets/tiny/queries.tsv");
 /// Hits that are shown for a query.
 const SHOWN: usize = 5;
 
-/// Arguments of the job.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
     /// File or folder of your own. Queries are then read from the keyboard.
@@ -28,7 +27,6 @@ pub(crate) struct Args {
     path: Option<PathBuf>,
 }
 
-/// Runs the job.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let folder = tempfile::Builder::new().prefix("millrace-demo-").tempdir()?;
     let index = folder.path().join("index");

@@ -4,7 +4,6 @@ use anyhow::Context as _;
 use millrace::inside::gpu::Inventory;
 use std::io::Write as _;
 
-/// Arguments of the job.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
     /// Print one JSON object.
@@ -12,7 +11,6 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Runs the job.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let inventory = Inventory::of_machine();
     let text = match args.json {

@@ -6,7 +6,6 @@ use serde_json::json;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
-/// Arguments of the job.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
     /// Folder of the index.
@@ -23,7 +22,6 @@ pub(crate) struct Args {
     what: String,
 }
 
-/// Runs the job.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = std::time::Instant::now();
     let generation = open_plain(&args.index)?;

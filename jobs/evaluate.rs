@@ -8,7 +8,6 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// Arguments of the job.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
     /// File of judgements: TREC's `qid iteration document relevance`, or the TSV of BEIR.
@@ -35,7 +34,6 @@ pub(crate) fn measure(text: &str) -> Result<Measure, String> {
     text.parse().map_err(|error: millrace::EvaluateError| error.to_string())
 }
 
-/// Runs the job.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     stdin_once(args.runs.iter().chain([&args.qrels]))?;

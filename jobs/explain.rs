@@ -8,7 +8,6 @@ use millrace::{Snapshot, explain};
 use std::io::Write as _;
 use std::path::PathBuf;
 
-/// Arguments of the job.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
     /// Folder of the index.
@@ -32,7 +31,6 @@ pub(crate) struct Args {
     words: Vec<String>,
 }
 
-/// Runs the job.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let scoring = args.scored.scoring()?;
     let (key, query) = match (&args.words[..], args.docid) {

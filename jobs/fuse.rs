@@ -9,7 +9,6 @@ use millrace::inside::query::Tag;
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Arguments of the job.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
     /// rrf: the sum of 1 / (k + rank) over the runs. combsum: the sum of the scores, after the

@@ -5,7 +5,6 @@ use millrace::inside::index::Contents;
 use std::io::Write as _;
 use std::path::PathBuf;
 
-/// Arguments of the job.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
     /// Folder of the index.
@@ -21,7 +20,6 @@ pub(crate) struct Args {
     common: Common,
 }
 
-/// Runs the job.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if args.history {
         return history(args);

@@ -6,7 +6,7 @@
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
-use millrace::inside::query::Misfit;
+use millrace::SettingError;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -104,9 +104,9 @@ impl std::fmt::Display for Usage {
 
 impl std::error::Error for Usage {}
 
-impl From<Misfit> for Usage {
-    fn from(misfit: Misfit) -> Self {
-        Self(misfit.on_command_line())
+impl From<SettingError> for Usage {
+    fn from(error: SettingError) -> Self {
+        Self(error.on_command_line())
     }
 }
 

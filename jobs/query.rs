@@ -34,7 +34,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Arguments of the job.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -121,7 +120,6 @@ pub(crate) fn parse_tag(text: &str) -> Result<Tag, String> {
     Tag::new(text).ok_or_else(|| format!("give one word of at most {} bytes", Tag::MOST_BYTES))
 }
 
-/// Runs the job.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if args.is_talk() {
         return args.talk();

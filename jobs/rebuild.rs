@@ -12,7 +12,6 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Arguments of the job.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
     /// Job file. See docs/rebuild.md.
@@ -34,7 +33,6 @@ pub(crate) struct Args {
     together: Together,
 }
 
-/// Runs the job.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let path = std::path::absolute(&args.job).with_context(|| args.job.display().to_string())?;
     let job = JobFile::read(&path).map_err(|error| match error {

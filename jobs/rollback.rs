@@ -5,7 +5,6 @@ use millrace::inside::index::{generation_number, rollback};
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// Arguments of the job.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
     /// Folder of the index.
@@ -24,7 +23,6 @@ fn generation(text: &str) -> Result<u32, String> {
     number.ok_or_else(|| format!("`{text}` is no generation; write 7 or gen-000007"))
 }
 
-/// Runs the job.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let done = rollback(&args.index, args.to)?;

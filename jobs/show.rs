@@ -9,7 +9,6 @@ use serde_json::json;
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Arguments of the job.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
     /// Folder of the index.
@@ -31,7 +30,6 @@ pub(crate) struct Args {
     common: Common,
 }
 
-/// Runs the job.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(word) = &args.term {
         return term(args, word);

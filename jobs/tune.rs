@@ -3,13 +3,13 @@
 use crate::Usage;
 use crate::cli::args::{Common, workers_of};
 use crate::query::input::Input;
-use crate::query::score::{of_given, parse_idf};
+use crate::query::score::parse_idf;
 use anyhow::{Context, bail};
 use millrace::inside::index::open_plain;
 use millrace::inside::input::STDIN;
 use millrace::inside::score::Score;
 use millrace::inside::shown::number_of;
-use millrace::inside::tune::{GridError, judged};
+use millrace::inside::tune::judged;
 use millrace::{Goal, Grid, IdfKind, Measure, Mode, Qrels, Query, Topic, Tried, tune};
 use std::collections::HashMap;
 use std::io::Write;
@@ -17,7 +17,6 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Arguments of the job.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
     /// Folder of the index. It is not changed.
@@ -75,7 +74,6 @@ pub(crate) struct Args {
     common: Common,
 }
 
-/// Runs the job.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let queries = args.input.path().map(Path::to_path_buf).unwrap_or_else(|| STDIN.into());
@@ -119,10 +117,7 @@ impl Args {
     fn grid(&self) -> Result<Grid, Usage> {
         let Self { k1, b, alpha, mu, score_delta, .. } = self.clone();
         let tried = Tried { k1, b, alpha, mu, score_delta };
-        Grid::new(&self.score, self.idf, &tried).map_err(|error| match error {
-            GridError::Given(error) => of_given(error),
-            other => Usage(other.to_string()),
-        })
+        Grid::new(&self.score, self.idf, &tried).map_err(Usage::from)
     }
 }
 

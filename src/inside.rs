@@ -123,7 +123,7 @@ pub mod gpu {
         query::{
             batch::{Answered, Batch, BatchQuery, Room},
             bring::{Bringer, Brought, ListRequest},
-            choose::{ChoiceError, Chosen, Devices},
+            choose::{Chosen, Devices},
             device::{QueryDevice, Slot},
             engine::{GpuEngines, GpuMethod},
             given::{self, GivenDevices, without_devices},
@@ -208,7 +208,7 @@ pub mod query {
         answers::{
             output::{AnswerForm, Tag},
             talk::{COLUMNS, Talk},
-            texts::{NoText, record_of},
+            texts::record_of,
         },
         caching::Demand,
         cursor::RunTerm,
@@ -223,10 +223,11 @@ pub mod query {
             shard::Shard,
             spreading::{self, patience},
         },
+        error::QueryError,
         expanding::{Expanded, Read},
         norms::Norms,
         plan::{Plan, Planner},
-        reading::{docids::Docids, lines::operator, misfit::Misfit, refusals::Refusals},
+        reading::{docids::Docids, lines::operator, refusals::Refusals},
         rm3::{Expander, Rm3},
         scratch::Scratch,
         searcher::tasks::{Begun, Cut, Cutting},
@@ -256,7 +257,6 @@ pub mod schedule {
         model_tree::ModelTree,
         placement::Rates,
         policy::{Choice, Policy, Processor, Schedule},
-        roles::RolesError,
         simulate::{Arrival, choose, latencies, thresholds},
     };
 }
@@ -265,7 +265,7 @@ pub mod score {
     pub use crate::score::{
         bm25::{Bm25, idf, score},
         bounds::{BOUND_BYTES, BoundNorms, code_below},
-        given::{Given, GivenError},
+        given::Given,
         graph::Graph,
         named::Score,
         pagerank::{RankSettings, normalise},
@@ -290,5 +290,5 @@ pub mod text {
 }
 
 pub mod tune {
-    pub use crate::tune::{GridError, judged};
+    pub use crate::tune::judged;
 }

@@ -84,13 +84,14 @@ mod rebuild;
 mod report_page;
 mod schedule;
 mod score;
+mod settings;
 mod shown;
 mod text;
 mod tune;
 
 pub use build::{
     build,
-    error::{BuildError, OptionsError},
+    error::BuildError,
     guards::Guards,
     indexer::Indexer,
     memory::give_back_large_buffers,
@@ -124,6 +125,7 @@ pub use query::{
 };
 pub use rebuild::values::Limit;
 pub use score::{bm25::IdfKind, scoring::Scoring};
+pub use settings::SettingError;
 pub use tune::{Goal, Grid, Topic, Tried, tune};
 
 #[doc(hidden)]

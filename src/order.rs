@@ -19,9 +19,9 @@
 
 pub(crate) mod budget;
 
-pub(crate) use budget::{Budget, TooLittleMemory};
+pub(crate) use budget::Budget;
 
-use thiserror::Error;
+use crate::settings::SettingError;
 
 /// A piece ends at the first record border at or behind a multiple of this many bytes, or of
 /// [more](Budget::piece_bytes): few enough that 64 MiB of memory do for four parsers, whatever the
@@ -41,27 +41,21 @@ pub const MAX_DOCUMENT_BYTES: u64 = 64 << 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Position(pub u64);
 
-/// A part of a [`Position`] is out of range.
-#[derive(Debug, Error, PartialEq, Eq)]
-#[error("too many {what}: {got}, the most is {most}; give the input in fewer, larger files")]
-pub(crate) struct PositionError {
-    what: &'static str,
-    got: u64,
-    most: u64,
-}
-
 impl Position {
     /// Makes the position of piece `piece` among those that block `block` of split `split` ends.
     ///
     /// # Errors
     /// When a part does not fit: more than 16,777,216 splits, files beyond 4 TiB, or 65,536 pieces
     /// out of one block.
-    pub(crate) fn new(split: u64, block: u64, piece: u64) -> Result<Self, PositionError> {
+    pub(crate) fn new(split: u64, block: u64, piece: u64) -> Result<Self, SettingError> {
         let fits = |what, got, bits: u32| {
             if got >> bits == 0 {
                 Ok(got)
             } else {
-                Err(PositionError { what, got, most: (1 << bits) - 1 })
+                let most = (1u64 << bits) - 1;
+                let remedy = "give the input in fewer, larger files";
+                let why = format!("too many {what}: {got}, the most is {most}; {remedy}");
+                Err(SettingError::value("input", why))
             }
         };
         let split = fits("input files", split, 24)?;
@@ -81,7 +75,7 @@ impl Position {
     ///
     /// # Errors
     /// When the block has ended 65,536 pieces.
-    pub(crate) fn next_piece(time: u64) -> Result<Self, PositionError> {
+    pub(crate) fn next_piece(time: u64) -> Result<Self, SettingError> {
         Self::new(time >> 40, (time >> 16) & 0xff_ffff, (time & 0xffff) + 1)
     }
 }
@@ -227,13 +221,15 @@ pub(crate) struct Placement {
     pub closes: bool,
 }
 
-/// More documents than a `u32` docid can count.
-#[derive(Debug, Error, PartialEq, Eq)]
-#[error(
-    "the collection has more than {} documents, the most that one index holds; split it into several indexes",
-    u32::MAX - 1
-)]
-pub(crate) struct TooManyDocuments;
+/// A `u32` docid cannot count them.
+fn too_many_documents() -> SettingError {
+    let most = u32::MAX - 1;
+    let why = format!(
+        "the collection has more than {most} documents, the most that one index holds; split it \
+         into several indexes"
+    );
+    SettingError::value("input", why)
+}
 
 /// Gives every piece its docids and its run, from the counts of all pieces in order.
 pub(crate) struct Sequencer {
@@ -251,13 +247,13 @@ impl Sequencer {
         Self { limit, run: 0, run_first: 0, next: 0, additive: 0, forms: Sketch::default() }
     }
 
-    pub(crate) fn place(&mut self, counts: &PieceCounts) -> Result<Placement, TooManyDocuments> {
+    pub(crate) fn place(&mut self, counts: &PieceCounts) -> Result<Placement, SettingError> {
         let first = self.next;
         // The greatest docid stays free as a sentinel.
         self.next = first
             .checked_add(counts.documents)
             .filter(|&next| next < u32::MAX)
-            .ok_or(TooManyDocuments)?;
+            .ok_or_else(too_many_documents)?;
         self.additive +=
             counts.list_bytes * LIST_BYTE_COST + u64::from(counts.documents) * DOCUMENT_COST;
         self.forms.unite(&counts.forms);
@@ -328,7 +324,7 @@ mod tests {
         let mut s = Sequencer::new(u64::MAX);
         s.place(&counts(u32::MAX - 2, 0, 0..0)).unwrap();
         s.place(&counts(1, 0, 0..0)).unwrap();
-        assert_eq!(s.place(&counts(1, 0, 0..0)), Err(TooManyDocuments));
+        assert_eq!(s.place(&counts(1, 0, 0..0)), Err(too_many_documents()));
     }
 
     #[test]

@@ -12,13 +12,13 @@ use crate::evaluate::measure::Measure;
 use crate::evaluate::qrels::{Judged, Qrels};
 use crate::evaluate::run::Rankings;
 use crate::evaluate::tune::{best, cross_validate};
-use crate::index::error::IndexError;
 use crate::index::generations::generation::Generation;
 use crate::query::searcher::Searcher;
 use crate::query::snapshot::{Scoring, Snapshot};
 use crate::query::wanted::{Mode, Wanted};
 use crate::score::bm25::IdfKind;
-use crate::score::given::{Given, GivenError};
+use crate::score::given::Given;
+use crate::settings::SettingError;
 use crate::shown::number_of;
 use serde::{Serialize, Serializer};
 use std::collections::HashMap;
@@ -26,18 +26,6 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-
-/// Why nothing is chosen.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum TuneError {
-    /// The index cannot be read.
-    #[error(transparent)]
-    Index(#[from] IndexError),
-    /// A ranking cannot be measured.
-    #[error(transparent)]
-    Evaluate(#[from] EvaluateError),
-}
 
 /// A judged query.
 #[derive(Clone, Debug)]
@@ -123,21 +111,6 @@ impl Tried {
     }
 }
 
-/// Why there is nothing to compare.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum GridError {
-    /// No such score, or a parameter is not its own or out of its range.
-    #[error(transparent)]
-    Given(#[from] GivenError),
-    /// There is nothing to choose.
-    #[error("the score {0} has no parameters")]
-    NoParameters(&'static str),
-    /// A list is empty.
-    #[error("{0}: expected a value, found none")]
-    NoValues(&'static str),
-}
-
 /// Parameters and their values, in an order of their own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameters(pub Vec<(&'static str, f64)>);
@@ -172,21 +145,23 @@ impl Grid {
     ///
     /// # Errors
     /// If there is no such score, or values that it does not take.
-    pub fn new(score: &str, idf: Option<IdfKind>, tried: &Tried) -> Result<Self, GridError> {
+    pub fn new(score: &str, idf: Option<IdfKind>, tried: &Tried) -> Result<Self, SettingError> {
         let usual = Given { idf, ..Given::default() }.scoring(score)?;
         let own = usual.parameters();
-        let score = usual.score.name();
         let mut axes = Vec::new();
         for (name, given, values) in tried.of() {
             match (own.iter().any(|(own, _)| *own == name), given) {
-                (false, Some(_)) => return Err(GivenError::Foreign { name, score }.into()),
+                (false, Some(_)) => return Err(Given::foreign(name, &usual.score)),
                 (false, None) => {}
-                (true, Some(given)) if given.is_empty() => return Err(GridError::NoValues(name)),
+                (true, Some(given)) if given.is_empty() => {
+                    return Err(SettingError::value(name, "expected a value, found none"));
+                }
                 (true, given) => axes.push((name, given.map_or(values.to_vec(), Vec::clone))),
             }
         }
+        let score = usual.score.name();
         if axes.is_empty() {
-            return Err(GridError::NoParameters(score));
+            return Err(SettingError::value("score", format!("{score} has no parameters")));
         }
         let mut combined = vec![Given { idf, ..Given::default() }];
         for (name, values) in &axes {
@@ -351,7 +326,7 @@ pub fn tune(
     grid: &Grid,
     topics: &[Topic<'_>],
     goal: &Goal,
-) -> Result<Tuned, TuneError> {
+) -> Result<Tuned, EvaluateError> {
     let values = measure_all(generation, &grid.settings, topics, goal)?;
     let queries = topics.len();
     let parameters = |at: usize| Parameters(grid.settings[at].parameters());
@@ -386,7 +361,7 @@ fn measure_all(
     settings: &[Scoring],
     topics: &[Topic<'_>],
     goal: &Goal,
-) -> Result<Vec<Vec<f64>>, TuneError> {
+) -> Result<Vec<Vec<f64>>, EvaluateError> {
     let next = AtomicUsize::new(0);
     let failed = AtomicBool::new(false);
     let values = Mutex::new(vec![Vec::new(); settings.len()]);
@@ -399,7 +374,7 @@ fn measure_all(
             failed.fetch_or(found.is_err(), Ordering::Relaxed);
             lock(&values)[at] = found?;
         }
-        Ok::<_, TuneError>(())
+        Ok::<_, EvaluateError>(())
     };
     std::thread::scope(|scope| {
         let threads = goal.threads.min(settings.len());
@@ -415,7 +390,7 @@ fn measure_one(
     topics: &[Topic<'_>],
     goal: &Goal,
     searcher: &mut Searcher,
-) -> Result<Vec<f64>, TuneError> {
+) -> Result<Vec<f64>, EvaluateError> {
     let snapshot = Snapshot::new(Generation::open_folder(generation, false)?, scoring)?;
     let documents = snapshot.generation().documents();
     let wanted = Wanted { k: goal.k, mode: goal.mode, ..Wanted::default() };

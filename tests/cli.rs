@@ -137,7 +137,7 @@ fn wrong_usage_ends_with_2() {
         (&["--indexer", "fast", "--gpus", "2"], "--gpus: the indexer fast uses no GPU, and 2"),
         (
             &["--indexer", "gpu", "--gpus", "2"],
-            "--gpus: the indexer gpu uses one GPU, and 2 were asked for: give --indexer wei11",
+            "--gpus: the indexer gpu uses one GPU, and 2 were asked for: wei11 uses several",
         ),
     ] {
         let outcome = build_job(&index).args(more).arg(&input).fails(2).says(says);

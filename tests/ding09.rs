@@ -13,7 +13,7 @@ fn ding09_is_for_devices() {
         (&["--splitters", "16"], "goes with --algorithm ding09"),
         (&["--algorithm", "ding09", "--splitters", "12"], "give a power of two from 2 to 65536"),
         (&["--algorithm", "ding09", "--device", "gpu", "--merge-levels", "5"], "0..=4"),
-        (&["--algorithm", "ding09", "--device", "gpu", "--gpu-partition"], "goes without"),
+        (&["--algorithm", "ding09", "--device", "gpu", "--gpu-partition"], "does not go with"),
         (&["--algorithm", "ding9"], "ding09"),
     ];
     for (more, why) in refused {

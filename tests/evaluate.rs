@@ -242,6 +242,6 @@ fn tune_finds_what_evaluate_finds() {
     wrong(&["--folds", "1"], "--folds is 2 to the number of judged queries, which is 52");
     wrong(&["--k1=-1"], "k1");
     wrong(&["--mu", "9"], "--mu does not go with --score bm25");
-    wrong(&["--score", "dph"], "the score dph has no parameters");
+    wrong(&["--score", "dph"], "--score: dph has no parameters");
     wrong(&["--b", "1.5"], "b");
 }

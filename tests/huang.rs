@@ -14,7 +14,7 @@ fn huang_is_for_devices() {
         (&["--threshold", "own"], "goes with --algorithm huang"),
         (&["--algorithm", "huang", "--device", "gpu", "--query-threads", "96"], "32, 64, 128"),
         (&["--algorithm", "huang", "--device", "gpu", "--traversal", "maxscore"], "wand, bmw"),
-        (&["--algorithm", "huang", "--device", "gpu", "--gpu-partition"], "goes without"),
+        (&["--algorithm", "huang", "--device", "gpu", "--gpu-partition"], "does not go with"),
     ];
     for (more, why) in refused {
         fixture.query(more).stdin("x\n").fails(2).says(why);

@@ -11,7 +11,10 @@ fn wang_on_devices_has_options_of_its_own() {
     let refused: [(&[&str], &str); 4] = [
         (&["--query-threads", "64"], "goes with --algorithm huang, or wang on a GPU"),
         (&["--device", "gpu", "--query-threads", "320"], "wang takes 64, 128, 256, 512, 1024"),
-        (&["--device", "gpu", "--gpu-partition"], "--algorithm wang goes without --gpu-partition"),
+        (
+            &["--device", "gpu", "--gpu-partition"],
+            "--algorithm wang does not go with --gpu-partition",
+        ),
         (&["--cached", "planned"], "goes with --device gpu"),
     ];
     for (more, why) in refused.into_iter().skip(1) {

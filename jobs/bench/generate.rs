@@ -18,7 +18,6 @@ use synthetic::log::QueryLog;
 use synthetic::queries::Queries;
 use synthetic::{Format, Model, Recipe, pagerank};
 
-/// Arguments of the job.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
     /// Folder of the collection: its files come into DIR/documents, which must be empty.

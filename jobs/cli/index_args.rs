@@ -2,7 +2,6 @@
 //! index.
 
 use crate::Usage;
-use anyhow::Context;
 use millrace::IndexError;
 use millrace::inside::codec::ListCodec;
 use millrace::inside::index::Form;
@@ -37,7 +36,8 @@ impl IndexArgs {
     /// # Errors
     /// The stop words cannot be read.
     pub(crate) fn analysis(&self) -> anyhow::Result<Analysis> {
-        let words = StopWords::from_option(&self.stopwords).context("reading the stop words")?;
+        let words = StopWords::from_option(&self.stopwords)
+            .map_err(|error| anyhow::anyhow!(error.on_command_line()))?;
         Ok(Analysis { tokenizer: self.tokenizer, stemmer: self.stemmer, stop_words: words })
     }
 

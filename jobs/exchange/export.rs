@@ -8,7 +8,6 @@ use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// Arguments of the job.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
     /// Folder of the index.
@@ -24,7 +23,6 @@ pub(crate) struct Args {
     file: PathBuf,
 }
 
-/// Runs the job.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let generation = open_plain(&args.index)?;

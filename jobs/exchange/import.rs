@@ -11,7 +11,6 @@ use millrace::inside::text::{Analysis, Stemmer, StopWords};
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// Arguments of the job.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
     /// Folder of the index. The import becomes its next generation.
@@ -85,7 +84,6 @@ impl Args {
     }
 }
 
-/// Runs the job.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let manifest = args.import()?;

@@ -5,7 +5,7 @@ use crate::Usage;
 use anyhow::{Context as _, bail};
 use millrace::Snapshot;
 use millrace::inside::gpu::{
-    Cached, ChoiceError, Chosen, Counts, CpuWork, Devices, GivenDevices, GpuEngines, GpuMethod,
+    Cached, Chosen, Counts, CpuWork, Devices, GivenDevices, GpuEngines, GpuError, GpuMethod,
     MOST_MERGE_LEVELS, OnLost, Traversal, given,
 };
 use millrace::inside::query::{OnSlow, Scheduling, Shares, Wakers};
@@ -225,14 +225,11 @@ pub(crate) fn open(
 }
 
 /// Says with which option, or after which job, devices would answer.
-pub(crate) fn explain(error: ChoiceError) -> anyhow::Error {
-    let remedy: String = match &error {
-        ChoiceError::Lists(other) => format!("build it with {}, or merge it so", other.remedy),
-        ChoiceError::NoCosts { .. } | ChoiceError::BadCosts { .. } => {
-            "run millrace calibrate first".into()
-        }
-        ChoiceError::TooFew { .. } => "--gpus".into(),
-        _ => "--device gpu".into(),
+pub(crate) fn explain(error: GpuError) -> anyhow::Error {
+    let remedy = match &error {
+        GpuError::Setting(error) => return anyhow::anyhow!(error.on_command_line()),
+        GpuError::Costs { .. } => "run millrace calibrate first",
+        _ => "--device gpu",
     };
     anyhow::Error::from(error).context(remedy)
 }

@@ -26,7 +26,6 @@ fn field(name: &str) -> Result<String, String> {
     fits.then(|| name.to_ascii_lowercase()).ok_or_else(error)
 }
 
-/// Queries as they are read.
 pub(crate) type Queries = Lines<Box<dyn Read + Send>>;
 
 impl Input {
@@ -40,7 +39,6 @@ impl Input {
         self.path().is_none_or(|path| path == Path::new(STDIN))
     }
 
-    /// Opens the queries.
     pub(crate) fn open(&self, quiet: bool) -> anyhow::Result<Queries> {
         Ok(open_queries(self.queries.as_deref(), quiet)?.with_fields(self.topic_fields.clone()))
     }

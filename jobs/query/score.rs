@@ -1,7 +1,7 @@
 //! By which score are documents ranked?
 
 use crate::Usage;
-use millrace::inside::score::{Given, GivenError, Score, Wang};
+use millrace::inside::score::{Given, Score, Wang};
 use millrace::{IdfKind, Scoring, Snapshot};
 
 /// What documents are worth.
@@ -40,22 +40,12 @@ pub(crate) fn parse_idf(text: &str) -> Result<IdfKind, String> {
     }
 }
 
-/// What the library says of parameters, as options.
-pub(crate) fn of_given(error: GivenError) -> Usage {
-    match error {
-        GivenError::Foreign { name, score } => {
-            Usage(format!("--{name} does not go with --score {score}"))
-        }
-        other => Usage(other.to_string()),
-    }
-}
-
 impl Scored {
     /// The scoring function.
     pub(crate) fn scoring(&self) -> Result<Scoring, Usage> {
         let Self { k1, b, idf, alpha, mu, score_delta, .. } = *self;
         let given = Given { k1, b, idf, alpha, mu, score_delta };
-        given.scoring(&self.score).map_err(of_given)
+        Ok(given.scoring(&self.score)?)
     }
 
     /// Refuses a score that takes more of an index than one of several processes has.
@@ -95,5 +85,5 @@ impl Scored {
 
 /// The score `wang` with a share of PageRank that was given.
 pub(crate) fn wang(alpha: Option<f64>) -> Result<Wang, Usage> {
-    alpha.map_or(Ok(Wang::default()), Wang::new).map_err(|error| Usage(error.to_string()))
+    Ok(alpha.map_or(Ok(Wang::default()), Wang::new)?)
 }

@@ -14,7 +14,7 @@ use millrace::explain;
 use millrace::inside::index::Stop;
 use millrace::inside::index::{DocumentKey, DocumentRow, find_in};
 use millrace::inside::query::Expanded;
-use millrace::inside::query::NoText;
+use millrace::inside::query::QueryError;
 use millrace::inside::query::{Expander, Rm3};
 use millrace::inside::score::Given;
 use millrace::search_many;
@@ -359,7 +359,7 @@ impl Index {
                         })
                     })
                     .collect();
-                Ok::<_, NoText>(queries)
+                Ok::<_, QueryError>(queries)
             },
         )?;
         let queries = given.map_err(|error| failed(&error))?.map_err(|error| failed(&error))?;

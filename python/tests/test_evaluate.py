@@ -90,5 +90,5 @@ def test_tuning_finds_the_best_of_its_grid(index, index_path, queries):
     answers = smoothed.search_many(queries, 50)
     assert found["best"]["mean"] >= found["grid"][0]["mean"]
     assert found["grid"][0]["mean"] == pytest.approx(millrace.evaluate(answers, qrels, ["AP"])["measures"]["AP"])
-    with pytest.raises(ValueError, match="k1 does not go with the score ql"):
+    with pytest.raises(ValueError, match="k1 does not go with score ql"):
         smoothed.tune(queries, qrels, k1=[1])

@@ -1,6 +1,6 @@
 //! Which devices does a build use, and who works on them?
 
-use super::error::{BuildError, OptionsError};
+use super::error::BuildError;
 use super::indexer::Indexer;
 use super::note::Note;
 use super::options::{BuildOptions, Notes};
@@ -23,6 +23,7 @@ use crate::gpu::invert::machine::{Machine, MakeMachine};
 use crate::input::splits::InputPlan;
 use crate::order::Budget;
 use crate::schedule::roles::Roles;
+use crate::settings::SettingError;
 use crate::shown::chain;
 use std::panic::resume_unwind;
 use std::sync::mpsc::{Receiver, channel};
@@ -67,7 +68,10 @@ impl Looking {
 pub(super) fn begin_to_find(gpus: Gpus, indexer: Indexer) -> Result<Finding, BuildError> {
     let finding = match gpus {
         Gpus::Number(asked) if asked > 1 && matches!(indexer, Indexer::Auto | Indexer::Gpu) => {
-            return Err(OptionsError::OneDevice { asked }.into());
+            let why = format!(
+                "the indexer gpu uses one GPU, and {asked} were asked for: wei11 uses several"
+            );
+            return Err(SettingError::value("gpus", why).into());
         }
         Gpus::Auto | Gpus::Number(_) if indexer != Indexer::Fast => {
             let (tell, seems) = channel();
@@ -75,7 +79,10 @@ pub(super) fn begin_to_find(gpus: Gpus, indexer: Indexer) -> Result<Finding, Bui
             let thread = Builder::new().name("devices".into()).spawn(look);
             Ok(Looking { thread: thread.map_err(BuildError::Thread)?, seems })
         }
-        Gpus::Number(asked) => return Err(OptionsError::NoDevices { indexer, asked }.into()),
+        Gpus::Number(asked) => {
+            let why = format!("the indexer {indexer} uses no GPU, and {asked} were asked for");
+            return Err(SettingError::value("gpus", why).into());
+        }
         Gpus::Auto => Err(format!("the indexer {indexer} uses none")),
         Gpus::None => Err("none may be used".to_string()),
     };
@@ -148,7 +155,8 @@ const ENOUGH_HOST_BYTES: usize = 8 << 20;
 
 impl Chosen {
     fn of(discovery: &Discovery, gpus: Gpus) -> Result<Self, BuildError> {
-        let (devices, reasons) = (discovery.choose(gpus)?, discovery.reasons());
+        let (devices, reasons) =
+            (discovery.choose(gpus).map_err(BuildError::Devices)?, discovery.reasons());
         let toolchain = Toolchain::of(discovery, ModuleCache::of_user());
         Ok(Self { devices, toolchain, reasons, awaited: None })
     }
@@ -164,12 +172,11 @@ impl Chosen {
         budget: &Budget,
     ) -> Result<Roles, BuildError> {
         let (pipeline, workers) = (&options.pipeline, options.workers);
-        let asked = [("CPU", pipeline.cpu_indexers), ("GPU", pipeline.gpu_indexers)];
-        if options.indexer != Indexer::Wei11
-            && let Some(&(side, _)) = asked.iter().find(|(_, asked)| asked.is_some())
-        {
-            return Err(OptionsError::NoTokens { indexer: options.indexer, side }.into());
-        }
+        let is_wei11 = options.indexer == Indexer::Wei11;
+        SettingError::check([
+            ("cpu-indexers", pipeline.cpu_indexers.is_some(), is_wei11, "indexer wei11".into()),
+            ("gpu-indexers", pipeline.gpu_indexers.is_some(), is_wei11, "indexer wei11".into()),
+        ])?;
         let is_known = pipeline.make_machine.is_none() && self.awaited.is_none();
         if options.indexer == Indexer::Gpu && is_known {
             self.needs_one(options.indexer)?;
@@ -186,7 +193,7 @@ impl Chosen {
         let free = if options.indexer == Indexer::Gpu { workers / FREE_PART } else { 0 };
         let parsers = pipeline.parsers.or(Some(workers - free));
         let roles = Roles::new(workers, parsers, pipeline.cpu_indexers, gpu_indexers);
-        Ok(roles.map_err(OptionsError::Roles)?.on_devices(self.devices.len()))
+        Ok(roles?.on_devices(self.devices.len()))
     }
 
     /// The indexer where none is named and a GPU pays for so many `bytes`; a note says if one is
@@ -201,7 +208,12 @@ impl Chosen {
     }
 
     fn needs_one(&self, indexer: Indexer) -> Result<&DeviceInfo, BuildError> {
-        let none = || BuildError::NeedsGpu { indexer, reasons: self.reasons.clone() };
+        let none = || {
+            let reasons = self.reasons.join("; ");
+            let why =
+                format!("the indexer {indexer} needs a GPU, and none can be used ({reasons})");
+            BuildError::Devices(SettingError::value("indexer", why))
+        };
         self.devices.first().ok_or_else(none)
     }
 
@@ -242,9 +254,14 @@ impl Chosen {
         let room = usize::try_from(host_bytes / least).unwrap_or(usize::MAX);
         match asked {
             Some(asked) if asked > 0 && devices == 0 => {
-                Err(BuildError::NoGpu { asked, reasons: self.reasons.clone() })
+                let reasons = self.reasons.join("; ");
+                let why = format!("{asked} indexers on GPUs: no GPU can be used ({reasons})");
+                Err(BuildError::Devices(SettingError::value("gpu-indexers", why)))
             }
-            Some(asked) if asked > room => Err(OptionsError::PinnedMemory { asked, room }.into()),
+            Some(asked) if asked > room => {
+                let why = format!("{asked} indexers on GPUs: the memory has room for {room}");
+                Err(SettingError::value("gpu-indexers", why).into())
+            }
             Some(asked) => Ok(asked),
             None => {
                 if devices > room {
@@ -368,10 +385,11 @@ mod tests {
             assert_eq!(got, expected, "{devices} devices, {workers} workers");
         }
         let error = indexers(0, Some(1)).unwrap_err();
-        assert_eq!(error.to_string(), "1 indexers on GPUs: no GPU can be used (a reason)");
+        let expected = "gpu-indexers: 1 indexers on GPUs: no GPU can be used (a reason)";
+        assert_eq!(error.to_string(), expected);
         let error = indexers(8, Some(3)).unwrap_err();
-        let expected = OptionsError::PinnedMemory { asked: 3, room: 2 };
-        assert!(matches!(error, BuildError::Options(error) if error == expected));
+        let expected = "gpu-indexers: 3 indexers on GPUs: the memory has room for 2";
+        assert_eq!(error.to_string(), expected);
         let notes = std::cell::RefCell::new(Vec::new());
         chosen(8).indexers(None, 16, two, |note| notes.borrow_mut().push(note)).unwrap();
         assert!(matches!(notes.borrow()[..], [Note::FewerGpus { used: 2, devices: 8 }]));

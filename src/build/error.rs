@@ -1,16 +1,13 @@
 //! Why does a build fail?
 
-#![warn(missing_docs)]
+#![expect(missing_docs, reason = "the message of a variant says what it is about")]
 
-use super::indexer::Indexer;
 use crate::dataflow::control::{Cause, JobError};
 use crate::dataflow::together::TogetherError;
-use crate::gpu::floor::discover::NotEnough;
 use crate::index::error::IndexError;
 use crate::input::error::InputError;
-use crate::order::TooLittleMemory;
 use crate::rebuild::values::Limit;
-use crate::schedule::roles::RolesError;
+use crate::settings::SettingError;
 use std::collections::BTreeMap;
 use std::io;
 use thiserror::Error;
@@ -19,35 +16,15 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// The options cannot be.
     #[error(transparent)]
-    Options(#[from] OptionsError),
-    /// The input cannot be listed.
+    Options(#[from] SettingError),
     #[error("cannot read the input")]
     Input(#[from] InputError),
-    /// There are fewer devices than were asked for.
+    /// There are fewer devices than were asked for, or none where one is needed.
     #[error(transparent)]
-    Devices(#[from] NotEnough),
-    /// Indexers on devices were asked for, and there is no device.
-    #[error("{asked} indexers on GPUs: no GPU can be used ({})", reasons.join("; "))]
-    NoGpu {
-        /// The indexers.
-        asked: usize,
-        /// Why there is no device.
-        reasons: Vec<String>,
-    },
-    /// The indexer works on a GPU, and there is none.
-    #[error("the indexer {indexer} needs a GPU, and none can be used ({})", reasons.join("; "))]
-    NeedsGpu {
-        /// The indexer.
-        indexer: Indexer,
-        /// Why there is no device.
-        reasons: Vec<String>,
-    },
-    /// The input has no document.
+    Devices(SettingError),
     #[error("no document in {bytes} bytes of {place}: {}", show_reasons(.skipped))]
     NoDocuments {
-        /// Bytes of the input.
         bytes: u64,
         /// What they are of.
         place: String,
@@ -59,9 +36,7 @@ pub enum BuildError {
     /// The rates that are kept of this machine cannot be read.
     #[error("{}: the rates of this machine; measure them again, or remove the file", path.display())]
     Rates {
-        /// The file.
         path: std::path::PathBuf,
-        /// Why.
         #[source]
         source: io::Error,
     },
@@ -76,7 +51,6 @@ pub enum BuildError {
     /// There are documents, and none of them has an indexed term.
     #[error("no text in any of {documents} documents: {seen}")]
     NoText {
-        /// The documents.
         documents: u32,
         /// What the input looks like.
         seen: String,
@@ -84,11 +58,9 @@ pub enum BuildError {
     /// More records are broken than may be.
     #[error("{broken} of {records} records are broken, more than {limit}: nothing was published")]
     TooManySkipped {
-        /// Broken records.
         broken: u64,
         /// Those and the documents.
         records: u64,
-        /// How many may be.
         limit: Limit,
     },
     /// There are fewer documents than there have to be.
@@ -96,11 +68,9 @@ pub enum BuildError {
         "{documents} documents, fewer than {least} ({limit} of {}): nothing was published", show_before(*.before)
     )]
     TooFewDocuments {
-        /// Documents that were found.
         documents: u64,
         /// How many there have to be.
         least: u64,
-        /// The limit.
         limit: Limit,
         /// Documents of the generation before, if there is one.
         before: Option<u64>,
@@ -112,12 +82,9 @@ pub enum BuildError {
     DuplicateNames {
         /// Documents whose name an earlier one has.
         count: u64,
-        /// The first of them.
         docid: u32,
-        /// The earlier document.
         earlier: u32,
     },
-    /// The index cannot be written.
     #[error(transparent)]
     Index(#[from] IndexError),
     /// The dataflow failed, or the build was told to end.
@@ -132,9 +99,7 @@ pub enum BuildError {
     /// A process has sent other hashes of names than it was asked for.
     #[error("process {process} sent {bytes} bytes of {expected} names")]
     NamesSent {
-        /// The process.
         process: usize,
-        /// What it sent.
         bytes: usize,
         /// Names that were asked for.
         expected: u32,
@@ -148,77 +113,6 @@ pub enum BuildError {
     /// The dataflow ended without a failure and without a result: a bug.
     #[error("the dataflow left no documents' table (this is a bug: please report it)")]
     NoTable,
-}
-
-/// Why a build cannot begin as it was asked for.
-#[derive(Clone, Debug, Error, PartialEq)]
-#[non_exhaustive]
-pub enum OptionsError {
-    /// The memory is too little.
-    #[error(transparent)]
-    Memory(#[from] TooLittleMemory),
-    /// The longest document is too long.
-    #[error("documents of {got} bytes: give less than 4 GiB")]
-    MaxDocument {
-        /// What was asked for.
-        got: u64,
-    },
-    /// No file may be read.
-    #[error("0 readers: nobody would read")]
-    Readers,
-    /// Parsers and indexers cannot be.
-    #[error(transparent)]
-    Roles(#[from] RolesError),
-    /// Indexers of tokens were asked for, and nobody makes tokens.
-    #[error("the indexer {indexer} takes no tokens, so that it has no {side} indexers to choose")]
-    NoTokens {
-        /// The indexer.
-        indexer: Indexer,
-        /// `CPU` or `GPU`.
-        side: &'static str,
-    },
-    /// The longest document is too long for a device.
-    #[error("documents of {got} bytes: the indexer {indexer} takes at most {most}")]
-    MaxDocumentOfDevice {
-        /// What was asked for.
-        got: u64,
-        /// The most.
-        most: u64,
-        /// The indexer.
-        indexer: Indexer,
-    },
-    /// Devices were asked for, and the indexer uses none.
-    #[error("the indexer {indexer} uses no GPU, and {asked} were asked for")]
-    NoDevices {
-        /// The indexer.
-        indexer: Indexer,
-        /// What was asked for.
-        asked: u32,
-    },
-    /// Several devices were asked for, and the indexer that uses a device for texts uses one.
-    #[error("the indexer {} uses one GPU, and {asked} were asked for", Indexer::Gpu)]
-    OneDevice {
-        /// What was asked for.
-        asked: u32,
-    },
-    /// The memory has no room for so many indexers on devices.
-    #[error("{asked} indexers on GPUs: the memory has room for {room}")]
-    PinnedMemory {
-        /// What was asked for.
-        asked: usize,
-        /// How many it has room for.
-        room: usize,
-    },
-    /// Documents of runs or shards that stay apart cannot be put in order, nor be given PageRanks.
-    #[error(
-        "an order of documents and PageRanks are for an index of one run, built by one process: merge its runs, or leave them out"
-    )]
-    OrderOfMany,
-    /// What can be read once cannot be shared among processes.
-    #[error(
-        "standard input and documents in memory cannot be shared among processes: give files, or build in one process"
-    )]
-    ReadOnce,
 }
 
 fn show_before(before: Option<u64>) -> String {

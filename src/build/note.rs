@@ -1,6 +1,6 @@
 //! What is worth a remark, though the build goes on?
 
-#![warn(missing_docs)]
+#![expect(missing_docs, reason = "the message of a variant says what it is about")]
 
 use super::placement::Placement;
 use std::fmt;
@@ -11,17 +11,9 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum Note {
     /// GPUs could have been used, and there are none.
-    NoGpu {
-        /// Why.
-        reasons: Vec<String>,
-    },
+    NoGpu { reasons: Vec<String> },
     /// No indexer was named, and a GPU is taken.
-    OnGpu {
-        /// The device.
-        device: String,
-        /// Bytes of the input.
-        bytes: u64,
-    },
+    OnGpu { device: String, bytes: u64 },
     /// The memory has no room for an indexer on each device.
     FewerGpus {
         /// Devices that are used.
@@ -30,23 +22,12 @@ pub enum Note {
         devices: usize,
     },
     /// A device has not enough memory: its indexer works on the CPU, and the index is the same.
-    IndexerOnCpu {
-        /// The indexer.
-        indexer: u32,
-        /// Why, with its causes.
-        reason: String,
-    },
+    IndexerOnCpu { indexer: u32, reason: String },
     /// The device that took texts is lost: the build begins again on the CPU, and the index is the
     /// same.
-    BuildOnCpu {
-        /// Why, with its causes.
-        reason: String,
-    },
+    BuildOnCpu { reason: String },
     /// The next build has to compile the kernels again.
-    KernelsNotKept {
-        /// Why.
-        reason: String,
-    },
+    KernelsNotKept { reason: String },
     /// The rates that are kept were measured with another device than that of the build: the
     /// default ones are used.
     RatesOfAnother {

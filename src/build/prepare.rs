@@ -1,6 +1,6 @@
 //! What is checked and found out before a build writes anything?
 
-use super::error::{BuildError, OptionsError};
+use super::error::BuildError;
 use super::generation::{Built, Which, build_generation};
 use super::guards::documents_of;
 use super::options::{BuildOptions, OnProgress};
@@ -8,6 +8,7 @@ use super::ready::Ready;
 use super::report::BuildReport;
 use super::{lost, shard};
 use crate::index::generations::folder::{IndexLock, current};
+use crate::settings::SettingError;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -22,11 +23,13 @@ impl Prepared {
     /// looked for then, and be missed when the build runs.
     ///
     /// # Errors
-    /// `Options`, `Input`, `Devices`, `NoGpu`, `Thread`. The other processes of the build are told.
+    /// `Options`, `Input`, `Devices`, `Thread`. The other processes of the build are told.
     pub fn new(mut options: BuildOptions) -> Result<Self, BuildError> {
         let is_ordered = options.order.is_some() || options.ranks.is_some();
         if is_ordered && (options.peers.is_some() || !options.merge) {
-            return Err(OptionsError::OrderOfMany.into());
+            let why = "an order of documents and PageRanks are for an index of one run, built by one \
+                       process: merge its runs, or leave them out";
+            return Err(SettingError::value("order", why).into());
         }
         let input = match options.peers.clone() {
             None => Ready::new(&mut options, true)?,
@@ -88,9 +91,7 @@ impl Prepared {
                 Some(input) => build(&mut options, input)?,
                 None => {
                     let failure = failure.of_beginning();
-                    if is_new
-                        && matches!(failure, BuildError::NeedsGpu { .. } | BuildError::Devices(_))
-                    {
+                    if is_new && matches!(failure, BuildError::Devices(_)) {
                         // The input was read before anybody knew; nothing is to be seen of that.
                         _ = lock.remove_index();
                     }

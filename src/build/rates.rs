@@ -25,7 +25,7 @@ pub struct MeasuredRates {
     /// The device that they were measured with; none if there was none, so that what they say of
     /// devices is the default.
     pub device: Option<String>,
-    /// The rates.
+    /// In the units of [`Rates`].
     pub rates: Rates,
 }
 

@@ -1,7 +1,7 @@
 //! What is found out of options and input before a build begins.
 
 use super::devices::{self, Chosen};
-use super::error::{BuildError, OptionsError};
+use super::error::BuildError;
 use super::indexer::Indexer;
 use super::note::Note;
 use super::options::{BuildOptions, Input, MOST_DEVICE_DOCUMENT};
@@ -14,6 +14,7 @@ use crate::input::sample::Sample;
 use crate::input::splits::InputPlan;
 use crate::order::Budget;
 use crate::schedule::roles::Roles;
+use crate::settings::SettingError;
 use std::time::Instant;
 
 /// What a build reads and how.
@@ -39,17 +40,20 @@ impl Ready {
         let began = Instant::now();
         let resident = memory::resident();
         let (memory, workers) = (options.memory, options.workers);
-        Budget::new(memory, workers).map_err(OptionsError::Memory)?;
+        Budget::new(memory, workers)?;
         if options.max_document >= 4 << 30 {
-            return Err(OptionsError::MaxDocument { got: options.max_document }.into());
+            let why = format!("documents of {} bytes: give less than 4 GiB", options.max_document);
+            return Err(SettingError::value("max-document", why).into());
         }
         if options.indexer == Indexer::Gpu && options.max_document > MOST_DEVICE_DOCUMENT {
-            let (got, most) = (options.max_document, MOST_DEVICE_DOCUMENT);
-            let indexer = options.indexer;
-            return Err(OptionsError::MaxDocumentOfDevice { got, most, indexer }.into());
+            let (got, indexer) = (options.max_document, options.indexer);
+            let most = MOST_DEVICE_DOCUMENT;
+            let why =
+                format!("documents of {got} bytes: the indexer {indexer} takes at most {most}");
+            return Err(SettingError::value("max-document", why).into());
         }
         if options.pipeline.readers == Some(0) {
-            return Err(OptionsError::Readers.into());
+            return Err(SettingError::value("readers", "0 readers: nobody would read").into());
         }
         let plan = match &mut options.input {
             Input::Paths(paths) => {
@@ -67,8 +71,7 @@ impl Ready {
             options.note(&Note::OneDocument(plan.path(0)));
         }
         let read = plan.inputs.len() * size_of::<InputRead>();
-        let budget = Budget::beside(memory, workers, plan.memory() + read as u64);
-        let mut budget = budget.map_err(OptionsError::Memory)?;
+        let mut budget = Budget::beside(memory, workers, plan.memory() + read as u64)?;
         budget.run_limit = crate::fault::run_limit(budget.run_limit);
         budget.open_files = budget.open_files.min(options.pipeline.readers.unwrap_or(usize::MAX));
         if options.indexer == Indexer::Auto

@@ -16,7 +16,7 @@
 //! A process that fails before its shard is synced removes it. Afterwards it cannot know whether
 //! process 0 has published, and leaves the shard alone: the next build removes what is not live.
 
-use super::error::{BuildError, OptionsError};
+use super::error::BuildError;
 use super::generation::{Built, Which, accept_duplicates, build_generation};
 use super::guards::documents_of;
 use super::names;
@@ -35,6 +35,7 @@ use crate::index::generations::manifest::Manifest;
 use crate::index::generations::manifest::sharded::{ShardEntry, ShardedManifest};
 use crate::index::generations::manifest::summary::Summary;
 use crate::index::generations::shards::ShardLock;
+use crate::settings::SettingError;
 use crate::shown::chain;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -85,7 +86,9 @@ pub(super) fn prepare(options: &mut BuildOptions, peers: &Peers) -> Result<Ready
 fn share(options: &mut BuildOptions, peers: &Peers) -> Result<Ready, BuildError> {
     let mut input = Ready::new(options, false)?;
     if input.plan.reads_once() {
-        return Err(OptionsError::ReadOnce.into());
+        let why = "standard input and documents in memory cannot be shared among processes: \
+                   give files, or build in one process";
+        return Err(SettingError::value("processes", why).into());
     }
     let words: Vec<_> = options.analysis.stop_words.words().collect();
     let stop_words = hash(words.join("\n").as_bytes());

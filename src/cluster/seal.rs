@@ -133,37 +133,9 @@ impl Key {
     }
 }
 
-/// What is wrong with a message that came.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub(crate) enum SealError {
-    #[error("the head of message {number} is damaged")]
-    Head {
-        /// The number that it should have.
-        number: u64,
-    },
-    #[error("message {number} has {bytes} bytes, the longest may have {most}")]
-    Length {
-        number: u64,
-        bytes: u32,
-        /// The most that a message of its kind has.
-        most: u32,
-    },
-    /// One is missing, came twice, or came too early.
-    #[error("expected message {expected}, found message {found}")]
-    Order { expected: u64, found: u64 },
-    /// Its begin came, and the rest did not.
-    #[error("message {number} stops before its end")]
-    Short { number: u64 },
-    /// It is not what was sent.
-    #[error("message {number} is damaged, or not of a process that knows the secret")]
-    Tag { number: u64 },
-}
-
-impl From<SealError> for io::Error {
-    fn from(error: SealError) -> Self {
-        io::Error::new(ErrorKind::InvalidData, error)
-    }
+/// A message that came is not what was sent.
+fn damaged(what: String) -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, what)
 }
 
 /// Seals what goes out on a line.
@@ -201,7 +173,7 @@ impl Opener {
     /// is written at once: a byte was lost on the way, and both ends would wait for ever.
     ///
     /// # Errors
-    /// `UnexpectedEof` if the line ends; `InvalidData` with a [`SealError`]; those of the stream.
+    /// `UnexpectedEof` if the line ends; `InvalidData` if the message is damaged; those of the stream.
     pub(crate) fn read(
         &mut self,
         stream: &mut impl Read,
@@ -219,7 +191,9 @@ impl Opener {
         };
         let number = self.next;
         let amid = |error: io::Error| match error.kind() {
-            ErrorKind::WouldBlock | ErrorKind::TimedOut => SealError::Short { number }.into(),
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => {
+                damaged(format!("message {number} stops before its end"))
+            }
             _ => error,
         };
         stream.read_exact(&mut head[begun..]).map_err(amid)?;
@@ -229,13 +203,15 @@ impl Opener {
         let found = u64::from_be_bytes(*found);
         let (tag, crc) = rest.split_first_chunk::<TAG_BYTES>().expect("a head is long enough");
         if crc != crc32fast::hash(&head[..HEAD_BYTES - 4]).to_be_bytes() {
-            return Err(SealError::Head { number }.into());
+            return Err(damaged(format!("the head of message {number} is damaged")));
         }
         if found != number {
-            return Err(SealError::Order { expected: number, found }.into());
+            // One is missing, came twice, or came too early.
+            return Err(damaged(format!("expected message {number}, found message {found}")));
         }
         if bytes >= most {
-            return Err(SealError::Length { number, bytes, most }.into());
+            let what = format!("message {number} has {bytes} bytes, the longest may have {most}");
+            return Err(damaged(what));
         }
         message.clear();
         // The room grows with what comes.
@@ -243,7 +219,9 @@ impl Opener {
             return Err(ErrorKind::UnexpectedEof.into());
         }
         if !self.key.verify(number, message, *tag) {
-            return Err(SealError::Tag { number }.into());
+            return Err(damaged(format!(
+                "message {number} is damaged, or not of a process that knows the secret"
+            )));
         }
         self.next += 1;
         Ok(())

@@ -5,8 +5,6 @@
 //! first failure of the job, and every worker's step loop polls the [`Control`] and drops its
 //! dataflows as soon as there is one.
 
-#![warn(missing_docs)]
-
 use super::timeline::Timeline;
 use crate::cluster::PeerFailure;
 use crate::crew::lock;
@@ -27,21 +25,18 @@ pub(crate) type Cause = Box<dyn Error + Send + Sync>;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum JobError {
-    /// An operator failed.
     #[error("{operator} (worker {worker})")]
     Operator {
         /// The operator's name.
         operator: &'static str,
         /// Where it failed.
         worker: usize,
-        /// What happened.
         #[source]
         source: Cause,
     },
     /// A worker panicked, which is a bug of millrace.
     #[error("worker {worker} panicked: {message} (this is a bug: please report it)")]
     Panic {
-        /// Where.
         worker: usize,
         /// Message and place.
         message: String,
@@ -66,9 +61,7 @@ pub enum JobError {
 /// Seconds that one operator of one worker has worked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OperatorTime {
-    /// The operator.
     pub operator: &'static str,
-    /// The worker.
     pub worker: usize,
     /// Its working time.
     pub seconds: f64,
@@ -81,7 +74,6 @@ pub struct OperatorTime {
 /// What an operator took of the time of all workers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OperatorShare {
-    /// The operator.
     pub operator: &'static str,
     /// Its working time on all workers, in seconds.
     pub seconds: f64,

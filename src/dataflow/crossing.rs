@@ -28,19 +28,9 @@ pub(crate) trait Record: Sized {
     fn read(words: &mut Words<'_>) -> Option<Self>;
 }
 
-/// What came from another process is not what one sends.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub(crate) enum CrossingError {
-    /// The message is shorter or longer than it says.
-    #[error("a message from another process has {bytes} bytes and says that it has {words} words")]
-    Length { bytes: usize, words: u64 },
-    #[error("a message of {words} words from another process is no list of records")]
-    Records { words: usize },
-}
-
-/// A container of records that may go to workers of other processes.
-pub(crate) struct Crossing<R>(pub(super) Vec<Result<R, CrossingError>>);
+/// A container of records that may go to workers of other processes, or what is wrong with those
+/// that came.
+pub(crate) struct Crossing<R>(pub(super) Vec<Result<R, String>>);
 
 const WORD: usize = size_of::<u64>();
 
@@ -64,11 +54,11 @@ impl<R> Accountable for Crossing<R> {
 
 impl<R> DrainContainer for Crossing<R> {
     type Item<'a>
-        = Result<R, CrossingError>
+        = Result<R, String>
     where
         R: 'a;
     type DrainIter<'a>
-        = std::vec::Drain<'a, Result<R, CrossingError>>
+        = std::vec::Drain<'a, Result<R, String>>
     where
         R: 'a;
 
@@ -95,8 +85,8 @@ impl<R> PushInto<R> for Crossing<R> {
     }
 }
 
-impl<R> PushInto<Result<R, CrossingError>> for Crossing<R> {
-    fn push_into(&mut self, record: Result<R, CrossingError>) {
+impl<R> PushInto<Result<R, String>> for Crossing<R> {
+    fn push_into(&mut self, record: Result<R, String>) {
         self.0.push(record);
     }
 }
@@ -107,11 +97,13 @@ impl<R: Record> Crossing<R> {
         self.0.iter().flatten().for_each(|record| record.write(put));
     }
 
-    fn read(mut words: Words<'_>) -> Result<Vec<Result<R, CrossingError>>, CrossingError> {
-        let wrong = CrossingError::Records { words: words.left() };
+    fn read(mut words: Words<'_>) -> Result<Vec<Result<R, String>>, String> {
+        let all = words.left();
+        let wrong =
+            || format!("a message of {all} words from another process is no list of records");
         let mut records = Vec::new();
         while words.left() > 0 {
-            records.push(Ok(R::read(&mut words).ok_or_else(|| wrong.clone())?));
+            records.push(Ok(R::read(&mut words).ok_or_else(wrong)?));
         }
         Ok(records)
     }
@@ -154,7 +146,7 @@ fn encode(words: &[u64], writer: &mut impl Write) {
 }
 
 /// Checks that a message has as many words as it says.
-fn announced(bytes: &[u8]) -> Result<(), CrossingError> {
+fn announced(bytes: &[u8]) -> Result<(), String> {
     let words = bytes.first_chunk().map_or(0, |head| u64::from_ne_bytes(*head));
     // Nothing overflows: it is the length that is divided.
     if bytes.len().is_multiple_of(WORD)
@@ -162,7 +154,10 @@ fn announced(bytes: &[u8]) -> Result<(), CrossingError> {
     {
         return Ok(());
     }
-    Err(CrossingError::Length { bytes: bytes.len(), words })
+    let bytes = bytes.len();
+    Err(format!(
+        "a message from another process has {bytes} bytes and says that it has {words} words"
+    ))
 }
 
 /// Words of a message that are not read yet.
@@ -277,7 +272,7 @@ mod tests {
     }
 
     /// Reads bytes that begin `shift` bytes behind an aligned place.
-    fn read(bytes: &[u8], shift: usize) -> Vec<Result<Sample, CrossingError>> {
+    fn read(bytes: &[u8], shift: usize) -> Vec<Result<Sample, String>> {
         let mut room = vec![0; 64 + bytes.len()];
         let aligned = room.as_ptr().align_offset(WORD);
         room[aligned + shift..][..bytes.len()].copy_from_slice(bytes);
@@ -322,9 +317,11 @@ mod tests {
         for words in [0, 1, 4, 6, u64::MAX, u64::MAX / 8] {
             let mut bytes = bytes.clone();
             bytes[..WORD].copy_from_slice(&words.to_ne_bytes());
-            let wrong = CrossingError::Length { bytes: bytes.len(), words };
-            assert_eq!(read(&bytes, 0), [Err(wrong)]);
+            let says = format!("{} bytes and says that it has {words} words", bytes.len());
+            let found = read(&bytes, 0);
+            let [Err(wrong)] = &found[..] else { panic!("{found:?}") };
+            assert!(wrong.contains(&says), "{wrong}");
         }
-        assert!(matches!(read(&[], 0)[..], [Err(CrossingError::Length { .. })]));
+        assert!(matches!(read(&[], 0)[..], [Err(_)]));
     }
 }

@@ -42,12 +42,7 @@ pub enum TogetherError {
     #[error(
         "{process} has the settings {theirs}, process 0 {ours}: install the same build of millrace everywhere"
     )]
-    Settings {
-        process: String,
-        theirs: String,
-        /// Those of process 0.
-        ours: String,
-    },
+    Settings { process: String, theirs: String, ours: String },
     /// A process has sent what nobody waits for.
     #[error("{process} speaks out of turn")]
     OutOfTurn { process: String },

@@ -86,7 +86,6 @@ struct Piece {
 struct Parted {
     /// Entries before the first.
     at: u64,
-    /// Where each part ends.
     ends: Vec<u32>,
 }
 
@@ -301,7 +300,6 @@ impl Tag {
 /// What is kept of some names, by the first bits of their hashes.
 struct InParts<T> {
     all: Vec<T>,
-    /// Where each part ends.
     ends: Vec<u32>,
 }
 

@@ -10,7 +10,6 @@ pub struct Owners {
     order: Box<[u16]>,
     /// The place of each collection in that order.
     rank: Box<[u16]>,
-    /// The worker of each owner.
     workers: Box<[usize]>,
 }
 

@@ -1,7 +1,8 @@
 //! What can be wrong with judgements and runs?
 
-#![warn(missing_docs)]
+#![expect(missing_docs, reason = "the message of a variant says what it is about")]
 
+use crate::index::error::IndexError;
 use std::io;
 use thiserror::Error;
 
@@ -9,21 +10,20 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum EvaluateError {
+    /// The index whose answers are to be measured cannot be read.
+    #[error(transparent)]
+    Index(#[from] IndexError),
     /// A file cannot be read.
     #[error("{path}")]
     Io {
-        /// The file.
         path: String,
-        /// What happened.
         #[source]
         source: io::Error,
     },
     /// A line is not of the file's form.
     #[error("{path}: line {line}: expected {expected}, found `{found}`")]
     Line {
-        /// The file.
         path: String,
-        /// The number of the line, from 1.
         line: u64,
         /// What should stand there.
         expected: &'static str,
@@ -35,13 +35,9 @@ pub enum EvaluateError {
         "{path}: line {line}: query {query} has document {document} judged before as {before}, now as {now}"
     )]
     Contradiction {
-        /// The file.
         path: String,
-        /// The number of the line, from 1.
         line: u64,
-        /// The query.
         query: String,
-        /// The document.
         document: String,
         /// What was said first.
         before: i32,
@@ -50,38 +46,18 @@ pub enum EvaluateError {
     },
     /// A document stands twice in a ranking.
     #[error("{path}: query {query} has document {document} more than once")]
-    Twice {
-        /// The file.
-        path: String,
-        /// The query.
-        query: String,
-        /// The document.
-        document: String,
-    },
+    Twice { path: String, query: String, document: String },
     /// A file has no line.
     #[error("{path}: there is no line in it")]
-    Empty {
-        /// The file.
-        path: String,
-    },
+    Empty { path: String },
     /// Run and judgements speak of different queries.
     #[error(
         "{run}: no query of this run has judgements in {qrels}; are the query numbers the same?"
     )]
-    NothingInCommon {
-        /// The run.
-        run: String,
-        /// The judgements.
-        qrels: String,
-    },
+    NothingInCommon { run: String, qrels: String },
     /// A measure's name is none, or its cutoff or level is wrong.
     #[error("`{found}` is not a measure: {expected}")]
-    Measure {
-        /// What was given.
-        found: String,
-        /// What may be.
-        expected: &'static str,
-    },
+    Measure { found: String, expected: &'static str },
 }
 
 /// The head of a line, for messages.

@@ -9,7 +9,7 @@ use crate::rebuild::history::HistoryError;
 use crate::rebuild::job_file::JobFileError;
 use crate::rebuild::scanned::ScanError;
 use crate::rebuild::table::TableError;
-use crate::text::stop_words::StopWordsError;
+use crate::settings::SettingError;
 use std::error::Error;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ pub enum FollowError {
     File(#[from] FileError),
     /// The list of stop words cannot be read.
     #[error(transparent)]
-    StopWords(#[from] StopWordsError),
+    Setting(#[from] SettingError),
     /// A scratch file cannot be read or written.
     #[error(transparent)]
     Table(#[from] TableError),

@@ -90,7 +90,8 @@ impl DeviceMethod for Merging {
         "ding_maxima",
         "ding_extract",
     ];
-    const READS: [&'static str; 2] = ["rice and pfor, all with blocks of one size", "--codec pfor"];
+    const READS: [&'static str; 2] =
+        ["rice and pfor, all with blocks of one size", "the codec pfor"];
     const MOST_TERMS: usize = 64;
     const GROWS: bool = true;
     /// Few, since nothing travels before memory is full.

@@ -100,7 +100,8 @@ impl DeviceMethod for HuangTuning {
         include_str!("../../kernels/huang.cu"),
     );
     const KERNELS: &'static [&'static str] = &["huang_and", "huang_or", "huang_wand", "huang_bmw"];
-    const READS: [&'static str; 2] = ["newpfd with blocks of 64", "--codec newpfd --block-size 64"];
+    const READS: [&'static str; 2] =
+        ["newpfd with blocks of 64", "the codec newpfd and blocks of 64"];
     /// Their numbers fit a word.
     const MOST_TERMS: usize = 16;
     const SAID_BESIDE: [usize; 2] = [size_of::<Stages>(), 0];

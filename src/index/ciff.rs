@@ -27,23 +27,9 @@ pub use import::{Import, import};
 
 use crate::index::error::IndexError;
 use crate::index::generations::generation::Generation;
-use crate::index::inspect::browse::{TermLists, for_each_term};
+use crate::index::inspect::browse::{ExportError, TermLists, for_each_term};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
-use thiserror::Error;
-
-/// Why an index cannot be exported.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum CiffError {
-    #[error(transparent)]
-    Index(#[from] IndexError),
-    #[error("writing CIFF")]
-    Output(#[from] io::Error),
-    /// CIFF numbers documents and counts terms with 31 bits.
-    #[error("CIFF has room for 2147483647 {what}; the index has {found}")]
-    TooMany { what: &'static str, found: u64 },
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exported {
@@ -67,12 +53,12 @@ pub fn description(generation: &Generation) -> String {
 /// before.
 ///
 /// # Errors
-/// See [`CiffError`].
+/// See [`ExportError`].
 pub fn export_file(
     generation: &Generation,
     description: &str,
     path: &Path,
-) -> Result<Exported, CiffError> {
+) -> Result<Exported, ExportError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let file = tempfile::Builder::new()
         .prefix(".millrace-export-")
@@ -92,23 +78,27 @@ pub fn export_file(
 /// Every list is read twice, since its length stands before it.
 ///
 /// # Errors
-/// See [`CiffError`].
+/// See [`ExportError`].
 pub fn export(
     generation: &Generation,
     description: &str,
     out: &mut impl Write,
-) -> Result<Exported, CiffError> {
+) -> Result<Exported, ExportError> {
     let documents = generation.documents();
     let tokens = generation.manifest().statistics.tokens;
     let mut all: Vec<TermLists> = Vec::new();
-    for_each_term::<CiffError>(generation, |lists| {
+    for_each_term::<ExportError>(generation, |lists| {
         all.push(lists.clone());
         Ok(())
     })?;
     all.sort_unstable_by(|a, b| a.term.cmp(&b.term));
     let most = |what, found: u64| match i32::try_from(found) {
         Ok(_) => Ok(found),
-        Err(_) => Err(CiffError::TooMany { what, found }),
+        Err(_) => {
+            // CIFF numbers documents and counts terms with 31 bits.
+            let reason = format!("CIFF has room for {} {what}; the index has {found}", i32::MAX);
+            Err(IndexError::refused(generation.path(), reason))
+        }
     };
     let terms = most("terms", all.len() as u64)?;
     let count = most("documents", documents.len().into())?;
@@ -139,7 +129,7 @@ fn list(
     lists: &TermLists,
     message: &mut Vec<u8>,
     out: &mut impl Write,
-) -> Result<(), CiffError> {
+) -> Result<(), ExportError> {
     let (mut cf, mut length, mut last) = (0, 0, 0);
     lists.postings(generation, |docids, tfs| {
         for (&docid, &tf) in docids.iter().zip(tfs) {

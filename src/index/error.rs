@@ -1,7 +1,6 @@
 //! What can go wrong with an index? One enum for the whole layer: every error names the file, and
 //! the byte where there is one.
 
-#![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
 use crate::index::list::{ListCodec, ListError};
@@ -20,16 +19,13 @@ pub enum IndexError {
     Storage {
         /// What was tried, such as `write`.
         operation: &'static str,
-        /// The file or folder.
         path: PathBuf,
-        /// Why not.
         #[source]
         source: io::Error,
     },
     /// The bytes of a file are not what the format asks for.
     #[error("{}: byte {offset}: expected {expected}, found {found}", .path.display())]
     Damaged {
-        /// The file.
         path: PathBuf,
         /// Where in the file, in bytes from its start.
         offset: u64,
@@ -41,7 +37,6 @@ pub enum IndexError {
     /// A postings list is not what the format asks for.
     #[error("{}: list at byte {start}", .path.display())]
     List {
-        /// The file.
         path: PathBuf,
         /// Where the list begins, in bytes from the start of the file.
         start: u64,
@@ -56,9 +51,7 @@ pub enum IndexError {
         .path.display()
     )]
     Newer {
-        /// The file.
         path: PathBuf,
-        /// Its version.
         found: u64,
         /// The newest version that can be read.
         supported: u32,
@@ -70,31 +63,20 @@ pub enum IndexError {
         .path.display()
     )]
     Older {
-        /// The file.
         path: PathBuf,
-        /// Its version.
         found: u64,
         /// The version that can be read.
         supported: u32,
     },
     /// Another process writes this index.
     #[error("{}: another build or merge holds this index: wait until it ends", .path.display())]
-    Locked {
-        /// The folder of the index.
-        path: PathBuf,
-    },
+    Locked { path: PathBuf },
     /// The index has shards, and the job asks for one that is whole.
     #[error("{}: this index has {shards} shards and this job runs in 1 process: start {shards} processes (-n {shards})", .path.display())]
-    Sharded {
-        /// The manifest.
-        path: PathBuf,
-        /// Its shards.
-        shards: usize,
-    },
+    Sharded { path: PathBuf, shards: usize },
     /// The index does not have a shard for each process.
     #[error("{}: this index has {shards} and this job runs in {processes} processes: start as many as it has shards (-n), or build it again", .path.display(), shards = shards_in_words(*.shards))]
     Shards {
-        /// The manifest.
         path: PathBuf,
         /// Its shards; 1 if it is whole.
         shards: usize,
@@ -103,60 +85,32 @@ pub enum IndexError {
     },
     /// The folder holds no live generation.
     #[error("{}: there is no index in this folder: make one with `millrace build`", .path.display())]
-    NoIndex {
-        /// The folder.
-        path: PathBuf,
-    },
+    NoIndex { path: PathBuf },
     /// There is no such generation to go back to.
     #[error("{}: {}; {}", .path.display(), not_kept(*.wanted, *.live), kept_are(.kept))]
     NotKept {
-        /// The folder of the index.
         path: PathBuf,
-        /// The live generation.
         live: u32,
         /// The one that was asked for, or the latest before the live one.
         wanted: Option<u32>,
-        /// Those that are kept.
         kept: Vec<u32>,
     },
     /// The index has shards, and what was asked is of one that has none.
     #[error("{}: this index has {shards} shards; this works on an index of one", .path.display())]
-    HasShards {
-        /// The folder of the index.
-        path: PathBuf,
-        /// Its shards.
-        shards: usize,
-    },
+    HasShards { path: PathBuf, shards: usize },
     /// The index has deleted documents, and what was asked is of one that has none.
     #[error("{}: this index has deleted documents, which this does not know", .path.display())]
-    HasDeletions {
-        /// The folder of the index.
-        path: PathBuf,
-    },
+    HasDeletions { path: PathBuf },
     /// There is no such docid.
     #[error("{}: there are {documents} documents, no docid {docid}", .path.display())]
-    NoDocid {
-        /// The folder of the index.
-        path: PathBuf,
-        /// What was asked for.
-        docid: u32,
-        /// All documents.
-        documents: u64,
-    },
+    NoDocid { path: PathBuf, docid: u32, documents: u64 },
     /// The document is deleted.
     #[error("{}: document {docid} is deleted", .path.display())]
-    Deleted {
-        /// The folder of the index.
-        path: PathBuf,
-        /// The document.
-        docid: u32,
-    },
+    Deleted { path: PathBuf, docid: u32 },
     /// No document has this name.
     #[error("{}: no document is named `{name}`{}", .path.display(), not_here(.elsewhere))]
     NoName {
-        /// The folder of the index.
         path: PathBuf,
-        /// What was asked for.
         name: String,
         /// Shards that are not on this disk and may have it.
         elsewhere: Vec<String>,
@@ -164,7 +118,6 @@ pub enum IndexError {
     /// A codec has no blocks of the size that was asked for.
     #[error("{} has no blocks of {block_len}: its block sizes are {}", .codec.name(), sizes(*.codec))]
     NoForm {
-        /// The codec.
         codec: ListCodec,
         /// Postings of a block.
         block_len: usize,
@@ -172,19 +125,13 @@ pub enum IndexError {
     /// The index has not what was asked for needs.
     #[error("{}: {reason}", .path.display())]
     Lacks {
-        /// The generation.
         path: PathBuf,
         /// What is missing, and what helps.
         reason: String,
     },
     /// What was handed over for writing breaks a rule of the format.
     #[error("{}: not written: {reason}", .path.display())]
-    Refused {
-        /// The file.
-        path: PathBuf,
-        /// The rule.
-        reason: String,
-    },
+    Refused { path: PathBuf, reason: String },
 }
 
 fn sizes(codec: ListCodec) -> String {

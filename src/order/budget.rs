@@ -1,7 +1,7 @@
 //! How is `--memory` spent?
 
 use super::{MOST_RUN_BYTES, PIECE_BYTES};
-use thiserror::Error;
+use crate::settings::SettingError;
 
 pub(crate) const LEAST_MEMORY: u64 = 64 << 20;
 
@@ -30,22 +30,6 @@ pub struct Budget {
     pub worker: u64,
     /// Files that may be open at once.
     pub open_files: usize,
-}
-
-/// The memory is too little for so many workers.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("{got} bytes are too little for {workers} workers{}; the least is {}", show_lists(*lists), show_mib(*least))]
-pub struct TooLittleMemory {
-    pub got: u64,
-    pub workers: usize,
-    /// What the list of the input files takes of it, in bytes.
-    pub lists: u64,
-    /// The least for these workers, in bytes.
-    pub least: u64,
-}
-
-fn show_lists(bytes: u64) -> String {
-    if bytes == 0 { String::new() } else { format!(" and a list of files of {}", show_mib(bytes)) }
 }
 
 fn show_mib(bytes: u64) -> String {
@@ -118,20 +102,27 @@ impl Budget {
     ///
     /// # Errors
     /// When it is less than the least for so many workers; 64 MiB do for up to 4.
-    pub fn new(memory: u64, workers: usize) -> Result<Self, TooLittleMemory> {
+    pub fn new(memory: u64, workers: usize) -> Result<Self, SettingError> {
         Self::beside(memory, workers, 0)
     }
 
     /// As [`new`](Self::new), where the list of the input files takes `lists` bytes. A long one
     /// leaves less for everything else; a short one, up to a part in 32, changes nothing.
-    pub(crate) fn beside(memory: u64, workers: usize, lists: u64) -> Result<Self, TooLittleMemory> {
+    pub(crate) fn beside(memory: u64, workers: usize, lists: u64) -> Result<Self, SettingError> {
         let workers_u64 = workers.max(1) as u64;
         let taken = lists.saturating_sub(memory / 32);
         let run_limit = Self::run_limit_of(memory.saturating_sub(taken));
         let rest = memory.saturating_sub(PROCESS_BYTES + run_limit + taken);
         if memory < LEAST_MEMORY || rest / workers_u64 < LEAST_WORKER_BYTES {
-            let (lists, least) = (taken, Self::least(workers) + taken);
-            return Err(TooLittleMemory { got: memory, workers, lists, least });
+            let list = match taken {
+                0 => String::new(),
+                bytes => format!(" and a list of files of {}", show_mib(bytes)),
+            };
+            let least = show_mib(Self::least(workers) + taken);
+            let why = format!(
+                "{memory} bytes are too little for {workers} workers{list}; the least is {least}"
+            );
+            return Err(SettingError::value("memory", why));
         }
         let worker = (rest / workers_u64).min(MOST_WORKER_BYTES);
         let open_files = (rest / OPEN_FILE_BYTES).clamp(1, workers_u64) as usize;
@@ -156,6 +147,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// The least memory that an error names, in bytes.
+    fn least_of(error: &SettingError) -> u64 {
+        let message = error.to_string();
+        let (_, least) = message.rsplit_once("the least is ").unwrap();
+        least.strip_suffix('M').unwrap().parse::<u64>().unwrap() << 20
+    }
+
     #[test]
     fn a_long_list_of_files_is_taken_from_the_memory() {
         for (memory, workers) in [(64 << 20, 1), (64 << 20, 4), (1 << 30, 2), (16 << 30, 16)] {
@@ -166,8 +164,11 @@ mod tests {
                 match Budget::beside(memory, workers, lists) {
                     Ok(budget) => assert!(of(budget) + lists <= memory + memory / 32),
                     Err(error) => {
-                        assert!(lists > memory / 16 && error.least > memory, "{lists}: {error}");
-                        Budget::beside(error.least, workers, lists).unwrap();
+                        assert!(
+                            lists > memory / 16 && least_of(&error) > memory,
+                            "{lists}: {error}"
+                        );
+                        Budget::beside(least_of(&error), workers, lists).unwrap();
                     }
                 }
             }
@@ -220,8 +221,8 @@ mod tests {
                     prop_assert!(b.open_files >= 1);
                 }
                 Err(e) => {
-                    prop_assert!(memory < e.least);
-                    Budget::new(e.least, workers).unwrap();
+                    prop_assert!(memory < least_of(&e));
+                    Budget::new(least_of(&e), workers).unwrap();
                 }
             }
         }

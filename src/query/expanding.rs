@@ -9,7 +9,7 @@
 
 use super::rm3::Expander;
 use crate::crew::lock;
-use crate::query::answers::texts::NoText;
+use crate::query::error::QueryError;
 use crate::query::reading::lines::{Query, Refused};
 use crate::shown::chain;
 use std::io;
@@ -43,7 +43,7 @@ impl Expanded {
         queries: impl Iterator<Item = Read> + Send + 'static,
         expander: Expander,
         threads: NonZeroUsize,
-    ) -> Result<Self, NoText> {
+    ) -> Result<Self, QueryError> {
         let (give, in_order) = sync_channel(AHEAD * threads.get());
         let (tasks, taken) = channel();
         let taken = Arc::new(Mutex::new(taken));
@@ -67,8 +67,12 @@ impl Iterator for Expanded {
     }
 }
 
-fn spawn(work: impl FnOnce() + Send + 'static) -> Result<(), NoText> {
-    Builder::new().name("expand".into()).spawn(work).map(|_| ()).map_err(NoText::Thread)
+fn spawn(work: impl FnOnce() + Send + 'static) -> Result<(), QueryError> {
+    Builder::new()
+        .name("expand".into())
+        .spawn(work)
+        .map(|_| ())
+        .map_err(QueryError::io("starting a thread that expands queries"))
 }
 
 /// Reads queries until nobody wants them any more; lines that are none go on as they are.
@@ -99,7 +103,8 @@ fn expand(mut expander: Expander, tasks: &Mutex<Receiver<Task>>) {
         // Nothing that holds the lock panics.
         let task = lock(tasks).recv();
         let Ok((query, to)) = task else { return };
-        let why = |why: NoText| io::Error::other(format!("query {}: {}", query.qid, chain(&why)));
+        let why =
+            |why: QueryError| io::Error::other(format!("query {}: {}", query.qid, chain(&why)));
         // Nobody may wait for it any more.
         _ = to.send(expander.expand(&query).map(Ok).map_err(why));
     }

@@ -7,6 +7,7 @@ pub(crate) mod answers;
 pub(crate) mod caching;
 pub(crate) mod cursor;
 pub(crate) mod engines;
+pub(crate) mod error;
 pub(crate) mod expanding;
 mod frequencies;
 mod kernels;

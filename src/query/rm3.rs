@@ -18,7 +18,8 @@ use super::searcher::Searcher;
 use super::snapshot::Snapshot;
 use super::wanted::{Mode, Wanted};
 use crate::crew::lock;
-use crate::query::answers::texts::{NoText, Reread};
+use crate::query::answers::texts::Reread;
+use crate::query::error::QueryError;
 use crate::query::reading::lines::Query;
 use crate::query::reading::weighted::{LEAST_WEIGHT, text_of};
 use std::collections::{BTreeMap, HashMap};
@@ -95,7 +96,7 @@ impl Expander {
     ///
     /// # Errors
     /// If texts of the index cannot be had.
-    pub fn new(snapshot: Arc<Snapshot>, rm3: Rm3, wanted: Wanted) -> Result<Self, NoText> {
+    pub fn new(snapshot: Arc<Snapshot>, rm3: Rm3, wanted: Wanted) -> Result<Self, QueryError> {
         let reread = Reread::new(snapshot.generation())?;
         let (searcher, kept) = (Searcher::new(), Arc::default());
         Ok(Self { snapshot, rm3, wanted, searcher, reread, kept })
@@ -103,14 +104,14 @@ impl Expander {
 
     /// Another one for the same index, for another thread. Both know the documents that either has
     /// read.
-    pub(crate) fn another(&self) -> Result<Self, NoText> {
+    pub(crate) fn another(&self) -> Result<Self, QueryError> {
         let kept = self.kept.clone();
         Ok(Self { kept, ..Self::new(self.snapshot.clone(), self.rm3, self.wanted)? })
     }
 
     /// The query with terms and weights for a text, own terms first, for a
     /// [snapshot](Snapshot::with_given_terms) that takes them as they are. Its mode is OR.
-    pub(crate) fn expand(&mut self, query: &Query) -> Result<Query, NoText> {
+    pub(crate) fn expand(&mut self, query: &Query) -> Result<Query, QueryError> {
         let wanted = Wanted { k: self.rm3.documents, ..query.wanted(&self.wanted) };
         let (hits, _) = self.searcher.search(&self.snapshot, &wanted, &query.text)?;
         let hits = hits.to_vec();
@@ -140,7 +141,7 @@ impl Expander {
         Ok(Query { text, mode: Some(Mode::Or), ..query.clone() })
     }
 
-    fn terms_of(&mut self, docid: u32) -> Result<Arc<BTreeMap<String, u32>>, NoText> {
+    fn terms_of(&mut self, docid: u32) -> Result<Arc<BTreeMap<String, u32>>, QueryError> {
         if let Some(terms) = self.kept().get(&docid) {
             return Ok(terms.clone());
         }

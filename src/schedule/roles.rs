@@ -1,8 +1,8 @@
 //! Which worker reads, parses and indexes (wei11, section III.F: M parsers, N1 CPU indexers and N2
 //! GPU indexers)? With few workers one has several roles.
 
+use crate::settings::SettingError;
 use std::ops::Range;
-use thiserror::Error;
 
 /// The parsers and indexers of a build.
 ///
@@ -15,20 +15,6 @@ pub(crate) struct Roles {
     pub cpu_indexers: usize,
     pub gpu_indexers: usize,
     pub gpus: usize,
-}
-
-/// What was asked for cannot be.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum RolesError {
-    /// More parsers than threads to run them.
-    #[error("{parsers} parsers: give 1 to {workers}, the number of workers")]
-    Parsers { parsers: usize, workers: usize },
-    #[error("no indexer on the CPU and none on a GPU: nobody would index")]
-    NoIndexer,
-    /// More indexers than trie collections could use.
-    #[error("{indexers} indexers: the most is {}", MOST_INDEXERS)]
-    Indexers { indexers: usize },
 }
 
 /// Each indexer has buffers of its own, and a trie collection cannot be shared.
@@ -45,16 +31,21 @@ impl Roles {
         parsers: Option<usize>,
         cpu_indexers: Option<usize>,
         gpu_indexers: usize,
-    ) -> Result<Self, RolesError> {
+    ) -> Result<Self, SettingError> {
         let parsers = parsers.unwrap_or(workers);
         if !(1..=workers).contains(&parsers) {
-            return Err(RolesError::Parsers { parsers, workers });
+            let why = format!("{parsers} parsers: give 1 to {workers}, the number of workers");
+            return Err(SettingError::value("parsers", why));
         }
         let cpu_indexers = cpu_indexers.unwrap_or(workers);
-        match cpu_indexers.saturating_add(gpu_indexers) {
-            0 => return Err(RolesError::NoIndexer),
-            1..=MOST_INDEXERS => {}
-            indexers => return Err(RolesError::Indexers { indexers }),
+        let indexers = cpu_indexers.saturating_add(gpu_indexers);
+        if indexers == 0 {
+            let why = "no indexer on the CPU and none on a GPU: nobody would index";
+            return Err(SettingError::value("cpu-indexers", why));
+        }
+        if indexers > MOST_INDEXERS {
+            let why = format!("{indexers} indexers: the most is {MOST_INDEXERS}");
+            return Err(SettingError::value("cpu-indexers", why));
         }
         Ok(Self { workers, parsers, cpu_indexers, gpu_indexers, gpus: gpu_indexers })
     }
@@ -114,10 +105,9 @@ mod tests {
     #[test]
     fn what_cannot_be_is_refused() {
         let error = |p, c, g| Roles::new(4, p, c, g).unwrap_err();
-        assert_eq!(error(Some(0), None, 0), RolesError::Parsers { parsers: 0, workers: 4 });
-        assert_eq!(error(Some(5), None, 0), RolesError::Parsers { parsers: 5, workers: 4 });
-        assert_eq!(error(None, Some(0), 0), RolesError::NoIndexer);
-        assert_eq!(error(None, Some(1024), 1), RolesError::Indexers { indexers: 1025 });
+        assert!(error(Some(0), None, 0).to_string().starts_with("parsers: 0 parsers: give 1 to 4"));
+        assert!(error(Some(5), None, 0).to_string().starts_with("parsers: 5 parsers: give 1 to 4"));
         assert!(error(None, Some(0), 0).to_string().contains("nobody would index"));
+        assert!(error(None, Some(1024), 1).to_string().contains("1025 indexers"));
     }
 }

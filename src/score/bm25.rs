@@ -24,37 +24,19 @@
 //! let (short, long) = (bm25.norm(50, 100.0), bm25.norm(200, 100.0));
 //! assert!(score(weight, 3, short) > score(weight, 3, long));
 //! assert!(score(weight, u32::MAX, short) <= weight);
-//! # Ok::<(), millrace::score::bm25::Bm25Error>(())
+//! # Ok::<(), millrace::SettingError>(())
 //! ```
 
 #![warn(missing_docs)]
 
+use crate::settings::SettingError;
 use libm::log;
-use thiserror::Error;
 
 /// The greatest k1: beyond it a score might not fit an f32.
 pub(crate) const MAX_K1: f64 = 1e9;
 
 /// The least that [`IdfKind::Robertson`] gives.
 const LEAST_ROBERTSON_IDF: f64 = 1e-6;
-
-/// Why two numbers cannot be the parameters.
-#[derive(Clone, Copy, Debug, PartialEq, Error)]
-#[non_exhaustive]
-pub enum Bm25Error {
-    /// k1 is negative, not a number, or too large.
-    #[error("k1: expected a number from 0 to {MAX_K1:e}, found {found}")]
-    K1 {
-        /// The value.
-        found: f64,
-    },
-    /// b is not a share.
-    #[error("b: expected a number from 0 to 1, found {found}")]
-    B {
-        /// The value.
-        found: f64,
-    },
-}
 
 /// Which inverse document frequency.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,14 +80,9 @@ impl Bm25 {
     /// # Errors
     ///
     /// If k1 is not from 0 to [`MAX_K1`], or b not from 0 to 1.
-    pub fn new(k1: f64, b: f64) -> Result<Self, Bm25Error> {
-        // Written so that NaN is refused.
-        if !(0.0..=MAX_K1).contains(&k1) {
-            return Err(Bm25Error::K1 { found: k1 });
-        }
-        if !(0.0..=1.0).contains(&b) {
-            return Err(Bm25Error::B { found: b });
-        }
+    pub fn new(k1: f64, b: f64) -> Result<Self, SettingError> {
+        let k1 = SettingError::within("k1", 0.0, MAX_K1, k1)?;
+        let b = SettingError::within("b", 0.0, 1.0, b)?;
         Ok(Bm25 { k1, b })
     }
 
@@ -155,10 +132,10 @@ mod tests {
     #[test]
     fn parameters_outside_their_range_are_refused() {
         for k1 in [-0.1, f64::NAN, f64::INFINITY, 1.1e9] {
-            assert!(matches!(Bm25::new(k1, 0.5), Err(Bm25Error::K1 { .. })), "{k1}");
+            assert_eq!(Bm25::new(k1, 0.5).unwrap_err().setting(), "k1", "{k1}");
         }
         for b in [-0.1, f64::NAN, 1.1] {
-            assert!(matches!(Bm25::new(1.0, b), Err(Bm25Error::B { .. })), "{b}");
+            assert_eq!(Bm25::new(1.0, b).unwrap_err().setting(), "b", "{b}");
         }
         let error = Bm25::new(1.0, 2.0).unwrap_err();
         assert_eq!(error.to_string(), "b: expected a number from 0 to 1, found 2");

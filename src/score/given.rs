@@ -1,11 +1,11 @@
 //! What does a user say of a score? A name, and parameters where the usual ones will not do. A
 //! parameter that the score does not have is refused, not passed over.
 
-use super::bm25::{Bm25, Bm25Error, IdfKind};
-use super::named::{Delta, Mu, ParameterError, Score};
+use super::bm25::{Bm25, IdfKind};
+use super::named::{Delta, Mu, Score};
 use super::scoring::Scoring;
-use super::wang::{AlphaError, Wang};
-use thiserror::Error;
+use super::wang::Wang;
+use crate::settings::SettingError;
 
 /// Parameters; those that are left out are the usual ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -19,26 +19,6 @@ pub struct Given {
     pub mu: Option<f64>,
     /// delta of BM25+ and BM25L.
     pub score_delta: Option<f64>,
-}
-
-/// Why a name and parameters are no score.
-#[derive(Clone, Debug, PartialEq, Error)]
-#[non_exhaustive]
-pub enum GivenError {
-    #[error("no score is named `{0}`: expected {names}", names = Score::NAMES.join(", "))]
-    Unknown(String),
-    /// The score does not have this parameter.
-    #[error("{name} does not go with the score {score}")]
-    Foreign { name: &'static str, score: &'static str },
-    #[error(transparent)]
-    Bm25(#[from] Bm25Error),
-    #[error(transparent)]
-    Alpha(#[from] AlphaError),
-    #[error(transparent)]
-    Parameter(#[from] ParameterError),
-    /// Every document would be worth 0.
-    #[error("k1: expected a number above 0 for the score tfidf")]
-    NoSaturation,
 }
 
 impl Given {
@@ -59,12 +39,20 @@ impl Given {
         }
     }
 
+    /// A parameter that is not one of the score's.
+    pub(crate) fn foreign(parameter: &str, score: &Score) -> SettingError {
+        SettingError::together(parameter, format!("score {}", score.name()))
+    }
+
     /// The scoring function with this name and these parameters.
     ///
     /// # Errors
     /// If there is no such score, or a parameter is not its own or out of its range.
-    pub fn scoring(&self, name: &str) -> Result<Scoring, GivenError> {
-        let mut score = Score::named(name).ok_or_else(|| GivenError::Unknown(name.to_string()))?;
+    pub fn scoring(&self, name: &str) -> Result<Scoring, SettingError> {
+        let mut score = Score::named(name).ok_or_else(|| {
+            let names = Score::NAMES.join(", ");
+            SettingError::value("score", format!("none is named `{name}`: expected {names}"))
+        })?;
         let has_delta = matches!(score, Score::Bm25Plus(_) | Score::Bm25L(_));
         for (parameter, is_given, is_its_own) in [
             ("k1", self.k1.is_some(), score.has_k1()),
@@ -75,7 +63,7 @@ impl Given {
             ("score-delta", self.score_delta.is_some(), has_delta),
         ] {
             if is_given && !is_its_own {
-                return Err(GivenError::Foreign { name: parameter, score: score.name() });
+                return Err(Self::foreign(parameter, &score));
             }
         }
         match (&mut score, self) {
@@ -89,7 +77,9 @@ impl Given {
         let usual = Bm25::default();
         let bm25 = Bm25::new(self.k1.unwrap_or(usual.k1()), self.b.unwrap_or(usual.b()))?;
         if score == Score::TfIdf && bm25.k1() == 0.0 {
-            return Err(GivenError::NoSaturation);
+            // Every document would be worth 0.
+            let why = "expected a number above 0 for the score tfidf";
+            return Err(SettingError::value("k1", why));
         }
         Ok(Scoring { bm25, idf: self.idf.unwrap_or_default(), score })
     }
@@ -120,7 +110,7 @@ mod tests {
                     match given.scoring(name) {
                         // What is given is not passed over.
                         Ok(with) => usize::from(with != scoring).to_string(),
-                        Err(GivenError::Foreign { score, .. }) if score == name => "-".to_string(),
+                        Err(SettingError::Together { .. }) => "-".to_string(),
                         Err(error) => error.to_string(),
                     }
                 })
@@ -154,7 +144,7 @@ mod tests {
         let of = Given::default;
         assert_eq!(
             says(of(), "okapi"),
-            format!("no score is named `okapi`: expected {}", Score::NAMES.join(", "))
+            format!("score: none is named `okapi`: expected {}", Score::NAMES.join(", "))
         );
         assert_eq!(
             says(Given { mu: Some(0.0), ..of() }, "ql"),
@@ -168,9 +158,6 @@ mod tests {
             says(Given { k1: Some(0.0), ..of() }, "tfidf"),
             "k1: expected a number above 0 for the score tfidf"
         );
-        assert_eq!(
-            says(Given { mu: Some(9.0), ..of() }, "dph"),
-            "mu does not go with the score dph"
-        );
+        assert_eq!(says(Given { mu: Some(9.0), ..of() }, "dph"), "mu does not go with score dph");
     }
 }

@@ -11,22 +11,12 @@
 //! ([`scoring`](super::scoring)), so that the loops over postings are the same for all.
 
 use super::wang::Wang;
-use thiserror::Error;
+use crate::settings::SettingError;
 
 /// The greatest parameter: beyond it a score might not fit an f32.
 pub(crate) const MOST: f64 = 1e9;
 
 pub(crate) const LEAST_MU: f64 = 1e-3;
-
-/// A number that is no parameter of a score.
-#[derive(Clone, Copy, Debug, PartialEq, Error)]
-#[error("{name}: expected a number from {least} to {MOST:e}, found {found}")]
-pub struct ParameterError {
-    pub name: &'static str,
-    /// The least that it may be.
-    pub least: f64,
-    pub found: f64,
-}
 
 /// How much a term counts that a document has at all, beside how often: delta of BM25+ and BM25L.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,8 +25,8 @@ pub struct Delta(f64);
 impl Delta {
     /// # Errors
     /// If it is not from 0 to [`MOST`].
-    pub(crate) fn new(delta: f64) -> Result<Self, ParameterError> {
-        within("score-delta", 0.0, delta).map(Self)
+    pub(crate) fn new(delta: f64) -> Result<Self, SettingError> {
+        SettingError::within("score-delta", 0.0, MOST, delta).map(Self)
     }
 
     pub(crate) fn get(self) -> f64 {
@@ -49,21 +39,12 @@ impl Delta {
 pub struct Mu(f64);
 
 impl Mu {
-    pub(crate) fn new(mu: f64) -> Result<Self, ParameterError> {
-        within("mu", LEAST_MU, mu).map(Self)
+    pub(crate) fn new(mu: f64) -> Result<Self, SettingError> {
+        SettingError::within("mu", LEAST_MU, MOST, mu).map(Self)
     }
 
     pub(crate) fn get(self) -> f64 {
         self.0
-    }
-}
-
-fn within(name: &'static str, least: f64, found: f64) -> Result<f64, ParameterError> {
-    // Written so that NaN is refused.
-    if (least..=MOST).contains(&found) {
-        Ok(found)
-    } else {
-        Err(ParameterError { name, least, found })
     }
 }
 

@@ -18,14 +18,7 @@
 //! the order of the query.
 
 use super::bm25::Bm25;
-use thiserror::Error;
-
-/// A number that is no share.
-#[derive(Clone, Copy, Debug, PartialEq, Error)]
-#[error("alpha: expected a number from 0 to 1, found {found}")]
-pub struct AlphaError {
-    pub found: f64,
-}
+use crate::settings::SettingError;
 
 /// The share of PageRank in the score.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -45,13 +38,8 @@ impl Wang {
     ///
     /// # Errors
     /// If it is not from 0 to 1.
-    pub fn new(alpha: f64) -> Result<Self, AlphaError> {
-        // Written so that NaN is refused.
-        if (0.0..=1.0).contains(&alpha) {
-            Ok(Self { alpha })
-        } else {
-            Err(AlphaError { found: alpha })
-        }
+    pub fn new(alpha: f64) -> Result<Self, SettingError> {
+        SettingError::within("alpha", 0.0, 1.0, alpha).map(|alpha| Self { alpha })
     }
 
     pub(crate) fn alpha(&self) -> f64 {

@@ -6,8 +6,9 @@
 //! lines that begin with `#` are skipped, a byte order mark at the front is too, and words are
 //! lower-cased. A line that could match no token is an error rather than a word without effect.
 
-use std::path::{Path, PathBuf};
-use std::{fs, io};
+use crate::settings::SettingError;
+use std::fs;
+use std::path::Path;
 
 /// The 33 words of Lucene's English list.
 const ENGLISH: [&str; 33] = [
@@ -42,7 +43,7 @@ impl StopWords {
     ///
     /// # Errors
     /// Those of [`StopWords::from_file`].
-    pub fn from_option(value: &Path) -> Result<Self, StopWordsError> {
+    pub fn from_option(value: &Path) -> Result<Self, SettingError> {
         match value.to_str() {
             Some("english") => Ok(Self::english()),
             Some("none") => Ok(Self::none()),
@@ -55,12 +56,12 @@ impl StopWords {
     /// # Errors
     /// The file cannot be read, is not UTF-8, or has a line with several words or with a word that
     /// can be no token.
-    pub(crate) fn from_file(path: &Path) -> Result<Self, StopWordsError> {
-        let bytes = fs::read(path)
-            .map_err(|source| StopWordsError::Read { path: path.to_path_buf(), source })?;
-        let text = std::str::from_utf8(&bytes).map_err(|error| StopWordsError::NotUtf8 {
-            path: path.to_path_buf(),
-            offset: error.valid_up_to(),
+    pub(crate) fn from_file(path: &Path) -> Result<Self, SettingError> {
+        let file = path.display();
+        let bytes = fs::read(path).map_err(|error| refused(format!("{file}: {error}")))?;
+        let text = std::str::from_utf8(&bytes).map_err(|error| {
+            let offset = error.valid_up_to();
+            refused(format!("{file}: byte {offset}: not UTF-8; give one word a line, in UTF-8"))
         })?;
         let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
         let mut words = Vec::new();
@@ -69,15 +70,16 @@ impl StopWords {
             if word.is_empty() || word.starts_with('#') {
                 continue;
             }
-            let at = |word: &str| (path.to_path_buf(), index + 1, shorten(word));
+            let at = |why: String| refused(format!("{file}: line {}: {why}", index + 1));
             if word.contains(char::is_whitespace) {
-                let (path, line, found) = at(word);
-                return Err(StopWordsError::SeveralWords { path, line, found });
+                return Err(at(format!("expected one stop word, found {:?}", shorten(word))));
             }
             let word = word.to_lowercase();
             if let Some(separator) = separator(&word) {
-                let (path, line, word) = at(&word);
-                return Err(StopWordsError::NoToken { path, line, word, separator });
+                let word = shorten(&word);
+                return Err(at(format!(
+                    "stop word {word:?} can be no token, since {separator:?} ends one"
+                )));
             }
             words.push(word.into_boxed_str());
         }
@@ -90,12 +92,13 @@ impl StopWords {
     /// A word is not lower-cased or can be no token.
     pub fn from_words<W: AsRef<str>>(
         words: impl IntoIterator<Item = W>,
-    ) -> Result<Self, StopWordsError> {
+    ) -> Result<Self, SettingError> {
         let mut list = Vec::new();
         for word in words {
             let word = word.as_ref();
             if word.is_empty() || word != word.to_lowercase() || separator(word).is_some() {
-                return Err(StopWordsError::Listed { word: shorten(word) });
+                let why = format!("stop word {:?} of the list can be no token", shorten(word));
+                return Err(refused(why));
             }
             list.push(word.into());
         }
@@ -158,50 +161,9 @@ impl Default for StopWords {
     }
 }
 
-/// Stop words that cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum StopWordsError {
-    #[error("{path}: cannot read the stop words")]
-    Read {
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    #[error("{path}: byte {offset}: not UTF-8; stop words are read as UTF-8, one word a line")]
-    NotUtf8 {
-        path: PathBuf,
-        /// Where the first bytes are that are not UTF-8, from the start of the file.
-        offset: usize,
-    },
-    /// A line has white space within.
-    #[error("{path}: line {line}: expected one stop word, found {found:?}")]
-    SeveralWords {
-        path: PathBuf,
-        /// The line, from 1.
-        line: usize,
-        /// What the line holds, perhaps cut.
-        found: String,
-    },
-    /// A word has a character that separates tokens.
-    #[error(
-        "{path}: line {line}: stop word {word:?} can be no token, since {separator:?} ends one"
-    )]
-    NoToken {
-        path: PathBuf,
-        /// The line, from 1.
-        line: usize,
-        /// The word, lower-cased, perhaps cut.
-        word: String,
-        /// The first such character.
-        separator: char,
-    },
-    /// A word of a list that [`StopWords::words`] cannot have given.
-    #[error("stop word {word:?} of the list can be no token")]
-    Listed {
-        /// The word, perhaps cut.
-        word: String,
-    },
+/// Why a list of stop words is refused.
+fn refused(why: String) -> SettingError {
+    SettingError::value("stopwords", why)
 }
 
 /// The first character that no lower-cased token can have where `word` has it. That is one that is
@@ -227,7 +189,7 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    fn read(bytes: &[u8]) -> Result<StopWords, StopWordsError> {
+    fn read(bytes: &[u8]) -> Result<StopWords, SettingError> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("words.txt");
         fs::write(&path, bytes).unwrap();
@@ -276,7 +238,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("absent");
         let error = StopWords::from_option(&path).unwrap_err();
-        assert!(matches!(&error, StopWordsError::Read { path: p, .. } if *p == path), "{error}");
+        let expected = format!("stopwords: {}: ", path.display());
+        assert!(error.to_string().starts_with(&expected), "{error}");
     }
 
     #[test]
@@ -298,16 +261,19 @@ mod tests {
     #[test]
     fn bytes_that_are_not_utf8_are_errors() {
         let error = read(b"the\ncaf\xE9\n").unwrap_err();
-        assert!(matches!(error, StopWordsError::NotUtf8 { offset: 7, .. }), "{error}");
+        assert!(error.to_string().contains("byte 7: not UTF-8"), "{error}");
         let error = read(b"\xFF\xFEt\0").unwrap_err();
-        assert!(matches!(error, StopWordsError::NotUtf8 { offset: 0, .. }), "{error}");
+        assert!(error.to_string().contains("byte 0: not UTF-8"), "{error}");
     }
 
     #[test]
     fn lists_are_checked() {
         for word in ["", "The", "a b", "don't", "x\u{307}"] {
             let error = StopWords::from_words(["ok", word]).unwrap_err();
-            assert!(matches!(error, StopWordsError::Listed { word: w } if w == word));
+            assert!(
+                error.to_string().contains(&format!("stop word {word:?} of the list")),
+                "{error}"
+            );
         }
     }
 

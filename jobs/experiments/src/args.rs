@@ -2,7 +2,7 @@
 
 use crate::Usage;
 use anyhow::Context;
-use millrace::inside::gpu::{ChoiceError, Chosen};
+use millrace::inside::gpu::{Chosen, GpuError};
 use millrace::inside::input::STDIN;
 use millrace::inside::score::{Score, Wang};
 use millrace::{Algorithm, BuildError, IdfKind, Lines, Mode, Query, Scoring, Snapshot, Wanted};
@@ -101,13 +101,9 @@ pub(crate) fn workers_or_cores(asked: Option<NonZeroUsize>) -> usize {
     workers.map_or(1, NonZeroUsize::get)
 }
 
-/// Says after which job devices would answer.
-pub(crate) fn explain(error: ChoiceError) -> anyhow::Error {
-    let remedy = match &error {
-        ChoiceError::Lists(other) => format!("build it with {}", other.remedy),
-        _ => "GPUs".into(),
-    };
-    anyhow::Error::from(error).context(remedy)
+/// Says what the devices would answer.
+pub(crate) fn explain(error: GpuError) -> anyhow::Error {
+    anyhow::Error::from(error).context("GPUs")
 }
 
 /// What went wrong in a build: a wrong option is wrong usage.

@@ -21,8 +21,9 @@ use crate::input::error::InputError;
 use crate::input::piece::Piece;
 use crate::input::streams::shared_file::{Reading, SharedFile};
 use crate::input::{Compression, Format};
-use crate::order::{Position, PositionError};
+use crate::order::Position;
 use crate::schedule::claims::{Claim, Place, Stretch};
+use crate::settings::SettingError;
 use std::sync::Arc;
 use std::time::Duration;
 use timely::dataflow::operators::generic::operator::source;
@@ -97,7 +98,7 @@ pub(crate) fn read_shared<'scope>(
 }
 
 /// The position of the first piece of a place.
-fn position_of((split, stretch): Place) -> Result<Position, PositionError> {
+fn position_of((split, stretch): Place) -> Result<Position, SettingError> {
     Position::new(split as u64, stretch, 0)
 }
 

@@ -11,8 +11,9 @@ use crate::dataflow::query::service::{QueryOptions, QueryService, Sink};
 use crate::index::generations::generation::Generation;
 use crate::index::testing::{build, collection, term};
 use crate::query::answers::output::AnswerForm;
-use crate::query::engines::engine::{Answer, EngineError, Model, Pace, QueryEngine};
+use crate::query::engines::engine::{Answer, Model, Pace, QueryEngine};
 use crate::query::engines::shard::Shard;
+use crate::query::error::QueryError;
 use crate::query::plan::Plan;
 use crate::query::reading::lines::{Lines, Query};
 use crate::query::searcher::Searcher;
@@ -81,7 +82,7 @@ struct Gate {
 }
 
 impl Engines for Gate {
-    fn engine(&self, _: usize, _: &Arc<Snapshot>) -> Result<Box<dyn QueryEngine>, EngineError> {
+    fn engine(&self, _: usize, _: &Arc<Snapshot>) -> Result<Box<dyn QueryEngine>, QueryError> {
         Ok(Box::new(self.clone()))
     }
 }
@@ -91,9 +92,9 @@ impl QueryEngine for Gate {
         self.numbers.push(number);
     }
 
-    fn advance(&mut self) -> Result<Pace, EngineError> {
+    fn advance(&mut self) -> Result<Pace, QueryError> {
         if self.broken.load(Ordering::SeqCst) {
-            return Err(EngineError::Failed { engine: "gate", source: "it broke".into() });
+            return Err(QueryError::Engine { engine: "gate", source: "it broke".into() });
         }
         Ok(if self.numbers.is_empty() { Pace::Idle } else { Pace::Soon })
     }
@@ -282,11 +283,7 @@ struct HeldEngine {
 }
 
 impl Engines for Held {
-    fn engine(
-        &self,
-        worker: usize,
-        _: &Arc<Snapshot>,
-    ) -> Result<Box<dyn QueryEngine>, EngineError> {
+    fn engine(&self, worker: usize, _: &Arc<Snapshot>) -> Result<Box<dyn QueryEngine>, QueryError> {
         let (began, open) = (self.began.lock().unwrap().clone(), self.open.clone());
         Ok(Box::new(HeldEngine { worker, began, open, number: None, answer: None }))
     }
@@ -301,7 +298,7 @@ impl QueryEngine for HeldEngine {
         self.number = Some(number);
     }
 
-    fn advance(&mut self) -> Result<Pace, EngineError> {
+    fn advance(&mut self) -> Result<Pace, QueryError> {
         if let Some(number) = self.number.take() {
             self.began.send(self.worker).unwrap();
             let began = Instant::now();

@@ -24,11 +24,9 @@ pub(crate) type Given = Option<Box<dyn UnderWay>>;
 /// What goes to arrays.
 type Up<'a> = Vec<(TreeArray, u64, Vec<&'a [u8]>)>;
 
-/// All collections.
 const ALL: Range<u32> = 0..TRIE_COLLECTIONS as u32;
 /// Bytes of three numbers for each.
 const SUMS_BYTES: u64 = (TRIE_COLLECTIONS * size_of::<Sums>()) as u64;
-/// The counters.
 const COUNTED: (TreeArray, Range<u64>) = (TreeArray::Counters, 0..8 * COUNTERS as u64);
 
 /// Percent of the memory behind a block that arenas take: columns take two thirds as much.

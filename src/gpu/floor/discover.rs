@@ -7,6 +7,7 @@
 use super::error::{Cuda, has_driver};
 use super::nvrtc::{Compiler, NoCompiler};
 use super::version::{Architecture, Version};
+use crate::settings::SettingError;
 use cudarc::driver::result;
 use cudarc::driver::sys::{self, CUdevice_attribute};
 use std::fmt;
@@ -222,14 +223,16 @@ impl Discovery {
     }
 
     /// The devices that a job works with.
-    pub(crate) fn choose(&self, gpus: Gpus) -> Result<Vec<DeviceInfo>, NotEnough> {
+    pub(crate) fn choose(&self, gpus: Gpus) -> Result<Vec<DeviceInfo>, SettingError> {
         let mut usable = self.usable();
         match gpus {
             Gpus::None => usable.clear(),
             Gpus::Auto => {}
             Gpus::Number(n) if n as usize > usable.len() => {
-                let reasons = self.reasons();
-                return Err(NotEnough { asked: n, found: usable.len(), reasons });
+                let (found, reasons) = (usable.len(), self.reasons().join("; "));
+                let why = format!("{n} GPUs were asked for, and {found} can be used here");
+                let why = if reasons.is_empty() { why } else { format!("{why} ({reasons})") };
+                return Err(SettingError::value("gpus", why));
             }
             Gpus::Number(n) => usable.truncate(n as usize),
         }
@@ -266,27 +269,6 @@ impl FromStr for Gpus {
             n => n.parse().map(Gpus::Number).map_err(|_| "expected auto, none or a number"),
         }
     }
-}
-
-/// Fewer devices can be used than a job asks for.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{asked} GPUs were asked for, and {found} can be used here{}", list(.reasons))]
-pub struct NotEnough {
-    pub asked: u32,
-    pub found: usize,
-    /// Why not more.
-    pub reasons: Vec<String>,
-}
-
-/// No device can be used.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no GPU can be used: {}", .reasons.join("; "))]
-pub struct NoneUsable {
-    pub reasons: Vec<String>,
-}
-
-fn list(reasons: &[String]) -> String {
-    if reasons.is_empty() { String::new() } else { format!(" ({})", reasons.join("; ")) }
 }
 
 #[cfg(test)]

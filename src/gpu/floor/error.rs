@@ -4,17 +4,35 @@
 use super::lost::is_sticky;
 use super::version::Version;
 use crate::index::error::IndexError;
+use crate::settings::SettingError;
 use cudarc::driver::DriverError;
 use cudarc::driver::sys::{self, CUresult};
 use cudarc::nvrtc::result::NvrtcError;
+use std::error::Error;
 use std::ffi::CStr;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
 /// Work on a device that failed, or could not begin.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GpuError {
+    #[error("no GPU can be used: {}", .reasons.join("; "))]
+    NoneUsable { reasons: Vec<String> },
+    /// There are fewer than were asked for, or the method does not read the lists of the index.
+    #[error(transparent)]
+    Setting(SettingError),
+    /// `wang` needs documents in another order, or another score.
+    #[error(transparent)]
+    Order(IndexError),
+    /// Nobody has measured what queries cost, or the file has something else.
+    #[error("{}: no costs of queries", path.display())]
+    Costs {
+        path: PathBuf,
+        #[source]
+        source: Box<dyn Error + Send + Sync>,
+    },
     /// A call of the driver failed.
     #[error("{device}: cannot {operation}")]
     Call {
@@ -144,7 +162,11 @@ impl GpuError {
             GpuError::Budget { .. }
             | GpuError::Index { .. }
             | GpuError::Thread { .. }
-            | GpuError::Compile { .. } => false,
+            | GpuError::Compile { .. }
+            | GpuError::NoneUsable { .. }
+            | GpuError::Setting(_)
+            | GpuError::Order(_)
+            | GpuError::Costs { .. } => false,
         }
     }
 }
@@ -184,7 +206,7 @@ impl fmt::Debug for Cuda {
     }
 }
 
-impl std::error::Error for Cuda {}
+impl Error for Cuda {}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Nvrtc(pub NvrtcError);
@@ -195,7 +217,7 @@ impl fmt::Display for Nvrtc {
     }
 }
 
-impl std::error::Error for Nvrtc {}
+impl Error for Nvrtc {}
 
 /// How many threads a kernel is launched with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -284,7 +306,7 @@ mod tests {
         // A fault shows in whatever is called next.
         let fault = memory(CUresult::CUDA_ERROR_ILLEGAL_ADDRESS);
         assert!(!fault.is_out_of_memory() && fault.is_device_lost());
-        let source = std::error::Error::source(&fault).unwrap().to_string();
+        let source = fault.source().unwrap().to_string();
         assert!(source.ends_with(": the device is lost to this process"), "{source}");
         let refused = memory(CUresult::CUDA_ERROR_INVALID_VALUE);
         assert!(!refused.is_out_of_memory() && !refused.is_device_lost());

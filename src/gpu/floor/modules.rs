@@ -5,7 +5,7 @@
 
 use super::cache::{Cubin, ModuleCache, Origin};
 use super::device::Device;
-use super::discover::{DeviceInfo, Discovery, NoneUsable};
+use super::discover::{DeviceInfo, Discovery};
 use super::error::{Cuda, GpuError};
 use super::nvrtc::{Compiler, Source};
 use super::version::Version;
@@ -33,12 +33,12 @@ impl Toolchain {
     ///
     /// # Errors
     /// There is none, and why.
-    pub fn of_machine(cache: ModuleCache) -> Result<(Vec<DeviceInfo>, Self), NoneUsable> {
+    pub fn of_machine(cache: ModuleCache) -> Result<(Vec<DeviceInfo>, Self), GpuError> {
         let discovery = Discovery::of_machine();
         let devices = discovery.usable();
         match Self::of(&discovery, cache) {
             Some(toolchain) if !devices.is_empty() => Ok((devices, toolchain)),
-            _ => Err(NoneUsable { reasons: discovery.reasons() }),
+            _ => Err(GpuError::NoneUsable { reasons: discovery.reasons() }),
         }
     }
 

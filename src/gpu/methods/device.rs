@@ -337,7 +337,6 @@ impl<M: DeviceMethod> MethodDevice<M> {
         self.on.memory.of(MethodArray::Words).write(4 * at, bytemuck::cast_slice(words))
     }
 
-    /// Reads of it.
     pub fn read_words(&self, at: u64, len: usize) -> Result<Vec<u32>, GpuError> {
         let bytes = self.on.memory.of(MethodArray::Words).read(4 * at, 4 * len)?;
         Ok(bytes.chunks_exact(4).map(bytemuck::pod_read_unaligned).collect())

@@ -38,6 +38,7 @@ pub(crate) mod lists;
 pub(crate) mod travelling;
 pub(crate) mod turns;
 
+use crate::gpu::floor::error::GpuError;
 use crate::gpu::floor::nvrtc::Source;
 use crate::gpu::floor::steps;
 use crate::index::error::IndexError;
@@ -45,6 +46,7 @@ use crate::index::generations::generation::Generation;
 use crate::index::lexicon::TermEntry;
 use crate::index::list::Form;
 use crate::query::snapshot::Snapshot;
+use crate::settings::SettingError;
 use batch::{Made, MethodBatch, PlacedQuery};
 use bytemuck::Pod;
 use std::fmt::Debug;
@@ -79,24 +81,19 @@ pub(crate) fn source<M: DeviceMethod>() -> Source {
     Source { name: M::NAME, text: M::TEXT, sizes: M::SIZES.to_vec() }
 }
 
-/// An index has lists that the kernels of a method do not read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{method} reads lists of {reads}, and the index has some of {form}")]
-pub struct OtherLists {
-    method: &'static str,
-    reads: &'static str,
-    form: Form,
-    /// Options with which an index gets such lists.
-    pub remedy: &'static str,
-}
-
 /// Makes sure that a device can read all lists of a generation.
-pub fn check_lists<M: DeviceMethod>(generation: &Generation) -> Result<(), OtherLists> {
+pub fn check_lists<M: DeviceMethod>(generation: &Generation) -> Result<(), GpuError> {
     let mut forms = generation.runs().iter().map(|run| run.postings_header().form);
     let first = forms.clone().next();
     let other = forms.find(|&form| !M::reads(form, first.unwrap_or(form)));
     let ([reads, remedy], method) = (M::READS, M::NAME);
-    other.map_or(Ok(()), |form| Err(OtherLists { method, reads, form, remedy }))
+    other.map_or(Ok(()), |form| {
+        let why = format!(
+            "{method} reads lists of {reads}, and the index has some of {form}: build it with \
+             {remedy}, or merge it so"
+        );
+        Err(GpuError::Setting(SettingError::value("algorithm", why)))
+    })
 }
 
 /// A method, with what can be tuned of it.
@@ -110,7 +107,7 @@ pub trait DeviceMethod: Copy + Debug + Send + Sync + 'static {
 
     const KERNELS: &'static [&'static str];
 
-    /// Which lists they read, in words, and the options with which an index gets such lists.
+    /// Which lists they read, in words, and the settings with which an index gets such lists.
     const READS: [&'static str; 2] = ["", ""];
 
     /// Terms of a query at most.

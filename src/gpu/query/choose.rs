@@ -4,16 +4,16 @@ use super::engine::{GpuEngines, GpuMethod, GpuOptions};
 use super::service::{Counts, OnLost};
 use crate::gpu::ding09::Merging;
 use crate::gpu::floor::cache::ModuleCache;
-use crate::gpu::floor::discover::{DeviceInfo, NoneUsable};
+use crate::gpu::floor::discover::DeviceInfo;
 use crate::gpu::floor::error::GpuError;
 use crate::gpu::floor::modules::Toolchain;
 use crate::gpu::huang::{self, HuangTuning};
-use crate::gpu::methods::{OtherLists, check_lists};
-use crate::index::error::IndexError;
+use crate::gpu::methods::check_lists;
 use crate::query::engines::engine::Wakers;
 use crate::query::engines::engine::hybrid::{Hybrid, Models, Scheduling};
 use crate::query::snapshot::Snapshot;
 use crate::query::wanted::Algorithm;
+use crate::settings::SettingError;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -82,35 +82,6 @@ pub struct DeviceChoice {
     pub cache: Option<PathBuf>,
 }
 
-/// Why devices do not answer queries.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ChoiceError {
-    #[error(transparent)]
-    NoneUsable(#[from] NoneUsable),
-    #[error(transparent)]
-    Gpu(#[from] GpuError),
-    /// There are fewer than were asked for.
-    #[error("{wanted} GPUs are asked for: {usable} can be used")]
-    TooFew { wanted: usize, usable: usize },
-    /// The method does not read the lists of the index.
-    #[error(transparent)]
-    Lists(#[from] OtherLists),
-    /// `wang` needs documents in another order, or another score.
-    #[error(transparent)]
-    WangOrder(IndexError),
-    /// Nobody has measured what queries cost.
-    #[error("no costs are known: cannot read {}", path.display())]
-    NoCosts { path: PathBuf, source: std::io::Error },
-    /// The file of costs has something else.
-    #[error("{}: no costs of queries", path.display())]
-    BadCosts {
-        path: PathBuf,
-        /// What is wrong with it, and where.
-        source: serde_json::Error,
-    },
-}
-
 pub struct Devices {
     devices: Vec<DeviceInfo>,
     toolchain: Toolchain,
@@ -130,14 +101,15 @@ impl Devices {
     ///
     /// # Errors
     /// There are none, or too few.
-    pub fn of_machine(choice: &DeviceChoice) -> Result<Self, ChoiceError> {
+    pub fn of_machine(choice: &DeviceChoice) -> Result<Self, GpuError> {
         let cache = choice.cache.as_deref();
         let cache = cache.map_or_else(ModuleCache::of_user, ModuleCache::in_folder);
         let (mut devices, toolchain) = Toolchain::of_machine(cache)?;
         if let Some(wanted) = choice.devices.map(NonZeroUsize::get) {
             let usable = devices.len();
             if wanted > usable {
-                return Err(ChoiceError::TooFew { wanted, usable });
+                let why = format!("{wanted} GPUs are asked for, and {usable} can be used");
+                return Err(GpuError::Setting(SettingError::value("gpus", why)));
             }
             devices.truncate(wanted);
         }
@@ -188,12 +160,12 @@ impl Devices {
     ///
     /// # Errors
     /// There are none, or the file is no such file.
-    pub fn models(&self, index: &Path) -> Result<Models, ChoiceError> {
+    pub fn models(&self, index: &Path) -> Result<Models, GpuError> {
         let path = self.path_of_models(index);
         match std::fs::read(&path) {
-            Err(source) => Err(ChoiceError::NoCosts { path, source }),
+            Err(source) => Err(GpuError::Costs { path, source: source.into() }),
             Ok(text) => serde_json::from_slice(&text)
-                .map_err(|source| ChoiceError::BadCosts { path, source }),
+                .map_err(|source| GpuError::Costs { path, source: source.into() }),
         }
     }
 
@@ -208,13 +180,13 @@ impl Devices {
         wakers: &Arc<Wakers>,
         on_lost: &OnLost,
         counts: &Arc<Counts>,
-    ) -> Result<GpuEngines, ChoiceError> {
+    ) -> Result<GpuEngines, GpuError> {
         let Self { devices, toolchain, options } = self;
         match options.method {
             GpuMethod::Bounds => {}
             GpuMethod::Ding09(_) => check_lists::<Merging>(snapshot.generation())?,
             GpuMethod::Huang(_) => check_lists::<HuangTuning>(snapshot.generation())?,
-            GpuMethod::Wang(_) => snapshot.check_global().map_err(ChoiceError::WangOrder)?,
+            GpuMethod::Wang(_) => snapshot.check_global().map_err(GpuError::Order)?,
         }
         Ok(GpuEngines::open(devices, toolchain, snapshot, *options, wakers, (on_lost, counts))?)
     }

@@ -20,8 +20,9 @@ use crate::gpu::methods::device::{Memory, MethodDevice};
 use crate::gpu::methods::turns::Turns;
 use crate::gpu::wang::WangTuning;
 use crate::query::engines::engine::whole::WholeEngines;
-use crate::query::engines::engine::{Answer, EngineError, Engines, Pace, QueryEngine, Wakers};
+use crate::query::engines::engine::{Answer, Engines, Pace, QueryEngine, Wakers};
 use crate::query::engines::share::DocumentShare;
+use crate::query::error::QueryError;
 use crate::query::plan::Plan;
 use crate::query::searcher::Searcher;
 use crate::query::snapshot::Snapshot;
@@ -237,7 +238,7 @@ impl Engines for GpuEngines {
         &self,
         worker: usize,
         snapshot: &Arc<Snapshot>,
-    ) -> Result<Box<dyn QueryEngine>, EngineError> {
+    ) -> Result<Box<dyn QueryEngine>, QueryError> {
         let receiver = lock(&self.answers[worker]).take();
         let answers = receiver.expect("the engine of a worker is made once");
         let cpu = WholeEngines.engine(worker, snapshot)?;
@@ -394,7 +395,7 @@ impl QueryEngine for GpuEngine {
         self.send(number, &plan);
     }
 
-    fn advance(&mut self) -> Result<Pace, EngineError> {
+    fn advance(&mut self) -> Result<Pace, QueryError> {
         while let Ok(done) = self.answers.try_recv() {
             for done in done {
                 match done {

@@ -6,8 +6,8 @@ use super::engine::GpuMethod;
 use crate::gpu::ding09::{self, Merging};
 use crate::gpu::huang::{self, Traversal};
 use crate::gpu::wang::{self, Cached};
-use crate::query::reading::misfit::Misfit;
 use crate::query::wanted::Algorithm;
+use crate::settings::SettingError;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -44,22 +44,22 @@ impl GivenDevices {
     ///
     /// # Errors
     /// It does not.
-    pub fn check(&self, algorithm: Chosen, on_devices: bool) -> Result<(), Misfit> {
+    pub fn check(&self, algorithm: Chosen, on_devices: bool) -> Result<(), SettingError> {
         let row = |name, given, with: Chosen| {
             (name, given, algorithm == with, format!("algorithm {}", with.name()))
         };
-        Misfit::check([
+        SettingError::check([
             row("merge-levels", self.merge_levels.is_some(), Chosen::Ding09),
             row("splitters", self.splitters.is_some(), Chosen::Ding09),
             row("traversal", self.traversal.is_some(), Chosen::Huang),
             row("threshold", self.shared_threshold.is_some(), Chosen::Huang),
         ])?;
         self.check_threads(algorithm)?;
-        Misfit::check([row("cached", self.cached.is_some(), WANG)])?;
+        SettingError::check([row("cached", self.cached.is_some(), WANG)])?;
         if !on_devices {
             without_devices(algorithm)?;
             let row = |name, given| (name, given, false, "device gpu".to_string());
-            return Misfit::check([
+            return SettingError::check([
                 row("cached", self.cached.is_some()),
                 row("query-threads", self.threads.is_some()),
                 row("gpus", self.devices.is_some()),
@@ -69,25 +69,25 @@ impl GivenDevices {
         }
         if (algorithm.is_of_devices() || algorithm == WANG) && self.partition {
             let what = format!("algorithm {}", algorithm.name());
-            return Err(Misfit::Together { what, without: "gpu-partition".into() });
+            return Err(SettingError::together(what, "gpu-partition"));
         }
         Ok(())
     }
 
     /// Makes sure that the algorithm takes so many threads.
-    fn check_threads(&self, algorithm: Chosen) -> Result<(), Misfit> {
+    fn check_threads(&self, algorithm: Chosen) -> Result<(), SettingError> {
         let what = "query-threads";
         let Some(threads) = self.threads else { return Ok(()) };
         let known = match algorithm {
             Chosen::Huang => &huang::THREADS[..],
             WANG => &wang::ROUNDS,
-            _ => return Err(Misfit::alone(what, "algorithm huang, or wang on a GPU")),
+            _ => return Err(SettingError::alone(what, "algorithm huang, or wang on a GPU")),
         };
         if known.contains(&threads) {
             return Ok(());
         }
-        let (of, takes) = (algorithm.name().into(), listed(known));
-        Err(Misfit::Value { what: what.into(), of, takes })
+        let why = format!("{} takes {}", algorithm.name(), listed(known));
+        Err(SettingError::value(what, why))
     }
 
     /// The way in which devices answer by an algorithm.
@@ -134,9 +134,9 @@ impl GivenDevices {
 ///
 /// # Errors
 /// It is.
-pub fn without_devices(algorithm: Chosen) -> Result<(), Misfit> {
+pub fn without_devices(algorithm: Chosen) -> Result<(), SettingError> {
     let what = format!("algorithm {}", algorithm.name());
-    if algorithm.is_of_devices() { Err(Misfit::alone(what, "device gpu")) } else { Ok(()) }
+    if algorithm.is_of_devices() { Err(SettingError::alone(what, "device gpu")) } else { Ok(()) }
 }
 
 fn listed(numbers: &[u32]) -> String {

@@ -8,6 +8,7 @@ use crate::index::format::HEADER_BYTES;
 use crate::index::generations::generation::Generation;
 use crate::index::lexicon::{LexiconStream, TermEntry};
 use crate::text::trie_collection::{implied_prefix, implied_prefix_len, trie_collection};
+use std::io;
 
 /// Bytes of a lexicon that are read at once.
 const WINDOW_BYTES: usize = 64 << 10;
@@ -65,6 +66,16 @@ impl TermLists {
         }
         Ok(())
     }
+}
+
+/// Why not all of an index is written out.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExportError {
+    #[error(transparent)]
+    Index(#[from] IndexError),
+    #[error("writing what the index holds")]
+    Output(#[from] io::Error),
 }
 
 /// Calls `each` with every term, in the order of the lexicon: by trie collection, then by bytes.

@@ -3,22 +3,11 @@
 
 #![forbid(unsafe_code)]
 
-use crate::index::error::IndexError;
 use crate::index::generations::generation::Generation;
-use crate::index::inspect::browse::for_each_term;
+use crate::index::inspect::browse::{ExportError, for_each_term};
 use crate::index::inspect::find::DocumentRow;
 use serde_json::json;
 use std::io::{self, Write};
-
-/// Why a dump ends early.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum DumpError {
-    #[error(transparent)]
-    Index(#[from] IndexError),
-    #[error("writing a line")]
-    Output(#[from] io::Error),
-}
 
 /// Writes every term with df, cf and the bytes of its lists, or, with `postings`, with all of
 /// these; with `tsv` postings have a line each. Returns how many terms there are.
@@ -30,9 +19,9 @@ pub fn terms(
     tsv: bool,
     postings: bool,
     out: &mut impl Write,
-) -> Result<u64, DumpError> {
+) -> Result<u64, ExportError> {
     let mut rows = 0;
-    for_each_term::<DumpError>(generation, |lists| {
+    for_each_term::<ExportError>(generation, |lists| {
         let term = String::from_utf8_lossy(&lists.term);
         let (df, bytes) = (lists.df(), lists.bytes());
         rows += 1;
@@ -83,7 +72,7 @@ pub fn documents(
     generation: &Generation,
     tsv: bool,
     out: &mut impl Write,
-) -> Result<u64, DumpError> {
+) -> Result<u64, ExportError> {
     let documents = generation.documents().len();
     for docid in 0..documents {
         let row = DocumentRow::of(generation, docid)?;

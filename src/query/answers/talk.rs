@@ -4,6 +4,7 @@
 
 use super::snippet::{CHARACTERS, Snippets};
 use crate::index::error::IndexError;
+use crate::query::error::QueryError;
 use crate::query::reading::lines::{Query, Refused};
 use crate::query::searcher::Searcher;
 use crate::query::snapshot::Snapshot;
@@ -79,36 +80,27 @@ impl Talk {
         queries: impl IntoIterator<Item = io::Result<Result<Query, Refused>>>,
         prompt: &str,
         mut out: impl io::Write,
-    ) -> Result<(), TalkError> {
+    ) -> Result<(), QueryError> {
         let mut queries = queries.into_iter();
         loop {
-            write!(out, "{prompt}").and_then(|()| out.flush()).map_err(TalkError::Write)?;
+            write!(out, "{prompt}").and_then(|()| out.flush()).map_err(writing)?;
             let Some(read) = queries.next() else { break };
-            let answer = match read.map_err(TalkError::Read)? {
+            let answer = match read.map_err(QueryError::io("reading the queries"))? {
                 Ok(query) => self.answer(&query)?,
                 Err(refused) => format!("{refused}\n"),
             };
-            out.write_all(answer.as_bytes()).map_err(TalkError::Write)?;
+            out.write_all(answer.as_bytes()).map_err(writing)?;
         }
         if !prompt.is_empty() {
             // What follows begins on a line of its own.
-            writeln!(out).map_err(TalkError::Write)?;
+            writeln!(out).map_err(writing)?;
         }
         Ok(())
     }
 }
 
-/// Why no more queries are answered.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum TalkError {
-    /// The stream of queries has failed.
-    #[error("reading the queries")]
-    Read(#[source] io::Error),
-    #[error(transparent)]
-    Index(#[from] IndexError),
-    #[error("writing the answers")]
-    Write(#[source] io::Error),
+fn writing(source: io::Error) -> QueryError {
+    QueryError::io("writing the answers")(source)
 }
 
 /// A text of at most so many characters.

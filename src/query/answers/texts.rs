@@ -10,72 +10,38 @@ use crate::index::inspect::find::DocumentRow;
 use crate::input::formats::fields::Fields;
 use crate::input::record::{self, fetch};
 use crate::input::splits::{MEMORY, STDIN};
+use crate::query::error::QueryError;
 use crate::text::analysis::Analysis;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
-/// Why the text of a document cannot be had.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum NoText {
-    /// The index comes from another engine.
-    #[error("the index was imported, without the texts of its documents")]
-    Imported,
-    /// The input could be read only once.
-    #[error("the text came from standard input and is not kept")]
-    Stdin,
-    /// The input was never in a file.
-    #[error("the text came from the memory of a program and is not kept")]
-    Memory,
-    #[error("the index has learned vectors, and no texts")]
-    Vectors,
-    /// The file is not what it was.
-    #[error("fetching the text of `{name}` from {path}")]
-    Read { name: String, path: String, source: io::Error },
-    /// The text has become another one.
-    #[error(
-        "{path}: byte {offset}: expected the {expected} terms of `{name}`, found {found}: the file has changed since"
-    )]
-    Changed {
-        name: String,
-        path: String,
-        /// Where its record begins, uncompressed.
-        offset: u64,
-        /// Terms in the index, repeated ones counted.
-        expected: u32,
-        found: u32,
-    },
-    /// The system has no more threads.
-    #[error("starting a thread that expands queries")]
-    Thread(#[source] io::Error),
-    #[error(transparent)]
-    Index(#[from] IndexError),
-}
+const IMPORTED_TEXTS: &str = "the index was imported, without the texts of its documents";
 
 /// The record that a document was read from.
 ///
 /// # Errors
-/// `Imported`, `Stdin`, `Memory`, `Read`.
-pub fn record_of(generation: &Generation, row: &DocumentRow) -> Result<Vec<u8>, NoText> {
+/// `NoText`; `Io` if the file is not what it was.
+pub fn record_of(generation: &Generation, row: &DocumentRow) -> Result<Vec<u8>, QueryError> {
     let settings = &generation.manifest().settings;
     if settings.indexer == IMPORTED && settings.format != VECTORS {
-        return Err(NoText::Imported);
+        return Err(QueryError::NoText(IMPORTED_TEXTS.into()));
     }
     fetch(file_of(&row.input)?, row.offset, row.bytes).map_err(|source| unread(row, source))
 }
 
 /// The file that an input is.
-fn file_of(input: &str) -> Result<&Path, NoText> {
-    match input {
-        STDIN => Err(NoText::Stdin),
-        MEMORY => Err(NoText::Memory),
-        path => Ok(Path::new(path)),
-    }
+fn file_of(input: &str) -> Result<&Path, QueryError> {
+    let whence = match input {
+        STDIN => "standard input",
+        MEMORY => "the memory of a program",
+        path => return Ok(Path::new(path)),
+    };
+    Err(QueryError::NoText(format!("the text came from {whence} and is not kept")))
 }
 
-fn unread(row: &DocumentRow, source: io::Error) -> NoText {
-    NoText::Read { name: row.name.clone(), path: row.input.clone(), source }
+fn unread(row: &DocumentRow, source: io::Error) -> QueryError {
+    QueryError::io(format!("fetching the text of `{}` from {}", row.name, row.input))(source)
 }
 
 /// Reads the terms of documents again.
@@ -88,15 +54,16 @@ impl Reread {
     /// For a generation of which all texts can be had, as far as it tells.
     ///
     /// # Errors
-    /// `Imported`, `Vectors`, `Stdin`, `Memory`; `Index` if its analysis is not known.
-    pub(crate) fn new(generation: &Generation) -> Result<Self, NoText> {
+    /// `NoText`; `Index` if its analysis is not known.
+    pub(crate) fn new(generation: &Generation) -> Result<Self, QueryError> {
         let manifest = generation.manifest();
         let settings = &manifest.settings;
         if settings.format == VECTORS {
-            return Err(NoText::Vectors);
+            let why = "the index has learned vectors, and no texts";
+            return Err(QueryError::NoText(why.into()));
         }
         if settings.indexer == IMPORTED {
-            return Err(NoText::Imported);
+            return Err(QueryError::NoText(IMPORTED_TEXTS.into()));
         }
         for input in &manifest.inputs {
             file_of(&input.path)?;
@@ -111,12 +78,12 @@ impl Reread {
     /// Time: of a file that is compressed, that of inflating all that stands before the document.
     ///
     /// # Errors
-    /// `Read`; `Changed` if there are not as many terms as were indexed; `Index` if it is damaged.
+    /// `Io`; `NoText` if there are not as many terms as were indexed; `Index` if it is damaged.
     pub(crate) fn terms(
         &mut self,
         generation: &Generation,
         docid: u32,
-    ) -> Result<BTreeMap<String, u32>, NoText> {
+    ) -> Result<BTreeMap<String, u32>, QueryError> {
         let row = DocumentRow::of(generation, docid)?;
         let place = generation.documents().location(docid);
         let input = place.and_then(|place| generation.manifest().inputs.get(place.input as usize));
@@ -136,7 +103,10 @@ impl Reread {
         });
         if found != row.tokens {
             let DocumentRow { name, input: path, offset, tokens: expected, .. } = row;
-            return Err(NoText::Changed { name, path, offset, expected, found });
+            return Err(QueryError::NoText(format!(
+                "{path}: byte {offset}: expected the {expected} terms of `{name}`, found {found}: \
+                 the file has changed since"
+            )));
         }
         Ok(terms)
     }

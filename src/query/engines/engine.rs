@@ -19,31 +19,14 @@ pub(crate) mod tasks;
 mod tests;
 pub(crate) mod whole;
 
-use crate::index::error::IndexError;
+use crate::query::error::QueryError;
 use crate::query::plan::Plan;
 use crate::query::searcher::Cutting;
 use crate::query::snapshot::Snapshot;
 use crate::query::top_k::Hit;
-use std::error::Error;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
-
-/// Why an engine cannot go on.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum EngineError {
-    /// The index is damaged, or a file of it is gone.
-    #[error(transparent)]
-    Index(#[from] IndexError),
-    /// What the engine runs on has failed, such as a device.
-    #[error("{engine}")]
-    Failed {
-        engine: &'static str,
-        #[source]
-        source: Box<dyn Error + Send + Sync>,
-    },
-}
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
@@ -88,7 +71,7 @@ pub trait QueryEngine {
     /// # Errors
     /// When the index is damaged, or what the engine runs on has failed. No answer may be expected
     /// after that.
-    fn advance(&mut self) -> Result<Pace, EngineError>;
+    fn advance(&mut self) -> Result<Pace, QueryError>;
 
     /// Appends the answers that are ready, in any order.
     fn take(&mut self, answers: &mut Vec<Answer>);
@@ -126,7 +109,7 @@ pub trait Engines: Send + Sync {
         &self,
         worker: usize,
         snapshot: &Arc<Snapshot>,
-    ) -> Result<Box<dyn QueryEngine>, EngineError>;
+    ) -> Result<Box<dyn QueryEngine>, QueryError>;
 
     /// Whether a worker does nothing else from when its engine has begun with a query until it has
     /// answered it, however long that takes. The worker that takes queries in then leaves them to

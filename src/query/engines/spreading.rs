@@ -2,8 +2,8 @@
 //! where the usual ones will not do.
 
 use super::engine::Model;
-use crate::query::reading::misfit::Misfit;
 use crate::query::searcher::Cutting;
+use crate::settings::SettingError;
 use std::time::Duration;
 
 /// Open tasks up to which `fgqp` cuts a new query, unless another number is given.
@@ -33,7 +33,7 @@ impl Spreading {
     ///
     /// # Errors
     /// A parameter is not one of the model.
-    pub fn model(&self, name: &str) -> Result<Model, Misfit> {
+    pub fn model(&self, name: &str) -> Result<Model, SettingError> {
         let Self { delta, cut_us, spin_us, barrier } = *self;
         let model = match name {
             "docp-ui" => Model::DocpUi { barrier },
@@ -51,7 +51,7 @@ impl Spreading {
         let is_fgqp = matches!(model, Model::Fgqp { .. });
         let is_docp = matches!(model, Model::DocpUi { .. } | Model::DocpPi { .. });
         let of = |names: &str| format!("parallelism {names}");
-        Misfit::check([
+        SettingError::check([
             ("delta", delta.is_some(), is_fgqp, of("fgqp")),
             ("cut-us", cut_us.is_some(), is_fgqp, of("fgqp")),
             ("spin-us", spin_us.is_some(), is_fgqp, of("fgqp")),

@@ -18,7 +18,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::topics::{self, WrongTopics, topics};
+use super::topics::{self, topics};
 use super::weighted::text_of;
 use crate::input::splits::STDIN;
 use crate::query::wanted::{Algorithm, Mode, Wanted};
@@ -81,7 +81,7 @@ impl Query {
 
     /// Reads a line; a query without a name is named by its `number`. A line of white space is no
     /// query.
-    pub(crate) fn parse(line: &str, number: u64) -> Result<Option<Self>, WrongObject> {
+    pub(crate) fn parse(line: &str, number: u64) -> Result<Option<Self>, String> {
         let line = line.trim_end_matches(['\r', '\n']);
         if line.trim().is_empty() {
             return Ok(None);
@@ -96,25 +96,44 @@ impl Query {
         }))
     }
 
-    fn parse_object(line: &str, number: u64) -> Result<Self, WrongObject> {
-        let object: Object = serde_json::from_str(line)?;
+    fn parse_object(line: &str, number: u64) -> Result<Self, String> {
+        let object: Object = serde_json::from_str(line).map_err(|error| {
+            format!(
+                "begins with {{ and is no object of \"query\" and, if wanted, \"qid\", \"k\", \
+                 \"mode\" and \"algorithm\": {error}"
+            )
+        })?;
         let qid = match object.qid {
             Some(Qid::Text(qid)) if !qid.trim().is_empty() => qid.trim().to_string(),
             Some(Qid::Number(qid)) => qid.to_string(),
             _ => number.to_string(),
         };
-        let mode = object.mode.map(|name| Mode::named(&name).ok_or(WrongObject::Mode { name }));
-        let algorithm = object
-            .algorithm
-            .map(|name| Algorithm::named(&name).ok_or(WrongObject::Algorithm { name }));
-        let (mode, algorithm) = (mode.transpose()?, algorithm.transpose()?);
+        let unknown = |what: &str, name: &str, names: &[&str]| {
+            format!("{what} `{name}`: give {}", names.join(", "))
+        };
+        let mode = object.mode.map(|name| {
+            let known = Mode::ALL.map(Mode::name);
+            Mode::named(&name).ok_or_else(|| unknown("mode", &name, &known))
+        });
+        let algorithm = object.algorithm.map(|name| {
+            let known = Algorithm::ALL.map(Algorithm::name);
+            Algorithm::named(&name).ok_or_else(|| unknown("algorithm", &name, &known))
+        });
         let text = match (object.query, object.vector) {
             (Some(text), None) => text,
             (_, Some(vector)) => text_of(vector.iter().map(|(term, &weight)| (&**term, weight)))
-                .ok_or(WrongObject::Vector)?,
-            (None, None) => return Err(WrongObject::NoText),
+                .ok_or(
+                    "\"vector\" has terms without white space and weights from 1e-9 to 1e9, or 0",
+                )?,
+            (None, None) => return Err("has neither \"query\" nor \"vector\"".into()),
         };
-        Ok(Self { qid, text, k: object.k, mode, algorithm })
+        Ok(Self {
+            qid,
+            text,
+            k: object.k,
+            mode: mode.transpose()?,
+            algorithm: algorithm.transpose()?,
+        })
     }
 
     /// What it asks for, where `usual` is what queries ask for that do not say it.
@@ -125,36 +144,6 @@ impl Query {
             algorithm: self.algorithm.unwrap_or(usual.algorithm),
         }
     }
-}
-
-/// Why an object is no query.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum WrongObject {
-    /// It is no JSON, or no object of these keys.
-    #[error(
-        "begins with {{ and is no object of \"query\" and, if wanted, \"qid\", \"k\", \"mode\" and \
-         \"algorithm\": {0}"
-    )]
-    Json(#[from] serde_json::Error),
-    /// It has neither a text nor a vector.
-    #[error("has neither \"query\" nor \"vector\"")]
-    NoText,
-    /// A term is empty or has white space, or a weight is negative or too large.
-    #[error("\"vector\" has terms without white space and weights from 1e-9 to 1e9, or 0")]
-    Vector,
-    /// There is no such mode.
-    #[error("mode `{name}`: give {}", Mode::ALL.map(Mode::name).join(", "))]
-    Mode {
-        /// What it says.
-        name: String,
-    },
-    /// There is no such algorithm.
-    #[error("algorithm `{name}`: give {}", Algorithm::ALL.map(Algorithm::name).join(", "))]
-    Algorithm {
-        /// What it says.
-        name: String,
-    },
 }
 
 /// Bytes that a line has to be below, its end included.
@@ -171,31 +160,7 @@ pub struct Refused {
     /// Its number among the queries, from 1: what it would be named by.
     pub number: u64,
     /// What is wrong with it.
-    pub why: Arc<Why>,
-}
-
-/// Why a line is no query.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Why {
-    /// It has too many bytes.
-    #[error("{bytes} bytes; a line has fewer than {MOST_LINE_BYTES}")]
-    Long {
-        /// Its bytes.
-        bytes: u64,
-    },
-    /// It begins as an object.
-    #[error(transparent)]
-    Object(#[from] WrongObject),
-    /// It is markup, or begins a topic that cannot be read.
-    #[error(transparent)]
-    Topics(#[from] WrongTopics),
-    /// A file of topics is too long.
-    #[error("a file of topics has at most {} bytes", topics::MOST_BYTES)]
-    ManyTopics,
-    /// It has no blank, and all lines before it have one behind the name of the query.
-    #[error("a line is `qid text` here, as the lines before it")]
-    NoBlank,
+    pub why: Arc<str>,
 }
 
 /// The queries of a stream, and what is refused among them; a failure to read ends it.
@@ -294,21 +259,21 @@ impl<R: Read> Lines<R> {
             let text = self.line.strip_prefix(mark).unwrap_or(&self.line);
             let is_markup = text.trim_ascii_start().starts_with(b"<");
             let read = if bytes >= MOST_LINE_BYTES as u64 {
-                Err(Why::Long { bytes })
+                Err(format!("{bytes} bytes; a line has fewer than {MOST_LINE_BYTES}"))
             } else if is_markup && self.numbers == 0 {
                 self.read_topics(offset, line)?;
                 continue;
             } else if is_markup {
-                Err(WrongTopics::None.into())
+                Err(topics::NONE.to_string())
             } else if self.blank {
                 parse_blank(&String::from_utf8_lossy(text))
             } else {
-                Query::parse(&String::from_utf8_lossy(text), number).map_err(Why::from)
+                Query::parse(&String::from_utf8_lossy(text), number)
             };
             // A line of white space has no number.
             let Some(read) = read.transpose() else { continue };
             self.numbers = number;
-            let refused = |why| Refused { line, offset, number, why: Arc::new(why) };
+            let refused = |why: String| Refused { line, offset, number, why: why.into() };
             return Ok(Some(read.map_err(refused)));
         }
     }
@@ -320,11 +285,8 @@ impl<R: Read> Lines<R> {
         let most = topics::MOST_BYTES as u64;
         (&mut self.stream).take(most).read_to_end(&mut file)?;
         let read = match file.len() as u64 > most {
-            true => vec![Err((0, Why::ManyTopics))],
-            false => topics(&file, &self.fields)
-                .into_iter()
-                .map(|topic| topic.map_err(|(at, wrong)| (at, wrong.into())))
-                .collect(),
+            true => vec![Err((0, format!("a file of topics has at most {most} bytes")))],
+            false => topics(&file, &self.fields),
         };
         let (mut lines, mut counted) = (line, 0);
         for topic in read {
@@ -335,7 +297,7 @@ impl<R: Read> Lines<R> {
                 Err((at, why)) => {
                     lines += memchr::memchr_iter(b'\n', &file[counted..at]).count() as u64;
                     counted = at;
-                    let (offset, why) = (offset + at as u64, Arc::new(why));
+                    let (offset, why) = (offset + at as u64, why.into());
                     Err(Refused { line: lines, offset, number, why })
                 }
             });
@@ -345,11 +307,11 @@ impl<R: Read> Lines<R> {
 }
 
 /// Reads a line of a name, blanks and a text.
-fn parse_blank(line: &str) -> Result<Option<Query>, Why> {
+fn parse_blank(line: &str) -> Result<Option<Query>, String> {
     match line.trim().split_once(char::is_whitespace) {
         Some((qid, text)) => Ok(Some(Query::new(qid, text.trim_start()))),
         None if line.trim().is_empty() => Ok(None),
-        None => Err(Why::NoBlank),
+        None => Err("a line is `qid text` here, as the lines before it".into()),
     }
 }
 

@@ -2,7 +2,6 @@
 
 pub(crate) mod docids;
 pub(crate) mod lines;
-pub(crate) mod misfit;
 pub(crate) mod refusals;
 pub(crate) mod topics;
 pub(crate) mod weighted;

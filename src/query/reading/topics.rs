@@ -37,26 +37,9 @@ pub(crate) struct Topic {
     pub text: String,
 }
 
-/// Why a file is none of topics.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum WrongTopics {
-    #[error(
-        "begins with <, as files of topics do, and has no <top>, <topic> or <query>; a query has no markup"
-    )]
-    None,
-    /// The next topic begins in this one.
-    #[error("a topic begins here that has no end tag before the next one (byte {next})")]
-    Open { next: usize },
-    /// The file ends in a topic.
-    #[error("a topic begins here that has no end tag: the file is cut short")]
-    Cut,
-    #[error("a topic begins here that has none of these: {fields}")]
-    Empty {
-        /// The fields that were looked for.
-        fields: String,
-    },
-}
+/// Why a file without any topic is refused.
+pub(super) const NONE: &str = "begins with <, as files of topics do, and has no <top>, <topic> or \
+                               <query>; a query has no markup";
 
 struct Tag {
     name: String,
@@ -136,7 +119,7 @@ impl Begun {
         texts.join(" ")
     }
 
-    fn end(&self, fields: &[String]) -> Result<Topic, (usize, WrongTopics)> {
+    fn end(&self, fields: &[String]) -> Result<Topic, (usize, String)> {
         let Self { offset, name, .. } = self;
         let text = self.text(fields);
         if text.is_empty() {
@@ -144,7 +127,8 @@ impl Begun {
                 [] => "title, query, text, question, desc".to_string(),
                 fields => fields.join(", "),
             };
-            return Err((*offset, WrongTopics::Empty { fields }));
+            let why = format!("a topic begins here that has none of these: {fields}");
+            return Err((*offset, why));
         }
         Ok(Topic { offset: *offset, name: name.clone(), text })
     }
@@ -152,7 +136,7 @@ impl Begun {
 
 /// Reads a file of topics: the text of each is that of the `fields`, in their order, or without any
 /// its title. An error says where it lies, in bytes, and takes no other topic with it.
-pub(crate) fn topics(file: &[u8], fields: &[String]) -> Vec<Result<Topic, (usize, WrongTopics)>> {
+pub(crate) fn topics(file: &[u8], fields: &[String]) -> Vec<Result<Topic, (usize, String)>> {
     let mut html = HtmlText::new();
     let mut plain = |from: usize, to: usize| {
         let text = html.text(&file[from..to], Markup::Sgml { hidden: &[] }, Some(b"utf-8"));
@@ -179,7 +163,13 @@ pub(crate) fn topics(file: &[u8], fields: &[String]) -> Vec<Result<Topic, (usize
             begun.add(&field, &plain(from, tag.start));
             read.push(match ends {
                 true => begun.end(fields),
-                false => Err((begun.offset, WrongTopics::Open { next: tag.start })),
+                false => {
+                    let next = tag.start;
+                    let why = format!(
+                        "a topic begins here that has no end tag before the next one (byte {next})"
+                    );
+                    Err((begun.offset, why))
+                }
             });
             (field, from, at) = (String::new(), tag.end, tag.end);
             topic = (!ends).then(|| Begun::new(tag));
@@ -190,10 +180,11 @@ pub(crate) fn topics(file: &[u8], fields: &[String]) -> Vec<Result<Topic, (usize
         }
     }
     if let Some(begun) = topic {
-        read.push(Err((begun.offset, WrongTopics::Cut)));
+        let why = "a topic begins here that has no end tag: the file is cut short";
+        read.push(Err((begun.offset, why.into())));
     }
     if read.is_empty() {
-        read.push(Err((0, WrongTopics::None)));
+        read.push(Err((0, NONE.into())));
     }
     read
 }
@@ -285,18 +276,22 @@ mod tests {
                 .map(|topic| topic.map(|topic| topic.text))
                 .collect()
         };
-        assert_eq!(wrong("<html><p>x"), [Err((0, WrongTopics::None))]);
-        assert_eq!(wrong("<"), [Err((0, WrongTopics::None))]);
+        assert_eq!(wrong("<html><p>x"), [Err((0, NONE.into()))]);
+        assert_eq!(wrong("<"), [Err((0, NONE.into()))]);
         assert_eq!(
             wrong("<top><title>a<top><title>b</top><top><title>c"),
             [
-                Err((0, WrongTopics::Open { next: 13 })),
+                Err((
+                    0,
+                    "a topic begins here that has no end tag before the next one (byte 13)".into()
+                )),
                 Ok("b".to_string()),
-                Err((32, WrongTopics::Cut))
+                Err((32, "a topic begins here that has no end tag: the file is cut short".into()))
             ]
         );
         let empty = wrong("<top><num>1</top> <top><title>b</top>");
-        assert!(matches!(empty[0], Err((0, WrongTopics::Empty { .. }))), "{empty:?}");
+        let Err((0, why)) = &empty[0] else { panic!("{empty:?}") };
+        assert!(why.contains("has none of these"), "{why}");
         assert_eq!(empty[1], Ok("b".to_string()));
     }
 }

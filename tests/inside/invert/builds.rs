@@ -4,6 +4,7 @@
 use super::machine::{Emulated, compiled};
 use crate::inside_tests::emulation::Emulator;
 use crate::inside_tests::util::*;
+use crate::settings::SettingError;
 use millrace::gpu::floor::discover::Gpus;
 use millrace::gpu::floor::error::GpuError;
 use millrace::input::formats::fields::Fields;
@@ -390,13 +391,13 @@ fn a_build_that_finds_late_that_there_is_no_gpu_leaves_nothing() {
         let mut options = options(&index, &inputs, 2);
         options.indexer = Indexer::Gpu;
         let none = || {
-            let (indexer, reasons) = (Indexer::Gpu, vec!["a reason".to_owned()]);
-            Err(BuildError::NeedsGpu { indexer, reasons }.into())
+            let why = "the indexer gpu needs a GPU, and none can be used (a reason)";
+            Err(BuildError::Devices(SettingError::value("indexer", why)).into())
         };
         options.pipeline.make_machine = Some(Arc::new(none));
         build(options).unwrap_err().to_string()
     };
-    let expected = "the indexer gpu needs a GPU, and none can be used (a reason)";
+    let expected = "indexer: the indexer gpu needs a GPU, and none can be used (a reason)";
     assert_eq!(fail(), expected);
     assert!(!index.exists());
     build(options(&index, &inputs, 1)).unwrap();

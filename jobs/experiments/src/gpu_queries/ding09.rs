@@ -41,7 +41,7 @@ pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
     let all = (Wanted::default(), usize::MAX);
     let prepared = Prepared::new((args, queries), Scoring::default(), all)?;
     let generation = prepared.snapshot.generation();
-    check_lists::<Merging>(generation).map_err(|error| explain(error.into()))?;
+    check_lists::<Merging>(generation).map_err(explain)?;
     let most = (args.batch_or(256), 1000);
     let mut device = prepared.open::<Merging>(0, most, None)?;
     let start = Instant::now();

@@ -77,8 +77,7 @@ const STAGED: usize = 1000;
 pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
     let all = (Wanted::default(), usize::MAX);
     let prepared = Prepared::new((args, queries), Scoring::default(), all)?;
-    check_lists::<HuangTuning>(prepared.snapshot.generation())
-        .map_err(|error| explain(error.into()))?;
+    check_lists::<HuangTuning>(prepared.snapshot.generation()).map_err(explain)?;
     let start = Instant::now();
     let device = open(&prepared, 0)?;
     let cache = device.cache();

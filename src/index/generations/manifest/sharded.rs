@@ -44,7 +44,6 @@ pub struct ShardEntry {
     pub inputs: u64,
     /// Bytes of its files without the manifest.
     pub bytes: u64,
-    /// CRC-32 of its manifest.
     #[serde(with = "hexadecimal")]
     pub manifest_crc32: u32,
 }

@@ -13,8 +13,9 @@
 mod tests;
 
 use super::whole::Whole;
-use super::{Answer, EngineError, Engines, Pace, QueryEngine, Wakers};
+use super::{Answer, Engines, Pace, QueryEngine, Wakers};
 use crate::crew::lock;
+use crate::query::error::QueryError;
 use crate::query::plan::Plan;
 use crate::query::snapshot::Snapshot;
 use crate::query::wanted::Mode;
@@ -221,7 +222,7 @@ impl Engines for Hybrid {
         &self,
         worker: usize,
         snapshot: &Arc<Snapshot>,
-    ) -> Result<Box<dyn QueryEngine>, EngineError> {
+    ) -> Result<Box<dyn QueryEngine>, QueryError> {
         let mut device = self.devices.engine(worker, snapshot)?;
         let mut back = Vec::new();
         // From now on it leaves to this engine what it cannot answer.
@@ -432,7 +433,7 @@ impl QueryEngine for HybridEngine {
         self.shared.wakers.wake(woken.as_slice());
     }
 
-    fn advance(&mut self) -> Result<Pace, EngineError> {
+    fn advance(&mut self) -> Result<Pace, QueryError> {
         let pace = self.device.advance()?;
         self.collect(Processor::Device);
         self.look_after_device();

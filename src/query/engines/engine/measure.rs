@@ -3,7 +3,8 @@
 //! memory take longer.
 
 use super::whole::Whole;
-use super::{Answer, EngineError, QueryEngine};
+use super::{Answer, QueryEngine};
+use crate::query::error::QueryError;
 use crate::query::plan::Plan;
 use crate::schedule::features::{Cost, Features};
 use std::num::NonZeroUsize;
@@ -16,7 +17,7 @@ const TIMES: usize = 3;
 
 /// Submits queries as long as there is room and looks for answers until all are there; returns the
 /// seconds.
-fn answer(engine: &mut dyn QueryEngine, plans: &[Plan]) -> Result<f64, EngineError> {
+fn answer(engine: &mut dyn QueryEngine, plans: &[Plan]) -> Result<f64, QueryError> {
     let (mut next, mut answers): (usize, Vec<Answer>) = (0, Vec::new());
     let began = Instant::now();
     while answers.len() < plans.len() {
@@ -33,7 +34,7 @@ fn answer(engine: &mut dyn QueryEngine, plans: &[Plan]) -> Result<f64, EngineErr
 }
 
 /// The seconds of each query, one after the other.
-fn alone(engine: &mut dyn QueryEngine, plans: &[Plan]) -> Result<Vec<f64>, EngineError> {
+fn alone(engine: &mut dyn QueryEngine, plans: &[Plan]) -> Result<Vec<f64>, QueryError> {
     let mut least = vec![f64::INFINITY; plans.len()];
     // The first time lists come from wherever they are.
     for time in 0..=TIMES {
@@ -62,7 +63,7 @@ const FULL: f64 = 2.0;
 
 /// Seconds of all queries, added up, where as many threads as there are cores take one after the
 /// other.
-fn on_all_threads(plans: &[Plan]) -> Result<f64, EngineError> {
+fn on_all_threads(plans: &[Plan]) -> Result<f64, QueryError> {
     let next = AtomicUsize::new(0);
     let thread = || {
         let (mut engine, mut seconds) = (Whole::default(), 0.0);
@@ -85,7 +86,7 @@ fn beside_others(
     engine: &mut dyn QueryEngine,
     plans: &[Plan],
     alone: &[f64],
-) -> Result<Vec<f64>, EngineError> {
+) -> Result<Vec<f64>, QueryError> {
     let length = |at: usize| plans[at].terms().iter().map(|term| u64::from(term.df)).sum::<u64>();
     let mut by_length: Vec<usize> = (0..plans.len()).collect();
     by_length.sort_by_key(|&at| length(at));
@@ -118,7 +119,7 @@ fn beside_others(
 ///
 /// # Errors
 /// As [`QueryEngine::advance`].
-pub fn costs(device: &mut dyn QueryEngine, plans: &[Plan]) -> Result<Vec<Cost>, EngineError> {
+pub fn costs(device: &mut dyn QueryEngine, plans: &[Plan]) -> Result<Vec<Cost>, QueryError> {
     let plans: Vec<Plan> = plans.iter().filter(|plan| plan.known()).cloned().collect();
     let on_cpu = alone(&mut Whole::default(), &plans)?;
     let on_device = alone(device, &plans)?;

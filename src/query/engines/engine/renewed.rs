@@ -12,8 +12,9 @@
 //! none: answers under way when a generation is replaced are those of the old one.
 
 use super::whole::WholeEngines;
-use super::{Answer, EngineError, Engines, Pace, QueryEngine, Wakers};
+use super::{Answer, Engines, Pace, QueryEngine, Wakers};
 use crate::crew::lock;
+use crate::query::error::QueryError;
 use crate::query::plan::Plan;
 use crate::query::snapshot::Snapshot;
 use std::collections::VecDeque;
@@ -118,7 +119,7 @@ impl Engines for RenewedEngines {
         &self,
         worker: usize,
         snapshot: &Arc<Snapshot>,
-    ) -> Result<Box<dyn QueryEngine>, EngineError> {
+    ) -> Result<Box<dyn QueryEngine>, QueryError> {
         let cpu = WholeEngines.engine(worker, snapshot)?;
         let (inner, for_cpu) = Default::default();
         let turn = self.slot.turn.load(Ordering::SeqCst);
@@ -151,7 +152,7 @@ impl Renewed {
     }
 
     /// Takes the engine that there is now.
-    fn make(&mut self) -> Result<(), EngineError> {
+    fn make(&mut self) -> Result<(), QueryError> {
         let made = self.slot.made();
         self.turn = self.slot.turn.load(Ordering::SeqCst);
         if let Some((engines, snapshot)) = &*made {
@@ -169,7 +170,7 @@ impl Renewed {
     }
 
     /// Comes over to other engines as soon as nobody waits for the old ones.
-    fn follow(&mut self) -> Result<(), EngineError> {
+    fn follow(&mut self) -> Result<(), QueryError> {
         if self.turn == self.slot.turn.load(Ordering::SeqCst) {
             return Ok(());
         }
@@ -207,7 +208,7 @@ impl QueryEngine for Renewed {
         }
     }
 
-    fn advance(&mut self) -> Result<Pace, EngineError> {
+    fn advance(&mut self) -> Result<Pace, QueryError> {
         self.follow()?;
         let pace = match &mut self.inner {
             Some((inner, _)) => inner.advance()?,

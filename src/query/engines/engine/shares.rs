@@ -7,10 +7,11 @@
 //! With a barrier, as in the paper, the next query is taken when all have ended the one before.
 //! Without one, workers that are ahead go on with the queries behind it.
 
-use super::{Answer, EngineError, Engines, Pace, QueryEngine, Wakers};
+use super::{Answer, Engines, Pace, QueryEngine, Wakers};
 use crate::crew::lock;
 use crate::query::engines::copied::Copied;
 use crate::query::engines::share::DocumentShare;
+use crate::query::error::QueryError;
 use crate::query::plan::Plan;
 use crate::query::searcher::Searcher;
 use crate::query::snapshot::Snapshot;
@@ -100,7 +101,7 @@ impl Engines for Crew {
         &self,
         worker: usize,
         snapshot: &Arc<Snapshot>,
-    ) -> Result<Box<dyn QueryEngine>, EngineError> {
+    ) -> Result<Box<dyn QueryEngine>, QueryError> {
         let mut engine = ShareEngine {
             shared: self.0.clone(),
             worker,
@@ -145,7 +146,7 @@ impl ShareEngine {
     }
 
     /// Takes the worker's share of a snapshot; of copies that takes a while.
-    fn prepare(&mut self, snapshot: &Arc<Snapshot>) -> Result<(), EngineError> {
+    fn prepare(&mut self, snapshot: &Arc<Snapshot>) -> Result<(), QueryError> {
         if self.snapshot.as_ref().is_some_and(|own| Arc::ptr_eq(own, snapshot)) {
             return Ok(());
         }
@@ -159,7 +160,7 @@ impl ShareEngine {
         Ok(())
     }
 
-    fn work(&mut self, round: &Round) -> Result<(), EngineError> {
+    fn work(&mut self, round: &Round) -> Result<(), QueryError> {
         self.prepare(round.plan.snapshot())?;
         let hits = match &self.copied {
             None => self.searcher.answer_stage(&round.plan, round.stage)?,
@@ -185,7 +186,7 @@ impl QueryEngine for ShareEngine {
         self.shared.lay(self.worker, number, Arc::new(plan), stage);
     }
 
-    fn advance(&mut self) -> Result<Pace, EngineError> {
+    fn advance(&mut self) -> Result<Pace, QueryError> {
         let start = Instant::now();
         loop {
             let round = {

@@ -2,8 +2,9 @@
 //! 3.2.2). The workers of a process share a [`Pool`] of queries and tasks; whoever does the last
 //! task of a query has its answer.
 
-use super::{Answer, EngineError, Engines, Pace, QueryEngine, Wakers};
+use super::{Answer, Engines, Pace, QueryEngine, Wakers};
 use crate::query::engines::pool::{Done, OpenQuery, Pool, Work};
+use crate::query::error::QueryError;
 use crate::query::plan::Plan;
 use crate::query::searcher::{Begun, Cutting, Searcher};
 use crate::query::snapshot::Snapshot;
@@ -49,7 +50,7 @@ impl Engines for Crew {
         &self,
         worker: usize,
         _snapshot: &Arc<Snapshot>,
-    ) -> Result<Box<dyn QueryEngine>, EngineError> {
+    ) -> Result<Box<dyn QueryEngine>, QueryError> {
         Ok(Box::new(TaskEngine {
             shared: self.0.clone(),
             worker,
@@ -74,7 +75,7 @@ struct TaskEngine {
 }
 
 impl TaskEngine {
-    fn work(&mut self, work: Work<Numbered>) -> Result<(), EngineError> {
+    fn work(&mut self, work: Work<Numbered>) -> Result<(), QueryError> {
         match work {
             Work::Begin((number, plan), waiting) => {
                 // A query that is cut is answered sooner, but takes more work, which those behind
@@ -94,7 +95,7 @@ impl TaskEngine {
         plan: &Arc<Plan>,
         stage: Stage,
         cutting: &Cutting,
-    ) -> Result<(), EngineError> {
+    ) -> Result<(), QueryError> {
         match self.searcher.begin(plan, stage, cutting)? {
             Begun::Answered => {
                 self.shared.pool.answered_whole();
@@ -109,11 +110,7 @@ impl TaskEngine {
         Ok(())
     }
 
-    fn tasks(
-        &mut self,
-        open: &OpenQuery<Numbered>,
-        tasks: Range<usize>,
-    ) -> Result<(), EngineError> {
+    fn tasks(&mut self, open: &OpenQuery<Numbered>, tasks: Range<usize>) -> Result<(), QueryError> {
         let start = Instant::now();
         self.searcher.work(&open.cut, tasks.clone(), open.floor())?;
         let (number, plan) = &open.query;
@@ -139,7 +136,7 @@ impl QueryEngine for TaskEngine {
         self.shared.wakers.wake(&woken);
     }
 
-    fn advance(&mut self) -> Result<Pace, EngineError> {
+    fn advance(&mut self) -> Result<Pace, QueryError> {
         let waited = self.idle.map_or(Duration::ZERO, |since| since.elapsed());
         let sleep = waited >= self.shared.patience;
         if self.idle.is_some() && !sleep && !self.shared.pool.has_work() {

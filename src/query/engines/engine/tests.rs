@@ -52,7 +52,7 @@ impl Engines for LateEngines {
         &self,
         _worker: usize,
         _snapshot: &Arc<Snapshot>,
-    ) -> Result<Box<dyn QueryEngine>, EngineError> {
+    ) -> Result<Box<dyn QueryEngine>, QueryError> {
         Ok(Box::<Late>::default())
     }
 }
@@ -63,7 +63,7 @@ impl QueryEngine for Late {
         self.queries.push_back((number, plan));
     }
 
-    fn advance(&mut self) -> Result<Pace, EngineError> {
+    fn advance(&mut self) -> Result<Pace, QueryError> {
         self.turn += 1;
         if self.turn.is_multiple_of(3)
             && let Some((number, plan)) = self.queries.pop_back()

@@ -2,7 +2,8 @@
 //! worker takes the next query when it has answered the one before, so that the queries go to
 //! whichever core becomes free.
 
-use super::{Answer, EngineError, Engines, Pace, QueryEngine};
+use super::{Answer, Engines, Pace, QueryEngine};
+use crate::query::error::QueryError;
 use crate::query::plan::Plan;
 use crate::query::searcher::Searcher;
 use crate::query::snapshot::Snapshot;
@@ -25,7 +26,7 @@ impl Engines for WholeEngines {
         &self,
         _worker: usize,
         _snapshot: &Arc<Snapshot>,
-    ) -> Result<Box<dyn QueryEngine>, EngineError> {
+    ) -> Result<Box<dyn QueryEngine>, QueryError> {
         Ok(Box::<Whole>::default())
     }
 
@@ -40,7 +41,7 @@ impl QueryEngine for Whole {
         self.query = Some((number, plan));
     }
 
-    fn advance(&mut self) -> Result<Pace, EngineError> {
+    fn advance(&mut self) -> Result<Pace, QueryError> {
         let Some((number, plan)) = self.query.take() else { return Ok(Pace::Idle) };
         let hits = self.searcher.answer(&plan)?.to_vec();
         self.answer = Some(Answer { number, hits, known: plan.known(), late: false });

@@ -64,9 +64,9 @@ fn what_is_refused_ends_at_its_line() {
     assert_eq!(place(refused[0]), (3, 2, 10));
     assert_eq!(place(refused[1]), (4, 3, 10 + bytes));
     assert_eq!(place(refused[2]), (5, 4, 10 + 3 * bytes - 1));
-    assert!(matches!(*refused[0].why, Why::Long { bytes: found } if found == bytes));
-    assert!(matches!(*refused[1].why, Why::Long { bytes: found } if found == 2 * bytes - 1));
-    assert!(matches!(*refused[2].why, Why::Object(_)));
+    assert!(refused[0].why.starts_with(&format!("{bytes} bytes")));
+    assert!(refused[1].why.starts_with(&format!("{} bytes", 2 * bytes - 1)));
+    assert!(refused[2].why.starts_with("begins with {"));
     assert!(refused[0].to_string().starts_with("line 3 of the queries (byte 10): 1048576"));
 }
 

@@ -33,7 +33,7 @@ impl Engines for Moody {
         &self,
         _worker: usize,
         _snapshot: &Arc<Snapshot>,
-    ) -> Result<Box<dyn QueryEngine>, EngineError> {
+    ) -> Result<Box<dyn QueryEngine>, QueryError> {
         let (searcher, open, back, recalled, answers) = Default::default();
         let mood = self.0.clone();
         Ok(Box::new(MoodyEngine { mood, searcher, open, back, recalled, answers }))
@@ -46,7 +46,7 @@ impl QueryEngine for MoodyEngine {
         self.open.push_back((number, plan, Instant::now()));
     }
 
-    fn advance(&mut self) -> Result<Pace, EngineError> {
+    fn advance(&mut self) -> Result<Pace, QueryError> {
         match self.mood.load(Ordering::SeqCst) {
             HANGS => return Ok(Pace::Idle),
             WORKS => {

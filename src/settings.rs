@@ -1,0 +1,100 @@
+//! How a setting is refused that has no such value, or does not go with another one. A setting that
+//! would have no effect is refused, not passed over.
+
+#![warn(missing_docs)]
+#![forbid(unsafe_code)]
+
+use std::fmt;
+
+/// Settings that cannot be as they were given. A setting is its name, such as `max-document`, or
+/// that and its value: `algorithm wang`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SettingError {
+    /// A setting cannot have its value.
+    Value {
+        /// The setting.
+        setting: String,
+        /// What was found, and what may be.
+        why: String,
+    },
+    /// A setting was given without what it belongs to.
+    Alone {
+        /// The setting.
+        setting: String,
+        /// What it belongs to.
+        with: String,
+    },
+    /// A setting was given together with what excludes it.
+    Together {
+        /// The setting.
+        setting: String,
+        /// What excludes it.
+        with: String,
+    },
+}
+
+impl SettingError {
+    pub(crate) fn value(setting: impl Into<String>, why: impl Into<String>) -> Self {
+        Self::Value { setting: setting.into(), why: why.into() }
+    }
+
+    pub(crate) fn alone(setting: impl Into<String>, with: impl Into<String>) -> Self {
+        Self::Alone { setting: setting.into(), with: with.into() }
+    }
+
+    pub(crate) fn together(setting: impl Into<String>, with: impl Into<String>) -> Self {
+        Self::Together { setting: setting.into(), with: with.into() }
+    }
+
+    /// Refuses what is given and does not fit; each row has a name, whether it is given, whether it
+    /// fits, and what it goes with.
+    pub(crate) fn check<'a>(
+        rows: impl IntoIterator<Item = (&'a str, bool, bool, String)>,
+    ) -> Result<(), Self> {
+        let wrong = rows.into_iter().find(|(_, given, fits, _)| *given && !fits);
+        wrong.map_or(Ok(()), |(name, _, _, with)| Err(Self::alone(name, with)))
+    }
+
+    /// Makes sure that a number lies in a range, which NaN does not.
+    pub(crate) fn within(setting: &str, least: f64, most: f64, found: f64) -> Result<f64, Self> {
+        if (least..=most).contains(&found) {
+            return Ok(found);
+        }
+        let most = if most < 1e6 { most.to_string() } else { format!("{most:e}") };
+        let why = format!("expected a number from {least} to {most}, found {found}");
+        Err(Self::value(setting, why))
+    }
+
+    /// The setting that is refused.
+    pub fn setting(&self) -> &str {
+        match self {
+            Self::Value { setting, .. }
+            | Self::Alone { setting, .. }
+            | Self::Together { setting, .. } => setting,
+        }
+    }
+
+    /// The same in words of a command line, where names of settings have two dashes.
+    pub fn on_command_line(&self) -> String {
+        self.in_words("--")
+    }
+
+    fn in_words(&self, dashes: &str) -> String {
+        match self {
+            Self::Value { setting, why } => format!("{dashes}{setting}: {why}"),
+            Self::Alone { setting, with } => format!("{dashes}{setting} goes with {dashes}{with}"),
+            Self::Together { setting, with } => {
+                format!("{dashes}{setting} does not go with {dashes}{with}")
+            }
+        }
+    }
+}
+
+impl fmt::Display for SettingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.in_words(""))
+    }
+}
+
+impl std::error::Error for SettingError {}
