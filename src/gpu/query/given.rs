@@ -184,7 +184,7 @@ mod tests {
             given.check(algorithm, on_devices).unwrap_err().on_command_line()
         };
         assert_eq!(says(&given, WANG, true), "--query-threads: wang takes 64, 128, 256, 512, 1024");
-        let huang = "--algorithm huang goes without --gpu-partition";
+        let huang = "--algorithm huang does not go with --gpu-partition";
         assert_eq!(says(&given, Chosen::Huang, true), huang);
         assert_eq!(
             says(&given, Chosen::Ding09, true),

@@ -97,11 +97,11 @@ fn a_job_gets_what_it_asks_for_or_an_error() {
     assert_eq!(count(Gpus::Number(1)), Ok(1));
     assert_eq!(count(Gpus::Number(2)), Ok(2));
     let error = found.choose(Gpus::Number(3)).unwrap_err();
-    assert_eq!(error.to_string(), "3 GPUs were asked for, and 2 can be used here");
+    assert_eq!(error.to_string(), "gpus: 3 GPUs were asked for, and 2 can be used here");
     let error = Discovery::judge(facts(&[70])).choose(Gpus::Number(1)).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "1 GPUs were asked for, and 0 can be used here (GPU 0 (a device): its architecture is sm_70, and sm_75 is \
+        "gpus: 1 GPUs were asked for, and 0 can be used here (GPU 0 (a device): its architecture is sm_70, and sm_75 is \
          the least)"
     );
 }
