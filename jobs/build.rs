@@ -176,7 +176,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     totals.as_object_mut().expect("it was made as one").extend(fields);
     if path.is_some() {
         totals["before"] = json!(before);
-        totals["lists"] = json!(summary::list_lengths(&report.folder(), report.workers)?);
     }
     report::write(path, totals, report.seconds, report.workers, &report.operators)
 }

@@ -8,7 +8,7 @@ use crate::cli::signals;
 use anyhow::bail;
 use millrace::inside::codec::ListCodec;
 use millrace::inside::index::{
-    Merged, RankSource, Recode, ShardedManifest, Totals, generation_name, merge_index, summary,
+    Merged, RankSource, Recode, ShardedManifest, Totals, merge_index, summary,
 };
 use millrace::inside::shown::number_of;
 use millrace::{Control, IndexError, give_back_large_buffers};
@@ -98,8 +98,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         totals["index_bytes"] = now.index_bytes.into();
         totals["files"] = serde_json::json!(manifest.files);
         totals["before"] = serde_json::json!(before);
-        let folder = args.index.join(generation_name(manifest.generation));
-        totals["lists"] = serde_json::json!(summary::list_lengths(&folder, workers)?);
     }
     crate::cli::report::write(path, totals, seconds, workers, &[])
 }

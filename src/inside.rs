@@ -4,7 +4,7 @@
 pub mod build {
     pub use crate::build::{
         devices::usable_gpus,
-        memory::{peak_resident, resident::Watched},
+        memory::peak_resident,
         options::{BuildProgress, Notes, OnProgress, Peers, Pipeline},
         prepare::Prepared,
         rates::MeasuredRates,

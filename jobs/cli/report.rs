@@ -2,26 +2,16 @@
 
 use anyhow::Context;
 use jiff::{SignedDuration, Timestamp};
-use millrace::inside::build::Watched;
 use millrace::inside::dataflow::{Busy, OperatorShare, OperatorTime};
 use serde_json::{Value, json};
 use std::path::Path;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The version of what a report's fields mean (docs/reports.md); it grows when one changes or goes.
-const SCHEMA: u32 = 1;
+const SCHEMA: u32 = 2;
 
 /// Whether the job has written its report itself, which may tell more of a failure.
 static WRITTEN: AtomicBool = AtomicBool::new(false);
-
-/// What memory the job holds, if it has to report that.
-static MEMORY: OnceLock<Watched> = OnceLock::new();
-
-/// Begins to look at the memory of this process, for the report of its job.
-pub(crate) fn begin() {
-    MEMORY.get_or_init(Watched::start);
-}
 
 /// Writes the report of a job that failed: which, why, and what it took.
 pub(crate) fn failed(path: &Path, job: &str, error: &anyhow::Error, seconds: f64) {
@@ -58,7 +48,6 @@ pub(crate) fn write(
     totals["seconds"] = json!(seconds);
     totals["workers"] = json!(workers);
     totals["peak_memory_bytes"] = json!(millrace::inside::build::peak_resident());
-    totals["memory"] = json!(MEMORY.get().map(Watched::seen));
     totals["operators"] = json!(OperatorShare::of(shares));
     let busy = shares.iter().map(|time| (time.operator, time.worker, time.timeline));
     totals["timeline"] = json!((!shares.is_empty()).then(|| Busy::of(busy)));

@@ -48,4 +48,3 @@ fn status_bytes(name: &str) -> u64 {
         .and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok())
         .map_or(0, |kib| kib * 1024)
 }
-pub(crate) mod resident;

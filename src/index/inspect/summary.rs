@@ -1,24 +1,12 @@
-//! What is a live generation, in a few numbers? For reports: its totals, and its lists by length.
+//! What is a live generation, in a few numbers? For reports.
 
-use crate::crew::Crew;
 use crate::index::error::IndexError;
-use crate::index::format::{Kind, run_file};
 use crate::index::generations::folder::current;
+use crate::index::generations::manifest::Manifest;
 use crate::index::generations::manifest::read::read_manifest;
 use crate::index::generations::manifest::sharded::ShardedManifest;
-use crate::index::generations::manifest::{Manifest, RunEntry};
-use crate::index::lexicon::{LexiconStream, expect_totals, parts_of};
 use serde::Serialize;
-use std::ops::Range;
 use std::path::Path;
-
-/// Bytes of a lexicon that a thread holds at a time.
-const WINDOW_BYTES: usize = 256 << 10;
-
-/// Parts of a lexicon for each thread, so that all end at about the same time, and bytes of terms
-/// that a thread has read before another one has begun.
-const PARTS: usize = 4;
-const LEAST_PART: u64 = 1 << 20;
 
 /// The totals of a generation, or of a shard of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -46,16 +34,6 @@ impl Totals {
     }
 }
 
-/// The postings lists of a class of lengths.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct ListClass {
-    /// They have fewer postings than this, and at least half as many: a power of two.
-    pub below: u64,
-    pub lists: u64,
-    pub postings: u64,
-    pub bytes: u64,
-}
-
 /// Reads the totals of the live generation of the index in the folder `index`; with `shard`, a
 /// number and how many there are, those of that shard. None if there is no such generation.
 ///
@@ -73,75 +51,13 @@ pub fn totals(index: &Path, shard: Option<(usize, usize)>) -> Result<Option<Tota
     Ok(Some(Totals::of(&read_manifest(&folder)?)))
 }
 
-/// Counts the lists of the generation, or the shard of one, in `folder` by their length; short ones
-/// first, classes without a list left out. So many `threads` read the lexicons, and nobody the
-/// postings. A term has a list in each run that it occurs in.
-///
-/// # Errors
-/// `Storage`, `Damaged`, `Newer`.
-pub fn list_lengths(folder: &Path, threads: usize) -> Result<Vec<ListClass>, IndexError> {
-    list_lengths_by((folder, &read_manifest(folder)?.runs), threads, LEAST_PART)
-}
-
-/// The same by parts with at least so many bytes of terms.
-fn list_lengths_by(
-    (folder, runs): (&Path, &[RunEntry]),
-    threads: usize,
-    least: u64,
-) -> Result<Vec<ListClass>, IndexError> {
-    let path = |run: usize| folder.join(run_file(&runs[run].name, Kind::Lexicon));
-    let mut parts = Vec::new();
-    for run in 0..runs.len() {
-        let cut = parts_of(&path(run), (least, PARTS * threads), |terms, _| terms)?;
-        parts.extend(cut.into_iter().map(|collections| (run, collections)));
-    }
-    let of_runs: Vec<usize> = parts.iter().map(|&(run, _)| run).collect();
-    let mut counted: Vec<_> = parts.iter().map(|_| Ok(Classes::default())).collect();
-    let work = parts.into_iter().zip(&mut counted).collect();
-    Crew::new("counter").share(threads - 1, work, |((run, collections), counted)| {
-        *counted = count(&path(run), collections);
-    });
-    let (mut all, mut seen) = (Classes::default(), vec![(0, 0); runs.len()]);
-    for (run, classes) in of_runs.into_iter().zip(counted) {
-        for (all, class) in all.iter_mut().zip(classes?) {
-            (0..all.len()).for_each(|i| all[i] += class[i]);
-            seen[run].0 += class[0];
-            seen[run].1 += class[1];
-        }
-    }
-    for (number, run) in runs.iter().enumerate() {
-        expect_totals(&path(number), run, seen[number])?;
-    }
-    let class = |(log, [lists, postings, bytes]): (u32, [u64; 3])| {
-        let below = 1 << log;
-        ListClass { below, lists, postings, bytes }
-    };
-    Ok((1..).zip(all).map(class).filter(|class| class.lists > 0).collect())
-}
-
-/// Lists, postings and bytes by class.
-type Classes = [[u64; 3]; u32::BITS as usize];
-
-fn count(path: &Path, collections: Range<u16>) -> Result<Classes, IndexError> {
-    let mut classes = Classes::default();
-    let mut terms = LexiconStream::open_part(path, WINDOW_BYTES, collections)?;
-    while terms.advance()? {
-        let list = terms.term().list;
-        let class = &mut classes[list.df.ilog2() as usize];
-        class[0] += 1;
-        class[1] += u64::from(list.df);
-        class[2] += list.bytes;
-    }
-    Ok(classes)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::index::testing;
 
     #[test]
-    fn lists_of_all_lengths_add_up_to_the_totals() {
+    fn totals_are_those_of_the_manifest() {
         let scratch = tempfile::tempdir().unwrap();
         let index = scratch.path();
         assert_eq!(totals(index, None).unwrap(), None);
@@ -149,29 +65,6 @@ mod tests {
         let totals = totals(index, None).unwrap().unwrap();
         assert_eq!(totals.generation, manifest.generation);
         assert_eq!((totals.documents, totals.postings), (500, manifest.statistics.postings));
-        let folder = current(index).unwrap().unwrap();
-        let classes = list_lengths(&folder, 1).unwrap();
-        for (threads, least) in [(2, LEAST_PART), (3, 1), (7, 20)] {
-            let counted = list_lengths_by((&folder, &manifest.runs), threads, least);
-            assert_eq!(counted.unwrap(), classes);
-            // A run with other totals is not counted.
-            for (terms, postings) in [(1, 0), (0, 1)] {
-                let mut runs = manifest.runs.clone();
-                (runs[1].terms, runs[1].postings) =
-                    (runs[1].terms + terms, runs[1].postings + postings);
-                let counted = list_lengths_by((&folder, &runs), threads, least);
-                assert!(matches!(counted, Err(IndexError::Damaged { .. })), "{counted:?}");
-            }
-        }
-        let terms: u64 = manifest.runs.iter().map(|run| run.terms).sum();
-        assert!(manifest.runs.len() == 2 && classes.len() > 2);
-        assert_eq!(classes.iter().map(|class| class.lists).sum::<u64>(), terms);
-        assert_eq!(classes.iter().map(|class| class.postings).sum::<u64>(), totals.postings);
-        for class in &classes {
-            assert!(class.below.is_power_of_two() && class.bytes > 0);
-            assert!(class.postings < class.lists * class.below);
-            assert!(class.postings >= class.lists * class.below / 2);
-        }
         // A whole generation has no shards.
         assert_eq!(super::totals(index, Some((0, 2))).unwrap(), None);
     }
