@@ -50,7 +50,6 @@ pub(crate) fn write_documents<'scope>(
         if let Some(scan) = scan {
             scan.take(&build.plan, &batch)?;
         }
-        build.wiring.ahead.expect(batch.counts.list_bytes);
         let bytes = batch.bytes();
         let path = |input| build.plan.path(input);
         let Some(rows) = table.place(build.strict, batch, input_name(build), path)? else {

@@ -24,8 +24,7 @@ use timely::dataflow::operators::generic::operator::Operator;
 use tracing::debug;
 
 /// Threads that write the lists, unless one worker does everything: while one is in the system,
-/// which lets one at a time write to a file, the others gather and take checksums. To pages that
-/// were asked for ahead one writes 10 GB/s, and gathers and sums 3.
+/// which lets one at a time write to a file, the others gather and take checksums.
 fn writers(workers: usize) -> usize {
     if workers == 1 { 0 } else { (workers / 4).clamp(2, 6) }
 }
@@ -53,8 +52,7 @@ impl<'scope> Flush<'scope> for StreamVec<'scope, u64, Local<LaidChunk>> {
                         let run = runs.entry(part.run).or_insert_with(|| {
                             let (directory, form) = (&build.directory, build.form);
                             let threads = writers(build.workers);
-                            let run = RunAssembler::new(directory, form, owners, part, threads);
-                            run.ahead(build.wiring.ahead.take(part.run))
+                            RunAssembler::new(directory, form, owners, part, threads)
                         });
                         run.take(chunk);
                     }

@@ -4,7 +4,6 @@
 
 #![forbid(unsafe_code)]
 
-mod ahead;
 pub(crate) mod filled;
 mod gathered;
 mod placed;
@@ -13,7 +12,6 @@ mod sums;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use ahead::Ahead;
 pub(crate) use filled::{FilledFile, Room};
 pub(crate) use gathered::{GatheredFile, Source};
 pub(crate) use placed::PlacedFile;
@@ -142,8 +140,6 @@ pub(crate) struct StorageFile {
     /// Checksums of their pages, if they are wanted.
     sums: Option<Sums>,
     durability: Durability,
-    /// So many of its bytes have pages that were asked for before anything was written.
-    ahead_bytes: u64,
 }
 
 impl StorageFile {
@@ -166,7 +162,6 @@ impl StorageFile {
             crc: crc32fast::Hasher::new(),
             sums: None,
             durability,
-            ahead_bytes: 0,
         })
     }
 
@@ -237,9 +232,6 @@ impl StorageFile {
         crc.update(&header);
         crc.combine(&self.crc);
         let bytes = HEADER_BYTES as u64 + self.written;
-        if self.ahead_bytes > bytes {
-            attempt("cut", &self.path, || self.file.set_len(bytes))?;
-        }
         if self.durability == Durability::Lasting {
             attempt("sync", &self.path, || self.file.sync_all())?;
         }

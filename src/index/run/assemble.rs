@@ -7,11 +7,11 @@
 #![forbid(unsafe_code)]
 
 use super::WrittenRun;
-use super::files::{ListsFile, OpenChunk, RunFiles};
+use super::files::{OpenChunk, RunFiles};
 use super::lay::{LaidChunk, RunPart, Unwritten};
 use super::part::CHUNK_BYTES;
 use crate::index::error::IndexError;
-use crate::index::files::storage::{Durability, Source, StorageFile};
+use crate::index::files::storage::{Durability, FilledFile, Source};
 use crate::index::list::Form;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -54,7 +54,7 @@ pub(crate) struct RunAssembler {
     owners: Vec<Owner>,
     files: Option<RunFiles>,
     /// The file of the lists, if it is there already.
-    lists: Option<ListsFile>,
+    lists: Option<Arc<FilledFile>>,
     part: RunPart,
     threads: usize,
 }
@@ -72,12 +72,6 @@ impl RunAssembler {
         let owners = (0..owners).map(|_| Owner::default()).collect();
         let (directory, files, lists) = (directory.to_path_buf(), None, None);
         Self { directory, form, owners, files, lists, part, threads }
-    }
-
-    /// Writes the lists to a file that is there already, if there is one, and empty.
-    #[must_use]
-    pub(crate) fn ahead(self, ahead: Option<StorageFile>) -> Self {
-        Self { lists: ahead.map(|file| ListsFile::Empty(Box::new(file))), ..self }
     }
 
     /// Takes the next chunk of its owner.
@@ -98,7 +92,7 @@ impl RunAssembler {
             // Whoever has placed lists has taken room for them in the order of the run.
             Some(file) => {
                 if self.files.is_none() {
-                    self.lists = Some(ListsFile::Placed(file));
+                    self.lists = Some(file);
                 }
                 None
             }

@@ -48,13 +48,6 @@ impl OpenChunk {
     }
 }
 
-/// The file of the lists of a run that is there already.
-pub(crate) enum ListsFile {
-    Empty(Box<StorageFile>),
-    /// Those who have room in it put the lists there.
-    Placed(Arc<FilledFile>),
-}
-
 /// The lexicon and the lists of a run that is being written.
 pub(crate) struct RunFiles {
     number: u32,
@@ -65,13 +58,13 @@ pub(crate) struct RunFiles {
 
 impl RunFiles {
     /// Creates the files of run `number` in the folder of a generation, with lists of a `form`, but
-    /// for that of the lists if it is there already. So many `threads` write the lists, or who
-    /// calls, if they are not placed.
+    /// for that of the lists if those who have room in it put them there. Else so many `threads`
+    /// write the lists, or who calls.
     pub(crate) fn create(
         generation: &Path,
         (number, form): (u32, Form),
         durability: Durability,
-        lists: Option<ListsFile>,
+        lists: Option<Arc<FilledFile>>,
         threads: usize,
     ) -> Result<Self, IndexError> {
         let name = run_name(number);
@@ -79,8 +72,7 @@ impl RunFiles {
         let lexicon = LexiconWriter::create(generation, &lexicon, durability)?;
         let lexicon = lexicon.with_blocks_of(form.block_len());
         let postings = match lists {
-            Some(ListsFile::Placed(file)) => GatheredFile::by_others(file)?,
-            Some(ListsFile::Empty(file)) => GatheredFile::new(*file, threads)?,
+            Some(file) => GatheredFile::by_others(file)?,
             None => {
                 let name = run_file(&name, Kind::Postings);
                 GatheredFile::new(StorageFile::create(generation, &name, durability)?, threads)?

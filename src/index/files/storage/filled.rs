@@ -1,19 +1,12 @@
 //! How is a file written whose parts are ready in any order? Whoever knows what stands next takes
 //! *room* for it, one behind the other, and any thread fills a room at any time: it puts the bytes
-//! together there, in steps that stay in the caches, and takes their checksums. Those of the file
-//! and of its pages are put together in the order of the rooms.
-//!
-//! Rooms of a file in memory can be filled through maps of it
-//! ([`write_map`](crate::index::files::write_map)), which threads do side by side; others are
-//! written. Writing takes less than a map, for whose pages the system is asked one by one and which
-//! it clears, but one thread at a time can do it: whoever finds nobody writing does.
+//! together, in steps that stay in the caches, takes their checksums, and writes them there. Those
+//! of the file and of its pages are put together in the order of the rooms.
 
 use super::sums::spill_of_sums;
-use super::{Durability, Spill, StorageFile, WRITE_BUFFER_BYTES, attempt, write_at};
+use super::{Durability, Spill, StorageFile, WRITE_BUFFER_BYTES, write_at};
 use crate::crew::lock;
-use crate::fault::{self, Injected};
 use crate::index::error::IndexError;
-use crate::index::files::write_map::{MappedRoom, WriteMap};
 use crate::index::format::{HEADER_BYTES, PAGE_BYTES};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -28,7 +21,6 @@ pub(crate) struct Room {
     number: usize,
     at: u64,
     bytes: u64,
-    mapped: Option<MappedRoom>,
 }
 
 impl Room {
@@ -75,7 +67,6 @@ fn page_rest(at: u64) -> u64 {
 struct Outcome {
     /// The number of the next room, and its place in the file.
     next: (usize, u64),
-    map: Option<WriteMap>,
     /// Rooms before the first that is not full, and where they end.
     full: usize,
     at: u64,
@@ -133,26 +124,22 @@ impl Outcome {
 pub struct FilledFile {
     file: StorageFile,
     outcome: Mutex<Outcome>,
-    /// Who writes has it, where others fill rooms through maps.
-    pub(crate) writing: Mutex<()>,
 }
 
 impl FilledFile {
-    /// Creates a file in the folder of a generation, whose rooms are filled through maps where that
-    /// is possible. It is never synced here.
+    /// Creates a file in the folder of a generation. It is never synced here.
     ///
     /// # Errors
     /// `Storage`.
     pub fn create(generation: &Path, name: &str) -> Result<Self, IndexError> {
-        Self::mapped(StorageFile::create(generation, name, Durability::Scratch)?)
+        Ok(Self::of(StorageFile::create(generation, name, Durability::Scratch)?))
     }
 
-    /// A file that has no body yet, whose rooms are written.
-    pub(crate) fn written(file: StorageFile) -> Self {
+    /// A file that has no body yet.
+    pub(crate) fn of(file: StorageFile) -> Self {
         let at = HEADER_BYTES as u64;
         let outcome = Mutex::new(Outcome {
             next: (0, at),
-            map: None,
             full: 0,
             at,
             crc: crc32fast::Hasher::new(),
@@ -162,20 +149,7 @@ impl FilledFile {
             failed: None,
             is_over: false,
         });
-        Self { file, outcome, writing: Mutex::default() }
-    }
-
-    /// A file that has no body yet, whose rooms are filled through maps where that is possible.
-    pub(crate) fn mapped(file: StorageFile) -> Result<Self, IndexError> {
-        let ahead = file.ahead_bytes;
-        let map = WriteMap::of(&file.file, HEADER_BYTES as u64, ahead);
-        let map = map.map_err(IndexError::storage("map", &file.path))?;
-        if map.is_some() && ahead > 0 {
-            attempt("lengthen", &file.path, || file.file.set_len(ahead))?;
-        }
-        let filled = Self::written(file);
-        filled.outcome().map = map;
-        Ok(filled)
+        Self { file, outcome }
     }
 
     fn outcome(&self) -> MutexGuard<'_, Outcome> {
@@ -184,10 +158,9 @@ impl FilledFile {
 
     pub(crate) fn room(&self, bytes: u64) -> Room {
         let mut outcome = self.outcome();
-        let mapped = outcome.map.as_mut().map(|map| map.next(bytes));
         let (number, at) = outcome.next;
         outcome.next = (number + 1, at + bytes);
-        Room { number, at, bytes, mapped }
+        Room { number, at, bytes }
     }
 
     /// Fills room, which `put` does step by step, one behind the other. Whoever
@@ -197,40 +170,13 @@ impl FilledFile {
         if self.outcome().is_over {
             return;
         }
-        let Room { number, at, bytes, mapped } = room;
+        let Room { number, at, bytes } = room;
         let mut sums = RoomSums::from(at);
-        let filled = match (mapped, self.writing.try_lock()) {
-            (Some(mapped), Err(_)) => self.fill_mapped(mapped, bytes, put, &mut sums),
-            (_, _writing) => self.write(at + bytes, put, &mut sums, buffer),
-        };
+        let filled = self.write(at + bytes, put, &mut sums, buffer);
         let mut outcome = self.outcome();
         if let Err(error) = filled.and_then(|()| outcome.take(number, sums)) {
             outcome.fail(error);
         }
-    }
-
-    fn fill_mapped(
-        &self,
-        room: MappedRoom,
-        bytes: u64,
-        mut put: impl FnMut(&mut [u8]),
-        sums: &mut RoomSums,
-    ) -> Result<(), IndexError> {
-        let filled = fault::storage().and_then(|injected| {
-            let is_short = injected == Injected::Short;
-            let most = if is_short { bytes / 2 } else { bytes };
-            room.fill(|to| {
-                let mut rest = &mut to[..most as usize];
-                while !rest.is_empty() {
-                    let (here, behind) = rest.split_at_mut(step(sums.at, rest.len() as u64));
-                    put(here);
-                    sums.add(here);
-                    rest = behind;
-                }
-            })?;
-            if is_short { Err(fault::no_space()) } else { Ok(()) }
-        });
-        filled.map_err(IndexError::storage("write", &self.file.path))
     }
 
     /// Writes what goes to the file up to its byte `end`.

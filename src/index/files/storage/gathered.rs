@@ -1,9 +1,6 @@
 //! How does a file get to the system whose bytes lie in many buffers of others? In *parts* of whole
 //! pages, each of which has room of its own in the file, where it is put together, by threads if
 //! there are any: of a large file that is most of the work.
-//!
-//! The system lets one thread at a time write to a file. Two to six threads that do nothing else
-//! gain nothing by maps of it (docs/measurements/2026-11-23-gpu-indexing.md).
 
 #![forbid(unsafe_code)]
 
@@ -111,7 +108,7 @@ impl GatheredFile {
     /// Puts together the body of a file that has none yet; so many `threads` write it, or who
     /// calls.
     pub(crate) fn new(file: StorageFile, threads: usize) -> Result<Self, IndexError> {
-        Self::of(Arc::new(FilledFile::written(file)), threads)
+        Self::of(Arc::new(FilledFile::of(file)), threads)
     }
 
     /// Has a file whose bytes others [put](Self::pass) where they belong.

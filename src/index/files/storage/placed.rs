@@ -3,9 +3,7 @@
 //!
 //! The system lets one thread at a time write to a file, and others turn round and round until it
 //! is their turn. So one thread writes, and others leave it their parts meanwhile, as far as there
-//! is room: no core waits for a lock. Through maps, as lists are written, parts of some ten
-//! thousand bytes take twice the time, since each page is cleared, and a fault
-//! (docs/measurements/2026-11-23-indexing.md).
+//! is room: no core waits for a lock.
 
 #![forbid(unsafe_code)]
 
