@@ -11,7 +11,6 @@ mod files;
 pub(crate) mod lay;
 mod pages;
 pub(crate) mod part;
-mod put;
 pub(crate) mod read;
 #[cfg(test)]
 mod tests;
@@ -20,9 +19,8 @@ mod write;
 pub(crate) use assemble::RunAssembler;
 pub(crate) use delete::write_deletions;
 pub(crate) use files::{OpenChunk, RunFiles};
-pub(crate) use lay::{EncodedList, LaidChunk, Layout, RunPart, Stretch, Unwritten};
+pub(crate) use lay::{EncodedList, LaidChunk, Layout, RunPart, Stretch, Unwritten, padded};
 pub(crate) use part::{CHUNK_BYTES, PartEncoder};
-pub(crate) use put::{Padded, Putting};
 pub(crate) use read::Run;
 pub(crate) use write::RunWriter;
 

@@ -7,7 +7,7 @@ use super::Location;
 use super::write::{DocumentsEntry, Ending, Files};
 use crate::crew::lock;
 use crate::index::error::IndexError;
-use crate::index::files::storage::{Durability, PlacedFile};
+use crate::index::files::storage::{Durability, FilledFile};
 use crate::index::format::LONG;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
@@ -36,12 +36,12 @@ pub(crate) struct DocumentsPlace {
 /// The five files of a run's documents, which any threads write at their places. Together these
 /// leave nothing out.
 ///
-/// Memory: ten times the bytes of a file that are left to whoever writes to it; 2 bytes for each
-/// document while it is written, 8 bytes for each of 65,535 tokens or more, and what is known of
-/// documents that were written before their turn.
+/// Memory: 2 bytes for each document while it is written, a write buffer for each thread, 8 bytes for
+/// each document of 65,535 tokens or more, and what is known of documents that were written before
+/// their turn.
 #[derive(Debug)]
 pub(crate) struct PlacedDocuments {
-    files: Files<PlacedFile>,
+    files: Files<FilledFile>,
     first_input: u32,
     sum: Mutex<Sum>,
 }
@@ -57,16 +57,15 @@ struct Sum {
 
 impl PlacedDocuments {
     /// Creates the files of run `number` in the folder of a generation. No document lies in an
-    /// input before `first_input`. Threads leave `room` bytes of each file to the one that writes
-    /// to it.
+    /// input before `first_input`.
     pub(crate) fn create(
         generation: &Path,
         number: u32,
         durability: Durability,
-        (first_input, room): (u32, usize),
+        first_input: u32,
     ) -> Result<Self, IndexError> {
         let files = Files::create(generation, number, durability)?;
-        let files = files.map(|file| Ok(PlacedFile::new(file, room)))?;
+        let files = files.map(|file| Ok(FilledFile::of(file)))?;
         Ok(Self { files, first_input, sum: Mutex::default() })
     }
 
@@ -119,15 +118,17 @@ impl PlacedDocuments {
         }
         let at = |bytes: usize| u64::from(place.documents) * bytes as u64;
         let files = &self.files;
-        let writes: [(&PlacedFile, u64, &[u8]); 5] = [
+        let writes: [(&FilledFile, u64, &[u8]); 5] = [
             (&files.lengths, at(size_of::<u16>()), bytemuck::cast_slice(&shorts)),
             (&files.names, place.name_bytes, names.as_bytes()),
             (&files.ends, at(size_of::<u64>()), bytemuck::cast_slice(ends)),
             (&files.locations, at(size_of::<Location>()), bytemuck::cast_slice(locations)),
             (&files.hashes, at(size_of::<u64>()), bytemuck::cast_slice(hashes)),
         ];
+        let mut buffer = Vec::new();
         for (file, at, bytes) in writes {
-            file.write(at, bytes)?;
+            file.fill(file.room_at(at, bytes.len() as u64), [bytes], &mut buffer);
+            file.check()?;
         }
         let mut sum = self.sum();
         sum.long.append(&mut long);
@@ -146,6 +147,6 @@ impl PlacedDocuments {
         long.sort_unstable();
         let first_input = self.first_input;
         let ending = Ending { long, documents, tokens, first_input, inputs };
-        self.files.map(PlacedFile::end)?.end(&ending)
+        self.files.map(|file| file.end().map(|(file, _)| file))?.end(&ending)
     }
 }

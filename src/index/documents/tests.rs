@@ -99,7 +99,7 @@ proptest! {
             start = end;
         }
         let scratch = Durability::Scratch;
-        let placed = PlacedDocuments::create(folder.path(), 1, scratch, (run.first_input, 100)).unwrap();
+        let placed = PlacedDocuments::create(folder.path(), 1, scratch, run.first_input).unwrap();
         for n in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]][order] {
             let (place, part) = parts[n];
             let (mut names, mut ends) = (String::new(), Vec::new());
@@ -135,7 +135,7 @@ fn a_name_that_is_not_text_is_refused() {
         assert!(matches!(error, IndexError::Refused { .. }), "{error}");
     }
     assert_eq!((writer.documents(), writer.tokens()), (0, 0));
-    let placed = PlacedDocuments::create(folder.path(), 1, Durability::Scratch, (7, 100)).unwrap();
+    let placed = PlacedDocuments::create(folder.path(), 1, Durability::Scratch, 7).unwrap();
     let (ends, locations) = (&mut [1][..], &mut [Location { input: 6, ..place }][..]);
     let columns = DocumentColumns { names: "n", ends, lengths: &[1], locations, hashes: &[0] };
     let error = placed.write(DocumentsPlace::default(), columns).unwrap_err();

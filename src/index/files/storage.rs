@@ -6,7 +6,6 @@
 
 pub(crate) mod filled;
 mod gathered;
-mod placed;
 mod spill;
 mod sums;
 #[cfg(test)]
@@ -14,14 +13,13 @@ mod tests;
 
 pub(crate) use filled::{FilledFile, Room};
 pub(crate) use gathered::{GatheredFile, Source};
-pub(crate) use placed::PlacedFile;
 pub(crate) use spill::Spill;
 use sums::Sums;
 
 use crate::crew::Crew;
 use crate::fault::{self, Injected};
 use crate::index::error::IndexError;
-use crate::index::format::{ALIGNMENT, HEADER_BYTES, Header, padding};
+use crate::index::format::{ALIGNMENT, HEADER_BYTES, Header, LIST_ALIGNMENT, padding};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
@@ -83,6 +81,9 @@ impl Stop {
 
 /// Bytes that a file being written holds in memory.
 pub(crate) const WRITE_BUFFER_BYTES: usize = 256 << 10;
+
+/// What stands before a list that begins at a multiple of 16 bytes, at most.
+pub(crate) const ZEROS: [u8; LIST_ALIGNMENT as usize] = [0; LIST_ALIGNMENT as usize];
 
 /// A file of a generation, as its manifest lists it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -220,7 +221,7 @@ impl StorageFile {
 
     /// Appends zero bytes until the body has `end` bytes, at most 15 more than it has.
     pub(crate) fn fill(&mut self, end: u64) -> Result<(), IndexError> {
-        self.write(&[0; 16][..(end - self.body_bytes()) as usize])
+        self.write(&ZEROS[..(end - self.body_bytes()) as usize])
     }
 
     /// Writes the header and what is left of the body, and syncs the file if it has to last.
@@ -396,16 +397,13 @@ pub(crate) fn write_pieces(
 }
 
 fn write_at(file: &File, path: &Path, bytes: &[u8], offset: u64) -> Result<(), IndexError> {
-    put_at(file, bytes, offset).map_err(IndexError::storage("write", path))
-}
-
-fn put_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
-    fault::storage().and_then(|injected| match injected {
+    let written = fault::storage().and_then(|injected| match injected {
         Injected::Nothing => file.write_all_at(bytes, offset),
         Injected::Short => {
             file.write_all_at(&bytes[..bytes.len() / 2], offset).and(Err(fault::no_space()))
         }
-    })
+    });
+    written.map_err(IndexError::storage("write", path))
 }
 
 /// Does one step other than a write, unless a fault is injected.

@@ -131,7 +131,7 @@ impl RunFiles {
     pub(crate) fn finish(self, first_docid: u32, documents: u32) -> Result<WrittenRun, IndexError> {
         let Self { number, form, lexicon, postings } = self;
         let (postings, sums) = postings.end()?;
-        let pour = |file: &mut StorageFile| sums.pour(file);
+        let pour = |file: &mut StorageFile| sums.map_or(Ok(()), |sums| sums.pour(file));
         end_run((number, first_docid, documents), form, (lexicon, postings), pour)
     }
 }

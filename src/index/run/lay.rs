@@ -7,7 +7,8 @@
 
 #![forbid(unsafe_code)]
 
-use crate::index::files::storage::FilledFile;
+use crate::index::files::storage::{FilledFile, ZEROS};
+use crate::index::format::LIST_ALIGNMENT;
 use crate::index::lexicon::{BlockStart, TermCoder};
 use crate::index::list::Form;
 use std::sync::Arc;
@@ -46,6 +47,21 @@ pub struct Stretch {
     pub blocks: usize,
     pub terms: u64,
     pub postings: u64,
+}
+
+/// What stands from byte `at` of the lists of a run on: the lists of these stretches, which lie end
+/// to end in the `payload`, and zeros before those that begin at a multiple of 16 bytes.
+pub(crate) fn padded<'a>(
+    stretches: &[Stretch],
+    mut at: u64,
+    mut payload: &'a [u8],
+) -> impl Iterator<Item = &'a [u8]> {
+    stretches.iter().flat_map(move |stretch| {
+        let zeros = if stretch.is_aligned { at.next_multiple_of(LIST_ALIGNMENT) - at } else { 0 };
+        at += zeros + stretch.payload_bytes as u64;
+        let lists = payload.split_off(..stretch.payload_bytes);
+        [&ZEROS[..zeros as usize], lists.expect("stretches have as many bytes as their lists")]
+    })
 }
 
 /// Encoded lists of one owner, in the order of the lexicon, laid out.

@@ -5,7 +5,7 @@
 #![forbid(unsafe_code)]
 
 use super::filled::{FilledFile, Room};
-use super::{Spill, StorageFile, WRITE_BUFFER_BYTES};
+use super::{Spill, StorageFile, WRITE_BUFFER_BYTES, ZEROS};
 use crate::crew::lock;
 use crate::index::error::IndexError;
 use crate::index::format::{HEADER_BYTES, PAGE_BYTES};
@@ -29,25 +29,11 @@ enum Piece {
 }
 
 impl Piece {
-    fn len(&self) -> usize {
+    fn bytes(&self) -> &[u8] {
         match self {
-            Self::Zeros(count) => *count,
-            Self::Bytes(_, range) => range.len(),
+            Self::Zeros(count) => &ZEROS[..*count],
+            Self::Bytes(source, range) => &(**source).as_ref()[range.clone()],
         }
-    }
-}
-
-/// Puts pieces one behind the other, as many bytes as there are.
-fn gather(pieces: &[Piece], mut to: &mut [u8]) {
-    for piece in pieces {
-        let (here, rest) = to.split_at_mut(piece.len());
-        match piece {
-            Piece::Zeros(_) => here.fill(0),
-            Piece::Bytes(source, range) => {
-                here.copy_from_slice(&(**source).as_ref()[range.clone()]);
-            }
-        }
-        to = rest;
     }
 }
 
@@ -108,7 +94,7 @@ impl GatheredFile {
     /// Puts together the body of a file that has none yet; so many `threads` write it, or who
     /// calls.
     pub(crate) fn new(file: StorageFile, threads: usize) -> Result<Self, IndexError> {
-        Self::of(Arc::new(FilledFile::of(file)), threads)
+        Self::of(Arc::new(FilledFile::of(file).with_sums()), threads)
     }
 
     /// Has a file whose bytes others [put](Self::pass) where they belong.
@@ -138,7 +124,7 @@ impl GatheredFile {
         self.file.check()
     }
 
-    /// Appends zero bytes until the body has `end` bytes.
+    /// Appends zero bytes, at most 15, until the body has `end` bytes.
     pub(crate) fn fill(&mut self, end: u64) -> Result<(), IndexError> {
         while self.bytes < end {
             let here = self.room().min(end - self.bytes);
@@ -191,7 +177,7 @@ impl GatheredFile {
     ///
     /// # Panics
     /// If somebody else still has the file.
-    pub(crate) fn end(mut self) -> Result<(StorageFile, Spill), IndexError> {
+    pub(crate) fn end(mut self) -> Result<(StorageFile, Option<Spill>), IndexError> {
         if !self.pieces.is_empty() {
             self.end_part()?;
         }
@@ -222,11 +208,5 @@ fn write_parts(file: &FilledFile, parts: &Mutex<Receiver<Part>>) {
 }
 
 fn write_part(file: &FilledFile, Part { room, pieces }: Part, buffer: &mut Vec<u8>) {
-    let mut pieces = Some(pieces);
-    let put = |to: &mut [u8]| {
-        let pieces = pieces.take().expect("a part is put together at once");
-        // From then on whoever made the bytes may make more.
-        gather(&pieces, to);
-    };
-    file.fill(room, put, buffer);
+    file.fill(room, pieces.iter().map(Piece::bytes), buffer);
 }

@@ -33,28 +33,30 @@ fn entry_tells_length_and_checksum_of_the_file() {
 fn parts_that_threads_write_are_the_file_of_one() {
     let folder = tempfile::tempdir().unwrap();
     let body: Vec<u8> = (0..3_000_000).map(|i| (i * 7 / 5) as u8).collect();
-    // Small parts are left to whoever writes, some fill what can be left, and others are too large
-    // for it.
     for (case, part) in [777, WRITE_BUFFER_BYTES / 3, WRITE_BUFFER_BYTES + 1].iter().enumerate() {
         let create = |name: &str| {
             StorageFile::create(folder.path(), &format!("{case}{name}"), Durability::Scratch)
                 .unwrap()
         };
-        let placed = PlacedFile::new(create("placed"), WRITE_BUFFER_BYTES);
+        let placed = FilledFile::of(create("placed"));
         // Every fourth part is written by the same thread.
         std::thread::scope(|scope| {
             for thread in 0..4 {
                 let (placed, body) = (&placed, &body);
                 scope.spawn(move || {
+                    let mut buffer = Vec::new();
                     for at in (thread * part..body.len()).step_by(4 * part) {
-                        placed.write(at as u64, &body[at..body.len().min(at + part)]).unwrap();
+                        let part = &body[at..body.len().min(at + part)];
+                        let room = placed.room_at(at as u64, part.len() as u64);
+                        placed.fill(room, [part], &mut buffer);
+                        placed.check().unwrap();
                     }
                 });
             }
         });
         let mut whole = create("whole");
         whole.write(&body).unwrap();
-        let entries = [placed.end().unwrap(), whole].map(|mut file| {
+        let entries = [placed.end().unwrap().0, whole].map(|mut file| {
             file.write(b"and what stands behind").unwrap();
             file.finish(header()).unwrap()
         });
@@ -65,18 +67,21 @@ fn parts_that_threads_write_are_the_file_of_one() {
 }
 
 #[test]
-fn what_is_left_to_a_thread_that_fails_is_an_error_of_all() {
+fn a_room_that_is_not_filled_is_an_error_of_all() {
     // A device without room.
     let Ok(file) = OpenOptions::new().read(true).write(true).open("/dev/full") else { return };
     let folder = tempfile::tempdir().unwrap();
     let full = StorageFile::create(folder.path(), "full", Durability::Scratch).unwrap();
-    let placed = PlacedFile::new(StorageFile { file, ..full }, 100_000);
+    let placed = FilledFile::of(StorageFile { file, ..full });
     std::thread::scope(|scope| {
         for thread in 0..4 {
             let placed = &placed;
             scope.spawn(move || {
-                let mut parts = (thread..).step_by(4);
-                let error = parts.find_map(|n| placed.write(n * 1000, &[1; 1000]).err()).unwrap();
+                let write = |n: u64| {
+                    placed.fill(placed.room_at(n * 1000, 1000), [&[1; 1000][..]], &mut Vec::new());
+                    placed.check().err()
+                };
+                let error = (thread..).step_by(4).find_map(write).unwrap();
                 let IndexError::Storage { source, .. } = error else { panic!("{error}") };
                 assert_eq!(source.kind(), io::ErrorKind::StorageFull);
             });
@@ -146,7 +151,7 @@ proptest! {
         whole.write(&bytes).unwrap();
         let sums = whole.end_sums().unwrap().unwrap();
         sums.pour(&mut whole).unwrap();
-        let filled = FilledFile::of(create("filled"));
+        let filled = FilledFile::of(create("filled")).with_sums();
         let mut at = 0;
         let mut taken: Vec<_> = rooms.iter().map(|&len| {
             let range = at..at + len;
@@ -162,19 +167,15 @@ proptest! {
                 scope.spawn(move || {
                     let mut buffer = Vec::new();
                     for (room, range) in half {
-                        let mut rest = &bytes[range];
-                        let put = |to: &mut [u8]| {
-                            let (here, behind) = rest.split_at(to.len());
-                            to.copy_from_slice(here);
-                            rest = behind;
-                        };
-                        filled.fill(room, put, &mut buffer);
+                        // One piece, and many.
+                        let most = if range.start % 2 == 0 { 1000 } else { usize::MAX };
+                        filled.fill(room, bytes[range].chunks(most), &mut buffer);
                     }
                 });
             }
         });
         let (mut file, sums) = filled.end().unwrap();
-        sums.pour(&mut file).unwrap();
+        sums.unwrap().pour(&mut file).unwrap();
         let entries = [whole, file].map(|file| file.finish(header()).unwrap());
         prop_assert_eq!((entries[0].bytes, entries[0].crc32), (entries[1].bytes, entries[1].crc32));
         let read = |name| fs::read(folder.path().join(name)).unwrap();
@@ -217,7 +218,7 @@ fn what_is_gathered_is_the_same_file() {
                 file.fill(file.body_bytes().next_multiple_of(16)).unwrap();
             }
             let (file, sums) = file.end().unwrap();
-            let sums = std::cell::RefCell::new(Some(sums));
+            let sums = std::cell::RefCell::new(sums);
             let found = entry(&name, file, &|file| {
                 sums.take().into_iter().for_each(|s| s.pour(file).unwrap());
             });

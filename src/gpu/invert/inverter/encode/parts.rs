@@ -3,11 +3,11 @@
 //! are brought. Whoever takes a part puts it there, and lays out what the lexicon has of its terms.
 
 use crate::dictionary::device::forms::OrderedTerms;
-use crate::index::files::storage::{FilledFile, Room};
+use crate::index::files::storage::{FilledFile, Room, ZEROS};
 use crate::index::format::list_start;
 use crate::index::lexicon::TermCoder;
 use crate::index::list::{BLOCK, Form};
-use crate::index::run::{EncodedList, LaidChunk, Layout, Padded, Putting};
+use crate::index::run::{EncodedList, LaidChunk, Layout, padded};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -165,13 +165,10 @@ impl Terms {
         let mut buffer = Vec::new();
         if part.is_of_long {
             // Only before its beginning there may be anything else.
-            let bytes = payload.len();
-            let padded = [Padded { zeros: part.room.bytes() - bytes, bytes }];
-            let mut putting = Putting::new(padded.into_iter(), payload);
-            file.fill(part.room, |to| putting.put(to), &mut buffer);
+            let zeros = part.room.bytes() - payload.len();
+            file.fill(part.room, [&ZEROS[..zeros], payload], &mut buffer);
         } else {
-            let mut putting = Putting::new(Padded::of(&laid.stretches, part.at), payload);
-            file.fill(part.room, |to| putting.put(to), &mut buffer);
+            file.fill(part.room, padded(&laid.stretches, part.at, payload), &mut buffer);
         }
         LaidChunk { placed: Some(file.clone()), ..laid }
     }
