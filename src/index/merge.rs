@@ -15,7 +15,7 @@
 //!
 //! Where there is memory for it, several threads merge neighbouring trie collections each and lay
 //! out what comes of it; one says where each part lies in the run, and others gather, sum and
-//! write, as they do when a run is flushed (`index/run/files.rs`).
+//! write, as they do when a run is flushed (`index/run/write.rs`).
 
 #![forbid(unsafe_code)]
 
@@ -24,7 +24,6 @@ mod lengths;
 mod ordered;
 mod parts;
 pub(crate) mod published;
-mod queue;
 mod sort;
 mod source;
 mod terms;

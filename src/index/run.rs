@@ -5,9 +5,8 @@
 
 #![forbid(unsafe_code)]
 
-mod assemble;
+mod chunks;
 mod delete;
-mod files;
 pub(crate) mod lay;
 mod pages;
 pub(crate) mod part;
@@ -16,13 +15,12 @@ pub(crate) mod read;
 mod tests;
 mod write;
 
-pub(crate) use assemble::RunAssembler;
+pub(crate) use chunks::ListChunks;
 pub(crate) use delete::write_deletions;
-pub(crate) use files::{OpenChunk, RunFiles};
-pub(crate) use lay::{EncodedList, LaidChunk, Layout, RunPart, Stretch, Unwritten, padded};
+pub(crate) use lay::{Guard, LaidChunk, Layout, RunPart, padded};
 pub(crate) use part::{CHUNK_BYTES, PartEncoder};
 pub(crate) use read::Run;
-pub(crate) use write::RunWriter;
+pub(crate) use write::{NewRun, RunWriter};
 
 use crate::index::documents::DocumentsEntry;
 use crate::index::error::IndexError;

@@ -7,14 +7,12 @@
 pub(crate) mod filled;
 mod gathered;
 mod spill;
-mod sums;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use filled::{FilledFile, Room};
 pub(crate) use gathered::{GatheredFile, Source};
 pub(crate) use spill::Spill;
-use sums::Sums;
 
 use crate::crew::Crew;
 use crate::fault::{self, Injected};
@@ -138,8 +136,6 @@ pub(crate) struct StorageFile {
     /// Bytes of the body that have left the buffer.
     written: u64,
     crc: crc32fast::Hasher,
-    /// Checksums of their pages, if they are wanted.
-    sums: Option<Sums>,
     durability: Durability,
 }
 
@@ -161,24 +157,8 @@ impl StorageFile {
             buffer: Vec::with_capacity(WRITE_BUFFER_BYTES),
             written: 0,
             crc: crc32fast::Hasher::new(),
-            sums: None,
             durability,
         })
-    }
-
-    /// Also takes the checksum of each page of the file of
-    /// [`PAGE_BYTES`](crate::index::format::PAGE_BYTES); the first one is without the header.
-    /// Nothing has been written yet.
-    pub(crate) fn with_sums(mut self) -> Self {
-        self.sums = Some(Sums::new(&self.path));
-        self
-    }
-
-    /// Returns the checksums of the pages so far, each a little-endian u32, as those of a part of
-    /// the file that ends here. What follows has none.
-    pub(crate) fn end_sums(&mut self) -> Result<Option<Spill>, IndexError> {
-        self.flush()?;
-        self.sums.take().map(Sums::finish).transpose()
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -219,11 +199,6 @@ impl StorageFile {
         self.write(&zeros[..padding(self.body_bytes()) as usize])
     }
 
-    /// Appends zero bytes until the body has `end` bytes, at most 15 more than it has.
-    pub(crate) fn fill(&mut self, end: u64) -> Result<(), IndexError> {
-        self.write(&ZEROS[..(end - self.body_bytes()) as usize])
-    }
-
     /// Writes the header and what is left of the body, and syncs the file if it has to last.
     pub(crate) fn finish(mut self, header: Header) -> Result<FileEntry, IndexError> {
         self.flush()?;
@@ -243,9 +218,6 @@ impl StorageFile {
         if !self.buffer.is_empty() {
             write_at(&self.file, &self.path, &self.buffer, HEADER_BYTES as u64 + self.written)?;
             self.crc.update(&self.buffer);
-            if let Some(sums) = &mut self.sums {
-                sums.update(&self.buffer)?;
-            }
             self.written += self.buffer.len() as u64;
             self.buffer.clear();
         }

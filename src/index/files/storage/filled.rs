@@ -5,7 +5,6 @@
 
 #![forbid(unsafe_code)]
 
-use super::sums::spill_of_sums;
 use super::{Durability, Spill, StorageFile, WRITE_BUFFER_BYTES, write_at};
 use crate::crew::lock;
 use crate::index::error::IndexError;
@@ -17,6 +16,10 @@ use std::sync::{Mutex, MutexGuard};
 
 /// Bytes that are put together before their checksums are taken.
 const STEP_BYTES: usize = WRITE_BUFFER_BYTES;
+
+/// The part of the checksums of pages that stays in memory, in bytes: those of 64 MiB. They belong
+/// behind the pages.
+const SUMS_IN_MEMORY: usize = 64 << 10;
 
 /// The place of some bytes of a file, which only its owner fills.
 #[derive(Debug)]
@@ -164,7 +167,8 @@ impl FilledFile {
 
     /// Also takes the checksum of each page of the file; the first one is without the header.
     pub(crate) fn with_sums(self) -> Self {
-        self.outcome().pages = Some(spill_of_sums(&self.file.path));
+        let path = self.file.path.with_extension("sums");
+        self.outcome().pages = Some(Spill::new(path, SUMS_IN_MEMORY));
         self
     }
 

@@ -15,7 +15,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
 
-/// Bytes of a part, but for the first, which begins behind the header, and the last.
+/// Bytes of a part, but for the first, which begins behind the header, those that are ended before
+/// and those behind them.
 const PART_BYTES: u64 = WRITE_BUFFER_BYTES as u64;
 const _: () = assert!(PART_BYTES.is_multiple_of(PAGE_BYTES));
 
@@ -161,7 +162,11 @@ impl GatheredFile {
         if fills { self.end_part() } else { Ok(()) }
     }
 
-    fn end_part(&mut self) -> Result<(), IndexError> {
+    /// Has what there is of a part written.
+    pub(crate) fn end_part(&mut self) -> Result<(), IndexError> {
+        if self.pieces.is_empty() {
+            return Ok(());
+        }
         let room = self.file.room(std::mem::take(&mut self.part_bytes));
         let part = Part { room, pieces: std::mem::take(&mut self.pieces) };
         match &self.writers.parts {
@@ -178,9 +183,7 @@ impl GatheredFile {
     /// # Panics
     /// If somebody else still has the file.
     pub(crate) fn end(mut self) -> Result<(StorageFile, Option<Spill>), IndexError> {
-        if !self.pieces.is_empty() {
-            self.end_part()?;
-        }
+        self.end_part()?;
         let Self { file, mut writers, .. } = self;
         writers.wait();
         drop(writers);
