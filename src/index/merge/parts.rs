@@ -10,8 +10,7 @@ use super::lengths::Lengths;
 use super::source::{Base, Encoding, ListSource, Renumbering};
 use super::terms::TermMerge;
 use super::{
-    Input, LEAST_RUN_BYTES, LENGTHS_SHARE, LEXICON_SHARE, MOST_RUN_BYTES, Merging,
-    RUN_OVERHEAD_BYTES, superfluous,
+    Input, LEAST_RUN_BYTES, LEXICON_SHARE, MOST_RUN_BYTES, Merging, RUN_OVERHEAD_BYTES, superfluous,
 };
 use crate::index::error::IndexError;
 use crate::index::files::storage::{self, Durability, FileEntry};
@@ -53,8 +52,8 @@ const MERGERS: usize = 4;
 pub(super) const LIST_BYTES: u64 = 8;
 
 pub(super) struct Joint<'a> {
-    /// The lengths of the documents of all runs that are merged in the end, in a file.
-    pub(super) lengths: &'a Path,
+    /// The lengths of the documents of all runs that are merged in the end.
+    pub(super) lengths: &'a Lengths,
     pub(super) inputs: &'a [Input],
     /// The generation of the merged run, and its number there.
     pub(super) to: &'a Path,
@@ -115,20 +114,12 @@ impl Joint<'_> {
         let documents = self.inputs.iter().map(Input::documents).sum();
         self.merging.stop.expect(self.inputs.iter().map(|input| input.run.postings).sum());
         let runs = self.inputs.len().max(1) as u64;
-        // All threads need the same lengths.
-        let whole =
-            Lengths::whole(self.lengths, self.memory_bytes / LENGTHS_SHARE, self.merging.threads)?;
-        let memory = self.memory_bytes - whole.as_ref().map_or(0, |codes| codes.len() as u64);
-        let open = |memory: u64| match &whole {
-            Some(codes) => Lengths::shared(self.lengths, codes),
-            None => Lengths::open(self.lengths, memory / LENGTHS_SHARE),
-        };
         // Beside its windows a thread has a list in memory to sort it.
         let list = self.numbers.map_or(0, |numbers| LIST_BYTES * numbers.len() as u64);
-        let affordable = memory / (runs * LEAST_THREAD_BYTES + list);
+        let affordable = self.memory_bytes / (runs * LEAST_THREAD_BYTES + list);
         let affordable = usize::try_from(affordable).unwrap_or(usize::MAX);
         let threads = self.merging.threads.min(affordable);
-        let memory = memory.saturating_sub(list * threads.max(1) as u64);
+        let memory = self.memory_bytes.saturating_sub(list * threads.max(1) as u64);
         let writers = if threads > 1 { threads.div_ceil(MERGERS) } else { 0 };
         let run = NewRun {
             folder: self.to,
@@ -140,18 +131,16 @@ impl Joint<'_> {
         };
         let run = match threads {
             0 | 1 => {
-                let mut lengths = open(memory)?;
-                let memory = memory.saturating_sub(lengths.memory_bytes());
                 let all = Part {
                     collections: 0..TRIE_COLLECTIONS as u16,
                     bytes: vec![[u64::MAX; 2]; self.inputs.len()],
                 };
                 let mut run = RunWriter::create(run, vec![0])?;
                 let give = |chunk| run.put(chunk);
-                self.merge_part(&all, (memory, LEAST_CHUNK_BYTES), &mut lengths, give)?;
+                self.merge_part(&all, (memory, LEAST_CHUNK_BYTES), give)?;
                 run
             }
-            threads => self.merge_parts(threads, memory, &open, run)?,
+            threads => self.merge_parts(threads, memory, run)?,
         };
         let merged = run.finish(first_docid, documents)?;
         let gone = superfluous(self.inputs, &[Kind::Lexicon, Kind::Postings]);
@@ -164,7 +153,6 @@ impl Joint<'_> {
         &self,
         threads: usize,
         memory: u64,
-        open: &(impl Fn(u64) -> Result<Lengths, IndexError> + Sync),
         run: NewRun<'_>,
     ) -> Result<RunWriter, IndexError> {
         let memory = memory / threads as u64;
@@ -178,8 +166,6 @@ impl Joint<'_> {
             RunWriter::create(run, parts.iter().map(|part| part.collections.start).collect())?;
         let next = AtomicUsize::new(0);
         let merge = |out: &Sender<Sent>| {
-            let mut lengths = open(memory)?;
-            let windows = memory.saturating_sub(lengths.memory_bytes());
             let mut seen = vec![(0, 0); self.inputs.len()];
             let (back, credits) = channel();
             (0..credit).for_each(|_| _ = back.send(()));
@@ -192,7 +178,7 @@ impl Joint<'_> {
                     let chunk = LaidChunk { guard, ..chunk };
                     out.send(Ok((number, chunk))).map_err(|_| IndexError::Stopped)
                 };
-                let of_part = self.merge_part(part, (windows, chunk_bytes), &mut lengths, give)?;
+                let of_part = self.merge_part(part, (memory, chunk_bytes), give)?;
                 for (sum, seen) in seen.iter_mut().zip(of_part) {
                     *sum = (sum.0 + seen.0, sum.1 + seen.1);
                 }
@@ -261,7 +247,6 @@ impl Joint<'_> {
         &self,
         part: &Part,
         (memory_bytes, chunk_bytes): (u64, usize),
-        lengths: &mut Lengths,
         mut give: impl FnMut(LaidChunk) -> Result<(), IndexError>,
     ) -> Result<Vec<(u64, u64)>, IndexError> {
         let share = memory_bytes / self.inputs.len().max(1) as u64;
@@ -318,13 +303,14 @@ impl Joint<'_> {
                 if let Some(collected) = &mut renumbering {
                     lists[source].append(list, collected, |_| Ok(()))?;
                 } else {
-                    let encoding = &mut Encoding { lengths, encoder: &mut encoder };
+                    let encoding = &mut Encoding { lengths: self.lengths, encoder: &mut encoder };
                     lists[source].append(list, encoding, &mut drain)?;
                     drain(encoder.payload())?;
                 }
             }
             if let Some(collected) = &mut renumbering {
-                collected.pour(Encoding { lengths, encoder: &mut encoder }, &mut drain)?;
+                collected
+                    .pour(Encoding { lengths: self.lengths, encoder: &mut encoder }, &mut drain)?;
             }
             // All of its documents may have been left out.
             if encoder.df() > 0 {

@@ -210,14 +210,14 @@ proptest! {
         }
         table.finish().unwrap();
         let path = folder.path().join(run_file(&run.name, Kind::Lengths));
-        let mut lengths = Lengths::open(&path, 0).unwrap();
+        let lengths = Lengths::read(&path, 1).unwrap();
 
         let path = folder.path().join(run_file(&run.name, Kind::Lexicon));
         let mut lexicon = LexiconStream::open(&path, 0).unwrap();
         let mut source = ListSource::open(folder.path(), &run, &lexicon, Base::new(7, base, None), 0).unwrap();
         prop_assert!(lexicon.advance().unwrap());
         let mut found = Vec::new();
-        let mut encoding = Encoding { lengths: &mut lengths, encoder: &mut encoder };
+        let mut encoding = Encoding { lengths: &lengths, encoder: &mut encoder };
         source.append(lexicon.term().list, &mut encoding, |payload| {
             found.append(payload);
             Ok(())
