@@ -10,8 +10,6 @@ pub(crate) use grown::Grown;
 
 use bytemuck::Zeroable;
 use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
-use std::fs::File;
-use std::io;
 
 /// Buffers from this many bytes on are asked onto huge pages.
 const LARGE: usize = 4 << 20;
@@ -68,22 +66,6 @@ fn grow<T: Copy>(buffer: &mut Vec<T>, more: usize) {
     let mut larger = with_capacity(count);
     larger.extend_from_slice(buffer);
     *buffer = larger;
-}
-
-/// Asks the system for the pages of `bytes` of a file from `at` on. What is in it stays as it is,
-/// and so does its length, unless the file `lengthens` up to the end of these bytes.
-pub(crate) fn of_file(file: &File, at: u64, bytes: u64, lengthens: bool) -> io::Result<()> {
-    #[cfg(target_os = "linux")]
-    {
-        use rustix::fs::{FallocateFlags, fallocate};
-        let flags = if lengthens { FallocateFlags::empty() } else { FallocateFlags::KEEP_SIZE };
-        Ok(fallocate(file, flags, at, bytes)?)
-    }
-    #[cfg(not(target_os = "linux"))]
-    {
-        let _ = (file, at, bytes, lengthens);
-        Err(io::ErrorKind::Unsupported.into())
-    }
 }
 
 /// Gives back what the allocator keeps of memory that was freed, if it is glibc's: a tenth of a

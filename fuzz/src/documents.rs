@@ -27,12 +27,13 @@ fn write(take: &mut Take<'_>) -> RunEntry {
     }
     let writer = DocumentsWriter::create(&FOLDER, 0, Durability::Scratch, 0);
     let mut writer = writer.expect("the folder can be written");
-    for i in 0..take.u8() % 40 {
+    let documents = take.u8() % 40;
+    for i in 0..documents {
         let name = format!("{i:0width$}", width = usize::from(take.u8() % 20));
         let location = Location { offset: u64::from(i), bytes: 7, input: 0 };
         writer.push(name.as_bytes(), u32::from(take.u8()), location, 7).expect("it is written");
     }
-    let documents = writer.documents();
+    let documents = documents.into();
     let mut run = RunEntry { name: run_name(0), documents, ..RunEntry::default() };
     let written = writer.finish().expect("it is written");
     written.complete(&FOLDER, &mut run, &mut Vec::new()).expect("they fit");

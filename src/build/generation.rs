@@ -20,8 +20,8 @@ use crate::dictionary::indexer::Indexing;
 use crate::dictionary::names::Duplicates;
 use crate::gpu::invert::inverter::ParseLines;
 use crate::gpu::invert::service::{InvertService, Inverting};
-use crate::index::files::storage::Ahead;
-use crate::index::format::VERSION;
+use crate::index::files::storage::FilledFile;
+use crate::index::format::{Kind, VERSION, run_file, run_name};
 use crate::index::generations::manifest::{self, Manifest};
 use crate::index::merge::{self, Merging};
 use crate::index::run::{join, sync_run};
@@ -142,8 +142,7 @@ pub(super) fn dataflow_of(
     let others = if indexing == Indexing::Texts { (under_way - pinned) / TEXTS_PART } else { 0 };
     let in_flow = under_way - pinned - others;
     let buffers = texts.clone();
-    let ahead = Arc::new(Ahead::new(&directory));
-    let (of_lists, fields) = (ahead.clone(), plan.fields.clone());
+    let (of_lists, fields) = (directory.clone(), plan.fields.clone());
     // The device has something to do, and the next batch is gathered.
     let batch_bytes = (under_way / 7).max(budget.piece_bytes()).min(options.pipeline.texts_at_once);
     let takes_lines = indexing == Indexing::Texts && which.wanted.is_none() && which.scan.is_none();
@@ -155,7 +154,9 @@ pub(super) fn dataflow_of(
         start_inverter: Box::new(move |wake| {
             let (machine, analysis) = (machine.clone(), analysis.clone());
             let (buffers, of_lists) = (buffers.clone(), of_lists.clone());
-            let lists = Box::new(move |run| of_lists.lists(run));
+            let lists = Box::new(move |run| {
+                FilledFile::create(&of_lists, &run_file(&run_name(run), Kind::Postings))
+            });
             let threads = workers;
             // Other memory than that which is pinned: nobody waits for it.
             let (texts, fields) = (TextBuffers::new(batch_bytes), fields.clone());
@@ -181,7 +182,6 @@ pub(super) fn dataflow_of(
         texts,
         as_lines,
         lengths: Default::default(),
-        ahead,
         encoded: (0..owners.len()).map(|_| Default::default()).collect(),
     };
     let build = Arc::new(Build {

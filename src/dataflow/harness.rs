@@ -7,7 +7,6 @@ use crate::dataflow::build::context::{Build, BuildWiring};
 use crate::dataflow::build::flow::Flow;
 use crate::dictionary::indexer::Indexing;
 use crate::dictionary::owners::Owners;
-use crate::index::files::storage::Ahead;
 use crate::index::list::Form;
 use crate::input::splits::InputPlan;
 use crate::order::{Budget, PIECE_BYTES};
@@ -125,7 +124,6 @@ pub(super) fn build(plan: InputPlan, folder: &Path) -> Build {
         turns: Arc::default(),
         lengths: Default::default(),
         encoded: vec![Default::default()],
-        ahead: Arc::new(Ahead::new(folder)),
     };
     Build {
         plan,

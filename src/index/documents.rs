@@ -15,9 +15,13 @@ mod write;
 pub(crate) use placed::{DocumentColumns, DocumentsPlace, PlacedDocuments};
 pub(crate) use read::RunDocuments;
 pub(crate) use table::Documents;
-pub(crate) use write::{DocumentsEntry, DocumentsWriter};
+pub(crate) use write::DocumentsWriter;
 
+use crate::index::error::IndexError;
+use crate::index::files::storage::FileEntry;
+use crate::index::generations::manifest::RunEntry;
 use bytemuck::{AnyBitPattern, NoUninit};
+use std::path::Path;
 
 /// Where a document lies in the uncompressed input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, AnyBitPattern, NoUninit)]
@@ -28,4 +32,36 @@ pub(crate) struct Location {
     pub bytes: u32,
     /// Which of the manifest's inputs; in the files of a run, counted from the run's first.
     pub input: u32,
+}
+
+/// What was written of a run's documents.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DocumentsEntry {
+    pub documents: u32,
+    pub tokens: u64,
+    /// The first of the generation's inputs that they lie in, and how many inputs there are from
+    /// that one to the last.
+    pub first_input: u32,
+    /// See `first_input`.
+    pub inputs: u32,
+    pub files: Vec<FileEntry>,
+}
+
+impl DocumentsEntry {
+    /// Completes the entry of the run whose lists were written, and adds the files to its files.
+    pub(crate) fn complete(
+        self,
+        generation: &Path,
+        run: &mut RunEntry,
+        files: &mut Vec<FileEntry>,
+    ) -> Result<(), IndexError> {
+        if run.documents != self.documents {
+            let (lists, table) = (run.documents, self.documents);
+            let reason = format!("run {} has lists of {lists} documents, but {table}", run.name);
+            return Err(IndexError::refused(generation, reason));
+        }
+        (run.tokens, run.first_input, run.inputs) = (self.tokens, self.first_input, self.inputs);
+        files.extend(self.files);
+        Ok(())
+    }
 }

@@ -12,7 +12,7 @@ mod parts;
 mod read;
 pub(crate) mod stream;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod write;
 
 pub(crate) use code::{BlockStart, CodedTerms, TermCoder};

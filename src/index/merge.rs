@@ -15,7 +15,7 @@
 //!
 //! Where there is memory for it, several threads merge neighbouring trie collections each and lay
 //! out what comes of it; one says where each part lies in the run, and others gather, sum and
-//! write, as they do when a run is flushed (`index/run/files.rs`).
+//! write, as they do when a run is flushed (`index/run/write.rs`).
 
 #![forbid(unsafe_code)]
 
@@ -24,7 +24,6 @@ mod lengths;
 mod ordered;
 mod parts;
 pub(crate) mod published;
-mod queue;
 mod sort;
 mod source;
 mod terms;
@@ -42,6 +41,7 @@ use crate::index::format::{Kind, run_file, run_name};
 use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::LexiconStream;
 use crate::index::list::Form;
+use lengths::Lengths;
 use parts::Joint;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
@@ -57,8 +57,6 @@ const LEAST_RUN_BYTES: u64 = 64 << 10;
 const MOST_RUN_BYTES: u64 = 4 << 20;
 /// The part of a run's memory that goes to its lexicon.
 const LEXICON_SHARE: u64 = 8;
-/// The part of the memory that the documents' lengths may take.
-const LENGTHS_SHARE: u64 = 4;
 /// What a run takes beside its windows: whole pages of lists, their checksums, and tables of the
 /// lexicon.
 const RUN_OVERHEAD_BYTES: u64 = 20 << 10;
@@ -66,8 +64,8 @@ const RUN_OVERHEAD_BYTES: u64 = 20 << 10;
 /// With what means runs are merged, and to what.
 #[derive(Clone, Debug)]
 pub(crate) struct Merging {
-    /// Memory, in bytes: 4 MB are taken if this is less, and besides 34 bytes for every block of
-    /// the longest list, and for each thread 2 MB if its codec has segments.
+    /// Memory, in bytes: 4 MB and a byte for each document are taken if this is less, and besides 34
+    /// bytes for every block of the longest list, and for each thread 2 MB if its codec has segments.
     pub memory_bytes: u64,
     /// Threads that work, at most. The bytes do not depend on them.
     pub threads: usize,
@@ -267,18 +265,17 @@ fn merge_lists(
     number: u32,
     merging: &Merging,
 ) -> Result<(RunEntry, Vec<FileEntry>), IndexError> {
-    let lengths = &to.join(run_file(&run_name(number), Kind::Lengths));
-    let memory_bytes = merging.memory_bytes;
+    let lengths = to.join(run_file(&run_name(number), Kind::Lengths));
+    let lengths = &Lengths::read(&lengths, merging.threads)?;
     // The allocator rounds the windows up.
-    let windows = (memory_bytes - memory_bytes / 16).saturating_sub(WRITER_BYTES);
+    let windows = merging.memory_bytes - merging.memory_bytes / 16;
+    let memory_bytes = lengths.memory_behind(windows.saturating_sub(WRITER_BYTES));
     let joint = |inputs: &[Input], number, durability| {
-        let memory_bytes = windows;
         let numbers = None;
         Joint { lengths, inputs, to, number, durability, memory_bytes, merging, numbers }.merge()
     };
     // At least 2, so that each pass leaves fewer runs.
-    let most_runs = windows / LENGTHS_SHARE * (LENGTHS_SHARE - 1) / LEAST_RUN_BYTES;
-    let most_runs = usize::try_from(most_runs).unwrap_or(usize::MAX).max(2);
+    let most_runs = usize::try_from(memory_bytes / LEAST_RUN_BYTES).unwrap_or(usize::MAX).max(2);
     let mut scratch = number;
     while inputs.len() > most_runs {
         let groups = inputs.len().div_ceil(most_runs);

@@ -5,26 +5,22 @@
 
 #![forbid(unsafe_code)]
 
-mod assemble;
+mod chunks;
 mod delete;
-mod files;
 pub(crate) mod lay;
 mod pages;
 pub(crate) mod part;
-mod put;
 pub(crate) mod read;
 #[cfg(test)]
 mod tests;
 mod write;
 
-pub(crate) use assemble::RunAssembler;
+pub(crate) use chunks::ListChunks;
 pub(crate) use delete::write_deletions;
-pub(crate) use files::{OpenChunk, RunFiles};
-pub(crate) use lay::{EncodedList, LaidChunk, Layout, RunPart, Stretch, Unwritten};
+pub(crate) use lay::{Guard, LaidChunk, Layout, RunPart, padded};
 pub(crate) use part::{CHUNK_BYTES, PartEncoder};
-pub(crate) use put::{Padded, Putting};
 pub(crate) use read::Run;
-pub(crate) use write::RunWriter;
+pub(crate) use write::{NewRun, RunWriter};
 
 use crate::index::documents::DocumentsEntry;
 use crate::index::error::IndexError;

@@ -9,8 +9,8 @@ use crate::index::format::{MANIFEST, VERSION};
 use crate::index::generations::draft::{Description, Draft};
 use crate::index::generations::folder::{IndexLock, current};
 use crate::index::generations::manifest::{InputEntry, Manifest, RunEntry, Settings, Statistics};
-use crate::index::list::ListEncoder;
-use crate::index::run::RunWriter;
+use crate::index::list::{Form, ListEncoder};
+use crate::index::run::{ListChunks, NewRun, RunWriter, WrittenRun};
 use crate::index::scores::write_scores;
 use crate::score::bounds::code_below;
 use crate::text::trie_collection::{implied_prefix_len, trie_collection};
@@ -71,6 +71,25 @@ pub(crate) fn term(number: u32) -> String {
     }
 }
 
+/// Writes the lists of a run of so many documents, one after the other: of each its term, its
+/// postings and its bytes.
+pub(crate) fn write_lists<'a>(
+    run: NewRun<'_>,
+    documents: u32,
+    lists: impl IntoIterator<Item = ((u16, &'a [u8]), u32, Vec<u8>)>,
+) -> WrittenRun {
+    let NewRun { form, folder, .. } = run;
+    let mut run = RunWriter::create(run, vec![0]).unwrap();
+    let mut chunks = ListChunks::new(form, folder, 1 << 10, |chunk| run.put(chunk));
+    let mut payload = Vec::new();
+    for (term, df, list) in lists {
+        payload.extend_from_slice(&list);
+        chunks.end(term, (df, list.len() as u64), &mut payload).unwrap();
+    }
+    chunks.finish(&mut payload).unwrap();
+    run.finish(0, documents).unwrap()
+}
+
 /// Writes a run over `documents`, the first of which has docid `first_docid`, with its documents.
 pub(crate) fn write_run(
     generation: &Path,
@@ -86,18 +105,18 @@ pub(crate) fn write_run(
             lists.entry((collection, suffix)).or_default().push((docid, *tf));
         }
     }
-    let mut writer = RunWriter::create(generation, number).unwrap();
     let mut encoder = ListEncoder::new();
-    for ((collection, suffix), list) in lists {
+    let lists = lists.into_iter().map(|(term, list)| {
         for (docid, tf) in list {
             let length = documents[docid as usize].values().sum();
             encoder.push(docid, tf, code_below(length));
         }
-        let (df, bytes) = encoder.finish();
-        writer.end_list(collection, suffix, df, bytes, encoder.payload()).unwrap();
-        encoder.payload().clear();
-    }
-    let (mut run, mut files) = writer.finish(first_docid, documents.len() as u32).unwrap();
+        let (df, _) = encoder.finish();
+        (term, df, std::mem::take(encoder.payload()))
+    });
+    let run = NewRun::alone(generation, number, Form::BP128);
+    let (mut run, mut files) = write_lists(run, documents.len() as u32, lists);
+    run.first_docid = first_docid;
     let documents = write_documents(generation, number, first_docid, documents);
     documents.complete(generation, &mut run, &mut files).unwrap();
     (run, files)

@@ -21,7 +21,7 @@ use super::documents::{DocumentsWriter, Location};
 use super::error::IndexError;
 use super::format::{IMPORTED, VECTORS};
 use super::list::ListEncoder;
-use super::run::RunWriter;
+use super::run::{CHUNK_BYTES, ListChunks, NewRun, RunWriter};
 use crate::index::files::storage::Durability;
 use crate::index::generations::draft::{Description, Draft};
 use crate::index::generations::folder::IndexLock;
@@ -39,9 +39,6 @@ use twox_hash::XxHash3_64;
 
 /// The factor where weights are no whole numbers and none is given, as in Anserini.
 pub(crate) const USUAL_FACTOR: f64 = 100.0;
-
-/// Payload of a list that is held before it is written.
-const HELD_BYTES: usize = 1 << 20;
 
 /// A file of vectors, uncompressed, and what is said of it as an input.
 pub struct VectorFile<'a> {
@@ -222,25 +219,23 @@ fn write(
     let mut terms: Vec<(u16, Box<str>, u32)> =
         numbers.into_iter().map(|(term, list)| (trie_collection(&term), term, list)).collect();
     terms.sort_unstable();
-    let mut run = RunWriter::create(draft.folder(), number)?.coded_as(form);
+    let mut run = RunWriter::create(NewRun::alone(draft.folder(), number, form), vec![0])?;
+    let mut chunks = ListChunks::new(form, draft.folder(), CHUNK_BYTES, |chunk| run.put(chunk));
     let mut encoder = ListEncoder::of_form(form);
     for (collection, term, list) in &terms {
         for &(docid, weight) in &lists[*list as usize] {
             let Some(tf) = impact(weight, factor).filter(|&tf| tf > 0) else { continue };
             encoder.push(docid, tf, code_below(lengths[docid as usize]));
-            if encoder.payload().len() > HELD_BYTES {
-                run.list_part(encoder.payload())?;
-                encoder.payload().clear();
-            }
+            chunks.go_on(*collection, encoder.payload())?;
         }
         if encoder.df() == 0 {
             continue;
         }
-        let (df, bytes) = encoder.finish();
+        let list = encoder.finish();
         let suffix = &term.as_bytes()[implied_prefix_len(*collection)..];
-        run.end_list(*collection, suffix, df, bytes, encoder.payload())?;
-        encoder.payload().clear();
+        chunks.end((*collection, suffix), list, encoder.payload())?;
     }
+    chunks.finish(encoder.payload())?;
     let (mut entry, mut files) = run.finish(0, documents.len() as u32)?;
     table.finish()?.complete(draft.folder(), &mut entry, &mut files)?;
     draft.add_inputs(inputs);

@@ -245,7 +245,7 @@ impl Worker {
             let lengths = Arc::new(self.lengths);
             let mut encoder = PartEncoder::new(part, terms, lengths, Form::default());
             while let Some(chunk) = encoder.chunk().map_err(|e| anyhow::anyhow!(e))? {
-                if black_box(chunk).ends_run {
+                if black_box(chunk).ends {
                     break;
                 }
             }

@@ -12,7 +12,6 @@ use crate::dictionary::owners::Owners;
 use crate::gpu::invert::inverter::InverterWork;
 use crate::gpu::invert::service::InvertService;
 use crate::index::documents::pieces::table::DocumentsDone;
-use crate::index::files::storage::Ahead;
 use crate::index::list::Form;
 use crate::index::run::{CHUNK_BYTES, WrittenRun};
 use crate::input::Compression;
@@ -103,8 +102,6 @@ pub(crate) struct BuildWiring {
     pub(crate) lengths: RunLengths,
     /// What of each owner is encoded.
     pub(crate) encoded: Vec<Encoded>,
-    /// The file of the lists of the first run.
-    pub(crate) ahead: Arc<Ahead>,
 }
 
 /// What of one owner is encoded.

@@ -6,11 +6,9 @@
 //!   the other. Out: a stream without records whose frontier tells which pieces are written.
 //! - Batches wait until every earlier piece is placed, for docids are places in this order. Where a
 //!   run ends is known from the counts of the pieces, as every owner knows it.
-//! - Memory: `NAMES_SHARE` of the budget for the hashes of names, and what is left to whoever
-//!   writes: five times the bytes of a piece.
+//! - Memory: `NAMES_SHARE` of the budget for the hashes of names.
 //! - Work per activation: all batches whose turn it is; one that is to be written here, since many
-//!   are placed at once where a device counts, and a file takes the parts of some workers only
-//!   without having them wait.
+//!   are placed at once where a device counts, and the workers would wait for each other.
 
 use crate::crew::lock;
 use crate::dataflow::build::context::Build;
@@ -50,7 +48,6 @@ pub(crate) fn write_documents<'scope>(
         if let Some(scan) = scan {
             scan.take(&build.plan, &batch)?;
         }
-        build.wiring.ahead.expect(batch.counts.list_bytes);
         let bytes = batch.bytes();
         let path = |input| build.plan.path(input);
         let Some(rows) = table.place(build.strict, batch, input_name(build), path)? else {

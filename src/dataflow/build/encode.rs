@@ -16,11 +16,11 @@ use crate::dataflow::control::Guard;
 use crate::dataflow::query::local::Local;
 use crate::dataflow::sole_time::SoleTime;
 use crate::dictionary::closed::Wake;
-use crate::index::run::{LaidChunk, PartEncoder, Unwritten};
+use crate::index::run::{LaidChunk, PartEncoder};
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use timely::dataflow::StreamVec;
 use timely::dataflow::channels::pact::Pipeline;
@@ -66,14 +66,14 @@ impl<'scope> Encode<'scope> for StreamVec<'scope, u64, ClosedRun> {
                             look |= !encoding.is_woken;
                             return chunk.is_some();
                         };
-                        let ends_run = chunk.ends_run;
+                        let ends = chunk.ends;
                         let encoded = &build.wiring.encoded[owner];
                         count(&chunk, encoded);
                         let written = encoded.written_chunks.clone();
-                        chunk.unwritten = Some(Arc::new(Unwritten::new(written)));
+                        chunk.guard = Some(Arc::new(Unwritten(written)));
                         sent[owner] += 1;
                         output.session(&*cap).give(Local(chunk));
-                        if ends_run {
+                        if ends {
                             encoding.busy.set(false);
                             return false;
                         }
@@ -109,6 +109,15 @@ impl Encoding {
         let lengths = build.wiring.lengths.of_run(part.run, lengths);
         let encoder = PartEncoder::new(part, terms, lengths, build.form);
         Self { encoder, is_woken, busy }
+    }
+}
+
+/// Counts a chunk as written when it is dropped.
+pub(crate) struct Unwritten(pub(crate) Arc<AtomicU64>);
+
+impl Drop for Unwritten {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::Release);
     }
 }
 

@@ -14,8 +14,11 @@ use crate::crew::lock;
 use crate::dataflow::build::context::{Build, Progress};
 use crate::dataflow::control::Guard;
 use crate::dataflow::query::local::Local;
-use crate::index::run::{LaidChunk, RunAssembler};
+use crate::index::error::IndexError;
+use crate::index::files::storage::Durability;
+use crate::index::run::{LaidChunk, NewRun, RunPart, RunWriter};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 use timely::container::CapacityContainerBuilder;
 use timely::dataflow::StreamVec;
@@ -24,8 +27,7 @@ use timely::dataflow::operators::generic::operator::Operator;
 use tracing::debug;
 
 /// Threads that write the lists, unless one worker does everything: while one is in the system,
-/// which lets one at a time write to a file, the others gather and take checksums. To pages that
-/// were asked for ahead one writes 10 GB/s, and gathers and sums 3.
+/// which lets one at a time write to a file, the others gather and take checksums.
 fn writers(workers: usize) -> usize {
     if workers == 1 { 0 } else { (workers / 4).clamp(2, 6) }
 }
@@ -44,27 +46,28 @@ impl<'scope> Flush<'scope> for StreamVec<'scope, u64, Local<LaidChunk>> {
         self.unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(to_writer, "Flush", move |_, _| {
             let guard = Guard::new(&build.control, "Flush", worker);
             // An owner that is ahead may have begun the next run.
-            let mut runs: BTreeMap<u32, RunAssembler> = BTreeMap::new();
+            let mut runs: BTreeMap<u32, (RunPart, RunWriter)> = BTreeMap::new();
             move |input, _output| {
                 input.for_each(|_, data| {
                     for Local(chunk) in data.drain(..) {
-                        let part = chunk.part;
-                        let owners = if chunk.whole { 1 } else { build.owners.len() };
-                        let run = runs.entry(part.run).or_insert_with(|| {
-                            let (directory, form) = (&build.directory, build.form);
-                            let threads = writers(build.workers);
-                            let run = RunAssembler::new(directory, form, owners, part, threads);
-                            run.ahead(build.wiring.ahead.take(part.run))
-                        });
-                        run.take(chunk);
+                        let run = match runs.entry(chunk.part.run) {
+                            Entry::Occupied(open) => open.into_mut(),
+                            Entry::Vacant(none) => match guard.work(|| Ok(create(&build, &chunk)?))
+                            {
+                                Some(run) => none.insert((chunk.part, run)),
+                                None => return,
+                            },
+                        };
+                        run.1.take(chunk.part.owner, chunk);
                     }
                 });
                 while let Some(mut entry) = runs.first_entry() {
                     let done = guard.work(|| {
-                        if !entry.get_mut().write()? {
+                        if !entry.get_mut().1.write()? {
                             return Ok(false);
                         }
-                        let run = entry.remove().finish()?;
+                        let (part, run) = entry.remove();
+                        let run = run.finish(part.first_docid, part.documents)?;
                         debug!(run = run.0.name, documents = run.0.documents, "wrote a run");
                         lock(&build.done).runs.push(run);
                         Progress::add(&build.progress.runs, 1);
@@ -77,4 +80,18 @@ impl<'scope> Flush<'scope> for StreamVec<'scope, u64, Local<LaidChunk>> {
             }
         })
     }
+}
+
+/// Creates the run of a chunk. It is not synced: a merge may make it superfluous.
+fn create(build: &Build, chunk: &LaidChunk) -> Result<RunWriter, IndexError> {
+    let owners = if chunk.whole { 1 } else { build.owners.len() };
+    let run = NewRun {
+        folder: &build.directory,
+        number: chunk.part.run,
+        form: build.form,
+        durability: Durability::Scratch,
+        lists: chunk.placed.clone(),
+        threads: writers(build.workers),
+    };
+    RunWriter::create(run, vec![0; owners])
 }

@@ -6,6 +6,7 @@ mod reading;
 use crate::dataflow::build::context::Build;
 use crate::dataflow::build::documents::write_documents;
 use crate::dataflow::build::encode::Encode;
+use crate::dataflow::build::encode::Unwritten;
 use crate::dataflow::build::feed::ClosedRun;
 use crate::dataflow::build::flush::Flush;
 use crate::dataflow::build::index::Index;
@@ -21,7 +22,7 @@ use crate::dictionary::stream::TokenGroup;
 use crate::dictionary::tally::Tally;
 use crate::index::documents::Location;
 use crate::index::documents::pieces::{PieceDocuments, Skipped};
-use crate::index::run::{EncodedList, LaidChunk, Layout, RunPart, Unwritten};
+use crate::index::run::{LaidChunk, Layout, RunPart};
 use crate::input::splits::InputPlan;
 use crate::order::{PieceCounts, Position};
 use crate::text::analysis::Analysis;
@@ -237,7 +238,7 @@ fn encode(
             });
             runs.encode(&given)
         },
-        |Local(chunk)| (chunk.ends_run, chunk.ended().0),
+        |Local(chunk)| (chunk.ends, chunk.ended().0),
     )
 }
 
@@ -263,20 +264,16 @@ fn encode_gives_chunks_and_waits_for_the_dictionary_and_fails_with_it() {
 }
 
 /// A chunk with a list of one posting for each of some terms of trie collection 0.
-fn chunk(shared: &Build, layout: &mut Layout, suffixes: &[u8], ends_run: bool) -> LaidChunk {
-    let written = shared.wiring.encoded[0].written_chunks.clone();
-    let mut chunk = LaidChunk {
-        part: RunPart { documents: 1, ..RunPart::default() },
-        payload: vec![0; suffixes.len()],
-        ends_run,
-        unwritten: Some(Arc::new(Unwritten::new(written))),
-        ..LaidChunk::default()
-    };
-    let list = EncodedList { collection: 0, ends: true, df: 1, here: 1, bytes: 1 };
-    for suffix in suffixes.chunks(1) {
-        layout.add(&mut chunk, &list, suffix).unwrap();
+fn chunk(shared: &Build, layout: &mut Layout, suffixes: &[u8], ends: bool) -> LaidChunk {
+    for (n, suffix) in suffixes.chunks(1).enumerate() {
+        layout.list((0, suffix), (1, 1), n + 1).unwrap();
     }
-    chunk
+    LaidChunk {
+        part: RunPart { documents: 1, ..RunPart::default() },
+        ends,
+        guard: Some(Arc::new(Unwritten(shared.wiring.encoded[0].written_chunks.clone()))),
+        ..layout.take(vec![0; suffixes.len()])
+    }
 }
 
 #[test]

@@ -15,7 +15,7 @@ use crate::index::generations::draft::{Description, Draft};
 use crate::index::generations::folder::IndexLock;
 use crate::index::generations::manifest::{InputEntry, Manifest, Settings};
 use crate::index::list::ListEncoder;
-use crate::index::run::RunWriter;
+use crate::index::run::{CHUNK_BYTES, LaidChunk, ListChunks, NewRun, RunWriter};
 use crate::score::bounds::code_below;
 use crate::text::analysis::MAX_TERM_BYTES;
 use crate::text::trie_collection::{implied_prefix_len, trie_collection};
@@ -23,9 +23,6 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Seek};
 use std::path::Path;
 use twox_hash::XxHash3_64;
-
-/// Payload of a list that is held before it is written.
-const HELD_BYTES: usize = 1 << 20;
 
 /// What the file does not say.
 #[derive(Clone, Debug)]
@@ -99,11 +96,13 @@ fn write<R: BufRead + Seek>(
         let found = format!("`{}`, as at byte {first}", a.term);
         return Err(reader.wrong(second, "a list of another term", found));
     }
-    let mut run = RunWriter::create(draft.folder(), number)?.coded_as(form);
+    let mut run = RunWriter::create(NewRun::alone(draft.folder(), number, form), vec![0])?;
+    let mut chunks = ListChunks::new(form, draft.folder(), CHUNK_BYTES, |chunk| run.put(chunk));
     let mut encoder = ListEncoder::of_form(form);
     for place in &places {
-        list(reader, place, &lengths, (&mut run, &mut encoder))?;
+        list(reader, place, &lengths, (&mut chunks, &mut encoder))?;
     }
+    chunks.finish(encoder.payload())?;
     let (mut entry, mut files) = run.finish(0, header.documents)?;
     documents.finish()?.complete(draft.folder(), &mut entry, &mut files)?;
     draft.add_inputs([what.input]);
@@ -194,11 +193,11 @@ fn document<R: BufRead + Seek>(
     Ok(length)
 }
 
-fn list<R: BufRead + Seek>(
+fn list<R: BufRead + Seek, G: FnMut(LaidChunk) -> Result<(), IndexError>>(
     reader: &mut Reader<R>,
     place: &Place,
     lengths: &[u32],
-    (run, encoder): (&mut RunWriter, &mut ListEncoder),
+    (chunks, encoder): (&mut ListChunks<'_, G>, &mut ListEncoder),
 ) -> Result<(), IndexError> {
     reader.go_to(place.at)?;
     let end = reader.message("a postings list")?;
@@ -230,10 +229,7 @@ fn list<R: BufRead + Seek>(
                 }
                 tokens += u64::from(tf);
                 encoder.push(docid as u32, tf, code_below(length));
-                if encoder.payload().len() > HELD_BYTES {
-                    run.list_part(encoder.payload())?;
-                    encoder.payload().clear();
-                }
+                chunks.go_on(place.collection, encoder.payload())?;
             }
             (_, Value::Bytes(bytes)) => reader.skip(bytes, end)?,
             _ => {}
@@ -244,11 +240,9 @@ fn list<R: BufRead + Seek>(
         let expected = format!("{df} postings of `{}` with {cf} tokens", place.term);
         return Err(reader.wrong(place.at, expected, found));
     }
-    let (df, bytes) = encoder.finish();
+    let list = encoder.finish();
     let suffix = &place.term.as_bytes()[implied_prefix_len(place.collection)..];
-    run.end_list(place.collection, suffix, df, bytes, encoder.payload())?;
-    encoder.payload().clear();
-    Ok(())
+    chunks.end((place.collection, suffix), list, encoder.payload())
 }
 
 /// Reads a posting of so many bytes: the gap to the docid before, and the term frequency.

@@ -1,14 +1,13 @@
-//! How do several threads write the documents of a run? Once it is known how many documents and
-//! bytes of names come before some neighbouring ones, all of these have their places in the files.
+//! Writes the documents of a run, by any threads: once it is known how many documents and bytes of
+//! names come before some neighbouring ones, all of these have their places in the files.
 
 #![forbid(unsafe_code)]
 
-use super::Location;
-use super::write::{DocumentsEntry, Ending, Files};
+use super::{DocumentsEntry, Location};
 use crate::crew::lock;
 use crate::index::error::IndexError;
-use crate::index::files::storage::{Durability, PlacedFile};
-use crate::index::format::LONG;
+use crate::index::files::storage::{Durability, FilledFile, StorageFile};
+use crate::index::format::{Header, Kind, LONG, run_file, run_name};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
 
@@ -36,12 +35,16 @@ pub(crate) struct DocumentsPlace {
 /// The five files of a run's documents, which any threads write at their places. Together these
 /// leave nothing out.
 ///
-/// Memory: ten times the bytes of a file that are left to whoever writes to it; 2 bytes for each
-/// document while it is written, 8 bytes for each of 65,535 tokens or more, and what is known of
-/// documents that were written before their turn.
+/// Memory: 2 bytes for each document while it is written, a write buffer for each thread, 8 bytes for
+/// each document of 65,535 tokens or more, and what is known of documents that were written before
+/// their turn.
 #[derive(Debug)]
 pub(crate) struct PlacedDocuments {
-    files: Files<PlacedFile>,
+    lengths: FilledFile,
+    names: FilledFile,
+    ends: FilledFile,
+    locations: FilledFile,
+    hashes: FilledFile,
     first_input: u32,
     sum: Mutex<Sum>,
 }
@@ -57,17 +60,32 @@ struct Sum {
 
 impl PlacedDocuments {
     /// Creates the files of run `number` in the folder of a generation. No document lies in an
-    /// input before `first_input`. Threads leave `room` bytes of each file to the one that writes
-    /// to it.
+    /// input before `first_input`.
     pub(crate) fn create(
         generation: &Path,
         number: u32,
         durability: Durability,
-        (first_input, room): (u32, usize),
+        first_input: u32,
     ) -> Result<Self, IndexError> {
-        let files = Files::create(generation, number, durability)?;
-        let files = files.map(|file| Ok(PlacedFile::new(file, room)))?;
-        Ok(Self { files, first_input, sum: Mutex::default() })
+        let run = run_name(number);
+        let create = |kind| {
+            let file = StorageFile::create(generation, &run_file(&run, kind), durability)?;
+            Ok(FilledFile::of(file))
+        };
+        Ok(Self {
+            lengths: create(Kind::Lengths)?,
+            names: create(Kind::Names)?,
+            ends: create(Kind::Ends)?,
+            locations: create(Kind::Locations)?,
+            hashes: create(Kind::Hashes)?,
+            first_input,
+            sum: Mutex::default(),
+        })
+    }
+
+    /// Where the names are, for errors.
+    pub(crate) fn path(&self) -> &Path {
+        self.names.path()
     }
 
     fn sum(&self) -> MutexGuard<'_, Sum> {
@@ -90,7 +108,7 @@ impl PlacedDocuments {
         let DocumentColumns { names, ends, lengths, locations, hashes } = columns;
         let count = ends.len();
         assert!([lengths.len(), locations.len(), hashes.len()] == [count; 3]);
-        let refused = |reason| Err(IndexError::refused(self.files.names.path(), reason));
+        let refused = |reason| Err(IndexError::refused(self.path(), reason));
         let documents =
             u32::try_from(count).ok().filter(|&n| place.documents.checked_add(n).is_some());
         let Some(documents) = documents else {
@@ -118,16 +136,17 @@ impl PlacedDocuments {
             *end = (*end + place.name_bytes).to_le();
         }
         let at = |bytes: usize| u64::from(place.documents) * bytes as u64;
-        let files = &self.files;
-        let writes: [(&PlacedFile, u64, &[u8]); 5] = [
-            (&files.lengths, at(size_of::<u16>()), bytemuck::cast_slice(&shorts)),
-            (&files.names, place.name_bytes, names.as_bytes()),
-            (&files.ends, at(size_of::<u64>()), bytemuck::cast_slice(ends)),
-            (&files.locations, at(size_of::<Location>()), bytemuck::cast_slice(locations)),
-            (&files.hashes, at(size_of::<u64>()), bytemuck::cast_slice(hashes)),
+        let writes: [(&FilledFile, u64, &[u8]); 5] = [
+            (&self.lengths, at(size_of::<u16>()), bytemuck::cast_slice(&shorts)),
+            (&self.names, place.name_bytes, names.as_bytes()),
+            (&self.ends, at(size_of::<u64>()), bytemuck::cast_slice(ends)),
+            (&self.locations, at(size_of::<Location>()), bytemuck::cast_slice(locations)),
+            (&self.hashes, at(size_of::<u64>()), bytemuck::cast_slice(hashes)),
         ];
+        let mut buffer = Vec::new();
         for (file, at, bytes) in writes {
-            file.write(at, bytes)?;
+            file.fill(file.room_at(at, bytes.len() as u64), [bytes], &mut buffer);
+            file.check()?;
         }
         let mut sum = self.sum();
         sum.long.append(&mut long);
@@ -137,15 +156,30 @@ impl PlacedDocuments {
         Ok(())
     }
 
-    /// Writes the headers and syncs the files, if they have to last. All documents are written.
+    /// Writes the headers, and what stands behind the entries, and syncs the files, if they have to
+    /// last. All documents are written.
     ///
     /// # Panics
     /// If some are not written.
     pub(crate) fn finish(self) -> Result<DocumentsEntry, IndexError> {
         let Sum { mut long, documents, tokens, inputs } = std::mem::take(&mut *self.sum());
         long.sort_unstable();
-        let first_input = self.first_input;
-        let ending = Ending { long, documents, tokens, first_input, inputs };
-        self.files.map(PlacedFile::end)?.end(&ending)
+        let [mut lengths, mut names] = [self.lengths.end()?.0, self.names.end()?.0];
+        let name_bytes = names.body_bytes();
+        lengths.pad()?;
+        lengths.write(bytemuck::cast_slice(&long))?;
+        names.pad()?;
+        let count = u64::from(documents);
+        let header = |kind, b| Header { kind, values: [count, b, 0, 0, 0], last: 0 };
+        let values = [count, tokens, long.len() as u64, 0, 0];
+        let files = vec![
+            lengths.finish(Header { kind: Kind::Lengths, values, last: 0 })?,
+            names.finish(header(Kind::Names, name_bytes))?,
+            self.ends.end()?.0.finish(header(Kind::Ends, name_bytes))?,
+            self.locations.end()?.0.finish(header(Kind::Locations, 0))?,
+            self.hashes.end()?.0.finish(header(Kind::Hashes, 0))?,
+        ];
+        let first_input = if inputs == 0 { 0 } else { self.first_input };
+        Ok(DocumentsEntry { documents, tokens, first_input, inputs, files })
     }
 }

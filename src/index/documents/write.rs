@@ -1,58 +1,30 @@
-//! How are the documents of a run written in one go?
+//! Writes documents that come one by one.
 
 #![forbid(unsafe_code)]
 
-use super::Location;
+use super::placed::{DocumentColumns, DocumentsPlace, PlacedDocuments};
+use super::{DocumentsEntry, Location};
 use crate::index::error::IndexError;
-use crate::index::files::storage::{Durability, FileEntry, StorageFile};
-use crate::index::format::{Header, Kind, LONG, run_file, run_name};
-use crate::index::generations::manifest::RunEntry;
+use crate::index::files::storage::Durability;
 use std::path::Path;
 
-/// What was written of a run's documents.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct DocumentsEntry {
-    pub documents: u32,
-    pub tokens: u64,
-    /// The first of the generation's inputs that they lie in, and how many inputs there are from
-    /// that one to the last.
-    pub first_input: u32,
-    /// See `first_input`.
-    pub inputs: u32,
-    pub files: Vec<FileEntry>,
-}
+/// Documents that are written together.
+const AT_ONCE: usize = 1 << 12;
 
-impl DocumentsEntry {
-    /// Completes the entry of the run whose lists were written, and adds the files to its files.
-    pub(crate) fn complete(
-        self,
-        generation: &Path,
-        run: &mut RunEntry,
-        files: &mut Vec<FileEntry>,
-    ) -> Result<(), IndexError> {
-        if run.documents != self.documents {
-            let (lists, table) = (run.documents, self.documents);
-            let reason = format!("run {} has lists of {lists} documents, but {table}", run.name);
-            return Err(IndexError::refused(generation, reason));
-        }
-        (run.tokens, run.first_input, run.inputs) = (self.tokens, self.first_input, self.inputs);
-        files.extend(self.files);
-        Ok(())
-    }
-}
-
-/// Writes the five files of a run's documents.
+/// Writes the documents of a run, one after the other.
 ///
-/// Memory: five write buffers, 1.3 MB, however many documents come, and 8 bytes for each of 65,535
-/// tokens or more.
+/// Memory: [`AT_ONCE`] documents and their names, a write buffer, and 8 bytes for each document of
+/// 65,535 tokens or more.
 #[derive(Debug)]
 pub(crate) struct DocumentsWriter {
-    files: Files<StorageFile>,
-    long: Vec<[u32; 2]>,
-    documents: u32,
-    tokens: u64,
-    first_input: u32,
-    inputs: u32,
+    files: PlacedDocuments,
+    place: DocumentsPlace,
+    /// Documents that are not written, as columns.
+    names: String,
+    ends: Vec<u64>,
+    lengths: Vec<u32>,
+    locations: Vec<Location>,
+    hashes: Vec<u64>,
 }
 
 impl DocumentsWriter {
@@ -64,17 +36,17 @@ impl DocumentsWriter {
         durability: Durability,
         first_input: u32,
     ) -> Result<Self, IndexError> {
-        let files = Files::create(generation, number, durability)?;
-        let (long, documents, tokens, inputs) = Default::default();
-        Ok(Self { files, long, documents, tokens, first_input, inputs })
+        let files = PlacedDocuments::create(generation, number, durability, first_input)?;
+        let (place, names, ends) = Default::default();
+        let (lengths, locations, hashes) = Default::default();
+        Ok(Self { files, place, names, ends, lengths, locations, hashes })
     }
 
     /// Adds the next document: its name, which is UTF-8, its length in tokens, its place, whose
     /// input is one of the generation's, and the hash of its content.
     ///
     /// # Errors
-    /// `Refused` if the name is not UTF-8, there are 2^32 - 1 documents already or the input is one
-    /// before the run's first; `Storage`.
+    /// `Refused` if the name is not UTF-8; those of [`PlacedDocuments::write`].
     pub(crate) fn push(
         &mut self,
         name: &[u8],
@@ -82,123 +54,33 @@ impl DocumentsWriter {
         location: Location,
         hash: u64,
     ) -> Result<(), IndexError> {
-        let refused = |reason| Err(IndexError::refused(self.files.names.path(), reason));
-        if self.documents == u32::MAX {
-            return refused("an index has at most 2^32 - 1 documents");
-        }
-        if !name.is_ascii() && std::str::from_utf8(name).is_err() {
-            return refused("a document's name is UTF-8");
-        }
-        let Some(input) = location.input.checked_sub(self.first_input) else {
-            return refused("a document lies in none of the run's inputs");
-        };
-        let location = Location { input, ..location };
-        let short = u16::try_from(length).unwrap_or(LONG);
-        self.files.lengths.write(&short.to_le_bytes())?;
-        if short == LONG {
-            self.long.push([self.documents, length]);
-        }
-        self.files.names.write(name)?;
-        self.files.ends.write(&self.files.names.body_bytes().to_le_bytes())?;
-        self.files.locations.write(bytemuck::bytes_of(&location))?;
-        self.files.hashes.write(&hash.to_le_bytes())?;
-        self.documents += 1;
-        self.tokens += u64::from(length);
-        self.inputs = self.inputs.max(input.saturating_add(1));
+        let name = std::str::from_utf8(name)
+            .map_err(|_| IndexError::refused(self.files.path(), "a document's name is UTF-8"))?;
+        self.names.push_str(name);
+        self.ends.push(self.names.len() as u64);
+        self.lengths.push(length);
+        self.locations.push(location);
+        self.hashes.push(hash);
+        if self.ends.len() < AT_ONCE { Ok(()) } else { self.write() }
+    }
+
+    fn write(&mut self) -> Result<(), IndexError> {
+        let Self { files, place, names, ends, lengths, locations, hashes } = self;
+        let columns = DocumentColumns { names, ends, lengths, locations, hashes };
+        files.write(*place, columns)?;
+        place.documents += ends.len() as u32;
+        place.name_bytes += names.len() as u64;
+        names.clear();
+        ends.clear();
+        lengths.clear();
+        locations.clear();
+        hashes.clear();
         Ok(())
     }
 
-    /// Returns how many documents have come.
-    #[cfg(any(test, fuzzing))]
-    pub(crate) fn documents(&self) -> u32 {
-        self.documents
-    }
-
-    /// Returns how many tokens they have.
-    #[cfg(test)]
-    pub(crate) fn tokens(&self) -> u64 {
-        self.tokens
-    }
-
     /// Writes the headers and syncs the files, if they have to last.
-    pub(crate) fn finish(self) -> Result<DocumentsEntry, IndexError> {
-        let Self { files, long, documents, tokens, first_input, inputs } = self;
-        files.end(&Ending { long, documents, tokens, first_input, inputs })
-    }
-}
-
-/// The five files of a run's documents.
-#[derive(Debug)]
-pub(super) struct Files<F> {
-    pub(super) lengths: F,
-    pub(super) names: F,
-    pub(super) ends: F,
-    pub(super) locations: F,
-    pub(super) hashes: F,
-}
-
-/// What stands behind the entries of the files, and in their headers.
-pub(super) struct Ending {
-    /// Documents that are too long for their entry, by docid, and their lengths.
-    pub(super) long: Vec<[u32; 2]>,
-    pub(super) documents: u32,
-    pub(super) tokens: u64,
-    pub(super) first_input: u32,
-    /// From the first to the last.
-    pub(super) inputs: u32,
-}
-
-impl<F> Files<F> {
-    /// The same files in another form.
-    pub(super) fn map<G, E>(self, form: impl Fn(F) -> Result<G, E>) -> Result<Files<G>, E> {
-        Ok(Files {
-            lengths: form(self.lengths)?,
-            names: form(self.names)?,
-            ends: form(self.ends)?,
-            locations: form(self.locations)?,
-            hashes: form(self.hashes)?,
-        })
-    }
-}
-
-impl Files<StorageFile> {
-    /// Creates the files of run `number` in the folder of a generation.
-    pub(super) fn create(
-        generation: &Path,
-        number: u32,
-        durability: Durability,
-    ) -> Result<Self, IndexError> {
-        let run = run_name(number);
-        let file = |kind| StorageFile::create(generation, &run_file(&run, kind), durability);
-        Ok(Self {
-            lengths: file(Kind::Lengths)?,
-            names: file(Kind::Names)?,
-            ends: file(Kind::Ends)?,
-            locations: file(Kind::Locations)?,
-            hashes: file(Kind::Hashes)?,
-        })
-    }
-
-    /// Writes the headers, and what stands behind the entries, and syncs the files, if they have to
-    /// last.
-    pub(super) fn end(mut self, ending: &Ending) -> Result<DocumentsEntry, IndexError> {
-        let (documents, name_bytes) = (u64::from(ending.documents), self.names.body_bytes());
-        self.lengths.pad()?;
-        self.lengths.write(bytemuck::cast_slice(&ending.long))?;
-        self.names.pad()?;
-        let header = |kind, b| Header { kind, values: [documents, b, 0, 0, 0], last: 0 };
-        let long = ending.long.len() as u64;
-        let values = [documents, ending.tokens, long, 0, 0];
-        let lengths = Header { kind: Kind::Lengths, values, last: 0 };
-        let files = vec![
-            self.lengths.finish(lengths)?,
-            self.names.finish(header(Kind::Names, name_bytes))?,
-            self.ends.finish(header(Kind::Ends, name_bytes))?,
-            self.locations.finish(header(Kind::Locations, 0))?,
-            self.hashes.finish(header(Kind::Hashes, 0))?,
-        ];
-        let Ending { documents, tokens, inputs, .. } = *ending;
-        let first_input = if inputs == 0 { 0 } else { ending.first_input };
-        Ok(DocumentsEntry { documents, tokens, first_input, inputs, files })
+    pub(crate) fn finish(mut self) -> Result<DocumentsEntry, IndexError> {
+        self.write()?;
+        self.files.finish()
     }
 }

@@ -4,4 +4,3 @@ pub(crate) mod map;
 pub(crate) mod plain;
 pub(crate) mod storage;
 pub(crate) mod window;
-pub(crate) mod write_map;

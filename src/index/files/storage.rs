@@ -4,26 +4,20 @@
 
 #![forbid(unsafe_code)]
 
-mod ahead;
 pub(crate) mod filled;
 mod gathered;
-mod placed;
 mod spill;
-mod sums;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use ahead::Ahead;
 pub(crate) use filled::{FilledFile, Room};
 pub(crate) use gathered::{GatheredFile, Source};
-pub(crate) use placed::PlacedFile;
 pub(crate) use spill::Spill;
-use sums::Sums;
 
 use crate::crew::Crew;
 use crate::fault::{self, Injected};
 use crate::index::error::IndexError;
-use crate::index::format::{ALIGNMENT, HEADER_BYTES, Header, padding};
+use crate::index::format::{ALIGNMENT, HEADER_BYTES, Header, LIST_ALIGNMENT, padding};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
@@ -86,6 +80,9 @@ impl Stop {
 /// Bytes that a file being written holds in memory.
 pub(crate) const WRITE_BUFFER_BYTES: usize = 256 << 10;
 
+/// What stands before a list that begins at a multiple of 16 bytes, at most.
+pub(crate) const ZEROS: [u8; LIST_ALIGNMENT as usize] = [0; LIST_ALIGNMENT as usize];
+
 /// A file of a generation, as its manifest lists it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -139,11 +136,7 @@ pub(crate) struct StorageFile {
     /// Bytes of the body that have left the buffer.
     written: u64,
     crc: crc32fast::Hasher,
-    /// Checksums of their pages, if they are wanted.
-    sums: Option<Sums>,
     durability: Durability,
-    /// So many of its bytes have pages that were asked for before anything was written.
-    ahead_bytes: u64,
 }
 
 impl StorageFile {
@@ -164,25 +157,8 @@ impl StorageFile {
             buffer: Vec::with_capacity(WRITE_BUFFER_BYTES),
             written: 0,
             crc: crc32fast::Hasher::new(),
-            sums: None,
             durability,
-            ahead_bytes: 0,
         })
-    }
-
-    /// Also takes the checksum of each page of the file of
-    /// [`PAGE_BYTES`](crate::index::format::PAGE_BYTES); the first one is without the header.
-    /// Nothing has been written yet.
-    pub(crate) fn with_sums(mut self) -> Self {
-        self.sums = Some(Sums::new(&self.path));
-        self
-    }
-
-    /// Returns the checksums of the pages so far, each a little-endian u32, as those of a part of
-    /// the file that ends here. What follows has none.
-    pub(crate) fn end_sums(&mut self) -> Result<Option<Spill>, IndexError> {
-        self.flush()?;
-        self.sums.take().map(Sums::finish).transpose()
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -223,11 +199,6 @@ impl StorageFile {
         self.write(&zeros[..padding(self.body_bytes()) as usize])
     }
 
-    /// Appends zero bytes until the body has `end` bytes, at most 15 more than it has.
-    pub(crate) fn fill(&mut self, end: u64) -> Result<(), IndexError> {
-        self.write(&[0; 16][..(end - self.body_bytes()) as usize])
-    }
-
     /// Writes the header and what is left of the body, and syncs the file if it has to last.
     pub(crate) fn finish(mut self, header: Header) -> Result<FileEntry, IndexError> {
         self.flush()?;
@@ -237,9 +208,6 @@ impl StorageFile {
         crc.update(&header);
         crc.combine(&self.crc);
         let bytes = HEADER_BYTES as u64 + self.written;
-        if self.ahead_bytes > bytes {
-            attempt("cut", &self.path, || self.file.set_len(bytes))?;
-        }
         if self.durability == Durability::Lasting {
             attempt("sync", &self.path, || self.file.sync_all())?;
         }
@@ -250,9 +218,6 @@ impl StorageFile {
         if !self.buffer.is_empty() {
             write_at(&self.file, &self.path, &self.buffer, HEADER_BYTES as u64 + self.written)?;
             self.crc.update(&self.buffer);
-            if let Some(sums) = &mut self.sums {
-                sums.update(&self.buffer)?;
-            }
             self.written += self.buffer.len() as u64;
             self.buffer.clear();
         }
@@ -404,16 +369,13 @@ pub(crate) fn write_pieces(
 }
 
 fn write_at(file: &File, path: &Path, bytes: &[u8], offset: u64) -> Result<(), IndexError> {
-    put_at(file, bytes, offset).map_err(IndexError::storage("write", path))
-}
-
-fn put_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
-    fault::storage().and_then(|injected| match injected {
+    let written = fault::storage().and_then(|injected| match injected {
         Injected::Nothing => file.write_all_at(bytes, offset),
         Injected::Short => {
             file.write_all_at(&bytes[..bytes.len() / 2], offset).and(Err(fault::no_space()))
         }
-    })
+    });
+    written.map_err(IndexError::storage("write", path))
 }
 
 /// Does one step other than a write, unless a fault is injected.

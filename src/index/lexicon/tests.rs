@@ -8,9 +8,27 @@ use std::fs;
 type Terms = BTreeMap<(u16, Vec<u8>), (u32, u64)>;
 
 fn write(folder: &Path, terms: &Terms) -> FileEntry {
-    let mut writer = LexiconWriter::create(folder, "lexicon", Durability::Scratch).unwrap();
-    for ((collection, suffix), (df, bytes)) in terms {
-        writer.term(*collection, suffix, *df, *bytes).unwrap();
+    let terms: Vec<_> = terms.iter().map(|((c, suffix), list)| (*c, &suffix[..], *list)).collect();
+    write_terms(folder, "lexicon", &terms)
+}
+
+/// Writes terms, each with the postings and bytes of its list, one by one.
+pub(crate) fn write_terms(
+    folder: &Path,
+    name: &str,
+    terms: &[(u16, &[u8], (u32, u64))],
+) -> FileEntry {
+    let mut writer = LexiconWriter::create(folder, name, Durability::Scratch, 128).unwrap();
+    let (mut coder, mut end) = (TermCoder::default(), 0);
+    for &(collection, suffix, (df, bytes)) in terms {
+        let begins = [BlockStart { terms: 0, lists: 0 }];
+        let blocks = if coder.begins_block(collection) { &begins[..] } else { &[] };
+        let mut coded = Vec::new();
+        coder.code(collection, suffix, (df, bytes), &mut coded).unwrap();
+        let term = CodedTerms { collection, terms: 1, postings: df.into(), bytes: &coded, blocks };
+        let start = list_start(end, df, 128).unwrap() + bytes;
+        writer.coded_terms(&term, (end, start)).unwrap();
+        end = start;
     }
     assert_eq!(writer.terms(), terms.len() as u64);
     writer.finish().unwrap()
@@ -92,9 +110,8 @@ fn blocks_of_every_length() {
 
 #[test]
 fn what_breaks_the_rules_is_not_written() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut writer = LexiconWriter::create(folder.path(), "l", Durability::Scratch).unwrap();
-    writer.term(5, b"b", 1, 1).unwrap();
+    let (mut coder, mut coded) = (TermCoder::default(), Vec::new());
+    coder.code(5, b"b", (1, 1), &mut coded).unwrap();
     let wrong: [(u16, &[u8], u32); 6] = [
         (5, b"b", 1),
         (5, b"a", 1),
@@ -104,13 +121,21 @@ fn what_breaks_the_rules_is_not_written() {
         (6, &[1; 256], 1),
     ];
     for (collection, suffix, df) in wrong {
-        let error = writer.term(collection, suffix, df, 1).unwrap_err();
-        assert!(matches!(error, IndexError::Refused { .. }), "{error}");
+        coder.code(collection, suffix, (df, 1), &mut coded).unwrap_err();
     }
-    writer.term(6, b"", 1, 1).unwrap();
-    let entry = writer.finish().unwrap();
-    let lexicon = Lexicon::open(folder.path(), &entry).unwrap();
-    assert_eq!(lexicon.find(6, b"").unwrap(), Some(TermEntry { df: 1, offset: 1, bytes: 1 }));
+    coder.code(6, b"", (1, 1), &mut coded).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = LexiconWriter::create(folder.path(), "l", Durability::Scratch, 128).unwrap();
+    let terms = |collection| CodedTerms {
+        collection,
+        terms: 1,
+        postings: 1,
+        bytes: &[],
+        blocks: &[BlockStart { terms: 0, lists: 0 }],
+    };
+    writer.coded_terms(&terms(5), (0, 1)).unwrap();
+    let error = writer.coded_terms(&terms(4), (1, 2)).unwrap_err();
+    assert!(matches!(error, IndexError::Refused { .. }), "{error}");
 }
 
 /// A small lexicon with two blocks in a collection and one in another.

@@ -2,11 +2,10 @@
 
 #![forbid(unsafe_code)]
 
-use super::code::{CodedTerms, TermCoder};
+use super::code::CodedTerms;
 use crate::index::error::IndexError;
 use crate::index::files::storage::{Durability, FileEntry, Spill, StorageFile};
-use crate::index::format::{DIRECTORY_ENTRIES, Header, Kind, list_start};
-use crate::index::list::BLOCK;
+use crate::index::format::{DIRECTORY_ENTRIES, Header, Kind};
 use std::path::Path;
 
 /// The part of the block index that stays in memory, in bytes; a block index of more than a million
@@ -22,7 +21,6 @@ pub(crate) struct LexiconWriter {
     index: Spill,
     /// First block of each collection up to that of the last term.
     directory: Vec<u32>,
-    coder: TermCoder,
     /// That of the last term; 0 if there is none.
     collection: u16,
     blocks: u32,
@@ -30,16 +28,16 @@ pub(crate) struct LexiconWriter {
     postings: u64,
     list_bytes: u64,
     block_len: u32,
-    /// The term that is being laid out.
-    coded: Vec<u8>,
 }
 
 impl LexiconWriter {
-    /// Creates the file `name` in the folder of a generation.
+    /// Creates the file `name` in the folder of a generation, for lists in blocks of so many
+    /// postings.
     pub(crate) fn create(
         generation: &Path,
         name: &str,
         durability: Durability,
+        block_len: usize,
     ) -> Result<Self, IndexError> {
         let file = StorageFile::create(generation, name, durability)?;
         let index = Spill::new(file.path().with_extension("blocks"), INDEX_IN_MEMORY);
@@ -47,57 +45,17 @@ impl LexiconWriter {
             file,
             index,
             directory: Vec::with_capacity(DIRECTORY_ENTRIES),
-            coder: TermCoder::default(),
             collection: 0,
             blocks: 0,
             terms: 0,
             postings: 0,
             list_bytes: 0,
-            block_len: BLOCK as u32,
-            coded: Vec::with_capacity(super::MAX_CODED_BYTES),
+            // At most 512.
+            block_len: block_len as u32,
         })
     }
 
-    /// Says how many postings a block of a list has; if nothing is said, 128. No term has come yet.
-    pub(crate) fn with_blocks_of(mut self, block_len: usize) -> Self {
-        // At most 512.
-        self.block_len = block_len as u32;
-        self
-    }
-
-    /// Adds a term, whose list of `df` postings in `bytes` bytes follows that of the term before,
-    /// behind padding if it has a full block.
-    /// Terms come in rising order of collection, then of the suffix's bytes.
-    ///
-    /// # Errors
-    /// `Refused` if the order is broken, the collection or the length is none of a term's or `df`
-    /// is 0; `Storage`.
-    pub(crate) fn term(
-        &mut self,
-        collection: u16,
-        suffix: &[u8],
-        df: u32,
-        bytes: u64,
-    ) -> Result<(), IndexError> {
-        let begins_block = self.coder.begins_block(collection);
-        self.coded.clear();
-        let coded = self.coder.code(collection, suffix, (df, bytes), &mut self.coded);
-        coded.map_err(|reason| IndexError::refused(self.file.path(), reason))?;
-        if begins_block {
-            self.begin_block(collection, self.file.body_bytes(), self.list_bytes)?;
-        }
-        self.file.write(&self.coded)?;
-        self.terms += 1;
-        self.postings += u64::from(df);
-        let start = list_start(self.list_bytes, df, self.block_len);
-        let Some(end) = start.and_then(|start| start.checked_add(bytes)) else {
-            return Err(IndexError::refused(self.file.path(), "lists have at most 2^64 - 1 bytes"));
-        };
-        self.list_bytes = end;
-        Ok(())
-    }
-
-    /// Adds terms that were laid out already and begin a block, or follow the last ones in theirs.
+    /// Adds terms that were laid out and begin a block, or follow the last ones in theirs.
     /// Their lists begin at byte `at` of the lists, and the last of them ends, or goes on, at byte
     /// `end`.
     ///

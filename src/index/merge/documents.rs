@@ -12,7 +12,7 @@ use crate::index::documents::{
     DocumentColumns, DocumentsEntry, DocumentsPlace, Location, PlacedDocuments,
 };
 use crate::index::error::IndexError;
-use crate::index::files::storage::{Durability, Stop, WRITE_BUFFER_BYTES};
+use crate::index::files::storage::{Durability, Stop};
 use crate::index::files::window::Window;
 use crate::index::format::{HEADER_BYTES, Header, Kind, LONG, padding, run_file};
 use std::ops::Range;
@@ -58,12 +58,7 @@ pub(super) fn merge(
         longs.push(input.long_documents()?);
         input.cut(number, &mut place, &mut stretches)?;
     }
-    let table = PlacedDocuments::create(
-        to,
-        number,
-        Durability::Lasting,
-        (first_input, WRITE_BUFFER_BYTES),
-    )?;
+    let table = PlacedDocuments::create(to, number, Durability::Lasting, first_input)?;
     let next = AtomicUsize::new(0);
     let copy = || {
         while let Some(stretch) = stretches.get(next.fetch_add(1, Ordering::Relaxed)) {

@@ -1,7 +1,5 @@
-//! How do the documents' lengths, which bounds are made of, reach the encoder? As codes, a byte
-//! each: all of them, which threads share, where there is memory for that; otherwise in pages that
-//! each thread reads when they are asked for. A list of few documents meets each page once, so a
-//! page that is gone again costs as much as thousands of postings.
+//! The documents' lengths, which bounds are made of, as the encoder takes them: codes of a byte each,
+//! of all documents, which threads read and share.
 
 #![forbid(unsafe_code)]
 
@@ -11,32 +9,20 @@ use crate::index::files::window::Window;
 use crate::index::format::{HEADER_BYTES, Header, Kind, LONG, padding};
 use crate::index::list::MAX_BLOCK;
 use crate::score::bounds::code_below;
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 
-/// Documents of a page: 8 KiB are read for it.
-const PAGE: usize = 1 << 12;
-/// With fewer pages for each it is not worth starting a thread.
-const LEAST_PAGES: usize = 64;
-/// The least memory that pages may be given: there is always one.
-const LEAST_BYTES: u64 = 8 * PAGE as u64;
+/// Documents that are read at a time.
+const AT_ONCE: usize = 1 << 12;
+/// With fewer documents for each it is not worth starting a thread.
+const LEAST_DOCUMENTS: usize = 64 * AT_ONCE;
 
 /// The codes of the documents' lengths (`score::bounds`) of one run.
 ///
-/// Memory: a byte for each document, or what it was given; a window of a page; and 8 bytes for each
-/// document of 65,535 tokens or more. What several hold whole is there once.
+/// Memory: a byte for each document.
 #[derive(Debug)]
 pub(super) struct Lengths {
-    /// The codes of all documents, if they are held whole.
-    whole: Option<Arc<Vec<u8>>>,
-    window: Window,
-    documents: u64,
-    /// The long documents and their codes.
-    long: Vec<(u32, u8)>,
-    /// Each page has one place, its number modulo the places, which are a power of two.
+    path: PathBuf,
     codes: Vec<u8>,
-    /// Which page is at each place.
-    pages: Vec<Option<u32>>,
 }
 
 /// Reads the `count` documents of 65,535 tokens or more, and their lengths, which stand from byte
@@ -69,100 +55,54 @@ pub(super) fn no_long(path: &Path, docid: u64) -> IndexError {
 }
 
 impl Lengths {
-    /// Opens the lengths of a run, in the file at `path`; about `memory_bytes` are used, if there
-    /// are so many documents.
-    pub(super) fn open(path: &Path, memory_bytes: u64) -> Result<Self, IndexError> {
-        let mut window = Window::open(path, 2 * PAGE)?;
+    /// Reads the lengths of a run, in the file at `path`, with so many `threads`.
+    pub(super) fn read(path: &Path, threads: usize) -> Result<Self, IndexError> {
+        let mut window = Window::open(path, 2 * AT_ONCE)?;
         let first = window.length().min(HEADER_BYTES as u64) as usize;
         let header = Header::parse(path, Kind::Lengths, window.read(0, first)?)?;
         let [documents, _, long, ..] = header.values;
         // A file of other length is found when a read meets its end.
         let bytes = documents.saturating_mul(2).min(window.length());
-        let first = HEADER_BYTES as u64 + bytes + padding(bytes);
-        let long = long_documents(&mut window, first, long)?;
-        let long = long.into_iter().map(|(docid, length)| (docid, code_below(length))).collect();
-        let pages = documents.div_ceil(PAGE as u64).max(1);
-        let affordable = memory_bytes.max(LEAST_BYTES) / PAGE as u64;
-        // A power of two, so that the place of a page takes no division.
-        let places = match pages <= affordable {
-            true => pages.next_power_of_two(),
-            false => 1 << affordable.ilog2(),
-        } as usize;
-        // Pages are made when they are first filled.
-        let (whole, codes) = (None, Vec::new());
-        Ok(Self { whole, window, documents, long, codes, pages: vec![None; places] })
-    }
-
-    /// The codes of all documents, if they take no more than `memory_bytes`, read by so many
-    /// `threads`.
-    pub(super) fn whole(
-        path: &Path,
-        memory_bytes: u64,
-        threads: usize,
-    ) -> Result<Option<Arc<Vec<u8>>>, IndexError> {
-        let documents = Self::open(path, 0)?.documents;
-        let pages = documents.div_ceil(PAGE as u64);
-        if pages.saturating_mul(PAGE as u64) > memory_bytes {
-            return Ok(None);
-        }
-        let mut codes = vec![0; documents as usize];
-        let each = (pages as usize).div_ceil(threads.max(1)).max(LEAST_PAGES) * PAGE;
+        let behind = HEADER_BYTES as u64 + bytes + padding(bytes);
+        let long = long_documents(&mut window, behind, long)?;
+        let mut codes = vec![0; (bytes / 2) as usize];
+        let each = codes.len().div_ceil(threads.max(1)).max(LEAST_DOCUMENTS);
         let read = |(number, part): (usize, &mut [u8])| {
-            let mut lengths = Self::open(path, 0)?;
-            let first = number * each / PAGE;
-            let mut pages = (first as u64..).zip(part.chunks_mut(PAGE));
-            pages.try_for_each(|(page, codes)| lengths.read_page(page, codes))
+            let mut window = Window::open(path, 2 * AT_ONCE)?;
+            let first = (number * each) as u64;
+            let mut parts = (first..).step_by(AT_ONCE).zip(part.chunks_mut(AT_ONCE));
+            parts.try_for_each(|(docid, codes)| read_codes(&mut window, &long, docid, codes))
         };
         let parts = codes.chunks_mut(each).enumerate();
         let read = parts.map(|part| move || read(part)).collect();
         Crew::new("lengths").all(read).into_iter().collect::<Result<(), _>>()?;
-        Ok(Some(Arc::new(codes)))
+        Ok(Self { path: path.to_path_buf(), codes })
     }
 
-    /// As [`open`](Self::open), with the codes of all documents.
-    pub(super) fn shared(path: &Path, whole: &Arc<Vec<u8>>) -> Result<Self, IndexError> {
-        Ok(Self { whole: Some(whole.clone()), ..Self::open(path, 0)? })
+    /// What they leave of so many bytes of memory; a quarter at least, or many runs would be merged
+    /// few at a time.
+    pub(super) fn memory_behind(&self, memory_bytes: u64) -> u64 {
+        memory_bytes.saturating_sub(self.codes.len() as u64).max(memory_bytes / 4)
     }
 
-    /// Bytes that the pages take when all places are filled; nothing for what is held whole.
-    pub(super) fn memory_bytes(&self) -> u64 {
-        if self.whole.is_some() {
-            return 0;
-        }
-        let pages = self.documents.div_ceil(PAGE as u64).max(1);
-        pages.min(self.pages.len() as u64) * PAGE as u64
-    }
-
-    /// Reads the codes of documents, which rise, counted from document `base`.
+    /// Gives the codes of documents, which rise, counted from document `base`.
     ///
     /// # Errors
-    /// `Damaged` if there is no such document; `Storage`.
+    /// `Damaged` if there is no such document.
     #[inline]
-    pub(super) fn read(
-        &mut self,
+    pub(super) fn of(
+        &self,
         base: u64,
         docids: &[u32],
         codes: &mut [u8; MAX_BLOCK],
     ) -> Result<(), IndexError> {
-        if let Some(whole) = &self.whole {
-            // They rise, so that the last is the greatest.
-            let end = docids.last().map_or(0, |&docid| docid as usize + 1);
-            let Some(all) = whole.get(base as usize..).and_then(|all| all.get(..end)) else {
-                return Err(self.missing(base + end as u64 - 1));
-            };
-            for (code, &docid) in codes.iter_mut().zip(docids) {
-                *code = all[docid as usize];
-            }
-            return Ok(());
-        }
+        // They rise, so that the last is the greatest.
+        let end = docids.last().map_or(0, |&docid| docid as usize + 1);
+        let Some(all) = self.codes.get(base as usize..).and_then(|all| all.get(..end)) else {
+            return Err(self.missing(base + end as u64 - 1));
+        };
         for (code, &docid) in codes.iter_mut().zip(docids) {
-            let docid = base + u64::from(docid);
-            let (page, at) = (docid / PAGE as u64, docid as usize % PAGE);
-            let place = page as usize & (self.pages.len() - 1);
-            if self.pages[place].map(u64::from) != Some(page) {
-                self.fill(page, place)?;
-            }
-            *code = self.codes[place * PAGE + at];
+            *code = all[docid as usize];
         }
         Ok(())
     }
@@ -170,42 +110,26 @@ impl Lengths {
     #[cold]
     fn missing(&self, docid: u64) -> IndexError {
         let expected = format!("more than {docid} documents, as the runs have them");
-        IndexError::damaged(self.window.path(), 16, expected, self.documents)
+        IndexError::damaged(&self.path, 16, expected, self.codes.len())
     }
+}
 
-    #[cold]
-    fn fill(&mut self, page: u64, place: usize) -> Result<(), IndexError> {
-        let first = page * PAGE as u64;
-        let Some(count) = self.documents.checked_sub(first).filter(|count| *count > 0) else {
-            return Err(self.missing(first));
-        };
-        let mut codes = std::mem::take(&mut self.codes);
-        if codes.len() < (place + 1) * PAGE {
-            codes.resize((place + 1) * PAGE, 0);
-        }
-        let here = &mut codes[place * PAGE..][..count.min(PAGE as u64) as usize];
-        let read = self.read_page(page, here);
-        self.codes = codes;
-        read?;
-        self.pages[place] = Some(page as u32);
-        Ok(())
+/// Reads the codes of some documents, the first of which has this docid.
+fn read_codes(
+    window: &mut Window,
+    long: &[(u32, u32)],
+    docid: u64,
+    codes: &mut [u8],
+) -> Result<(), IndexError> {
+    let path = window.path().to_path_buf();
+    let lengths = window.read(HEADER_BYTES as u64 + 2 * docid, 2 * codes.len())?.as_chunks().0;
+    for (docid, (code, &length)) in (docid..).zip(codes.iter_mut().zip(lengths)) {
+        *code = code_below(match u16::from_le_bytes(length) {
+            LONG => of_long(long, docid).ok_or_else(|| no_long(&path, docid))?,
+            length => length.into(),
+        });
     }
-
-    /// Reads the codes of the documents of a page, as many as it has.
-    fn read_page(&mut self, page: u64, codes: &mut [u8]) -> Result<(), IndexError> {
-        let first = page * PAGE as u64;
-        let lengths = self.window.read(HEADER_BYTES as u64 + 2 * first, 2 * codes.len())?;
-        for (docid, (code, &length)) in (first..).zip(codes.iter_mut().zip(lengths.as_chunks().0)) {
-            *code = match u16::from_le_bytes(length) {
-                LONG => match of_long(&self.long, docid) {
-                    Some(code) => code,
-                    None => return Err(no_long(self.window.path(), docid)),
-                },
-                length => code_below(length.into()),
-            };
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -215,49 +139,38 @@ mod tests {
     use crate::index::files::storage::Durability;
 
     #[test]
-    fn lengths_are_read_with_any_memory() {
+    fn lengths_are_read_by_any_number_of_threads() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("runs")).unwrap();
         let mut table = DocumentsWriter::create(folder.path(), 0, Durability::Scratch, 0).unwrap();
         let length = |docid: u32| docid.wrapping_mul(0x9e37_79b1) >> (docid % 32);
-        let documents = 12 * PAGE as u32 + 7;
+        let documents = 2 * LEAST_DOCUMENTS as u32 + 7;
         for docid in 0..documents {
             table.push(b"", length(docid), Location::default(), 0).unwrap();
         }
         table.finish().unwrap();
-        for (memory_bytes, places) in [(0, 8), (10 * PAGE as u64, 8), (1 << 30, 13)] {
-            let mut lengths =
-                Lengths::open(&folder.path().join("runs/000000.lengths"), memory_bytes).unwrap();
+        for threads in [0, 1, 3] {
+            let lengths =
+                Lengths::read(&folder.path().join("runs/000000.lengths"), threads).unwrap();
+            assert_eq!(
+                lengths.memory_behind(u64::from(documents) + 9),
+                (u64::from(documents) + 9) / 4
+            );
+            assert_eq!(lengths.memory_behind(1 << 40), (1 << 40) - u64::from(documents));
             let mut codes = [0; MAX_BLOCK];
-            for step in [1usize, 1000, PAGE + 1] {
-                for base in [0, 5, PAGE as u32] {
+            for step in [1usize, 1000, AT_ONCE + 1] {
+                for base in [0, 5, AT_ONCE as u32] {
                     let docids: Vec<u32> = (0..documents - base).step_by(step).collect();
                     for docids in docids.chunks(MAX_BLOCK) {
-                        lengths.read(base.into(), docids, &mut codes).unwrap();
+                        lengths.of(base.into(), docids, &mut codes).unwrap();
                         for (&docid, &code) in docids.iter().zip(&codes) {
                             assert_eq!(code, code_below(length(base + docid)));
                         }
                     }
                 }
             }
-            assert_eq!(lengths.memory_bytes(), places * PAGE as u64);
-            assert!(lengths.codes.len() as u64 <= places * PAGE as u64);
-            let error = lengths.read(u64::from(documents) + PAGE as u64, &[0], &mut codes);
-            assert!(error.unwrap_err().to_string().contains("000000.lengths"));
+            let error = lengths.of(u64::from(documents), &[0], &mut codes).unwrap_err();
+            assert!(error.to_string().contains("000000.lengths"));
         }
-        let path = folder.path().join("runs/000000.lengths");
-        assert!(Lengths::whole(&path, u64::from(documents), 3).unwrap().is_none(), "by pages");
-        let whole = Lengths::whole(&path, 13 * PAGE as u64, 3).unwrap().unwrap();
-        assert_eq!(whole.len(), documents as usize);
-        let mut lengths = Lengths::shared(&path, &whole).unwrap();
-        assert_eq!(lengths.memory_bytes(), 0);
-        let mut codes = [0; MAX_BLOCK];
-        let docids: Vec<u32> = (0..documents - 5).step_by(999).collect();
-        lengths.read(5, &docids, &mut codes).unwrap();
-        for (&docid, &code) in docids.iter().zip(&codes) {
-            assert_eq!(code, code_below(length(5 + docid)));
-        }
-        let error = lengths.read(u64::from(documents), &[0], &mut codes).unwrap_err();
-        assert!(error.to_string().contains("000000.lengths"));
     }
 }

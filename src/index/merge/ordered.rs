@@ -9,6 +9,7 @@
 #[cfg(test)]
 mod tests;
 
+use super::lengths::Lengths;
 use super::parts::{Joint, LIST_BYTES};
 use super::sort::sort;
 use super::source::{Base, ListSource, Target};
@@ -106,13 +107,15 @@ pub(super) fn reorder(
         deletions: None,
         base: 0,
     };
+    let lengths = Lengths::read(&to.join(run_file(&name, Kind::Lengths)), merging.threads)?;
+    let memory_bytes = merging.memory_bytes - WRITER_BYTES - DOCUMENT_BYTES * count;
     let joint = Joint {
-        lengths: &to.join(run_file(&name, Kind::Lengths)),
+        lengths: &lengths,
         inputs: &[input],
         to,
         number,
         durability: Durability::Lasting,
-        memory_bytes: merging.memory_bytes - WRITER_BYTES - DOCUMENT_BYTES * count,
+        memory_bytes: lengths.memory_behind(memory_bytes),
         merging,
         numbers: Some(&numbers),
     };

@@ -1,16 +1,16 @@
 //! How do several threads merge runs to one? Trie collections that are neighbours are a *part*;
 //! threads take parts in order, merge them and lay out what comes of it, and the caller's thread
-//! says where it lies in the run ([`Queue`]).
+//! says where it lies in the run ([`RunWriter`]). What a thread has made and is not written is
+//! bounded. The least part that is not written is a thread's that waits for nobody, for all that it
+//! has made is written at once.
 
 #![forbid(unsafe_code)]
 
 use super::lengths::Lengths;
-use super::queue::{OnPanic, Queue};
 use super::source::{Base, Encoding, ListSource, Renumbering};
 use super::terms::TermMerge;
 use super::{
-    Input, LEAST_RUN_BYTES, LENGTHS_SHARE, LEXICON_SHARE, MOST_RUN_BYTES, Merging,
-    RUN_OVERHEAD_BYTES, superfluous,
+    Input, LEAST_RUN_BYTES, LEXICON_SHARE, MOST_RUN_BYTES, Merging, RUN_OVERHEAD_BYTES, superfluous,
 };
 use crate::index::error::IndexError;
 use crate::index::files::storage::{self, Durability, FileEntry};
@@ -18,25 +18,29 @@ use crate::index::format::{Kind, POSTINGS_SLACK, run_file};
 use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::{LexiconStream, TermEntry, cut, expect_totals};
 use crate::index::list::{BEFORE_FIRST, ListEncoder};
-use crate::index::run::{EncodedList, LaidChunk, Layout, OpenChunk, RunFiles, Stretch};
+use crate::index::run::{Guard, LaidChunk, ListChunks, NewRun, RunWriter};
 use crate::text::trie_collection::TRIE_COLLECTIONS;
 use std::cell::Cell;
 use std::ops::Range;
+use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{ScopedJoinHandle, panicking, scope};
 
 /// A chunk is given away when it has so many bytes: the more, the more memory there is.
 const LEAST_CHUNK_BYTES: usize = 64 << 10;
 const MOST_CHUNK_BYTES: usize = 256 << 10;
 /// A thread's part of the memory for what waits holds so many chunks, if there is memory for it.
 const CHUNKS: u64 = 16;
+const LEAST_CHUNKS: u64 = 4;
 /// Parts for each thread, so that all end at about the same time.
 const PARTS: u64 = 16;
 const MOST_PARTS: u64 = 1 << 12;
 /// A term takes as long as lists of so many times its bytes.
 const TERM_COST: u64 = 6;
-/// The part of a thread's memory that chunks may take, and how much they take at most: buffers that
-/// were written are used again.
+/// The part of a thread's memory that chunks may take, and how much they take at most.
 const CHUNKS_SHARE: u64 = 4;
 const MOST_CHUNKS_BYTES: u64 = 64 << 20;
 /// A thread has no use for less memory than this for each run.
@@ -48,8 +52,8 @@ const MERGERS: usize = 4;
 pub(super) const LIST_BYTES: u64 = 8;
 
 pub(super) struct Joint<'a> {
-    /// The lengths of the documents of all runs that are merged in the end, in a file.
-    pub(super) lengths: &'a Path,
+    /// The lengths of the documents of all runs that are merged in the end.
+    pub(super) lengths: &'a Lengths,
     pub(super) inputs: &'a [Input],
     /// The generation of the merged run, and its number there.
     pub(super) to: &'a Path,
@@ -69,60 +73,38 @@ struct Part {
     bytes: Vec<[u64; 2]>,
 }
 
-/// Lays out the lists of a part, and gives them away by chunks.
-struct Laying<'a, G> {
-    layout: Layout,
-    chunk: LaidChunk,
-    /// Where the list that is being encoded begins, or goes on, in the payload.
-    begin: usize,
-    chunk_bytes: usize,
-    /// The generation of the merged run.
-    to: &'a Path,
-    /// Takes a chunk, and gives a buffer for the next.
-    give: G,
+/// What a thread that merges holds until a chunk of its own is written.
+struct Credit(Sender<()>);
+
+impl Drop for Credit {
+    fn drop(&mut self) {
+        // Whoever has ended makes no more.
+        _ = self.0.send(());
+    }
 }
 
-impl<G: FnMut(LaidChunk) -> Result<Vec<u8>, IndexError>> Laying<'_, G> {
-    /// The payload has another part of the list of a term of this collection, or of several: gives
-    /// it away if it is enough.
-    fn go_on(&mut self, collection: u16, payload: &mut Vec<u8>) -> Result<(), IndexError> {
-        if payload.len() < self.chunk_bytes {
-            return Ok(());
+/// A chunk and the number of its part, or why there will be no more.
+type Sent = Result<(usize, LaidChunk), IndexError>;
+
+/// Has all end when its thread panics; the scope passes the panic on when they have.
+struct OnPanic<'a>(&'a Sender<Sent>);
+
+impl Drop for OnPanic<'_> {
+    fn drop(&mut self) {
+        if panicking() {
+            _ = self.0.send(Err(IndexError::Stopped));
         }
-        let here = payload.len() - self.begin;
-        let part = EncodedList { collection, ends: false, df: 0, here, bytes: 0 };
-        self.add(&part, &[])?;
-        self.give(payload)
     }
+}
 
-    /// The payload has the end of the list of a term.
-    fn end(
-        &mut self,
-        (collection, suffix): (u16, &[u8]),
-        (df, bytes): (u32, u64),
-        payload: &mut Vec<u8>,
-    ) -> Result<(), IndexError> {
-        let here = payload.len() - self.begin;
-        let list = EncodedList { collection, ends: true, df, here, bytes };
-        self.add(&list, suffix)?;
-        self.begin = payload.len();
-        let LaidChunk { stretches, terms, .. } = &self.chunk;
-        let tables = terms.len() + stretches.len() * size_of::<Stretch>();
-        if payload.len() + tables < self.chunk_bytes { Ok(()) } else { self.give(payload) }
+/// Writes chunks as they come.
+fn write_all(mut run: RunWriter, chunks: Receiver<Sent>) -> Result<RunWriter, IndexError> {
+    for sent in chunks {
+        let (part, chunk) = sent?;
+        run.take(part, chunk);
+        run.write()?;
     }
-
-    fn add(&mut self, list: &EncodedList, suffix: &[u8]) -> Result<(), IndexError> {
-        let added = self.layout.add(&mut self.chunk, list, suffix);
-        added.map_err(|reason| IndexError::refused(self.to, reason))
-    }
-
-    fn give(&mut self, payload: &mut Vec<u8>) -> Result<(), IndexError> {
-        self.begin = 0;
-        self.chunk.payload = std::mem::take(payload);
-        *payload = (self.give)(std::mem::take(&mut self.chunk))?;
-        payload.reserve(self.chunk_bytes + self.chunk_bytes / 4);
-        Ok(())
-    }
+    Ok(run)
 }
 
 impl Joint<'_> {
@@ -132,93 +114,101 @@ impl Joint<'_> {
         let documents = self.inputs.iter().map(Input::documents).sum();
         self.merging.stop.expect(self.inputs.iter().map(|input| input.run.postings).sum());
         let runs = self.inputs.len().max(1) as u64;
-        // All threads need the same lengths.
-        let whole =
-            Lengths::whole(self.lengths, self.memory_bytes / LENGTHS_SHARE, self.merging.threads)?;
-        let memory = self.memory_bytes - whole.as_ref().map_or(0, |codes| codes.len() as u64);
-        let open = |memory: u64| match &whole {
-            Some(codes) => Lengths::shared(self.lengths, codes),
-            None => Lengths::open(self.lengths, memory / LENGTHS_SHARE),
-        };
         // Beside its windows a thread has a list in memory to sort it.
         let list = self.numbers.map_or(0, |numbers| LIST_BYTES * numbers.len() as u64);
-        let affordable = memory / (runs * LEAST_THREAD_BYTES + list);
+        let affordable = self.memory_bytes / (runs * LEAST_THREAD_BYTES + list);
         let affordable = usize::try_from(affordable).unwrap_or(usize::MAX);
         let threads = self.merging.threads.min(affordable);
-        let memory = memory.saturating_sub(list * threads.max(1) as u64);
+        let memory = self.memory_bytes.saturating_sub(list * threads.max(1) as u64);
         let writers = if threads > 1 { threads.div_ceil(MERGERS) } else { 0 };
-        let run = (self.number, self.merging.form);
-        let mut files = RunFiles::create(self.to, run, self.durability, None, writers)?;
-        match threads {
+        let run = NewRun {
+            folder: self.to,
+            number: self.number,
+            form: self.merging.form,
+            durability: self.durability,
+            lists: None,
+            threads: writers,
+        };
+        let run = match threads {
             0 | 1 => {
-                let mut lengths = open(memory)?;
-                let memory = memory.saturating_sub(lengths.memory_bytes());
                 let all = Part {
                     collections: 0..TRIE_COLLECTIONS as u16,
                     bytes: vec![[u64::MAX; 2]; self.inputs.len()],
                 };
-                let place = |chunk| {
-                    let LaidChunk { stretches, terms, blocks, payload, .. } = chunk;
-                    let open = OpenChunk::new((stretches, terms, blocks), Some(Arc::new(payload)));
-                    files.place_all(open).map(|()| Vec::new())
-                };
-                self.merge_part(&all, (memory, LEAST_CHUNK_BYTES), &mut lengths, place)?;
+                let mut run = RunWriter::create(run, vec![0])?;
+                let give = |chunk| run.put(chunk);
+                self.merge_part(&all, (memory, LEAST_CHUNK_BYTES), give)?;
+                run
             }
-            threads => self.merge_parts(threads, memory, &open, &mut files)?,
-        }
-        let merged = files.finish(first_docid, documents)?;
+            threads => self.merge_parts(threads, memory, run)?,
+        };
+        let merged = run.finish(first_docid, documents)?;
         let gone = superfluous(self.inputs, &[Kind::Lexicon, Kind::Postings]);
         storage::remove_files(&gone, self.merging.threads)?;
         Ok(merged)
     }
 
-    /// Merges parts on threads and places what they make.
+    /// Merges parts on threads and writes what they make.
     fn merge_parts(
         &self,
         threads: usize,
         memory: u64,
-        open: &(impl Fn(u64) -> Result<Lengths, IndexError> + Sync),
-        files: &mut RunFiles,
-    ) -> Result<(), IndexError> {
+        run: NewRun<'_>,
+    ) -> Result<RunWriter, IndexError> {
         let memory = memory / threads as u64;
         let chunks = (memory / CHUNKS_SHARE).min(MOST_CHUNKS_BYTES);
         let memory = memory - chunks;
         let chunk_bytes = usize::try_from(chunks / CHUNKS).unwrap_or(usize::MAX);
         let chunk_bytes = chunk_bytes.clamp(LEAST_CHUNK_BYTES, MOST_CHUNK_BYTES);
+        let credit = (chunks / chunk_bytes as u64).max(LEAST_CHUNKS);
         let parts = self.cut(threads as u64, chunks)?;
-        let queue = Queue::new(parts.len(), chunks * threads as u64, self.inputs.len());
-        let queue = Arc::new(queue);
-        let merge = || {
-            let mut lengths = open(memory)?;
-            let windows = memory.saturating_sub(lengths.memory_bytes());
-            while let Some(number) = queue.claim() {
-                let push = |chunk| Ok(queue.push(number, chunk));
-                let part = &parts[number];
-                let seen = self.merge_part(part, (windows, chunk_bytes), &mut lengths, push)?;
-                queue.end(number, &seen);
+        let run =
+            RunWriter::create(run, parts.iter().map(|part| part.collections.start).collect())?;
+        let next = AtomicUsize::new(0);
+        let merge = |out: &Sender<Sent>| {
+            let mut seen = vec![(0, 0); self.inputs.len()];
+            let (back, credits) = channel();
+            (0..credit).for_each(|_| _ = back.send(()));
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                let Some(part) = parts.get(number) else { return Ok(seen) };
+                let give = |chunk| {
+                    credits.recv().expect("this thread may give credit, too");
+                    let guard: Option<Guard> = Some(Arc::new(Credit(back.clone())));
+                    let chunk = LaidChunk { guard, ..chunk };
+                    out.send(Ok((number, chunk))).map_err(|_| IndexError::Stopped)
+                };
+                let of_part = self.merge_part(part, (memory, chunk_bytes), give)?;
+                for (sum, seen) in seen.iter_mut().zip(of_part) {
+                    *sum = (sum.0 + seen.0, sum.1 + seen.1);
+                }
             }
-            Ok(())
         };
-        std::thread::scope(|scope| {
-            for _ in 0..threads {
-                scope.spawn(|| {
-                    let _on_panic = OnPanic(&queue);
-                    if let Err(error) = merge() {
-                        queue.fail(error);
-                    }
-                });
-            }
-            let placed = queue.place_all(files);
-            if placed.is_err() {
-                queue.stop();
-            }
-            placed
+        let (run, seen) = scope(|scope| {
+            let (out, chunks) = channel();
+            let start = |_| {
+                let out = out.clone();
+                scope.spawn(move || {
+                    let _on_panic = OnPanic(&out);
+                    merge(&out).map_err(|error| _ = out.send(Err(error)))
+                })
+            };
+            let threads: Vec<_> = (0..threads).map(start).collect();
+            drop(out);
+            let run = write_all(run, chunks);
+            let join = |thread: ScopedJoinHandle<'_, _>| {
+                thread.join().unwrap_or_else(|cause| resume_unwind(cause))
+            };
+            let seen: Vec<_> = threads.into_iter().map(join).collect();
+            run.map(|run| (run, seen))
         })?;
         // Each part has found the header of its lexicon and the entry of the run to agree.
-        for (Input { generation, run, .. }, &seen) in self.inputs.iter().zip(&queue.seen()) {
+        for (number, Input { generation, run, .. }) in self.inputs.iter().enumerate() {
+            let seen = seen.iter().flatten().map(|seen: &Vec<_>| seen[number]);
+            let seen = seen.fold((0, 0), |sum: (u64, u64), seen| (sum.0 + seen.0, sum.1 + seen.1));
             expect_totals(&generation.join(run_file(&run.name, Kind::Lexicon)), run, seen)?;
         }
-        Ok(())
+        Ok(run)
     }
 
     /// Cuts the collections into parts that take about as long, at least [`PARTS`] for each of the
@@ -257,8 +247,7 @@ impl Joint<'_> {
         &self,
         part: &Part,
         (memory_bytes, chunk_bytes): (u64, usize),
-        lengths: &mut Lengths,
-        mut give: impl FnMut(LaidChunk) -> Result<Vec<u8>, IndexError>,
+        mut give: impl FnMut(LaidChunk) -> Result<(), IndexError>,
     ) -> Result<Vec<(u64, u64)>, IndexError> {
         let share = memory_bytes / self.inputs.len().max(1) as u64;
         let share = share.clamp(LEAST_RUN_BYTES, MOST_RUN_BYTES);
@@ -287,8 +276,7 @@ impl Joint<'_> {
             self.merging.stop.pass(postings.take());
             give(chunk)
         };
-        let (layout, chunk) = (Layout::new(self.merging.form), LaidChunk::default());
-        let mut laying = Laying { layout, chunk, begin: 0, chunk_bytes, to: self.to, give };
+        let mut laying = ListChunks::new(self.merging.form, self.to, chunk_bytes, give);
         let (mut entries, block_len) = (Vec::new(), self.merging.form.block_len() as u64);
         while terms.take_term() {
             let collection = terms.taken().0;
@@ -315,13 +303,14 @@ impl Joint<'_> {
                 if let Some(collected) = &mut renumbering {
                     lists[source].append(list, collected, |_| Ok(()))?;
                 } else {
-                    let encoding = &mut Encoding { lengths, encoder: &mut encoder };
+                    let encoding = &mut Encoding { lengths: self.lengths, encoder: &mut encoder };
                     lists[source].append(list, encoding, &mut drain)?;
                     drain(encoder.payload())?;
                 }
             }
             if let Some(collected) = &mut renumbering {
-                collected.pour(Encoding { lengths, encoder: &mut encoder }, &mut drain)?;
+                collected
+                    .pour(Encoding { lengths: self.lengths, encoder: &mut encoder }, &mut drain)?;
             }
             // All of its documents may have been left out.
             if encoder.df() > 0 {
@@ -329,7 +318,7 @@ impl Joint<'_> {
                 laying.end(terms.taken(), list, encoder.payload())?;
             }
         }
-        laying.give(encoder.payload())?;
+        laying.finish(encoder.payload())?;
         Ok(terms.seen())
     }
 }

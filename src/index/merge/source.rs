@@ -59,7 +59,7 @@ pub(super) trait Target {
 
 /// Encodes postings as they come.
 pub(super) struct Encoding<'a> {
-    pub(super) lengths: &'a mut Lengths,
+    pub(super) lengths: &'a Lengths,
     pub(super) encoder: &'a mut ListEncoder,
 }
 
@@ -72,7 +72,7 @@ impl Target for Encoding<'_> {
         tfs: &[u32],
         codes: &mut [u8; MAX_BLOCK],
     ) -> Result<(), IndexError> {
-        self.lengths.read(u64::from(first) + u64::from(documents), docids, codes)?;
+        self.lengths.of(u64::from(first) + u64::from(documents), docids, codes)?;
         // Sums are below the documents of all runs together, which fit a u32.
         self.encoder.push_all(documents, docids, tfs, &codes[..docids.len()]);
         Ok(())

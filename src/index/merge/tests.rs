@@ -5,10 +5,13 @@ use super::*;
 use crate::index::documents::{DocumentsWriter, Location, RunDocuments};
 use crate::index::generations::folder::current;
 use crate::index::generations::generation::Generation;
-use crate::index::lexicon::{LexiconStream, LexiconWriter};
+use crate::index::lexicon::LexiconStream;
+use crate::index::lexicon::tests::write_terms;
 use crate::index::list::{Form, ListEncoder};
-use crate::index::run::{RunWriter, write_deletions};
-use crate::index::testing::{Collection, Noise, build, collection, write_run, write_runs};
+use crate::index::run::{NewRun, write_deletions};
+use crate::index::testing::{
+    Collection, Noise, build, collection, write_lists, write_run, write_runs,
+};
 use crate::score::bounds::code_below;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -146,12 +149,11 @@ proptest! {
         let mut streams = Vec::new();
         for (source, terms) in runs.iter().enumerate() {
             let name = format!("lexicon-{source}");
-            let mut writer = LexiconWriter::create(folder.path(), &name, Durability::Scratch).unwrap();
+            let all: Vec<_> = terms.iter().map(|(c, suffix)| (*c, &suffix[..], (1, 1))).collect();
+            write_terms(folder.path(), &name, &all);
             for (collection, suffix) in terms {
-                writer.term(*collection, suffix, 1, 1).unwrap();
                 expected.entry((*collection, suffix.clone())).or_default().push(source);
             }
-            writer.finish().unwrap();
             streams.push(LexiconStream::open(&folder.path().join(name), 0).unwrap());
         }
         let mut merge = TermMerge::new(streams).unwrap();
@@ -186,7 +188,6 @@ proptest! {
             docid += 1;
         }
         let folder = generation();
-        let mut writer = RunWriter::create(folder.path(), 0).unwrap();
         let mut encoder = ListEncoder::new();
         let mut write = |base: u32| {
             for (docid, tf) in &postings {
@@ -195,10 +196,10 @@ proptest! {
             let (df, bytes) = encoder.finish();
             (df, bytes, std::mem::take(encoder.payload()))
         };
-        let (_, bytes, payload) = write(0);
+        let (_, _, payload) = write(0);
         let (_, _, expected) = write(base);
-        writer.end_list(0, b"x", df, bytes, &payload).unwrap();
-        let (run, _) = writer.finish(0, docid).unwrap();
+        let new = NewRun::alone(folder.path(), 0, Form::BP128);
+        let (run, _) = write_lists(new, docid, [((0, &b"x"[..]), df, payload)]);
         // Documents before those of the merged run, those of runs before, and those of this run.
         let mut table = DocumentsWriter::create(folder.path(), 0, Durability::Scratch, 0).unwrap();
         for _ in 0..7 + base {
@@ -209,14 +210,14 @@ proptest! {
         }
         table.finish().unwrap();
         let path = folder.path().join(run_file(&run.name, Kind::Lengths));
-        let mut lengths = Lengths::open(&path, 0).unwrap();
+        let lengths = Lengths::read(&path, 1).unwrap();
 
         let path = folder.path().join(run_file(&run.name, Kind::Lexicon));
         let mut lexicon = LexiconStream::open(&path, 0).unwrap();
         let mut source = ListSource::open(folder.path(), &run, &lexicon, Base::new(7, base, None), 0).unwrap();
         prop_assert!(lexicon.advance().unwrap());
         let mut found = Vec::new();
-        let mut encoding = Encoding { lengths: &mut lengths, encoder: &mut encoder };
+        let mut encoding = Encoding { lengths: &lengths, encoder: &mut encoder };
         source.append(lexicon.term().list, &mut encoding, |payload| {
             found.append(payload);
             Ok(())

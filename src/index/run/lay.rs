@@ -1,17 +1,21 @@
-//! Where do an owner's lists lie in their run, as far as that is known before the lists of the
-//! other owners are? In *stretches*, whose inside is as it will be in the files: the one writer
+//! Where do the lists of a source lie in their run, as far as that is known before the lists of the
+//! other sources are? In *stretches*, whose inside is as it will be in the files: the one writer
 //! only says where each begins.
 //!
-//! A collection has one owner, and a list with a full block begins at a multiple of 16 bytes. So a
+//! A collection has one source, and a list with a full block begins at a multiple of 16 bytes. So a
 //! stretch begins with a collection, with such a list, and with a chunk.
 
 #![forbid(unsafe_code)]
 
-use crate::index::files::storage::FilledFile;
+use crate::index::files::storage::{FilledFile, ZEROS};
+use crate::index::format::LIST_ALIGNMENT;
 use crate::index::lexicon::{BlockStart, TermCoder};
 use crate::index::list::Form;
+use std::any::Any;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Whoever waits for it to be dropped may go on.
+pub(crate) type Guard = Arc<dyn Any + Send + Sync>;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunPart {
@@ -20,18 +24,6 @@ pub struct RunPart {
     pub first_docid: u32,
     pub documents: u32,
     pub owner: usize,
-}
-
-/// A list that is encoded, or a part of one.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct EncodedList {
-    pub collection: u16,
-    pub ends: bool,
-    /// Postings of the whole list, once it ends.
-    pub df: u32,
-    pub here: usize,
-    /// Bytes of the whole list, once it ends.
-    pub bytes: u64,
 }
 
 /// Neighbouring lists, or parts of lists, and what the lexicon has of their terms.
@@ -48,7 +40,22 @@ pub struct Stretch {
     pub postings: u64,
 }
 
-/// Encoded lists of one owner, in the order of the lexicon, laid out.
+/// What stands from byte `at` of the lists of a run on: the lists of these stretches, which lie end
+/// to end in the `payload`, and zeros before those that begin at a multiple of 16 bytes.
+pub(crate) fn padded<'a>(
+    stretches: &[Stretch],
+    mut at: u64,
+    mut payload: &'a [u8],
+) -> impl Iterator<Item = &'a [u8]> {
+    stretches.iter().flat_map(move |stretch| {
+        let zeros = if stretch.is_aligned { at.next_multiple_of(LIST_ALIGNMENT) - at } else { 0 };
+        at += zeros + stretch.payload_bytes as u64;
+        let lists = payload.split_off(..stretch.payload_bytes);
+        [&ZEROS[..zeros as usize], lists.expect("stretches have as many bytes as their lists")]
+    })
+}
+
+/// Encoded lists of one source, in the order of the lexicon, laid out.
 #[derive(Clone, Default)]
 pub struct LaidChunk {
     pub part: RunPart,
@@ -65,14 +72,12 @@ pub struct LaidChunk {
     pub blocks: Vec<BlockStart>,
     /// Bytes of the suffixes of the terms.
     pub suffix_bytes: u64,
-    /// The owner has no more of this run.
-    pub ends_run: bool,
-    /// All of the run comes from one place, whoever owns which collection.
+    /// Its source has no more of the run.
+    pub ends: bool,
+    /// All of the run comes from one source, whoever owns which collection.
     pub whole: bool,
-    /// While chunks live that have this, there is no memory for more: who made them may wait.
-    pub held: Option<Arc<()>>,
-    /// Is dropped when all lists have been gathered to be written.
-    pub unwritten: Option<Arc<Unwritten>>,
+    /// Is dropped when all lists are written: who made the chunk may wait for its memory.
+    pub guard: Option<Guard>,
 }
 
 impl LaidChunk {
@@ -83,29 +88,16 @@ impl LaidChunk {
     }
 }
 
-/// A chunk whose memory is needed; counts it when it is not any more.
-pub struct Unwritten(Arc<AtomicU64>);
-
-impl Unwritten {
-    /// Adds one to a counter when it is dropped.
-    pub(crate) fn new(counter: Arc<AtomicU64>) -> Self {
-        Self(counter)
-    }
-}
-
-impl Drop for Unwritten {
-    fn drop(&mut self) {
-        self.0.fetch_add(1, Ordering::Release);
-    }
-}
-
-/// Lays out the lists of one owner's part of a run.
+/// Lays out the lists of one source of a run, or some neighbouring ones of them.
 pub(crate) struct Layout {
     form: Form,
     coder: TermCoder,
     /// A list has begun and not ended; so many bytes of it came.
     in_list: bool,
     came: u64,
+    chunk: LaidChunk,
+    /// Bytes of the payload of the chunk that are laid out.
+    at: usize,
 }
 
 impl Layout {
@@ -115,22 +107,49 @@ impl Layout {
 
     /// For lists that follow others, whose terms were coded up to there.
     pub(crate) fn behind(form: Form, coder: TermCoder) -> Self {
-        Self { form, coder, in_list: false, came: 0 }
+        Self { form, coder, in_list: false, came: 0, chunk: LaidChunk::default(), at: 0 }
     }
 
-    /// Adds the next list, or part of a list, of the term with this suffix; its bytes are added to
-    /// the payload by the caller.
+    /// Lays out a part, which is not the last, of the list of the next term, whose collection this
+    /// is; the payload of the chunk has so many bytes with it.
+    pub(crate) fn part(&mut self, collection: u16, payload_bytes: usize) {
+        self.extend(collection, true, payload_bytes);
+        self.in_list = true;
+    }
+
+    /// Lays out the list of the next term, or its last part; the list has so many postings and bytes
+    /// in all, and the payload of the chunk so many bytes with it.
     ///
     /// # Errors
     /// What cannot be a term or stand in this order, and a list without a full block that comes in
     /// parts.
-    pub(crate) fn add(
+    pub(crate) fn list(
         &mut self,
-        to: &mut LaidChunk,
-        list: &EncodedList,
-        suffix: &[u8],
+        (collection, suffix): (u16, &[u8]),
+        (df, bytes): (u32, u64),
+        payload_bytes: usize,
     ) -> Result<(), &'static str> {
-        let EncodedList { collection, ends, df, here, bytes, .. } = *list;
+        let is_long = df as usize >= self.form.block_len();
+        if self.in_list && !is_long {
+            return Err("a list without a full block came in parts");
+        }
+        self.extend(collection, is_long, payload_bytes);
+        self.in_list = false;
+        if std::mem::take(&mut self.came) != bytes {
+            return Err("a list came with other bytes than it has");
+        }
+        let before = self.chunk.terms.len();
+        self.coder.code(collection, suffix, (df, bytes), &mut self.chunk.terms)?;
+        self.chunk.suffix_bytes += suffix.len() as u64;
+        let last = self.chunk.stretches.last_mut().expect("there is one");
+        last.term_bytes += self.chunk.terms.len() - before;
+        last.terms += 1;
+        last.postings += u64::from(df);
+        Ok(())
+    }
+
+    fn extend(&mut self, collection: u16, is_long: bool, payload_bytes: usize) {
+        let LaidChunk { stretches, blocks, .. } = &mut self.chunk;
         let stretch = |is_aligned| Stretch {
             collection,
             is_aligned,
@@ -140,37 +159,32 @@ impl Layout {
             terms: 0,
             postings: 0,
         };
-        if to.stretches.last().is_none_or(|last| last.collection != collection) {
-            to.stretches.push(stretch(false));
+        if stretches.last().is_none_or(|last| last.collection != collection) {
+            stretches.push(stretch(false));
         }
-        let is_long = !ends || df as usize >= self.form.block_len();
         if !self.in_list {
-            let last = to.stretches.last_mut().expect("there is one");
+            let last = stretches.last_mut().expect("there is one");
             if self.coder.begins_block(collection) {
-                to.blocks.push(BlockStart { terms: last.term_bytes, lists: last.payload_bytes });
+                blocks.push(BlockStart { terms: last.term_bytes, lists: last.payload_bytes });
                 last.blocks += 1;
             }
             if is_long {
-                to.stretches.push(stretch(true));
+                stretches.push(stretch(true));
             }
-        } else if !is_long {
-            return Err("a list without a full block came in parts");
         }
-        let last = to.stretches.last_mut().expect("there is one");
-        last.payload_bytes += here;
-        self.in_list = !ends;
+        let here = payload_bytes - std::mem::replace(&mut self.at, payload_bytes);
+        stretches.last_mut().expect("there is one").payload_bytes += here;
         self.came += here as u64;
-        if ends {
-            if std::mem::take(&mut self.came) != bytes {
-                return Err("a list came with other bytes than it has");
-            }
-            let before = to.terms.len();
-            self.coder.code(collection, suffix, (df, bytes), &mut to.terms)?;
-            last.term_bytes += to.terms.len() - before;
-            last.terms += 1;
-            last.postings += u64::from(df);
-            to.suffix_bytes += suffix.len() as u64;
-        }
-        Ok(())
+    }
+
+    /// What is laid out of the chunk.
+    pub(crate) fn chunk(&self) -> &LaidChunk {
+        &self.chunk
+    }
+
+    /// Gives the chunk away, which has this payload; the next one begins.
+    pub(crate) fn take(&mut self, payload: Vec<u8>) -> LaidChunk {
+        self.at = 0;
+        LaidChunk { payload, ..std::mem::take(&mut self.chunk) }
     }
 }

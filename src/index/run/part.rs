@@ -1,11 +1,11 @@
 //! Encodes one owner's part of a closed run: the lists of its terms, in the order of the lexicon,
 //! in chunks, laid out, that the writer of the run puts together with those of the other owners
-//! ([`RunAssembler`](super::RunAssembler)).
+//! ([`RunWriter`](super::RunWriter)).
 //!
 //! Memory: a chunk, one list as bytes, and a byte for each document of the run, which all owners
 //! share.
 
-use super::lay::{EncodedList, LaidChunk, Layout, RunPart};
+use super::lay::{LaidChunk, Layout, RunPart};
 use crate::dictionary::closed::{Advance, ClosedError, ClosedTerms};
 use crate::index::list::{Form, ListEncoder};
 use std::sync::Arc;
@@ -51,8 +51,7 @@ impl PartEncoder {
     /// # Errors
     /// Of the device that has the dictionary, and when its postings do not decode, which is a bug.
     pub fn chunk(&mut self) -> Result<Option<LaidChunk>, ClosedError> {
-        let mut chunk = LaidChunk { part: self.part, ..LaidChunk::default() };
-        std::mem::swap(self.encoder.payload(), &mut chunk.payload);
+        let mut ends = false;
         self.encoder.payload().reserve(CHUNK_BYTES + (CHUNK_BYTES >> 2));
         while self.encoder.payload().len() < CHUNK_BYTES {
             if !self.in_list {
@@ -60,26 +59,27 @@ impl PartEncoder {
                     Advance::Term => (self.at, self.in_list) = (0, true),
                     Advance::Later => break,
                     Advance::End => {
-                        chunk.ends_run = true;
+                        ends = true;
                         break;
                     }
                 }
             }
-            let (collection, suffix) = self.terms.term();
-            let before = self.encoder.payload().len();
-            let mut list = EncodedList { collection, ends: true, df: 0, here: 0, bytes: 0 };
+            let term = self.terms.term();
             self.encoder
                 .push_folded(&self.bytes, &mut self.at, &self.lengths, CHUNK_BYTES)
                 .ok_or("postings of an open run do not decode: this is a bug")?;
-            list.ends = self.at == self.bytes.len();
-            if list.ends {
-                (list.df, list.bytes) = self.encoder.finish_folded(&self.bytes);
-                self.in_list = false;
+            self.in_list = self.at < self.bytes.len();
+            if self.in_list {
+                self.layout.part(term.0, self.encoder.payload().len());
+            } else {
+                let list = self.encoder.finish_folded(&self.bytes);
+                self.layout.list(term, list, self.encoder.payload().len())?;
             }
-            list.here = self.encoder.payload().len() - before;
-            self.layout.add(&mut chunk, &list, suffix)?;
         }
-        std::mem::swap(self.encoder.payload(), &mut chunk.payload);
-        Ok((chunk.ends_run || !chunk.stretches.is_empty()).then_some(chunk))
+        if !ends && self.layout.chunk().stretches.is_empty() {
+            return Ok(None);
+        }
+        let payload = std::mem::take(self.encoder.payload());
+        Ok(Some(LaidChunk { part: self.part, ends, ..self.layout.take(payload) }))
     }
 }

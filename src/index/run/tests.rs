@@ -6,31 +6,32 @@ use crate::index::error::IndexError;
 use crate::index::files::storage::{Durability, FileEntry};
 use crate::index::lexicon::TermCoder;
 use crate::index::list::{BLOCK, Columns, ListEncoder};
+use crate::index::testing::write_lists;
 use proptest::prelude::*;
 use std::fs;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 fn write(folder: &Path) -> (RunEntry, Vec<FileEntry>) {
     fs::create_dir(folder.join("runs")).unwrap();
-    let mut writer = RunWriter::create(folder, 3).unwrap();
+    let mut run = RunWriter::create(NewRun::alone(folder, 3, Form::BP128), vec![0]).unwrap();
+    // In parts, as a merge writes long lists.
+    let mut chunks = ListChunks::new(Form::BP128, folder, 1, |chunk| run.put(chunk));
     let mut encoder = ListEncoder::new();
     for (collection, suffix, df) in [(0u16, "x", 300u32), (11, "", 1), (11, "b", 128)] {
         for docid in 0..df {
             encoder.push(docid, 1 + docid % 3, 5);
         }
-        let (df, bytes) = encoder.finish();
-        // In parts, as a merge writes long lists.
-        let payload = encoder.payload();
+        let list = encoder.finish();
+        let payload = std::mem::take(encoder.payload());
         let parts = if df >= 128 { payload.len() / 2 } else { 0 };
         let (head, tail) = payload.split_at(parts);
         let (a, b) = head.split_at(head.len() / 2);
-        writer.list_part(a).unwrap();
-        writer.list_part(b).unwrap();
-        writer.end_list(collection, suffix.as_bytes(), df, bytes, tail).unwrap();
-        payload.clear();
+        chunks.go_on(collection, &mut a.to_vec()).unwrap();
+        chunks.go_on(collection, &mut b.to_vec()).unwrap();
+        chunks.end((collection, suffix.as_bytes()), list, &mut tail.to_vec()).unwrap();
     }
-    writer.finish(40, 300).unwrap()
+    chunks.finish(&mut Vec::new()).unwrap();
+    run.finish(40, 300).unwrap()
 }
 
 #[test]
@@ -51,19 +52,6 @@ fn lists_are_found() {
         assert_eq!(found, expected);
     }
     assert!(run.find(12, b"").unwrap().is_none());
-}
-
-#[test]
-fn lists_must_be_as_long_as_said() {
-    let folder = tempfile::tempdir().unwrap();
-    fs::create_dir(folder.path().join("runs")).unwrap();
-    let mut writer = RunWriter::create(folder.path(), 0).unwrap();
-    writer.end_list(0, b"a", 1, 2, &[0]).unwrap_err();
-    writer.finish(0, 1).unwrap_err();
-    let mut writer = RunWriter::create(folder.path(), 1).unwrap();
-    writer.list_part(&[0]).unwrap();
-    let error = writer.end_list(0, b"a", 127, 2, &[0]).unwrap_err().to_string();
-    assert!(error.contains("in parts"), "{error}");
 }
 
 /// What is in the lists of the run of [`write`], as far as they can be read.
@@ -137,8 +125,8 @@ fn a_run_of_nothing_can_be_read() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("runs")).unwrap();
     let scratch = Durability::Scratch;
-    let writer = RunWriter::create_with(folder.path(), 0, scratch).unwrap();
-    let (mut entry, mut files) = writer.finish(0, 0).unwrap();
+    let run = NewRun { durability: scratch, ..NewRun::alone(folder.path(), 0, Form::BP128) };
+    let (mut entry, mut files) = write_lists(run, 0, []);
     sync_run(folder.path(), &entry).unwrap_err();
     let documents = DocumentsWriter::create(folder.path(), 0, scratch, 7).unwrap();
     let documents = documents.finish().unwrap();
@@ -213,30 +201,34 @@ fn owners_parts(threads: usize) -> Vec<FileEntry> {
             PartEncoder::new(part(owner), Box::new(terms), lengths.clone(), Form::default())
         })
         .collect();
-    let mut run = RunAssembler::new(folder.path(), Form::default(), 2, part(0), threads);
-    let written = [0; 2].map(|_| Arc::new(AtomicU64::new(0)));
+    let new = NewRun { threads, ..NewRun::alone(folder.path(), 4, Form::default()) };
+    let mut run = RunWriter::create(new, vec![0; 2]).unwrap();
+    let written = [(); 2].map(|()| Arc::new(()));
     let (mut made, mut lists) = ([0; 2], [(0, 0); 2]);
     // The first owner is ahead.
     for owner in [0, 1] {
         assert_eq!(encoders[owner].part().owner, owner);
         loop {
             let Some(mut chunk) = encoders[owner].chunk().unwrap() else { continue };
-            chunk.unwritten = Some(Arc::new(Unwritten::new(written[owner].clone())));
-            let (ends, ended) = (chunk.ends_run, chunk.ended());
+            chunk.guard = Some(written[owner].clone());
+            let (ends, ended) = (chunk.ends, chunk.ended());
             lists[owner] = (lists[owner].0 + ended.0, lists[owner].1 + ended.1);
             made[owner] += 1;
-            run.take(chunk);
+            run.take(owner, chunk);
             let over = run.write().unwrap();
             assert_eq!(over, ends && owner == 1);
+            if threads == 0 && owner == 1 {
+                assert_eq!(Arc::strong_count(&written[1]), 1, "what can be written is");
+            }
             if ends {
                 break;
             }
         }
     }
     assert_eq!(lists, [(2, 3), (3, u64::from(DOCUMENTS) + 2)]);
-    let (mut entry, mut files) = run.finish().unwrap();
-    let written = written.map(|chunks| chunks.load(Ordering::Relaxed));
-    assert!(made[1] > 2 && written == made, "{made:?} {written:?}");
+    let (mut entry, mut files) = run.finish(60, DOCUMENTS).unwrap();
+    let waiting = written.map(|chunks| Arc::strong_count(&chunks));
+    assert!(made[1] > 2 && waiting == [1; 2], "{made:?} {waiting:?}");
     assert_eq!((entry.name.as_str(), entry.terms), ("000004", 5));
     let mut documents = DocumentsWriter::create(folder.path(), 4, Durability::Scratch, 0).unwrap();
     for number in 0..DOCUMENTS {
@@ -278,11 +270,11 @@ proptest! {
         for folder in [written, assembled] {
             fs::create_dir(folder.join("runs")).unwrap();
         }
-        let part = |owner| RunPart { run: 2, first_docid: 5, documents: DOCUMENTS, owner };
         let mut steps = steps.into_iter().cycle();
         let mut step = |below: usize| usize::from(steps.next().unwrap()) % below;
-        let mut writer = RunWriter::create_with(written, 2, Durability::Scratch).unwrap();
-        let mut chunks = vec![vec![LaidChunk::default()]; owners];
+        let mut all = Vec::new();
+        let mut chunks = vec![Vec::new(); owners];
+        let mut payloads = vec![Vec::new(); owners];
         let mut layouts: Vec<Layout> = (0..owners).map(|_| Layout::new(Form::default())).collect();
         // The last term of each owner, and how many its collection has.
         let mut last = vec![(0, "", 0); owners];
@@ -292,31 +284,38 @@ proptest! {
             (0..*count).for_each(|i| encoder.push(i * gap, 1 + i % 5, 9));
             let (df, bytes) = encoder.finish();
             let payload = std::mem::take(encoder.payload());
-            writer.end_list(*collection, suffix.as_bytes(), df, bytes, &payload).unwrap();
+            all.push(((*collection, suffix.as_bytes()), df, payload.clone()));
             // A long list in several parts, each in a chunk of its own.
             let parts = if df >= BLOCK as u32 { 1 + step(3) } else { 1 };
             let owner = usize::from(*collection) * 5 % owners;
             let (chunks, layout, last) = (&mut chunks[owner], &mut layouts[owner], &mut last[owner]);
+            let chunk = &mut payloads[owner];
             for number in 0..parts {
                 let here = &payload[payload.len() * number / parts..payload.len() * (number + 1) / parts];
-                let ends = number + 1 == parts;
                 if step(4) == 0 || number > 0 {
-                    chunks.push(LaidChunk::default());
+                    chunks.push(layout.take(std::mem::take(chunk)));
                     if number == 0 && last.2 > 0 {
                         // Whoever lays it out knows only what is before.
                         *layout = Layout::behind(Form::default(), TermCoder::behind(last.0, last.1.as_bytes(), last.2));
                     }
                 }
-                let chunk = chunks.last_mut().unwrap();
-                let list = EncodedList { collection: *collection, ends, df, here: here.len(), bytes };
-                layout.add(chunk, &list, if ends { suffix.as_bytes() } else { &[] }).unwrap();
-                chunk.payload.extend_from_slice(here);
+                chunk.extend_from_slice(here);
+                if number + 1 == parts {
+                    layout.list((*collection, suffix.as_bytes()), (df, bytes), chunk.len()).unwrap();
+                } else {
+                    layout.part(*collection, chunk.len());
+                }
             }
             let before = if last.0 == *collection { last.2 } else { 0 };
             *last = (*collection, suffix, before + 1);
         }
-        let (entry, expected) = writer.finish(5, DOCUMENTS).unwrap();
-        let mut run = RunAssembler::new(assembled, Form::default(), owners, part(0), threads);
+        for ((chunks, mut layout), payload) in chunks.iter_mut().zip(layouts).zip(payloads) {
+            chunks.push(layout.take(payload));
+        }
+        let new = |folder| NewRun { threads, ..NewRun::alone(folder, 2, Form::default()) };
+        let (entry, expected) = write_lists(new(written), DOCUMENTS, all.iter().cloned());
+        prop_assert_eq!(postings(written), expected_postings(&all));
+        let mut run = RunWriter::create(new(assembled), vec![0; owners]).unwrap();
         let mut waiting: Vec<_> = chunks.into_iter().map(|chunks| chunks.into_iter().peekable()).collect();
         let mut over = false;
         loop {
@@ -327,12 +326,12 @@ proptest! {
             }
             let owner = left[step(left.len())];
             let chunk = waiting[owner].next().unwrap();
-            let ends_run = waiting[owner].peek().is_none();
-            run.take(LaidChunk { part: part(owner), ends_run, ..chunk });
+            let ends = waiting[owner].peek().is_none();
+            run.take(owner, LaidChunk { ends, ..chunk });
             over = run.write().unwrap();
         }
         prop_assert!(over);
-        let (found_entry, found) = run.finish().unwrap();
+        let (found_entry, found) = run.finish(0, DOCUMENTS).unwrap();
         prop_assert_eq!((found_entry, &found), (entry, &expected));
         for file in &found {
             let [written, assembled] = [written, assembled].map(|folder| fs::read(folder.join(&file.name)).unwrap());
@@ -341,19 +340,44 @@ proptest! {
     }
 }
 
+/// The postings file of run 2, but for its header.
+fn postings(folder: &Path) -> Vec<u8> {
+    fs::read(folder.join("runs/000002.postings")).unwrap()[HEADER_BYTES..].to_vec()
+}
+
+/// What has to stand there.
+fn expected_postings(lists: &[((u16, &[u8]), u32, Vec<u8>)]) -> Vec<u8> {
+    let mut file = vec![0; HEADER_BYTES];
+    for (_, df, list) in lists {
+        let aligned = if *df >= BLOCK as u32 { 16 } else { 1 };
+        file.resize(file.len().next_multiple_of(aligned), 0);
+        file.extend_from_slice(list);
+    }
+    let page = |(number, page): (usize, &[u8])| {
+        crc32fast::hash(if number == 0 { &page[HEADER_BYTES..] } else { page }).to_le_bytes()
+    };
+    let pages =
+        file.chunks(4096).enumerate().filter(|(n, page)| *n > 0 || page.len() > HEADER_BYTES);
+    let sums: Vec<u8> = pages.flat_map(page).collect();
+    file.resize(file.len().next_multiple_of(8) + POSTINGS_SLACK as usize, 0);
+    file.extend(sums);
+    file.resize(file.len().next_multiple_of(8), 0);
+    file.split_off(HEADER_BYTES)
+}
+
 #[test]
 fn lists_that_do_not_fit_are_not_laid_out() {
-    let list = EncodedList { collection: 3, ends: true, df: 1, here: 2, bytes: 2 };
-    let lay = |lists: &[(EncodedList, &str)]| {
-        let (mut layout, mut chunk) = (Layout::new(Form::default()), LaidChunk::default());
-        lists.iter().try_for_each(|(list, suffix)| layout.add(&mut chunk, list, suffix.as_bytes()))
+    let lay = |lists: &[(&str, u32, u64)]| {
+        let mut layout = Layout::new(Form::default());
+        (1..).zip(lists).try_for_each(|(n, &(suffix, df, bytes))| {
+            layout.list((3, suffix.as_bytes()), (df, bytes), 2 * n)
+        })
     };
-    assert_eq!(lay(&[(list, "a"), (list, "b")]), Ok(()));
-    assert_eq!(lay(&[(list, "b"), (list, "a")]), Err("terms come in rising order"));
-    let wrong = EncodedList { bytes: 3, ..list };
-    assert_eq!(lay(&[(wrong, "a")]), Err("a list came with other bytes than it has"));
-    let begun = EncodedList { ends: false, ..list };
-    let short = EncodedList { bytes: 4, df: 127, ..list };
+    assert_eq!(lay(&[("a", 1, 2), ("b", 1, 2)]), Ok(()));
+    assert_eq!(lay(&[("b", 1, 2), ("a", 1, 2)]), Err("terms come in rising order"));
+    assert_eq!(lay(&[("a", 1, 3)]), Err("a list came with other bytes than it has"));
+    let mut layout = Layout::new(Form::default());
+    layout.part(3, 2);
     let reason = "a list without a full block came in parts";
-    assert_eq!(lay(&[(begun, ""), (short, "a")]), Err(reason));
+    assert_eq!(layout.list((3, b"a"), (127, 4), 4), Err(reason));
 }

@@ -1,158 +1,253 @@
-//! How is a run written in one go?
+//! Writes the two files of a run from the chunks of its *sources*, each of which has the lists of
+//! some trie collections, and no other has them: the owners of a build, the parts that threads of a
+//! merge take, a device, or whoever has all lists one after the other.
+//!
+//! Chunks of a source come in the order of the lexicon, so that the next lists are always those of
+//! the least collection at the head of a source's queue. They are laid out ([`LaidChunk`]): only the
+//! place of each stretch is decided here; bytes are gathered, summed and written by threads.
 
 #![forbid(unsafe_code)]
 
 use super::WrittenRun;
+use super::lay::{Guard, LaidChunk, Stretch};
 use crate::index::error::IndexError;
-use crate::index::files::storage::{Durability, StorageFile};
-use crate::index::format::{Header, Kind, POSTINGS_SLACK, list_start, run_file, run_name};
+use crate::index::files::storage::{Durability, FilledFile, GatheredFile, Source, StorageFile};
+use crate::index::format::{Header, Kind, LIST_ALIGNMENT, POSTINGS_SLACK, run_file, run_name};
 use crate::index::generations::manifest::RunEntry;
-use crate::index::lexicon::LexiconWriter;
+use crate::index::lexicon::{BlockStart, CodedTerms, LexiconWriter};
 use crate::index::list::Form;
+use std::collections::{BTreeSet, VecDeque};
 use std::path::Path;
+use std::sync::Arc;
 
-/// Writes a run, list after list.
-///
-/// Memory: at most 2 MB, however many lists come and however long they are.
-#[derive(Debug)]
+/// A run that is to be written.
+pub(crate) struct NewRun<'a> {
+    /// That of its generation.
+    pub(crate) folder: &'a Path,
+    pub(crate) number: u32,
+    pub(crate) form: Form,
+    /// A [`Scratch`](Durability::Scratch) one need not outlive a crash, unless
+    /// [`sync_run`](super::sync_run) follows.
+    pub(crate) durability: Durability,
+    /// The file of the lists, if those who have room in it put them there.
+    pub(crate) lists: Option<Arc<FilledFile>>,
+    /// So many write the lists otherwise, or who calls.
+    pub(crate) threads: usize,
+}
+
+impl<'a> NewRun<'a> {
+    /// Of lists that whoever calls gives one after the other, which is published.
+    pub(crate) fn alone(folder: &'a Path, number: u32, form: Form) -> Self {
+        Self { folder, number, form, durability: Durability::Lasting, lists: None, threads: 0 }
+    }
+}
+
+/// The lists of a chunk, until all of them are written.
+struct Payload {
+    bytes: Vec<u8>,
+    _guard: Option<Guard>,
+}
+
+impl AsRef<[u8]> for Payload {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// A chunk that is being placed, or will be.
+struct Head {
+    stretches: Vec<Stretch>,
+    terms: Vec<u8>,
+    blocks: Vec<BlockStart>,
+    /// None if the lists are where they belong already.
+    payload: Option<Source>,
+    ends: bool,
+    /// How much of each is placed.
+    placed: Placed,
+}
+
+#[derive(Default)]
+struct Placed {
+    stretches: usize,
+    terms: usize,
+    blocks: usize,
+    payload: usize,
+}
+
+impl Head {
+    fn new(chunk: LaidChunk) -> Self {
+        let LaidChunk { stretches, terms, blocks, payload, placed, ends, guard, .. } = chunk;
+        let payload = Payload { bytes: payload, _guard: guard };
+        let payload = placed.is_none().then(|| Arc::new(payload) as Source);
+        Self { stretches, terms, blocks, payload, ends, placed: Placed::default() }
+    }
+
+    /// The next stretch, if there is one.
+    fn next(&self) -> Option<&Stretch> {
+        self.stretches.get(self.placed.stretches)
+    }
+}
+
+/// Chunks of a source that are not placed.
+#[derive(Default)]
+struct Queue {
+    /// The first of them has a stretch that is not placed.
+    chunks: VecDeque<Head>,
+    ended: bool,
+    /// No collection before this one follows.
+    last: u16,
+}
+
+impl Queue {
+    /// Leaves out chunks of which all is placed.
+    fn pass(&mut self) {
+        while let Some(head) = self.chunks.front()
+            && head.next().is_none()
+        {
+            self.ended = head.ends;
+            self.chunks.pop_front();
+        }
+    }
+
+    /// The collection whose turn has to be before the next chunk is placed, and whether that is
+    /// there; nothing at the end.
+    fn turn(&self) -> Option<(u16, bool)> {
+        match self.chunks.front().and_then(Head::next) {
+            Some(stretch) => Some((stretch.collection, true)),
+            None => (!self.ended).then_some((self.last, false)),
+        }
+    }
+}
+
+/// A run that is being written.
 pub(crate) struct RunWriter {
     number: u32,
-    lexicon: LexiconWriter,
-    postings: StorageFile,
-    /// Where the current list begins among the lists, if one has begun and not ended.
-    list_start: u64,
-    in_list: bool,
     form: Form,
+    lexicon: LexiconWriter,
+    postings: GatheredFile,
+    sources: Vec<Queue>,
+    /// The [turn](Queue::turn) of each source that has not ended, and its number. A collection has
+    /// one source: of two with the same, one awaits another.
+    turns: BTreeSet<((u16, bool), usize)>,
 }
 
 impl RunWriter {
-    /// Creates run `number` in the folder of a generation.
-    pub(crate) fn create(generation: &Path, number: u32) -> Result<Self, IndexError> {
-        Self::create_with(generation, number, Durability::Lasting)
-    }
-
-    /// Creates a run; a [`Scratch`](Durability::Scratch) one need not outlive a crash, unless
-    /// [`sync_run`](super::sync_run) follows.
-    pub(crate) fn create_with(
-        generation: &Path,
-        number: u32,
-        durability: Durability,
-    ) -> Result<Self, IndexError> {
+    /// Creates the files of a run, but for that of lists which is there. Of each source it is told
+    /// before which trie collection it has none.
+    pub(crate) fn create(run: NewRun<'_>, sources: Vec<u16>) -> Result<Self, IndexError> {
+        let NewRun { folder, number, form, durability, lists, threads } = run;
         let name = run_name(number);
-        let lexicon =
-            LexiconWriter::create(generation, &run_file(&name, Kind::Lexicon), durability)?;
-        let postings = run_file(&name, Kind::Postings);
-        let postings = StorageFile::create(generation, &postings, durability)?.with_sums();
-        let (list_start, in_list, form) = (0, false, Form::BP128);
-        Ok(Self { number, lexicon, postings, list_start, in_list, form })
+        let lexicon = run_file(&name, Kind::Lexicon);
+        let lexicon = LexiconWriter::create(folder, &lexicon, durability, form.block_len())?;
+        let postings = match lists {
+            Some(file) => GatheredFile::by_others(file)?,
+            None => {
+                let name = run_file(&name, Kind::Postings);
+                GatheredFile::new(StorageFile::create(folder, &name, durability)?, threads)?
+            }
+        };
+        let turns = (0..).zip(&sources).map(|(source, &last)| ((last, false), source)).collect();
+        let sources = sources.into_iter().map(|last| Queue { last, ..Queue::default() }).collect();
+        Ok(Self { number, form, lexicon, postings, sources, turns })
     }
 
-    /// Says that the lists are coded so; if nothing is said, with bp128 in blocks of 128.
-    pub(crate) fn coded_as(mut self, form: Form) -> Self {
-        self.lexicon = self.lexicon.with_blocks_of(form.block_len());
-        self.form = form;
-        self
-    }
-
-    /// Appends a part of a list that goes on behind it: only lists with a full block come in parts,
-    /// and parts are of full blocks.
-    #[inline]
-    pub(crate) fn list_part(&mut self, bytes: &[u8]) -> Result<(), IndexError> {
-        if !self.in_list && !bytes.is_empty() {
-            self.begin_list(u32::MAX)?;
+    /// Takes the next chunk of a source.
+    ///
+    /// # Panics
+    /// If there is no such source.
+    pub(crate) fn take(&mut self, source: usize, chunk: LaidChunk) {
+        let queue = &mut self.sources[source];
+        if let Some(turn) = queue.turn() {
+            self.turns.remove(&(turn, source));
         }
-        self.postings.write(bytes)
+        queue.chunks.push_back(Head::new(chunk));
+        queue.pass();
+        self.turns.extend(queue.turn().map(|turn| (turn, source)));
     }
 
-    /// Begins a list of `df` postings, or of more than a block.
-    fn begin_list(&mut self, df: u32) -> Result<(), IndexError> {
-        let end = self.postings.body_bytes();
-        // A file that long cannot have been written.
-        self.list_start = list_start(end, df, self.form.block_len() as u32).unwrap_or(end);
-        self.in_list = true;
-        self.postings.fill(self.list_start)
-    }
-
-    /// Ends a list with the bytes that are left of it: says which term it belongs to, and how many
-    /// postings and bytes it has in all.
+    /// Places what can be placed; tells whether that was all of the run.
     ///
     /// # Errors
-    /// `Refused` if other than `bytes` bytes came, or parts of a list without a full block, and for
-    /// what [`LexiconWriter::term`] refuses; `Storage`.
-    #[inline]
-    pub(crate) fn end_list(
-        &mut self,
-        collection: u16,
-        suffix: &[u8],
-        df: u32,
-        bytes: u64,
-        rest: &[u8],
-    ) -> Result<(), IndexError> {
-        if !self.in_list {
-            self.begin_list(df)?;
-        } else if (df as usize) < self.form.block_len() {
-            let reason = "a list without a full block came in parts";
-            return Err(IndexError::refused(self.postings.path(), reason));
+    /// `Storage`; `Refused` if collections come in another order.
+    pub(crate) fn write(&mut self) -> Result<bool, IndexError> {
+        while let Some(&((_, is_there), source)) = self.turns.first() {
+            if !is_there {
+                // Who makes the next chunk may need the memory of those before.
+                self.postings.end_part()?;
+                return Ok(false);
+            }
+            self.turns.pop_first();
+            self.place(source)?;
+            let queue = &mut self.sources[source];
+            queue.pass();
+            self.turns.extend(queue.turn().map(|turn| (turn, source)));
         }
-        self.postings.write(rest)?;
-        let came = self.postings.body_bytes() - self.list_start;
-        if came != bytes {
-            let reason = format!("a list of {bytes} bytes came as {came} bytes");
-            return Err(IndexError::refused(self.postings.path(), reason));
-        }
-        self.lexicon.term(collection, suffix, df, bytes)?;
-        self.in_list = false;
-        Ok(())
+        Ok(true)
     }
 
-    /// Writes what is left and syncs both files, if they have to last. The run covers `documents`
-    /// documents from `first_docid` on. Returns its entry, which
+    /// Takes the next chunk of the only source, and writes it.
+    pub(crate) fn put(&mut self, chunk: LaidChunk) -> Result<(), IndexError> {
+        self.take(0, chunk);
+        self.write().map(drop)
+    }
+
+    /// Places the stretches of one collection, the next of a source.
+    fn place(&mut self, source: usize) -> Result<(), IndexError> {
+        let Queue { chunks, last, .. } = &mut self.sources[source];
+        let head = chunks.front_mut().expect("a chunk whose turn it is");
+        *last = head.next().map_or(*last, |stretch| stretch.collection);
+        while let Some(stretch) = head.stretches.get(head.placed.stretches)
+            && stretch.collection == *last
+        {
+            let mut at = self.postings.body_bytes();
+            if stretch.is_aligned {
+                at = at.next_multiple_of(LIST_ALIGNMENT);
+            }
+            let end = at + stretch.payload_bytes as u64;
+            let placed = &mut head.placed;
+            let payload = placed.payload..placed.payload + stretch.payload_bytes;
+            let terms = placed.terms..placed.terms + stretch.term_bytes;
+            let blocks = placed.blocks..placed.blocks + stretch.blocks;
+            let coded = CodedTerms {
+                collection: stretch.collection,
+                terms: stretch.terms,
+                postings: stretch.postings,
+                bytes: &head.terms[terms.clone()],
+                blocks: &head.blocks[blocks.clone()],
+            };
+            self.lexicon.coded_terms(&coded, (at, end))?;
+            match &head.payload {
+                Some(source) => {
+                    self.postings.fill(at)?;
+                    self.postings.append(source, payload.clone())?;
+                }
+                None => self.postings.pass(end),
+            }
+            placed.stretches += 1;
+            (placed.payload, placed.terms, placed.blocks) = (payload.end, terms.end, blocks.end);
+        }
+        self.postings.check()
+    }
+
+    /// Ends the run, all of which is placed and which has so many `documents` from `first_docid` on.
+    /// Syncs the files, if they have to last. Returns its entry, which
     /// [`complete`](crate::index::documents::DocumentsEntry::complete) completes, and those of its
     /// files.
-    ///
-    /// # Errors
-    /// `Refused` if a list has not ended; `Storage`.
-    pub(crate) fn finish(
-        mut self,
-        first_docid: u32,
-        documents: u32,
-    ) -> Result<WrittenRun, IndexError> {
-        if self.in_list {
-            return Err(IndexError::refused(self.postings.path(), "the last list has not ended"));
-        }
-        let sums = self.postings.end_sums()?;
-        let pour = |file: &mut StorageFile| sums.map_or(Ok(()), |sums| sums.pour(file));
-        let run = (self.number, first_docid, documents);
-        end_run(run, self.form, (self.lexicon, self.postings), pour)
+    pub(crate) fn finish(self, first_docid: u32, documents: u32) -> Result<WrittenRun, IndexError> {
+        let Self { number, form, lexicon, postings, .. } = self;
+        let (mut file, sums) = postings.end()?;
+        let (list_bytes, terms, postings) =
+            (file.body_bytes(), lexicon.terms(), lexicon.postings());
+        file.pad()?;
+        file.write(&[0; POSTINGS_SLACK as usize])?;
+        sums.map_or(Ok(()), |sums| sums.pour(&mut file))?;
+        file.pad()?;
+        let [codec, block_len] = form.numbers();
+        let values = [terms, postings, list_bytes, codec, block_len];
+        let header = Header { kind: Kind::Postings, values, last: 0 };
+        let files = vec![lexicon.finish()?, file.finish(header)?];
+        let name = run_name(number);
+        let run = RunEntry { name, first_docid, documents, terms, postings, ..RunEntry::default() };
+        Ok((run, files))
     }
-}
-
-/// Ends the files of a run whose terms and lists are written; `pour` appends the checksums of the
-/// pages of the lists. A run is its number, its first docid and its documents.
-pub(super) fn end_run(
-    (number, first_docid, documents): (u32, u32, u32),
-    form: Form,
-    (lexicon, mut postings): (LexiconWriter, StorageFile),
-    pour: impl FnOnce(&mut StorageFile) -> Result<(), IndexError>,
-) -> Result<WrittenRun, IndexError> {
-    let list_bytes = postings.body_bytes();
-    let (terms, all_postings) = (lexicon.terms(), lexicon.postings());
-    postings.pad()?;
-    postings.write(&[0; POSTINGS_SLACK as usize])?;
-    pour(&mut postings)?;
-    postings.pad()?;
-    let [codec, block_len] = form.numbers();
-    let values = [terms, all_postings, list_bytes, codec, block_len];
-    let header = Header { kind: Kind::Postings, values, last: 0 };
-    let files = vec![lexicon.finish()?, postings.finish(header)?];
-    let name = run_name(number);
-    let run = RunEntry {
-        name,
-        first_docid,
-        documents,
-        terms,
-        postings: all_postings,
-        ..RunEntry::default()
-    };
-    Ok((run, files))
 }

@@ -415,7 +415,6 @@ fn a_build_that_finds_late_that_there_is_no_gpu_leaves_nothing() {
 /// What the test says when it runs itself again, with a fault in what it writes.
 const FOLDER: &str = "MILLRACE_TEST_FOLDER";
 
-/// Files in memory, where lists are put in their places through maps, and files on a disk.
 #[test]
 fn a_build_on_a_device_may_fail_at_any_operation() {
     let Some(emulator) = compiled() else { return };
@@ -431,39 +430,36 @@ fn a_build_on_a_device_may_fail_at_any_operation() {
         }
         return millrace::fault::report();
     }
-    let disk = tempfile::tempdir().unwrap();
-    for folder in tempfile::tempdir_in("/dev/shm").ok().iter().chain([&disk]) {
-        let index = folder.path().join("index");
-        let input = [folder.path().join("a.jsonl")];
-        std::fs::write(&input[0], Collection::new(8, 40, 60).jsonl()).unwrap();
-        let again = |fault: &str| {
-            let name =
-                "inside_tests::invert::builds::a_build_on_a_device_may_fail_at_any_operation";
-            let test = std::env::current_exe().unwrap();
-            let mut child = Command::new(test);
-            child.args(["--exact", name, "--nocapture"]).env(FOLDER, folder.path());
-            let output = child.env("MILLRACE_FAULT", fault).output().unwrap();
-            [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap()).concat()
-        };
-        let live = || std::fs::read_to_string(index.join("CURRENT")).unwrap();
-        let generations = || {
-            let entries = std::fs::read_dir(&index).unwrap().map(|e| e.unwrap().file_name());
-            entries.filter(|name| name.to_string_lossy().starts_with("gen-")).count()
-        };
-        let counted = again("count");
-        let count = counted.rsplit_once("storage operations: ").expect(&counted).1;
-        let count: usize = count.lines().next().unwrap().trim().parse().unwrap();
-        let before = live();
-        for n in (0..count).step_by(count / 8) {
-            let text = again(&format!("{}@{n}", ["fail", "short"][n % 2]));
-            if live() != before {
-                break;
-            }
-            assert!(text.contains("it failed: ") && text.contains("No space left"), "{text}");
-            assert_eq!(generations(), 1, "{n}: {text}");
+    let folder = tempfile::tempdir().unwrap();
+    let index = folder.path().join("index");
+    let input = [folder.path().join("a.jsonl")];
+    std::fs::write(&input[0], Collection::new(8, 40, 60).jsonl()).unwrap();
+    let again = |fault: &str| {
+        let name = "inside_tests::invert::builds::a_build_on_a_device_may_fail_at_any_operation";
+        let test = std::env::current_exe().unwrap();
+        let mut child = Command::new(test);
+        child.args(["--exact", name, "--nocapture"]).env(FOLDER, folder.path());
+        let output = child.env("MILLRACE_FAULT", fault).output().unwrap();
+        [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap()).concat()
+    };
+    let live = || std::fs::read_to_string(index.join("CURRENT")).unwrap();
+    let generations = || {
+        let entries = std::fs::read_dir(&index).unwrap().map(|e| e.unwrap().file_name());
+        entries.filter(|name| name.to_string_lossy().starts_with("gen-")).count()
+    };
+    let counted = again("count");
+    let count = counted.rsplit_once("storage operations: ").expect(&counted).1;
+    let count: usize = count.lines().next().unwrap().trim().parse().unwrap();
+    let before = live();
+    for n in (0..count).step_by(count / 8) {
+        let text = again(&format!("{}@{n}", ["fail", "short"][n % 2]));
+        if live() != before {
+            break;
         }
-        build(options(&folder.path().join("fast"), &input, 1)).unwrap();
-        assert!(again("fail@1000000").contains("it is built"));
-        assert_same_index(&folder.path().join("fast"), &index, &[]);
+        assert!(text.contains("it failed: ") && text.contains("No space left"), "{text}");
+        assert_eq!(generations(), 1, "{n}: {text}");
     }
+    build(options(&folder.path().join("fast"), &input, 1)).unwrap();
+    assert!(again("fail@1000000").contains("it is built"));
+    assert_same_index(&folder.path().join("fast"), &index, &[]);
 }

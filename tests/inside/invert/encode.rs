@@ -16,7 +16,7 @@ use millrace::gpu::invert::text::PieceText;
 use millrace::gpu::invert::twin::{self, Run};
 use millrace::index::files::storage::FilledFile;
 use millrace::index::list::{Form, ListEncoder};
-use millrace::index::run::{LaidChunk, RunAssembler, RunPart};
+use millrace::index::run::{LaidChunk, NewRun, RunPart, RunWriter};
 use millrace::text::analysis::Analysis;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -54,12 +54,12 @@ type Encoded = BTreeMap<(u16, Vec<u8>), (u32, Vec<u8>)>;
 /// their lists are in the `file` where they belong.
 fn join(chunks: &[LaidChunk], part: RunPart, file: &[u8]) -> Encoded {
     let mut lists = Encoded::new();
-    assert!(chunks.iter().rev().map(|chunk| chunk.ends_run).eq((0..chunks.len()).map(|i| i == 0)));
+    assert!(chunks.iter().rev().map(|chunk| chunk.ends).eq((0..chunks.len()).map(|i| i == 0)));
     let body = file.get(64..).unwrap_or_default();
     let (mut suffix, mut before, mut of_collection, mut end) = (Vec::new(), None, 0, 0usize);
     for chunk in chunks {
-        assert!(chunk.whole && chunk.held.is_some() && chunk.part == part);
-        assert!(chunk.payload.is_empty() && chunk.placed.is_some() != chunk.ends_run);
+        assert!(chunk.whole && chunk.guard.is_some() && chunk.part == part);
+        assert!(chunk.payload.is_empty() && chunk.placed.is_some() != chunk.ends);
         let (mut at, mut blocks) = (0, &chunk.blocks[..]);
         let (mut begun, mut begin) = (Vec::new(), Vec::new());
         for stretch in &chunk.stretches {
@@ -261,10 +261,13 @@ fn lists_that_cannot_be_written_are_not_encoded() {
         let open = || Ok(FilledFile::create(&scratch.path(""), "runs/000000.postings")?);
         let (mut chunks, mut ended) = (0, false);
         let mut out = |chunk: LaidChunk| {
-            (chunks, ended) = (chunks + 1, chunk.ends_run);
+            (chunks, ended) = (chunks + 1, chunk.ends);
             if ends_early && chunks == 1 {
-                let mut run = RunAssembler::new(&scratch.path(""), Form::BP128, 1, part, 0);
-                run.take(chunk);
+                let folder = scratch.path("");
+                let new = NewRun::alone(&folder, 0, Form::BP128);
+                let new = NewRun { lists: chunk.placed.clone(), ..new };
+                let mut run = RunWriter::create(new, vec![0]).unwrap();
+                run.take(0, chunk);
                 // Nobody needs the lists any more when this is dropped.
                 assert!(!run.write().unwrap());
             }

@@ -103,10 +103,10 @@ impl<M: Machine + ?Sized> Inverter<M> {
         self.work.seconds.order += spent(began);
         let began = Instant::now();
         let mut emit = |chunk| {
-            out(LaidChunk { part, whole: true, held: Some(held.clone()), ..chunk });
+            out(LaidChunk { part, whole: true, guard: Some(held.clone()), ..chunk });
         };
         self.encode_all(&terms, sizes, is_gathered, open, &mut emit)?;
-        emit(LaidChunk { ends_run: true, ..LaidChunk::default() });
+        emit(LaidChunk { ends: true, ..LaidChunk::default() });
         self.work.seconds.encode += spent(began);
         Ok(())
     }

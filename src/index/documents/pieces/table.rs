@@ -51,20 +51,11 @@ const NAMED: usize = 5;
 /// The part of the memory that hashes of names may take: one of so many.
 pub(crate) const NAMES_SHARE: u64 = 64;
 
-/// What is left to whoever writes to a file takes one part of so many of the memory, but half of a
-/// piece at least: enough for a column of a piece of each of 16 workers. Where all cores are busy
-/// whoever writes may stand still for some milliseconds, in which others write the documents of
-/// hundreds of pieces.
-const ROOM_PART: u64 = 4096;
-const MOST_ROOM: usize = 16 << 20;
-
 /// Says where the documents of a build stand. The last of it and of the [`PieceRows`] that it gave
 /// ends the table.
 pub(crate) struct DocumentsTable {
     directory: PathBuf,
     sequencer: Sequencer,
-    /// Bytes of each file that are left to whoever writes to it.
-    room: usize,
     /// The open run, once it has a document, and what of it is placed.
     run: Option<(Arc<Run>, DocumentsPlace)>,
     shared: Arc<Shared>,
@@ -120,7 +111,6 @@ impl DocumentsTable {
         Self {
             directory: directory.clone(),
             sequencer: Sequencer::new(budget.run_limit),
-            room: ((budget.memory / ROOM_PART) as usize).clamp(budget.piece_bytes() / 2, MOST_ROOM),
             run: None,
             shared: Arc::new(Shared { directory, threads, names, sum }),
             documents: 0,
@@ -159,8 +149,8 @@ impl DocumentsTable {
                 Some(open) => open,
                 none => {
                     let (number, scratch) = (placement.run, Durability::Scratch);
-                    let part = (first_input, self.room);
-                    let files = PlacedDocuments::create(&self.directory, number, scratch, part)?;
+                    let folder = &self.directory;
+                    let files = PlacedDocuments::create(folder, number, scratch, first_input)?;
                     none.insert((Arc::new(Run { number, files }), DocumentsPlace::default()))
                 }
             };

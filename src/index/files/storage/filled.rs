@@ -1,34 +1,31 @@
-//! How is a file written whose parts are ready in any order? Whoever knows what stands next takes
-//! *room* for it, one behind the other, and any thread fills a room at any time: it puts the bytes
-//! together there, in steps that stay in the caches, and takes their checksums. Those of the file
-//! and of its pages are put together in the order of the rooms.
-//!
-//! Rooms of a file in memory can be filled through maps of it
-//! ([`write_map`](crate::index::files::write_map)), which threads do side by side; others are
-//! written. Writing takes less than a map, for whose pages the system is asked one by one and which
-//! it clears, but one thread at a time can do it: whoever finds nobody writing does.
+//! Writes a file whose parts are ready in any order. Whoever knows what stands next takes *room* for
+//! it, one behind the other, or knows the place of its own, and any thread fills a room at any time:
+//! it takes the checksums of the bytes and writes them there. Those of the file and of its pages are
+//! put together in the order of the rooms.
 
-use super::sums::spill_of_sums;
-use super::{Durability, Spill, StorageFile, WRITE_BUFFER_BYTES, attempt, write_at};
+#![forbid(unsafe_code)]
+
+use super::{Durability, Spill, StorageFile, WRITE_BUFFER_BYTES, write_at};
 use crate::crew::lock;
-use crate::fault::{self, Injected};
 use crate::index::error::IndexError;
-use crate::index::files::write_map::{MappedRoom, WriteMap};
 use crate::index::format::{HEADER_BYTES, PAGE_BYTES};
 use std::collections::BTreeMap;
+use std::io;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
 
 /// Bytes that are put together before their checksums are taken.
 const STEP_BYTES: usize = WRITE_BUFFER_BYTES;
 
+/// The part of the checksums of pages that stays in memory, in bytes: those of 64 MiB. They belong
+/// behind the pages.
+const SUMS_IN_MEMORY: usize = 64 << 10;
+
 /// The place of some bytes of a file, which only its owner fills.
 #[derive(Debug)]
 pub(crate) struct Room {
-    number: usize,
     at: u64,
     bytes: u64,
-    mapped: Option<MappedRoom>,
 }
 
 impl Room {
@@ -73,48 +70,55 @@ fn page_rest(at: u64) -> u64 {
 
 #[derive(Debug)]
 struct Outcome {
-    /// The number of the next room, and its place in the file.
-    next: (usize, u64),
-    map: Option<WriteMap>,
-    /// Rooms before the first that is not full, and where they end.
-    full: usize,
+    /// The place of the next room.
+    next: u64,
+    /// Where those rooms end that are full, up to the first that is not.
     at: u64,
-    /// The checksum of all that is in these, and those of their whole pages.
+    /// The checksum of all that is in these, and those of their whole pages, if they are wanted.
     crc: crc32fast::Hasher,
-    sums: Spill,
+    pages: Option<Spill>,
     /// The checksum of what they have of their last page, if they end within one.
     page: Option<crc32fast::Hasher>,
-    /// The checksums of full rooms behind these, by number.
-    waiting: BTreeMap<usize, RoomSums>,
+    /// The checksums of full rooms behind these, by place.
+    waiting: BTreeMap<u64, RoomSums>,
     failed: Option<IndexError>,
     /// Nothing is written any more.
     is_over: bool,
 }
 
 impl Outcome {
-    fn take(&mut self, number: usize, sums: RoomSums) -> Result<(), IndexError> {
-        self.waiting.insert(number, sums);
-        while let Some(RoomSums { at: end, crc, pages }) = self.waiting.remove(&self.full) {
+    fn take(&mut self, place: u64, sums: RoomSums) -> Result<(), IndexError> {
+        self.waiting.insert(place, sums);
+        while let Some(RoomSums { at: end, crc, pages }) = self.waiting.remove(&self.at) {
             self.crc.combine(&crc);
+            if self.pages.is_none() {
+                self.at = end;
+            }
             for crc in pages {
                 let bytes = page_rest(self.at).min(end - self.at);
                 self.at += bytes;
-                let is_whole = self.at.is_multiple_of(PAGE_BYTES);
-                let crc = match &mut self.page {
-                    None if is_whole => crc,
-                    page => {
-                        let here = crc32fast::Hasher::new_with_initial_len(crc, bytes);
-                        let page = page.get_or_insert_default();
-                        page.combine(&here);
-                        page.clone().finalize()
-                    }
-                };
-                if is_whole {
-                    self.page = None;
-                    self.sums.push(&crc.to_le_bytes())?;
-                }
+                self.add_to_page(crc, bytes)?;
             }
-            self.full += 1;
+        }
+        Ok(())
+    }
+
+    /// Adds so many bytes with this checksum, which end at `at`, to their page.
+    fn add_to_page(&mut self, crc: u32, bytes: u64) -> Result<(), IndexError> {
+        let Some(pages) = &mut self.pages else { return Ok(()) };
+        let is_whole = self.at.is_multiple_of(PAGE_BYTES);
+        let crc = match &mut self.page {
+            None if is_whole => crc,
+            page => {
+                let here = crc32fast::Hasher::new_with_initial_len(crc, bytes);
+                let page = page.get_or_insert_default();
+                page.combine(&here);
+                page.clone().finalize()
+            }
+        };
+        if is_whole {
+            self.page = None;
+            pages.push(&crc.to_le_bytes())?;
         }
         Ok(())
     }
@@ -125,137 +129,137 @@ impl Outcome {
     }
 }
 
-/// A file whose body is filled in rooms. Each page has a checksum; the first one is without the
-/// header.
+/// A file whose body is filled in rooms.
 ///
-/// Memory: 64 KB of checksums, and those of rooms that were filled before their turn.
+/// Memory: 64 KB of checksums of pages, and those of rooms that were filled before their turn.
 #[derive(Debug)]
 pub struct FilledFile {
     file: StorageFile,
     outcome: Mutex<Outcome>,
-    /// Who writes has it, where others fill rooms through maps.
-    pub(crate) writing: Mutex<()>,
 }
 
 impl FilledFile {
-    /// Creates a file in the folder of a generation, whose rooms are filled through maps where that
-    /// is possible. It is never synced here.
+    /// Creates the file of the lists of a run, which has this `name`, in the folder of a
+    /// generation. It is never synced here.
     ///
     /// # Errors
     /// `Storage`.
     pub fn create(generation: &Path, name: &str) -> Result<Self, IndexError> {
-        Self::mapped(StorageFile::create(generation, name, Durability::Scratch)?)
+        let file = StorageFile::create(generation, name, Durability::Scratch)?;
+        Ok(Self::of(file).with_sums())
     }
 
-    /// A file that has no body yet, whose rooms are written.
-    pub(crate) fn written(file: StorageFile) -> Self {
+    /// A file that has no body yet.
+    pub(crate) fn of(file: StorageFile) -> Self {
         let at = HEADER_BYTES as u64;
         let outcome = Mutex::new(Outcome {
-            next: (0, at),
-            map: None,
-            full: 0,
+            next: at,
             at,
             crc: crc32fast::Hasher::new(),
-            sums: spill_of_sums(&file.path),
+            pages: None,
             page: None,
             waiting: BTreeMap::new(),
             failed: None,
             is_over: false,
         });
-        Self { file, outcome, writing: Mutex::default() }
+        Self { file, outcome }
     }
 
-    /// A file that has no body yet, whose rooms are filled through maps where that is possible.
-    pub(crate) fn mapped(file: StorageFile) -> Result<Self, IndexError> {
-        let ahead = file.ahead_bytes;
-        let map = WriteMap::of(&file.file, HEADER_BYTES as u64, ahead);
-        let map = map.map_err(IndexError::storage("map", &file.path))?;
-        if map.is_some() && ahead > 0 {
-            attempt("lengthen", &file.path, || file.file.set_len(ahead))?;
-        }
-        let filled = Self::written(file);
-        filled.outcome().map = map;
-        Ok(filled)
+    /// Also takes the checksum of each page of the file; the first one is without the header.
+    pub(crate) fn with_sums(self) -> Self {
+        let path = self.file.path.with_extension("sums");
+        self.outcome().pages = Some(Spill::new(path, SUMS_IN_MEMORY));
+        self
     }
 
     fn outcome(&self) -> MutexGuard<'_, Outcome> {
         lock(&self.outcome)
     }
 
+    /// The next room.
     pub(crate) fn room(&self, bytes: u64) -> Room {
         let mut outcome = self.outcome();
-        let mapped = outcome.map.as_mut().map(|map| map.next(bytes));
-        let (number, at) = outcome.next;
-        outcome.next = (number + 1, at + bytes);
-        Room { number, at, bytes, mapped }
+        let at = outcome.next;
+        outcome.next = at + bytes;
+        Room { at, bytes }
     }
 
-    /// Fills room, which `put` does step by step, one behind the other. Whoever
+    /// The room at byte `at` of the body, of which whoever calls knows that it is nobody else's.
+    pub(crate) fn room_at(&self, at: u64, bytes: u64) -> Room {
+        let mut outcome = self.outcome();
+        let at = HEADER_BYTES as u64 + at;
+        outcome.next = outcome.next.max(at + bytes);
+        Room { at, bytes }
+    }
+
+    /// Fills room with `pieces`, one behind the other, by way of a buffer. Whoever
     /// [checks](Self::check) or [ends](Self::end) the file hears of errors; after one nothing is
     /// written.
-    pub(crate) fn fill(&self, room: Room, put: impl FnMut(&mut [u8]), buffer: &mut Vec<u8>) {
-        if self.outcome().is_over {
+    pub(crate) fn fill<'a>(
+        &self,
+        room: Room,
+        pieces: impl IntoIterator<Item = &'a [u8]>,
+        buffer: &mut Vec<u8>,
+    ) {
+        if room.bytes == 0 || self.outcome().is_over {
             return;
         }
-        let Room { number, at, bytes, mapped } = room;
-        let mut sums = RoomSums::from(at);
-        let filled = match (mapped, self.writing.try_lock()) {
-            (Some(mapped), Err(_)) => self.fill_mapped(mapped, bytes, put, &mut sums),
-            (_, _writing) => self.write(at + bytes, put, &mut sums, buffer),
-        };
+        let mut sums = RoomSums::from(room.at);
+        let filled = self.write(pieces, &mut sums, buffer);
         let mut outcome = self.outcome();
-        if let Err(error) = filled.and_then(|()| outcome.take(number, sums)) {
+        if filled.is_ok() {
+            assert_eq!(sums.at, room.at + room.bytes, "a room takes as many bytes as it has");
+        }
+        if let Err(error) = filled.and_then(|()| outcome.take(room.at, sums)) {
             outcome.fail(error);
         }
     }
 
-    fn fill_mapped(
+    /// Writes pieces, step by step. What has a step for itself goes there as it lies.
+    fn write<'a>(
         &self,
-        room: MappedRoom,
-        bytes: u64,
-        mut put: impl FnMut(&mut [u8]),
-        sums: &mut RoomSums,
-    ) -> Result<(), IndexError> {
-        let filled = fault::storage().and_then(|injected| {
-            let is_short = injected == Injected::Short;
-            let most = if is_short { bytes / 2 } else { bytes };
-            room.fill(|to| {
-                let mut rest = &mut to[..most as usize];
-                while !rest.is_empty() {
-                    let (here, behind) = rest.split_at_mut(step(sums.at, rest.len() as u64));
-                    put(here);
-                    sums.add(here);
-                    rest = behind;
-                }
-            })?;
-            if is_short { Err(fault::no_space()) } else { Ok(()) }
-        });
-        filled.map_err(IndexError::storage("write", &self.file.path))
-    }
-
-    /// Writes what goes to the file up to its byte `end`.
-    fn write(
-        &self,
-        end: u64,
-        mut put: impl FnMut(&mut [u8]),
+        pieces: impl IntoIterator<Item = &'a [u8]>,
         sums: &mut RoomSums,
         buffer: &mut Vec<u8>,
     ) -> Result<(), IndexError> {
         let StorageFile { file, path, .. } = &self.file;
-        while sums.at < end {
+        let mut left = step_rest(sums.at);
+        let mut put = |bytes: &[u8]| {
             let at = sums.at;
-            buffer.reserve_exact(STEP_BYTES.saturating_sub(buffer.len()));
-            buffer.resize(step(at, end - at), 0);
-            put(buffer);
-            sums.add(buffer);
-            write_at(file, path, buffer, at)?;
+            sums.add(bytes);
+            write_at(file, path, bytes, at)?;
+            Ok(step_rest(sums.at))
+        };
+        buffer.clear();
+        for mut piece in pieces {
+            while !piece.is_empty() {
+                let (here, behind) = piece.split_at(piece.len().min(left - buffer.len()));
+                piece = behind;
+                if here.len() == left {
+                    left = put(here)?;
+                    continue;
+                }
+                buffer.extend_from_slice(here);
+                if buffer.len() == left {
+                    left = put(buffer)?;
+                    buffer.clear();
+                }
+            }
         }
-        Ok(())
+        if buffer.is_empty() { Ok(()) } else { put(buffer).map(drop) }
     }
 
-    /// Whether all is well so far.
+    /// Whether all is well so far. Whoever asks hears of the first error.
     pub(crate) fn check(&self) -> Result<(), IndexError> {
-        self.outcome().failed.take().map_or(Ok(()), Err)
+        match &self.outcome().failed {
+            None => Ok(()),
+            Some(IndexError::Storage { operation, path, source }) => {
+                let again = source.raw_os_error().map(io::Error::from_raw_os_error);
+                let again = again.unwrap_or_else(|| source.kind().into());
+                Err(IndexError::storage(operation, path)(again))
+            }
+            Some(_) => Err(IndexError::Stopped),
+        }
     }
 
     /// Nothing is written any more.
@@ -273,25 +277,24 @@ impl FilledFile {
     }
 
     /// Returns the file, all rooms of which are full, whose body goes on behind them, and the
-    /// checksums of its pages up to there.
+    /// checksums of its pages up to there, if there are any.
     ///
     /// # Panics
     /// If somebody who had room has not filled it.
-    pub(crate) fn end(self) -> Result<(StorageFile, Spill), IndexError> {
+    pub(crate) fn end(self) -> Result<(StorageFile, Option<Spill>), IndexError> {
         self.check()?;
         let outcome = self.outcome.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let Outcome { next, full, at, crc, mut sums, page, .. } = outcome;
-        assert_eq!(next, (full, at), "a part of a file was written by nobody");
-        if let Some(page) = page {
-            sums.push(&page.finalize().to_le_bytes())?;
+        let Outcome { next, at, crc, mut pages, page, .. } = outcome;
+        assert_eq!(next, at, "a part of a file was written by nobody");
+        if let (Some(pages), Some(page)) = (&mut pages, page) {
+            pages.push(&page.finalize().to_le_bytes())?;
         }
         let written = at - HEADER_BYTES as u64;
-        Ok((StorageFile { written, crc, ..self.file }, sums))
+        Ok((StorageFile { written, crc, ..self.file }, pages))
     }
 }
 
-/// Bytes that are put together at a time from a place on, of so many that are left: a step ends
-/// where the file has a multiple of [`STEP_BYTES`].
-fn step(at: u64, bytes: u64) -> usize {
-    (STEP_BYTES - at as usize % STEP_BYTES).min(bytes as usize)
+/// Bytes of a step from a place on: it ends where the file has a multiple of [`STEP_BYTES`].
+fn step_rest(at: u64) -> usize {
+    STEP_BYTES - at as usize % STEP_BYTES
 }

@@ -1,14 +1,11 @@
 //! How does a file get to the system whose bytes lie in many buffers of others? In *parts* of whole
 //! pages, each of which has room of its own in the file, where it is put together, by threads if
 //! there are any: of a large file that is most of the work.
-//!
-//! The system lets one thread at a time write to a file. Two to six threads that do nothing else
-//! gain nothing by maps of it (docs/measurements/2026-11-23-gpu-indexing.md).
 
 #![forbid(unsafe_code)]
 
 use super::filled::{FilledFile, Room};
-use super::{Spill, StorageFile, WRITE_BUFFER_BYTES};
+use super::{Spill, StorageFile, WRITE_BUFFER_BYTES, ZEROS};
 use crate::crew::lock;
 use crate::index::error::IndexError;
 use crate::index::format::{HEADER_BYTES, PAGE_BYTES};
@@ -18,7 +15,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
 
-/// Bytes of a part, but for the first, which begins behind the header, and the last.
+/// Bytes of a part, but for the first, which begins behind the header, those that are ended before
+/// and those behind them.
 const PART_BYTES: u64 = WRITE_BUFFER_BYTES as u64;
 const _: () = assert!(PART_BYTES.is_multiple_of(PAGE_BYTES));
 
@@ -32,25 +30,11 @@ enum Piece {
 }
 
 impl Piece {
-    fn len(&self) -> usize {
+    fn bytes(&self) -> &[u8] {
         match self {
-            Self::Zeros(count) => *count,
-            Self::Bytes(_, range) => range.len(),
+            Self::Zeros(count) => &ZEROS[..*count],
+            Self::Bytes(source, range) => &(**source).as_ref()[range.clone()],
         }
-    }
-}
-
-/// Puts pieces one behind the other, as many bytes as there are.
-fn gather(pieces: &[Piece], mut to: &mut [u8]) {
-    for piece in pieces {
-        let (here, rest) = to.split_at_mut(piece.len());
-        match piece {
-            Piece::Zeros(_) => here.fill(0),
-            Piece::Bytes(source, range) => {
-                here.copy_from_slice(&(**source).as_ref()[range.clone()]);
-            }
-        }
-        to = rest;
     }
 }
 
@@ -111,7 +95,7 @@ impl GatheredFile {
     /// Puts together the body of a file that has none yet; so many `threads` write it, or who
     /// calls.
     pub(crate) fn new(file: StorageFile, threads: usize) -> Result<Self, IndexError> {
-        Self::of(Arc::new(FilledFile::written(file)), threads)
+        Self::of(Arc::new(FilledFile::of(file).with_sums()), threads)
     }
 
     /// Has a file whose bytes others [put](Self::pass) where they belong.
@@ -141,7 +125,7 @@ impl GatheredFile {
         self.file.check()
     }
 
-    /// Appends zero bytes until the body has `end` bytes.
+    /// Appends zero bytes, at most 15, until the body has `end` bytes.
     pub(crate) fn fill(&mut self, end: u64) -> Result<(), IndexError> {
         while self.bytes < end {
             let here = self.room().min(end - self.bytes);
@@ -178,7 +162,11 @@ impl GatheredFile {
         if fills { self.end_part() } else { Ok(()) }
     }
 
-    fn end_part(&mut self) -> Result<(), IndexError> {
+    /// Has what there is of a part written.
+    pub(crate) fn end_part(&mut self) -> Result<(), IndexError> {
+        if self.pieces.is_empty() {
+            return Ok(());
+        }
         let room = self.file.room(std::mem::take(&mut self.part_bytes));
         let part = Part { room, pieces: std::mem::take(&mut self.pieces) };
         match &self.writers.parts {
@@ -194,10 +182,8 @@ impl GatheredFile {
     ///
     /// # Panics
     /// If somebody else still has the file.
-    pub(crate) fn end(mut self) -> Result<(StorageFile, Spill), IndexError> {
-        if !self.pieces.is_empty() {
-            self.end_part()?;
-        }
+    pub(crate) fn end(mut self) -> Result<(StorageFile, Option<Spill>), IndexError> {
+        self.end_part()?;
         let Self { file, mut writers, .. } = self;
         writers.wait();
         drop(writers);
@@ -225,11 +211,5 @@ fn write_parts(file: &FilledFile, parts: &Mutex<Receiver<Part>>) {
 }
 
 fn write_part(file: &FilledFile, Part { room, pieces }: Part, buffer: &mut Vec<u8>) {
-    let mut pieces = Some(pieces);
-    let put = |to: &mut [u8]| {
-        let pieces = pieces.take().expect("a part is put together at once");
-        // From then on whoever made the bytes may make more.
-        gather(&pieces, to);
-    };
-    file.fill(room, put, buffer);
+    file.fill(room, pieces.iter().map(Piece::bytes), buffer);
 }

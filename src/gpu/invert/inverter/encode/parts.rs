@@ -3,11 +3,11 @@
 //! are brought. Whoever takes a part puts it there, and lays out what the lexicon has of its terms.
 
 use crate::dictionary::device::forms::OrderedTerms;
-use crate::index::files::storage::{FilledFile, Room};
+use crate::index::files::storage::{FilledFile, Room, ZEROS};
 use crate::index::format::list_start;
 use crate::index::lexicon::TermCoder;
 use crate::index::list::{BLOCK, Form};
-use crate::index::run::{EncodedList, LaidChunk, Layout, Padded, Putting};
+use crate::index::run::{LaidChunk, Layout, padded};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -165,13 +165,10 @@ impl Terms {
         let mut buffer = Vec::new();
         if part.is_of_long {
             // Only before its beginning there may be anything else.
-            let bytes = payload.len();
-            let padded = [Padded { zeros: part.room.bytes() - bytes, bytes }];
-            let mut putting = Putting::new(padded.into_iter(), payload);
-            file.fill(part.room, |to| putting.put(to), &mut buffer);
+            let zeros = part.room.bytes() - payload.len();
+            file.fill(part.room, [&ZEROS[..zeros], payload], &mut buffer);
         } else {
-            let mut putting = Putting::new(Padded::of(&laid.stretches, part.at), payload);
-            file.fill(part.room, |to| putting.put(to), &mut buffer);
+            file.fill(part.room, padded(&laid.stretches, part.at, payload), &mut buffer);
         }
         LaidChunk { placed: Some(file.clone()), ..laid }
     }
@@ -183,8 +180,7 @@ impl Terms {
             TermCoder::behind(collection, self.suffix(last.rank, last.suffix), last.terms)
         });
         let mut layout = Layout::behind(Form::BP128, coder);
-        let mut laid = LaidChunk::default();
-        let mut at = part.behind.suffix;
+        let (mut at, mut payload_bytes) = (part.behind.suffix, 0);
         for rank in part.ranks.clone() {
             let suffix = self.suffix(rank, at);
             at += suffix.len();
@@ -192,17 +188,13 @@ impl Terms {
             let df = encoded.dfs[n];
             if df > 0 {
                 let bytes = encoded.places[n + 1] - encoded.places[n];
-                let list = EncodedList {
-                    collection: self.order.collections[rank],
-                    ends: true,
-                    df,
-                    here: bytes as usize,
-                    bytes: bytes.into(),
-                };
-                layout.add(&mut laid, &list, suffix).expect("terms of a run come in order");
+                payload_bytes += bytes as usize;
+                let term = (self.order.collections[rank], suffix);
+                let laid = layout.list(term, (df, bytes.into()), payload_bytes);
+                laid.expect("terms of a run come in order");
             }
         }
-        laid
+        layout.take(Vec::new())
     }
 }
 
@@ -230,7 +222,7 @@ impl<F: FnMut(LaidChunk)> InOrder<F> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::index::run::{RunAssembler, RunPart, WrittenRun};
+    use crate::index::run::{NewRun, RunWriter, WrittenRun};
     use proptest::prelude::*;
     use std::fs;
     use std::path::Path;
@@ -260,22 +252,22 @@ mod tests {
 
     /// Both files of a run of chunks.
     fn run(folder: &Path, chunks: Vec<LaidChunk>) -> (WrittenRun, [Vec<u8>; 2]) {
-        let part = RunPart { run: 0, first_docid: 0, documents: 5000, owner: 0 };
-        let mut run = RunAssembler::new(folder, Form::BP128, 1, part, 0);
+        let lists = chunks.first().and_then(|chunk| chunk.placed.clone());
+        let new = NewRun { lists, ..NewRun::alone(folder, 0, Form::BP128) };
+        let mut run = RunWriter::create(new, vec![0]).unwrap();
         for chunk in chunks {
-            run.take(LaidChunk { part, ..chunk });
+            run.take(0, chunk);
             assert!(!run.write().unwrap());
         }
-        run.take(LaidChunk { part, ends_run: true, ..LaidChunk::default() });
+        run.take(0, LaidChunk { ends: true, ..LaidChunk::default() });
         assert!(run.write().unwrap());
-        let written = run.finish().unwrap();
+        let written = run.finish(0, 5000).unwrap();
         let read = |name| fs::read(folder.join("runs").join(name)).unwrap();
         (written, ["000000.lexicon", "000000.postings"].map(read))
     }
 
     fn folder() -> tempfile::TempDir {
-        // In memory, where files are filled through maps.
-        let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+        let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("runs")).unwrap();
         folder
     }
@@ -296,19 +288,17 @@ mod tests {
                 at += list.len();
                 list
             }).collect();
-            let mut whole = LaidChunk::default();
-            let (mut layout, mut suffix) = (Layout::new(Form::BP128), 0);
+            let (mut layout, mut suffix, mut payload) = (Layout::new(Form::BP128), 0, Vec::new());
             for (rank, list) in lists.iter().enumerate() {
                 let here = terms.suffix(rank, suffix);
                 suffix += here.len();
                 let (collection, df) = (terms.order.collections[rank], ranks[rank].1);
-                let bytes = list.len();
-                let list = EncodedList { collection, ends: true, df, here: bytes, bytes: bytes as u64 };
+                payload.extend_from_slice(list);
                 if df > 0 {
-                    layout.add(&mut whole, &list, here).unwrap();
+                    layout.list((collection, here), (df, list.len() as u64), payload.len()).unwrap();
                 }
             }
-            whole.payload = lists.concat();
+            let whole = layout.take(payload);
             let expected = run(folder().path(), vec![whole]);
 
             let folder = folder();

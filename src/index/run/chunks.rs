@@ -1,0 +1,66 @@
+//! Gives lists that come one after the other away by chunks, laid out.
+
+#![forbid(unsafe_code)]
+
+use super::lay::{LaidChunk, Layout, Stretch};
+use crate::index::error::IndexError;
+use crate::index::list::Form;
+use std::path::Path;
+
+/// Lists that an encoder puts into a payload, on their way.
+pub(crate) struct ListChunks<'a, G> {
+    layout: Layout,
+    chunk_bytes: usize,
+    /// That of the generation, for messages.
+    folder: &'a Path,
+    give: G,
+}
+
+impl<'a, G: FnMut(LaidChunk) -> Result<(), IndexError>> ListChunks<'a, G> {
+    /// Gives chunks of about so many bytes to `give`.
+    pub(crate) fn new(form: Form, folder: &'a Path, chunk_bytes: usize, give: G) -> Self {
+        Self { layout: Layout::new(form), chunk_bytes, folder, give }
+    }
+
+    /// The payload has another part of the list of a term of this collection, behind others: gives
+    /// it away if it is enough.
+    pub(crate) fn go_on(
+        &mut self,
+        collection: u16,
+        payload: &mut Vec<u8>,
+    ) -> Result<(), IndexError> {
+        if payload.len() < self.chunk_bytes {
+            return Ok(());
+        }
+        self.layout.part(collection, payload.len());
+        self.give(payload, false)
+    }
+
+    /// The payload has the end of the list of a term: its postings and its bytes.
+    ///
+    /// # Errors
+    /// `Refused` for what cannot be a term, or stand in this order; what giving chunks may say.
+    pub(crate) fn end(
+        &mut self,
+        term: (u16, &[u8]),
+        list: (u32, u64),
+        payload: &mut Vec<u8>,
+    ) -> Result<(), IndexError> {
+        let laid = self.layout.list(term, list, payload.len());
+        laid.map_err(|reason| IndexError::refused(self.folder, reason))?;
+        let LaidChunk { stretches, terms, .. } = self.layout.chunk();
+        let tables = terms.len() + stretches.len() * size_of::<Stretch>();
+        if payload.len() + tables < self.chunk_bytes { Ok(()) } else { self.give(payload, false) }
+    }
+
+    /// Gives the last chunk away.
+    pub(crate) fn finish(mut self, payload: &mut Vec<u8>) -> Result<(), IndexError> {
+        self.give(payload, true)
+    }
+
+    fn give(&mut self, payload: &mut Vec<u8>, ends: bool) -> Result<(), IndexError> {
+        let room = if ends { 0 } else { self.chunk_bytes + self.chunk_bytes / 4 };
+        let payload = std::mem::replace(payload, Vec::with_capacity(room));
+        (self.give)(LaidChunk { ends, ..self.layout.take(payload) })
+    }
+}
