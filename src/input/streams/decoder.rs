@@ -91,21 +91,6 @@ impl Decoder {
         }
     }
 
-    /// As [`decode`](Self::decode), where more input comes. Stops where it does well to once `out`
-    /// has `enough` bytes; also tells whether it waits for what follows: then that is to be given
-    /// behind the rest, which is short.
-    pub(crate) fn decode_on(
-        &mut self,
-        input: &[u8],
-        enough: usize,
-        out: &mut Vec<u8>,
-    ) -> Result<(usize, bool), DecodeError> {
-        match self {
-            Self::Gzip(gzip) => gzip.decode_on(input, enough, out),
-            _ => Ok((self.decode(input, out)?, false)),
-        }
-    }
-
     /// Is told that the input ends.
     pub(crate) fn finish(&mut self) -> Result<(), DecodeError> {
         match self {

@@ -12,8 +12,8 @@ const FLAG_COMMENT: u8 = 16;
 /// A header longer than this is taken for damage.
 const MOST_HEADER_BYTES: usize = 1 << 17;
 const TRAILER_BYTES: usize = 8;
-/// Behind a member of more compressed bytes than this, the next is not tried as a whole unless one
-/// behind it is seen: it would most likely be inflated twice.
+/// Behind a member of more compressed bytes than this, the next is not tried as a whole: it would
+/// most likely be inflated twice.
 const SMALL_MEMBER: usize = 128 << 10;
 
 enum State {
@@ -25,19 +25,6 @@ enum State {
     Trailer,
     /// Behind the last member: zero padding, which is ignored.
     Padding,
-}
-
-/// What is known of a member before it is inflated.
-enum Ahead {
-    Unknown,
-    /// Another one seems to follow, before which stands how much room this one takes.
-    Member {
-        room: u32,
-    },
-    /// Its end is not there yet, and it may be small.
-    Cut,
-    /// Its end is not there yet, and it is not small.
-    Long,
 }
 
 /// Inflates member after member.
@@ -85,54 +72,21 @@ impl Gzip {
     /// # Errors
     /// Damage; `out` has what stood before it.
     pub(crate) fn decode(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, DecodeError> {
-        self.run(input, None, out).map(|(taken, _)| taken)
-    }
-
-    /// See [`Decoder::decode_on`](super::Decoder::decode_on).
-    pub(crate) fn decode_on(
-        &mut self,
-        input: &[u8],
-        enough: usize,
-        out: &mut Vec<u8>,
-    ) -> Result<(usize, bool), DecodeError> {
-        self.run(input, Some(enough), out)
-    }
-
-    /// More input comes if it is said how much is `enough`.
-    fn run(
-        &mut self,
-        input: &[u8],
-        enough: Option<usize>,
-        out: &mut Vec<u8>,
-    ) -> Result<(usize, bool), DecodeError> {
-        let (mut at, mut made) = (0, false);
+        let mut at = 0;
         while at < input.len() {
             match self.state {
-                State::Header => {
-                    if made && enough.is_some_and(|enough| out.len() >= enough) {
-                        break;
-                    }
-                    at += self.header(&input[at..])?;
-                }
+                State::Header => at += self.header(&input[at..])?,
                 State::Data | State::Body if out.len() == out.capacity() => break,
-                State::Data => match Self::ahead(&input[at..], enough.is_some()) {
-                    Ahead::Cut => return Ok((at, true)),
-                    ahead => at += self.data(&input[at..], ahead, out),
-                },
-                State::Body => {
-                    at += self.body(&input[at..], out)?;
-                }
-                State::Trailer => {
-                    at += self.trailer(&input[at..])?;
-                    made = true;
-                }
+                State::Data => at += self.data(&input[at..], out),
+                State::Body => at += self.body(&input[at..], out)?,
+                State::Trailer => at += self.trailer(&input[at..])?,
                 State::Padding => match input[at..].iter().position(|&b| b != 0) {
                     None => at = input.len(),
                     Some(_) => return Err(DecodeError::Garbage),
                 },
             }
         }
-        Ok((at, false))
+        Ok(at)
     }
 
     /// Is told that the input ends.
@@ -190,31 +144,11 @@ impl Gzip {
         }
     }
 
-    /// What is ahead of the member whose data `input` begins with, if more input comes.
-    fn ahead(input: &[u8], more: bool) -> Ahead {
-        if !more {
-            return Ahead::Unknown;
-        }
-        // Other bytes may look like a header: then something is tried in vain, and no more.
-        match memchr::memmem::find(&input[..input.len().min(SMALL_MEMBER)], &MAGIC) {
-            Some(next) => Ahead::Member {
-                room: input[..next].last_chunk().map_or(0, |length| u32::from_le_bytes(*length)),
-            },
-            None if input.len() < SMALL_MEMBER => Ahead::Cut,
-            None => Ahead::Long,
-        }
-    }
-
     /// Inflates the member's data if all of it is there, has room and is good. Otherwise nothing is
     /// done with it yet: it is inflated step by step, and that finds what is wrong.
-    fn data(&mut self, input: &[u8], ahead: Ahead, out: &mut Vec<u8>) -> usize {
+    fn data(&mut self, input: &[u8], out: &mut Vec<u8>) -> usize {
         let before = out.len();
-        let is_tried = match ahead {
-            Ahead::Unknown => self.last_member <= SMALL_MEMBER,
-            Ahead::Member { room } => out.capacity() - before >= room as usize,
-            Ahead::Cut | Ahead::Long => false,
-        };
-        if is_tried
+        if self.last_member <= SMALL_MEMBER
             && let Some(whole) = &mut self.whole
             && let Some(taken) = whole.inflate(input, out)
         {
