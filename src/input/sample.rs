@@ -174,15 +174,7 @@ fn read(plan: &InputPlan, place: Place) -> Option<FileBlock> {
             head
         }
     };
-    Some(FileBlock {
-        split: 0,
-        block: 0,
-        input: place.input,
-        compression,
-        bytes,
-        ends_input: true,
-        ends_split: true,
-    })
+    Some(FileBlock { input: place.input, compression, bytes, ends_input: true, ends_split: true })
 }
 
 fn places(plan: &InputPlan, per_gigabyte: u64) -> Vec<Place> {

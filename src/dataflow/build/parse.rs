@@ -9,8 +9,7 @@
 //! - Work per activation: one piece.
 
 use super::decompress::{Assigned, Decompress};
-use super::read::{ReadAhead, read};
-use super::read_shared::read_shared;
+use super::read::{InHand, read};
 use crate::dataflow::build::context::{Build, Progress};
 use crate::dataflow::control::Guard;
 use crate::dataflow::query::local::Local;
@@ -23,7 +22,6 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 use timely::dataflow::channels::pact::Exchange;
-use timely::dataflow::operators::Concat;
 use timely::dataflow::operators::generic::OutputBuilder;
 use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
 use timely::dataflow::{ProbeHandle, Scope, StreamVec};
@@ -40,18 +38,16 @@ pub(crate) fn parse_input<'scope, R: Regroup + 'static>(
     absorbed: &ProbeHandle<u64>,
     regroup: R,
 ) -> Parsed<'scope, R::Group> {
-    let (blocks, feed) = read(scope, build);
-    let streams = blocks.decompress(build, feed.clone(), absorbed.clone());
-    let shared = read_shared(scope, build, absorbed.clone());
-    streams.concat(shared).parse(build, feed, regroup)
+    let (taken, in_hand) = read(scope, build, absorbed.clone());
+    taken.decompress(build, in_hand.clone(), absorbed.clone()).parse(build, in_hand, regroup)
 }
 
 pub(crate) trait Parse<'scope> {
-    /// Parses; groups are as `regroup` makes them. `feed` is of the same worker's reader.
+    /// Parses; groups are as `regroup` makes them. `in_hand` is what the same worker reads.
     fn parse<R: Regroup + 'static>(
         self,
         build: &Arc<Build>,
-        feed: Rc<ReadAhead>,
+        in_hand: Rc<InHand>,
         regroup: R,
     ) -> Parsed<'scope, R::Group>;
 }
@@ -60,7 +56,7 @@ impl<'scope> Parse<'scope> for StreamVec<'scope, u64, Assigned> {
     fn parse<R: Regroup + 'static>(
         self,
         build: &Arc<Build>,
-        feed: Rc<ReadAhead>,
+        in_hand: Rc<InHand>,
         regroup: R,
     ) -> Parsed<'scope, R::Group> {
         let build = build.clone();
@@ -90,7 +86,7 @@ impl<'scope> Parse<'scope> for StreamVec<'scope, u64, Assigned> {
                 });
                 // Others would have nothing to do while this worker, which reads for them, parses.
                 // It reads on before, once for each time that it gave them something.
-                if build.workers > 1 && feed.short.take() {
+                if build.workers > 1 && in_hand.short.take() {
                     return activator.activate();
                 }
                 let Some((groups_cap, batches_cap, mut piece)) = waiting.pop_front() else {

@@ -11,9 +11,6 @@ type Cause = Box<dyn Error + Send + Sync>;
 
 /// Some bytes of an input file.
 pub(crate) struct FileBlock {
-    pub split: usize,
-    /// Number of the block in its split.
-    pub block: u64,
     pub input: u32,
     /// The input's compression, known from its first bytes.
     pub compression: Compression,
@@ -172,8 +169,6 @@ mod tests {
             // The last may be empty, as where a file ends with a block.
             let ends = n < blocks[number % blocks.len()];
             let block = FileBlock {
-                split: 0,
-                block: number as u64,
                 input: 0,
                 compression: Compression::Gzip,
                 bytes: file[at..at + n].to_vec(),
