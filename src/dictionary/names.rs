@@ -13,7 +13,6 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use twox_hash::XxHash3_128;
 
@@ -21,8 +20,6 @@ use twox_hash::XxHash3_128;
 const LEAST_NAMES: usize = 1 << 15;
 /// Names that come one by one are kept in pieces of so many.
 const PIECE_NAMES: usize = 1 << 12;
-/// Parts that are looked at together.
-const PARTS_AT_ONCE: usize = 8;
 /// Memory for each name: its hash and, in the end, room in which hashes are parted.
 const HASH_BYTES: usize = size_of::<u128>() + size_of::<u64>();
 /// Hashes have so many parts, as a power of two, if the memory holds so many for each of them.
@@ -223,13 +220,15 @@ impl Names {
                 move || part(pieces, sizes, parts)
             });
             let parted = crew.all(part.collect());
-            let look = |number: usize, Room { entries, slots }: &mut Room| {
+            let look = |Room { entries, slots }: &mut Room, part: usize| {
                 entries.clear();
+                let number = parts.start + part;
                 parted.iter().for_each(|parted| entries.extend_from_slice(parted.part(number)));
                 spilled.read(number, entries)?;
-                Ok(count(entries, slots))
+                io::Result::Ok(count(entries, slots))
             };
-            duplicates.add(in_parts(&mut crew, threads, parts.clone(), look)?);
+            let counted = crew.in_order(threads, parts.len(), look)?;
+            counted.into_iter().for_each(|counted| duplicates.add(counted));
         }
         Ok(duplicates)
     }
@@ -296,33 +295,6 @@ fn part(pieces: &[Piece], sizes: &[u32], parts: Range<usize>) -> InParts {
 struct Room {
     entries: Vec<Entry>,
     slots: Vec<u32>,
-}
-
-/// Has threads count the duplicates of some parts.
-fn in_parts(
-    crew: &mut Crew,
-    threads: usize,
-    parts: Range<usize>,
-    look: impl Fn(usize, &mut Room) -> io::Result<Duplicates> + Sync,
-) -> io::Result<Duplicates> {
-    let next = AtomicUsize::new(parts.start);
-    let work = || {
-        let (mut duplicates, mut room) = (Duplicates::default(), Room::default());
-        loop {
-            let first = next.fetch_add(PARTS_AT_ONCE, Ordering::Relaxed);
-            if first >= parts.end {
-                return io::Result::Ok(duplicates);
-            }
-            for number in first..(first + PARTS_AT_ONCE).min(parts.end) {
-                duplicates.add(look(number, &mut room)?);
-            }
-        }
-    };
-    let mut all = Duplicates::default();
-    for counted in crew.all(vec![&work; threads]) {
-        all.add(counted?);
-    }
-    Ok(all)
 }
 
 /// Counts the duplicates among some entries in any order; `slots` is room for a table, and entries

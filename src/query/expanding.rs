@@ -8,7 +8,7 @@
 #![forbid(unsafe_code)]
 
 use super::rm3::Expander;
-use crate::crew::lock;
+use crate::crew::{lock, spawn};
 use crate::query::answers::texts::NoText;
 use crate::query::reading::lines::{Query, Refused};
 use crate::shown::chain;
@@ -16,10 +16,12 @@ use std::io;
 use std::num::NonZeroUsize;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex};
-use std::thread::Builder;
 
 /// What a stream of queries gives.
 pub type Read = io::Result<Result<Query, Refused>>;
+
+/// That of the threads.
+const NAME: &str = "expand";
 
 /// Queries that are read ahead for each thread.
 const AHEAD: usize = 4;
@@ -50,9 +52,9 @@ impl Expanded {
         let more = (1..threads.get()).map(|_| expander.another()).collect::<Result<Vec<_>, _>>()?;
         for expander in more.into_iter().chain([expander]) {
             let taken = taken.clone();
-            spawn(move || expand(expander, &taken))?;
+            spawn(NAME, move || expand(expander, &taken)).map_err(NoText::Thread)?;
         }
-        spawn(move || deal_out(queries, &tasks, &give))?;
+        spawn(NAME, move || deal_out(queries, &tasks, &give)).map_err(NoText::Thread)?;
         Ok(Self { in_order })
     }
 }
@@ -65,10 +67,6 @@ impl Iterator for Expanded {
         let panicked = |_| Err(io::Error::other("a thread that expands queries panicked"));
         Some(query.recv().unwrap_or_else(panicked))
     }
-}
-
-fn spawn(work: impl FnOnce() + Send + 'static) -> Result<(), NoText> {
-    Builder::new().name("expand".into()).spawn(work).map(|_| ()).map_err(NoText::Thread)
 }
 
 /// Reads queries until nobody wants them any more; lines that are none go on as they are.

@@ -2,7 +2,7 @@
 //! few numbers however long the process runs.
 
 use crate::build::memory::resident;
-use crate::crew::lock;
+use crate::crew::{lock, spawn};
 use serde::Serialize;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
@@ -47,7 +47,7 @@ impl Watched {
         let slices = Arc::new(Mutex::new(Slices { slice, greatest: Vec::new(), last: 0 }));
         let weak = Arc::downgrade(&slices);
         // A job goes on without.
-        _ = std::thread::Builder::new().name("memory".into()).spawn(move || look(&weak, began));
+        _ = spawn("memory", move || look(&weak, began));
         Self { began, slices }
     }
 
