@@ -6,9 +6,9 @@ pub mod build {
         devices::usable_gpus,
         memory::{peak_resident, resident::Watched},
         options::{BuildProgress, Notes, OnProgress, Peers, Pipeline},
-        prepare::Prepared,
         rates::MeasuredRates,
         report::{IndexerReport, TokensTaken},
+        run::Prepared,
     };
 }
 
