@@ -189,7 +189,10 @@ pub mod input {
         piece::Piece,
         sample::SAMPLE_BYTES,
         splits::STDIN,
-        streams::{decoder::Decoder, unpacked::Unpacked},
+        streams::{
+            decoder::{Decoder, Output},
+            unpacked::Unpacked,
+        },
     };
 }
 

@@ -18,7 +18,6 @@ use crate::index::run::{CHUNK_BYTES, WrittenRun};
 use crate::input::Compression;
 use crate::input::error::InputError;
 use crate::input::splits::InputPlan;
-use crate::input::streams::buffers::Buffers;
 use crate::input::streams::shared_file::SharedFile;
 use crate::input::turns::{LONG_BYTES, Turns};
 use crate::input::wanted::Wanted;
@@ -88,7 +87,8 @@ pub(crate) struct BuildWiring {
     pub(crate) all_read: bool,
     pub(crate) claims: Claims<SharedFile>,
     pub(crate) flow: Flow,
-    pub(crate) buffers: Arc<Buffers>,
+    /// Buffers of pieces.
+    pub(crate) buffers: Arc<TextBuffers>,
     /// Those of texts for a device.
     pub(crate) texts: Arc<TextBuffers>,
     /// Which pieces go to the device as lines, if some may: not where some documents are left out,

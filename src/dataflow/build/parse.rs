@@ -17,7 +17,6 @@ use crate::dataflow::sole_time::SoleTime;
 use crate::dictionary::parsed::{PieceGroup, Regroup};
 use crate::index::documents::pieces::PieceDocuments;
 use crate::input::parser::PieceParser;
-use crate::input::piece_bytes::PieceBytes;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -95,9 +94,8 @@ impl<'scope> Parse<'scope> for StreamVec<'scope, u64, Assigned> {
                 let bytes = piece.bytes.len();
                 let parsed =
                     guard.work(|| Ok(parser.parse(&build.plan, build.wanted.as_ref(), &mut piece)));
-                if let PieceBytes::Own(bytes) = piece.bytes {
-                    build.wiring.buffers.give(bytes);
-                }
+                // Whoever fills the next one has it before anything waits.
+                drop(piece);
                 let Some((groups, batch)) = parsed else { return };
                 let parsed =
                     groups.iter().map(PieceGroup::memory_bytes).sum::<usize>() + batch.bytes();

@@ -1,6 +1,6 @@
 //! How does a split become pieces? Its files, block by block, through a decoder and a cutter.
 
-use super::decoder::{DecodeError, Decoder};
+use super::decoder::{DecodeError, Decoder, Output};
 use crate::input::Compression;
 use crate::input::cutter::Cutter;
 use crate::input::piece::Piece;
@@ -104,9 +104,10 @@ impl SplitStream {
         let decoder = self.decoder.as_mut().expect("a decoder was made for the input");
         while !self.ended && self.broken.is_none() {
             let buffer = self.cutter.buffer();
-            let before = buffer.len();
-            let result = decoder.decode(&block.bytes[self.at..], buffer);
-            let (grown, full) = (buffer.len() - before, buffer.len() == buffer.capacity());
+            let mut out = Output::new(buffer.room(0));
+            let result = decoder.decode(&block.bytes[self.at..], &mut out);
+            let (grown, full) = (out.made().len(), out.is_full());
+            buffer.advance(grown);
             match result {
                 Ok(taken) => self.at += taken,
                 Err(DecodeError::Window { bytes }) => {

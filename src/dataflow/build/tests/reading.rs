@@ -121,7 +121,7 @@ fn piece(text: &str) -> Piece {
         input: 0,
         format: Format::Jsonl,
         offset: 0,
-        bytes: text.as_bytes().to_vec().into(),
+        bytes: text.as_bytes().into(),
         files: Vec::new(),
         head: Arc::default(),
         ends_input: true,

@@ -1,6 +1,6 @@
 //! How is a gzip stream of any number of members (RFC 1952) inflated, as its bytes come in?
 
-use super::DecodeError;
+use super::{DecodeError, Output};
 use crate::input::streams::whole::Whole;
 use flate2::{Decompress, FlushDecompress, Status};
 
@@ -66,17 +66,21 @@ impl Gzip {
         self.members = 0;
     }
 
-    /// Inflates from `input`, and appends to `out` as far as its capacity goes. Returns the bytes
-    /// of `input` that are done with.
+    /// Inflates from `input` to `out`, as far as that has room. Returns the bytes of `input` that
+    /// are done with.
     ///
     /// # Errors
     /// Damage; `out` has what stood before it.
-    pub(crate) fn decode(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, DecodeError> {
+    pub(crate) fn decode(
+        &mut self,
+        input: &[u8],
+        out: &mut Output<'_>,
+    ) -> Result<usize, DecodeError> {
         let mut at = 0;
         while at < input.len() {
             match self.state {
                 State::Header => at += self.header(&input[at..])?,
-                State::Data | State::Body if out.len() == out.capacity() => break,
+                State::Data | State::Body if out.is_full() => break,
                 State::Data => at += self.data(&input[at..], out),
                 State::Body => at += self.body(&input[at..], out)?,
                 State::Trailer => at += self.trailer(&input[at..])?,
@@ -146,13 +150,13 @@ impl Gzip {
 
     /// Inflates the member's data if all of it is there, has room and is good. Otherwise nothing is
     /// done with it yet: it is inflated step by step, and that finds what is wrong.
-    fn data(&mut self, input: &[u8], out: &mut Vec<u8>) -> usize {
-        let before = out.len();
+    fn data(&mut self, input: &[u8], out: &mut Output<'_>) -> usize {
         if self.last_member <= SMALL_MEMBER
             && let Some(whole) = &mut self.whole
-            && let Some(taken) = whole.inflate(input, out)
+            && let Some((taken, made)) = whole.inflate(input, out.rest())
         {
-            self.made(&out[before..]);
+            self.made(&out.rest()[..made]);
+            out.advance(made);
             self.last_member = taken;
             self.state = State::Trailer;
             return taken;
@@ -167,20 +171,20 @@ impl Gzip {
         self.length = self.length.wrapping_add(bytes.len() as u32);
     }
 
-    fn body(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, DecodeError> {
-        let (in_before, out_before) = (self.inflate.total_in(), out.len());
-        let status = self
-            .inflate
-            .decompress_vec(input, out, FlushDecompress::None)
-            .map_err(|e| DecodeError::Damaged { what: format!("gzip data ({e})") })?;
-        let made = &out[out_before..];
-        self.made(made);
+    fn body(&mut self, input: &[u8], out: &mut Output<'_>) -> Result<usize, DecodeError> {
+        let (taken, made) = (self.inflate.total_in(), self.inflate.total_out());
+        let status = self.inflate.decompress(input, out.rest(), FlushDecompress::None);
+        let taken = (self.inflate.total_in() - taken) as usize;
+        let made = (self.inflate.total_out() - made) as usize;
+        self.made(&out.rest()[..made]);
+        out.advance(made);
+        let status =
+            status.map_err(|e| DecodeError::Damaged { what: format!("gzip data ({e})") })?;
         if status == Status::StreamEnd {
             self.state = State::Trailer;
             self.last_member = self.inflate.total_in() as usize;
         }
-        let taken = (self.inflate.total_in() - in_before) as usize;
-        if taken == 0 && made.is_empty() && status != Status::StreamEnd {
+        if taken == 0 && made == 0 && status != Status::StreamEnd {
             return Err(DecodeError::Damaged { what: "gzip data that leads nowhere".into() });
         }
         Ok(taken)
