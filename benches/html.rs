@@ -15,11 +15,11 @@ use millrace::inside::dictionary::Owners;
 use millrace::inside::dictionary::Regroup;
 use millrace::inside::dictionary::Tally;
 use millrace::inside::input::Cutter;
-use millrace::inside::input::Decoder;
 use millrace::inside::input::Piece;
 use millrace::inside::input::WarcParser;
 use millrace::inside::input::document;
 use millrace::inside::input::{Compression, Format};
+use millrace::inside::input::{Decoder, Output};
 use millrace::inside::input::{Document, DocumentSink, Skip};
 use millrace::inside::text::Analysis;
 use millrace::inside::text::{HtmlText, Markup};
@@ -36,9 +36,10 @@ fn stream() -> Vec<u8> {
     let Some(path) = std::env::var_os("MILLRACE_BENCH_WARC") else { return generated() };
     let file = std::fs::read(path).expect("MILLRACE_BENCH_WARC names a readable file");
     let mut decoder = Decoder::new(Compression::by_content(&file), 27).expect("a decoder is made");
-    let mut stream = Vec::with_capacity(MOST_BYTES);
-    decoder.decode(&file, &mut stream).expect("the file can be decompressed");
-    stream
+    let mut stream = vec![0; MOST_BYTES];
+    let mut out = Output::new(&mut stream);
+    decoder.decode(&file, &mut out).expect("the file can be decompressed");
+    out.made().to_vec()
 }
 
 fn generated() -> Vec<u8> {
@@ -82,7 +83,7 @@ fn cut(stream: &[u8], mut take: impl FnMut(Piece)) {
         while !block.is_empty() {
             let buffer = cutter.buffer();
             let n = block.len().min(buffer.capacity() - buffer.len());
-            buffer.extend_from_slice(&block[..n]);
+            buffer.extend([&block[..n]]);
             block = &block[n..];
             let mut whole = cutter.grown(n);
             while let Some(piece) = whole {

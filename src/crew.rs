@@ -55,6 +55,41 @@ impl Crew {
         came.into_iter().map(|came| came.expect("every piece was done")).collect()
     }
 
+    /// What `work` makes of each number below `count`, in their order. Each of at most so many
+    /// threads, of which this one is one, begins with a state of its own and takes the next number.
+    ///
+    /// # Errors
+    /// The failure of the least number that has failed; nobody begins another one after it.
+    ///
+    /// # Panics
+    /// If the work does, once all have ended.
+    pub(crate) fn in_order<S: Default, T: Send, E: Send>(
+        &mut self,
+        threads: usize,
+        count: usize,
+        work: impl Fn(&mut S, usize) -> Result<T, E> + Sync,
+    ) -> Result<Vec<T>, E> {
+        let next = AtomicUsize::new(0);
+        let take = || {
+            let (mut state, mut made) = (S::default(), Vec::new());
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= count {
+                    return made;
+                }
+                let one = work(&mut state, number);
+                if one.is_err() {
+                    next.store(count, Ordering::Relaxed);
+                }
+                made.push((number, one));
+            }
+        };
+        let made = self.all(vec![&take; threads.clamp(1, count.max(1))]);
+        let mut made: Vec<(usize, Result<T, E>)> = made.into_iter().flatten().collect();
+        made.sort_unstable_by_key(|(number, _)| *number);
+        made.into_iter().map(|(_, one)| one).collect()
+    }
+
     /// Does the work of all pieces: this thread and at most `others` take the next one when they
     /// have done one. Nobody waits for a thread that has not begun when all are taken, as one does
     /// not for milliseconds where all cores are busy.
@@ -103,9 +138,9 @@ impl Crew {
     /// A thread by its number, which is started if there is none; none if the system gives none.
     fn hand(&mut self, number: usize) -> Option<&Hand> {
         if number >= self.hands.len() {
-            let (jobs, from) = channel::<Job>();
-            let thread = Builder::new().name(self.name.into());
-            let thread = thread.spawn(move || from.into_iter().for_each(|job| job())).ok()?;
+            let (jobs, from) = channel();
+            let work = move || from.into_iter().for_each(|job: Job| job());
+            let thread = spawn(self.name, work).ok()?;
             self.hands.push(Hand { jobs, thread });
         }
         self.hands.get(number)
@@ -168,6 +203,14 @@ impl Drop for Crew {
     }
 }
 
+/// Starts a thread of this name, for what takes a thread of its own.
+pub(crate) fn spawn<T: Send + 'static>(
+    name: impl Into<String>,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<JoinHandle<T>> {
+    Builder::new().name(name.into()).spawn(work)
+}
+
 /// Has this thread, and those that it starts, take what others leave of the cores: a tenth of one
 /// that another thread wants too.
 pub(crate) fn give_way() {
@@ -189,7 +232,7 @@ impl<T> fmt::Debug for Awaited<T> {
 impl<T: Send + 'static> Awaited<T> {
     /// Has a thread of this name make it.
     pub(crate) fn begin(name: &str, make: impl FnOnce() -> T + Send + 'static) -> io::Result<Self> {
-        Ok(Self(Some(Builder::new().name(name.into()).spawn(make)?)))
+        Ok(Self(Some(spawn(name, make)?)))
     }
 
     /// Waits until it is made.
@@ -258,6 +301,28 @@ mod tests {
         assert!(catch_unwind(fails).is_err());
         assert_eq!(busy.into_inner(), 20);
         assert_eq!(crew.all(vec![|| 1, || 2]), [1, 2]);
+    }
+
+    #[test]
+    fn numbers_are_taken_in_turn_until_one_fails() {
+        let mut crew = Crew::new("test");
+        for (threads, count) in [(0, 3), (1, 9), (3, 1), (4, 100), (3, 0)] {
+            let work = |seen: &mut usize, number: usize| {
+                *seen += 1;
+                assert!(*seen <= number + 1, "each begins with none");
+                Ok::<_, usize>(number * 2)
+            };
+            let made = crew.in_order(threads, count, work).unwrap();
+            assert!(made.into_iter().eq((0..count).map(|number| number * 2)));
+            let begun = AtomicUsize::new(0);
+            let work = |(): &mut (), number: usize| {
+                begun.fetch_add(1, Ordering::Relaxed);
+                if number >= 5 { Err(number) } else { Ok(number) }
+            };
+            let failed = crew.in_order(threads, count, work).err();
+            assert_eq!(failed, (count > 5).then_some(5));
+            assert!(begun.into_inner() <= count.min(6 + threads));
+        }
     }
 
     #[test]

@@ -6,9 +6,9 @@ pub mod build {
         devices::usable_gpus,
         memory::peak_resident,
         options::{BuildProgress, Notes, OnProgress, Peers, Pipeline},
-        prepare::Prepared,
         rates::MeasuredRates,
         report::{IndexerReport, TokensTaken},
+        run::Prepared,
     };
 }
 
@@ -189,7 +189,10 @@ pub mod input {
         piece::Piece,
         sample::SAMPLE_BYTES,
         splits::STDIN,
-        streams::{decoder::Decoder, unpacked::Unpacked},
+        streams::{
+            decoder::{Decoder, Output},
+            unpacked::Unpacked,
+        },
     };
 }
 

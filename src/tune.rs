@@ -5,7 +5,7 @@
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
-use crate::crew::lock;
+use crate::crew::Crew;
 use crate::evaluate::EvaluateError;
 use crate::evaluate::compare::Comparison;
 use crate::evaluate::measure::Measure;
@@ -24,8 +24,6 @@ use serde::{Serialize, Serializer};
 use std::collections::HashMap;
 use std::fmt;
 use std::path::Path;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// A judged query.
 #[derive(Clone, Debug)]
@@ -362,26 +360,10 @@ fn measure_all(
     topics: &[Topic<'_>],
     goal: &Goal,
 ) -> Result<Vec<Vec<f64>>, EvaluateError> {
-    let next = AtomicUsize::new(0);
-    let failed = AtomicBool::new(false);
-    let values = Mutex::new(vec![Vec::new(); settings.len()]);
-    let work = || {
-        let mut searcher = Searcher::new();
-        while !failed.load(Ordering::Relaxed) {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            let Some(&scoring) = settings.get(at) else { break };
-            let found = measure_one(generation, scoring, topics, goal, &mut searcher);
-            failed.fetch_or(found.is_err(), Ordering::Relaxed);
-            lock(&values)[at] = found?;
-        }
-        Ok::<_, EvaluateError>(())
+    let measure = |searcher: &mut Searcher, at: usize| {
+        measure_one(generation, settings[at], topics, goal, searcher)
     };
-    std::thread::scope(|scope| {
-        let threads = goal.threads.min(settings.len());
-        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        threads.into_iter().try_for_each(|thread| thread.join().expect("a thread of tune panicked"))
-    })?;
-    Ok(values.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()))
+    Crew::new("tune").in_order(goal.threads, settings.len(), measure)
 }
 
 fn measure_one(

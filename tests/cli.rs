@@ -330,7 +330,7 @@ fn builds_report_and_can_be_quiet() {
     assert_eq!(report["uncompressed_bytes"], std::fs::metadata(&input).unwrap().len());
     let bytes: usize = files(&index).values().map(Vec::len).sum();
     assert_eq!(report["index_bytes"], bytes);
-    check_report(&report, 2, &["ReadShared", "Parse", "Documents"]);
+    check_report(&report, 2, &["Read", "Parse", "Documents"]);
 
     for quiet in [
         args!["build", "--index", index, input].to_vec(),

@@ -10,7 +10,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 const OF_BUILD: [&str; 7] =
-    ["ReadShared", "Parse", "Index", "Documents", "WriteDocuments", "Encode", "Flush"];
+    ["Read", "Parse", "Index", "Documents", "WriteDocuments", "Encode", "Flush"];
 /// With input that one worker has to read from first to last.
 const OF_STREAMS: [&str; 2] = ["Read", "Decompress"];
 /// With an indexer that takes tokens.

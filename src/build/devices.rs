@@ -25,10 +25,8 @@ use crate::order::Budget;
 use crate::schedule::roles::Roles;
 use crate::settings::SettingError;
 use crate::shown::chain;
-use std::panic::resume_unwind;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
-use std::thread::{Builder, JoinHandle};
 
 /// The devices that a build uses, and what their kernels are made with.
 #[derive(Default)]
@@ -50,13 +48,13 @@ pub(super) struct Finding {
 
 /// A thread that looks for devices, and says before when only they are to be found.
 struct Looking {
-    thread: JoinHandle<Discovery>,
+    thread: Awaited<Discovery>,
     seems: Receiver<()>,
 }
 
 impl Looking {
     fn found(self) -> Discovery {
-        self.thread.join().unwrap_or_else(|cause| resume_unwind(cause))
+        self.thread.made()
     }
 }
 
@@ -76,7 +74,7 @@ pub(super) fn begin_to_find(gpus: Gpus, indexer: Indexer) -> Result<Finding, Bui
         Gpus::Auto | Gpus::Number(_) if indexer != Indexer::Fast => {
             let (tell, seems) = channel();
             let look = move || Discovery::look(|| _ = tell.send(()));
-            let thread = Builder::new().name("devices".into()).spawn(look);
+            let thread = Awaited::begin("devices", look);
             Ok(Looking { thread: thread.map_err(BuildError::Thread)?, seems })
         }
         Gpus::Number(asked) => {

@@ -7,8 +7,8 @@ use super::note::Note;
 use super::options::{BuildOptions, Input};
 use super::place::place;
 use super::placement::Placement;
+use super::prepare::Ready;
 use super::progress::Watching;
-use super::ready::Ready;
 use crate::crew::lock;
 use crate::dataflow::build::assemble;
 use crate::dataflow::build::context::{Build, BuildWiring, Done, InputRead};
@@ -25,11 +25,9 @@ use crate::index::format::{Kind, VERSION, run_file, run_name};
 use crate::index::generations::manifest::{self, Manifest};
 use crate::index::merge::{self, Merging};
 use crate::index::run::{join, sync_run};
-use crate::input::cutter::Cutter;
 use crate::input::hash as input_hash;
 use crate::input::parser::parse_lines;
 use crate::input::splits::{MEMORY, STDIN};
-use crate::input::streams::buffers::Buffers;
 use crate::input::turns::Turns;
 use crate::input::wanted::Wanted;
 use crate::rebuild::scanned::Scan;
@@ -136,7 +134,7 @@ pub(super) fn dataflow_of(
     let make_indexer = own.unwrap_or_else(|| gpus.make_indexer(roles, sizes, notes));
     let given = options.pipeline.make_machine.take();
     let machine = given.unwrap_or_else(|| gpus.make_machine(options.indexer));
-    let texts = TextBuffers::new(under_way - pinned);
+    let texts = TextBuffers::for_device(under_way - pinned);
     // Where texts have all of their memory, what readers fill and what is rounded up has its part
     // of it: memory that goes back to the system is pinned again.
     let others = if indexing == Indexing::Texts { (under_way - pinned) / TEXTS_PART } else { 0 };
@@ -178,7 +176,7 @@ pub(super) fn dataflow_of(
         turns: Arc::new(Turns::new(budget.long_documents(workers))),
         flow: Flow::new(in_flow, roles.parsing(), budget.piece_bytes()),
         // Beside what is under way, which a few pieces of each worker are.
-        buffers: Arc::new(Buffers::new(Cutter::room(budget.piece_bytes()), under_way / 8)),
+        buffers: TextBuffers::new(under_way / 8),
         texts,
         as_lines,
         lengths: Default::default(),

@@ -6,7 +6,7 @@ use super::error::BuildError;
 use super::indexer::Indexer;
 use super::note::Note;
 use super::options::{BuildOptions, Input};
-use super::ready::Ready;
+use super::prepare::Ready;
 use crate::dataflow::control::JobError;
 use crate::gpu::floor::discover::Gpus;
 use crate::gpu::floor::error::GpuError;

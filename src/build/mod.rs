@@ -43,11 +43,11 @@ pub(crate) mod options;
 mod part;
 mod place;
 mod placement;
-pub(crate) mod prepare;
+mod prepare;
 mod progress;
 pub(crate) mod rates;
-mod ready;
 pub(crate) mod report;
+pub(crate) mod run;
 mod shard;
 
 pub(crate) use error::BuildError;
@@ -55,8 +55,8 @@ pub(crate) use guards::Guards;
 pub(crate) use note::Note;
 pub(crate) use options::{BuildOptions, Input, Notes, Peers};
 pub(crate) use part::{build_part, build_unknown, links, scan};
-pub(crate) use prepare::Prepared;
 pub(crate) use report::BuildReport;
+pub(crate) use run::Prepared;
 
 /// Builds an index, or replaces it by a new generation.
 ///

@@ -3,7 +3,7 @@
 use super::error::BuildError;
 use super::generation::{Which, build_generation, dataflow_of, describe};
 use super::options::BuildOptions;
-use super::ready::Ready;
+use super::prepare::Ready;
 use crate::crew::lock;
 use crate::dataflow::control::JobError;
 use crate::dataflow::rebuild::links::{Take, links as links_of_pages};

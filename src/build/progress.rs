@@ -2,6 +2,7 @@
 
 use super::error::BuildError;
 use super::options::{BuildProgress, OnProgress};
+use crate::crew::spawn;
 use crate::dataflow::build::context::Build;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,8 +45,7 @@ impl Watching {
             }
             std::thread::park_timeout(PAUSE);
         };
-        let thread = std::thread::Builder::new().name("progress".into());
-        let thread = Some(thread.spawn(watch).map_err(BuildError::Thread)?);
+        let thread = Some(spawn("progress", watch).map_err(BuildError::Thread)?);
         Ok(Self { over, thread })
     }
 }

@@ -21,7 +21,7 @@ use super::generation::{Built, Which, accept_duplicates, build_generation};
 use super::guards::documents_of;
 use super::names;
 use super::options::{BuildOptions, Peers};
-use super::ready::Ready;
+use super::prepare::Ready;
 use super::report::{BuildReport, WholeReport};
 use crate::cluster::links::PeerOutcome;
 use crate::dataflow::together::{Cluster, Meeting, outcome_of};

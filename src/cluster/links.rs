@@ -10,7 +10,7 @@ use super::PeerFailure;
 use super::hosts::Hosts;
 use super::line::{SealedLine, write_sealed};
 use super::seal::{Opener, Sealer};
-use crate::crew::lock;
+use crate::crew::{lock, spawn};
 use std::io::{self, ErrorKind};
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -86,15 +86,14 @@ impl Links {
                 inbox: sender.clone(),
                 end: end.clone(),
             };
-            let thread = thread::Builder::new().name(format!("process-{process}"));
-            readers.push(thread.spawn(move || reader.run())?);
+            readers.push(spawn(format!("process-{process}"), move || reader.run())?);
             lines.push(Some(Mutex::new(Sending { stream, sealer })));
         }
         let lines = Arc::new(lines);
         let over = Arc::new(AtomicBool::new(false));
         let pulse = {
             let (lines, over) = (Arc::clone(&lines), over.clone());
-            thread::Builder::new().name("pulse".into()).spawn(move || beat(&lines, &over))?
+            spawn("pulse", move || beat(&lines, &over))?
         };
         let inbox = Mutex::new(inbox);
         Ok(Self { hosts, lines, inbox, readers, pulse: Some(pulse), over })

@@ -12,7 +12,6 @@ pub(crate) mod index_tokens;
 pub(crate) mod invert;
 pub(crate) mod parse;
 pub(crate) mod read;
-pub(crate) mod read_shared;
 #[cfg(test)]
 mod tests;
 
@@ -37,14 +36,14 @@ use timely::worker::Worker;
 ///
 /// ```text
 /// read -> decompress -> parse -> (exchange by owner) -> index or index_tokens
-/// read_shared ----------^ `----> (exchange) -> documents       `-> encode -> (exchange) -> flush
+///                          `---> (exchange) -> documents       `-> encode -> (exchange) -> flush
 /// ```
 ///
 /// or, where a device takes texts,
 ///
 /// ```text
 /// read -> decompress -> parse -> (exchange) -> invert -> documents
-/// read_shared ----------^                         |`--> (exchange by owner) -> encode --.
+///                                                 |`--> (exchange by owner) -> encode --.
 ///                                                 |                 (exchange) -> flush <'
 ///                                                 `--> lists of the device --^
 /// ```

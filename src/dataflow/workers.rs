@@ -10,6 +10,7 @@ use super::data_line::DataLine;
 use crate::cluster::hosts::Hosts;
 use crate::cluster::line::SealedLine;
 use crate::cluster::links::SILENCE;
+use crate::crew::spawn;
 use crate::shown::panicked;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -134,7 +135,7 @@ pub(crate) fn run_with_others(
         return control.take_failure().map_or(Ok(()), Err);
     }
     // Closing waits for the others, who may go at last; what timely's threads say of it is kept.
-    let closing = std::thread::Builder::new().name("timely:close".into()).spawn({
+    let closing = spawn("timely:close", {
         let control = control.clone();
         move || {
             let joined = join(guards, &control);

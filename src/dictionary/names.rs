@@ -1,22 +1,18 @@
 //! Which documents have a name that an earlier one has? Counted exactly, in bounded memory: hashes
 //! of 128 bits are parted by their first bits. When the memory is full the first ones go to a file
-//! without a name. In the end a sample tells whether many names occur more than once. If not, the
-//! last 32 bits of each hash alone are parted and looked up in small tables, which say of nearly
-//! all names that no other is the same; only the others are compared by their whole hashes. If many
-//! do, all are parted and compared whole.
+//! without a name. In the end the hashes of each part are compared.
 //!
 //! Names that differ share such a hash with a chance below 10^-20 for 4 billion documents; no name
 //! is compared.
 
 use crate::crew::{Crew, lock};
 use crate::pages;
-use bytemuck::{AnyBitPattern, NoUninit, Zeroable};
+use bytemuck::{AnyBitPattern, NoUninit};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use twox_hash::XxHash3_128;
 
@@ -24,20 +20,8 @@ use twox_hash::XxHash3_128;
 const LEAST_NAMES: usize = 1 << 15;
 /// Names that come one by one are kept in pieces of so many.
 const PIECE_NAMES: usize = 1 << 12;
-/// Parts that are looked at together.
-const PARTS_AT_ONCE: usize = 8;
-/// The part whose names are looked at to tell whether many occur more than once.
-const SAMPLED: usize = 0;
-/// It is many if one of so many of the sample is a duplicate, which is so when some hundredths of
-/// all names are: as long as there are fewer, finding their hashes takes less time than parting all
-/// hashes whole takes more.
-const MANY_PART: usize = 100;
-/// Bytes of the table for each name of a part.
-const TABLE_PART: usize = 4;
-/// By so much a tag is rotated before it is looked up, once after the other.
-const ROTATED: [u32; 3] = [0, 11, 22];
-/// Memory for each name: its hash and, in the end, its tag.
-const HASH_BYTES: usize = size_of::<u128>() + size_of::<Tag>();
+/// Memory for each name: its hash and, in the end, room in which hashes are parted.
+const HASH_BYTES: usize = size_of::<u128>() + size_of::<u64>();
 /// Hashes have so many parts, as a power of two, if the memory holds so many for each of them.
 const MOST_BITS: u32 = 12;
 const LEAST_IN_PART: usize = 64;
@@ -198,8 +182,8 @@ impl Names {
         kept.spilled += count as u64;
         // Others may go on.
         drop(kept);
-        let (sizes, _) = survey(&pieces, self.bits);
-        let InParts { all, ends } = part(&pieces, &sizes, 0..sizes.len(), |entry| entry);
+        let sizes = sizes_of_parts(&pieces, self.bits);
+        let InParts { all, ends } = part(&pieces, &sizes, 0..sizes.len());
         crate::fault::storage()?;
         file.write_all_at(bytemuck::cast_slice(&all), at * size_of::<Entry>() as u64)?;
         self.kept().parted.push(Parted { at, ends });
@@ -210,39 +194,15 @@ impl Names {
     pub(crate) fn finish(self, threads: usize) -> io::Result<Duplicates> {
         let Self { most, at_once, bits, kept, .. } = self;
         let kept = kept.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let Kept { mut pieces, hashes, file, spilled, parted } = kept;
+        let Kept { pieces, hashes, file, spilled, parted } = kept;
         let spilled = Spilled { names: spilled as usize, file, parted };
         let names = hashes + spilled.names;
         let threads = threads.min(names / LEAST_NAMES).max(1);
         let mut crew = Crew::new("names");
-        pieces.sort_by_key(|piece| piece.first);
         let chunks: Vec<&[Piece]> = pieces.chunks(pieces.len().div_ceil(threads).max(1)).collect();
-        let survey = |&pieces| move || survey(pieces, bits);
-        let (sizes, samples): (Vec<_>, Vec<_>) =
-            crew.all(chunks.iter().map(survey).collect()).into_iter().unzip();
-        let mut sample = samples.concat();
-        spilled.read(SAMPLED, &mut sample)?;
-        let alike = count(&mut sample, &mut Vec::new()).count as usize;
-        if alike * MANY_PART < sample.len() {
-            let part = chunks.iter().zip(&sizes).map(|(&pieces, sizes)| {
-                let parts = 0..1 << bits;
-                move || part(pieces, sizes, parts, Tag::of)
-            });
-            let parted = crew.all(part.collect());
-            let look = |number: usize, room: &mut Room| {
-                let Room { entries, tags, table, slots } = room;
-                entries.clear();
-                spilled.read(number, entries)?;
-                tags.clear();
-                parted.iter().for_each(|parted| tags.extend_from_slice(parted.part(number)));
-                tags.extend(entries.iter().copied().map(Tag::of));
-                keep_alike(tags, entries, table);
-                entries.extend(tags.iter().filter_map(|tag| find(&pieces, tag.docid)));
-                Ok(count(entries, slots))
-            };
-            return in_parts(&mut crew, threads, 0..1 << bits, look);
-        }
-        // They may take what tags would have, and what hashes that are not there would.
+        let sizes = |&pieces| move || sizes_of_parts(pieces, bits);
+        let sizes = crew.all(chunks.iter().map(sizes).collect());
+        // Parts may also take what hashes that are not there would have.
         let bytes = most.saturating_mul(HASH_BYTES) - hashes.min(most) * size_of::<u128>();
         let room = (bytes / size_of::<Entry>()).max(at_once);
         let (mut duplicates, mut begin) = (Duplicates::default(), 0);
@@ -256,16 +216,18 @@ impl Names {
             begin = parts.end;
             let part = chunks.iter().zip(&sizes).map(|(&pieces, sizes)| {
                 let parts = parts.clone();
-                move || part(pieces, sizes, parts, |entry| entry)
+                move || part(pieces, sizes, parts)
             });
             let parted = crew.all(part.collect());
-            let look = |number: usize, Room { entries, slots, .. }: &mut Room| {
+            let look = |Room { entries, slots }: &mut Room, part: usize| {
                 entries.clear();
+                let number = parts.start + part;
                 parted.iter().for_each(|parted| entries.extend_from_slice(parted.part(number)));
                 spilled.read(number, entries)?;
-                Ok(count(entries, slots))
+                io::Result::Ok(count(entries, slots))
             };
-            duplicates.add(in_parts(&mut crew, threads, parts.clone(), look)?);
+            let counted = crew.in_order(threads, parts.len(), look)?;
+            counted.into_iter().for_each(|counted| duplicates.add(counted));
         }
         Ok(duplicates)
     }
@@ -276,35 +238,15 @@ fn number(hash: u128, bits: u32) -> usize {
     (((hash >> 96) as u64) >> (32 - bits)) as usize
 }
 
-/// The name of a document, if some piece has it; pieces are in order.
-fn find(pieces: &[Piece], docid: u32) -> Option<Entry> {
-    let piece = pieces.partition_point(|piece| piece.first <= docid).checked_sub(1)?;
-    let Piece { first, hashes } = &pieces[piece];
-    hashes.get((docid - first) as usize).map(|&hash| Entry { hash, docid })
-}
-
-/// What is looked up first of a name, and whose it is.
-#[derive(Clone, Copy, Zeroable)]
-#[repr(C)]
-struct Tag {
-    tag: u32,
-    docid: u32,
-}
-
-impl Tag {
-    fn of(Entry { hash, docid }: Entry) -> Self {
-        Self { tag: hash as u32, docid }
-    }
-}
-
-/// What is kept of some names, by the first bits of their hashes.
-struct InParts<T> {
-    all: Vec<T>,
+/// Some names, by the first bits of their hashes.
+struct InParts {
+    all: Vec<Entry>,
+    /// Where each part ends.
     ends: Vec<u32>,
 }
 
-impl<T> InParts<T> {
-    fn part(&self, number: usize) -> &[T] {
+impl InParts {
+    fn part(&self, number: usize) -> &[Entry] {
         &self.all[range(&self.ends, number)]
     }
 }
@@ -314,35 +256,18 @@ fn range(ends: &[u32], number: usize) -> Range<usize> {
     start as usize..ends[number] as usize
 }
 
-/// How many names of some pieces each part has, and a sample of them: those of one part, all copies
-/// of which are there, and one of each piece, among which are some of a name that very many
-/// documents have.
-fn survey(pieces: &[Piece], bits: u32) -> (Vec<u32>, Vec<Entry>) {
-    let (mut sizes, mut sample) = (vec![0; 1 << bits], Vec::new());
-    for Piece { first, hashes } in pieces {
-        for (docid, &hash) in (*first..).zip(hashes) {
-            let number = number(hash, bits);
-            sizes[number] += 1;
-            if number == SAMPLED {
-                sample.push(Entry { hash, docid });
-            }
-        }
-        let any = *first as usize % hashes.len();
-        if number(hashes[any], bits) != SAMPLED {
-            sample.push(Entry { hash: hashes[any], docid: first + any as u32 });
-        }
+/// How many names of some pieces each part has.
+fn sizes_of_parts(pieces: &[Piece], bits: u32) -> Vec<u32> {
+    let mut sizes = vec![0; 1 << bits];
+    for &hash in pieces.iter().flat_map(|piece| &piece.hashes) {
+        sizes[number(hash, bits)] += 1;
     }
-    (sizes, sample)
+    sizes
 }
 
-/// Puts what is made of the names of some pieces into some parts; `sizes` are those of all parts,
-/// of which there is a power of two.
-fn part<T: Zeroable + Copy>(
-    pieces: &[Piece],
-    sizes: &[u32],
-    parts: Range<usize>,
-    make: impl Fn(Entry) -> T,
-) -> InParts<T> {
+/// Puts the names of some pieces into some parts; `sizes` are those of all parts, of which there is
+/// a power of two.
+fn part(pieces: &[Piece], sizes: &[u32], parts: Range<usize>) -> InParts {
     let bits = sizes.len().ilog2();
     let (mut ends, mut names) = (vec![0; sizes.len()], 0);
     for (number, end) in ends.iter_mut().enumerate() {
@@ -356,7 +281,7 @@ fn part<T: Zeroable + Copy>(
             let number = number(hash, bits);
             if parts.contains(&number) {
                 let place = &mut ends[number];
-                all[*place as usize] = make(Entry { hash, docid });
+                all[*place as usize] = Entry { hash, docid };
                 *place += 1;
             }
         }
@@ -368,64 +293,7 @@ fn part<T: Zeroable + Copy>(
 #[derive(Default)]
 struct Room {
     entries: Vec<Entry>,
-    tags: Vec<Tag>,
-    table: Vec<u8>,
     slots: Vec<u32>,
-}
-
-/// Has threads count the duplicates of some parts.
-fn in_parts(
-    crew: &mut Crew,
-    threads: usize,
-    parts: Range<usize>,
-    look: impl Fn(usize, &mut Room) -> io::Result<Duplicates> + Sync,
-) -> io::Result<Duplicates> {
-    let next = AtomicUsize::new(parts.start);
-    let work = || {
-        let (mut duplicates, mut room) = (Duplicates::default(), Room::default());
-        loop {
-            let first = next.fetch_add(PARTS_AT_ONCE, Ordering::Relaxed);
-            if first >= parts.end {
-                return io::Result::Ok(duplicates);
-            }
-            for number in first..(first + PARTS_AT_ONCE).min(parts.end) {
-                duplicates.add(look(number, &mut room)?);
-            }
-        }
-    };
-    let mut all = Duplicates::default();
-    for counted in crew.all(vec![&work; threads]) {
-        all.add(counted?);
-    }
-    Ok(all)
-}
-
-/// Keeps the names that may be the same as others: all that are, and few more. Those of the
-/// `entries`, which come from the file, have tags too.
-///
-/// The table knows whether none, one or more names have some bits of their tags. Few of those who
-/// share these share the next ones too.
-fn keep_alike(tags: &mut Vec<Tag>, entries: &mut Vec<Entry>, table: &mut Vec<u8>) {
-    let mask = (TABLE_PART * tags.len()).next_power_of_two() - 1;
-    let mut alike = tags.len();
-    for rotate in ROTATED {
-        let place = |tag: u32| tag.rotate_right(rotate) as usize & mask;
-        table.clear();
-        table.resize(mask + 1, 0);
-        for tag in &tags[..alike] {
-            let many = &mut table[place(tag.tag)];
-            *many = *many << 1 | 1;
-        }
-        let mut kept = 0;
-        for at in 0..alike {
-            let tag = tags[at];
-            tags[kept] = tag;
-            kept += usize::from(table[place(tag.tag)] > 1);
-        }
-        alike = kept;
-        entries.retain(|entry| table[place(entry.hash as u32)] > 1);
-    }
-    tags.truncate(alike);
 }
 
 /// Counts the duplicates among some entries in any order; `slots` is room for a table, and entries

@@ -10,12 +10,10 @@ use super::Format;
 use super::borders::Borders;
 use super::borders::found::Found;
 use super::piece::Piece;
-use super::piece_bytes::PieceBytes;
 use crate::dictionary::device::lines::AsLines;
 use crate::dictionary::device::text_buffers::{TextBuffer, TextBuffers};
 use crate::index::documents::pieces::Skipped;
 use crate::input::formats::csv::first_record;
-use crate::input::streams::buffers::Buffers;
 use crate::order::PIECE_BYTES;
 use std::ops::Range;
 use std::sync::Arc;
@@ -27,7 +25,7 @@ pub struct Cutter {
     /// A piece ends at the first border at or behind a multiple of this many bytes of the stream.
     piece_bytes: usize,
     borders: Borders,
-    buffers: Arc<Buffers>,
+    buffers: Arc<TextBuffers>,
     /// Buffers from which a device takes lines of JSON, if it does, and whether it is likely to.
     texts: Option<(Arc<TextBuffers>, Arc<AsLines>)>,
     /// The input that is being read.
@@ -68,7 +66,7 @@ impl Cutter {
             input: 0,
             end: 0,
             until: u64::MAX,
-            piece: empty(format, 0, 0, PieceBytes::default()),
+            piece: empty(format, 0, 0, TextBuffer::default()),
             head: None,
             dropping: None,
             ended: false,
@@ -76,7 +74,7 @@ impl Cutter {
     }
 
     /// Fills buffers that come from there.
-    pub(crate) fn with_buffers(self, buffers: Arc<Buffers>) -> Self {
+    pub(crate) fn with_buffers(self, buffers: Arc<TextBuffers>) -> Self {
         Self { buffers, ..self }
     }
 
@@ -85,8 +83,8 @@ impl Cutter {
         Self { texts, ..self }
     }
 
-    /// The least room that [`buffers`](Self::with_buffers) for pieces of `piece_bytes` need.
-    pub(crate) fn room(piece_bytes: usize) -> usize {
+    /// The room that a buffer has at first.
+    fn room(piece_bytes: usize) -> usize {
         piece_bytes + STEP_BYTES
     }
 
@@ -135,43 +133,27 @@ impl Cutter {
         self.piece_bytes - (self.piece.offset % self.piece_bytes as u64) as usize
     }
 
-    /// The buffer that decoded bytes are appended to, with room for some. What is appended must be
-    /// told to [`grown`](Self::grown).
-    ///
-    /// # Panics
-    /// [Lines](Self::with_texts) go elsewhere.
-    pub fn buffer(&mut self) -> &mut Vec<u8> {
-        match self.bytes() {
-            PieceBytes::Own(bytes) => bytes,
-            PieceBytes::ForDevice(_) => unreachable!("who decodes has buffers of its own"),
-        }
-    }
-
     /// An empty buffer with so much room.
-    fn new_bytes(&self, room: usize) -> PieceBytes {
+    fn new_buffer(&self, room: usize) -> TextBuffer {
         let is_likely = |as_lines: &AsLines| self.format == Format::Jsonl && as_lines.is_likely();
         let texts = self.texts.as_ref().filter(|(_, as_lines)| is_likely(as_lines));
-        let of_device = texts.map(|(texts, _)| PieceBytes::ForDevice(TextBuffer::of(texts)));
-        of_device.map_or_else(
-            || self.buffers.take(room).into(),
-            |mut bytes| {
-                bytes.reserve(room);
-                bytes
-            },
-        )
+        let mut buffer = TextBuffer::of(texts.map_or(&self.buffers, |(texts, _)| texts));
+        buffer.reserve_exact(room);
+        buffer
     }
 
-    /// The same, wherever its memory comes from.
-    pub(crate) fn bytes(&mut self) -> &mut PieceBytes {
+    /// The buffer that bytes of the stream are appended to, with room for some. What is appended
+    /// must be told to [`grown`](Self::grown).
+    pub fn buffer(&mut self) -> &mut TextBuffer {
         if self.piece.bytes.capacity() == 0 {
-            self.piece.bytes = self.new_bytes(Self::room(self.piece_bytes));
+            self.piece.bytes = self.new_buffer(Self::room(self.piece_bytes));
         }
         let bytes = &mut self.piece.bytes;
         if bytes.capacity() - bytes.len() < LEAST_ROOM {
             // Growing copies all of the piece, so it grows by a part of it; not by more, since most
             // of what is behind its end has to be copied to the next. A buffer that has grown once
             // is used again.
-            bytes.reserve(STEP_BYTES.max(self.piece_bytes / 8));
+            bytes.reserve_exact(STEP_BYTES.max(self.piece_bytes / 8));
         }
         bytes
     }
@@ -236,10 +218,9 @@ impl Cutter {
         let start = self.piece.files.last().map_or(0, |&(_, end)| end);
         if self.dropping.is_some() || (self.piece.bytes.len() - start) as u64 > self.max_document {
             self.dropping = Some(0);
-            if let PieceBytes::Own(bytes) = &mut self.piece.bytes {
-                bytes.truncate(start);
-                bytes.shrink_to(start + STEP_BYTES);
-            }
+            let mut kept = self.new_buffer(start + STEP_BYTES);
+            kept.extend([&self.piece.bytes[..start]]);
+            self.piece.bytes = kept;
         }
     }
 
@@ -304,12 +285,12 @@ impl Cutter {
         self.borders.forget(next);
         let (input, offset) = (self.input, self.piece.offset + next as u64);
         let rest = &self.piece.bytes[next..];
-        let mut next = empty(self.format, input, offset, PieceBytes::default());
+        let mut next = empty(self.format, input, offset, TextBuffer::default());
         // The buffer of what is cut is filled again when it is parsed, unless something has to be
         // kept now: also the begin of a mark that ends what is dropped.
         if !rest.is_empty() && (self.dropping.is_some() || offset < self.until) {
-            next.bytes = self.new_bytes(Self::room(self.piece_bytes.max(rest.len())));
-            next.bytes.extend(rest);
+            next.bytes = self.new_buffer(Self::room(self.piece_bytes.max(rest.len())));
+            next.bytes.extend([rest]);
         }
         self.piece.bytes.truncate(len);
         let mut piece = std::mem::replace(&mut self.piece, next);
@@ -325,7 +306,7 @@ fn csv_head(piece: &Piece) -> Arc<[u8]> {
     if piece.offset == 0 { first_record(&piece.bytes).into() } else { Arc::default() }
 }
 
-fn empty(format: Format, input: u32, offset: u64, bytes: PieceBytes) -> Piece {
+fn empty(format: Format, input: u32, offset: u64, bytes: TextBuffer) -> Piece {
     let (files, head, skipped) = Default::default();
     Piece { input, format, offset, bytes, files, head, ends_input: false, skipped }
 }

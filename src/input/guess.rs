@@ -2,7 +2,7 @@
 
 use super::error::{InputError, io_error};
 use super::{COMPRESSED, Compression, Format, Unknown};
-use crate::input::streams::decoder::Decoder;
+use crate::input::streams::decoder::{Decoder, Output};
 use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
@@ -66,10 +66,11 @@ pub(super) fn format_of_name(path: &Path) -> Result<Option<Format>, InputError> 
 
 /// Finds the format from the first bytes of a file, decompressed if need be.
 pub(super) fn content_format(path: &str, head: &[u8]) -> Result<Format, InputError> {
-    let mut text = Vec::with_capacity(HEAD_BYTES as usize);
+    let mut text = vec![0; HEAD_BYTES as usize];
+    let mut out = Output::new(&mut text);
     let unreadable = |e| io_error(path, io::Error::new(ErrorKind::InvalidData, e));
     let mut decoder = Decoder::new(Compression::by_content(head), 27).map_err(unreadable)?;
-    decoder.decode(head, &mut text).map_err(unreadable)?;
-    Format::by_content(&text)
+    decoder.decode(head, &mut out).map_err(unreadable)?;
+    Format::by_content(out.made())
         .map_err(|unknown| InputError::UnknownFormat { path: path.to_string(), unknown })
 }

@@ -23,7 +23,6 @@ pub(crate) mod list;
 pub(crate) mod memory;
 pub(crate) mod parser;
 pub(crate) mod piece;
-pub(crate) mod piece_bytes;
 pub(crate) mod record;
 pub(crate) mod sample;
 mod seen;

@@ -3,7 +3,6 @@
 
 use super::document::{self, Document, DocumentSink, Skip};
 use super::piece::Piece;
-use super::piece_bytes::PieceBytes;
 use super::splits::InputPlan;
 use super::turns::{Turn, Turns};
 use super::wanted::Wanted;
@@ -106,13 +105,10 @@ impl<R: Regroup> PieceParser<R> {
     fn hands_on_lines(&mut self, piece: &mut Piece) -> bool {
         self.lines_of(piece).is_some_and(|lines| {
             let Some(mut bytes) = self.regroup.line_buffer() else { return false };
-            match std::mem::take(&mut piece.bytes) {
-                PieceBytes::ForDevice(here) if lines.offset == piece.offset => bytes = here,
-                elsewhere => {
-                    let first = (lines.offset - piece.offset) as usize;
-                    bytes.extend([&elsewhere[first..]]);
-                    piece.bytes = elsewhere;
-                }
+            if piece.bytes.is_like(&bytes) && lines.offset == piece.offset {
+                bytes = std::mem::take(&mut piece.bytes);
+            } else {
+                bytes.extend([&piece.bytes[(lines.offset - piece.offset) as usize..]]);
             }
             if lines.was_open {
                 bytes.extend([b"\n"]);
@@ -269,7 +265,7 @@ mod tests {
                 input: 0,
                 format: Format::Jsonl,
                 offset: 0,
-                bytes: file.clone().into_bytes().into(),
+                bytes: file.as_bytes().into(),
                 files: Vec::new(),
                 head: Arc::default(),
                 ends_input: true,

@@ -1,7 +1,7 @@
 //! What flows from the reader of a file to a parser?
 
 use super::Format;
-use super::piece_bytes::PieceBytes;
+use crate::dictionary::device::text_buffers::TextBuffer;
 use crate::index::documents::pieces::Skipped;
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub struct Piece {
     pub format: Format,
     /// Where the piece begins in the input's uncompressed stream.
     pub offset: u64,
-    pub bytes: PieceBytes,
+    pub bytes: TextBuffer,
     /// Number of each file and where it ends in `bytes`, where a file is a document; else empty.
     pub files: Vec<(u32, usize)>,
     /// The first record of the input, where it says what the others mean; else empty.

@@ -14,6 +14,7 @@ use super::Compression;
 use super::cutter::Cutter;
 use super::parser::PieceParser;
 use super::splits::InputPlan;
+use crate::crew::Crew;
 use crate::dictionary::group::Group;
 use crate::dictionary::indexer::Indexing;
 use crate::dictionary::owners::Owners;
@@ -24,7 +25,6 @@ use crate::dictionary::tally::Tally;
 use crate::input::streams::split_stream::{FileBlock, SplitStream};
 use crate::text::analysis::Analysis;
 use crate::text::trie_collection::TRIE_COLLECTIONS;
-use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -93,24 +93,19 @@ pub(crate) fn sample(
             }
         }
     };
-    let mut sample = std::thread::scope(|scope| {
-        let others = threads.min(places.len()).saturating_sub(1);
-        let others: Vec<_> = (0..others).map(|_| scope.spawn(take)).collect();
-        others.into_iter().fold(take(), |mut sum, other| {
-            sum.add(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
-            sum
-        })
-    });
+    let taken = Crew::new("sample").all(vec![&take; threads.clamp(1, places.len().max(1))]);
+    let mut sample = taken.into_iter().reduce(Sample::and).expect("there is a thread");
     sample.seconds = start.elapsed().as_secs_f64();
     (sample.bytes > 0).then_some(sample)
 }
 
 impl Sample {
-    /// Adds what was taken at other places.
-    fn add(&mut self, other: Self) {
+    /// With what was taken at other places.
+    fn and(mut self, other: Self) -> Self {
         self.weights.iter_mut().zip(other.weights).for_each(|(sum, weight)| *sum += weight);
         self.bytes += other.bytes;
         self.places += other.places;
+        self
     }
 }
 
@@ -174,15 +169,7 @@ fn read(plan: &InputPlan, place: Place) -> Option<FileBlock> {
             head
         }
     };
-    Some(FileBlock {
-        split: 0,
-        block: 0,
-        input: place.input,
-        compression,
-        bytes,
-        ends_input: true,
-        ends_split: true,
-    })
+    Some(FileBlock { input: place.input, compression, bytes, ends_input: true, ends_split: true })
 }
 
 fn places(plan: &InputPlan, per_gigabyte: u64) -> Vec<Place> {

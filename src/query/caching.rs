@@ -5,6 +5,7 @@
 //! stop early, so that the units of a list are visited the less often the further back they are:
 //! what is admitted of a list is its beginning.
 
+use crate::crew::Crew;
 use crate::index::cache_plan::{CachePlan, CachedList, CachedLists, PlanOf};
 use crate::index::error::IndexError;
 use crate::index::lexicon::TermEntry;
@@ -106,14 +107,11 @@ impl Demand {
                 }
             }
         };
-        std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..threads.max(1)).map(|_| scope.spawn(work)).collect();
-            let mut all = Self::new(block_len);
-            for thread in threads {
-                all.join(thread.join().expect("no search panics")?);
-            }
-            Ok(all)
-        })
+        let mut all = Self::new(block_len);
+        for demand in Crew::new("demand").all(vec![&work; threads.max(1)]) {
+            all.join(demand?);
+        }
+        Ok(all)
     }
 
     /// Answers a query that was asked so many times and adds what it visits; one that finds nothing

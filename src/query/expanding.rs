@@ -8,7 +8,7 @@
 #![forbid(unsafe_code)]
 
 use super::rm3::Expander;
-use crate::crew::lock;
+use crate::crew::{lock, spawn};
 use crate::query::error::QueryError;
 use crate::query::reading::lines::{Query, Refused};
 use crate::shown::chain;
@@ -16,10 +16,12 @@ use std::io;
 use std::num::NonZeroUsize;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex};
-use std::thread::Builder;
 
 /// What a stream of queries gives.
 pub type Read = io::Result<Result<Query, Refused>>;
+
+/// That of the threads.
+const NAME: &str = "expand";
 
 /// Queries that are read ahead for each thread.
 const AHEAD: usize = 4;
@@ -50,9 +52,9 @@ impl Expanded {
         let more = (1..threads.get()).map(|_| expander.another()).collect::<Result<Vec<_>, _>>()?;
         for expander in more.into_iter().chain([expander]) {
             let taken = taken.clone();
-            spawn(move || expand(expander, &taken))?;
+            spawn(NAME, move || expand(expander, &taken)).map_err(no_thread)?;
         }
-        spawn(move || deal_out(queries, &tasks, &give))?;
+        spawn(NAME, move || deal_out(queries, &tasks, &give)).map_err(no_thread)?;
         Ok(Self { in_order })
     }
 }
@@ -67,12 +69,8 @@ impl Iterator for Expanded {
     }
 }
 
-fn spawn(work: impl FnOnce() + Send + 'static) -> Result<(), QueryError> {
-    Builder::new()
-        .name("expand".into())
-        .spawn(work)
-        .map(|_| ())
-        .map_err(QueryError::io("starting a thread that expands queries"))
+fn no_thread(source: io::Error) -> QueryError {
+    QueryError::io("starting a thread that expands queries")(source)
 }
 
 /// Reads queries until nobody wants them any more; lines that are none go on as they are.

@@ -24,7 +24,8 @@ use crate::query::algorithms::{
     and, auto, exhaustive, max_score, scored, small_adaptive, wand, wang,
 };
 use crate::query::engines::copied::Copied;
-use crate::query::engines::share::{DocumentShare, Source};
+use crate::query::engines::share::Source;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Answers queries one after the other; a search allocates nothing once its buffers have grown. The
@@ -33,7 +34,7 @@ use std::sync::Arc;
 #[derive(Default)]
 pub struct Searcher {
     /// The documents that are looked at; all that the snapshot of a query has, if none are given.
-    share: Option<DocumentShare>,
+    share: Option<Range<u32>>,
     planner: Planner,
     /// Room for the plan of a text.
     plan: Option<Plan>,
@@ -58,7 +59,7 @@ impl Searcher {
     }
 
     /// From now on looks at a share of the documents alone; weights are those of all.
-    pub(crate) fn take_share(&mut self, share: DocumentShare) {
+    pub(crate) fn take_share(&mut self, share: Range<u32>) {
         self.share = Some(share);
     }
 
@@ -165,7 +166,7 @@ impl Searcher {
     }
 
     /// The documents that are looked at for a query.
-    fn share_of(&self, plan: &Plan) -> DocumentShare {
+    fn share_of(&self, plan: &Plan) -> Range<u32> {
         self.share.clone().unwrap_or_else(|| plan.snapshot().share().clone())
     }
 
@@ -223,8 +224,8 @@ impl Searcher {
         let mut terms = recycle(std::mem::take(&mut self.run_terms));
         let weighted = plan.terms().iter().zip(lists);
         terms.extend(weighted.map(|(term, &list)| RunTerm { weight: term.weight, list }));
-        let (first, documents) = source.place(run, number);
-        let norms = norms_of(plan, (first, documents));
+        let docids = source.place(run, number);
+        let norms = norms_of(plan, &docids);
         let (top, scratch) = (&mut self.top, &mut self.scratch);
         let search = match (stage, plan.wanted().algorithm) {
             // No bound knows what scores begin with.
@@ -239,26 +240,26 @@ impl Searcher {
             (_, Algorithm::MaxScore) => max_score::search,
             _ => auto::search,
         };
-        let searched = search(&terms, first, documents, norms, top, scratch);
+        let searched = search(&terms, docids.start, docids.len() as u32, norms, top, scratch);
         self.run_terms = recycle(terms);
         searched
     }
 }
 
-/// What a search knows of so many documents from a docid on.
-fn norms_of(plan: &Plan, place: (u32, u32)) -> Norms<'_> {
+/// What a search knows of some documents.
+fn norms_of<'p>(plan: &'p Plan, docids: &Range<u32>) -> Norms<'p> {
     let snapshot = plan.snapshot();
     Norms {
-        documents: part(snapshot.norms(), place),
+        documents: part(snapshot.norms(), docids),
         bounds: snapshot.bounds(),
-        statics: part(snapshot.statics(), place),
-        globals: part(snapshot.globals(), place),
+        statics: part(snapshot.statics(), docids),
+        globals: part(snapshot.globals(), docids),
     }
 }
 
-/// What belongs to so many documents from a docid on; nothing if there is nothing for any document.
-fn part(all: &[f32], (first, documents): (u32, u32)) -> &[f32] {
-    if all.is_empty() { &[] } else { &all[first as usize..][..documents as usize] }
+/// What belongs to some documents; nothing if there is nothing for any document.
+fn part<'p>(all: &'p [f32], docids: &Range<u32>) -> &'p [f32] {
+    if all.is_empty() { &[] } else { &all[docids.start as usize..docids.end as usize] }
 }
 
 /// Finds out which of some terms' lists is damaged, after an algorithm has met `source` in one of

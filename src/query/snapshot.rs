@@ -14,7 +14,7 @@ use crate::index::format::VECTORS;
 use crate::index::generations::generation::Generation;
 use crate::index::lexicon::TermEntry;
 use crate::index::scores::{RunScores, ranks_of};
-use crate::query::engines::share::{DocumentShare, Source};
+use crate::query::engines::share::{ALL, share_of};
 use crate::score::bm25::IdfKind;
 use crate::score::bounds::BoundNorms;
 use crate::score::named::Score;
@@ -43,8 +43,6 @@ impl Scoring {
 /// `score::weight`).
 const LEAST_SCORE: f32 = f32::from_bits(1);
 
-pub(crate) const ALL: Range<u32> = 0..u32::MAX;
-
 /// A generation that is ready for queries.
 #[derive(Debug)]
 pub struct Snapshot {
@@ -53,7 +51,7 @@ pub struct Snapshot {
     analysis: Analysis,
     scoring: Scoring,
     /// The documents that are searched.
-    share: DocumentShare,
+    share: Range<u32>,
     /// The length norm of every document.
     norms: Vec<f32>,
     /// What bounds are worth.
@@ -130,14 +128,13 @@ impl Snapshot {
             _ => (Vec::new(), false),
         };
         let given_terms = generation.manifest().settings.format == VECTORS;
-        let share = if docids == ALL { DocumentShare::Whole } else { DocumentShare::Range(docids) };
         let globals = Vec::new();
         let snapshot = Self {
             generation,
             whole,
             analysis,
             scoring,
-            share,
+            share: docids,
             norms,
             bounds,
             statics,
@@ -287,18 +284,15 @@ impl Snapshot {
         }
     }
 
-    pub(crate) fn share(&self) -> &DocumentShare {
+    pub(crate) fn share(&self) -> &Range<u32> {
         &self.share
     }
 
     /// The docids of share `number` of `shares` of the documents that are searched.
     pub(crate) fn docids_of_share(&self, number: usize, shares: usize) -> Range<u32> {
         let documents = self.generation.documents().len();
-        let docids = self.share.docids();
-        let end = docids.end.min(documents);
-        let start = docids.start.min(end);
-        let share = DocumentShare::range(end - start, number, shares);
-        start + share.start..start + share.end
+        let end = self.share.end.min(documents);
+        share_of(&(self.share.start.min(end)..end), number, shares)
     }
 }
 

@@ -5,6 +5,7 @@
 //! The hashes of a file's chunks are taken by all threads, so that one large file is hashed as fast
 //! as many.
 
+use crate::crew::Crew;
 use crate::fault;
 use crate::input::hash::{CHUNK_BYTES, NAME};
 use serde::{Deserialize, Serialize};
@@ -14,8 +15,6 @@ use std::hash::Hasher as _;
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 use thiserror::Error;
 use twox_hash::XxHash3_64;
@@ -182,39 +181,14 @@ fn hash_all(
             starts.map(move |first| (at, path, first))
         })
         .collect();
-    let next = AtomicUsize::new(0);
-    let found: Mutex<HashMap<(usize, u64), Vec<u64>>> = Mutex::default();
-    let failure: Mutex<Option<FileError>> = Mutex::default();
-    let work = || {
-        let mut buffer = vec![0; CHUNK_BYTES as usize];
-        loop {
-            let Some(&(at, path, first)) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) else {
-                return;
-            };
-            match hash_chunks(path, first, files[at].bytes, &mut buffer) {
-                Ok(hashes) => {
-                    found.lock().expect("no thread panics").insert((at, first), hashes);
-                }
-                Err(source) => {
-                    failure
-                        .lock()
-                        .expect("no thread panics")
-                        .get_or_insert(file_error(path)(source));
-                    next.store(tasks.len(), Ordering::Relaxed);
-                }
-            }
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 1..threads.min(tasks.len()) {
-            scope.spawn(work);
-        }
-        work();
-    });
-    if let Some(failure) = failure.into_inner().expect("no thread panics") {
-        return Err(failure);
-    }
-    let found = found.into_inner().expect("no thread panics");
+    let hashes =
+        Crew::new("hashes").in_order(threads, tasks.len(), |buffer: &mut Vec<u8>, n| {
+            let (at, path, first) = tasks[n];
+            buffer.resize(CHUNK_BYTES as usize, 0);
+            hash_chunks(path, first, files[at].bytes, buffer).map_err(file_error(path))
+        })?;
+    let places = tasks.iter().map(|&(at, _, first)| (at, first));
+    let found: HashMap<(usize, u64), Vec<u64>> = places.zip(hashes).collect();
     for &(at, path) in unknown {
         let now = fs::metadata(path).map_err(file_error(path))?;
         let file = &mut files[at];

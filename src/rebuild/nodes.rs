@@ -6,14 +6,13 @@
 
 use super::table::name_hash;
 use crate::codec::prefetch::prefetch;
+use crate::crew::Crew;
 use crate::dictionary::strings::hash::HashTable;
 use memchr::memchr;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Documents, numbered from 0, that are found by the hashes of their names.
 ///
@@ -73,32 +72,15 @@ pub(crate) fn read_links(path: &Path, nodes: &Nodes, threads: usize) -> io::Resu
 fn read_in_pieces(path: &Path, nodes: &Nodes, threads: usize, piece: u64) -> io::Result<Links> {
     let file = File::open(path)?;
     let bytes = file.metadata()?.len();
-    let next = AtomicU64::new(0);
-    let found: Mutex<Links> = Mutex::default();
-    let work = || -> io::Result<()> {
-        let (mut buffer, mut links, mut passed_over) = (Vec::new(), Vec::new(), 0);
-        loop {
-            let start = next.fetch_add(piece, Ordering::Relaxed);
-            if start >= bytes {
-                break;
-            }
-            read_piece(&file, start, piece, &mut buffer)?;
-            passed_over += take_lines(&buffer, nodes, &mut links);
-        }
-        let mut found = found.lock().expect("no thread panics");
-        found.0.push(links);
-        found.1 += passed_over;
-        Ok(())
-    };
-    let failures = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..threads.max(1)).map(|_| scope.spawn(work)).collect();
-        let ends = threads.into_iter().map(|thread| thread.join().expect("it does not panic"));
-        ends.filter_map(Result::err).next()
-    });
-    match failures {
-        Some(failure) => Err(failure),
-        None => Ok(found.into_inner().expect("no thread panics")),
-    }
+    let pieces = bytes.div_ceil(piece) as usize;
+    let found = Crew::new("links").in_order(threads, pieces, |buffer: &mut Vec<u8>, number| {
+        read_piece(&file, number as u64 * piece, piece, buffer)?;
+        let mut links = Vec::new();
+        let passed_over = take_lines(buffer, nodes, &mut links);
+        io::Result::Ok((links, passed_over))
+    })?;
+    let (links, passed_over): (Vec<_>, Vec<u64>) = found.into_iter().unzip();
+    Ok((links, passed_over.iter().sum()))
 }
 
 /// Reads the lines that begin in the piece from `start` on, whole, and no others.

@@ -40,21 +40,21 @@ pub(crate) struct Shared<F> {
 pub(crate) type Place = (usize, u64);
 
 /// What is next, for who asks.
-#[derive(Debug)]
-pub(crate) enum Claim<T> {
-    Taken(T),
+pub(crate) enum Claim<F> {
+    /// A stretch of a shared file; nothing before the `next` place will be claimed.
+    Stretch {
+        file: Arc<F>,
+        place: Place,
+        next: Place,
+    },
+    /// A split that one worker reads; nothing before the `next` place will be claimed.
+    Split {
+        split: usize,
+        next: Place,
+    },
     /// Not now; nothing before this place will be claimed.
     Wait(Place),
     Over,
-}
-
-/// A stretch of a shared file.
-pub(crate) struct Stretch<F> {
-    pub file: Arc<F>,
-    /// Where it stands in the input.
-    pub place: Place,
-    /// Nothing before this place will be claimed.
-    pub next: Place,
 }
 
 impl<F> ClaimState<F> {
@@ -89,57 +89,45 @@ impl<F> Claims<F> {
         lock(&self.0)
     }
 
-    /// Claims the next split of which one worker reads all, if parsers are `hungry` or nothing else
-    /// is open. A few may be on their way to the parsers at a time, for files may be small. `open`
-    /// opens a split if it is a shared file.
+    /// Claims the next stretch of a shared file, if `may_share` says so of its place, told whether
+    /// any split before is read by one worker; or the next split of which one worker reads all, if
+    /// parsers are `hungry` or nothing else is open. A few of those, of which `most` are open, may
+    /// be on their way to the parsers at a time, for files may be small. `open` opens a split if it
+    /// is a shared file.
     pub(crate) fn claim<E>(
         &self,
         splits: usize,
-        most_open: usize,
+        most: usize,
         hungry: bool,
+        may_share: impl FnOnce(Place, bool) -> bool,
         open: impl FnOnce(usize) -> Result<Option<Shared<F>>, E>,
-    ) -> Result<Claim<usize>, E> {
+    ) -> Result<Claim<F>, E> {
         let mut state = self.state();
         state.shared(splits, open)?;
+        let (place, streams) = (state.place(), state.open > 0);
+        if let Some((Shared { file, stretches }, stretch)) = &mut state.shared {
+            if !may_share(place, streams) {
+                return Ok(Claim::Wait(place));
+            }
+            let file = file.clone();
+            *stretch += 1;
+            if stretch == stretches {
+                state.shared = None;
+            }
+            return Ok(Claim::Stretch { file, place, next: state.place() });
+        }
         let coming = state.open - state.feeding;
-        let wanted = state.open == 0 || hungry && coming < most_open.div_ceil(4);
-        Ok(if state.shared.is_some() {
-            Claim::Wait(state.place())
-        } else if state.next == splits {
+        let wanted = !streams || hungry && coming < most.div_ceil(4);
+        Ok(if state.next == splits {
             Claim::Over
-        } else if !wanted || state.open == most_open {
-            Claim::Wait(state.place())
+        } else if !wanted || state.open == most {
+            Claim::Wait(place)
         } else {
             state.open += 1;
             state.next += 1;
             state.is_stream = false;
-            Claim::Taken(state.next - 1)
+            Claim::Split { split: place.0, next: state.place() }
         })
-    }
-
-    /// Claims the next stretch of a shared file, if `may` says so of its place, told whether any
-    /// split before is read by one worker. `open` opens a split if it is such a file.
-    pub(crate) fn claim_stretch<E>(
-        &self,
-        splits: usize,
-        may: impl FnOnce(Place, bool) -> bool,
-        open: impl FnOnce(usize) -> Result<Option<Shared<F>>, E>,
-    ) -> Result<Claim<Stretch<F>>, E> {
-        let mut state = self.state();
-        state.shared(splits, open)?;
-        let (place, streams) = (state.place(), state.open > 0);
-        let Some((Shared { file, stretches }, stretch)) = &mut state.shared else {
-            return Ok(if state.next == splits { Claim::Over } else { Claim::Wait(place) });
-        };
-        if !may(place, streams) {
-            return Ok(Claim::Wait(place));
-        }
-        let file = file.clone();
-        *stretch += 1;
-        if stretch == stretches {
-            state.shared = None;
-        }
-        Ok(Claim::Taken(Stretch { file, place, next: state.place() }))
     }
 
     /// Tells that a claimed split gives its first piece.
@@ -160,35 +148,45 @@ mod tests {
     use super::*;
     use std::convert::Infallible;
 
-    fn split(claim: Result<Claim<usize>, Infallible>) -> Result<usize, Place> {
-        match claim {
-            Ok(Claim::Taken(split)) => Ok(split),
-            Ok(Claim::Wait(place)) => Err(place),
-            Ok(Claim::Over) => Err((usize::MAX, 0)),
+    /// What is claimed, and the place behind it; the same place twice where one has to wait.
+    type Claimed = Option<(Place, Place)>;
+
+    fn claimed<F>(claim: Result<Claim<F>, Infallible>) -> Claimed {
+        match claim.unwrap_or_else(|never| match never {}) {
+            Claim::Stretch { place, next, .. } => Some((place, next)),
+            Claim::Split { split, next } => Some(((split, 0), next)),
+            Claim::Wait(place) => Some((place, place)),
+            Claim::Over => None,
         }
     }
 
-    const OVER: Result<usize, Place> = Err((usize::MAX, 0));
+    fn split(split: usize) -> Claimed {
+        Some(((split, 0), (split + 1, 0)))
+    }
+
+    fn wait(place: Place) -> Claimed {
+        Some((place, place))
+    }
 
     #[test]
     fn splits_are_handed_out_in_order_as_parsers_get_hungry() {
         let claims = Claims::<()>::default();
-        let claim = |hungry| split(claims.claim(4, 3, hungry, |_| Ok(None)));
-        assert_eq!(claim(false), Ok(0), "nothing else is open");
-        assert_eq!((claim(false), claim(true)), (Err((1, 0)), Err((1, 0))), "one is coming");
+        let claim = |hungry| claimed(claims.claim(4, 3, hungry, |_, _| true, |_| Ok(None)));
+        assert_eq!(claim(false), split(0), "nothing else is open");
+        assert_eq!((claim(false), claim(true)), (wait((1, 0)), wait((1, 0))), "one is coming");
         claims.feeds();
-        assert_eq!((claim(false), claim(true)), (Err((1, 0)), Ok(1)));
+        assert_eq!((claim(false), claim(true)), (wait((1, 0)), split(1)));
         claims.feeds();
-        assert_eq!(claim(true), Ok(2));
+        assert_eq!(claim(true), split(2));
         claims.feeds();
-        assert_eq!(claim(true), Err((3, 0)), "as many are open as may be");
+        assert_eq!(claim(true), wait((3, 0)), "as many are open as may be");
         claims.close(true);
-        assert_eq!((claim(true), claim(true)), (Ok(3), OVER));
+        assert_eq!((claim(true), claim(true)), (split(3), None));
         // The last gave no piece.
         claims.close(false);
         claims.close(true);
         claims.close(true);
-        assert_eq!(claim(false), OVER);
+        assert_eq!(claim(false), None);
     }
 
     #[test]
@@ -197,26 +195,19 @@ mod tests {
         // The first and the last are such files.
         let open =
             |split: usize| Ok((split != 1).then(|| Shared { file: Arc::new(split), stretches: 2 }));
-        let stream = || split(claims.claim(3, 2, true, open));
-        let stretch = |may: bool| {
-            let claim: Result<_, Infallible> = claims.claim_stretch(3, |_, _| may, open);
-            match claim {
-                Ok(Claim::Taken(Stretch { file, place, next })) => {
-                    assert_eq!(*file, place.0);
-                    Some((place, next))
-                }
-                Ok(Claim::Wait(place)) => Some((place, place)),
-                Ok(Claim::Over) => None,
+        let claim = |may: bool| {
+            let claim = claims.claim(3, 2, true, |_, _| may, open);
+            if let Ok(Claim::Stretch { file, place, .. }) = &claim {
+                assert_eq!(**file, place.0);
             }
+            claimed(claim)
         };
-        assert_eq!(stream(), Err((0, 0)), "it is for all");
-        assert_eq!(stretch(false), Some(((0, 0), (0, 0))));
-        assert_eq!(stretch(true), Some(((0, 0), (0, 1))));
-        assert_eq!((stream(), stretch(true)), (Err((0, 1)), Some(((0, 1), (1, 0)))));
-        assert_eq!(stretch(true), Some(((1, 0), (1, 0))), "it is for one");
-        assert_eq!((stream(), stream()), (Ok(1), Err((2, 0))));
-        assert_eq!(stretch(true), Some(((2, 0), (2, 1))));
-        assert_eq!(stretch(true), Some(((2, 1), (3, 0))));
-        assert_eq!((stream(), stretch(true)), (OVER, None));
+        assert_eq!(claim(false), wait((0, 0)));
+        assert_eq!(claim(true), Some(((0, 0), (0, 1))));
+        assert_eq!(claim(false), wait((0, 1)));
+        assert_eq!(claim(true), Some(((0, 1), (1, 0))));
+        assert_eq!((claim(false), claim(false)), (split(1), wait((2, 0))), "one is for one");
+        assert_eq!(claim(true), Some(((2, 0), (2, 1))));
+        assert_eq!((claim(true), claim(false)), (Some(((2, 1), (3, 0))), None));
     }
 }

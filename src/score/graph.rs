@@ -4,6 +4,7 @@
 //! those of its nodes where they belong, so that no two write to one place and the graph is the
 //! same for any number of threads.
 
+use crate::crew::Crew;
 use std::ops::Range;
 
 /// Nodes that are summed up together; slices end at multiples of it.
@@ -98,12 +99,11 @@ fn ranges_of(ends: &[u64], threads: usize) -> Vec<Range<u32>> {
 fn ends_of(nodes: u32, threads: usize, count: impl Fn(Range<u32>, &mut [u64]) + Sync) -> Vec<u64> {
     let mut ends = vec![0u64; nodes as usize];
     let width = (nodes as usize).div_ceil(threads).max(1);
-    std::thread::scope(|scope| {
-        for (part, counts) in ends.chunks_mut(width).enumerate() {
-            let (count, first) = (&count, (part * width) as u32);
-            scope.spawn(move || count(first..first + counts.len() as u32, counts));
-        }
+    let parts = ends.chunks_mut(width).enumerate().map(|(part, counts)| {
+        let (count, first) = (&count, (part * width) as u32);
+        move || count(first..first + counts.len() as u32, counts)
     });
+    Crew::new("graph").all(parts.collect());
     let mut end = 0;
     for count in &mut ends {
         end += *count;
@@ -119,16 +119,14 @@ fn fill(
     ranges: &[Range<u32>],
     rows: impl Fn(Range<u32>, &mut [u32]) + Sync,
 ) {
-    std::thread::scope(|scope| {
-        let mut rest = values;
-        for range in ranges {
-            let links = start_of(ends, range.end) - start_of(ends, range.start);
-            let (own, behind) = rest.split_at_mut(links as usize);
-            rest = behind;
-            let rows = &rows;
-            scope.spawn(move || rows(range.clone(), own));
-        }
+    let mut rest = values;
+    let parts = ranges.iter().map(|range| {
+        let links = start_of(ends, range.end) - start_of(ends, range.start);
+        let own = rest.split_off_mut(..links as usize).expect("each link has a place");
+        let rows = &rows;
+        move || rows(range.clone(), own)
     });
+    Crew::new("graph").all(parts.collect());
 }
 
 /// The places of the next links of a range of nodes, in the rows of the range alone.
@@ -168,18 +166,15 @@ fn clean(ends: &mut [u64], targets: &mut [u32], ranges: &[Range<u32>]) -> usize 
     let starts: Vec<usize> =
         ranges.iter().map(|range| start_of(ends, range.start) as usize).collect();
     let mut left = 0;
-    std::thread::scope(|scope| {
-        let (mut ends, mut rest, mut before) = (&mut *ends, &mut *targets, 0);
-        for range in ranges {
-            let (own_ends, ends_behind) = ends.split_at_mut(range.len());
-            let end = own_ends.last().copied().unwrap_or(before);
-            let (own, behind) = rest.split_at_mut((end - before) as usize);
-            let first = before;
-            (ends, rest, before) = (ends_behind, behind, end);
-            let start = range.start;
-            scope.spawn(move || clean_rows(start, first, own_ends, own));
-        }
+    let (mut rest_of_ends, mut rest, mut before) = (&mut *ends, &mut *targets, 0);
+    let parts = ranges.iter().map(|range| {
+        let own_ends = rest_of_ends.split_off_mut(..range.len()).expect("each node has an end");
+        let (first, end) = (before, own_ends.last().copied().unwrap_or(before));
+        let own = rest.split_off_mut(..(end - first) as usize).expect("each link has a place");
+        before = end;
+        move || clean_rows(range.start, first, own_ends, own)
     });
+    Crew::new("graph").all(parts.collect());
     // The ends are those of each range by itself now.
     for (range, start) in ranges.iter().zip(starts) {
         let ends = &mut ends[range.start as usize..range.end as usize];

@@ -17,20 +17,16 @@ use crate::index::run::{CHUNK_BYTES, WrittenRun};
 use crate::input::Compression;
 use crate::input::error::InputError;
 use crate::input::splits::InputPlan;
-use crate::input::streams::buffers::Buffers;
 use crate::input::streams::shared_file::SharedFile;
 use crate::input::turns::{LONG_BYTES, Turns};
 use crate::input::wanted::Wanted;
-use crate::order::{BLOCK_BYTES, Budget};
+use crate::order::Budget;
 use crate::rebuild::scanned::{Scan, Scanned};
 use crate::schedule::claims::{Claims, Shared};
 use crate::text::analysis::Analysis;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-
-/// Blocks that wait for a decompressor, for each worker that is to be fed.
-const BLOCKS_BY_WORKER: usize = 8;
 
 /// Makes the indexer with a number.
 pub(crate) type MakeIndexer =
@@ -90,7 +86,8 @@ pub(crate) struct BuildWiring {
     pub(crate) all_read: bool,
     pub(crate) claims: Claims<SharedFile>,
     pub(crate) flow: Flow,
-    pub(crate) buffers: Arc<Buffers>,
+    /// Buffers of pieces.
+    pub(crate) buffers: Arc<TextBuffers>,
     /// Those of texts for a device.
     pub(crate) texts: Arc<TextBuffers>,
     /// Which pieces go to the device as lines, if some may: not where some documents are left out,
@@ -167,15 +164,6 @@ impl Build {
         }
         let opened = self.plan.open_shared(&self.plan.splits[split], self.budget.piece_bytes())?;
         Ok(opened.map(|file| Shared { stretches: file.stretches(), file: Arc::new(file) }))
-    }
-
-    /// Blocks that a reader may read ahead of its decompressor. The `first` split that is not done
-    /// feeds all parsers between two turns of its reader; the readers of the others share as much.
-    pub(crate) fn blocks_ahead(&self, first: bool) -> usize {
-        let blocks = self.budget.worker as usize / 48 * self.workers / BLOCK_BYTES;
-        let readers = self.budget.open_files.min(self.plan.splits.len()).max(1);
-        let share = if first { blocks } else { blocks / readers };
-        share.clamp(2, BLOCKS_BY_WORKER * self.workers)
     }
 
     /// Bytes of a piece that grows before all that comes before it is absorbed: a longer one holds

@@ -1,30 +1,34 @@
-//! Decompresses the blocks of a split and cuts its stream into pieces.
+//! Reads a split from first to last, decompresses it, and cuts its stream into pieces.
 //!
-//! - In: blocks of the same worker, in order. Out: pieces at the position (split, block, piece),
-//!   each for the parser that has the least to do.
+//! - In: what the same worker has taken of the input. Out: pieces at the position (split, block,
+//!   piece), each for the parser that has the least to do; those of stretches are for this worker.
 //! - While there is no room in the job's [`Flow`](super::flow::Flow), nothing is decompressed; of
 //!   the first split that is not done, one piece may always be under way, for all others wait for
 //!   it.
-//! - Memory: a piece that grows, and a decoder. A piece that grows long, for it holds a long
-//!   document, waits until its split is the first that is not done, so that there is one such at a
-//!   time. A zstd window beyond `Budget::window_log` waits until its split is the first that is not
-//!   done, so that there is one at a time, and counts as under way.
+//! - Memory: a block, a piece that grows, and a decoder. A piece that grows long, for it holds a
+//!   long document, waits until its split is the first that is not done, so that there is one such
+//!   at a time. A zstd window beyond `Budget::window_log` waits until its split is the first that
+//!   is not done, so that there is one at a time, and counts as under way.
 //! - Work per activation: pieces until every parser has enough to do, at most [`MOST_AT_ONCE`];
 //!   this worker parses too, and while it does, the others must not run dry.
 
-use super::read::ReadAhead;
-use crate::dataflow::build::context::Build;
+use super::read::{InHand, Taken};
+use crate::crew::lock;
+use crate::dataflow::build::context::{Build, InputRead, Progress};
 use crate::dataflow::control::{Cause, Guard};
 use crate::dataflow::query::local::Local;
 use crate::dataflow::sole_time::SoleTime;
 use crate::dictionary::indexer::Indexing;
 use crate::input::cutter::Cutter;
+use crate::input::hash::InputHash;
 use crate::input::piece::Piece;
+use crate::input::splits::{Opened, Split};
 use crate::input::streams::decoder::DecodeError;
 use crate::input::streams::decoder::zstd::MOST_WINDOW_LOG;
 use crate::input::streams::split_stream::{FileBlock, SplitStream};
-use crate::order::{Budget, Position};
-use std::collections::VecDeque;
+use crate::order::{BLOCK_BYTES, Budget, Position};
+use std::io::{ErrorKind, Read as _};
+use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,20 +46,20 @@ pub(crate) const MOST_AT_ONCE: usize = 256;
 const PAUSE: Duration = Duration::from_micros(500);
 
 pub(crate) trait Decompress<'scope> {
-    /// Decompresses and cuts; `absorbed` follows the far end of the dataflow.
+    /// Reads, decompresses and cuts; `absorbed` follows the far end of the dataflow.
     fn decompress(
         self,
         build: &Arc<Build>,
-        feed: Rc<ReadAhead>,
+        in_hand: Rc<InHand>,
         absorbed: ProbeHandle<u64>,
     ) -> StreamVec<'scope, u64, Assigned>;
 }
 
-impl<'scope> Decompress<'scope> for StreamVec<'scope, u64, FileBlock> {
+impl<'scope> Decompress<'scope> for StreamVec<'scope, u64, Taken> {
     fn decompress(
         self,
         build: &Arc<Build>,
-        feed: Rc<ReadAhead>,
+        in_hand: Rc<InHand>,
         absorbed: ProbeHandle<u64>,
     ) -> StreamVec<'scope, u64, Assigned> {
         let build = build.clone();
@@ -63,111 +67,207 @@ impl<'scope> Decompress<'scope> for StreamVec<'scope, u64, FileBlock> {
         let worker = scope.index();
         self.unary(Pipeline, "Decompress", move |_, info| {
             let guard = Guard::new(&build.control, "Decompress", worker);
-            let longest_ahead = build.longest_ahead();
             let activator = scope.activator_for(info.address);
-            let mut blocks: VecDeque<(Capability<u64>, FileBlock)> = VecDeque::new();
+            let mut open: Option<(Capability<u64>, Reading)> = None;
             // Time of the last piece that went out.
             let mut last = None;
-            let mut stream: Option<SplitStream> = None;
-            // Bytes of its decoder's window that count as under way.
-            let mut window = 0;
-            // Whether its split has given a piece.
-            let mut fed = false;
             move |input, output| {
                 input.for_each(|cap, data| {
-                    for block in data.drain(..) {
-                        blocks.push_back((cap.retain(0), block));
+                    for taken in data.drain(..) {
+                        match taken {
+                            Taken::Piece(piece) => {
+                                let at = cap.retain(0);
+                                output.session(&at).give(Local((worker, piece)));
+                            }
+                            Taken::Split(split) => {
+                                open = Some((cap.retain(0), Reading::new(&build, split)));
+                            }
+                        }
                     }
                 });
                 let mut cut = false;
                 for _ in 0..MOST_AT_ONCE {
-                    if blocks.is_empty() {
-                        feed.short.set(cut);
+                    let Some((cap, reading)) = &mut open else {
+                        in_hand.short.set(cut);
                         return;
-                    }
-                    let (cap, block) = blocks.front_mut().expect("there is a block");
-                    let first = is_first(&absorbed, block.split);
-                    feed.first.set(first);
-                    let unblocked = first && last.is_none_or(|time| !absorbed.less_equal(&time));
-                    let behind = match (first, build.wiring.indexing) {
-                        (true, _) => 0,
-                        // A device takes text sooner than one reader brings it: those of the next
-                        // files use most of the room.
-                        (false, Indexing::Texts) => splits_behind(&absorbed, block.split),
-                        (false, _) => 1,
                     };
-                    if !unblocked && !build.wiring.flow.has_room_behind(behind) {
+                    let first = is_first(&absorbed, reading.split);
+                    let unblocked = first && last.is_none_or(|time| !absorbed.less_equal(&time));
+                    if !unblocked && !has_room(&build, &absorbed, reading.split, first) {
                         return activator.activate_after(PAUSE);
                     }
-                    if !first
-                        && let Some(stream) = &stream
-                        && stream.held_bytes() > longest_ahead
-                    {
-                        return activator.activate_after(PAUSE);
-                    }
-                    let step = guard.work(|| {
-                        let stream = stream.get_or_insert_with(|| {
-                            let format = build.plan.splits[block.split].format;
-                            let (max_document, budget) = (build.max_document, &build.budget);
-                            let pieces = budget.piece_bytes();
-                            let cutter = Cutter::of_pieces(format, max_document, pieces)
-                                .with_buffers(build.wiring.buffers.clone());
-                            SplitStream::new(cutter, budget.window_log())
-                        });
-                        stream.step(block)
-                    });
-                    let Some((piece, done)) = step else { return };
-                    let read = stream.as_ref().expect("it was made above");
-                    if guard.work(|| accept(&build, read, block, done)).is_none() {
-                        return;
-                    }
-                    if let Some(bytes) = stream.as_ref().and_then(SplitStream::wanted_window) {
-                        let input = block.input;
-                        if guard.work(|| check_window(&build, input, bytes)).is_none() {
-                            return;
-                        }
-                        if !first {
-                            return activator.activate_after(PAUSE);
-                        }
-                        let stream = stream.as_mut().expect("it wants a window");
-                        build.wiring.flow.hold(bytes as usize);
-                        build.wiring.flow.absorbed(std::mem::replace(&mut window, bytes as usize));
-                        stream.allow_window(bytes);
-                        continue;
-                    }
+                    let Some(step) = guard.work(|| reading.step(&build, first)) else { return };
                     let mut busy = false;
-                    if let Some(piece) = piece {
-                        cut = true;
-                        let parser;
-                        (parser, busy) = build.wiring.flow.assign(worker, piece.bytes.len());
-                        last = Some(*cap.time());
-                        if !std::mem::replace(&mut fed, true) {
-                            build.wiring.claims.feeds();
+                    match step {
+                        Step::Waits => return activator.activate_after(PAUSE),
+                        Step::Went => {}
+                        Step::Piece(piece) => {
+                            cut = true;
+                            let parser;
+                            (parser, busy) = build.wiring.flow.assign(worker, piece.bytes.len());
+                            last = Some(*cap.time());
+                            output.session(&*cap).give(Local((parser, piece)));
+                            let next = guard.work(|| Ok(Position::next_piece(*cap.time())?));
+                            let Some(next) = next else { return };
+                            cap.downgrade(&next.0);
                         }
-                        output.session(&*cap).give(Local((parser, piece)));
-                        let next = guard.work(|| Ok(Position::next_piece(*cap.time())?));
+                    }
+                    if reading.is_done() {
+                        reading.close(&build);
+                        open = None;
+                        in_hand.done();
+                    } else if reading.block.is_none() {
+                        let next = guard
+                            .work(|| Ok(Position::new(reading.split as u64, reading.blocks, 0)?));
                         let Some(next) = next else { return };
                         cap.downgrade(&next.0);
-                    }
-                    if done {
-                        let (_, block) = blocks.pop_front().expect("there is a block");
-                        feed.taken(block.bytes);
-                        if block.ends_split {
-                            stream = None;
-                            build.wiring.flow.absorbed(std::mem::take(&mut window));
-                            build.wiring.claims.close(std::mem::take(&mut fed));
-                        }
                     }
                     if busy {
                         break;
                     }
                 }
-                if !blocks.is_empty() {
+                if open.is_some() {
                     activator.activate();
                 }
             }
         })
     }
+}
+
+/// What came of a step.
+enum Step {
+    Went,
+    Piece(Piece),
+    /// A pipe has no more bytes yet, or it is not the turn of what comes next.
+    Waits,
+}
+
+/// A split that is read from first to last.
+struct Reading {
+    split: usize,
+    /// Those of its inputs that are not open.
+    inputs: Range<u32>,
+    file: Option<(u32, Opened, InputHash)>,
+    /// The block that comes next, as far as it is read.
+    bytes: Vec<u8>,
+    /// Blocks that were read.
+    blocks: u64,
+    /// The last of them, until it is decompressed.
+    block: Option<FileBlock>,
+    stream: SplitStream,
+    /// Bytes of its decoder's window that count as under way.
+    window: usize,
+    /// Whether it has given a piece.
+    fed: bool,
+}
+
+impl Reading {
+    fn new(build: &Build, split: usize) -> Self {
+        let Split { inputs, format } = build.plan.splits[split].clone();
+        let budget = &build.budget;
+        let cutter = Cutter::of_pieces(format, build.max_document, budget.piece_bytes())
+            .with_buffers(build.wiring.buffers.clone());
+        Self {
+            split,
+            inputs,
+            file: None,
+            bytes: Vec::with_capacity(BLOCK_BYTES),
+            blocks: 0,
+            block: None,
+            stream: SplitStream::new(cutter, budget.window_log()),
+            window: 0,
+            fed: false,
+        }
+    }
+
+    /// Goes on until a piece is whole or a block is done with; `first` says that all earlier splits
+    /// are absorbed.
+    fn step(&mut self, build: &Build, first: bool) -> Result<Step, Cause> {
+        if !first && self.stream.held_bytes() > build.longest_ahead() {
+            return Ok(Step::Waits);
+        }
+        if self.block.is_none() {
+            self.block = self.next_block(build)?;
+        }
+        let Some(block) = &self.block else { return Ok(Step::Waits) };
+        let (piece, done) = self.stream.step(block)?;
+        accept(build, &self.stream, block, done)?;
+        if let Some(bytes) = self.stream.wanted_window() {
+            check_window(build, block.input, bytes)?;
+            if !first {
+                return Ok(Step::Waits);
+            }
+            build.wiring.flow.hold(bytes as usize);
+            build.wiring.flow.absorbed(std::mem::replace(&mut self.window, bytes as usize));
+            self.stream.allow_window(bytes);
+            return Ok(Step::Went);
+        }
+        if done {
+            self.bytes = self.block.take().expect("it was there").bytes;
+            self.bytes.clear();
+        }
+        let Some(piece) = piece else { return Ok(Step::Went) };
+        if !std::mem::replace(&mut self.fed, true) {
+            build.wiring.claims.feeds();
+        }
+        Ok(Step::Piece(piece))
+    }
+
+    /// Reads on; `None` while the rest of the block is not there, which only pipes do.
+    fn next_block(&mut self, build: &Build) -> Result<Option<FileBlock>, Cause> {
+        let (input, file, hash) = match &mut self.file {
+            Some(file) => file,
+            none => {
+                // The numbers of inputs go on when the input is open.
+                let input = self.inputs.clone().next().expect("a split has inputs");
+                let Some(opened) = build.plan.open(input)? else { return Ok(None) };
+                self.inputs.next();
+                none.insert((input, opened, Default::default()))
+            }
+        };
+        let room = (BLOCK_BYTES - self.bytes.len()) as u64;
+        match file.reader.by_ref().take(room).read_to_end(&mut self.bytes) {
+            Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(None),
+            read => read.map_err(|e| build.plan.read_error(*input, e))?,
+        };
+        let bytes = std::mem::take(&mut self.bytes);
+        hash.update(&bytes);
+        file.read += bytes.len() as u64;
+        Progress::add(&build.progress.read_bytes, bytes.len() as u64);
+        let ends_input = bytes.len() < BLOCK_BYTES;
+        let (input, compression) = (*input, file.compression);
+        if ends_input {
+            file.check_unchanged().map_err(|e| build.plan.read_error(input, e))?;
+            let (bytes, hash) = (file.read, hash.clone().digest());
+            lock(&build.done).inputs.push(InputRead { input, bytes, hash, compression });
+            self.file = None;
+        }
+        self.blocks += 1;
+        let ends_split = ends_input && self.inputs.is_empty();
+        Ok(Some(FileBlock { input, compression, bytes, ends_input, ends_split }))
+    }
+
+    /// Whether all is read and decompressed.
+    fn is_done(&self) -> bool {
+        self.blocks > 0 && self.file.is_none() && self.inputs.is_empty() && self.block.is_none()
+    }
+
+    /// Tells the others so.
+    fn close(&self, build: &Build) {
+        build.wiring.flow.absorbed(self.window);
+        build.wiring.claims.close(self.fed);
+    }
+}
+
+/// Whether there is room for a piece of a split, which may be the `first` that is not done.
+fn has_room(build: &Build, absorbed: &ProbeHandle<u64>, split: usize, first: bool) -> bool {
+    build.wiring.flow.has_room_behind(match (first, build.wiring.indexing) {
+        (true, _) => 0,
+        // A device takes text sooner than one reader brings it: those of the next files use most
+        // of the room.
+        (false, Indexing::Texts) => splits_behind(absorbed, split),
+        (false, _) => 1,
+    })
 }
 
 /// Whether nothing of an earlier split is under way.

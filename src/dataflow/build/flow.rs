@@ -74,13 +74,9 @@ impl Flow {
         loads.any(|load| load.load(Relaxed) == 0) && self.has_room(false)
     }
 
-    pub(crate) fn parses(&self, worker: usize) -> bool {
-        self.parsers.contains(&worker)
-    }
-
-    /// Whether a parser has nothing to do.
-    pub(crate) fn is_idle(&self, parser: usize) -> bool {
-        self.loads[parser].load(Relaxed) == 0
+    /// Whether a worker parses and has nothing to do.
+    pub(crate) fn is_idle(&self, worker: usize) -> bool {
+        self.parsers.contains(&worker) && self.loads[worker].load(Relaxed) == 0
     }
 
     /// A parser takes a piece of `bytes`.
@@ -182,7 +178,7 @@ mod tests {
         assert!(flow.is_hungry());
         flow.assign(0, 10);
         assert!(!flow.is_hungry(), "both have something");
-        assert!(!flow.is_idle(first) && !flow.parses(0) && flow.parses(2));
+        assert!(!flow.is_idle(first) && !flow.is_idle(0));
         flow.parsed(first, 10, 20);
         assert!(flow.is_hungry() && flow.is_idle(first));
         flow.take(first, 10);

@@ -9,8 +9,7 @@
 //! - Work per activation: one piece.
 
 use super::decompress::{Assigned, Decompress};
-use super::read::{ReadAhead, read};
-use super::read_shared::read_shared;
+use super::read::{InHand, read};
 use crate::dataflow::build::context::{Build, Progress};
 use crate::dataflow::control::Guard;
 use crate::dataflow::query::local::Local;
@@ -18,12 +17,10 @@ use crate::dataflow::sole_time::SoleTime;
 use crate::dictionary::parsed::{PieceGroup, Regroup};
 use crate::index::documents::pieces::PieceDocuments;
 use crate::input::parser::PieceParser;
-use crate::input::piece_bytes::PieceBytes;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 use timely::dataflow::channels::pact::Exchange;
-use timely::dataflow::operators::Concat;
 use timely::dataflow::operators::generic::OutputBuilder;
 use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
 use timely::dataflow::{ProbeHandle, Scope, StreamVec};
@@ -40,18 +37,16 @@ pub(crate) fn parse_input<'scope, R: Regroup + 'static>(
     absorbed: &ProbeHandle<u64>,
     regroup: R,
 ) -> Parsed<'scope, R::Group> {
-    let (blocks, feed) = read(scope, build);
-    let streams = blocks.decompress(build, feed.clone(), absorbed.clone());
-    let shared = read_shared(scope, build, absorbed.clone());
-    streams.concat(shared).parse(build, feed, regroup)
+    let (taken, in_hand) = read(scope, build, absorbed.clone());
+    taken.decompress(build, in_hand.clone(), absorbed.clone()).parse(build, in_hand, regroup)
 }
 
 pub(crate) trait Parse<'scope> {
-    /// Parses; groups are as `regroup` makes them. `feed` is of the same worker's reader.
+    /// Parses; groups are as `regroup` makes them. `in_hand` is what the same worker reads.
     fn parse<R: Regroup + 'static>(
         self,
         build: &Arc<Build>,
-        feed: Rc<ReadAhead>,
+        in_hand: Rc<InHand>,
         regroup: R,
     ) -> Parsed<'scope, R::Group>;
 }
@@ -60,7 +55,7 @@ impl<'scope> Parse<'scope> for StreamVec<'scope, u64, Assigned> {
     fn parse<R: Regroup + 'static>(
         self,
         build: &Arc<Build>,
-        feed: Rc<ReadAhead>,
+        in_hand: Rc<InHand>,
         regroup: R,
     ) -> Parsed<'scope, R::Group> {
         let build = build.clone();
@@ -90,7 +85,7 @@ impl<'scope> Parse<'scope> for StreamVec<'scope, u64, Assigned> {
                 });
                 // Others would have nothing to do while this worker, which reads for them, parses.
                 // It reads on before, once for each time that it gave them something.
-                if build.workers > 1 && feed.short.take() {
+                if build.workers > 1 && in_hand.short.take() {
                     return activator.activate();
                 }
                 let Some((groups_cap, batches_cap, mut piece)) = waiting.pop_front() else {
@@ -99,9 +94,8 @@ impl<'scope> Parse<'scope> for StreamVec<'scope, u64, Assigned> {
                 let bytes = piece.bytes.len();
                 let parsed =
                     guard.work(|| Ok(parser.parse(&build.plan, build.wanted.as_ref(), &mut piece)));
-                if let PieceBytes::Own(bytes) = piece.bytes {
-                    build.wiring.buffers.give(bytes);
-                }
+                // Whoever fills the next one has it before anything waits.
+                drop(piece);
                 let Some((groups, batch)) = parsed else { return };
                 let parsed =
                     groups.iter().map(PieceGroup::memory_bytes).sum::<usize>() + batch.bytes();

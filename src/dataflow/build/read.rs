@@ -1,186 +1,246 @@
-//! Reads whole blocks of the input's files, those that one worker has to read from first to last
-//! (for the others see [`read_shared`](super::read_shared)).
+//! Reads the input, all workers together: who has nothing to do takes what is next.
 //!
-//! - Out: blocks of up to [`BLOCK_BYTES`] at the position (split, block), in order; the last of a
-//!   split says so.
-//! - Each worker that reads nothing claims the next split when a parser has nothing to do, though
-//!   nearly all open splits feed parsers: what comes from a later split waits for all of the
-//!   earlier ones, and has left the caches by then. So plain files are read by one or two workers,
-//!   compressed ones by as many as it takes. Splits are opened in order; at most
+//! - Out, for the decompressor of the same worker: the pieces of a stretch of a file whose records
+//!   end with marks, at the position (split, stretch, piece), which this worker parses itself. So
+//!   pieces come nearly in the order of the input, few wait for earlier ones, and their bytes have
+//!   not left the core's cache. Or a split that one worker has to read from first to last, at the
+//!   position (split, 0, 0): the decompressor reads it, and none follows before it is done.
+//! - A stretch is claimed while there is room in the job's [`Flow`](super::flow::Flow); the first
+//!   of the input that is not absorbed always is. A split is claimed when a parser has nothing to
+//!   do, though nearly all open splits feed parsers: what comes from a later split waits for all of
+//!   the earlier ones, and has left the caches by then. So plain files are read by one or two
+//!   workers, compressed ones by as many as it takes. At most
 //!   [`Budget::open_files`](crate::order::Budget::open_files) are open. A worker that waits holds a
-//!   capability for the first unclaimed split only.
-//! - Memory: `Build::blocks_ahead`, for it waits until the decompressor has taken blocks.
-//! - Work per activation: as many, so that the worker has read ahead when it turns to parsing.
+//!   capability for the first unclaimed place only.
+//! - Memory: a piece. One that grows long, for it holds a long document, waits until all before it
+//!   is absorbed, so that there is one such at a time.
+//! - Work per activation: a stretch.
 
 use crate::crew::lock;
 use crate::dataflow::build::context::{Build, InputRead, Progress};
 use crate::dataflow::control::{Cause, Guard};
-use crate::input::hash::InputHash;
-use crate::input::splits::{Opened, Split};
-use crate::input::streams::split_stream::FileBlock;
-use crate::order::{BLOCK_BYTES, Position};
-use crate::schedule::claims::Claim;
+use crate::input::cutter::Cutter;
+use crate::input::error::InputError;
+use crate::input::piece::Piece;
+use crate::input::streams::shared_file::{Reading, SharedFile};
+use crate::input::{Compression, Format};
+use crate::order::Position;
+use crate::schedule::claims::{Claim, Place};
+use crate::settings::SettingError;
 use std::cell::{Cell, RefCell};
-use std::io::{ErrorKind, Read as _};
-use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use timely::dataflow::operators::generic::operator::source;
-use timely::dataflow::{Scope, StreamVec};
+use timely::dataflow::{ProbeHandle, Scope, StreamVec};
 use timely::scheduling::Activator;
 
-/// How the decompressor of the same worker tells the reader to go on.
-#[derive(Default)]
-pub(crate) struct ReadAhead {
-    /// Blocks that were read and not yet taken.
-    pub queued: Cell<usize>,
-    /// The split is the first that is not done.
-    pub first: Cell<bool>,
-    reader: RefCell<Option<Activator>>,
-    /// The decompressor has no blocks left, and parsers that need more pieces.
-    pub short: Cell<bool>,
-    /// Blocks whose bytes were taken, to be filled again.
-    spare: RefCell<Vec<Vec<u8>>>,
+/// How long a worker that has to wait for others does so before it looks again.
+const PAUSE: Duration = Duration::from_micros(500);
+
+/// What a worker has of the input.
+pub(crate) enum Taken {
+    /// For the parser of this worker.
+    Piece(Piece),
+    /// To be read by this worker from first to last.
+    Split(usize),
 }
 
-impl ReadAhead {
-    /// Tells that a block was taken, and gives its buffer back.
-    pub(crate) fn taken(&self, mut buffer: Vec<u8>) {
-        buffer.clear();
-        self.spare.borrow_mut().push(buffer);
-        self.queued.set(self.queued.get() - 1);
+/// What the operators of one worker know of the split that it reads from first to last.
+#[derive(Default)]
+pub(crate) struct InHand {
+    is_open: Cell<bool>,
+    reader: RefCell<Option<Activator>>,
+    /// The decompressor has nothing left, and parsers that need more pieces.
+    pub short: Cell<bool>,
+}
+
+impl InHand {
+    /// Tells that the split is read, and its pieces are on their way.
+    pub(crate) fn done(&self) {
+        self.is_open.set(false);
         if let Some(reader) = &*self.reader.borrow() {
             reader.activate();
         }
     }
 }
 
-/// How long a worker that found no split to open waits before it looks again.
-const CLAIM_PAUSE: Duration = Duration::from_millis(1);
-
-/// The split that a worker reads.
-struct Current {
-    split: usize,
-    inputs: Range<u32>,
-    block: u64,
-    file: Option<(u32, Opened, InputHash)>,
-    /// The block, as far as it was read.
-    bytes: Vec<u8>,
-}
-
-/// Makes the reading operator; the returned feed goes to the decompressor of the same worker.
+/// Makes the reading operator; `absorbed` follows the far end of the dataflow. What is returned
+/// beside the stream goes to the decompressor of the same worker.
 pub(crate) fn read<'scope>(
     scope: Scope<'scope, u64>,
     build: &Arc<Build>,
-) -> (StreamVec<'scope, u64, FileBlock>, Rc<ReadAhead>) {
-    let feed = Rc::new(ReadAhead::default());
-    let (build, shared) = (build.clone(), feed.clone());
+    absorbed: ProbeHandle<u64>,
+) -> (StreamVec<'scope, u64, Taken>, Rc<InHand>) {
+    let in_hand = Rc::new(InHand::default());
+    let (build, shared) = (build.clone(), in_hand.clone());
     let stream = source(scope, "Read", move |capability, info| {
-        let guard = Guard::new(&build.control, "Read", scope.index());
+        let worker = scope.index();
+        let guard = Guard::new(&build.control, "Read", worker);
         let activator = scope.activator_for(info.address.clone());
         *shared.reader.borrow_mut() = Some(scope.activator_for(info.address));
         let mut capability = Some(capability);
-        let mut current: Option<Current> = None;
+        let mut reader = Reader::new(build, absorbed, worker);
+        let mut taken = Vec::new();
         move |output| {
-            while shared.queued.get() < build.blocks_ahead(shared.first.get()) {
-                let Some(cap) = capability.as_mut() else { return };
-                let step = guard.work(|| {
-                    if current.is_none() {
-                        let (splits, most) = (build.plan.splits.len(), build.budget.open_files);
-                        let hungry = build.wiring.flow.is_hungry();
-                        let open = |split| build.open_shared(split);
-                        match build.wiring.claims.claim(splits, most, hungry, open)? {
-                            Claim::Over => return Ok(Step::Over),
-                            Claim::Wait((split, stretch)) => {
-                                cap.downgrade(&Position::new(split as u64, stretch, 0)?.0);
-                                return Ok(Step::Wait);
-                            }
-                            Claim::Taken(split) => {
-                                cap.downgrade(&Position::new(split as u64, 0, 0)?.0);
-                                let Split { inputs, .. } = build.plan.splits[split].clone();
-                                let (block, file, bytes) = (0, None, Vec::new());
-                                shared.spare.borrow_mut().clear();
-                                current = Some(Current { split, inputs, block, file, bytes });
-                            }
-                        }
-                    }
-                    let reading = current.as_mut().expect("a split was claimed");
-                    let Some(block) = reading.next_block(&build, &shared.spare)? else {
-                        return Ok(Step::Wait);
-                    };
-                    cap.downgrade(&Position::new(block.split as u64, block.block, 0)?.0);
-                    if block.ends_split {
-                        current = None;
-                    }
-                    Ok(Step::Block(block))
-                });
-                match step {
-                    Some(Step::Block(block)) => {
-                        shared.queued.set(shared.queued.get() + 1);
-                        output.session(&*cap).give(block);
-                    }
-                    Some(Step::Wait) => return activator.activate_after(CLAIM_PAUSE),
-                    Some(Step::Over) | None => capability = None,
+            let Some(cap) = capability.as_mut().filter(|_| !shared.is_open.get()) else { return };
+            let step = guard.work(|| reader.step(&mut taken));
+            for (position, taken) in taken.drain(..) {
+                shared.is_open.set(matches!(taken, Taken::Split(_)));
+                output.session(&cap.delayed(&position)).give(taken);
+            }
+            match step {
+                Some(Step::Went(next)) => {
+                    activator.activate();
+                    cap.downgrade(&next.0);
                 }
+                Some(Step::Waits(next)) => {
+                    activator.activate_after(PAUSE);
+                    cap.downgrade(&next.0);
+                }
+                Some(Step::Over) | None => capability = None,
             }
         }
     });
-    (stream, feed)
+    (stream, in_hand)
 }
 
+/// Nothing is taken any more before the given position.
 enum Step {
-    Block(FileBlock),
-    /// Too many splits are open, or a pipe has no more bytes yet.
-    Wait,
+    Went(Position),
+    Waits(Position),
     Over,
 }
 
-impl Current {
-    /// Reads on; `None` while the rest of the block is not there, which only pipes do.
-    fn next_block(
-        &mut self,
-        build: &Build,
-        spare: &RefCell<Vec<Vec<u8>>>,
-    ) -> Result<Option<FileBlock>, Cause> {
-        let (input, file, hash) = match &mut self.file {
-            Some(file) => file,
-            none => {
-                // The numbers of inputs go on when the input is open.
-                let input = self.inputs.clone().next().expect("a split has inputs");
-                let Some(opened) = build.plan.open(input)? else { return Ok(None) };
-                self.inputs.next();
-                none.insert((input, opened, Default::default()))
+/// What one worker reads.
+struct Reader {
+    build: Arc<Build>,
+    absorbed: ProbeHandle<u64>,
+    worker: usize,
+    cutter: Cutter,
+    open: Option<Stretch>,
+}
+
+/// A stretch of a file that is being read.
+struct Stretch {
+    file: Arc<SharedFile>,
+    number: u64,
+    reading: Reading,
+    /// That of its next piece.
+    position: Position,
+    /// The place behind it.
+    next: Place,
+}
+
+/// The position of the first piece of a place.
+fn position_of((split, stretch): Place) -> Result<Position, SettingError> {
+    Position::new(split as u64, stretch, 0)
+}
+
+impl Reader {
+    fn new(build: Arc<Build>, absorbed: ProbeHandle<u64>, worker: usize) -> Self {
+        let wiring = &build.wiring;
+        let texts = wiring.as_lines.clone().map(|as_lines| (wiring.texts.clone(), as_lines));
+        // Of any format: each file tells its own.
+        let cutter =
+            Cutter::of_pieces(Format::Jsonl, build.max_document, build.budget.piece_bytes())
+                .with_buffers(wiring.buffers.clone())
+                .with_texts(texts);
+        Self { build, absorbed, worker, cutter, open: None }
+    }
+
+    /// Whether all before a position is absorbed.
+    fn is_first(&self, position: Position) -> bool {
+        !self.absorbed.less_than(&position.0)
+    }
+
+    /// Goes on with what is open, or claims what is next.
+    fn step(&mut self, taken: &mut Vec<(u64, Taken)>) -> Result<Step, Cause> {
+        if self.open.is_none() {
+            match self.claim()? {
+                Claim::Stretch { file, place, next } => {
+                    self.open = Some(self.begin(file, place, next)?);
+                }
+                Claim::Split { split, next } => {
+                    taken.push((position_of((split, 0))?.0, Taken::Split(split)));
+                    return Ok(Step::Went(position_of(next)?));
+                }
+                Claim::Wait(next) => return Ok(Step::Waits(position_of(next)?)),
+                Claim::Over => return Ok(Step::Over),
             }
-        };
-        let bytes = &mut self.bytes;
-        if bytes.capacity() == 0 {
-            *bytes = spare.borrow_mut().pop().unwrap_or_default();
         }
-        bytes.reserve_exact(BLOCK_BYTES - bytes.len());
-        let room = (BLOCK_BYTES - bytes.len()) as u64;
-        match file.reader.by_ref().take(room).read_to_end(bytes) {
-            Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(None),
-            read => read.map_err(|e| build.plan.read_error(*input, e))?,
-        };
-        let bytes = std::mem::take(bytes);
-        let n = bytes.len();
-        hash.update(&bytes);
-        file.read += n as u64;
-        Progress::add(&build.progress.read_bytes, n as u64);
-        let ends_input = n < BLOCK_BYTES;
-        let (input, compression) = (*input, file.compression);
-        if ends_input {
-            file.check_unchanged().map_err(|e| build.plan.read_error(input, e))?;
-            let mut done = lock(&build.done);
-            let (bytes, hash) = (file.read, hash.clone().digest());
-            done.inputs.push(InputRead { input, bytes, hash, compression });
-            self.file = None;
+        let mut stretch = self.open.take().expect("it was begun");
+        if self.read(&mut stretch, taken)? {
+            return Ok(Step::Went(position_of(self.end(stretch)?)?));
         }
-        let block = self.block;
-        self.block += 1;
-        let ends_split = ends_input && self.inputs.is_empty();
-        let split = self.split;
-        Ok(Some(FileBlock { split, block, input, compression, bytes, ends_input, ends_split }))
+        let position = stretch.position;
+        self.open = Some(stretch);
+        Ok(Step::Waits(position))
+    }
+
+    fn claim(&self) -> Result<Claim<SharedFile>, InputError> {
+        let (Build { plan, budget, wiring, .. }, worker) = (&*self.build, self.worker);
+        let flow = &wiring.flow;
+        let first = |place| position_of(place).is_ok_and(|start| self.is_first(start));
+        wiring.claims.claim(
+            plan.splits.len(),
+            budget.open_files,
+            flow.is_hungry(),
+            // Splits that one worker reads, if some are open, come before, and need room themselves.
+            |place, streams| flow.is_idle(worker) && (flow.has_room(!streams) || first(place)),
+            |split| self.build.open_shared(split),
+        )
+    }
+
+    fn begin(
+        &mut self,
+        file: Arc<SharedFile>,
+        place: Place,
+        next: Place,
+    ) -> Result<Stretch, Cause> {
+        let (position, number) = (position_of(place)?, place.1);
+        // The first asks for what all will read next, the others for one more.
+        let workers = self.build.workers as u64;
+        let ahead = if number == 0 { 1 } else { workers };
+        (ahead..=workers).for_each(|ahead| file.will_need(number + ahead));
+        let reading = file.begin(number, &mut self.cutter);
+        let reading = reading.map_err(|e| self.build.plan.read_error(file.input(), e))?;
+        Ok(Stretch { file, number, reading, position, next })
+    }
+
+    /// Reads on; tells whether all is read.
+    fn read(
+        &mut self,
+        stretch: &mut Stretch,
+        taken: &mut Vec<(u64, Taken)>,
+    ) -> Result<bool, Cause> {
+        let most_held = match self.is_first(stretch.position) {
+            true => usize::MAX,
+            false => self.build.longest_ahead(),
+        };
+        let Stretch { file, reading, position, .. } = stretch;
+        let mut pieces = Vec::new();
+        let whole = file
+            .read(reading, &mut self.cutter, most_held, |piece| pieces.push(piece))
+            .map_err(|e| self.build.plan.read_error(file.input(), e))?;
+        for piece in pieces {
+            self.build.wiring.flow.take(self.worker, piece.bytes.len());
+            taken.push((position.0, Taken::Piece(piece)));
+            *position = Position::next_piece(position.0)?;
+        }
+        Ok(whole)
+    }
+
+    /// Ends a stretch, all of which is read; nothing before the returned place will be claimed.
+    fn end(&self, stretch: Stretch) -> Result<Place, InputError> {
+        let Stretch { file, number, reading, next, .. } = stretch;
+        let (build, input) = (&self.build, file.input());
+        let hash = file.end(reading).map_err(|e| build.plan.read_error(input, e))?;
+        Progress::add(&build.progress.read_bytes, file.stretch_len(number));
+        if let Some(hash) = hash {
+            let (bytes, compression) = (file.bytes(), Compression::None);
+            lock(&build.done).inputs.push(InputRead { input, bytes, hash, compression });
+        }
+        Ok(next)
     }
 }

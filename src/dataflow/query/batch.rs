@@ -14,7 +14,7 @@
 
 use super::context::Context;
 use super::local::Local;
-use crate::crew::lock;
+use crate::crew::{lock, spawn};
 use crate::dataflow::control::{Cause, Guard};
 use crate::query::reading::lines::{Query, Refused};
 use crate::query::snapshot::Snapshot;
@@ -116,7 +116,7 @@ impl Asker {
                 }
             }
         };
-        std::thread::Builder::new().name("queries".into()).spawn(ask).map(drop)
+        spawn("queries", ask).map(drop)
     }
 }
 

@@ -7,6 +7,7 @@
 //! mapped. A generation that cannot be opened is told of once, and the service stays where it is.
 
 use super::service::Mover;
+use crate::crew::spawn;
 use crate::index::error::IndexError;
 use crate::index::generations::manifest::Manifest;
 use crate::index::generations::watch::Watch;
@@ -92,8 +93,7 @@ impl Follower {
     ) -> io::Result<Self> {
         let (sender, asked) = channel();
         let mut watch = Watch::new(index);
-        let thread = std::thread::Builder::new().name("follower".into());
-        thread.spawn(move || {
+        spawn("follower", move || {
             loop {
                 match asked.recv_timeout(EVERY) {
                     Ok(()) => look(&mut watch, true),

@@ -1,5 +1,6 @@
-//! Where do texts lie that a device takes? In memory that is used again and again, and that whoever
-//! brings them to the device can pin: then nobody copies them on their way. Pinning takes longer
+//! Where do pieces and texts lie? In memory that is used again and again: the system need not map
+//! and clear it anew. What a device takes lies in memory that whoever brings it to the device can
+//! pin: then nobody copies it on its way. Pinning takes longer
 //! than copying, so memory is pinned once, when it goes to the device for the first time; and it
 //! takes hardly longer for much than for little, so that the memories of many buffers lie in one
 //! area, which is pinned as a whole.
@@ -7,11 +8,14 @@
 use crate::crew::lock;
 use crate::pages::{Area, HUGE};
 use std::any::Any;
+use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::fmt;
+use std::fs::File;
 use std::ops::{Deref, DerefMut};
+use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::{fmt, io};
 
 /// What keeps memory pinned until it is dropped.
 pub(crate) type Pin = Box<dyn Any + Send + Sync>;
@@ -128,6 +132,8 @@ pub struct TextBuffers {
     held: Mutex<Held>,
     /// Bytes of areas that many share.
     shared_bytes: usize,
+    /// Nobody but a device will look at what is read.
+    for_device: bool,
     bytes: Arc<AtomicUsize>,
 }
 
@@ -142,14 +148,20 @@ struct Held {
 }
 
 impl TextBuffers {
-    /// Keeps memory as long as it is at most `bytes` together with what is in use. A buffer in use
-    /// has a whole area in use, which may be shared: so where small texts lie among much larger
-    /// ones all of it may be more than `bytes` by an area for each buffer, until these come back.
-    /// Nothing is spare then.
+    /// Keeps memory of at most `bytes` that nobody uses.
     pub(crate) fn new(bytes: usize) -> Arc<Self> {
-        let shared = (bytes / SHARED_PART).min(MOST_SHARED) / HUGE * HUGE;
         let held = Mutex::new(Held { most: bytes, ..Held::default() });
-        Arc::new(Self { held, shared_bytes: shared, bytes: Arc::default() })
+        Arc::new(Self { held, ..Self::default() })
+    }
+
+    /// For what goes to a device: keeps memory as long as it is at most `bytes` together with what
+    /// is in use. A buffer in use has a whole area in use, which may be shared: so where small
+    /// texts lie among much larger ones all of it may be more than `bytes` by an area for each
+    /// buffer, until these come back. Nothing is spare then.
+    pub(crate) fn for_device(bytes: usize) -> Arc<Self> {
+        let shared_bytes = (bytes / SHARED_PART).min(MOST_SHARED) / HUGE * HUGE;
+        let held = Mutex::new(Held { most: bytes, ..Held::default() });
+        Arc::new(Self { held, shared_bytes, for_device: true, bytes: Arc::default() })
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {
@@ -193,7 +205,8 @@ impl TextBuffers {
 
     fn give(&self, memory: Memory) {
         let mut held = self.held();
-        if held.most == 0 {
+        let spare = || held.spare.iter().map(|memory| memory.bytes).sum::<usize>();
+        if held.most == 0 || !self.for_device && spare() + memory.bytes > held.most {
             drop(held);
             return drop(memory);
         }
@@ -243,8 +256,13 @@ impl TextBuffer {
         buffer
     }
 
+    /// Whether its memory comes from where that of another one does.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.home, &other.home)
+    }
+
     /// Bytes for which it has memory.
-    pub(crate) fn capacity(&self) -> usize {
+    pub fn capacity(&self) -> usize {
         self.memory.as_ref().map_or(0, |memory| memory.bytes)
     }
 
@@ -253,13 +271,21 @@ impl TextBuffer {
     pub(crate) fn reserve(&mut self, more: usize) {
         let needed = self.len + more;
         if needed > self.capacity() {
+            self.grow(needed.max(2 * self.capacity()));
+        }
+    }
+
+    /// Makes room for so many more bytes, and hardly more.
+    pub(crate) fn reserve_exact(&mut self, more: usize) {
+        let needed = self.len + more;
+        if needed > self.capacity() {
             self.grow(needed);
         }
     }
 
     #[cold]
-    fn grow(&mut self, needed: usize) {
-        let mut larger = self.home.take(needed.max(2 * self.capacity()));
+    fn grow(&mut self, bytes: usize) {
+        let mut larger = self.home.take(bytes);
         larger[..self.len].copy_from_slice(self);
         if let Some(smaller) = self.memory.replace(larger) {
             self.home.give(smaller);
@@ -282,6 +308,37 @@ impl TextBuffer {
         let room = self.room(bytes.len());
         copy_far(&mut room[..bytes.len()], bytes);
         self.advance(bytes.len());
+    }
+
+    /// Appends what a file has from `at` on, as much as there is room for, and at most so many
+    /// bytes; tells how many there were, and gives them to `look` while they are in the caches.
+    pub(crate) fn read_at(
+        &mut self,
+        (file, at): (&File, u64),
+        most: usize,
+        look: impl FnOnce(&[u8]),
+    ) -> io::Result<usize> {
+        let most = most.min(self.capacity() - self.len);
+        if self.home.for_device {
+            return NEAR.with_borrow_mut(|near| {
+                near.resize(near.len().max(most), 0);
+                let read = read_at(file, &mut near[..most], at)?;
+                look(&near[..read]);
+                self.extend_far(&near[..read]);
+                Ok(read)
+            });
+        }
+        let room = &mut self.room(0)[..most];
+        let read = read_at(file, room, at)?;
+        look(&room[..read]);
+        self.advance(read);
+        Ok(read)
+    }
+
+    /// Forgets the first bytes.
+    pub(crate) fn forget(&mut self, count: usize) {
+        self.copy_within(count.., 0);
+        self.truncate(self.len - count);
     }
 
     /// The memory behind its bytes, `more` at least, to be written before
@@ -332,6 +389,30 @@ impl TextBuffer {
         {
             _ = of.pin.set(pin);
         }
+    }
+}
+
+thread_local! {
+    /// What is read on its way to memory of a device's. The system writes three times as fast to
+    /// what is in the caches, and that memory is not.
+    static NEAR: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Reads as many bytes as there is room for, unless the file ends before; tells how many there were.
+pub(crate) fn read_at(file: &File, room: &mut [u8], at: u64) -> io::Result<usize> {
+    loop {
+        match file.read_at(room, at) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            read => return read,
+        }
+    }
+}
+
+impl From<&[u8]> for TextBuffer {
+    fn from(bytes: &[u8]) -> Self {
+        let mut buffer = Self::default();
+        buffer.extend([bytes]);
+        buffer
     }
 }
 

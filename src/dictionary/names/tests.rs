@@ -31,23 +31,6 @@ proptest! {
 }
 
 #[test]
-fn names_that_agree_in_what_is_looked_up_first_are_compared() {
-    // Ten of each tag in three parts, one of which is that of the sample, or none.
-    for begin in [0, 1] {
-        let dir = tempfile::tempdir().unwrap();
-        let names = Names { at_once: 50, ..Names::new(dir.path(), 9000) };
-        let hash =
-            |n: u32| u128::from(n % 3 + begin) << 126 | u128::from(n) << 40 | u128::from(n / 10);
-        for docid in 0..1000 {
-            let n = if docid < 900 { docid } else { docid - 900 };
-            names.push_hash(hash(n), docid).unwrap();
-        }
-        let expected = Duplicates { count: 100, first: Some((900, 0)) };
-        assert_eq!(names.finish(3).unwrap(), expected);
-    }
-}
-
-#[test]
 fn threads_count_alike() {
     let dir = tempfile::tempdir().unwrap();
     let counted = |threads| {

@@ -1,13 +1,13 @@
 //! What does a GPU indexer do while its device is opened, which takes some tenths of a second? It
 //! keeps the blocks that it gets, so that everybody else goes on.
 
-use crate::crew::lock;
+use crate::crew::{lock, spawn};
 use crate::dictionary::btree::indexer::CpuIndexer;
 use crate::dictionary::closed::{ClosedError, ClosedTerms, Wake};
 use crate::dictionary::indexer::{ParsedBlock, TokenIndexer};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
-use std::thread::{Builder, JoinHandle};
+use std::thread::JoinHandle;
 
 /// Blocks that wait for the device.
 const MOST_BLOCKS: usize = 2;
@@ -37,7 +37,7 @@ impl<T: Send + 'static> Opening<T> {
     ) -> Result<Self, ClosedError> {
         let door = Arc::new(Mutex::new(Door { opened: None, wake: None }));
         let to = door.clone();
-        let thread = Builder::new().name("opening".into()).spawn(move || {
+        let thread = spawn("opening", move || {
             // A panic is told by whoever needs the device.
             let opened = catch_unwind(AssertUnwindSafe(open));
             let mut door = lock(&to);

@@ -157,9 +157,9 @@ impl<M: DeviceMethod> MethodDevice<M> {
     /// room in so many bytes of the memory for lists.
     pub fn fill(&mut self, wanted: &[M::Part], bytes: u64) -> Result<(), GpuError> {
         self.cache = ListCache::default();
-        let Self { snapshot, on, cache, threads, .. } = self;
+        let Self { snapshot, on, cache, crew, threads, .. } = self;
         let room = (on.memory.of(MethodArray::Cached), bytes);
-        cache.bring(wanted, room, *threads, |layer, part, bytes| {
+        cache.bring(wanted, room, (crew, *threads), |layer, part, bytes| {
             M::lay(snapshot, layer, part, bytes).map(|laid| (M::key(part), laid))
         })
     }
@@ -170,7 +170,7 @@ impl<M: DeviceMethod> MethodDevice<M> {
         &mut self,
         asked: impl IntoIterator<Item = &'a AskedPart<M>>,
     ) -> Result<(), GpuError> {
-        let Self { snapshot, on, cache, threads, .. } = self;
+        let Self { snapshot, on, cache, crew, threads, .. } = self;
         if !M::GROWS || cache.is_full() {
             return Ok(());
         }
@@ -181,7 +181,7 @@ impl<M: DeviceMethod> MethodDevice<M> {
         let arena = on.memory.of(MethodArray::Cached);
         let room = (arena, arena.bytes());
         let threads = (*threads).min(wanted.len().div_ceil(PARTS_OF_THREAD));
-        cache.bring(&wanted, room, threads, |layer, of, bytes| {
+        cache.bring(&wanted, room, (crew, threads), |layer, of, bytes| {
             M::lay(snapshot, layer, &of.part, bytes).map(|laid| (of.key.clone(), laid))
         })
     }
@@ -200,10 +200,11 @@ impl<M: DeviceMethod> MethodDevice<M> {
         &mut self,
         asked: impl IntoIterator<Item = &'a AskedPart<M>>,
     ) -> Result<(), IndexError> {
-        let Self { snapshot, cache, kept, threads, .. } = self;
+        let Self { snapshot, cache, kept, crew, threads, .. } = self;
         let travel = asked.into_iter().filter(|asked| cache.place(&asked.key).is_none());
         let wanted = travel.map(|asked| (&asked.key, &asked.part));
-        kept.lay_ahead(wanted, *threads, |layer, part, out| M::lay(snapshot, layer, part, out))
+        let lay = |layer: &mut _, part: &&M::Part, out: &mut _| M::lay(snapshot, layer, part, out);
+        kept.lay_ahead(wanted, (crew, *threads), lay)
     }
 
     /// Parts that the host keeps laid out.

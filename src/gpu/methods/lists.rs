@@ -1,7 +1,7 @@
 //! Lists that are on a device for good: as many as its memory has room for, those first that matter
 //! most. A method says which they are and how they lie there.
 
-use crate::crew::lock;
+use crate::crew::{Crew, lock};
 use crate::gpu::floor::error::GpuError;
 use crate::gpu::floor::slab::Slab;
 use crate::index::error::IndexError;
@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Lists begin at multiples of so many bytes: no line of a cache has bytes of two.
 const APART: u64 = 256;
@@ -59,36 +59,25 @@ pub(in crate::gpu) fn longest(generation: &Generation) -> Result<Vec<ListEntries
     Ok(long.into_iter().map(|(_, entries)| entries).collect())
 }
 
-/// Has so many threads do work one piece after the other, each with a layer and room of its own,
-/// until all is done or `each` says that it was the last.
+/// Has so many threads of a crew do work one piece after the other, each with a layer and room of its
+/// own, until all is done or `each` says that it was the last.
 ///
 /// # Errors
-/// What `each` returns of one of them; other threads go on all the same.
+/// What `each` returns of one of them; nobody begins another one then.
 pub(super) fn by_threads<W: Sync, S: Default, E: Send>(
     work: &[W],
-    threads: usize,
+    (crew, threads): (&mut Crew, usize),
     each: impl Fn(&mut S, &mut Vec<u8>, &W) -> Result<bool, E> + Sync,
 ) -> Result<(), E> {
-    let (next, ended) = (AtomicUsize::new(0), AtomicBool::new(false));
-    let of_thread = || -> Result<(), E> {
-        let (mut layer, mut room) = (S::default(), Vec::new());
-        while !ended.load(Ordering::Relaxed)
-            && let Some(piece) = work.get(next.fetch_add(1, Ordering::Relaxed))
-        {
-            room.clear();
-            if !each(&mut layer, &mut room, piece)? {
-                ended.store(true, Ordering::Relaxed);
-            }
+    let ended = AtomicBool::new(false);
+    let done = |(layer, room): &mut (S, Vec<u8>), number: usize| {
+        room.clear();
+        if !ended.load(Ordering::Relaxed) && !each(layer, room, &work[number])? {
+            ended.store(true, Ordering::Relaxed);
         }
         Ok(())
     };
-    std::thread::scope(|scope| {
-        let others = 1..threads.min(work.len());
-        let others: Vec<_> = others.map(|_| scope.spawn(of_thread)).collect();
-        let mine = of_thread();
-        let done = others.into_iter().map(|thread| thread.join().expect("a thread panicked"));
-        done.fold(mine, Result::and)
-    })
+    crew.in_order(threads, work.len(), done).map(drop)
 }
 
 /// The lists of a device by their keys: where each is, in bytes, and how it lies there.
@@ -111,19 +100,19 @@ impl<K, L> Default for ListCache<K, L> {
 
 impl<K: Eq + Hash + Send, L: Copy + Send> ListCache<K, L> {
     /// Brings lists behind those that are there to the first `most` bytes of `arena`, by so many
-    /// threads, until one has no room. Each thread has a layer of its own, by which `lay` writes a
+    /// threads of a crew, until one has no room. Each thread has a layer of its own, by which `lay` writes a
     /// list and says its key; a list that it fails to write is left out: who is asked for it finds
     /// that too.
     pub(super) fn bring<W: Sync, S: Default, E>(
         &mut self,
         wanted: &[W],
         (arena, most): (&Slab, u64),
-        threads: usize,
+        by: (&mut Crew, usize),
         lay: impl Fn(&mut S, &W, &mut Vec<u8>) -> Result<(K, L), E> + Sync,
     ) -> Result<(), GpuError> {
         let (before, most) = (self.lists.len(), most.min(arena.bytes()));
         let cache = Mutex::new(&mut *self);
-        by_threads(wanted, threads, |layer, bytes, list| {
+        by_threads(wanted, by, |layer, bytes, list| {
             let Ok((key, laid)) = lay(layer, list, bytes) else { return Ok(true) };
             let len = bytes.len() as u64;
             let at = {

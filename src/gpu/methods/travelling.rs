@@ -4,7 +4,7 @@
 //! come has their lists laid out ahead, by several threads.
 
 use super::lists::{ALIGNMENT, by_threads};
-use crate::crew::lock;
+use crate::crew::{Crew, lock};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::Hash;
 use std::sync::{Arc, Mutex};
@@ -154,15 +154,15 @@ impl<K: Clone + Eq + Hash + Send + Sync, L: Copy + Send, S: Default + Send> Kept
         self.lists.insert(key, bytes);
     }
 
-    /// Lays out those of some lists that are not kept, by so many threads, until these have no more
-    /// room all together.
+    /// Lays out those of some lists that are not kept, by so many threads of a crew, until these have
+    /// no more room all together.
     ///
     /// # Errors
-    /// What `lay` returns of one of them; others are kept all the same.
+    /// What `lay` returns of one of them; those before are kept all the same.
     pub(crate) fn lay_ahead<'a, W: Sync, E: Send>(
         &mut self,
         wanted: impl IntoIterator<Item = (&'a K, W)>,
-        threads: usize,
+        by: (&mut Crew, usize),
         lay: impl Fn(&mut S, &W, &mut Vec<u8>) -> Result<L, E> + Sync,
     ) -> Result<(), E>
     where
@@ -172,7 +172,7 @@ impl<K: Clone + Eq + Hash + Send + Sync, L: Copy + Send, S: Default + Send> Kept
         let is_new = |(key, _): &(&'a K, W)| !self.lists.contains_key(*key) && known.insert(*key);
         let wanted: Vec<(&'a K, W)> = wanted.into_iter().filter(is_new).collect();
         let (most, state) = (self.most, Mutex::new((self, 0)));
-        by_threads(&wanted, threads, |layer, room, (key, list)| {
+        by_threads(&wanted, by, |layer, room, (key, list)| {
             let laid = lay(layer, list, room)?;
             let bytes: Bytes<L> = (laid, room.as_slice().into());
             let (kept, new) = &mut *lock(&state);
@@ -227,11 +227,12 @@ mod tests {
             let mut kept = Kept::<u8, u8, ()>::new(100);
             let each = |keys: &'static [u8]| keys.iter().map(|key| (key, *key)).collect::<Vec<_>>();
             let of = |(): &mut (), key: &u8, out: &mut Vec<u8>| lay(*key, out);
-            kept.lay_ahead(each(&[10, 20, 10, 30]), threads, of).unwrap();
+            let mut crew = Crew::new("test");
+            kept.lay_ahead(each(&[10, 20, 10, 30]), (&mut crew, threads), of).unwrap();
             assert_eq!(kept.bytes(), 60);
-            let error = kept.lay_ahead(each(&[5, 99]), threads, of).unwrap_err();
+            let error = kept.lay_ahead(each(&[5, 99]), (&mut crew, 1), of).unwrap_err();
             assert_eq!((error.as_str(), kept.bytes_of(&5)), ("damaged", Some(5)));
-            kept.lay_ahead(each(&[90, 80, 70]), threads, of).unwrap();
+            kept.lay_ahead(each(&[90, 80, 70]), (&mut crew, threads), of).unwrap();
             assert!((70..=100).contains(&kept.bytes()), "{}", kept.bytes());
         }
     }

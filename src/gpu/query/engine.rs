@@ -8,7 +8,7 @@ use super::fetch::{Lists, holds, norms_of};
 use super::gather::{Gathering, Next};
 use super::plan::{MOST_HITS, Scale};
 use super::service::{Counts, Desk, Done, Job, OnLost, Why};
-use crate::crew::lock;
+use crate::crew::{lock, spawn};
 use crate::gpu::ding09::Merging;
 use crate::gpu::floor::device::Device;
 use crate::gpu::floor::discover::DeviceInfo;
@@ -21,7 +21,7 @@ use crate::gpu::methods::turns::Turns;
 use crate::gpu::wang::WangTuning;
 use crate::query::engines::engine::whole::WholeEngines;
 use crate::query::engines::engine::{Answer, Engines, Pace, QueryEngine, Wakers};
-use crate::query::engines::share::DocumentShare;
+use crate::query::engines::share::ALL;
 use crate::query::error::QueryError;
 use crate::query::plan::Plan;
 use crate::query::searcher::Searcher;
@@ -206,9 +206,7 @@ fn start(
         GpuMethod::Huang(how) => turns(how, of, options, desk)?,
         GpuMethod::Wang(how) => turns(how, of, options, desk)?,
     };
-    let thread = std::thread::Builder::new()
-        .name(format!("gpu-{}", info.ordinal))
-        .spawn(run)
+    let thread = spawn(format!("gpu-{}", info.ordinal), run)
         .map_err(|source| GpuError::Thread { device: info.to_string(), source })?;
     Ok(DeviceThread { jobs: Some(sender), lost, has, lists, thread: Some(thread) })
 }
@@ -366,8 +364,7 @@ impl GpuEngine {
             return false;
         }
         if let GpuMethod::Wang(_) = self.method {
-            return plan.wanted().mode == Mode::And
-                && matches!(self.snapshot.share(), DocumentShare::Whole);
+            return plan.wanted().mode == Mode::And && *self.snapshot.share() == ALL;
         }
         let known = plan.terms().iter().filter(|term| term.df > 0);
         let weights: Vec<f32> = known.map(|term| term.weight.factor()).collect();

@@ -4,7 +4,7 @@
 use super::bring::{Bringer, Brought, ListRequest};
 use super::device::QueryDevice;
 use super::residency::{ListId, Residency};
-use crate::crew::lock;
+use crate::crew::{lock, spawn};
 use crate::gpu::floor::error::GpuError;
 use crate::index::lexicon::TermEntry;
 use crate::query::plan::Plan;
@@ -111,8 +111,7 @@ impl Fetchers {
             };
             let name = format!("lists-{number}");
             let device = || device.device().info().to_string();
-            let started = std::thread::Builder::new().name(name).spawn(run);
-            started.map_err(|source| GpuError::Thread { device: device(), source })
+            spawn(name, run).map_err(|source| GpuError::Thread { device: device(), source })
         };
         let threads = (0..threads.max(1)).map(start).collect::<Result<_, _>>()?;
         Ok(Self { waiting, fetched, threads })

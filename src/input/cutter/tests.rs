@@ -16,7 +16,7 @@ fn cut_with(mut cutter: Cutter, files: &[&[u8]], block: usize) -> Vec<Piece> {
             while !block.is_empty() {
                 let buffer = cutter.buffer();
                 let n = block.len().min(buffer.capacity() - buffer.len());
-                buffer.extend_from_slice(&block[..n]);
+                buffer.extend([&block[..n]]);
                 block = &block[n..];
                 pieces.extend(cutter.grown(n));
                 pieces.extend(std::iter::from_fn(|| cutter.grown(0)));

@@ -18,10 +18,7 @@
 
 #![forbid(unsafe_code)]
 
-mod shape;
 mod values;
-
-use std::ops::Range;
 
 use super::fields::Fields;
 use super::json::{Bad, Cursor, Span};
@@ -30,7 +27,6 @@ use crate::dictionary::device::text_buffers::TextBuffer;
 use crate::input::document::{
     Document, DocumentSink, Name, PieceView, Skip, length_without_return,
 };
-use shape::Shape;
 
 /// A buffer that grew beyond this many bytes for one long document is given back after the piece.
 const KEPT_BUFFER_BYTES: usize = 4 << 20;
@@ -38,13 +34,11 @@ const KEPT_BUFFER_BYTES: usize = 4 << 20;
 /// The rank of a name that was not found; better ones are smaller.
 const NO_NAME: usize = usize::MAX;
 
-/// Finds the documents of JSON lines. It keeps nothing from piece to piece but its buffers, and how
-/// a record looked.
+/// Finds the documents of JSON lines. It keeps nothing from piece to piece but its buffers.
 #[derive(Debug)]
 pub struct JsonlParser {
     scan: Scan,
     buffers: Buffers,
-    shape: Shape,
 }
 
 #[derive(Debug, Default)]
@@ -63,17 +57,15 @@ struct Record {
     /// The rank of the key that named it, or [`NO_NAME`].
     name_rank: usize,
     name: Span,
-    /// Strings that are its text, put together in the buffer, and where the last of them lies
-    /// between its quotes.
+    /// Strings that are its text, put together in the buffer.
     texts: u32,
-    last_text: Range<usize>,
 }
 
 impl Record {
     #[inline(always)]
     fn new() -> Self {
         let name = Span { range: 0..0, escapes: false };
-        Record { name_rank: NO_NAME, name, texts: 0, last_text: 0..0 }
+        Record { name_rank: NO_NAME, name, texts: 0 }
     }
 }
 
@@ -104,7 +96,7 @@ impl JsonlParser {
     }
 
     fn with(scan: Scan) -> Self {
-        JsonlParser { scan, buffers: Buffers::default(), shape: Shape::default() }
+        JsonlParser { scan, buffers: Buffers::default() }
     }
 
     /// Gives all records of `piece` to `sink`, in their order. Returns its line feeds.
@@ -120,20 +112,14 @@ impl JsonlParser {
         let offset = cursor.at;
         // Filled in place: moving it in a `Result` stalls, because it is read wider than written.
         let mut record = Record::new();
-        let mut read = Ok(());
-        if !self.shape.read(cursor, &mut self.buffers, &mut record) {
-            cursor.space();
-            if matches!(cursor.peek(), None | Some(b'\n')) {
-                return;
-            }
-            read = self.buffers.record(cursor, &mut record);
-            match read {
-                Ok(()) => self.shape.learn(offset, cursor, &record),
-                Err(_) => {
-                    let rest = &cursor.bytes[cursor.at..];
-                    cursor.at += memchr::memchr(b'\n', rest).unwrap_or(rest.len());
-                }
-            }
+        cursor.space();
+        if matches!(cursor.peek(), None | Some(b'\n')) {
+            return;
+        }
+        let read = self.buffers.record(cursor, &mut record);
+        if read.is_err() {
+            let rest = &cursor.bytes[cursor.at..];
+            cursor.at += memchr::memchr(b'\n', rest).unwrap_or(rest.len());
         }
         let bytes = length_without_return(&cursor.bytes[offset..cursor.at]);
         match read {
@@ -167,7 +153,6 @@ impl<S: DocumentSink> Scanning for Lines<'_, '_, S> {
         let Self { parser, piece, sink } = self;
         let mut cursor = Cursor { bytes: piece.bytes, at: piece.first_record(), scan };
         let mut line = piece.line;
-        parser.shape.begin_piece();
         while cursor.at < cursor.bytes.len() {
             parser.line(&mut cursor, line, sink);
             cursor.at += 1; // behind the line feed
@@ -326,9 +311,7 @@ impl Buffers {
             Role::Text(field) => match cursor.peek() {
                 Some(b'"') => {
                     cursor.at += 1;
-                    let begin = cursor.at;
                     self.text(cursor, record)?;
-                    record.last_text = begin..cursor.at - 1;
                 }
                 Some(b'n') => cursor.word("null")?,
                 Some(b'{' | b'[' | b'-' | b'0'..=b'9' | b't' | b'f') => {

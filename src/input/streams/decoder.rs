@@ -35,6 +35,39 @@ pub enum DecodeError {
     Garbage,
 }
 
+/// Where decoded bytes go: the first of some bytes, in the order in which they come.
+#[derive(Debug)]
+pub struct Output<'a> {
+    bytes: &'a mut [u8],
+    made: usize,
+}
+
+impl<'a> Output<'a> {
+    /// An output to all of `bytes`, whatever they are.
+    pub fn new(bytes: &'a mut [u8]) -> Self {
+        Self { bytes, made: 0 }
+    }
+
+    /// What has come.
+    pub fn made(&self) -> &[u8] {
+        &self.bytes[..self.made]
+    }
+
+    /// Whether there is no room left.
+    pub(crate) fn is_full(&self) -> bool {
+        self.made == self.bytes.len()
+    }
+
+    /// The room that is left, to be written before [`advance`](Self::advance).
+    pub(crate) fn rest(&mut self) -> &mut [u8] {
+        &mut self.bytes[self.made..]
+    }
+
+    pub(crate) fn advance(&mut self, bytes: usize) {
+        self.made += bytes;
+    }
+}
+
 /// Decompresses one file, as its blocks come in.
 pub enum Decoder {
     /// Not compressed.
@@ -71,38 +104,24 @@ impl Decoder {
         }
     }
 
-    /// Decodes from `input`, and appends to `out` as far as its capacity goes. Returns the bytes of
-    /// `input` that are done with; the rest is to be given again.
+    /// Decodes from `input` to `out`, as far as that has room. Returns the bytes of `input` that are
+    /// done with; the rest is to be given again.
     ///
     /// # Errors
     /// Damage; `out` has what stood before it. `Window` before anything is done; the same input may
     /// be given again when the window is allowed.
-    pub fn decode(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, DecodeError> {
+    pub fn decode(&mut self, input: &[u8], out: &mut Output<'_>) -> Result<usize, DecodeError> {
         match self {
             Self::Plain => {
-                let n = input.len().min(out.capacity() - out.len());
-                out.extend_from_slice(&input[..n]);
+                let n = input.len().min(out.rest().len());
+                out.rest()[..n].copy_from_slice(&input[..n]);
+                out.advance(n);
                 Ok(n)
             }
             Self::Gzip(gzip) => gzip.decode(input, out),
             Self::Zstd(zstd) => zstd.decode(input, out),
             Self::Bzip2(bzip2) => bzip2.decode(input, out),
             Self::Xz(xz) => xz.decode(input, out),
-        }
-    }
-
-    /// As [`decode`](Self::decode), where more input comes. Stops where it does well to once `out`
-    /// has `enough` bytes; also tells whether it waits for what follows: then that is to be given
-    /// behind the rest, which is short.
-    pub(crate) fn decode_on(
-        &mut self,
-        input: &[u8],
-        enough: usize,
-        out: &mut Vec<u8>,
-    ) -> Result<(usize, bool), DecodeError> {
-        match self {
-            Self::Gzip(gzip) => gzip.decode_on(input, enough, out),
-            _ => Ok((self.decode(input, out)?, false)),
         }
     }
 
@@ -173,9 +192,10 @@ mod tests {
         for block in file.chunks(block) {
             let mut at = 0;
             while at < block.len() {
-                let mut out = Vec::with_capacity(room);
+                let mut bytes = vec![0; room];
+                let mut out = Output::new(&mut bytes);
                 let result = decoder.decode(&block[at..], &mut out);
-                all.extend_from_slice(&out);
+                all.extend_from_slice(out.made());
                 match result {
                     Ok(n) => at += n,
                     Err(e) => return (all, Err(e)),
@@ -184,14 +204,15 @@ mod tests {
         }
         // What a decoder still holds comes out with an empty input.
         loop {
-            let mut out = Vec::with_capacity(room);
+            let mut bytes = vec![0; room];
+            let mut out = Output::new(&mut bytes);
             // Damage, too, may show only there.
             let result = decoder.decode(&[], &mut out);
-            all.extend_from_slice(&out);
+            all.extend_from_slice(out.made());
             if let Err(e) = result {
                 return (all, Err(e));
             }
-            if out.is_empty() {
+            if out.made().is_empty() {
                 return (all, decoder.finish());
             }
         }

@@ -1,6 +1,5 @@
 //! Streams of bytes: pipes, decompression, and where a file's bytes go.
 
-pub(crate) mod buffers;
 pub(crate) mod decoder;
 pub(crate) mod pipe;
 pub(crate) mod shared_file;

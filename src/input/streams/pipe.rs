@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+use crate::crew::spawn;
 use std::io::{self, ErrorKind, Read};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::thread;
@@ -56,7 +57,7 @@ impl Pipe {
                 }
             }
         };
-        thread::Builder::new().name("input".into()).spawn(read)?;
+        spawn("input", read)?;
         Ok(Self { parts, part: start, given: 0 })
     }
 

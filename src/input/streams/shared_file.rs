@@ -5,11 +5,11 @@
 //! to last, since both end at the first mark behind multiples of the same number of bytes.
 
 use crate::crew::lock;
+use crate::dictionary::device::text_buffers::read_at;
 use crate::input::borders::marks::Mark;
 use crate::input::cutter::Cutter;
 use crate::input::hash::{CHUNK_BYTES, ChunkHashes, InputHash};
 use crate::input::piece::Piece;
-use crate::input::piece_bytes::read_at;
 use crate::input::{Compression, Format};
 use rustix::fs::{Advice, fadvise};
 use std::fs::{File, Metadata};
@@ -68,9 +68,9 @@ impl SharedFile {
         if !before.is_file() || before.len() == 0 {
             return Ok(None);
         }
-        let mut start = Vec::with_capacity(6);
-        read_at(&file, &mut start, 0, usize::MAX)?;
-        if Compression::by_content(&start) != Compression::None {
+        let mut start = [0; 6];
+        let read = read_at(&file, &mut start, 0)?;
+        if Compression::by_content(&start[..read]) != Compression::None {
             return Ok(None);
         }
         let stretch_bytes = (piece_bytes as u64).max(CHUNK_BYTES);
@@ -138,7 +138,7 @@ impl SharedFile {
             if cutter.held_bytes() > most_held {
                 return Ok(false);
             }
-            let buffer = cutter.bytes();
+            let buffer = cutter.buffer();
             let most = match end.saturating_sub(*at) {
                 0 => BEHIND_BYTES,
                 left => left.min(READ_BYTES) as usize,
@@ -174,14 +174,16 @@ impl SharedFile {
         }
         // It begins behind a mark, all of which may stand before.
         let mut at = begin - self.mark.bytes as u64;
-        let mut look = Vec::with_capacity(LOOK_BYTES);
+        let (mut room, mut len) = ([0; LOOK_BYTES], 0);
         loop {
-            let seen = at + look.len() as u64;
-            if read_at(&self.file, &mut look, seen, usize::MAX)? == 0 {
+            let seen = at + len as u64;
+            let read = read_at(&self.file, &mut room[len..], seen)?;
+            if read == 0 {
                 return Err(changed());
             }
-            look.truncate((end - at) as usize);
-            let first = (self.mark.first)(&look, 0).map(|n| at + n as u64);
+            len = (len + read).min((end - at) as usize);
+            let look = &room[..len];
+            let first = (self.mark.first)(look, 0).map(|n| at + n as u64);
             let first = first.filter(|first| *first < end);
             let until = first.unwrap_or(at + look.len() as u64);
             let from = seen.max(begin).min(until);
@@ -191,7 +193,8 @@ impl SharedFile {
             }
             // A mark may have begun.
             let gone = look.len().saturating_sub(self.mark.bytes - 1);
-            look.drain(..gone);
+            room.copy_within(gone..len, 0);
+            len -= gone;
             at += gone as u64;
         }
     }
@@ -240,7 +243,7 @@ mod tests {
         cutter.begin(7);
         let mut pieces = Vec::new();
         for block in bytes.chunks(60_000) {
-            cutter.buffer().extend_from_slice(block);
+            cutter.buffer().extend([block]);
             pieces.extend(cutter.grown(block.len()));
             pieces.extend(std::iter::from_fn(|| cutter.grown(0)));
         }

@@ -1,23 +1,16 @@
 //! How does a split become pieces? Its files, block by block, through a decoder and a cutter.
 
-use super::decoder::{DecodeError, Decoder};
+use super::decoder::{DecodeError, Decoder, Output};
 use crate::input::Compression;
 use crate::input::cutter::Cutter;
 use crate::input::piece::Piece;
 use std::error::Error;
-
-/// So many bytes of a block are put behind those that are held at a time: a member of a web archive
-/// has 4,000 on average.
-const JOINED_BYTES: usize = 16 << 10;
 
 /// Any error of a decoder that cannot be made.
 type Cause = Box<dyn Error + Send + Sync>;
 
 /// Some bytes of an input file.
 pub(crate) struct FileBlock {
-    pub split: usize,
-    /// Number of the block in its split.
-    pub block: u64,
     pub input: u32,
     /// The input's compression, known from its first bytes.
     pub compression: Compression,
@@ -28,62 +21,13 @@ pub(crate) struct FileBlock {
     pub ends_split: bool,
 }
 
-/// The last bytes of blocks, which a decoder takes only with those that follow them.
-#[derive(Default)]
-struct Held {
-    /// Those, and some of the current block.
-    bytes: Vec<u8>,
-    /// How many of them come from earlier blocks.
-    earlier: usize,
-    at: usize,
-}
-
-impl Held {
-    /// Holds the rest of a block; tells how many bytes.
-    fn hold(&mut self, rest: &[u8]) -> usize {
-        self.bytes.extend_from_slice(rest);
-        self.earlier = rest.len();
-        rest.len()
-    }
-
-    /// Takes some of what follows; tells how many bytes.
-    fn extend(&mut self, rest: &[u8]) -> usize {
-        let n = rest.len().min(JOINED_BYTES);
-        self.bytes.extend_from_slice(&rest[..n]);
-        n
-    }
-
-    /// So many bytes more are decoded. When those of earlier blocks are, nothing is held any more,
-    /// and the bytes that are left are taken from the current block: tells how many.
-    fn pass(&mut self, bytes: usize) -> usize {
-        self.at += bytes;
-        if self.at < self.earlier {
-            return 0;
-        }
-        let left = self.bytes.len() - self.at;
-        self.clear();
-        left
-    }
-
-    fn carry(&mut self) {
-        self.bytes.drain(..self.at);
-        (self.earlier, self.at) = (self.bytes.len(), 0);
-    }
-
-    fn clear(&mut self) {
-        self.bytes.clear();
-        (self.earlier, self.at) = (0, 0);
-    }
-}
-
 pub(crate) struct SplitStream {
     cutter: Cutter,
     /// See [`Budget::window_log`](crate::order::Budget::window_log).
     window_log: u32,
     decoder: Option<Decoder>,
-    /// Bytes of the current block that are decoded or held.
+    /// Bytes of the current block that are decoded.
     at: usize,
-    held: Held,
     input: Option<u32>,
     /// The rest of the input cannot be decoded: from which byte of its stream on, and why.
     broken: Option<(u64, DecodeError)>,
@@ -104,7 +48,6 @@ impl SplitStream {
             window_log,
             decoder: None,
             at: 0,
-            held: Held::default(),
             input: None,
             broken: None,
             ended: false,
@@ -153,7 +96,6 @@ impl SplitStream {
             self.decoder = Some(Decoder::new(block.compression, self.window_log)?);
             self.broken = None;
             self.finished = false;
-            self.held.clear();
             self.cutter.begin(block.input);
         }
         if let Some(piece) = self.cutter.grown(0) {
@@ -161,40 +103,13 @@ impl SplitStream {
         }
         let decoder = self.decoder.as_mut().expect("a decoder was made for the input");
         while !self.ended && self.broken.is_none() {
-            let rest = &block.bytes[self.at..];
-            let held = !self.held.bytes.is_empty();
-            if held && self.at == 0 {
-                self.at += self.held.extend(rest);
-            }
-            let enough = self.cutter.enough();
             let buffer = self.cutter.buffer();
-            let before = buffer.len();
-            let input = if held { &self.held.bytes[self.held.at..] } else { rest };
-            let is_last = block.ends_input && (!held || self.at == block.bytes.len());
-            let result = if is_last {
-                decoder.decode(input, buffer).map(|taken| (taken, false))
-            } else {
-                decoder.decode_on(input, enough, buffer)
-            };
-            let (grown, full) = (buffer.len() - before, buffer.len() == buffer.capacity());
-            // It waits for more than this block has.
-            let mut waits = false;
+            let mut out = Output::new(buffer.room(0));
+            let result = decoder.decode(&block.bytes[self.at..], &mut out);
+            let (grown, full) = (out.made().len(), out.is_full());
+            buffer.advance(grown);
             match result {
-                Ok((taken, wants_more)) if !held => {
-                    self.at += taken;
-                    if wants_more {
-                        self.at += self.held.hold(&block.bytes[self.at..]);
-                        waits = true;
-                    }
-                }
-                Ok((taken, wants_more)) => {
-                    self.at -= self.held.pass(taken);
-                    if wants_more && !self.held.bytes.is_empty() {
-                        let added = self.held.extend(&block.bytes[self.at..]);
-                        self.at += added;
-                        waits = added == 0;
-                    }
-                }
+                Ok(taken) => self.at += taken,
                 Err(DecodeError::Window { bytes }) => {
                     self.wanted = Some(bytes);
                     return Ok((None, false));
@@ -208,8 +123,7 @@ impl SplitStream {
             if let Some(piece) = self.cutter.grown(grown) {
                 return Ok((Some(piece), false));
             }
-            let is_done = waits || self.held.bytes.is_empty();
-            self.ended = self.at == block.bytes.len() && !full && is_done;
+            self.ended = self.at == block.bytes.len() && !full;
         }
         if block.ends_input {
             if !self.finished
@@ -225,7 +139,6 @@ impl SplitStream {
             }
         }
         self.at = 0;
-        self.held.carry();
         self.ended = false;
         Ok((if block.ends_split { self.cutter.end_split() } else { None }, true))
     }
@@ -257,8 +170,6 @@ mod tests {
             // The last may be empty, as where a file ends with a block.
             let ends = n < blocks[number % blocks.len()];
             let block = FileBlock {
-                split: 0,
-                block: number as u64,
                 input: 0,
                 compression: Compression::Gzip,
                 bytes: file[at..at + n].to_vec(),
@@ -283,7 +194,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(200))]
 
-        /// Members that blocks cut are put together, or inflated step by step where they are long.
+        /// Members that blocks cut are inflated step by step.
         #[test]
         fn law_pieces_do_not_depend_on_blocks(
             parts in prop::collection::vec((any::<u64>(), prop_oneof![

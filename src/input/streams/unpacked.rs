@@ -3,7 +3,7 @@
 //! For files that are read whole on one thread, such as judgements, runs and topics. Collections go
 //! through the operators of the dataflow instead, which read and decompress side by side.
 
-use super::decoder::Decoder;
+use super::decoder::{Decoder, Output};
 use crate::input::Compression;
 use std::fs::File;
 use std::io::{self, Read};
@@ -21,9 +21,10 @@ pub struct Unpacked {
     /// What was read and not yet decoded: `block[at..]`.
     block: Vec<u8>,
     at: usize,
-    /// What was decoded and not yet given out: `out[given..]`.
+    /// What was decoded and not yet given out: `out[given..made]`.
     out: Vec<u8>,
     given: usize,
+    made: usize,
     ended: bool,
 }
 
@@ -57,18 +58,19 @@ impl Unpacked {
         }
         let compression = Compression::by_content(&block);
         let decoder = Decoder::new(compression, WINDOW_LOG).map_err(io::Error::other)?;
-        let out = Vec::with_capacity(BLOCK_BYTES);
-        Ok(Self { file, decoder, block, at: 0, out, given: 0, ended: false })
+        let out = vec![0; BLOCK_BYTES];
+        Ok(Self { file, decoder, block, at: 0, out, given: 0, made: 0, ended: false })
     }
 
     /// Decodes until there is something to give out, or nothing is left.
     fn fill(&mut self) -> io::Result<()> {
-        self.out.clear();
-        self.given = 0;
+        (self.given, self.made) = (0, 0);
         loop {
-            let taken = self.decoder.decode(&self.block[self.at..], &mut self.out);
+            let mut out = Output::new(&mut self.out);
+            let taken = self.decoder.decode(&self.block[self.at..], &mut out);
+            self.made = out.made().len();
             self.at += taken.map_err(damaged)?;
-            if !self.out.is_empty() {
+            if self.made > 0 {
                 return Ok(());
             }
             if self.ended {
@@ -94,10 +96,10 @@ impl Read for Unpacked {
         if into.is_empty() {
             return Ok(0);
         }
-        if self.given == self.out.len() {
+        if self.given == self.made {
             self.fill()?;
         }
-        let n = into.len().min(self.out.len() - self.given);
+        let n = into.len().min(self.made - self.given);
         into[..n].copy_from_slice(&self.out[self.given..self.given + n]);
         self.given += n;
         Ok(n)

@@ -19,11 +19,10 @@ impl Whole {
         NonNull::new(unsafe { libdeflate_alloc_decompressor() }).map(Self)
     }
 
-    /// Inflates the deflate stream (RFC 1951) that `input` begins with and appends it to `out`.
-    /// Returns its bytes in `input`; `None`, and an unchanged `out`, if it is damaged, goes on
-    /// behind `input`, or does not fit the capacity of `out`.
-    pub(crate) fn inflate(&mut self, input: &[u8], out: &mut Vec<u8>) -> Option<usize> {
-        let room = out.spare_capacity_mut();
+    /// Inflates the deflate stream (RFC 1951) that `input` begins with. Returns its bytes in `input`
+    /// and those that it has made in `room`; `None` if it is damaged, goes on behind `input`, or
+    /// does not fit.
+    pub(crate) fn inflate(&mut self, input: &[u8], room: &mut [u8]) -> Option<(usize, usize)> {
         let (mut taken, mut made) = (0, 0);
         // SAFETY: the decompressor is live and borrowed by nobody else; both pointers are good for
         // the lengths given with them, and the function reads nothing from `room`.
@@ -41,11 +40,7 @@ impl Whole {
         if result != libdeflate_result_LIBDEFLATE_SUCCESS {
             return None;
         }
-        let len = out.len() + made;
-        assert!(taken <= input.len() && len <= out.capacity(), "libdeflate keeps to its buffers");
-        // SAFETY: on success the first `made` bytes of the room are written.
-        unsafe { out.set_len(len) };
-        Some(taken)
+        Some((taken, made))
     }
 }
 

@@ -1,9 +1,8 @@
 //! How does a searcher look at its share of the documents in a copy of its own of just their
-//! postings (`tatikonda11`, DOCP-PI)? A baseline, to be compared with the ranges of
-//! [`DocumentShare`](super::share::DocumentShare): the engine of `docp-pi` alone has it, and no
-//! other search knows of it.
+//! postings (`tatikonda11`, DOCP-PI)? A baseline, to be compared with ranges of docids: the engine
+//! of `docp-pi` alone has it, and no other search knows of it.
 
-use super::share::{Source, local};
+use super::share::{ALL, Source, local};
 use crate::index::error::IndexError;
 use crate::index::format::HEADER_BYTES;
 use crate::index::generations::generation::Generation;
@@ -47,12 +46,12 @@ impl Source for Copied {
         self.runs[number].list(run, term)
     }
 
-    fn place(&self, _: &Run, number: usize) -> (u32, u32) {
-        (self.runs[number].first_docid, self.runs[number].documents)
+    fn place(&self, _: &Run, number: usize) -> Range<u32> {
+        self.runs[number].docids.clone()
     }
 
     fn docids(&self) -> Range<u32> {
-        0..u32::MAX
+        ALL
     }
 }
 
@@ -66,8 +65,7 @@ struct CopiedList {
 
 #[derive(Debug)]
 struct CopiedRun {
-    first_docid: u32,
-    documents: u32,
+    docids: Range<u32>,
     /// How the lists are coded: as those of the run.
     form: Form,
     /// The lists, by where they are in the run.
@@ -78,15 +76,15 @@ struct CopiedRun {
 impl CopiedRun {
     fn new(run: &Run, docids: &Range<u32>, lengths: &[u32]) -> Result<Self, IndexError> {
         let wanted = local(docids, run);
-        let first_docid = run.first_docid() + wanted.start;
-        let documents = wanted.end - wanted.start;
-        let lengths = &lengths[first_docid as usize..][..documents as usize];
+        let first_docid = run.first_docid();
+        let docids = first_docid + wanted.start..first_docid + wanted.end;
+        let lengths = &lengths[docids.start as usize..docids.end as usize];
         let codes: Vec<u8> = lengths.iter().map(|&length| code_below(length)).collect();
         let (mut lists, mut data) = (HashMap::new(), Vec::new());
         let form = run.postings_header().form;
         let mut encoder = ListEncoder::of_form(form);
         let mut terms = LexiconStream::open(run.lexicon().path(), WINDOW_BYTES)?;
-        while documents > 0 && terms.advance()? {
+        while !docids.is_empty() && terms.advance()? {
             let term = terms.term().list;
             let Some(list) = run.list(term)?.within(wanted.clone()) else { continue };
             copy(&list, &wanted, run.documents(), &codes, &mut encoder)
@@ -101,7 +99,7 @@ impl CopiedRun {
         // Wide loads stay inside of it.
         data.resize(data.len() + 64, 0);
         data.shrink_to_fit();
-        Ok(Self { first_docid, documents, form, lists, data })
+        Ok(Self { docids, form, lists, data })
     }
 
     fn list(&self, run: &Run, term: TermEntry) -> Result<Option<ListView<'_>>, IndexError> {

@@ -7,6 +7,7 @@
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
+use crate::crew::Crew;
 use crate::index::error::IndexError;
 use crate::index::files::storage::Stop;
 use crate::query::searcher::Searcher;
@@ -14,13 +15,12 @@ use crate::query::snapshot::Snapshot;
 use crate::query::wanted::Wanted;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Queries that a thread takes together.
 const TAKEN: usize = 4;
 
 /// The hits of many queries, query after query, each best first.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ManyHits {
     /// Where the hits of each query begin, and at last where all end: `[queries + 1]`.
     pub offsets: Vec<u64>,
@@ -30,15 +30,6 @@ pub struct ManyHits {
     pub scores: Vec<f32>,
     /// Queries of which no term is in the index.
     pub unknown: usize,
-}
-
-#[derive(Default)]
-struct Found {
-    /// The first query of some that were taken together, and the hits of each.
-    taken: Vec<(usize, [usize; TAKEN])>,
-    docids: Vec<u32>,
-    scores: Vec<f32>,
-    unknown: usize,
 }
 
 /// Answers all `queries` with so many `threads`.
@@ -52,81 +43,38 @@ pub fn search_many<Q: AsRef<str> + Sync>(
     threads: NonZeroUsize,
     stop: &Stop,
 ) -> Result<ManyHits, IndexError> {
-    let (next, failed) = (AtomicUsize::new(0), Stop::default());
-    let work = || {
-        let found = answer(snapshot, wanted, queries, (&next, stop, &failed));
-        if found.is_err() {
-            failed.set();
-        }
-        found
-    };
-    let threads = threads.get().min(queries.len().div_ceil(TAKEN)).max(1);
-    let found: Result<Vec<Found>, IndexError> = std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
-        let own = work();
-        let others = others.into_iter().map(|thread| thread.join().expect("a search panicked"));
-        std::iter::once(own).chain(others).collect()
-    });
-    let found = found?;
-    stop.check()?;
-    Ok(in_order(&found, queries.len()))
-}
-
-fn answer<Q: AsRef<str>>(
-    snapshot: &Arc<Snapshot>,
-    wanted: &Wanted,
-    queries: &[Q],
-    (next, stop, failed): (&AtomicUsize, &Stop, &Stop),
-) -> Result<Found, IndexError> {
-    let (mut searcher, mut found) = (Searcher::new(), Found::default());
-    while !stop.is_set() && !failed.is_set() {
-        let first = next.fetch_add(TAKEN, Ordering::Relaxed);
-        let Some(rest) = queries.get(first..).filter(|rest| !rest.is_empty()) else { break };
-        let mut counts = [0; TAKEN];
-        for (query, count) in rest.iter().zip(&mut counts) {
+    let answer = |searcher: &mut Searcher, number: usize| {
+        let some = queries.chunks(TAKEN).nth(number).expect("there are so many");
+        stop.check()?;
+        let mut found = ManyHits::default();
+        for query in some {
             let (hits, known) = searcher.search(snapshot, wanted, query.as_ref())?;
             found.docids.extend(hits.iter().map(|hit| hit.docid));
             found.scores.extend(hits.iter().map(|hit| hit.score));
             found.unknown += usize::from(!known);
-            *count = hits.len();
+            found.offsets.push(found.docids.len() as u64);
         }
-        found.taken.push((first, counts));
-    }
-    Ok(found)
-}
-
-/// Puts what threads have found in the order of the queries.
-fn in_order(found: &[Found], queries: usize) -> ManyHits {
-    // For each number of queries taken together: the thread, and where its hits begin there.
-    let mut places = vec![(0, 0, [0; TAKEN]); queries.div_ceil(TAKEN)];
-    for (thread, found) in found.iter().enumerate() {
-        let mut start = 0;
-        for &(first, counts) in &found.taken {
-            places[first / TAKEN] = (thread, start, counts);
-            start += counts.iter().sum::<usize>();
-        }
-    }
+        Ok::<_, IndexError>(found)
+    };
+    let taken = queries.len().div_ceil(TAKEN);
+    let found = Crew::new("answers").in_order(threads.get(), taken, answer)?;
+    stop.check()?;
     let hits = found.iter().map(|found| found.docids.len()).sum();
     let mut all = ManyHits {
-        offsets: Vec::with_capacity(queries + 1),
+        offsets: Vec::with_capacity(queries.len() + 1),
         docids: Vec::with_capacity(hits),
         scores: Vec::with_capacity(hits),
-        unknown: found.iter().map(|found| found.unknown).sum(),
+        unknown: 0,
     };
-    let mut offset = 0;
-    for (thread, start, counts) in places {
-        let end = start + counts.iter().sum::<usize>();
-        all.docids.extend_from_slice(&found[thread].docids[start..end]);
-        all.scores.extend_from_slice(&found[thread].scores[start..end]);
-        for count in counts {
-            all.offsets.push(offset);
-            offset += count as u64;
-        }
+    all.offsets.push(0);
+    for found in found {
+        let before = all.docids.len() as u64;
+        all.offsets.extend(found.offsets.iter().map(|end| before + end));
+        all.docids.extend(found.docids);
+        all.scores.extend(found.scores);
+        all.unknown += found.unknown;
     }
-    // The last queries may be fewer than are taken together.
-    all.offsets.truncate(queries);
-    all.offsets.push(offset);
-    all
+    Ok(all)
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 
 use crate::index::error::IndexError;
 use crate::index::generations::manifest::sharded::ShardedManifest;
-use crate::query::snapshot::{ALL, Scoring, Snapshot, Whole};
+use crate::query::engines::share::counted_from;
+use crate::query::snapshot::{Scoring, Snapshot, Whole};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -44,15 +45,7 @@ impl Shard {
         // The manifest has at most as many documents as there are docids.
         let documents = manifest.documents().try_into().unwrap_or(u32::MAX);
         let whole = Whole { documents, tokens: manifest.tokens() };
-        let docids = shard.own(docids);
+        let docids = counted_from(docids, shard.first_docid);
         Ok((Snapshot::of_shard(generation, scoring, whole, docids)?, shard))
-    }
-
-    /// Docids of the whole index as docids of this shard.
-    fn own(&self, docids: &Range<u32>) -> Range<u32> {
-        if *docids == ALL {
-            return ALL;
-        }
-        docids.start.saturating_sub(self.first_docid)..docids.end.saturating_sub(self.first_docid)
     }
 }

@@ -7,13 +7,8 @@ use crate::index::list::ListView;
 use crate::index::run::Run;
 use std::ops::Range;
 
-/// The documents that a searcher looks at.
-#[derive(Clone, Debug, Default)]
-pub(crate) enum DocumentShare {
-    #[default]
-    Whole,
-    Range(Range<u32>),
-}
+/// All documents.
+pub(crate) const ALL: Range<u32> = 0..u32::MAX;
 
 /// Where a searcher finds the lists of the documents that it looks at. Run `number` of the
 /// generation is `run`.
@@ -26,30 +21,14 @@ pub(crate) trait Source {
         term: TermEntry,
     ) -> Result<Option<ListView<'a>>, IndexError>;
 
-    /// The docid from which the lists of a run count, and how many documents they are of.
-    fn place(&self, run: &Run, number: usize) -> (u32, u32);
+    /// The docids that the lists of a run are of; they count from the first.
+    fn place(&self, run: &Run, number: usize) -> Range<u32>;
 
     /// The docids that are looked at.
     fn docids(&self) -> Range<u32>;
 }
 
-impl DocumentShare {
-    /// The range of share `number` of `shares`, which are of equal size but for one document.
-    ///
-    /// ```text
-    /// use millrace::query::engines::share::DocumentShare;
-    ///
-    /// assert_eq!(DocumentShare::range(10, 1, 3), 3..6);
-    /// assert_eq!(DocumentShare::range(10, 2, 3), 6..10);
-    /// ```
-    pub(crate) fn range(documents: u32, number: usize, shares: usize) -> Range<u32> {
-        let cut =
-            |number: usize| (u128::from(documents) * number as u128 / shares.max(1) as u128) as u32;
-        cut(number)..cut(number + 1)
-    }
-}
-
-impl Source for DocumentShare {
+impl Source for Range<u32> {
     #[inline]
     fn list<'a>(
         &'a self,
@@ -57,34 +36,44 @@ impl Source for DocumentShare {
         _: usize,
         term: TermEntry,
     ) -> Result<Option<ListView<'a>>, IndexError> {
-        match self {
-            DocumentShare::Whole => run.list(term).map(Some),
-            DocumentShare::Range(docids) => {
-                let docids = local(docids, run);
-                if docids.is_empty() {
-                    return Ok(None);
-                }
-                Ok(run.list(term)?.within(docids))
-            }
+        if *self == ALL {
+            return run.list(term).map(Some);
         }
+        let docids = local(self, run);
+        if docids.is_empty() {
+            return Ok(None);
+        }
+        Ok(run.list(term)?.within(docids))
     }
 
     #[inline]
-    fn place(&self, run: &Run, _: usize) -> (u32, u32) {
-        (run.first_docid(), run.documents())
+    fn place(&self, run: &Run, _: usize) -> Range<u32> {
+        run.first_docid()..run.first_docid() + run.documents()
     }
 
     #[inline]
     fn docids(&self) -> Range<u32> {
-        match self {
-            DocumentShare::Whole => 0..u32::MAX,
-            DocumentShare::Range(docids) => docids.clone(),
-        }
+        self.clone()
     }
+}
+
+/// Share `number` of `shares` of some docids, which are of equal size but for one document.
+pub(crate) fn share_of(docids: &Range<u32>, number: usize, shares: usize) -> Range<u32> {
+    let documents = docids.len() as u128;
+    let cut = |number| docids.start + (documents * number as u128 / shares.max(1) as u128) as u32;
+    cut(number)..cut(number + 1)
+}
+
+/// Docids as they count from the docid `first`; all are all.
+pub(crate) fn counted_from(docids: &Range<u32>, first: u32) -> Range<u32> {
+    if *docids == ALL {
+        return ALL;
+    }
+    docids.start.saturating_sub(first)..docids.end.saturating_sub(first)
 }
 
 /// The documents of a run that lie in a range of docids, counted from the run's first.
 pub(crate) fn local(docids: &Range<u32>, run: &Run) -> Range<u32> {
-    let within = |docid: u32| docid.saturating_sub(run.first_docid()).min(run.documents());
-    within(docids.start)..within(docids.end)
+    let Range { start, end } = counted_from(docids, run.first_docid());
+    start.min(run.documents())..end.min(run.documents())
 }

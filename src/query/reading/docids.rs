@@ -1,6 +1,6 @@
 //! How does a person say which documents are asked for?
 
-use crate::query::snapshot::ALL;
+use crate::query::engines::share::ALL;
 use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;

@@ -6,7 +6,7 @@ use crate::index::error::IndexError;
 use crate::index::list::{ListError, ListView};
 use crate::query::algorithms::wang;
 use crate::query::cursor::{Norms, RunTerm};
-use crate::query::engines::share::DocumentShare;
+use crate::query::engines::share::{ALL, Source};
 use crate::query::plan::Plan;
 use crate::query::scratch::Scratch;
 use crate::query::top_k::{Hit, TopK};
@@ -92,16 +92,19 @@ impl Searcher {
             &mut Scratch,
         ) -> Result<(), ListError>,
     ) -> Result<(), IndexError> {
-        self.with_lists(plan, &DocumentShare::Whole, |searcher, lists| {
+        self.with_lists(plan, &ALL, |searcher, lists| {
             plan.snapshot().begin(&mut searcher.top, plan.wanted().k);
             let runs = &plan.snapshot().generation().runs()[..runs];
-            for (run, lists) in runs.iter().zip(lists.chunks(plan.terms().len().max(1))) {
-                let place = (run.first_docid(), run.documents());
+            for ((number, run), lists) in
+                runs.iter().enumerate().zip(lists.chunks(plan.terms().len().max(1)))
+            {
+                let docids = ALL.place(run, number);
+                let place = (docids.start, run.documents());
                 let mut terms = recycle(std::mem::take(&mut searcher.run_terms));
                 let weighted = plan.terms().iter().zip(lists);
                 terms.extend(weighted.map(|(term, &list)| RunTerm { weight: term.weight, list }));
                 let (top, scratch) = (&mut searcher.top, &mut searcher.scratch);
-                let worked = work(&terms, place, norms_of(plan, place), top, scratch);
+                let worked = work(&terms, place, norms_of(plan, &docids), top, scratch);
                 searcher.run_terms = recycle(terms);
                 worked.map_err(|error| blame(run, plan.split_terms(), error))?;
             }

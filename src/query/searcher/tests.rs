@@ -7,7 +7,8 @@ use crate::index::generations::generation::Generation;
 use crate::index::testing::{Collection, build, collection, term};
 use crate::query::engines::copied::Copied;
 use crate::query::engines::pool::{Done, Pool, Work};
-use crate::query::snapshot::{self, Scoring};
+use crate::query::engines::share::{ALL as ALL_DOCIDS, share_of};
+use crate::query::snapshot::Scoring;
 use crate::query::top_k::Combined;
 use crate::query::wanted::Mode;
 use std::ops::Range;
@@ -22,7 +23,7 @@ const ALGORITHMS: [Algorithm; 6] = [
     Algorithm::SmallAdaptive,
 ];
 
-fn of_share(share: DocumentShare) -> Searcher {
+fn of_share(share: Range<u32>) -> Searcher {
     let mut searcher = Searcher::new();
     searcher.take_share(share);
     searcher
@@ -63,7 +64,7 @@ impl Fixture {
     }
 
     fn snapshot(&self) -> Arc<Snapshot> {
-        self.snapshot_within(snapshot::ALL)
+        self.snapshot_within(ALL_DOCIDS)
     }
 
     /// Only these documents are searched.
@@ -338,8 +339,8 @@ fn only_blocks_that_overlap_a_range_of_docids_are_read() {
             .unwrap()
     };
     // The term is in two of three documents.
-    assert_eq!(blocks(snapshot::ALL), blocks(0..30_000));
-    assert!(blocks(snapshot::ALL)[0] > 60 && blocks(snapshot::ALL)[1] > 90);
+    assert_eq!(blocks(ALL_DOCIDS), blocks(0..30_000));
+    assert!(blocks(ALL_DOCIDS)[0] > 60 && blocks(ALL_DOCIDS)[1] > 90);
     assert_eq!(blocks(11_000..12_000)[1], 0);
     assert_eq!(blocks(12_000..13_000)[0], 0);
     let narrow = blocks(20_000..20_100);
@@ -389,7 +390,7 @@ fn shares_cover_all_documents_once() {
     for documents in [0, 1, 2, 7, 1000, u32::MAX] {
         for shares in [1, 2, 3, 16] {
             let ranges: Vec<_> =
-                (0..shares).map(|number| DocumentShare::range(documents, number, shares)).collect();
+                (0..shares).map(|number| share_of(&(0..documents), number, shares)).collect();
             assert_eq!((ranges[0].start, ranges[shares - 1].end), (0, documents));
             assert!(ranges.windows(2).all(|pair| pair[0].end == pair[1].start));
         }

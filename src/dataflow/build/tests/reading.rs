@@ -4,162 +4,116 @@ use super::at;
 use crate::dataflow::build::context::Build;
 use crate::dataflow::build::decompress::Decompress;
 use crate::dataflow::build::parse::Parse;
-use crate::dataflow::build::read::{ReadAhead, read};
+use crate::dataflow::build::read::read;
 use crate::dataflow::harness::{Step, build, failure, pass, plan_of};
 use crate::dataflow::query::local::Local;
+use crate::dataflow::sole_time::SoleTime;
 use crate::dictionary::tally::Tally;
-use crate::input::error::InputError;
+use crate::input::Format;
+use crate::input::hash::InputHash;
 use crate::input::piece::Piece;
-use crate::input::streams::split_stream::FileBlock;
-use crate::input::{Compression, Format};
 use crate::text::analysis::Analysis;
+use std::cell::RefCell;
+use std::io::Write as _;
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
+use timely::container::CapacityContainerBuilder;
+use timely::dataflow::ProbeHandle;
+use timely::dataflow::channels::pact::Pipeline;
 use timely::dataflow::operators::Probe;
-use timely::dataflow::{ProbeHandle, StreamVec};
+use timely::dataflow::operators::generic::operator::Operator;
 
-#[test]
-fn read_gives_blocks_in_order_and_holds_what_it_has_not_read() {
-    const BYTES: usize = 700_000;
-    for gone in [false, true] {
-        let folder = tempfile::tempdir().unwrap();
-        let text: Vec<u8> = (0..BYTES).map(|i| b"word \n"[i % 6]).collect();
-        let plan = plan_of(folder.path(), "a.txt", &text);
-        if gone {
-            std::fs::remove_file(folder.path().join("a.txt")).unwrap();
-        }
-        let shared = Arc::new(build(plan, folder.path()));
-        let given = shared.clone();
-        let (found, over) = timely::execute_directly(move |worker| {
-            let found = Rc::new(std::cell::RefCell::new(Vec::new()));
-            let (kept, probe) = (found.clone(), ProbeHandle::new());
-            let feed = worker.dataflow::<u64, _, _>(|scope| {
-                let (blocks, feed) = read(scope, &given);
-                let kept =
-                    timely::dataflow::operators::Inspect::inspect_core(blocks, move |event| {
-                        let Ok((stamp, blocks)) = event else { return };
-                        let time = *stamp.least().unwrap();
-                        kept.borrow_mut().extend(blocks.iter().map(|block: &FileBlock| {
-                            (time, block.bytes.clone(), (block.ends_input, block.ends_split))
-                        }));
-                    });
-                kept.probe_with(&probe);
-                feed
-            });
-            for _ in 0..20 {
-                worker.step();
-            }
-            // It reads no further ahead than it may; what is taken makes room.
-            let before = found.borrow().len();
-            assert!(gone || before >= 1 && before == feed.queued.get());
-            if before < 3 && !gone {
-                assert!(probe.less_than(&at(3, 0)), "the next block may come");
-            }
-            for _ in 0..before {
-                feed.taken(Vec::new());
-            }
-            for _ in 0..20 {
-                worker.step();
-            }
-            let over = probe.done();
-            worker.installed_dataflows().into_iter().for_each(|flow| worker.drop_dataflow(flow));
-            (found.take(), over)
+/// What one worker reads and cuts of the input of a build, whose far end absorbs each piece at
+/// once.
+fn pieces(shared: &Arc<Build>) -> Vec<(u64, Piece)> {
+    let (build, control) = (shared.clone(), shared.control.clone());
+    timely::execute_directly(move |worker| {
+        let (found, probe) = (Rc::new(RefCell::new(Vec::new())), ProbeHandle::new());
+        let (kept, given) = (found.clone(), build.clone());
+        worker.dataflow::<u64, _, _>(|scope| {
+            let (taken, in_hand) = read(scope, &build, probe.clone());
+            let pieces = taken.decompress(&build, in_hand, probe.clone());
+            let kept = pieces.unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(
+                Pipeline,
+                "Keep",
+                move |_, _| {
+                    move |input, _| {
+                        input.for_each(|cap, data| {
+                            for Local((parser, piece)) in data.drain(..) {
+                                given.wiring.flow.parsed(parser, piece.bytes.len(), 0);
+                                kept.borrow_mut().push((*cap.time(), piece));
+                            }
+                        });
+                    }
+                },
+            );
+            kept.probe_with(&probe);
         });
-        assert!(over);
-        if gone {
-            let (operator, why) = failure(&shared.control).unwrap();
-            assert!(operator == "Read" && why.contains("a.txt"), "{operator}: {why}");
-            assert!(found.is_empty());
-            continue;
+        let mut steps = 0;
+        while !probe.done() && !control.stopped() && steps < 1000 {
+            worker.step_or_park(Some(Duration::from_millis(1)));
+            steps += 1;
         }
-        assert!(!shared.control.stopped());
-        let times: Vec<u64> = found.iter().map(|(time, _, _)| *time).collect();
-        assert_eq!(times, [at(0, 0), at(1, 0), at(2, 0)]);
-        assert!(found.iter().flat_map(|(_, bytes, _)| bytes.iter().copied()).eq(text));
-        let ends: Vec<(bool, bool)> = found.iter().map(|(_, _, ends)| *ends).collect();
-        assert_eq!(ends, [(false, false), (false, false), (true, true)]);
-        assert_eq!(shared.done.lock().unwrap().inputs[0].bytes, BYTES as u64);
-    }
+        assert!(probe.done() || control.stopped());
+        worker.installed_dataflows().into_iter().for_each(|flow| worker.drop_dataflow(flow));
+        found.take()
+    })
 }
 
-fn block(number: u64, bytes: &[u8], compression: Compression, ends: bool) -> (u64, FileBlock) {
-    let block = FileBlock {
-        split: 0,
-        block: number,
-        input: 0,
-        compression,
-        bytes: bytes.to_vec(),
-        ends_input: ends,
-        ends_split: ends,
-    };
-    (at(number, 0), block)
+fn gzip(text: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(text).unwrap();
+    encoder.finish().unwrap()
 }
 
-/// The decompressor behind blocks that were read.
-fn decompress<'scope>(
-    build: &Arc<Build>,
-    blocks: usize,
-    stream: StreamVec<'scope, u64, FileBlock>,
-) -> StreamVec<'scope, u64, crate::dataflow::build::decompress::Assigned> {
-    // As the reader has done.
-    _ = build.wiring.claims.claim(1, 1, true, |_| Ok::<_, InputError>(None));
-    let feed = Rc::new(ReadAhead::default());
-    feed.queued.set(blocks);
-    stream.decompress(build, feed, ProbeHandle::new())
+/// Checks the pieces of a file, and what is noted of it.
+fn check(folder: &Path, name: &str, content: &[u8], text: &[u8], times: &[u64]) {
+    let shared = Arc::new(build(plan_of(folder, name, content), folder));
+    let found = pieces(&shared);
+    assert!(!shared.control.stopped(), "{name}");
+    assert_eq!(found.iter().map(|(time, _)| *time).collect::<Vec<_>>(), times, "{name}");
+    assert!(found.iter().flat_map(|(_, piece)| &*piece.bytes).eq(text), "{name}");
+    let read = shared.done.lock().unwrap().inputs[0];
+    let mut hash = InputHash::default();
+    hash.update(content);
+    assert_eq!((read.bytes, read.hash), (content.len() as u64, hash.digest()), "{name}");
 }
 
 #[test]
-fn decompress_cuts_pieces_and_holds_those_that_grow() {
+fn what_is_read_comes_in_order_and_is_noted() {
     let folder = tempfile::tempdir().unwrap();
-    let line = "{\"id\": \"1\", \"text\": \"a mill\"}\n";
-    let text = line.repeat(20_000);
-    let plan = plan_of(folder.path(), "a.jsonl", text.as_bytes());
-    let shared = Arc::new(build(plan, folder.path()));
-    let (given, bytes) = (shared.clone(), text.clone().into_bytes());
-    let passed = pass(
-        move || {
-            let (head, tail) = bytes.split_at(250_000);
-            let none = Compression::None;
-            vec![
-                Step { records: vec![block(0, head, none, false)], then: Some(at(1, 0)) },
-                Step { records: vec![block(1, tail, none, true)], then: None },
-            ]
-        },
-        move |stream| decompress(&given, 2, stream),
-        |Local((parser, piece))| (parser, piece.offset, piece.bytes.len()),
-    );
-    assert!(!shared.control.stopped());
-    assert!(passed.records[0].is_empty(), "no piece is whole");
-    assert_eq!(passed.frontier, [Some(at(1, 0)), None]);
-    let pieces = &passed.records[1];
-    assert_eq!(pieces.iter().map(|(time, _)| *time).collect::<Vec<_>>(), [at(1, 0), at(1, 1)]);
-    let mut offset = 0;
-    for (_, (parser, from, bytes)) in pieces {
-        assert_eq!((*parser, *from, bytes % line.len()), (0, offset as u64, 0));
-        offset += bytes;
-    }
-    assert_eq!(offset, text.len());
+    let text = "{\"id\": \"1\", \"text\": \"a mill\"}\n".repeat(80_000);
+    let text = text.as_bytes();
+    // Three stretches of 1 MiB, of two pieces each but for the last.
+    let times = [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0)].map(|(stretch, piece)| at(stretch, piece));
+    check(folder.path(), "a.jsonl", text, text, &times);
+    // All of it comes out of one block.
+    let times = [0, 1, 2, 3, 4].map(|piece| at(0, piece));
+    check(folder.path(), "a.jsonl.gz", &gzip(text), text, &times);
+    // A document, of three blocks.
+    check(folder.path(), "a.txt", &text[..700_000], &text[..700_000], &[at(2, 0)]);
 }
 
 #[test]
-fn decompress_fails_where_no_window_will_do() {
+fn what_cannot_be_read_ends_the_job() {
     let folder = tempfile::tempdir().unwrap();
+    for (name, operator) in [("a.jsonl", "Read"), ("a.txt", "Decompress")] {
+        let plan = plan_of(folder.path(), name, b"{}\n");
+        std::fs::remove_file(folder.path().join(name)).unwrap();
+        let shared = Arc::new(build(plan, folder.path()));
+        assert!(pieces(&shared).is_empty());
+        let (failed, why) = failure(&shared.control).unwrap();
+        assert!(failed == operator && why.contains(name), "{failed}: {why}");
+    }
     // A frame that asks for a window of 2 GiB, and an empty last block.
     let frame = [0x28, 0xb5, 0x2f, 0xfd, 0x00, 21 << 3, 0x01, 0x00, 0x00];
     let shared = Arc::new(build(plan_of(folder.path(), "a.jsonl.zst", &frame), folder.path()));
-    let given = shared.clone();
-    let passed = pass(
-        move || {
-            let records = vec![block(0, &frame, Compression::Zstd, true)];
-            vec![Step { records, then: None }]
-        },
-        move |stream| decompress(&given, 1, stream),
-        |_| (),
-    );
-    let (operator, why) = failure(&shared.control).unwrap();
-    assert!(operator == "Decompress" && why.contains("a window of 2048 MiB"), "{operator}: {why}");
-    assert!(passed.records[0].is_empty());
+    assert!(pieces(&shared).is_empty());
+    let (failed, why) = failure(&shared.control).unwrap();
+    assert!(failed == "Decompress" && why.contains("a window of 2048 MiB"), "{failed}: {why}");
 }
 
 fn piece(text: &str) -> Piece {
@@ -167,7 +121,7 @@ fn piece(text: &str) -> Piece {
         input: 0,
         format: Format::Jsonl,
         offset: 0,
-        bytes: text.as_bytes().to_vec().into(),
+        bytes: text.as_bytes().into(),
         files: Vec::new(),
         head: Arc::default(),
         ends_input: true,

@@ -222,77 +222,7 @@ fn quoted(text: &str, style: u8) -> String {
     out + "\""
 }
 
-/// A line that most often looks as others do, with a name and a text of its own.
-fn alike() -> impl Strategy<Value = String> {
-    let shape = proptest::sample::select(&[
-        r#"{"id":"N","contents":"T"}"#,
-        r#"{"id":"N","contents":"T"}"#,
-        "{\"id\": \"N\", \"x\": [\"T\"], \"text\": \"T\", \"y\": 1} \r",
-        r#" {"docno":"N","text":"T","id":""}"#,
-        r#"{"id":"N","docno":"d","text":"T"}"#,
-        r#"{"_id":"d","id":"N","text":"T"}"#,
-        r#"{"text":"T","id":"N"}"#,
-        r#"{"id":"N","title":"T","text":"T"}"#,
-        r#"{"id":"N","text":"T","id":"x"}"#,
-        r#"{"id":"N"}"#,
-        r#"{"id":7,"text":"T"}"#,
-        r#"{"id":"N","text":"T","a key that is far too long for a shape":null}"#,
-        "",
-    ]);
-    let name = proptest::sample::select(&["a", "some-name-7", "", r#"q\"q"#, "ä", "a\\", "}"]);
-    let text = proptest::sample::select(&[
-        "",
-        "a mill",
-        r"two\nlines",
-        r#"\"quoted\""#,
-        r"\q",
-        "a\"",
-        "\\",
-    ]);
-    // Bytes of a shape are few, so that most texts between others are short.
-    let more = prop_oneof![3 => Just(0), 1 => 0usize..90];
-    (shape, name, text, more).prop_map(|(shape, name, text, more)| {
-        shape.replace('N', name).replace('T', &format!("{text}{}", "x".repeat(more)))
-    })
-}
-
 proptest! {
-    #[test]
-    fn law_a_record_is_read_alike_beside_others(
-        lines in proptest::collection::vec(alike(), 1..40),
-        same in 0usize..20,
-        at in any::<proptest::sample::Index>(),
-    ) {
-        // Some are alike, so that the shape of one is taken for that of others.
-        let at = at.index(lines.len());
-        let lines: Vec<String> =
-            lines[..at].iter().chain(std::iter::repeat_n(&lines[at], same)).chain(&lines[at..]).cloned().collect();
-        let whole = lines.join("\n");
-        let mut expected = Kept::default();
-        let mut offset = 0;
-        for (line, text) in (1..).zip(&lines) {
-            let mut kept = Kept::default();
-            JsonlParser::new().parse(PieceView { bytes: text.as_bytes(), offset: 1, line }, &mut kept);
-            for mut document in kept.documents {
-                document.2 += offset;
-                expected.documents.push(document);
-            }
-            for mut skipped in kept.skipped {
-                skipped.0 += offset;
-                if let Skip::BadJson { offset: at, .. } = &mut skipped.3 {
-                    *at += offset;
-                }
-                // The end of a piece ends its last line.
-                if let Skip::BadJson { found: found @ None, .. } = &mut skipped.3 && line as usize != lines.len() {
-                    *found = Some(b'\n');
-                }
-                expected.skipped.push(skipped);
-            }
-            offset += text.len() + 1;
-        }
-        prop_assert_eq!(parse(PieceView { bytes: whole.as_bytes(), offset: 1, line: 1 }), expected);
-    }
-
     #[test]
     fn oracle_reads_what_serde_json_reads(records in proptest::collection::vec(members(), 1..4)) {
         let mut input = String::new();

@@ -12,7 +12,7 @@
 use super::http::Response;
 use crate::input::Compression;
 use crate::input::streams::decoder::gzip::Gzip;
-use crate::input::streams::decoder::{DecodeError, Decoder};
+use crate::input::streams::decoder::{DecodeError, Decoder, Output};
 use crate::input::turns::Turn;
 use flate2::{Decompress, FlushDecompress, Status};
 use std::io::Read;
@@ -143,7 +143,8 @@ struct Out<'a> {
 }
 
 impl Out<'_> {
-    fn grow(&mut self) -> Result<(), BodyError> {
+    /// Makes the body longer, by bytes that are not yet its; tells where these begin.
+    fn grow(&mut self) -> Result<usize, BodyError> {
         if self.bytes.len() as u64 > self.most {
             return Err(BodyError::TooLong);
         }
@@ -151,22 +152,26 @@ impl Out<'_> {
             self.turn.take(self.bytes.len());
             self.bytes.reserve(STEP_BYTES);
         }
-        Ok(())
+        let (len, room) = (self.bytes.len(), self.bytes.capacity());
+        self.bytes.resize(room.min(len + STEP_BYTES), 0);
+        Ok(len)
     }
 
     /// Decodes `input` until it ends, leads nowhere, or is damaged.
     fn fill(
         &mut self,
         mut input: &[u8],
-        mut decode: impl FnMut(&[u8], &mut Vec<u8>) -> Result<usize, DecodeError>,
+        mut decode: impl FnMut(&[u8], &mut Output<'_>) -> Result<usize, DecodeError>,
     ) -> Result<(), BodyError> {
         loop {
-            self.grow()?;
-            let before = self.bytes.len();
-            let Ok(taken) = decode(input, self.bytes) else { return Ok(()) };
+            let before = self.grow()?;
+            let mut out = Output::new(&mut self.bytes[before..]);
+            let taken = decode(input, &mut out);
+            let (made, full) = (out.made().len(), out.is_full());
+            self.bytes.truncate(before + made);
+            let Ok(taken) = taken else { return Ok(()) };
             input = &input[taken..];
-            let full = self.bytes.len() == self.bytes.capacity();
-            let stuck = taken == 0 && self.bytes.len() == before;
+            let stuck = taken == 0 && made == 0;
             if stuck || input.is_empty() && !full {
                 return Ok(());
             }
@@ -176,10 +181,7 @@ impl Out<'_> {
     fn fill_brotli(&mut self, input: &[u8]) -> Result<(), BodyError> {
         let mut decoder = brotli_decompressor::Decompressor::new(input, STEP_BYTES);
         loop {
-            self.grow()?;
-            let before = self.bytes.len();
-            let room = self.bytes.capacity();
-            self.bytes.resize(room, 0);
+            let before = self.grow()?;
             let read = decoder.read(&mut self.bytes[before..]).unwrap_or(0);
             self.bytes.truncate(before + read);
             if read == 0 {
@@ -192,12 +194,13 @@ impl Out<'_> {
 fn deflate(
     inflate: &mut Decompress,
     input: &[u8],
-    out: &mut Vec<u8>,
+    out: &mut Output<'_>,
 ) -> Result<usize, DecodeError> {
-    let before = inflate.total_in();
-    let status = inflate
-        .decompress_vec(input, out, FlushDecompress::None)
-        .map_err(|e| DecodeError::Damaged { what: format!("deflate data ({e})") })?;
+    let (before, made) = (inflate.total_in(), inflate.total_out());
+    let status = inflate.decompress(input, out.rest(), FlushDecompress::None);
+    out.advance((inflate.total_out() - made) as usize);
+    let status =
+        status.map_err(|e| DecodeError::Damaged { what: format!("deflate data ({e})") })?;
     // What stands behind the stream is nothing.
     if status == Status::StreamEnd {
         return Ok(input.len());

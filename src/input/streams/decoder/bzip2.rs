@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::DecodeError;
+use super::{DecodeError, Output};
 use bzip2::{Decompress, Status};
 
 /// Decompresses stream after stream, since parallel compressors write many.
@@ -20,14 +20,18 @@ impl Default for Bzip2 {
 }
 
 impl Bzip2 {
-    /// Decompresses from `input`, and appends to `out` as far as its capacity goes. Returns the
-    /// bytes of `input` that are done with.
+    /// Decompresses from `input` to `out`, as far as that has room. Returns the bytes of `input`
+    /// that are done with.
     ///
     /// # Errors
     /// Damage; `out` has what stood before it.
-    pub(crate) fn decode(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, DecodeError> {
+    pub(crate) fn decode(
+        &mut self,
+        input: &[u8],
+        out: &mut Output<'_>,
+    ) -> Result<usize, DecodeError> {
         let mut at = 0;
-        while out.len() < out.capacity() {
+        while !out.is_full() {
             if !self.open {
                 match input.get(at) {
                     None => break,
@@ -43,15 +47,16 @@ impl Bzip2 {
                 }
             }
             let (read, written) = (self.decoder.total_in(), self.decoder.total_out());
-            let status = self
-                .decoder
-                .decompress_vec(&input[at..], out)
+            let status = self.decoder.decompress(&input[at..], out.rest());
+            let written = (self.decoder.total_out() - written) as usize;
+            out.advance(written);
+            let status = status
                 .map_err(|error| DecodeError::Damaged { what: format!("bzip2 data ({error})") })?;
             let read = (self.decoder.total_in() - read) as usize;
             at += read;
             if status == Status::StreamEnd {
                 (self.open, self.any) = (false, true);
-            } else if read == 0 && self.decoder.total_out() == written {
+            } else if read == 0 && written == 0 {
                 break;
             }
         }

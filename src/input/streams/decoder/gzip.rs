@@ -1,6 +1,6 @@
 //! How is a gzip stream of any number of members (RFC 1952) inflated, as its bytes come in?
 
-use super::DecodeError;
+use super::{DecodeError, Output};
 use crate::input::streams::whole::Whole;
 use flate2::{Decompress, FlushDecompress, Status};
 
@@ -12,8 +12,8 @@ const FLAG_COMMENT: u8 = 16;
 /// A header longer than this is taken for damage.
 const MOST_HEADER_BYTES: usize = 1 << 17;
 const TRAILER_BYTES: usize = 8;
-/// Behind a member of more compressed bytes than this, the next is not tried as a whole unless one
-/// behind it is seen: it would most likely be inflated twice.
+/// Behind a member of more compressed bytes than this, the next is not tried as a whole: it would
+/// most likely be inflated twice.
 const SMALL_MEMBER: usize = 128 << 10;
 
 enum State {
@@ -25,19 +25,6 @@ enum State {
     Trailer,
     /// Behind the last member: zero padding, which is ignored.
     Padding,
-}
-
-/// What is known of a member before it is inflated.
-enum Ahead {
-    Unknown,
-    /// Another one seems to follow, before which stands how much room this one takes.
-    Member {
-        room: u32,
-    },
-    /// Its end is not there yet, and it may be small.
-    Cut,
-    /// Its end is not there yet, and it is not small.
-    Long,
 }
 
 /// Inflates member after member.
@@ -79,60 +66,31 @@ impl Gzip {
         self.members = 0;
     }
 
-    /// Inflates from `input`, and appends to `out` as far as its capacity goes. Returns the bytes
-    /// of `input` that are done with.
+    /// Inflates from `input` to `out`, as far as that has room. Returns the bytes of `input` that
+    /// are done with.
     ///
     /// # Errors
     /// Damage; `out` has what stood before it.
-    pub(crate) fn decode(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, DecodeError> {
-        self.run(input, None, out).map(|(taken, _)| taken)
-    }
-
-    /// See [`Decoder::decode_on`](super::Decoder::decode_on).
-    pub(crate) fn decode_on(
+    pub(crate) fn decode(
         &mut self,
         input: &[u8],
-        enough: usize,
-        out: &mut Vec<u8>,
-    ) -> Result<(usize, bool), DecodeError> {
-        self.run(input, Some(enough), out)
-    }
-
-    /// More input comes if it is said how much is `enough`.
-    fn run(
-        &mut self,
-        input: &[u8],
-        enough: Option<usize>,
-        out: &mut Vec<u8>,
-    ) -> Result<(usize, bool), DecodeError> {
-        let (mut at, mut made) = (0, false);
+        out: &mut Output<'_>,
+    ) -> Result<usize, DecodeError> {
+        let mut at = 0;
         while at < input.len() {
             match self.state {
-                State::Header => {
-                    if made && enough.is_some_and(|enough| out.len() >= enough) {
-                        break;
-                    }
-                    at += self.header(&input[at..])?;
-                }
-                State::Data | State::Body if out.len() == out.capacity() => break,
-                State::Data => match Self::ahead(&input[at..], enough.is_some()) {
-                    Ahead::Cut => return Ok((at, true)),
-                    ahead => at += self.data(&input[at..], ahead, out),
-                },
-                State::Body => {
-                    at += self.body(&input[at..], out)?;
-                }
-                State::Trailer => {
-                    at += self.trailer(&input[at..])?;
-                    made = true;
-                }
+                State::Header => at += self.header(&input[at..])?,
+                State::Data | State::Body if out.is_full() => break,
+                State::Data => at += self.data(&input[at..], out),
+                State::Body => at += self.body(&input[at..], out)?,
+                State::Trailer => at += self.trailer(&input[at..])?,
                 State::Padding => match input[at..].iter().position(|&b| b != 0) {
                     None => at = input.len(),
                     Some(_) => return Err(DecodeError::Garbage),
                 },
             }
         }
-        Ok((at, false))
+        Ok(at)
     }
 
     /// Is told that the input ends.
@@ -190,35 +148,15 @@ impl Gzip {
         }
     }
 
-    /// What is ahead of the member whose data `input` begins with, if more input comes.
-    fn ahead(input: &[u8], more: bool) -> Ahead {
-        if !more {
-            return Ahead::Unknown;
-        }
-        // Other bytes may look like a header: then something is tried in vain, and no more.
-        match memchr::memmem::find(&input[..input.len().min(SMALL_MEMBER)], &MAGIC) {
-            Some(next) => Ahead::Member {
-                room: input[..next].last_chunk().map_or(0, |length| u32::from_le_bytes(*length)),
-            },
-            None if input.len() < SMALL_MEMBER => Ahead::Cut,
-            None => Ahead::Long,
-        }
-    }
-
     /// Inflates the member's data if all of it is there, has room and is good. Otherwise nothing is
     /// done with it yet: it is inflated step by step, and that finds what is wrong.
-    fn data(&mut self, input: &[u8], ahead: Ahead, out: &mut Vec<u8>) -> usize {
-        let before = out.len();
-        let is_tried = match ahead {
-            Ahead::Unknown => self.last_member <= SMALL_MEMBER,
-            Ahead::Member { room } => out.capacity() - before >= room as usize,
-            Ahead::Cut | Ahead::Long => false,
-        };
-        if is_tried
+    fn data(&mut self, input: &[u8], out: &mut Output<'_>) -> usize {
+        if self.last_member <= SMALL_MEMBER
             && let Some(whole) = &mut self.whole
-            && let Some(taken) = whole.inflate(input, out)
+            && let Some((taken, made)) = whole.inflate(input, out.rest())
         {
-            self.made(&out[before..]);
+            self.made(&out.rest()[..made]);
+            out.advance(made);
             self.last_member = taken;
             self.state = State::Trailer;
             return taken;
@@ -233,20 +171,20 @@ impl Gzip {
         self.length = self.length.wrapping_add(bytes.len() as u32);
     }
 
-    fn body(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, DecodeError> {
-        let (in_before, out_before) = (self.inflate.total_in(), out.len());
-        let status = self
-            .inflate
-            .decompress_vec(input, out, FlushDecompress::None)
-            .map_err(|e| DecodeError::Damaged { what: format!("gzip data ({e})") })?;
-        let made = &out[out_before..];
-        self.made(made);
+    fn body(&mut self, input: &[u8], out: &mut Output<'_>) -> Result<usize, DecodeError> {
+        let (taken, made) = (self.inflate.total_in(), self.inflate.total_out());
+        let status = self.inflate.decompress(input, out.rest(), FlushDecompress::None);
+        let taken = (self.inflate.total_in() - taken) as usize;
+        let made = (self.inflate.total_out() - made) as usize;
+        self.made(&out.rest()[..made]);
+        out.advance(made);
+        let status =
+            status.map_err(|e| DecodeError::Damaged { what: format!("gzip data ({e})") })?;
         if status == Status::StreamEnd {
             self.state = State::Trailer;
             self.last_member = self.inflate.total_in() as usize;
         }
-        let taken = (self.inflate.total_in() - in_before) as usize;
-        if taken == 0 && made.is_empty() && status != Status::StreamEnd {
+        if taken == 0 && made == 0 && status != Status::StreamEnd {
             return Err(DecodeError::Damaged { what: "gzip data that leads nowhere".into() });
         }
         Ok(taken)

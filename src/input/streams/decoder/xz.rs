@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::DecodeError;
+use super::{DecodeError, Output};
 use liblzma::stream::{Action, CONCATENATED, Status, Stream};
 
 /// Memory that a decoder takes beside its dictionary.
@@ -23,21 +23,27 @@ impl Xz {
         Ok(Self { decoder, ended: false })
     }
 
-    /// Decompresses from `input`, and appends to `out` as far as its capacity goes. Returns the
-    /// bytes of `input` that are done with.
+    /// Decompresses from `input` to `out`, as far as that has room. Returns the bytes of `input`
+    /// that are done with.
     ///
     /// # Errors
     /// Damage, or a dictionary beyond the limit; `out` has what stood before it.
-    pub(crate) fn decode(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, DecodeError> {
+    pub(crate) fn decode(
+        &mut self,
+        input: &[u8],
+        out: &mut Output<'_>,
+    ) -> Result<usize, DecodeError> {
         let mut at = 0;
-        while out.len() < out.capacity() {
-            let (read, before) = (self.decoder.total_in(), out.len());
-            let status = self.decoder.process_vec(&input[at..], out, Action::Run);
+        while !out.is_full() {
+            let (read, written) = (self.decoder.total_in(), self.decoder.total_out());
+            let status = self.decoder.process(&input[at..], out.rest(), Action::Run);
             let read = (self.decoder.total_in() - read) as usize;
+            let written = (self.decoder.total_out() - written) as usize;
             at += read;
+            out.advance(written);
             match status.map_err(damaged)? {
                 Status::StreamEnd => break,
-                _ if read == 0 && out.len() == before => break,
+                _ if read == 0 && written == 0 => break,
                 _ => {}
             }
         }
@@ -50,7 +56,7 @@ impl Xz {
             return Ok(());
         }
         // Everything is out of the decoder, so that one byte is room enough to hear of the end.
-        let status = self.decoder.process_vec(&[], &mut Vec::with_capacity(1), Action::Finish);
+        let status = self.decoder.process(&[], &mut [0], Action::Finish);
         match status {
             Ok(Status::StreamEnd) => {
                 self.ended = true;

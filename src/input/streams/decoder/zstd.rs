@@ -4,7 +4,7 @@
 //! header is read before the frame is begun, so that who decodes decides whether there is room now;
 //! a window that is too large for now is no damage.
 
-use super::DecodeError;
+use super::{DecodeError, Output};
 use zstd::stream::raw::{DParameter, Decoder, Operation};
 
 /// The largest window that is read, as a power of two: 128 MiB, as `zstd --long=27` writes and the
@@ -47,15 +47,19 @@ impl Zstd {
         self.allowed = self.allowed.max(bytes);
     }
 
-    /// Decompresses from `input`, and appends to `out` as far as its capacity goes. Returns the
-    /// bytes of `input` that are done with.
+    /// Decompresses from `input` to `out`, as far as that has room. Returns the bytes of `input`
+    /// that are done with.
     ///
     /// # Errors
     /// Damage; `out` has what stood before it. `Window` before a frame whose window is not allowed:
     /// nothing was done, and the same input may be given again.
-    pub(crate) fn decode(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, DecodeError> {
+    pub(crate) fn decode(
+        &mut self,
+        input: &[u8],
+        out: &mut Output<'_>,
+    ) -> Result<usize, DecodeError> {
         let mut at = 0;
-        while (at < input.len() || self.full) && out.len() < out.capacity() {
+        while (at < input.len() || self.full) && !out.is_full() {
             if self.open || self.full {
                 at += self.run(Some(&input[at..]), out)?;
                 continue;
@@ -90,25 +94,16 @@ impl Zstd {
     }
 
     /// Lets the library work on `input`, or on the header.
-    fn run(&mut self, input: Option<&[u8]>, out: &mut Vec<u8>) -> Result<usize, DecodeError> {
-        let start = out.len();
-        // The library writes into initialised memory.
-        out.resize(out.capacity(), 0);
-        match self.decoder.run_on_buffers(input.unwrap_or(&self.head), &mut out[start..]) {
-            Ok(status) => {
-                out.truncate(start + status.bytes_written);
-                // Between frames the library asks for the next header, which need not come.
-                if status.bytes_read + status.bytes_written > 0 {
-                    self.open = status.remaining != 0;
-                }
-                self.full = out.len() == out.capacity();
-                Ok(status.bytes_read)
-            }
-            Err(error) => {
-                out.truncate(start);
-                Err(damaged(error))
-            }
+    fn run(&mut self, input: Option<&[u8]>, out: &mut Output<'_>) -> Result<usize, DecodeError> {
+        let status = self.decoder.run_on_buffers(input.unwrap_or(&self.head), out.rest());
+        let status = status.map_err(damaged)?;
+        out.advance(status.bytes_written);
+        // Between frames the library asks for the next header, which need not come.
+        if status.bytes_read + status.bytes_written > 0 {
+            self.open = status.remaining != 0;
         }
+        self.full = out.is_full();
+        Ok(status.bytes_read)
     }
 
     /// Is told that the input ends.
@@ -184,17 +179,18 @@ mod tests {
             for part in file.chunks(block) {
                 let mut at = 0;
                 while at < part.len() {
-                    let mut out = Vec::with_capacity(100);
+                    let mut bytes = [0; 100];
+                    let mut out = Output::new(&mut bytes);
                     match decoder.decode(&part[at..], &mut out) {
                         Ok(taken) => at += taken,
                         Err(DecodeError::Window { bytes }) => {
-                            assert!(out.is_empty());
+                            assert!(out.made().is_empty());
                             asked.push((bytes, all.len()));
                             decoder.allow(bytes);
                         }
                         Err(other) => panic!("{other}"),
                     }
-                    all.extend_from_slice(&out);
+                    all.extend_from_slice(out.made());
                 }
             }
             assert_eq!(all, b"onetwothree");
@@ -202,7 +198,7 @@ mod tests {
             decoder.finish().unwrap();
         }
         let mut decoder = Zstd::new(23).unwrap();
-        decoder.decode(&file[..3], &mut Vec::with_capacity(10)).unwrap();
+        decoder.decode(&file[..3], &mut Output::new(&mut [0; 10])).unwrap();
         assert_eq!(decoder.finish(), Err(DecodeError::CutShort));
     }
 }

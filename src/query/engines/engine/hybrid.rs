@@ -14,7 +14,7 @@ mod tests;
 
 use super::whole::Whole;
 use super::{Answer, Engines, Pace, QueryEngine, Wakers};
-use crate::crew::lock;
+use crate::crew::{lock, spawn};
 use crate::query::error::QueryError;
 use crate::query::plan::Plan;
 use crate::query::snapshot::Snapshot;
@@ -205,9 +205,7 @@ impl Hybrid {
         });
         let pause = Duration::from_secs_f64((deadline / 8.0).clamp(0.005, 0.05));
         let weak = Arc::downgrade(&shared);
-        std::thread::Builder::new()
-            .name("scheduler".into())
-            .spawn(move || Shared::look(weak, pause))?;
+        spawn("scheduler", move || Shared::look(weak, pause))?;
         Ok(Self { shared, devices })
     }
 

@@ -4,11 +4,11 @@
 
 use super::whole::Whole;
 use super::{Answer, QueryEngine};
+use crate::crew::Crew;
 use crate::query::error::QueryError;
 use crate::query::plan::Plan;
 use crate::schedule::features::{Cost, Features};
 use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::available_parallelism;
 use std::time::Instant;
 
@@ -64,19 +64,12 @@ const FULL: f64 = 2.0;
 /// Seconds of all queries, added up, where as many threads as there are cores take one after the
 /// other.
 fn on_all_threads(plans: &[Plan]) -> Result<f64, QueryError> {
-    let next = AtomicUsize::new(0);
-    let thread = || {
-        let (mut engine, mut seconds) = (Whole::default(), 0.0);
-        while let Some(plan) = plans.get(next.fetch_add(1, Ordering::Relaxed)) {
-            seconds += answer(&mut engine, std::slice::from_ref(plan))?;
-        }
-        Ok(seconds)
-    };
-    std::thread::scope(|scope| {
-        let threads = 0..available_parallelism().map_or(1, NonZeroUsize::get);
-        let threads: Vec<_> = threads.map(|_| scope.spawn(thread)).collect();
-        threads.into_iter().map(|thread| thread.join().expect("a thread that measures")).sum()
-    })
+    let threads = available_parallelism().map_or(1, NonZeroUsize::get);
+    let seconds =
+        Crew::new("measure").in_order(threads, plans.len(), |engine: &mut Whole, at| {
+            answer(engine, std::slice::from_ref(&plans[at]))
+        })?;
+    Ok(seconds.iter().sum())
 }
 
 /// Seconds of a device for each query, where queries of about its length are all that it has: its

@@ -10,7 +10,6 @@
 use super::{Answer, Engines, Pace, QueryEngine, Wakers};
 use crate::crew::lock;
 use crate::query::engines::copied::Copied;
-use crate::query::engines::share::DocumentShare;
 use crate::query::error::QueryError;
 use crate::query::plan::Plan;
 use crate::query::searcher::Searcher;
@@ -154,7 +153,7 @@ impl ShareEngine {
         if self.shared.copies {
             self.copied = Some(Copied::new(snapshot.generation(), &docids)?);
         } else {
-            self.searcher.take_share(DocumentShare::Range(docids));
+            self.searcher.take_share(docids);
         }
         self.snapshot = Some(snapshot.clone());
         Ok(())

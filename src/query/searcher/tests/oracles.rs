@@ -48,7 +48,7 @@ proptest! {
                     let tasks = bits(&by_tasks(&mut searcher, &plan, &ALL, &order));
                     prop_assert_eq!(&tasks, expected, "tasks: {:?} {:?} {}", algorithm, mode, k);
                     let share = |number| {
-                        of_share(DocumentShare::Range(snapshot.docids_of_share(number, 3)))
+                        of_share(snapshot.docids_of_share(number, 3))
                     };
                     let merged = by_shares(&mut [0, 1, 2].map(share), &plan);
                     prop_assert_eq!(&bits(&merged), expected, "shares: {:?} {:?} {}", algorithm, mode, k);
@@ -79,11 +79,11 @@ proptest! {
                     let wanted = Wanted { k, mode, algorithm };
                     let mut whole = Searcher::new();
                     let ranges: Vec<_> = (0..shares)
-                        .map(|number| DocumentShare::range(fixture.documents, number, shares))
+                        .map(|number| share_of(&(0..fixture.documents), number, shares))
                         .collect();
                     let mut in_place: Vec<Searcher> = ranges
                         .iter()
-                        .map(|range| of_share(DocumentShare::Range(range.clone())))
+                        .map(|range| of_share(range.clone()))
                         .collect();
                     let copy = |range| Copied::new(snapshot.generation(), range).unwrap();
                     let copied: Vec<Copied> = ranges.iter().map(copy).collect();
