@@ -75,13 +75,6 @@ pub mod fault {
     pub use crate::fault::report;
 }
 
-pub mod follow {
-    pub use crate::follow::{
-        daemon::{Daemon, Event},
-        error::FollowError,
-    };
-}
-
 pub mod gpu {
     pub use crate::gpu::{
         btree::{
@@ -238,10 +231,12 @@ pub mod query {
 
 pub mod rebuild {
     pub use crate::rebuild::{
+        daemon::{Daemon, Event},
+        error::FollowError,
         history::read,
         job_file::{JobFile, error::JobFileError},
         status::replace,
-        values::{self, size},
+        values::size,
     };
 }
 

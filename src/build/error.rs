@@ -2,6 +2,7 @@
 
 #![warn(missing_docs)]
 
+use super::guards::limit::Limit;
 use super::indexer::Indexer;
 use crate::dataflow::control::{Cause, JobError};
 use crate::dataflow::together::TogetherError;
@@ -9,7 +10,6 @@ use crate::gpu::floor::discover::NotEnough;
 use crate::index::error::IndexError;
 use crate::input::error::InputError;
 use crate::order::TooLittleMemory;
-use crate::rebuild::values::Limit;
 use crate::schedule::roles::RolesError;
 use std::collections::BTreeMap;
 use std::io;

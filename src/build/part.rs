@@ -8,10 +8,10 @@ use crate::crew::lock;
 use crate::dataflow::control::JobError;
 use crate::dataflow::rebuild::links::{Take, links as links_of_pages};
 use crate::dataflow::rebuild::scan::scan as scan_documents;
+use crate::dataflow::rebuild::scanned::{Scan, Scanned};
 use crate::gpu::floor::discover::Gpus;
 use crate::index::generations::manifest::{InputEntry, Manifest};
 use crate::input::wanted::{KnownDocuments, Wanted, WantedDocuments};
-use crate::rebuild::scanned::{Scan, Scanned};
 use std::path::{Path, PathBuf};
 
 /// Finds the documents of the input of `options` for `scan` and indexes nothing; `folder` is for

@@ -13,7 +13,8 @@ pub(crate) use error::JobFileError;
 
 use super::files::Trust;
 use super::schedule::CronSchedule;
-use super::values::{self, Limit};
+use super::values;
+use crate::build::guards::limit::Limit;
 use crate::gpu::floor::discover::Gpus;
 use crate::index::cache_plan::CachePolicy;
 use crate::index::list::{Form, ListCodec};

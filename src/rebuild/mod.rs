@@ -1,17 +1,338 @@
-//! How does an index follow its sources? The parts of the job `rebuild` that know no dataflow: the
-//! job file, the schedule, the table of what the live generation holds, and the history.
+//! How is an index brought up to date with its sources? The job `rebuild` as a call: a job file in,
+//! a [`Record`] out.
+//!
+//! ```text
+//! list the sources -> hash them -> read what changed -> compare -> guard
+//! -> index what is new -> link the rest -> publish
+//! ```
+//!
+//! A file whose hash is that of the live generation is not read again. Of the others every document
+//! is read, and its name and content are compared with those of the live generation
+//! ([`dataflow::changes`](crate::dataflow::rebuild::changes)). Only documents that are new or have
+//! changed are indexed; the runs of the live generation are linked, without those that are gone.
+//! Where there is no index, or its settings are others, everything is built. Whatever fails, the
+//! live generation stays.
+//!
+//! A [`Daemon`](daemon::Daemon) does that on a schedule.
 
-#![forbid(unsafe_code)]
-
-pub(crate) mod changes;
-pub(crate) mod files;
+mod add;
+mod affected;
+mod counted_log;
+pub(crate) mod daemon;
+pub(crate) mod error;
+mod files;
 pub(crate) mod history;
 pub(crate) mod job_file;
-pub(crate) mod links;
-pub(crate) mod logs;
-pub(crate) mod nodes;
-pub(crate) mod scanned;
-pub(crate) mod schedule;
+mod links;
+mod logs;
+mod look;
+mod nodes;
+mod order;
+mod page_links;
+mod rank;
+mod schedule;
 pub(crate) mod status;
-pub(crate) mod table;
-pub mod values;
+mod together;
+pub(crate) mod values;
+
+pub(crate) use error::FollowError;
+pub(crate) use look::{How, Planned};
+
+use crate::build::{BuildOptions, BuildReport, Guards, Input, Note, Notes, Peers, Prepared};
+use crate::dataflow::control::Control;
+use crate::index::error::IndexError;
+use crate::index::generations::folder::{IndexLock, current};
+use crate::index::generations::manifest::Manifest;
+use crate::index::generations::manifest::sharded::ShardedManifest;
+use crate::input::splits::InputPlan;
+use crate::rebuild::history::{FOLDER, Outcome, Record};
+use crate::rebuild::job_file::{BuildKeys, GuardKeys, JobFile};
+use crate::text::analysis::Analysis;
+use crate::text::stop_words::StopWords;
+use look::{For, Live};
+use std::collections::BTreeMap;
+use std::fs::{self, File, TryLockError};
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// The file that a rebuild locks while it runs, in the folder of the history.
+const LOCK: &str = "LOCK";
+
+/// Where a rebuild keeps what it needs for a while, in the same folder.
+const WORK: &str = "work";
+
+/// What is known of the sources' files, in the same folder.
+const FILES: &str = "files.json";
+
+/// One attempt to bring an index up to date.
+pub struct Rebuild<'a> {
+    pub job: &'a JobFile,
+    /// Ends the attempt when it is told to. A control serves one attempt.
+    pub control: Arc<Control>,
+    /// What asked for it, for the manifest.
+    pub command: String,
+    pub notes: Option<Notes>,
+    /// The other processes that rebuild shards of the index, if it has some.
+    pub peers: Option<Peers>,
+}
+
+impl Rebuild<'_> {
+    /// Says what a rebuild would do now, and writes nothing but scratch files, elsewhere.
+    ///
+    /// # Errors
+    /// What would make the rebuild fail before it builds.
+    pub fn plan(&self) -> Result<Planned, FollowError> {
+        self.job.log_files()?;
+        let work = tempfile::tempdir().map_err(FollowError::Scratch)?;
+        let looked = self.look(work.path(), For::Plan, &mut Stages::default())?;
+        looked.check(self.job)?;
+        Ok(looked.planned)
+    }
+
+    /// Rebuilds if the sources have changed; writes the record of it into the history, whatever
+    /// happens. `attempt` is its number, from 1.
+    ///
+    /// # Errors
+    /// Why the live generation stays. The record is in the history all the same, unless another
+    /// rebuild is under way or the history cannot be written.
+    pub(crate) fn run(&self, attempt: u32) -> Result<Record, FollowError> {
+        let (began, started) = (Instant::now(), jiff::Timestamp::now().to_string());
+        let folder = self.job.index.join(FOLDER);
+        if let Some(peers) = &self.peers {
+            let JobFile { pagerank, logs, build, .. } = self.job;
+            if pagerank.is_some() || logs.is_some() || build.order.is_some() {
+                return Err(FollowError::OneProcess);
+            }
+            if peers.hosts.process() > 0 {
+                self.together(peers, None)?;
+                return Ok(Record {
+                    started,
+                    attempt,
+                    outcome: Outcome::Unchanged,
+                    ..Record::default()
+                });
+            }
+        }
+        fs::create_dir_all(&folder).map_err(|source| FollowError::folder(&folder, source))?;
+        let _lock = lock(&folder)?;
+        let mut record = Record { started, attempt, ..Record::default() };
+        let mut stages = Stages::default();
+        let work = folder.join(WORK);
+        let result = fresh(&work)
+            .and_then(|()| match &self.peers {
+                None => self.attempt(&work, &mut record, &mut stages),
+                Some(peers) => self.together(peers, Some((&mut record, &mut stages))),
+            })
+            // A job that is told to end also fails elsewhere; that it was told is the reason.
+            .map_err(|error| self.control.take_failure().map_or(error, FollowError::from));
+        // What cannot be removed now is removed by the next rebuild.
+        _ = fs::remove_dir_all(&work);
+        record.seconds = began.elapsed().as_secs_f64();
+        record.stages = stages.seconds;
+        if let Err(error) = &result {
+            record.outcome = Outcome::Failed;
+            record.reason = Some(error.chain());
+        }
+        // What a failed rebuild could not read is told by its reason.
+        let live = current(&self.job.index).ok().flatten();
+        if let Some(live) = live.and_then(|path| Manifest::read(&path).ok()) {
+            record.generation = Some(live.generation);
+            record.documents.live = live.statistics.documents;
+            record.runs = live.runs.len() as u32;
+            record.index_bytes = live.files.iter().map(|file| file.bytes).sum();
+        }
+        if let Some(live) = ShardedManifest::live(&self.job.index).ok().flatten() {
+            record.generation = Some(live.generation);
+            record.documents.live = live.shards.iter().map(|s| s.statistics.documents).sum();
+            record.runs = live.shards.iter().map(|shard| shard.runs as u32).sum();
+            record.index_bytes = live.shards.iter().map(|shard| shard.bytes).sum();
+        }
+        history::append(&self.job.index, &record)?;
+        result.map(|()| record)
+    }
+
+    fn attempt(
+        &self,
+        work: &Path,
+        record: &mut Record,
+        stages: &mut Stages,
+    ) -> Result<(), FollowError> {
+        // Logs that are not there are told before anything is built.
+        self.job.log_files()?;
+        let mut looked = self.look(work, For::Build, stages)?;
+        let planned = &looked.planned;
+        (record.inputs, record.documents) = (planned.inputs, planned.documents);
+        record.skipped = planned.skipped.values().sum();
+        record.read_bytes = planned.read_bytes;
+        looked.check(self.job)?;
+        let generation = match planned.how {
+            How::Nothing => {
+                record.outcome = Outcome::Unchanged;
+                // A job that was killed behind its last step has left the generation before.
+                match IndexLock::acquire(&self.job.index) {
+                    Ok(lock) => lock.remove_debris()?,
+                    Err(IndexError::Locked { .. }) => {}
+                    Err(error) => return Err(error.into()),
+                }
+                looked.live.as_ref().map_or(0, |live| live.manifest.generation)
+            }
+            How::Part => {
+                let manifest = stages.time("build", || add::add(self, &looked, work))?;
+                record.outcome = Outcome::Published;
+                record.incremental = true;
+                manifest.generation
+            }
+            How::Whole(_) => {
+                if self.job.pagerank.is_none() && looked.live.as_ref().is_some_and(Live::has_ranks)
+                {
+                    self.note_of_ranks("documents that are built anew have no PageRanks".into());
+                }
+                let report = stages.time("build", || self.build(looked.plan.only(|_| true)))?;
+                record.outcome = Outcome::Published;
+                record.read_bytes = report.read_bytes;
+                record.skipped = report.skipped.values().sum();
+                if looked.live.is_none() {
+                    record.documents.added = report.documents;
+                }
+                report.generation
+            }
+        };
+        if planned.how != How::Nothing {
+            let live = look::live(&self.job.index)?.ok_or(FollowError::Replaced)?;
+            let inputs = live.manifest.inputs.iter();
+            let read = inputs.map(|input| (input.path.as_str(), input.hash.as_str()));
+            looked.known.complete(read);
+        }
+        let mut known = looked.known.clone();
+        known.generation = generation;
+        let files = self.job.index.join(FOLDER).join(FILES);
+        known.write(&files)?;
+        let is_whole = matches!(looked.planned.how, How::Whole(_));
+        let live = || look::live(&self.job.index)?.ok_or(FollowError::Replaced);
+        let mut published_again = |generation: u32, record: &mut Record| {
+            record.outcome = Outcome::Published;
+            record.incremental = !is_whole;
+            known.generation = generation;
+            known.write(&files)
+        };
+        if let (Some(links), Some(keys)) = (&self.job.links, &self.job.pagerank) {
+            let ranked = stages.time("rank", || {
+                let links = self.links(links, &looked, work)?;
+                rank::rank(self, live()?, &links, keys)
+            })?;
+            if let Some((counts, generation)) = ranked {
+                record.ranks = Some(counts);
+                published_again(generation, record)?;
+            }
+        }
+        if let Some(order) = &self.job.build.order {
+            let ordered = stages.time("order", || order::order(self, &live()?, *order))?;
+            if let Some(generation) = ordered {
+                if self.job.pagerank.is_some() {
+                    rank::renumber(self, &live()?)?;
+                }
+                published_again(generation, record)?;
+            }
+        }
+        if let Some(keys) = &self.job.logs {
+            record.logs = stages.time("logs", || logs::plan_cache(self, &live()?, keys))?;
+        }
+        Ok(())
+    }
+
+    /// Says what becomes of the PageRanks that documents had.
+    fn note_of_ranks(&self, remark: String) {
+        if let Some(notes) = &self.notes {
+            notes(&Note::Ranks(remark));
+        }
+    }
+
+    /// Builds everything, and publishes it if the guards let it.
+    fn build(&self, plan: InputPlan) -> Result<BuildReport, FollowError> {
+        let mut options = self.options()?;
+        options.input = Input::Plan(Box::new(plan));
+        Ok(Prepared::new(options)?.run()?)
+    }
+
+    /// The options of a build, as the job file has them.
+    fn options(&self) -> Result<BuildOptions, FollowError> {
+        let keys: &BuildKeys = &self.job.build;
+        let mut options = BuildOptions::of_paths(&self.job.index, Vec::<PathBuf>::new());
+        let stop_words = StopWords::from_option(&keys.stopwords)?;
+        options.analysis =
+            Analysis { tokenizer: keys.tokenizer, stemmer: keys.stemmer, stop_words };
+        options.form = keys.form;
+        options.indexer = keys.indexer.parse().expect("the job file's reader knows the indexers");
+        options.memory = keys.memory;
+        if let Some(bytes) = keys.max_document {
+            options.max_document = bytes;
+        }
+        options.merge = !keys.no_merge;
+        options.strict = keys.strict;
+        options.guards = guards(self.job);
+        options.gpus = keys.gpus;
+        options.workers = self.workers();
+        options.command = self.command.clone();
+        options.control = self.control.clone();
+        options.notes = self.notes.clone();
+        Ok(options)
+    }
+
+    fn workers(&self) -> usize {
+        let cores = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        self.job.build.workers.unwrap_or_else(cores)
+    }
+}
+
+/// The guards of a job file, as a build has them.
+fn guards(job: &JobFile) -> Guards {
+    let GuardKeys { min_documents, max_skipped, allow_cut, allow_empty } = job.guard;
+    let (min_documents, max_skipped) = (Some(min_documents), Some(max_skipped));
+    // The job file counts the live generation too.
+    let keep = job.keep_generations as usize - 1;
+    Guards { allow_empty, allow_cut, max_skipped, min_documents, keep }
+}
+
+/// Whether a rebuild of the index in the folder `index` is under way.
+pub(crate) fn is_running(index: &Path) -> bool {
+    let Ok(file) = File::open(index.join(FOLDER).join(LOCK)) else { return false };
+    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
+}
+
+fn lock(folder: &Path) -> Result<File, FollowError> {
+    let path = folder.join(LOCK);
+    let open = File::options().create(true).truncate(false).write(true).open(&path);
+    let file = open.map_err(|source| FollowError::folder(&path, source))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(FollowError::Busy { folder: folder.to_path_buf() }),
+        Err(TryLockError::Error(source)) => Err(FollowError::folder(&path, source)),
+    }
+}
+
+/// Makes an empty folder.
+fn fresh(folder: &Path) -> Result<(), FollowError> {
+    let error = |source| FollowError::folder(folder, source);
+    match fs::remove_dir_all(folder) {
+        Err(source) if source.kind() != std::io::ErrorKind::NotFound => return Err(error(source)),
+        _ => {}
+    }
+    fs::create_dir(folder).map_err(error)
+}
+
+/// Seconds of each stage.
+#[derive(Default)]
+struct Stages {
+    seconds: BTreeMap<String, f64>,
+}
+
+impl Stages {
+    fn time<T>(&mut self, stage: &str, work: impl FnOnce() -> T) -> T {
+        let began = Instant::now();
+        let done = work();
+        *self.seconds.entry(stage.to_string()).or_default() += began.elapsed().as_secs_f64();
+        done
+    }
+}

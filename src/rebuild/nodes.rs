@@ -4,8 +4,8 @@
 //! in pieces; what costs time is to find names in a table that no cache holds, so that those of
 //! some lines are looked up together.
 
-use super::table::name_hash;
 use crate::codec::prefetch::prefetch;
+use crate::dataflow::rebuild::table::name_hash;
 use crate::dictionary::strings::hash::HashTable;
 use memchr::memchr;
 use std::fs::File;

@@ -18,9 +18,9 @@
 
 use crate::crew::lock;
 use crate::dataflow::control::{Control, Guard, JobError};
+use crate::dataflow::rebuild::changed::{Changes, Pair};
+use crate::dataflow::rebuild::table::{Table, TableError};
 use crate::dataflow::workers;
-use crate::rebuild::changes::{Changes, Pair};
-use crate::rebuild::table::{Table, TableError};
 use differential_dataflow::AsCollection;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -141,7 +141,7 @@ fn feed<'scope>(
             };
             let mut session = output.session(&*cap);
             let update = |more: isize| {
-                move |entry: &crate::rebuild::table::Entry| {
+                move |entry: &crate::dataflow::rebuild::table::Entry| {
                     ((entry.name, entry.content), chunk, more)
                 }
             };
@@ -222,7 +222,7 @@ impl<'scope> ResolveChanges<'scope> for StreamVec<'scope, u64, Update> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rebuild::table::{Entry, Sorter, name_hash};
+    use crate::dataflow::rebuild::table::{Entry, Sorter, name_hash};
     use proptest::prelude::*;
     use std::collections::HashMap;
     use std::path::Path;

@@ -2,7 +2,7 @@
 
 use super::Pattern;
 use super::keys::Number;
-use crate::rebuild::values::{Limit, NoLimit};
+use crate::build::guards::limit::{Limit, NoLimit};
 use std::io;
 use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};

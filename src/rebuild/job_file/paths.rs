@@ -2,7 +2,7 @@
 
 use super::error::{self, JobFileError};
 use super::{JobFile, Pattern};
-use crate::rebuild::logs::day_of;
+use crate::rebuild::counted_log::day_of;
 use jiff::civil::Date;
 use std::collections::BTreeSet;
 use std::path::PathBuf;

@@ -2,13 +2,13 @@
 
 use crate::build::BuildError;
 use crate::dataflow::control::JobError;
+use crate::dataflow::rebuild::scanned::ScanError;
+use crate::dataflow::rebuild::table::TableError;
 use crate::index::error::IndexError;
 use crate::input::error::InputError;
 use crate::rebuild::files::FileError;
 use crate::rebuild::history::HistoryError;
 use crate::rebuild::job_file::JobFileError;
-use crate::rebuild::scanned::ScanError;
-use crate::rebuild::table::TableError;
 use crate::text::stop_words::StopWordsError;
 use std::error::Error;
 use std::io;

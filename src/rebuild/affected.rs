@@ -43,8 +43,8 @@ fn too_many(runs: &[RunEntry], most: usize) -> Range<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::build::guards::limit::Limit;
     use crate::index::generations::manifest::Deleted;
-    use crate::rebuild::values::Limit;
 
     fn run(&(documents, deleted): &(u32, u32)) -> RunEntry {
         let deleted = (deleted > 0).then(|| Deleted { documents: deleted, ..Default::default() });
