@@ -232,9 +232,9 @@ pub mod query {
 pub mod rebuild {
     pub use crate::rebuild::{
         daemon::{Daemon, Event},
-        error::FollowError,
+        error::RebuildError,
         history::read,
-        job_file::{JobFile, error::JobFileError},
+        job_file::JobFile,
         status::replace,
         values::size,
     };

@@ -7,7 +7,7 @@
 
 use super::affected::affected;
 use super::look::{Live, Looked, deletions};
-use super::{FollowError, Rebuild, guards};
+use super::{Rebuild, RebuildError, guards};
 use crate::build::{Input, build_part};
 use crate::dataflow::rebuild::table::name_hash;
 use crate::index::documents::{Documents, Location, RunDocuments};
@@ -28,14 +28,14 @@ pub(super) fn add(
     rebuild: &Rebuild<'_>,
     looked: &Looked,
     work: &Path,
-) -> Result<Manifest, FollowError> {
-    let live = looked.live.as_ref().ok_or(FollowError::Replaced)?;
+) -> Result<Manifest, RebuildError> {
+    let live = looked.live.as_ref().ok_or(RebuildError::Replaced)?;
     let part = part(rebuild, looked, work)?;
     let lock = IndexLock::acquire(&rebuild.job.index)?.keeping(guards(rebuild.job).keep);
     lock.remove_debris()?;
     let before = current(&rebuild.job.index)?;
     if before.as_deref() != Some(&*live.path) {
-        return Err(FollowError::Replaced);
+        return Err(RebuildError::Replaced);
     }
     let published = publish(rebuild, looked, live, part, work, &lock);
     if published.is_err() {
@@ -55,13 +55,13 @@ fn part(
     rebuild: &Rebuild<'_>,
     looked: &Looked,
     work: &Path,
-) -> Result<Option<(Manifest, PathBuf)>, FollowError> {
+) -> Result<Option<(Manifest, PathBuf)>, RebuildError> {
     let Some((plan, wanted)) = looked.wanted()? else { return Ok(None) };
     if let Some((manifest, folder)) = &looked.part {
         if manifest.statistics.documents == looked.changes.wanted.len() {
             return Ok(Some((manifest.clone(), folder.clone())));
         }
-        fs::remove_dir_all(folder).map_err(|source| FollowError::folder(folder, source))?;
+        fs::remove_dir_all(folder).map_err(RebuildError::io(folder))?;
     }
     let folder = work.join("part");
     storage::create_dir(&folder)?;
@@ -78,7 +78,7 @@ fn publish(
     part: Option<(Manifest, PathBuf)>,
     work: &Path,
     lock: &IndexLock,
-) -> Result<Manifest, FollowError> {
+) -> Result<Manifest, RebuildError> {
     let moved = Moved::new(live, looked, work)?;
     let deleted = |run: &RunEntry| {
         let (first, end) = (run.first_docid, run.first_docid + run.documents);
@@ -151,7 +151,7 @@ fn keep_ranks(
     live: &Live,
     draft: &mut Draft<'_>,
     new: &[usize],
-) -> Result<(), FollowError> {
+) -> Result<(), RebuildError> {
     let ranks = match ranks_of(&live.path, &live.manifest) {
         Ok(Some(ranks)) => ranks,
         // Where only some runs have ranks there is nothing that could be kept whole.
@@ -206,7 +206,7 @@ struct Moved {
 }
 
 impl Moved {
-    fn new(live: &Live, looked: &Looked, work: &Path) -> Result<Self, FollowError> {
+    fn new(live: &Live, looked: &Looked, work: &Path) -> Result<Self, RebuildError> {
         let mut manifest = live.manifest.clone();
         let read = looked.read.clone();
         let now: HashMap<&str, &InputEntry> =
@@ -229,7 +229,7 @@ impl Moved {
         live: &Live,
         looked: &Looked,
         work: &Path,
-    ) -> Result<(), FollowError> {
+    ) -> Result<(), RebuildError> {
         let documents = Documents::open(&live.path, &live.manifest)?;
         let mut new = looked.places()?;
         let mut kept = looked.changes.kept.clone();

@@ -2,7 +2,7 @@
 //! if they fail, and whoever the job file names is told of each: a command, a file of metrics, a
 //! page.
 
-use super::{FollowError, Rebuild, is_running};
+use super::{Rebuild, RebuildError, is_running};
 use crate::build::{Notes, Peers};
 use crate::dataflow::control::{Control, JobError};
 use crate::index::generations::folder::current;
@@ -39,7 +39,7 @@ pub enum Event<'a> {
     /// A rebuild of the index has ended well.
     Done { index: &'a Path, record: &'a Record },
     /// A rebuild on the schedule has failed; the live generation stays.
-    Failed(&'a FollowError),
+    Failed(&'a RebuildError),
     /// The rebuild that has failed is tried again.
     Again {
         /// The number of the attempt that follows, from 1.
@@ -54,7 +54,7 @@ pub enum Event<'a> {
         ended: io::Result<ExitStatus>,
     },
     /// The file of metrics, or the page, cannot be replaced. The rebuild counts all the same.
-    NotShown { path: &'a Path, error: FollowError },
+    NotShown { path: &'a Path, error: RebuildError },
 }
 
 impl Event<'_> {
@@ -145,7 +145,7 @@ impl Daemon {
     ///
     /// # Errors
     /// As [`Rebuild::run`].
-    pub fn once(&self, control: &Arc<Control>) -> Result<Record, FollowError> {
+    pub fn once(&self, control: &Arc<Control>) -> Result<Record, RebuildError> {
         self.attempt(control, 1, None)
     }
 
@@ -153,15 +153,15 @@ impl Daemon {
     /// rebuild is told and ends nothing.
     ///
     /// # Errors
-    /// What ended it: `NoSchedule`, `NoMoreTimes`, or what `stop` was told.
-    pub fn run(&self, stop: &Arc<Control>) -> Result<Infallible, FollowError> {
-        let none = || FollowError::NoSchedule { path: self.job.path.clone() };
+    /// What ended it: `NoMoreTimes`, or what `stop` was told.
+    pub fn run(&self, stop: &Arc<Control>) -> Result<Infallible, RebuildError> {
+        let none = || RebuildError::NoMoreTimes { path: self.job.path.clone() };
         let schedule = self.job.schedule.clone().ok_or_else(none)?;
         let mut due = Due::new(schedule.clone(), Timestamp::now());
         let mut told = None;
         loop {
             match due.look(Timestamp::now()) {
-                Turn::Never => return Err(FollowError::NoMoreTimes),
+                Turn::Never => return Err(none()),
                 Turn::Wait(next) => {
                     if told != Some(next) {
                         (self.tell)(Event::Due(schedule.show(next).to_string()));
@@ -176,7 +176,7 @@ impl Daemon {
     }
 
     /// Rebuilds, again and again if it fails.
-    fn turn(&self, stop: &Control, next: Option<Timestamp>) -> Result<(), FollowError> {
+    fn turn(&self, stop: &Control, next: Option<Timestamp>) -> Result<(), RebuildError> {
         for attempt in 1.. {
             // A control serves one attempt; what ends the daemon ends the attempt.
             let control = Arc::new(Control::default());
@@ -220,7 +220,7 @@ impl Daemon {
         control: &Arc<Control>,
         attempt: u32,
         next: Option<Timestamp>,
-    ) -> Result<Record, FollowError> {
+    ) -> Result<Record, RebuildError> {
         let result = self.rebuild(control).run(attempt);
         if !self.leads() {
             return result;
@@ -268,7 +268,7 @@ impl Daemon {
     ///
     /// # Errors
     /// When the history or the index cannot be read.
-    pub fn status(&self, next: Option<Timestamp>) -> Result<Status, FollowError> {
+    pub fn status(&self, next: Option<Timestamp>) -> Result<Status, RebuildError> {
         let index = &self.job.index;
         let history = history::read(index)?;
         let generation = match current(index)? {
@@ -296,11 +296,12 @@ impl Daemon {
             let newest_first: Vec<&Record> = nights.iter().rev().take(SHOWN).collect();
             Ok(page(&format!("Rebuilds of {}", index.display()), &json!(newest_first)))
         };
-        let files: [(_, &dyn Fn() -> Result<String, FollowError>); 2] =
+        let files: [(_, &dyn Fn() -> Result<String, RebuildError>); 2] =
             [(&self.job.prometheus, &metrics), (&self.job.html, &page)];
         for (path, text) in files {
             let Some(path) = path else { continue };
-            let replaced = text().and_then(|text| replace(path, &text).map_err(FollowError::Shown));
+            let replaced =
+                text().and_then(|text| replace(path, &text).map_err(RebuildError::io(path)));
             if let Err(error) = replaced {
                 (self.tell)(Event::NotShown { path, error });
             }
@@ -309,7 +310,7 @@ impl Daemon {
 }
 
 /// Sleeps, unless the daemon is to end.
-fn sleep(time: Duration, stop: &Control) -> Result<(), FollowError> {
+fn sleep(time: Duration, stop: &Control) -> Result<(), RebuildError> {
     std::thread::sleep(time);
     stop.take_failure().map_or(Ok(()), |failure| Err(failure.into()))
 }
@@ -377,6 +378,6 @@ mod tests {
         assert!(matches!(ended.job(), Some(JobError::Signal(15))), "{ended:?}");
         let other = Daemon { job: JobFile { schedule: None, ..daemon.job }, ..daemon };
         let Err(ended) = other.run(&Arc::new(Control::default()));
-        assert!(matches!(ended, FollowError::NoSchedule { .. }), "{ended:?}");
+        assert!(matches!(ended, RebuildError::NoMoreTimes { .. }), "{ended:?}");
     }
 }

@@ -2,49 +2,38 @@
 
 use crate::build::BuildError;
 use crate::dataflow::control::JobError;
-use crate::dataflow::rebuild::scanned::ScanError;
-use crate::dataflow::rebuild::table::TableError;
 use crate::index::error::IndexError;
 use crate::input::error::InputError;
-use crate::rebuild::files::FileError;
-use crate::rebuild::history::HistoryError;
-use crate::rebuild::job_file::JobFileError;
+use crate::shown::chain;
 use crate::text::stop_words::StopWordsError;
-use std::error::Error;
 use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum FollowError {
-    /// A pattern of the job file matches nothing any more.
-    #[error(transparent)]
-    JobFile(#[from] JobFileError),
-    #[error("cannot read the sources")]
-    Input(#[from] InputError),
-    /// A file of the sources cannot be read.
-    #[error("cannot read the sources")]
-    File(#[from] FileError),
-    /// The list of stop words cannot be read.
-    #[error(transparent)]
-    StopWords(#[from] StopWordsError),
-    /// A scratch file cannot be read or written.
-    #[error(transparent)]
-    Table(#[from] TableError),
-    /// The documents of the sources cannot be noted.
-    #[error(transparent)]
-    Scan(#[from] ScanError),
-    /// There is no place for scratch files.
-    #[error("making a folder for scratch files")]
-    Scratch(#[source] io::Error),
-    /// A folder or file cannot be used.
+pub enum RebuildError {
+    /// A file or folder cannot be read or written.
     #[error("{}", path.display())]
-    Folder {
+    Io {
         path: PathBuf,
         #[source]
         source: io::Error,
     },
+    /// Something in a job file, or in a history, cannot be.
+    #[error("{}:{line}:{column}: {message}", path.display())]
+    Wrong {
+        path: PathBuf,
+        /// Both from 1.
+        line: usize,
+        column: usize,
+        message: String,
+    },
+    #[error("cannot read the sources")]
+    Input(#[from] InputError),
+    /// The list of stop words cannot be read.
+    #[error(transparent)]
+    StopWords(#[from] StopWordsError),
     /// Another rebuild of this index is under way.
     #[error("{}: another rebuild is under way", folder.display())]
     Busy {
@@ -72,37 +61,24 @@ pub enum FollowError {
     /// A dataflow failed, or the rebuild was told to end.
     #[error(transparent)]
     Job(#[from] JobError),
-    /// The history cannot be read or written.
-    #[error(transparent)]
-    History(#[from] HistoryError),
-    /// A file that shows how the index stands cannot be replaced.
-    #[error("cannot replace the file")]
-    Shown(#[source] io::Error),
-    /// The job file has no schedule to follow.
-    #[error("{}: no [schedule]", path.display())]
-    NoSchedule { path: PathBuf },
-    /// No time of the schedule is left.
-    #[error("the schedule has no more times")]
-    NoMoreTimes,
+    /// The schedule is to be followed, and there is none or no time of it is left.
+    #[error("{}: the schedule has no more times", path.display())]
+    NoMoreTimes { path: PathBuf },
 }
 
-impl FollowError {
-    pub(super) fn folder(path: &Path, source: io::Error) -> Self {
-        Self::Folder { path: path.to_path_buf(), source }
+impl RebuildError {
+    /// What a file or folder does when it cannot be read or written.
+    pub(super) fn io(path: &Path) -> impl Fn(io::Error) -> Self + Copy + '_ {
+        |source| Self::Io { path: path.to_path_buf(), source }
+    }
+
+    pub(super) fn wrong(path: &Path, (line, column): (usize, usize), message: String) -> Self {
+        Self::Wrong { path: path.to_path_buf(), line, column, message }
     }
 
     /// The message with those of all causes, on one line.
     pub(crate) fn chain(&self) -> String {
-        let mut text = self.to_string();
-        let mut cause = self.source();
-        while let Some(error) = cause {
-            let more = error.to_string();
-            if !text.ends_with(&more) {
-                text = format!("{text}: {more}");
-            }
-            cause = error.source();
-        }
-        text.replace('\n', " ")
+        chain(self).replace('\n', " ")
     }
 
     /// The end of the job that this error is, if it is one.

@@ -5,6 +5,7 @@
 //! The hashes of a file's chunks are taken by all threads, so that one large file is hashed as fast
 //! as many.
 
+use super::error::RebuildError;
 use crate::fault;
 use crate::input::hash::{CHUNK_BYTES, NAME};
 use serde::{Deserialize, Serialize};
@@ -17,7 +18,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
-use thiserror::Error;
 use twox_hash::XxHash3_64;
 
 /// What is believed of a file that was read before.
@@ -56,19 +56,6 @@ pub(crate) struct Known {
     pub files: Vec<FileState>,
 }
 
-/// A file cannot be read or written.
-#[derive(Debug, Error)]
-#[error("{}", path.display())]
-pub struct FileError {
-    path: PathBuf,
-    #[source]
-    source: io::Error,
-}
-
-fn file_error(path: &Path) -> impl Fn(io::Error) -> FileError + '_ {
-    |source| FileError { path: path.to_path_buf(), source }
-}
-
 /// A time stamp younger than this when it was looked at tells nothing: the file may have been
 /// written again within the clock's tick.
 const TICK_NS: i64 = 2_000_000_000;
@@ -82,8 +69,8 @@ impl Known {
     }
 
     /// Replaces the file by this, at once.
-    pub(crate) fn write(&self, path: &Path) -> Result<(), FileError> {
-        replace(path, self).map_err(file_error(path))
+    pub(crate) fn write(&self, path: &Path) -> Result<(), RebuildError> {
+        replace(path, self).map_err(RebuildError::io(path))
     }
 
     pub(crate) fn file(&self, path: &str) -> Option<&FileState> {
@@ -131,17 +118,17 @@ pub(crate) fn look(
     known: &Known,
     needs: impl Fn(&str, u64) -> bool,
     threads: usize,
-) -> Result<Known, FileError> {
+) -> Result<Known, RebuildError> {
     let looked_ns = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| i64::try_from(since.as_nanos()).unwrap_or(i64::MAX));
     let mut files = Vec::with_capacity(paths.len());
     let mut unknown = Vec::new();
     for path in paths {
-        let metadata = fs::metadata(path).map_err(file_error(path))?;
+        let metadata = fs::metadata(path).map_err(RebuildError::io(path))?;
         if !metadata.is_file() {
             let wrong = io::Error::other("a rebuild reads plain files only");
-            return Err(file_error(path)(wrong));
+            return Err(RebuildError::io(path)(wrong));
         }
         let text = path.display().to_string();
         let hash = match trust {
@@ -173,7 +160,7 @@ fn hash_all(
     files: &mut [FileState],
     unknown: &[(usize, &PathBuf)],
     threads: usize,
-) -> Result<(), FileError> {
+) -> Result<(), RebuildError> {
     let chunks = |at: usize| files[at].bytes.div_ceil(CHUNK_BYTES);
     let tasks: Vec<(usize, &PathBuf, u64)> = unknown
         .iter()
@@ -184,7 +171,7 @@ fn hash_all(
         .collect();
     let next = AtomicUsize::new(0);
     let found: Mutex<HashMap<(usize, u64), Vec<u64>>> = Mutex::default();
-    let failure: Mutex<Option<FileError>> = Mutex::default();
+    let failure: Mutex<Option<RebuildError>> = Mutex::default();
     let work = || {
         let mut buffer = vec![0; CHUNK_BYTES as usize];
         loop {
@@ -199,7 +186,7 @@ fn hash_all(
                     failure
                         .lock()
                         .expect("no thread panics")
-                        .get_or_insert(file_error(path)(source));
+                        .get_or_insert(RebuildError::io(path)(source));
                     next.store(tasks.len(), Ordering::Relaxed);
                 }
             }
@@ -216,11 +203,11 @@ fn hash_all(
     }
     let found = found.into_inner().expect("no thread panics");
     for &(at, path) in unknown {
-        let now = fs::metadata(path).map_err(file_error(path))?;
+        let now = fs::metadata(path).map_err(RebuildError::io(path))?;
         let file = &mut files[at];
         if (now.len(), mtime_ns(&now), now.ino()) != (file.bytes, file.mtime_ns, file.inode) {
             let wrong = io::Error::other("the file changed while it was read");
-            return Err(file_error(path)(wrong));
+            return Err(RebuildError::io(path)(wrong));
         }
         let mut hash = XxHash3_64::new();
         for first in (0..file.bytes.div_ceil(CHUNK_BYTES)).step_by(TASK_CHUNKS as usize) {

@@ -9,8 +9,7 @@ mod paths;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use error::JobFileError;
-
+use super::error::RebuildError;
 use super::files::Trust;
 use super::schedule::CronSchedule;
 use super::values;
@@ -196,14 +195,13 @@ impl JobFile {
     ///
     /// # Errors
     /// When it cannot be read, or anything in it is wrong.
-    pub fn read(path: &Path) -> Result<Self, JobFileError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| JobFileError::Io { path: path.to_path_buf(), source })?;
+    pub fn read(path: &Path) -> Result<Self, RebuildError> {
+        let text = std::fs::read_to_string(path).map_err(RebuildError::io(path))?;
         Self::parse(path, &text)
     }
 
     /// Reads and checks `text`, the content of the file at `path`.
-    pub(crate) fn parse(path: &Path, text: &str) -> Result<Self, JobFileError> {
+    pub(crate) fn parse(path: &Path, text: &str) -> Result<Self, RebuildError> {
         let place = Place { path, text };
         let keys: Keys = toml::from_str(text).map_err(|error| place.toml(&error))?;
         let folder = path.parent().unwrap_or(Path::new(""));
@@ -263,7 +261,7 @@ impl JobFile {
 }
 
 impl Place<'_> {
-    fn input(&self, folder: &Path, keys: &keys::InputKeys) -> Result<InputKeys, JobFileError> {
+    fn input(&self, folder: &Path, keys: &keys::InputKeys) -> Result<InputKeys, RebuildError> {
         if keys.paths.get_ref().is_empty() {
             return Err(self.at(keys.paths.span(), "no path is named".into()));
         }
@@ -279,7 +277,7 @@ impl Place<'_> {
         &self,
         folder: &Path,
         written: &[Spanned<String>],
-    ) -> Result<Vec<Pattern>, JobFileError> {
+    ) -> Result<Vec<Pattern>, RebuildError> {
         let pattern = |written: &Spanned<String>| {
             // Characters of the folder's own name are no pattern.
             let folder = glob::Pattern::escape(&folder.to_string_lossy());
@@ -299,7 +297,7 @@ impl Place<'_> {
         written.iter().map(pattern).collect()
     }
 
-    fn build(&self, folder: &Path, keys: &keys::BuildKeys) -> Result<BuildKeys, JobFileError> {
+    fn build(&self, folder: &Path, keys: &keys::BuildKeys) -> Result<BuildKeys, RebuildError> {
         let named = |name: &str| {
             let names = || ListCodec::ALL.map(ListCodec::name).join(", ");
             ListCodec::named(name).ok_or_else(|| format!("the codecs are {}", names()))
@@ -363,7 +361,7 @@ impl Place<'_> {
         })
     }
 
-    fn schedule(&self, keys: &keys::ScheduleKeys) -> Result<CronSchedule, JobFileError> {
+    fn schedule(&self, keys: &keys::ScheduleKeys) -> Result<CronSchedule, RebuildError> {
         let utc = || Ok::<_, String>(jiff::tz::TimeZone::UTC);
         let zone = match &keys.timezone {
             Some(name) => self.read(name, CronSchedule::zone)?,
@@ -372,7 +370,7 @@ impl Place<'_> {
         self.read(&keys.cron, |cron| CronSchedule::new(cron, zone.clone()))
     }
 
-    fn links(&self, folder: &Path, keys: &keys::LinkKeys) -> Result<Links, JobFileError> {
+    fn links(&self, folder: &Path, keys: &keys::LinkKeys) -> Result<Links, RebuildError> {
         match (keys.from.get_ref().as_str(), &keys.file) {
             ("file", Some(file)) => self.read(file, |name| match folder.join(name) {
                 path if path.is_file() => Ok(Links::File(path)),
@@ -389,7 +387,7 @@ impl Place<'_> {
         }
     }
 
-    fn pagerank(&self, keys: &keys::PageRankKeys) -> Result<PageRankKeys, JobFileError> {
+    fn pagerank(&self, keys: &keys::PageRankKeys) -> Result<PageRankKeys, RebuildError> {
         let within = |value: &Option<Spanned<f64>>, default: f64, most: f64| match value {
             None => Ok(default),
             Some(value) if *value.get_ref() > 0.0 && *value.get_ref() < most => {
@@ -410,7 +408,7 @@ impl Place<'_> {
         })
     }
 
-    fn logs(&self, folder: &Path, keys: &keys::LogKeys) -> Result<LogKeys, JobFileError> {
+    fn logs(&self, folder: &Path, keys: &keys::LogKeys) -> Result<LogKeys, RebuildError> {
         let k = self.count(&keys.k, 10, 1..=1_000_000)?;
         Ok(LogKeys {
             queries: self.patterns(folder, keys.queries.get_ref())?,
@@ -437,7 +435,7 @@ impl Place<'_> {
         })
     }
 
-    fn command(&self, words: &Option<Spanned<Vec<String>>>) -> Result<Vec<String>, JobFileError> {
+    fn command(&self, words: &Option<Spanned<Vec<String>>>) -> Result<Vec<String>, RebuildError> {
         match words {
             None => Ok(Vec::new()),
             Some(words) if words.get_ref().first().is_none_or(String::is_empty) => {

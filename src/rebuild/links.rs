@@ -3,7 +3,7 @@
 //! (`rebuild::links`).
 
 use super::look::Looked;
-use super::{FollowError, Rebuild};
+use super::{Rebuild, RebuildError};
 use crate::build::{self, Input};
 use crate::crew::lock;
 use crate::dataflow::rebuild::links::PageLinks;
@@ -36,7 +36,7 @@ impl Rebuild<'_> {
         links: &job_file::Links,
         looked: &Looked,
         work: &Path,
-    ) -> Result<Found, FollowError> {
+    ) -> Result<Found, RebuildError> {
         match links {
             job_file::Links::File(path) => {
                 let known = files::Known::default();
@@ -85,8 +85,8 @@ impl Rebuild<'_> {
         looked: &Looked,
         work: &Path,
         keep: bool,
-    ) -> Result<(), FollowError> {
-        let error = |source| FollowError::folder(path, source);
+    ) -> Result<(), RebuildError> {
+        let error = RebuildError::io(path);
         let old = LinkReader::open(path).filter(|_| keep);
         if old.as_ref().is_some_and(|old| old.files() == keys) {
             return Ok(());
@@ -124,19 +124,19 @@ impl Rebuild<'_> {
             build::links(options, work, take)?;
         }
         let writer = Arc::into_inner(writer).and_then(|writer| writer.into_inner().ok());
-        writer.ok_or(FollowError::Replaced)?.finish().map_err(error)
+        writer.ok_or(RebuildError::Replaced)?.finish().map_err(error)
     }
 }
 
 impl Found {
     /// The links between documents, on so many threads, and how many links there are that lead from
     /// or to no document; lines of a file that are no links count as such.
-    pub(super) fn read(&self, nodes: &Nodes, threads: usize) -> Result<Links, FollowError> {
+    pub(super) fn read(&self, nodes: &Nodes, threads: usize) -> Result<Links, RebuildError> {
         let read = match self.of_pages {
             true => read_pages(&self.path, nodes),
             false => read_links(&self.path, nodes, threads),
         };
-        read.map_err(|source| FollowError::folder(&self.path, source))
+        read.map_err(RebuildError::io(&self.path))
     }
 }
 

@@ -15,7 +15,7 @@
 //! Memory: what is known of the logs of the window, and 4 bytes for each unit of their lists.
 
 use super::look::Live;
-use super::{FollowError, Rebuild};
+use super::{Rebuild, RebuildError};
 use crate::crew::lock;
 use crate::dataflow::rebuild::frequencies::{Change, Day, Key, frequencies};
 use crate::index::cache_plan::{CachePlan, PlanOf};
@@ -66,13 +66,9 @@ pub(super) fn plan_cache(
     rebuild: &Rebuild<'_>,
     live: &Live,
     keys: &LogKeys,
-) -> Result<Option<LogCounts>, FollowError> {
+) -> Result<Option<LogCounts>, RebuildError> {
     let folder = rebuild.job.index.join(FOLDER).join(LOGS);
-    let wrong = |path: &Path| {
-        let path = path.to_path_buf();
-        move |source| FollowError::Folder { path, source }
-    };
-    fs::create_dir_all(&folder).map_err(wrong(&folder))?;
+    fs::create_dir_all(&folder).map_err(RebuildError::io(&folder))?;
     let state = folder.join(PLANNED);
     let before: Planned = fs::read(&state)
         .ok()
@@ -101,8 +97,8 @@ pub(super) fn plan_cache(
     // Those that were counted before and have left the window leave it in the collections, too.
     let first = all.first().map(|(day, _)| *day).unwrap_or_default();
     let mut left = Vec::new();
-    for entry in fs::read_dir(&folder).map_err(wrong(&folder))? {
-        let path = entry.map_err(wrong(&folder))?.path();
+    for entry in fs::read_dir(&folder).map_err(RebuildError::io(&folder))? {
+        let path = entry.map_err(RebuildError::io(&folder))?.path();
         if path != state && !logs.iter().any(|log| log.kept == path) {
             left.push(path);
         }
@@ -124,7 +120,7 @@ pub(super) fn plan_cache(
     let plan = demand.plan(of, (keys.cache, keys.lambda), keys.k, keys.memory);
     plan.write(&live.path)?;
     (counts.lists, counts.cached_bytes) = (plan.cached.lists().len() as u64, plan.cached_bytes);
-    replace(&state, &planned).map_err(wrong(&state))?;
+    replace(&state, &planned).map_err(RebuildError::io(&state))?;
     for path in left {
         // What cannot be removed now is removed by the next rebuild.
         _ = fs::remove_file(path);
@@ -138,7 +134,7 @@ fn logs(
     keys: &LogKeys,
     folder: &Path,
     before: &Known,
-) -> Result<(Vec<Log>, Known), FollowError> {
+) -> Result<(Vec<Log>, Known), RebuildError> {
     let mut found = rebuild.job.log_files()?;
     if let Some(&(last, _)) = found.last() {
         let first = Window::begin(keys, last).first;
@@ -148,9 +144,9 @@ fn logs(
     let known = files::look(&paths, rebuild.job.trust, before, |_, _| true, rebuild.workers())?;
     let log = |(day, path): (Date, PathBuf)| {
         let name = path.display().to_string();
-        let hash = known.file(&name).map(|file| file.hash.clone()).ok_or(FollowError::Replaced)?;
+        let hash = known.file(&name).map(|file| file.hash.clone()).ok_or(RebuildError::Replaced)?;
         let kept = folder.join(format!("{day}-{:016x}.json", XxHash3_64::oneshot(name.as_bytes())));
-        Ok::<_, FollowError>(Log { day, path, hash, kept })
+        Ok::<_, RebuildError>(Log { day, path, hash, kept })
     };
     let logs = found.into_iter().map(log).collect::<Result<Vec<_>, _>>()?;
     Ok((logs, known))
@@ -162,14 +158,14 @@ fn count(
     (snapshot, keys): (&Arc<Snapshot>, &LogKeys),
     log: &Log,
     counts: &mut LogCounts,
-) -> Result<CountedLog, FollowError> {
+) -> Result<CountedLog, RebuildError> {
     let before = CountedLog::read(&log.kept).filter(|counted| counted.hash == log.hash);
     let mut counted = match before {
         Some(counted) => counted,
         None => {
             counts.read += 1;
             let counted = CountedLog::count(&log.path, log.day, log.hash.clone());
-            let counted = counted.map_err(|source| FollowError::folder(&log.path, source))?;
+            let counted = counted.map_err(RebuildError::io(&log.path))?;
             counts.refused += counted.refused;
             counted
         }
@@ -193,7 +189,7 @@ fn count(
         let (queries, without_answer) = (demand.queries, demand.without_answer);
         let runs = runs.iter().map(|(key, _)| *key).collect();
         counted.visits = Visits { k, runs, queries, without_answer, visits };
-        counted.write(&log.kept).map_err(|source| FollowError::folder(&log.kept, source))?;
+        counted.write(&log.kept).map_err(RebuildError::io(&log.kept))?;
     }
     Ok(counted)
 }
@@ -219,7 +215,7 @@ impl Window {
         snapshot: &Snapshot,
         logs: Vec<(Date, CountedLog)>,
         counts: &mut LogCounts,
-    ) -> Result<Demand, FollowError> {
+    ) -> Result<Demand, RebuildError> {
         let (mut queries, mut visits) = (Vec::new(), Vec::new());
         let mut answered = 0;
         for (day, log) in logs {
@@ -275,7 +271,7 @@ impl Window {
         rebuild: &Rebuild<'_>,
         logs: Vec<(Date, Day<K>)>,
         mut tell: impl FnMut(Vec<Change<K>>) + Send + 'static,
-    ) -> Result<(), FollowError> {
+    ) -> Result<(), RebuildError> {
         let Some(&(start, _)) = logs.first() else { return Ok(()) };
         let number = |day: Date| {
             let days = start.until((Unit::Day, day)).map_or(0, |span| span.get_days());

@@ -1,6 +1,6 @@
 //! What is there now, and what of it has changed?
 
-use super::{FILES, FollowError, Rebuild, Stages, guards};
+use super::{FILES, Rebuild, RebuildError, Stages, guards};
 use crate::build::{self, BuildError, Input};
 use crate::dataflow::build::context::InputRead;
 use crate::dataflow::rebuild::changed::Changes;
@@ -112,7 +112,7 @@ impl Rebuild<'_> {
         work: &Path,
         purpose: For,
         stages: &mut Stages,
-    ) -> Result<Looked, FollowError> {
+    ) -> Result<Looked, RebuildError> {
         let index = &self.job.index;
         let live = stages.time("open", || live(index))?;
         let plan = stages.time("list", || self.sources())?;
@@ -158,9 +158,9 @@ impl Rebuild<'_> {
         Ok(looked)
     }
 
-    pub(super) fn sources(&self) -> Result<InputPlan, FollowError> {
+    pub(super) fn sources(&self) -> Result<InputPlan, RebuildError> {
         let source = |(number, input): (usize, &crate::rebuild::job_file::InputKeys)| {
-            Ok::<_, FollowError>(Source { paths: self.job.expand(number)?, format: input.format })
+            Ok::<_, RebuildError>(Source { paths: self.job.expand(number)?, format: input.format })
         };
         let sources = self.job.inputs.iter().enumerate().map(source);
         let walk = Walk { index: Some(self.job.index.clone()) };
@@ -171,7 +171,7 @@ impl Rebuild<'_> {
     pub(super) fn other_settings(
         &self,
         was: &Settings,
-    ) -> Result<Option<&'static str>, FollowError> {
+    ) -> Result<Option<&'static str>, RebuildError> {
         let options = self.options()?;
         let words = options.analysis.stop_words.words();
         let tokenizer = was.tokenizer.as_deref().unwrap_or(Tokenizer::Words.name());
@@ -196,7 +196,7 @@ impl Rebuild<'_> {
         looked: &mut Looked,
         known: Option<KnownDocuments>,
         work: &Path,
-    ) -> Result<Scanned, FollowError> {
+    ) -> Result<Scanned, RebuildError> {
         let mut options = self.options()?;
         let plan = looked.touched_plan();
         looked.planned.read_bytes = plan.bytes();
@@ -232,8 +232,8 @@ impl Rebuild<'_> {
         looked: &Looked,
         gone: HashSet<String>,
         work: &Path,
-    ) -> Result<(Table, Option<KnownDocuments>), FollowError> {
-        let Some(live) = &looked.live else { return Err(FollowError::Replaced) };
+    ) -> Result<(Table, Option<KnownDocuments>), RebuildError> {
+        let Some(live) = &looked.live else { return Err(RebuildError::Replaced) };
         let (mut paths, touched) = (gone, looked.touched_plan());
         for input in touched.inputs.iter() {
             paths.extend(input.path.map(|path| path.display().to_string()));
@@ -286,7 +286,7 @@ impl Rebuild<'_> {
         looked: &mut Looked,
         old: Table,
         scanned: Scanned,
-    ) -> Result<(), FollowError> {
+    ) -> Result<(), RebuildError> {
         let Scanned { table, places, .. } = scanned;
         let found = changes(old, table, self.workers(), &self.control)?;
         let documents = &mut looked.planned.documents;
@@ -301,7 +301,7 @@ impl Rebuild<'_> {
 
 impl Looked {
     /// Compares with the guards that need no build.
-    pub(super) fn check(&self, job: &JobFile) -> Result<(), FollowError> {
+    pub(super) fn check(&self, job: &JobFile) -> Result<(), RebuildError> {
         let (How::Part, Some(live)) = (self.planned.how, &self.live) else { return Ok(()) };
         let (before, now) = (live.manifest.statistics.documents, self.planned.documents.live);
         let guards = guards(job);
@@ -324,7 +324,7 @@ impl Looked {
 
     /// The files with documents that are to be indexed, and which those are; `None` if there are
     /// none.
-    pub(super) fn wanted(&self) -> Result<Option<(InputPlan, WantedDocuments)>, FollowError> {
+    pub(super) fn wanted(&self) -> Result<Option<(InputPlan, WantedDocuments)>, RebuildError> {
         if self.changes.wanted.is_empty() {
             return Ok(None);
         }
@@ -338,9 +338,9 @@ impl Looked {
     }
 
     /// The places of the documents that were read.
-    pub(super) fn places(&self) -> Result<Places, FollowError> {
-        let path = self.places.as_deref().ok_or(FollowError::Replaced)?;
-        Places::open(path).map_err(|source| FollowError::folder(path, source))
+    pub(super) fn places(&self) -> Result<Places, RebuildError> {
+        let path = self.places.as_deref().ok_or(RebuildError::Replaced)?;
+        Places::open(path).map_err(RebuildError::io(path))
     }
 }
 
@@ -362,13 +362,13 @@ impl Places {
     }
 
     /// A place; its input is one of the files that changed.
-    pub(super) fn get(&mut self, number: u32) -> Result<Location, FollowError> {
+    pub(super) fn get(&mut self, number: u32) -> Result<Location, RebuildError> {
         let first = number - number % PLACES;
         if self.held.is_empty() || self.first != first {
             let read = self.read(first);
-            read.map_err(|source| FollowError::folder(&self.path, source))?;
+            read.map_err(RebuildError::io(&self.path))?;
         }
-        self.held.get((number - first) as usize).copied().ok_or(FollowError::Replaced)
+        self.held.get((number - first) as usize).copied().ok_or(RebuildError::Replaced)
     }
 
     fn read(&mut self, first: u32) -> io::Result<()> {
@@ -382,7 +382,7 @@ impl Places {
 }
 
 /// The documents that are deleted in a run of the live generation.
-pub(super) fn deletions(live: &Live, run: &RunEntry) -> Result<Deletions, FollowError> {
+pub(super) fn deletions(live: &Live, run: &RunEntry) -> Result<Deletions, RebuildError> {
     Ok(match run.deleted {
         Some(_) => Deletions::open(&live.path, run, None)?,
         None => Deletions::default(),
@@ -390,10 +390,10 @@ pub(super) fn deletions(live: &Live, run: &RunEntry) -> Result<Deletions, Follow
 }
 
 /// The live generation of an index, if there is one.
-pub(super) fn live(index: &Path) -> Result<Option<Live>, FollowError> {
+pub(super) fn live(index: &Path) -> Result<Option<Live>, RebuildError> {
     let Some(path) = current(index)? else { return Ok(None) };
     if ShardedManifest::live(index)?.is_some() {
-        return Err(FollowError::Shards);
+        return Err(RebuildError::Shards);
     }
     let manifest = Manifest::read(&path)?;
     Ok(Some(Live { path, manifest }))

@@ -35,7 +35,7 @@ pub(crate) mod status;
 mod together;
 pub(crate) mod values;
 
-pub(crate) use error::FollowError;
+pub(crate) use error::RebuildError;
 pub(crate) use look::{How, Planned};
 
 use crate::build::{BuildOptions, BuildReport, Guards, Input, Note, Notes, Peers, Prepared};
@@ -83,9 +83,9 @@ impl Rebuild<'_> {
     ///
     /// # Errors
     /// What would make the rebuild fail before it builds.
-    pub fn plan(&self) -> Result<Planned, FollowError> {
+    pub fn plan(&self) -> Result<Planned, RebuildError> {
         self.job.log_files()?;
-        let work = tempfile::tempdir().map_err(FollowError::Scratch)?;
+        let work = tempfile::tempdir().map_err(RebuildError::io(&std::env::temp_dir()))?;
         let looked = self.look(work.path(), For::Plan, &mut Stages::default())?;
         looked.check(self.job)?;
         Ok(looked.planned)
@@ -97,13 +97,13 @@ impl Rebuild<'_> {
     /// # Errors
     /// Why the live generation stays. The record is in the history all the same, unless another
     /// rebuild is under way or the history cannot be written.
-    pub(crate) fn run(&self, attempt: u32) -> Result<Record, FollowError> {
+    pub(crate) fn run(&self, attempt: u32) -> Result<Record, RebuildError> {
         let (began, started) = (Instant::now(), jiff::Timestamp::now().to_string());
         let folder = self.job.index.join(FOLDER);
         if let Some(peers) = &self.peers {
             let JobFile { pagerank, logs, build, .. } = self.job;
             if pagerank.is_some() || logs.is_some() || build.order.is_some() {
-                return Err(FollowError::OneProcess);
+                return Err(RebuildError::OneProcess);
             }
             if peers.hosts.process() > 0 {
                 self.together(peers, None)?;
@@ -115,7 +115,7 @@ impl Rebuild<'_> {
                 });
             }
         }
-        fs::create_dir_all(&folder).map_err(|source| FollowError::folder(&folder, source))?;
+        fs::create_dir_all(&folder).map_err(RebuildError::io(&folder))?;
         let _lock = lock(&folder)?;
         let mut record = Record { started, attempt, ..Record::default() };
         let mut stages = Stages::default();
@@ -126,7 +126,7 @@ impl Rebuild<'_> {
                 Some(peers) => self.together(peers, Some((&mut record, &mut stages))),
             })
             // A job that is told to end also fails elsewhere; that it was told is the reason.
-            .map_err(|error| self.control.take_failure().map_or(error, FollowError::from));
+            .map_err(|error| self.control.take_failure().map_or(error, RebuildError::from));
         // What cannot be removed now is removed by the next rebuild.
         _ = fs::remove_dir_all(&work);
         record.seconds = began.elapsed().as_secs_f64();
@@ -158,7 +158,7 @@ impl Rebuild<'_> {
         work: &Path,
         record: &mut Record,
         stages: &mut Stages,
-    ) -> Result<(), FollowError> {
+    ) -> Result<(), RebuildError> {
         // Logs that are not there are told before anything is built.
         self.job.log_files()?;
         let mut looked = self.look(work, For::Build, stages)?;
@@ -200,7 +200,7 @@ impl Rebuild<'_> {
             }
         };
         if planned.how != How::Nothing {
-            let live = look::live(&self.job.index)?.ok_or(FollowError::Replaced)?;
+            let live = look::live(&self.job.index)?.ok_or(RebuildError::Replaced)?;
             let inputs = live.manifest.inputs.iter();
             let read = inputs.map(|input| (input.path.as_str(), input.hash.as_str()));
             looked.known.complete(read);
@@ -210,7 +210,7 @@ impl Rebuild<'_> {
         let files = self.job.index.join(FOLDER).join(FILES);
         known.write(&files)?;
         let is_whole = matches!(looked.planned.how, How::Whole(_));
-        let live = || look::live(&self.job.index)?.ok_or(FollowError::Replaced);
+        let live = || look::live(&self.job.index)?.ok_or(RebuildError::Replaced);
         let mut published_again = |generation: u32, record: &mut Record| {
             record.outcome = Outcome::Published;
             record.incremental = !is_whole;
@@ -250,14 +250,14 @@ impl Rebuild<'_> {
     }
 
     /// Builds everything, and publishes it if the guards let it.
-    fn build(&self, plan: InputPlan) -> Result<BuildReport, FollowError> {
+    fn build(&self, plan: InputPlan) -> Result<BuildReport, RebuildError> {
         let mut options = self.options()?;
         options.input = Input::Plan(Box::new(plan));
         Ok(Prepared::new(options)?.run()?)
     }
 
     /// The options of a build, as the job file has them.
-    fn options(&self) -> Result<BuildOptions, FollowError> {
+    fn options(&self) -> Result<BuildOptions, RebuildError> {
         let keys: &BuildKeys = &self.job.build;
         let mut options = BuildOptions::of_paths(&self.job.index, Vec::<PathBuf>::new());
         let stop_words = StopWords::from_option(&keys.stopwords)?;
@@ -301,20 +301,20 @@ pub(crate) fn is_running(index: &Path) -> bool {
     matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
 }
 
-fn lock(folder: &Path) -> Result<File, FollowError> {
+fn lock(folder: &Path) -> Result<File, RebuildError> {
     let path = folder.join(LOCK);
     let open = File::options().create(true).truncate(false).write(true).open(&path);
-    let file = open.map_err(|source| FollowError::folder(&path, source))?;
+    let file = open.map_err(RebuildError::io(&path))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(FollowError::Busy { folder: folder.to_path_buf() }),
-        Err(TryLockError::Error(source)) => Err(FollowError::folder(&path, source)),
+        Err(TryLockError::WouldBlock) => Err(RebuildError::Busy { folder: folder.to_path_buf() }),
+        Err(TryLockError::Error(source)) => Err(RebuildError::io(&path)(source)),
     }
 }
 
 /// Makes an empty folder.
-fn fresh(folder: &Path) -> Result<(), FollowError> {
-    let error = |source| FollowError::folder(folder, source);
+fn fresh(folder: &Path) -> Result<(), RebuildError> {
+    let error = RebuildError::io(folder);
     match fs::remove_dir_all(folder) {
         Err(source) if source.kind() != std::io::ErrorKind::NotFound => return Err(error(source)),
         _ => {}

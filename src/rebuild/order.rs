@@ -3,7 +3,7 @@
 //! to one.
 
 use super::look::Live;
-use super::{FollowError, Rebuild};
+use super::{Rebuild, RebuildError};
 use crate::index::merge::{Merged, RankSource, Recode, merge_index};
 use crate::index::order::DocumentOrder;
 
@@ -13,7 +13,7 @@ pub(super) fn order(
     rebuild: &Rebuild<'_>,
     live: &Live,
     order: DocumentOrder,
-) -> Result<Option<u32>, FollowError> {
+) -> Result<Option<u32>, RebuildError> {
     let is_whole = matches!(&live.manifest.runs[..], [run] if run.deleted.is_none());
     let is_so = match (&live.manifest.order, order) {
         (None, _) => false,

@@ -11,7 +11,7 @@
 
 use super::links::Found;
 use super::look::{Live, deletions};
-use super::{FollowError, Rebuild};
+use super::{Rebuild, RebuildError};
 use crate::dataflow::rebuild::pagerank::{Ranks, pagerank};
 use crate::dataflow::rebuild::table::name_hash;
 use crate::fault;
@@ -39,7 +39,7 @@ pub(super) fn rank(
     live: Live,
     links: &Found,
     keys: &PageRankKeys,
-) -> Result<Option<(RankHistory, u32)>, FollowError> {
+) -> Result<Option<(RankHistory, u32)>, RebuildError> {
     let path = rebuild.job.index.join(FOLDER).join(RANKS);
     let of = of(links, keys);
     let before = Before::read(&path);
@@ -81,7 +81,7 @@ fn publish(
     live: Live,
     documents: &Documents,
     ranks: &Ranks,
-) -> Result<Live, FollowError> {
+) -> Result<Live, RebuildError> {
     let index = &rebuild.job.index;
     let mut all = vec![0.0; documents.len() as usize];
     let mut found = ranks.ranks.iter();
@@ -91,7 +91,7 @@ fn publish(
     })?;
     let lock = IndexLock::acquire(index)?;
     if current(index)?.as_deref() != Some(&*live.path) {
-        return Err(FollowError::Replaced);
+        return Err(RebuildError::Replaced);
     }
     let who = (&*rebuild.command, rebuild.workers() as u32);
     let published = publish_ranks(&lock, &live.path, &live.manifest, &all, who);
@@ -154,13 +154,12 @@ fn for_each(
     live: &Live,
     documents: &Documents,
     mut take: impl FnMut(u32, &[u8]) -> io::Result<()>,
-) -> Result<(), FollowError> {
+) -> Result<(), RebuildError> {
     for (run, of_run) in live.manifest.runs.iter().zip(documents.runs()) {
         let deleted = deletions(live, run)?;
         for docid in (0..of_run.len()).filter(|&docid| !deleted.contains(docid)) {
             let name = of_run.name(docid).unwrap_or_default();
-            take(run.first_docid + docid, name)
-                .map_err(|source| FollowError::folder(&live.path, source))?;
+            take(run.first_docid + docid, name).map_err(RebuildError::io(&live.path))?;
         }
     }
     Ok(())
@@ -168,7 +167,7 @@ fn for_each(
 
 /// Brings the file of ranks, if there is one, into the order of a generation whose documents were
 /// numbered anew since it was written; nothing else of them has changed.
-pub(super) fn renumber(rebuild: &Rebuild<'_>, live: &Live) -> Result<(), FollowError> {
+pub(super) fn renumber(rebuild: &Rebuild<'_>, live: &Live) -> Result<(), RebuildError> {
     let path = rebuild.job.index.join(FOLDER).join(RANKS);
     let before = Before::read(&path);
     let Some((_, of)) = before.head.split_once(", ") else { return Ok(()) };
@@ -196,9 +195,9 @@ fn write(
     live: &Live,
     documents: &Documents,
     mut of_name: impl FnMut(&[u8]) -> (f64, f64),
-) -> Result<(), FollowError> {
+) -> Result<(), RebuildError> {
     let next = path.with_extension("tmp");
-    let error = |source| FollowError::folder(&next, source);
+    let error = RebuildError::io(&next);
     fault::storage().map_err(error)?;
     let mut file = BufWriter::with_capacity(1 << 18, File::create(&next).map_err(error)?);
     writeln!(file, "{head}").map_err(error)?;
@@ -209,5 +208,5 @@ fn write(
     })?;
     file.into_inner().map_err(|error| error.into_error()).map_err(error)?;
     let renamed = fault::storage().and_then(|_| fs::rename(&next, path));
-    renamed.map_err(|source| FollowError::folder(path, source))
+    renamed.map_err(RebuildError::io(path))
 }

@@ -7,7 +7,7 @@
 //! Process 0 keeps the history. What is known of the sources is the hash of each file, and the
 //! format that it was read in.
 
-use super::{FILES, FollowError, Rebuild, Stages};
+use super::{FILES, Rebuild, RebuildError, Stages};
 use crate::build::{self, Peers, Prepared};
 use crate::dataflow::together::Meeting;
 use crate::index::generations::folder::current;
@@ -24,7 +24,7 @@ impl Rebuild<'_> {
         &self,
         peers: &Peers,
         lead: Option<(&mut Record, &mut Stages)>,
-    ) -> Result<(), FollowError> {
+    ) -> Result<(), RebuildError> {
         let Some((record, stages)) = lead else {
             let plan = self.sources().map_err(|error| self.refuse(peers, error))?;
             return self.build_with(peers, plan, false).map(drop);
@@ -51,7 +51,7 @@ impl Rebuild<'_> {
         peers: &Peers,
         record: &mut Record,
         stages: &mut Stages,
-    ) -> Result<(InputPlan, Known), FollowError> {
+    ) -> Result<(InputPlan, Known), RebuildError> {
         let plan = stages.time("list", || self.sources())?;
         let live = match current(&self.job.index)? {
             Some(_) => ShardedManifest::live(&self.job.index)?,
@@ -102,7 +102,7 @@ impl Rebuild<'_> {
         peers: &Peers,
         plan: InputPlan,
         wants: bool,
-    ) -> Result<Option<u32>, FollowError> {
+    ) -> Result<Option<u32>, RebuildError> {
         let mut options = self.options()?;
         options.input = build::Input::Plan(Box::new(plan));
         options.peers = Some(peers.clone());
@@ -111,7 +111,7 @@ impl Rebuild<'_> {
     }
 
     /// Tells the other processes that this one cannot take part.
-    fn refuse(&self, peers: &Peers, error: FollowError) -> FollowError {
+    fn refuse(&self, peers: &Peers, error: RebuildError) -> RebuildError {
         let Peers { hosts, wait, secret } = peers.clone();
         let meeting = Meeting { hosts, wait, job: "build", data: false, secret };
         meeting.refuse(&self.control, error.chain());

@@ -3,31 +3,10 @@
 use super::Pattern;
 use super::keys::Number;
 use crate::build::guards::limit::{Limit, NoLimit};
-use std::io;
+use crate::rebuild::error::RebuildError;
 use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
-use thiserror::Error;
 use toml::Spanned;
-
-/// Why a job file cannot be used.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum JobFileError {
-    #[error("{}", path.display())]
-    Io {
-        path: PathBuf,
-        #[source]
-        source: io::Error,
-    },
-    #[error("{}:{line}:{column}: {message}", path.display())]
-    Wrong { path: PathBuf, line: usize, column: usize, message: String },
-}
-
-impl JobFileError {
-    pub(super) fn wrong(path: &Path, (line, column): (usize, usize), message: String) -> Self {
-        Self::Wrong { path: path.to_path_buf(), line, column, message }
-    }
-}
 
 /// What a pattern matches, sorted; the message if that is nothing.
 pub(super) fn expand(pattern: &Pattern) -> Result<Vec<PathBuf>, String> {
@@ -67,11 +46,11 @@ impl Place<'_> {
     }
 
     /// The error that what stands at `span` is wrong.
-    pub(super) fn at(&self, span: Range<usize>, message: String) -> JobFileError {
-        JobFileError::wrong(self.path, self.line_and_column(span.start), message)
+    pub(super) fn at(&self, span: Range<usize>, message: String) -> RebuildError {
+        RebuildError::wrong(self.path, self.line_and_column(span.start), message)
     }
 
-    pub(super) fn toml(&self, error: &toml::de::Error) -> JobFileError {
+    pub(super) fn toml(&self, error: &toml::de::Error) -> RebuildError {
         // Its messages go over several lines.
         let message = error.message().trim().replace('\n', ", ");
         self.at(error.span().unwrap_or(0..0), message)
@@ -81,7 +60,7 @@ impl Place<'_> {
         &self,
         value: &Spanned<String>,
         read: impl FnOnce(&str) -> Result<T, String>,
-    ) -> Result<T, JobFileError> {
+    ) -> Result<T, RebuildError> {
         read(value.get_ref()).map_err(|message| self.at(value.span(), message))
     }
 
@@ -91,7 +70,7 @@ impl Place<'_> {
         value: &Option<Spanned<String>>,
         default: T,
         read: impl FnOnce(&str) -> Result<T, String>,
-    ) -> Result<T, JobFileError> {
+    ) -> Result<T, RebuildError> {
         value.as_ref().map_or(Ok(default), |value| self.read(value, read))
     }
 
@@ -100,7 +79,7 @@ impl Place<'_> {
         value: &Option<Spanned<u32>>,
         default: u32,
         range: RangeInclusive<u32>,
-    ) -> Result<u32, JobFileError> {
+    ) -> Result<u32, RebuildError> {
         match value {
             None => Ok(default),
             Some(value) if range.contains(value.get_ref()) => Ok(*value.get_ref()),
@@ -116,7 +95,7 @@ impl Place<'_> {
         &self,
         value: &Option<Spanned<Number>>,
         default: Limit,
-    ) -> Result<Limit, JobFileError> {
+    ) -> Result<Limit, RebuildError> {
         let Some(value) = value else { return Ok(default) };
         match value.get_ref() {
             Number::Count(count) => Ok(Limit::Count(*count)),

@@ -1,8 +1,9 @@
 //! What the patterns of a job file match now.
 
-use super::error::{self, JobFileError};
+use super::error;
 use super::{JobFile, Pattern};
 use crate::rebuild::counted_log::day_of;
+use crate::rebuild::error::RebuildError;
 use jiff::civil::Date;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -12,7 +13,7 @@ impl JobFile {
     ///
     /// # Errors
     /// The first that does not.
-    pub fn check_paths(&self) -> Result<(), JobFileError> {
+    pub fn check_paths(&self) -> Result<(), RebuildError> {
         for pattern in self.inputs.iter().flat_map(|input| &input.paths) {
             self.matches(pattern)?;
         }
@@ -24,7 +25,7 @@ impl JobFile {
     ///
     /// # Errors
     /// When a pattern matches nothing, or something in whose name there is no date.
-    pub(crate) fn log_files(&self) -> Result<Vec<(Date, PathBuf)>, JobFileError> {
+    pub(crate) fn log_files(&self) -> Result<Vec<(Date, PathBuf)>, RebuildError> {
         let mut found = BTreeSet::new();
         for pattern in self.logs.iter().flat_map(|logs| &logs.queries) {
             for path in self.matches(pattern)? {
@@ -34,7 +35,7 @@ impl JobFile {
                     let message = format!(
                         "{path}: there is no date such as 2026-11-22 in the name of this log"
                     );
-                    JobFileError::wrong(&self.path, pattern.place, message)
+                    RebuildError::wrong(&self.path, pattern.place, message)
                 })?;
                 found.insert((day, path));
             }
@@ -44,7 +45,7 @@ impl JobFile {
 
     /// The files and folders that the patterns of input number `input` match now, in the order of
     /// the patterns, those of one pattern sorted.
-    pub(crate) fn expand(&self, input: usize) -> Result<Vec<PathBuf>, JobFileError> {
+    pub(crate) fn expand(&self, input: usize) -> Result<Vec<PathBuf>, RebuildError> {
         let mut found = Vec::new();
         for pattern in &self.inputs[input].paths {
             found.extend(self.matches(pattern)?);
@@ -53,8 +54,8 @@ impl JobFile {
     }
 
     /// What a pattern matches now, sorted.
-    pub(crate) fn matches(&self, pattern: &Pattern) -> Result<Vec<PathBuf>, JobFileError> {
+    pub(crate) fn matches(&self, pattern: &Pattern) -> Result<Vec<PathBuf>, RebuildError> {
         let found = error::expand(pattern);
-        found.map_err(|message| JobFileError::wrong(&self.path, pattern.place, message))
+        found.map_err(|message| RebuildError::wrong(&self.path, pattern.place, message))
     }
 }

@@ -11,7 +11,7 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
-fn parse(folder: &Path, text: &str) -> Result<JobFile, JobFileError> {
+fn parse(folder: &Path, text: &str) -> Result<JobFile, RebuildError> {
     JobFile::parse(&folder.join("job.toml"), text)
 }
 
@@ -176,7 +176,7 @@ fn whatever_is_wrong_is_told_with_its_place() {
     let error = parse(folder.path(), "[[input]]\npaths = [\"docs\"]\n").unwrap_err().to_string();
     assert!(error.contains("missing field `index`"), "{error}");
     let error = JobFile::read(&folder.path().join("missing.toml")).unwrap_err();
-    assert!(matches!(error, JobFileError::Io { .. }));
+    assert!(matches!(error, RebuildError::Io { .. }));
 }
 
 #[test]
