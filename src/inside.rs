@@ -36,7 +36,6 @@ pub mod dataflow {
             follower::{Followed, Follower},
             service::Mover,
         },
-        rebuild::pagerank::pagerank,
         timeline::Busy,
         together::{Cluster, Meeting, SharedSetting, TogetherError, outcome_of},
         workers::{self, keep_panic_messages},
@@ -263,7 +262,7 @@ pub mod score {
         given::{Given, GivenError},
         graph::Graph,
         named::Score,
-        pagerank::{RankSettings, normalise},
+        pagerank::{RankSettings, normalise, pagerank},
         wang::Wang,
     };
 }

@@ -59,7 +59,7 @@ pub struct RankHistory {
     pub links: u64,
     /// Lines of the file of links that are no such link.
     pub passed_over: u64,
-    /// Rounds of the method `power`.
+    /// Rounds of the method power iteration.
     pub rounds: u32,
 }
 

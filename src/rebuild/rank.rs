@@ -12,7 +12,6 @@
 use super::links::Found;
 use super::look::{Live, deletions};
 use super::{Rebuild, RebuildError};
-use crate::dataflow::rebuild::pagerank::{Ranks, pagerank};
 use crate::dataflow::rebuild::table::name_hash;
 use crate::fault;
 use crate::index::documents::Documents;
@@ -23,11 +22,10 @@ use crate::rebuild::history::{FOLDER, RankHistory};
 use crate::rebuild::job_file::PageRankKeys;
 use crate::rebuild::nodes::Nodes;
 use crate::score::graph::Graph;
-use crate::score::pagerank::RankSettings;
+use crate::score::pagerank::{RankSettings, Ranks, pagerank};
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::Path;
-use std::sync::Arc;
 
 /// The file of ranks, in the folder of the history.
 const RANKS: &str = "ranks.tsv";
@@ -59,9 +57,9 @@ pub(super) fn rank(
     let workers = rebuild.workers();
     let (found, passed_over) = links.read(&nodes, workers)?;
     drop(nodes);
-    let graph = Arc::new(Graph::new(first.len() as u32, found, workers));
+    let graph = Graph::new(first.len() as u32, found, workers);
     let asked = RankSettings { damping: keys.damping, tolerance: keys.tolerance };
-    let ranks = pagerank(&graph, asked, first, workers, &rebuild.control)?;
+    let ranks = pagerank(&graph, asked, first, workers, || rebuild.control.stop().check())?;
     let live = publish(rebuild, live, &documents, &ranks)?;
     let mut found = ranks.ranks.iter().copied().zip(ranks.raw.iter().copied());
     let next = |_: &[u8]| found.next().expect("there is a rank for each document");
@@ -70,7 +68,7 @@ pub(super) fn rank(
         documents: u64::from(graph.nodes()),
         links: graph.links(),
         passed_over,
-        rounds: ranks.power_rounds + ranks.push_rounds,
+        rounds: ranks.rounds,
     };
     Ok(Some((counts, live.manifest.generation)))
 }

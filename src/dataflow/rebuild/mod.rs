@@ -5,7 +5,6 @@ pub(crate) mod changed;
 pub(crate) mod changes;
 pub(crate) mod frequencies;
 pub(crate) mod links;
-pub(crate) mod pagerank;
 pub(crate) mod scan;
 pub(crate) mod scanned;
 pub(crate) mod table;
