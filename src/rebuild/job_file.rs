@@ -20,6 +20,7 @@ use crate::index::list::{Form, ListCodec};
 use crate::index::order::DocumentOrder;
 use crate::input::Format;
 use crate::score::bm25::Bm25;
+use crate::score::pagerank::RankSettings;
 use crate::score::wang::Wang;
 use crate::text::stemmer::Stemmer;
 use crate::text::tokenizer::Tokenizer;
@@ -56,7 +57,7 @@ pub struct JobFile {
     pub notify: NotifyKeys,
     pub links: Option<Links>,
     /// How static scores are computed from links.
-    pub pagerank: Option<PageRankKeys>,
+    pub pagerank: Option<RankSettings>,
     /// Logs of queries, if there are any.
     pub logs: Option<LogKeys>,
     /// A file of metrics for Prometheus.
@@ -156,14 +157,6 @@ pub struct NotifyKeys {
     pub on_success: Vec<String>,
     /// After the last attempt failed.
     pub on_failure: Vec<String>,
-}
-
-/// How static scores are computed.
-#[derive(Clone, Copy, Debug)]
-pub struct PageRankKeys {
-    pub damping: f64,
-    /// The L1 distance to the exact ranks, of a sum of 1, at most.
-    pub tolerance: f64,
 }
 
 /// Where links come from.
@@ -387,7 +380,7 @@ impl Place<'_> {
         }
     }
 
-    fn pagerank(&self, keys: &keys::PageRankKeys) -> Result<PageRankKeys, RebuildError> {
+    fn pagerank(&self, keys: &keys::PageRankKeys) -> Result<RankSettings, RebuildError> {
         let within = |value: &Option<Spanned<f64>>, default: f64, most: f64| match value {
             None => Ok(default),
             Some(value) if *value.get_ref() > 0.0 && *value.get_ref() < most => {
@@ -402,7 +395,7 @@ impl Place<'_> {
             "differential" => Err(DIFFERENTIAL.into()),
             other => Err(format!("`{other}` is not `power`")),
         })?;
-        Ok(PageRankKeys {
+        Ok(RankSettings {
             damping: within(&keys.damping, 0.85, 1.0)?,
             tolerance: within(&keys.tolerance, 1e-6, 1.0)?,
         })

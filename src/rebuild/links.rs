@@ -12,6 +12,7 @@ use crate::rebuild::history::FOLDER;
 use crate::rebuild::job_file;
 use crate::rebuild::nodes::{Links, Nodes, read_links};
 use crate::rebuild::page_links::{LinkReader, LinkWriter, file_key};
+use crate::score::pagerank::RankSettings;
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -25,6 +26,8 @@ const PAGES: &str = "links";
 pub(super) struct Found {
     /// What tells them from others.
     pub(super) hash: String,
+    /// What is asked of the ranks by them.
+    pub(super) asked: RankSettings,
     path: PathBuf,
     of_pages: bool,
 }
@@ -34,6 +37,7 @@ impl Rebuild<'_> {
     pub(super) fn links(
         &self,
         links: &job_file::Links,
+        asked: RankSettings,
         looked: &Looked,
         work: &Path,
     ) -> Result<Found, RebuildError> {
@@ -49,7 +53,7 @@ impl Rebuild<'_> {
                 )?;
                 let hash = known.file(&path.display().to_string()).map(|file| file.hash.clone());
                 let hash = hash.unwrap_or_default();
-                Ok(Found { hash, path: path.clone(), of_pages: false })
+                Ok(Found { hash, asked, path: path.clone(), of_pages: false })
             }
             job_file::Links::Html => {
                 let path = self.job.index.join(FOLDER).join(PAGES);
@@ -61,7 +65,7 @@ impl Rebuild<'_> {
                 }
                 keys.sort_unstable();
                 let hash = format!("{:016x}", XxHash3_64::oneshot(bytemuck::cast_slice(&keys)));
-                Ok(Found { hash, path, of_pages: true })
+                Ok(Found { hash, asked, path, of_pages: true })
             }
         }
     }

@@ -8,7 +8,7 @@ use crate::dataflow::rebuild::changes::changes;
 use crate::dataflow::rebuild::scanned::{Scan, Scanned};
 use crate::dataflow::rebuild::table::{Entry, Sorter, Table, name_hash};
 use crate::index::deletions::Deletions;
-use crate::index::documents::{Documents, Location};
+use crate::index::documents::{Documents, Location, RunDocuments};
 use crate::index::files::storage;
 use crate::index::format::{Kind, RUNS};
 use crate::index::generations::folder::current;
@@ -19,12 +19,12 @@ use crate::input::splits::{InputPlan, Source};
 use crate::input::wanted::{KnownDocuments, WantedDocuments};
 use crate::order::Budget;
 use crate::rebuild::files::{self, Known};
-use crate::rebuild::history::{DocumentCounts, FOLDER, InputCounts};
+use crate::rebuild::history::{DocumentCounts, FOLDER, InputCounts, Record};
 use crate::rebuild::job_file::JobFile;
 use crate::text::tokenizer::Tokenizer;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -79,8 +79,8 @@ pub(super) struct Looked {
     places: Option<PathBuf>,
     /// The files that were read, by the numbers of their plan.
     pub(super) read: Vec<InputEntry>,
-    /// Runs of the documents whose names and contents the live generation does not have, and their
-    /// folder.
+    /// Runs of the documents whose names and contents the live generation does not have, or of all
+    /// if everything is built anew, and their folder.
     pub(super) part: Option<(Manifest, PathBuf)>,
 }
 
@@ -210,9 +210,7 @@ impl Rebuild<'_> {
             }
             Some(known) => {
                 options.memory -= beyond_small(known.memory_bytes(), options.memory);
-                let folder = work.join("part");
-                storage::create_dir(&folder)?;
-                storage::create_dir(&folder.join(RUNS))?;
+                let folder = part_folder(work)?;
                 let (manifest, scanned) =
                     build::build_unknown(options, known, scan, folder.clone())?;
                 looked.read = manifest.inputs.clone();
@@ -261,7 +259,7 @@ impl Rebuild<'_> {
         let mut known = is_room.then(|| KnownDocuments::with_capacity(count));
         let mut sorter = Sorter::new(work, memory / SORT_SHARE);
         for (run, of_run) in runs() {
-            let deleted = deletions(live, run)?;
+            let deleted = deletions(&live.path, run)?;
             let places = of_run.locations().iter().zip(of_run.hashes());
             for (docid, (place, &content)) in (0..).zip(places) {
                 if !is_of_these(run, place) || deleted.contains(docid) {
@@ -299,22 +297,85 @@ impl Rebuild<'_> {
     }
 }
 
+impl Rebuild<'_> {
+    /// Sees to it that all that is new is indexed.
+    ///
+    /// What was indexed while the files were read is all of it, but where a document is there more
+    /// often than it was, or has no name of its own and lies in another line: then the files are
+    /// read once more. Where everything is built anew nothing was read before.
+    pub(super) fn index_new(&self, looked: &mut Looked, work: &Path) -> Result<(), RebuildError> {
+        let is_whole = matches!(looked.planned.how, How::Whole(_));
+        let wanted = looked.changes.wanted.len();
+        if !is_whole && wanted == 0 {
+            looked.part = None;
+            return Ok(());
+        }
+        if let Some((part, folder)) = &looked.part {
+            if part.statistics.documents == wanted {
+                return Ok(());
+            }
+            fs::remove_dir_all(folder).map_err(RebuildError::io(folder))?;
+        }
+        let (plan, wanted) = match is_whole {
+            true => (looked.plan.only(|_| true), None),
+            false => (looked.touched_plan(), Some(looked.wanted()?)),
+        };
+        let mut options = self.options()?;
+        options.input = Input::Plan(Box::new(plan));
+        let folder = part_folder(work)?;
+        let part = build::build_part(options, wanted, folder.clone())?;
+        if is_whole {
+            let planned = &mut looked.planned;
+            looked.read = part.inputs.clone();
+            planned.read_bytes = part.inputs.iter().map(|input| input.bytes).sum();
+            planned.skipped = part.statistics.skipped.clone();
+            if looked.live.is_none() {
+                planned.documents.added = part.statistics.documents;
+            }
+        }
+        looked.part = Some((part, folder));
+        Ok(())
+    }
+}
+
+/// Makes the folder in which what is new is indexed.
+fn part_folder(work: &Path) -> Result<PathBuf, RebuildError> {
+    let folder = work.join("part");
+    storage::create_dir(&folder)?;
+    storage::create_dir(&folder.join(RUNS))?;
+    Ok(folder)
+}
+
 impl Looked {
-    /// Compares with the guards that need no build.
+    /// Tells a record what is known so far.
+    pub(super) fn tell(&self, record: &mut Record) {
+        let planned = &self.planned;
+        (record.inputs, record.documents) = (planned.inputs, planned.documents);
+        record.skipped = planned.skipped.values().sum();
+        record.read_bytes = planned.read_bytes;
+    }
+
+    /// Compares with the guards what is known of the new generation.
     pub(super) fn check(&self, job: &JobFile) -> Result<(), RebuildError> {
-        let (How::Part, Some(live)) = (self.planned.how, &self.live) else { return Ok(()) };
-        let (before, now) = (live.manifest.statistics.documents, self.planned.documents.live);
+        let before = self.live.as_ref().map(|live| live.manifest.statistics.documents);
+        let (now, skipped) = match (self.planned.how, &self.part) {
+            (How::Part, _) => (self.planned.documents.live, &self.planned.skipped),
+            (How::Whole(_), Some((whole, _))) => {
+                (whole.statistics.documents, &whole.statistics.skipped)
+            }
+            _ => return Ok(()),
+        };
         let guards = guards(job);
         if now == 0 && !guards.allow_empty {
             return Err(BuildError::NoDocuments {
                 bytes: self.planned.read_bytes,
                 place: "the sources".into(),
-                skipped: self.planned.skipped.clone(),
+                skipped: skipped.clone(),
                 first_skipped: Vec::new(),
             }
             .into());
         }
-        Ok(guards.check(now, &self.planned.skipped, || Ok(Some(before)))?)
+        Ok(guards.check(now, skipped, || Ok(before))?)
     }
 
     /// The files that changed or are new.
@@ -322,19 +383,15 @@ impl Looked {
         self.plan.only(|input| self.touched.get(input) == Some(&true))
     }
 
-    /// The files with documents that are to be indexed, and which those are; `None` if there are
-    /// none.
-    pub(super) fn wanted(&self) -> Result<Option<(InputPlan, WantedDocuments)>, RebuildError> {
-        if self.changes.wanted.is_empty() {
-            return Ok(None);
-        }
-        let (plan, mut places) = (self.touched_plan(), self.places()?);
-        let mut wanted = WantedDocuments::new(plan.inputs.len());
+    /// The documents that are to be indexed, by their places in the files that changed.
+    fn wanted(&self) -> Result<WantedDocuments, RebuildError> {
+        let mut places = self.places()?;
+        let mut wanted = WantedDocuments::new(self.touched_plan().inputs.len());
         for number in self.changes.wanted.iter() {
             let place = places.get(number)?;
             wanted.push(place.input, place.offset);
         }
-        Ok(Some((plan, wanted)))
+        Ok(wanted)
     }
 
     /// The places of the documents that were read.
@@ -381,12 +438,29 @@ impl Places {
     }
 }
 
-/// The documents that are deleted in a run of the live generation.
-pub(super) fn deletions(live: &Live, run: &RunEntry) -> Result<Deletions, RebuildError> {
+/// The documents that are deleted in a run of a generation.
+fn deletions(generation: &Path, run: &RunEntry) -> Result<Deletions, RebuildError> {
     Ok(match run.deleted {
-        Some(_) => Deletions::open(&live.path, run, None)?,
+        Some(_) => Deletions::open(generation, run, None)?,
         None => Deletions::default(),
     })
+}
+
+/// Calls `take` for each document of some runs of a generation that is not deleted, in their order:
+/// with the place of the run, the docid in it, and the name.
+pub(super) fn for_each_name(
+    generation: &Path,
+    runs: &[RunEntry],
+    mut take: impl FnMut(usize, u32, &[u8]) -> Result<(), RebuildError>,
+) -> Result<(), RebuildError> {
+    for (place, run) in runs.iter().enumerate() {
+        let documents = RunDocuments::open_unverified(generation, run)?;
+        let deleted = deletions(generation, run)?;
+        for docid in (0..documents.len()).filter(|&docid| !deleted.contains(docid)) {
+            take(place, docid, documents.name(docid).unwrap_or_default())?;
+        }
+    }
+    Ok(())
 }
 
 /// The live generation of an index, if there is one.

@@ -2,8 +2,8 @@
 //! a [`Record`] out.
 //!
 //! ```text
-//! list the sources -> hash them -> read what changed -> compare -> guard
-//! -> index what is new -> link the rest -> publish
+//! list the sources -> hash them -> read what changed -> compare -> index what is new -> guard
+//! -> link the rest, merge, rank, put in order -> publish
 //! ```
 //!
 //! A file whose hash is that of the live generation is not read again. Of the others every document
@@ -15,7 +15,6 @@
 //!
 //! A [`Daemon`](daemon::Daemon) does that on a schedule.
 
-mod add;
 mod affected;
 mod counted_log;
 pub(crate) mod daemon;
@@ -27,8 +26,8 @@ mod links;
 mod logs;
 mod look;
 mod nodes;
-mod order;
 mod page_links;
+mod publish;
 mod rank;
 mod schedule;
 pub(crate) mod status;
@@ -38,18 +37,19 @@ pub(crate) mod values;
 pub(crate) use error::RebuildError;
 pub(crate) use look::{How, Planned};
 
-use crate::build::{BuildOptions, BuildReport, Guards, Input, Note, Notes, Peers, Prepared};
+use crate::build::{BuildOptions, Guards, Note, Notes, Peers};
 use crate::dataflow::control::Control;
 use crate::index::error::IndexError;
 use crate::index::generations::folder::{IndexLock, current};
 use crate::index::generations::manifest::Manifest;
 use crate::index::generations::manifest::sharded::ShardedManifest;
-use crate::input::splits::InputPlan;
 use crate::rebuild::history::{FOLDER, Outcome, Record};
 use crate::rebuild::job_file::{BuildKeys, GuardKeys, JobFile};
 use crate::text::analysis::Analysis;
 use crate::text::stop_words::StopWords;
+use links::Found;
 use look::{For, Live};
+use publish::{Publishing, is_ordered};
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
 use std::num::NonZeroUsize;
@@ -162,13 +162,33 @@ impl Rebuild<'_> {
         // Logs that are not there are told before anything is built.
         self.job.log_files()?;
         let mut looked = self.look(work, For::Build, stages)?;
-        let planned = &looked.planned;
-        (record.inputs, record.documents) = (planned.inputs, planned.documents);
-        record.skipped = planned.skipped.values().sum();
-        record.read_bytes = planned.read_bytes;
-        looked.check(self.job)?;
-        let generation = match planned.how {
-            How::Nothing => {
+        looked.tell(record);
+        let how = looked.planned.how;
+        if how != How::Nothing {
+            if matches!(how, How::Whole(_))
+                && self.job.pagerank.is_none()
+                && looked.live.as_ref().is_some_and(Live::has_ranks)
+            {
+                self.note_of_ranks("documents that are built anew have no PageRanks".into());
+            }
+            stages.time("build", || self.index_new(&mut looked, work))?;
+            looked.tell(record);
+            looked.check(self.job)?;
+            let read = looked.read.iter();
+            looked.known.complete(read.map(|input| (&*input.path, &*input.hash)));
+        }
+        let links = match (&self.job.links, self.job.pagerank) {
+            (Some(links), Some(asked)) => {
+                Some(stages.time("rank", || self.links(links, asked, &looked, work))?)
+            }
+            _ => None,
+        };
+        let files = self.job.index.join(FOLDER).join(FILES);
+        let live = match looked
+            .live
+            .take_if(|live| how == How::Nothing && self.is_done(live, links.as_ref()))
+        {
+            Some(live) => {
                 record.outcome = Outcome::Unchanged;
                 // A job that was killed behind its last step has left the generation before.
                 match IndexLock::acquire(&self.job.index) {
@@ -176,70 +196,35 @@ impl Rebuild<'_> {
                     Err(IndexError::Locked { .. }) => {}
                     Err(error) => return Err(error.into()),
                 }
-                looked.live.as_ref().map_or(0, |live| live.manifest.generation)
+                looked.known.generation = live.manifest.generation;
+                looked.known.write(&files)?;
+                live
             }
-            How::Part => {
-                let manifest = stages.time("build", || add::add(self, &looked, work))?;
+            None => {
+                let publishing =
+                    Publishing { rebuild: self, looked: &looked, links: links.as_ref(), work };
+                let (live, ranked) = publishing.publish(stages)?;
                 record.outcome = Outcome::Published;
-                record.incremental = true;
-                manifest.generation
-            }
-            How::Whole(_) => {
-                if self.job.pagerank.is_none() && looked.live.as_ref().is_some_and(Live::has_ranks)
-                {
-                    self.note_of_ranks("documents that are built anew have no PageRanks".into());
+                record.incremental = !matches!(how, How::Whole(_));
+                looked.known.generation = live.manifest.generation;
+                looked.known.write(&files)?;
+                if let (Some(links), Some(ranked)) = (&links, ranked) {
+                    ranked.write(self, &live, links)?;
+                    record.ranks = Some(ranked.counts);
                 }
-                let report = stages.time("build", || self.build(looked.plan.only(|_| true)))?;
-                record.outcome = Outcome::Published;
-                record.read_bytes = report.read_bytes;
-                record.skipped = report.skipped.values().sum();
-                if looked.live.is_none() {
-                    record.documents.added = report.documents;
-                }
-                report.generation
+                live
             }
         };
-        if planned.how != How::Nothing {
-            let live = look::live(&self.job.index)?.ok_or(RebuildError::Replaced)?;
-            let inputs = live.manifest.inputs.iter();
-            let read = inputs.map(|input| (input.path.as_str(), input.hash.as_str()));
-            looked.known.complete(read);
-        }
-        let mut known = looked.known.clone();
-        known.generation = generation;
-        let files = self.job.index.join(FOLDER).join(FILES);
-        known.write(&files)?;
-        let is_whole = matches!(looked.planned.how, How::Whole(_));
-        let live = || look::live(&self.job.index)?.ok_or(RebuildError::Replaced);
-        let mut published_again = |generation: u32, record: &mut Record| {
-            record.outcome = Outcome::Published;
-            record.incremental = !is_whole;
-            known.generation = generation;
-            known.write(&files)
-        };
-        if let (Some(links), Some(keys)) = (&self.job.links, &self.job.pagerank) {
-            let ranked = stages.time("rank", || {
-                let links = self.links(links, &looked, work)?;
-                rank::rank(self, live()?, &links, keys)
-            })?;
-            if let Some((counts, generation)) = ranked {
-                record.ranks = Some(counts);
-                published_again(generation, record)?;
-            }
-        }
-        if let Some(order) = &self.job.build.order {
-            let ordered = stages.time("order", || order::order(self, &live()?, *order))?;
-            if let Some(generation) = ordered {
-                if self.job.pagerank.is_some() {
-                    rank::renumber(self, &live()?)?;
-                }
-                published_again(generation, record)?;
-            }
-        }
         if let Some(keys) = &self.job.logs {
-            record.logs = stages.time("logs", || logs::plan_cache(self, &live()?, keys))?;
+            record.logs = stages.time("logs", || logs::plan_cache(self, &live, keys))?;
         }
         Ok(())
+    }
+
+    /// Whether the live generation, whose sources have not changed, is all that is asked for.
+    fn is_done(&self, live: &Live, links: Option<&Found>) -> bool {
+        links.is_none_or(|links| rank::are_of(self, live, links))
+            && self.job.build.order.is_none_or(|order| is_ordered(&live.manifest, order))
     }
 
     /// Says what becomes of the PageRanks that documents had.
@@ -247,13 +232,6 @@ impl Rebuild<'_> {
         if let Some(notes) = &self.notes {
             notes(&Note::Ranks(remark));
         }
-    }
-
-    /// Builds everything, and publishes it if the guards let it.
-    fn build(&self, plan: InputPlan) -> Result<BuildReport, RebuildError> {
-        let mut options = self.options()?;
-        options.input = Input::Plan(Box::new(plan));
-        Ok(Prepared::new(options)?.run()?)
     }
 
     /// The options of a build, as the job file has them.
