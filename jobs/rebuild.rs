@@ -5,7 +5,7 @@ use crate::cli::args::Together;
 use crate::cli::signals;
 use anyhow::{Context, Error};
 use millrace::inside::build::Notes;
-use millrace::inside::rebuild::{Daemon, Event, JobFile, RebuildError};
+use millrace::inside::rebuild::{Daemon, JobFile, RebuildError};
 use millrace::{Control, JobError, give_back_large_buffers};
 use std::io::Write;
 use std::path::PathBuf;
@@ -41,9 +41,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         error => Error::from(error),
     })?;
     let quiet = args.quiet;
-    let tell = move |event: Event<'_>| {
-        if event.is_trouble() || !quiet {
-            say!("millrace: {event}");
+    let tell = move |line: &str, is_trouble: bool| {
+        if is_trouble || !quiet {
+            say!("millrace: {line}");
         }
     };
     let notes: Option<Notes> = match quiet {

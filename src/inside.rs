@@ -230,11 +230,7 @@ pub mod query {
 
 pub mod rebuild {
     pub use crate::rebuild::{
-        daemon::{Daemon, Event},
-        error::RebuildError,
-        history::read,
-        job_file::JobFile,
-        status::replace,
+        daemon::Daemon, error::RebuildError, files::replace, history::read, job_file::JobFile,
         values::size,
     };
 }

@@ -6,7 +6,7 @@
 //! runs.
 
 use crate::index::generations::manifest::RunEntry;
-use crate::rebuild::job_file::MergeKeys;
+use crate::rebuild::job_file::keys::MergeKeys;
 use std::ops::Range;
 
 /// The places of the runs that are merged to one each, rising; a run that is written anew by itself

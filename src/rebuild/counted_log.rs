@@ -5,7 +5,8 @@
 //! own in the folder of the history; all of that can be removed at any time, since it can be found
 //! out again.
 
-use super::files::replace;
+use super::error::RebuildError;
+use super::files::replace_json;
 use crate::index::format::{Kind, run_file};
 use crate::index::generations::manifest::{Manifest, find_file};
 use crate::input::Compression;
@@ -112,8 +113,8 @@ impl CountedLog {
     }
 
     /// Replaces the file by this, at once.
-    pub(crate) fn write(&self, path: &Path) -> io::Result<()> {
-        replace(path, self)
+    pub(crate) fn write(&self, path: &Path) -> Result<(), RebuildError> {
+        replace_json(path, self)
     }
 }
 

@@ -72,10 +72,6 @@ impl RebuildError {
         |source| Self::Io { path: path.to_path_buf(), source }
     }
 
-    pub(super) fn wrong(path: &Path, (line, column): (usize, usize), message: String) -> Self {
-        Self::Wrong { path: path.to_path_buf(), line, column, message }
-    }
-
     /// The message with those of all causes, on one line.
     pub(crate) fn chain(&self) -> String {
         chain(self).replace('\n', " ")

@@ -21,7 +21,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use twox_hash::XxHash3_64;
 
 /// What is believed of a file that was read before.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Trust {
     /// Only its bytes: it is hashed.
     #[default]
@@ -70,7 +71,7 @@ impl Known {
 
     /// Replaces the file by this, at once.
     pub(crate) fn write(&self, path: &Path) -> Result<(), RebuildError> {
-        replace(path, self).map_err(RebuildError::io(path))
+        replace_json(path, self)
     }
 
     pub(crate) fn file(&self, path: &str) -> Option<&FileState> {
@@ -234,13 +235,29 @@ fn hash_chunks(path: &Path, first: u64, bytes: u64, buffer: &mut [u8]) -> io::Re
         .collect()
 }
 
-/// Replaces a file of what is known, at once.
-pub(crate) fn replace(path: &Path, value: &impl Serialize) -> io::Result<()> {
-    let new = path.with_extension("tmp");
-    fault::storage()?;
-    fs::write(&new, serde_json::to_vec(value)?)?;
-    fault::storage()?;
-    fs::rename(&new, path)
+/// Replaces a file by these bytes at once, so that whoever reads it never sees a part.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), RebuildError> {
+    let mut new = path.as_os_str().to_owned();
+    new.push(format!(".{}.tmp", std::process::id()));
+    let write = || {
+        fault::storage()?;
+        fs::write(&new, bytes)?;
+        fault::storage()?;
+        fs::rename(&new, path)
+    };
+    write().map_err(|error| {
+        _ = fs::remove_file(&new);
+        RebuildError::io(path)(error)
+    })
+}
+
+/// Replaces a file of what is known.
+pub(crate) fn replace_json(path: &Path, value: &impl Serialize) -> Result<(), RebuildError> {
+    let json = serde_json::to_vec(value).map_err(io::Error::from);
+    replace(path, &json.map_err(RebuildError::io(path))?)
 }
 
 #[cfg(test)]

@@ -137,6 +137,10 @@ impl fmt::Display for Record {
         write!(f, "  {live} (+{added} ~{changed} -{removed})")?;
         let InputCounts { added, changed, removed, .. } = self.inputs;
         write!(f, "  files +{added} ~{changed} -{removed}")?;
+        if let Some(LogCounts { days: [first, last], lists, .. }) = &self.logs {
+            let lists = number_of(*lists, "list", "lists");
+            write!(f, "  a cache of {lists} by the queries of {first} to {last}")?;
+        }
         match &self.reason {
             Some(reason) => write!(f, "  {reason}"),
             None => Ok(()),

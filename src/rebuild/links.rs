@@ -9,7 +9,7 @@ use crate::crew::lock;
 use crate::dataflow::rebuild::links::PageLinks;
 use crate::rebuild::files::{self, Trust};
 use crate::rebuild::history::FOLDER;
-use crate::rebuild::job_file;
+use crate::rebuild::job_file::keys::LinkKeys;
 use crate::rebuild::nodes::{Links, Nodes, read_links};
 use crate::rebuild::page_links::{LinkReader, LinkWriter, file_key};
 use crate::score::pagerank::RankSettings;
@@ -36,13 +36,14 @@ impl Rebuild<'_> {
     /// Finds the links: brings those of pages up to date. `work` is a scratch folder.
     pub(super) fn links(
         &self,
-        links: &job_file::Links,
+        links: &LinkKeys,
         asked: RankSettings,
         looked: &Looked,
         work: &Path,
     ) -> Result<Found, RebuildError> {
-        match links {
-            job_file::Links::File(path) => {
+        match &links.file {
+            Some(path) => {
+                let path = path.get_ref();
                 let known = files::Known::default();
                 let known = files::look(
                     std::slice::from_ref(path),
@@ -55,7 +56,7 @@ impl Rebuild<'_> {
                 let hash = hash.unwrap_or_default();
                 Ok(Found { hash, asked, path: path.clone(), of_pages: false })
             }
-            job_file::Links::Html => {
+            None => {
                 let path = self.job.index.join(FOLDER).join(PAGES);
                 let mut keys = self.keys(looked);
                 if self.renew(&path, &keys, looked, work, true).is_err() {

@@ -25,14 +25,15 @@ use crate::index::lexicon::TermEntry;
 use crate::query::caching::Demand;
 use crate::query::snapshot::{Scoring, Snapshot};
 use crate::rebuild::counted_log::{CountedLog, Visit, Visits, day_of, run_key};
-use crate::rebuild::files::{self, Known, replace};
+use crate::rebuild::files::{self, Known, replace_json};
 use crate::rebuild::history::{FOLDER, LogCounts};
-use crate::rebuild::job_file::LogKeys;
+use crate::rebuild::job_file::keys::LogKeys;
 use jiff::civil::Date;
 use jiff::{Span, Unit};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fs;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use twox_hash::XxHash3_64;
@@ -78,7 +79,7 @@ pub(super) fn plan_cache(
     let generation = Generation::open_folder(&live.path, false)?;
     let of = PlanOf::generation(&generation)?;
     let hashes: Vec<_> = logs.iter().map(|log| (&log.kept, &log.hash)).collect();
-    let how = format!("{hashes:?} {} {:?} {}", keys.window_days, keys.cache, keys.lambda);
+    let how = format!("{hashes:?} {} {:?} {}", keys.window, keys.cache, keys.lambda);
     let how = format!("{how} {} {}", keys.memory, keys.k);
     let planned = Planned { known, of: (of.generation, of.manifest_crc), how };
     let is_there = CachePlan::open(&generation).is_ok_and(|plan| plan.is_some());
@@ -117,10 +118,11 @@ pub(super) fn plan_cache(
         counts.without_answer += log.visits.without_answer;
     }
     let demand = window.demand(rebuild, &snapshot, all, &mut counts)?;
-    let plan = demand.plan(of, (keys.cache, keys.lambda), keys.k, keys.memory);
+    let k = NonZeroU32::new(keys.k).unwrap_or(NonZeroU32::MIN);
+    let plan = demand.plan(of, (keys.cache, keys.lambda), k, keys.memory);
     plan.write(&live.path)?;
     (counts.lists, counts.cached_bytes) = (plan.cached.lists().len() as u64, plan.cached_bytes);
-    replace(&state, &planned).map_err(RebuildError::io(&state))?;
+    replace_json(&state, &planned)?;
     for path in left {
         // What cannot be removed now is removed by the next rebuild.
         _ = fs::remove_file(path);
@@ -174,9 +176,9 @@ fn count(
     let (manifest, folder) = (generation.manifest(), generation.path());
     let run = |(place, run): (usize, &RunEntry)| (run_key(manifest, folder, place), run.documents);
     let runs: Vec<(u64, u32)> = manifest.runs.iter().enumerate().map(run).collect();
-    if !counted.visits.fit(keys.k.get(), &runs) {
+    if !counted.visits.fit(keys.k, &runs) {
         counts.searched += 1;
-        let k = keys.k.get();
+        let k = keys.k;
         let demand = Demand::of_log(snapshot, &counted.queries, k as usize, rebuild.workers())?;
         let visits = demand.lists().flat_map(|list| {
             let (key, entry, blocks) = (runs[list.run as usize].0, list.entry, list.blocks);
@@ -189,7 +191,7 @@ fn count(
         let (queries, without_answer) = (demand.queries, demand.without_answer);
         let runs = runs.iter().map(|(key, _)| *key).collect();
         counted.visits = Visits { k, runs, queries, without_answer, visits };
-        counted.write(&log.kept).map_err(RebuildError::io(&log.kept))?;
+        counted.write(&log.kept)?;
     }
     Ok(counted)
 }
@@ -203,9 +205,9 @@ struct Window {
 impl Window {
     /// The window that ends with a day.
     fn begin(keys: &LogKeys, last: Date) -> Self {
-        let back = Span::new().days(i64::from(keys.window_days.min(1_000_000)) - 1);
+        let back = Span::new().days(i64::from(keys.window.min(1_000_000)) - 1);
         let first = last.checked_sub(back).unwrap_or(Date::MIN);
-        Self { first, last, days: keys.window_days }
+        Self { first, last, days: keys.window }
     }
 
     /// What the queries of the window want of the lists of an index.

@@ -21,6 +21,7 @@ use crate::order::Budget;
 use crate::rebuild::files::{self, Known};
 use crate::rebuild::history::{DocumentCounts, FOLDER, InputCounts, Record};
 use crate::rebuild::job_file::JobFile;
+use crate::rebuild::job_file::keys::InputKeys;
 use crate::text::tokenizer::Tokenizer;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -159,7 +160,7 @@ impl Rebuild<'_> {
     }
 
     pub(super) fn sources(&self) -> Result<InputPlan, RebuildError> {
-        let source = |(number, input): (usize, &crate::rebuild::job_file::InputKeys)| {
+        let source = |(number, input): (usize, &InputKeys)| {
             Ok::<_, RebuildError>(Source { paths: self.job.expand(number)?, format: input.format })
         };
         let sources = self.job.inputs.iter().enumerate().map(source);

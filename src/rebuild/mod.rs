@@ -19,7 +19,7 @@ mod affected;
 mod counted_log;
 pub(crate) mod daemon;
 pub(crate) mod error;
-mod files;
+pub(crate) mod files;
 pub(crate) mod history;
 pub(crate) mod job_file;
 mod links;
@@ -44,7 +44,8 @@ use crate::index::generations::folder::{IndexLock, current};
 use crate::index::generations::manifest::Manifest;
 use crate::index::generations::manifest::sharded::ShardedManifest;
 use crate::rebuild::history::{FOLDER, Outcome, Record};
-use crate::rebuild::job_file::{BuildKeys, GuardKeys, JobFile};
+use crate::rebuild::job_file::JobFile;
+use crate::rebuild::job_file::keys::{BuildKeys, GuardKeys};
 use crate::text::analysis::Analysis;
 use crate::text::stop_words::StopWords;
 use links::Found;
@@ -101,8 +102,8 @@ impl Rebuild<'_> {
         let (began, started) = (Instant::now(), jiff::Timestamp::now().to_string());
         let folder = self.job.index.join(FOLDER);
         if let Some(peers) = &self.peers {
-            let JobFile { pagerank, logs, build, .. } = self.job;
-            if pagerank.is_some() || logs.is_some() || build.order.is_some() {
+            let JobFile { logs, build, .. } = self.job;
+            if self.job.ranks().is_some() || logs.is_some() || build.order.is_some() {
                 return Err(RebuildError::OneProcess);
             }
             if peers.hosts.process() > 0 {
@@ -166,7 +167,7 @@ impl Rebuild<'_> {
         let how = looked.planned.how;
         if how != How::Nothing {
             if matches!(how, How::Whole(_))
-                && self.job.pagerank.is_none()
+                && self.job.ranks().is_none()
                 && looked.live.as_ref().is_some_and(Live::has_ranks)
             {
                 self.note_of_ranks("documents that are built anew have no PageRanks".into());
@@ -177,7 +178,7 @@ impl Rebuild<'_> {
             let read = looked.read.iter();
             looked.known.complete(read.map(|input| (&*input.path, &*input.hash)));
         }
-        let links = match (&self.job.links, self.job.pagerank) {
+        let links = match (&self.job.links, self.job.ranks()) {
             (Some(links), Some(asked)) => {
                 Some(stages.time("rank", || self.links(links, asked, &looked, work))?)
             }
@@ -238,11 +239,11 @@ impl Rebuild<'_> {
     fn options(&self) -> Result<BuildOptions, RebuildError> {
         let keys: &BuildKeys = &self.job.build;
         let mut options = BuildOptions::of_paths(&self.job.index, Vec::<PathBuf>::new());
-        let stop_words = StopWords::from_option(&keys.stopwords)?;
+        let stop_words = StopWords::from_option(keys.stopwords.get_ref())?;
         options.analysis =
             Analysis { tokenizer: keys.tokenizer, stemmer: keys.stemmer, stop_words };
         options.form = keys.form;
-        options.indexer = keys.indexer.parse().expect("the job file's reader knows the indexers");
+        options.indexer = keys.indexer;
         options.memory = keys.memory;
         if let Some(bytes) = keys.max_document {
             options.max_document = bytes;
@@ -260,7 +261,7 @@ impl Rebuild<'_> {
 
     fn workers(&self) -> usize {
         let cores = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        self.job.build.workers.unwrap_or_else(cores)
+        self.job.build.workers.map_or_else(cores, |workers| workers as usize)
     }
 }
 
@@ -269,7 +270,7 @@ fn guards(job: &JobFile) -> Guards {
     let GuardKeys { min_documents, max_skipped, allow_cut, allow_empty } = job.guard;
     let (min_documents, max_skipped) = (Some(min_documents), Some(max_skipped));
     // The job file counts the live generation too.
-    let keep = job.keep_generations as usize - 1;
+    let keep = job.keep.generations as usize - 1;
     Guards { allow_empty, allow_cut, max_skipped, min_documents, keep }
 }
 

@@ -1,10 +1,78 @@
-//! What do the values of a job file mean: sizes and spans of time?
+//! What do the values of a job file mean that are written as text, such as sizes and spans of time?
 
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
+use std::borrow::Cow;
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
 use std::time::Duration;
+
+/// Reads a value that is written as text.
+pub(super) fn text<'de, D: Deserializer<'de>, T, E: Display>(
+    from: D,
+    read: impl FnOnce(&str) -> Result<T, E>,
+) -> Result<T, D::Error> {
+    read(&Cow::<str>::deserialize(from)?).map_err(D::Error::custom)
+}
+
+/// Reads a value that has a name.
+pub(super) fn named<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(
+    from: D,
+) -> Result<T, D::Error> {
+    text(from, T::from_str)
+}
+
+/// Reads a number that must be in a range.
+pub(super) fn count<'de, D: Deserializer<'de>, T: From<u32>, const LEAST: u32, const MOST: u32>(
+    from: D,
+) -> Result<T, D::Error> {
+    within(from, LEAST..=MOST).map(T::from)
+}
+
+/// Reads a share of one.
+pub(super) fn share<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    within(from, 0.0..=1.0)
+}
+
+/// Reads a share of one that is neither nothing nor all.
+pub(super) fn part<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    match f64::deserialize(from)? {
+        part if part > 0.0 && part < 1.0 => Ok(part),
+        _ => Err(D::Error::custom("this must be above 0 and below 1")),
+    }
+}
+
+fn within<'de, D: Deserializer<'de>, T: Deserialize<'de> + PartialOrd + Display>(
+    from: D,
+    range: RangeInclusive<T>,
+) -> Result<T, D::Error> {
+    let value = T::deserialize(from)?;
+    let wrong = || format!("this must be from {} to {}", range.start(), range.end());
+    range.contains(&value).then_some(value).ok_or_else(|| D::Error::custom(wrong()))
+}
+
+pub(super) fn bytes<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+    text(from, size)
+}
+
+pub(super) fn time<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+    text(from, duration)
+}
+
+/// Reads a number of whole days.
+pub(super) fn days<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
+    text(from, |text| {
+        let seconds = duration(text)?.as_secs();
+        let days = u32::try_from(seconds / 86_400).ok().filter(|days| *days > 0);
+        let whole = days.filter(|_| seconds.is_multiple_of(86_400));
+        whole.ok_or_else(|| format!("`{text}` is not a number of whole days"))
+    })
+}
 
 /// Reads a span of time: a number of seconds, or numbers with s, m, h or d, as in `90s`, `7d` or
 /// `1h30m`.
-pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("`{text}` is not a span of time; write it as in 30s, 15m, 12h or 7d");
     let (mut seconds, mut number) = (0u64, None::<u64>);
     let digits = text.trim();

@@ -1,7 +1,7 @@
 //! Which documents are in the files that were read? A table of their names and contents, and their
 //! places, both on disk.
 
-use super::table::{Entry, Sorter, Table, name_hash, scratch};
+use super::table::{Entry, Sorter, Table, name_hash};
 use crate::index::documents::pieces::PieceDocuments;
 use crate::index::error::IndexError;
 use crate::input::splits::InputPlan;
@@ -37,7 +37,7 @@ impl Scan {
     /// Makes an empty one whose files come into `folder`; sorting takes `memory` bytes at a time.
     pub(crate) fn new(folder: &Path, memory: u64) -> Result<Self, IndexError> {
         let places = folder.join("places");
-        let file = File::create(&places).map_err(scratch(&places))?;
+        let file = File::create(&places).map_err(IndexError::storage("write", &places))?;
         Ok(Self {
             sorter: Sorter::new(folder, memory),
             table: folder.join("documents"),
@@ -72,7 +72,7 @@ impl Scan {
             let (name, input) = (name_hash(name.as_bytes()), location.input);
             self.sorter.push(Entry { name, content, input, number: self.number })?;
             let written = self.file.write_all(bytemuck::bytes_of(&location));
-            written.map_err(scratch(&self.places))?;
+            written.map_err(IndexError::storage("write", &self.places))?;
             self.number = self.number.checked_add(1).ok_or_else(too_many)?;
         }
         for skipped in &batch.skipped {
@@ -85,7 +85,7 @@ impl Scan {
     /// The table of all that was taken.
     pub(crate) fn finish(self) -> Result<Scanned, IndexError> {
         let written = self.file.into_inner();
-        written.map_err(|error| scratch(&self.places)(error.into_error()))?;
+        written.map_err(|error| IndexError::storage("write", &self.places)(error.into_error()))?;
         let table = self.sorter.finish(&self.table)?;
         Ok(Scanned { table, places: self.places, skipped: self.skipped })
     }

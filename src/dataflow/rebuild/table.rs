@@ -35,12 +35,6 @@ pub(crate) fn name_hash(name: &[u8]) -> u128 {
     twox_hash::XxHash3_128::oneshot(name)
 }
 
-/// What a scratch file does when it cannot be read or written.
-pub(super) fn scratch(path: &Path) -> impl Fn(io::Error) -> IndexError + '_ {
-    let operation = "keep what was found out of documents";
-    move |source| IndexError::Storage { operation, path: path.to_path_buf(), source }
-}
-
 /// Sorts entries in bounded memory.
 pub(crate) struct Sorter {
     folder: PathBuf,
@@ -77,7 +71,7 @@ impl Sorter {
         }
         let mut sources = vec![Source::Held(std::mem::take(&mut self.held).into_iter())];
         for part in &self.parts {
-            let file = File::open(part).map_err(scratch(part))?;
+            let file = File::open(part).map_err(IndexError::storage("open", part))?;
             sources.push(Source::Part(BufReader::with_capacity(1 << 18, file), part.clone()));
         }
         let mut heads = BinaryHeap::new();
@@ -95,7 +89,7 @@ impl Sorter {
         });
         let table = write(path, merged)?;
         for part in &self.parts {
-            fs::remove_file(part).map_err(scratch(part))?;
+            fs::remove_file(part).map_err(IndexError::storage("remove", part))?;
         }
         Ok(table)
     }
@@ -115,7 +109,7 @@ impl Source {
                 match file.read_exact(bytemuck::bytes_of_mut(&mut entry)) {
                     Ok(()) => Some(Ok(entry)),
                     Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => None,
-                    Err(error) => Some(Err(scratch(path)(error))),
+                    Err(error) => Some(Err(IndexError::storage("read", path)(error))),
                 }
             }
         }
@@ -127,15 +121,15 @@ fn write(
     path: &Path,
     entries: impl Iterator<Item = Result<Entry, IndexError>>,
 ) -> Result<Table, IndexError> {
-    let error = scratch(path);
+    let error = || IndexError::storage("write", path);
     let file = File::options().read(true).write(true).create(true).truncate(true).open(path);
-    let mut out = BufWriter::with_capacity(1 << 18, file.map_err(&error)?);
+    let mut out = BufWriter::with_capacity(1 << 18, file.map_err(error())?);
     let mut count = 0;
     for entry in entries {
-        out.write_all(bytemuck::bytes_of(&entry?)).map_err(&error)?;
+        out.write_all(bytemuck::bytes_of(&entry?)).map_err(error())?;
         count += 1;
     }
-    let file = out.into_inner().map_err(|failed| error(failed.into_error()))?;
+    let file = out.into_inner().map_err(|failed| error()(failed.into_error()))?;
     Ok(Table { path: path.to_path_buf(), file, entries: count })
 }
 
@@ -163,7 +157,7 @@ impl Table {
         let mut entries = vec![Entry::zeroed(); (range.end - range.start) as usize];
         let at = range.start * ENTRY as u64;
         let bytes = bytemuck::cast_slice_mut(&mut entries);
-        self.file.read_exact_at(bytes, at).map_err(scratch(&self.path))?;
+        self.file.read_exact_at(bytes, at).map_err(IndexError::storage("read", &self.path))?;
         Ok(entries)
     }
 
