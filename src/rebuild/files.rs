@@ -6,6 +6,7 @@
 //! as many.
 
 use super::error::RebuildError;
+use crate::crew::Crew;
 use crate::fault;
 use crate::input::hash::{CHUNK_BYTES, NAME};
 use serde::{Deserialize, Serialize};
@@ -15,8 +16,6 @@ use std::hash::Hasher as _;
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 use twox_hash::XxHash3_64;
 
@@ -162,59 +161,29 @@ fn hash_all(
     unknown: &[(usize, &PathBuf)],
     threads: usize,
 ) -> Result<(), RebuildError> {
-    let chunks = |at: usize| files[at].bytes.div_ceil(CHUNK_BYTES);
-    let tasks: Vec<(usize, &PathBuf, u64)> = unknown
-        .iter()
-        .flat_map(|&(at, path)| {
-            let starts = (0..chunks(at)).step_by(TASK_CHUNKS as usize);
-            starts.map(move |first| (at, path, first))
-        })
-        .collect();
-    let next = AtomicUsize::new(0);
-    let found: Mutex<HashMap<(usize, u64), Vec<u64>>> = Mutex::default();
-    let failure: Mutex<Option<RebuildError>> = Mutex::default();
-    let work = || {
-        let mut buffer = vec![0; CHUNK_BYTES as usize];
-        loop {
-            let Some(&(at, path, first)) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) else {
-                return;
-            };
-            match hash_chunks(path, first, files[at].bytes, &mut buffer) {
-                Ok(hashes) => {
-                    found.lock().expect("no thread panics").insert((at, first), hashes);
-                }
-                Err(source) => {
-                    failure
-                        .lock()
-                        .expect("no thread panics")
-                        .get_or_insert(RebuildError::io(path)(source));
-                    next.store(tasks.len(), Ordering::Relaxed);
-                }
-            }
-        }
+    let of_file = |&(at, path): &(usize, _)| {
+        let chunks = files[at].bytes.div_ceil(CHUNK_BYTES);
+        (0..chunks).step_by(TASK_CHUNKS as usize).map(move |first| (at, path, first))
     };
-    std::thread::scope(|scope| {
-        for _ in 1..threads.min(tasks.len()) {
-            scope.spawn(work);
-        }
-        work();
+    let tasks: Vec<(usize, &PathBuf, u64)> = unknown.iter().flat_map(of_file).collect();
+    let mut found: Vec<io::Result<Vec<u64>>> = Vec::new();
+    found.resize_with(tasks.len(), || Ok(Vec::new()));
+    let pieces = tasks.iter().zip(&mut found).collect();
+    Crew::new("hasher").share(threads - 1, pieces, |(&(at, path, first), found)| {
+        *found = hash_chunks(path, first, files[at].bytes);
     });
-    if let Some(failure) = failure.into_inner().expect("no thread panics") {
-        return Err(failure);
-    }
-    let found = found.into_inner().expect("no thread panics");
+    let mut found = tasks.iter().zip(found).peekable();
     for &(at, path) in unknown {
+        let mut hash = XxHash3_64::new();
+        while let Some((_, chunks)) = found.next_if(|((of, ..), _)| *of == at) {
+            let chunks = chunks.map_err(RebuildError::io(path))?;
+            chunks.into_iter().for_each(|chunk| hash.write(&chunk.to_le_bytes()));
+        }
         let now = fs::metadata(path).map_err(RebuildError::io(path))?;
         let file = &mut files[at];
         if (now.len(), mtime_ns(&now), now.ino()) != (file.bytes, file.mtime_ns, file.inode) {
             let wrong = io::Error::other("the file changed while it was read");
             return Err(RebuildError::io(path)(wrong));
-        }
-        let mut hash = XxHash3_64::new();
-        for first in (0..file.bytes.div_ceil(CHUNK_BYTES)).step_by(TASK_CHUNKS as usize) {
-            for chunk in &found[&(at, first)] {
-                hash.write(&chunk.to_le_bytes());
-            }
         }
         file.hash = format!("{NAME}:{:016x}", hash.finish());
     }
@@ -222,17 +191,16 @@ fn hash_all(
 }
 
 /// The hashes of the chunks of a task.
-fn hash_chunks(path: &Path, first: u64, bytes: u64, buffer: &mut [u8]) -> io::Result<Vec<u64>> {
-    let file = File::open(path)?;
+fn hash_chunks(path: &Path, first: u64, bytes: u64) -> io::Result<Vec<u64>> {
+    let (file, mut buffer) = (File::open(path)?, vec![0; CHUNK_BYTES as usize]);
     let last = bytes.div_ceil(CHUNK_BYTES).min(first + TASK_CHUNKS);
-    (first..last)
-        .map(|chunk| {
-            let at = chunk * CHUNK_BYTES;
-            let part = &mut buffer[..(bytes - at).min(CHUNK_BYTES) as usize];
-            file.read_exact_at(part, at)?;
-            Ok(XxHash3_64::oneshot(part))
-        })
-        .collect()
+    let hash = |chunk: u64| {
+        let at = chunk * CHUNK_BYTES;
+        let part = &mut buffer[..(bytes - at).min(CHUNK_BYTES) as usize];
+        file.read_exact_at(part, at)?;
+        Ok(XxHash3_64::oneshot(part))
+    };
+    (first..last).map(hash).collect()
 }
 
 /// Replaces a file by these bytes at once, so that whoever reads it never sees a part.

@@ -103,8 +103,7 @@ impl Rebuild<'_> {
         if let Some(mut old) = old {
             known.extend(old.files().iter().copied());
             let places: Vec<_> = old.files().iter().map(|key| numbers.get(key).copied()).collect();
-            let mut page = PageLinks::default();
-            while old.next(&mut page).map_err(error)? {
+            while let Some(mut page) = old.next().map_err(error)? {
                 if let Some(number) = places[page.file as usize] {
                     page.file = number;
                     writer.push(&page).map_err(error)?;
@@ -149,16 +148,16 @@ impl Found {
 /// page of it.
 fn read_pages(path: &Path, nodes: &Nodes) -> io::Result<Links> {
     let open = || LinkReader::open(path).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData));
-    let (mut page, mut of_address) = (PageLinks::default(), HashMap::<u64, u32>::new());
+    let mut of_address = HashMap::<u64, u32>::new();
     let mut reader = open()?;
-    while reader.next(&mut page)? {
+    while let Some(page) = reader.next()? {
         if let Some(node) = nodes.get(page.name) {
             let first = of_address.entry(page.key).or_insert(node);
             *first = node.min(*first);
         }
     }
     let (mut links, mut passed_over, mut reader) = (Vec::new(), 0, open()?);
-    while reader.next(&mut page)? {
+    while let Some(page) = reader.next()? {
         let source = nodes.get(page.name);
         for target in &page.targets {
             match (source, of_address.get(target)) {

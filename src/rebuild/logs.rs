@@ -14,7 +14,7 @@
 //!
 //! Memory: what is known of the logs of the window, and 4 bytes for each unit of their lists.
 
-use super::look::Live;
+use super::live::Live;
 use super::{Rebuild, RebuildError};
 use crate::crew::lock;
 use crate::dataflow::rebuild::frequencies::{Change, Day, Key, frequencies};

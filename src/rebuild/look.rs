@@ -1,5 +1,6 @@
 //! What is there now, and what of it has changed?
 
+use super::live::{Live, Places, deletions, live};
 use super::{FILES, Rebuild, RebuildError, Stages, guards};
 use crate::build::{self, BuildError, Input};
 use crate::dataflow::build::context::InputRead;
@@ -7,12 +8,9 @@ use crate::dataflow::rebuild::changed::Changes;
 use crate::dataflow::rebuild::changes::changes;
 use crate::dataflow::rebuild::scanned::{Scan, Scanned};
 use crate::dataflow::rebuild::table::{Entry, Sorter, Table, name_hash};
-use crate::index::deletions::Deletions;
-use crate::index::documents::{Documents, Location, RunDocuments};
+use crate::index::documents::{Documents, Location};
 use crate::index::files::storage;
-use crate::index::format::{Kind, RUNS};
-use crate::index::generations::folder::current;
-use crate::index::generations::manifest::sharded::ShardedManifest;
+use crate::index::format::RUNS;
 use crate::index::generations::manifest::{InputEntry, Manifest, RunEntry, Settings};
 use crate::input::folder::Walk;
 use crate::input::splits::{InputPlan, Source};
@@ -25,9 +23,7 @@ use crate::rebuild::job_file::keys::InputKeys;
 use crate::text::tokenizer::Tokenizer;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::fs::{self, File};
-use std::io;
-use std::os::unix::fs::FileExt;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -51,19 +47,6 @@ pub struct Planned {
     pub skipped: BTreeMap<String, u64>,
     /// Bytes of the files that have changed.
     pub read_bytes: u64,
-}
-
-pub(super) struct Live {
-    pub(super) path: PathBuf,
-    pub(super) manifest: Manifest,
-}
-
-impl Live {
-    /// Whether some of its documents have PageRanks.
-    pub(super) fn has_ranks(&self) -> bool {
-        let extension = Kind::Scores.extension();
-        self.manifest.files.iter().any(|file| file.name.ends_with(extension))
-    }
 }
 
 pub(super) struct Looked {
@@ -131,7 +114,9 @@ impl Rebuild<'_> {
         let needs = |path: &str, bytes| was.contains(&(path, bytes));
         let known =
             stages.time("hash", || files::look(&paths, trust, &before, needs, self.workers()))?;
-        let found = Found::new(&plan, &known, live.as_ref().map(|live| &live.manifest));
+        let inputs = live.iter().flat_map(|live| &live.manifest.inputs);
+        let inputs = inputs.map(|input| [&*input.path, &*input.hash, &*input.format]);
+        let found = Found::new(&plan, &known, inputs);
         let Found { counts: inputs, touched, gone } = found;
         let other =
             live.as_ref().map(|live| self.other_settings(&live.manifest.settings)).transpose()?;
@@ -402,80 +387,9 @@ impl Looked {
     }
 }
 
-/// The places of documents, by their numbers.
-pub(super) struct Places {
-    file: File,
-    path: PathBuf,
-    /// What was read last, and the number of the first of them: most are asked for in their order.
-    held: Vec<Location>,
-    first: u32,
-}
-
-const PLACES: u32 = 4096;
-
-impl Places {
-    fn open(path: &Path) -> io::Result<Self> {
-        let (held, first) = Default::default();
-        Ok(Self { file: File::open(path)?, path: path.to_path_buf(), held, first })
-    }
-
-    /// A place; its input is one of the files that changed.
-    pub(super) fn get(&mut self, number: u32) -> Result<Location, RebuildError> {
-        let first = number - number % PLACES;
-        if self.held.is_empty() || self.first != first {
-            let read = self.read(first);
-            read.map_err(RebuildError::io(&self.path))?;
-        }
-        self.held.get((number - first) as usize).copied().ok_or(RebuildError::Replaced)
-    }
-
-    fn read(&mut self, first: u32) -> io::Result<()> {
-        let place_bytes = size_of::<Location>() as u64;
-        let all = self.file.metadata()?.len() / place_bytes;
-        let count = all.saturating_sub(first.into()).min(PLACES.into());
-        (self.first, self.held) = (first, vec![Location::default(); count as usize]);
-        let bytes = bytemuck::cast_slice_mut(&mut self.held);
-        self.file.read_exact_at(bytes, u64::from(first) * place_bytes)
-    }
-}
-
-/// The documents that are deleted in a run of a generation.
-fn deletions(generation: &Path, run: &RunEntry) -> Result<Deletions, RebuildError> {
-    Ok(match run.deleted {
-        Some(_) => Deletions::open(generation, run, None)?,
-        None => Deletions::default(),
-    })
-}
-
-/// Calls `take` for each document of some runs of a generation that is not deleted, in their order:
-/// with the place of the run, the docid in it, and the name.
-pub(super) fn for_each_name(
-    generation: &Path,
-    runs: &[RunEntry],
-    mut take: impl FnMut(usize, u32, &[u8]) -> Result<(), RebuildError>,
-) -> Result<(), RebuildError> {
-    for (place, run) in runs.iter().enumerate() {
-        let documents = RunDocuments::open_unverified(generation, run)?;
-        let deleted = deletions(generation, run)?;
-        for docid in (0..documents.len()).filter(|&docid| !deleted.contains(docid)) {
-            take(place, docid, documents.name(docid).unwrap_or_default())?;
-        }
-    }
-    Ok(())
-}
-
-/// The live generation of an index, if there is one.
-pub(super) fn live(index: &Path) -> Result<Option<Live>, RebuildError> {
-    let Some(path) = current(index)? else { return Ok(None) };
-    if ShardedManifest::live(index)?.is_some() {
-        return Err(RebuildError::Shards);
-    }
-    let manifest = Manifest::read(&path)?;
-    Ok(Some(Live { path, manifest }))
-}
-
-struct Found {
-    counts: InputCounts,
+/// How the files of the sources differ from those of the live generation.
+pub(super) struct Found {
+    pub(super) counts: InputCounts,
     /// For each file of the plan, whether it has changed or is new.
     touched: Vec<bool>,
     /// Files of the live generation that are sources no more.
@@ -483,12 +397,17 @@ struct Found {
 }
 
 impl Found {
-    fn new(plan: &InputPlan, known: &Known, live: Option<&Manifest>) -> Self {
+    /// `live` are path, hash and format of each input of the live generation.
+    pub(super) fn new<'a>(
+        plan: &InputPlan,
+        known: &Known,
+        live: impl IntoIterator<Item = [&'a str; 3]>,
+    ) -> Self {
         // A file may be an input of several runs: it has changed if it has for one of them.
         let mut before: HashMap<&str, Option<(&str, &str)>> = HashMap::new();
-        for input in live.iter().flat_map(|live| &live.inputs) {
-            let this = Some((input.hash.as_str(), input.format.as_str()));
-            let known = before.entry(input.path.as_str()).or_insert(this);
+        for [path, hash, format] in live {
+            let this = Some((hash, format));
+            let known = before.entry(path).or_insert(this);
             if *known != this {
                 *known = None;
             }

@@ -2,12 +2,12 @@
 //! new or has changed, and kept in one file beside the history.
 //!
 //! ```text
-//! 8 bytes of magic; u64: files; a u64 key of each file; u64: hash of these keys
-//! for each page: u32 file, u32 links, u128 hash of its name, u64 key, a u64 key of each link
-//! u32 2^32 - 1, u32 0, u64: hash of all pages
+//! magic; files; a key of each file
+//! for each page: file, links, hash of its name (two), key, a key of each link
+//! 2^64 - 1; hash of all before
 //! ```
 //!
-//! Numbers are little-endian. The file can be removed at any time: all of it can be found out
+//! All are little-endian u64. The file can be removed at any time: all of it can be found out
 //! again.
 
 use crate::dataflow::rebuild::links::PageLinks;
@@ -18,44 +18,35 @@ use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use twox_hash::XxHash3_64;
 
-const MAGIC: [u8; 8] = *b"MRLINKS1";
+const MAGIC: u64 = u64::from_le_bytes(*b"MRLINKS2");
 
 /// The number of the file of what ends the pages.
-const END: u32 = u32::MAX;
+const END: u64 = u64::MAX;
 
 /// The key of a file: whoever has this path, these bytes and this format has the same links.
 pub(crate) fn file_key(path: &str, hash: &str, format: &str) -> u64 {
     XxHash3_64::oneshot(format!("{path}\0{hash}\0{format}").as_bytes())
 }
 
-/// The links that are kept, as they are read.
+/// The links that are kept, as they are read: they are what was written when all were.
 pub(crate) struct LinkReader {
     file: BufReader<File>,
+    /// No list is longer than the file.
+    most: u64,
     files: Vec<u64>,
     hash: XxHash3_64,
 }
 
 impl LinkReader {
-    /// Opens the file; nothing if there is none, or its head is not whole.
+    /// Opens the file; nothing if there is none, or it is another one.
     pub(crate) fn open(path: &Path) -> Option<Self> {
-        let mut file = BufReader::with_capacity(1 << 18, File::open(path).ok()?);
-        let length = file.get_ref().metadata().ok()?.len();
-        let magic: [u8; 8] = bytes(&mut file).ok()?;
-        let count = u64::from_le_bytes(bytes(&mut file).ok()?);
-        if magic != MAGIC || count > length / 8 {
-            return None;
-        }
-        let mut files = Vec::with_capacity(count as usize);
-        for _ in 0..count {
-            files.push(u64::from_le_bytes(bytes(&mut file).ok()?));
-        }
-        let sealed = u64::from_le_bytes(bytes(&mut file).ok()?);
-        let hash = XxHash3_64::new();
-        (sealed == XxHash3_64::oneshot(bytemuck::cast_slice(&files))).then_some(Self {
-            file,
-            files,
-            hash,
-        })
+        let file = File::open(path).ok()?;
+        let most = file.metadata().ok()?.len() / 8;
+        let file = BufReader::with_capacity(1 << 18, file);
+        let mut reader = Self { file, most, files: Vec::new(), hash: XxHash3_64::new() };
+        let [magic, files] = reader.read().ok()?;
+        reader.files = reader.list(files).ok().filter(|_| magic == MAGIC)?;
+        Some(reader)
     }
 
     /// The keys of all files that links are known of.
@@ -63,47 +54,50 @@ impl LinkReader {
         &self.files
     }
 
-    /// Reads the next page into `page`; whether there is one.
+    /// The next page, if there is one.
     ///
     /// # Errors
     /// When it cannot be read, or the file is not what was written.
-    pub(crate) fn next(&mut self, page: &mut PageLinks) -> io::Result<bool> {
-        let damaged =
-            || io::Error::new(ErrorKind::InvalidData, "the links that are kept are damaged");
-        let head: [u8; 8] = bytes(&mut self.file)?;
-        self.hash.write(&head);
-        let [file, count] = [0, 4].map(|at| u32_at(&head, at));
+    pub(crate) fn next(&mut self) -> io::Result<Option<PageLinks>> {
+        let [file] = self.read()?;
         if file == END {
-            let sealed = u64::from_le_bytes(bytes(&mut self.file)?);
-            return if sealed == self.hash.finish() { Ok(false) } else { Err(damaged()) };
+            let expected = self.hash.finish();
+            let [sealed] = self.read()?;
+            return if sealed == expected { Ok(None) } else { Err(damaged()) };
         }
-        if file as usize >= self.files.len() {
+        let [links, low, high, key] = self.read()?;
+        if file >= self.files.len() as u64 {
             return Err(damaged());
         }
-        let own: [u8; 24] = bytes(&mut self.file)?;
-        self.hash.write(&own);
-        let (name, key) = own.split_at(16);
-        page.file = file;
-        page.name = name.first_chunk().map_or(0, |name| u128::from_le_bytes(*name));
-        page.key = key.first_chunk().map_or(0, |key| u64::from_le_bytes(*key));
-        page.targets.clear();
-        for _ in 0..count {
-            let target: [u8; 8] = bytes(&mut self.file)?;
-            self.hash.write(&target);
-            page.targets.push(u64::from_le_bytes(target));
+        let name = u128::from(high) << 64 | u128::from(low);
+        Ok(Some(PageLinks { file: file as u32, name, key, targets: self.list(links)? }))
+    }
+
+    fn read<const N: usize>(&mut self) -> io::Result<[u64; N]> {
+        let mut words = [0; N];
+        self.fill(&mut words)?;
+        Ok(words)
+    }
+
+    fn list(&mut self, length: u64) -> io::Result<Vec<u64>> {
+        if length > self.most {
+            return Err(damaged());
         }
-        Ok(true)
+        let mut words = vec![0; length as usize];
+        self.fill(&mut words)?;
+        Ok(words)
+    }
+
+    fn fill(&mut self, words: &mut [u64]) -> io::Result<()> {
+        let bytes = bytemuck::cast_slice_mut(words);
+        self.file.read_exact(bytes)?;
+        self.hash.write(bytes);
+        Ok(())
     }
 }
 
-fn u32_at(bytes: &[u8; 8], at: usize) -> u32 {
-    bytes[at..].first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes))
-}
-
-fn bytes<const N: usize>(file: &mut impl Read) -> io::Result<[u8; N]> {
-    let mut bytes = [0; N];
-    file.read_exact(&mut bytes)?;
-    Ok(bytes)
+fn damaged() -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, "the links that are kept are damaged")
 }
 
 /// Links that are written, in the place of those that are kept.
@@ -120,33 +114,30 @@ impl LinkWriter {
     pub(crate) fn create(path: &Path, files: &[u64]) -> io::Result<Self> {
         let next = path.with_extension("tmp");
         fault::storage()?;
-        let mut file = BufWriter::with_capacity(1 << 18, File::create(&next)?);
-        file.write_all(&MAGIC)?;
-        file.write_all(&(files.len() as u64).to_le_bytes())?;
-        files.iter().try_for_each(|key| file.write_all(&key.to_le_bytes()))?;
-        file.write_all(&XxHash3_64::oneshot(bytemuck::cast_slice(files)).to_le_bytes())?;
-        Ok(Self { path: path.to_path_buf(), next, file, hash: XxHash3_64::new() })
+        let file = BufWriter::with_capacity(1 << 18, File::create(&next)?);
+        let mut writer = Self { path: path.to_path_buf(), next, file, hash: XxHash3_64::new() };
+        writer.write(&[MAGIC, files.len() as u64])?;
+        writer.write(files)?;
+        Ok(writer)
     }
 
     pub(crate) fn push(&mut self, page: &PageLinks) -> io::Result<()> {
-        self.write(&page.file.to_le_bytes())?;
-        self.write(&(page.targets.len() as u32).to_le_bytes())?;
-        self.write(&page.name.to_le_bytes())?;
-        self.write(&page.key.to_le_bytes())?;
-        self.write(bytemuck::cast_slice(&page.targets))
+        let (low, high) = (page.name as u64, (page.name >> 64) as u64);
+        let links = page.targets.len() as u64;
+        self.write(&[page.file.into(), links, low, high, page.key])?;
+        self.write(&page.targets)
     }
 
-    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+    fn write(&mut self, words: &[u64]) -> io::Result<()> {
+        let bytes = bytemuck::cast_slice(words);
         self.hash.write(bytes);
         self.file.write_all(bytes)
     }
 
     /// Puts the file in its place.
     pub(crate) fn finish(mut self) -> io::Result<()> {
-        self.write(&END.to_le_bytes())?;
-        self.write(&[0; 4])?;
-        let sealed = self.hash.finish();
-        self.file.write_all(&sealed.to_le_bytes())?;
+        self.write(&[END])?;
+        self.write(&[self.hash.finish()])?;
         self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
         fault::storage()?;
         fs::rename(&self.next, &self.path)
@@ -173,16 +164,15 @@ mod tests {
         pages.iter().for_each(|page| writer.push(page).unwrap());
         assert!(!path.exists());
         writer.finish().unwrap();
-        let read = || -> io::Result<Vec<PageLinks>> {
+        let read = || -> io::Result<(Vec<u64>, Vec<PageLinks>)> {
             let mut reader = LinkReader::open(&path).ok_or(ErrorKind::InvalidData)?;
-            assert_eq!(reader.files(), [11, 12]);
-            let (mut all, mut page) = (Vec::new(), PageLinks::default());
-            while reader.next(&mut page)? {
-                all.push(page.clone());
+            let mut all = Vec::new();
+            while let Some(page) = reader.next()? {
+                all.push(page);
             }
-            Ok(all)
+            Ok((reader.files().to_vec(), all))
         };
-        assert_eq!(read().unwrap(), pages);
+        assert_eq!(read().unwrap(), (vec![11, 12], pages.to_vec()));
         let good = fs::read(&path).unwrap();
         for at in 0..good.len() {
             let mut bad = good.clone();

@@ -10,7 +10,8 @@
 
 use super::affected::affected;
 use super::links::Found;
-use super::look::{How, Live, Looked, for_each_name};
+use super::live::{Live, for_each_name};
+use super::look::{How, Looked};
 use super::rank::{self, Ranked};
 use super::{Rebuild, RebuildError, Stages, guards};
 use crate::dataflow::rebuild::table::name_hash;

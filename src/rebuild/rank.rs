@@ -11,7 +11,7 @@
 //! Memory: 16 bytes a link and 80 bytes a document.
 
 use super::links::Found;
-use super::look::{Live, for_each_name};
+use super::live::{Live, for_each_name};
 use super::{Rebuild, RebuildError};
 use crate::dataflow::rebuild::table::name_hash;
 use crate::fault;

@@ -7,6 +7,7 @@
 //! Process 0 keeps the history. What is known of the sources is the hash of each file, and the
 //! format that it was read in.
 
+use super::look::Found;
 use super::{FILES, Rebuild, RebuildError, Stages};
 use crate::build::{self, Peers, Prepared};
 use crate::dataflow::together::Meeting;
@@ -14,7 +15,7 @@ use crate::index::generations::folder::current;
 use crate::index::generations::manifest::sharded::ShardedManifest;
 use crate::input::list::Input;
 use crate::input::splits::InputPlan;
-use crate::rebuild::files::{self, FileState, Known};
+use crate::rebuild::files::{self, Known};
 use crate::rebuild::history::{FOLDER, InputCounts, Outcome, Record};
 use std::collections::HashMap;
 
@@ -81,18 +82,8 @@ impl Rebuild<'_> {
         for file in &mut known.files {
             file.format = formats.get(&file.path).cloned().unwrap_or_default();
         }
-        let read = |file: &FileState| (file.hash.clone(), file.format.clone());
-        let mut was: HashMap<&str, (String, String)> =
-            before.files.iter().map(|file| (file.path.as_str(), read(file))).collect();
-        let counts = &mut record.inputs;
-        for file in &known.files {
-            *match was.remove(file.path.as_str()) {
-                Some(was) if was == read(file) => &mut counts.unchanged,
-                Some(_) => &mut counts.changed,
-                None => &mut counts.added,
-            } += 1;
-        }
-        counts.removed = was.len() as u64;
+        let before = before.files.iter().map(|file| [&*file.path, &*file.hash, &*file.format]);
+        record.inputs = Found::new(&plan, &known, before).counts;
         Ok((plan, known))
     }
 

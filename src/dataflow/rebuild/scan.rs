@@ -4,9 +4,9 @@
 //! read -> decompress -> parse (of nothing) -> (exchange) -> scan
 //! ```
 //!
-//! - In: the inputs of a build. Out: [`Scanned`](crate::dataflow::rebuild::scanned::Scanned), once the
-//!   dataflow is complete: a table of all documents sorted by name, and their places in the order
-//!   of the input, both on disk.
+//! - In: the inputs of a build. Out: [`Scanned`](super::scanned::Scanned), once the dataflow is
+//!   complete: a table of all documents sorted by name, and their places in the order of the input,
+//!   both on disk.
 //! - Memory: a build's for what is under way, and a part of the budget for sorting.
 //! - Work per activation: as in a build; in `scan` all batches whose turn it is.
 
