@@ -75,7 +75,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let leaves = [&model.cpu, &model.device].map(|tree| tree.leaves());
     models.modes.insert(ranking.mode.name().to_owned(), model);
     let path = devices.path_of_models(&ranking.index);
-    replace(&path, &(serde_json::to_string(&models)? + "\n"))
+    replace(&path, (serde_json::to_string(&models)? + "\n").as_bytes())
         .with_context(|| path.display().to_string())?;
     let mean = |kind: usize| {
         measured.iter().map(|cost| cost.seconds[kind]).sum::<f64>() / measured.len() as f64

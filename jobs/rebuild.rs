@@ -5,8 +5,7 @@ use crate::cli::args::Together;
 use crate::cli::signals;
 use anyhow::{Context, Error};
 use millrace::inside::build::Notes;
-use millrace::inside::follow::{Daemon, Event, FollowError};
-use millrace::inside::rebuild::{JobFile, JobFileError};
+use millrace::inside::rebuild::{Daemon, JobFile, RebuildError};
 use millrace::{Control, JobError, give_back_large_buffers};
 use std::io::Write;
 use std::path::PathBuf;
@@ -36,13 +35,13 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let path = std::path::absolute(&args.job).with_context(|| args.job.display().to_string())?;
     let job = JobFile::read(&path).map_err(|error| match error {
-        JobFileError::Io { .. } => Error::from(error),
-        error => Usage(error.to_string()).into(),
+        RebuildError::Wrong { .. } => Usage(error.to_string()).into(),
+        error => Error::from(error),
     })?;
     let quiet = args.quiet;
-    let tell = move |event: Event<'_>| {
-        if event.is_trouble() || !quiet {
-            say!("millrace: {event}");
+    let tell = move |line: &str, is_trouble: bool| {
+        if is_trouble || !quiet {
+            say!("millrace: {line}");
         }
     };
     let notes: Option<Notes> = match quiet {
@@ -82,7 +81,7 @@ fn print(value: &impl serde::Serialize) -> anyhow::Result<()> {
 }
 
 /// A signal that ended a rebuild decides the exit status.
-fn explain(error: FollowError) -> Error {
+fn explain(error: RebuildError) -> Error {
     match error.job() {
         Some(&JobError::Signal(signal)) => JobError::Signal(signal).into(),
         _ => error.into(),

@@ -36,7 +36,6 @@ pub mod dataflow {
             follower::{Followed, Follower},
             service::Mover,
         },
-        rebuild::pagerank::pagerank,
         timeline::Busy,
         together::{Cluster, Meeting, SharedSetting, TogetherError, outcome_of},
         workers::{self, keep_panic_messages},
@@ -73,13 +72,6 @@ pub mod evaluate {
 
 pub mod fault {
     pub use crate::fault::report;
-}
-
-pub mod follow {
-    pub use crate::follow::{
-        daemon::{Daemon, Event},
-        error::FollowError,
-    };
 }
 
 pub mod gpu {
@@ -161,7 +153,7 @@ pub mod index {
         },
         lexicon::{TermEntry, stream::LexiconStream},
         list::{ListView, encode::ListEncoder, error::ListError, form::Form},
-        merge::published::{Merged, RankSource, Recode, merge_index},
+        merge::{Merged, RankSource, Recode, merge_index},
         order::DocumentOrder,
         run::{
             lay::{LaidChunk, RunPart},
@@ -242,10 +234,8 @@ pub mod query {
 
 pub mod rebuild {
     pub use crate::rebuild::{
-        history::read,
-        job_file::{JobFile, error::JobFileError},
-        status::replace,
-        values::{self, size},
+        daemon::Daemon, error::RebuildError, files::replace, history::read, job_file::JobFile,
+        values::size,
     };
 }
 
@@ -271,7 +261,7 @@ pub mod score {
         given::Given,
         graph::Graph,
         named::Score,
-        pagerank::{RankSettings, normalise},
+        pagerank::{RankSettings, normalise, pagerank},
         wang::Wang,
     };
 }

@@ -47,10 +47,9 @@
 //! | `query` | which documents answer a query best |
 //! | `gpu` | what runs on NVIDIA GPUs, and how |
 //! | `tune` | which parameters of a score rank best |
-//! | `rebuild` | what a job file asks for, and what the rebuilds of an index have done |
 //! | `dataflow` | how all that is spread over workers, in timely operators |
 //! | `build` | how a program builds an index |
-//! | `follow` | how an index is brought up to date with its sources |
+//! | `rebuild` | how an index is brought up to date with its sources, as a job file asks |
 
 #![allow(rustdoc::private_intra_doc_links)]
 // What `inside` alone shows needs no words; the files of the interface ask for them by themselves.
@@ -72,7 +71,6 @@ mod dataflow;
 mod dictionary;
 mod evaluate;
 mod fault;
-mod follow;
 mod gpu;
 mod index;
 mod input;
@@ -92,7 +90,7 @@ mod tune;
 pub use build::{
     build,
     error::BuildError,
-    guards::Guards,
+    guards::{Guards, limit::Limit},
     indexer::Indexer,
     memory::give_back_large_buffers,
     note::Note,
@@ -123,7 +121,6 @@ pub use query::{
     top_k::Hit,
     wanted::{Algorithm, Mode, Wanted},
 };
-pub use rebuild::values::Limit;
 pub use score::{bm25::IdfKind, scoring::Scoring};
 pub use settings::SettingError;
 pub use tune::{Goal, Grid, Topic, Tried, tune};

@@ -10,7 +10,7 @@ use std::path::Path;
 
 /// The modules of the library and the jobs, by layer, the lowest first. A module may use itself and
 /// all layers below its own.
-const LAYERS: [&[&str]; 15] = [
+const LAYERS: [&[&str]; 14] = [
     &["settings"],
     &["cpu", "crew", "fault", "log", "order", "pages", "shown"],
     &["cluster"],
@@ -21,10 +21,9 @@ const LAYERS: [&[&str]; 15] = [
     &["input"],
     &["evaluate", "query"],
     &["gpu", "tune"],
-    &["rebuild"],
     &["dataflow"],
     &["build"],
-    &["follow"],
+    &["rebuild"],
     &["jobs"],
 ];
 

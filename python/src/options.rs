@@ -2,7 +2,7 @@
 
 use crate::error::wrong;
 use millrace::IdfKind;
-use millrace::inside::rebuild::values;
+use millrace::inside::rebuild::size;
 use millrace::{Algorithm, Mode, Wanted};
 use pyo3::prelude::*;
 use std::num::NonZeroUsize;
@@ -18,7 +18,7 @@ impl Size {
     pub(crate) fn bytes(self) -> PyResult<u64> {
         match self {
             Self::Bytes(bytes) => Ok(bytes),
-            Self::Text(text) => values::size(&text).map_err(wrong),
+            Self::Text(text) => size(&text).map_err(wrong),
         }
     }
 }

@@ -2,11 +2,11 @@
 
 #![expect(missing_docs, reason = "the message of a variant says what it is about")]
 
+use super::guards::limit::Limit;
 use crate::dataflow::control::{Cause, JobError};
 use crate::dataflow::together::TogetherError;
 use crate::index::error::IndexError;
 use crate::input::error::InputError;
-use crate::rebuild::values::Limit;
 use crate::settings::SettingError;
 use std::collections::BTreeMap;
 use std::io;

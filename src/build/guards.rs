@@ -4,12 +4,14 @@
 
 #![warn(missing_docs)]
 
+pub(crate) mod limit;
+
 use super::error::BuildError;
 use crate::index::error::IndexError;
 use crate::index::generations::manifest::sharded::ShardedManifest;
 use crate::index::generations::manifest::summary::Summary;
 use crate::input::document::is_broken_record;
-use crate::rebuild::values::Limit;
+use limit::Limit;
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Builds of a part: of the documents that a rebuild wants, and of no index at all.
+//! Builds for a rebuild: of the documents that it wants, and of no index at all.
 
 use super::error::BuildError;
 use super::generation::{Which, build_generation, dataflow_of, describe};
@@ -8,10 +8,10 @@ use crate::crew::lock;
 use crate::dataflow::control::JobError;
 use crate::dataflow::rebuild::links::{Take, links as links_of_pages};
 use crate::dataflow::rebuild::scan::scan as scan_documents;
+use crate::dataflow::rebuild::scanned::{Scan, Scanned};
 use crate::gpu::floor::discover::Gpus;
 use crate::index::generations::manifest::{InputEntry, Manifest};
 use crate::input::wanted::{KnownDocuments, Wanted, WantedDocuments};
-use crate::rebuild::scanned::{Scan, Scanned};
 use std::path::{Path, PathBuf};
 
 /// Finds the documents of the input of `options` for `scan` and indexes nothing; `folder` is for
@@ -54,15 +54,15 @@ pub(crate) fn links(
     Ok(links_of_pages(&build, take)?)
 }
 
-/// Builds the runs of the documents that are `wanted` into an empty folder that has one for runs,
-/// as generation 1, and publishes nothing.
+/// Builds the runs of the documents that are `wanted`, or of all, into an empty folder that has one
+/// for runs, as generation 1, and publishes nothing.
 pub(crate) fn build_part(
     mut options: BuildOptions,
-    wanted: WantedDocuments,
+    wanted: Option<WantedDocuments>,
     folder: PathBuf,
 ) -> Result<Manifest, BuildError> {
-    let input = Ready::new(&mut options, false)?;
-    let which = Which { wanted: Some(Wanted::At(wanted)), scan: None };
+    let input = Ready::new(&mut options, wanted.is_none())?;
+    let which = Which { wanted: wanted.map(Wanted::At), scan: None };
     let built = build_generation(&mut options, input, 1, folder, which)?;
     // With the inputs, of which the build has written a list and kept none.
     Ok(Manifest::read(&built.build.directory)?)

@@ -23,7 +23,7 @@ mod documents;
 mod lengths;
 mod ordered;
 mod parts;
-pub(crate) mod published;
+mod published;
 mod sort;
 mod source;
 mod terms;
@@ -31,8 +31,10 @@ mod terms;
 mod tests;
 
 pub(crate) use ordered::order_in_place;
+pub(super) use ordered::renumber_in_place;
+pub(crate) use published::RanksFound;
 pub(super) use published::verify;
-pub(crate) use published::{Merged, RankSource, RanksFound, Recode, merge_index};
+pub use published::{Merged, RankSource, Recode, merge_index};
 
 use crate::index::deletions::Deletions;
 use crate::index::error::IndexError;

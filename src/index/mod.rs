@@ -15,7 +15,6 @@ pub(crate) mod list;
 pub(crate) mod merge;
 pub(crate) mod order;
 pub(crate) mod ranks;
-pub(crate) mod rerank;
 pub(crate) mod run;
 pub(crate) mod scores;
 #[cfg(test)]

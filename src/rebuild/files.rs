@@ -5,6 +5,7 @@
 //! The hashes of a file's chunks are taken by all threads, so that one large file is hashed as fast
 //! as many.
 
+use super::error::RebuildError;
 use crate::crew::Crew;
 use crate::fault;
 use crate::input::hash::{CHUNK_BYTES, NAME};
@@ -16,11 +17,11 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
-use thiserror::Error;
 use twox_hash::XxHash3_64;
 
 /// What is believed of a file that was read before.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Trust {
     /// Only its bytes: it is hashed.
     #[default]
@@ -55,19 +56,6 @@ pub(crate) struct Known {
     pub files: Vec<FileState>,
 }
 
-/// A file cannot be read or written.
-#[derive(Debug, Error)]
-#[error("{}", path.display())]
-pub struct FileError {
-    path: PathBuf,
-    #[source]
-    source: io::Error,
-}
-
-fn file_error(path: &Path) -> impl Fn(io::Error) -> FileError + '_ {
-    |source| FileError { path: path.to_path_buf(), source }
-}
-
 /// A time stamp younger than this when it was looked at tells nothing: the file may have been
 /// written again within the clock's tick.
 const TICK_NS: i64 = 2_000_000_000;
@@ -81,8 +69,8 @@ impl Known {
     }
 
     /// Replaces the file by this, at once.
-    pub(crate) fn write(&self, path: &Path) -> Result<(), FileError> {
-        replace(path, self).map_err(file_error(path))
+    pub(crate) fn write(&self, path: &Path) -> Result<(), RebuildError> {
+        replace_json(path, self)
     }
 
     pub(crate) fn file(&self, path: &str) -> Option<&FileState> {
@@ -130,17 +118,17 @@ pub(crate) fn look(
     known: &Known,
     needs: impl Fn(&str, u64) -> bool,
     threads: usize,
-) -> Result<Known, FileError> {
+) -> Result<Known, RebuildError> {
     let looked_ns = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| i64::try_from(since.as_nanos()).unwrap_or(i64::MAX));
     let mut files = Vec::with_capacity(paths.len());
     let mut unknown = Vec::new();
     for path in paths {
-        let metadata = fs::metadata(path).map_err(file_error(path))?;
+        let metadata = fs::metadata(path).map_err(RebuildError::io(path))?;
         if !metadata.is_file() {
             let wrong = io::Error::other("a rebuild reads plain files only");
-            return Err(file_error(path)(wrong));
+            return Err(RebuildError::io(path)(wrong));
         }
         let text = path.display().to_string();
         let hash = match trust {
@@ -172,35 +160,28 @@ fn hash_all(
     files: &mut [FileState],
     unknown: &[(usize, &PathBuf)],
     threads: usize,
-) -> Result<(), FileError> {
-    let chunks = |at: usize| files[at].bytes.div_ceil(CHUNK_BYTES);
-    let tasks: Vec<(usize, &PathBuf, u64)> = unknown
-        .iter()
-        .flat_map(|&(at, path)| {
-            let starts = (0..chunks(at)).step_by(TASK_CHUNKS as usize);
-            starts.map(move |first| (at, path, first))
-        })
-        .collect();
-    let hashes =
-        Crew::new("hashes").in_order(threads, tasks.len(), |buffer: &mut Vec<u8>, n| {
-            let (at, path, first) = tasks[n];
-            buffer.resize(CHUNK_BYTES as usize, 0);
-            hash_chunks(path, first, files[at].bytes, buffer).map_err(file_error(path))
+) -> Result<(), RebuildError> {
+    let of_file = |&(at, path): &(usize, _)| {
+        let chunks = files[at].bytes.div_ceil(CHUNK_BYTES);
+        (0..chunks).step_by(TASK_CHUNKS as usize).map(move |first| (at, path, first))
+    };
+    let tasks: Vec<(usize, &PathBuf, u64)> = unknown.iter().flat_map(of_file).collect();
+    let found =
+        Crew::new("hasher").in_order(threads, tasks.len(), |buffer: &mut Vec<u8>, task| {
+            let (at, path, first) = tasks[task];
+            hash_chunks(path, first, files[at].bytes, buffer).map_err(RebuildError::io(path))
         })?;
-    let places = tasks.iter().map(|&(at, _, first)| (at, first));
-    let found: HashMap<(usize, u64), Vec<u64>> = places.zip(hashes).collect();
+    let mut found = tasks.iter().zip(found).peekable();
     for &(at, path) in unknown {
-        let now = fs::metadata(path).map_err(file_error(path))?;
+        let mut hash = XxHash3_64::new();
+        while let Some((_, chunks)) = found.next_if(|((of, ..), _)| *of == at) {
+            chunks.into_iter().for_each(|chunk| hash.write(&chunk.to_le_bytes()));
+        }
+        let now = fs::metadata(path).map_err(RebuildError::io(path))?;
         let file = &mut files[at];
         if (now.len(), mtime_ns(&now), now.ino()) != (file.bytes, file.mtime_ns, file.inode) {
             let wrong = io::Error::other("the file changed while it was read");
-            return Err(file_error(path)(wrong));
-        }
-        let mut hash = XxHash3_64::new();
-        for first in (0..file.bytes.div_ceil(CHUNK_BYTES)).step_by(TASK_CHUNKS as usize) {
-            for chunk in &found[&(at, first)] {
-                hash.write(&chunk.to_le_bytes());
-            }
+            return Err(RebuildError::io(path)(wrong));
         }
         file.hash = format!("{NAME}:{:016x}", hash.finish());
     }
@@ -208,26 +189,42 @@ fn hash_all(
 }
 
 /// The hashes of the chunks of a task.
-fn hash_chunks(path: &Path, first: u64, bytes: u64, buffer: &mut [u8]) -> io::Result<Vec<u64>> {
+fn hash_chunks(path: &Path, first: u64, bytes: u64, buffer: &mut Vec<u8>) -> io::Result<Vec<u64>> {
     let file = File::open(path)?;
+    buffer.resize(CHUNK_BYTES as usize, 0);
     let last = bytes.div_ceil(CHUNK_BYTES).min(first + TASK_CHUNKS);
-    (first..last)
-        .map(|chunk| {
-            let at = chunk * CHUNK_BYTES;
-            let part = &mut buffer[..(bytes - at).min(CHUNK_BYTES) as usize];
-            file.read_exact_at(part, at)?;
-            Ok(XxHash3_64::oneshot(part))
-        })
-        .collect()
+    let hash = |chunk: u64| {
+        let at = chunk * CHUNK_BYTES;
+        let part = &mut buffer[..(bytes - at).min(CHUNK_BYTES) as usize];
+        file.read_exact_at(part, at)?;
+        Ok(XxHash3_64::oneshot(part))
+    };
+    (first..last).map(hash).collect()
 }
 
-/// Replaces a file of what is known, at once.
-pub(crate) fn replace(path: &Path, value: &impl Serialize) -> io::Result<()> {
-    let new = path.with_extension("tmp");
-    fault::storage()?;
-    fs::write(&new, serde_json::to_vec(value)?)?;
-    fault::storage()?;
-    fs::rename(&new, path)
+/// Replaces a file by these bytes at once, so that whoever reads it never sees a part.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), RebuildError> {
+    let mut new = path.as_os_str().to_owned();
+    new.push(format!(".{}.tmp", std::process::id()));
+    let write = || {
+        fault::storage()?;
+        fs::write(&new, bytes)?;
+        fault::storage()?;
+        fs::rename(&new, path)
+    };
+    write().map_err(|error| {
+        _ = fs::remove_file(&new);
+        RebuildError::io(path)(error)
+    })
+}
+
+/// Replaces a file of what is known.
+pub(crate) fn replace_json(path: &Path, value: &impl Serialize) -> Result<(), RebuildError> {
+    let json = serde_json::to_vec(value).map_err(io::Error::from);
+    replace(path, &json.map_err(RebuildError::io(path))?)
 }
 
 #[cfg(test)]

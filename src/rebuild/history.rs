@@ -4,6 +4,7 @@
 //! A line is written at once and synced. A job that is killed meanwhile leaves a part of a line,
 //! which is passed over and ended by the next.
 
+use super::error::RebuildError;
 use crate::fault;
 use crate::shown::{count, number_of};
 use serde::{Deserialize, Serialize};
@@ -12,7 +13,6 @@ use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use thiserror::Error;
 
 /// The folder below that of the index where rebuilds keep what they remember.
 pub(crate) const FOLDER: &str = "rebuild";
@@ -59,7 +59,7 @@ pub struct RankHistory {
     pub links: u64,
     /// Lines of the file of links that are no such link.
     pub passed_over: u64,
-    /// Rounds of the method `power`.
+    /// Rounds of the method power iteration.
     pub rounds: u32,
 }
 
@@ -137,33 +137,15 @@ impl fmt::Display for Record {
         write!(f, "  {live} (+{added} ~{changed} -{removed})")?;
         let InputCounts { added, changed, removed, .. } = self.inputs;
         write!(f, "  files +{added} ~{changed} -{removed}")?;
+        if let Some(LogCounts { days: [first, last], lists, .. }) = &self.logs {
+            let lists = number_of(*lists, "list", "lists");
+            write!(f, "  a cache of {lists} by the queries of {first} to {last}")?;
+        }
         match &self.reason {
             Some(reason) => write!(f, "  {reason}"),
             None => Ok(()),
         }
     }
-}
-
-/// Why a history cannot be read or written.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum HistoryError {
-    /// The file cannot be read or written.
-    #[error("{}", path.display())]
-    Io {
-        path: PathBuf,
-        #[source]
-        source: io::Error,
-    },
-    /// A line is not a record.
-    #[error("{}:{line}: this is not a record of a rebuild", path.display())]
-    Line {
-        path: PathBuf,
-        /// The line, from 1.
-        line: usize,
-        #[source]
-        source: serde_json::Error,
-    },
 }
 
 /// Where the history of the index in the folder `index` lies.
@@ -172,7 +154,7 @@ pub(crate) fn path(index: &Path) -> PathBuf {
 }
 
 /// Adds a record to the history of the index in the folder `index`.
-pub(crate) fn append(index: &Path, record: &Record) -> Result<(), HistoryError> {
+pub(crate) fn append(index: &Path, record: &Record) -> Result<(), RebuildError> {
     let path = path(index);
     let write = || {
         if let Some(folder) = path.parent() {
@@ -188,7 +170,7 @@ pub(crate) fn append(index: &Path, record: &Record) -> Result<(), HistoryError> 
         file.write_all(line.as_bytes())?;
         file.sync_all()
     };
-    write().map_err(|source| HistoryError::Io { path: path.clone(), source })
+    write().map_err(RebuildError::io(&path))
 }
 
 fn ends_amid_a_line(file: &mut File) -> io::Result<bool> {
@@ -205,11 +187,11 @@ fn ends_amid_a_line(file: &mut File) -> io::Result<bool> {
 ///
 /// # Errors
 /// When the file cannot be read, or a whole line of it is not a record.
-pub fn read(index: &Path) -> Result<Vec<Record>, HistoryError> {
+pub fn read(index: &Path) -> Result<Vec<Record>, RebuildError> {
     let path = path(index);
     let bytes = match fs::read(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        read => read.map_err(|source| HistoryError::Io { path: path.clone(), source })?,
+        read => read.map_err(RebuildError::io(&path))?,
     };
     let mut records = Vec::new();
     for (line, text) in (1..).zip(bytes.split_inclusive(|&byte| byte == b'\n')) {
@@ -217,7 +199,11 @@ pub fn read(index: &Path) -> Result<Vec<Record>, HistoryError> {
             Ok(record) => records.push(record),
             // The part of a line that a killed job left is no JSON.
             Err(source) if !source.is_data() => {}
-            Err(source) => return Err(HistoryError::Line { path, line, source }),
+            Err(error) => {
+                let (column, message) = (error.column(), "this is not a record of a rebuild");
+                let message = format!("{message}: {error}");
+                return Err(RebuildError::Wrong { path, line, column, message });
+            }
         }
     }
     Ok(records)
@@ -240,6 +226,6 @@ mod tests {
         assert_eq!(read(folder.path()).unwrap(), [record(1), record(2)]);
         file.write_all(b"{\"started\": 5}\n").unwrap();
         let error = read(folder.path()).unwrap_err().to_string();
-        assert!(error.contains("history.jsonl:4: this is not a record"), "{error}");
+        assert!(error.contains("history.jsonl:4:13: this is not a record"), "{error}");
     }
 }

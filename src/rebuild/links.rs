@@ -1,298 +1,170 @@
-//! Which pages of the sources lead to which? Links of HTML are looked for once in each file that is
-//! new or has changed, and kept in one file beside the history.
-//!
-//! A page is known by its *key*: a hash of its address without the fragment, an empty query, and
-//! whether it is `http` or `https`. Addresses are resolved and written in one way as the URL
-//! standard has it (the crate `url`). Only addresses of `http`, `https` and `file` are kept; a file
-//! that is a page has its name for an address, from the root on.
-//!
-//! ```text
-//! 8 bytes of magic; u64: files; a u64 key of each file; u64: hash of these keys
-//! for each page: u32 file, u32 links, u128 hash of its name, u64 key, a u64 key of each link
-//! u32 2^32 - 1, u32 0, u64: hash of all pages
-//! ```
-//!
-//! Numbers are little-endian. The file can be removed at any time: all of it can be found out
-//! again.
+//! Which documents link to which? A file tells, or the pages of the sources do: those in files that
+//! are new or have changed are read for it, and what is known of all others is kept
+//! (`rebuild::links`).
 
-use crate::fault;
-use crate::rebuild::table::name_hash;
-use crate::text::html::{Anchor, HtmlText, Page};
-use std::fs::{self, File};
-use std::hash::Hasher as _;
-use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Write};
+use super::look::Looked;
+use super::{Rebuild, RebuildError};
+use crate::build::{self, Input};
+use crate::crew::lock;
+use crate::dataflow::rebuild::links::PageLinks;
+use crate::rebuild::files::{self, Trust};
+use crate::rebuild::history::FOLDER;
+use crate::rebuild::job_file::keys::LinkKeys;
+use crate::rebuild::nodes::{Links, Nodes, read_links};
+use crate::rebuild::page_links::{LinkReader, LinkWriter, file_key};
+use crate::score::pagerank::RankSettings;
+use std::collections::{HashMap, HashSet};
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 use twox_hash::XxHash3_64;
-use url::Url;
 
-const MAGIC: [u8; 8] = *b"MRLINKS1";
+/// The file of links of pages, in the folder of the history.
+const PAGES: &str = "links";
 
-/// The number of the file of what ends the pages.
-const END: u32 = u32::MAX;
-
-/// Where a page leads to.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct PageLinks {
-    /// The file that the page lies in, by number.
-    pub file: u32,
-    /// The hash of the name of its document.
-    pub name: u128,
-    pub key: u64,
-    /// The keys of the pages that it leads to; one may be there twice.
-    pub targets: Vec<u64>,
+/// Links, as they are now.
+pub(super) struct Found {
+    /// What tells them from others.
+    pub(super) hash: String,
+    /// What is asked of the ranks by them.
+    pub(super) asked: RankSettings,
+    path: PathBuf,
+    of_pages: bool,
 }
 
-impl PageLinks {
-    /// Looks for the links of a page of a file; nothing if it has no address.
-    pub(crate) fn of(file: u32, page: &Page<'_>, html: &mut HtmlText) -> Option<Self> {
-        let own = address(page.url)?;
-        let (name, key) = (name_hash(String::from_utf8_lossy(page.name).as_bytes()), key(&own)?);
-        let (mut base, mut targets) = (own.clone(), Vec::new());
-        html.anchors(page, |anchor| match anchor {
-            Anchor::Base(to) => {
-                if let Ok(to) = own.join(&String::from_utf8_lossy(to)) {
-                    base = to;
+impl Rebuild<'_> {
+    /// Finds the links: brings those of pages up to date. `work` is a scratch folder.
+    pub(super) fn links(
+        &self,
+        links: &LinkKeys,
+        asked: RankSettings,
+        looked: &Looked,
+        work: &Path,
+    ) -> Result<Found, RebuildError> {
+        match &links.file {
+            Some(path) => {
+                let path = path.get_ref();
+                let known = files::Known::default();
+                let known = files::look(
+                    std::slice::from_ref(path),
+                    Trust::Content,
+                    &known,
+                    |_, _| true,
+                    self.workers(),
+                )?;
+                let hash = known.file(&path.display().to_string()).map(|file| file.hash.clone());
+                let hash = hash.unwrap_or_default();
+                Ok(Found { hash, asked, path: path.clone(), of_pages: false })
+            }
+            None => {
+                let path = self.job.index.join(FOLDER).join(PAGES);
+                let mut keys = self.keys(looked);
+                if self.renew(&path, &keys, looked, work, true).is_err() {
+                    // What is kept may be damaged: all of it is found out again.
+                    self.control.stop().check()?;
+                    self.renew(&path, &keys, looked, work, false)?;
+                }
+                keys.sort_unstable();
+                let hash = format!("{:016x}", XxHash3_64::oneshot(bytemuck::cast_slice(&keys)));
+                Ok(Found { hash, asked, path, of_pages: true })
+            }
+        }
+    }
+
+    /// The keys of the files of the sources, by their numbers.
+    fn keys(&self, looked: &Looked) -> Vec<u64> {
+        let key = |input: crate::input::list::Input| {
+            let path = input.path.map(|path| path.display().to_string()).unwrap_or_default();
+            let hash = looked.known.file(&path).map_or("", |file| &file.hash);
+            file_key(&path, hash, &input.format.to_string())
+        };
+        looked.plan.inputs.iter().map(key).collect()
+    }
+
+    /// Makes the file of links that of the files with these keys; what it has of them is used if
+    /// `keep`.
+    fn renew(
+        &self,
+        path: &Path,
+        keys: &[u64],
+        looked: &Looked,
+        work: &Path,
+        keep: bool,
+    ) -> Result<(), RebuildError> {
+        let error = RebuildError::io(path);
+        let old = LinkReader::open(path).filter(|_| keep);
+        if old.as_ref().is_some_and(|old| old.files() == keys) {
+            return Ok(());
+        }
+        let mut writer = LinkWriter::create(path, keys).map_err(error)?;
+        let mut numbers: HashMap<u64, u32> = HashMap::new();
+        (0..).zip(keys).for_each(|(number, &key)| _ = numbers.entry(key).or_insert(number));
+        let mut known = HashSet::new();
+        if let Some(mut old) = old {
+            known.extend(old.files().iter().copied());
+            let places: Vec<_> = old.files().iter().map(|key| numbers.get(key).copied()).collect();
+            while let Some(mut page) = old.next().map_err(error)? {
+                if let Some(number) = places[page.file as usize] {
+                    page.file = number;
+                    writer.push(&page).map_err(error)?;
                 }
             }
-            Anchor::To(to) => {
-                let to = base.join(&String::from_utf8_lossy(to)).ok();
-                targets.extend(to.and_then(|to| self::key(&to)));
-            }
-        });
-        Some(Self { file, name, key, targets })
-    }
-
-    /// About the bytes of memory that it takes.
-    pub(crate) fn memory_bytes(&self) -> usize {
-        size_of::<Self>() + self.targets.capacity() * size_of::<u64>()
-    }
-}
-
-/// The address of a page: a URL, maybe in angle brackets as old web archives have it, or the name
-/// of a file, which is taken to lie below the root, wherever the job runs.
-fn address(written: &[u8]) -> Option<Url> {
-    let text = String::from_utf8_lossy(written.trim_ascii());
-    let text = text.strip_prefix('<').and_then(|text| text.strip_suffix('>')).unwrap_or(&text);
-    if text.is_empty() {
-        return None;
-    }
-    let file = || Url::from_file_path(Path::new("/").join(&*text)).ok();
-    Url::parse(text).ok().or_else(file)
-}
-
-/// The key of an address; none if it is none of a page.
-fn key(address: &Url) -> Option<u64> {
-    let text = address.as_str();
-    let text = text.split_once('#').map_or(text, |(text, _)| text);
-    let text = text.strip_suffix('?').unwrap_or(text);
-    let scheme = address.scheme();
-    match scheme {
-        "http" | "https" => Some(XxHash3_64::oneshot(&text.as_bytes()[scheme.len()..])),
-        "file" => Some(XxHash3_64::oneshot(text.as_bytes())),
-        _ => None,
-    }
-}
-
-/// The key of a file: whoever has this path, these bytes and this format has the same links.
-pub(crate) fn file_key(path: &str, hash: &str, format: &str) -> u64 {
-    XxHash3_64::oneshot(format!("{path}\0{hash}\0{format}").as_bytes())
-}
-
-/// The links that are kept, as they are read.
-pub(crate) struct LinkReader {
-    file: BufReader<File>,
-    files: Vec<u64>,
-    hash: XxHash3_64,
-}
-
-impl LinkReader {
-    /// Opens the file; nothing if there is none, or its head is not whole.
-    pub(crate) fn open(path: &Path) -> Option<Self> {
-        let mut file = BufReader::with_capacity(1 << 18, File::open(path).ok()?);
-        let length = file.get_ref().metadata().ok()?.len();
-        let magic: [u8; 8] = bytes(&mut file).ok()?;
-        let count = u64::from_le_bytes(bytes(&mut file).ok()?);
-        if magic != MAGIC || count > length / 8 {
-            return None;
         }
-        let mut files = Vec::with_capacity(count as usize);
-        for _ in 0..count {
-            files.push(u64::from_le_bytes(bytes(&mut file).ok()?));
+        let missing: Vec<usize> =
+            (0..keys.len()).filter(|&number| !known.contains(&keys[number])).collect();
+        let is_missing: HashSet<usize> = missing.iter().copied().collect();
+        let writer = Arc::new(Mutex::new(writer));
+        if !missing.is_empty() {
+            let mut options = self.options()?;
+            let plan = looked.plan.only(|input| is_missing.contains(&input));
+            options.input = Input::Plan(Box::new(plan));
+            let taker = writer.clone();
+            let take = Box::new(move |page: &PageLinks| {
+                let mut page = page.clone();
+                page.file = missing[page.file as usize] as u32;
+                let mut writer = lock(&taker);
+                Ok(writer.push(&page)?)
+            });
+            build::links(options, work, take)?;
         }
-        let sealed = u64::from_le_bytes(bytes(&mut file).ok()?);
-        let hash = XxHash3_64::new();
-        (sealed == XxHash3_64::oneshot(bytemuck::cast_slice(&files))).then_some(Self {
-            file,
-            files,
-            hash,
-        })
-    }
-
-    /// The keys of all files that links are known of.
-    pub(crate) fn files(&self) -> &[u64] {
-        &self.files
-    }
-
-    /// Reads the next page into `page`; whether there is one.
-    ///
-    /// # Errors
-    /// When it cannot be read, or the file is not what was written.
-    pub(crate) fn next(&mut self, page: &mut PageLinks) -> io::Result<bool> {
-        let damaged =
-            || io::Error::new(ErrorKind::InvalidData, "the links that are kept are damaged");
-        let head: [u8; 8] = bytes(&mut self.file)?;
-        self.hash.write(&head);
-        let [file, count] = [0, 4].map(|at| u32_at(&head, at));
-        if file == END {
-            let sealed = u64::from_le_bytes(bytes(&mut self.file)?);
-            return if sealed == self.hash.finish() { Ok(false) } else { Err(damaged()) };
-        }
-        if file as usize >= self.files.len() {
-            return Err(damaged());
-        }
-        let own: [u8; 24] = bytes(&mut self.file)?;
-        self.hash.write(&own);
-        let (name, key) = own.split_at(16);
-        page.file = file;
-        page.name = name.first_chunk().map_or(0, |name| u128::from_le_bytes(*name));
-        page.key = key.first_chunk().map_or(0, |key| u64::from_le_bytes(*key));
-        page.targets.clear();
-        for _ in 0..count {
-            let target: [u8; 8] = bytes(&mut self.file)?;
-            self.hash.write(&target);
-            page.targets.push(u64::from_le_bytes(target));
-        }
-        Ok(true)
+        let writer = Arc::into_inner(writer).and_then(|writer| writer.into_inner().ok());
+        writer.ok_or(RebuildError::Replaced)?.finish().map_err(error)
     }
 }
 
-fn u32_at(bytes: &[u8; 8], at: usize) -> u32 {
-    bytes[at..].first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes))
-}
-
-fn bytes<const N: usize>(file: &mut impl Read) -> io::Result<[u8; N]> {
-    let mut bytes = [0; N];
-    file.read_exact(&mut bytes)?;
-    Ok(bytes)
-}
-
-/// Links that are written, in the place of those that are kept.
-pub(crate) struct LinkWriter {
-    path: PathBuf,
-    next: PathBuf,
-    file: BufWriter<File>,
-    hash: XxHash3_64,
-}
-
-impl LinkWriter {
-    /// Begins a file with the links of the files of these keys, which will take the place of that
-    /// at `path`.
-    pub(crate) fn create(path: &Path, files: &[u64]) -> io::Result<Self> {
-        let next = path.with_extension("tmp");
-        fault::storage()?;
-        let mut file = BufWriter::with_capacity(1 << 18, File::create(&next)?);
-        file.write_all(&MAGIC)?;
-        file.write_all(&(files.len() as u64).to_le_bytes())?;
-        files.iter().try_for_each(|key| file.write_all(&key.to_le_bytes()))?;
-        file.write_all(&XxHash3_64::oneshot(bytemuck::cast_slice(files)).to_le_bytes())?;
-        Ok(Self { path: path.to_path_buf(), next, file, hash: XxHash3_64::new() })
-    }
-
-    pub(crate) fn push(&mut self, page: &PageLinks) -> io::Result<()> {
-        self.write(&page.file.to_le_bytes())?;
-        self.write(&(page.targets.len() as u32).to_le_bytes())?;
-        self.write(&page.name.to_le_bytes())?;
-        self.write(&page.key.to_le_bytes())?;
-        self.write(bytemuck::cast_slice(&page.targets))
-    }
-
-    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.hash.write(bytes);
-        self.file.write_all(bytes)
-    }
-
-    /// Puts the file in its place.
-    pub(crate) fn finish(mut self) -> io::Result<()> {
-        self.write(&END.to_le_bytes())?;
-        self.write(&[0; 4])?;
-        let sealed = self.hash.finish();
-        self.file.write_all(&sealed.to_le_bytes())?;
-        self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
-        fault::storage()?;
-        fs::rename(&self.next, &self.path)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::text::html::Markup;
-
-    fn links(url: &str, text: &str) -> Option<PageLinks> {
-        let (name, url, markup) = (&b"page"[..], url.as_bytes(), Markup::Html);
-        let page = Page { name, url, bytes: text.as_bytes(), markup, charset: None };
-        PageLinks::of(3, &page, &mut HtmlText::new())
-    }
-
-    #[test]
-    fn addresses_are_resolved_and_written_in_one_way() {
-        let page = "<a href=b>1<a HREF='../c/./d?x=1&amp;y=2#z'>2<a href=//Other.ORG:80/%7Ea?>3<a href='mailto:x@y'>4\
-            <area href='https://www.a.org/m/b'><a name=n>5<a href=e rel='x NOFOLLOW'>6<!-- <a href=f> --><a href='  '>7";
-        let found = links("HTTP://WWW.a.org:80/m/n#frag", page).unwrap();
-        let expected = [
-            "www.a.org/m/b",
-            "www.a.org/c/d?x=1&y=2",
-            "other.org/%7Ea",
-            "www.a.org/m/b",
-            "www.a.org/m/n",
-        ];
-        let keys = expected.map(|url| key(&Url::parse(&format!("http://{url}")).unwrap()).unwrap());
-        assert_eq!(found.targets, keys);
-        assert_eq!((found.file, found.name), (3, name_hash(b"page")));
-        assert_eq!(found.key, links("<https://www.a.org/m/n?>", "").unwrap().key);
-        let based = links("http://a.org/x", "<base href=/m/><base href=/n/><a href=b>").unwrap();
-        assert_eq!(based.targets, links("http://a.org/m/", "<a href=b>").unwrap().targets);
-        // Files lead to files.
-        let file = links("/pages/a/x y.html", "<a href='../b/z%20z.html'><a href=/q>").unwrap();
-        assert_eq!(file.targets[0], links("/pages/b/z z.html", "").unwrap().key);
-        assert_eq!(file.targets[1], links("/q", "").unwrap().key);
-        assert_eq!((links("", "x"), links("dns:a.org", "x")), (None, None));
-    }
-
-    #[test]
-    fn what_is_read_is_what_was_written_and_damage_is_noticed() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("links");
-        assert!(LinkReader::open(&path).is_none());
-        let page = |file, targets: &[u64]| PageLinks {
-            file,
-            name: u128::MAX - 5,
-            key: 9,
-            targets: targets.to_vec(),
+impl Found {
+    /// The links between documents, on so many threads, and how many links there are that lead from
+    /// or to no document; lines of a file that are no links count as such.
+    pub(super) fn read(&self, nodes: &Nodes, threads: usize) -> Result<Links, RebuildError> {
+        let read = match self.of_pages {
+            true => read_pages(&self.path, nodes),
+            false => read_links(&self.path, nodes, threads),
         };
-        let pages = [page(0, &[1, u64::MAX]), page(1, &[]), page(1, &[7])];
-        let mut writer = LinkWriter::create(&path, &[11, 12]).unwrap();
-        pages.iter().for_each(|page| writer.push(page).unwrap());
-        assert!(!path.exists());
-        writer.finish().unwrap();
-        let read = || -> io::Result<Vec<PageLinks>> {
-            let mut reader = LinkReader::open(&path).ok_or(ErrorKind::InvalidData)?;
-            assert_eq!(reader.files(), [11, 12]);
-            let (mut all, mut page) = (Vec::new(), PageLinks::default());
-            while reader.next(&mut page)? {
-                all.push(page.clone());
-            }
-            Ok(all)
-        };
-        assert_eq!(read().unwrap(), pages);
-        let good = fs::read(&path).unwrap();
-        for at in 0..good.len() {
-            let mut bad = good.clone();
-            bad[at] ^= 1;
-            fs::write(&path, &bad).unwrap();
-            read().unwrap_err();
-            fs::write(&path, &good[..at]).unwrap();
-            read().unwrap_err();
+        read.map_err(RebuildError::io(&self.path))
+    }
+}
+
+/// Links of pages, of which each is read twice: an address is that of the first document with a
+/// page of it.
+fn read_pages(path: &Path, nodes: &Nodes) -> io::Result<Links> {
+    let open = || LinkReader::open(path).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData));
+    let mut of_address = HashMap::<u64, u32>::new();
+    let mut reader = open()?;
+    while let Some(page) = reader.next()? {
+        if let Some(node) = nodes.get(page.name) {
+            let first = of_address.entry(page.key).or_insert(node);
+            *first = node.min(*first);
         }
     }
+    let (mut links, mut passed_over, mut reader) = (Vec::new(), 0, open()?);
+    while let Some(page) = reader.next()? {
+        let source = nodes.get(page.name);
+        for target in &page.targets {
+            match (source, of_address.get(target)) {
+                (Some(source), Some(&target)) => links.push((source, target)),
+                _ => passed_over += 1,
+            }
+        }
+    }
+    Ok((vec![links], passed_over))
 }

@@ -1,204 +1,290 @@
-//! What is known of a log of queries, so that it need not be read again? How often each query is in
-//! it, and which parts of which lists those queries visit.
+//! Which parts of which lists are worth a place in memory, by the queries of the last days? Where
+//! the job file asks for it, a rebuild ends with a plan of a cache (`index::cache_plan`) in the
+//! folder of the live generation.
 //!
-//! A log is one file, of one day, which its name tells. What is known of it lies in a file of its
-//! own in the folder of the history; all of that can be removed at any time, since it can be found
-//! out again.
+//! ```text
+//! logs -> queries of each, counted -> searched for: visits of each -> window of days -> plan
+//! ```
+//!
+//! A log is read once, and its queries are searched for once: what is found is kept in
+//! `INDEX/rebuild/logs/`. Queries and visits are differential collections with the window of days
+//! ([`frequencies`]). Visits of earlier days stay true of the runs that are as they were; where too
+//! much of the index is new to a log ([`Visits::fit`]) its queries, which are known, are searched
+//! for again.
+//!
+//! Memory: what is known of the logs of the window, and 4 bytes for each unit of their lists.
 
-use super::files::replace;
-use crate::index::format::{Kind, run_file};
-use crate::index::generations::manifest::{Manifest, find_file};
-use crate::input::Compression;
-use crate::input::streams::unpacked::Unpacked;
-use crate::query::reading::lines::{Lines, blank_after_qid};
+use super::live::Live;
+use super::{Rebuild, RebuildError};
+use crate::crew::lock;
+use crate::dataflow::rebuild::frequencies::{Change, Day, Key, frequencies};
+use crate::index::cache_plan::{CachePlan, PlanOf};
+use crate::index::generations::generation::Generation;
+use crate::index::generations::manifest::RunEntry;
+use crate::index::lexicon::TermEntry;
+use crate::query::caching::Demand;
+use crate::query::snapshot::{Scoring, Snapshot};
+use crate::rebuild::counted_log::{CountedLog, Visit, Visits, day_of, run_key};
+use crate::rebuild::files::{self, Known, replace_json};
+use crate::rebuild::history::{FOLDER, LogCounts};
+use crate::rebuild::job_file::keys::LogKeys;
 use jiff::civil::Date;
+use jiff::{Span, Unit};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use std::fs::{self, File};
-use std::io::{self, Read};
-use std::path::Path;
+use std::fs;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use twox_hash::XxHash3_64;
 
-/// How many queries visited so many units of a list: the [key](run_key) of the run, where the list
-/// begins, its df, its bytes, its blocks, the units.
-pub(crate) type Visit = (u64, u64, u32, u64, u32, u32);
+/// The folder of what is known of logs, in that of the history.
+const LOGS: &str = "logs";
 
-/// What the queries of a log want of lists.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Visits {
-    /// Hits of each query.
-    pub k: u32,
-    pub runs: Vec<u64>,
-    pub queries: u64,
-    /// Queries that find nothing, and do not count.
-    pub without_answer: u64,
-    /// What those that find something visit.
-    pub visits: Vec<(Visit, u32)>,
+/// What the plan that is there was made of, in that folder.
+const PLANNED: &str = "planned.json";
+
+/// What a plan was made of.
+#[derive(Default, PartialEq, Serialize, Deserialize)]
+struct Planned {
+    /// What is known of the files of the logs.
+    known: Known,
+    /// The generation: its number and the checksum of its manifest.
+    of: (u32, u32),
+    how: String,
 }
 
-impl Visits {
-    /// Whether these are about an index with runs of these keys and documents: only so much of it
-    /// is new, one of [`NEW_SHARE`], as the log's day could not know.
-    pub(crate) fn fit(&self, k: u32, runs: &[(u64, u32)]) -> bool {
-        let sum = |runs: &mut dyn Iterator<Item = &(u64, u32)>| -> u64 {
-            runs.map(|(_, documents)| u64::from(*documents)).sum()
-        };
-        let new = sum(&mut runs.iter().filter(|(key, _)| !self.runs.contains(key)));
-        self.k == k && new * NEW_SHARE <= sum(&mut runs.iter())
+struct Log {
+    day: Date,
+    path: PathBuf,
+    hash: String,
+    /// Where what is known of it lies.
+    kept: PathBuf,
+}
+
+/// Plans the cache of the live generation, unless its plan is of the same logs already.
+pub(super) fn plan_cache(
+    rebuild: &Rebuild<'_>,
+    live: &Live,
+    keys: &LogKeys,
+) -> Result<Option<LogCounts>, RebuildError> {
+    let folder = rebuild.job.index.join(FOLDER).join(LOGS);
+    fs::create_dir_all(&folder).map_err(RebuildError::io(&folder))?;
+    let state = folder.join(PLANNED);
+    let before: Planned = fs::read(&state)
+        .ok()
+        .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+        .unwrap_or_default();
+    let (logs, known) = logs(rebuild, keys, &folder, &before.known)?;
+    let generation = Generation::open_folder(&live.path, false)?;
+    let of = PlanOf::generation(&generation)?;
+    let hashes: Vec<_> = logs.iter().map(|log| (&log.kept, &log.hash)).collect();
+    let how = format!("{hashes:?} {} {:?} {}", keys.window, keys.cache, keys.lambda);
+    let how = format!("{how} {} {}", keys.memory, keys.k);
+    let planned = Planned { known, of: (of.generation, of.manifest_crc), how };
+    let is_there = CachePlan::open(&generation).is_ok_and(|plan| plan.is_some());
+    if is_there && (planned.of, &planned.how) == (before.of, &before.how) {
+        return Ok(None);
     }
+    let scoring = Scoring::of_order(&generation);
+    let snapshot = Snapshot::new(generation, scoring)?;
+    let mut counts = LogCounts { logs: logs.len() as u64, ..LogCounts::default() };
+    let mut all = Vec::with_capacity(logs.len());
+    for log in &logs {
+        rebuild.control.stop().check()?;
+        let counted = count(rebuild, (&snapshot, keys), log, &mut counts)?;
+        all.push((log.day, counted));
+    }
+    // Those that were counted before and have left the window leave it in the collections, too.
+    let first = all.first().map(|(day, _)| *day).unwrap_or_default();
+    let mut left = Vec::new();
+    for entry in fs::read_dir(&folder).map_err(RebuildError::io(&folder))? {
+        let path = entry.map_err(RebuildError::io(&folder))?.path();
+        if path != state && !logs.iter().any(|log| log.kept == path) {
+            left.push(path);
+        }
+    }
+    let window = Window::begin(keys, all.last().map(|(day, _)| *day).unwrap_or_default());
+    for path in &left {
+        let day = path.file_name().and_then(|name| day_of(&name.to_string_lossy()));
+        let log = day.filter(|day| *day < window.first).and_then(|_| CountedLog::read(path));
+        if let (Some(day), Some(log)) = (day, log) {
+            all.push((day, log));
+        }
+    }
+    all.sort_by_key(|(day, _)| *day);
+    counts.days = [first, window.last].map(|day| day.to_string());
+    for (_, log) in all.iter().filter(|(day, _)| *day >= window.first) {
+        counts.without_answer += log.visits.without_answer;
+    }
+    let demand = window.demand(rebuild, &snapshot, all, &mut counts)?;
+    let k = NonZeroU32::new(keys.k).unwrap_or(NonZeroU32::MIN);
+    let plan = demand.plan(of, (keys.cache, keys.lambda), k, keys.memory);
+    plan.write(&live.path)?;
+    (counts.lists, counts.cached_bytes) = (plan.cached.lists().len() as u64, plan.cached_bytes);
+    replace_json(&state, &planned)?;
+    for path in left {
+        // What cannot be removed now is removed by the next rebuild.
+        _ = fs::remove_file(path);
+    }
+    Ok(Some(counts))
 }
 
-/// Where more than one document of so many lies in runs that a log does not know, its queries are
-/// searched for again.
-pub(crate) const NEW_SHARE: u64 = 10;
-
-/// What tells a run from all others, whatever its place and number: the checksums of its lexicon
-/// and its postings.
-///
-/// Both are 0 if the manifest lacks them, which its reader does not allow.
-pub(crate) fn run_key(manifest: &Manifest, folder: &Path, run: usize) -> u64 {
-    let crc = |kind| {
-        let name = run_file(&manifest.runs[run].name, kind);
-        find_file(&manifest.files, folder, &name).map_or(0, |file| file.crc32)
+/// The logs of the window, by day, and what is known of their files.
+fn logs(
+    rebuild: &Rebuild<'_>,
+    keys: &LogKeys,
+    folder: &Path,
+    before: &Known,
+) -> Result<(Vec<Log>, Known), RebuildError> {
+    let mut found = rebuild.job.log_files()?;
+    if let Some(&(last, _)) = found.last() {
+        let first = Window::begin(keys, last).first;
+        found.retain(|(day, _)| *day >= first);
+    }
+    let paths: Vec<PathBuf> = found.iter().map(|(_, path)| path.clone()).collect();
+    let known = files::look(&paths, rebuild.job.trust, before, |_, _| true, rebuild.workers())?;
+    let log = |(day, path): (Date, PathBuf)| {
+        let name = path.display().to_string();
+        let hash = known.file(&name).map(|file| file.hash.clone()).ok_or(RebuildError::Replaced)?;
+        let kept = folder.join(format!("{day}-{:016x}.json", XxHash3_64::oneshot(name.as_bytes())));
+        Ok::<_, RebuildError>(Log { day, path, hash, kept })
     };
-    u64::from(crc(Kind::Lexicon)) << 32 | u64::from(crc(Kind::Postings))
+    let logs = found.into_iter().map(log).collect::<Result<Vec<_>, _>>()?;
+    Ok((logs, known))
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct CountedLog {
-    pub day: String,
-    /// The hash of its bytes, as `rebuild::files` has it.
-    pub hash: String,
-    /// How often each query is in it.
-    pub queries: Vec<(String, u32)>,
-    /// Lines that are no queries.
-    pub refused: u64,
-    /// What its queries want of lists.
-    pub visits: Visits,
+/// What is known of a log: as it was found out before, as far as that holds.
+fn count(
+    rebuild: &Rebuild<'_>,
+    (snapshot, keys): (&Arc<Snapshot>, &LogKeys),
+    log: &Log,
+    counts: &mut LogCounts,
+) -> Result<CountedLog, RebuildError> {
+    let before = CountedLog::read(&log.kept).filter(|counted| counted.hash == log.hash);
+    let mut counted = match before {
+        Some(counted) => counted,
+        None => {
+            counts.read += 1;
+            let counted = CountedLog::count(&log.path, log.day, log.hash.clone());
+            let counted = counted.map_err(RebuildError::io(&log.path))?;
+            counts.refused += counted.refused;
+            counted
+        }
+    };
+    let generation = snapshot.generation();
+    let (manifest, folder) = (generation.manifest(), generation.path());
+    let run = |(place, run): (usize, &RunEntry)| (run_key(manifest, folder, place), run.documents);
+    let runs: Vec<(u64, u32)> = manifest.runs.iter().enumerate().map(run).collect();
+    if !counted.visits.fit(keys.k, &runs) {
+        counts.searched += 1;
+        let k = keys.k;
+        let demand = Demand::of_log(snapshot, &counted.queries, k as usize, rebuild.workers())?;
+        let visits = demand.lists().flat_map(|list| {
+            let (key, entry, blocks) = (runs[list.run as usize].0, list.entry, list.blocks);
+            list.by_units().map(move |(units, queries)| {
+                ((key, entry.offset, entry.df, entry.bytes, blocks, units), queries)
+            })
+        });
+        let mut visits: Vec<(Visit, u32)> = visits.collect();
+        visits.sort_unstable();
+        let (queries, without_answer) = (demand.queries, demand.without_answer);
+        let runs = runs.iter().map(|(key, _)| *key).collect();
+        counted.visits = Visits { k, runs, queries, without_answer, visits };
+        counted.write(&log.kept)?;
+    }
+    Ok(counted)
 }
 
-impl CountedLog {
-    /// Counts a log, which may be compressed by gzip or zstd.
-    pub(crate) fn count(path: &Path, day: Date, hash: String) -> io::Result<Self> {
-        let open = || -> io::Result<Unpacked> {
-            let mut head = Vec::new();
-            File::open(path)?.take(6).read_to_end(&mut head)?;
-            match Compression::by_content(&head) {
-                Compression::None | Compression::Gzip | Compression::Zstd => Unpacked::open(path),
-                other => {
-                    let reason = format!("a log that is compressed by {other} is not read");
-                    Err(io::Error::new(io::ErrorKind::InvalidData, reason))
+struct Window {
+    first: Date,
+    last: Date,
+    days: u32,
+}
+
+impl Window {
+    /// The window that ends with a day.
+    fn begin(keys: &LogKeys, last: Date) -> Self {
+        let back = Span::new().days(i64::from(keys.window.min(1_000_000)) - 1);
+        let first = last.checked_sub(back).unwrap_or(Date::MIN);
+        Self { first, last, days: keys.window }
+    }
+
+    /// What the queries of the window want of the lists of an index.
+    fn demand(
+        &self,
+        rebuild: &Rebuild<'_>,
+        snapshot: &Snapshot,
+        logs: Vec<(Date, CountedLog)>,
+        counts: &mut LogCounts,
+    ) -> Result<Demand, RebuildError> {
+        let (mut queries, mut visits) = (Vec::new(), Vec::new());
+        let mut answered = 0;
+        for (day, log) in logs {
+            answered += log.visits.queries * u64::from(day >= self.first);
+            queries.push((day, log.queries));
+            visits.push((day, log.visits.visits));
+        }
+        let asked = Arc::new(Mutex::new((0u64, 0u64, 0u64)));
+        let told = asked.clone();
+        self.slide(rebuild, queries, move |changes: Vec<Change<String>>| {
+            let (all, distinct, changed) = &mut *lock(&told);
+            *changed = changes.len() as u64;
+            for change in changes {
+                *all = *all + change.now - change.before;
+                *distinct += u64::from(change.before == 0);
+                *distinct -= u64::from(change.now == 0);
+            }
+        })?;
+        (counts.queries, counts.distinct, counts.changed) = *lock(&asked);
+        let visited = Arc::new(Mutex::new(HashMap::<Visit, u64>::new()));
+        let told = visited.clone();
+        self.slide(rebuild, visits, move |changes: Vec<Change<Visit>>| {
+            let mut visited = lock(&told);
+            for Change { key, now, .. } in changes {
+                match now {
+                    0 => _ = visited.remove(&key),
+                    now => _ = visited.insert(key, now),
                 }
             }
+        })?;
+        let generation = snapshot.generation();
+        let (manifest, folder) = (generation.manifest(), generation.path());
+        let places: HashMap<u64, u32> = (0..manifest.runs.len())
+            .map(|run| (run_key(manifest, folder, run), run as u32))
+            .collect();
+        let mut demand = Demand::new(manifest.settings.block_size as usize);
+        demand.queries = answered;
+        for (&visit, &queries) in &*lock(&visited) {
+            let (key, offset, df, bytes, blocks, units) = visit;
+            // What is gone from the index is wanted by nobody.
+            let Some(&run) = places.get(&key) else { continue };
+            let entry = TermEntry { df, bytes, offset };
+            let queries = u32::try_from(queries).unwrap_or(u32::MAX);
+            demand.add_units(run, (entry, blocks as usize), units as usize, queries);
+        }
+        Ok(demand)
+    }
+
+    /// Lets the window slide over the counts of logs, which are sorted by day, up to its last day;
+    /// `tell` gets the changes of each.
+    fn slide<K: Key + Send>(
+        &self,
+        rebuild: &Rebuild<'_>,
+        logs: Vec<(Date, Day<K>)>,
+        mut tell: impl FnMut(Vec<Change<K>>) + Send + 'static,
+    ) -> Result<(), RebuildError> {
+        let Some(&(start, _)) = logs.first() else { return Ok(()) };
+        let number = |day: Date| {
+            let days = start.until((Unit::Day, day)).map_or(0, |span| span.get_days());
+            usize::try_from(days).unwrap_or(0)
         };
-        let mut lines = Lines::new(open()?);
-        if blank_after_qid(open()?)? {
-            lines = lines.with_blank_after_qid();
+        let mut days = Vec::new();
+        days.resize_with(number(self.last) + 1, Day::<K>::new);
+        for (day, counts) in logs {
+            days[number(day)].extend(counts);
         }
-        let (mut times, mut refused) = (HashMap::<String, u32>::new(), 0);
-        for query in lines {
-            match query? {
-                Ok(query) => *times.entry(query.text).or_default() += 1,
-                Err(_) => refused += 1,
-            }
-        }
-        let mut queries: Vec<_> = times.into_iter().collect();
-        queries.sort_unstable();
-        Ok(Self { day: day.to_string(), hash, queries, refused, visits: Visits::default() })
-    }
-
-    /// Reads what is known; nothing if the file is not there or is not whole.
-    pub(crate) fn read(path: &Path) -> Option<Self> {
-        serde_json::from_slice(&fs::read(path).ok()?).ok()
-    }
-
-    /// Replaces the file by this, at once.
-    pub(crate) fn write(&self, path: &Path) -> io::Result<()> {
-        replace(path, self)
-    }
-}
-
-/// The first date in the name of a log: four, two and two digits, with hyphens between or nothing,
-/// no other digit before or behind.
-pub(crate) fn day_of(name: &str) -> Option<Date> {
-    let bytes = name.as_bytes();
-    let is_digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
-    let number = |from: usize, digits: usize| -> Option<i16> {
-        (from..from + digits).all(is_digit).then(|| name[from..from + digits].parse().ok())?
-    };
-    (0..bytes.len()).filter(|&at| at == 0 || !is_digit(at - 1)).find_map(|at| {
-        [1, 0].into_iter().find_map(|gap| {
-            let (month, day) = (at + 4 + gap, at + 6 + 2 * gap);
-            let hyphens = gap == 0 || bytes.get(at + 4)? == &b'-' && bytes.get(day - 1)? == &b'-';
-            let numbers = (number(at, 4)?, number(month, 2)?, number(day, 2)?);
-            let (year, month, of_month) = numbers;
-            let date = Date::new(year, i8::try_from(month).ok()?, i8::try_from(of_month).ok()?);
-            date.ok().filter(|_| hyphens && !is_digit(day + 2))
-        })
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::io::Write;
-
-    #[test]
-    fn names_tell_days() {
-        let day = |name| day_of(name).map(|day| day.to_string());
-        for name in ["queries-2026-11-02.tsv", "20261102", "a7-20261102.log.gz", "x2026-11-02"] {
-            assert_eq!(day(name).as_deref(), Some("2026-11-02"), "{name}");
-        }
-        for name in [
-            "queries.tsv",
-            "2026-13-02",
-            "2026-11-31",
-            "120261102",
-            "202611021",
-            "2026-1102",
-            "2026-11-022",
-            "",
-        ] {
-            assert_eq!(day(name), None, "{name}");
-        }
-        assert_eq!(day("2026-99-99-2026-01-31").as_deref(), Some("2026-01-31"));
-    }
-
-    #[test]
-    fn a_log_is_counted_whatever_its_compression() {
-        let folder = tempfile::tempdir().unwrap();
-        let text = "1\tmill race\nwater\n2\tmill race\n{\"nonsense\": 1}\n";
-        let day = day_of("2026-11-02").unwrap();
-        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        gzip.write_all(text.as_bytes()).unwrap();
-        let packed = [
-            text.as_bytes().to_vec(),
-            gzip.finish().unwrap(),
-            zstd::encode_all(text.as_bytes(), 1).unwrap(),
-        ];
-        let path = folder.path().join("log");
-        for bytes in &packed {
-            fs::write(&path, bytes).unwrap();
-            let log = CountedLog::count(&path, day, "h".into()).unwrap();
-            let expected = [("mill race".to_string(), 2), ("water".to_string(), 1)];
-            assert_eq!((&log.queries[..], log.refused), (&expected[..], 1));
-            let kept = folder.path().join("kept.json");
-            log.write(&kept).unwrap();
-            assert_eq!(CountedLog::read(&kept), Some(log));
-        }
-        fs::write(&path, &packed[1][..packed[1].len() - 9]).unwrap();
-        CountedLog::count(&path, day, "h".into()).unwrap_err();
-        fs::write(&path, b"BZh91AY&SY").unwrap();
-        let error = CountedLog::count(&path, day, "h".into()).unwrap_err();
-        assert!(error.to_string().contains("compressed by bzip2 is not read"), "{error}");
-        assert_eq!(CountedLog::read(&path), None);
-    }
-
-    #[test]
-    fn visits_fit_while_most_of_the_index_is_known() {
-        let visits = Visits { k: 10, runs: vec![1, 2], ..Visits::default() };
-        assert!(visits.fit(10, &[(1, 60), (2, 30), (3, 10)]));
-        assert!(!visits.fit(10, &[(1, 60), (2, 29), (3, 10)]));
-        assert!(!visits.fit(11, &[(1, 60)]));
-        assert!(visits.fit(10, &[]));
+        let tell = Box::new(move |_, changes| tell(changes));
+        Ok(frequencies(days, self.days, rebuild.workers(), &rebuild.control, tell)?)
     }
 }

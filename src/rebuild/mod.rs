@@ -1,17 +1,319 @@
-//! How does an index follow its sources? The parts of the job `rebuild` that know no dataflow: the
-//! job file, the schedule, the table of what the live generation holds, and the history.
+//! How is an index brought up to date with its sources? The job `rebuild` as a call: a job file in,
+//! a [`Record`] out.
+//!
+//! ```text
+//! list the sources -> hash them -> read what changed -> compare -> index what is new -> guard
+//! -> link the rest, merge, rank, put in order -> publish
+//! ```
+//!
+//! A file whose hash is that of the live generation is not read again. Of the others every document
+//! is read, and its name and content are compared with those of the live generation
+//! ([`dataflow::changes`](crate::dataflow::rebuild::changes)). Only documents that are new or have
+//! changed are indexed; the runs of the live generation are linked, without those that are gone.
+//! Where there is no index, or its settings are others, everything is built. Whatever fails, the
+//! live generation stays.
+//!
+//! A [`Daemon`](daemon::Daemon) does that on a schedule.
 
-#![forbid(unsafe_code)]
-
-pub(crate) mod changes;
+mod affected;
+mod counted_log;
+pub(crate) mod daemon;
+pub(crate) mod error;
 pub(crate) mod files;
 pub(crate) mod history;
 pub(crate) mod job_file;
-pub(crate) mod links;
-pub(crate) mod logs;
-pub(crate) mod nodes;
-pub(crate) mod scanned;
-pub(crate) mod schedule;
+mod links;
+mod live;
+mod logs;
+mod look;
+mod nodes;
+mod page_links;
+mod publish;
+mod rank;
+mod schedule;
 pub(crate) mod status;
-pub(crate) mod table;
-pub mod values;
+mod together;
+pub(crate) mod values;
+
+pub(crate) use error::RebuildError;
+pub(crate) use look::{How, Planned};
+
+use crate::build::{BuildOptions, Guards, Note, Notes, Peers};
+use crate::dataflow::control::Control;
+use crate::index::error::IndexError;
+use crate::index::generations::folder::{IndexLock, current};
+use crate::index::generations::manifest::Manifest;
+use crate::index::generations::manifest::sharded::ShardedManifest;
+use crate::rebuild::history::{FOLDER, Outcome, Record};
+use crate::rebuild::job_file::JobFile;
+use crate::rebuild::job_file::keys::{BuildKeys, GuardKeys};
+use crate::text::analysis::Analysis;
+use crate::text::stop_words::StopWords;
+use links::Found;
+use live::Live;
+use look::For;
+use publish::{Publishing, is_ordered};
+use std::collections::BTreeMap;
+use std::fs::{self, File, TryLockError};
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// The file that a rebuild locks while it runs, in the folder of the history.
+const LOCK: &str = "LOCK";
+
+/// Where a rebuild keeps what it needs for a while, in the same folder.
+const WORK: &str = "work";
+
+/// What is known of the sources' files, in the same folder.
+const FILES: &str = "files.json";
+
+/// One attempt to bring an index up to date.
+pub struct Rebuild<'a> {
+    pub job: &'a JobFile,
+    /// Ends the attempt when it is told to. A control serves one attempt.
+    pub control: Arc<Control>,
+    /// What asked for it, for the manifest.
+    pub command: String,
+    pub notes: Option<Notes>,
+    /// The other processes that rebuild shards of the index, if it has some.
+    pub peers: Option<Peers>,
+}
+
+impl Rebuild<'_> {
+    /// Says what a rebuild would do now, and writes nothing but scratch files, elsewhere.
+    ///
+    /// # Errors
+    /// What would make the rebuild fail before it builds.
+    pub fn plan(&self) -> Result<Planned, RebuildError> {
+        self.job.log_files()?;
+        let work = tempfile::tempdir().map_err(RebuildError::io(&std::env::temp_dir()))?;
+        let looked = self.look(work.path(), For::Plan, &mut Stages::default())?;
+        looked.check(self.job)?;
+        Ok(looked.planned)
+    }
+
+    /// Rebuilds if the sources have changed; writes the record of it into the history, whatever
+    /// happens. `attempt` is its number, from 1.
+    ///
+    /// # Errors
+    /// Why the live generation stays. The record is in the history all the same, unless another
+    /// rebuild is under way or the history cannot be written.
+    pub(crate) fn run(&self, attempt: u32) -> Result<Record, RebuildError> {
+        let (began, started) = (Instant::now(), jiff::Timestamp::now().to_string());
+        let folder = self.job.index.join(FOLDER);
+        if let Some(peers) = &self.peers {
+            let JobFile { logs, build, .. } = self.job;
+            if self.job.ranks().is_some() || logs.is_some() || build.order.is_some() {
+                return Err(RebuildError::OneProcess);
+            }
+            if peers.hosts.process() > 0 {
+                self.together(peers, None)?;
+                return Ok(Record {
+                    started,
+                    attempt,
+                    outcome: Outcome::Unchanged,
+                    ..Record::default()
+                });
+            }
+        }
+        fs::create_dir_all(&folder).map_err(RebuildError::io(&folder))?;
+        let _lock = lock(&folder)?;
+        let mut record = Record { started, attempt, ..Record::default() };
+        let mut stages = Stages::default();
+        let work = folder.join(WORK);
+        let result = fresh(&work)
+            .and_then(|()| match &self.peers {
+                None => self.attempt(&work, &mut record, &mut stages),
+                Some(peers) => self.together(peers, Some((&mut record, &mut stages))),
+            })
+            // A job that is told to end also fails elsewhere; that it was told is the reason.
+            .map_err(|error| self.control.take_failure().map_or(error, RebuildError::from));
+        // What cannot be removed now is removed by the next rebuild.
+        _ = fs::remove_dir_all(&work);
+        record.seconds = began.elapsed().as_secs_f64();
+        record.stages = stages.seconds;
+        if let Err(error) = &result {
+            record.outcome = Outcome::Failed;
+            record.reason = Some(error.chain());
+        }
+        // What a failed rebuild could not read is told by its reason.
+        let live = current(&self.job.index).ok().flatten();
+        if let Some(live) = live.and_then(|path| Manifest::read(&path).ok()) {
+            record.generation = Some(live.generation);
+            record.documents.live = live.statistics.documents;
+            record.runs = live.runs.len() as u32;
+            record.index_bytes = live.files.iter().map(|file| file.bytes).sum();
+        }
+        if let Some(live) = ShardedManifest::live(&self.job.index).ok().flatten() {
+            record.generation = Some(live.generation);
+            record.documents.live = live.shards.iter().map(|s| s.statistics.documents).sum();
+            record.runs = live.shards.iter().map(|shard| shard.runs as u32).sum();
+            record.index_bytes = live.shards.iter().map(|shard| shard.bytes).sum();
+        }
+        history::append(&self.job.index, &record)?;
+        result.map(|()| record)
+    }
+
+    fn attempt(
+        &self,
+        work: &Path,
+        record: &mut Record,
+        stages: &mut Stages,
+    ) -> Result<(), RebuildError> {
+        // Logs that are not there are told before anything is built.
+        self.job.log_files()?;
+        let mut looked = self.look(work, For::Build, stages)?;
+        looked.tell(record);
+        let how = looked.planned.how;
+        if how != How::Nothing {
+            if matches!(how, How::Whole(_))
+                && self.job.ranks().is_none()
+                && looked.live.as_ref().is_some_and(Live::has_ranks)
+            {
+                self.note_of_ranks("documents that are built anew have no PageRanks".into());
+            }
+            stages.time("build", || self.index_new(&mut looked, work))?;
+            looked.tell(record);
+            looked.check(self.job)?;
+            let read = looked.read.iter();
+            looked.known.complete(read.map(|input| (&*input.path, &*input.hash)));
+        }
+        let links = match (&self.job.links, self.job.ranks()) {
+            (Some(links), Some(asked)) => {
+                Some(stages.time("rank", || self.links(links, asked, &looked, work))?)
+            }
+            _ => None,
+        };
+        let files = self.job.index.join(FOLDER).join(FILES);
+        let live = match looked
+            .live
+            .take_if(|live| how == How::Nothing && self.is_done(live, links.as_ref()))
+        {
+            Some(live) => {
+                record.outcome = Outcome::Unchanged;
+                // A job that was killed behind its last step has left the generation before.
+                match IndexLock::acquire(&self.job.index) {
+                    Ok(lock) => lock.remove_debris()?,
+                    Err(IndexError::Locked { .. }) => {}
+                    Err(error) => return Err(error.into()),
+                }
+                looked.known.generation = live.manifest.generation;
+                looked.known.write(&files)?;
+                live
+            }
+            None => {
+                let publishing =
+                    Publishing { rebuild: self, looked: &looked, links: links.as_ref(), work };
+                let (live, ranked) = publishing.publish(stages)?;
+                record.outcome = Outcome::Published;
+                record.incremental = !matches!(how, How::Whole(_));
+                looked.known.generation = live.manifest.generation;
+                looked.known.write(&files)?;
+                if let (Some(links), Some(ranked)) = (&links, ranked) {
+                    ranked.write(self, &live, links)?;
+                    record.ranks = Some(ranked.counts);
+                }
+                live
+            }
+        };
+        if let Some(keys) = &self.job.logs {
+            record.logs = stages.time("logs", || logs::plan_cache(self, &live, keys))?;
+        }
+        Ok(())
+    }
+
+    /// Whether the live generation, whose sources have not changed, is all that is asked for.
+    fn is_done(&self, live: &Live, links: Option<&Found>) -> bool {
+        links.is_none_or(|links| rank::are_of(self, live, links))
+            && self.job.build.order.is_none_or(|order| is_ordered(&live.manifest, order))
+    }
+
+    /// Says what becomes of the PageRanks that documents had.
+    fn note_of_ranks(&self, remark: String) {
+        if let Some(notes) = &self.notes {
+            notes(&Note::Ranks(remark));
+        }
+    }
+
+    /// The options of a build, as the job file has them.
+    fn options(&self) -> Result<BuildOptions, RebuildError> {
+        let keys: &BuildKeys = &self.job.build;
+        let mut options = BuildOptions::of_paths(&self.job.index, Vec::<PathBuf>::new());
+        let stop_words = StopWords::from_option(keys.stopwords.get_ref())?;
+        options.analysis =
+            Analysis { tokenizer: keys.tokenizer, stemmer: keys.stemmer, stop_words };
+        options.form = keys.form;
+        options.indexer = keys.indexer;
+        options.memory = keys.memory;
+        if let Some(bytes) = keys.max_document {
+            options.max_document = bytes;
+        }
+        options.merge = !keys.no_merge;
+        options.strict = keys.strict;
+        options.guards = guards(self.job);
+        options.gpus = keys.gpus;
+        options.workers = self.workers();
+        options.command = self.command.clone();
+        options.control = self.control.clone();
+        options.notes = self.notes.clone();
+        Ok(options)
+    }
+
+    fn workers(&self) -> usize {
+        let cores = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        self.job.build.workers.map_or_else(cores, |workers| workers as usize)
+    }
+}
+
+/// The guards of a job file, as a build has them.
+fn guards(job: &JobFile) -> Guards {
+    let GuardKeys { min_documents, max_skipped, allow_cut, allow_empty } = job.guard;
+    let (min_documents, max_skipped) = (Some(min_documents), Some(max_skipped));
+    // The job file counts the live generation too.
+    let keep = job.keep.generations as usize - 1;
+    Guards { allow_empty, allow_cut, max_skipped, min_documents, keep }
+}
+
+/// Whether a rebuild of the index in the folder `index` is under way.
+pub(crate) fn is_running(index: &Path) -> bool {
+    let Ok(file) = File::open(index.join(FOLDER).join(LOCK)) else { return false };
+    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
+}
+
+fn lock(folder: &Path) -> Result<File, RebuildError> {
+    let path = folder.join(LOCK);
+    let open = File::options().create(true).truncate(false).write(true).open(&path);
+    let file = open.map_err(RebuildError::io(&path))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(RebuildError::Busy { folder: folder.to_path_buf() }),
+        Err(TryLockError::Error(source)) => Err(RebuildError::io(&path)(source)),
+    }
+}
+
+/// Makes an empty folder.
+fn fresh(folder: &Path) -> Result<(), RebuildError> {
+    let error = RebuildError::io(folder);
+    match fs::remove_dir_all(folder) {
+        Err(source) if source.kind() != std::io::ErrorKind::NotFound => return Err(error(source)),
+        _ => {}
+    }
+    fs::create_dir(folder).map_err(error)
+}
+
+/// Seconds of each stage.
+#[derive(Default)]
+struct Stages {
+    seconds: BTreeMap<String, f64>,
+}
+
+impl Stages {
+    fn time<T>(&mut self, stage: &str, work: impl FnOnce() -> T) -> T {
+        let began = Instant::now();
+        let done = work();
+        *self.seconds.entry(stage.to_string()).or_default() += began.elapsed().as_secs_f64();
+        done
+    }
+}

@@ -4,14 +4,13 @@
 //! in pieces; what costs time is to find names in a table that no cache holds, so that those of
 //! some lines are looked up together.
 
-use super::table::name_hash;
 use crate::codec::prefetch::prefetch;
 use crate::crew::Crew;
+use crate::dataflow::rebuild::table::name_hash;
 use crate::dictionary::strings::hash::HashTable;
 use memchr::memchr;
-use std::fs::File;
-use std::io;
-use std::os::unix::fs::FileExt;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
 use std::path::Path;
 
 /// Documents, numbered from 0, that are found by the hashes of their names.
@@ -58,8 +57,8 @@ pub(crate) type Links = (Vec<Vec<(u32, u32)>>, u64);
 /// Bytes of a file that a thread takes together: the lines that begin there.
 const PIECE_BYTES: u64 = 4 << 20;
 
-/// Bytes that are read on where a line goes on behind a piece.
-const MORE_BYTES: usize = 1 << 16;
+/// Bytes that are read at a time.
+const READ_BYTES: usize = 1 << 16;
 
 /// Lines whose names are looked up together.
 const TOGETHER: usize = 64;
@@ -70,62 +69,35 @@ pub(crate) fn read_links(path: &Path, nodes: &Nodes, threads: usize) -> io::Resu
 }
 
 fn read_in_pieces(path: &Path, nodes: &Nodes, threads: usize, piece: u64) -> io::Result<Links> {
-    let file = File::open(path)?;
-    let bytes = file.metadata()?.len();
+    let bytes = fs::metadata(path)?.len();
     let pieces = bytes.div_ceil(piece) as usize;
-    let found = Crew::new("links").in_order(threads, pieces, |buffer: &mut Vec<u8>, number| {
-        read_piece(&file, number as u64 * piece, piece, buffer)?;
-        let mut links = Vec::new();
-        let passed_over = take_lines(buffer, nodes, &mut links);
+    let found = Crew::new("links").in_order(threads, pieces, |(): &mut (), number| {
+        let (start, mut links) = (number as u64 * piece, Vec::new());
+        let lines = read_piece(path, start, start + piece)?;
+        let passed_over = take_lines(&lines, nodes, &mut links);
         io::Result::Ok((links, passed_over))
     })?;
     let (links, passed_over): (Vec<_>, Vec<u64>) = found.into_iter().unzip();
     Ok((links, passed_over.iter().sum()))
 }
 
-/// Reads the lines that begin in the piece from `start` on, whole, and no others.
-fn read_piece(file: &File, start: u64, piece: u64, buffer: &mut Vec<u8>) -> io::Result<()> {
-    // With the byte before: a line begins behind the end of another.
-    let before = start.min(1);
-    buffer.clear();
-    let mut is_over = read_on(file, start - before, (piece + before) as usize, buffer)?;
-    if before == 1 {
-        let ends = &buffer[..buffer.len().saturating_sub(1)];
-        let Some(end) = memchr(b'\n', ends) else {
-            buffer.clear();
-            return Ok(());
-        };
-        buffer.drain(..=end);
+/// Reads the lines that begin in a part of a file, whole, and no others.
+fn read_piece(path: &Path, start: u64, end: u64) -> io::Result<Vec<u8>> {
+    let mut file = BufReader::with_capacity(READ_BYTES, File::open(path)?);
+    let (mut lines, mut at) = (Vec::new(), start);
+    if start > 0 {
+        // A line begins behind the end of another, which may be the byte before.
+        file.seek(SeekFrom::Start(start - 1))?;
+        at = start - 1 + file.read_until(b'\n', &mut lines)? as u64;
+        lines.clear();
     }
-    // The last line may go on behind the piece.
-    let mut at = start + piece;
-    while !is_over && !buffer.ends_with(b"\n") {
-        let had = buffer.len();
-        is_over = read_on(file, at, MORE_BYTES, buffer)?;
-        if let Some(end) = memchr(b'\n', &buffer[had..]) {
-            buffer.truncate(had + end + 1);
-        }
-        at += MORE_BYTES as u64;
-    }
-    Ok(())
-}
-
-/// Appends so many bytes of a file, from `at` on; tells whether it ends before.
-fn read_on(file: &File, at: u64, bytes: usize, buffer: &mut Vec<u8>) -> io::Result<bool> {
-    let had = buffer.len();
-    buffer.resize(had + bytes, 0);
-    let mut filled = had;
-    while filled < buffer.len() {
-        match file.read_at(&mut buffer[filled..], at + (filled - had) as u64) {
-            Ok(0) => break,
-            Ok(n) => filled += n,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+    while at < end {
+        match file.read_until(b'\n', &mut lines)? {
+            0 => break,
+            bytes => at += bytes as u64,
         }
     }
-    let is_over = filled < buffer.len();
-    buffer.truncate(filled);
-    Ok(is_over)
+    Ok(lines)
 }
 
 /// Appends the links of whole lines; returns how many lines are no links.
@@ -205,7 +177,7 @@ mod tests {
                 }
             }
             let file = tempfile::NamedTempFile::new().unwrap();
-            std::fs::write(file.path(), &text).unwrap();
+            fs::write(file.path(), &text).unwrap();
             let (parts, passed_over) = read_in_pieces(file.path(), &nodes, threads, piece).unwrap();
             let mut found = parts.concat();
             found.sort_unstable();

@@ -9,51 +9,55 @@
 //! A clock that is set back, by hand or by a time server, repeats no rebuild: what was due is
 //! remembered, and nothing is due again until a time behind that.
 
+use super::values::text;
 use croner::Cron;
 use croner::parser::{CronParser, Seconds, Year};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
+use serde::{Deserialize, Deserializer};
 
 /// When rebuilds are due.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct CronSchedule {
+    #[serde(deserialize_with = "cron")]
     cron: Cron,
+    #[serde(rename = "timezone", default = "utc", deserialize_with = "zone")]
     zone: TimeZone,
 }
 
-impl CronSchedule {
-    /// Makes the schedule of a cron expression whose times are those of clocks in `zone`.
-    ///
-    /// # Errors
-    /// When the expression is none, or never matches, such as 30 February.
-    pub(crate) fn new(cron: &str, zone: TimeZone) -> Result<Self, String> {
+/// Reads a cron expression, which has to match some day: 30 February does not.
+fn cron<'de, D: Deserializer<'de>>(from: D) -> Result<Cron, D::Error> {
+    text(from, |cron| {
         let parser =
             CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
-        let cron = parser.parse(cron).map_err(|error| {
+        let schedule = parser.parse(cron).map_err(|error| {
             let error = error.to_string();
             format!("`{cron}` is no cron expression: {}", error.trim_end_matches('.'))
         })?;
-        let schedule = Self { cron, zone };
-        match schedule.after(Timestamp::UNIX_EPOCH) {
-            Some(_) => Ok(schedule),
-            None => Err(format!("`{}` never comes", schedule.cron.as_str())),
-        }
-    }
+        let schedule = CronSchedule { cron: schedule, zone: utc() };
+        let comes = schedule.after(Timestamp::UNIX_EPOCH).is_some();
+        comes.then_some(schedule.cron).ok_or_else(|| format!("`{cron}` never comes"))
+    })
+}
 
-    /// Finds a time zone by its name in the database of IANA, such as `Europe/Zurich`, or the
-    /// machine's own, called `local`.
-    pub(crate) fn zone(name: &str) -> Result<TimeZone, String> {
-        match name {
-            "local" => TimeZone::try_system()
-                .map_err(|error| format!("the machine's time zone is not known: {error}")),
-            name => TimeZone::get(name).map_err(|_| {
-                format!(
-                    "`{name}` is no time zone; write UTC, local, or a name such as Europe/Zurich"
-                )
-            }),
-        }
-    }
+fn utc() -> TimeZone {
+    TimeZone::UTC
+}
 
+/// Finds a time zone by its name in the database of IANA, such as `Europe/Zurich`, or the machine's
+/// own, called `local`.
+fn zone<'de, D: Deserializer<'de>>(from: D) -> Result<TimeZone, D::Error> {
+    text(from, |name| match name {
+        "local" => TimeZone::try_system()
+            .map_err(|error| format!("the machine's time zone is not known: {error}")),
+        name => TimeZone::get(name).map_err(|_| {
+            format!("`{name}` is no time zone; write UTC, local, or a name such as Europe/Zurich")
+        }),
+    })
+}
+
+impl CronSchedule {
     /// The first time that matches after `instant`, if there is one.
     pub(crate) fn after(&self, instant: Timestamp) -> Option<Timestamp> {
         let from = instant.to_zoned(self.zone.clone());
@@ -117,7 +121,12 @@ mod tests {
     use super::*;
 
     fn schedule(cron: &str, zone: &str) -> CronSchedule {
-        CronSchedule::new(cron, CronSchedule::zone(zone).unwrap()).unwrap()
+        read(cron, zone).unwrap()
+    }
+
+    fn read(cron: &str, zone: &str) -> Result<CronSchedule, String> {
+        let text = format!("cron = \"{cron}\"\ntimezone = \"{zone}\"");
+        toml::from_str(&text).map_err(|error| error.to_string())
     }
 
     fn at(text: &str) -> Timestamp {
@@ -172,12 +181,11 @@ mod tests {
 
     #[test]
     fn bad_expressions_and_zones() {
-        let utc = || CronSchedule::zone("UTC").unwrap();
         for bad in ["", "* * * *", "61 * * * *", "0 0 30 2 *", "0 0 0 * * *", "every day"] {
-            let error = CronSchedule::new(bad, utc()).unwrap_err();
+            let error = read(bad, "UTC").unwrap_err();
             assert!(error.contains("is no cron expression") || error.contains("never"), "{error}");
         }
-        assert!(CronSchedule::zone("Europe/Zürich").unwrap_err().contains("is no time zone"));
+        assert!(read("0 3 * * *", "Europe/Zürich").unwrap_err().contains("is no time zone"));
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! What do the rebuilds of an index tell those who watch them? An object of JSON, and the text
 //! format of Prometheus.
 
+use super::error::RebuildError;
 use super::history::{Outcome, Record};
+use crate::index::generations::folder::current;
+use crate::index::generations::manifest::summary::Summary;
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::Path;
-use std::{fs, io};
 
 #[derive(Clone, Debug, Serialize)]
 pub struct Status {
@@ -25,26 +27,26 @@ pub struct Status {
 }
 
 impl Status {
-    /// Looks at a history, the oldest record first.
+    /// Looks at a history, the oldest record first, and at the index.
     pub(crate) fn new(
         index: &Path,
         history: &[Record],
-        generation: Option<u32>,
         next: Option<String>,
         running: bool,
-    ) -> Self {
+    ) -> Result<Self, RebuildError> {
+        let live = current(index)?.map(|path| Summary::read(&path)).transpose()?;
         let newest = |want: fn(&Record) -> bool| history.iter().rev().find(|r| want(r)).cloned();
         let failed = |record: &&Record| record.outcome == Outcome::Failed;
-        Self {
+        Ok(Self {
             index: index.display().to_string(),
             running,
             next,
-            generation,
+            generation: live.map(|live| live.generation),
             failures: history.iter().rev().take_while(failed).count() as u64,
             last: history.last().cloned(),
             last_published: newest(|record| record.outcome == Outcome::Published),
             last_good: newest(|record| record.outcome != Outcome::Failed),
-        }
+        })
     }
 
     /// The same in Prometheus' text format.
@@ -90,17 +92,6 @@ impl Status {
     }
 }
 
-/// Replaces a file by `text` at once, so that whoever reads it never sees a part.
-///
-/// # Errors
-/// When it cannot be written.
-pub fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let mut new = path.as_os_str().to_owned();
-    new.push(format!(".{}.tmp", std::process::id()));
-    fs::write(&new, text)?;
-    fs::rename(&new, path)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -118,7 +109,7 @@ mod tests {
             record(Outcome::Failed, 1, 1.0),
             record(Outcome::Failed, 1, 2.0),
         ];
-        let status = Status::new(Path::new("a \"b\""), &history, Some(1), None, false);
+        let status = Status::new(Path::new("a \"b\""), &history, None, false).unwrap();
         assert_eq!(status.failures, 2);
         assert_eq!(status.last_good.as_ref().unwrap().seconds, 0.5);
         assert_eq!(status.last_published.as_ref().unwrap().seconds, 4.0);
@@ -137,7 +128,7 @@ mod tests {
 
     #[test]
     fn an_index_without_a_history() {
-        let status = Status::new(Path::new("idx"), &[], None, None, true);
+        let status = Status::new(Path::new("idx"), &[], None, true).unwrap();
         assert!(
             status.last.is_none() && status.prometheus().contains("running{index=\"idx\"} 1\n")
         );

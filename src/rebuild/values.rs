@@ -1,75 +1,78 @@
-//! What do the values of a job file mean: sizes, spans of time, and shares?
+//! What do the values of a job file mean that are written as text, such as sizes and spans of time?
 
-#![warn(missing_docs)]
-
-use std::fmt;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
+use std::borrow::Cow;
+use std::fmt::Display;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// A number, or a share of a number.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Limit {
-    /// So many.
-    Count(u64),
-    /// So many of a hundred.
-    Percent(f64),
+/// Reads a value that is written as text.
+pub(super) fn text<'de, D: Deserializer<'de>, T, E: Display>(
+    from: D,
+    read: impl FnOnce(&str) -> Result<T, E>,
+) -> Result<T, D::Error> {
+    read(&Cow::<str>::deserialize(from)?).map_err(D::Error::custom)
 }
 
-impl Limit {
-    /// The least whole number that is not below the limit, of `all`.
-    pub(crate) fn least(self, all: u64) -> u64 {
-        match self {
-            Self::Count(n) => n,
-            // Exact up to 2^53, and no index has more than 2^32 documents.
-            Self::Percent(share) => (all as f64 * share / 100.0).ceil() as u64,
-        }
-    }
-
-    /// The greatest whole number that is not above the limit, of `all`.
-    pub(crate) fn most(self, all: u64) -> u64 {
-        match self {
-            Self::Count(n) => n,
-            Self::Percent(share) => (all as f64 * share / 100.0).floor() as u64,
-        }
-    }
+/// Reads a value that has a name.
+pub(super) fn named<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(
+    from: D,
+) -> Result<T, D::Error> {
+    text(from, T::from_str)
 }
 
-/// What is no [`Limit`].
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected a number, or a share from 0% to 100%, found `{found}`")]
-pub struct NoLimit {
-    /// The text.
-    pub found: String,
+/// Reads a number that must be in a range.
+pub(super) fn count<'de, D: Deserializer<'de>, T: From<u32>, const LEAST: u32, const MOST: u32>(
+    from: D,
+) -> Result<T, D::Error> {
+    within(from, LEAST..=MOST).map(T::from)
 }
 
-impl FromStr for Limit {
-    type Err = NoLimit;
+/// Reads a share of one.
+pub(super) fn share<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    within(from, 0.0..=1.0)
+}
 
-    /// Reads `250` or `90%`.
-    fn from_str(text: &str) -> Result<Self, NoLimit> {
-        let limit = match text.strip_suffix('%') {
-            None => text.parse().ok().map(Self::Count),
-            Some(share) => {
-                let share: Option<f64> = share.parse().ok();
-                share.filter(|share| (0.0..=100.0).contains(share)).map(Self::Percent)
-            }
-        };
-        limit.ok_or_else(|| NoLimit { found: text.to_string() })
+/// Reads a share of one that is neither nothing nor all.
+pub(super) fn part<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    match f64::deserialize(from)? {
+        part if part > 0.0 && part < 1.0 => Ok(part),
+        _ => Err(D::Error::custom("this must be above 0 and below 1")),
     }
 }
 
-impl fmt::Display for Limit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Count(n) => write!(f, "{n}"),
-            Self::Percent(share) => write!(f, "{share}%"),
-        }
-    }
+fn within<'de, D: Deserializer<'de>, T: Deserialize<'de> + PartialOrd + Display>(
+    from: D,
+    range: RangeInclusive<T>,
+) -> Result<T, D::Error> {
+    let value = T::deserialize(from)?;
+    let wrong = || format!("this must be from {} to {}", range.start(), range.end());
+    range.contains(&value).then_some(value).ok_or_else(|| D::Error::custom(wrong()))
+}
+
+pub(super) fn bytes<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+    text(from, size)
+}
+
+pub(super) fn time<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+    text(from, duration)
+}
+
+/// Reads a number of whole days.
+pub(super) fn days<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
+    text(from, |text| {
+        let seconds = duration(text)?.as_secs();
+        let days = u32::try_from(seconds / 86_400).ok().filter(|days| *days > 0);
+        let whole = days.filter(|_| seconds.is_multiple_of(86_400));
+        whole.ok_or_else(|| format!("`{text}` is not a number of whole days"))
+    })
 }
 
 /// Reads a span of time: a number of seconds, or numbers with s, m, h or d, as in `90s`, `7d` or
 /// `1h30m`.
-pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("`{text}` is not a span of time; write it as in 30s, 15m, 12h or 7d");
     let (mut seconds, mut number) = (0u64, None::<u64>);
     let digits = text.trim();
@@ -122,26 +125,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_are_numbers_or_shares() {
-        for (text, least, most) in [
-            ("0", 0, 0),
-            ("7", 7, 7),
-            ("0%", 0, 0),
-            ("90%", 10, 9),
-            ("0.5%", 1, 0),
-            ("100%", 11, 11),
-        ] {
-            let limit: Limit = text.parse().unwrap();
-            assert_eq!((limit.least(11), limit.most(11)), (least, most), "{text}");
-            assert_eq!(limit.to_string(), text);
-        }
-        for text in ["", "%", "-1", "-1%", "101%", "1.5", "NaN%", "ninety"] {
-            assert!(text.parse::<Limit>().is_err(), "{text}");
-        }
-        assert_eq!(Limit::Percent(100.0).most(u64::from(u32::MAX)), u64::from(u32::MAX));
-    }
-
-    #[test]
     fn spans_of_time() {
         for (text, seconds) in
             [("0", 0), ("45", 45), ("45s", 45), ("15m", 900), ("7d", 604_800), ("1h30m", 5400)]
@@ -150,15 +133,6 @@ mod tests {
         }
         for bad in ["", "d", "7 d", "1h30", "-1s", "1w", "99999999999999999999d", "1.5h"] {
             assert!(duration(bad).is_err(), "{bad}");
-        }
-    }
-
-    #[test]
-    fn sizes() {
-        assert_eq!(size("64M"), Ok(64 << 20));
-        assert_eq!(size("1g"), Ok(1 << 30));
-        for bad in ["", "M", "-1", "1.5G", "64X", "99999999999T"] {
-            assert!(size(bad).is_err(), "{bad}");
         }
     }
 

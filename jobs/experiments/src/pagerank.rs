@@ -1,5 +1,5 @@
 //! `experiments pagerank`: what does PageRank cost by differential dataflow's `iterate`, beside the
-//! power iteration of a rebuild (`dataflow/rebuild/pagerank.rs`)?
+//! power iteration of a rebuild (`score/pagerank.rs`)?
 //!
 //! Both get one graph in memory, with sources at random and targets by a power law. Expected:
 //! `iterate` takes tens of times longer and gigabytes, since nearly all numbers change in nearly
@@ -12,8 +12,7 @@ use crate::numbers::uniform;
 use anyhow::ensure;
 use iterate::pagerank_by_iterate;
 use millrace::Control;
-use millrace::inside::dataflow::pagerank;
-use millrace::inside::score::{Graph, RankSettings};
+use millrace::inside::score::{Graph, RankSettings, pagerank};
 use serde_json::json;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -52,7 +51,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     };
     let began = Instant::now();
     let first = vec![1.0; args.nodes as usize];
-    let power = pagerank(&graph, asked, first, workers, &control)?;
+    let power = pagerank(&graph, asked, first, workers, || anyhow::Ok(()))?;
     row("power", began, None)?;
     let began = Instant::now();
     let rounded = pagerank_by_iterate(&graph, asked, workers, &control)?;
@@ -87,7 +86,7 @@ mod tests {
             let control = Arc::new(Control::default());
             let exact = RankSettings { damping: 0.85, tolerance: 1e-9 };
             let first = vec![1.0; nodes as usize];
-            let found = pagerank(&graph, exact, first, workers, &control).unwrap();
+            let found = pagerank(&graph, exact, first, workers, || anyhow::Ok(())).unwrap();
             let asked = RankSettings { damping: 0.85, tolerance: 1e-6 };
             let rounded = pagerank_by_iterate(&graph, asked, workers, &control).unwrap();
             let (apart, most) = (distance(&found.ranks, &rounded.ranks), rounded.distance);

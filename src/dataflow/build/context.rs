@@ -3,6 +3,7 @@
 
 use super::flow::Flow;
 use crate::dataflow::control::{Cause, Control};
+use crate::dataflow::rebuild::scanned::{Scan, Scanned};
 use crate::dictionary::closed::Wake;
 use crate::dictionary::device::lines::AsLines;
 use crate::dictionary::device::text_buffers::TextBuffers;
@@ -21,7 +22,6 @@ use crate::input::streams::shared_file::SharedFile;
 use crate::input::turns::{LONG_BYTES, Turns};
 use crate::input::wanted::Wanted;
 use crate::order::Budget;
-use crate::rebuild::scanned::{Scan, Scanned};
 use crate::schedule::claims::{Claims, Shared};
 use crate::text::analysis::Analysis;
 use std::path::PathBuf;

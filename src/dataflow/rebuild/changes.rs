@@ -18,9 +18,10 @@
 
 use crate::crew::lock;
 use crate::dataflow::control::{Control, Guard, JobError};
+use crate::dataflow::rebuild::changed::{Changes, Pair};
+use crate::dataflow::rebuild::table::Table;
 use crate::dataflow::workers;
-use crate::rebuild::changes::{Changes, Pair};
-use crate::rebuild::table::{Table, TableError};
+use crate::index::error::IndexError;
 use differential_dataflow::AsCollection;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -66,14 +67,14 @@ impl Cut {
     }
 
     /// The entries of a chunk, as numbers in the old table and in the new.
-    fn entries(&self, worker: usize, chunk: u64) -> Result<[Range<u64>; 2], TableError> {
+    fn entries(&self, worker: usize, chunk: u64) -> Result<[Range<u64>; 2], IndexError> {
         let number = worker as u128 * u128::from(self.chunks) + u128::from(chunk);
         let range = |table: &Table| {
             let border = |number: u128| match number.checked_mul(self.width()) {
                 Some(name) => table.first_from(name),
                 None => Ok(table.len()),
             };
-            Ok::<_, TableError>(border(number)?..border(number + 1)?)
+            Ok::<_, IndexError>(border(number)?..border(number + 1)?)
         };
         Ok([range(&self.old)?, range(&self.new)?])
     }
@@ -141,7 +142,7 @@ fn feed<'scope>(
             };
             let mut session = output.session(&*cap);
             let update = |more: isize| {
-                move |entry: &crate::rebuild::table::Entry| {
+                move |entry: &crate::dataflow::rebuild::table::Entry| {
                     ((entry.name, entry.content), chunk, more)
                 }
             };
@@ -222,7 +223,7 @@ impl<'scope> ResolveChanges<'scope> for StreamVec<'scope, u64, Update> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rebuild::table::{Entry, Sorter, name_hash};
+    use crate::dataflow::rebuild::table::{Entry, Sorter, name_hash};
     use proptest::prelude::*;
     use std::collections::HashMap;
     use std::path::Path;

@@ -4,6 +4,11 @@
 //! read -> decompress -> parse (of links) -> (exchange) -> take
 //! ```
 //!
+//! A page is known by its *key*: a hash of its address without the fragment, an empty query, and
+//! whether it is `http` or `https`. Addresses are resolved and written in one way as the URL
+//! standard has it (the crate `url`). Only addresses of `http`, `https` and `file` are kept; a file
+//! that is a page has its name for an address, from the root on.
+//!
 //! - In: the inputs of a build. Out: the links of each page, in no order, to whoever asked.
 //! - Memory: a build's for what is under way.
 //! - Work per activation: as in a build; in `take` all that has come.
@@ -14,12 +19,13 @@ use crate::dataflow::build::documents::take_in_order;
 use crate::dataflow::build::parse::parse_input;
 use crate::dataflow::control::{Cause, Guard, JobError};
 use crate::dataflow::query::local::Local;
+use crate::dataflow::rebuild::table::name_hash;
 use crate::dataflow::workers;
 use crate::dictionary::parsed::{PieceGroup, Regroup};
 use crate::index::documents::pieces::PieceDocuments;
 use crate::order::PieceCounts;
-use crate::rebuild::links::PageLinks;
-use crate::text::html::{HtmlText, Page};
+use crate::text::html::{Anchor, HtmlText, Page};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use timely::container::CapacityContainerBuilder;
 use timely::dataflow::channels::pact::Exchange;
@@ -27,6 +33,8 @@ use timely::dataflow::operators::Probe;
 use timely::dataflow::operators::generic::operator::Operator;
 use timely::dataflow::{ProbeHandle, StreamVec};
 use timely::worker::Worker;
+use twox_hash::XxHash3_64;
+use url::Url;
 
 /// Takes the links of a page.
 pub(crate) type Take = Box<dyn FnMut(&PageLinks) -> Result<(), Cause> + Send>;
@@ -137,5 +145,105 @@ impl Regroup for Links {
         self.documents = 0;
         let (counts, lengths) = (Arc::default(), Arc::default());
         vec![LinkGroup { pages: std::mem::take(&mut self.pages), counts, lengths }]
+    }
+}
+
+/// Where a page leads to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PageLinks {
+    /// The file that the page lies in, by number.
+    pub file: u32,
+    /// The hash of the name of its document.
+    pub name: u128,
+    pub key: u64,
+    /// The keys of the pages that it leads to; one may be there twice.
+    pub targets: Vec<u64>,
+}
+
+impl PageLinks {
+    /// Looks for the links of a page of a file; nothing if it has no address.
+    pub(crate) fn of(file: u32, page: &Page<'_>, html: &mut HtmlText) -> Option<Self> {
+        let own = address(page.url)?;
+        let (name, key) = (name_hash(String::from_utf8_lossy(page.name).as_bytes()), key(&own)?);
+        let (mut base, mut targets) = (own.clone(), Vec::new());
+        html.anchors(page, |anchor| match anchor {
+            Anchor::Base(to) => {
+                if let Ok(to) = own.join(&String::from_utf8_lossy(to)) {
+                    base = to;
+                }
+            }
+            Anchor::To(to) => {
+                let to = base.join(&String::from_utf8_lossy(to)).ok();
+                targets.extend(to.and_then(|to| self::key(&to)));
+            }
+        });
+        Some(Self { file, name, key, targets })
+    }
+
+    /// About the bytes of memory that it takes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        size_of::<Self>() + self.targets.capacity() * size_of::<u64>()
+    }
+}
+
+/// The address of a page: a URL, maybe in angle brackets as old web archives have it, or the name
+/// of a file, which is taken to lie below the root, wherever the job runs.
+fn address(written: &[u8]) -> Option<Url> {
+    let text = String::from_utf8_lossy(written.trim_ascii());
+    let text = text.strip_prefix('<').and_then(|text| text.strip_suffix('>')).unwrap_or(&text);
+    if text.is_empty() {
+        return None;
+    }
+    let file = || Url::from_file_path(Path::new("/").join(&*text)).ok();
+    Url::parse(text).ok().or_else(file)
+}
+
+/// The key of an address; none if it is none of a page.
+fn key(address: &Url) -> Option<u64> {
+    let text = address.as_str();
+    let text = text.split_once('#').map_or(text, |(text, _)| text);
+    let text = text.strip_suffix('?').unwrap_or(text);
+    let scheme = address.scheme();
+    match scheme {
+        "http" | "https" => Some(XxHash3_64::oneshot(&text.as_bytes()[scheme.len()..])),
+        "file" => Some(XxHash3_64::oneshot(text.as_bytes())),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::html::Markup;
+
+    fn links_of(url: &str, text: &str) -> Option<PageLinks> {
+        let (name, url, markup) = (&b"page"[..], url.as_bytes(), Markup::Html);
+        let page = Page { name, url, bytes: text.as_bytes(), markup, charset: None };
+        PageLinks::of(3, &page, &mut HtmlText::new())
+    }
+
+    #[test]
+    fn addresses_are_resolved_and_written_in_one_way() {
+        let page = "<a href=b>1<a HREF='../c/./d?x=1&amp;y=2#z'>2<a href=//Other.ORG:80/%7Ea?>3<a href='mailto:x@y'>4\
+            <area href='https://www.a.org/m/b'><a name=n>5<a href=e rel='x NOFOLLOW'>6<!-- <a href=f> --><a href='  '>7";
+        let found = links_of("HTTP://WWW.a.org:80/m/n#frag", page).unwrap();
+        let expected = [
+            "www.a.org/m/b",
+            "www.a.org/c/d?x=1&y=2",
+            "other.org/%7Ea",
+            "www.a.org/m/b",
+            "www.a.org/m/n",
+        ];
+        let keys = expected.map(|url| key(&Url::parse(&format!("http://{url}")).unwrap()).unwrap());
+        assert_eq!(found.targets, keys);
+        assert_eq!((found.file, found.name), (3, name_hash(b"page")));
+        assert_eq!(found.key, links_of("<https://www.a.org/m/n?>", "").unwrap().key);
+        let based = links_of("http://a.org/x", "<base href=/m/><base href=/n/><a href=b>").unwrap();
+        assert_eq!(based.targets, links_of("http://a.org/m/", "<a href=b>").unwrap().targets);
+        // Files lead to files.
+        let file = links_of("/pages/a/x y.html", "<a href='../b/z%20z.html'><a href=/q>").unwrap();
+        assert_eq!(file.targets[0], links_of("/pages/b/z z.html", "").unwrap().key);
+        assert_eq!(file.targets[1], links_of("/q", "").unwrap().key);
+        assert_eq!((links_of("", "x"), links_of("dns:a.org", "x")), (None, None));
     }
 }

@@ -1,7 +1,10 @@
-//! Operators of the rebuild job: what changed, how often it is asked for, what links to it.
+//! Operators of the rebuild job: what changed, how often it is asked for, what links to it. And the
+//! tables that they compare and fill.
 
+pub(crate) mod changed;
 pub(crate) mod changes;
 pub(crate) mod frequencies;
 pub(crate) mod links;
-pub(crate) mod pagerank;
 pub(crate) mod scan;
+pub(crate) mod scanned;
+pub(crate) mod table;

@@ -4,9 +4,9 @@
 //! read -> decompress -> parse (of nothing) -> (exchange) -> scan
 //! ```
 //!
-//! - In: the inputs of a build. Out: [`Scanned`](crate::rebuild::scanned::Scanned), once the
-//!   dataflow is complete: a table of all documents sorted by name, and their places in the order
-//!   of the input, both on disk.
+//! - In: the inputs of a build. Out: [`Scanned`](super::scanned::Scanned), once the dataflow is
+//!   complete: a table of all documents sorted by name, and their places in the order of the input,
+//!   both on disk.
 //! - Memory: a build's for what is under way, and a part of the budget for sorting.
 //! - Work per activation: as in a build; in `scan` all batches whose turn it is.
 
@@ -16,11 +16,11 @@ use crate::dataflow::build::documents::take_in_order;
 use crate::dataflow::build::parse::parse_input;
 use crate::dataflow::control::JobError;
 use crate::dataflow::query::local::Local;
+use crate::dataflow::rebuild::scanned::Scan;
 use crate::dataflow::workers;
 use crate::dictionary::parsed::{PieceGroup, Regroup};
 use crate::index::documents::pieces::PieceDocuments;
 use crate::order::PieceCounts;
-use crate::rebuild::scanned::Scan;
 use std::sync::Arc;
 use timely::dataflow::operators::Probe;
 use timely::dataflow::{ProbeHandle, StreamVec};
@@ -110,9 +110,9 @@ impl Regroup for Nothing {
 mod tests {
     use super::*;
     use crate::dataflow::harness::{Step, build, failure, pass, plan_of};
+    use crate::dataflow::rebuild::table::name_hash;
     use crate::index::documents::Location;
     use crate::index::documents::pieces::Skipped;
-    use crate::rebuild::table::name_hash;
     use std::sync::Mutex;
 
     /// A piece with one document, which has no name if that is empty.

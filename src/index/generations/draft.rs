@@ -19,7 +19,10 @@ use crate::index::generations::folder::IndexLock;
 use crate::index::generations::manifest::{
     InputEntry, Manifest, RunEntry, Settings, Statistics, find_file,
 };
-use crate::index::merge::{Merging, count_distinct_terms, merge_neighbours, verify};
+use crate::index::merge::{
+    Merging, RanksFound, count_distinct_terms, merge_neighbours, renumber_in_place, verify,
+};
+use crate::index::order::{DocumentOrder, OrderEntry};
 use crate::index::run::{Run, write_deletions};
 use crate::index::scores::{RunScores, write_scores};
 use std::collections::{BTreeMap, HashSet};
@@ -58,6 +61,8 @@ pub struct Draft<'a> {
     inputs: Vec<InputEntry>,
     /// Generations whose inputs are among these, and where they begin.
     sources: Vec<(PathBuf, u32)>,
+    /// Runs in order are not in order together.
+    order: Option<OrderEntry>,
 }
 
 impl<'a> Draft<'a> {
@@ -68,7 +73,7 @@ impl<'a> Draft<'a> {
     pub fn begin(lock: &'a IndexLock) -> Result<Self, IndexError> {
         let (number, folder) = lock.next_generation()?;
         let (runs, next_run, files, inputs, sources) = Default::default();
-        Ok(Self { lock, number, folder, runs, next_run, files, inputs, sources })
+        Ok(Self { lock, number, folder, runs, next_run, files, inputs, sources, order: None })
     }
 
     /// The folder of the generation, in which new runs are written.
@@ -232,6 +237,46 @@ impl<'a> Draft<'a> {
         Ok(lost)
     }
 
+    /// Says in which order the documents of the only run are, and have been.
+    pub(crate) fn keep_order(&mut self, order: Option<OrderEntry>) {
+        self.order = order;
+    }
+
+    /// Merges all runs to one whose documents are in an order. Returns what became of PageRanks.
+    ///
+    /// # Errors
+    /// As [`merge`](Self::merge); `Lacks` if the memory does not do.
+    pub(crate) fn order(
+        &mut self,
+        order: &DocumentOrder,
+        merging: &Merging,
+    ) -> Result<RanksFound, IndexError> {
+        let lost = match &self.runs[..] {
+            [] => return Ok(RanksFound::None),
+            [run] if run.deleted.is_none() => {
+                verify(&self.folder, &self.files, merging)?;
+                false
+            }
+            runs => self.merge(0..runs.len(), merging)?,
+        };
+        let (ranks, ranked) = self.ranks_left(&self.runs)?;
+        let ranks = (ranked > 0).then_some(ranks);
+        let found = match ranks {
+            _ if lost => RanksFound::Lost,
+            None if matches!(order, DocumentOrder::Global { .. }) => RanksFound::Equal,
+            None => RanksFound::None,
+            Some(_) => RanksFound::Kept,
+        };
+        let run = self.runs.remove(0);
+        if ranks.is_some() {
+            storage::remove_file(&self.folder.join(run_file(&run.name, Kind::Scores)))?;
+        }
+        let ordered = renumber_in_place(&self.folder, run, order, ranks.as_deref(), merging)?;
+        (self.runs, self.files) = (vec![ordered.run], ordered.files);
+        self.order = Some(ordered.order);
+        Ok(found)
+    }
+
     /// The PageRanks of the documents of some runs that are not deleted, and how many of the runs
     /// have any.
     fn ranks_left(&self, runs: &[RunEntry]) -> Result<(Vec<f32>, usize), IndexError> {
@@ -305,8 +350,13 @@ impl<'a> Draft<'a> {
         }
         statistics.duplicate_names =
             names.finish(description.workers as usize).map_err(kept(&self.folder))?.count;
-        let runs: Vec<_> = self.runs.iter().map(|run| (&*self.folder, run)).collect();
-        statistics.terms = count_distinct_terms(&runs, memory_bytes)?;
+        statistics.terms = match &self.runs[..] {
+            [run] if run.deleted.is_none() => run.terms,
+            runs => {
+                let runs: Vec<_> = runs.iter().map(|run| (&*self.folder, run)).collect();
+                count_distinct_terms(&runs, memory_bytes)?
+            }
+        };
         self.files.sort_by(|a, b| a.name.cmp(&b.name));
         let manifest = Manifest {
             format: VERSION,
@@ -317,8 +367,7 @@ impl<'a> Draft<'a> {
             settings: description.settings,
             statistics,
             runs: self.runs,
-            // Runs in order are not in order together.
-            order: None,
+            order: self.order,
             inputs: self.inputs,
             files: self.files,
         };

@@ -35,10 +35,10 @@ const WINDOW_BYTES: usize = 1 << 20;
 /// and global score, old and new.
 const DOCUMENT_BYTES: u64 = 28;
 
-pub(super) struct Reordered {
-    pub(super) run: RunEntry,
-    pub(super) files: Vec<FileEntry>,
-    pub(super) order: OrderEntry,
+pub(in crate::index) struct Reordered {
+    pub(in crate::index) run: RunEntry,
+    pub(in crate::index) files: Vec<FileEntry>,
+    pub(in crate::index) order: OrderEntry,
 }
 
 /// Writes the run `run` of the generation `from` as run `number` of the generation `to`, where no
@@ -181,12 +181,25 @@ pub(crate) fn order_in_place(
     if values.is_none() && matches!(order, DocumentOrder::Global { .. }) {
         found = RanksFound::Equal;
     }
+    let Reordered { run, files, order } =
+        renumber_in_place(generation, run, order, values.as_deref(), merging)?;
+    Ok(Ordered { run, files, order: Some(order), ranks: found })
+}
+
+/// Renumbers the documents of the only run of a generation that is not published yet, whose
+/// PageRanks are given. The run keeps its name.
+pub(in crate::index) fn renumber_in_place(
+    generation: &Path,
+    run: RunEntry,
+    order: &DocumentOrder,
+    ranks: Option<&[f32]>,
+    merging: &Merging,
+) -> Result<Reordered, IndexError> {
     let number: u32 = run.name.parse().unwrap_or(0);
-    let free = number + 1;
-    let Reordered { run: mut ordered, mut files, order } =
-        reorder((generation, &run, true), (generation, free), order, values.as_deref(), merging)?;
-    rename(generation, &mut ordered, &mut files, number)?;
-    Ok(Ordered { run: ordered, files, order: Some(order), ranks: found })
+    let mut new =
+        reorder((generation, &run, true), (generation, number + 1), order, ranks, merging)?;
+    rename(generation, &mut new.run, &mut new.files, number)?;
+    Ok(new)
 }
 
 /// The global score of every document of a run.

@@ -59,8 +59,6 @@ pub enum RankSource {
     /// Those that they had, if any; refused if only some runs have any.
     #[default]
     Keep,
-    /// Those that they had; none if only some runs have any.
-    KeepAll,
     File(PathBuf),
 }
 
@@ -291,9 +289,6 @@ fn ranks(
         Ok(Some(all)) => {
             let ranks = live.iter().map(|&docid| all[docid as usize]).collect();
             Ok((Some(ranks), RanksFound::Kept))
-        }
-        Err(IndexError::Lacks { .. }) if recode.ranks == RankSource::KeepAll => {
-            Ok((None, RanksFound::Lost))
         }
         Err(error) => Err(error),
     }

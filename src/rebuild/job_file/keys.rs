@@ -1,147 +1,346 @@
-//! The keys of a job file as they are written, before their values are looked at.
+//! The sections of a job file.
 
-use serde::Deserialize;
+use crate::build::guards::limit::Limit;
+use crate::build::indexer::Indexer;
+use crate::gpu::floor::discover::Gpus;
+use crate::index::cache_plan::CachePolicy;
+use crate::index::list::{Form, ListCodec};
+use crate::index::order::DocumentOrder;
+use crate::input::Format;
+use crate::rebuild::values::{self, text};
+use crate::score::bm25::Bm25;
+use crate::score::wang::Wang;
+use crate::text::stemmer::Stemmer;
+use crate::text::tokenizer::Tokenizer;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
+use std::path::PathBuf;
+use std::time::Duration;
 use toml::Spanned;
 
-type Text = Option<Spanned<String>>;
-
-#[derive(Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Keys {
-    pub(super) index: Spanned<String>,
-    #[serde(default)]
-    pub(super) input: Vec<InputKeys>,
-    #[serde(default)]
-    pub(super) build: BuildKeys,
-    pub(super) schedule: Option<ScheduleKeys>,
-    pub(super) trust: Text,
-    #[serde(default)]
-    pub(super) guard: GuardKeys,
-    #[serde(default)]
-    pub(super) keep: KeepKeys,
-    #[serde(default)]
-    pub(super) retry: RetryKeys,
-    #[serde(default)]
-    pub(super) merge: MergeKeys,
-    #[serde(default)]
-    pub(super) notify: NotifyKeys,
-    pub(super) links: Option<LinkKeys>,
-    pub(super) pagerank: Option<Spanned<PageRankKeys>>,
-    pub(super) logs: Option<LogKeys>,
-    #[serde(default)]
-    pub(super) status: StatusKeys,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct InputKeys {
+pub struct InputKeys {
+    /// Patterns of paths, in order.
     pub(super) paths: Spanned<Vec<Spanned<String>>>,
-    pub(super) format: Text,
+    /// The format, or none to find out.
+    #[serde(default, deserialize_with = "format")]
+    pub format: Option<Format>,
 }
 
-/// The names of the options of `millrace build`; an underscore may stand for a hyphen.
-#[derive(Deserialize, Default)]
+/// The options of `millrace build` by their names; an underscore may stand for a hyphen.
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-pub(super) struct BuildKeys {
-    pub(super) indexer: Text,
-    pub(super) tokenizer: Text,
-    pub(super) stemmer: Text,
-    pub(super) stopwords: Text,
-    pub(super) codec: Text,
+pub struct BuildKeys {
+    #[serde(deserialize_with = "indexer")]
+    pub indexer: Indexer,
+    #[serde(deserialize_with = "tokenizer")]
+    pub tokenizer: Tokenizer,
+    #[serde(deserialize_with = "values::named")]
+    pub stemmer: Stemmer,
+    /// A name, or a file with a word a line.
+    pub stopwords: Spanned<PathBuf>,
+    #[serde(deserialize_with = "codec")]
+    pub(super) codec: Spanned<ListCodec>,
     #[serde(alias = "block_size")]
     pub(super) block_size: Option<Spanned<usize>>,
-    pub(super) memory: Text,
-    #[serde(alias = "max_document")]
-    pub(super) max_document: Text,
-    pub(super) order: Text,
+    /// How postings are coded, as the two say.
+    #[serde(skip)]
+    pub form: Form,
+    /// The most memory, in bytes.
+    #[serde(deserialize_with = "values::bytes")]
+    pub memory: u64,
+    /// A longer document is skipped, in bytes.
+    #[serde(alias = "max_document", deserialize_with = "max_document")]
+    pub max_document: Option<u64>,
+    /// How documents are numbered; none: as they come.
+    #[serde(deserialize_with = "order")]
+    pub order: Option<DocumentOrder>,
+    /// The runs of one build are kept apart.
     #[serde(alias = "no_merge")]
-    pub(super) no_merge: bool,
-    pub(super) strict: bool,
-    pub(super) gpus: Text,
-    pub(super) workers: Option<Spanned<u32>>,
+    pub no_merge: bool,
+    /// Nothing may be skipped.
+    pub strict: bool,
+    /// Devices that may be used.
+    #[serde(deserialize_with = "values::named")]
+    pub gpus: Gpus,
+    /// Worker threads; none: all cores.
+    #[serde(deserialize_with = "values::count::<_, _, 1, 1024>")]
+    pub workers: Option<u32>,
 }
 
-#[derive(Deserialize)]
+impl Default for BuildKeys {
+    fn default() -> Self {
+        Self {
+            indexer: Indexer::Fast,
+            tokenizer: Tokenizer::default(),
+            stemmer: Stemmer::default(),
+            stopwords: Spanned::new(0..0, PathBuf::from("english")),
+            codec: Spanned::new(0..0, ListCodec::Bp128),
+            block_size: None,
+            form: Form::default(),
+            memory: 1 << 30,
+            max_document: None,
+            order: None,
+            no_merge: false,
+            strict: false,
+            gpus: Gpus::Auto,
+            workers: None,
+        }
+    }
+}
+
+/// What has to hold of a new generation, or the live one stays.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct GuardKeys {
+    /// Documents, of those of the live generation.
+    #[serde(deserialize_with = "limit")]
+    pub min_documents: Limit,
+    /// Documents that could not be read, of those that were read.
+    #[serde(deserialize_with = "limit")]
+    pub max_skipped: Limit,
+    /// A compressed file may end early.
+    pub allow_cut: bool,
+    /// An input may be empty.
+    pub allow_empty: bool,
+}
+
+impl Default for GuardKeys {
+    fn default() -> Self {
+        let (min_documents, max_skipped) = (Limit::Percent(90.0), Limit::Percent(1.0));
+        Self { min_documents, max_skipped, allow_cut: false, allow_empty: false }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct KeepKeys {
+    /// Generations that stay, the live one among them.
+    #[serde(deserialize_with = "values::count::<_, _, 1, 1000>")]
+    pub generations: u32,
+}
+
+impl Default for KeepKeys {
+    fn default() -> Self {
+        Self { generations: 2 }
+    }
+}
+
+/// What happens after a failure.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RetryKeys {
+    #[serde(deserialize_with = "values::count::<_, _, 1, 100>")]
+    pub attempts: u32,
+    /// The wait before the second, doubled before each further one.
+    #[serde(deserialize_with = "values::time")]
+    pub wait: Duration,
+    /// No wait is longer.
+    #[serde(deserialize_with = "values::time")]
+    pub longest: Duration,
+}
+
+impl Default for RetryKeys {
+    fn default() -> Self {
+        let (wait, longest) = (Duration::from_secs(60), Duration::from_secs(3600));
+        Self { attempts: 3, wait, longest }
+    }
+}
+
+impl RetryKeys {
+    /// The wait before attempt number `attempt`, from 2; none if there is no such attempt.
+    pub(crate) fn before(&self, attempt: u32) -> Option<Duration> {
+        let doublings = attempt.checked_sub(2).filter(|_| attempt <= self.attempts)?;
+        let factor = 1u32.checked_shl(doublings).unwrap_or(u32::MAX);
+        Some(self.wait.saturating_mul(factor).min(self.longest))
+    }
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct MergeKeys {
+    /// With more deleted documents than this, of all that its runs hold, a generation is merged.
+    #[serde(deserialize_with = "limit")]
+    pub deleted: Limit,
+    /// More runs than this are merged.
+    #[serde(deserialize_with = "values::count::<_, _, 1, 100_000>")]
+    pub runs: u32,
+}
+
+impl Default for MergeKeys {
+    fn default() -> Self {
+        Self { deleted: Limit::Percent(20.0), runs: 8 }
+    }
+}
+
+/// Commands, as words, that are run when a rebuild has ended.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct NotifyKeys {
+    /// After a rebuild that published a generation.
+    #[serde(deserialize_with = "command")]
+    pub on_success: Vec<String>,
+    /// After the last attempt failed.
+    #[serde(deserialize_with = "command")]
+    pub on_failure: Vec<String>,
+}
+
+/// Where links come from.
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ScheduleKeys {
-    pub(super) cron: Spanned<String>,
-    pub(super) timezone: Text,
+pub struct LinkKeys {
+    pub(super) from: Spanned<LinkSource>,
+    /// The names of two documents a line, a tab between; none: the anchors of pages of HTML among
+    /// the sources.
+    pub file: Option<Spanned<PathBuf>>,
 }
 
-#[derive(Deserialize, Default)]
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum LinkSource {
+    File,
+    Html,
+}
+
+/// How static scores are computed.
+#[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct GuardKeys {
-    pub(super) min_documents: Option<Spanned<Number>>,
-    pub(super) max_skipped: Option<Spanned<Number>>,
-    pub(super) allow_cut: bool,
-    pub(super) allow_empty: bool,
+pub(super) struct RankKeys {
+    #[serde(deserialize_with = "values::part")]
+    pub(super) damping: f64,
+    /// The L1 distance to the exact ranks, of a sum of 1, at most.
+    #[serde(deserialize_with = "values::part")]
+    pub(super) tolerance: f64,
+    #[serde(rename = "method", deserialize_with = "method")]
+    _method: (),
 }
 
-/// `100` or `"90%"`.
-#[derive(Deserialize)]
-#[serde(untagged)]
-pub(super) enum Number {
-    Count(u64),
-    Text(String),
+impl Default for RankKeys {
+    fn default() -> Self {
+        Self { damping: 0.85, tolerance: 1e-6, _method: () }
+    }
 }
 
-#[derive(Deserialize, Default)]
+/// Logs of queries, and the cache that is planned by them.
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct KeepKeys {
-    pub(super) generations: Option<Spanned<u32>>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct RetryKeys {
-    pub(super) attempts: Option<Spanned<u32>>,
-    pub(super) wait: Text,
-    pub(super) longest: Text,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct MergeKeys {
-    pub(super) deleted: Option<Spanned<Number>>,
-    pub(super) runs: Option<Spanned<u32>>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct NotifyKeys {
-    pub(super) on_success: Option<Spanned<Vec<String>>>,
-    pub(super) on_failure: Option<Spanned<Vec<String>>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct LinkKeys {
-    pub(super) from: Spanned<String>,
-    pub(super) file: Text,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct PageRankKeys {
-    pub(super) damping: Option<Spanned<f64>>,
-    pub(super) tolerance: Option<Spanned<f64>>,
-    pub(super) method: Text,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct LogKeys {
+pub struct LogKeys {
     pub(super) queries: Spanned<Vec<Spanned<String>>>,
-    pub(super) window: Text,
-    pub(super) cache: Text,
-    pub(super) lambda: Option<Spanned<f64>>,
-    pub(super) memory: Text,
-    pub(super) k: Option<Spanned<u32>>,
+    /// Days that count, the last one with a log among them; at least 1.
+    #[serde(deserialize_with = "values::days")]
+    pub window: u32,
+    #[serde(deserialize_with = "policy")]
+    pub cache: CachePolicy,
+    /// The greatest share of a list that [`CachePolicy::Vfb`] takes, from 0 to 1.
+    #[serde(deserialize_with = "values::share")]
+    pub lambda: f64,
+    /// Memory of the cache, in bytes.
+    #[serde(deserialize_with = "values::bytes")]
+    pub memory: u64,
+    /// Hits of each query.
+    #[serde(deserialize_with = "values::count::<_, _, 1, 1_000_000>")]
+    pub k: u32,
 }
 
-#[derive(Deserialize, Default)]
+impl Default for LogKeys {
+    fn default() -> Self {
+        let (queries, cache) = (Spanned::new(0..0, Vec::new()), CachePolicy::Vfb);
+        Self { queries, window: 7, cache, lambda: 1.0, memory: 1 << 30, k: 10 }
+    }
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct StatusKeys {
-    pub(super) prometheus: Option<String>,
-    pub(super) html: Option<String>,
+pub struct StatusKeys {
+    /// A file of metrics for Prometheus.
+    pub prometheus: Option<PathBuf>,
+    /// A page that shows the history.
+    pub html: Option<PathBuf>,
+}
+
+fn format<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Format>, D::Error> {
+    text(from, |name| match name {
+        "auto" => Ok(None),
+        name => name.parse().map(Some),
+    })
+}
+
+fn indexer<'de, D: Deserializer<'de>>(from: D) -> Result<Indexer, D::Error> {
+    text(from, |name| match name {
+        "fast" => Ok(Indexer::Fast),
+        "wei11" => Ok(Indexer::Wei11),
+        "gpu" => Ok(Indexer::Gpu),
+        other => Err(format!("`{other}` is not `fast`, `wei11` or `gpu`")),
+    })
+}
+
+fn tokenizer<'de, D: Deserializer<'de>>(from: D) -> Result<Tokenizer, D::Error> {
+    let wrong = |name: &str| format!("`{name}` is not `words` or `cjk-bigram`");
+    text(from, |name| Tokenizer::named(name).ok_or_else(|| wrong(name)))
+}
+
+fn codec<'de, D: Deserializer<'de>>(from: D) -> Result<Spanned<ListCodec>, D::Error> {
+    let name = Spanned::<String>::deserialize(from)?;
+    let names = || format!("the codecs are {}", ListCodec::ALL.map(ListCodec::name).join(", "));
+    let codec = ListCodec::named(name.get_ref()).ok_or_else(|| D::Error::custom(names()))?;
+    Ok(Spanned::new(name.span(), codec))
+}
+
+fn max_document<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    match values::bytes(from)? {
+        bytes if bytes >= 4 << 30 => Err(D::Error::custom("max-document must be below 4G")),
+        bytes => Ok(Some(bytes)),
+    }
+}
+
+fn order<'de, D: Deserializer<'de>>(from: D) -> Result<Option<DocumentOrder>, D::Error> {
+    text(from, |name| match name {
+        "input" => Ok(None),
+        "url" => Ok(Some(DocumentOrder::Url)),
+        "name" => Ok(Some(DocumentOrder::Name)),
+        "length" => Ok(Some(DocumentOrder::Length)),
+        DocumentOrder::GLOBAL => {
+            let (wang, bm25) = (Wang::default(), Bm25::default());
+            Ok(Some(DocumentOrder::Global { wang, bm25 }))
+        }
+        other => Err(format!("`{other}` is not one of {}", DocumentOrder::NAMES.join(", "))),
+    })
+}
+
+/// A number, or a share in quotes.
+fn limit<'de, D: Deserializer<'de>>(from: D) -> Result<Limit, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Number {
+        Count(u64),
+        Text(String),
+    }
+    match Number::deserialize(from)? {
+        Number::Count(count) => Ok(Limit::Count(count)),
+        Number::Text(text) => text.parse().map_err(D::Error::custom),
+    }
+}
+
+fn command<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    let words = Vec::<String>::deserialize(from)?;
+    let message = "a command is a list of words, the first of them the program";
+    let is_one = words.first().is_some_and(|program| !program.is_empty());
+    is_one.then_some(words).ok_or_else(|| D::Error::custom(message))
+}
+
+fn method<'de, D: Deserializer<'de>>(from: D) -> Result<(), D::Error> {
+    text(from, |method| {
+        match method {
+        "power" => Ok(()),
+        "differential" => Err("PageRank by differential dataflow is an experiment now: cargo run --release -p experiments -- pagerank".into()),
+        other => Err(format!("`{other}` is not `power`")),
+    }
+    })
+}
+
+fn policy<'de, D: Deserializer<'de>>(from: D) -> Result<CachePolicy, D::Error> {
+    let names = || CachePolicy::ALL.map(CachePolicy::name).join(", ");
+    let wrong = |name: &str| format!("`{name}` is not one of {}", names());
+    text(from, |name| CachePolicy::named(name).ok_or_else(|| wrong(name)))
 }

@@ -1,4 +1,7 @@
 use super::*;
+use crate::build::guards::limit::Limit;
+use crate::index::cache_plan::CachePolicy;
+use crate::input::Format;
 use std::fs;
 
 /// A folder with a few files that job files speak of.
@@ -11,7 +14,7 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
-fn parse(folder: &Path, text: &str) -> Result<JobFile, JobFileError> {
+fn parse(folder: &Path, text: &str) -> Result<JobFile, RebuildError> {
     JobFile::parse(&folder.join("job.toml"), text)
 }
 
@@ -26,7 +29,7 @@ fn what_is_left_out_has_the_documented_value() {
     assert_eq!(job.trust, Trust::Content);
     assert_eq!(job.guard.min_documents, Limit::Percent(90.0));
     assert_eq!(job.guard.max_skipped, Limit::Percent(1.0));
-    assert_eq!((job.keep_generations, job.retry.attempts), (2, 3));
+    assert_eq!((job.keep.generations, job.retry.attempts), (2, 3));
     assert_eq!(job.build.memory, 1 << 30);
     let files = job.expand(0).unwrap();
     assert_eq!(files, ["docs/a.jsonl", "docs/b.jsonl"].map(|name| folder.path().join(name)));
@@ -102,19 +105,20 @@ html = "millrace.html"
     assert_eq!((job.build.workers, job.build.strict, job.build.no_merge), (Some(2), true, true));
     assert!(job.schedule.is_some());
     assert_eq!(job.guard.min_documents, Limit::Count(100));
-    assert_eq!((job.keep_generations, job.merge.runs), (5, 3));
+    assert_eq!((job.keep.generations, job.merge.runs), (5, 3));
     let waits: Vec<_> = (1..7).map(|n| job.retry.before(n).map(|wait| wait.as_secs())).collect();
     assert_eq!(waits, [None, Some(10), Some(20), Some(30), None, None]);
     assert_eq!(job.notify.on_failure, ["logger", "failed"]);
-    assert_eq!(job.links, Some(Links::File(folder.path().join("links.tsv"))));
-    assert_eq!(job.pagerank.unwrap().tolerance, 1e-9);
+    let file = job.links.as_ref().unwrap().file.as_ref().unwrap();
+    assert_eq!(file.get_ref(), &folder.path().join("links.tsv"));
+    assert_eq!(job.ranks().unwrap().tolerance, 1e-9);
     let no_date = job.log_files().unwrap_err().to_string();
     assert!(no_date.contains("there is no date such as"), "{no_date}");
     let logs = job.logs.unwrap();
-    assert_eq!((logs.window_days, logs.cache, logs.lambda), (14, CachePolicy::Qtf, 1.0));
-    assert_eq!((logs.memory, logs.k.get()), (4 << 30, 10));
-    assert_eq!(job.prometheus, Some(folder.path().join("millrace.prom")));
-    assert_eq!(job.html, Some(folder.path().join("millrace.html")));
+    assert_eq!((logs.window, logs.cache, logs.lambda), (14, CachePolicy::Qtf, 1.0));
+    assert_eq!((logs.memory, logs.k), (4 << 30, 10));
+    assert_eq!(job.status.prometheus, Some(folder.path().join("millrace.prom")));
+    assert_eq!(job.status.html, Some(folder.path().join("millrace.html")));
 }
 
 /// What is wrong, and at which line and column.
@@ -138,7 +142,7 @@ fn whatever_is_wrong_is_told_with_its_place() {
         ("[retry]\nwait = \"soon\"\n", "5:8", "is not a span of time"),
         ("[notify]\non_failure = []\n", "5:14", "a list of words"),
         ("[links]\nfrom = \"file\"\nfile = \"nowhere\"\n", "6:8", "there is no file"),
-        ("[links]\nfrom = \"xml\"\n", "5:8", "is not `file`"),
+        ("[links]\nfrom = \"xml\"\n", "5:8", "expected `file` or `html`"),
         ("[links]\nfrom = \"html\"\nfile = \"docs/c.txt\"\n", "6:8", "are not in a file"),
         ("[pagerank]\n", "4:1", "needs [links]"),
         (
@@ -176,7 +180,7 @@ fn whatever_is_wrong_is_told_with_its_place() {
     let error = parse(folder.path(), "[[input]]\npaths = [\"docs\"]\n").unwrap_err().to_string();
     assert!(error.contains("missing field `index`"), "{error}");
     let error = JobFile::read(&folder.path().join("missing.toml")).unwrap_err();
-    assert!(matches!(error, JobFileError::Io { .. }));
+    assert!(matches!(error, RebuildError::Io { .. }));
 }
 
 #[test]

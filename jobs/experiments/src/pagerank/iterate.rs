@@ -4,7 +4,7 @@
 //! each iteration a node with links sends a share of its surfers along each, rounded down, and new
 //! surfers come to every node. Changes of numbers alone travel, and yet a trial found this 50 times
 //! slower than power iteration at ten million links, and to need gigabytes: nearly all numbers
-//! change in nearly all iterations. It is here to be compared with (`dataflow::pagerank`).
+//! change in nearly all iterations. It is here to be compared with (`score::pagerank`).
 //!
 //! - In: a graph. Out: the rank of each node, once the dataflow is complete, and how far rounding
 //!   may have moved them.

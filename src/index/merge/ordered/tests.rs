@@ -1,9 +1,11 @@
 use crate::index::error::IndexError;
 use crate::index::files::storage::Stop;
-use crate::index::generations::folder::current;
+use crate::index::generations::draft::{Description, Draft};
+use crate::index::generations::folder::{IndexLock, current};
 use crate::index::generations::generation::Generation;
+use crate::index::generations::manifest::Manifest;
 use crate::index::inspect::check::check;
-use crate::index::merge::{Merged, RankSource, RanksFound, Recode, merge_index};
+use crate::index::merge::{Merged, Merging, RankSource, RanksFound, Recode, merge_index};
 use crate::index::order::DocumentOrder;
 use crate::index::ranks::RankCounts;
 use crate::index::scores::{RunScores, ranks_of};
@@ -188,10 +190,54 @@ fn ranks_are_not_lost_in_silence() {
     let error = merge(index, Recode::default(), 1).unwrap_err().to_string();
     assert!(error.contains("run 000001 has none: merge the runs with the ranks"), "{error}");
     assert_eq!(current(index).unwrap().unwrap(), live);
-    let recode = Recode { ranks: RankSource::KeepAll, ..Recode::default() };
-    let merged = merge(index, recode, 1).unwrap();
-    assert!(matches!(merged, Merged::Runs { ranks: RanksFound::Lost, .. }), "{merged:?}");
+    // A draft goes on, and says so.
+    assert_eq!(draft(index, &DocumentOrder::Length).0, RanksFound::Lost);
     check(index).unwrap();
+}
+
+/// Publishes the runs of the live generation once more, in an order.
+fn draft(index: &Path, order: &DocumentOrder) -> (RanksFound, Manifest) {
+    let lock = IndexLock::acquire(index).unwrap();
+    let live = current(index).unwrap().unwrap();
+    let manifest = Manifest::read(&live).unwrap();
+    let mut draft = Draft::begin(&lock).unwrap();
+    for run in 0..manifest.runs.len() {
+        draft.link(&live, &manifest, run).unwrap();
+    }
+    let (form, stop) = (manifest.settings.form().unwrap(), Stop::default());
+    let merging = Merging { memory_bytes: MEMORY, threads: 2, form, stop };
+    let found = draft.order(order, &merging).unwrap();
+    let settings = manifest.settings.clone();
+    let description = Description { settings, workers: 1, ..Description::default() };
+    (found, draft.publish(description, MEMORY).unwrap())
+}
+
+#[test]
+fn a_draft_in_order_is_a_merge_in_order() {
+    for cuts in [&[][..], &[40, 70]] {
+        for ranked in [false, true] {
+            let folders = [(), ()].map(|()| tempfile::tempdir().unwrap());
+            let [one, other] = folders.each_ref().map(|folder| folder.path());
+            for index in [one, other] {
+                build(index, &collection(6, 100, 30), cuts);
+                if ranked {
+                    let ranks: Vec<f32> = (0..100u8).map(|docid| f32::from(docid % 7)).collect();
+                    rank(index, &ranks);
+                }
+            }
+            let Merged::Runs { manifest, .. } = merge(one, ordered(global(0.3)), 2).unwrap() else {
+                panic!("it was in order");
+            };
+            let (found, drafted) = draft(other, &global(0.3));
+            assert_eq!(found, if ranked { RanksFound::Kept } else { RanksFound::Equal });
+            check(other).unwrap();
+            assert_eq!(drafted.order, manifest.order);
+            let sums = |manifest: &Manifest| -> Vec<u32> {
+                manifest.files.iter().map(|file| file.crc32).collect()
+            };
+            assert_eq!(sums(&drafted), sums(&manifest), "{cuts:?}, {ranked}");
+        }
+    }
 }
 
 #[test]

@@ -2,27 +2,24 @@
 //! if they fail, and whoever the job file names is told of each: a command, a file of metrics, a
 //! page.
 
-use super::{FollowError, Rebuild, is_running};
+use super::files::replace;
+use super::{Rebuild, RebuildError, is_running};
 use crate::build::{Notes, Peers};
 use crate::dataflow::control::{Control, JobError};
-use crate::index::generations::folder::current;
-use crate::index::generations::manifest::Manifest;
-use crate::index::generations::manifest::sharded::ShardedManifest;
 use crate::rebuild::history::{self, Outcome, Record};
 use crate::rebuild::job_file::JobFile;
+use crate::rebuild::job_file::keys::StatusKeys;
 use crate::rebuild::schedule::{Due, Turn};
-use crate::rebuild::status::{Status, replace};
+use crate::rebuild::status::Status;
 use crate::report_page::page;
-use crate::shown::number_of;
 use jiff::Timestamp;
 use serde_json::json;
 use std::convert::Infallible;
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use std::{fmt, io};
 
 /// How often a waiting daemon looks whether it is to end, and at the clock, which may have been
 /// set.
@@ -31,85 +28,8 @@ const LOOK: Duration = Duration::from_millis(500);
 /// Rebuilds on the page.
 const SHOWN: usize = 60;
 
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum Event<'a> {
-    /// It waits for the next rebuild, which is due at this time of the schedule.
-    Due(String),
-    /// A rebuild of the index has ended well.
-    Done { index: &'a Path, record: &'a Record },
-    /// A rebuild on the schedule has failed; the live generation stays.
-    Failed(&'a FollowError),
-    /// The rebuild that has failed is tried again.
-    Again {
-        /// The number of the attempt that follows, from 1.
-        attempt: u32,
-        /// How long until then.
-        wait: Duration,
-    },
-    /// The command that is told of rebuilds has not ended well. The rebuild counts all the same.
-    Command {
-        program: &'a str,
-        /// How it ended, or why it did not start.
-        ended: io::Result<ExitStatus>,
-    },
-    /// The file of metrics, or the page, cannot be replaced. The rebuild counts all the same.
-    NotShown { path: &'a Path, error: FollowError },
-}
-
-impl Event<'_> {
-    /// Whether something has gone wrong.
-    pub fn is_trouble(&self) -> bool {
-        matches!(self, Self::Failed(_) | Self::Command { .. } | Self::NotShown { .. })
-    }
-}
-
-impl fmt::Display for Event<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Due(time) => write!(f, "the next rebuild is due {time}"),
-            Self::Done { index, record } => {
-                let (index, generation) = (index.display(), record.generation.unwrap_or(0));
-                let (live, inputs, seconds) =
-                    (record.documents.live, record.inputs, record.seconds);
-                let live = number_of(live, "document", "documents");
-                if record.outcome == Outcome::Unchanged {
-                    write!(
-                        f,
-                        "{index}: the sources have not changed; generation {generation}, {live}"
-                    )?;
-                } else {
-                    write!(
-                        f,
-                        "{index}: generation {generation}, {live}; files: {} new, {} changed, {} gone, {} as they were",
-                        inputs.added, inputs.changed, inputs.removed, inputs.unchanged
-                    )?;
-                }
-                if let Some(logs) = &record.logs {
-                    let [first, last] = &logs.days;
-                    let lists = number_of(logs.lists, "list", "lists");
-                    let queries = number_of(logs.queries, "query", "queries");
-                    write!(f, "; a cache of {lists} is planned by {queries} of {first} to {last}")?;
-                }
-                write!(f, "; in {seconds:.2} s")
-            }
-            Self::Failed(error) => f.write_str(&error.chain()),
-            Self::Again { attempt, wait } => {
-                write!(f, "attempt {attempt} follows in {} s", wait.as_secs())
-            }
-            Self::Command { program, ended: Ok(status) } => {
-                write!(f, "the command `{program}` ended with {status}")
-            }
-            Self::Command { program, ended: Err(error) } => {
-                write!(f, "the command `{program}` cannot be run: {error}")
-            }
-            Self::NotShown { path, error } => write!(f, "{}: {}", path.display(), error.chain()),
-        }
-    }
-}
-
-/// Is told what a daemon does.
-pub(crate) type Tell = Box<dyn Fn(Event<'_>) + Send + Sync>;
+/// Is told what a daemon does, a line each, and whether something has gone wrong with it.
+pub(crate) type Tell = Box<dyn Fn(&str, bool) + Send + Sync>;
 
 /// Keeps one index up to date.
 pub struct Daemon {
@@ -145,7 +65,7 @@ impl Daemon {
     ///
     /// # Errors
     /// As [`Rebuild::run`].
-    pub fn once(&self, control: &Arc<Control>) -> Result<Record, FollowError> {
+    pub fn once(&self, control: &Arc<Control>) -> Result<Record, RebuildError> {
         self.attempt(control, 1, None)
     }
 
@@ -153,18 +73,19 @@ impl Daemon {
     /// rebuild is told and ends nothing.
     ///
     /// # Errors
-    /// What ended it: `NoSchedule`, `NoMoreTimes`, or what `stop` was told.
-    pub fn run(&self, stop: &Arc<Control>) -> Result<Infallible, FollowError> {
-        let none = || FollowError::NoSchedule { path: self.job.path.clone() };
+    /// What ended it: `NoMoreTimes`, or what `stop` was told.
+    pub fn run(&self, stop: &Arc<Control>) -> Result<Infallible, RebuildError> {
+        let none = || RebuildError::NoMoreTimes { path: self.job.path.clone() };
         let schedule = self.job.schedule.clone().ok_or_else(none)?;
         let mut due = Due::new(schedule.clone(), Timestamp::now());
         let mut told = None;
         loop {
             match due.look(Timestamp::now()) {
-                Turn::Never => return Err(FollowError::NoMoreTimes),
+                Turn::Never => return Err(none()),
                 Turn::Wait(next) => {
                     if told != Some(next) {
-                        (self.tell)(Event::Due(schedule.show(next).to_string()));
+                        let next_time = schedule.show(next);
+                        (self.tell)(&format!("the next rebuild is due {next_time}"), false);
                         self.show(Some(next));
                         told = Some(next);
                     }
@@ -176,7 +97,7 @@ impl Daemon {
     }
 
     /// Rebuilds, again and again if it fails.
-    fn turn(&self, stop: &Control, next: Option<Timestamp>) -> Result<(), FollowError> {
+    fn turn(&self, stop: &Control, next: Option<Timestamp>) -> Result<(), RebuildError> {
         for attempt in 1.. {
             // A control serves one attempt; what ends the daemon ends the attempt.
             let control = Arc::new(Control::default());
@@ -203,9 +124,11 @@ impl Daemon {
                 });
             }
             let Err(error) = done else { return Ok(()) };
-            (self.tell)(Event::Failed(&error));
-            let Some(wait) = self.job.retry.before(attempt + 1) else { return Ok(()) };
-            (self.tell)(Event::Again { attempt: attempt + 1, wait });
+            (self.tell)(&error.chain(), true);
+            let next_attempt = attempt + 1;
+            let Some(wait) = self.job.retry.before(next_attempt) else { return Ok(()) };
+            let seconds = wait.as_secs();
+            (self.tell)(&format!("attempt {next_attempt} follows in {seconds} s"), false);
             let began = Instant::now();
             while began.elapsed() < wait {
                 sleep(LOOK, stop)?;
@@ -220,7 +143,7 @@ impl Daemon {
         control: &Arc<Control>,
         attempt: u32,
         next: Option<Timestamp>,
-    ) -> Result<Record, FollowError> {
+    ) -> Result<Record, RebuildError> {
         let result = self.rebuild(control).run(attempt);
         if !self.leads() {
             return result;
@@ -228,7 +151,7 @@ impl Daemon {
         self.show(next);
         match &result {
             Ok(record) => {
-                (self.tell)(Event::Done { index: &self.job.index, record });
+                (self.tell)(&format!("{}: {record}", self.job.index.display()), false);
                 if record.outcome == Outcome::Published {
                     self.call(&self.job.notify.on_success, record.generation, "");
                 }
@@ -258,8 +181,14 @@ impl Daemon {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .status();
-        if !ended.as_ref().is_ok_and(ExitStatus::success) {
-            (self.tell)(Event::Command { program, ended });
+        match ended {
+            Ok(status) if status.success() => {}
+            Ok(status) => {
+                (self.tell)(&format!("the command `{program}` ended with {status}"), true);
+            }
+            Err(error) => {
+                (self.tell)(&format!("the command `{program}` cannot be run: {error}"), true);
+            }
         }
     }
 
@@ -268,19 +197,11 @@ impl Daemon {
     ///
     /// # Errors
     /// When the history or the index cannot be read.
-    pub fn status(&self, next: Option<Timestamp>) -> Result<Status, FollowError> {
-        let index = &self.job.index;
-        let history = history::read(index)?;
-        let generation = match current(index)? {
-            None => None,
-            Some(path) => Some(match ShardedManifest::live(index)? {
-                Some(live) => live.generation,
-                None => Manifest::read(&path)?.generation,
-            }),
-        };
+    pub fn status(&self, next: Option<Timestamp>) -> Result<Status, RebuildError> {
         let due = || self.job.schedule.as_ref()?.after(Timestamp::now());
         let next = next.or_else(due).map(|next| next.to_string());
-        Ok(Status::new(index, &history, generation, next, is_running(index)))
+        let history = history::read(&self.job.index)?;
+        Status::new(&self.job.index, &history, next, is_running(&self.job.index))
     }
 
     /// Replaces the file of metrics and the page, if the job has them; that it fails is told and
@@ -289,27 +210,24 @@ impl Daemon {
         if !self.leads() {
             return;
         }
-        let metrics = || Ok(self.status(next)?.prometheus());
-        let page = || {
-            let index = &self.job.index;
-            let nights = history::read(index)?;
+        let StatusKeys { prometheus, html } = &self.job.status;
+        let metrics = prometheus
+            .as_ref()
+            .map(|path| replace(path, self.status(next)?.prometheus().as_bytes()));
+        let page = html.as_ref().map(|path| {
+            let nights = history::read(&self.job.index)?;
             let newest_first: Vec<&Record> = nights.iter().rev().take(SHOWN).collect();
-            Ok(page(&format!("Rebuilds of {}", index.display()), &json!(newest_first)))
-        };
-        let files: [(_, &dyn Fn() -> Result<String, FollowError>); 2] =
-            [(&self.job.prometheus, &metrics), (&self.job.html, &page)];
-        for (path, text) in files {
-            let Some(path) = path else { continue };
-            let replaced = text().and_then(|text| replace(path, &text).map_err(FollowError::Shown));
-            if let Err(error) = replaced {
-                (self.tell)(Event::NotShown { path, error });
-            }
+            let title = format!("Rebuilds of {}", self.job.index.display());
+            replace(path, page(&title, &json!(newest_first)).as_bytes())
+        });
+        for error in [metrics, page].into_iter().flatten().filter_map(Result::err) {
+            (self.tell)(&error.chain(), true);
         }
     }
 }
 
 /// Sleeps, unless the daemon is to end.
-fn sleep(time: Duration, stop: &Control) -> Result<(), FollowError> {
+fn sleep(time: Duration, stop: &Control) -> Result<(), RebuildError> {
     std::thread::sleep(time);
     stop.take_failure().map_or(Ok(()), |failure| Err(failure.into()))
 }
@@ -318,6 +236,7 @@ fn sleep(time: Duration, stop: &Control) -> Result<(), FollowError> {
 mod tests {
     use super::*;
     use std::fs;
+    use std::path::Path;
     use std::sync::Mutex;
 
     /// A daemon of a job file with so much `more`, in the folder, and the lines that it tells.
@@ -329,9 +248,9 @@ mod tests {
         let job = JobFile::parse(&folder.join("job.toml"), &text).unwrap();
         let told = Arc::new(Mutex::new(Vec::new()));
         let lines = told.clone();
-        let tell = Box::new(move |event: Event<'_>| {
-            let sign = if event.is_trouble() { "!" } else { "" };
-            lines.lock().unwrap().push(format!("{sign}{event}"));
+        let tell = Box::new(move |line: &str, is_trouble: bool| {
+            let sign = if is_trouble { "!" } else { "" };
+            lines.lock().unwrap().push(format!("{sign}{line}"));
         });
         (Daemon { job, command: "test".into(), notes: None, tell, peers: None }, told)
     }
@@ -358,7 +277,10 @@ mod tests {
         fs::write(&source, sound).unwrap();
         daemon.turn(&stop, Some(Timestamp::now())).unwrap();
         let lines = told.lock().unwrap();
-        assert!(lines.len() == 1 && lines[0].contains("generation 1, 1 document;"), "{lines:?}");
+        assert!(
+            lines.len() == 1 && lines[0].contains("built      generation 1  1 document "),
+            "{lines:?}"
+        );
     }
 
     #[test]
@@ -375,8 +297,9 @@ mod tests {
         stop.fail(JobError::Signal(15));
         let ended = daemon.turn(&stop, Some(Timestamp::now())).unwrap_err();
         assert!(matches!(ended.job(), Some(JobError::Signal(15))), "{ended:?}");
-        let other = Daemon { job: JobFile { schedule: None, ..daemon.job }, ..daemon };
+        let mut other = daemon;
+        other.job.schedule = None;
         let Err(ended) = other.run(&Arc::new(Control::default()));
-        assert!(matches!(ended, FollowError::NoSchedule { .. }), "{ended:?}");
+        assert!(matches!(ended, RebuildError::NoMoreTimes { .. }), "{ended:?}");
     }
 }

@@ -1,32 +1,14 @@
 //! Which documents are in the files that were read? A table of their names and contents, and their
 //! places, both on disk.
 
-use super::table::{Entry, Sorter, Table, TableError, name_hash};
+use super::table::{Entry, Sorter, Table, name_hash};
 use crate::index::documents::pieces::PieceDocuments;
+use crate::index::error::IndexError;
 use crate::input::splits::InputPlan;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use thiserror::Error;
-
-/// Why documents cannot be noted.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum ScanError {
-    /// A scratch file cannot be written.
-    #[error("{}", path.display())]
-    Io {
-        path: PathBuf,
-        #[source]
-        source: io::Error,
-    },
-    #[error(transparent)]
-    Table(#[from] TableError),
-    /// There are more documents than docids.
-    #[error("more than 2^32 - 1 documents")]
-    TooMany,
-}
 
 pub(crate) struct Scanned {
     /// All documents; their numbers are places in `places`.
@@ -53,9 +35,9 @@ pub(crate) struct Scan {
 
 impl Scan {
     /// Makes an empty one whose files come into `folder`; sorting takes `memory` bytes at a time.
-    pub(crate) fn new(folder: &Path, memory: u64) -> Result<Self, ScanError> {
+    pub(crate) fn new(folder: &Path, memory: u64) -> Result<Self, IndexError> {
         let places = folder.join("places");
-        let file = File::create(&places).map_err(io_error(&places))?;
+        let file = File::create(&places).map_err(IndexError::storage("write", &places))?;
         Ok(Self {
             sorter: Sorter::new(folder, memory),
             table: folder.join("documents"),
@@ -74,10 +56,12 @@ impl Scan {
         &mut self,
         plan: &InputPlan,
         batch: &PieceDocuments,
-    ) -> Result<(), ScanError> {
+    ) -> Result<(), IndexError> {
         if batch.input != self.input {
             (self.input, self.lines) = (batch.input, 0);
         }
+        let table = &self.table;
+        let too_many = || IndexError::refused(table, "more than 2^32 - 1 documents");
         for (name, line, location, content) in batch.all() {
             let mut name = name;
             if name.is_empty() {
@@ -88,8 +72,8 @@ impl Scan {
             let (name, input) = (name_hash(name.as_bytes()), location.input);
             self.sorter.push(Entry { name, content, input, number: self.number })?;
             let written = self.file.write_all(bytemuck::bytes_of(&location));
-            written.map_err(io_error(&self.places))?;
-            self.number = self.number.checked_add(1).ok_or(ScanError::TooMany)?;
+            written.map_err(IndexError::storage("write", &self.places))?;
+            self.number = self.number.checked_add(1).ok_or_else(too_many)?;
         }
         for skipped in &batch.skipped {
             *self.skipped.entry(skipped.reason.to_string()).or_default() += 1;
@@ -99,14 +83,10 @@ impl Scan {
     }
 
     /// The table of all that was taken.
-    pub(crate) fn finish(self) -> Result<Scanned, ScanError> {
+    pub(crate) fn finish(self) -> Result<Scanned, IndexError> {
         let written = self.file.into_inner();
-        written.map_err(|error| io_error(&self.places)(error.into_error()))?;
+        written.map_err(|error| IndexError::storage("write", &self.places)(error.into_error()))?;
         let table = self.sorter.finish(&self.table)?;
         Ok(Scanned { table, places: self.places, skipped: self.skipped })
     }
-}
-
-fn io_error(path: &Path) -> impl Fn(io::Error) -> ScanError + '_ {
-    |source| ScanError::Io { path: path.to_path_buf(), source }
 }

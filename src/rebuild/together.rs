@@ -7,14 +7,15 @@
 //! Process 0 keeps the history. What is known of the sources is the hash of each file, and the
 //! format that it was read in.
 
-use super::{FILES, FollowError, Rebuild, Stages};
+use super::look::Found;
+use super::{FILES, Rebuild, RebuildError, Stages};
 use crate::build::{self, Peers, Prepared};
 use crate::dataflow::together::Meeting;
 use crate::index::generations::folder::current;
 use crate::index::generations::manifest::sharded::ShardedManifest;
 use crate::input::list::Input;
 use crate::input::splits::InputPlan;
-use crate::rebuild::files::{self, FileState, Known};
+use crate::rebuild::files::{self, Known};
 use crate::rebuild::history::{FOLDER, InputCounts, Outcome, Record};
 use std::collections::HashMap;
 
@@ -24,7 +25,7 @@ impl Rebuild<'_> {
         &self,
         peers: &Peers,
         lead: Option<(&mut Record, &mut Stages)>,
-    ) -> Result<(), FollowError> {
+    ) -> Result<(), RebuildError> {
         let Some((record, stages)) = lead else {
             let plan = self.sources().map_err(|error| self.refuse(peers, error))?;
             return self.build_with(peers, plan, false).map(drop);
@@ -51,7 +52,7 @@ impl Rebuild<'_> {
         peers: &Peers,
         record: &mut Record,
         stages: &mut Stages,
-    ) -> Result<(InputPlan, Known), FollowError> {
+    ) -> Result<(InputPlan, Known), RebuildError> {
         let plan = stages.time("list", || self.sources())?;
         let live = match current(&self.job.index)? {
             Some(_) => ShardedManifest::live(&self.job.index)?,
@@ -81,18 +82,8 @@ impl Rebuild<'_> {
         for file in &mut known.files {
             file.format = formats.get(&file.path).cloned().unwrap_or_default();
         }
-        let read = |file: &FileState| (file.hash.clone(), file.format.clone());
-        let mut was: HashMap<&str, (String, String)> =
-            before.files.iter().map(|file| (file.path.as_str(), read(file))).collect();
-        let counts = &mut record.inputs;
-        for file in &known.files {
-            *match was.remove(file.path.as_str()) {
-                Some(was) if was == read(file) => &mut counts.unchanged,
-                Some(_) => &mut counts.changed,
-                None => &mut counts.added,
-            } += 1;
-        }
-        counts.removed = was.len() as u64;
+        let before = before.files.iter().map(|file| [&*file.path, &*file.hash, &*file.format]);
+        record.inputs = Found::new(&plan, &known, before).counts;
         Ok((plan, known))
     }
 
@@ -102,7 +93,7 @@ impl Rebuild<'_> {
         peers: &Peers,
         plan: InputPlan,
         wants: bool,
-    ) -> Result<Option<u32>, FollowError> {
+    ) -> Result<Option<u32>, RebuildError> {
         let mut options = self.options()?;
         options.input = build::Input::Plan(Box::new(plan));
         options.peers = Some(peers.clone());
@@ -111,7 +102,7 @@ impl Rebuild<'_> {
     }
 
     /// Tells the other processes that this one cannot take part.
-    fn refuse(&self, peers: &Peers, error: FollowError) -> FollowError {
+    fn refuse(&self, peers: &Peers, error: RebuildError) -> RebuildError {
         let Peers { hosts, wait, secret } = peers.clone();
         let meeting = Meeting { hosts, wait, job: "build", data: false, secret };
         meeting.refuse(&self.control, error.chain());

@@ -1,32 +1,29 @@
 //! What is there now, and what of it has changed?
 
-use super::{FILES, FollowError, Rebuild, Stages, guards};
+use super::live::{Live, Places, deletions, live};
+use super::{FILES, Rebuild, RebuildError, Stages, guards};
 use crate::build::{self, BuildError, Input};
 use crate::dataflow::build::context::InputRead;
+use crate::dataflow::rebuild::changed::Changes;
 use crate::dataflow::rebuild::changes::changes;
-use crate::index::deletions::Deletions;
+use crate::dataflow::rebuild::scanned::{Scan, Scanned};
+use crate::dataflow::rebuild::table::{Entry, Sorter, Table, name_hash};
 use crate::index::documents::{Documents, Location};
 use crate::index::files::storage;
-use crate::index::format::{Kind, RUNS};
-use crate::index::generations::folder::current;
-use crate::index::generations::manifest::sharded::ShardedManifest;
+use crate::index::format::RUNS;
 use crate::index::generations::manifest::{InputEntry, Manifest, RunEntry, Settings};
 use crate::input::folder::Walk;
 use crate::input::splits::{InputPlan, Source};
 use crate::input::wanted::{KnownDocuments, WantedDocuments};
 use crate::order::Budget;
-use crate::rebuild::changes::Changes;
 use crate::rebuild::files::{self, Known};
-use crate::rebuild::history::{DocumentCounts, FOLDER, InputCounts};
+use crate::rebuild::history::{DocumentCounts, FOLDER, InputCounts, Record};
 use crate::rebuild::job_file::JobFile;
-use crate::rebuild::scanned::{Scan, Scanned};
-use crate::rebuild::table::{Entry, Sorter, Table, name_hash};
+use crate::rebuild::job_file::keys::InputKeys;
 use crate::text::tokenizer::Tokenizer;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::fs::File;
-use std::io;
-use std::os::unix::fs::FileExt;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -52,19 +49,6 @@ pub struct Planned {
     pub read_bytes: u64,
 }
 
-pub(super) struct Live {
-    pub(super) path: PathBuf,
-    pub(super) manifest: Manifest,
-}
-
-impl Live {
-    /// Whether some of its documents have PageRanks.
-    pub(super) fn has_ranks(&self) -> bool {
-        let extension = Kind::Scores.extension();
-        self.manifest.files.iter().any(|file| file.name.ends_with(extension))
-    }
-}
-
 pub(super) struct Looked {
     pub(super) planned: Planned,
     pub(super) plan: InputPlan,
@@ -79,8 +63,8 @@ pub(super) struct Looked {
     places: Option<PathBuf>,
     /// The files that were read, by the numbers of their plan.
     pub(super) read: Vec<InputEntry>,
-    /// Runs of the documents whose names and contents the live generation does not have, and their
-    /// folder.
+    /// Runs of the documents whose names and contents the live generation does not have, or of all
+    /// if everything is built anew, and their folder.
     pub(super) part: Option<(Manifest, PathBuf)>,
 }
 
@@ -112,7 +96,7 @@ impl Rebuild<'_> {
         work: &Path,
         purpose: For,
         stages: &mut Stages,
-    ) -> Result<Looked, FollowError> {
+    ) -> Result<Looked, RebuildError> {
         let index = &self.job.index;
         let live = stages.time("open", || live(index))?;
         let plan = stages.time("list", || self.sources())?;
@@ -130,7 +114,9 @@ impl Rebuild<'_> {
         let needs = |path: &str, bytes| was.contains(&(path, bytes));
         let known =
             stages.time("hash", || files::look(&paths, trust, &before, needs, self.workers()))?;
-        let found = Found::new(&plan, &known, live.as_ref().map(|live| &live.manifest));
+        let inputs = live.iter().flat_map(|live| &live.manifest.inputs);
+        let inputs = inputs.map(|input| [&*input.path, &*input.hash, &*input.format]);
+        let found = Found::new(&plan, &known, inputs);
         let Found { counts: inputs, touched, gone } = found;
         let other =
             live.as_ref().map(|live| self.other_settings(&live.manifest.settings)).transpose()?;
@@ -158,9 +144,9 @@ impl Rebuild<'_> {
         Ok(looked)
     }
 
-    pub(super) fn sources(&self) -> Result<InputPlan, FollowError> {
-        let source = |(number, input): (usize, &crate::rebuild::job_file::InputKeys)| {
-            Ok::<_, FollowError>(Source { paths: self.job.expand(number)?, format: input.format })
+    pub(super) fn sources(&self) -> Result<InputPlan, RebuildError> {
+        let source = |(number, input): (usize, &InputKeys)| {
+            Ok::<_, RebuildError>(Source { paths: self.job.expand(number)?, format: input.format })
         };
         let sources = self.job.inputs.iter().enumerate().map(source);
         let walk = Walk { index: Some(self.job.index.clone()) };
@@ -171,7 +157,7 @@ impl Rebuild<'_> {
     pub(super) fn other_settings(
         &self,
         was: &Settings,
-    ) -> Result<Option<&'static str>, FollowError> {
+    ) -> Result<Option<&'static str>, RebuildError> {
         let options = self.options()?;
         let words = options.analysis.stop_words.words();
         let tokenizer = was.tokenizer.as_deref().unwrap_or(Tokenizer::Words.name());
@@ -196,7 +182,7 @@ impl Rebuild<'_> {
         looked: &mut Looked,
         known: Option<KnownDocuments>,
         work: &Path,
-    ) -> Result<Scanned, FollowError> {
+    ) -> Result<Scanned, RebuildError> {
         let mut options = self.options()?;
         let plan = looked.touched_plan();
         looked.planned.read_bytes = plan.bytes();
@@ -210,9 +196,7 @@ impl Rebuild<'_> {
             }
             Some(known) => {
                 options.memory -= beyond_small(known.memory_bytes(), options.memory);
-                let folder = work.join("part");
-                storage::create_dir(&folder)?;
-                storage::create_dir(&folder.join(RUNS))?;
+                let folder = part_folder(work)?;
                 let (manifest, scanned) =
                     build::build_unknown(options, known, scan, folder.clone())?;
                 looked.read = manifest.inputs.clone();
@@ -232,8 +216,8 @@ impl Rebuild<'_> {
         looked: &Looked,
         gone: HashSet<String>,
         work: &Path,
-    ) -> Result<(Table, Option<KnownDocuments>), FollowError> {
-        let Some(live) = &looked.live else { return Err(FollowError::Replaced) };
+    ) -> Result<(Table, Option<KnownDocuments>), RebuildError> {
+        let Some(live) = &looked.live else { return Err(RebuildError::Replaced) };
         let (mut paths, touched) = (gone, looked.touched_plan());
         for input in touched.inputs.iter() {
             paths.extend(input.path.map(|path| path.display().to_string()));
@@ -261,7 +245,7 @@ impl Rebuild<'_> {
         let mut known = is_room.then(|| KnownDocuments::with_capacity(count));
         let mut sorter = Sorter::new(work, memory / SORT_SHARE);
         for (run, of_run) in runs() {
-            let deleted = deletions(live, run)?;
+            let deleted = deletions(&live.path, run)?;
             let places = of_run.locations().iter().zip(of_run.hashes());
             for (docid, (place, &content)) in (0..).zip(places) {
                 if !is_of_these(run, place) || deleted.contains(docid) {
@@ -286,7 +270,7 @@ impl Rebuild<'_> {
         looked: &mut Looked,
         old: Table,
         scanned: Scanned,
-    ) -> Result<(), FollowError> {
+    ) -> Result<(), RebuildError> {
         let Scanned { table, places, .. } = scanned;
         let found = changes(old, table, self.workers(), &self.control)?;
         let documents = &mut looked.planned.documents;
@@ -299,22 +283,85 @@ impl Rebuild<'_> {
     }
 }
 
+impl Rebuild<'_> {
+    /// Sees to it that all that is new is indexed.
+    ///
+    /// What was indexed while the files were read is all of it, but where a document is there more
+    /// often than it was, or has no name of its own and lies in another line: then the files are
+    /// read once more. Where everything is built anew nothing was read before.
+    pub(super) fn index_new(&self, looked: &mut Looked, work: &Path) -> Result<(), RebuildError> {
+        let is_whole = matches!(looked.planned.how, How::Whole(_));
+        let wanted = looked.changes.wanted.len();
+        if !is_whole && wanted == 0 {
+            looked.part = None;
+            return Ok(());
+        }
+        if let Some((part, folder)) = &looked.part {
+            if part.statistics.documents == wanted {
+                return Ok(());
+            }
+            fs::remove_dir_all(folder).map_err(RebuildError::io(folder))?;
+        }
+        let (plan, wanted) = match is_whole {
+            true => (looked.plan.only(|_| true), None),
+            false => (looked.touched_plan(), Some(looked.wanted()?)),
+        };
+        let mut options = self.options()?;
+        options.input = Input::Plan(Box::new(plan));
+        let folder = part_folder(work)?;
+        let part = build::build_part(options, wanted, folder.clone())?;
+        if is_whole {
+            let planned = &mut looked.planned;
+            looked.read = part.inputs.clone();
+            planned.read_bytes = part.inputs.iter().map(|input| input.bytes).sum();
+            planned.skipped = part.statistics.skipped.clone();
+            if looked.live.is_none() {
+                planned.documents.added = part.statistics.documents;
+            }
+        }
+        looked.part = Some((part, folder));
+        Ok(())
+    }
+}
+
+/// Makes the folder in which what is new is indexed.
+fn part_folder(work: &Path) -> Result<PathBuf, RebuildError> {
+    let folder = work.join("part");
+    storage::create_dir(&folder)?;
+    storage::create_dir(&folder.join(RUNS))?;
+    Ok(folder)
+}
+
 impl Looked {
-    /// Compares with the guards that need no build.
-    pub(super) fn check(&self, job: &JobFile) -> Result<(), FollowError> {
-        let (How::Part, Some(live)) = (self.planned.how, &self.live) else { return Ok(()) };
-        let (before, now) = (live.manifest.statistics.documents, self.planned.documents.live);
+    /// Tells a record what is known so far.
+    pub(super) fn tell(&self, record: &mut Record) {
+        let planned = &self.planned;
+        (record.inputs, record.documents) = (planned.inputs, planned.documents);
+        record.skipped = planned.skipped.values().sum();
+        record.read_bytes = planned.read_bytes;
+    }
+
+    /// Compares with the guards what is known of the new generation.
+    pub(super) fn check(&self, job: &JobFile) -> Result<(), RebuildError> {
+        let before = self.live.as_ref().map(|live| live.manifest.statistics.documents);
+        let (now, skipped) = match (self.planned.how, &self.part) {
+            (How::Part, _) => (self.planned.documents.live, &self.planned.skipped),
+            (How::Whole(_), Some((whole, _))) => {
+                (whole.statistics.documents, &whole.statistics.skipped)
+            }
+            _ => return Ok(()),
+        };
         let guards = guards(job);
         if now == 0 && !guards.allow_empty {
             return Err(BuildError::NoDocuments {
                 bytes: self.planned.read_bytes,
                 place: "the sources".into(),
-                skipped: self.planned.skipped.clone(),
+                skipped: skipped.clone(),
                 first_skipped: Vec::new(),
             }
             .into());
         }
-        Ok(guards.check(now, &self.planned.skipped, || Ok(Some(before)))?)
+        Ok(guards.check(now, skipped, || Ok(before))?)
     }
 
     /// The files that changed or are new.
@@ -322,85 +369,27 @@ impl Looked {
         self.plan.only(|input| self.touched.get(input) == Some(&true))
     }
 
-    /// The files with documents that are to be indexed, and which those are; `None` if there are
-    /// none.
-    pub(super) fn wanted(&self) -> Result<Option<(InputPlan, WantedDocuments)>, FollowError> {
-        if self.changes.wanted.is_empty() {
-            return Ok(None);
-        }
-        let (plan, mut places) = (self.touched_plan(), self.places()?);
-        let mut wanted = WantedDocuments::new(plan.inputs.len());
+    /// The documents that are to be indexed, by their places in the files that changed.
+    fn wanted(&self) -> Result<WantedDocuments, RebuildError> {
+        let mut places = self.places()?;
+        let mut wanted = WantedDocuments::new(self.touched_plan().inputs.len());
         for number in self.changes.wanted.iter() {
             let place = places.get(number)?;
             wanted.push(place.input, place.offset);
         }
-        Ok(Some((plan, wanted)))
+        Ok(wanted)
     }
 
     /// The places of the documents that were read.
-    pub(super) fn places(&self) -> Result<Places, FollowError> {
-        let path = self.places.as_deref().ok_or(FollowError::Replaced)?;
-        Places::open(path).map_err(|source| FollowError::folder(path, source))
+    pub(super) fn places(&self) -> Result<Places, RebuildError> {
+        let path = self.places.as_deref().ok_or(RebuildError::Replaced)?;
+        Places::open(path).map_err(RebuildError::io(path))
     }
 }
 
-/// The places of documents, by their numbers.
-pub(super) struct Places {
-    file: File,
-    path: PathBuf,
-    /// What was read last, and the number of the first of them: most are asked for in their order.
-    held: Vec<Location>,
-    first: u32,
-}
-
-const PLACES: u32 = 4096;
-
-impl Places {
-    fn open(path: &Path) -> io::Result<Self> {
-        let (held, first) = Default::default();
-        Ok(Self { file: File::open(path)?, path: path.to_path_buf(), held, first })
-    }
-
-    /// A place; its input is one of the files that changed.
-    pub(super) fn get(&mut self, number: u32) -> Result<Location, FollowError> {
-        let first = number - number % PLACES;
-        if self.held.is_empty() || self.first != first {
-            let read = self.read(first);
-            read.map_err(|source| FollowError::folder(&self.path, source))?;
-        }
-        self.held.get((number - first) as usize).copied().ok_or(FollowError::Replaced)
-    }
-
-    fn read(&mut self, first: u32) -> io::Result<()> {
-        let place_bytes = size_of::<Location>() as u64;
-        let all = self.file.metadata()?.len() / place_bytes;
-        let count = all.saturating_sub(first.into()).min(PLACES.into());
-        (self.first, self.held) = (first, vec![Location::default(); count as usize]);
-        let bytes = bytemuck::cast_slice_mut(&mut self.held);
-        self.file.read_exact_at(bytes, u64::from(first) * place_bytes)
-    }
-}
-
-/// The documents that are deleted in a run of the live generation.
-pub(super) fn deletions(live: &Live, run: &RunEntry) -> Result<Deletions, FollowError> {
-    Ok(match run.deleted {
-        Some(_) => Deletions::open(&live.path, run, None)?,
-        None => Deletions::default(),
-    })
-}
-
-/// The live generation of an index, if there is one.
-pub(super) fn live(index: &Path) -> Result<Option<Live>, FollowError> {
-    let Some(path) = current(index)? else { return Ok(None) };
-    if ShardedManifest::live(index)?.is_some() {
-        return Err(FollowError::Shards);
-    }
-    let manifest = Manifest::read(&path)?;
-    Ok(Some(Live { path, manifest }))
-}
-
-struct Found {
-    counts: InputCounts,
+/// How the files of the sources differ from those of the live generation.
+pub(super) struct Found {
+    pub(super) counts: InputCounts,
     /// For each file of the plan, whether it has changed or is new.
     touched: Vec<bool>,
     /// Files of the live generation that are sources no more.
@@ -408,12 +397,17 @@ struct Found {
 }
 
 impl Found {
-    fn new(plan: &InputPlan, known: &Known, live: Option<&Manifest>) -> Self {
+    /// `live` are path, hash and format of each input of the live generation.
+    pub(super) fn new<'a>(
+        plan: &InputPlan,
+        known: &Known,
+        live: impl IntoIterator<Item = [&'a str; 3]>,
+    ) -> Self {
         // A file may be an input of several runs: it has changed if it has for one of them.
         let mut before: HashMap<&str, Option<(&str, &str)>> = HashMap::new();
-        for input in live.iter().flat_map(|live| &live.inputs) {
-            let this = Some((input.hash.as_str(), input.format.as_str()));
-            let known = before.entry(input.path.as_str()).or_insert(this);
+        for [path, hash, format] in live {
+            let this = Some((hash, format));
+            let known = before.entry(path).or_insert(this);
             if *known != this {
                 *known = None;
             }

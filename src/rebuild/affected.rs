@@ -6,7 +6,7 @@
 //! runs.
 
 use crate::index::generations::manifest::RunEntry;
-use crate::rebuild::job_file::MergeKeys;
+use crate::rebuild::job_file::keys::MergeKeys;
 use std::ops::Range;
 
 /// The places of the runs that are merged to one each, rising; a run that is written anew by itself
@@ -43,8 +43,8 @@ fn too_many(runs: &[RunEntry], most: usize) -> Range<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::build::guards::limit::Limit;
     use crate::index::generations::manifest::Deleted;
-    use crate::rebuild::values::Limit;
 
     fn run(&(documents, deleted): &(u32, u32)) -> RunEntry {
         let deleted = (deleted > 0).then(|| Deleted { documents: deleted, ..Default::default() });

@@ -39,11 +39,6 @@ impl Numbers {
         self.count
     }
 
-    /// Whether there is none.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-
     pub(crate) fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         (0u32..).zip(&self.words).flat_map(|(at, &word)| {
             let mut left = word;

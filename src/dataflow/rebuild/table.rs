@@ -7,6 +7,7 @@
 //! below 10^-18. [`Sorter`] takes entries in any order and holds no more of them than it is told
 //! to; [`Table`] is read in ranges of names, with positioned reads.
 
+use crate::index::error::IndexError;
 use bytemuck::{Pod, Zeroable};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,7 +16,6 @@ use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use thiserror::Error;
 
 const ENTRY: usize = size_of::<Entry>();
 
@@ -35,19 +35,6 @@ pub(crate) fn name_hash(name: &[u8]) -> u128 {
     twox_hash::XxHash3_128::oneshot(name)
 }
 
-/// A table cannot be read or written.
-#[derive(Debug, Error)]
-#[error("{}", path.display())]
-pub struct TableError {
-    path: PathBuf,
-    #[source]
-    source: io::Error,
-}
-
-fn io_error(path: &Path) -> impl Fn(io::Error) -> TableError + '_ {
-    |source| TableError { path: path.to_path_buf(), source }
-}
-
 /// Sorts entries in bounded memory.
 pub(crate) struct Sorter {
     folder: PathBuf,
@@ -64,7 +51,7 @@ impl Sorter {
         Self { folder: folder.to_path_buf(), held: Vec::new(), most, parts: Vec::new() }
     }
 
-    pub(crate) fn push(&mut self, entry: Entry) -> Result<(), TableError> {
+    pub(crate) fn push(&mut self, entry: Entry) -> Result<(), IndexError> {
         if self.held.len() == self.most {
             self.held.sort_unstable();
             let path = self.folder.join(format!("part-{:04}", self.parts.len()));
@@ -77,14 +64,14 @@ impl Sorter {
     }
 
     /// Writes the table of all entries to `path`.
-    pub(crate) fn finish(mut self, path: &Path) -> Result<Table, TableError> {
+    pub(crate) fn finish(mut self, path: &Path) -> Result<Table, IndexError> {
         self.held.sort_unstable();
         if self.parts.is_empty() {
             return write(path, self.held.iter().map(|entry| Ok(*entry)));
         }
         let mut sources = vec![Source::Held(std::mem::take(&mut self.held).into_iter())];
         for part in &self.parts {
-            let file = File::open(part).map_err(io_error(part))?;
+            let file = File::open(part).map_err(IndexError::storage("open", part))?;
             sources.push(Source::Part(BufReader::with_capacity(1 << 18, file), part.clone()));
         }
         let mut heads = BinaryHeap::new();
@@ -102,7 +89,7 @@ impl Sorter {
         });
         let table = write(path, merged)?;
         for part in &self.parts {
-            fs::remove_file(part).map_err(io_error(part))?;
+            fs::remove_file(part).map_err(IndexError::storage("remove", part))?;
         }
         Ok(table)
     }
@@ -114,7 +101,7 @@ enum Source {
 }
 
 impl Source {
-    fn next(&mut self) -> Option<Result<Entry, TableError>> {
+    fn next(&mut self) -> Option<Result<Entry, IndexError>> {
         match self {
             Source::Held(entries) => entries.next().map(Ok),
             Source::Part(file, path) => {
@@ -122,7 +109,7 @@ impl Source {
                 match file.read_exact(bytemuck::bytes_of_mut(&mut entry)) {
                     Ok(()) => Some(Ok(entry)),
                     Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => None,
-                    Err(error) => Some(Err(io_error(path)(error))),
+                    Err(error) => Some(Err(IndexError::storage("read", path)(error))),
                 }
             }
         }
@@ -132,17 +119,17 @@ impl Source {
 /// Writes sorted entries as a table. It is not synced: no job needs the table of another.
 fn write(
     path: &Path,
-    entries: impl Iterator<Item = Result<Entry, TableError>>,
-) -> Result<Table, TableError> {
-    let error = io_error(path);
+    entries: impl Iterator<Item = Result<Entry, IndexError>>,
+) -> Result<Table, IndexError> {
+    let error = || IndexError::storage("write", path);
     let file = File::options().read(true).write(true).create(true).truncate(true).open(path);
-    let mut out = BufWriter::with_capacity(1 << 18, file.map_err(&error)?);
+    let mut out = BufWriter::with_capacity(1 << 18, file.map_err(error())?);
     let mut count = 0;
     for entry in entries {
-        out.write_all(bytemuck::bytes_of(&entry?)).map_err(&error)?;
+        out.write_all(bytemuck::bytes_of(&entry?)).map_err(error())?;
         count += 1;
     }
-    let file = out.into_inner().map_err(|failed| error(failed.into_error()))?;
+    let file = out.into_inner().map_err(|failed| error()(failed.into_error()))?;
     Ok(Table { path: path.to_path_buf(), file, entries: count })
 }
 
@@ -166,16 +153,16 @@ impl Table {
     }
 
     /// The entries whose numbers in the table are in a range.
-    pub(crate) fn entries(&self, range: Range<u64>) -> Result<Vec<Entry>, TableError> {
+    pub(crate) fn entries(&self, range: Range<u64>) -> Result<Vec<Entry>, IndexError> {
         let mut entries = vec![Entry::zeroed(); (range.end - range.start) as usize];
         let at = range.start * ENTRY as u64;
         let bytes = bytemuck::cast_slice_mut(&mut entries);
-        self.file.read_exact_at(bytes, at).map_err(io_error(&self.path))?;
+        self.file.read_exact_at(bytes, at).map_err(IndexError::storage("read", &self.path))?;
         Ok(entries)
     }
 
     /// The number of the first entry whose name is `name` or greater.
-    pub(crate) fn first_from(&self, name: u128) -> Result<u64, TableError> {
+    pub(crate) fn first_from(&self, name: u128) -> Result<u64, IndexError> {
         let (mut low, mut high) = (0, self.entries);
         while low < high {
             let middle = low + (high - low) / 2;

@@ -1,0 +1,205 @@
+//! What is known of a log of queries, so that it need not be read again? How often each query is in
+//! it, and which parts of which lists those queries visit.
+//!
+//! A log is one file, of one day, which its name tells. What is known of it lies in a file of its
+//! own in the folder of the history; all of that can be removed at any time, since it can be found
+//! out again.
+
+use super::error::RebuildError;
+use super::files::replace_json;
+use crate::index::format::{Kind, run_file};
+use crate::index::generations::manifest::{Manifest, find_file};
+use crate::input::Compression;
+use crate::input::streams::unpacked::Unpacked;
+use crate::query::reading::lines::{Lines, blank_after_qid};
+use jiff::civil::Date;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::Path;
+
+/// How many queries visited so many units of a list: the [key](run_key) of the run, where the list
+/// begins, its df, its bytes, its blocks, the units.
+pub(crate) type Visit = (u64, u64, u32, u64, u32, u32);
+
+/// What the queries of a log want of lists.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Visits {
+    /// Hits of each query.
+    pub k: u32,
+    pub runs: Vec<u64>,
+    pub queries: u64,
+    /// Queries that find nothing, and do not count.
+    pub without_answer: u64,
+    /// What those that find something visit.
+    pub visits: Vec<(Visit, u32)>,
+}
+
+impl Visits {
+    /// Whether these are about an index with runs of these keys and documents: only so much of it
+    /// is new, one of [`NEW_SHARE`], as the log's day could not know.
+    pub(crate) fn fit(&self, k: u32, runs: &[(u64, u32)]) -> bool {
+        let sum = |runs: &mut dyn Iterator<Item = &(u64, u32)>| -> u64 {
+            runs.map(|(_, documents)| u64::from(*documents)).sum()
+        };
+        let new = sum(&mut runs.iter().filter(|(key, _)| !self.runs.contains(key)));
+        self.k == k && new * NEW_SHARE <= sum(&mut runs.iter())
+    }
+}
+
+/// Where more than one document of so many lies in runs that a log does not know, its queries are
+/// searched for again.
+pub(crate) const NEW_SHARE: u64 = 10;
+
+/// What tells a run from all others, whatever its place and number: the checksums of its lexicon
+/// and its postings.
+///
+/// Both are 0 if the manifest lacks them, which its reader does not allow.
+pub(crate) fn run_key(manifest: &Manifest, folder: &Path, run: usize) -> u64 {
+    let crc = |kind| {
+        let name = run_file(&manifest.runs[run].name, kind);
+        find_file(&manifest.files, folder, &name).map_or(0, |file| file.crc32)
+    };
+    u64::from(crc(Kind::Lexicon)) << 32 | u64::from(crc(Kind::Postings))
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct CountedLog {
+    pub day: String,
+    /// The hash of its bytes, as `rebuild::files` has it.
+    pub hash: String,
+    /// How often each query is in it.
+    pub queries: Vec<(String, u32)>,
+    /// Lines that are no queries.
+    pub refused: u64,
+    /// What its queries want of lists.
+    pub visits: Visits,
+}
+
+impl CountedLog {
+    /// Counts a log, which may be compressed by gzip or zstd.
+    pub(crate) fn count(path: &Path, day: Date, hash: String) -> io::Result<Self> {
+        let open = || -> io::Result<Unpacked> {
+            let mut head = Vec::new();
+            File::open(path)?.take(6).read_to_end(&mut head)?;
+            match Compression::by_content(&head) {
+                Compression::None | Compression::Gzip | Compression::Zstd => Unpacked::open(path),
+                other => {
+                    let reason = format!("a log that is compressed by {other} is not read");
+                    Err(io::Error::new(io::ErrorKind::InvalidData, reason))
+                }
+            }
+        };
+        let mut lines = Lines::new(open()?);
+        if blank_after_qid(open()?)? {
+            lines = lines.with_blank_after_qid();
+        }
+        let (mut times, mut refused) = (HashMap::<String, u32>::new(), 0);
+        for query in lines {
+            match query? {
+                Ok(query) => *times.entry(query.text).or_default() += 1,
+                Err(_) => refused += 1,
+            }
+        }
+        let mut queries: Vec<_> = times.into_iter().collect();
+        queries.sort_unstable();
+        Ok(Self { day: day.to_string(), hash, queries, refused, visits: Visits::default() })
+    }
+
+    /// Reads what is known; nothing if the file is not there or is not whole.
+    pub(crate) fn read(path: &Path) -> Option<Self> {
+        serde_json::from_slice(&fs::read(path).ok()?).ok()
+    }
+
+    /// Replaces the file by this, at once.
+    pub(crate) fn write(&self, path: &Path) -> Result<(), RebuildError> {
+        replace_json(path, self)
+    }
+}
+
+/// The first date in the name of a log: four, two and two digits, with hyphens between or nothing,
+/// no other digit before or behind.
+pub(crate) fn day_of(name: &str) -> Option<Date> {
+    let bytes = name.as_bytes();
+    let is_digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
+    let number = |from: usize, digits: usize| -> Option<i16> {
+        (from..from + digits).all(is_digit).then(|| name[from..from + digits].parse().ok())?
+    };
+    (0..bytes.len()).filter(|&at| at == 0 || !is_digit(at - 1)).find_map(|at| {
+        [1, 0].into_iter().find_map(|gap| {
+            let (month, day) = (at + 4 + gap, at + 6 + 2 * gap);
+            let hyphens = gap == 0 || bytes.get(at + 4)? == &b'-' && bytes.get(day - 1)? == &b'-';
+            let numbers = (number(at, 4)?, number(month, 2)?, number(day, 2)?);
+            let (year, month, of_month) = numbers;
+            let date = Date::new(year, i8::try_from(month).ok()?, i8::try_from(of_month).ok()?);
+            date.ok().filter(|_| hyphens && !is_digit(day + 2))
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn names_tell_days() {
+        let day = |name| day_of(name).map(|day| day.to_string());
+        for name in ["queries-2026-11-02.tsv", "20261102", "a7-20261102.log.gz", "x2026-11-02"] {
+            assert_eq!(day(name).as_deref(), Some("2026-11-02"), "{name}");
+        }
+        for name in [
+            "queries.tsv",
+            "2026-13-02",
+            "2026-11-31",
+            "120261102",
+            "202611021",
+            "2026-1102",
+            "2026-11-022",
+            "",
+        ] {
+            assert_eq!(day(name), None, "{name}");
+        }
+        assert_eq!(day("2026-99-99-2026-01-31").as_deref(), Some("2026-01-31"));
+    }
+
+    #[test]
+    fn a_log_is_counted_whatever_its_compression() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = "1\tmill race\nwater\n2\tmill race\n{\"nonsense\": 1}\n";
+        let day = day_of("2026-11-02").unwrap();
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(text.as_bytes()).unwrap();
+        let packed = [
+            text.as_bytes().to_vec(),
+            gzip.finish().unwrap(),
+            zstd::encode_all(text.as_bytes(), 1).unwrap(),
+        ];
+        let path = folder.path().join("log");
+        for bytes in &packed {
+            fs::write(&path, bytes).unwrap();
+            let log = CountedLog::count(&path, day, "h".into()).unwrap();
+            let expected = [("mill race".to_string(), 2), ("water".to_string(), 1)];
+            assert_eq!((&log.queries[..], log.refused), (&expected[..], 1));
+            let kept = folder.path().join("kept.json");
+            log.write(&kept).unwrap();
+            assert_eq!(CountedLog::read(&kept), Some(log));
+        }
+        fs::write(&path, &packed[1][..packed[1].len() - 9]).unwrap();
+        CountedLog::count(&path, day, "h".into()).unwrap_err();
+        fs::write(&path, b"BZh91AY&SY").unwrap();
+        let error = CountedLog::count(&path, day, "h".into()).unwrap_err();
+        assert!(error.to_string().contains("compressed by bzip2 is not read"), "{error}");
+        assert_eq!(CountedLog::read(&path), None);
+    }
+
+    #[test]
+    fn visits_fit_while_most_of_the_index_is_known() {
+        let visits = Visits { k: 10, runs: vec![1, 2], ..Visits::default() };
+        assert!(visits.fit(10, &[(1, 60), (2, 30), (3, 10)]));
+        assert!(!visits.fit(10, &[(1, 60), (2, 29), (3, 10)]));
+        assert!(!visits.fit(11, &[(1, 60)]));
+        assert!(visits.fit(10, &[]));
+    }
+}

@@ -1,0 +1,352 @@
+//! How does a new generation come about from the runs of the live one? In one draft, which is
+//! published when all is in it.
+//!
+//! The runs of the live generation are linked; documents that are gone or have changed are left out
+//! of them; what is new becomes runs behind them. What cannot be as it was are the places of
+//! documents in files that were written anew: then a run gets another file of places, and all else
+//! of it is linked. A run gets one more input where one of its documents came in another file
+//! before. Where everything is built anew nothing is linked. Then runs are merged, documents get
+//! their PageRanks, and an order is made.
+
+use super::affected::affected;
+use super::links::Found;
+use super::live::{Live, for_each_name};
+use super::look::{How, Looked};
+use super::rank::{self, Ranked};
+use super::{Rebuild, RebuildError, Stages, guards};
+use crate::dataflow::rebuild::table::name_hash;
+use crate::index::documents::{Documents, Location};
+use crate::index::error::IndexError;
+use crate::index::files::storage::{self, Durability, FileEntry, StorageFile};
+use crate::index::format::{Header, Kind, generation_name, run_file, run_name};
+use crate::index::generations::draft::{Description, Draft};
+use crate::index::generations::folder::{IndexLock, current};
+use crate::index::generations::manifest::{InputEntry, Manifest, RunEntry};
+use crate::index::merge::Merging;
+use crate::index::order::DocumentOrder;
+use crate::index::scores::ranks_of;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// Whether the documents of a generation are in an order already: they are all in one run then.
+pub(super) fn is_ordered(live: &Manifest, order: DocumentOrder) -> bool {
+    let is_whole = matches!(&live.runs[..], [run] if run.deleted.is_none());
+    let is_so = match (&live.order, order) {
+        (None, _) => false,
+        (Some(now), DocumentOrder::Global { wang, bm25 }) => {
+            let parameters = now.global.as_ref().and_then(|global| global.parameters());
+            parameters.is_some_and(|now| (now.wang, now.bm25) == (wang, bm25))
+        }
+        (Some(now), order) => now.name == order.name(),
+    };
+    is_whole && is_so
+}
+
+/// A generation that is to be published.
+pub(super) struct Publishing<'a> {
+    pub(super) rebuild: &'a Rebuild<'a>,
+    pub(super) looked: &'a Looked,
+    /// The links by which documents are ranked, if they are.
+    pub(super) links: Option<&'a Found>,
+    /// A scratch folder.
+    pub(super) work: &'a Path,
+}
+
+impl Publishing<'_> {
+    /// Makes and publishes the generation, which is live then, with the ranks that were computed.
+    pub(super) fn publish(
+        &self,
+        stages: &mut Stages,
+    ) -> Result<(Live, Option<Ranked>), RebuildError> {
+        let job = self.rebuild.job;
+        let lock = IndexLock::acquire(&job.index)?.keeping(guards(job).keep);
+        lock.remove_debris()?;
+        let before = current(&job.index)?;
+        if before.as_deref() != self.looked.live.as_ref().map(|live| &*live.path) {
+            return Err(RebuildError::Replaced);
+        }
+        let published = self.draft(&lock, stages);
+        if published.is_err() {
+            // What cannot be removed now is removed by the next job.
+            _ = lock.abandon(before.as_deref());
+        }
+        published
+    }
+
+    fn draft(
+        &self,
+        lock: &IndexLock,
+        stages: &mut Stages,
+    ) -> Result<(Live, Option<Ranked>), RebuildError> {
+        let Self { rebuild, looked, .. } = self;
+        let job = rebuild.job;
+        let (memory_bytes, threads) = (job.build.memory, rebuild.workers());
+        let mut draft = Draft::begin(lock)?;
+        let mut description = self.runs(&mut draft)?;
+        description.settings.memory_bytes = memory_bytes;
+        let form = description.settings.form().unwrap_or_default();
+        let stop = rebuild.control.stop().clone();
+        let merging = Merging { memory_bytes, threads, form, stop };
+        // The order that documents have keeps them in one run.
+        let is_kept = looked.planned.how == How::Nothing;
+        let kept = looked.live.as_ref().and_then(|live| live.manifest.order.clone());
+        let kept = kept.filter(|order| is_kept && order.global.is_none());
+        let is_other =
+            |order: &&DocumentOrder| kept.as_ref().is_none_or(|kept| kept.name != order.name());
+        let order = job.build.order.as_ref().filter(is_other);
+        let mut lost = false;
+        if order.is_none() {
+            stages.time("merge", || {
+                // The last first, so that the places of those before it stay.
+                for runs in affected(draft.runs(), &job.merge).into_iter().rev() {
+                    lost |= draft.merge(runs, &merging)?;
+                }
+                Ok::<_, RebuildError>(())
+            })?;
+        }
+        let mut rank = |links| stages.time("rank", || rank::rank(rebuild, &mut draft, links));
+        let ranked = self.links.map(&mut rank).transpose()?;
+        match order {
+            Some(order) => {
+                let ranks = stages.time("order", || draft.order(order, &merging))?;
+                ranks.remark().into_iter().for_each(|remark| rebuild.note_of_ranks(remark));
+            }
+            None => draft.keep_order(kept),
+        }
+        if lost {
+            rebuild.note_of_ranks(
+                "PageRanks of runs that were merged are lost, since others had none: give all anew (merge --pagerank FILE)".into(),
+            );
+        }
+        let manifest = stages.time("publish", || draft.publish(description, memory_bytes / 4))?;
+        let path = job.index.join(generation_name(manifest.generation));
+        Ok((Live { path, manifest }, ranked))
+    }
+
+    /// Fills a draft with the runs of what stays and of what is new.
+    fn runs(&self, draft: &mut Draft<'_>) -> Result<Description, RebuildError> {
+        let Self { rebuild, looked, .. } = self;
+        let is_whole = matches!(looked.planned.how, How::Whole(_));
+        let live = looked.live.as_ref().filter(|_| !is_whole);
+        let (command, workers) = (rebuild.command.clone(), rebuild.workers() as u32);
+        let mut description = Description { command, workers, ..Description::default() };
+        if let Some(live) = live {
+            description.settings = live.manifest.settings.clone();
+            description.skipped = live.manifest.statistics.skipped.clone();
+            self.link(live, draft)?;
+        }
+        let first = draft.runs().len();
+        if let Some((part, folder)) = &looked.part {
+            for number in 0..part.runs.len() {
+                draft.link(folder, part, number)?;
+            }
+            for (reason, count) in &part.statistics.skipped {
+                *description.skipped.entry(reason.clone()).or_default() += count;
+            }
+            match live {
+                Some(live) if self.links.is_none() => {
+                    keep_ranks(rebuild, live, draft, first..draft.runs().len())?;
+                }
+                Some(_) => {}
+                None => description.settings = part.settings.clone(),
+            }
+        }
+        if draft.runs().len() == first {
+            // Files that were read are inputs even if no document of theirs is new.
+            draft.add_inputs(looked.read.iter().cloned());
+        }
+        Ok(description)
+    }
+
+    /// Links the runs of the live generation, without the documents that are gone.
+    fn link(&self, live: &Live, draft: &mut Draft<'_>) -> Result<(), RebuildError> {
+        let looked = self.looked;
+        let moved = Moved::new(live, looked, self.work)?;
+        let deleted = |run: &RunEntry| {
+            let (first, end) = (run.first_docid, run.first_docid + run.documents);
+            let deleted =
+                looked.changes.deleted.iter().filter(move |docid| (first..end).contains(docid));
+            deleted.map(|docid| docid - first).collect::<Vec<u32>>()
+        };
+        let is_empty = |run: &RunEntry| {
+            let before = run.deleted.map_or(0, |deleted| deleted.documents);
+            before + deleted(run).len() as u32 == run.documents
+        };
+        // The inputs of the live generation come with the first run of it.
+        let all_empty = moved.manifest.runs.iter().all(is_empty);
+        for (number, run) in moved.manifest.runs.iter().enumerate() {
+            if is_empty(run) && !all_empty {
+                continue;
+            }
+            let place = draft.link(&live.path, &moved.manifest, number)?;
+            if let Some(places) = moved.places.get(&number) {
+                let name = run_file(&run_name(place as u32), Kind::Locations);
+                storage::rename(places, &draft.folder().join(name))?;
+            }
+            let deleted = deleted(run);
+            if !deleted.is_empty() {
+                draft.delete(place, &deleted)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Gives the documents of `new` runs the PageRanks that documents of their names have in the live
+/// generation, if it has any; those whose names it does not have get 0, as where a file of ranks
+/// does not name them.
+fn keep_ranks(
+    rebuild: &Rebuild<'_>,
+    live: &Live,
+    draft: &mut Draft<'_>,
+    new: Range<usize>,
+) -> Result<(), RebuildError> {
+    let ranks = match ranks_of(&live.path, &live.manifest) {
+        Ok(Some(ranks)) => ranks,
+        // Where only some runs have ranks there is nothing that could be kept whole.
+        Ok(None) | Err(IndexError::Lacks { .. }) => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
+    let mut of_name: HashMap<u128, f32> = HashMap::new();
+    let mut names = vec![Vec::new(); new.len()];
+    for_each_name(draft.folder(), &draft.runs()[new.clone()], |run, _, name| {
+        let name = name_hash(name);
+        of_name.insert(name, f32::NAN);
+        names[run].push(name);
+        Ok(())
+    })?;
+    let old = &live.manifest.runs;
+    for_each_name(&live.path, old, |run, docid, name| {
+        // The first document of a name counts.
+        if let Some(rank) = of_name.get_mut(&name_hash(name)).filter(|rank| rank.is_nan()) {
+            *rank = ranks[(old[run].first_docid + docid) as usize];
+        }
+        Ok(())
+    })?;
+    let mut unknown = 0u64;
+    for (run, names) in new.zip(names) {
+        let rank = |name: u128| {
+            let rank = of_name[&name];
+            unknown += u64::from(rank.is_nan());
+            rank.max(0.0)
+        };
+        let ranks: Vec<f32> = names.into_iter().map(rank).collect();
+        draft.rank(run, &ranks)?;
+    }
+    if unknown > 0 {
+        rebuild.note_of_ranks(format!(
+            "{unknown} new documents have PageRank 0: the job file has no [pagerank]"
+        ));
+    }
+    Ok(())
+}
+
+/// The live generation as its files are now.
+struct Moved {
+    /// Its manifest, with the inputs of now.
+    manifest: Manifest,
+    /// New files of places, by the number of the run.
+    places: BTreeMap<usize, PathBuf>,
+    read: Vec<InputEntry>,
+}
+
+impl Moved {
+    fn new(live: &Live, looked: &Looked, work: &Path) -> Result<Self, RebuildError> {
+        let mut manifest = live.manifest.clone();
+        let read = looked.read.clone();
+        let now: HashMap<&str, &InputEntry> =
+            read.iter().map(|input| (input.path.as_str(), input)).collect();
+        for input in &mut manifest.inputs {
+            if let Some(&now) = now.get(input.path.as_str()) {
+                *input = now.clone();
+            }
+        }
+        let mut moved = Self { manifest, places: BTreeMap::new(), read };
+        if !looked.changes.kept.is_empty() {
+            moved.find_places(live, looked, work)?;
+        }
+        Ok(moved)
+    }
+
+    /// Writes new files of places for the runs whose documents lie elsewhere now.
+    fn find_places(
+        &mut self,
+        live: &Live,
+        looked: &Looked,
+        work: &Path,
+    ) -> Result<(), RebuildError> {
+        let documents = Documents::open(&live.path, &live.manifest)?;
+        let mut new = looked.places()?;
+        let mut kept = looked.changes.kept.clone();
+        kept.sort_unstable();
+        let (mut inputs, mut rest) = (Vec::new(), &kept[..]);
+        for (number, run) in self.manifest.runs.iter_mut().enumerate() {
+            let end = run.first_docid + run.documents;
+            let (mine, behind) = rest.split_at(rest.partition_point(|&(docid, _)| docid < end));
+            rest = behind;
+            let own = run.first_input as usize..(run.first_input + run.inputs) as usize;
+            let first_input = inputs.len() as u32;
+            inputs.extend_from_slice(&self.manifest.inputs[own]);
+            let mut at: HashMap<String, u32> = HashMap::new();
+            for (place, input) in (0..).zip(&inputs[first_input as usize..]) {
+                at.entry(input.path.clone()).or_insert(place);
+            }
+            // The input of the run that a file is which was read, once it is known.
+            let mut of_read = vec![None; self.read.len()];
+            let run_documents = documents.runs().nth(number);
+            let old = run_documents.map(|documents| documents.locations()).unwrap_or_default();
+            let mut places = old.to_vec();
+            let mut other = false;
+            for &(docid, place) in mine {
+                let now = new.get(place)?;
+                let input = *of_read[now.input as usize].get_or_insert_with(|| {
+                    let entry = &self.read[now.input as usize];
+                    *at.entry(entry.path.clone()).or_insert_with(|| {
+                        inputs.push(entry.clone());
+                        inputs.len() as u32 - 1 - first_input
+                    })
+                });
+                let now = Location { input, ..now };
+                let was = &mut places[(docid - run.first_docid) as usize];
+                // The first input of a path is as good as the one that the run had.
+                other |= *was != now;
+                *was = now;
+            }
+            run.first_input = first_input;
+            // The last of its inputs has a document of the run; files that have none any more lie
+            // behind.
+            run.inputs = places.iter().map(|place| place.input + 1).max().unwrap_or(0);
+            if other {
+                let entry = write_places(work, number, run, &places)?;
+                let name = entry.name.clone();
+                self.places.insert(number, work.join(&name));
+                let wanted = run_file(&run.name, Kind::Locations);
+                for file in &mut self.manifest.files {
+                    if file.name == wanted {
+                        *file = FileEntry { name: wanted.clone(), ..entry.clone() };
+                    }
+                }
+            }
+        }
+        // Files without documents stay inputs, so that they are known.
+        let seen: HashSet<String> = inputs.iter().map(|input| input.path.clone()).collect();
+        let old = std::mem::replace(&mut self.manifest.inputs, inputs);
+        let left = old.into_iter().filter(|input| !seen.contains(&input.path));
+        self.manifest.inputs.extend(left);
+        Ok(())
+    }
+}
+
+/// Writes a file of places into the scratch folder.
+fn write_places(
+    work: &Path,
+    number: usize,
+    run: &RunEntry,
+    places: &[Location],
+) -> Result<FileEntry, IndexError> {
+    let mut file = StorageFile::create(work, &format!("places-{number}"), Durability::Lasting)?;
+    file.write(bytemuck::cast_slice(places))?;
+    let values = [u64::from(run.documents), 0, 0, 0, 0];
+    file.finish(Header { kind: Kind::Locations, values, last: 0 })
+}
