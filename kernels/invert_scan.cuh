@@ -1,4 +1,4 @@
-// How do the threads of a block share out places? Sums of all threads before each.
+// Scans over the threads of a block, and searches in sorted arrays.
 
 // Values that a thread of invert_scan takes at a time, and items of a thread of the other kernels.
 #define SCAN_ITEMS 8
@@ -26,7 +26,7 @@ __device__ __forceinline__ u32 lower_bound(const u32* __restrict__ values, u32 e
     return low;
 }
 
-// The part that holds `value`: `starts` has where each of `count` parts begins, and then the end.
+// The part that holds `value`: `starts` [count + 1] are the beginnings of the parts, and the end.
 // Parts may be empty.
 __device__ __forceinline__ u32 part_of(const u32* __restrict__ starts, u32 count, u32 value) {
     u32 low = 0, high = count;
