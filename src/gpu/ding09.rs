@@ -1,8 +1,7 @@
-//! Queries on a device as Ding, He, Yan and Suel have them (WWW 2009): lists of `rice` and `pfor`
-//! as on disk, AND by Parallel Merge Find from the shortest list on, and OR with an accumulator for
-//! each document (`kernels/ding09.cu`). The hits are those of every other engine.
-//!
-//! Its parts are those of every [method](crate::gpu::methods).
+//! Queries on a device as Ding, He, Yan and Suel have them (WWW 2009), a
+//! [method](crate::gpu::methods): lists of `rice` and `pfor` as on disk, AND by Parallel Merge Find
+//! from the shortest list on, and OR with an accumulator for each document (`kernels/ding09.cu`).
+//! The hits are those of every other engine.
 
 pub(crate) mod batch;
 pub(crate) mod list;

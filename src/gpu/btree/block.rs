@@ -45,10 +45,9 @@ impl Most {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TokenBlock {
-    /// By collection, then docid: first byte in the block, first byte in the streams of all
-    /// collections, bytes, docid of the piece's first document; then rows of zeros as padding.
+    /// By collection, then docid; then rows of zeros as padding.
     pub segments: Vec<Row>,
-    /// By falling bytes: collection, first byte of its stream / 16, bytes, first segment.
+    /// By falling bytes.
     pub work: Vec<Row>,
     pub input_bytes: u32,
     pub stream_bytes: u32,

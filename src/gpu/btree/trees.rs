@@ -52,8 +52,6 @@ pub struct Trees {
 }
 
 impl Trees {
-    /// # Errors
-    /// The device has not so much memory.
     pub(crate) fn new(
         mut machine: Box<dyn Machine<TreeArray>>,
         tuning: TreeTuning,
@@ -71,9 +69,6 @@ impl Trees {
     }
 
     /// With one buffer on a CUDA device: for measurements and tests.
-    ///
-    /// # Errors
-    /// The device cannot be used or has too little memory, or its kernels do not compile.
     pub fn alone(
         device: Device,
         toolchain: &Toolchain,
@@ -89,9 +84,6 @@ impl Trees {
 
     /// The largest trees that there is memory for, up to `wanted` bytes of arenas and down to room
     /// for `least`. If the device has less memory than it said, smaller ones are tried.
-    ///
-    /// # Errors
-    /// The device has too little memory.
     pub(crate) fn largest(
         mut machine: Box<dyn Machine<TreeArray>>,
         tuning: TreeTuning,
@@ -161,9 +153,6 @@ impl Trees {
 
     /// Only copies a block: to measure what its kernels take.
     ///
-    /// # Errors
-    /// The driver refuses.
-    ///
     /// # Panics
     /// If there is no room for the block.
     pub fn bring(
@@ -175,9 +164,6 @@ impl Trees {
     }
 
     /// Regroups, and with `inserts` inserts, a block that was brought: to measure that.
-    ///
-    /// # Errors
-    /// The driver refuses.
     pub fn work_on(&mut self, block: &TokenBlock, inserts: bool) -> Result<Given, GpuError> {
         let mut steps = vec![self.tuning.regroup(block)];
         steps.extend(inserts.then(|| self.tuning.insert(block, &self.room)));

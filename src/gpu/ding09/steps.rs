@@ -1,5 +1,4 @@
-//! The kernels that answer a batch, in their order. Steps name arrays, not memory, so that a device
-//! and the tests' emulation take the same ones.
+//! The kernels that answer a batch, in their order.
 
 use super::Merging;
 use super::batch::{DingShares, TILE, WARPS};

@@ -37,9 +37,6 @@ const SHARE_PERCENT: u64 = 90;
 impl Device {
     /// Opens a device that `owners` share; each may book an equal part of its memory, as far as
     /// free.
-    ///
-    /// # Errors
-    /// The driver refuses.
     pub fn open(info: &DeviceInfo, owners: usize) -> Result<Self, GpuError> {
         let failed = |operation| move |source| refused(info, operation, source);
         if let Some(fault) = lost::fault(info.ordinal) {

@@ -62,9 +62,6 @@ pub(crate) trait Machine<A>: Send {
     fn device(&self) -> String;
 
     /// Makes an array at least so long; its content is lost.
-    ///
-    /// # Errors
-    /// There is not so much memory.
     fn reserve(&mut self, array: A, bytes: u64) -> Result<(), GpuError>;
 
     fn free_all(&mut self);
@@ -94,8 +91,6 @@ pub(crate) struct CudaQueue<A> {
 pub(crate) const ALIGN: usize = 256;
 
 impl<A: Copy + Debug + Eq + Hash> CudaQueue<A> {
-    /// # Errors
-    /// There is not so much memory to pin, or the driver refuses.
     pub(crate) fn new(
         device: Device,
         kernels: Kernels,

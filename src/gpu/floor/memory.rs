@@ -30,8 +30,6 @@ impl Allowance {
         self.limit - self.used()
     }
 
-    /// # Errors
-    /// Fewer bytes are left; the error names `device`.
     pub(crate) fn book(
         self: &Arc<Self>,
         device: &impl ToString,

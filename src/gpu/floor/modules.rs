@@ -28,9 +28,6 @@ impl Toolchain {
     }
 
     /// The usable devices of this machine, at least one, and their toolchain.
-    ///
-    /// # Errors
-    /// There is none, and why.
     pub fn of_machine(cache: ModuleCache) -> Result<(Vec<DeviceInfo>, Self), GpuError> {
         let discovery = Discovery::of_machine();
         let devices = discovery.usable();

@@ -59,9 +59,6 @@ impl Slab {
 
     /// Copies bytes to it; they are there when this returns.
     ///
-    /// # Errors
-    /// The driver refuses.
-    ///
     /// # Panics
     /// If the part is not its own.
     pub fn write(&self, at: u64, bytes: &[u8]) -> Result<(), GpuError> {

@@ -1,4 +1,5 @@
-//! Launches of kernels whose arguments are named arrays; a device and its emulation take the same.
+//! Launches of kernels whose arguments are named arrays, not memory, so that a device and its
+//! emulation take the same ones.
 
 use super::cache::Origin;
 use super::device::Device;
@@ -40,9 +41,6 @@ pub(crate) struct Kernels {
 
 impl Kernels {
     /// Loads kernels, each with the dynamic shared memory that its blocks may have.
-    ///
-    /// # Errors
-    /// They do not compile, or the driver refuses them.
     pub(crate) fn load(
         toolchain: &Toolchain,
         device: &Device,
@@ -75,9 +73,6 @@ impl Kernels {
     }
 
     /// Enqueues a step; `address` says where an array begins.
-    ///
-    /// # Errors
-    /// The driver refuses; the error names kernel, geometry and device.
     ///
     /// # Safety
     /// The step has the arguments that its kernel declares, and with them the kernel stays inside

@@ -37,9 +37,6 @@ impl Sizes {
 const LEAST: Coming = Coming { tokens: 1 << 16, bytes: 1 << 20, documents: 1 << 16 };
 
 /// Opens `device`, which `owners` indexers share; returns also where its kernels' code came from.
-///
-/// # Errors
-/// The device cannot be used or has too little memory, or its kernels do not compile.
 pub(crate) fn open(
     device: &DeviceInfo,
     owners: usize,

@@ -50,8 +50,6 @@ struct Shared {
 }
 
 impl CudaMachine {
-    /// # Errors
-    /// They do not compile, or the driver refuses.
     pub fn open(device: Device, toolchain: &Toolchain) -> Result<Self, GpuError> {
         let names = KERNELS.map(|name| (name, 0));
         let kernels = Kernels::load(toolchain, &device, &source(), names)?;

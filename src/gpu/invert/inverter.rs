@@ -1,4 +1,4 @@
-//! Makes lists of a batch of texts, in three steps:
+//! The inverter, which makes lists of batches of texts in three steps.
 //!
 //! 1. A thread of its own finds the forms of batches ([`find`](Inverter::find)), and others make
 //!    terms of those of which the device makes none, while batches before are counted.
@@ -309,9 +309,6 @@ impl<M: Machine + ?Sized> Inverter<M> {
     }
 
     /// Returns the terms of the run; the next batch begins another one.
-    ///
-    /// # Errors
-    /// Of the device.
     pub fn end_run(&mut self) -> Result<Terms, GpuError> {
         let began = Instant::now();
         self.let_go();

@@ -59,7 +59,7 @@ impl InvertService {
         let stopped = stop.clone();
         let thread = Builder::new().name("inverter".into()).spawn(move || {
             let tell = |outcome: Outcome| {
-                // If the receiver is gone nobody wants it.
+                // If the receiver is gone nobody wants it; the same below.
                 _ = to.send(outcome);
                 wake();
             };
@@ -150,7 +150,6 @@ struct Coming {
 fn bring(mut uploader: Box<dyn Uploader>, coming: &Coming, to: &Sender<Message>) {
     while let Ok(old) = coming.room.recv() {
         let Ok(mut pieces) = coming.batches.recv() else {
-            // If the receiver is gone nobody wants it.
             _ = to.send(Message::End);
             coming.buffers.end();
             return coming.done.iter().for_each(drop);
@@ -218,7 +217,6 @@ fn drive(
     let bring = move || {
         let bring = || bring(uploader, &coming, &to);
         if let Err(cause) = catch_unwind(AssertUnwindSafe(bring)) {
-            // If the receiver is gone nobody wants it.
             _ = to.send(Message::Panicked(cause));
         }
     };

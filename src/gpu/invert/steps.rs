@@ -1,5 +1,4 @@
-//! The kernels that invert a batch, in their order; `kernels/invert.cu` has what each does. Steps
-//! name arrays, not memory, so that a device and its emulation take the same ones.
+//! The kernels that invert a batch, in their order; `kernels/invert.cu` has what each does.
 
 pub(crate) mod encode;
 pub(crate) mod lines;
@@ -187,15 +186,11 @@ pub(crate) const FOREIGN_FORMS: usize = 4;
 pub(crate) const FOREIGN_BYTES: usize = 5;
 
 const THREADS: u32 = 256;
-/// Of the block that sums.
 const SCAN_THREADS: u32 = 1024;
-/// Values of a tile of a scan.
 const SCAN_TILE: u32 = 8 * SCAN_THREADS;
 /// Items of a tile of tokens, pairs or postings.
 const TILE: u32 = 8 * THREADS;
-/// Of blocks that sum.
 pub(crate) const SCAN_SHARED_BYTES: u32 = 4 * 32;
-/// Of tokens, pairs or postings.
 pub(crate) fn tiles(items: u32) -> u32 {
     items.div_ceil(TILE)
 }
@@ -257,14 +252,12 @@ fn counted(count: Step, tiles: u32) -> Vec<Step> {
     steps
 }
 
-/// Counts tokens in tiles of text.
 pub(crate) fn count_tokens(tiles: u32) -> Vec<Step> {
     let arguments = vec![of(InvertArray::Text), of(InvertArray::Classes), of(InvertArray::Tiles)];
     let count = step("invert_count_tokens", (tiles, SCAN_SHARED_BYTES), arguments);
     counted(count, tiles)
 }
 
-/// Writes where tokens begin.
 pub(crate) fn write_tokens(tiles: u32) -> Step {
     let arguments =
         [InvertArray::Text, InvertArray::Classes, InvertArray::Tiles, InvertArray::Tokens]
@@ -323,7 +316,6 @@ pub(crate) fn keep_forms(count: u32, known: u32, used: u32) -> Step {
     step("invert_keep_forms", (count.div_ceil(THREADS), 0), arguments)
 }
 
-/// Compares all tokens with their forms.
 pub(crate) fn check_forms(tokens: u32) -> Step {
     let arguments = vec![
         of(InvertArray::Text),
@@ -351,7 +343,6 @@ fn meanings(tokens: u32) -> Vec<Argument<InvertArray>> {
     ]
 }
 
-/// Counts the terms of tokens.
 pub(crate) fn count_terms(tokens: u32) -> Vec<Step> {
     let (tiles, arguments) = (tiles(tokens), meanings(tokens));
     let count = step("invert_count_terms", (tiles, SCAN_SHARED_BYTES), arguments);

@@ -79,9 +79,6 @@ pub struct MethodDevice<M: DeviceMethod> {
 impl<M: DeviceMethod> MethodDevice<M> {
     /// Loads the kernels, norms and static scores, and takes its memory. `threads` of the host will
     /// bring lists; none is there yet.
-    ///
-    /// # Errors
-    /// The kernels do not load, or there is too little memory.
     pub fn open(
         device: Device,
         toolchain: &Toolchain,
@@ -141,9 +138,6 @@ impl<M: DeviceMethod> MethodDevice<M> {
     }
 
     /// Brings the parts that stay by the method.
-    ///
-    /// # Errors
-    /// The index is damaged, or the device takes no copy.
     pub fn bring(&mut self, how: &M) -> Result<(), GpuError> {
         let wanted = how.stay(self.snapshot.generation()).map_err(|source| GpuError::Index {
             device: self.device().info().to_string(),
@@ -192,9 +186,6 @@ impl<M: DeviceMethod> MethodDevice<M> {
     }
 
     /// Lays out those parts that are neither on the device nor cached.
-    ///
-    /// # Errors
-    /// If one is damaged.
     pub fn lay_ahead<'a>(
         &mut self,
         asked: impl IntoIterator<Item = &'a AskedPart<M>>,
@@ -235,9 +226,6 @@ impl<M: DeviceMethod> MethodDevice<M> {
     }
 
     /// Adds a query for the best `k` of some documents; false if there is no room.
-    ///
-    /// # Errors
-    /// If a part that has to travel is damaged.
     pub fn add(
         &mut self,
         batch: &mut MethodBatch<M>,

@@ -37,9 +37,6 @@ pub(in crate::gpu) fn key_of(entries: &[Option<TermEntry>]) -> ListKey {
 }
 
 /// The lists of more than one block, the longest first: short ones are nearly all, and travel fast.
-///
-/// # Errors
-/// If the lexicon is damaged.
 pub(in crate::gpu) fn longest(generation: &Generation) -> Result<Vec<ListEntries>, IndexError> {
     let runs = generation.runs();
     let Some(first) = runs.first() else { return Ok(Vec::new()) };

@@ -149,17 +149,11 @@ pub trait DeviceMethod: Copy + Debug + Send + Sync + 'static {
     fn key(part: &Self::Part) -> Self::Key;
 
     /// The parts that are brought before any is asked for, and stay, most important first.
-    ///
-    /// # Errors
-    /// When the index is damaged.
     fn stay(&self, _generation: &Generation) -> Result<Vec<Self::Part>, IndexError> {
         Ok(Vec::new())
     }
 
     /// Lays a part out into `out`, which is empty, and will be at a multiple of 16 bytes.
-    ///
-    /// # Errors
-    /// When the index is damaged.
     fn lay(
         snapshot: &Snapshot,
         layer: &mut Self::Layer,

@@ -83,9 +83,6 @@ pub struct Bringer<I> {
 
 impl<I: Copy> Bringer<I> {
     /// What a thread needs to bring lists of a share of the documents, whose norms the device has.
-    ///
-    /// # Errors
-    /// The device has not the memory.
     pub fn new(
         query: &QueryDevice,
         snapshot: &Arc<Snapshot>,

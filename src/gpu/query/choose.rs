@@ -92,8 +92,6 @@ impl std::fmt::Debug for Devices {
 }
 
 impl Devices {
-    /// # Errors
-    /// There are none, or too few.
     pub fn of_machine(choice: &DeviceChoice) -> Result<Self, GpuError> {
         let cache = choice.cache.as_deref();
         let cache = cache.map_or_else(ModuleCache::of_user, ModuleCache::in_folder);
@@ -149,8 +147,6 @@ impl Devices {
         })
     }
 
-    /// # Errors
-    /// There are none, or the file is no such file.
     pub fn models(&self, index: &Path) -> Result<Models, GpuError> {
         let path = self.path_of_models(index);
         match std::fs::read(&path) {
@@ -182,9 +178,6 @@ impl Devices {
     }
 
     /// By the costs of queries.
-    ///
-    /// # Errors
-    /// No thread can be started.
     pub fn schedule(
         &self,
         engines: GpuEngines,

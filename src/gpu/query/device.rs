@@ -56,9 +56,6 @@ const ARENA_PERCENT: u64 = 75;
 
 impl QueryDevice {
     /// Loads the kernels and all norms; the arena takes `arena_bytes`, or most of what is free.
-    ///
-    /// # Errors
-    /// The kernels do not load, or there is too little memory.
     pub fn open(
         device: Device,
         toolchain: &Toolchain,
@@ -223,9 +220,6 @@ fn hits_at(room: &Room) -> usize {
 
 impl Slot {
     /// One that `answers_ordered` can run the ordered kernels too.
-    ///
-    /// # Errors
-    /// There is too little memory.
     pub fn new(device: &QueryDevice, room: Room, answers_ordered: bool) -> Result<Self, GpuError> {
         let on = &device.device;
         let parts = Parts::new(&room);
@@ -261,9 +255,6 @@ impl Slot {
     /// Enqueues all steps of a batch whose lists are in the arena, where they stay until
     /// [`is_done`](Self::is_done).
     ///
-    /// # Errors
-    /// The driver refuses.
-    ///
     /// # Panics
     /// If the slot is busy, or the batch does not fit it.
     pub fn launch(&mut self, device: &QueryDevice, batch: &Batch) -> Result<(), GpuError> {
@@ -296,9 +287,6 @@ impl Slot {
     }
 
     /// As [`launch`](Self::launch), for one query that is answered by the ordered kernels.
-    ///
-    /// # Errors
-    /// The driver refuses.
     ///
     /// # Panics
     /// As there, or if this slot does not answer so, or the batch has not one record.
@@ -401,9 +389,6 @@ impl Slot {
     }
 
     /// For measurements.
-    ///
-    /// # Errors
-    /// As [`is_done`](Self::is_done).
     pub fn wait(&self) -> Result<(), GpuError> {
         while !self.is_done()? {
             spin_loop();
@@ -413,9 +398,6 @@ impl Slot {
 
     /// Milliseconds on the device from the first step of the last batch, which is done, to its
     /// results.
-    ///
-    /// # Errors
-    /// The driver refuses.
     ///
     /// # Panics
     /// If there was no batch.

@@ -6,12 +6,11 @@
 use super::unpack::{BlockLine, Portion};
 use bytemuck::{Pod, Zeroable, cast_slice};
 
-/// Bytes that go to a place in the arena as they are.
+/// This and the next as in `kernels/query_unpack.cuh`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 struct Piece {
     to: u64,
-    /// Place in the parcel, and length, in units of 16 bytes.
     from: u32,
     units: u32,
 }
@@ -20,7 +19,6 @@ struct Piece {
 #[repr(C)]
 struct ListRecord {
     place: u64,
-    /// Place in the parcel of the numbers of its windows' first postings, in words.
     firsts: u32,
     postings: u32,
     block_len: u32,

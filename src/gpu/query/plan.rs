@@ -23,36 +23,28 @@ const NARROW_TERMS: usize = 8;
 
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// As kernels read it.
+/// As in `kernels/query_list.cuh`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub struct TermRecord {
-    /// Of its list in the arena, in bytes.
     pub place: u64,
-    /// With padding.
     pub postings: u32,
-    /// Postings whose tf stands apart.
     pub exceptions: u32,
-    /// Impact to sum, in units of 2^-16.
     pub multiplier: u32,
     pub weight: f32,
-    /// In the n-th record of a query: which of its terms has the n-th shortest list.
     pub shorter: u32,
     pub spare: u32,
 }
 
-/// As kernels read it.
+/// As in `kernels/query_list.cuh`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub struct QueryRecord {
-    /// The first of its candidates.
     pub keys: u64,
-    /// The first of its places to sort in.
     pub sorted: u64,
     pub first_term: u32,
     pub terms: u32,
     pub k: u32,
-    /// How far a document's sum may be below the threshold.
     pub slack: u32,
     pub from: u32,
     pub to: u32,
@@ -60,18 +52,16 @@ pub struct QueryRecord {
     /// A record that spares this one if it has k hits.
     pub after: u32,
     pub hits: u32,
-    /// Score to bin, of AND.
     pub per_unit: f32,
-    /// Smaller sums are ignored in a sample.
     pub bar: u32,
     /// Smaller sums, or bins, are ignored always.
     pub floor: u32,
 }
 
+/// As in `kernels/query_list.cuh`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct QueryState {
-    /// k documents have sums, or bins, of this or more.
     pub threshold: u32,
     pub count: u32,
     pub hits: u32,

@@ -1,6 +1,4 @@
 //! The kernels that answer a batch, in their order.
-//!
-//! Steps name arrays, not memory, so that a device and its emulation take the same ones.
 
 use super::Tuning;
 use super::list::Windows;

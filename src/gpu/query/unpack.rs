@@ -14,17 +14,13 @@ use std::ops::Range;
 /// Shorter lists are made on the host, in less time than a launch takes.
 pub(crate) const LEAST_UNPACKED: u32 = 4096;
 
-/// As `query_unpack` reads it.
+/// As in `kernels/query_unpack.cuh`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct BlockLine {
-    /// In words of four bytes.
     pub place: u32,
-    /// The docid before it, from the first of the share on; it wraps.
     pub previous: u32,
-    /// Bits of a gap, from bit 8 on of a term frequency, from bit 16 on its postings.
     pub widths: u32,
-    /// The number in the list of its first posting.
     pub number: u32,
 }
 

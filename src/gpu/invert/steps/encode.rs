@@ -13,7 +13,6 @@ pub(crate) const WRITE_PARTS_SHARED_BYTES: u32 = 8 * 128 * 4;
 /// Each has a part of a list.
 const WARPS: u32 = THREADS / 32;
 
-/// Ranks from `first` on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Chunk {
     pub first: u32,
@@ -25,7 +24,6 @@ fn blocks(threads: u32) -> u32 {
     threads.div_ceil(THREADS)
 }
 
-/// Retains the postings of a counted batch.
 pub(crate) fn keep(counted: Columns) -> Step {
     let (count, kept) = (counted.count, Columns::kept(counted.count));
     let arguments = vec![
@@ -42,12 +40,10 @@ pub(crate) fn keep(counted: Columns) -> Step {
     step("invert_keep", (blocks(count + 1), 0), arguments)
 }
 
-/// Words of [`InvertArray::Kept`].
 pub(crate) fn kept_words(postings: u32) -> u64 {
     3 * u64::from(postings) + 1
 }
 
-/// Codes of the lengths of documents.
 pub(crate) fn codes(documents: u32) -> Step {
     let arguments = vec![of(InvertArray::Lengths), Number(documents), of(InvertArray::Codes)];
     step("invert_codes", (blocks(documents), 0), arguments)

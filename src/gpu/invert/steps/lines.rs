@@ -6,7 +6,6 @@ use crate::gpu::floor::steps::Argument::Number;
 /// Of a warp, which has a line.
 const LANES: u32 = 32;
 
-/// Counts the lines of tiles.
 pub(crate) fn count_lines(tiles: u32) -> Vec<Step> {
     let arguments = vec![of(InvertArray::Raw), of(InvertArray::Tiles)];
     counted(step("invert_count_lines", (tiles, SCAN_SHARED_BYTES), arguments), tiles)
@@ -22,7 +21,6 @@ pub(crate) struct LinesOf {
     pub longest: u32,
 }
 
-/// Finds where lines end.
 pub(crate) fn end_lines(tiles: u32) -> Step {
     let ends = [InvertArray::Raw, InvertArray::Tiles, InvertArray::LineEnds].map(of).to_vec();
     step("invert_end_lines", (tiles, SCAN_SHARED_BYTES), ends)
@@ -60,7 +58,6 @@ fn warps(items: u32) -> u32 {
     items.div_ceil(THREADS / LANES)
 }
 
-/// Writes names and texts to their places.
 pub(crate) fn write_lines(batch: LinesOf) -> Step {
     let LinesOf { lines, pieces, are_alike, .. } = batch;
     let arguments = vec![
