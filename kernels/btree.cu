@@ -30,8 +30,7 @@
 // The text stands behind those of common.cuh, btree_memory.cuh (the arrays) and btree_search.cuh.
 //
 // Launch geometry: btree_insert any number of blocks of 32 * WARPS threads, the others any. Results
-// come in the order of the lexicon, whatever warp took what; places in the arenas differ from
-// launch to launch.
+// come in the order of the lexicon, whatever warp took what; places in the arenas differ.
 
 // work     [items * 4]     collection, first byte of its stream / 16, bytes, first segment; by
 //                          falling bytes

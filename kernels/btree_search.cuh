@@ -1,5 +1,4 @@
-// One warp finds a token in a tree, or inserts it, and appends its posting: the steps of
-// btree_insert in `btree.cu`.
+// Steps of btree_insert: a warp finds a token in a tree, or inserts it, and appends its posting.
 
 __device__ __forceinline__ u32 swapped(u32 x) { return __byte_perm(x, 0, 0x0123); }
 

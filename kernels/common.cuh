@@ -32,8 +32,7 @@ __device__ __forceinline__ u32 sums_of_warp(u32 value) {
     return value;
 }
 
-// The sum of the values of a block's threads up to this one, and of all; `room` [32] is the
-// block's.
+// The sum of the values of a block's threads up to this one, and of all; `room` [32]: the block's.
 __device__ __forceinline__ u32 sums_of_block(u32* room, u32 value, u32& total) {
     u32 warp = threadIdx.x / 32, before = 0, upto = sums_of_warp(value);
     __syncthreads();

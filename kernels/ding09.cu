@@ -34,8 +34,7 @@ ding_open(const u8* __restrict__ cached, const u8* __restrict__ travelling, cons
     open_column(term, list_of({cached, travelling}, term), item.y / 2, item.y % 2, shared.sums, words);
 }
 
-// A warp a block of a list: docids of all blocks, or of the chosen ones; or term frequencies, or
-// gaps.
+// A warp a block of a list: docids of all blocks, or of chosen ones; or term frequencies; or gaps.
 extern "C" __global__ void __launch_bounds__(WARPS * 32)
 ding_decode(const u8* __restrict__ cached, const u8* __restrict__ travelling, const Term* __restrict__ terms,
             const Record* __restrict__ records, const u32* __restrict__ firsts, u32 queries, u32 rank, u32 what,

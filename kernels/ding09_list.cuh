@@ -1,5 +1,4 @@
-// Layout of postings lists of `rice` and `pfor` in the memory of a device, and how blocks are
-// decoded.
+// Layout and decoding of postings lists of `rice` and `pfor` in the memory of a device.
 //
 // Blocks and what they share lie as on disk (docs/index-format.md, Postings);
 // src/gpu/ding09/list.rs puts a directory before them. From a list's place, each array from a
@@ -15,8 +14,7 @@
 //    zeros is the number of a value; the ones before it are the sum of all quotients up to that
 //    value: a prefix sum over bits, compacted at zeros. pfor: overflows of the block's exceptions
 //    go to their places.
-// 2. The low bits are read from their slots and summed up in the block alone (localised prefix
-//    sum).
+// 2. The low bits are read from their slots and summed up in the block (localised prefix sum).
 // 3. docid = docid before the block + i + 1 (gaps are stored less one) + sum of the low bits +
 //    2^width * sum of the quotients.
 // Without sums the values themselves come out: gaps, or term frequencies.
@@ -126,8 +124,7 @@ __device__ __forceinline__ void sum_unary(const u8* bytes, u64 first, u32 len, u
     }
 }
 
-// Decodes a block, by a warp: docids, or the values of a column plus one. `room` [MOST_BLOCK] is
-// the warp's.
+// Decodes a block, by a warp: docids, or a column's values plus one. `room` [MOST_BLOCK]: its own.
 template <bool SUMS>
 __device__ __forceinline__ void decode_block(const Term& term, const List& list, u32* words, u32 column, u32 block,
                                              u32* room, u32* out) {

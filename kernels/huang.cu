@@ -1,7 +1,6 @@
 // Queries as in Huang, Ren, Zhao, Stones, Zhang, Wang and Liu, "GPU-Accelerated Block-Max Query
 // Processing" (ICA3PP 2017), algorithm 1: a block of threads a query. Thread i of P has documents
-// [i d, (i + 1) d), d being N / P, rounded up, and goes through them one after another, as a CPU
-// does:
+// [i d, (i + 1) d), d being N / P, rounded up, and goes through them as a CPU does:
 //   1. It finds the first posting of each list among its documents.
 //   2. AND, OR, WAND or BMW keeps its best k.
 //   3. When all threads have ended, the block merges what they found.
@@ -46,8 +45,7 @@ struct Run {
 __device__ __forceinline__ List list_of(const Run& run, u32 t) { return list_at(run.cached, run.travelling, run.terms[t]); }
 
 // Brings a list, which stands before `docid`, to its first posting from there on. A call, as the
-// next one: with a dozen copies of both, a kernel's instructions (115 KB) exceed what a
-// multiprocessor caches.
+// next one: with a dozen copies of both, a kernel's code (115 KB) exceeds a multiprocessor's cache.
 __device__ __noinline__ u32 go_on(const u8* cached, const u8* travelling, const Term* term, u32* words, u32 docid, u32 end) {
     Cursor cursor = load_cursor(words);
     go_to(list_at(cached, travelling, *term), cursor, docid, end);
@@ -152,8 +150,7 @@ __device__ __forceinline__ float bound_at(const Run& run, u32 t, u32 docid, u32&
     return __fmul_rn(run.terms[t].per_bound, __uint_as_float(list.records[block].w));
 }
 
-// The k-th of the best scores of all threads, which k documents reach at least; 0 if there are
-// fewer.
+// The k-th of the best scores of all threads, which k documents reach; 0 if there are fewer.
 __device__ __forceinline__ u32 least_of_best(const volatile u32* best, u32 k) {
     u32 value = ALL, at = 0;
     for (u32 n = 0; n < k; n++) {
@@ -235,8 +232,7 @@ __device__ __forceinline__ void find_best(const Run& run, float slack, Heap& hea
 
 enum Way { ALL_TERMS, ANY_TERM, BY_LISTS, BY_BLOCKS };
 
-// Steps 1 to 3. With `timed`, threads wait for each other behind step 1; with `shares`, they have
-// one threshold.
+// Steps 1 to 3. `timed`: threads wait for each other behind step 1; `shares`: have one threshold.
 template <Way WAY>
 __device__ __forceinline__ void answer(const u8* cached, const u8* travelling, const Term* terms, const Record* records,
                                        u32 first, const float* norms, u32 documents, u32 timed, u32 shares,

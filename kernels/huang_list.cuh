@@ -12,8 +12,7 @@
 //
 // The words of a cursor, one for each thread and list, lie blockDim.x apart in shared memory, so
 // that neighbouring threads use different banks. A cursor decodes nothing ahead, so that no thread
-// needs room for a block: it reads gap after gap, and the term frequency only of a posting that is
-// scored.
+// needs room for a block: it reads gap after gap, and term frequencies of scored postings.
 
 #define BLOCK 64
 #define TAIL 255u
@@ -231,8 +230,7 @@ __device__ __forceinline__ u32 find_block(const List& list, u32 block, u32 docid
     return find(list.last, block, high < list.blocks ? high : list.blocks, docid);
 }
 
-// Goes on to the first posting from `docid` on, which is not before the cursor; NONE if that is not
-// below `end`.
+// Goes on to the first posting from `docid` on, not before the cursor; NONE if not below `end`.
 __device__ __forceinline__ void go_to(const List& list, Cursor& cursor, u32 docid, u32 end) {
     bool is_here = false, ends = cursor.read == cursor.count;
     for (;;) {

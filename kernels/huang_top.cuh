@@ -54,8 +54,7 @@ __device__ __forceinline__ void offer(Heap& heap, u64 key) {
 }
 
 // The best keys of all heaps, the greatest first; returns how many there are. Each thread sorts its
-// own, and the greatest of the first ones is taken k times. All threads of a block; `room` [2 *
-// 16].
+// own, and the greatest first one is taken k times. All threads of a block; `room` [2 * 16].
 __device__ __forceinline__ u32 merge(const Heap& heap, u32 k, u64* room, u64* hits) {
 #pragma unroll 1
     for (u32 len = heap.len; len > 1; len--) {

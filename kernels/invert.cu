@@ -4,8 +4,7 @@
 //
 // A batch is consecutive pieces of the input: text [bytes], the texts of its documents, each with a
 // separator behind it, filled up with separators to whole tiles of 4096 bytes. Lines of JSON become
-// that by invert_count_lines, invert_end_lines, invert_read_lines and invert_write_lines
-// (invert_lines.cuh).
+// that by invert_count_lines, _end_lines, _read_lines and _write_lines (invert_lines.cuh).
 //
 // 1. invert_count_tokens, invert_write_tokens: where forms begin [tokens].
 //    invert_hash_documents: the hash of each document's text.
@@ -25,8 +24,7 @@
 //    invert_write_lists, invert_list_starts, invert_move_lasts: the lists of the batch.
 //
 // invert_scan makes sums of what tiles count, of many with invert_sum_tiles and invert_scan_tiles;
-// invert_rehash fills a larger table of forms, invert_fill_table one of terms; invert_clear zeroes
-// arrays.
+// invert_rehash fills a larger table of forms, invert_fill_table of terms; invert_clear clears.
 //
 // Launch: one dimension; 256 threads a block, 1024 for those that scan; a block a tile, or a thread
 // an item. Results do not depend on the order of threads, but for the numbers of new forms and of
@@ -149,8 +147,7 @@ extern "C" __global__ void invert_find_forms(
     token_forms[token] = slot;
 }
 
-// arena [bytes of all forms]: new ones behind `used` bytes; form_places [forms + 1]: their
-// beginnings.
+// arena [bytes of all forms]: new ones behind `used` bytes; form_places [forms + 1]: beginnings.
 extern "C" __global__ void invert_keep_forms(
     const u8* __restrict__ text, const u32* __restrict__ new_starts, const u32* __restrict__ new_lengths,
     const u32* __restrict__ new_places, u32 count, u32 known, u32 used, u8* arena, u32* form_places) {

@@ -2,9 +2,8 @@
 // by term number, then docid; at the end they are gathered list by list, and the host says the
 // numbers of the terms in the order of the lexicon: the place of a term there is its *rank*.
 //
-// 1. invert_copy, a scan: where the list of each term begins, by number. invert_cursors_of_all,
-//    then for each batch invert_list_firsts, invert_gather, invert_advance: the parts of each list
-//    one behind the other.
+// 1. invert_copy, a scan: where each term's list begins, by number. invert_cursors_of_all, then by
+//    batch invert_list_firsts, invert_gather, invert_advance: the parts of each list end to end.
 // 2. invert_rank_counts: the length of each list by rank.
 //
 // If there is no room for all that is gathered, 2 comes first, and then 1 for some ranks at a time,
@@ -198,8 +197,7 @@ extern "C" __global__ void invert_cursors_of_all(u32 terms, u32* cursors) {
     if (term < terms) cursors[term]++;
 }
 
-// cursors [terms], which are 0: one more than where the next posting of each gathered term goes.
-// numbers, firsts [ranks].
+// cursors [terms], 0: one more than where each gathered term begins. numbers, firsts [ranks].
 extern "C" __global__ void invert_cursors(
     const u32* __restrict__ numbers, u32 ranks, const u32* __restrict__ firsts, u32* cursors) {
     u32 rank = blockIdx.x * blockDim.x + threadIdx.x;
@@ -234,8 +232,7 @@ extern "C" __global__ void invert_advance(
     if (cursors[term] != 0) cursors[term] += at - list_firsts[term] + 1;
 }
 
-// firsts [ranks]: where each list begins, by the cursors [terms], which are behind it; dfs, numbers
-// [ranks].
+// firsts [ranks]: where each list begins, by the cursors [terms] behind it; dfs, numbers [ranks].
 extern "C" __global__ void invert_list_places(
     const u32* __restrict__ cursors, const u32* __restrict__ numbers, const u32* __restrict__ dfs, u32 ranks, u32* firsts) {
     u32 rank = blockIdx.x * blockDim.x + threadIdx.x;
@@ -248,8 +245,7 @@ extern "C" __global__ void invert_count_parts(const u32* __restrict__ dfs, u32 r
     if (rank <= ranks) part_firsts[rank] = rank < ranks ? all_blocks(dfs[rank]) : 0;
 }
 
-// part_bytes [parts + 1]: bytes of blocks and tails, and 0; heads [parts]: widths of a block;
-// bounds [parts].
+// part_bytes [parts + 1]: of blocks and tails, and 0; heads [parts]: block widths; bounds [parts].
 extern "C" __global__ void invert_measure_parts(
     const u32* __restrict__ docids, const u32* __restrict__ tfs, const u32* __restrict__ dfs, const u32* __restrict__ firsts,
     const u32* __restrict__ part_firsts, u32 ranks, u32 parts, const u8* __restrict__ codes, u32* part_bytes, u32* heads,

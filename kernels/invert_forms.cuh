@@ -1,7 +1,6 @@
 // Finds the forms of a text, and tells which are equal. A form is a run of letters and digits, or a
 // part of one that has the words of its own whatever stands around it; src/gpu/invert/classes.rs
-// defines it and has the same walk. The host gives it its meaning. ASCII letters count as lower
-// case.
+// defines it and has the same walk. The host gives it its meaning. ASCII is lower-cased.
 
 // Classes of characters.
 #define WORD 0
@@ -58,8 +57,7 @@ __device__ __forceinline__ u32 form_starts(const u8* __restrict__ text, u32 at, 
     if (((bytes.x | bytes.y | bytes.z | bytes.w | last) & 0x80808080) == 0) {
         return mask & ~(mask << 1 | (u32)is_word(last));
     }
-    // Which bytes are of characters of each class, and first ones of characters. Bit 0 is the byte
-    // before.
+    // Bytes of characters of each class, and first ones of characters. Bit 0 is the byte before.
     u32 letters = mask << 1, paired = 0, joined = 0, firsts = mask << 1;
     auto put = [&](u32 here, u32 bits) {
         letters |= here == WORD ? bits : 0;

@@ -1,7 +1,6 @@
 // The hash of a document's text: XXH3 of 64 bits, without a seed and with the secret of its
-// specification. Eight threads share a document: a stripe of a long one is eight words, and a short
-// one has at most eight pairs of words at a time. A text of 64 MiB takes its threads some 50 ms,
-// for which its batch waits.
+// specification. Eight threads share a document: a stripe of a long one is eight words, a short one
+// has at most eight pairs of words at a time. The batch waits some 50 ms for a text of 64 MiB.
 
 #define HASH_LANES 8
 
@@ -22,8 +21,7 @@
 #define BLOCK_STRIPES 16
 #define BLOCK_BYTES (BLOCK_STRIPES * STRIPE_BYTES)
 
-// The secret, 192 bytes as words. Threads of a document read neighbours, which constant memory
-// would serve one by one.
+// The secret, 192 bytes. Threads read neighbours, which constant memory would serve one by one.
 __device__ const u64 HASH_SECRET[24] = {
     0xbe4ba423396cfeb8ull, 0x1cad21f72c81017cull, 0xdb979083e96dd4deull, 0x1f67b3b7a4a44072ull,
     0x78e5c0cc4ee679cbull, 0x2172ffcc7dd05a82ull, 0x8e2443f7744608b8ull, 0x4c263a81e69035e0ull,
@@ -116,8 +114,7 @@ __device__ __forceinline__ u64 hash_of_some(
     return avalanche(hash + sum_of_lanes(mask, more));
 }
 
-// A thread's state in a long text. A word of a stripe is added to the neighbour's sum, at the end
-// of a block.
+// A thread's state in a long text. A block's words are added to the neighbour's sum at its end.
 struct Lane {
     u64 sum, words;
 

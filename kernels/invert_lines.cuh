@@ -43,8 +43,7 @@ extern "C" __global__ void invert_end_lines(
     for (; feeds != 0; feeds &= feeds - 1) line_ends[place++] = at + (u32)__ffs((int)feeds);
 }
 
-// The number of the four digits of a \u at `at`, or NONE. Nothing is read behind the first byte
-// that belongs to none.
+// The number of the digits of a \u at `at`, or NONE; reads nothing behind the first wrong byte.
 __device__ __forceinline__ u32 unit_at(const u8* __restrict__ raw, u32 at) {
     if (raw[at] != '\\' || raw[at + 1] != 'u') return NONE;
     u32 unit = 0;
@@ -72,8 +71,7 @@ __device__ __forceinline__ u32 simple_escape(u32 letter) {
     }
 }
 
-// The four bytes at `at`. Only words that have a byte before `end` are read; line feeds stand for
-// what is behind these.
+// The four bytes at `at`; reads words with a byte before `end`, and line feeds behind these.
 __device__ __forceinline__ u32 four_at(const u8* __restrict__ raw, u32 at, u32 end) {
     const u32* words = (const u32*)raw;
     const u32 feeds = 0x0a0a0a0a;
@@ -83,8 +81,7 @@ __device__ __forceinline__ u32 four_at(const u8* __restrict__ raw, u32 at, u32 e
     return low >> shift | high << 1 << (31 - shift);
 }
 
-// The highest bit of each byte of a word that is `byte`; above the first such byte it may be set
-// for others too.
+// The highest bit of each byte that is `byte`; it may be set for others above the first such one.
 __device__ __forceinline__ u32 bytes_that_are(u32 word, u32 byte) {
     u32 others = word ^ byte * 0x01010101;
     return (others - 0x01010101) & ~others & 0x80808080;
@@ -258,8 +255,7 @@ __device__ __forceinline__ u32 end_of_number(const u8* __restrict__ raw, u32 at,
     return is_number ? at + length : at;
 }
 
-// Where the value that begins at `at` ends, if the line is right. `text` takes a string that is no
-// name.
+// Where the value at `at` ends, if the line is right. `text` takes a string that is no name.
 template <class Sink>
 __device__ __forceinline__ u32 end_of_value(const u8* __restrict__ raw, u32 at, u32 line_end, u32 kind, Sink& text) {
     if (kind & VALUE_NUMBER) return end_of_number(raw, at, line_end);

@@ -1,5 +1,4 @@
-// Writes a posting as src/codec/folded.rs has it: vbyte(2 * gap + (tf > 1)), then vbyte(tf - 2) if
-// tf > 1.
+// Postings as in src/codec/folded.rs: vbyte(2 * gap + (tf > 1)), then vbyte(tf - 2) if tf > 1.
 
 __device__ __forceinline__ u32 vbyte_bytes(u64 value) {
     u32 bytes = 1;

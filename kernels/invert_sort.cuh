@@ -72,8 +72,7 @@ extern "C" __global__ void invert_sort_scatter(
         __syncwarp();
     }
     __syncthreads();
-    // Where the items of each digit and warp begin in the tile; a thread has two neighbouring
-    // digits.
+    // Where items of each digit and warp begin in the tile; a thread has two neighbouring digits.
     u32 sums[2] = {0, 0}, all;
     for (u32 i = 0; i < 2; i++) {
         u32 digit = 2 * threadIdx.x + i;

@@ -341,8 +341,7 @@ __device__ __forceinline__ u64 scatter(u64 hash) {
     return hash ^ hash >> 33;
 }
 
-// What a form of 16 bytes, the first lowest, adds to a sketch: register << 8 | rank (members.rs,
-// Sketch::place).
+// What a form of 16 bytes, first lowest, adds: register << 8 | rank (members.rs, Sketch::place).
 __device__ __forceinline__ u32 member_of(u64 first, u64 second) {
     u64 one = first ^ 0x9e3779b97f4a7c15ull, other = (second << 23 | second >> 41) ^ 0xd6e8feb86659fd93ull;
     u64 hash = scatter(__umul64hi(one, other) ^ one * other);
@@ -420,8 +419,7 @@ extern "C" __global__ void invert_find_terms(
     told[at].x = slot;
 }
 
-// told [count]: what each stands for, as invert_count_terms reads it; foreign [foreign forms]: what
-// the host has said.
+// told [count]: meanings, as invert_count_terms reads them; foreign [foreign forms]: the host's.
 extern "C" __global__ void invert_tell_terms(
     const Coded* __restrict__ coded, u32 count, const u32* __restrict__ slot_terms, const uint2* __restrict__ foreign,
     uint2* told) {
@@ -434,8 +432,7 @@ extern "C" __global__ void invert_tell_terms(
     else told[at] = make_uint2((u32)here.code, (u32)here.member);
 }
 
-// slots [mask + 1], empty: get the codes [terms] of all terms, and slot_terms their numbers. There
-// are more slots than terms.
+// slots [mask + 1], empty, more than terms: get all codes [terms], and slot_terms their numbers.
 extern "C" __global__ void invert_fill_table(
     const u64* __restrict__ codes, const u32* __restrict__ terms, u64* slots, u32 mask, u32* slot_terms) {
     u32 number = blockIdx.x * blockDim.x + threadIdx.x;

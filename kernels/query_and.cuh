@@ -32,8 +32,7 @@ __device__ __forceinline__ u32 bin_of(const Record& record, float score) {
     return bin < 255.0f ? (u32)bin : 255u;
 }
 
-// By a warp: where the postings of the window lie, the shortest list first, and whether any
-// document can get in.
+// By a warp: where the window's postings lie, the shortest list first; whether any can get in.
 __device__ __forceinline__ void look_up_all(AndShared& shared, const u8* arena, const Term* terms, const Record& record,
                                             const State& state, u32 window, u32 windows) {
     u32 lane = threadIdx.x, first = window << WINDOW_BITS;

@@ -1,5 +1,4 @@
-// Layout of postings lists in the memory of a device, and the records of a batch of queries; see
-// query.cu.
+// Layout of postings lists in the memory of a device, and the records of a batch; see query.cu.
 //
 // A list, from its place in the arena; W windows of 2^WINDOW_BITS docids, P postings with padding:
 //   starts     [W + 1] u32    where the postings of each window begin
@@ -152,8 +151,7 @@ __device__ __forceinline__ u32 tf_of(const List& list, u32 at) {
     return list.exceptions[list.exceptions_len + low];
 }
 
-// The score of a document: terms in the order of the query, each operation rounded. By a thread or
-// a warp.
+// The score of a document: terms in the query's order, operations rounded. By a thread or a warp.
 template <bool BY_WARP>
 __device__ __forceinline__ float exact_score(const u8* arena, const Term* terms, const Record& record, u32 windows,
                                              const float* norms, u32 docid) {

@@ -14,8 +14,7 @@ struct CountShared {
     u32 bins[BINS];
 };
 
-// Radix selection of the k greatest keys: the digits so far, how many keys are above them, and a
-// bin for each next digit.
+// Radix selection of the k greatest keys: digits so far, keys above them, a bin per next digit.
 struct Digits {
     u64 prefix;
     u32 above;

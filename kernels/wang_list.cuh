@@ -1,5 +1,4 @@
-// Layout of postings lists in the memory of a device for wang.cu, and the search for a document in
-// one.
+// Layout of postings lists in the memory of a device for wang.cu, and the search in them.
 //
 // Of a list the first blocks are there, or all. Each block has its docids, less its first one, and
 // its term frequencies at widths of its own, so that every posting can be read alone:

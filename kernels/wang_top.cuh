@@ -3,8 +3,7 @@
 
 __device__ __forceinline__ u64 chosen(u64 key, u64 other, bool greater) { return key > other == greater ? key : other; }
 
-// Sorts the first `count` keys, a power of two up to blockDim.x, greatest first. All threads of a
-// block.
+// Sorts the first `count` keys, a power of two up to blockDim.x, greatest first. By a block.
 __device__ __forceinline__ void sort_round(u64* keys, u32 count) {
     u32 i = threadIdx.x;
     u64 key = keys[i];

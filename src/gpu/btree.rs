@@ -220,8 +220,7 @@ impl TreeTuning {
         self.step("btree_measure", self.walk(collections), arguments)
     }
 
-    /// The starts of the collections are [`terms::starts`] of what [`measure`](Self::measure)
-    /// counted.
+    /// Starts are [`terms::starts`] of what [`measure`](Self::measure) counted.
     pub(crate) fn collect(&self, collections: Range<u32>) -> Step<TreeArray> {
         use TreeArray as A;
         let mut arguments =

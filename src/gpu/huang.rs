@@ -69,8 +69,8 @@ pub struct HuangTuning {
     /// Of a block; each has a range of the documents.
     pub threads: u32,
     pub traversal: Traversal,
-    /// The threads of a query skip documents by the greatest threshold of all of them; else each by
-    /// its own, as in the paper.
+    /// Threads of a query skip by the greatest threshold of all; else by their own, as in the
+    /// paper.
     pub shared_threshold: bool,
     /// Stages of a query do not overlap, for
     /// [`stages`](super::methods::batch::MethodBatch::stages).

@@ -12,8 +12,7 @@
 //!    arenas begin anew. Parts take less memory than the run may cost the host (`order::Budget`),
 //!    which counts every term and posting, whoever owns it.
 //! 3. When the run closes, the device's terms are collected in the order of the lexicon and come
-//!    back chunk by chunk, while they are encoded (`fetch`); parts are joined term by term
-//!    (`join`).
+//!    back chunk by chunk, while they are encoded (`fetch`); parts are joined by terms (`join`).
 //!
 //! The host reaches the device through [`Trees`] alone. These work on a CUDA device ([`cuda`]), or,
 //! in tests, on an emulated one, which is done late and fails when told to.

@@ -80,8 +80,7 @@ pub(crate) struct Tuning {
     pub fingerprint_bits: u32,
     /// Slots that are tried for a fingerprint.
     pub probes: u32,
-    /// Postings of lists that are gathered together at most, unless one list has more; below 2^32 -
-    /// 1.
+    /// Postings of lists that are gathered together, unless one has more; below 2^32 - 1.
     pub gathered_at_once: u32,
     /// The same of lists that are encoded together.
     pub encoded_at_once: u32,

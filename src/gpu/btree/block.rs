@@ -63,8 +63,7 @@ struct Share {
 }
 
 impl TokenBlock {
-    /// The tables of consecutive pieces, each with the docid of its first document, counted from
-    /// the run's first.
+    /// The tables of consecutive pieces, each with its first docid, counted from the run's first.
     ///
     /// # Panics
     /// If the block has more than [`MOST_BLOCK_BYTES`].

@@ -154,8 +154,7 @@ impl<A: Copy + Debug + Eq + Hash> CudaArrays<A> {
         if let Some(old) = self.memory.get(array) {
             let (to, from) = (slab.part(0, kept), old.part(0, kept));
             let copied = self.device.context().bind_to_thread().and_then(|()| {
-                // SAFETY: both have so many bytes; the old ones are freed when all work on the
-                // device is done.
+                // SAFETY: both have so many bytes; the old ones are freed when the device is done.
                 unsafe {
                     result::memcpy_dtod_async(to, from, kept as usize, self.stream.cu_stream())
                 }
@@ -178,9 +177,8 @@ impl<A: Copy + Debug + Eq + Hash> CudaArrays<A> {
 
     pub(crate) fn launch(&self, step: &Step<A>) -> Result<(), GpuError> {
         let address = |array| self.memory.of(array).address();
-        // SAFETY: steps have the arguments that the kernel declares, which the tests pass to it
-        // too, and their makers have reserved what it reads and writes for as many items as it is
-        // told.
+        // SAFETY: steps have the arguments that the kernel declares, as in the tests, and their
+        // makers have reserved what it reads and writes for as many items as it is told.
         unsafe { self.kernels.launch(&self.device, &self.stream, step, address) }
     }
 }

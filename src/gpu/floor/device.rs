@@ -30,13 +30,11 @@ impl fmt::Debug for Device {
     }
 }
 
-/// Percent of a device's memory that owners may book. The rest is for the driver: local memory,
-/// modules and fragmentation.
+/// Of a device's memory, for owners; the rest is for the driver: local memory, modules, fragments.
 const SHARE_PERCENT: u64 = 90;
 
 impl Device {
-    /// Opens a device that `owners` share; each may book an equal part of its memory, as far as
-    /// free.
+    /// Opens a device that `owners` share; each may book an equal part of its memory, if free.
     pub fn open(info: &DeviceInfo, owners: usize) -> Result<Self, GpuError> {
         let failed = |operation| move |source| refused(info, operation, source);
         if let Some(fault) = lost::fault(info.ordinal) {

@@ -1,7 +1,6 @@
 //! Loads an owner's kernels.
 //!
-//! The [`cache`](super::cache) has or compiles the code; the driver loads it into the owner's
-//! context.
+//! The [`cache`](super::cache) has or compiles the code; the driver loads it into the context.
 
 use super::cache::{Cubin, ModuleCache, Origin};
 use super::device::Device;

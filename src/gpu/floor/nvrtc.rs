@@ -1,9 +1,8 @@
 //! NVRTC, which compiles the source of a kernel for a device.
 //!
 //! It needs neither a driver nor a device. It makes code of one architecture (a cubin), never PTX,
-//! which a driver older than it refuses, and which the driver would compile at every start.
-//! Floating-point additions and products are never fused, so that scores have the bits of the
-//! CPU's.
+//! which an older driver refuses, and which the driver would compile at every start. Additions and
+//! products are never fused, so that scores have the bits of the CPU's.
 
 use super::error::{GpuError, Nvrtc};
 use super::version::{Architecture, Version};
@@ -75,8 +74,7 @@ impl Compiler {
             return Err(NoCompiler::TooOld { found: version });
         }
         let mut count = 0;
-        // SAFETY: the pointer leads to an integer that outlives the call; NVRTC 12 has the
-        // function.
+        // SAFETY: the pointer leads to an integer that outlives the call, which NVRTC 12 has.
         unsafe { sys::nvrtcGetNumSupportedArchs(&mut count) }.result().map_err(silent)?;
         let mut found = vec![0; usize::try_from(count).unwrap_or(0)];
         if !found.is_empty() {
@@ -157,8 +155,7 @@ impl Program {
 impl Drop for Program {
     fn drop(&mut self) {
         let program = std::mem::replace(&mut self.0, ptr::null_mut());
-        // SAFETY: `create_program` made it, and it is destroyed once. A failure would only leak
-        // memory.
+        // SAFETY: `create_program` made it, and it is destroyed once. A failure would leak memory.
         _ = unsafe { result::destroy_program(program) };
     }
 }

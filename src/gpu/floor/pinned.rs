@@ -117,9 +117,8 @@ impl Pinned {
     }
 
     /// Writes parts, each to its place, by `threads` of a crew, and enqueues their copies as they
-    /// get there: one thread copies within the host at a fifth of what PCIe brings. All bytes up to
-    /// the end of the last part are copied, with what stood between parts. Places rise, and parts
-    /// do not overlap.
+    /// get there: one thread copies within the host at a fifth of what PCIe brings. All up to the
+    /// end of the last part is copied, with what stood between parts. Places rise without overlap.
     ///
     /// # Safety
     /// As [`copy_up`](Self::copy_up), and no copy of the bytes is under way.
@@ -174,8 +173,7 @@ impl Pinned {
     }
 
     pub(crate) fn address(&self) -> u64 {
-        // Devices and the host share one address space, in which pinned memory has one address for
-        // all.
+        // Devices and the host share one address space, with one address for pinned memory.
         self.at as u64
     }
 }

@@ -1,5 +1,4 @@
-//! Device memory that is freed when everything on the device is done: nothing is allocated or freed
-//! while work is under way.
+//! Device memory, which is neither allocated nor freed while work is under way.
 
 use super::device::{Device, refused};
 use super::discover::DeviceInfo;
@@ -30,8 +29,7 @@ impl Slab {
         let bytes = bytes.max(16);
         let booking = device.memory().book(device.info(), what, bytes)?;
         let taken = context.bind_to_thread().and_then(|()| {
-            // SAFETY: the context is bound, and the size is not zero; the memory is freed once,
-            // below.
+            // SAFETY: the context is bound, the size is not zero, and the memory is freed once.
             unsafe { result::malloc_sync(bytes as usize) }
         });
         let address = taken.map_err(|e| device.no_memory("device memory", (what, bytes), e))?;

@@ -30,8 +30,7 @@ impl Part {
 }
 
 /// Cuts a group into parts of at most `most_bytes`, or of one token. A part that begins within a
-/// stream has the docid of the token before as its first, since the gap of its first token counts
-/// from that.
+/// stream has the docid of the token before as its first, from which its first gap counts.
 pub(super) fn cut((whole, first): &Piece, most_bytes: usize) -> Vec<Piece> {
     let mut parts = Vec::new();
     let mut open = Part::new(whole, *first);
@@ -47,8 +46,7 @@ pub(super) fn cut((whole, first): &Piece, most_bytes: usize) -> Vec<Piece> {
             continue;
         }
         close(std::mem::replace(&mut open, Part::new(whole, *first)));
-        // Parts of this stream alone; the last one may take more collections only if it begins
-        // where the stream does.
+        // Parts of this stream; the last may take more collections only if it begins with it.
         let (mut tokens, mut from, mut base) = (Tokens::new(stream), 0, *first);
         let (mut end, mut last, mut count) = (0, base, 0);
         while let Some((document, _)) = tokens.next() {

@@ -1,6 +1,5 @@
 //! Brings what a device holds of a run to the host: measured, collected in the order of the lexicon
-//! into columns on the device, and copied chunk by chunk through pinned buffers, several under way;
-//! no call waits.
+//! into columns, and copied by chunks through pinned buffers, several under way; no call waits.
 //!
 //! A chunk holds the terms of neighbouring trie collections, column behind column in the order of
 //! [`TreeArray::COLUMNS`]. A copy brings parts of the columns of a chunk.
@@ -177,8 +176,7 @@ impl Fetch {
         })
     }
 
-    /// Does what can be done now, and moves chunks that have come to `reader`. True when all have
-    /// come.
+    /// Does what can be done now, and moves finished chunks to `reader`. True when all have come.
     pub(super) fn advance(
         &mut self,
         trees: &mut Trees,

@@ -151,8 +151,7 @@ mod tests {
         );
     }
 
-    /// Beside characters that change with their surroundings; of the many ideographs and syllables
-    /// one in 31.
+    /// Beside characters that change with what is around; of ideographs and syllables one in 31.
     #[test]
     fn law_every_letter_may_stand_anywhere() {
         let is_one = |&c: &char| {

@@ -21,8 +21,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// A lower number comes first. Counting comes before finding forms of later batches: it waits for
-/// many short kernels.
+/// A lower number goes first: counting, which waits for many short kernels, before finding forms.
 const FIRST: i32 = -1;
 const LATER: i32 = 0;
 
@@ -111,8 +110,7 @@ impl CudaMachine {
             if *is_pinned && !to.is_empty() {
                 let from = self.on.memory.of(*array).part(at, to.len() as u64);
                 let copied = self.on.device.context().bind_to_thread().and_then(|()| {
-                    // SAFETY: the array has so many bytes, and whoever reads waits until the copy
-                    // is done.
+                    // SAFETY: the array has so many bytes, and the reader waits for the copy.
                     unsafe { result::memcpy_dtoh_async(to, from, self.on.stream.cu_stream()) }
                 });
                 copied.map_err(|e| self.on.device.call("copy columns from the device", e))?;
@@ -124,8 +122,7 @@ impl CudaMachine {
                     filled = 0;
                 }
                 let from = self.on.memory.of(*array).part(at, to.len() as u64);
-                // SAFETY: the array has so many bytes, and nobody reads this part of the buffer
-                // before the copy is done.
+                // SAFETY: the array has so many bytes; the buffer is read behind the copy.
                 unsafe { self.down.copy_down(from, filled, to.len(), &self.on.stream) }?;
                 at += to.len() as u64;
                 let end = filled + to.len();

@@ -36,8 +36,7 @@ impl Taker {
         bytes: usize,
     ) -> Result<&[u8], GpuError> {
         let Self { buffer, stream } = self;
-        // SAFETY: the caller answers for the memory, and nobody reads the buffer before the copy is
-        // done.
+        // SAFETY: the caller answers for the memory, and the buffer is read after the copy.
         unsafe { buffer.copy_down(from, 0, bytes, stream) }?;
         device.ticket(stream, GpuWork::Download(bytes as u64))?.wait()?;
         // SAFETY: the copy is done.

@@ -9,9 +9,8 @@
 //!
 //! Results do not depend on the order in which a device's threads run. A device retains the forms
 //! that it has met, and a table of their fingerprints, until the run ends or they take too much,
-//! and numbers the terms of the run, most of which it makes itself. Every token is compared with
-//! its form byte by byte: two forms with one fingerprint, a very long form and a full table cost
-//! time and change nothing.
+//! and numbers the terms of the run, most of which it makes. Every token is compared with its form
+//! byte by byte: two forms with one fingerprint, very long ones and a full table only cost time.
 
 mod count;
 mod encode;
@@ -173,8 +172,7 @@ impl<M: Machine + ?Sized> Inverter<M> {
         self
     }
 
-    /// Encodes the lists of runs on the device where it has room; called before anything is
-    /// counted.
+    /// Encodes the lists of runs on the device where it has room; set before anything is counted.
     #[must_use]
     pub fn encoding(mut self) -> Self {
         self.keeping.wanted = true;
@@ -204,8 +202,7 @@ impl<M: Machine + ?Sized> Inverter<M> {
     /// earlier ones go [back](InverterHooks::back).
     ///
     /// # Panics
-    /// If there is no [room](Self::has_room); counting panics if there are too many pieces, or too
-    /// much text.
+    /// If there is no [room](Self::has_room); counting panics if there is too much text or pieces.
     pub(crate) fn find(&mut self, pieces: Arc<Vec<PieceText>>, text: Option<DeviceMemory>) {
         assert!(self.has_room(), "a batch is counted before");
         let to = self.spare.pop();
@@ -256,8 +253,7 @@ impl<M: Machine + ?Sized> Inverter<M> {
     /// for, all that was asked for is dropped.
     ///
     /// # Errors
-    /// Of the device. If that is out of memory, fewer pieces may do. All is freed that is not of
-    /// the run.
+    /// Of the device. If out of memory, fewer pieces may do; all is freed that is not of the run.
     ///
     /// # Panics
     /// If there are too many pieces, or too much text.

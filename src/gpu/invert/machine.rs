@@ -25,8 +25,7 @@ pub trait Uploader: Send {
     /// The memory is not pinned, and stays until the result is dropped.
     unsafe fn pin(&mut self, memory: *const [u8]) -> Option<Pin>;
 
-    /// Copies parts to a device, end to end, and returns when they are there; `old` is memory that
-    /// may be used.
+    /// Copies parts to a device, end to end, and waits; `old` is memory that may be used.
     fn upload(
         &mut self,
         parts: &[&[u8]],
@@ -70,8 +69,7 @@ pub trait Machine: Send {
     /// that one [lends](Self::lend) the other may [adopt](Self::adopt).
     fn sibling(&self) -> Result<Box<dyn Machine>, GpuError>;
 
-    /// Makes an array at least so long, in bytes; the first `kept` bytes stay, the others are
-    /// undefined.
+    /// Makes an array at least so long, in bytes; the first `kept` stay, the others are undefined.
     ///
     /// # Errors
     /// There is too little memory; the array is as before.

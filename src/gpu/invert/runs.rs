@@ -1,7 +1,6 @@
-//! Divides the batches of a device, which come in the order of the input, into runs, and tells what
-//! each piece counts. A sequencer decides, as every owner's does for `fast`: if a run ends within a
-//! batch, the pieces up to its end are counted again without the others, and these begin the next
-//! run.
+//! Divides the batches of a device, in the order of the input, into runs, and tells what each piece
+//! counts. A sequencer decides, as every owner's does for `fast`: if a run ends within a batch, the
+//! pieces up to its end are counted again alone, and the others begin the next run.
 
 use super::inverter::{Counted, Inverter, InverterSeconds, InverterWork, MOST_FOUND, spent};
 use super::machine::{DeviceMemory, Machine, Uploader};
@@ -113,8 +112,7 @@ impl Runs {
         self.coming.push_back(pieces);
     }
 
-    /// Asks for all that comes again, if what was asked for was dropped: a run has ended, or the
-    /// device had no room.
+    /// Asks for all that comes again, if that was dropped: a run has ended, or there was no room.
     fn find_again(&mut self) {
         if self.inverter.found() == 0 {
             for pieces in self.coming.iter().filter(|pieces| is_fitting(pieces)) {
@@ -153,8 +151,7 @@ impl Runs {
         Ok(Some(pieces))
     }
 
-    /// Counts pieces; once more if the device had no room, and has freed all that is not of the
-    /// run.
+    /// Counts pieces; once more if the device had no room, and has freed all but the run's.
     fn count(&mut self, pieces: &[PieceText], first: u32) -> Result<Vec<Counted>, GpuError> {
         match self.inverter.count(pieces, first) {
             Err(error) if error.is_out_of_memory() => self.inverter.count(pieces, first),

@@ -131,12 +131,10 @@ struct Brought {
     upload: f64,
 }
 
-/// Texts on the device beside those of the batch whose forms were found last: of the next, and of
-/// one that is uploaded.
+/// Texts on the device beside the batch whose forms were found last: the next, and one uploaded.
 const TEXTS_AHEAD: usize = 2;
 
-/// For the uploading thread: batches, room for one more, and batches whose texts are not needed any
-/// more.
+/// For the uploading thread: batches, room for one more, and batches whose texts were used.
 struct Coming {
     batches: Receiver<Vec<PieceText>>,
     room: Receiver<Option<DeviceMemory>>,
@@ -144,9 +142,8 @@ struct Coming {
     buffers: Arc<TextBuffers>,
 }
 
-/// Uploads texts, batch after batch, whenever there is room for one more; `room` has memory that
-/// may be used again. When there are no more batches the buffers end, so that texts are freed here,
-/// beside the driving thread.
+/// Uploads texts, batch after batch, whenever there is room for one more; `room` has memory to use
+/// again. After the last batch the buffers end, so that texts are freed here, beside the driver.
 fn bring(mut uploader: Box<dyn Uploader>, coming: &Coming, to: &Sender<Message>) {
     while let Ok(old) = coming.room.recv() {
         let Ok(mut pieces) = coming.batches.recv() else {

@@ -1,5 +1,4 @@
-//! Copies from the host to a CUDA device, through two pinned buffers that alternate and that
-//! several threads fill.
+//! Copies to a CUDA device, through two pinned buffers that alternate, filled by several threads.
 
 use super::steps::InvertArray;
 use crate::crew::Crew;
@@ -12,8 +11,7 @@ use crate::gpu::floor::pinned::{Pinned, copy_all};
 /// Of each pinned buffer.
 pub(super) const STAGED_BYTES: usize = 4 << 20;
 
-/// Bytes that a thread copies at a time, and threads: one copies a third of what a device takes in
-/// the same time.
+/// Bytes that a thread copies at a time, and threads: one copies a third of what a device takes.
 pub(super) const COPY_BYTES: usize = 512 << 10;
 pub(super) const COPIERS: usize = 4;
 

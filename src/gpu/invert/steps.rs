@@ -76,8 +76,7 @@ pub enum InvertArray {
     NewPlaces,
     /// u32: the form of each token.
     TokenForms,
-    /// As [`Tokens`](Self::Tokens), of the batch that is counted next: forms of a later one may be
-    /// found before.
+    /// As [`Tokens`](Self::Tokens), of the batch to be counted, while later forms are found.
     CountedTokens,
     /// As [`TokenForms`](Self::TokenForms), of the same.
     CountedForms,
@@ -138,8 +137,7 @@ pub enum InvertArray {
     Kept,
     /// u32: of each term the retained postings.
     Counts,
-    /// u8: codes of the lengths of documents: of the batch, or of the run when its lists are
-    /// encoded.
+    /// u8: codes of documents' lengths: of the batch, or of the run when its lists are encoded.
     Codes,
     /// u32: terms in the order of the lexicon: a place there is a rank.
     Numbers,

@@ -10,8 +10,7 @@ pub(crate) const LONGEST_FORM: u32 = 255;
 /// Of a batch.
 pub const MOST_PIECES: usize = 1024;
 
-/// Of the texts of a batch: places have 32 bits, and those of tokens have one bit for something
-/// else.
+/// Of a batch: places have 32 bits, and those of tokens a bit for something else.
 pub(crate) const MOST_BYTES: usize = 1 << 30;
 
 /// Texts are filled up to whole tiles.

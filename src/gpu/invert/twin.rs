@@ -80,8 +80,7 @@ pub(crate) fn line(
     (fits && rest == shape.behind()).then(|| (name, texts.join(&b'\n')))
 }
 
-/// The string at the beginning, from behind its first quote; and what follows, from its last quote
-/// on.
+/// The string from behind its first quote, and what follows from its last quote on.
 fn string(mut rest: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let mut text = Vec::new();
     loop {
@@ -156,8 +155,7 @@ pub(crate) fn postings(pairs: &[(u32, u32)]) -> Vec<u32> {
 /// Docids and frequencies, by term.
 pub(crate) type Run = BTreeMap<String, Vec<(u32, u32)>>;
 
-/// What the pieces of a batch count, whose first document has docid `first`; their postings are
-/// added to `run`.
+/// What the pieces of a batch from docid `first` on count; their postings are added to `run`.
 pub(crate) fn invert(
     analysis: &Analysis,
     pieces: &[PieceText],

@@ -1,7 +1,6 @@
 //! A batch of queries as the kernels read it, and the memory that it takes. Queries are sorted by
-//! falling class (a class may be launched together), then by falling work: a query that begins late
-//! and takes long leaves the device idle beside it. Parts that are not on the device travel with
-//! the batch, each once.
+//! falling class (a class may be launched together), then work: a query that begins late and takes
+//! long leaves the device idle beside it. Parts not on the device travel with the batch, each once.
 
 use super::lists::ALIGNMENT;
 use super::travelling::{Bytes, Placed, Travelling};
@@ -176,8 +175,7 @@ impl<M: DeviceMethod> MethodBatch<M> {
     }
 
     /// Adds a query for the best `k` of some documents; false if there is no room. `cached` has
-    /// place and description of a part on the device; `lay` lays out one that has to travel, by its
-    /// number.
+    /// place and description of a part on the device; `lay` lays out one that has to travel.
     ///
     /// # Errors
     /// What `lay` returns; the batch stays as it was.

@@ -44,8 +44,7 @@ impl Memory {
     const LISTS_PERCENT: u64 = 80;
 }
 
-/// Upper bound of lists on a device, by their bytes on disk: so many times as many, and so many
-/// more.
+/// Upper bound of lists on a device, by bytes on disk: so many times as many, plus so many.
 const MOST_GROWTH: u64 = 4;
 const MORE_BYTES: u64 = 1 << 20;
 
@@ -146,8 +145,7 @@ impl<M: DeviceMethod> MethodDevice<M> {
         self.fill(&wanted, self.cache_room())
     }
 
-    /// Replaces the parts that stay by as many of `wanted`, in their order, as fit `bytes` of the
-    /// memory for lists.
+    /// Replaces the parts that stay by as many of `wanted`, in their order, as fit `bytes`.
     pub fn fill(&mut self, wanted: &[M::Part], bytes: u64) -> Result<(), GpuError> {
         self.cache = ListCache::default();
         let Self { snapshot, on, cache, threads, .. } = self;
@@ -157,8 +155,7 @@ impl<M: DeviceMethod> MethodDevice<M> {
         })
     }
 
-    /// If the method's cache grows, brings those of some parts that are not there, while there is
-    /// room.
+    /// If the method's cache grows, brings parts that are not there, while there is room.
     pub(super) fn grow<'a>(
         &mut self,
         asked: impl IntoIterator<Item = &'a AskedPart<M>>,
@@ -179,8 +176,7 @@ impl<M: DeviceMethod> MethodDevice<M> {
         })
     }
 
-    /// From now on caches up to `most` bytes of laid-out parts on the host, and drops those that it
-    /// has.
+    /// Restarts the host's cache of laid-out parts, with room for `most` bytes.
     pub fn keep(&mut self, most: u64) {
         self.kept = Kept::new(most);
     }
@@ -288,8 +284,7 @@ impl<M: DeviceMethod> MethodDevice<M> {
         Ok(span)
     }
 
-    /// Runs steps of a finished batch, and waits; returns the milliseconds of the copy and of each
-    /// step.
+    /// Runs steps of a finished batch, and waits; returns milliseconds of the copy and each step.
     pub fn time_steps(
         &mut self,
         batch: &MethodBatch<M>,

@@ -55,8 +55,7 @@ pub(in crate::gpu) fn longest(generation: &Generation) -> Result<Vec<ListEntries
     Ok(long.into_iter().map(|(_, entries)| entries).collect())
 }
 
-/// Runs `each` on all of `work` by several threads, each with a layer and a buffer of its own,
-/// until it returns false.
+/// Runs `each` on `work` by threads, each with a layer and a buffer, until it returns false.
 ///
 /// # Errors
 /// What `each` returns; other threads go on all the same.

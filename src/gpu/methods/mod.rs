@@ -28,9 +28,8 @@
 //! | [`turns`] | the thread of a device: from planned queries to hits |
 //!
 //! A device holds as many parts as its memory has room for, in the order of [`DeviceMethod::stay`],
-//! or as they are asked for. All others travel with each batch that asks for them. Several devices
-//! have a thread each; a query goes to the one that has the fewest, or to all, by ranges of
-//! documents.
+//! or as they are asked for. All others travel with each batch that asks for them. Each device has
+//! a thread; a query goes to the one that has the fewest, or to all, by ranges of documents.
 
 pub(crate) mod batch;
 pub(crate) mod device;

@@ -35,8 +35,7 @@ impl<K, L> Default for Travelling<K, L> {
 }
 
 impl<K: Clone + Eq + Hash, L: Copy> Travelling<K, L> {
-    /// The place and description of a list, which `lay` lays out behind the others if it is not
-    /// there yet.
+    /// The place and description of a list, which `lay` lays out behind the others if it is new.
     fn place<E>(
         &mut self,
         key: &K,

@@ -66,8 +66,7 @@ impl<M: DeviceMethod> Turns<M> {
 
     fn take(&mut self, jobs: Vec<Job>) {
         let asked: Vec<_> = jobs.iter().map(|job| AskedPart::of_plan(&job.plan)).collect();
-        // A damaged list is found again with its query, and a device that takes no copy with the
-        // next batch.
+        // A damaged list is found again with its query, a device that fails with the next batch.
         _ = self.device.grow(asked.iter().flatten().flatten());
         _ = self.device.lay_ahead(asked.iter().flatten().flatten());
         for (job, terms) in jobs.into_iter().zip(asked) {

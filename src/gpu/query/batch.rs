@@ -1,7 +1,6 @@
 //! A batch of queries, and their results.
 //!
-//! Records are in the order of [`Groups`]. A query of AND+OR has two; that of OR is done only if
-//! that of AND finds too few.
+//! Records are in the order of [`Groups`]. AND+OR has two; that of OR is done if AND finds too few.
 
 use super::plan::{
     MOST_HITS, NONE, OVERFLOWN, PlacedTerm, QueryLimits, QueryRecord, QueryState, TermRecord, bits,
@@ -116,8 +115,7 @@ impl Batch {
         &self.queries
     }
 
-    /// Takes a query that [is possible](BatchQuery::is_possible), or returns it if there is no
-    /// room.
+    /// Takes a query that [is possible](BatchQuery::is_possible), or returns it for want of room.
     pub fn add(&mut self, query: BatchQuery, room: &Room) -> Result<(), BatchQuery> {
         let records = query.records();
         let many = records as u64;

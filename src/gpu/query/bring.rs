@@ -1,8 +1,7 @@
 //! Brings lists to a device while batches run. A [`Bringer`] has a stream of its own and a little
 //! memory on both sides. Long lists of `bp128` are copied as on disk and decoded there
 //! (`query_unpack`), so that a copy has the bytes of the index and not twice as many, and the host
-//! hardly touches them; all others are made on the host. As many lists travel together as fit a
-//! [`Parcel`].
+//! hardly touches them; others are made on the host. Lists travel together as fit a [`Parcel`].
 
 use super::device::QueryDevice;
 use super::list::{ListMaker, Placed, Windows};
@@ -35,8 +34,7 @@ pub enum Brought {
     /// In this place.
     Here(u64, Placed),
     NoRoom,
-    /// The index is damaged: whoever searches it finds out where. The place for it, if that was
-    /// known.
+    /// The index is damaged: whoever searches it finds out where. Its place, if that was known.
     Damaged(Option<u64>),
     /// The device took no copy to this place, and cannot be used any more.
     Lost(u64),
@@ -117,8 +115,7 @@ impl<I: Copy> Bringer<I> {
         self.memory.bytes()
     }
 
-    /// Brings lists to where `room` finds so many bytes of the arena, and tells the outcome of
-    /// each, in any order.
+    /// Brings lists to where `room` finds space in the arena, and tells each outcome, in any order.
     ///
     /// # Panics
     /// If a list has not as many entries as there are runs.
@@ -174,8 +171,7 @@ impl<I: Copy> Bringer<I> {
         self.bytes = bytes;
     }
 
-    /// Sends the parcel if it has no room for so many bytes and lines more. False if there is still
-    /// none.
+    /// Sends the parcel if so much more does not fit it. False if there is still no room.
     fn make_way(&mut self, data: usize, lines: usize, tell: &mut impl FnMut(I, Brought)) -> bool {
         let fits = |parcel: &Parcel, memory: &Slab| {
             parcel.bytes_with(data, lines) as u64 <= memory.bytes()
@@ -186,8 +182,7 @@ impl<I: Copy> Bringer<I> {
         fits(&self.parcel, &self.memory)
     }
 
-    /// Puts bytes into the parcel, or, if too many for any, where they belong. False if the device
-    /// is lost.
+    /// Puts bytes into the parcel, or, if too many, where they belong. False if the device is lost.
     fn put(&mut self, at: u64, bytes: &[u8], tell: &mut impl FnMut(I, Brought)) -> bool {
         if !self.make_way(bytes.len(), 0, tell) {
             return self.arena.write(at, bytes).is_ok();
@@ -233,8 +228,7 @@ impl<I: Copy> Bringer<I> {
         }
     }
 
-    /// Sends the parcel and tells of the lists that are whole then; false if anything in it was
-    /// damaged.
+    /// Sends the parcel and tells of lists that are whole then; false if it had damaged ones.
     fn send(&mut self, tell: &mut impl FnMut(I, Brought)) -> bool {
         // A list too large for a parcel has gone by itself, and is told of with an empty one.
         let sent = if self.parcel.is_empty() { Ok(true) } else { self.copy_and_launch() };
@@ -259,8 +253,7 @@ impl<I: Copy> Bringer<I> {
         let tables = self.parcel.seal(&mut staging[FAULT_BYTES..]);
         let to = self.memory.part(0, tables.bytes as u64);
         let bytes = FAULT_BYTES..FAULT_BYTES + tables.bytes;
-        // SAFETY: both live as long as this, and nobody writes them before the stream is waited
-        // for.
+        // SAFETY: both live as long as this, and nobody writes them until the stream is done.
         unsafe { self.staging.copy_up(bytes, to, &self.stream) }?;
         for step in self.steps(&tables) {
             self.launch(&step)?;
@@ -304,10 +297,9 @@ impl<I: Copy> Bringer<I> {
             BringArray::Norms => self.norms.address(),
             BringArray::Fault => self.staging.address(),
         };
-        // SAFETY: these are the arguments that the kernels declare, which the tests pass to them
-        // too; pieces lie in the parcel and go to lists that have room in the arena, and kernels
-        // compare what the lines say with their lengths. All arrays live until the stream is waited
-        // for.
+        // SAFETY: these are the arguments that the kernels declare, as in the tests; pieces lie in
+        // the parcel and go to lists that have room in the arena, and kernels compare what the
+        // lines say with their lengths. All arrays live until the stream is waited for.
         unsafe { self.kernels.launch(&self.device, &self.stream, step, address) }
     }
 }

@@ -121,8 +121,7 @@ impl Devices {
     }
 
     /// The workers, of `cores`, that the devices need: more gain nothing, and each query waits
-    /// until all have heard of it. Where the CPU answers too, or lays long answers out, it takes
-    /// all.
+    /// until all have heard of it. Where the CPU answers, or lays long answers out, it takes all.
     pub fn workers(&self, cpu_answers: bool, cores: usize) -> usize {
         match cpu_answers || self.options.k > FEW_HITS {
             true => cores,

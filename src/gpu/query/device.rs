@@ -310,8 +310,7 @@ impl Slot {
         self.begin(device, batch, false)?;
         let (parts, len) = (Parts::new(&self.room), batch.input_bytes());
         let to = self.memory.part(parts.input, len as u64);
-        // SAFETY: both parts have so many bytes, and live as long as the slot, which waits before
-        // it goes.
+        // SAFETY: both parts have so many bytes, and live until the slot goes, which waits.
         unsafe { self.input.copy_up(0..len, to, &self.stream) }?;
         for step in steps {
             self.launch_step(device, step)?;
@@ -320,8 +319,7 @@ impl Slot {
         let (hits, hits_at) = (8 * self.hits as usize, hits_at(&self.room));
         for (at, len) in [(0, states), (hits_at, hits)] {
             let from = self.memory.part(parts.output + at as u64, len as u64);
-            // SAFETY: both parts are the slot's own and fit its output, which nobody reads while
-            // the slot is busy.
+            // SAFETY: both parts are the slot's, fit its output, and are not read while it is busy.
             unsafe { self.output.copy_down(from, at, len, &self.stream) }?;
         }
         self.end(device)
@@ -396,8 +394,7 @@ impl Slot {
         Ok(())
     }
 
-    /// Milliseconds on the device from the first step of the last batch, which is done, to its
-    /// results.
+    /// Milliseconds of the last batch, which is done, on the device from first step to results.
     ///
     /// # Panics
     /// If there was no batch.

@@ -134,8 +134,7 @@ mod tests {
             }
             other => panic!("{other:?}"),
         }
-        // A device that has everything decides by itself; a term that no document has decides at
-        // once.
+        // A device with everything decides by itself; a term that no document has decides at once.
         assert_eq!(Gathering::new(plan(Mode::AndOr, &text), 1).plan.wanted().mode, Mode::AndOr);
         let lacking = plan(Mode::AndOr, &format!("{text} nowhere"));
         assert_eq!(Gathering::new(lacking, 2).plan.wanted().mode, Mode::Or);

@@ -1,5 +1,4 @@
-//! The options of a user for devices that answer queries, most of which go with one algorithm
-//! alone.
+//! The options of a user for devices that answer queries, most of which go with one algorithm.
 
 use super::choose::{Chosen, DeviceChoice};
 use super::engine::GpuMethod;
@@ -39,8 +38,7 @@ pub struct GivenDevices {
 }
 
 impl GivenDevices {
-    /// Checks that the options go with an algorithm, and with answers by devices or by the CPU
-    /// alone.
+    /// Checks options with an algorithm, and with answers by devices or by the CPU alone.
     pub fn check(&self, algorithm: Chosen, on_devices: bool) -> Result<(), SettingError> {
         let row = |name, given, with: Chosen| {
             (name, given, algorithm == with, format!("algorithm {}", with.name()))

@@ -163,8 +163,7 @@ impl ListMaker {
         self.tfs.resize(len, 0);
     }
 
-    /// Ends the list and appends its bytes to `out`, whose length is a multiple of [`ALIGNMENT`]
-    /// before and after.
+    /// Appends the list to `out`, whose length is a multiple of [`ALIGNMENT`] before and after.
     pub(crate) fn finish(&mut self, windows: Windows, out: &mut Vec<u8>) -> Placed {
         if self.maxes.is_empty() {
             self.maxes.push(0);

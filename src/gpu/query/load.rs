@@ -1,5 +1,4 @@
-//! Makes a list of a device from one of an index: decoded block by block, whatever its codec, run
-//! after run.
+//! Makes a list of a device from one of an index, decoded by blocks, whatever its codec, by runs.
 
 use super::list::{ListMaker, Placed, Windows};
 use super::unpack::{LEAST_UNPACKED, RunList};

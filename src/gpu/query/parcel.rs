@@ -1,7 +1,6 @@
 //! Several lists in one copy to a device. A [`Parcel`] is filled with what the host has made whole,
 //! and with blocks that the device decodes; two kernels put all of it where it belongs. Most lists
-//! are short: a copy, two launches and one wait for a few hundred of them take less time than for
-//! each.
+//! are short: a copy, two launches and a wait for hundreds of them take less time than for each.
 
 use super::unpack::{BlockLine, Portion};
 use bytemuck::{Pod, Zeroable, cast_slice};

@@ -190,8 +190,7 @@ impl<K: Eq + Hash, P: Copy> Residency<K, P> {
         at
     }
 
-    /// The list is where [`make_room`](Self::make_room) said. Called by the thread that tells those
-    /// who wait.
+    /// The list is where [`make_room`](Self::make_room) said. By the thread that tells who waits.
     pub(crate) fn arrived(&mut self, id: ListId, at: u64, placed: P) {
         let entry = &mut self.entries[id as usize];
         entry.place = Place::Here(at, placed);

@@ -124,8 +124,7 @@ impl Desk {
         }
     }
 
-    /// The device has failed: returns its queries, and all that still come, until nobody can send
-    /// any more.
+    /// The device has failed: returns all queries, and those that come until nobody can send.
     pub(in crate::gpu) fn close(&mut self, failed: &GpuError, open: impl IntoIterator<Item = Job>) {
         self.lost.store(true, Ordering::Release);
         (self.on_lost)(failed);

@@ -265,8 +265,7 @@ impl Machine {
     }
 }
 
-/// Zeroed for a batch, from the first byte on: states, bins, bins of samples, work, digits. They
-/// fill units of 16 bytes.
+/// Zeroed for a batch: states, bins, bins of samples, work, digits, in units of 16 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Zeroed {
     records: usize,

@@ -1,7 +1,6 @@
 //! The outline of a list of `bp128` with which a device decodes it: where each block lies, which
-//! postings are the first of their windows, and which have term frequencies too great for a byte.
-//! For that the host decodes only the blocks in which a window begins, and those whose bounds allow
-//! such term frequencies.
+//! postings are first of their windows, and which have term frequencies too great for a byte. The
+//! host decodes only blocks in which a window begins, or whose bounds allow such term frequencies.
 //!
 //! The list is then the one that a [`ListMaker`](super::list::ListMaker) makes, to the byte.
 
@@ -201,8 +200,7 @@ impl<'a> Outline<'a> {
         Placed { postings, exceptions: self.exceptions().count() as u32 }
     }
 
-    /// Place in the device's list, and term frequency, of postings whose tf is too great for a
-    /// byte.
+    /// Place in the device's list, and tf, of postings whose tf is too great for a byte.
     fn exceptions(&self) -> impl Iterator<Item = (u32, u32)> {
         self.great.iter().filter_map(|&(number, tf)| {
             let window = self.firsts.partition_point(|&first| first <= number).checked_sub(1)?;

@@ -1,6 +1,5 @@
 //! Estimates whether devices are done before the CPU is. A device has to be started, and lists have
-//! to come to it, before it answers the first query; for little work the CPU has answered all by
-//! then.
+//! to come to it, before it answers; for little work the CPU has answered all by then.
 
 use crate::query::wanted::Mode;
 

@@ -33,8 +33,7 @@ pub(crate) struct Worth<'a> {
     pub globals: &'a [f32],
 }
 
-/// The best k documents that have all terms, by rounds of `round` documents of the shortest list;
-/// and the number of rounds.
+/// The best k documents with all terms, by rounds of `round` of the shortest list; and the rounds.
 ///
 /// # Panics
 /// If there is no term.

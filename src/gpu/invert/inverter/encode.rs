@@ -120,8 +120,7 @@ impl<M: Machine + ?Sized> Inverter<M> {
         Sizes { gathered, encoded: self.tuning.encoded_at_once.into(), longest }
     }
 
-    /// Gathers the postings of all lists, unless there is no room for that and for the likely
-    /// results.
+    /// Gathers the postings of all lists, if there is room for that and for the likely results.
     fn gather_all(&mut self, sizes: Sizes, terms: u32) -> Result<bool, GpuError> {
         let postings = self.keeping.postings();
         if postings == 0 {
@@ -160,8 +159,7 @@ impl<M: Machine + ?Sized> Inverter<M> {
         Ok(ranks)
     }
 
-    /// The next lists before rank `end`, with at most `most` postings, or one list. Lengths that
-    /// are not known yet are read.
+    /// The next lists before rank `end`, of at most `most` postings, or one; reads unknown lengths.
     fn plan(
         &mut self,
         known: &mut Known,

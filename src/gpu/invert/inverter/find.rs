@@ -136,8 +136,7 @@ impl Finder {
     ) -> Result<Found, GpuError> {
         let found = self.try_find(pieces, text, to);
         if found.is_err() {
-            // The table may have forms that are not stored, and arrays be longer than smaller
-            // batches need.
+            // The table may have forms that are not stored, and arrays be longer than needed.
             self.free();
         }
         found
@@ -329,8 +328,7 @@ fn clear(table: InvertArray, slots: u32) -> Step {
     steps::clear(table, 0, 2 * u64::from(slots))
 }
 
-/// Takes texts that nobody needs any more, or nothing, whenever uploaded texts of other pieces are
-/// used.
+/// Takes unneeded texts, or nothing, whenever uploaded texts of other pieces are used.
 pub(crate) type Back = Arc<dyn Fn(Option<DeviceMemory>) + Send + Sync>;
 
 struct Job {

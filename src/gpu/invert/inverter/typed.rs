@@ -44,8 +44,7 @@ pub(super) trait Typed {
         at: u64,
         len: usize,
     ) -> Result<Vec<T>, GpuError> {
-        // On huge pages, if the system has them: lists are large, and their memory is touched first
-        // here.
+        // On huge pages, if there are any: lists are large, and their memory is first touched here.
         let mut values = pages::zeroed(len);
         self.on().read(&mut [part(array, at, &mut values)])?;
         Ok(values)

@@ -45,8 +45,7 @@ pub struct InverterSeconds {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct InverterWork {
-    /// Those included whose forms were found again since a run ended before, or the device had no
-    /// room.
+    /// With those whose forms were found again, since a run had ended or the device had no room.
     pub batches: u64,
     pub bytes: u64,
     /// As the device finds them.
@@ -54,8 +53,7 @@ pub struct InverterWork {
     pub forms: u64,
     /// Forms of which the host has made terms.
     pub foreign: u64,
-    /// Tokens that the host has looked at: very long ones, and those whose fingerprint another form
-    /// has.
+    /// Tokens that the host has looked at: very long, or with the fingerprint of another form.
     pub odd: u64,
     pub postings: u64,
     /// Documents in lines of JSON that the device has read.

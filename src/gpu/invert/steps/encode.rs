@@ -127,8 +127,7 @@ impl Chunk {
         ]
     }
 
-    /// Finds and measures parts, bounds `longs` long lists, and measures lists; the bytes of all
-    /// are a counter then.
+    /// Measures parts, bounds `longs` long lists, measures lists; their bytes are a counter then.
     pub(crate) fn measure(self, longs: u32) -> Vec<Step> {
         let per_rank = (blocks(self.ranks + 1), 0);
         let numbers = Argument::Array(InvertArray::Numbers, 4 * u64::from(self.first));

@@ -73,8 +73,7 @@ impl<'a, F: FnMut(LaidChunk) + Send> Going<'a, F> {
         self.file.get().expect("it was opened before")
     }
 
-    /// Whether the file could not be written, of which whoever gets the parts hears, or the job has
-    /// ended.
+    /// The file could not be written, of which whoever gets the parts hears, or the job has ended.
     pub(super) fn is_futile(&self) -> bool {
         self.file.get().is_some_and(|file| file.is_over())
     }

@@ -37,8 +37,7 @@ pub(super) struct Cut {
 
 pub(super) struct Encoded<L> {
     pub(super) ranks: Range<usize>,
-    /// Postings of each. A form that only pieces behind the run have may have made a term, which
-    /// has none.
+    /// Postings of each; 0 of terms of which only pieces behind the run have a form.
     pub(super) dfs: Vec<u32>,
     pub(super) places: Vec<u32>,
     pub(super) lists: L,
@@ -62,8 +61,7 @@ pub(super) struct Cutter {
     /// Behind the lists that are passed, and the next rank.
     cut: Cut,
     rank: usize,
-    /// Of the part that has begun: what is before it, its first rank, its first byte of the chunk,
-    /// and of the run.
+    /// Of the open part: what is before it, first rank, and first byte of the chunk and of the run.
     behind: Cut,
     begin: usize,
     from: u64,

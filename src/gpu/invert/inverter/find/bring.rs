@@ -18,8 +18,7 @@ use crate::index::documents::pieces::lines::LineColumns;
 use std::sync::Mutex;
 use std::time::Instant;
 
-/// Bytes of text that are read for one form, at first; they hold most forms that a device does not
-/// take.
+/// Bytes of text that are read for a form, at first; they hold most forms that a device lacks.
 const WINDOW: usize = 1 << 10;
 /// A form that ends so close (two characters) to the end of what is read may go on behind it.
 const MARGIN: usize = 8;
@@ -135,8 +134,7 @@ fn places<'a>(pieces: impl Iterator<Item = &'a PieceText>) -> Vec<u32> {
 }
 
 impl Finder {
-    /// Has the texts, and where documents begin, on the device. If `text` has them, those of
-    /// earlier ones go back.
+    /// Has the texts and where documents begin on the device; if `text` has them, old ones go back.
     pub(super) fn bring<'a>(
         &mut self,
         pieces: &'a [PieceText],
