@@ -3,8 +3,8 @@
 //! device of its own, and shares only the queue's [`desk`](super::query::service).)
 //!
 //! # How a method is added
-//! One folder, `src/gpu/NAME/`, has the kernels that answer a batch of queries, and nothing of
-//! memory, copies, launches, queues or replies:
+//! By kernels that answer a batch of queries, and one folder, `src/gpu/NAME/`; memory, copies,
+//! launches, queues and replies are the driver's:
 //!
 //! 1. `kernels/NAME.cu`. Its text and sizes go to `tests/pretended/kernels.rs` too, and to the
 //!    `sources` of `gpu`.

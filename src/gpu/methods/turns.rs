@@ -71,7 +71,7 @@ impl<M: DeviceMethod> Turns<M> {
         _ = self.device.lay_ahead(asked.iter().flatten().flatten());
         for (job, terms) in jobs.into_iter().zip(asked) {
             let stage = Stage::first(job.plan.wanted().mode);
-            // If no document has a term, AND finds none.
+            // With a term that no document has AND finds none.
             let stage = if job.plan.may_find(stage) { stage } else { Stage::Any };
             match terms {
                 Some(terms) => self.queue(Open { job, terms, stage }),

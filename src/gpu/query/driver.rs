@@ -410,7 +410,7 @@ impl Driver {
             // An answer without one of its lists would be wrong, and nobody would notice.
             away => unreachable!("a list that is pinned stays where it is, and is {away:?}"),
         }));
-        // If no document has a term, AND finds none, so only OR is left.
+        // With a term that no document has AND finds none, so only OR is left.
         let lacks = open.lists.len() < plan.terms().len();
         let asked = plan.wanted().mode;
         let mode = mode.unwrap_or(if lacks && asked == Mode::AndOr { Mode::Or } else { asked });
