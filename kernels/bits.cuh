@@ -1,5 +1,4 @@
-// How are numbers of few bits, and unary codes, read out of the bytes of a list, which begins at a
-// multiple of 16?
+// Reads numbers of few bits, and unary codes, in the bytes of a list, which is 16-aligned.
 
 // `width` bits of a list, 0 to 32, from a bit of it on. A word behind them is read as well.
 __device__ __forceinline__ u32 bits_at(const u8* bytes, u64 bit, u32 width) {

@@ -1,5 +1,5 @@
-// The dictionary of one run: a B-tree for each trie collection, searched for every token and grown
-// by one warp a collection; then read out in the order of the lexicon.
+// The dictionary of one run: a B-tree for each trie collection, grown by one warp a collection,
+// then read out in the order of the lexicon.
 //
 // Paper: Wei and JaJa, "A fast algorithm for constructing inverted files on heterogeneous
 // platforms" (IPDPS 2011), sections III.B and III.D.2. Twin: src/dictionary/btree/ (forest.rs,
@@ -12,29 +12,25 @@
 //   btree_collect   writes terms and postings out
 //
 // Steps of btree_insert, by a warp that has taken a collection from the work list:
-//   1. The stream comes in pieces of 512 bytes, coalesced, into a window of four in shared memory.
-//   2. From the root down: a node of 512 bytes is four coalesced loads, a word of each line for
-//      each lane. The root and SLOTS - 1 other nodes stay in shared memory (slot: number mod
-//      SLOTS - 1). The child of the root that the next token needs is asked for before this token
-//      is searched.
-//   3. 31 caches are compared at once, a ballot and a count give the place. A single candidate is
-//      believed: its string is asked for, and compared when the next token has been searched; if it
-//      was another, the token is searched anew before the next one has an effect. Where several
-//      caches are equal, or the string is long, each of those lanes looks at its own string at
-//      once.
-//   4. A full child is split before it is entered; terms, strings and children move by shuffles.
-//   5. A term that was found: its record of 32 bytes is asked for and used when the next term is
-//      found, so that its latency is hidden. A new posting closes the one before, which is written
-//      as bytes to the term's slices.
-// Changed lines of a node are written through, those of other warps are never read: a collection
-// belongs to one warp for the whole launch.
+// 1. The stream comes in pieces of 512 bytes, coalesced, into a window of four in shared memory.
+// 2. From the root down: a node of 512 bytes is four coalesced loads, a word of each line for each
+//    lane. The root and SLOTS - 1 other nodes stay in shared memory. The child of the root that the
+//    next token needs is asked for before this token is searched.
+// 3. 31 caches are compared at once; a ballot and a count give the place. A single candidate is
+//    believed: its string is asked for, and compared when the next token has been searched; if it
+//    was another, the token is searched anew before the next one has an effect. Where several
+//    caches are equal, or the string is long, each of those lanes looks at its own string.
+// 4. A full child is split before it is entered; terms, strings and children move by shuffles.
+// 5. A term that was found: its record of 32 bytes is asked for, and used when the next term is
+//    found, so that its latency is hidden. A new posting closes the one before, which goes to the
+//    term's slices.
+// Changed lines of a node are written through; a collection belongs to one warp for the whole
+// launch, so no warp reads lines of another.
 //
-// The text stands behind those of common.cuh, btree_memory.cuh, which has the arrays, and
-// btree_search.cuh.
+// The text stands behind those of common.cuh, btree_memory.cuh (the arrays) and btree_search.cuh.
 //
-// Launch geometry: btree_insert any number of blocks of 32 * WARPS threads, the others any.
-// Shared memory: InsertShared and WalkShared, below. Order of results: that of the lexicon,
-// whatever warp took what; places in the arenas differ from launch to launch.
+// Launch geometry: btree_insert any number of blocks of 32 * WARPS threads, the others any. Results
+// come in the order of the lexicon, whatever warp took what; places in the arenas differ.
 
 // work     [items * 4]     collection, first byte of its stream / 16, bytes, first segment; by
 //                          falling bytes
@@ -54,7 +50,6 @@ btree_regroup(const u8* __restrict__ input, const uint4* __restrict__ segments, 
     }
 }
 
-// What each warp has of shared memory while it inserts.
 struct InsertShared {
     uint4 windows[WARPS][128];
     SHARED_GAP
@@ -144,14 +139,13 @@ btree_insert(const u8* __restrict__ streams, const uint4* __restrict__ work, u32
 // A tree deeper than this has more terms than there are numbers.
 #define DEPTH 12
 
-// The path of each warp: node, and which of its children.
+// The path of each warp: a node, and which of its children.
 struct WalkShared {
     u32 paths[WARPS][DEPTH][2];
 };
 SHARED_IS(WalkShared, WALK_SHARED_BYTES);
 
-// Goes through the terms of a tree in order and hands them to `visit` in groups of neighbours in a
-// node: the node, the first and the end.
+// Visits the terms of a tree in order, in groups of neighbours of a node: the node, first and end.
 template <typename Visit>
 __device__ __forceinline__ void walk(const u32* nodes, u32 root, u32 (*path)[2], Visit& visit) {
     u32 lane = lane_of();
@@ -234,8 +228,7 @@ struct Measure {
     }
 };
 
-// sums [count * 3]: of each collection from `first` on, its terms, bytes of suffixes, bytes of
-// lists.
+// sums [count * 3]: of each collection from `first` on: terms, bytes of suffixes, bytes of lists.
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
 btree_measure(const u32* __restrict__ roots, const u32* __restrict__ nodes, const u64* __restrict__ strings,
               const u32* __restrict__ records, u32 first, u32 count, u64* sums) {
@@ -279,7 +272,7 @@ struct Collect {
     u8* suffixes;
     u8* lists;
 
-    // Copies `bytes` bytes from slices to `to`, a lane every `lanes` bytes from `lane` on.
+    // A lane copies a byte every `lanes` bytes from `lane` on.
     __device__ __forceinline__ void copy(u32 slice, u32 bytes, u8* to, u32 lane, u32 lanes) const {
         for (u32 level = 0; bytes > 0; level++) {
             u32 room = slice_bytes(level) - 4;
@@ -329,8 +322,7 @@ struct Collect {
     }
 };
 
-// starts [count * 3]: of each collection from `first` on, where its terms, its suffixes and its
-// lists begin in what is written.
+// starts [count * 3]: of each collection from `first` on: where its terms, suffixes and lists go.
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
 btree_collect(const u32* __restrict__ roots, const u32* __restrict__ nodes, const u64* __restrict__ strings,
               const u32* __restrict__ records, const u8* __restrict__ slices, u32 first, u32 count,

@@ -1,4 +1,4 @@
-// What lies in the memory of a device while it indexes a run: `btree.cu` says how it comes there.
+// The arrays in the memory of a device while it indexes a run; `btree.cu` fills them.
 //
 // Arrays, sizes in brackets; all numbers count from 0, NONE is 2^32 - 1:
 //   roots    [collections]      the root of each tree, or NONE
@@ -12,9 +12,9 @@
 //
 // Record: last docid, its tf, documents between it and the posting before, df, first slice, last
 // slice, place in the last slice (low half) and its level, bytes of all closed postings. The last
-// posting is open: it is in no slice. Slice: 16 << min(level / 2, 8) bytes, levels from LAST_LEVEL
-// on are one, the last four of them the number of the next slice. Slices hold postings in the form
-// of src/codec/folded.rs. Numbers of slices count 8 bytes.
+// posting is open: it is in no slice. Slice: 16 << min(level / 2, 8) bytes, its last four the
+// number of the next slice; levels from LAST_LEVEL on are one. Slices hold postings in the form of
+// src/codec/folded.rs; their numbers count 8 bytes.
 
 #ifndef WARPS
 #define WARPS 1
@@ -107,7 +107,6 @@ __device__ __forceinline__ u32 slice_bytes(u32 level) {
     return 16u << ((level < LAST_LEVEL ? level : LAST_LEVEL) >> 1);
 }
 
-// Bytes of a vbyte.
 __device__ __forceinline__ u32 vbyte_bytes(u64 value) {
     u32 bits = 64 - __clzll((long long)(value | 1));
     return (bits + 6) / 7;
@@ -127,7 +126,6 @@ struct Folded {
         bytes = gap_bytes + (tf_ > 1 ? vbyte_bytes(tf) : 0);
     }
 
-    // The `i`-th byte.
     __device__ __forceinline__ u8 byte(u32 i) const {
         bool first = i < gap_bytes;
         u64 value = first ? gap >> (7 * i) : (u64)tf >> (7 * (i - gap_bytes));

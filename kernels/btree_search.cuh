@@ -1,5 +1,4 @@
-// How one warp finds a token in a tree, or inserts it, and appends its posting: the steps of
-// btree_insert in `btree.cu`.
+// Steps of btree_insert: a warp finds a token in a tree, or inserts it, and appends its posting.
 
 __device__ __forceinline__ u32 swapped(u32 x) { return __byte_perm(x, 0, 0x0123); }
 
@@ -13,8 +12,7 @@ struct Token {
     __device__ __forceinline__ u32 rest() const { return length > 4 ? length - 4 : 0; }
 };
 
-// Step 1: the stream of one collection. Bytes of a token can be read until the one behind the next
-// is.
+// Step 1: the stream of one collection. A token can be read until the one behind the next is read.
 struct Stream {
     const uint4* bytes;
     const uint4* segments;
@@ -35,7 +33,6 @@ struct Stream {
         taken = 32;
     }
 
-    // Loads the next piece of 512 bytes.
     __device__ __forceinline__ void load() {
         u32 place = loaded * 32 + lane_of();
         uint4 value = (u64)place * 16 < length ? __ldg(bytes + place) : make_uint4(0, 0, 0, 0);
@@ -60,15 +57,13 @@ struct Stream {
         return k == 0 ? (u64)rest << 56 | word >> 8 : word;
     }
 
-    // The next token; false behind the last.
     __device__ __forceinline__ bool next(Token& token) {
         for (;;) {
             if (at >= length) return false;
             while (loaded < (at >> 9) + 2) load();
             if (at == end) {
                 if (taken == 32) {
-                    // Lanes beyond the last segment read that of another collection, or the
-                    // padding.
+                    // Lanes beyond the last segment read another collection's, or the padding.
                     uint4 s = segments[lane_of()];
                     ends = s.y + s.z - base;
                     firsts = s.w;
@@ -155,7 +150,6 @@ struct Cached {
     }
 };
 
-// Writes all lines of a node, or all but that of the children.
 __device__ __forceinline__ void write(const Arena& arena, u32 node, const Node& n, bool children) {
     u32* words = arena.nodes + (u64)node * 128 + lane_of();
     words[0] = n.head;
@@ -164,14 +158,13 @@ __device__ __forceinline__ void write(const Arena& arena, u32 node, const Node& 
     if (children) words[64] = n.child;
 }
 
-// What stands at `from` and above moves up by one lane, and `value` takes its place.
+// Values from lane `from` on move up by one lane, and `value` takes the place.
 __device__ __forceinline__ u32 moved(u32 own, u32 from, u32 value) {
     u32 lower = __shfl_up_sync(ALL, own, 1);
     u32 lane = lane_of();
     return lane < from ? own : lane == from ? value : lower;
 }
 
-// Puts a term before the `i`-th of a node that is not full.
 __device__ __forceinline__ void insert(Node& n, u32 i, u32 cache, u32 string, u32 record) {
     u32 count = __shfl_sync(ALL, n.head, 0) + 1;
     n.cache = moved(n.cache, i, cache);
@@ -180,8 +173,8 @@ __device__ __forceinline__ void insert(Node& n, u32 i, u32 cache, u32 string, u3
     if (lane_of() == 0) n.head = count;
 }
 
-// Step 4: splits the full child `below` (number `child`), the `i`-th of `above`. False when there
-// is no room for a node; nothing is changed then.
+// Step 4: splits the full child `child`, the `i`-th of `above`. False, with nothing changed, when
+// there is no room for a node.
 __device__ __forceinline__ bool split(const Arena& arena, Cached& cached, u32 node, u32 slot, Node& above, u32 i,
                                       u32 child) {
     u32 number = take(arena, COUNT_NODES, 1, CHUNK_NODES, CHUNK_NODES + 1);
@@ -215,9 +208,9 @@ __device__ __forceinline__ bool split(const Arena& arena, Cached& cached, u32 no
     return true;
 }
 
-// Step 3: the place of a token in a node: the terms below it, and in `record` its record or NONE. A
-// single candidate with a short string is believed, unless `exact`: `own` is the word of its
-// string, which is compared with the token's when it has come.
+// Step 3: the place of a token in a node (the number of terms below it), and in `record` its record
+// or NONE. A single candidate with a short string is believed, unless `exact`: `own` is the word of
+// its string, to compare with the token's when it has come.
 __device__ __forceinline__ u32 search(const Arena& arena, const Stream& stream, const Token& token, bool exact,
                                       const Node& n, u32& record, u64& own) {
     u32 equal = __ballot_sync(ALL, n.cache == token.cache);
@@ -268,7 +261,7 @@ __device__ __forceinline__ u32 search(const Arena& arena, const Stream& stream, 
     return below;
 }
 
-// The number of a new string of a token, or NONE if it needs none. False when the pool is full.
+// The number of a new string, or NONE if the token needs none. False when the pool is full.
 __device__ __forceinline__ bool new_string(const Arena& arena, const Stream& stream, const Token& token, u32& string) {
     string = NONE;
     u32 rest = token.rest();
@@ -282,7 +275,7 @@ __device__ __forceinline__ bool new_string(const Arena& arena, const Stream& str
     return true;
 }
 
-// A posting that waits for the record of its term, and for the word of its string: `own`.
+// A posting that waits for its term's record, and for the word of its string: `own`.
 struct Pending {
     u32 term;
     u32 docid;
@@ -292,7 +285,6 @@ struct Pending {
     uint4 a;
     uint4 b;
 
-    // Whether the term is another than that of the token.
     __device__ __forceinline__ bool is_wrong() const { return term != NONE && own != first; }
 
     // Forgets the posting and gives its token back. Its string has one word.
@@ -302,7 +294,7 @@ struct Pending {
     }
 };
 
-// Step 5: appends the posting. False when the arena of slices is full; nothing is changed then.
+// Step 5: appends the posting. False, with nothing changed, when the arena of slices is full.
 __device__ __forceinline__ bool append(const Arena& arena, Pending& p) {
     if (p.term == NONE) return true;
     u32 lane = lane_of();

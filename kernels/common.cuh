@@ -1,4 +1,4 @@
-// What every kernel is written with. It stands before the text of each source.
+// Declarations that every kernel uses; this stands before the text of each source.
 
 typedef unsigned char u8;
 typedef unsigned short u16;
@@ -10,8 +10,8 @@ typedef unsigned long long u64;
 
 // Shared memory is dynamic, and one struct a kernel: SHARED(Tables, tables) is a reference to it.
 // The launch passes its bytes, which SHARED_IS compares. DYNAMIC_SHARED(u32, values) is an array
-// instead, of as many bytes as the launch passes. A SHARED_GAP between two of its arrays is nothing
-// on a device; the emulation of the tests, which has definitions of its own, lets nobody touch it.
+// instead, of as many bytes as the launch passes. SHARED_GAP is nothing on a device; the tests'
+// emulation, which defines all of these anew, lets nobody touch it.
 #ifndef SHARED
 #define SHARED(type, name)                                    \
     extern __shared__ __align__(16) unsigned char shared_memory[]; \
@@ -32,8 +32,7 @@ __device__ __forceinline__ u32 sums_of_warp(u32 value) {
     return value;
 }
 
-// The sum of the values of a block's threads up to this one, and of all. `room` [32] is the
-// block's.
+// The sum of the values of a block's threads up to this one, and of all; `room` [32]: the block's.
 __device__ __forceinline__ u32 sums_of_block(u32* room, u32 value, u32& total) {
     u32 warp = threadIdx.x / 32, before = 0, upto = sums_of_warp(value);
     __syncthreads();

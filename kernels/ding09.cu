@@ -1,13 +1,13 @@
 // Queries as in Ding, He, Yan and Suel, "Using Graphics Processors for High Performance IR Query
-// Processing" (WWW 2009): lists of `rice` and `pfor` as they lie on disk, AND by Parallel Merge
-// Find from the shortest list on, OR with an accumulator for each document, list after list.
+// Processing" (WWW 2009): lists of `rice` and `pfor` as on disk, AND by Parallel Merge Find from
+// the shortest list on, OR with an accumulator for each document, list after list.
 // src/gpu/ding09/steps.rs has the order of launches.
 //
 // Arrays, sizes in brackets: cached [bytes], the lists that stay; travelling [bytes], those that
-// came with the batch; of this terms, records and firsts; words, its memory; ranks [terms]; norms
-// [documents]; answers [queries] and hits. A launch is for queries 0 to `queries` of the batch, and
-// `firsts` [queries + 1] says which blocks work for which. `rank` is the n-th term of each. Results
-// do not depend on the order in which anything here runs.
+// came with the batch; terms, records and firsts of this; words, its memory; ranks [terms]; norms
+// [documents]; answers [queries] and hits. A launch is for queries 0 to `queries`; `firsts`
+// [queries + 1] says which blocks work for which. `rank` is the n-th term of each. Results do not
+// depend on the order of threads.
 
 #define DOCIDS 0
 #define CHOSEN 1
@@ -24,7 +24,7 @@ struct SumShared {
 };
 SHARED_IS(SumShared, SUM_SHARED_BYTES);
 
-// `items` [blocks]: a term, and twice a segment and a column. A block each, of OPEN_THREADS.
+// `items` [blocks]: a term; twice a segment, plus the column. A block of OPEN_THREADS for each.
 extern "C" __global__ void __launch_bounds__(OPEN_THREADS)
 ding_open(const u8* __restrict__ cached, const u8* __restrict__ travelling, const Term* __restrict__ terms,
           const uint2* __restrict__ items, u32* words) {
@@ -34,8 +34,7 @@ ding_open(const u8* __restrict__ cached, const u8* __restrict__ travelling, cons
     open_column(term, list_of({cached, travelling}, term), item.y / 2, item.y % 2, shared.sums, words);
 }
 
-// A warp a block of a list: docids of all blocks, or of those that were chosen; or term
-// frequencies, or gaps.
+// A warp a block of a list: docids of all blocks, or of chosen ones; or term frequencies; or gaps.
 extern "C" __global__ void __launch_bounds__(WARPS * 32)
 ding_decode(const u8* __restrict__ cached, const u8* __restrict__ travelling, const Term* __restrict__ terms,
             const Record* __restrict__ records, const u32* __restrict__ firsts, u32 queries, u32 rank, u32 what,
@@ -124,8 +123,7 @@ ding_clear(const Record* __restrict__ records, const u32* __restrict__ firsts, u
     if (4 * (u64)i < documents) ((uint4*)(words + records[share.query].scores))[i] = make_uint4(0, 0, 0, 0);
 }
 
-// Of OR: the postings of a list are added to the accumulators of their documents, a warp a block of
-// the list.
+// Of OR: adds the postings of a list to their documents' accumulators, a warp a block of the list.
 extern "C" __global__ void __launch_bounds__(WARPS * 32)
 ding_accumulate(const u8* __restrict__ cached, const u8* __restrict__ travelling, const Term* __restrict__ terms,
                 const Record* __restrict__ records, const u32* __restrict__ firsts, u32 queries, u32 rank,

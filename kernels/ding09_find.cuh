@@ -1,18 +1,16 @@
-// Intersection (ding09, sections 7 and 8.1): candidates A, rising, against a longer list B.
+// Intersection (ding09, sections 7 and 8.1) of candidates A, rising, with a longer list B.
 //
-//   Parallel Merge Find: of each A[i] the place j with B[j - 1] < A[i] <= B[j]. Level 1 of L levels
-//   of splitters finds the places of every 2^shift-th element of A in all of B; each further level
-//   those of more elements, between the places of the two splitters around them; the last pass all
-//   that are left. With L = 0 each element is looked for in all of B.
+// Parallel Merge Find: of each A[i] the place j with B[j - 1] < A[i] <= B[j]. Level 1 of L levels
+// of splitters finds the places of every 2^shift-th element of A in all of B; each further level
+// those of more elements, between the places of the two splitters around them; the last pass all
+// that are left. With L = 0 each element is looked for in all of B.
 //
-//   1. Merge Find against the heads of the blocks of B, which are the docids of their last
-//      postings.
+// 1. Merge Find against the heads of the blocks of B: the docids of their last postings.
 //   2. Blocks that were found are chosen, each once; only these are decoded.
-//   3. Merge Find in them, each block being a segment of its own; term frequencies of matches
-//      alone.
+// 3. Merge Find in them, each block being a segment of its own; term frequencies of matches alone.
 //
-// Candidates of a query are handled in tiles, a thread each; what a tile keeps is counted, counts
-// are summed up by a block for each query, and what is kept is moved together.
+// Candidates are handled in tiles, a thread each: what a tile retains is counted, one block per
+// query sums the counts, and what is retained is moved together.
 
 #define TILE 256
 
@@ -69,15 +67,14 @@ __device__ __forceinline__ u32 candidates_of(const Term* terms, const Rank* rank
     return ranks[record.first_term + rank - 1].left;
 }
 
-// How Parallel Merge Find is done: levels of splitters, and 2^bits splitters for each of the level
-// before; with no bits about m^(1 / (levels + 1)) of m elements.
+// Levels of splitters of Parallel Merge Find, and 2^bits splitters for each of the level before;
+// with no bits about m^(1 / (levels + 1)) of m elements.
 struct Merging {
     u32 levels;
     u32 bits;
 };
 
-// Splitters of a level, from 1 on, are every 2^shift-th of `len` elements; at level levels + 1,
-// all.
+// Splitters of a level, from 1 on, are every 2^shift-th of `len` elements; at levels + 1, all.
 __device__ __forceinline__ u32 splitter_shift(u32 len, u32 level, Merging merging) {
     u32 all = 32 - (u32)__clz((int)len), levels = merging.levels;
     if (merging.bits == 0 || level > levels) return all * (levels + 1 - level) / (levels + 1);
@@ -125,7 +122,7 @@ __device__ __forceinline__ void find_blocks(Places lists, const Term* terms, con
     if (threadIdx.x == 0) words[record.counts + tile] = count;
 }
 
-// Counts of tiles become the numbers of those before; returns that of all. All threads of a block.
+// Counts of tiles become the sums of those before; returns that of all. All threads of a block.
 __device__ __forceinline__ u32 sum_counts(u32* counts, u32 tiles, u32* room) {
     u32 carry = 0;
     for (u32 base = 0; base < tiles; base += blockDim.x) {

@@ -1,25 +1,22 @@
-// How postings lists of `rice` and `pfor` lie in the memory of a device, and how their blocks are
-// decoded.
+// Layout and decoding of postings lists of `rice` and `pfor` in the memory of a device.
 //
 // Blocks and what they share lie as on disk (docs/index-format.md, Postings);
-// src/gpu/ding09/list.rs puts before them what says where everything is. From a list's place on,
-// each array from a multiple of 16 on:
-//   last      [blocks] u32       docid of the last posting of each block: the heads that are
-//                                searched
+// src/gpu/ding09/list.rs puts a directory before them. From a list's place, each array from a
+// multiple of 16 on:
+//   last      [blocks] u32       docid of the last posting of each block, which searches compare
 //   starts    [blocks + 1] u32   postings before each block
 //   segments  [blocks] u32       the segment of each block
 //   records   [segments] Segment
 //   bytes     what lies as on disk; tails as u32 docids and then u32 term frequencies
 //
 // A block is decoded by a warp, 128 values at a time, four to a lane (ding09, section 6):
-//   1. rice: the bits of the unary vector are looked at one to a lane. The rank of a zero among the
-//      zeros is the number of a value, and the ones before it are the sum of all quotients up to
-//      that value: a prefix sum over bits, compacted at zeros. pfor: the overflows of the
-//      exceptions of the block are put in their places.
-//   2. The low bits are read from their slots and summed up in the block alone (localised prefix
-//      sum).
-//   3. docid = docid before the block + i + 1 (since gaps are stored less one) + sum of the low
-//      bits + 2^width * sum of the quotients.
+// 1. rice: the bits of the unary vector are looked at one to a lane. The rank of a zero among the
+//    zeros is the number of a value; the ones before it are the sum of all quotients up to that
+//    value: a prefix sum over bits, compacted at zeros. pfor: overflows of the block's exceptions
+//    go to their places.
+// 2. The low bits are read from their slots and summed up in the block (localised prefix sum).
+// 3. docid = docid before the block + i + 1 (gaps are stored less one) + sum of the low bits +
+//    2^width * sum of the quotients.
 // Without sums the values themselves come out: gaps, or term frequencies.
 
 #define RICE 0
@@ -32,7 +29,7 @@
 #define CHUNK 128
 #define WARPS 8
 
-// Where one column (gaps, or term frequencies) of a segment lies: places in bytes from the list's.
+// One column (gaps, or term frequencies) of a segment; places are bytes from the list's.
 struct Column {
     u64 bodies;        // low bits of the first block, or plain values
     // rice: where each block begins in the unary vector; pfor: slots of the overflows
@@ -57,7 +54,6 @@ struct Segment {
     Column columns[2];
 };
 
-// A term of a query.
 struct Term {
     u64 place;         // of its list, in bytes
     u64 opened;        // of its exceptions among the words of the batch
@@ -67,11 +63,10 @@ struct Term {
     u32 row;           // its number in the query
     float weight;
     u32 block_len;
-    u32 travels;       // whether that came with the batch, and is not in the cache
+    u32 travels;       // if the list came with the batch, and is not in the cache
     u32 spare;
 };
 
-// Where lists are: those that stay, and those that came with the batch.
 struct Places {
     const u8* cached;
     const u8* travelling;
@@ -99,8 +94,7 @@ __device__ __forceinline__ List list_of(Places places, const Term& term) {
     return list;
 }
 
-// The exceptions of a column of pfor, opened: the first of each block and one more, places,
-// overflows.
+// The exceptions of a column of pfor, opened: firsts [blocks + 1], places, overflows.
 struct Exceptions {
     u32* firsts;
     u32* places;
@@ -116,8 +110,7 @@ __device__ __forceinline__ Exceptions exceptions_of(u32* words, const Term& term
     return exceptions;
 }
 
-// Step 1 of rice, by a warp: of each of `len` values the ones up to its zero. `first` is the bit at
-// which the block begins.
+// Step 1 of rice, by a warp: of each of `len` values the ones up to its zero, from bit `first` on.
 __device__ __forceinline__ void sum_unary(const u8* bytes, u64 first, u32 len, u32* ones) {
     u32 lane = lane_of(), found = 0;
     for (u32 base = 0; found < len; base += 32) {
@@ -131,8 +124,7 @@ __device__ __forceinline__ void sum_unary(const u8* bytes, u64 first, u32 len, u
     }
 }
 
-// Decodes a block, by a warp: docids, or the values of a column and one. `room` [MOST_BLOCK] is the
-// warp's own.
+// Decodes a block, by a warp: docids, or a column's values plus one. `room` [MOST_BLOCK]: its own.
 template <bool SUMS>
 __device__ __forceinline__ void decode_block(const Term& term, const List& list, u32* words, u32 column, u32 block,
                                              u32* room, u32* out) {

@@ -1,7 +1,6 @@
 // The exceptions of a column of a segment of `pfor`: two arrays, overflows and distances, each
-// coded by pfor again with exceptions that stand as they are (section 6.2, one level;
-// src/codec/pfor/nested.rs). By a block: all of both arrays are decoded, which are much smaller
-// than the list.
+// coded by pfor again with plain exceptions (section 6.2, one level; src/codec/pfor/nested.rs). A
+// block decodes all of both arrays, which are much smaller than the list.
 
 #define OPEN_THREADS 256
 

@@ -1,11 +1,9 @@
 // Scores and the best k (section 8.2): the maxima of groups of 512 scores, and of groups of 512 of
-// these; then the best is taken out again and again, by a warp, and the groups that it was in get
-// new maxima.
+// these; a warp takes the best out again and again, and the groups that it was in get new maxima.
 
 #define GROUP 512
 
-// The score of a candidate of AND: shares in the order of the query, each addition rounded on its
-// own.
+// The score of a candidate of AND: shares in the order of the query, each addition rounded.
 __device__ __forceinline__ void sum_values(const Term* terms, const Record& record, const Rank* ranks, u32 tile, u32* words) {
     u32 m = candidates_of(terms, ranks, record, record.terms), i = tile * TILE + threadIdx.x;
     if (i >= m) return;
@@ -17,7 +15,6 @@ __device__ __forceinline__ void sum_values(const Term* terms, const Record& reco
     words[record.scores + i] = __float_as_uint(sum);
 }
 
-// How many scores there are.
 __device__ __forceinline__ u32 scores_of(const Term* terms, const Record& record, const Rank* ranks, u32 documents, u32 all_terms) {
     return all_terms ? candidates_of(terms, ranks, record, record.terms) : documents;
 }
@@ -36,7 +33,7 @@ __device__ __forceinline__ u64 best_score(const u32* scores, u32 len, u32 group,
     return best_of_warp(best);
 }
 
-// The same of maxima, of which that of `changed` is `now`.
+// The best of group `group` of maxima, with `now` in place of that of `changed`.
 __device__ __forceinline__ u64 best_maximum(const u64* maxima, u32 len, u32 group, u32 changed, u64 now) {
     u64 best = 0;
     for (u32 n = lane_of(); n < GROUP; n += 32) {

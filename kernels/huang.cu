@@ -1,19 +1,18 @@
 // Queries as in Huang, Ren, Zhao, Stones, Zhang, Wang and Liu, "GPU-Accelerated Block-Max Query
 // Processing" (ICA3PP 2017), algorithm 1: a block of threads a query. Thread i of P has documents
-// [i d, (i + 1) d), d being N / P, rounded up, and goes through them one after another, as on a
-// CPU:
+// [i d, (i + 1) d), d being N / P, rounded up, and goes through them as a CPU does:
 //   1. It finds the first posting of each list among its documents.
 //   2. AND, OR, WAND or BMW keeps its best k.
 //   3. When all threads have ended, the block merges what they found.
-// Each score is the sum in the order of the query, each operation rounded on its own. Bounds are
-// added up in any order: `slack` makes up for the rounding.
+// Each score is the sum in the order of the query, each operation rounded. Bounds are added up in
+// any order: `slack` makes up for the rounding.
 //
 // Arrays, sizes in brackets: cached [bytes], the lists that stay; travelling [bytes], those that
 // came with the batch; terms and records; norms [documents]; words, the memory of the batch;
 // answers [queries]: how many hits; stages [queries * 3]: cycles of the steps; hits. A launch is
 // for blockDim.x = P threads and gridDim.x queries from `first` on. Shared memory: a cursor for
-// each thread and term, a word for each thread, and one more. What is found does not depend on the
-// order in which threads run.
+// each thread and term, a word for each thread, and one more. Results do not depend on the order of
+// threads.
 
 // A query.
 struct Record {
@@ -26,19 +25,17 @@ struct Record {
     u32 hits;          // the first of its hits
     u32 from;          // docids that are asked for
     u32 to;
-    // times a threshold: sums of bounds that are not above it are below the threshold
+    // times a threshold: a sum of bounds up to that is below the threshold
     float slack;
 };
 
-// What the steps of a thread need.
 struct Run {
     const u8* cached;
     const u8* travelling;
     const Term* terms;
     const float* norms;
     u32* room;
-    // a threshold of all threads, and behind it the best score of each; NULL if each has its own
-    // alone
+    // a threshold of all threads, then the best score of each; NULL if each has its own alone
     u32* bar;
     u32 k;
     u32 count;         // of terms
@@ -48,8 +45,7 @@ struct Run {
 __device__ __forceinline__ List list_of(const Run& run, u32 t) { return list_at(run.cached, run.travelling, run.terms[t]); }
 
 // Brings a list, which stands before `docid`, to its first posting from there on. A call, as the
-// next one: with a dozen copies of both, a kernel has more instructions (115 KB) than a
-// multiprocessor keeps.
+// next one: with a dozen copies of both, a kernel's code (115 KB) exceeds a multiprocessor's cache.
 __device__ __noinline__ u32 go_on(const u8* cached, const u8* travelling, const Term* term, u32* words, u32 docid, u32 end) {
     Cursor cursor = load_cursor(words);
     go_to(list_at(cached, travelling, *term), cursor, docid, end);
@@ -67,7 +63,7 @@ __device__ __forceinline__ u32 seek(const Run& run, u32 t, u32 docid) {
     return go_on(run.cached, run.travelling, run.terms + t, words_of(run.room, t), docid, run.end);
 }
 
-// Scores a document by the lists that stand at it, and brings these to their next postings.
+// Scores a document by the lists that stand at it, and moves these to their next postings.
 __device__ __forceinline__ void take(const Run& run, u32 docid, Heap& heap) {
     float norm = run.norms[docid], sum = 0.0f;
 #pragma unroll 1
@@ -77,11 +73,11 @@ __device__ __forceinline__ void take(const Run& run, u32 docid, Heap& heap) {
         sum = __fadd_rn(sum, score_of(run.terms[t].weight, tf, norm));
         seek(run, t, docid + 1);
     }
-    // A deleted document is worth nothing.
+    // A deleted document scores 0.
     if (sum > 0.0f) offer(heap, key_of(docid, sum));
 }
 
-// Documents with all terms: those of the shortest list are looked for in the others.
+// Documents with all terms: those of the shortest list are searched for in the others.
 __device__ __forceinline__ void find_all(const Run& run, u64 by_length, Heap& heap) {
     u32 shortest = (u32)by_length & 15, docid = docid_of(run.room, shortest);
     while (docid != NONE) {
@@ -128,8 +124,8 @@ __device__ __forceinline__ u64 sorted(const Run& run, u64 order) {
     return order;
 }
 
-// Of the first `len` lists in an order, the one with the greatest weight that stands before a
-// document: rare terms get farther.
+// Of the first `len` lists of an order that stand before a document, the one of the greatest
+// weight: rare terms get farther.
 __device__ __forceinline__ u32 rarest(const Run& run, u64 order, u32 len, u32 docid) {
     u32 found = number_at(order, 0);
     for (u32 n = 1; n < len; n++) {
@@ -139,8 +135,8 @@ __device__ __forceinline__ u32 rarest(const Run& run, u64 order, u32 len, u32 do
     return found;
 }
 
-// What the block of list `t` that holds the first posting from `docid` on adds to a score at most;
-// `end` becomes the docid behind it if that is less.
+// What the block of list `t` with the first posting from `docid` on adds to a score at most; `end`
+// becomes the docid behind the block if that is less.
 __device__ __forceinline__ float bound_at(const Run& run, u32 t, u32 docid, u32& end) {
     u32* words = words_of(run.room, t);
     u32 by = blockDim.x, block = words[SHALLOW * by], here = words[by];
@@ -154,12 +150,11 @@ __device__ __forceinline__ float bound_at(const Run& run, u32 t, u32 docid, u32&
     return __fmul_rn(run.terms[t].per_bound, __uint_as_float(list.records[block].w));
 }
 
-// The k-th of the best scores of all threads, which as many documents have at least; 0 if there are
-// fewer.
+// The k-th of the best scores of all threads, which k documents reach; 0 if there are fewer.
 __device__ __forceinline__ u32 least_of_best(const volatile u32* best, u32 k) {
     u32 value = ALL, at = 0;
     for (u32 n = 0; n < k; n++) {
-        // The greatest one behind (value, at), of equal ones the first.
+        // The greatest behind (value, at); of equal ones the first.
         u32 next = 0, next_at = NONE;
         for (u32 i = 0; i < blockDim.x; i++) {
             u32 here = best[i];
@@ -237,8 +232,7 @@ __device__ __forceinline__ void find_best(const Run& run, float slack, Heap& hea
 
 enum Way { ALL_TERMS, ANY_TERM, BY_LISTS, BY_BLOCKS };
 
-// Steps 1 to 3. With `timed`, all threads wait for each other behind step 1 too; with `shares`,
-// they have one threshold.
+// Steps 1 to 3. `timed`: threads wait for each other behind step 1; `shares`: have one threshold.
 template <Way WAY>
 __device__ __forceinline__ void answer(const u8* cached, const u8* travelling, const Term* terms, const Record* records,
                                        u32 first, const float* norms, u32 documents, u32 timed, u32 shares,

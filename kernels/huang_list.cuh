@@ -1,8 +1,8 @@
-// How postings lists of `newpfd` with blocks of 64 lie in the memory of a device, and how a thread
-// goes through one.
+// Layout of postings lists of `newpfd` with blocks of 64 in the memory of a device, and the cursor
+// by which a thread reads one.
 //
-// Blocks and tails lie as on disk (docs/index-format.md, Postings); src/gpu/huang/list.rs puts
-// before them what says where they are. From a list's place, each array from a multiple of 16 on:
+// Blocks and tails lie as on disk (docs/index-format.md, Postings); src/gpu/huang/list.rs puts a
+// directory before them. From a list's place, each array from a multiple of 16 on:
 //   last      [blocks] u32       docid of the last posting of each block, a tail being a block
 //   records   [blocks] uint4     x: docid before the block; y: its place, in words from the bytes
 //                                on; z: the head of the gaps, 8 bits, that of the tfs, 8 bits, and
@@ -10,25 +10,24 @@
 //                                no posting of the block has a greater tf / (tf + norm)
 //   bytes     blocks, and tails from a multiple of 4 on
 //
-// A thread has a cursor a list, in shared memory, the words of which lie blockDim.x apart:
-// neighbouring threads use different banks. Nothing is decoded ahead: a cursor reads one gap after
-// the other, and the term frequency of a posting that is scored alone. So no thread needs room for
-// a block.
+// The words of a cursor, one for each thread and list, lie blockDim.x apart in shared memory, so
+// that neighbouring threads use different banks. A cursor decodes nothing ahead, so that no thread
+// needs room for a block: it reads gap after gap, and term frequencies of scored postings.
 
 #define BLOCK 64
 #define TAIL 255u
 #define EXCEPTIONS 64u
-// Terms of a query at most: the numbers of all fit 64 bits.
+// Terms of a query at most: the numbers of all, 4 bits each, fit 64 bits.
 #define MOST_TERMS 16
 
 // A term of a query; src/gpu/huang/batch.rs.
 struct Term {
     u64 place;         // of its list, in bytes
     u32 blocks;
-    u32 travels;       // whether that came with the batch, and is not in the cache
+    u32 travels;       // if the list came with the batch, and is not in the cache
     float weight;
-    float most;        // no posting of the list is worth more
-    float per_bound;   // times w of a block: no posting of the block is worth more
+    float most;        // upper bound of what a posting of the list adds
+    float per_bound;   // times w of a block: upper bound of what a posting of it adds
     u32 spare;
 };
 
@@ -49,8 +48,8 @@ __device__ __forceinline__ List list_at(const u8* cached, const u8* travelling, 
     return list;
 }
 
-// Which values of a column of a block are exceptions, and where what they have above their slots
-// begins, in bits from the first byte of the block.
+// The exceptions of a column of a block: a bit for each value, and where their bits above the slots
+// begin, from the first byte of the block.
 struct Exceptions {
     u64 map;
     u32 low_width;
@@ -86,7 +85,6 @@ __device__ __forceinline__ u32 ones_at(const u8* block, u32& bit) {
     return ones;
 }
 
-// What exception number `n` has above a slot of `width` bits.
 __device__ __forceinline__ u32 above_slot(const u8* block, u32 quotient, u32 lows, u32 low_width, u32 n, u32 width) {
     u32 low = bits_at(block, lows + n * low_width, low_width);
     return shifted((shifted(quotient, low_width) | low) + 1, width);
@@ -104,7 +102,6 @@ __device__ __forceinline__ u64 vbyte_at(const u8* bytes, u32& at) {
     return value;
 }
 
-// Where a thread stands in a list.
 struct Cursor {
     u32 docid;         // of the posting that was read last; NONE behind the list
     u32 block;
@@ -123,7 +120,7 @@ struct Cursor {
 #define CURSOR_WORDS 8
 #define SHALLOW 7
 
-// The words of a cursor lie blockDim.x apart: those of list `t` of this thread.
+// The words of the cursor of list `t` of this thread.
 __device__ __forceinline__ u32* words_of(u32* room, u32 t) { return room + t * CURSOR_WORDS * blockDim.x + threadIdx.x; }
 
 __device__ __forceinline__ u32 docid_of(u32* room, u32 t) { return *words_of(room, t); }
@@ -183,7 +180,7 @@ __device__ __forceinline__ void open_block(const List& list, Cursor& cursor, u32
 
 __device__ __forceinline__ bool is_tail(const Cursor& cursor) { return cursor.count < BLOCK; }
 
-// Reads the next posting of the block, which there is.
+// Reads the next posting of the block; there must be one.
 __device__ __forceinline__ void read_next(const List& list, Cursor& cursor) {
     u32 i = cursor.read++;
     if (is_tail(cursor)) {
@@ -220,8 +217,8 @@ __device__ __forceinline__ u32 tf_of(const List& list, const Cursor& cursor) {
     return value + 1;
 }
 
-// The first block from `block` on whose last docid is not below `docid`; that behind the last if
-// there is none. Near ones are found soon.
+// The first block from `block` on whose last docid is not below `docid`, or list.blocks. Steps
+// double, since that is mostly near.
 __device__ __forceinline__ u32 find_block(const List& list, u32 block, u32 docid) {
     u32 step = 1;
 #pragma unroll 1
@@ -233,8 +230,7 @@ __device__ __forceinline__ u32 find_block(const List& list, u32 block, u32 docid
     return find(list.last, block, high < list.blocks ? high : list.blocks, docid);
 }
 
-// Goes on to the first posting from `docid` on, which is not before where the cursor stands; NONE
-// if that is not below `end`.
+// Goes on to the first posting from `docid` on, not before the cursor; NONE if not below `end`.
 __device__ __forceinline__ void go_to(const List& list, Cursor& cursor, u32 docid, u32 end) {
     bool is_here = false, ends = cursor.read == cursor.count;
     for (;;) {
@@ -250,14 +246,13 @@ __device__ __forceinline__ void go_to(const List& list, Cursor& cursor, u32 doci
         }
         read_next(list, cursor);
         if (cursor.docid >= docid) break;
-        // Whether its block has no such posting; asked once.
+        // Asked once: whether the block has no such posting.
         ends = !is_here && list.last[cursor.block] < docid;
         is_here = true;
     }
     if (cursor.docid >= end) cursor.docid = NONE;
 }
 
-// Stands before the first block, or where there is nothing to read: at NONE.
 __device__ __forceinline__ Cursor before_all() {
     Cursor cursor = {};
     cursor.docid = cursor.block = NONE;

@@ -1,17 +1,17 @@
-// The best k: each thread has a heap of its own, least at the top, the slots of which lie
-// blockDim.x apart in the batch's memory; at the end a block merges those of its threads.
+// The best k: each thread has a heap, least at the top, whose slots lie blockDim.x apart in the
+// batch's memory; at the end a block merges those of its threads.
 
 struct Heap {
     u64* keys;
     u32 len;
     u32 capacity;
-    u64 least;         // nothing gets in that is not greater: 0 while there is room
+    u64 least;         // only a greater key gets in: 0 while there is room
     u64 best;
 };
 
 __device__ __forceinline__ u64& slot(const Heap& heap, u32 n) { return heap.keys[(u64)n * blockDim.x]; }
 
-// Puts a key in the place of the least of the first `len`.
+// Replaces the least of the first `len` keys.
 __device__ __forceinline__ void replace_least(const Heap& heap, u32 len, u64 key) {
     u32 n = 0;
 #pragma unroll 1
@@ -54,8 +54,7 @@ __device__ __forceinline__ void offer(Heap& heap, u64 key) {
 }
 
 // The best keys of all heaps, the greatest first; returns how many there are. Each thread sorts its
-// own, and the greatest of the first ones is taken k times. All threads of a block; `room` [2 *
-// 16].
+// own, and the greatest first one is taken k times. All threads of a block; `room` [2 * 16].
 __device__ __forceinline__ u32 merge(const Heap& heap, u32 k, u64* room, u64* hits) {
 #pragma unroll 1
     for (u32 len = heap.len; len > 1; len--) {
@@ -67,7 +66,7 @@ __device__ __forceinline__ u32 merge(const Heap& heap, u32 k, u64* room, u64* hi
     u64 first = heap.len > 0 ? slot(heap, 0) : 0;
 #pragma unroll 1
     for (u32 h = 0; h < k; h++) {
-        // Two places by turns, so that one barrier is enough.
+        // Two places alternate, so that one barrier is enough.
         u64* here = room + h % 2 * 16;
         u64 best = best_of_warp(first);
         if (lane_of() == 0) here[threadIdx.x / 32] = best;

@@ -1,18 +1,16 @@
-// How does a device turn texts into postings lists? Array kernels, each with its twin in
+// The kernels that turn texts into postings lists: array kernels, each with its twin in
 // src/gpu/invert/twin.rs; no block waits for another one. src/gpu/invert/steps.rs has the order and
 // the sizes, src/gpu/invert.rs the host's part.
 //
-// A batch is consecutive pieces of the input: text [bytes], the texts of its documents one behind
-// the other, each with a separator behind it, filled up with separators to whole tiles of 4096
-// bytes. Where it comes as lines of JSON, invert_count_lines, invert_end_lines, invert_read_lines
-// and invert_write_lines make that of them (invert_lines.cuh).
+// A batch is consecutive pieces of the input: text [bytes], the texts of its documents, each with a
+// separator behind it, filled up with separators to whole tiles of 4096 bytes. Lines of JSON become
+// that by invert_count_lines, _end_lines, _read_lines and _write_lines (invert_lines.cuh).
 //
 // 1. invert_count_tokens, invert_write_tokens: where forms begin [tokens].
 //    invert_hash_documents: the hash of each document's text.
 // 2. invert_find_forms: the slot of each in a hash table of fingerprints; a fingerprint that is not
 //    there is a new form. invert_keep_forms: the bytes of new forms, lower-cased, behind those of
-//    the others. invert_code_forms: the terms of plain ones, as codes; the host makes terms of the
-//    others.
+//    the others. invert_code_forms: the terms of plain ones, as codes; the host makes the others'.
 // 3. invert_check_forms: every form is compared with the bytes of the one that has its slot. One
 //    that differs, is long, or has no slot is odd: the host looks at it alone.
 // 4. invert_find_terms, invert_tell_terms: codes become numbers of terms, by a hash table of codes.
@@ -26,12 +24,11 @@
 //    invert_write_lists, invert_list_starts, invert_move_lasts: the lists of the batch.
 //
 // invert_scan makes sums of what tiles count, of many with invert_sum_tiles and invert_scan_tiles;
-// invert_rehash fills a larger table of forms, invert_fill_table one of terms; invert_clear makes
-// arrays zero.
+// invert_rehash fills a larger table of forms, invert_fill_table of terms; invert_clear clears.
 //
 // Launch: one dimension; 256 threads a block, 1024 for those that scan; a block a tile, or a thread
-// an item. Shared memory: the struct that each kernel names. Results do not depend on the order of
-// threads, but for the numbers of new forms and of terms, and the order of odd and foreign ones.
+// an item. Results do not depend on the order of threads, but for the numbers of new forms and of
+// terms, and the order of odd and foreign ones.
 
 struct Measure {
     BlockScan scan;
@@ -42,14 +39,13 @@ struct Measure {
 };
 SHARED_IS(Measure, MEASURE_SHARED_BYTES);
 
-// Counters.
 #define NEW_FORMS 0
 #define ODD_TOKENS 1
 #define NEW_BYTES 3
 
-// What stands for the terms of a form: NONE, a term, or where its terms stand among the expansions.
+// The terms of a form: NONE, a term, or EXPANDED and where its terms stand among the expansions.
 #define EXPANDED 0x80000000u
-// A token that is odd, by its number among those.
+// An odd token, by its number among those.
 #define ODD 0x80000000u
 
 // values [words]: become 0; a block has 16 of them for each of its threads.
@@ -125,8 +121,8 @@ extern "C" __global__ void invert_write_tokens(
 }
 
 // token_forms [tokens]: the slot of each token, or NONE. New forms get numbers behind those that
-// are `known`: new_starts [tokens], new_lengths [tokens], new_places [tokens], of which the first
-// counters[NEW_FORMS] are written; the lengths are counters[NEW_BYTES] in all.
+// are `known`: new_starts, new_lengths, new_places [tokens], of which the first counters[NEW_FORMS]
+// are written; the lengths are counters[NEW_BYTES] in all.
 extern "C" __global__ void invert_find_forms(
     const u8* __restrict__ text, const u32* __restrict__ classes, const u32* __restrict__ starts, u32 tokens, u64* slots,
     u32 mask, u32 bits, u32 probes, u32* slot_forms, u32 known, u32* counters, u32* token_forms, u32* new_starts,
@@ -151,8 +147,7 @@ extern "C" __global__ void invert_find_forms(
     token_forms[token] = slot;
 }
 
-// arena [bytes of all forms]: the new ones behind `used` bytes; form_places [forms + 1]: where each
-// begins.
+// arena [bytes of all forms]: new ones behind `used` bytes; form_places [forms + 1]: beginnings.
 extern "C" __global__ void invert_keep_forms(
     const u8* __restrict__ text, const u32* __restrict__ new_starts, const u32* __restrict__ new_lengths,
     const u32* __restrict__ new_places, u32 count, u32 known, u32 used, u8* arena, u32* form_places) {
@@ -186,8 +181,7 @@ extern "C" __global__ void invert_check_forms(
     token_forms[token] = ODD | number;
 }
 
-// What a token stands for: of a form form_terms and form_members [forms], of an odd one odd_terms
-// and odd_members [odd].
+// What a token means: of a form form_terms [forms], of an odd one odd_terms [odd].
 __device__ __forceinline__ uint2 meaning(
     u32 form, const uint2* __restrict__ form_terms, const uint2* __restrict__ odd_terms) {
     return form & ODD ? odd_terms[form & ~ODD] : form_terms[form];
@@ -329,8 +323,8 @@ extern "C" __global__ void invert_write_postings(
     }
 }
 
-// tiles [postings / 2048]: bytes that the lists take of each tile. piece_bytes, piece_postings
-// [pieces]: what a piece counts, with 4 bytes for a term's first posting there.
+// tiles [postings / 2048]: bytes of each tile in the lists. piece_bytes, piece_postings [pieces]:
+// what a piece counts, with 4 bytes for a term's first posting there.
 extern "C" __global__ void invert_measure(
     const u32* __restrict__ terms, const u32* __restrict__ documents, const u32* __restrict__ starts, u32 n,
     const u32* __restrict__ lasts, u32 first_docid, const u32* __restrict__ piece_starts, u32 pieces, u32* tiles,
@@ -391,8 +385,7 @@ extern "C" __global__ void invert_move_lasts(
     if (at < n && (at == n - 1 || terms[at + 1] != terms[at])) lasts[terms[at]] = first_docid + documents[at] + 1;
 }
 
-// Puts what a table of n slots has into a larger one, which is empty; a form for which it finds no
-// slot is left out.
+// Puts a table of n slots into a larger one, which is empty; a form that finds no slot is left out.
 extern "C" __global__ void invert_rehash(
     const u64* __restrict__ from, const u32* __restrict__ from_forms, u32 n, u64* slots, u32 mask, u32 probes,
     u32* slot_forms) {

@@ -1,17 +1,16 @@
-// How does a device encode the lists of a run? The postings of its batches stay on the device, each
+// The kernels that encode the lists of a run. The postings of its batches stay on the device, each
 // by term number, then docid; at the end they are gathered list by list, and the host says the
 // numbers of the terms in the order of the lexicon: the place of a term there is its *rank*.
 //
-// 1. invert_copy, a scan: where the list of each term begins, one behind the other by number.
-//    invert_cursors_of_all, then for each batch invert_list_firsts, invert_gather, invert_advance:
-//    the parts of each list one behind the other.
+// 1. invert_copy, a scan: where each term's list begins, by number. invert_cursors_of_all, then by
+//    batch invert_list_firsts, invert_gather, invert_advance: the parts of each list end to end.
 // 2. invert_rank_counts: the length of each list by rank.
 //
 // If there is no room for all that is gathered, 2 comes first, and then 1 for some ranks at a time,
 // with invert_cursors. Of what is gathered, for some ranks at a time:
 //
 // 3. invert_list_places: where each list begins. invert_count_parts, a scan: parts of lists, a full
-//    block of 128 postings or a tail. A warp has one.
+//    block of 128 postings or a tail; a warp for each.
 // 4. invert_measure_parts, a scan: bytes, widths and bound of each part. invert_bound_lists: bounds
 //    of long lists.
 // 5. invert_measure_lists, a scan: where each list begins. invert_write_parts: its bytes
@@ -20,7 +19,7 @@
 // src/score/bounds.rs says what a bound is.
 
 #define LIST_BLOCK 128
-// A list of so many blocks has a bound of its own; every so many blocks have a place.
+// Lists of so many blocks have a bound of their own; every so many blocks have a place.
 #define BOUND_FROM 8
 #define ANCHOR_BLOCKS 16
 
@@ -65,7 +64,7 @@ __device__ __forceinline__ u32 magnitude(u32 code) {
     return 16 * exponent + (code << 4 >> exponent);
 }
 
-// The bound of a front, by one warp: six bytes, the first one lowest. The value is that of lane 0.
+// The bound of a front, by one warp: six bytes, the first lowest, in lane 0.
 __device__ __forceinline__ u64 bound_of(FrontTable& front) {
     u32 count = 0, least = NONE;
     for (u32 word = 8; word-- > 0;) {
@@ -111,8 +110,8 @@ __device__ __forceinline__ void put_word(u8* to, u32 word) {
     for (u32 i = 0; i < 4; i++) to[i] = (u8)(word >> 8 * i);
 }
 
-// The lists of a chunk: `dfs` and `firsts` [ranks] are their lengths and where they begin among the
-// postings that are gathered; `part_firsts` [ranks + 1] the number of the first part of each.
+// The lists of a chunk: `dfs`, `firsts` [ranks]: their lengths, and where they begin among the
+// gathered postings; `part_firsts` [ranks + 1]: the number of the first part of each.
 struct Lists {
     const u32* docids;
     const u32* tfs;
@@ -122,12 +121,12 @@ struct Lists {
     u32 ranks;
 };
 
-// A part of a list, of which each lane of a warp has four neighbouring postings.
+// A part of a list; each lane of a warp has four neighbouring postings.
 struct Part {
     u32 rank;
     u32 number;
     u32 df;
-    // Among the postings that are gathered.
+    // Among the gathered postings.
     u32 first;
     u32 count;
 
@@ -198,22 +197,20 @@ extern "C" __global__ void invert_cursors_of_all(u32 terms, u32* cursors) {
     if (term < terms) cursors[term]++;
 }
 
-// cursors [terms], which are 0: one more than where the next posting of each term that is gathered
-// goes. numbers, firsts [ranks].
+// cursors [terms], 0: one more than where each gathered term begins. numbers, firsts [ranks].
 extern "C" __global__ void invert_cursors(
     const u32* __restrict__ numbers, u32 ranks, const u32* __restrict__ firsts, u32* cursors) {
     u32 rank = blockIdx.x * blockDim.x + threadIdx.x;
     if (rank < ranks) cursors[numbers[rank]] = firsts[rank] + 1;
 }
 
-// list_firsts [terms]: where the list of each begins among the postings [n] of a batch, if it has
-// one there.
+// list_firsts [terms]: where the list of each begins among the postings [n] of a batch, if there.
 extern "C" __global__ void invert_list_firsts(const u32* __restrict__ terms, u32 n, u32* list_firsts) {
     u32 at = blockIdx.x * blockDim.x + threadIdx.x;
     if (at < n && (at == 0 || terms[at - 1] != terms[at])) list_firsts[terms[at]] = at;
 }
 
-// docids, tfs [postings that are gathered]: those of a batch [n].
+// docids, tfs [gathered postings]: those of a batch [n].
 extern "C" __global__ void invert_gather(
     const u32* __restrict__ terms, const u32* __restrict__ kept_docids, const u32* __restrict__ starts, u32 n,
     const u32* __restrict__ list_firsts, const u32* __restrict__ cursors, u32* docids, u32* tfs) {
@@ -235,8 +232,7 @@ extern "C" __global__ void invert_advance(
     if (cursors[term] != 0) cursors[term] += at - list_firsts[term] + 1;
 }
 
-// firsts [ranks]: where the list of each begins, by the cursors [terms], which are behind them.
-// dfs, numbers [ranks].
+// firsts [ranks]: where each list begins, by the cursors [terms] behind it; dfs, numbers [ranks].
 extern "C" __global__ void invert_list_places(
     const u32* __restrict__ cursors, const u32* __restrict__ numbers, const u32* __restrict__ dfs, u32 ranks, u32* firsts) {
     u32 rank = blockIdx.x * blockDim.x + threadIdx.x;
@@ -249,8 +245,7 @@ extern "C" __global__ void invert_count_parts(const u32* __restrict__ dfs, u32 r
     if (rank <= ranks) part_firsts[rank] = rank < ranks ? all_blocks(dfs[rank]) : 0;
 }
 
-// part_bytes [parts + 1]: bytes of blocks and tails, and 0; heads [parts]: the widths of a block;
-// bounds [parts].
+// part_bytes [parts + 1]: of blocks and tails, and 0; heads [parts]: block widths; bounds [parts].
 extern "C" __global__ void invert_measure_parts(
     const u32* __restrict__ docids, const u32* __restrict__ tfs, const u32* __restrict__ dfs, const u32* __restrict__ firsts,
     const u32* __restrict__ part_firsts, u32 ranks, u32 parts, const u8* __restrict__ codes, u32* part_bytes, u32* heads,
@@ -327,7 +322,6 @@ __device__ __forceinline__ u32 packed_byte(const u32* values, u32 width, u32 at)
     return byte & 255;
 }
 
-// Writes the values of a block, of which the warp has room for one column.
 __device__ __forceinline__ void put_packed(u8* to, const u32* values, u32 width) {
     for (u32 at = lane_of(); at < LIST_BLOCK / 8 * width; at += 32) to[at] = (u8)packed_byte(values, width, at);
 }

@@ -1,14 +1,13 @@
-// Where are the forms of a text, and which are equal? A form is a stretch of letters and digits, or
-// a part of one that has the words of its own whatever stands around it: src/gpu/invert/classes.rs
-// says which, and has the same walk. What it means is the host's business. ASCII letters count as
-// lower case.
+// Finds the forms of a text, and tells which are equal. A form is a run of letters and digits, or a
+// part of one that has the words of its own whatever stands around it; src/gpu/invert/classes.rs
+// defines it and has the same walk. The host gives it its meaning. ASCII is lower-cased.
 
 // Classes of characters.
 #define WORD 0
 #define SEPARATOR 1
 #define PAIRED 2
 #define JOINED 3
-// Nothing of a form was read yet, and all of it.
+// Before the first character of a form, and behind all of it.
 #define NOTHING 4
 #define ALL_READ 5
 
@@ -16,9 +15,9 @@ __device__ __forceinline__ bool is_word(u32 byte) { return (byte | 0x20) - 'a' <
 
 __device__ __forceinline__ u32 lower(u32 byte) { return byte - 'A' < 26u ? byte | 0x20 : byte; }
 
-// The class of the character that begins at `at`, and its bytes. A byte that is of none is one that
-// separates, and so is what ends a text: nothing behind that is read. classes: bytes that say in
-// which page a character is, then pages of 256 characters.
+// The class of the character that begins at `at`, and its bytes. A byte of no character separates,
+// and so does what ends a text: nothing behind that is read. classes: bytes that say in which page
+// a character is, then pages of 256 characters.
 __device__ __forceinline__ u32 class_at(
     const u8* __restrict__ text, u32 at, const u32* __restrict__ classes, u32& bytes) {
     u32 first = text[at];
@@ -31,7 +30,7 @@ __device__ __forceinline__ u32 class_at(
         if ((byte & 0xc0) != 0x80) return SEPARATOR;
         code = code << 6 | (byte & 0x3f);
     }
-    // An overlong one, half of a surrogate pair, and one behind the last.
+    // Overlong, half of a surrogate pair, or behind the last.
     if (more == 2 && (code < 0x800 || code >> 11 == 0x1b)) return SEPARATOR;
     if (more == 3 && (code < 0x10000 || code > 0x10ffff)) return SEPARATOR;
     bytes = 1 + more;
@@ -39,7 +38,7 @@ __device__ __forceinline__ u32 class_at(
     return page[(code & 255) / 16] >> 2 * (code & 15) & 3;
 }
 
-// Where the character begins that has the byte at `at`, which may be a byte of none.
+// Where the character begins that has the byte at `at`; `at` itself if there is none.
 __device__ __forceinline__ u32 character_of(const u8* __restrict__ text, u32 at, const u32* __restrict__ classes) {
     for (u32 from = at; (text[from] & 0xc0) == 0x80 && from > 0 && at - from < 3;) {
         u32 bytes;
@@ -58,8 +57,7 @@ __device__ __forceinline__ u32 form_starts(const u8* __restrict__ text, u32 at, 
     if (((bytes.x | bytes.y | bytes.z | bytes.w | last) & 0x80808080) == 0) {
         return mask & ~(mask << 1 | (u32)is_word(last));
     }
-    // Which bytes are of characters of each class, and the first ones of characters. Bit 0 is the
-    // byte before.
+    // Bytes of characters of each class, and first ones of characters. Bit 0 is the byte before.
     u32 letters = mask << 1, paired = 0, joined = 0, firsts = mask << 1;
     auto put = [&](u32 here, u32 bits) {
         letters |= here == WORD ? bits : 0;
@@ -81,24 +79,22 @@ __device__ __forceinline__ u32 form_starts(const u8* __restrict__ text, u32 at, 
         put(here, ((1u << length) - 1) << (i + 1));
         firsts |= 2u << i;
         u32 end = i + length;
-        // Of what is behind the bytes nothing has to be known but whether the last letter makes a
-        // pair with it.
+        // All that matters behind the bytes is whether the last letter makes a pair with it.
         if (here == PAIRED && end >= 16) {
             put(class_at(text, at + end, classes, length), 2u << end);
             firsts |= 2u << end;
         }
     }
     u32 pairs = paired | joined;
-    // Last bytes of paired letters, which have three or four, behind which another one makes a
-    // pair.
+    // Last bytes of paired letters (of three or four bytes) behind which another one makes a pair.
     u32 followed = paired & (firsts & pairs) >> 1;
     u32 starts = (letters & ~((letters | joined) << 1)) | (joined & ~((letters | pairs) << 1))
         | (paired & (~(pairs << 1) | followed >> 2 | followed >> 3));
     return (firsts & starts) >> 1 & 0xffff;
 }
 
-// The bytes of the next character of a form, or 0 behind its last one. `before` is NOTHING, then
-// what stands before it in the form.
+// The bytes of the next character of a form, or 0 behind its last. `before`: NOTHING, then the
+// class of the character before.
 __device__ __forceinline__ u32 next_of_form(
     const u8* __restrict__ text, u32 at, const u32* __restrict__ classes, u32& before) {
     u32 bytes, here = class_at(text, at, classes, bytes);
@@ -114,8 +110,8 @@ __device__ __forceinline__ u64 stir(u64 hash, u64 word) {
     return hash ^ hash >> 32;
 }
 
-// The bytes of the form that begins at `at`, and its fingerprint of `bits` bits, which is not 0.
-// More than LONGEST_FORM stands for any longer one.
+// The bytes of the form that begins at `at`, more than LONGEST_FORM for any longer one, and its
+// fingerprint of `bits` bits, which is not 0.
 __device__ __forceinline__ u32 read_form(
     const u8* __restrict__ text, u32 at, const u32* __restrict__ classes, u32 bits, u64& fingerprint) {
     u64 hash = 0x9e3779b97f4a7c15ull, word = 0;
@@ -146,8 +142,8 @@ __device__ __forceinline__ u32 read_form(
     return length;
 }
 
-// Whether the form that begins at `at` has these bytes. If the text has the same ones it has the
-// same characters, so that nothing is left to ask but whether it ends there.
+// Whether the form that begins at `at` has these bytes. Equal bytes are equal characters, so that
+// beside them only its end has to be looked at.
 __device__ __forceinline__ bool is_form(
     const u8* __restrict__ text, u32 at, const u32* __restrict__ classes, const u8* __restrict__ form, u32 length) {
     for (u32 i = 0; i < length; i++) {

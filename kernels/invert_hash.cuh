@@ -1,7 +1,6 @@
-// What is the hash of a document's text? XXH3 of 64 bits, without a seed and with the secret of its
-// specification. Eight threads share a document: a stripe of a long one is eight words, and a short
-// one has at most eight pairs of words at a time. A text of 64 MiB takes its eight threads some 50
-// ms, for which its batch waits.
+// The hash of a document's text: XXH3 of 64 bits, without a seed and with the secret of its
+// specification. Eight threads share a document: a stripe of a long one is eight words, a short one
+// has at most eight pairs of words at a time. The batch waits some 50 ms for a text of 64 MiB.
 
 #define HASH_LANES 8
 
@@ -17,14 +16,12 @@
 #define MIX_1 0x165667919e3779f9ull
 #define MIX_2 0x9fb21c651e98df25ull
 
-// A stripe, and a block of them, behind which sums are mixed. The secret of a stripe begins a word
-// behind that of the one before.
+// A stripe, and a block of them, behind which sums are mixed. The secret moves a word a stripe.
 #define STRIPE_BYTES 64
 #define BLOCK_STRIPES 16
 #define BLOCK_BYTES (BLOCK_STRIPES * STRIPE_BYTES)
 
-// The secret, 192 bytes as words. Threads of a document read neighbours, which constant memory
-// would give one by one.
+// The secret, 192 bytes. Threads read neighbours, which constant memory would serve one by one.
 __device__ const u64 HASH_SECRET[24] = {
     0xbe4ba423396cfeb8ull, 0x1cad21f72c81017cull, 0xdb979083e96dd4deull, 0x1f67b3b7a4a44072ull,
     0x78e5c0cc4ee679cbull, 0x2172ffcc7dd05a82ull, 0x8e2443f7744608b8ull, 0x4c263a81e69035e0ull,
@@ -38,8 +35,7 @@ __device__ const u64 HASH_SECRET[24] = {
 __device__ const u64 HASH_FIRST[HASH_LANES] = {
     PRIME32_3, PRIME64_1, PRIME64_2, PRIME64_3, PRIME64_4, PRIME32_2, PRIME64_5, PRIME32_1};
 
-// The eight bytes from `at` on as one word, wherever that is. Nothing is read but the whole words
-// that have some of them.
+// The eight bytes from `at` on as one word. Only the whole words that have some of them are read.
 __device__ __forceinline__ u64 word_at(const u64* __restrict__ words, u32 at) {
     u32 shift = 8 * (at & 7);
     u64 low = words[at / 8], high = words[at / 8 + (shift != 0)];
@@ -118,8 +114,7 @@ __device__ __forceinline__ u64 hash_of_some(
     return avalanche(hash + sum_of_lanes(mask, more));
 }
 
-// What a thread has of a long text. A word of a stripe is added to the neighbour's sum, which is
-// done at the end of a block.
+// A thread's state in a long text. A block's words are added to the neighbour's sum at its end.
 struct Lane {
     u64 sum, words;
 
@@ -140,7 +135,7 @@ __device__ __forceinline__ u64 hash_of_many(
     const u64* __restrict__ words, u32 from, u32 length, u32 lane, u32 mask) {
     Lane here = {HASH_FIRST[lane], 0};
     u32 at = from + 8 * lane, last = from + length - STRIPE_BYTES + 8 * lane;
-    // The last byte is of a stripe of its own, which ends with the text, and belongs to no block.
+    // The last byte is of a stripe of its own, which ends with the text and belongs to no block.
     u32 blocks = (length - 1) / BLOCK_BYTES, stripes = (length - 1) % BLOCK_BYTES / STRIPE_BYTES;
     for (u32 block = 0; block < blocks; block++, at += BLOCK_BYTES) {
 #pragma unroll

@@ -1,20 +1,20 @@
-// Which names and texts do lines of JSON hold? All lines of a piece have the same bytes around some
+// Reads the names and texts of lines of JSON. All lines of a piece have the same bytes around some
 // values; src/dictionary/device/lines.rs says why nothing else has to be looked at. A piece with a
-// line that is otherwise is odd: the host reads it. raw [bytes] is whole pieces one behind the
-// other, each of which ends with a line feed, filled up with spaces to whole tiles.
+// line of another shape is odd: the host reads it. raw [bytes] is whole pieces, each of which ends
+// with a line feed, filled up with spaces to whole tiles.
 
-// What stands around the values of a line, and what these are: words of
+// What stands around the values of a line, and their kinds: words of
 // src/dictionary/device/lines.rs.
 struct Shape {
     u32 values, is_named, first_text, last_text;
     // VALUE_NAME, VALUE_TEXT or neither, and VALUE_NUMBER.
     u32 kinds[MOST_VALUES];
-    // Where the bytes before each value end among all, and those behind the last one.
+    // Where the bytes before each value, and behind the last, end in `around`.
     u32 ends[MOST_VALUES + 1];
     u8 around[MOST_AROUND];
 };
 
-// Of the kernels that walk over lines a multiprocessor has eight blocks then, with 32 registers a
+// Gives a multiprocessor eight blocks of the kernels that walk over lines, with 32 registers a
 // thread. With 42 they take a third longer: they wait for bytes.
 #define LINE_BOUNDS __launch_bounds__(256, 8)
 
@@ -43,8 +43,7 @@ extern "C" __global__ void invert_end_lines(
     for (; feeds != 0; feeds &= feeds - 1) line_ends[place++] = at + (u32)__ffs((int)feeds);
 }
 
-// The number of four digits of a \u that begins at `at`, or NONE. Nothing is read behind the first
-// byte that does not belong to one.
+// The number of the digits of a \u at `at`, or NONE; reads nothing behind the first wrong byte.
 __device__ __forceinline__ u32 unit_at(const u8* __restrict__ raw, u32 at) {
     if (raw[at] != '\\' || raw[at + 1] != 'u') return NONE;
     u32 unit = 0;
@@ -72,8 +71,7 @@ __device__ __forceinline__ u32 simple_escape(u32 letter) {
     }
 }
 
-// The four bytes at `at`, wherever that is. Nothing is read but words that have a byte before
-// `end`; line feeds stand for what is behind these.
+// The four bytes at `at`; reads words with a byte before `end`, and line feeds behind these.
 __device__ __forceinline__ u32 four_at(const u8* __restrict__ raw, u32 at, u32 end) {
     const u32* words = (const u32*)raw;
     const u32 feeds = 0x0a0a0a0a;
@@ -83,8 +81,7 @@ __device__ __forceinline__ u32 four_at(const u8* __restrict__ raw, u32 at, u32 e
     return low >> shift | high << 1 << (31 - shift);
 }
 
-// The highest bit of each byte of a word that is `byte`; of higher bytes behind the first one it
-// may be set, too.
+// The highest bit of each byte that is `byte`; it may be set for others above the first such one.
 __device__ __forceinline__ u32 bytes_that_are(u32 word, u32 byte) {
     u32 others = word ^ byte * 0x01010101;
     return (others - 0x01010101) & ~others & 0x80808080;
@@ -93,7 +90,7 @@ __device__ __forceinline__ u32 bytes_that_are(u32 word, u32 byte) {
 // What 32 bytes of a text stand for, a lane each.
 struct Unfolded {
     // The bytes that a lane's byte stands for, none if it belongs to an escape that began before
-    // it, and what these are: a byte, or a character of several.
+    // it; and their value: a byte, or a character of several.
     u32 count, code;
     // Which lanes' counts have each of the three bits.
     u32 counts[3];
@@ -102,8 +99,8 @@ struct Unfolded {
         return __popc(counts[0] & lanes) + 2 * __popc(counts[1] & lanes) + 4 * __popc(counts[2] & lanes);
     }
 
-    // What an escape stands for that begins at `here`, and whether there is one. Others begin in
-    // the last 64 bytes where `begun` says so.
+    // What the escape at `here` stands for; false if it is none. `begun`: where others began in the
+    // last 64 bytes.
     __device__ __forceinline__ bool unfold(const u8* __restrict__ raw, u32 here, u64 begun, bool& is_long) {
         code = simple_escape(raw[here + 1]);
         count = 1;
@@ -128,15 +125,15 @@ struct Unfolded {
     }
 };
 
-// A warp walks over the text that begins at `at` in a line that ends at `line_end`. `sink` takes
-// stretches of bytes that stand for themselves, 128 at most, and 32 bytes with escapes. Returns
-// where the text ends: at its quote, or where it cannot go on.
+// A warp walks over the text that begins at `at` in a line that ends at `line_end`. `sink` takes up
+// to 128 bytes that stand for themselves, or 32 bytes with escapes. Returns where the text ends: at
+// its quote, or where it cannot go on.
 template <class Sink>
 __device__ __forceinline__ u32 walk(const u8* __restrict__ raw, u32 at, u32 line_end, Sink& sink) {
     u32 lane = lane_of();
-    // Where escapes begin: among the 32 bytes before the last ones, then among the last ones.
+    // Where escapes begin: in the 32 bytes before the last ones (low half), and in the last ones.
     u64 begun = 0;
-    // Which of the next bytes are digits of an escape that began before.
+    // Digits, among the next bytes, of an escape that began before.
     u32 digits = 0;
     while (true) {
         if (begun >> 63 == 0 && digits == 0) {
@@ -175,14 +172,13 @@ __device__ __forceinline__ u32 walk(const u8* __restrict__ raw, u32 at, u32 line
         if (!(starts >> lane & 1)) unfolded.count = (inside & ~others) >> lane & 1;
         for (u32 bit = 0; bit < 3; bit++) unfolded.counts[bit] = __ballot_sync(ALL, unfolded.count >> bit & 1);
         sink.unfolded(unfolded);
-        // Behind a wrong escape nothing matters: no quote stands at its backslash.
+        // Behind a wrong escape nothing matters: the backslash is no quote.
         u32 last = ends | __ballot_sync(ALL, !is_right);
         if (last != 0) return at + (u32)__ffs((int)last) - 1;
         at += 32;
     }
 }
 
-// Counts what a text stands for.
 struct CountText {
     u32 bytes;
 
@@ -190,7 +186,7 @@ struct CountText {
     __device__ __forceinline__ void unfolded(const Unfolded& here) { bytes += here.sum(ALL); }
 };
 
-// Writes what 1 to 4 bytes stand for: one as it is, or a character of several in UTF-8.
+// 1 to 4 bytes: one as it is, or a character of several in UTF-8.
 __device__ __forceinline__ void put_character(u8* to, u32 code, u32 count) {
     if (count == 1) {
         to[0] = (u8)code;
@@ -203,7 +199,6 @@ __device__ __forceinline__ void put_character(u8* to, u32 code, u32 count) {
     to[0] = (u8)((0xf00u >> count & 0xf0) | code);
 }
 
-// Writes it from `to` on.
 struct WriteText {
     const u8* raw;
     u8* text;
@@ -225,7 +220,7 @@ struct WriteText {
     }
 };
 
-// Whether these bytes stand at `at`, which is known to all lanes then.
+// Whether these bytes stand at `at`; all lanes get the answer.
 __device__ __forceinline__ bool stand_at(
     const u8* __restrict__ raw, u32 at, u32 line_end, const u8* __restrict__ bytes, u32 length) {
     bool differs = false;
@@ -233,7 +228,7 @@ __device__ __forceinline__ bool stand_at(
     return __ballot_sync(ALL, differs) == 0;
 }
 
-// Where a name in quotes ends that begins at `at`, or where it is too long.
+// Where a name in quotes that begins at `at` ends, or where it is too long.
 __device__ __forceinline__ u32 end_of_name(const u8* __restrict__ raw, u32 at, u32 line_end) {
     for (u32 from = at; from - at <= LONGEST_NAME; from += 32) {
         u32 here = from + lane_of(), byte = here < line_end ? raw[here] : '\n';
@@ -243,8 +238,8 @@ __device__ __forceinline__ u32 end_of_name(const u8* __restrict__ raw, u32 at, u
     return at + LONGEST_NAME + 1;
 }
 
-// Where a number ends that begins at `at`: a minus, digits, a point and digits. `at` if none does,
-// or too long a one.
+// Where a number that begins at `at` ends: a minus, digits, a point and digits. `at` if there is
+// none, or too long a one.
 __device__ __forceinline__ u32 end_of_number(const u8* __restrict__ raw, u32 at, u32 line_end) {
     u32 here = at + lane_of(), byte = here < line_end ? raw[here] : '\n';
     u32 minus = __ballot_sync(ALL, byte == '-'), points = __ballot_sync(ALL, byte == '.');
@@ -260,8 +255,7 @@ __device__ __forceinline__ u32 end_of_number(const u8* __restrict__ raw, u32 at,
     return is_number ? at + length : at;
 }
 
-// Where the value ends that begins at `at`: where the bytes around it go on, if the line is right.
-// `text` takes what a string stands for that is no name.
+// Where the value at `at` ends, if the line is right. `text` takes a string that is no name.
 template <class Sink>
 __device__ __forceinline__ u32 end_of_value(const u8* __restrict__ raw, u32 at, u32 line_end, u32 kind, Sink& text) {
     if (kind & VALUE_NUMBER) return end_of_number(raw, at, line_end);
@@ -269,13 +263,13 @@ __device__ __forceinline__ u32 end_of_value(const u8* __restrict__ raw, u32 at, 
     return walk(raw, at, line_end, text);
 }
 
-// Of each line the host's LineEnds: texts [lines], where its first text begins in raw; names
-// [lines], where its name does; name_lengths [lines] and name_places [lines + 1], its bytes;
-// text_places [lines + 1], the bytes that its texts stand for, and one for what separates each from
-// the next one. The last ones are 0. piece_starts [pieces]: the first line of each piece, of which
-// piece_places has where it begins, and then the end. odd_pieces [pieces]: not 0 if a line has
-// another shape than shapes [pieces] says, or a document of more than `longest` bytes; then what is
-// said of lines is of no use. are_alike: all shapes are the same. A warp a line.
+// Of each line the host's LineEnds: texts, names [lines]: where its first text and its name begin
+// in raw; name_lengths [lines], name_places [lines + 1]: the name's bytes; text_places [lines + 1]:
+// the bytes that its texts stand for, each with one that separates it from the next. The last ones
+// are 0. piece_starts [pieces]: the first line of each piece; piece_places [pieces + 1]: where each
+// begins, and the end. odd_pieces [pieces]: not 0 if a line has another shape than shapes [pieces]
+// says, or a document more than `longest` bytes; then what is said of its lines is of no use.
+// are_alike: all shapes are the same. A warp a line.
 extern "C" __global__ void LINE_BOUNDS invert_read_lines(
     const u8* __restrict__ raw, const u32* __restrict__ line_ends, u32 lines, const u32* __restrict__ piece_places, u32 pieces,
     const Shape* __restrict__ shapes, u32 are_alike, u32 longest, u32* odd_pieces, u32* piece_starts, u32* texts, u32* names,
@@ -292,7 +286,7 @@ extern "C" __global__ void LINE_BOUNDS invert_read_lines(
         is_regular = stand_at(raw, at, line_end, shape.around + passed, length);
         at += length;
         passed += length;
-        // The last bytes end with a line feed, and so does a line, in which there is no other one.
+        // The last bytes end with a line feed; a line has one, at its end.
         if (!is_regular || value == shape.values) break;
         u32 kind = shape.kinds[value];
         CountText count = {0};
@@ -323,8 +317,8 @@ extern "C" __global__ void LINE_BOUNDS invert_read_lines(
     if (line == 0) name_places[lines] = text_places[lines] = 0;
 }
 
-// text: what the texts of each line stand for, at its place, a line feed between two, and a
-// separator; all_names: its name. Both have their places by now. A warp a line.
+// text: the texts of each line at its place, line feeds between them and a separator behind;
+// all_names: its name. A warp a line.
 extern "C" __global__ void LINE_BOUNDS invert_write_lines(
     const u8* __restrict__ raw, const u32* __restrict__ line_ends, u32 lines, const u32* __restrict__ piece_places, u32 pieces,
     const Shape* __restrict__ shapes, u32 are_alike, const u32* __restrict__ texts, const u32* __restrict__ names,

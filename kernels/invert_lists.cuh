@@ -1,5 +1,4 @@
-// How is a posting written? As src/codec/folded.rs has it: vbyte(2 * gap + (tf > 1)), then
-// vbyte(tf - 2) if tf > 1.
+// Postings as in src/codec/folded.rs: vbyte(2 * gap + (tf > 1)), then vbyte(tf - 2) if tf > 1.
 
 __device__ __forceinline__ u32 vbyte_bytes(u64 value) {
     u32 bytes = 1;
@@ -27,9 +26,8 @@ struct Postings {
     const u32* terms;
     const u32* documents;
     const u32* starts;
-    // By term: the docid behind the last one that the run's lists have.
+    // By term: the docid behind the last one in the run's lists.
     const u32* lasts;
-    // The docid of the batch's first document.
     u32 first;
 
     __device__ __forceinline__ u32 tf(u32 at) const { return starts[at + 1] - starts[at]; }

@@ -1,4 +1,4 @@
-// How do the threads of a block share out places? Sums of all threads before each.
+// Scans over the threads of a block, and searches in sorted arrays.
 
 // Values that a thread of invert_scan takes at a time, and items of a thread of the other kernels.
 #define SCAN_ITEMS 8
@@ -9,8 +9,7 @@ struct BlockScan {
 };
 SHARED_IS(BlockScan, SCAN_SHARED_BYTES);
 
-// The sum of `value` over the threads of the block before this one; `total` is that of all. All
-// threads call it.
+// The sum of `value` over the block's threads before this one, and over all. All threads call it.
 __device__ __forceinline__ u32 block_scan(BlockScan& shared, u32 value, u32& total) {
     return sums_of_block(shared.warps, value, total) - value;
 }
@@ -26,8 +25,7 @@ __device__ __forceinline__ u32 lower_bound(const u32* __restrict__ values, u32 e
     return low;
 }
 
-// The part that holds `value`: `starts` has where each of `count` parts begins, and then the end.
-// Parts may be empty.
+// The part that holds `value`, by `starts` [count + 1], the last being the end; some may be empty.
 __device__ __forceinline__ u32 part_of(const u32* __restrict__ starts, u32 count, u32 value) {
     u32 low = 0, high = count;
     while (low + 1 < high) {

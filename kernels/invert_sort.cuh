@@ -15,10 +15,10 @@ SHARED_IS(SortCount, SORT_COUNT_SHARED_BYTES);
 struct SortScatter {
     BlockScan scan;
     SHARED_GAP
-    // By warp and digit: items so far, then where the first one goes in the tile.
+    // By warp and digit: items so far, then the place of the first in the tile.
     u16 bins[8][SORT_DIGITS];
     SHARED_GAP
-    // Of each digit how far its items go from there.
+    // By digit: how far its items go from there.
     u32 moves[SORT_DIGITS];
     SHARED_GAP
     u32 keys[SORT_TILE];
@@ -27,10 +27,9 @@ struct SortScatter {
 };
 SHARED_IS(SortScatter, SORT_SCATTER_SHARED_BYTES);
 
-// A digit of a key: so many bits from `shift` on, SORT_BITS at most.
 __device__ __forceinline__ u32 digit_of(u32 key, u32 shift, u32 bits) { return key >> shift & ((1u << bits) - 1); }
 
-// counts [2^bits * tiles]: of each digit, of each tile of 4096 keys, how many have it.
+// counts [2^bits * tiles]: how many keys of each tile of 4096 have each digit, by digit, then tile.
 extern "C" __global__ void invert_sort_count(const u32* __restrict__ keys, u32 n, u32 shift, u32 bits, u32* counts) {
     SHARED(SortCount, shared);
     for (u32 digit = threadIdx.x; digit < 1u << bits; digit += blockDim.x) shared.bins[digit] = 0;
@@ -45,9 +44,8 @@ extern "C" __global__ void invert_sort_count(const u32* __restrict__ keys, u32 n
     }
 }
 
-// counts [2^bits * tiles]: where the keys of each digit of each tile go; keys that have the same
-// digit stay in their order. A tile is sorted in shared memory before, so that neighbours are
-// written together.
+// counts [2^bits * tiles]: where the keys of each digit of each tile go; equal digits stay in their
+// order. A tile is sorted in shared memory before, so that neighbours are written together.
 extern "C" __global__ void invert_sort_scatter(
     const u32* __restrict__ keys, const u32* __restrict__ values, u32 n, u32 shift, u32 bits, const u32* __restrict__ counts,
     u32* keys_to, u32* values_to) {
@@ -74,8 +72,7 @@ extern "C" __global__ void invert_sort_scatter(
         __syncwarp();
     }
     __syncthreads();
-    // Where the items of each digit and warp begin in the tile; a thread has two neighbouring
-    // digits.
+    // Where items of each digit and warp begin in the tile; a thread has two neighbouring digits.
     u32 sums[2] = {0, 0}, all;
     for (u32 i = 0; i < 2; i++) {
         u32 digit = 2 * threadIdx.x + i;

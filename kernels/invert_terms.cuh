@@ -1,13 +1,13 @@
-// Which term does a form make? A form of at most 16 bytes of a to z and 0 to 9 is a token as it
+// Makes the terms of forms. A form of at most 16 bytes of a to z and 0 to 9 is a token as it
 // stands; its stem by Snowball's English stemmer is that of src/text/english.rs, whose steps have
-// the same numbers here. A term of at most 12 such bytes has a code, which is all of it
-// (src/dictionary/strings/codes.rs): terms with equal codes are equal, so that nothing else is
-// compared. The host makes the terms of all other forms, which are *foreign*, and says their codes,
-// or codes of its own of terms that have none.
+// the same numbers. A term of at most 12 such bytes has a code, which is all of it
+// (src/dictionary/strings/codes.rs): terms with equal codes are equal. The host makes the terms of
+// all other forms, which are *foreign*, and says their codes, or codes of its own of terms that
+// have none.
 
-// What a form stands for: the code of its term, and what it adds to a sketch. A code below 2^32 is
-// of no term: it stands for what kernels that count find; FOREIGN and a number stand for what the
-// host says of the foreign form of this number.
+// The code of a form's term, and what the form adds to a sketch. A code below 2^32 is of no term:
+// it stands for what kernels that count find; FOREIGN and a number stand for what the host says of
+// that foreign form.
 struct __align__(16) Coded {
     u64 code;
     u64 member;
@@ -15,7 +15,6 @@ struct __align__(16) Coded {
 #define FOREIGN (1ull << 32)
 #define NO_TERM 0xffffffffull
 
-// Counters.
 #define FOREIGN_FORMS 4
 #define FOREIGN_BYTES 5
 
@@ -33,7 +32,7 @@ __device__ constexpr u64 beginning(const char* word) {
     return number;
 }
 
-// Whether a word ends with this suffix, or is this, of seven letters at most.
+// Whether a word ends with, or is, these letters, seven at most.
 #define ENDS(suffix) ends_with<letters(suffix)>(sizeof(suffix) - 1)
 #define WHOLE(word) is_whole<letters(word)>()
 
@@ -43,7 +42,7 @@ struct Word {
     u64 high;
     u64 low;
     u32 length;
-    // Bit i tells whether letter i is a vowel; bits from `length` on mean nothing.
+    // Bit i: letter i is a vowel; bits from `length` on mean nothing.
     u32 vowels;
     u32 r1;
     u32 r2;
@@ -60,7 +59,7 @@ struct Word {
     __device__ __forceinline__ u32 last_but_one() const { return (u32)low >> 8 & 255; }
     __device__ __forceinline__ bool has_vowel_before(u32 end) const { return (vowels & ((1u << end) - 1)) != 0; }
 
-    // Cuts off at most seven letters.
+    // Cuts off `count` letters, seven at most.
     __device__ __forceinline__ void drop(u32 count) {
         if (count == 0) return;
         low = low >> 8 * count | high << (64 - 8 * count);
@@ -74,7 +73,7 @@ struct Word {
         if (letter != 'l') vowels |= 1u << length;
         length++;
     }
-    // Changes the last letter to e, i or l.
+    // The last letter becomes e, i or l.
     __device__ __forceinline__ void end_in(u32 letter) {
         drop(1);
         push(letter);
@@ -334,7 +333,7 @@ struct Word {
     }
 };
 
-// Every bit depends on all of them, and different numbers stay different
+// Every bit depends on all, and different numbers stay different
 // (src/dictionary/device/members.rs).
 __device__ __forceinline__ u64 scatter(u64 hash) {
     hash = (hash ^ hash >> 33) * 0xff51afd7ed558ccdull;
@@ -342,8 +341,7 @@ __device__ __forceinline__ u64 scatter(u64 hash) {
     return hash ^ hash >> 33;
 }
 
-// What a form of 16 bytes, the first one lowest, adds to a sketch: register << 8 | rank
-// (members.rs, Sketch::place).
+// What a form of 16 bytes, first lowest, adds: register << 8 | rank (members.rs, Sketch::place).
 __device__ __forceinline__ u32 member_of(u64 first, u64 second) {
     u64 one = first ^ 0x9e3779b97f4a7c15ull, other = (second << 23 | second >> 41) ^ 0xd6e8feb86659fd93ull;
     u64 hash = scatter(__umul64hi(one, other) ^ one * other);
@@ -351,9 +349,9 @@ __device__ __forceinline__ u32 member_of(u64 first, u64 second) {
     return (u32)(hash >> 52) << 8 | rank;
 }
 
-// coded [count]: what the forms behind the `known` ones stand for. Those of more than `longest`
-// bytes, 16 at most, are foreign. stop_words: codes, sorted. Of foreign forms: bytes
-// [counters[FOREIGN_BYTES]], and where they lie and how many [counters[FOREIGN_FORMS]].
+// coded [count]: what the forms behind the `known` ones stand for; those of more than `longest`
+// bytes, 16 at most, are foreign. stop_words: codes, sorted. Of foreign forms: their bytes
+// [counters[FOREIGN_BYTES]], and place and length of each [counters[FOREIGN_FORMS]].
 extern "C" __global__ void invert_code_forms(
     const u8* __restrict__ arena, const u32* __restrict__ form_places, u32 known, u32 count, u32 longest, u32 stems,
     const u64* __restrict__ stop_words, u32 stop_word_count, Coded* coded, u32* counters, u8* foreign_bytes,
@@ -401,8 +399,8 @@ extern "C" __global__ void invert_code_forms(
     coded[form] = here;
 }
 
-// told [count]: x becomes the slot of the term of each, or NONE. Terms that are new get the next
-// numbers: slot_terms [slots], codes [terms]. There are twice as many slots as terms at least.
+// told [count]: x becomes the slot of the term of each, or NONE. New terms get the next numbers:
+// slot_terms [slots], codes [terms]. There are twice as many slots as terms at least.
 extern "C" __global__ void invert_find_terms(
     const Coded* __restrict__ coded, u32 count, u64* slots, u32 mask, u32* slot_terms, u32* terms, u64* codes, uint2* told) {
     u32 at = blockIdx.x * blockDim.x + threadIdx.x;
@@ -421,8 +419,7 @@ extern "C" __global__ void invert_find_terms(
     told[at].x = slot;
 }
 
-// told [count]: what each stands for, as invert_count_terms reads it; foreign [foreign forms]: what
-// the host has said.
+// told [count]: meanings, as invert_count_terms reads them; foreign [foreign forms]: the host's.
 extern "C" __global__ void invert_tell_terms(
     const Coded* __restrict__ coded, u32 count, const u32* __restrict__ slot_terms, const uint2* __restrict__ foreign,
     uint2* told) {
@@ -435,8 +432,7 @@ extern "C" __global__ void invert_tell_terms(
     else told[at] = make_uint2((u32)here.code, (u32)here.member);
 }
 
-// slots [mask + 1], empty: get the codes of all terms, and slot_terms their numbers; codes [terms].
-// There are more slots than terms.
+// slots [mask + 1], empty, more than terms: get all codes [terms], and slot_terms their numbers.
 extern "C" __global__ void invert_fill_table(
     const u64* __restrict__ codes, const u32* __restrict__ terms, u64* slots, u32 mask, u32* slot_terms) {
     u32 number = blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,5 +1,5 @@
-// Ranked queries: the best documents of many queries at once, with the scores that the CPU gives,
-// to the bit, whatever the order in which anything here runs.
+// Ranked queries: the best documents of many queries at once, with the CPU's scores to the bit,
+// whatever the order in which anything here runs.
 //
 // A document's score is the f32 sum, in the order of the query's terms, of what each list gives.
 // The sum of *upper bounds* of these, as integers, can be added up in any order. With T the k-th
@@ -20,11 +20,11 @@
 //
 // Arrays, sizes in brackets: arena [bytes], terms and records of the batch, states [records] and
 // bins [records * 256], zero in the beginning, keys [candidates of all records], answers [records]
-// and hits [hits of all records], which may lie in the memory of the host as input may; norms
+// and hits [hits of all records], which like input may lie in the memory of the host; norms
 // [documents]; work [1], zero: items that were taken. Exact results do not depend on the geometry.
 
-// `input` is four words, the first two of which say of how many units of 16 bytes records and terms
-// are, then these. `zeroed` units are made zero.
+// `input`: four words, the first two of which are the lengths of records and terms in units of 16
+// bytes, then these. `zeroed` units of `zero` become 0.
 extern "C" __global__ void query_begin(const uint4* __restrict__ input, uint4* records, uint4* terms, uint4* zero,
                                        u32 zeroed) {
     uint4 head = input[0];
@@ -64,8 +64,8 @@ query_and(const u8* __restrict__ arena, const Term* __restrict__ terms, const Re
     and_windows(arena, terms, records, first, records_len, windows, norms, states, bins, keys);
 }
 
-// `each` blocks for each query: candidates whose sums fall below the last threshold become 0, all
-// others their keys. `bits` are those of the sums.
+// `each` blocks for each query: candidates whose sums, of `bits` bits, fall below the last
+// threshold become 0, all others their keys.
 extern "C" __global__ void __launch_bounds__(RESCORE_THREADS)
 query_rescore(const u8* __restrict__ arena, const Term* __restrict__ terms, const Record* __restrict__ records, u32 first,
               u32 each, u32 windows, u32 bits, const float* __restrict__ norms, const State* __restrict__ states,

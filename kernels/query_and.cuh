@@ -1,10 +1,9 @@
-// AND: a block takes a window of a query. The postings of the shortest list, some at a time, are
-// marked in a bitmap of the window, and those of the next list that are marked are left; if that
-// list is much longer, or it is not the second, the documents that are left are looked for in it.
-// What is in all lists is scored at once. Few documents are looked for by a warp each, 32 places at
-// a time, since the steps of a search wait for each other; many by a thread each.
+// AND: a block takes a window of a query. The postings of the shortest list, a portion at a time,
+// are marked in a bitmap of the window, and those of the next list that are marked are left; in a
+// list that is much longer, or not the second, the documents that are left are searched for.
+// Documents in all lists are scored at once. Few documents are searched for by a warp each, 32
+// places at a time, since the steps of a search wait for each other; many by a thread each.
 
-// Postings of the shortest list that are taken together.
 #define PORTION 1024
 #define AND_THREADS 128
 // A list is read as a whole up to so many postings to a document that is left.
@@ -33,8 +32,7 @@ __device__ __forceinline__ u32 bin_of(const Record& record, float score) {
     return bin < 255.0f ? (u32)bin : 255u;
 }
 
-// By a warp: where the postings of the window lie, the shortest list first, and whether they may be
-// of use.
+// By a warp: where the window's postings lie, the shortest list first; whether any can get in.
 __device__ __forceinline__ void look_up_all(AndShared& shared, const u8* arena, const Term* terms, const Record& record,
                                             const State& state, u32 window, u32 windows) {
     u32 lane = threadIdx.x, first = window << WINDOW_BITS;
@@ -69,7 +67,6 @@ __device__ __forceinline__ void look_up_all(AndShared& shared, const u8* arena, 
     }
 }
 
-// A document with all terms.
 __device__ __forceinline__ void offer(AndShared& shared, const Record& record, State* states, u32* bins, u64* keys, u32 r,
                                       u32 docid, float score) {
     u32 bin = bin_of(record, score);
@@ -84,7 +81,7 @@ __device__ __forceinline__ void keep(AndShared& shared, u32 which, u32 offset) {
     shared.left[which][atomicAdd(&shared.len[which], 1)] = (u16)offset;
 }
 
-// Keeps what is left and in a list too, in the other half of `left`.
+// What is left and in this list too goes to the other half of `left`.
 __device__ __forceinline__ void look_for(AndShared& shared, const Segment& segment, u32 from, u32 len) {
     u32 tid = threadIdx.x, to = 1 - from;
     if (len >= MANY) {
@@ -101,7 +98,7 @@ __device__ __forceinline__ void look_for(AndShared& shared, const Segment& segme
     __syncthreads();
 }
 
-// The same for a list that is read as a whole.
+// The same, reading the whole list.
 __device__ __forceinline__ void read_through(AndShared& shared, const Segment& segment, u32 from, u32 len) {
     u32 tid = threadIdx.x, to = 1 - from;
     for (u32 i = tid; i < len; i += AND_THREADS) {

@@ -1,15 +1,14 @@
-// How postings lists lie in the memory of a device, and what a batch of queries says: see query.cu.
+// Layout of postings lists in the memory of a device, and the records of a batch; see query.cu.
 //
 // A list, from its place in the arena; W windows of 2^WINDOW_BITS docids, P postings with padding:
 //   starts     [W + 1] u32    where the postings of each window begin
 //   maxes      [W] u8         the greatest impact of each window
 //   docids     [P] u16        docids, less the first of their window; rising in a window
-//   impacts    [P] u8         255 * tf / (tf + norm), rounded up; 0 of deleted documents and of
-//                             padding
+//   impacts    [P] u8         255 * tf / (tf + norm), rounded up; 0 if deleted or padding
 //   tfs        [P] u8         term frequencies; 255 stands for that and more
 //   exceptions [X] u32, [X] u32   postings with a tf of 255 or more, rising, and their tfs
-// Each array begins at a multiple of 16 bytes. The postings of a window begin at a multiple of
-// four; padding repeats the docid before it. P is a multiple of 16.
+// Each array begins at a multiple of 16 bytes, the postings of a window at a multiple of four;
+// padding repeats the docid before it. P is a multiple of 16.
 
 #ifndef WINDOW_BITS
 #define WINDOW_BITS 16
@@ -18,7 +17,7 @@
 #ifndef THREADS
 #define THREADS 512
 #endif
-// Blocks of them that are to fit a multiprocessor, which bounds their registers.
+// Blocks of them that fit a multiprocessor, which bounds their registers.
 #ifndef BLOCKS_PER_SM
 #define BLOCKS_PER_SM 3
 #endif
@@ -75,7 +74,6 @@ struct Record {
     u32 floor;         // nor are sums (of AND: bins) below this at any time
 };
 
-// What is known of a query so far.
 struct State {
     u32 threshold;     // k documents have sums (of AND: bins) of this or more
     u32 count;         // candidates, written or not
@@ -121,9 +119,8 @@ __device__ __forceinline__ List list_of(const u8* arena, const Term& term, u32 w
     return list;
 }
 
-// The first place from `low` to before `high` whose docid is not below `docid`; `high` if there is
-// none. By a thread, or by a warp: 32 places at a time, since the steps of a search wait for each
-// other.
+// The first place from `low` to before `high` whose docid is not below `docid`, or `high`. By a
+// thread, or by a warp: 32 places at a time, since the steps of a search wait for each other.
 template <bool BY_WARP>
 __device__ __forceinline__ u32 find(const u16* docids, u32 low, u32 high, u32 docid) {
     while (BY_WARP && low < high) {
@@ -142,7 +139,6 @@ __device__ __forceinline__ u32 find(const u16* docids, u32 low, u32 high, u32 do
     return low;
 }
 
-// The term frequency of posting `at`.
 __device__ __forceinline__ u32 tf_of(const List& list, u32 at) {
     u32 tf = list.tfs[at];
     if (tf < 255) return tf;
@@ -155,8 +151,7 @@ __device__ __forceinline__ u32 tf_of(const List& list, u32 at) {
     return list.exceptions[list.exceptions_len + low];
 }
 
-// The score of a document: terms in the order of the query, each operation rounded on its own. By a
-// thread or a warp.
+// The score of a document: terms in the query's order, operations rounded. By a thread or a warp.
 template <bool BY_WARP>
 __device__ __forceinline__ float exact_score(const u8* arena, const Term* terms, const Record& record, u32 windows,
                                              const float* norms, u32 docid) {
@@ -197,7 +192,7 @@ __device__ __forceinline__ u32 kth_bin(const u32* bins, u32 k, u32 lane) {
     return reached == 0 ? 0 : bin;
 }
 
-// A query that has nothing to do since the record before it has enough.
+// A query has nothing to do if the record before it has enough.
 __device__ __forceinline__ bool is_answered(const Record& record, const State* states) {
     return record.after != NONE && __ldcg(&states[record.after].count) >= record.k;
 }

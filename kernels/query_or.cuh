@@ -1,19 +1,15 @@
 // OR: the sums of upper bounds of all documents of a window, 8 or 16 bits each, in shared memory.
 //
 // An item of work is a window of a query; a block takes one after the other, all queries of a
-// window before the next window, so that thresholds rise and lists are found in the second-level
-// cache.
-//   1. A warp looks up where the postings of the window lie in each list and cuts them into chunks
-//      of 128.
-//   2. Warps take chunks in turn; a lane adds four postings, by integer atomics. The sums of a
-//      query fit their bits whatever its lists hold, so nothing carries into the neighbour.
-//   3. All sums are looked at and made zero again; of few postings, only their own. Documents that
-//      reach the threshold less the slack become candidates, and are counted by their sums in 256
-//      bins.
-//   4. Bins are added to those of the query; the greatest bin with k documents from it up is the
-//      threshold.
+// window before the next window, so that thresholds rise and lists stay in the second-level cache.
+// 1. A warp finds the postings of the window in each list and cuts them into chunks of 128.
+// 2. Warps take chunks; a lane adds four postings, by integer atomics. The sums of a query fit
+//    their bits whatever its lists hold, so nothing carries into the neighbour.
+// 3. All sums (of few postings, only their own) are compared and zeroed. Documents that reach the
+//    threshold less the slack become candidates, counted by their sums in 256 bins.
+// 4. Bins are added to the query's; the threshold is the greatest bin with k documents from it up.
 
-// Postings of a window below which the sums of these alone are looked at.
+// With fewer postings in a window only their own sums are looked at.
 #define FEW(BITS) (WINDOW * (BITS) / 128)
 
 struct Segment {
@@ -59,7 +55,7 @@ struct Packed {
         // The shift is taken modulo 32, which leaves the place in the word.
         atomicAdd(word(sums, offset), __funnelshift_l(0u, more, BITS == 8 ? offset << 3 : offset << 4));
     }
-    // Has the top bit of each sum that is at least the bar of which these are made.
+    // The top bit of each sum that is at least `bar`, of which `lift` and `any` are made.
     __device__ static __forceinline__ u32 at_least(u32 x, u32 lift, u32 any) {
         u32 y = (x & ~TOP) + lift;
         return (x & y) | (any & (x | y));
@@ -113,15 +109,13 @@ __device__ __forceinline__ void look_up(OrShared<BITS>& shared, const u8* arena,
     }
 }
 
-// What a lane holds of a chunk: four postings.
 struct Four {
     uint2 docids;
     u32 impacts;
     u32 multiplier;
 };
 
-// The chunk of a list and the four postings of a lane in it; false if it has none there. `t` only
-// rises.
+// The list of a chunk and the four postings of a lane in it; false if it has none. `t` only rises.
 template <u32 BITS>
 __device__ __forceinline__ bool locate(const OrShared<BITS>& shared, u32 chunk, u32& t, u32& at) {
     while (chunk >= shared.segments[t].chunks) t++;
@@ -240,7 +234,7 @@ __device__ __forceinline__ void or_windows(const u8* arena, const Term* terms, c
                 u32 words[4] = {quad.x, quad.y, quad.z, quad.w}, enough = 0;
                 for (u32 w = 0; w < 4; w++) enough |= Packed<BITS>::at_least(words[w], lift, any);
                 if (!(enough & Packed<BITS>::TOP)) continue;
-                // To go through the top bits instead made the sweep slower, not this.
+                // Going through the top bits instead made the sweep slower.
                 for (u32 w = 0; w < 4; w++) {
                     for (u32 p = 0; p < 32 / BITS; p++) {
                         u32 sum = words[w] >> (p * BITS) & Packed<BITS>::MASK;

@@ -1,5 +1,5 @@
-// The exact scores of all documents of one query, list after list: the oracle of the other kernels,
-// and what answers where their candidates do not fit. Half a window at a time, in f32.
+// The exact scores of all documents of one query, list after list, in f32, half a window at a time:
+// the oracle of the other kernels, and the answer where their candidates do not fit.
 
 #define HALF (WINDOW / 2)
 
@@ -14,12 +14,11 @@ struct CountShared {
     u32 bins[BINS];
 };
 
-// Keys of the best k of all scores: digits of the greatest keys so far, how many documents have
-// greater ones, and a bin for each next digit.
+// Radix selection of the k greatest keys: digits so far, keys above them, a bin per next digit.
 struct Digits {
     u64 prefix;
     u32 above;
-    u32 all;           // no digit is looked at: every document with a score is among the best k
+    u32 all;           // every document with a score is among the best k
     u32 bins[BINS];
 };
 
@@ -57,7 +56,6 @@ __device__ __forceinline__ void ordered_half(const u8* arena, const Term* terms,
 
 __device__ __forceinline__ u64 ordered_key(const u32* scores, u32 docid) { return (u64)scores[docid] << 32 | (u32)~docid; }
 
-// Counts the digits at `shift` of all keys with the digits above it that were chosen.
 __device__ __forceinline__ void count_digits(const u32* scores, u32 documents, u32 shift, Digits& digits) {
     SHARED(CountShared, shared);
     u32* bins = shared.bins;
@@ -74,7 +72,7 @@ __device__ __forceinline__ void count_digits(const u32* scores, u32 documents, u
     }
 }
 
-// By a warp: the digit that the k-th key has.
+// By a warp: the next digit of the k-th key.
 __device__ __forceinline__ void choose_digit(Digits& digits, u32 k) {
     u32 lane = threadIdx.x, left = k - digits.above, all = digits.all;
     u32 bin = kth_bin(digits.bins, left, lane), above = 0, total = 0;
@@ -87,7 +85,7 @@ __device__ __forceinline__ void choose_digit(Digits& digits, u32 k) {
     __syncwarp();
     for (u32 i = lane; i < BINS; i += 32) digits.bins[i] = 0;
     if (lane == 0) {
-        // Only of the first digit can there be fewer than are left.
+        // Only the first digit can have fewer than are left.
         if (total < left) digits.all = 1;
         digits.prefix = digits.prefix << 8 | bin;
         if (!all) digits.above += above;

@@ -1,11 +1,11 @@
-// Which candidates may be among the best k, and what are they worth? Blocks take some candidates at
-// a time; those whose sums are enough are gathered first, so that all threads have some to score.
+// Scores the candidates that may be among the best k, and sorts them. Blocks take some candidates
+// at a time and first gather those whose sums are enough, so that all threads have some to score.
 
 #define RESCORE_THREADS 128
 // Candidates that a block looks at together, at most and at least.
 #define GATHERED 1024
 #define LEAST_GATHERED 32
-// Up to so many are scored by a warp each, which is sooner done.
+// Up to so many are scored by a warp each, which is faster.
 #define SCORED_BY_WARPS 12
 
 struct RescoreShared {
@@ -26,7 +26,7 @@ __device__ __forceinline__ void rescore(RescoreShared& shared, const u8* arena, 
         if (threshold < state.threshold) threshold = state.threshold;
         if (tid == 0) shared.bar = threshold > record.slack ? threshold - record.slack : 1;
     }
-    // All blocks get something, so that a query that is alone is soon done.
+    // All blocks get some, so that a query that is alone is soon done.
     u32 portion = (count + blocks - 1) / blocks;
     portion = portion < LEAST_GATHERED ? LEAST_GATHERED : portion > GATHERED ? GATHERED : portion;
     for (u32 base = block * portion; base < count; base += blocks * portion) {
@@ -44,7 +44,7 @@ __device__ __forceinline__ void rescore(RescoreShared& shared, const u8* arena, 
             u32 at = base + shared.left[i], docid = (u32)keys[at];
             float score = by_warps ? exact_score<true>(arena, terms, record, windows, norms, docid)
                                    : exact_score<false>(arena, terms, record, windows, norms, docid);
-            // Of a warp all lanes have read the key.
+            // All lanes of a warp have read the key.
             if (by_warps) __syncwarp();
             if (!by_warps || tid % 32 == 0) keys[at] = score > 0.0f ? key_of(docid, score) : 0;
         }
@@ -52,9 +52,9 @@ __device__ __forceinline__ void rescore(RescoreShared& shared, const u8* arena, 
     }
 }
 
-// Which candidates are the best k? By a block for each query: if more than SORTED are left, digits
-// of their keys are counted from the highest on until few enough have the same or greater ones;
-// these are sorted, in shared memory if they fit.
+// By a block for each query: if more than SORTED candidates are left, digits of their keys are
+// counted from the highest on until few enough have the same or greater ones; these are sorted, in
+// shared memory if they fit.
 
 struct SelectShared {
     u64 keys[SORTED];
@@ -87,7 +87,6 @@ __device__ __forceinline__ void sort_keys(u64* keys, u32 len) {
     __syncthreads();
 }
 
-// Returns how many hits there are.
 __device__ __forceinline__ u32 select_best(SelectShared& shared, const Record& record, const State& state,
                                            const u64* keys, u64* sorted, u64* hits) {
     u32 tid = threadIdx.x, candidates = state.count;

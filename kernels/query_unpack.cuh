@@ -1,16 +1,15 @@
-// Lists of an index become lists of a device. The host sends a parcel (src/gpu/query/parcel.rs):
-// pieces that it has made go to the arena as they are; blocks of bp128, as they lie on disk, are
-// decoded and their postings put where query_list.cuh has them. The host says which postings the
-// windows have (src/gpu/query/unpack.rs); it has to decode only the blocks in which a window
-// begins.
+// Turns lists of an index into lists of a device. The host sends a parcel
+// (src/gpu/query/parcel.rs): pieces that it has made go to the arena as they are; blocks of bp128,
+// as on disk, are decoded and their postings go where query_list.cuh has them. The host says which
+// postings the windows have (src/gpu/query/unpack.rs), for which it decodes only the blocks in
+// which a window begins.
 //
-// A warp takes a block, 32 neighbouring postings at a time, so that lanes read and write what lies
-// side by side. The docid of a posting is the docid before the block and the sum of all gaps up to
-// its own.
+// A warp takes a block, 32 neighbouring postings at a time, so that lanes read and write
+// neighbours. A docid is that before the block plus the sum of all gaps up to its own.
 
-// A block: where it begins, in words of four bytes from the parcel's first; the docid before it,
-// counted from the first document of the device's share, so that it wraps; bits of a gap, from bit
-// 8 on of a tf, from bit 16 on its postings; the number in the list of its first posting.
+// A block: its place, in words from the parcel's first; the docid before it, counted from the first
+// document of the device's share, so that it wraps; bits of a gap, from bit 8 on of a tf, from bit
+// 16 on its postings; the number in the list of its first posting.
 struct BlockLine {
     u32 place;
     u32 previous;
@@ -18,7 +17,7 @@ struct BlockLine {
     u32 number;
 };
 
-// The list of some blocks that follow each other.
+// The list of consecutive blocks.
 struct PortionRecord {
     u64 place;         // in the arena, in bytes
     // [windows + 1] numbers of the first postings of the windows, in words from the parcel's first
@@ -43,7 +42,7 @@ __device__ __forceinline__ u32 packed_value(const u32* words, u32 bits, u32 i) {
     return bits == 32 ? words[word] : value & ((1u << bits) - 1);
 }
 
-// 255 * tf / (tf + norm), rounded up, as the host has it: src/gpu/query/list.rs.
+// 255 * tf / (tf + norm), rounded up, as in src/gpu/query/list.rs.
 __device__ __forceinline__ u32 impact_of(u32 tf, float norm) {
     const float up = 255.0f * (1.0f + 3.0f * 1.1920928955078125e-7f);
     float f = (float)tf;
@@ -53,7 +52,7 @@ __device__ __forceinline__ u32 impact_of(u32 tf, float norm) {
     return floor < 255 ? floor : 255;
 }
 
-// The greater of a byte and what is there already. Four bytes share a word.
+// Four bytes share a word.
 __device__ __forceinline__ void raise_byte(u8* bytes, u32 at, u32 value) {
     u32* word = (u32*)(bytes + (at & ~3u));
     u32 shift = (at & 3) * 8, old = __ldcg(word);
@@ -64,7 +63,7 @@ __device__ __forceinline__ void raise_byte(u8* bytes, u32 at, u32 value) {
     }
 }
 
-// Puts what the host has made into the arena. A block takes a piece.
+// Puts pieces into the arena, a block a piece.
 extern "C" __global__ void query_put(const Piece* __restrict__ pieces, u32 pieces_len, const uint4* __restrict__ parcel,
                                      u8* arena) {
     for (u32 number = blockIdx.x; number < pieces_len; number += gridDim.x) {
@@ -74,8 +73,8 @@ extern "C" __global__ void query_put(const Piece* __restrict__ pieces, u32 piece
     }
 }
 
-// Blocks of lists, which have their starts already, and zeros for their maxes. `parcel` has `words`
-// words of data. What does not fit sets `fault`, and nothing is written beyond the list.
+// Blocks of lists whose starts are written and whose maxes are 0. `parcel` has `words` words. What
+// does not fit sets `fault`; nothing is written beyond the list.
 extern "C" __global__ void query_unpack(const BlockLine* __restrict__ lines, u32 lines_len, const u32* __restrict__ owners,
                                         const PortionRecord* __restrict__ portions, const u32* __restrict__ parcel,
                                         u32 words, u32 windows, u32 documents, const float* __restrict__ norms, u8* arena,
@@ -120,7 +119,7 @@ extern "C" __global__ void query_unpack(const BlockLine* __restrict__ lines, u32
             impacts[at] = (u8)worth;
             tfs[at] = (u8)(tf < 255 ? tf : 255);
             if (p + 1 == after) {
-                // Whoever has the last posting of a window fills what is left up to the next one.
+                // The lane with a window's last posting pads up to the next window.
                 u32 to = after == firsts[windows] ? portion.postings : list.starts[here + 1];
                 for (u32 pad = at + 1; pad < to; pad++) {
                     docids[pad] = (u16)(docid & (WINDOW - 1));
@@ -132,7 +131,7 @@ extern "C" __global__ void query_unpack(const BlockLine* __restrict__ lines, u32
             most = here == window && most > worth ? most : worth;
             window = here;
         }
-        // Most blocks lie in one window: then one lane speaks for all.
+        // Most blocks lie in one window: then one lane raises its max.
         u32 lowest = least_of_warp(window), highest = window == NONE ? 0 : window;
         for (u32 step = 16; step > 0; step /= 2) {
             u32 other = __shfl_xor_sync(ALL, highest, step);

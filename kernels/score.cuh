@@ -1,18 +1,16 @@
-// What is a posting worth, and which document is better? Every engine adds up the same scores, by
-// these.
+// The score of a posting, and the order of documents, which every engine shares.
 
-// What one posting adds to a score. Every other way to score replaces this function.
+// Every other way to score replaces this function.
 __device__ __forceinline__ float score_of(float weight, u32 tf, float norm) {
     float f = (float)tf;
     return __fdiv_rn(__fmul_rn(weight, f), __fadd_rn(f, norm));
 }
 
-// Greater for the better document: of equal scores, which are not negative, the smaller docid.
+// Greater for the better document; of equal scores, which are not negative, for the smaller docid.
 __device__ __forceinline__ u64 key_of(u32 docid, float score) {
     return (u64)__float_as_uint(score) << 32 | (u32)~docid;
 }
 
-// The best of all lanes.
 __device__ __forceinline__ u64 best_of_warp(u64 key) {
     for (u32 step = 16; step > 0; step /= 2) {
         u64 other = __shfl_xor_sync(ALL, key, step);

@@ -1,39 +1,38 @@
 // Queries as in Wang, Yu, Stones, Ren, Wang, Liu and Ren, "Efficient GPU-based Query Processing
-// with Pruned List Caching in Search Engines" (algorithm 1): the best documents with all terms of a
-// query, if the best come first. A block of blockDim.x = B threads, a power of two, has a query,
+// with Pruned List Caching in Search Engines" (algorithm 1): the best documents with all terms, in
+// lists sorted best document first. A block of blockDim.x = B threads, a power of two, has a query,
 // and takes rounds of B documents of the shortest list:
-//   1. Each thread looks for one in the other lists, shortest first, and stops where one has it
-//      not.
-//   2. Who found it in all scores it: the static part first, then the terms in the order of the
-//      query, each operation rounded on its own, so that scores are those of the CPU to the bit.
+// 1. Each thread searches for one in the other lists, shortest first, until one lacks it.
+// 2. Threads that found it in all score it: the static part first, then the terms in the order of
+//    the query, each operation rounded, so that scores are the CPU's to the bit.
 //   3. Keys that are better than the k-th so far are sorted and merged with the best.
-//   4. The k-th score is compared with the global score of the first document that is not finished,
-//      which no later one exceeds: if it is not below, the query is done.
+// 4. If the k-th score is not below the global score of the first document that is not finished,
+//    which no later one exceeds, the query is done.
 //
 // Different from the paper. Lists may be prefixes, and the printed test is not safe then: a round
 // drops documents that lie beyond a prefix, and then compares with a later one. Here the first
 // document counts that some list may lack because it was cut, if that is less than the first of the
-// next round. Only keys that get in are sorted. The element behind the list, which the printed test
-// reads, is not read. `slack` lets no rounding of sums mislead the test (score::wang).
+// next round. Only keys that get in are sorted. The printed test reads the element behind the list;
+// this does not. `slack` lets no rounding of sums mislead the test (score::wang).
 //
 // Arrays, sizes in brackets: cached [bytes], the lists that stay; travelling [bytes], those that
 // came with the batch; terms and records; norms, statics and globals [documents]; answers [queries]
 // uint4: how many hits, the docid from which the query is not answered, or NONE, and rounds; hits.
 // A launch is for gridDim.x queries from `first` on. Shared memory: the best keys [capacity], those
 // of a round [B], the posting of each thread in each list [terms * B], and how many keys a round
-// has. What is found does not depend on the order in which threads run.
+// has. Results do not depend on the order of threads.
 
 // A query.
 struct Record {
     u64 by_length;     // the numbers of its terms, 4 bits each, the shortest list first
-    double slack;      // times a global score: no score is above it
+    double slack;      // times a global score: upper bound of the score
     u32 first_term;
     u32 terms;
     u32 k;
-    // room for the best, a power of two; less than k if the shortest list has fewer documents
+    // a power of two; less than k if the shortest list has fewer documents
     u32 capacity;
     u32 hits;          // the first of its hits
-    // the first docid that some list may lack because it was cut; the number of documents if none
+    // the first docid that a cut list may lack; the number of documents if none is cut
     u32 cut;
 };
 

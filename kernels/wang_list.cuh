@@ -1,17 +1,17 @@
-// How postings lists lie in the memory of a device for wang.cu, and how a document is found in one.
+// Layout of postings lists in the memory of a device for wang.cu, and the search in them.
 //
-// Of a list the first blocks of postings are there, or all. Each block keeps its docids, as
-// differences from its first one, and its term frequencies at widths of its own, so that every
-// posting can be read alone: src/gpu/wang/list.rs writes them, of indexes of any codec. Hash
-// segmentation (Ao and others, 2011): h(x) = x >> shift cuts the docids into buckets, and a table
-// says with which posting each begins. From a list's place, each array from a multiple of 16 on:
+// Of a list the first blocks are there, or all. Each block has its docids, less its first one, and
+// its term frequencies at widths of its own, so that every posting can be read alone:
+// src/gpu/wang/list.rs writes them, of indexes of any codec. Hash segmentation (Ao and others,
+// 2011): h(x) = x >> shift cuts the docids into buckets, and a table says with which posting each
+// begins. From a list's place, each array from a multiple of 16 on:
 //   blocks    [blocks] uint4     x: docid of the first posting; y: place of the docids, in words
 //                                from the bytes on; z: bits of a docid, 8 bits, and of a term
 //                                frequency; w: place of these
 //   table     [buckets + 1] u32  the first posting that is in the bucket or behind it
 //   bytes     docids less that of the first posting, and term frequencies less 1, block by block
 
-// Terms of a query at most: the numbers of all fit 64 bits.
+// Terms of a query at most: the numbers of all, 4 bits each, fit 64 bits.
 #define MOST_TERMS 16
 
 // A term of a query; src/gpu/wang/batch.rs.
@@ -21,7 +21,7 @@ struct Term {
     u32 buckets;
     u32 shift;
     u32 block_bits;    // a block has 1 << block_bits postings, but for the last
-    u32 travels;       // whether the list came with the batch, and is not in the cache
+    u32 travels;       // if the list came with the batch, and is not in the cache
     float weight;
 };
 
@@ -64,7 +64,6 @@ __device__ __forceinline__ u32 tf_at(const List& list, u32 posting) {
     return value_at(list, block.w, posting & ((1u << list.block_bits) - 1), block.z >> 8) + 1;
 }
 
-// The posting of a document; NONE if the list has none.
 __device__ __forceinline__ u32 find_posting(const List& list, u32 docid) {
     u32 bucket = docid >> list.shift;
     if (bucket >= list.buckets) return NONE;

@@ -1,11 +1,9 @@
 // The best k of a query, by bitonic sorts: of a round with a key a thread, exchanged by shuffles
 // within a warp (Demouth, 2013), and of these and the best so far.
 
-// The greater one of two keys, or the other.
 __device__ __forceinline__ u64 chosen(u64 key, u64 other, bool greater) { return key > other == greater ? key : other; }
 
-// Sorts the first `count` keys, a power of two that is at most blockDim.x, the greatest first. All
-// threads of a block.
+// Sorts the first `count` keys, a power of two up to blockDim.x, greatest first. By a block.
 __device__ __forceinline__ void sort_round(u64* keys, u32 count) {
     u32 i = threadIdx.x;
     u64 key = keys[i];
@@ -28,10 +26,10 @@ __device__ __forceinline__ void sort_round(u64* keys, u32 count) {
     __syncthreads();
 }
 
-// Brings the greatest of the first `count` keys, sorted as `best` [capacity], into this. All
-// threads of a block; they have to wait for each other before they look at it.
+// Merges the first `count` keys, sorted as `best` [capacity] is, into this. All threads of a block,
+// which have to synchronise before they read it.
 __device__ __forceinline__ void merge_round(u64* best, u32 capacity, const u64* keys, u32 count) {
-    // The greatest of both in an order that rises and falls: bitonic.
+    // The greater of both in opposite orders is a bitonic sequence.
     for (u32 i = threadIdx.x; i < capacity; i += blockDim.x) {
         u32 from_end = capacity - 1 - i;
         if (from_end < count && keys[from_end] > best[i]) best[i] = keys[from_end];

@@ -1,12 +1,11 @@
-//! How does a device index a run? Its dictionary is [`Trees`](trees::Trees), a B-tree for each trie
-//! collection, to which blocks of tokens are added; then its terms and postings are given back in
-//! the order of the lexicon (Wei and JaJa, *A fast algorithm for constructing inverted files on
-//! heterogeneous platforms*, IPDPS 2011, sections III.B and III.D.2).
+//! The dictionary of a run on a device: [`Trees`](trees::Trees), a B-tree for each trie collection,
+//! to which blocks of tokens are added and whose terms and postings come back in the order of the
+//! lexicon (Wei and JaJa, *A fast algorithm for constructing inverted files on heterogeneous
+//! platforms*, IPDPS 2011, sections III.B and III.D.2).
 //!
 //! `kernels/btree.cu` has the steps, the arrays and their sizes. The twin is
 //! [`dictionary::btree`](crate::dictionary::btree): the same tokens in a
 //! [`BTreeRun`](crate::dictionary::btree::run::BTreeRun) give the same terms with the same bytes.
-//! Nothing waits. Here are the arrays, and the steps that work on them.
 
 pub(crate) mod block;
 pub(crate) mod room;
@@ -25,18 +24,17 @@ use room::{COUNTERS, TreeRoom};
 use std::ops::Range;
 use terms::Sums;
 
-/// How many threads search, and what they keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TreeTuning {
     /// Warps of a thread block, each with a collection of its own: 1 in the paper.
     pub warps: u32,
-    /// Nodes that a warp keeps in shared memory.
+    /// Nodes in shared memory, for each warp.
     pub slots: u32,
-    /// Thread blocks that are to fit a multiprocessor, which bounds their registers.
+    /// Thread blocks that fit a multiprocessor, which bounds their registers.
     pub blocks_per_sm: u32,
     /// Thread blocks: 480 in the paper.
     pub blocks: u32,
-    /// The kernel that inserts ends with a fault at this collection of its work list: for tests.
+    /// For tests: the inserting kernel faults at this item of its work list.
     pub trap_at: Option<u32>,
 }
 
@@ -47,7 +45,7 @@ impl Default for TreeTuning {
 }
 
 impl TreeTuning {
-    /// As many thread blocks as a device with so many multiprocessors holds at once.
+    /// As many thread blocks as the multiprocessors hold at once.
     pub fn of_device(multiprocessors: u32) -> Self {
         let tuning = Self::default();
         Self { blocks: tuning.blocks_per_sm * multiprocessors, ..tuning }
@@ -71,20 +69,19 @@ impl TreeTuning {
         Source { name: "btree", text, sizes }
     }
 
-    /// The kernels, compiled for this tuning.
     pub(crate) fn load(&self, toolchain: &Toolchain, device: &Device) -> Result<Kernels, GpuError> {
         let walks = self.walk_shared_bytes();
         let shared = [0, self.insert_shared_bytes(), walks, walks];
         Kernels::load(toolchain, device, &self.source(), KERNELS.into_iter().zip(shared))
     }
 
-    /// Dynamic shared memory of a block that inserts: of each warp four pieces of the stream, its
+    /// Dynamic shared memory of an inserting block: of each warp four pieces of the stream, its
     /// nodes, and four chunks, totals and limits.
     pub(crate) fn insert_shared_bytes(&self) -> u32 {
         self.warps * (4 * 512 + 512 * self.slots + 4 * 8 + 2 * 4 * 4)
     }
 
-    /// Dynamic shared memory of a block that goes through trees: a path of each warp.
+    /// Dynamic shared memory of a block that walks trees: a path for each warp.
     pub(crate) fn walk_shared_bytes(&self) -> u32 {
         self.warps * 12 * 8
     }
@@ -94,11 +91,9 @@ impl TreeTuning {
     }
 }
 
-/// The kernels of `btree.cu`.
 pub(crate) const KERNELS: [&str; 4] =
     ["btree_regroup", "btree_insert", "btree_measure", "btree_collect"];
 
-/// An array that kernels work on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum TreeArray {
     /// u8: the pieces of a block, end to end.
@@ -114,16 +109,16 @@ pub(crate) enum TreeArray {
     Strings,
     Records,
     Slices,
-    /// u64: what [`Usage`](room::Usage) is made from.
+    /// u64, as [`Usage`](room::Usage) reads them.
     Counters,
-    /// What each warp has taken of the arenas and not used.
+    /// What each warp has left of its chunks of the arenas.
     Spares,
     /// [`Sums`] of each collection.
     Sums,
-    /// The same: where each collection begins in the columns.
+    /// [`Sums`] again: where each collection begins in the columns.
     Starts,
-    /// Columns of terms, in the order of the lexicon; those of numbers come first, so that each
-    /// begins at a multiple of four bytes where they lie end to end. u32: postings of each term.
+    /// Columns of terms, in the order of the lexicon; those of u32 come first, so that each is
+    /// aligned where they lie end to end. u32: postings of each term.
     Dfs,
     /// u32: docid of its last posting.
     Lasts,
@@ -141,7 +136,6 @@ impl TreeArray {
     pub(crate) const COLUMNS: [Self; 6] =
         [Self::Dfs, Self::Lasts, Self::ListBytes, Self::Lengths, Self::Suffixes, Self::Lists];
 
-    /// Bytes of a column for so many terms, bytes of suffixes and bytes of lists.
     pub(crate) fn of_sums(self, [terms, suffix_bytes, list_bytes]: Sums) -> u64 {
         match self {
             Self::Lengths => terms,
@@ -151,9 +145,8 @@ impl TreeArray {
         }
     }
 
-    /// Each array, and how many bytes it has. Columns hold all that is in the arenas: a term has
-    /// four bytes of its suffix in its node, and its last posting, of ten bytes at most, in its
-    /// record.
+    /// Each array, and its bytes. Columns hold all that is in the arenas: a term has four bytes of
+    /// its suffix in its node, and its last posting, of ten bytes at most, in its record.
     pub(crate) fn all(tuning: &TreeTuning, room: &TreeRoom, most: &Most) -> [(Self, u64); 19] {
         let collections = TRIE_COLLECTIONS as u64;
         let (nodes, strings, records, slices) =
@@ -183,12 +176,11 @@ impl TreeArray {
     }
 }
 
-/// The arrays from their first byte on.
 fn arrays<const N: usize>(arrays: [TreeArray; N]) -> [Argument<TreeArray>; N] {
     arrays.map(|array| In(array, 0))
 }
 
-/// The steps of a launch: what arrays and numbers they are given is that of `btree.cu`.
+/// Arguments are in the order of `btree.cu`.
 impl TreeTuning {
     fn step(
         &self,
@@ -200,7 +192,6 @@ impl TreeTuning {
         Step { kernel, geometry, arguments }
     }
 
-    /// Lays the streams of a block end to end.
     pub(crate) fn regroup(&self, block: &TokenBlock) -> Step<TreeArray> {
         use TreeArray as A;
         let geometry = Geometry { blocks: self.blocks.div_ceil(2), threads: 256, shared_bytes: 0 };
@@ -221,7 +212,6 @@ impl TreeTuning {
         self.step("btree_insert", (self.blocks, self.insert_shared_bytes()), arguments)
     }
 
-    /// Counts what each collection of a range holds.
     pub(crate) fn measure(&self, collections: Range<u32>) -> Step<TreeArray> {
         use TreeArray as A;
         let mut arguments = arrays([A::Roots, A::Nodes, A::Strings, A::Records]).to_vec();
@@ -230,8 +220,7 @@ impl TreeTuning {
         self.step("btree_measure", self.walk(collections), arguments)
     }
 
-    /// Writes the terms of a range of collections to the columns; the starts of these are what
-    /// [`terms::starts`] gives for what [`measure`](Self::measure) counted.
+    /// Starts are [`terms::starts`] of what [`measure`](Self::measure) counted.
     pub(crate) fn collect(&self, collections: Range<u32>) -> Step<TreeArray> {
         use TreeArray as A;
         let mut arguments =

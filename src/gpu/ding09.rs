@@ -1,9 +1,7 @@
-//! How does a device answer queries as Ding, He, Yan and Suel have it (WWW 2009)? Lists of `rice`
-//! and `pfor` are on the device as they lie on disk, AND is Parallel Merge Find from the shortest
-//! list on, and OR adds up an accumulator for each document: `kernels/ding09.cu`. The answers are
-//! those of every other engine.
-//!
-//! Its parts are those of every [method](crate::gpu::methods).
+//! Queries on a device as Ding, He, Yan and Suel have them (WWW 2009), a
+//! [method](crate::gpu::methods): lists of `rice` and `pfor` as on disk, AND by Parallel Merge Find
+//! from the shortest list on, and OR with an accumulator for each document (`kernels/ding09.cu`).
+//! The hits are those of every other engine.
 
 pub(crate) mod batch;
 pub(crate) mod list;
@@ -21,23 +19,20 @@ use crate::query::snapshot::Snapshot;
 use batch::{DingPlan, DingRecord, DingTermRecord, Rank};
 use list::{DingLaid, DingLayer};
 
-/// Levels of splitters that Parallel Merge Find has unless another number is asked for: what the
-/// paper chose.
+/// The paper's choice.
 pub(crate) const MERGE_LEVELS: u32 = 3;
 
-/// The most splitters for each of the level before.
 pub(crate) const MOST_SPLITTERS: u32 = 1 << 16;
 
 pub const MOST_MERGE_LEVELS: u32 = 4;
 
-/// How Parallel Merge Find is done (section 7.2).
+/// Parameters of Parallel Merge Find (section 7.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Merging {
     /// Levels of splitters, 0 to [`MOST_MERGE_LEVELS`].
     pub levels: u32,
-    /// Splitters for each of the level before, a power of two from 2 to [`MOST_SPLITTERS`]; if none
-    /// is given about m^(1 / (levels + 1)) of m elements, so that each level has as many times
-    /// those of the one before.
+    /// Splitters for each of the level before, a power of two from 2 to [`MOST_SPLITTERS`]; if
+    /// none, about m^(1 / (levels + 1)) of m elements, so that all levels grow by the same factor.
     pub splitters: Option<u32>,
 }
 
@@ -48,12 +43,11 @@ impl Default for Merging {
 }
 
 impl Merging {
-    /// Whether a number of splitters is one that levels can have.
     pub(crate) fn is_number_of_splitters(splitters: u32) -> bool {
         splitters.is_power_of_two() && (2..=MOST_SPLITTERS).contains(&splitters)
     }
 
-    /// The logarithm of the splitters, 0 if none are given.
+    /// The logarithm of the splitters, or 0.
     pub fn bits(self) -> u32 {
         self.splitters.map_or(0, u32::trailing_zeros)
     }

@@ -1,10 +1,8 @@
-//! How does a device answer queries as Huang, Ren, Zhao, Stones, Zhang, Wang and Liu have it
-//! (ICA3PP 2017)? A block of threads has a query, each thread a range of the documents, which it
-//! goes through one after another, by AND, OR, WAND or BMW: `kernels/huang.cu`. Lists of `newpfd`
-//! are on the device as they lie on disk, the longest ones for good, others come with the batches.
-//! The answers are those of every other engine.
-//!
-//! Its parts are those of every [method](crate::gpu::methods), and its twin is that of `ding09`.
+//! Queries on a device as Huang, Ren, Zhao, Stones, Zhang, Wang and Liu have them (ICA3PP 2017), a
+//! [method](crate::gpu::methods): a block of threads has a query, each thread a range of the
+//! documents, which it traverses by AND, OR, WAND or BMW (`kernels/huang.cu`). Lists of `newpfd`
+//! are on the device as on disk, the longest ones for good; others come with the batches. The hits
+//! are those of every other engine; the twin is that of `ding09`.
 
 pub(crate) mod batch;
 pub(crate) mod list;
@@ -21,23 +19,23 @@ use crate::query::wanted::Algorithm;
 use batch::{HuangRecord, HuangTermRecord, Stages};
 use list::{BLOCK, HuangLaid, HuangLayer, Worth};
 
-/// Threads of a block that the paper has tried.
+/// Threads of a block in the paper.
 pub const THREADS: [u32; 6] = [32, 64, 128, 256, 320, 512];
 
-/// Threads of a block unless another number is asked for: the paper's best.
+/// The paper's best.
 pub const DEFAULT_THREADS: u32 = 64;
 
-/// Queries of a batch: a block of threads has one, a device room for some thousand blocks, and what
-/// it takes to answer the longest queries is to be hidden by the others.
+/// Queries of a batch: a device holds some thousand blocks, one a query, and the longest queries
+/// are to be hidden by the others.
 pub const BATCH: usize = 16_384;
 
-/// How threads go through lists to find documents with any term; all find the same.
+/// The traversal of lists for documents with any term; all find the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Traversal {
     Exhaustive,
-    /// By bounds of the lists.
+    /// By bounds of lists.
     Wand,
-    /// By bounds of the lists and of their blocks.
+    /// By bounds of lists and of blocks.
     #[default]
     Bmw,
 }
@@ -45,7 +43,6 @@ pub enum Traversal {
 impl Traversal {
     pub(crate) const ALL: [Self; 3] = [Self::Exhaustive, Self::Wand, Self::Bmw];
 
-    /// The same on the CPU, which gives it its name.
     pub(crate) fn on_cpu(self) -> Algorithm {
         match self {
             Self::Exhaustive => Algorithm::Exhaustive,
@@ -67,17 +64,15 @@ impl Traversal {
     }
 }
 
-/// How a device answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HuangTuning {
-    /// Threads of a block, and parts of the documents.
+    /// Of a block; each has a range of the documents.
     pub threads: u32,
-    /// How these go through lists.
     pub traversal: Traversal,
-    /// Whether the threads of a query pass over documents by the greatest threshold of all of them;
-    /// else each by its own, as in the paper.
+    /// Threads of a query skip by the greatest threshold of all; else by their own, as in the
+    /// paper.
     pub shared_threshold: bool,
-    /// Whether stages of a query do not overlap, for
+    /// Stages of a query do not overlap, for
     /// [`stages`](super::methods::batch::MethodBatch::stages).
     pub timed: bool,
 }
@@ -102,7 +97,7 @@ impl DeviceMethod for HuangTuning {
     const KERNELS: &'static [&'static str] = &["huang_and", "huang_or", "huang_wand", "huang_bmw"];
     const READS: [&'static str; 2] =
         ["newpfd with blocks of 64", "the codec newpfd and blocks of 64"];
-    /// Their numbers fit a word.
+    /// The numbers of all fit a word.
     const MOST_TERMS: usize = 16;
     const SAID_BESIDE: [usize; 2] = [size_of::<Stages>(), 0];
 

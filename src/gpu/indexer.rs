@@ -1,21 +1,21 @@
-//! How does a GPU indexer take its tokens and give its runs? (Wei and JaJa, *A fast algorithm for
-//! constructing inverted files on heterogeneous platforms*, IPDPS 2011, section III.D.2.)
+//! The GPU indexer: tokens in, runs out (Wei and JaJa, *A fast algorithm for constructing inverted
+//! files on heterogeneous platforms*, IPDPS 2011, section III.D.2).
 //!
 //! The host's side of `kernels/btree.cu`, which never waits:
 //!
-//! 1. A parsed block is laid out in a pinned buffer and goes to the device; the kernel that inserts
-//!    its tokens is launched behind the copy. Several blocks are under way: the next one is there
-//!    when the one before is inserted. What is too large for a buffer goes in parts (`cut`).
+//! 1. A parsed block goes to the device through a pinned buffer; the kernel that inserts its tokens
+//!    is launched behind the copy. Several blocks are under way: the next one is there when the one
+//!    before is inserted. What is too large for a buffer goes in parts (`cut`).
 //! 2. Before a launch the host makes sure that no arena can be full in the midst of it, from the
 //!    counters of the last launch that is done and what comes on top ([`Usage::with`]). If there is
 //!    no room the device is emptied: what it holds becomes a part of the run on the host, and the
 //!    arenas begin anew. Parts take less memory than the run may cost the host (`order::Budget`),
-//!    for that counts every term and posting, whoever owns it.
-//! 3. When the run closes, what the device holds is collected in the order of the lexicon and comes
-//!    back chunk by chunk, while it is encoded (`fetch`); parts are joined term by term (`join`).
+//!    which counts every term and posting, whoever owns it.
+//! 3. When the run closes, the device's terms are collected in the order of the lexicon and come
+//!    back chunk by chunk, while they are encoded (`fetch`); parts are joined by terms (`join`).
 //!
-//! All that the host asks of a device is in [`Trees`]. These work on a CUDA device ([`cuda`]), or,
-//! in tests, on one that is emulated, is done late and fails when told to.
+//! The host reaches the device through [`Trees`] alone. These work on a CUDA device ([`cuda`]), or,
+//! in tests, on an emulated one, which is done late and fails when told to.
 
 pub(crate) mod cuda;
 mod cut;
@@ -46,12 +46,11 @@ struct Launched {
 /// The part of a run that a device indexes.
 pub(crate) struct GpuIndexer {
     trees: Rc<RefCell<Trees>>,
-    /// Blocks that are not, or not wholly, on their way.
+    /// Blocks that are not wholly under way.
     waiting: VecDeque<VecDeque<Piece>>,
     launched: VecDeque<Launched>,
     /// As of the last launch that is done.
     usage: Usage,
-    /// Documents of the run so far.
     documents: u32,
     /// What was brought back of the run.
     parts: Vec<Part>,
@@ -60,11 +59,10 @@ pub(crate) struct GpuIndexer {
     stale: bool,
 }
 
-/// Blocks that are under way or wait: one is inserted, one is copied next, one waits.
+/// Blocks under way or waiting: one is inserted, one is copied next, one waits.
 const MOST_BLOCKS: usize = 3;
 
 impl GpuIndexer {
-    /// An indexer on a device whose trees are empty.
     pub(crate) fn new(trees: Trees) -> Self {
         Self {
             trees: Rc::new(RefCell::new(trees)),
@@ -84,7 +82,7 @@ impl GpuIndexer {
         self.parts.len()
     }
 
-    /// Looks after the launches that are under way.
+    /// Takes the counters of launches that are done.
     fn look(&mut self) -> Result<(), ClosedError> {
         while let Some(first) = self.launched.front()
             && first.insert.is_done()?
@@ -179,7 +177,7 @@ impl GpuIndexer {
             } else if first.collections.len() > most.segments {
                 split(waiting, halves);
             } else if !self.launched.is_empty() {
-                // What they really take is known when they are done.
+                // What launches really take is known when they are done.
                 return Ok(None);
             } else if self.usage.terms > 0 {
                 let fetch = Fetch::begin(&mut trees, true)?;
@@ -193,14 +191,12 @@ impl GpuIndexer {
         }
     }
 
-    /// Blocks that are not done.
     fn open_blocks(&self) -> usize {
         let launched = self.launched.iter().filter(|launched| launched.ends_block).count();
         self.waiting.len() + launched
     }
 }
 
-/// Cuts the first piece.
 fn split(waiting: &mut VecDeque<Piece>, most_bytes: usize) {
     let Some(first) = waiting.pop_front() else { return };
     for part in cut(&first, most_bytes).into_iter().rev() {
@@ -221,7 +217,7 @@ impl TokenIndexer for GpuIndexer {
         for (group, first) in &block {
             self.documents = self.documents.max(first + group.lengths.len() as u32);
         }
-        // Pieces without tokens of this indexer have told how many documents there are.
+        // Pieces without tokens of this indexer only say how many documents there are.
         let pieces: VecDeque<Piece> =
             block.into_iter().filter(|(group, _)| group.tokens > 0).collect();
         if !pieces.is_empty() {

@@ -1,21 +1,10 @@
-//! How does a device turn texts into postings lists? The host finds documents; the device finds
-//! forms, makes terms of plain ones, counts, sorts and writes lists: `kernels/invert.cu`. What
-//! other forms mean the host says once.
+//! Texts to postings lists on a device. The host finds documents; the device finds forms, makes
+//! terms of plain ones, counts, sorts and writes lists (`kernels/invert.cu`). What other forms mean
+//! the host says once.
 //!
-//! | module | the question that it answers |
-//! | --- | --- |
-//! | [`classes`] | which stretches of a text are forms |
-//! | [`cuda`] | how a CUDA device runs the steps |
-//! | `download` | how lists get to the host from it |
-//! | [`inverter`] | how a batch becomes lists |
-//! | [`machine`] | what is asked of a device |
-//! | [`runs`] | where runs begin and end |
-//! | [`service`] | who drives it |
-//! | `staged` | how bytes get there through pinned buffers |
-//! | [`steps`] | which kernels invert a batch, one after the other, and with how much memory |
-//! | [`text`] | which texts make a batch |
-//! | `twin` | what the kernels find |
-//! | `upload` | how texts get to a CUDA device |
+//! [`service`] has the thread that drives the device, [`runs`] divides its batches into runs, and
+//! [`inverter`] makes lists of a batch, by the [`steps`] of a [`machine`]: a CUDA device ([`cuda`])
+//! or an emulated one, whose kernels are `twin`.
 
 pub(crate) mod classes;
 pub(crate) mod cuda;
@@ -36,7 +25,6 @@ use crate::dictionary::device::lines::{
 };
 use crate::gpu::floor::nvrtc::Source;
 
-/// The kernels of `invert.cu`.
 pub(crate) const KERNELS: [&str; 45] = [
     "invert_scan",
     "invert_sum_tiles",
@@ -85,17 +73,16 @@ pub(crate) const KERNELS: [&str; 45] = [
     "invert_write_parts",
 ];
 
-/// How texts and forms are found and lists encoded. Nothing in an index depends on it.
+/// Nothing in an index depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tuning {
-    /// Bits of a fingerprint, 1 to 64. With few of them different forms have the same: for tests.
+    /// 1 to 64. With few bits different forms have the same fingerprint: for tests.
     pub fingerprint_bits: u32,
-    /// Slots that are looked at for one fingerprint.
+    /// Slots that are tried for a fingerprint.
     pub probes: u32,
-    /// Postings of the lists that are gathered together, at most, unless one list has more. Below
-    /// 2^32 - 1.
+    /// Postings of lists that are gathered together, unless one has more; below 2^32 - 1.
     pub gathered_at_once: u32,
-    /// Postings of the lists that are encoded together, at most, unless one list has more.
+    /// The same of lists that are encoded together.
     pub encoded_at_once: u32,
 }
 

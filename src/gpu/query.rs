@@ -1,24 +1,12 @@
-//! How does a device answer ranked queries? `kernels/query.cu` says how the best documents of many
-//! queries are found at once, with the scores that the CPU gives.
+//! Ranked queries on a device, with the scores of the CPU. `kernels/query.cu` says how the best
+//! documents of many queries are found at once.
 //!
-//! | module | the question that it answers |
-//! | --- | --- |
-//! | [`worth`] | whether devices are worth the time until they answer |
-//! | [`batch`] | how queries become a batch, and results answers |
-//! | [`bring`] | how lists come to the device while it works |
-//! | [`device`] | how a device takes batches and gives results |
-//! | `driver` | who drives a device |
-//! | [`engine`] | how workers have their queries answered by devices |
-//! | [`given`] | what a user says of the devices |
-//! | [`list`] | how a postings list lies in the device's memory |
-//! | [`load`] | how a list of an index becomes one of a device |
-//! | [`parcel`] | how several lists travel in one copy |
-//! | [`plan`] | what a batch says to the kernels, and why its sums cannot mislead |
-//! | [`residency`] | which lists are in that memory, and which have to go |
-//! | [`service`] | what is asked of a device, and what comes back |
-//! | [`steps`] | which kernels answer a batch, one after the other |
-//! | `twin` | what they find |
-//! | [`unpack`] | what the host has to know of a list that the device decodes |
+//! Workers hand queries to an [`engine`], whose thread for each device, the `driver`, waits for
+//! their lists, which [`bring`] copies to the arena that [`residency`] manages, makes a [`batch`]
+//! of [`plan`] records, and launches the [`steps`] on a [`device`]. [`list`] has the layout of
+//! lists there; [`load`] and [`unpack`] make them, and a [`parcel`] has several in one copy.
+//! [`given`] and [`choose`] read what a user says of devices, and [`worth`] decides without that.
+//! `twin` is the kernels in plain Rust.
 
 pub(crate) mod batch;
 pub(crate) mod bring;
@@ -45,19 +33,19 @@ use crate::gpu::floor::nvrtc::Source;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tuning {
-    /// Binary logarithm of the documents of a window, at most 16.
+    /// Binary logarithm of a window's documents, at most 16.
     pub window_bits: u32,
-    /// Threads of a block that adds up sums of 8 bits.
+    /// Of a block with sums of 8 bits.
     pub threads: u32,
-    /// The same of 16 bits.
+    /// Of a block with sums of 16 bits.
     pub wide_threads: u32,
-    /// Blocks of 8 bits on a multiprocessor.
+    /// Blocks with sums of 8 bits.
     pub blocks_per_sm: u32,
     /// Documents that a block finds in a window before it writes them one by one.
     pub found: u32,
     /// Keys that are sorted in shared memory, a power of two.
     pub sorted: u32,
-    /// Threads of a block that selects.
+    /// Of a block that selects.
     pub select_threads: u32,
 }
 
@@ -75,14 +63,13 @@ impl Default for Tuning {
     }
 }
 
-/// Shared memory of a window's lists, its bins and all else but the sums and what is found.
+/// Of a window's lists, its bins and all else but the sums and what is found.
 const SHARED_BESIDE: u32 = (plan::MOST_TERMS * 32 + 256 * 4 + 24) as u32;
 
 impl Tuning {
-    /// Shared memory of a block that scores candidates.
     pub(crate) const RESCORE_SHARED_BYTES: u32 = 2 * 1024 + 8;
 
-    /// The largest windows that a device has room for whose blocks may have so much shared memory.
+    /// The largest windows for so much shared memory of a block.
     pub(crate) fn of_device(shared_bytes: u32) -> Self {
         let all = [16, 15, 14, 13].map(|window_bits| Self { window_bits, ..Self::default() });
         let fits = |tuning: &Self| tuning.or_shared_bytes(16) <= shared_bytes;
@@ -119,23 +106,20 @@ impl Tuning {
         Source { name: "query", text, sizes: sizes.into() }
     }
 
-    /// Shared memory of a block that adds up sums of so many bits.
+    /// Of a block with sums of so many bits.
     pub(crate) fn or_shared_bytes(&self, bits: u32) -> u32 {
         (1 << self.window_bits) / 8 * bits + 4 * self.found + SHARED_BESIDE
     }
 
-    /// Shared memory of a block of AND.
     pub(crate) fn and_shared_bytes(&self) -> u32 {
         const PORTION: u32 = 1024;
         (1 << self.window_bits) / 8 + 4 * PORTION + plan::MOST_TERMS as u32 * 32 + 24
     }
 
-    /// Shared memory of a block that selects.
     pub(crate) fn select_shared_bytes(&self) -> u32 {
         8 * self.sorted + 256 * 4 + 16
     }
 
-    /// Shared memory of a block of the ordered kernel.
     pub(crate) fn ordered_shared_bytes(&self) -> u32 {
         (1 << self.window_bits) / 2 * 5
     }

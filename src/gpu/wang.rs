@@ -1,11 +1,9 @@
-//! How does a device answer queries as Wang, Yu, Stones, Ren, Wang, Liu and Ren have it? A block of
-//! threads has a query of AND, and looks for documents of the shortest list in the others, by
-//! rounds, the best documents first, until no document that is left can be among the best:
-//! `kernels/wang.cu`. Lists are on the device for good, whole or their first blocks, or come with
-//! the batches. Where such beginnings end before a query does, the CPU goes on
-//! ([`query::wang`](crate::query::algorithms::wang)). The answers are those of every other engine.
-//!
-//! Its parts are those of every [method](crate::gpu::methods).
+//! Queries on a device as Wang, Yu, Stones, Ren, Wang, Liu and Ren have them, a
+//! [method](crate::gpu::methods): a block of threads has a query of AND, and searches for documents
+//! of the shortest list in the others, by rounds, the best documents first, until no later one can
+//! be among the best (`kernels/wang.cu`). Lists are on the device for good, whole or their first
+//! blocks, or come with the batches. Where such beginnings end before a query does, the CPU goes on
+//! ([`query::wang`](crate::query::algorithms::wang)). Hits are those of every other engine.
 
 pub(crate) mod batch;
 pub(crate) mod list;
@@ -29,21 +27,19 @@ const KERNEL: &str = "wang_and";
 /// Documents of a round, each with a thread.
 pub const ROUNDS: [u32; 5] = [64, 128, 256, 512, 1024];
 
-/// Documents of a round unless another number is asked for.
 pub const DEFAULT_ROUND: u32 = 256;
 
 /// Which lists are on a device for good.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Cached {
     /// Those of the plan in the generation's folder ([`cache_plan`](crate::index::cache_plan)), or
-    /// [the longest](Self::Longest) if there is none.
+    /// [the longest](Self::Longest) without one.
     #[default]
     Planned,
     /// Whole lists, the longest first.
     Longest,
 }
 
-/// How a device answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WangTuning {
     pub round: u32,
@@ -63,7 +59,7 @@ pub fn of_plan(cached: &CachedLists) -> Vec<WantedLists> {
     cached.lists().iter().map(|list| (list.entry, Some(list.blocks as usize))).collect()
 }
 
-/// Whole lists of more than one block, the longest first.
+/// Of more than one block, the longest first.
 pub fn longest_whole(generation: &Generation) -> Result<Vec<WantedLists>, IndexError> {
     let lists = longest(generation)?.into_iter();
     Ok(lists.filter_map(|entries| Some((entries[0]?, None))).collect())
@@ -80,7 +76,7 @@ impl DeviceMethod for WangTuning {
         include_str!("../../kernels/wang.cu"),
     );
     const KERNELS: &'static [&'static str] = &[KERNEL];
-    /// Their numbers fit a word.
+    /// The numbers of all fit a word.
     const MOST_TERMS: usize = 16;
     const HAS_WORDS: bool = false;
 
@@ -91,7 +87,7 @@ impl DeviceMethod for WangTuning {
     type Layer = WangLayer;
     type Term = WangTermRecord;
     type Record = WangRecord;
-    /// How many hits, from which docid on the query is not answered, rounds, and nothing.
+    /// Hits, the docid from which the query is not answered, rounds, and nothing.
     type Said = [u32; 4];
     type Plan = ();
 

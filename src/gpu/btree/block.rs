@@ -1,70 +1,59 @@
-//! In which form does a parsed block come to the device? The bytes of its pieces end to end as they
-//! are, and two tables: where each stretch of a stream lies and goes, and which collections there
-//! are. `kernels/btree.cu` names the columns.
+//! The form in which a parsed block comes to the device: the bytes of its pieces end to end, a
+//! table of where each part of a stream lies and goes, and one of its collections.
+//! `kernels/btree.cu` names the columns.
 
 use crate::dictionary::stream::TokenGroup;
 use crate::gpu::floor::machine::ALIGN;
 use crate::text::trie_collection::TRIE_COLLECTIONS;
 use std::cmp::Reverse;
 
-/// A row of a table, as the kernels read it: 16 bytes.
 pub(crate) type Row = [u32; 4];
 
-/// Most bytes of the streams of one block: places in it have 32 bits.
+/// Places in a block's streams have 32 bits.
 pub(crate) const MOST_BLOCK_BYTES: u64 =
     u32::MAX as u64 - STREAM_ALIGN as u64 * TRIE_COLLECTIONS as u64;
 
-/// Every collection's stream begins at a multiple of this.
 const STREAM_ALIGN: u32 = 16;
 
 /// Rows that are read behind the last segment.
 pub(super) const PADDING: usize = 32;
 
-/// The most that blocks of one owner have.
+/// Upper limits of the blocks of one owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Most {
-    /// Bytes of the streams of all pieces.
     pub bytes: usize,
     pub segments: usize,
 }
 
 impl Most {
-    /// The most that goes to a device through so many bytes of pinned memory, four fifths of them
-    /// as pieces; they have a row of 16 bytes for each segment, of which a piece may have one for
-    /// each collection.
+    /// The most that fits so many bytes of pinned memory, four fifths of them pieces; a segment, of
+    /// which a piece may have one for each collection, has a row of 16 bytes.
     pub(crate) fn of_buffer(bytes: usize) -> Self {
         let bytes = bytes.saturating_sub(2 * TRIE_COLLECTIONS * 16);
         Self { bytes: bytes / 5 * 4, segments: (bytes / 80).max(TRIE_COLLECTIONS) }
     }
 
-    /// Bytes of pinned memory that such a block takes.
     pub fn pinned_bytes(&self) -> usize {
         let rows = [self.segments + PADDING, TRIE_COLLECTIONS].map(|rows| rows * size_of::<Row>());
         [self.bytes, rows[0], rows[1]].iter().map(|bytes| bytes.next_multiple_of(ALIGN)).sum()
     }
 
-    /// Whether a block has no more than this.
     pub(crate) fn holds(&self, block: &TokenBlock) -> bool {
         block.input_bytes as usize <= self.bytes && block.segments_len() as usize <= self.segments
     }
 }
 
-/// The tables of a parsed block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TokenBlock {
-    /// Segments by collection, then by docid: first byte in the block, first byte in the streams of
-    /// all collections, bytes, docid of the piece's first document; and rows of zeros behind them.
+    /// By collection, then docid; then rows of zeros as padding.
     pub segments: Vec<Row>,
-    /// Collections by falling bytes: collection, first byte of its stream / 16, bytes, first
-    /// segment.
+    /// By falling bytes.
     pub work: Vec<Row>,
     pub input_bytes: u32,
-    /// Bytes that the streams of all collections take.
     pub stream_bytes: u32,
     pub tokens: u64,
 }
 
-/// What a collection has in a block.
 #[derive(Clone, Copy, Default)]
 struct Share {
     bytes: u32,
@@ -74,8 +63,7 @@ struct Share {
 }
 
 impl TokenBlock {
-    /// The tables of consecutive pieces, each with the docid of its first document, counted from
-    /// the run's first; the pieces' bytes lie end to end.
+    /// The tables of consecutive pieces, each with its first docid, counted from the run's first.
     ///
     /// # Panics
     /// If the block has more than [`MOST_BLOCK_BYTES`].
@@ -121,7 +109,6 @@ impl TokenBlock {
         Self { segments, work, input_bytes: base, stream_bytes: place, tokens }
     }
 
-    /// Segments, without the padding.
     pub fn segments_len(&self) -> u32 {
         (self.segments.len() - PADDING.min(self.segments.len())) as u32
     }

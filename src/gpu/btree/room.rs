@@ -1,5 +1,5 @@
-//! How much of the arenas of a device can a block take at most? The host asks before it launches,
-//! so that no arena is full in the middle of a block.
+//! An upper bound of what a block takes of the arenas of a device, which the host checks before a
+//! launch, so that no arena is full in the middle of a block.
 //!
 //! The trees have at least 15 terms in every node but the root. A list of `b` bytes takes slices of
 //! at most 16 + 8/3 `b` bytes: each slice but the last is used but for 4 of at least 16 bytes, and
@@ -13,22 +13,20 @@ use crate::text::trie_collection::TRIE_COLLECTIONS;
 
 /// Units of each arena that a warp takes at once.
 const CHUNK: TreeRoom = TreeRoom { nodes: 8, string_words: 256, records: 64, slice_units: 1024 };
-/// Bytes of a unit of each.
 const UNIT_BYTES: TreeRoom = TreeRoom { nodes: 512, string_words: 8, records: 32, slice_units: 8 };
 
-/// Counters that a run has on the device.
 pub(crate) const COUNTERS: usize = 9;
 
 /// Units of the four arenas.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TreeRoom {
-    /// Nodes of 512 bytes.
+    /// Of 512 bytes.
     pub nodes: u64,
-    /// Words of strings, 8 bytes each.
+    /// Of 8 bytes.
     pub string_words: u64,
-    /// Records of 32 bytes.
+    /// Of 32 bytes.
     pub records: u64,
-    /// Units of slices, 8 bytes each.
+    /// Of 8 bytes.
     pub slice_units: u64,
 }
 
@@ -46,9 +44,8 @@ impl TreeRoom {
         [self.nodes, self.string_words, self.records, self.slice_units]
     }
 
-    /// The units of each, as the kernels take them.
     pub(super) fn units(self) -> [u32; 4] {
-        // None of them has more numbers than that: the rest is never taken.
+        // More have no numbers, and are never taken.
         self.all().map(|units| units.min(u64::from(u32::MAX) - 1) as u32)
     }
 
@@ -56,8 +53,7 @@ impl TreeRoom {
         self.each(UNIT_BYTES, |units, bytes| units * bytes).all().iter().sum()
     }
 
-    /// Arenas of together at most `bytes`, in the proportion in which English text fills them.
-    /// Units are numbered with 32 bits.
+    /// At most `bytes`, in the proportion in which English text fills the arenas.
     pub fn of_bytes(bytes: u64) -> Self {
         let share =
             |percent: u64, unit: u64| (bytes / 100 * percent / unit).min(u64::from(u32::MAX) - 1);
@@ -69,22 +65,20 @@ impl TreeRoom {
         }
     }
 
-    /// Whether arenas of this size have room for `other`.
     pub(crate) fn holds(self, other: Self) -> bool {
         self.all().iter().zip(other.all()).all(|(&have, need)| have >= need)
     }
 }
 
-/// What a run has taken and counted on a device: its counters, once a launch is done.
+/// The counters of a run, once a launch is done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Units that were taken of the arenas.
     pub taken: TreeRoom,
-    /// Arenas that were full, a count in 16 bits each: the run is lost.
+    /// How often each arena was full, 16 bits each: the run is lost.
     pub full: u64,
     pub terms: u64,
     pub postings: u64,
-    /// Bytes of all postings but the last one of each term.
+    /// Without the last posting of each term.
     pub list_bytes: u64,
 }
 
@@ -97,17 +91,17 @@ impl From<[u64; COUNTERS]> for Usage {
     }
 }
 
-/// Tokens that are still to be indexed, or are on their way.
+/// Tokens still to be indexed, or under way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Coming {
     pub tokens: u64,
     pub bytes: u64,
-    /// Documents of the run, these tokens' included.
+    /// Of the run, with those of these tokens.
     pub documents: u32,
 }
 
 impl Usage {
-    /// The most that arenas are filled to once what comes is indexed by `warps` warps.
+    /// Upper bound of the arenas' use once what comes is indexed by `warps` warps.
     pub(crate) fn with(&self, coming: &Coming, warps: u32) -> TreeRoom {
         let terms = self.terms + coming.tokens;
         let roots = terms.min(TRIE_COLLECTIONS as u64);

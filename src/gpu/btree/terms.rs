@@ -1,12 +1,12 @@
-//! What comes back from a device when a run ends? Terms in the order of the lexicon, column by
+//! The terms that come back from a device when a run ends: in the order of the lexicon, column by
 //! column, for a range of collections at a time.
 
 use std::ops::Range;
 
-/// What collections hold: terms, bytes of their suffixes, bytes of their lists.
+/// Terms, bytes of their suffixes, bytes of their lists.
 pub(crate) type Sums = [u64; 3];
 
-/// Where each collection begins in what is written for all of them; and the sums of all.
+/// Where each collection begins, and the sums of all.
 pub(crate) fn starts(sums: &[Sums]) -> (Vec<Sums>, Sums) {
     let mut all = Sums::default();
     let starts = sums
@@ -20,8 +20,7 @@ pub(crate) fn starts(sums: &[Sums]) -> (Vec<Sums>, Sums) {
     (starts, all)
 }
 
-/// Cuts `sums`, one for each collection, into ranges that have at most `most` each; a range of one
-/// collection may have more.
+/// Cuts collections into ranges of at most `most`; a range of one collection may have more.
 pub(crate) fn ranges(sums: &[Sums], most: Sums) -> Vec<Range<usize>> {
     let (mut ranges, mut start, mut here) = (Vec::new(), 0, Sums::default());
     for (i, sums) in sums.iter().enumerate() {
@@ -39,29 +38,27 @@ pub(crate) fn ranges(sums: &[Sums], most: Sums) -> Vec<Range<usize>> {
     ranges
 }
 
-/// Terms as they came back: of some collections, in the order of the lexicon.
+/// Terms of some collections, in the order of the lexicon.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TermColumns<'a> {
-    /// Bytes of each suffix.
     pub lengths: &'a [u8],
-    /// Postings of each term.
     pub dfs: &'a [u32],
-    /// Docid of its last posting, counted from the run's first document.
+    /// Docids of last postings, counted from the run's first document.
     pub lasts: &'a [u32],
     pub list_bytes: &'a [u32],
     /// Suffixes, end to end.
     pub suffixes: &'a [u8],
-    /// Postings in the form of [`folded`](crate::codec::folded), end to end.
+    /// In the form of [`folded`](crate::codec::folded), end to end.
     pub lists: &'a [u8],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Term<'a> {
-    /// The term without the prefix that its collection implies.
+    /// Without the prefix that its collection implies.
     pub suffix: &'a [u8],
     pub df: u32,
     pub last: u32,
-    /// The postings in the form of [`folded`](crate::codec::folded).
+    /// In the form of [`folded`](crate::codec::folded).
     pub list: &'a [u8],
 }
 

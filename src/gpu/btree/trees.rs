@@ -1,8 +1,8 @@
-//! How does a run of an indexer live on a device? Blocks are inserted, several under way; terms are
-//! measured, collected into columns, and brought to the host in stretches. Nothing waits.
+//! A run of an indexer on a device: blocks are inserted, several under way; terms are measured,
+//! collected into columns, and brought to the host in parts. No call waits.
 //!
-//! Device memory is cut once, when the indexer begins: a block, the arenas, and columns that hold
-//! all that arenas of this size can, in which a closed run is written.
+//! Device memory is divided once, when the indexer begins: a block, the arenas, and columns that
+//! hold all that arenas of this size can, into which a closed run is written.
 
 use super::block::{Most, TokenBlock};
 use super::room::{COUNTERS, TreeRoom, Usage};
@@ -18,18 +18,16 @@ use crate::gpu::floor::wake::Wake;
 use crate::text::trie_collection::TRIE_COLLECTIONS;
 use std::ops::Range;
 
-/// Work that the device was given, if a buffer was free.
+/// None if no buffer was free.
 pub(crate) type Given = Option<Box<dyn UnderWay>>;
 
-/// What goes to arrays.
 type Up<'a> = Vec<(TreeArray, u64, Vec<&'a [u8]>)>;
 
 const ALL: Range<u32> = 0..TRIE_COLLECTIONS as u32;
-/// Bytes of three numbers for each.
 const SUMS_BYTES: u64 = (TRIE_COLLECTIONS * size_of::<Sums>()) as u64;
 const COUNTED: (TreeArray, Range<u64>) = (TreeArray::Counters, 0..8 * COUNTERS as u64);
 
-/// Percent of the memory behind a block that arenas take: columns take two thirds as much.
+/// Percent of the memory behind a block for arenas: columns take two thirds as much.
 const ARENAS_PERCENT: u64 = 60;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,28 +36,22 @@ pub(crate) enum Waiter {
     Reader,
 }
 
-/// A stretch of columns that comes at once has no more bytes.
+/// Upper limit of what a download brings.
 const STRETCH_BYTES: usize = 4 << 20;
 
-/// The trees of one indexer on a device.
 pub struct Trees {
     machine: Box<dyn Machine<TreeArray>>,
     tuning: TreeTuning,
     room: TreeRoom,
     most: Most,
-    /// Bytes that one download takes: a multiple of four.
+    /// Bytes of one download: a multiple of four.
     pub(crate) stretch_bytes: usize,
     /// The kernel that writes the columns, until it is done.
     collecting: Given,
-    /// Who is woken when something is done.
     wakes: [Option<Wake>; 2],
 }
 
 impl Trees {
-    /// Empty trees with this room, for blocks of at most so much.
-    ///
-    /// # Errors
-    /// The device has not so much memory.
     pub(crate) fn new(
         mut machine: Box<dyn Machine<TreeArray>>,
         tuning: TreeTuning,
@@ -67,7 +59,7 @@ impl Trees {
         most: Most,
     ) -> Result<Self, GpuError> {
         reserve(&mut *machine, &tuning, &room, &most)?;
-        // What lanes read around a stream is of no account.
+        // Lanes read around a stream, and ignore what is there.
         machine.fill(TreeArray::Streams, 0)?;
         let stretch_bytes = machine.buffer_bytes().min(STRETCH_BYTES) / 4 * 4;
         let (collecting, wakes) = Default::default();
@@ -76,10 +68,7 @@ impl Trees {
         Ok(trees)
     }
 
-    /// The same on a CUDA device, with one buffer: for measurements and tests.
-    ///
-    /// # Errors
-    /// The device cannot be used or has too little memory, or its kernels do not compile.
+    /// With one buffer on a CUDA device: for measurements and tests.
     pub fn alone(
         device: Device,
         toolchain: &Toolchain,
@@ -93,11 +82,8 @@ impl Trees {
         Self::new(Box::new(machine), tuning, room, most)
     }
 
-    /// The largest that there is memory for, up to `wanted` bytes of arenas and down to what holds
-    /// `least`. If the device has not as much memory as it said, smaller ones are tried.
-    ///
-    /// # Errors
-    /// The device has too little memory.
+    /// The largest trees that there is memory for, up to `wanted` bytes of arenas and down to room
+    /// for `least`. If the device has less memory than it said, smaller ones are tried.
     pub(crate) fn largest(
         mut machine: Box<dyn Machine<TreeArray>>,
         tuning: TreeTuning,
@@ -135,12 +121,10 @@ impl Trees {
         self.tuning.all_warps()
     }
 
-    /// The most that one insertion takes.
     pub(crate) fn most(&self) -> Most {
         self.most
     }
 
-    /// What a device is given, and who is woken then.
     fn give(
         &mut self,
         up: Up<'_>,
@@ -154,8 +138,7 @@ impl Trees {
         Ok(given)
     }
 
-    /// Brings a block and inserts it; `pieces` are those that it was made from. None while no
-    /// buffer is free.
+    /// Inserts a block that was made from `pieces`. None while no buffer is free.
     ///
     /// # Panics
     /// If there is no room for the block.
@@ -168,10 +151,7 @@ impl Trees {
         self.give(self.brought(pieces, block), steps, vec![COUNTED])
     }
 
-    /// Brings a block only: to measure what its kernels take.
-    ///
-    /// # Errors
-    /// The driver refuses.
+    /// Only copies a block: to measure what its kernels take.
     ///
     /// # Panics
     /// If there is no room for the block.
@@ -183,10 +163,7 @@ impl Trees {
         self.give(self.brought(pieces, block), vec![], vec![])
     }
 
-    /// Regroups a block that was brought, and then `inserts` it or does not: to measure that.
-    ///
-    /// # Errors
-    /// The driver refuses.
+    /// Regroups, and with `inserts` inserts, a block that was brought: to measure that.
     pub fn work_on(&mut self, block: &TokenBlock, inserts: bool) -> Result<Given, GpuError> {
         let mut steps = vec![self.tuning.regroup(block)];
         steps.extend(inserts.then(|| self.tuning.insert(block, &self.room)));
@@ -202,14 +179,13 @@ impl Trees {
         ]
     }
 
-    /// Measures what each trie collection holds. None while no buffer is free.
+    /// None while no buffer is free.
     pub(crate) fn measure(&mut self) -> Result<Given, GpuError> {
         let steps = vec![self.tuning.measure(ALL)];
         self.give(vec![], steps, vec![(TreeArray::Sums, 0..SUMS_BYTES)])
     }
 
-    /// Writes all terms into columns, in the order of the lexicon; `starts` is where each
-    /// collection's begin, and `all` how many there are. All that was given before is done.
+    /// Writes all terms into columns, in the order of the lexicon; all work before is done.
     pub(crate) fn collect(&mut self, starts: &[Sums], all: Sums) -> Result<(), GpuError> {
         let room = TreeArray::all(&self.tuning, &self.room, &self.most);
         for (array, bytes) in room.iter().filter(|(array, _)| TreeArray::COLUMNS.contains(array)) {
@@ -222,8 +198,8 @@ impl Trees {
         Ok(())
     }
 
-    /// Brings these parts of columns, at most [`stretch_bytes`](Self::stretch_bytes) in all. None
-    /// until they are written, and while no buffer is free.
+    /// Brings parts of columns, at most [`stretch_bytes`](Self::stretch_bytes) in all. None until
+    /// these are written, and while no buffer is free.
     pub(crate) fn download(
         &mut self,
         stretches: Vec<(TreeArray, Range<u64>)>,
@@ -237,38 +213,35 @@ impl Trees {
         self.give(vec![], vec![], stretches)
     }
 
-    /// Empties all trees, behind all that is under way.
     pub(crate) fn clear(&mut self) -> Result<(), GpuError> {
-        // A tree without a root has the number of none.
+        // NONE, which is no node.
         self.machine.fill(TreeArray::Roots, 0xff)?;
         self.machine.fill(TreeArray::Counters, 0)?;
         self.machine.fill(TreeArray::Spares, 0)
     }
 
-    /// The error for tokens that do not fit an empty device.
     pub(crate) fn too_small(&self, needed: TreeRoom) -> GpuError {
         too_small(&*self.machine, needed)
     }
 
-    /// From now on `waiter` is woken by `wake` when work that was given is done or has failed.
+    /// Calls `wake` from now on when work is done or has failed.
     pub(crate) fn wake_by(&mut self, waiter: Waiter, wake: Wake) {
         self.wakes[waiter as usize] = Some(wake.clone());
-        // What is under way already has nobody else to wake.
+        // For what is under way already.
         if self.machine.wake(vec![wake.clone()]).is_err() {
-            // Who asks then is told what is wrong.
+            // Whoever asks then gets the error.
             wake();
         }
     }
 }
 
-/// What the counters said behind an insertion that is done.
+/// The counters after an insertion that is done.
 pub fn usage(inserted: &dyn UnderWay) -> Usage {
     let mut counters = [0u64; COUNTERS];
     bytemuck::bytes_of_mut(&mut counters).copy_from_slice(inserted.bytes());
     counters.into()
 }
 
-/// What each collection holds, once it is measured.
 pub(crate) fn sums(measured: &dyn UnderWay) -> Vec<Sums> {
     let mut sums = vec![Sums::default(); TRIE_COLLECTIONS];
     bytemuck::cast_slice_mut(&mut sums).copy_from_slice(measured.bytes());

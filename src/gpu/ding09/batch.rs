@@ -1,6 +1,5 @@
-//! What does a batch of queries say to the kernels, and how much memory does it take? A batch is of
-//! AND, or of OR. Its queries are sorted by falling numbers of terms, so that those that have an
-//! n-th term come first.
+//! A batch of queries as the kernels read it, and the memory that it takes. A batch is of AND or of
+//! OR, sorted by falling numbers of terms, so that queries with an n-th term come first.
 
 use super::Merging;
 use super::list::DingLaid;
@@ -12,16 +11,14 @@ use std::collections::{HashMap, HashSet};
 /// Candidates of a block, a thread each.
 pub const TILE: u32 = 256;
 
-/// Warps of a block that decodes.
 pub(crate) const WARPS: u32 = 8;
 
-/// Scores that have one maximum.
 const GROUP: u32 = 512;
 
-/// Columns of segments whose exceptions a batch decodes, at most: those of four billion postings.
+/// Columns of segments whose exceptions a batch decodes: enough for four billion postings.
 pub(super) const MOST_ITEMS: usize = 1 << 17;
 
-/// A term of a query, as kernels read it.
+/// As in `kernels/ding09_list.cuh`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub struct DingTermRecord {
@@ -37,7 +34,7 @@ pub struct DingTermRecord {
     spare: u32,
 }
 
-/// A query, as kernels read it. Places are in words of the batch's memory.
+/// As in `kernels/ding09_find.cuh`; places are in words of the batch's memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub struct DingRecord {
@@ -59,18 +56,17 @@ pub struct DingRecord {
     spare: [u32; 2],
 }
 
-/// What became of a term of AND.
+/// The outcome of a term of AND.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Rank {
-    /// Blocks of its list that were decoded: counted of all lists but the shortest.
+    /// Blocks of its list that were decoded; 0 for the shortest.
     pub chosen: u32,
-    /// Documents that have the term, and all terms with shorter lists.
     pub left: u32,
 }
 
-/// Which queries a launch is for, and how many blocks each has: the first block of each, and of one
-/// more, are [`MethodBatch::more`] from `at` on.
+/// The queries and blocks of a launch: the first block of each query, and of one more, are
+/// [`MethodBatch::more`] from `at` on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DingShares {
     pub at: usize,
@@ -78,22 +74,19 @@ pub struct DingShares {
     pub blocks: u32,
 }
 
-/// Who works on what of a batch.
 #[derive(Debug, Default)]
 pub struct DingPlan {
-    /// The term whose record says where the exceptions of a list go, by whether the list travels
-    /// and where it is.
+    /// The term whose record has the place of a list's exceptions, by (whether it travels, place).
     opened: HashMap<(u32, u64), usize>,
     /// Columns of segments whose exceptions are decoded, with which [`MethodBatch::more`] begins:
-    /// the term, and twice the segment and the column.
+    /// the term; twice the segment, plus the column.
     pub items: u32,
-    /// Tiles of candidates. Less of them is for the queries that have more terms.
+    /// Tiles of candidates; fewer of them for a later rank.
     pub tiles: DingShares,
-    /// Of each rank, blocks that decode.
+    /// By rank.
     pub decoders: Vec<DingShares>,
-    /// Blocks that make accumulators zero.
     pub clearers: DingShares,
-    /// Blocks that find maxima of scores, and of these.
+    /// Of maxima of scores, and of these.
     pub maximisers: [DingShares; 2],
 }
 
@@ -101,7 +94,6 @@ fn div_up(a: u64, b: u32) -> u32 {
     u32::try_from(a.div_ceil(b.into())).unwrap_or(u32::MAX)
 }
 
-/// Makes the record of a query.
 pub(super) fn make(
     batch: &mut MethodBatch<Merging>,
     query: &PlacedQuery<DingLaid>,
@@ -118,7 +110,7 @@ pub(super) fn make(
         DingTermRecord { place, blocks, segments, postings, row, weight, block_len, travels, ..new }
     }));
     let mut end = batch.used().words;
-    // Words behind one another, each part from a multiple of four on.
+    // Each part begins at a multiple of four words.
     let mut take = |words: u64| {
         let at = end;
         end += words.next_multiple_of(4);
@@ -142,7 +134,7 @@ pub(super) fn make(
         }
         let DingTermRecord { travels, place, .. } = batch.terms[t];
         let list = (travels, place);
-        // What is known may be of a query that found no room, whose terms went.
+        // An entry may be of a query that found no room, whose terms are gone.
         let known = batch.plan.opened.get(&list).filter(|&&t| t < first);
         let known = known.map(|&t| &batch.terms[t]);
         let known = known.filter(|term| (term.travels, term.place) == list);
@@ -166,7 +158,6 @@ pub(super) fn make(
     }
 }
 
-/// Deals blocks of threads to queries.
 pub(super) fn plan(batch: &mut MethodBatch<Merging>) {
     let mut opened = HashSet::new();
     for (t, term) in (0..).zip(&batch.terms) {
@@ -209,7 +200,6 @@ impl MethodBatch<Merging> {
         &self.terms[record.first_term as usize..][..record.terms as usize]
     }
 
-    /// Scores of a query at most.
     fn scores(&self, record: &DingRecord) -> u64 {
         match self.all_terms {
             true => self.terms_of(record)[0].postings.into(),
@@ -217,7 +207,6 @@ impl MethodBatch<Merging> {
         }
     }
 
-    /// Blocks of the list at a rank that are decoded at most.
     fn decoded(&self, record: &DingRecord, rank: u32) -> u32 {
         let terms = self.terms_of(record);
         let blocks = terms[rank as usize].blocks;
@@ -227,7 +216,6 @@ impl MethodBatch<Merging> {
         }
     }
 
-    /// Takes the words of a query.
     fn take_words(&self, record: &mut DingRecord, take: &mut dyn FnMut(u64) -> u64) {
         let block_len = |rank: u32| self.terms_of(record)[rank as usize].block_len;
         let each = |rank| u64::from(self.decoded(record, rank)) * u64::from(block_len(rank));
@@ -251,14 +239,13 @@ impl MethodBatch<Merging> {
         record.maxima = [take(2 * groups), take(2 * groups.div_ceil(GROUP.into()))];
     }
 
-    /// The tiles of those queries that have a term at `rank`.
+    /// The tiles of the queries that have a term at `rank`.
     pub(super) fn tiles_at(&self, rank: usize) -> DingShares {
         let (tiles, queries) = (self.plan.tiles, self.plan.decoders[rank].queries);
         DingShares { queries, blocks: self.more[tiles.at + queries as usize], ..tiles }
     }
 
-    /// Of each query of AND, in the order in which they were added, what became of its terms, the
-    /// one with the shortest list first.
+    /// For each query of AND, as added, the outcome of its terms, shortest list first.
     pub fn ranks(&self, output: &[u8]) -> Vec<Vec<Rank>> {
         let ranks = output[self.output().beside..].chunks_exact(size_of::<Rank>());
         let ranks = ranks.take(self.terms.len()).map(bytemuck::pod_read_unaligned);

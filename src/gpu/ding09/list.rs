@@ -1,9 +1,8 @@
-//! How does a list of `rice` or `pfor` lie in the memory of a device? As on disk, its segments byte
-//! for byte, and before them what says where everything is: `kernels/ding09_list.cuh`. Of the end
-//! of a list that fills no block, docids and term frequencies stand as plain numbers: the papers
-//! have no such tails.
+//! A list of `rice` or `pfor` in the memory of a device: its segments byte for byte as on disk,
+//! behind a directory (`kernels/ding09_list.cuh`). A tail that fills no block stands as plain
+//! docids and term frequencies: the papers have no such tails.
 //!
-//! A device believes every byte. So all blocks are decoded here first, which finds what is damaged.
+//! A device checks no byte, so all blocks are decoded here first, which finds what is damaged.
 
 use crate::codec::{CodecError, bits, vbyte};
 use crate::gpu::methods::lists::{ALIGNMENT, put};
@@ -12,15 +11,15 @@ use crate::index::list::{
 };
 use bytemuck::{Pod, Zeroable};
 
-/// Codecs by their numbers in a segment's record.
+/// As in a segment's record.
 const RICE: u32 = 0;
 const PFOR: u32 = 1;
 const PLAIN: u32 = 2;
 
-/// A warp reads so many bytes behind the end of what it looks for, at most.
+/// How far a warp reads behind the end of what it decodes, at most.
 const SLACK_BYTES: usize = 32 * 4 + 8;
 
-/// Where a column of a segment lies: see the kernels. Places are in bytes from the list's first.
+/// As in the kernels; places are in bytes from the list's first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct ColumnRecord {
@@ -48,19 +47,19 @@ pub(crate) struct SegmentRecord {
     columns: [ColumnRecord; 2],
 }
 
-/// What has to be known of a list to search it.
+/// What a query's term record says of a list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DingLaid {
-    /// Blocks of all runs, each tail counted as one.
+    /// Of all runs, a tail counting as one.
     pub blocks: u32,
     pub segments: u32,
     pub postings: u32,
     pub block_len: u32,
-    /// Words that the exceptions of all segments take when they are decoded; 0 without `pfor`.
+    /// Words of the decoded exceptions of all segments; 0 without `pfor`.
     pub opened_words: u64,
 }
 
-/// Lays out lists one after the other, in room that is used again.
+/// Lays out lists one after the other, in buffers that are used again.
 #[derive(Debug, Default)]
 pub struct DingLayer {
     last: Vec<u32>,
@@ -152,7 +151,6 @@ impl DingLayer {
         self.records.push(record);
     }
 
-    /// Adds a segment whose blocks were added.
     fn segment(
         &mut self,
         form: Form,
@@ -190,7 +188,6 @@ impl DingLayer {
         Ok(())
     }
 
-    /// Writes the list.
     pub(crate) fn finish(&mut self, out: &mut Vec<u8>) -> DingLaid {
         put(out, bytemuck::cast_slice(&self.last));
         put(out, bytemuck::cast_slice(&self.starts));
@@ -214,7 +211,6 @@ impl DingLayer {
     }
 }
 
-/// Reads what the blocks of a segment of `rice` share, which lies at `place`.
 fn read_rice(shared: &[u8], place: u64, blocks: u32, column: &mut ColumnRecord) {
     // Blocks of it were decoded, so these bytes are there.
     let bits = shared[1..5].iter().rev().fold(0, |bits, &byte| bits << 8 | u64::from(byte));

@@ -1,5 +1,4 @@
-//! Which kernels answer a batch, one after the other? Steps name arrays, not memory: a device and
-//! the emulation of one take the same ones.
+//! The kernels that answer a batch, in their order.
 
 use super::Merging;
 use super::batch::{DingShares, TILE, WARPS};
@@ -8,24 +7,22 @@ use crate::gpu::floor::steps::Argument::{Array as In, Number};
 use crate::gpu::methods::batch::{BatchInput, BatchOutput, MethodBatch};
 use crate::gpu::methods::{Argument, MethodArray, MethodStep};
 
-/// Threads of a block that decodes exceptions.
 const OPEN_THREADS: u32 = 256;
 
-/// Shared memory of a block that decodes: 512 words for each warp.
+/// 512 words for each warp.
 pub(crate) const DECODE_SHARED_BYTES: u32 = WARPS * 512 * 4;
 
-/// Shared memory of a block that adds up.
 pub(crate) const SUM_SHARED_BYTES: u32 = 128;
 
-/// What is decoded of a list, as kernels name it.
+/// What is decoded of a list, as kernels number it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decoded {
-    /// The docids of all blocks, with localised sums.
+    /// Of all blocks, with localised sums.
     Docids = 0,
     Chosen = 1,
-    /// The term frequencies of all blocks.
+    /// Of all blocks.
     Tfs = 2,
-    /// The gaps of all blocks, without sums.
+    /// Of all blocks, without sums.
     Gaps = 3,
 }
 
@@ -33,7 +30,6 @@ const RECORDS: Argument = In(MethodArray::Input, 0);
 const WORDS: Argument = In(MethodArray::Words, 0);
 const NORMS: Argument = In(MethodArray::Norms, 0);
 
-/// Makes the steps of a batch.
 struct Maker<'a> {
     batch: &'a MethodBatch<Merging>,
     input: BatchInput,
@@ -82,8 +78,7 @@ impl<'a> Maker<'a> {
         self.push("ding_open", self.batch.plan.items, OPEN_THREADS, arguments);
     }
 
-    /// Arguments of most kernels: where `lists` are if it reads any, which queries it is for, and
-    /// more.
+    /// Arguments of most kernels: the lists if it reads any, its queries, and more.
     fn common(&self, lists: bool, shares: DingShares, more: &[Argument]) -> Vec<Argument> {
         let lists = if lists { &self.lists()[..] } else { &[] };
         let queries = [self.terms(), RECORDS, self.firsts(shares), Number(shares.queries)];
@@ -97,7 +92,7 @@ impl<'a> Maker<'a> {
         self.push("ding_decode", shares.blocks, WARPS * 32, arguments);
     }
 
-    /// A kernel that handles candidates in tiles.
+    /// A kernel that takes candidates in tiles.
     fn tiles(&mut self, kernel: &'static str, rank: usize, more: &[Argument], lists: bool) {
         let shares = self.batch.tiles_at(rank);
         let more = [&[Number(rank as u32)], more, &[self.ranks(), WORDS]].concat();
@@ -165,7 +160,6 @@ impl<'a> Maker<'a> {
     }
 }
 
-/// The steps that answer a batch.
 pub(super) fn all(batch: &MethodBatch<Merging>) -> Vec<MethodStep> {
     let mut maker = Maker::new(batch);
     maker.open();
@@ -177,7 +171,7 @@ pub(super) fn all(batch: &MethodBatch<Merging>) -> Vec<MethodStep> {
     maker.steps
 }
 
-/// The steps that decode the first list of each query of a batch, and no more: to measure that.
+/// Decodes the first list of each query of a batch, and no more: to measure that.
 pub fn decoding(batch: &MethodBatch<Merging>, what: Decoded) -> Vec<MethodStep> {
     let mut maker = Maker::new(batch);
     maker.open();

@@ -1,10 +1,10 @@
-//! What do the kernels find? Their twins in plain Rust, by the definitions alone.
+//! The twins of the kernels in plain Rust, by the definitions alone.
 
 use crate::query::top_k::Hit;
 use crate::score::bm25::score;
 use std::ops::Range;
 
-/// A term of a query: its weight, and its postings as (docid, tf), rising.
+/// Postings are (docid, tf), rising.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Term<'a> {
     pub weight: f32,

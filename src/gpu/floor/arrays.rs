@@ -1,4 +1,4 @@
-//! Where do the arrays of a device lie which have names, and how do kernels run on them?
+//! The named arrays of a device, and the launch of kernels on them.
 
 use super::device::Device;
 use super::error::{GpuError, GpuWork};
@@ -11,7 +11,7 @@ use std::fmt::Debug;
 use std::hash::Hash;
 use std::sync::Arc;
 
-/// Arrays, and memory of some that is set aside: what is moved and freed without a copy.
+/// Arrays, and memory set aside, which moves without a copy.
 #[derive(Debug)]
 pub(crate) struct Arrays<A, M> {
     there: HashMap<A, M>,
@@ -27,7 +27,6 @@ impl<A: Copy + Debug + Eq + Hash, M> Arrays<A, M> {
         self.there.get(&array)
     }
 
-    /// The memory of an array that is there.
     pub(crate) fn of(&self, array: A) -> &M {
         self.get(array).unwrap_or_else(|| panic!("{array:?} is not reserved"))
     }
@@ -36,7 +35,7 @@ impl<A: Copy + Debug + Eq + Hash, M> Arrays<A, M> {
         self.there.remove(&array)
     }
 
-    /// Gives an array its memory, and returns what it had.
+    /// Returns what the array had.
     pub(crate) fn put(&mut self, array: A, memory: M) -> Option<M> {
         self.there.insert(array, memory)
     }
@@ -46,28 +45,26 @@ impl<A: Copy + Debug + Eq + Hash, M> Arrays<A, M> {
         self.there.values()
     }
 
-    /// All memory, that which is set aside too.
     #[cfg(test)]
     pub(crate) fn all(&self) -> impl Iterator<Item = &M> {
         self.there.values().chain(self.aside.iter().flatten())
     }
 }
 
-/// What can be done with [`Arrays`] of any memory.
+/// Operations of [`Arrays`] that need not know their memory.
 pub trait Places<A> {
     fn free_but(&mut self, kept: &[A]);
 
     fn free(&mut self, arrays: &[A]);
 
-    /// Puts an array behind those that are set aside; it is not there any more.
+    /// Moves an array's memory behind what is set aside.
     fn set_aside(&mut self, array: A);
 
-    /// Gives an array and the one that was set aside as number `n` each other's memory.
+    /// Swaps the memory of an array and number `n` of what is set aside.
     fn exchange(&mut self, array: A, n: usize);
 
     fn free_aside(&mut self);
 
-    /// Gives two arrays each other's memory.
     fn swap(&mut self, one: A, other: A);
 }
 
@@ -103,25 +100,24 @@ impl<A: Copy + Debug + Eq + Hash, M> Places<A> for Arrays<A, M> {
     }
 }
 
-/// The arrays of a CUDA device, and the stream on which kernels work on them.
 #[derive(Debug)]
 pub(crate) struct CudaArrays<A> {
     pub(crate) memory: Arrays<A, Slab>,
     kernels: Kernels,
     pub(crate) stream: Arc<CudaStream>,
-    // Goes last: all the rest is of its context.
+    // Dropped last: all the rest is of its context.
     pub(crate) device: Arc<Device>,
 }
 
 impl<A> CudaArrays<A> {
-    /// What is enqueued from now on is done when this is.
+    /// A ticket for all that is enqueued so far.
     pub(crate) fn ticket(&self, work: GpuWork) -> Result<Ticket, GpuError> {
         self.device.ticket(&self.stream, work)
     }
 }
 
 impl<A: Copy + Debug + Eq + Hash> CudaArrays<A> {
-    /// None yet. Of two streams that with the lower `priority` comes first.
+    /// Of two streams that with the lower `priority` comes first.
     pub(crate) fn new(
         device: Arc<Device>,
         kernels: Kernels,
@@ -131,11 +127,11 @@ impl<A: Copy + Debug + Eq + Hash> CudaArrays<A> {
         Ok(Self { memory: Arrays::new(), kernels, stream, device })
     }
 
-    /// Makes an array at least so long, in bytes, and as long as `ample` if there is the memory;
-    /// the first `kept` bytes stay, the others have no meaning.
+    /// Makes an array at least `bytes` long, or `ample` if there is the memory; the first `kept`
+    /// bytes stay, the others are undefined.
     ///
     /// # Errors
-    /// There is not so much memory; an array of which something stays is as before.
+    /// There is too little memory; an array of which bytes stay is as before.
     pub(crate) fn reserve(
         &mut self,
         array: A,
@@ -150,7 +146,7 @@ impl<A: Copy + Debug + Eq + Hash> CudaArrays<A> {
             return Ok(());
         }
         if kept == 0 {
-            // Both need not have room at once.
+            // The memory need not hold both.
             self.memory.take(array);
         }
         let slab = Slab::new(&self.device, what, ample)
@@ -158,8 +154,7 @@ impl<A: Copy + Debug + Eq + Hash> CudaArrays<A> {
         if let Some(old) = self.memory.get(array) {
             let (to, from) = (slab.part(0, kept), old.part(0, kept));
             let copied = self.device.context().bind_to_thread().and_then(|()| {
-                // SAFETY: both have so many bytes; the old ones are freed when all work on the
-                // device is done.
+                // SAFETY: both have so many bytes; the old ones are freed when the device is done.
                 unsafe {
                     result::memcpy_dtod_async(to, from, kept as usize, self.stream.cu_stream())
                 }
@@ -170,7 +165,6 @@ impl<A: Copy + Debug + Eq + Hash> CudaArrays<A> {
         Ok(())
     }
 
-    /// Takes the memory of an array that is not there yet.
     pub(crate) fn take(
         &mut self,
         array: A,
@@ -181,19 +175,17 @@ impl<A: Copy + Debug + Eq + Hash> CudaArrays<A> {
         Ok(self.memory.of(array))
     }
 
-    /// Enqueues a step.
     pub(crate) fn launch(&self, step: &Step<A>) -> Result<(), GpuError> {
         let address = |array| self.memory.of(array).address();
-        // SAFETY: whoever makes steps has the arguments that the kernel declares, which the tests
-        // pass to it too, and has reserved what the kernel writes and reads for as many items as it
-        // is told.
+        // SAFETY: steps have the arguments that the kernel declares, as in the tests, and their
+        // makers have reserved what it reads and writes for as many items as it is told.
         unsafe { self.kernels.launch(&self.device, &self.stream, step, address) }
     }
 }
 
 impl<A> Drop for CudaArrays<A> {
     fn drop(&mut self) {
-        // A job that ends early has work under way here, which uses arrays and buffers.
+        // A job that ends early has work under way, which uses arrays and buffers.
         self.stream.context().record_err(self.stream.synchronize());
     }
 }

@@ -1,10 +1,10 @@
-//! Where are compiled kernels kept, so that the second start compiles nothing?
+//! The cache of compiled kernels, so that the second start compiles nothing.
 //!
-//! In a folder of the user: `MILLRACE_CACHE`, or else `millrace` in `XDG_CACHE_HOME`, or else in
-//! `~/.cache`. A file holds one cubin. Its name says what it was made from: the source's name, the
-//! architecture, and a hash of the source, all options, the architecture and the compiler's
-//! version. It is written beside its place and renamed, so that no process sees half of it. What is
-//! read is not believed: a file that is cut short or changed is compiled again and replaced.
+//! In a folder of the user: `MILLRACE_CACHE`, or `millrace` in `XDG_CACHE_HOME`, or
+//! `~/.cache/millrace`. A file holds one cubin; its name has the source's name, the architecture,
+//! and a hash of the source, all options, the architecture and the compiler's version. It is
+//! written beside its place and renamed, so that no process sees half of it; one that is cut short
+//! or changed is compiled again and replaced.
 //!
 //! ```text
 //! magic "MILLCUBN" | the hash of the key, 16 bytes | xxh3 of the cubin, 8 bytes | the cubin
@@ -23,24 +23,21 @@ use twox_hash::{XxHash3_64, XxHash3_128};
 const MAGIC: [u8; 8] = *b"MILLCUBN";
 const HEAD_BYTES: usize = 32;
 
-/// A cubin and where it comes from.
 #[derive(Debug)]
 pub(crate) struct Cubin {
     pub bytes: Vec<u8>,
     pub origin: Origin,
 }
 
-/// Where a cubin comes from.
 #[derive(Clone, Debug)]
 pub(crate) enum Origin {
     Kept,
-    /// It was compiled and is kept from now on.
+    /// Compiled, and in the cache from now on.
     Compiled,
-    /// It was compiled and could not be kept: the next start compiles again.
+    /// Compiled, but not stored: the next start compiles again.
     NotKept(Arc<io::Error>),
 }
 
-/// The folder of compiled kernels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModuleCache {
     folder: Option<PathBuf>,
@@ -51,17 +48,17 @@ impl ModuleCache {
         Self { folder: folder(|name| std::env::var_os(name)) }
     }
 
-    /// A given one, which is made when there is something to keep.
+    /// Made when there is something to store.
     pub(crate) fn in_folder(folder: &Path) -> Self {
         Self { folder: Some(folder.to_owned()) }
     }
 
-    /// Its path; none if the environment names none.
+    /// None if the environment names none.
     pub(crate) fn folder(&self) -> Option<&Path> {
         self.folder.as_deref()
     }
 
-    /// Returns the code of `source` for `architecture`, and compiles it unless it is kept.
+    /// Compiles `source` for `architecture` unless the cache has it.
     ///
     /// # Errors
     /// The source does not compile. A folder that cannot be read or written is no error.
@@ -94,7 +91,7 @@ impl ModuleCache {
     }
 }
 
-/// Where the environment says that the cache is. An empty variable counts as none.
+/// An empty variable counts as none.
 fn folder(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let set = |name| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     set("MILLRACE_CACHE")

@@ -1,8 +1,8 @@
-//! How does an owner work on a device?
+//! A device, opened by one owner.
 //!
-//! An owner opens a device for itself: a context, its allowance of the memory, and as many streams
-//! as it makes. Work on one stream runs in its order, and nobody else orders it. What memory work
-//! uses stays until it is done: whoever drops a piece of it waits for that.
+//! An owner has a context, its allowance of the memory, and as many streams as it makes. Work on
+//! one stream runs in its order, and nobody else orders it. Memory stays until work that uses it is
+//! done: dropping it waits for that.
 
 use super::discover::DeviceInfo;
 use super::error::{Cuda, GpuError, GpuWork, Launched};
@@ -15,13 +15,11 @@ use cudarc::driver::{CudaContext, CudaStream, DriverError};
 use std::fmt;
 use std::sync::Arc;
 
-/// A device, opened by one owner.
 pub struct Device {
     info: DeviceInfo,
     context: Arc<CudaContext>,
     events: Arc<Events>,
     memory: Arc<Allowance>,
-    /// The most dynamic shared memory of a thread block.
     most_shared_bytes: u32,
     watcher: Arc<Watcher>,
 }
@@ -32,24 +30,19 @@ impl fmt::Debug for Device {
     }
 }
 
-/// What owners may book of a device's memory, in percent. The rest is for the driver: local memory,
-/// modules and the pieces that allocations leave.
+/// Of a device's memory, for owners; the rest is for the driver: local memory, modules, fragments.
 const SHARE_PERCENT: u64 = 90;
 
 impl Device {
-    /// Opens a device that `owners` share; each may book an equal part of its memory, as far as
-    /// that is free.
-    ///
-    /// # Errors
-    /// The driver refuses.
+    /// Opens a device that `owners` share; each may book an equal part of its memory, if free.
     pub fn open(info: &DeviceInfo, owners: usize) -> Result<Self, GpuError> {
         let failed = |operation| move |source| refused(info, operation, source);
         if let Some(fault) = lost::fault(info.ordinal) {
             return Err(GpuError::Lost { device: info.to_string(), source: Cuda(fault) });
         }
         let context = CudaContext::new(info.ordinal).map_err(failed("make a context"))?;
-        // SAFETY: an owner's streams are ordered by itself, and `Slab` and `Pinned` outlive what
-        // uses them, for they wait when they are dropped.
+        // SAFETY: an owner orders its streams itself, and `Slab` and `Pinned` wait when they are
+        // dropped, so that they outlive what uses them.
         unsafe { context.disable_event_tracking() };
         let (free, _) = context.mem_get_info().map_err(failed("ask for its free memory"))?;
         let share = (info.memory_bytes / owners.max(1) as u64).min(free as u64);
@@ -72,12 +65,10 @@ impl Device {
         &self.info
     }
 
-    /// What this owner may use of its memory.
     pub(crate) fn memory(&self) -> &Arc<Allowance> {
         &self.memory
     }
 
-    /// The most dynamic shared memory that a block may have, in bytes.
     pub(crate) fn most_shared_bytes(&self) -> u32 {
         self.most_shared_bytes
     }
@@ -86,7 +77,7 @@ impl Device {
         &self.context
     }
 
-    /// A stream for kernels and copies. Kernels of one whose `priority` is lower come first.
+    /// Of two streams, kernels of that with the lower `priority` come first.
     pub(crate) fn new_stream(&self, priority: Option<i32>) -> Result<Arc<CudaStream>, GpuError> {
         let stream = match priority {
             Some(priority) => self.context.new_stream_with_priority(priority),
@@ -95,20 +86,18 @@ impl Device {
         stream.map_err(|e| self.call("make a stream", e))
     }
 
-    /// Bytes of its memory that nobody uses.
     pub(crate) fn free_bytes(&self) -> Result<u64, GpuError> {
         let (free, _) =
             self.context.mem_get_info().map_err(|e| self.call("ask for its free memory", e))?;
         Ok(free as u64)
     }
 
-    /// A ticket for all that was enqueued on `stream` so far; `work` is what errors name.
+    /// A ticket for all that is enqueued on `stream`; `work` is what errors name.
     pub(crate) fn ticket(&self, stream: &CudaStream, work: GpuWork) -> Result<Ticket, GpuError> {
         self.events.record(stream, work).map_err(|e| self.call("record an event", e))
     }
 
-    /// Calls all of `wakes` from another thread once what is on `stream` now is done, or has
-    /// failed.
+    /// Calls `wakes` from another thread once all that is on `stream` is done, or has failed.
     pub(crate) fn wake_behind(
         &self,
         stream: &CudaStream,
@@ -121,12 +110,10 @@ impl Device {
         Ok(())
     }
 
-    /// The error of a call of the driver.
     pub(crate) fn call(&self, operation: &'static str, source: DriverError) -> GpuError {
         refused(&self.info, operation, source)
     }
 
-    /// The error of memory for `what` that is not there.
     pub(super) fn no_memory(
         &self,
         place: &'static str,
@@ -138,14 +125,12 @@ impl Device {
         GpuError::Memory { device, place, what, bytes, source: Cuda(source) }
     }
 
-    /// The error of a kernel that could not be launched.
     pub(super) fn not_launched(&self, launch: Launched, source: DriverError) -> GpuError {
         lost::note(self.info.ordinal, source);
         GpuError::Launch { device: self.info.to_string(), launch, source: Cuda(source) }
     }
 }
 
-/// The error of a call of the driver.
 pub(super) fn refused(info: &DeviceInfo, operation: &'static str, source: DriverError) -> GpuError {
     lost::note(info.ordinal, source);
     GpuError::Call { device: info.to_string(), operation, source: Cuda(source) }

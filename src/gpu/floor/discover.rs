@@ -1,8 +1,8 @@
-//! Which devices can be used, and why not the others?
+//! Finds the devices that can be used, and why others cannot.
 //!
-//! What is found is told apart from what follows: [`Facts`] are asked of the machine, and
-//! [`Discovery::judge`] says what is missing, so that every case is tested without a machine that
-//! has it. The driver hides devices that `CUDA_VISIBLE_DEVICES` leaves out.
+//! [`Facts`] are asked of the machine, and [`Discovery::judge`] says what is missing, so that every
+//! case is tested without a machine that has it. The driver hides devices that
+//! `CUDA_VISIBLE_DEVICES` leaves out.
 
 use super::error::{Cuda, has_driver};
 use super::nvrtc::{Compiler, NoCompiler};
@@ -16,16 +16,14 @@ use std::str::FromStr;
 use std::thread::ScopedJoinHandle;
 use tracing::debug;
 
-/// The oldest driver that is used, by the CUDA that it speaks.
+/// The oldest driver that is used, by its CUDA version.
 pub(crate) const LEAST_DRIVER: Version = Version { major: 12, minor: 8 };
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceInfo {
-    /// Its number, from 0.
     pub ordinal: usize,
     pub name: String,
     pub architecture: Architecture,
-    /// All of its memory, in bytes.
     pub memory_bytes: u64,
     pub multiprocessors: u32,
 }
@@ -48,10 +46,8 @@ pub(crate) enum Missing {
     DriverTooOld { found: Version },
     #[error("the driver has found no device")]
     NoDevice,
-    /// There is no compiler for the kernels.
     #[error(transparent)]
     Compiler(#[from] NoCompiler),
-    /// The compiler's code is not for this driver.
     #[error(
         "NVRTC {nvrtc} makes code that a driver of CUDA {driver} does not load: bring NVRTC \
          {}, or a newer driver",
@@ -60,28 +56,26 @@ pub(crate) enum Missing {
     CompilerTooNew { nvrtc: Version, driver: Version },
     #[error("its architecture is {found}, and {} is the least", Architecture::LEAST)]
     Architecture { found: Architecture },
-    /// The compiler does not know the device's architecture.
     #[error("NVRTC {nvrtc} does not compile for {found}")]
     Uncompilable { found: Architecture, nvrtc: Version },
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Facts {
-    /// The driver's version; none without its library, an error if it does not start.
+    /// None without its library, an error if it does not start.
     pub driver: Option<Result<Version, Cuda>>,
     pub compiler: Result<Compiler, NoCompiler>,
-    /// Devices, or why they cannot be asked.
     pub devices: Result<Vec<DeviceInfo>, Cuda>,
 }
 
 impl Facts {
     /// Asks the machine. Starts the driver if there is one, and makes no context. `seems` is called
-    /// once a driver and a compiler are found: from then on it takes most of the time.
+    /// once driver and compiler are found: the devices take most of the time.
     pub(crate) fn ask(seems: impl FnOnce()) -> Self {
         fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
             thread.join().unwrap_or_else(|cause| resume_unwind(cause))
         }
-        // Both are large libraries.
+        // In parallel: both are large libraries.
         std::thread::scope(|scope| {
             let compiler = scope.spawn(Compiler::find);
             let driver = has_driver().then(driver_version);
@@ -133,22 +127,18 @@ fn device(ordinal: i32) -> Result<DeviceInfo, cudarc::driver::DriverError> {
     })
 }
 
-/// A device and whether it can be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
     pub info: DeviceInfo,
-    /// Why it cannot be used, if so.
     pub unfit: Option<Missing>,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Discovery {
-    /// The driver's version, if it starts.
     pub driver: Option<Version>,
-    /// The compiler, if there is one.
     pub compiler: Option<Compiler>,
     pub devices: Vec<Found>,
-    /// What no device can be used without, as far as it is missing.
+    /// What no device can be used without.
     pub missing: Vec<Missing>,
 }
 
@@ -157,12 +147,11 @@ impl Discovery {
         Self::look(|| ())
     }
 
-    /// The same; `seems` is called as soon as only the devices are to be found.
+    /// `seems`: see [`Facts::ask`].
     pub(crate) fn look(seems: impl FnOnce()) -> Self {
         Self::judge(Facts::ask(seems))
     }
 
-    /// Says what follows from the facts.
     pub(crate) fn judge(facts: Facts) -> Self {
         let mut missing = Vec::new();
         let driver = match facts.driver {
@@ -205,7 +194,6 @@ impl Discovery {
         found
     }
 
-    /// The devices that can be used.
     pub(crate) fn usable(&self) -> Vec<DeviceInfo> {
         if !self.missing.is_empty() {
             return Vec::new();
@@ -214,7 +202,7 @@ impl Discovery {
         fit.map(|found| found.info.clone()).collect()
     }
 
-    /// Everything that is missing, each with the device that it concerns.
+    /// Each with its device, if it is of one.
     pub(crate) fn reasons(&self) -> Vec<String> {
         let unfit = self.devices.iter().filter_map(|found| {
             found.unfit.as_ref().map(|reason| format!("{}: {reason}", found.info))
@@ -222,7 +210,6 @@ impl Discovery {
         self.missing.iter().map(ToString::to_string).chain(unfit).collect()
     }
 
-    /// The devices that a job works with.
     pub(crate) fn choose(&self, gpus: Gpus) -> Result<Vec<DeviceInfo>, SettingError> {
         let mut usable = self.usable();
         match gpus {
@@ -249,7 +236,6 @@ fn unfit(found: Architecture, compiler: Option<&Compiler>) -> Option<Missing> {
     (!compiler.architectures().contains(&found)).then_some(Missing::Uncompilable { found, nvrtc })
 }
 
-/// How many devices a job is to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gpus {
     /// As many as can be used.

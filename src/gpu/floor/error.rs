@@ -1,5 +1,4 @@
-//! What can go wrong on a device? Every error names the device, and the kernel and its geometry
-//! where there is one.
+//! Errors of devices. Each names the device, and the kernel and its geometry where there is one.
 
 use super::lost::is_sticky;
 use super::version::Version;
@@ -14,35 +13,32 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-/// Work on a device that failed, or could not begin.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GpuError {
     #[error("no GPU can be used: {}", .reasons.join("; "))]
     NoneUsable { reasons: Vec<String> },
-    /// There are fewer than were asked for, or the method does not read the lists of the index.
+    /// Too few GPUs, or the method does not read the lists of the index.
     #[error(transparent)]
     Setting(SettingError),
     /// `wang` needs documents in another order, or another score.
     #[error(transparent)]
     Order(IndexError),
-    /// Nobody has measured what queries cost, or the file has something else.
+    /// The file of measured costs is missing, or has something else.
     #[error("{}: no costs of queries", path.display())]
     Costs {
         path: PathBuf,
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
-    /// A call of the driver failed.
     #[error("{device}: cannot {operation}")]
     Call {
         device: String,
-        /// What was tried, such as `create a stream`.
+        /// Such as `create a stream`.
         operation: &'static str,
         #[source]
         source: Cuda,
     },
-    /// A kernel could not be launched.
     #[error("{device}: cannot launch the kernel {launch}")]
     Launch {
         device: String,
@@ -50,7 +46,7 @@ pub enum GpuError {
         #[source]
         source: Cuda,
     },
-    /// Work that was under way failed.
+    /// Work that was under way.
     #[error("{device}: {work} failed")]
     Work {
         device: String,
@@ -58,7 +54,7 @@ pub enum GpuError {
         #[source]
         source: Cuda,
     },
-    /// A buffer is larger than what is left of the memory that this owner may use.
+    /// Larger than what is left to this owner.
     #[error(
         "{device}: {what} takes {bytes} bytes of device memory, and {left} of {limit} are left"
     )]
@@ -67,7 +63,7 @@ pub enum GpuError {
         what: &'static str,
         bytes: u64,
         left: u64,
-        /// Bytes that this owner may use.
+        /// What this owner may use.
         limit: u64,
     },
     #[error("{device}: no {bytes} bytes of {place} for {what}")]
@@ -80,21 +76,19 @@ pub enum GpuError {
         #[source]
         source: Cuda,
     },
-    /// A thread could not be started.
     #[error("{device}: cannot start a thread for it")]
     Thread {
         device: String,
         #[source]
         source: std::io::Error,
     },
-    /// What a device was to have of the index cannot be read.
     #[error("{device}: cannot read the lists that it is to have")]
     Index {
         device: String,
         /// What is wrong with the index.
         source: Box<IndexError>,
     },
-    /// The device was lost before: no call of this process on it can succeed.
+    /// Lost before: no call of this process on it can succeed.
     #[error("{device}: it was lost to this process before; start a new one to use it again")]
     Lost {
         device: String,
@@ -104,7 +98,7 @@ pub enum GpuError {
     },
     #[error("NVRTC {nvrtc} cannot compile {name}.cu for {architecture} ({options}):\n{log}")]
     Compile {
-        /// The source, as it is called under `kernels/`.
+        /// The source's name under `kernels/`.
         name: String,
         architecture: String,
         options: String,
@@ -113,7 +107,6 @@ pub enum GpuError {
         #[source]
         source: Nvrtc,
     },
-    /// The driver refused a compiled module.
     #[error(
         "{device}: the driver (CUDA {driver}) cannot load {name}.cu as NVRTC {nvrtc} compiled it \
          for {architecture}"
@@ -127,7 +120,6 @@ pub enum GpuError {
         #[source]
         source: Cuda,
     },
-    /// A module has no kernel of this name: a bug.
     #[error("{device}: {name}.cu has no kernel `{kernel}`: this is a bug")]
     NoKernel {
         device: String,
@@ -139,7 +131,7 @@ pub enum GpuError {
 }
 
 impl GpuError {
-    /// Whether less memory would have done: a smaller arena may be tried.
+    /// Whether a smaller arena may be tried.
     pub(crate) fn is_out_of_memory(&self) -> bool {
         match self {
             GpuError::Budget { .. } => true,
@@ -148,8 +140,7 @@ impl GpuError {
         }
     }
 
-    /// Whether the device is lost to this process. Work that has not begun on it can be done
-    /// elsewhere; what was on it is gone.
+    /// Work that has not begun on it can be done elsewhere; what was on it is gone.
     pub(crate) fn is_device_lost(&self) -> bool {
         match self {
             GpuError::Lost { .. } => true,
@@ -171,7 +162,7 @@ impl GpuError {
     }
 }
 
-/// Whether libcuda is there; the driver's functions panic without it.
+/// Without libcuda the driver's functions panic.
 pub(crate) fn has_driver() -> bool {
     static THERE: OnceLock<bool> = OnceLock::new();
     *THERE.get_or_init(|| {
@@ -180,7 +171,6 @@ pub(crate) fn has_driver() -> bool {
     })
 }
 
-/// The driver's reason, by its text and name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Cuda(pub DriverError);
 
@@ -219,12 +209,11 @@ impl fmt::Display for Nvrtc {
 
 impl Error for Nvrtc {}
 
-/// How many threads a kernel is launched with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
     pub blocks: u32,
     pub threads: u32,
-    /// Bytes of dynamic shared memory of each.
+    /// Dynamic, of each block.
     pub shared_bytes: u32,
 }
 
@@ -252,10 +241,8 @@ impl fmt::Display for Launched {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GpuWork {
-    /// A copy to the device, of so many bytes.
     Upload(u64),
     Kernel(Launched),
-    /// A copy from the device, of so many bytes.
     Download(u64),
 }
 

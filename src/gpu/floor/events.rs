@@ -1,5 +1,5 @@
-//! How does anybody know that work on a device is done? An event is recorded behind the work and
-//! asked later. Making one takes the driver's lock, so they are taken in turns.
+//! Events, which tell whether work on a device is done: recorded behind the work, asked later, and
+//! reused, since making one takes the driver's lock.
 
 use super::discover::DeviceInfo;
 use super::error::{Cuda, GpuError, GpuWork};
@@ -13,13 +13,12 @@ use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// How long a thread looks again and again whether something is done, before it sleeps between two
-/// looks: most of what it waits for takes less than going to sleep and waking up. Longer, and
-/// workers miss the core that it takes.
+/// How long a thread polls before it sleeps between polls: most waits are shorter than falling
+/// asleep and waking up. Longer, and workers miss the core that it takes.
 const LOOKING: Duration = Duration::from_micros(100);
 const PAUSE: Duration = Duration::from_micros(20);
 
-/// Events of a device that nobody uses now.
+/// Free events of a device.
 pub(crate) struct Events {
     context: Arc<CudaContext>,
     info: DeviceInfo,
@@ -33,13 +32,11 @@ impl fmt::Debug for Events {
 }
 
 impl Events {
-    /// None yet.
     pub(crate) fn new(context: Arc<CudaContext>, info: DeviceInfo) -> Arc<Self> {
         Arc::new(Self { context, info, free: Mutex::default() })
     }
 
-    /// Records an event behind all that was enqueued on `stream` so far; `work` is what errors
-    /// name.
+    /// Records an event behind all that is enqueued on `stream`; `work` is what errors name.
     pub(crate) fn record(
         self: &Arc<Self>,
         stream: &CudaStream,
@@ -56,8 +53,7 @@ impl Events {
     }
 }
 
-/// Tells when some work is done: an event that was recorded behind it, and goes back when the
-/// ticket is dropped.
+/// An event recorded behind some work, which goes back when the ticket is dropped.
 #[derive(Debug)]
 pub(crate) struct Ticket {
     event: Option<CudaEvent>,
@@ -70,15 +66,14 @@ impl Ticket {
         self.event.as_ref().expect("it is taken out only when it is dropped")
     }
 
-    /// Whether the work, and all that was enqueued on its stream before, is done. Never waits.
-    /// An error says that it failed, or anything else on the device, which cannot be used any more.
+    /// Whether the work, and all before it on its stream, is done. Never waits. An error says that
+    /// it, or anything else on the device, failed; the device cannot be used any more.
     pub(crate) fn is_done(&self) -> Result<bool, GpuError> {
         // An event can be asked only while its context is the thread's.
         let bound = self.events.context.bind_to_thread();
         bound.and_then(|()| self.event().try_is_complete()).map_err(|e| self.failed(e))
     }
 
-    /// Waits until the work is done.
     pub(crate) fn wait(&self) -> Result<(), GpuError> {
         let began = Instant::now();
         while !self.is_done()? {
@@ -90,7 +85,7 @@ impl Ticket {
         Ok(())
     }
 
-    /// Milliseconds on the device since an earlier ticket; both are done.
+    /// Milliseconds of the device since an earlier ticket; both are done.
     pub(crate) fn ms_since(&self, began: &Self) -> Result<f32, GpuError> {
         began.event().elapsed_ms(self.event()).map_err(|e| self.failed(e))
     }

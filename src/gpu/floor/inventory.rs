@@ -1,5 +1,4 @@
-//! What is said of the devices of a machine: which can be used, how much memory of them is free,
-//! and why not the others?
+//! The report of a machine's devices: which can be used, their free memory, and why others cannot.
 
 use super::cache::ModuleCache;
 use super::device::Device;
@@ -7,17 +6,15 @@ use super::discover::{Discovery, Found};
 use crate::shown::{self, chain};
 use serde_json::{Value, json};
 
-/// What was found, and the memory that is free now.
 #[derive(Debug)]
 pub struct Inventory {
     discovery: Discovery,
-    /// Of each device the free bytes, or why it cannot be opened; not asked of one that cannot be
-    /// used.
+    /// Of each device the free bytes, or why it cannot be opened; none if it is not usable.
     free: Vec<Option<Result<u64, String>>>,
 }
 
 impl Inventory {
-    /// Looks for devices, and opens those that can be used.
+    /// Opens the devices that can be used.
     pub fn of_machine() -> Self {
         let discovery = Discovery::of_machine();
         let usable = discovery.usable();
@@ -30,7 +27,6 @@ impl Inventory {
         Self { discovery, free }
     }
 
-    /// As JSON: driver, compiler, the folder of compiled kernels, devices, and what is missing.
     pub fn as_json(&self) -> Value {
         let Self { discovery, free } = self;
         let devices = discovery.devices.iter().zip(free).map(|(found, free)| {
@@ -58,7 +54,6 @@ impl Inventory {
         })
     }
 
-    /// The same in rows for people.
     pub fn as_text(&self) -> String {
         let Self { discovery, free } = self;
         let mut text = String::new();

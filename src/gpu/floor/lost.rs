@@ -1,6 +1,6 @@
-//! What is left of a device behind a fault? Nothing: after a kernel has touched memory that is not
-//! there, or the device has failed, the driver answers every call of this process on this device
-//! with the same error. Who opens it anew is told at once, and may work on the CPU instead.
+//! The devices that this process has lost. After a kernel has touched memory that is not there, or
+//! the device has failed, the driver answers every call of this process on it with the same error.
+//! Opening it anew fails at once, so that the CPU may do the work.
 
 use crate::crew::lock;
 use cudarc::driver::DriverError;
@@ -8,10 +8,10 @@ use cudarc::driver::sys::CUresult;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-/// The faults of this process's devices, by ordinal.
+/// By ordinal.
 static LOST: Mutex<BTreeMap<usize, DriverError>> = Mutex::new(BTreeMap::new());
 
-/// Whether a device is lost to the process with this error.
+/// Whether the process loses the device with this error.
 pub(crate) fn is_sticky(error: DriverError) -> bool {
     use CUresult as E;
     matches!(
@@ -32,7 +32,6 @@ pub(crate) fn is_sticky(error: DriverError) -> bool {
     )
 }
 
-/// Remembers what an error means for a device.
 pub(crate) fn note(ordinal: usize, error: DriverError) {
     if is_sticky(error) {
         let mut lost = lock(&LOST);
@@ -40,7 +39,6 @@ pub(crate) fn note(ordinal: usize, error: DriverError) {
     }
 }
 
-/// The fault with which a device was lost, if it was.
 pub(crate) fn fault(ordinal: usize) -> Option<DriverError> {
     lock(&LOST).get(&ordinal).copied()
 }

@@ -1,6 +1,5 @@
-//! What is asked of a device that works on arrays which have names? The trait is what a room is
-//! written against; [`CudaQueue`] is a CUDA device, and the tests have one that is emulated, so
-//! that the host's part is the same there.
+//! A device that works on named arrays: the trait against which the host's part is written, and
+//! [`CudaQueue`], a CUDA device. The tests have an emulated one.
 
 use super::arrays::{CudaArrays, Places};
 use super::device::Device;
@@ -19,9 +18,8 @@ use std::hash::Hash;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-/// Work that a device was given.
 pub trait UnderWay: Send {
-    /// Whether it is done. Never waits.
+    /// Never waits.
     ///
     /// # Errors
     /// It failed, and the device cannot be used any more.
@@ -30,17 +28,15 @@ pub trait UnderWay: Send {
     /// The bytes that it brought, end to end.
     ///
     /// # Panics
-    /// If nobody was told that it is done.
+    /// If `is_done` was not seen to be true.
     fn bytes(&self) -> &[u8];
 }
 
-/// What a device does in one go.
+/// Copies and kernels that a device does in one go, in the order of the fields.
 pub(crate) struct Work<'a, A> {
-    /// Bytes that are written to an array from a place on, those of all slices end to end.
+    /// Bytes for an array from a place on, those of all slices end to end.
     pub up: Vec<(A, u64, Vec<&'a [u8]>)>,
-    /// Then kernels run.
     pub steps: Vec<Step<A>>,
-    /// Then these parts of arrays are brought.
     pub down: Vec<(A, Range<u64>)>,
 }
 
@@ -61,52 +57,40 @@ impl<A> Work<'_, A> {
     }
 }
 
-/// A device with arrays that have names. What it is given takes effect in the order of the calls,
-/// and no call waits for it.
+/// Calls take effect in their order, and none waits.
 pub(crate) trait Machine<A>: Send {
-    /// The device, as errors and reports name it.
     fn device(&self) -> String;
 
-    /// Makes an array at least so long, in bytes; what it had is of no use any more.
-    ///
-    /// # Errors
-    /// There is not so much memory.
+    /// Makes an array at least so long; its content is lost.
     fn reserve(&mut self, array: A, bytes: u64) -> Result<(), GpuError>;
 
-    /// Gives the memory of all arrays back.
     fn free_all(&mut self);
 
-    /// Bytes of memory that arrays may have, and that are left of these.
+    /// Bytes that arrays may have, and those that are left.
     fn memory(&self) -> (u64, u64);
 
-    /// Makes all bytes of an array `byte`.
     fn fill(&mut self, array: A, byte: u8) -> Result<(), GpuError>;
 
-    /// Gives it work; none while no buffer is free for what is copied.
+    /// None while no buffer is free for the copies.
     fn give(&mut self, work: &Work<'_, A>) -> Result<Option<Box<dyn UnderWay>>, GpuError>;
 
-    /// Bytes that one work can copy up, and down.
+    /// That one work can copy up, and down.
     fn buffer_bytes(&self) -> usize;
 
-    /// Calls all of these once what it was given is done, or has failed.
+    /// Calls all of these once the work so far is done, or has failed.
     fn wake(&mut self, wakes: Vec<Wake>) -> Result<(), GpuError>;
 }
 
-/// A CUDA device whose work goes through pinned buffers that are taken in turns.
+/// A CUDA device whose copies go through a pool of pinned buffers.
 pub(crate) struct CudaQueue<A> {
     buffers: Arc<Mutex<Vec<Pinned>>>,
     buffer_bytes: usize,
     on: CudaArrays<A>,
 }
 
-/// What copies in pinned memory begin at a multiple of.
 pub(crate) const ALIGN: usize = 256;
 
 impl<A: Copy + Debug + Eq + Hash> CudaQueue<A> {
-    /// A device without arrays, and with so many buffers.
-    ///
-    /// # Errors
-    /// There is not so much memory to pin, or the driver refuses.
     pub(crate) fn new(
         device: Device,
         kernels: Kernels,
@@ -122,13 +106,12 @@ impl<A: Copy + Debug + Eq + Hash> CudaQueue<A> {
         self.on.memory.of(array)
     }
 
-    /// Enqueues work whose copies go through a buffer.
     fn enqueue(&self, work: &Work<'_, A>, buffer: &mut Pinned) -> Result<Ticket, GpuError> {
         let CudaArrays { memory, stream, .. } = &self.on;
         let mut filled = 0;
         for (array, at, slices) in &work.up {
             let begin = filled;
-            // SAFETY: no copy from the buffer was enqueued but of the bytes before.
+            // SAFETY: only copies of the bytes before were enqueued from the buffer.
             let room = unsafe { &mut buffer.bytes_mut()[begin..] };
             for slice in slices {
                 room[filled - begin..][..slice.len()].copy_from_slice(slice);
@@ -146,8 +129,8 @@ impl<A: Copy + Debug + Eq + Hash> CudaQueue<A> {
         for (array, Range { start, end }) in &work.down {
             let len = (end - start) as usize;
             let from = memory.of(*array).part(*start, end - start);
-            // SAFETY: the array has so many bytes, and nobody looks at the buffer until the work is
-            // done; what was copied from there is done when this begins.
+            // SAFETY: the array has so many bytes, and nobody reads the buffer until the work is
+            // done; copies from there are done when this begins.
             unsafe { buffer.copy_down(from, brought, len, stream) }?;
             brought += len;
         }
@@ -201,11 +184,10 @@ impl<A: Copy + Debug + Eq + Hash + Send + 'static> Machine<A> for CudaQueue<A> {
     }
 }
 
-/// Work on a CUDA device; its buffer goes back when it is dropped.
+/// Its buffer goes back when it is dropped.
 struct Given {
     ticket: Ticket,
     done: Cell<bool>,
-    /// Bytes that it brings.
     bytes: usize,
     buffer: Option<Pinned>,
     buffers: Arc<Mutex<Vec<Pinned>>>,
@@ -227,7 +209,7 @@ impl UnderWay for Given {
 
 impl Drop for Given {
     fn drop(&mut self) {
-        // Memory that copies may still use is freed, behind them.
+        // Else copies may still use the buffer: it is freed, behind them.
         lock(&self.buffers).extend(self.buffer.take().filter(|_| self.done.get()));
     }
 }

@@ -1,13 +1,12 @@
-//! How much of a device's memory may an owner use, and how much does it use?
+//! The budget of an owner in a device's memory.
 //!
-//! Device memory is a budget: an owner gets an [`Allowance`] when it opens the device, what it
-//! takes is booked on it, and what does not fit is an error before the driver is asked.
+//! An owner gets an [`Allowance`] when it opens the device; what it takes is booked, and what does
+//! not fit is an error before the driver is asked.
 
 use super::error::GpuError;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What an owner may use of a device's memory.
 #[derive(Debug)]
 pub(crate) struct Allowance {
     limit: u64,
@@ -23,7 +22,6 @@ impl Allowance {
         self.limit
     }
 
-    /// Bytes that are booked.
     pub(crate) fn used(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
     }
@@ -32,10 +30,6 @@ impl Allowance {
         self.limit - self.used()
     }
 
-    /// Books `bytes` for `what` until the booking is dropped.
-    ///
-    /// # Errors
-    /// Fewer bytes are left; the error names `device`.
     pub(crate) fn book(
         self: &Arc<Self>,
         device: &impl ToString,
@@ -56,7 +50,6 @@ impl Allowance {
     }
 }
 
-/// Bytes that are booked until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Booking {
     allowance: Arc<Allowance>,

@@ -1,13 +1,12 @@
-//! The floor of all GPU rooms: devices, memory, kernels, events, errors.
+//! Devices, memory, kernels, events and errors, on which all other GPU modules stand.
 //!
-//! A room names its arrays in an enum, and makes [`Step`](steps::Step)s: which kernel runs with
+//! A module names its arrays in an enum, and makes [`Step`](steps::Step)s: which kernel runs with
 //! which of them. [`Kernels`](steps::Kernels) are loaded by name.
 //! [`CudaArrays`](arrays::CudaArrays) are a device with arrays, each a [`Slab`](slab::Slab) that is
-//! taken once and given back when all is done, and a stream that runs steps. Copies go through
-//! [`Pinned`](pinned::Pinned) memory; a [`Ticket`](events::Ticket) knows when what stands before it
-//! is done, or says what failed. Who never waits is written against
-//! [`Machine`](machine::Machine), a device that is given work, and is tested on one that is
-//! emulated.
+//! freed when all work is done, and a stream that runs steps. Copies go through
+//! [`Pinned`](pinned::Pinned) memory; a [`Ticket`](events::Ticket) knows when the work before it is
+//! done, or what failed. Code that never waits is written against [`Machine`](machine::Machine),
+//! and tested on an emulated one.
 
 pub(crate) mod arrays;
 pub(crate) mod cache;

@@ -1,7 +1,6 @@
-//! How does an owner get its kernels?
+//! Loads an owner's kernels.
 //!
-//! From the cache, or compiled, as [`cache`](super::cache) says; the driver then loads the code
-//! into the owner's context.
+//! The [`cache`](super::cache) has or compiles the code; the driver loads it into the context.
 
 use super::cache::{Cubin, ModuleCache, Origin};
 use super::device::Device;
@@ -17,22 +16,17 @@ use std::collections::HashMap;
 pub struct Toolchain {
     pub driver: Version,
     pub compiler: Compiler,
-    /// Where the code is kept.
     pub cache: ModuleCache,
 }
 
 impl Toolchain {
-    /// The driver and the compiler that were found; none if one of them is missing.
+    /// None if the driver or the compiler is missing.
     pub(crate) fn of(discovery: &Discovery, cache: ModuleCache) -> Option<Self> {
         let (driver, compiler) = (discovery.driver?, discovery.compiler.clone()?);
         Some(Self { driver, compiler, cache })
     }
 
-    /// Looks at this machine: the devices that can be used, at least one, and what their kernels
-    /// are made with.
-    ///
-    /// # Errors
-    /// There is none, and why.
+    /// The usable devices of this machine, at least one, and their toolchain.
     pub fn of_machine(cache: ModuleCache) -> Result<(Vec<DeviceInfo>, Self), GpuError> {
         let discovery = Discovery::of_machine();
         let devices = discovery.usable();
@@ -42,7 +36,7 @@ impl Toolchain {
         }
     }
 
-    /// Loads kernels of `source` on `device`; where their code came from is told too.
+    /// Returns also where the code came from.
     pub(super) fn load(
         &self,
         device: &Device,

@@ -1,8 +1,7 @@
-//! How does a kernel's source become code for a device?
+//! NVRTC, which compiles the source of a kernel for a device.
 //!
-//! NVRTC compiles CUDA C++ at run time and needs neither a driver nor a device. It is asked for the
-//! code of one architecture (a cubin), never for PTX: PTX that is newer than the driver would be
-//! refused, and the driver would have to compile it at every start. Floating-point additions and
+//! It needs neither a driver nor a device. It makes code of one architecture (a cubin), never PTX,
+//! which an older driver refuses, and which the driver would compile at every start. Additions and
 //! products are never fused, so that scores have the bits of the CPU's.
 
 use super::error::{GpuError, Nvrtc};
@@ -13,19 +12,17 @@ use std::ffi::CString;
 use std::ptr;
 use tracing::debug;
 
-/// The oldest NVRTC that is used.
 pub(crate) const LEAST_NVRTC: Version = Version { major: 12, minor: 0 };
 
-/// Options of every compilation; the architecture is added.
+/// Of every compilation, beside the architecture.
 const OPTIONS: [&str; 3] = ["--std=c++17", "--fmad=false", "--generate-line-info"];
 
-/// A source under `kernels/` with what it is compiled with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Source {
-    /// Its name, without `.cu`.
+    /// Without `.cu`.
     pub name: &'static str,
     pub text: &'static str,
-    /// Sizes that are known when compiling, and their names in the source.
+    /// Constants by their names in the source.
     pub sizes: Vec<(&'static str, u32)>,
 }
 
@@ -38,14 +35,13 @@ impl Source {
     }
 }
 
-/// NVRTC, found and new enough.
+/// Found and new enough.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compiler {
     version: Version,
     architectures: Vec<Architecture>,
 }
 
-/// What was found instead of a compiler that can be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum NoCompiler {
@@ -56,13 +52,13 @@ pub(crate) enum NoCompiler {
     NoLibrary,
     #[error("NVRTC {found} is too old: {LEAST_NVRTC} is the least")]
     TooOld { found: Version },
-    /// The library does not tell its version or what it compiles for.
+    /// It does not tell its version or architectures.
     #[error("NVRTC does not answer: {0}")]
     Silent(Nvrtc),
 }
 
 impl Compiler {
-    /// Looks for the library, by the rules of the dynamic linker.
+    /// By the rules of the dynamic linker.
     pub(crate) fn find() -> Result<Self, NoCompiler> {
         // SAFETY: loading libnvrtc runs its initialisers, which is what it is installed for.
         if !unsafe { sys::is_culib_present() } {
@@ -78,8 +74,7 @@ impl Compiler {
             return Err(NoCompiler::TooOld { found: version });
         }
         let mut count = 0;
-        // SAFETY: the pointer leads to an integer that outlives the call; NVRTC 12 has the
-        // function.
+        // SAFETY: the pointer leads to an integer that outlives the call, which NVRTC 12 has.
         unsafe { sys::nvrtcGetNumSupportedArchs(&mut count) }.result().map_err(silent)?;
         let mut found = vec![0; usize::try_from(count).unwrap_or(0)];
         if !found.is_empty() {
@@ -104,7 +99,7 @@ impl Compiler {
         &self.architectures
     }
 
-    /// Compiles `source` for `architecture` and returns the cubin.
+    /// Returns the cubin.
     pub(crate) fn compile(
         &self,
         source: &Source,
@@ -132,7 +127,6 @@ impl Compiler {
     }
 }
 
-/// A program of NVRTC that is destroyed at the end.
 struct Program(sys::nvrtcProgram);
 
 impl Program {
@@ -161,8 +155,7 @@ impl Program {
 impl Drop for Program {
     fn drop(&mut self) {
         let program = std::mem::replace(&mut self.0, ptr::null_mut());
-        // SAFETY: it was created by `create_program` and is destroyed once. A failure would only
-        // leave memory behind.
+        // SAFETY: `create_program` made it, and it is destroyed once. A failure would leak memory.
         _ = unsafe { result::destroy_program(program) };
     }
 }

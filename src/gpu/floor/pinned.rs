@@ -1,8 +1,7 @@
-//! Which host memory do copies go through?
+//! Pinned host memory, through which copies go.
 //!
-//! Only a copy from or to pinned memory runs beside everything else. Pinning is slow, so it is made
-//! once; who takes several in turns knows by a [`Ticket`](super::events::Ticket) when the last copy
-//! of each is done.
+//! Only a copy from or to pinned memory runs beside everything else. Pinning is slow, so buffers
+//! are made once; a [`Ticket`](super::events::Ticket) tells when the last copy of one is done.
 
 use super::device::{Device, refused};
 use super::discover::DeviceInfo;
@@ -15,20 +14,20 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A thread writes so many bytes at a time.
+/// Bytes that a thread writes at a time.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// So many are copied to the device at a time, and fewer at the end.
+/// Bytes of a copy to the device; the last may be shorter.
 const COPY_BYTES: usize = 4 << 20;
 
 /// Less is copied by one thread.
 const LEAST_SHARED: usize = 2 << 20;
 
-/// A part of some memory by the place where it begins.
+/// Bytes and their place.
 type Part<'a> = (usize, &'a [u8]);
 
-/// Cuts parts, which go to places that rise, into pieces, and these into groups that go to at most
-/// `copy_bytes` behind the end of the group before, unless a piece alone goes beyond.
+/// Cuts parts, whose places rise, into pieces, and groups these so that each goes at most
+/// `copy_bytes` beyond the end of the group before, unless it is a single piece.
 fn groups<'a>(parts: &[Part<'a>], piece_bytes: usize, copy_bytes: usize) -> Vec<Vec<Part<'a>>> {
     let (mut groups, mut begin, mut end) = (Vec::<Vec<Part<'a>>>::new(), 0, 0);
     for &(place, bytes) in parts {
@@ -56,8 +55,7 @@ pub(crate) fn copy_all(crew: &mut Crew, threads: usize, copies: Vec<(&mut [u8], 
     }
 }
 
-/// Memory of the host that the device copies from and to beside everything else, or that kernels
-/// work on.
+/// Memory of the host for copies, or on which kernels work.
 pub(crate) struct Pinned {
     context: Arc<CudaContext>,
     info: DeviceInfo,
@@ -103,8 +101,6 @@ impl Pinned {
         unsafe { std::slice::from_raw_parts_mut(self.at.cast(), self.bytes) }
     }
 
-    /// Enqueues a copy of some of its bytes.
-    ///
     /// # Safety
     /// `to` is a place on the device with so many bytes, and both stay until the copy is done.
     pub(crate) unsafe fn copy_up(
@@ -120,10 +116,9 @@ impl Pinned {
         copied.map_err(|e| refused(&self.info, "copy to the device", e))
     }
 
-    /// Writes parts, each to its place, by so many threads of a crew, and enqueues their copies as
-    /// they get there: one thread copies within the host at a fifth of what PCIe brings. All bytes
-    /// up to the end of the last part are copied, whatever stood between parts. Places rise, and
-    /// parts do not overlap.
+    /// Writes parts, each to its place, by `threads` of a crew, and enqueues their copies as they
+    /// get there: one thread copies within the host at a fifth of what PCIe brings. All up to the
+    /// end of the last part is copied, with what stood between parts. Places rise without overlap.
     ///
     /// # Safety
     /// As [`copy_up`](Self::copy_up), and no copy of the bytes is under way.
@@ -155,8 +150,6 @@ impl Pinned {
         Ok(())
     }
 
-    /// Enqueues a copy to its bytes from `at` on.
-    ///
     /// # Safety
     /// As [`copy_up`](Self::copy_up).
     pub(crate) unsafe fn copy_down(
@@ -179,10 +172,8 @@ impl Pinned {
         copied.map_err(|e| refused(&self.info, "copy from the device", e))
     }
 
-    /// Where kernels find it.
     pub(crate) fn address(&self) -> u64 {
-        // Devices and the host share one space of addresses, in which pinned memory has one for
-        // all.
+        // Devices and the host share one address space, with one address for pinned memory.
         self.at as u64
     }
 }

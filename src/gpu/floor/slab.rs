@@ -1,5 +1,4 @@
-//! Which memory does work use on a device? Pieces that are taken once and given back when
-//! everything on the device is done: nothing is allocated or freed while work is under way.
+//! Device memory, which is neither allocated nor freed while work is under way.
 
 use super::device::{Device, refused};
 use super::discover::DeviceInfo;
@@ -9,7 +8,7 @@ use cudarc::driver::{CudaContext, result};
 use std::fmt;
 use std::sync::Arc;
 
-/// A piece of a device's memory, booked on its owner's allowance.
+/// Booked on its owner's allowance.
 pub struct Slab {
     context: Arc<CudaContext>,
     info: DeviceInfo,
@@ -30,8 +29,7 @@ impl Slab {
         let bytes = bytes.max(16);
         let booking = device.memory().book(device.info(), what, bytes)?;
         let taken = context.bind_to_thread().and_then(|()| {
-            // SAFETY: the context is bound, and the size is not zero; the memory is freed once,
-            // below.
+            // SAFETY: the context is bound, the size is not zero, and the memory is freed once.
             unsafe { result::malloc_sync(bytes as usize) }
         });
         let address = taken.map_err(|e| device.no_memory("device memory", (what, bytes), e))?;
@@ -47,23 +45,20 @@ impl Slab {
         self.bytes
     }
 
-    /// Where so many of its bytes from `at` on lie.
+    /// The address of a part.
     ///
     /// # Panics
-    /// If they are not its own.
+    /// If the part is not its own.
     pub(crate) fn part(&self, at: u64, bytes: u64) -> u64 {
         let end = at.checked_add(bytes);
         assert!(end.is_some_and(|end| end <= self.bytes), "a part is beyond the memory");
         self.address + at
     }
 
-    /// Copies bytes to a place in it; they are there when this returns.
-    ///
-    /// # Errors
-    /// The driver refuses.
+    /// Copies bytes to it; they are there when this returns.
     ///
     /// # Panics
-    /// If there is no such place.
+    /// If the part is not its own.
     pub fn write(&self, at: u64, bytes: &[u8]) -> Result<(), GpuError> {
         let to = self.part(at, bytes.len() as u64);
         let written = self.context.bind_to_thread().and_then(|()| {
@@ -71,8 +66,8 @@ impl Slab {
                 return Ok(());
             }
             // SAFETY: the part lies in memory that lives. The call has read all bytes when it
-            // returns, but those of ordinary memory may still be on their way from the driver's own
-            // buffers, which the kernels of other streams do not wait for: so this thread does.
+            // returns, but those of pageable memory may still be on their way from the driver's
+            // buffers, for which kernels of other streams do not wait: so this thread does.
             unsafe {
                 result::memcpy_htod_sync(to, bytes)?;
                 result::stream::synchronize(std::ptr::null_mut())
@@ -81,17 +76,16 @@ impl Slab {
         written.map_err(|e| refused(&self.info, "copy to the device", e))
     }
 
-    /// Copies bytes of it to the host, when everything on the device is done.
+    /// Copies bytes to the host, when everything on the device is done.
     ///
     /// # Panics
-    /// If they are not its own.
+    /// If the part is not its own.
     pub(crate) fn read(&self, at: u64, len: usize) -> Result<Vec<u8>, GpuError> {
         let from = self.part(at, len as u64);
         let mut bytes = vec![0; len];
         let read = self.context.bind_to_thread().and_then(|()| {
             self.context.synchronize()?;
-            // SAFETY: the part lies in memory that lives, and the call returns when all bytes were
-            // copied.
+            // SAFETY: the part lies in memory that lives, and the call returns when all is copied.
             unsafe { result::memcpy_dtoh_sync(&mut bytes, from) }
         });
         read.map_err(|e| refused(&self.info, "copy from the device", e))?;
@@ -103,7 +97,7 @@ impl Drop for Slab {
     fn drop(&mut self) {
         // Kernels that still run may use it.
         let done = self.context.bind_to_thread().and_then(|()| self.context.synchronize());
-        // SAFETY: nothing runs any more that could use it, or the device is lost anyway.
+        // SAFETY: nothing that could use it runs any more, or the device is lost anyway.
         let freed = unsafe { result::free_sync(self.address) };
         self.context.record_err(done.and(freed));
     }

@@ -1,5 +1,5 @@
-//! How is a kernel launched whose arguments are arrays that have names, not places? A device and
-//! the emulation of one take the same steps.
+//! Launches of kernels whose arguments are named arrays, not memory, so that a device and its
+//! emulation take the same ones.
 
 use super::cache::Origin;
 use super::device::Device;
@@ -10,10 +10,9 @@ use cudarc::driver::sys::CUfunction_attribute;
 use cudarc::driver::{CudaFunction, CudaStream, LaunchConfig, PushKernelArg};
 use std::collections::HashMap;
 
-/// An argument of a kernel; whoever makes steps has arrays of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Argument<A> {
-    /// The array from so many bytes on.
+    /// The array from a byte on.
     Array(A, u64),
     Number(u32),
 }
@@ -26,28 +25,22 @@ pub struct Step<A> {
 }
 
 impl<A> Step<A> {
-    /// What errors name.
     pub(crate) fn launched(&self) -> Launched {
         Launched { kernel: self.kernel, geometry: self.geometry }
     }
 }
 
-/// Dynamic shared memory that every kernel may have.
+/// That every kernel may have, dynamically.
 const USUAL_SHARED_BYTES: u32 = 48 << 10;
 
-/// The kernels of a source on a device, by their names.
 #[derive(Clone, Debug)]
 pub(crate) struct Kernels {
     functions: HashMap<&'static str, CudaFunction>,
-    /// Where their code came from.
     pub(crate) origin: Origin,
 }
 
 impl Kernels {
     /// Loads kernels, each with the dynamic shared memory that its blocks may have.
-    ///
-    /// # Errors
-    /// They do not compile, or the driver refuses them.
     pub(crate) fn load(
         toolchain: &Toolchain,
         device: &Device,
@@ -67,7 +60,6 @@ impl Kernels {
         Ok(Self { functions, origin })
     }
 
-    /// How many blocks of a kernel a device runs at a time.
     pub(crate) fn resident(
         &self,
         device: &Device,
@@ -82,15 +74,9 @@ impl Kernels {
 
     /// Enqueues a step; `address` says where an array begins.
     ///
-    /// # Errors
-    /// The driver refuses; the error names kernel, geometry and device.
-    ///
     /// # Safety
-    /// The step has the arguments that its kernel declares, and with them it stays inside of memory
-    /// that lives until it is done.
-    ///
-    /// # Panics
-    /// If there is no such kernel.
+    /// The step has the arguments that its kernel declares, and with them the kernel stays inside
+    /// of memory that lives until it is done.
     pub(crate) unsafe fn launch<A: Copy>(
         &self,
         device: &Device,
@@ -98,7 +84,7 @@ impl Kernels {
         step: &Step<A>,
         address: impl Fn(A) -> u64,
     ) -> Result<(), GpuError> {
-        // Numbers of four bytes, and addresses of eight.
+        // Numbers have four bytes, and addresses eight.
         let values: Vec<(u64, u32)> = step
             .arguments
             .iter()

@@ -1,18 +1,17 @@
-//! Which version of CUDA? Of the driver, of NVRTC; and which architecture is a device?
+//! Versions of CUDA (of the driver, of NVRTC), and architectures of devices.
 
 use serde::Serialize;
 use std::fmt;
 
-/// A version of CUDA: `12.8`.
+/// As in `12.8`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version {
-    /// Before the dot.
     pub major: u32,
     pub minor: u32,
 }
 
 impl Version {
-    /// The version that the driver tells as one number, such as 12080.
+    /// From the driver's number, such as 12080.
     pub(crate) fn from_driver(number: i32) -> Self {
         let number = u32::try_from(number).unwrap_or(0);
         Self { major: number / 1000, minor: number % 1000 / 10 }
@@ -31,7 +30,7 @@ impl Serialize for Version {
     }
 }
 
-/// An architecture, by its compute capability: `sm_90`.
+/// A compute capability, as in `sm_90`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Architecture(pub u32);
 

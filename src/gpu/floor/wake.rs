@@ -1,6 +1,5 @@
-//! Who tells a worker that a device has done something? A thread for each device, which looks after
-//! the events of all its owners and wakes who waits; it sleeps while nothing is under way. A worker
-//! that looked itself would look too late, or too often.
+//! A thread for each device that polls the events of all its owners and wakes whoever waits; it
+//! sleeps while nothing is under way. A worker that polled would be too late, or poll too often.
 
 use crate::crew::lock;
 pub(crate) use crate::dictionary::closed::Wake;
@@ -11,13 +10,13 @@ use std::sync::{Arc, Mutex, Weak};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-/// Time between looks while something is under way: less than the shortest copy takes.
+/// Between polls: less than the shortest copy takes.
 const BETWEEN_LOOKS: Duration = Duration::from_micros(50);
 
-/// Whether something goes on, and who is woken when it does not.
+/// Whether something goes on, and whom to wake when it does not.
 type Watched = (Box<dyn Fn() -> bool + Send>, Vec<Wake>);
 
-/// The thread of one device. It ends with the last owner, when nothing is under way.
+/// It ends with the last owner, when nothing is under way.
 pub(crate) struct Watcher {
     watched: Option<Sender<Watched>>,
     thread: Option<JoinHandle<()>>,
@@ -29,11 +28,10 @@ impl fmt::Debug for Watcher {
     }
 }
 
-/// The watchers of this process, by ordinal.
+/// By ordinal.
 static WATCHERS: Mutex<BTreeMap<usize, Weak<Watcher>>> = Mutex::new(BTreeMap::new());
 
 impl Watcher {
-    /// That of a device, which is started if there is none.
     pub(crate) fn of_device(ordinal: usize) -> std::io::Result<Arc<Self>> {
         let mut watchers = lock(&WATCHERS);
         if let Some(watcher) = watchers.get(&ordinal).and_then(Weak::upgrade) {
@@ -50,10 +48,9 @@ impl Watcher {
         Ok(Self { watched: Some(send), thread: Some(thread) })
     }
 
-    /// Calls all of `wakes` when something does not go on any more.
+    /// Calls `wakes` when something does not go on any more.
     pub(crate) fn watch(&self, goes_on: impl Fn() -> bool + Send + 'static, wakes: Vec<Wake>) {
         if let Some(watched) = &self.watched {
-            // The thread ends only behind its last sender.
             _ = watched.send((Box::new(goes_on), wakes));
         }
     }
@@ -71,7 +68,7 @@ fn watch(watched: &Receiver<Watched>) {
         under_way.retain(|(goes_on, wakes)| {
             let goes_on = goes_on();
             if !goes_on {
-                // Who wakes asks for itself, and finds an error there.
+                // Whoever wakes asks for itself, and gets the error.
                 wakes.iter().for_each(|wake| wake());
             }
             goes_on
@@ -86,7 +83,7 @@ impl Drop for Watcher {
     fn drop(&mut self) {
         self.watched = None;
         if let Some(thread) = self.thread.take() {
-            // It is not to look at events while the process ends.
+            // It must not query events while the process ends.
             _ = thread.join();
         }
     }
@@ -107,7 +104,6 @@ mod tests {
             let wake: Wake = Arc::new(move || woken.send(name).unwrap());
             watcher.watch(move || clock.load(Ordering::SeqCst) < end, vec![wake]);
         };
-        // The one that began first is done last.
         watch("last", 3);
         watch("first", 1);
         watch("second", 2);
@@ -116,7 +112,7 @@ mod tests {
             clock.store(tick, Ordering::SeqCst);
             assert_eq!(receive.recv_timeout(Duration::from_secs(60)).unwrap(), expected);
         }
-        // It ends when all has been told.
+        // It ends when all are woken.
         watch("late", 4);
         clock.store(4, Ordering::SeqCst);
         drop(watcher);

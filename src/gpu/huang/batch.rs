@@ -1,5 +1,5 @@
-//! What does a batch of queries say to the kernels? Its queries are sorted by numbers of terms,
-//! which decide how much shared memory a block takes, and by postings.
+//! A batch of queries as the kernels read it, sorted by numbers of terms, which decide how much
+//! shared memory a block takes, and by postings.
 
 use super::HuangTuning;
 use super::list::HuangLaid;
@@ -11,18 +11,17 @@ use bytemuck::{Pod, Zeroable};
 /// Shared memory of a thread for each term.
 const CURSOR_BYTES: u32 = 4 * 8;
 
-/// Shared memory of a block for a query of so many terms: cursors, the best scores of threads, and
-/// a threshold.
+/// Shared memory of a block: cursors, the best scores of threads, and a threshold.
 pub fn huang_shared_bytes(threads: u32, terms: usize) -> u32 {
     CURSOR_BYTES * threads * terms as u32 + 4 * threads + 16
 }
 
-/// Queries with so many terms, and fewer, are launched together: all blocks of a launch take as
-/// much shared memory. With five it is registers that bound the threads of a multiprocessor. Each
-/// launch has an end at which few blocks run.
+/// Queries of up to so many terms are launched together, with the same shared memory for each
+/// block. Up to five terms, registers bound the threads of a multiprocessor. Few classes, since few
+/// blocks run at the end of a launch.
 const CLASSES: [usize; 3] = [5, 10, HuangTuning::MOST_TERMS];
 
-/// A term of a query, as kernels read it.
+/// As in `kernels/huang_list.cuh`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub struct HuangTermRecord {
@@ -35,7 +34,7 @@ pub struct HuangTermRecord {
     spare: u32,
 }
 
-/// A query, as kernels read it.
+/// As in `kernels/huang.cu`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub struct HuangRecord {
@@ -55,18 +54,15 @@ pub struct HuangRecord {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Stages {
-    /// To find where the lists begin in the documents of each thread.
+    /// To find where the lists begin for each thread.
     pub initialization: u64,
-    /// To go through the lists.
     pub scoring: u64,
-    /// To merge what the threads found.
     pub merging: u64,
 }
 
 /// Bounds are for a weight of 1: so much more makes up for the rounding of the product.
 const ROUNDING: f32 = 1.0 + 16.0 * f32::EPSILON;
 
-/// Makes the record of a query.
 pub(super) fn make(
     batch: &mut MethodBatch<HuangTuning>,
     query: &PlacedQuery<HuangLaid>,
@@ -109,7 +105,6 @@ pub(super) fn make(
     }
 }
 
-/// The launches of a batch.
 pub(super) fn steps(batch: &MethodBatch<HuangTuning>) -> Vec<MethodStep> {
     let HuangTuning { threads, traversal, shared_threshold, timed } = batch.how;
     let kernel = if batch.all_terms { "huang_and" } else { traversal.kernel() };

@@ -1,9 +1,8 @@
-//! How does a list of `newpfd` lie in the memory of a device? As on disk, its blocks and its tail
-//! byte for byte, and before them what says where they are and what they may be worth:
-//! `kernels/huang_list.cuh`. The bound of a block is one number, for the parameters of the
-//! collection: as in the paper, its greatest impact.
+//! A list of `newpfd` in the memory of a device: its blocks and its tail byte for byte as on disk,
+//! behind a directory of places and bounds (`kernels/huang_list.cuh`). The bound of a block is one
+//! number, for the parameters of the collection: as in the paper, its greatest impact.
 //!
-//! A device believes every byte. So all blocks are decoded here first, which finds what is damaged.
+//! A device checks no byte, so all blocks are decoded here first, which finds what is damaged.
 
 use crate::codec::CodecError;
 use crate::gpu::methods::lists::put;
@@ -16,34 +15,34 @@ pub const BLOCK: usize = 64;
 
 const TAIL: u32 = 255;
 
-/// A thread reads so many bytes behind the end of what it looks for, at most.
+/// How far a thread reads behind the end of what it decodes, at most.
 const SLACK_BYTES: usize = 16;
 
-/// A block of gaps has fewer bytes, so that the numbers of its bits fit 16.
+/// The gaps of a block have fewer bytes, so that numbers of their bits fit 16 bits.
 const MOST_GAP_BYTES: usize = 1 << 13;
 
-/// A list has fewer bytes, so that their numbers fit 32 bits.
+/// A list has fewer bytes, so that places fit 32 bits.
 const MOST_BYTES: usize = u32::MAX as usize;
 
-/// What has to be known of a list to search it.
+/// What a query's term record says of a list.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct HuangLaid {
-    /// Blocks of all runs, each tail counted as one.
+    /// Of all runs, a tail counting as one.
     pub blocks: u32,
     pub postings: u32,
     /// The greatest bound of a block: no posting has a greater tf / (tf + norm), but for rounding.
     pub most: f32,
 }
 
-/// What documents and bounds are worth in a collection.
+/// The statistics of a collection for impacts and bounds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Worth<'a> {
-    /// The norm of each document.
+    /// By docid.
     pub norms: &'a [f32],
     pub bounds: &'a BoundNorms,
 }
 
-/// Lays out lists one after the other, in room that is used again.
+/// Lays out lists one after the other, in buffers that are used again.
 #[derive(Debug, Default)]
 pub struct HuangLayer {
     last: Vec<u32>,
@@ -120,7 +119,6 @@ impl HuangLayer {
         self.most = self.most.max(most);
     }
 
-    /// Writes the list.
     pub(crate) fn finish(&mut self, out: &mut Vec<u8>) -> HuangLaid {
         put(out, bytemuck::cast_slice(&self.last));
         out.extend_from_slice(bytemuck::cast_slice(&self.records));

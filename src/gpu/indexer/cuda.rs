@@ -1,5 +1,4 @@
-//! How does an indexer get its device? What it takes of the host and of the device is taken once,
-//! when it begins.
+//! Opens the device of an indexer, with all that it takes of the host and of the device.
 
 use crate::gpu::btree::TreeTuning;
 use crate::gpu::btree::block::Most;
@@ -12,23 +11,21 @@ use crate::gpu::floor::error::GpuError;
 use crate::gpu::floor::machine::CudaQueue;
 use crate::gpu::floor::modules::Toolchain;
 
-/// Blocks that are on their way or being inserted, or stretches of columns that come back.
+/// Blocks under way, or parts of columns that come back.
 const BUFFERS: usize = 2;
-/// Arenas are not made larger than this many times the cost of a run.
+/// Arenas are at most this many times the cost of a run.
 const ARENAS_BY_RUN: u64 = 4;
 
-/// What an indexer may take of the host, and what it will be given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sizes {
-    /// Pinned host memory, in bytes; no less than [`Sizes::LEAST_HOST_BYTES`] is taken.
+    /// Pinned host memory, in bytes; at least [`Sizes::LEAST_HOST_BYTES`] is taken.
     pub host_bytes: usize,
-    /// What the indexer's part of a run costs at most (`order::Budget`), as far as that is known.
-    /// What does not fit the device after all is brought back in parts.
+    /// The most that the indexer's part of a run costs (`order::Budget`), as far as known. What
+    /// does not fit the device after all is brought back in parts.
     pub run_limit: u64,
 }
 
 impl Sizes {
-    /// The least pinned host memory, in bytes.
     pub(crate) const LEAST_HOST_BYTES: usize = 4 << 20;
 
     fn buffer_bytes(&self) -> usize {
@@ -36,14 +33,10 @@ impl Sizes {
     }
 }
 
-/// The least that arenas are to hold at once: a block of a few pieces.
+/// The least that arenas hold at once: a block of a few pieces.
 const LEAST: Coming = Coming { tokens: 1 << 16, bytes: 1 << 20, documents: 1 << 16 };
 
-/// Opens `device`, which `owners` indexers share. Where the code of its kernels comes from is told
-/// too.
-///
-/// # Errors
-/// The device cannot be used or has too little memory, or its kernels do not compile.
+/// Opens `device`, which `owners` indexers share; returns also where its kernels' code came from.
 pub(crate) fn open(
     device: &DeviceInfo,
     owners: usize,
@@ -58,7 +51,7 @@ pub(crate) fn open(
     let buffer_bytes = sizes.buffer_bytes();
     let machine = Box::new(CudaQueue::new(device, kernels, (BUFFERS, buffer_bytes))?);
     let least = Usage::default().with(&LEAST, tuning.all_warps());
-    // Room that a run needs, and chunks that warps hold.
+    // What a run needs, and chunks that warps hold.
     let wanted = sizes.run_limit.saturating_mul(ARENAS_BY_RUN);
     let wanted = wanted.saturating_add(4 * least.bytes());
     let trees = Trees::largest(machine, tuning, (wanted, least), Most::of_buffer(buffer_bytes))?;

@@ -1,12 +1,11 @@
-//! How does a piece that is too large for a buffer, or for the room that is left, go to the device?
-//! In parts: some of its collections, or some tokens of one.
+//! Cuts a piece that is too large for a buffer, or for the room that is left, into parts: some of
+//! its collections, or some tokens of one.
 
 use crate::dictionary::stream::{TokenGroup, Tokens};
 
 /// A group with the docid of its piece's first document, counted from the run's first.
 pub(super) type Piece = (TokenGroup, u32);
 
-/// What one part of a group holds.
 struct Part {
     group: TokenGroup,
     first: u32,
@@ -30,9 +29,8 @@ impl Part {
     }
 }
 
-/// Cuts a group into parts of at most `most_bytes` each, as far as tokens allow: a part has one
-/// token at least. A part that begins within a stream has the docid of the token before as its
-/// first, for that is what the gap of its first token counts from.
+/// Cuts a group into parts of at most `most_bytes`, or of one token. A part that begins within a
+/// stream has the docid of the token before as its first, from which its first gap counts.
 pub(super) fn cut((whole, first): &Piece, most_bytes: usize) -> Vec<Piece> {
     let mut parts = Vec::new();
     let mut open = Part::new(whole, *first);
@@ -48,8 +46,7 @@ pub(super) fn cut((whole, first): &Piece, most_bytes: usize) -> Vec<Piece> {
             continue;
         }
         close(std::mem::replace(&mut open, Part::new(whole, *first)));
-        // Stretches of this stream, each a part of its own; the last one may take more collections
-        // only if it begins where the stream does.
+        // Parts of this stream; the last may take more collections only if it begins with it.
         let (mut tokens, mut from, mut base) = (Tokens::new(stream), 0, *first);
         let (mut end, mut last, mut count) = (0, base, 0);
         while let Some((document, _)) = tokens.next() {

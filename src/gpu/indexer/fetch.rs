@@ -1,9 +1,8 @@
-//! How does what a device holds of a run come to the host? Measured, collected in the order of the
-//! lexicon into columns on the device, and copied chunk by chunk through pinned buffers, several of
-//! them under way; nothing waits.
+//! Brings what a device holds of a run to the host: measured, collected in the order of the lexicon
+//! into columns, and copied by chunks through pinned buffers, several under way; no call waits.
 //!
 //! A chunk holds the terms of neighbouring trie collections, column behind column in the order of
-//! [`TreeArray::COLUMNS`]. What one copy brings is a stretch of a chunk.
+//! [`TreeArray::COLUMNS`]. A copy brings parts of the columns of a chunk.
 
 use crate::gpu::btree::TreeArray;
 use crate::gpu::btree::terms::{Sums, TermColumns, ranges, starts};
@@ -13,9 +12,9 @@ use crate::gpu::floor::machine::UnderWay;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// A chunk is not larger, unless it is a single collection.
+/// Of a chunk at most, unless it is a single collection.
 const CHUNK_BYTES: u64 = 4 << 20;
-/// Chunks that a reader is ahead of at most.
+/// Chunks ahead of a reader at most.
 const AHEAD: usize = 3;
 
 fn bytes_of(sums: Sums) -> u64 {
@@ -25,7 +24,7 @@ fn bytes_of(sums: Sums) -> u64 {
 /// A part of a column, in bytes.
 type Stretch = (TreeArray, Range<u64>);
 
-/// The stretches that begin behind `start` and hold `sums`.
+/// The parts of columns that begin behind `start` and hold `sums`.
 fn stretches(start: Sums, sums: Sums) -> VecDeque<Stretch> {
     let all = TreeArray::COLUMNS.into_iter().map(|column| {
         let at = column.of_sums(start);
@@ -34,9 +33,8 @@ fn stretches(start: Sums, sums: Sums) -> VecDeque<Stretch> {
     all.filter(|(_, range)| !range.is_empty()).collect()
 }
 
-/// Terms of neighbouring collections.
 pub(super) struct Chunk {
-    /// Its collections that have terms, and how many.
+    /// With their numbers of terms, without those that have none.
     collections: Vec<(u16, u64)>,
     sums: Sums,
     /// The columns, end to end.
@@ -67,7 +65,7 @@ impl Chunk {
         &mut bytemuck::cast_slice_mut(&mut self.words)[..bytes]
     }
 
-    /// The columns, without the first `done` terms, bytes of suffixes and bytes of lists.
+    /// Without the first `done` terms, bytes of suffixes and bytes of lists.
     fn columns(&self, done: [usize; 3]) -> TermColumns<'_> {
         let [terms, suffixes, _] = self.sums.map(|n| n as usize);
         let numbers = |i: usize| &self.words[i * terms + done[0]..(i + 1) * terms];
@@ -85,24 +83,23 @@ impl Chunk {
     }
 }
 
-/// A term of a [`Reader`], by its place in the first chunk.
+/// A term of the first chunk.
 #[derive(Clone, Copy, Default)]
 struct Place {
     /// Terms, bytes of suffixes and bytes of lists before it.
     done: [usize; 3],
-    /// Its collection among those of the chunk, and how many of its terms come before.
+    /// Its collection among the chunk's, and terms of that before it.
     collection: usize,
     before: u64,
 }
 
-/// Goes through chunks term by term.
+/// Reads chunks term by term.
 #[derive(Default)]
 pub(super) struct Reader {
     chunks: VecDeque<Chunk>,
     place: Place,
 }
 
-/// A term that a reader stands at.
 pub(super) struct Term<'a> {
     pub(super) collection: u16,
     pub(super) suffix: &'a [u8],
@@ -111,7 +108,7 @@ pub(super) struct Term<'a> {
 }
 
 impl Reader {
-    /// The term that it stands at; `None` when it needs another chunk.
+    /// The current term; `None` when another chunk is needed.
     pub(super) fn term(&self) -> Option<Term<'_>> {
         let chunk = self.chunks.front()?;
         let (collection, _) = *chunk.collections.get(self.place.collection)?;
@@ -119,7 +116,6 @@ impl Reader {
         Some(Term { collection, suffix: term.suffix, last: term.last, list: term.list })
     }
 
-    /// Moves behind the term that it stands at.
     pub(super) fn step(&mut self) {
         let Some((suffix, list)) = self.term().map(|term| (term.suffix.len(), term.list.len()))
         else {
@@ -148,27 +144,26 @@ impl Reader {
 
 struct Coming {
     chunk: Chunk,
-    /// What of the area is not asked for yet.
+    /// Parts that are not asked for yet.
     left: VecDeque<Stretch>,
     /// Where in the chunk the next copy goes.
     at: usize,
     copies: VecDeque<(Box<dyn UnderWay>, Range<usize>)>,
 }
 
-/// Brings back what a device holds.
 pub(super) struct Fetch {
     measuring: Option<Box<dyn UnderWay>>,
     is_measured: bool,
     sums: Vec<Sums>,
     starts: Vec<Sums>,
-    /// Collections of the chunks that are not begun.
+    /// Of the chunks that are not begun.
     ranges: VecDeque<Range<usize>>,
     coming: VecDeque<Coming>,
     ahead: usize,
 }
 
 impl Fetch {
-    /// Begins; `whole` if all chunks are to be kept, and not only some ahead of the reader.
+    /// With `whole` all chunks are fetched, else only some ahead of the reader.
     pub(super) fn begin(trees: &mut Trees, whole: bool) -> Result<Self, GpuError> {
         Ok(Self {
             measuring: trees.measure()?,
@@ -181,7 +176,7 @@ impl Fetch {
         })
     }
 
-    /// Does what can be done now, and gives `reader` what has come. True when all has come.
+    /// Does what can be done now, and moves finished chunks to `reader`. True when all have come.
     pub(super) fn advance(
         &mut self,
         trees: &mut Trees,
@@ -236,7 +231,7 @@ impl Fetch {
         Ok(())
     }
 
-    /// Asks for copies as long as there are buffers.
+    /// Starts copies as long as there are buffers.
     fn ask(&mut self, trees: &mut Trees, reader: &Reader) -> Result<(), GpuError> {
         loop {
             if self.coming.back().is_none_or(|last| last.left.is_empty()) {
@@ -272,7 +267,6 @@ fn take(left: &VecDeque<Stretch>, most: usize) -> (Vec<Stretch>, usize) {
     (first, bytes)
 }
 
-/// Drops the first `bytes` bytes of `left`.
 fn drop_first(left: &mut VecDeque<Stretch>, mut bytes: u64) {
     while let Some((_, first)) = left.front_mut()
         && bytes > 0

@@ -1,5 +1,5 @@
-//! How do the parts of a run become one? A device that is full in the middle of a run is emptied:
-//! what it holds is a part. Parts are joined term by term; a later part has the later docids.
+//! Joins the parts of a run term by term. A device that is full in the middle of a run is emptied,
+//! and what it held is a part; a later part has the later docids.
 
 use super::fetch::{Fetch, Reader};
 use crate::codec::folded;
@@ -14,25 +14,24 @@ pub(super) type Part = Reader;
 /// Asking a device takes longer than passing on a term.
 const TERMS_BETWEEN_LOOKS: u32 = 1000;
 
-/// What the device still holds of the run.
 struct Rest {
     trees: Rc<RefCell<Trees>>,
     fetch: Fetch,
 }
 
-/// The terms of a run that was closed: those of all its parts, the last of which is on its way.
+/// The terms of a closed run: those of all its parts, the last of which is under way.
 pub(super) struct DeviceRun {
     parts: Vec<Reader>,
-    /// Gone when all has come.
+    /// None when all has come.
     rest: Option<Rest>,
-    /// Terms since the device was looked after.
+    /// Terms since the device was asked.
     since: u32,
     collection: u16,
     suffix: Vec<u8>,
 }
 
 impl DeviceRun {
-    /// Parts that came before, in their order, and what the device still holds if it holds any.
+    /// `parts` in their order; `rest` is what the device still holds.
     pub(super) fn new(mut parts: Vec<Part>, rest: Option<(Rc<RefCell<Trees>>, Fetch)>) -> Self {
         let rest = rest.map(|(trees, fetch)| Rest { trees, fetch });
         if rest.is_some() {

@@ -1,5 +1,5 @@
-//! What does a GPU indexer do while its device is opened, which takes some tenths of a second? It
-//! keeps the blocks that it gets, so that everybody else goes on.
+//! An indexer whose device is being opened, which takes some tenths of a second: it holds the
+//! blocks that it gets, so that everybody else goes on.
 
 use crate::crew::{lock, spawn};
 use crate::dictionary::btree::indexer::CpuIndexer;
@@ -9,13 +9,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-/// Blocks that wait for the device.
+/// That wait for the device.
 const MOST_BLOCKS: usize = 2;
 
 /// Makes an indexer of what was opened.
 type Begin<T> = Box<dyn FnOnce(T) -> Result<Box<dyn TokenIndexer>, ClosedError>>;
 
-/// An indexer that is being opened by a thread of its own, and then what was made of that.
 pub(crate) struct Opening<T> {
     opening: Option<(JoinHandle<()>, Begin<T>)>,
     door: Arc<Mutex<Door<T>>>,
@@ -23,14 +22,14 @@ pub(crate) struct Opening<T> {
     indexer: Option<Box<dyn TokenIndexer>>,
 }
 
-/// What the thread leaves, and who is woken then.
+/// What the thread leaves, and whom it wakes.
 struct Door<T> {
     opened: Option<std::thread::Result<T>>,
     wake: Option<Wake>,
 }
 
 impl<T: Send + 'static> Opening<T> {
-    /// Opens in a thread; what comes of it is made an indexer by `begin`, on the worker's thread.
+    /// `open` runs in a thread of its own, `begin` on the worker's.
     pub(crate) fn new(
         open: impl FnOnce() -> T + Send + 'static,
         begin: impl FnOnce(T) -> Result<Box<dyn TokenIndexer>, ClosedError> + 'static,
@@ -50,13 +49,12 @@ impl<T: Send + 'static> Opening<T> {
         Ok(Self { opening, door, waiting: Vec::new(), indexer: None })
     }
 
-    /// The indexer, once it is there; it gets the blocks that have waited.
+    /// Blocks that have waited go to it first.
     fn indexer(&mut self) -> Result<Option<&mut Box<dyn TokenIndexer>>, ClosedError> {
         let opened = lock(&self.door).opened.take();
         if let Some(opened) = opened
             && let Some((thread, begin)) = self.opening.take()
         {
-            // It has nothing left to do.
             _ = thread.join();
             let opened = opened.map_err(|_| "the thread that opened a device panicked")?;
             let mut indexer = begin(opened)?;
@@ -99,7 +97,7 @@ impl<T: Send + 'static> TokenIndexer for Opening<T> {
         }
     }
 
-    /// Whoever comes of it: one on the CPU has done its blocks when it has taken them.
+    /// An indexer on the CPU has done its blocks when it has taken them.
     fn wake_by(&mut self, wake: Wake) -> bool {
         if let Some(indexer) = &mut self.indexer {
             indexer.wake_by(wake.clone());
@@ -114,10 +112,9 @@ impl<T: Send + 'static> TokenIndexer for Opening<T> {
 }
 
 impl<T> Drop for Opening<T> {
-    /// Waits for the thread: a process is not to end while its driver starts.
+    /// Waits for the thread: a process must not end while its driver starts.
     fn drop(&mut self) {
         if let Some((thread, _)) = self.opening.take() {
-            // What it has opened, or why it could not, matters no more.
             _ = thread.join();
         }
     }

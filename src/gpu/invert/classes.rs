@@ -1,14 +1,13 @@
-//! Which stretches of a text are forms? A device knows of each character no more than its
-//! [`Class`], so that it can say where a stretch of letters and digits begins and ends without
-//! knowing what its letters are.
+//! Classes of characters, by which a device finds forms. It knows no more of a character than its
+//! [`Class`], which says where a run of letters and digits begins and ends.
 //!
-//! Of [`Tokenizer::Words`] a form is such a stretch as a whole. [`Tokenizer::CjkBigram`] makes
-//! pairs of neighbouring letters of Chinese, Japanese and Korean, so that a stretch of *paired*
-//! letters is cut: every two of them that stand side by side are a form, and one that stands alone
-//! is one. Whatever is not paired stays together: voice marks change the letter before them, and
-//! the lower case of a Greek letter may depend on what is around. If such a part begins or ends
-//! with a letter that makes pairs, a *joined* one, the paired letter before or behind it belongs to
-//! both. So the words of a text are those of its forms, in their order.
+//! Of [`Tokenizer::Words`] a form is such a run as a whole. [`Tokenizer::CjkBigram`] makes pairs of
+//! neighbouring letters of Chinese, Japanese and Korean, so that a run of *paired* letters is cut:
+//! every two neighbours are a form, and one that stands alone is one. Whatever is not paired stays
+//! together: voice marks change the letter before them, and the lower case of a Greek letter may
+//! depend on what is around. If such a part begins or ends with a letter that makes pairs, a
+//! *joined* one, the paired letter before or behind it belongs to both. So the words of a text are
+//! those of its forms, in their order.
 
 use crate::text::tokenizer::{Class, Tokenizer};
 use std::sync::OnceLock;
@@ -16,20 +15,20 @@ use std::sync::OnceLock;
 /// Bytes that say in which page of 256 characters a character is.
 pub(crate) const PAGES: usize = (char::MAX as usize + 1) / 256;
 
-/// Words of a page: two bits for each character.
+/// Two bits for each character.
 const PAGE_WORDS: usize = 16;
 
-/// The classes of all characters, as kernels read them. Pages that are equal are there once.
+/// The classes of all characters, as kernels read them; equal pages are stored once.
 #[derive(Clone, Debug)]
 pub(crate) struct Classes {
     words: Vec<u32>,
 }
 
-/// Characters from this one on are no letters and no digits: to ask of each takes milliseconds.
+/// No character from here on is a letter or digit: asking of each takes milliseconds.
 const NO_LETTERS: u32 = 0x40000;
 
 impl Classes {
-    /// Of the characters of a tokenizer. They are found when somebody asks first.
+    /// Made at the first call.
     ///
     /// # Panics
     /// If there were more than 256 kinds of pages.
@@ -60,7 +59,7 @@ impl Classes {
         Self { words: numbers.chain(pages.concat()).collect() }
     }
 
-    /// As kernels read them: the pages of all characters, a byte for 256 of them, then the pages.
+    /// A byte for each 256 characters, their page; then the pages.
     pub(crate) fn words(&self) -> &[u32] {
         &self.words
     }
@@ -75,7 +74,7 @@ impl Classes {
     /// The form that begins at a place of a text.
     pub(super) fn form_at<'a>(&self, text: &'a [u8], start: usize) -> &'a [u8] {
         let text = &text[start..];
-        // What is behind need not be read.
+        // No form goes beyond this.
         let ends = |byte: &u8| byte.is_ascii() && !byte.is_ascii_alphanumeric();
         let text = &text[..text.iter().position(ends).unwrap_or(text.len())];
         let letters = text.utf8_chunks().next().map_or("", |chunk| chunk.valid());
@@ -152,8 +151,7 @@ mod tests {
         );
     }
 
-    /// Characters beside those that are not what they are without them: of the many ideographs and
-    /// syllables one in 31.
+    /// Beside characters that change with what is around; of ideographs and syllables one in 31.
     #[test]
     fn law_every_letter_may_stand_anywhere() {
         let is_one = |&c: &char| {

@@ -1,5 +1,5 @@
-//! How does a CUDA device run the steps? On one stream, by a thread that waits for it: what is
-//! written goes through two pinned buffers by turns, results through others.
+//! A CUDA device that inverts: one stream, and a thread that waits for it. Writes go through two
+//! pinned buffers that alternate, results through others.
 
 use super::download::{CudaDownloader, Making};
 use super::machine::{DeviceMemory, Downloader, Machine, Reading, Uploader};
@@ -21,41 +21,34 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Whoever counts comes before whoever finds forms of later batches: it has many short kernels that
-/// it waits for. A lower number comes first.
+/// A lower number goes first: counting, which waits for many short kernels, before finding forms.
 const FIRST: i32 = -1;
 const LATER: i32 = 0;
 
 /// Milliseconds and launches, by kernel.
 pub(crate) type Times = BTreeMap<&'static str, (f64, u32)>;
 
-/// A CUDA device with the arrays of one inverter.
 #[derive(Debug)]
 pub struct CudaMachine {
     up: Buffers,
     down: Pinned,
-    /// Arrays that kernels use of which it is not known whether they are done.
+    /// Arrays of kernels that may still run.
     in_use: HashSet<InvertArray>,
     shared: Arc<Shared>,
     on: CudaArrays<InvertArray>,
 }
 
-/// What machines of a device share.
 #[derive(Debug)]
 struct Shared {
     kernels: Kernels,
     downloader: Mutex<Making>,
-    /// What kernels took, if that is measured.
+    /// What kernels took, if measured.
     times: Mutex<Option<Times>>,
     /// The same, without a lock for each launch.
     measured: AtomicBool,
 }
 
 impl CudaMachine {
-    /// Loads the kernels.
-    ///
-    /// # Errors
-    /// They do not compile, or the driver refuses.
     pub fn open(device: Device, toolchain: &Toolchain) -> Result<Self, GpuError> {
         let names = KERNELS.map(|name| (name, 0));
         let kernels = Kernels::load(toolchain, &device, &source(), names)?;
@@ -71,35 +64,34 @@ impl CudaMachine {
         Ok(Self { up, down, in_use: HashSet::new(), shared, on })
     }
 
-    /// Measures from now on what each kernel takes, of all machines of the device, or does not.
+    /// From now on measures, or not, what each kernel of all machines of the device takes.
     pub fn measure(&mut self, measured: bool) {
         *lock(&self.shared.times) = measured.then(Times::new);
         self.shared.measured.store(measured, Ordering::Relaxed);
     }
 
-    /// What kernels took since the last call, if that is [measured](Self::measure).
+    /// Since the last call, if [measured](Self::measure).
     pub fn take_times(&mut self) -> Times {
         lock(&self.shared.times).as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Bytes of the device's memory that are in use: its arrays, those of its siblings, and texts.
+    /// Device memory in use: arrays of this and its siblings, and texts.
     pub fn bytes(&self) -> u64 {
         self.on.device.memory().used()
     }
 
-    /// Waits until all that was enqueued is done, of which a copy of so many bytes is the end.
+    /// Waits for all that was enqueued, which ends with a copy of so many bytes.
     fn finish(&mut self, bytes: usize) -> Result<(), GpuError> {
         self.on.ticket(GpuWork::Download(bytes as u64))?.wait()?;
         self.in_use.clear();
         Ok(())
     }
 
-    /// Waits until no kernel uses an array.
     fn finish_with(&mut self, array: InvertArray) -> Result<(), GpuError> {
         if self.in_use.contains(&array) { self.finish(0) } else { Ok(()) }
     }
 
-    /// Waits until all that was enqueued is done, and takes parts of the buffer.
+    /// Waits for all that was enqueued, and copies parts of the buffer.
     fn take(&mut self, brought: Vec<(&mut [u8], Range<usize>)>) -> Result<(), GpuError> {
         self.finish(brought.iter().map(|(_, from)| from.len()).sum())?;
         // SAFETY: the copies are done.
@@ -109,17 +101,16 @@ impl CudaMachine {
         Ok(())
     }
 
-    /// Reads parts of arrays, and waits until they are there, unless something fails.
+    /// Returns when all parts are there.
     fn try_read(&mut self, parts: &mut [Reading<'_>]) -> Result<(), GpuError> {
-        // What of the buffer goes where.
+        // Parts of the buffer and their destinations.
         let (mut brought, mut filled) = (Vec::new(), 0);
         for Reading { array, at, to, is_pinned } in parts {
             let mut at = *at;
             if *is_pinned && !to.is_empty() {
                 let from = self.on.memory.of(*array).part(at, to.len() as u64);
                 let copied = self.on.device.context().bind_to_thread().and_then(|()| {
-                    // SAFETY: the array has so many bytes, and whoever reads waits until the copy
-                    // is done.
+                    // SAFETY: the array has so many bytes, and the reader waits for the copy.
                     unsafe { result::memcpy_dtoh_async(to, from, self.on.stream.cu_stream()) }
                 });
                 copied.map_err(|e| self.on.device.call("copy columns from the device", e))?;
@@ -131,8 +122,7 @@ impl CudaMachine {
                     filled = 0;
                 }
                 let from = self.on.memory.of(*array).part(at, to.len() as u64);
-                // SAFETY: the array has so many bytes, and nobody looks at this part of the buffer
-                // before the copy is done.
+                // SAFETY: the array has so many bytes; the buffer is read behind the copy.
                 unsafe { self.down.copy_down(from, filled, to.len(), &self.on.stream) }?;
                 at += to.len() as u64;
                 let end = filled + to.len();
@@ -158,7 +148,7 @@ impl Machine for CudaMachine {
     }
 
     fn reserve(&mut self, array: InvertArray, bytes: u64, kept: u64) -> Result<(), GpuError> {
-        // What stays of batches is many arrays, none of which grows.
+        // Arrays that stay of batches are many, and none grows.
         let more = if array == InvertArray::Kept { 0 } else { bytes / 4 };
         let ample = (bytes + more).next_multiple_of(1 << 16);
         self.on.reserve(array, "texts and their lists", (bytes, ample), kept)

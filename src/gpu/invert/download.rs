@@ -1,5 +1,4 @@
-//! How do lists get to the host from a CUDA device? Several threads take parts of arrays, each
-//! through a pinned buffer of its own.
+//! Takes lists from a CUDA device to the host, by several threads with a pinned buffer each.
 
 use super::machine::{Downloader, MOST_TAKEN, NextParcel};
 use crate::crew::{Awaited, Crew};
@@ -11,11 +10,9 @@ use cudarc::driver::CudaStream;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Threads that take parts of an array to the host: who puts lists in a file through a map, page by
-/// page, does 1.3 GB/s, and 16 do 21.
+/// One thread that puts lists in a file through a map, page by page, does 1.3 GB/s, and 16 do 21.
 const TAKERS: usize = 16;
 
-/// A buffer and a stream of its own.
 #[derive(Debug)]
 struct Taker {
     buffer: Pinned,
@@ -28,7 +25,7 @@ impl Taker {
         Ok(Self { buffer, stream: device.new_stream(None)? })
     }
 
-    /// Brings bytes of the device to the buffer.
+    /// Copies bytes of the device to the buffer.
     ///
     /// # Safety
     /// The memory has so many from `from` on, and stays until this returns.
@@ -39,8 +36,7 @@ impl Taker {
         bytes: usize,
     ) -> Result<&[u8], GpuError> {
         let Self { buffer, stream } = self;
-        // SAFETY: the caller answers for the memory, and nobody looks at the buffer before the copy
-        // is done.
+        // SAFETY: the caller answers for the memory, and the buffer is read after the copy.
         unsafe { buffer.copy_down(from, 0, bytes, stream) }?;
         device.ticket(stream, GpuWork::Download(bytes as u64))?.wait()?;
         // SAFETY: the copy is done.
@@ -48,7 +44,6 @@ impl Taker {
     }
 }
 
-/// Takes parts of arrays to the host by several threads.
 pub(super) struct CudaDownloader {
     takers: Vec<Taker>,
     crew: Crew,
@@ -84,9 +79,8 @@ impl Downloader for CudaDownloader {
     }
 }
 
-/// Who takes parts of arrays to the host. A thread pins its buffers while the first batches are
-/// inverted: when they are needed a run would wait for that, and before the first batch other
-/// buffers are pinned.
+/// A downloader that a thread makes while the first batches are inverted: pinning its buffers later
+/// would hold up a run, and before the first batch other buffers are pinned.
 #[derive(Debug, Default)]
 pub(super) struct Making {
     has_begun: bool,

@@ -1,18 +1,16 @@
-//! How does a batch of texts become lists? In three steps, each of which hands on what it has made.
+//! The inverter, which makes lists of batches of texts in three steps.
 //!
-//! 1. A thread of its own has the forms of batches found ([`find`](Inverter::find)), and others
-//!    make terms of those of which the device makes none, while batches before are counted.
-//! 2. [`count`](Inverter::count) says what each piece of a batch counts, by which whoever asks
-//!    finds out where the run ends; [`lists`](Inverter::lists) gives the lists of the batch if all
-//!    of it belongs to the run, or keeps them on the device.
-//! 3. [`encode`](Inverter::encode) encodes the lists of a run that were kept.
+//! 1. A thread of its own finds the forms of batches ([`find`](Inverter::find)), and others make
+//!    terms of those of which the device makes none, while batches before are counted.
+//! 2. [`count`](Inverter::count) says what each piece of a batch counts, by which the caller finds
+//!    the end of the run; [`lists`](Inverter::lists) returns the lists of a batch that belongs to
+//!    the run as a whole, or retains them on the device.
+//! 3. [`encode`](Inverter::encode) encodes the retained lists of a run.
 //!
-//! Nothing here depends on the order in which a device's threads run.
-//!
-//! A device keeps the forms that it has met, and a table of their fingerprints, until the run ends
-//! or they take too much, and numbers the terms of the run, most of which it makes itself. Every
-//! token is compared with its form byte by byte: two forms with one fingerprint, a form that is
-//! very long and a table that is full cost time and change nothing.
+//! Results do not depend on the order in which a device's threads run. A device retains the forms
+//! that it has met, and a table of their fingerprints, until the run ends or they take too much,
+//! and numbers the terms of the run, most of which it makes. Every token is compared with its form
+//! byte by byte: two forms with one fingerprint, very long ones and a full table only cost time.
 
 mod count;
 mod encode;
@@ -48,34 +46,31 @@ use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Batches whose forms are found, or are being found, and that are not counted, at most: each has
-/// two numbers for each token on the device, and 16 bytes for each new form.
+/// Batches between `find` and `count` at most: each has two numbers for each token on the device,
+/// and 16 bytes for each new form.
 pub(crate) const MOST_FOUND: usize = 3;
 
-/// What one piece of a batch counts.
 pub struct Counted {
     pub counts: PieceCounts,
-    /// Indexed tokens of each document.
+    /// Of indexed tokens, by document.
     pub lengths: Vec<u32>,
     pub codes: Arc<[u8]>,
-    /// The hash of each document's text.
+    /// By document.
     pub contents: Vec<u64>,
-    /// Its documents, if the piece is lines.
+    /// If the piece is lines.
     pub documents: Option<PieceDocuments>,
 }
 
-/// Who is told what an inverter does beside its caller.
 pub struct InverterHooks {
-    /// Is called, by other threads, whenever forms were found or terms made.
+    /// Called by other threads, whenever forms were found or terms made.
     pub tell: Tell,
-    /// Takes texts that nobody needs any more.
     pub back: Back,
     /// Makes texts of lines that a device cannot read.
     pub parse: ParseLines,
 }
 
 impl Default for InverterHooks {
-    /// Nobody, documents of any length, and fields that nobody asked for.
+    /// For nobody: documents of any length, and no fields.
     fn default() -> Self {
         Self {
             tell: Arc::new(|| ()),
@@ -90,31 +85,30 @@ impl Default for InverterHooks {
 /// The batch that was counted last.
 #[derive(Clone, Copy, Debug)]
 struct Open {
-    /// The docid of its first document, counted from the run's first.
+    /// Counted from the run's first.
     first: u32,
     postings: u32,
     terms: u32,
     list_bytes: u32,
 }
 
-/// Turns texts into the lists of runs, on one device.
 pub struct Inverter<M: ?Sized> {
     machine: Box<M>,
     tuning: Tuning,
-    /// Stands before the learner, which ends when this is dropped.
+    /// Before the learner, which ends when this is dropped.
     finding: Finding,
     learner: Learner,
     back: Back,
-    /// The pieces whose forms are found, or being found, which are counted next, in their order.
+    /// The pieces to be counted next, in their order: forms are found, or being found.
     coming: VecDeque<Arc<Vec<PieceText>>>,
-    /// What came of the first of these.
+    /// Outcomes of the first of these.
     found: VecDeque<Result<Found, GpuError>>,
-    /// What their forms mean, as far as that is known.
+    /// The meanings of their forms, as far as known.
     learned: VecDeque<Learned>,
-    /// Arrays of tokens of batches that were counted.
+    /// Arrays of tokens of counted batches, to be used again.
     spare: Vec<Tokens>,
     numbering: Numbering,
-    /// Terms whose last docid the device has, and how many postings of theirs stay.
+    /// Terms with last docids, and numbers of retained postings, on the device.
     lasts: u32,
     keeping: Keeping,
     open: Option<Open>,
@@ -134,11 +128,10 @@ impl<M: Machine + ?Sized> Typed for Inverter<M> {
 }
 
 impl<M: Machine + ?Sized> Inverter<M> {
-    /// An inverter on a machine that has done nothing, and on another one of the same device, on
-    /// which forms are found; `threads` make terms of forms.
+    /// On a machine that has done nothing, and a sibling that finds forms; `threads` make terms.
     ///
     /// # Errors
-    /// Of the device; the system gives no threads.
+    /// Of the device, or if the system gives no threads.
     pub fn new(
         machine: Box<M>,
         analysis: &Analysis,
@@ -170,7 +163,7 @@ impl<M: Machine + ?Sized> Inverter<M> {
         })
     }
 
-    /// The same, and forms are found otherwise; nothing was counted yet.
+    /// Before anything is counted.
     #[must_use]
     #[cfg(test)]
     pub(crate) fn tuned(mut self, tuning: Tuning) -> Self {
@@ -179,15 +172,13 @@ impl<M: Machine + ?Sized> Inverter<M> {
         self
     }
 
-    /// The same, and the lists of runs are encoded on the device where it has room for them;
-    /// nothing was counted yet.
+    /// Encodes the lists of runs on the device where it has room; set before anything is counted.
     #[must_use]
     pub fn encoding(mut self) -> Self {
         self.keeping.wanted = true;
         self
     }
 
-    /// What it has done so far.
     pub fn work(&self) -> InverterWork {
         let InverterWork { postings, spilled, seconds, .. } = self.work;
         let found = self.finding.work();
@@ -197,7 +188,7 @@ impl<M: Machine + ?Sized> Inverter<M> {
         InverterWork { postings, spilled, seconds, ..found }
     }
 
-    /// Where the time goes that its caller measures.
+    /// For times that the caller measures.
     pub(crate) fn seconds(&mut self) -> &mut InverterSeconds {
         &mut self.work.seconds
     }
@@ -206,13 +197,12 @@ impl<M: Machine + ?Sized> Inverter<M> {
         &mut self.machine
     }
 
-    /// Has the forms of pieces found, behind all that it was asked for before, and the host make
-    /// terms of them meanwhile; [`count`](Self::count) takes them later. If their texts were
-    /// brought they are used, and those of earlier ones go [back](InverterHooks::back).
+    /// Has the forms of pieces found, behind all asked for before, and the host make terms of them
+    /// meanwhile; [`count`](Self::count) takes them later. If `text` has their texts, those of
+    /// earlier ones go [back](InverterHooks::back).
     ///
     /// # Panics
-    /// If there is no [room](Self::has_room); whoever counts panics if there are too many pieces,
-    /// or too much text.
+    /// If there is no [room](Self::has_room); counting panics if there is too much text or pieces.
     pub(crate) fn find(&mut self, pieces: Arc<Vec<PieceText>>, text: Option<DeviceMemory>) {
         assert!(self.has_room(), "a batch is counted before");
         let to = self.spare.pop();
@@ -220,23 +210,20 @@ impl<M: Machine + ?Sized> Inverter<M> {
         self.finding.ask(pieces, text, to);
     }
 
-    /// Gives back texts that were brought for pieces that are not asked for, or room for texts that
-    /// could not be brought.
+    /// Returns texts that were uploaded in vain, or room for texts that could not be uploaded.
     pub(crate) fn give_back(&self, text: Option<DeviceMemory>) {
         (self.back)(text);
     }
 
-    /// Whether it can be asked for one more batch before one is counted.
     pub(crate) fn has_room(&self) -> bool {
         self.coming.len() < MOST_FOUND
     }
 
-    /// Batches that were asked for and are not counted.
     pub(crate) fn found(&self) -> usize {
         self.coming.len()
     }
 
-    /// Whether pieces can be counted without waiting for their forms or the host's terms.
+    /// Whether counting these would not wait for their forms or the host's terms.
     pub(crate) fn is_ready(&mut self, pieces: &[PieceText]) -> bool {
         self.found.extend(self.finding.outcomes());
         while let Some(learned) = self.learner.answer() {
@@ -245,13 +232,12 @@ impl<M: Machine + ?Sized> Inverter<M> {
         match self.found.front() {
             _ if !self.is_next(pieces) => true,
             Some(Ok(found)) => found.tokens == 0 || !self.learned.is_empty(),
-            // Counting says why.
+            // Counting returns the error.
             Some(Err(_)) => true,
             None => false,
         }
     }
 
-    /// Whether pieces are those that were asked for first.
     fn is_next(&self, pieces: &[PieceText]) -> bool {
         self.coming.front().is_some_and(|coming| std::ptr::eq(&coming[..], pieces))
     }
@@ -261,17 +247,16 @@ impl<M: Machine + ?Sized> Inverter<M> {
         self.learned.push_back(learned);
     }
 
-    /// Counts the next pieces, at most [`MOST_PIECES`](super::text::MOST_PIECES) with
+    /// Counts pieces, at most [`MOST_PIECES`](super::text::MOST_PIECES) with
     /// [`MOST_BYTES`](super::text::MOST_BYTES) of text; the first document has docid `first`,
-    /// counted from the run's first. What was [asked](Self::find) for is found already, or nearly;
-    /// if it is other pieces, all that was asked for is let go.
+    /// counted from the run's first. If they are not the next that `find` was [asked](Self::find)
+    /// for, all that was asked for is dropped.
     ///
     /// # Errors
-    /// Of the device. If that is out of memory, fewer pieces may do. What was asked for is let go,
-    /// and all is freed that is not of the run.
+    /// Of the device. If out of memory, fewer pieces may do; all is freed that is not of the run.
     ///
     /// # Panics
-    /// There are too many pieces, or too much text.
+    /// If there are too many pieces, or too much text.
     pub fn count(&mut self, pieces: &[PieceText], first: u32) -> Result<Vec<Counted>, GpuError> {
         let counted = self.take_found(pieces).and_then(|found| self.count_found(found, first));
         if counted.is_err() {
@@ -280,7 +265,6 @@ impl<M: Machine + ?Sized> Inverter<M> {
         counted
     }
 
-    /// What was found of the next pieces. If it is other pieces that were asked for, all is let go.
     fn take_found(&mut self, pieces: &[PieceText]) -> Result<Found, GpuError> {
         self.open = None;
         if self.is_next(pieces) {
@@ -292,8 +276,8 @@ impl<M: Machine + ?Sized> Inverter<M> {
         self.finding.now(pieces, to)
     }
 
-    /// Lets go of all that was found or counted and does not stay. Nobody says any more what the
-    /// new forms mean, so that all are forgotten.
+    /// Drops all that was found or counted and does not stay. The meanings of its new forms are
+    /// lost, so that all forms are forgotten.
     fn let_go(&mut self) {
         self.open = None;
         if self.coming.is_empty() {
@@ -311,7 +295,7 @@ impl<M: Machine + ?Sized> Inverter<M> {
         self.finding.forget_forms();
     }
 
-    /// Frees what is not of the run; the device knows no forms then.
+    /// The device knows no forms afterwards.
     fn free_but_run(&mut self) {
         self.let_go();
         self.spare.clear();
@@ -320,10 +304,7 @@ impl<M: Machine + ?Sized> Inverter<M> {
         self.finding.free();
     }
 
-    /// Ends the run: its terms. The next batch begins another one.
-    ///
-    /// # Errors
-    /// Of the device.
+    /// Returns the terms of the run; the next batch begins another one.
     pub fn end_run(&mut self) -> Result<Terms, GpuError> {
         let began = Instant::now();
         self.let_go();

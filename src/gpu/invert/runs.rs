@@ -1,7 +1,6 @@
-//! Where do runs begin and end on a device? Batches of texts come in, in the order of the input;
-//! what each piece counts goes out, and closed runs. A sequencer of its own decides, as every
-//! owner's does for `fast`: if a run ends within a batch, the pieces up to its end are counted
-//! again without the others, and these begin the next run.
+//! Divides the batches of a device, in the order of the input, into runs, and tells what each piece
+//! counts. A sequencer decides, as every owner's does for `fast`: if a run ends within a batch, the
+//! pieces up to its end are counted again alone, and the others begin the next run.
 
 use super::inverter::{Counted, Inverter, InverterSeconds, InverterWork, MOST_FOUND, spent};
 use super::machine::{DeviceMemory, Machine, Uploader};
@@ -22,37 +21,35 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 pub(crate) enum Event {
-    /// The next piece is counted, and belongs to the open run.
+    /// Counted, and of the open run.
     Piece {
         counts: Arc<PieceCounts>,
         lengths: Vec<u32>,
         contents: Vec<u64>,
-        /// Its documents, if it is lines.
+        /// If it is lines.
         documents: Option<Box<PieceDocuments>>,
     },
     /// The open run ends with the last piece: its lists.
     Run(RunEnd),
-    /// Encoded lists of the open run, which ends with the last piece.
+    /// Of the open run, which ends with the last piece.
     Encoded(LaidChunk),
-    /// Nothing will come any more.
     End(InverterWork),
 }
 
-/// A run that a device has inverted, and where it lies.
+/// An inverted run, and its place in the index.
 #[derive(Clone)]
 pub(crate) struct RunEnd {
     pub run: u32,
     pub first_docid: u32,
     pub documents: u32,
     pub inverted: Arc<InvertedRun>,
-    /// The codes of the lengths of its documents, piece by piece.
+    /// Of the lengths of its documents, piece by piece.
     pub lengths: Vec<Arc<[u8]>>,
 }
 
-/// Opens the file of the lists of a run, by its number.
+/// By the number of the run.
 pub(crate) type OpenLists = Box<dyn Fn(u32) -> Result<FilledFile, IndexError> + Send + Sync>;
 
-/// The open run of a device.
 pub(crate) struct Runs {
     inverter: Inverter<dyn Machine>,
     lists: OpenLists,
@@ -60,20 +57,19 @@ pub(crate) struct Runs {
     /// Batches that are not taken.
     coming: VecDeque<Arc<Vec<PieceText>>>,
     batches: Vec<Lists>,
-    /// The codes of its documents' lengths.
+    /// Codes of the documents' lengths.
     lengths: Vec<Arc<[u8]>>,
-    /// The run before, while it is not encoded, or not written: there is memory for one.
+    /// The run before, until it is encoded or written: there is memory for one.
     before: Weak<dyn Any + Send + Sync>,
     stop: Arc<AtomicBool>,
 }
 
-/// How long it sleeps before it looks again whether the run before is encoded.
+/// Between two looks whether the run before is encoded.
 const PAUSE: Duration = Duration::from_micros(200);
 
 impl Runs {
-    /// The first run, which ends at about so much cost
-    /// ([`Budget::run_limit`](crate::order::Budget)); all ends early once `stop` is set. Where the
-    /// device encodes lists they go to the files of `lists`.
+    /// The first run; runs end at about so much cost ([`Budget::run_limit`](crate::order::Budget)),
+    /// all early once `stop` is set. Lists that the device encodes go to the files of `lists`.
     pub(crate) fn new(
         inverter: Inverter<dyn Machine>,
         run_limit: u64,
@@ -92,18 +88,16 @@ impl Runs {
         }
     }
 
-    /// Where the time goes that its caller measures.
+    /// For times that the caller measures.
     pub(crate) fn seconds(&mut self) -> &mut InverterSeconds {
         self.inverter.seconds()
     }
 
-    /// Whoever brings texts to the device while it works.
     pub(crate) fn uploader(&mut self) -> Result<Box<dyn Uploader>, GpuError> {
         self.inverter.machine().uploader()
     }
 
-    /// Has the forms of the pieces of the next batch found. If their texts were brought they are
-    /// used.
+    /// Has the forms of the next batch found; `text` are its texts, if they were uploaded.
     pub(crate) fn find(&mut self, pieces: Vec<PieceText>, text: Option<DeviceMemory>) {
         let pieces = Arc::new(pieces);
         match is_fitting(&pieces) {
@@ -118,8 +112,7 @@ impl Runs {
         self.coming.push_back(pieces);
     }
 
-    /// Asks for all that comes again, if what was asked for was let go: a run has ended, or the
-    /// device had no room.
+    /// Asks for all that comes again, if that was dropped: a run has ended, or there was no room.
     fn find_again(&mut self) {
         if self.inverter.found() == 0 {
             for pieces in self.coming.iter().filter(|pieces| is_fitting(pieces)) {
@@ -130,24 +123,21 @@ impl Runs {
         }
     }
 
-    /// Whether pieces can be given to [`find`](Self::find).
     pub(crate) fn has_room(&self) -> bool {
         self.coming.len() < MOST_FOUND
     }
 
-    /// Whether pieces that were given are still to be taken.
     pub(crate) fn has_coming(&self) -> bool {
         !self.coming.is_empty()
     }
 
-    /// Whether pieces can be taken without waiting for others, for their forms, or for the host's
-    /// terms.
+    /// Whether taking waits neither for pieces nor for their forms or terms.
     pub(crate) fn is_ready(&mut self) -> bool {
         let next = self.coming.front();
         next.is_some_and(|pieces| self.inverter.is_ready(pieces))
     }
 
-    /// Takes the next pieces, if they are there, of which nobody needs the texts any more then.
+    /// Takes the next pieces, if there are any; their texts are not needed afterwards.
     ///
     /// # Errors
     /// Of the device, a piece with more text than a device takes, or too many documents.
@@ -161,8 +151,7 @@ impl Runs {
         Ok(Some(pieces))
     }
 
-    /// Counts pieces; once more if the device has no room, which has freed all that is not of the
-    /// run then.
+    /// Counts pieces; once more if the device had no room, and has freed all but the run's.
     fn count(&mut self, pieces: &[PieceText], first: u32) -> Result<Vec<Counted>, GpuError> {
         match self.inverter.count(pieces, first) {
             Err(error) if error.is_out_of_memory() => self.inverter.count(pieces, first),
@@ -177,7 +166,7 @@ impl Runs {
     ) -> Result<(), ClosedError> {
         let mut rest = pieces;
         while !rest.is_empty() {
-            // The lists of the next run stay on the device, or there is no memory for them yet.
+            // The next run's lists stay on the device, or have to wait for memory of the host.
             if !self.inverter.keeps() && !self.wait_for_encoders() {
                 return Ok(());
             }
@@ -234,7 +223,7 @@ impl Runs {
         Ok(())
     }
 
-    /// No piece will come any more, and all are taken: the open run ends, if it has documents.
+    /// All pieces are taken: the open run ends, if it has documents.
     pub(crate) fn end(&mut self, mut out: impl FnMut(Event) + Send) -> Result<(), ClosedError> {
         let (run, run_first, run_documents) = self.sequencer.open_run();
         if run_documents > 0 {
@@ -300,7 +289,7 @@ impl Runs {
         Ok(true)
     }
 
-    /// Waits until the run before is encoded; false if all is to end.
+    /// False if all is to end.
     fn wait_for_encoders(&mut self) -> bool {
         let began = Instant::now();
         while self.before.strong_count() > 0 && !self.stop.load(Ordering::Relaxed) {

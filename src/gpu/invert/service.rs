@@ -1,6 +1,5 @@
-//! Who drives a device that inverts? One thread: it counts batches in the order of the input, and
-//! tells what became of them. Another thread brings the texts of the next batches to the device
-//! meanwhile. No worker waits.
+//! The thread that drives a device that inverts: it counts batches in the order of the input, and
+//! tells the outcomes, while another thread uploads the texts of the next batches. No worker waits.
 
 use super::inverter::{Inverter, InverterHooks, ParseLines, spent};
 use super::machine::{DeviceMemory, Machine, Uploader};
@@ -23,20 +22,18 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::Instant;
 
-/// Opens the device, on the thread that drives it.
+/// Runs on the thread that drives the device.
 pub(crate) type OpenMachine = Box<dyn FnOnce() -> Result<Box<dyn Machine>, ClosedError> + Send>;
 
 pub(crate) struct Inverting {
-    /// How text becomes terms.
     pub analysis: Analysis,
-    /// Threads that make terms of forms.
+    /// That make terms of forms.
     pub threads: usize,
-    /// Where runs end ([`Budget::run_limit`](crate::order::Budget)).
+    /// See [`Budget::run_limit`](crate::order::Budget).
     pub run_limit: u64,
-    /// Lists are encoded on the device where it has room for them, with
+    /// The device encodes lists where it has room for them, with
     /// [`bp128`](crate::index::list::Form::BP128).
     pub encodes: bool,
-    /// Opens the file of the lists of a run, where they are put.
     pub lists: OpenLists,
     /// Where texts lie; they end with the last batch.
     pub buffers: Arc<TextBuffers>,
@@ -44,10 +41,8 @@ pub(crate) struct Inverting {
     pub parse: ParseLines,
 }
 
-/// What became of texts, or why nothing more will.
 pub(crate) type Outcome = Result<Event, ClosedError>;
 
-/// A thread that drives a device.
 pub(crate) struct InvertService {
     batches: Option<Sender<Vec<PieceText>>>,
     outcomes: Receiver<Outcome>,
@@ -56,7 +51,7 @@ pub(crate) struct InvertService {
 }
 
 impl InvertService {
-    /// Starts it; `wake` is called whenever there is an outcome.
+    /// `wake` is called whenever there is an outcome.
     pub(crate) fn start(open: OpenMachine, how: Inverting, wake: Wake) -> io::Result<Self> {
         let (batches, from) = channel();
         let (to, outcomes) = channel();
@@ -64,7 +59,7 @@ impl InvertService {
         let stopped = stop.clone();
         let thread = Builder::new().name("inverter".into()).spawn(move || {
             let tell = |outcome: Outcome| {
-                // Whoever has gone wants to know nothing.
+                // If the receiver is gone nobody wants it; the same below.
                 _ = to.send(outcome);
                 wake();
             };
@@ -96,30 +91,27 @@ impl InvertService {
         }
     }
 
-    /// No pieces will come any more.
     pub(crate) fn end(&mut self) {
         self.batches = None;
     }
 
-    /// The next outcome, if there is one. Never waits.
+    /// Never waits.
     pub(crate) fn outcome(&self) -> Option<Outcome> {
         self.outcomes.try_recv().ok()
     }
 }
 
 impl Drop for InvertService {
-    /// Waits for the thread: a device is not to be used when the job has ended.
+    /// Waits for the thread: a device must not be used when the job has ended.
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         self.batches = None;
         if let Some(thread) = self.thread.take() {
-            // It has told what there was to tell.
             _ = thread.join();
         }
     }
 }
 
-/// What the thread that drives a device waits for.
 enum Message {
     Brought(Brought),
     Failed(GpuError),
@@ -130,21 +122,19 @@ enum Message {
     GoOn,
 }
 
-/// A batch whose texts are on the device, if there is room for them ahead.
+/// `text` is none if the device had no room.
 struct Brought {
     pieces: Vec<PieceText>,
     text: Option<DeviceMemory>,
-    /// How long pinning and copying took, in seconds.
+    /// Seconds of pinning and copying.
     pin: f64,
     upload: f64,
 }
 
-/// Texts that are on the device beside those of the batch whose forms were found last: of the next,
-/// and of one that is brought.
+/// Texts on the device beside the batch whose forms were found last: the next, and one uploaded.
 const TEXTS_AHEAD: usize = 2;
 
-/// What whoever brings texts takes: batches, room for one more, and batches of which nobody needs
-/// the texts any more.
+/// For the uploading thread: batches, room for one more, and batches whose texts were used.
 struct Coming {
     batches: Receiver<Vec<PieceText>>,
     room: Receiver<Option<DeviceMemory>>,
@@ -152,14 +142,11 @@ struct Coming {
     buffers: Arc<TextBuffers>,
 }
 
-/// Brings texts to the device, batch after batch, whenever there may be one more; those on the
-/// device that nobody needs any more come back. When there are no more batches the buffers end, so
-/// that texts are freed here, beside the thread that drives the device.
+/// Uploads texts, batch after batch, whenever there is room for one more; `room` has memory to use
+/// again. After the last batch the buffers end, so that texts are freed here, beside the driver.
 fn bring(mut uploader: Box<dyn Uploader>, coming: &Coming, to: &Sender<Message>) {
-    // Whoever has gone wants no texts.
     while let Ok(old) = coming.room.recv() {
         let Ok(mut pieces) = coming.batches.recv() else {
-            // Whoever has gone wants to know nothing.
             _ = to.send(Message::End);
             coming.buffers.end();
             return coming.done.iter().for_each(drop);
@@ -169,8 +156,8 @@ fn bring(mut uploader: Box<dyn Uploader>, coming: &Coming, to: &Sender<Message>)
             true => {
                 let began = Instant::now();
                 for piece in &mut pieces {
-                    // SAFETY: a buffer gives memory that is not pinned, and drops what comes back
-                    // before it frees that; nobody else pins any.
+                    // SAFETY: a buffer has memory that is not pinned, and drops the pin before it
+                    // frees that; nobody else pins any.
                     piece.bytes.pin(|memory| unsafe { uploader.pin(memory) });
                 }
                 pin = spent(began);
@@ -181,7 +168,7 @@ fn bring(mut uploader: Box<dyn Uploader>, coming: &Coming, to: &Sender<Message>)
             false => Ok(None),
         };
         let brought = match brought {
-            // Whoever needs them makes room.
+            // Whoever needs the texts makes room.
             Err(error) if error.is_out_of_memory() => Ok(None),
             brought => brought,
         };
@@ -211,7 +198,7 @@ fn drive(
     }
     let told = to.clone();
     let hooks = InverterHooks {
-        // Whoever has gone wants to know nothing, and has no use for room.
+        // If the receiver is gone nobody wants it, or needs room.
         tell: Arc::new(move || _ = told.send(Message::GoOn)),
         back: Arc::new(move |old| _ = give_room.send(old)),
         parse: how.parse,
@@ -227,7 +214,6 @@ fn drive(
     let bring = move || {
         let bring = || bring(uploader, &coming, &to);
         if let Err(cause) = catch_unwind(AssertUnwindSafe(bring)) {
-            // Whoever has gone wants to know nothing.
             _ = to.send(Message::Panicked(cause));
         }
     };
@@ -248,9 +234,9 @@ fn drive(
             Err(_) if runs.is_ready() => {
                 if let Some(pieces) = runs.take_next(&mut tell)? {
                     match ended {
-                        // They are filled again.
+                        // Their buffers are filled again.
                         false => drop(pieces),
-                        // They are freed. If nobody brings more, it frees them itself.
+                        // The uploading thread frees them, or, if it is gone, this.
                         true => _ = give.send(pieces),
                     }
                 }
@@ -261,7 +247,7 @@ fn drive(
                 // The system closes the device meanwhile, which takes as long; if it gives no
                 // thread, what is spare goes with the process.
                 let _spare = Awaited::begin("spare", pages::give_back);
-                // Whoever brings texts has the device, too, until it knows that no more come back.
+                // The uploading thread holds the device, too, until no more come back.
                 drop((runs, give));
                 return Ok(());
             }

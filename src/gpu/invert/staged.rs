@@ -1,5 +1,4 @@
-//! How do bytes go from the host to a CUDA device? Through two pinned buffers by turns, which
-//! several threads fill.
+//! Copies to a CUDA device, through two pinned buffers that alternate, filled by several threads.
 
 use super::steps::InvertArray;
 use crate::crew::Crew;
@@ -9,15 +8,14 @@ use crate::gpu::floor::error::{GpuError, GpuWork};
 use crate::gpu::floor::events::Ticket;
 use crate::gpu::floor::pinned::{Pinned, copy_all};
 
-/// Bytes of each pinned buffer.
+/// Of each pinned buffer.
 pub(super) const STAGED_BYTES: usize = 4 << 20;
 
-/// Bytes that a thread copies at a time, and threads that copy: one copies a third of what a device
-/// takes in the same time.
+/// Bytes that a thread copies at a time, and threads: one copies a third of what a device takes.
 pub(super) const COPY_BYTES: usize = 512 << 10;
 pub(super) const COPIERS: usize = 4;
 
-/// Two pinned buffers: one is filled while what was copied from the other is on its way.
+/// One is filled while the other is copied.
 #[derive(Debug)]
 pub(super) struct Buffers {
     /// With the last copy from each.
@@ -35,7 +33,7 @@ impl Buffers {
         Ok(Self { buffers, current: 0, filled: 0, crew })
     }
 
-    /// Enqueues copies of parts to the device, one behind the other.
+    /// Enqueues copies of parts to the device, end to end.
     pub(super) fn send(
         &mut self,
         on: &CudaArrays<InvertArray>,
@@ -47,11 +45,11 @@ impl Buffers {
         loop {
             if self.filled == STAGED_BYTES {
                 (self.current, self.filled) = (1 - self.current, 0);
-                // Its last copy is the last one that was enqueued from it.
+                // The last copy that was enqueued from it.
                 self.buffers[self.current].1.as_ref().map_or(Ok(()), Ticket::wait)?;
             }
             let ((buffer, copied), first) = (&mut self.buffers[self.current], self.filled);
-            // SAFETY: what is copied from this buffer lies before that.
+            // SAFETY: all copies from this buffer are of bytes before that.
             let mut room = unsafe { &mut buffer.bytes_mut()[first..] };
             let mut copies = Vec::new();
             while !room.is_empty() {

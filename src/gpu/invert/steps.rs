@@ -1,6 +1,4 @@
-//! Which kernels invert a batch, one after the other? The steps name arrays, not memory, so that a
-//! device and the emulation of one take the same ones. `kernels/invert.cu` has what each kernel
-//! does.
+//! The kernels that invert a batch, in their order; `kernels/invert.cu` has what each does.
 
 pub(crate) mod encode;
 pub(crate) mod lines;
@@ -13,15 +11,14 @@ use crate::gpu::floor::error::Geometry;
 use crate::gpu::floor::steps::Argument::{self, Number};
 use crate::order::Sketch;
 
-/// An array that kernels work on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum InvertArray {
     /// u8: the lines of the batch, if it is nothing but lines, in whole tiles.
     Raw,
     /// u32: where each piece begins there, and the end.
     PiecePlaces,
-    /// u32: the [words](crate::dictionary::device::lines::LineShape::words) of the shape of the
-    /// lines of each piece.
+    /// u32: the [words](crate::dictionary::device::lines::LineShape::words) of each piece's line
+    /// shape.
     Shapes,
     /// u32: where each line ends.
     LineEnds,
@@ -33,7 +30,7 @@ pub enum InvertArray {
     LineNames,
     /// u8: the bytes of the name.
     NameLengths,
-    /// u32: the same, then where the name goes among all, and the end.
+    /// u32: the same, then where the name goes, and the end.
     NamePlaces,
     /// u8: all names.
     Names,
@@ -49,9 +46,9 @@ pub enum InvertArray {
     PieceStarts,
     /// u32: where each token begins.
     Tokens,
-    /// u32: of each tile of a step what it counts, then where what it has goes.
+    /// u32: of each tile of a step a count, then the sum of those before.
     Tiles,
-    /// u32: of each tile of those their sum, then the sum of all before.
+    /// u32: of each tile of [`Tiles`](Self::Tiles) the same.
     Sums,
     /// u32: [`COUNTERS`].
     Counters,
@@ -69,7 +66,7 @@ pub enum InvertArray {
     FormPlaces,
     /// u32: two of each form, what it stands for.
     Meanings,
-    /// The same of forms with several terms.
+    /// The same of terms of forms with several.
     Expansions,
     /// u32: where new forms begin in the text.
     NewStarts,
@@ -79,8 +76,7 @@ pub enum InvertArray {
     NewPlaces,
     /// u32: the form of each token.
     TokenForms,
-    /// As [`Tokens`](Self::Tokens), of the batch that is counted next: forms of a later one may be
-    /// found before.
+    /// As [`Tokens`](Self::Tokens), of the batch to be counted, while later forms are found.
     CountedTokens,
     /// As [`TokenForms`](Self::TokenForms), of the same.
     CountedForms,
@@ -114,7 +110,7 @@ pub enum InvertArray {
     Keys,
     /// u32: the documents of these.
     Values,
-    /// u32: where sorting puts terms; then those of postings.
+    /// u32: sorted terms; then those of postings.
     SortedKeys,
     /// u32: documents likewise.
     SortedValues,
@@ -136,32 +132,30 @@ pub enum InvertArray {
     Sketches,
     /// u32: tokens of each document.
     Lengths,
-    /// u32: what stays of a batch, three columns: terms, docids from the run's first, and where
-    /// each posting begins among the sorted pairs, with the end.
+    /// u32: the retained columns of a batch: terms, docids from the run's first, and where each
+    /// posting begins among the sorted pairs, with the end.
     Kept,
-    /// u32: of each term the postings that stay.
+    /// u32: of each term the retained postings.
     Counts,
-    /// u8: the codes of the lengths of documents: those of the batch, and those of the run when its
-    /// lists are encoded.
+    /// u8: codes of documents' lengths: of the batch, or of the run when its lists are encoded.
     Codes,
-    /// u32: the terms in the order of the lexicon: a place there is a rank.
+    /// u32: terms in the order of the lexicon: a place there is a rank.
     Numbers,
     /// u32: postings by rank.
     Dfs,
-    /// u32: where the list of each rank of a chunk begins among the postings that are gathered.
+    /// u32: where the list of each rank of a chunk begins among the gathered postings.
     ChunkFirsts,
-    /// u32: of each term one more than where its next posting goes among those that are gathered,
-    /// or 0 if none is.
+    /// u32: of each term one more than the place of its next gathered posting, or 0.
     Cursors,
     /// u32: where the list of each term begins in a batch.
     BatchFirsts,
-    /// u32: the docids of postings that are gathered.
+    /// u32: docids of gathered postings.
     Docids,
     /// u32: their term frequencies.
     Tfs,
-    /// u32: the number of the first part of each list of a chunk, and of all parts.
+    /// u32: the first part of each list of a chunk, and the number of all.
     PartFirsts,
-    /// u32: where the bytes of each part begin among those of all parts, and the end.
+    /// u32: where the bytes of each part begin, and the end.
     PartPlaces,
     /// u32: the two widths of each part.
     Heads,
@@ -182,30 +176,23 @@ pub(crate) type Step = crate::gpu::floor::steps::Step<InvertArray>;
 /// Words of [`InvertArray::Counters`]: new forms and their bytes, odd tokens, the last sum of
 /// tiles, and foreign forms and their bytes.
 pub(crate) const COUNTERS: usize = 6;
-/// The number of new forms among the counters.
 pub(crate) const NEW_FORMS: usize = 0;
 pub(crate) const ODD_TOKENS: usize = 1;
 pub(crate) const SUM: usize = 2;
-/// The bytes of the new forms.
 pub(crate) const NEW_BYTES: usize = 3;
 pub(crate) const FOREIGN_FORMS: usize = 4;
 pub(crate) const FOREIGN_BYTES: usize = 5;
 
 const THREADS: u32 = 256;
-/// Threads of the block that sums.
 const SCAN_THREADS: u32 = 1024;
-/// Values of a tile of a scan.
 const SCAN_TILE: u32 = 8 * SCAN_THREADS;
 /// Items of a tile of tokens, pairs or postings.
 const TILE: u32 = 8 * THREADS;
-/// Shared memory of blocks that sum.
 pub(crate) const SCAN_SHARED_BYTES: u32 = 4 * 32;
-/// Tiles of so many tokens, pairs or postings.
 pub(crate) fn tiles(items: u32) -> u32 {
     items.div_ceil(TILE)
 }
 
-/// Tiles of so many bytes of text.
 pub(crate) fn text_tiles(bytes: usize) -> u32 {
     (bytes / TILE_BYTES) as u32
 }
@@ -222,7 +209,7 @@ fn step(
     Step { kernel, geometry: Geometry { blocks, threads: THREADS, shared_bytes }, arguments }
 }
 
-/// Makes `words` of an array zero, the first of which is number `from`. There is one at least.
+/// Zeroes `words` words, at least one, from word `from` on.
 pub(crate) fn clear(array: InvertArray, from: u64, words: u64) -> Step {
     // A thread clears 16 words.
     let blocks = words.div_ceil(16 * u64::from(THREADS)) as u32;
@@ -230,12 +217,12 @@ pub(crate) fn clear(array: InvertArray, from: u64, words: u64) -> Step {
     step("invert_clear", (blocks, 0), vec![Argument::Array(array, 4 * from), low, high])
 }
 
-/// Words of [`InvertArray::Sums`] that a [scan] takes.
+/// Words of [`InvertArray::Sums`] for a [scan].
 pub(crate) fn sum_words(words: u32) -> u32 {
     words.div_ceil(SCAN_TILE)
 }
 
-/// Makes of the first `words` of an array the sums of those before; the sum of all is a counter.
+/// Each of the first `words` becomes the sum of those before; that of all is a counter.
 pub(crate) fn scan(array: InvertArray, words: u32) -> Vec<Step> {
     let launch = |kernel, blocks, arguments| {
         let geometry = Geometry { blocks, threads: SCAN_THREADS, shared_bytes: SCAN_SHARED_BYTES };
@@ -247,7 +234,7 @@ pub(crate) fn scan(array: InvertArray, words: u32) -> Vec<Step> {
     if tiles <= 1 {
         return vec![whole(array, words)];
     }
-    // One block would take a time in which all others do nothing.
+    // A single block would take a time in which all others do nothing.
     let arguments = || vec![of(array), Number(words), of(InvertArray::Sums)];
     vec![
         launch("invert_sum_tiles", tiles, arguments()),
@@ -256,21 +243,19 @@ pub(crate) fn scan(array: InvertArray, words: u32) -> Vec<Step> {
     ]
 }
 
-/// A launch, and the sums of what it counts by tile.
+/// A launch, and the sums of its counts by tile.
 fn counted(count: Step, tiles: u32) -> Vec<Step> {
     let mut steps = vec![count];
     steps.extend(scan(InvertArray::Tiles, tiles));
     steps
 }
 
-/// Counts the tokens of texts of so many tiles.
 pub(crate) fn count_tokens(tiles: u32) -> Vec<Step> {
     let arguments = vec![of(InvertArray::Text), of(InvertArray::Classes), of(InvertArray::Tiles)];
     let count = step("invert_count_tokens", (tiles, SCAN_SHARED_BYTES), arguments);
     counted(count, tiles)
 }
 
-/// Writes where they begin.
 pub(crate) fn write_tokens(tiles: u32) -> Step {
     let arguments =
         [InvertArray::Text, InvertArray::Classes, InvertArray::Tiles, InvertArray::Tokens]
@@ -279,7 +264,7 @@ pub(crate) fn write_tokens(tiles: u32) -> Step {
     step("invert_write_tokens", (tiles, SCAN_SHARED_BYTES), arguments)
 }
 
-/// Hashes the texts of so many documents, of which there is one at least.
+/// There is at least one document.
 pub(crate) fn hash_documents(documents: u32) -> Step {
     let arguments = vec![
         of(InvertArray::Text),
@@ -291,8 +276,7 @@ pub(crate) fn hash_documents(documents: u32) -> Step {
     step("invert_hash_documents", (documents.div_ceil(THREADS / 8), 0), arguments)
 }
 
-/// Finds the slots of all forms of so many tokens in a table of so many slots, and numbers those
-/// that are not among the `known`.
+/// Finds the slots of the forms of all tokens, and numbers forms that are not among the `known`.
 pub(crate) fn find_forms(tokens: u32, slots: u32, known: u32, tuning: Tuning) -> Step {
     let arguments = vec![
         of(InvertArray::Text),
@@ -314,7 +298,7 @@ pub(crate) fn find_forms(tokens: u32, slots: u32, known: u32, tuning: Tuning) ->
     step("invert_find_forms", (tokens.div_ceil(THREADS), 0), arguments)
 }
 
-/// Keeps the bytes of `count` new forms behind the `used` bytes of those that are known.
+/// Stores the bytes of `count` new forms behind the `used` ones.
 pub(crate) fn keep_forms(count: u32, known: u32, used: u32) -> Step {
     let arguments = vec![
         of(InvertArray::Text),
@@ -330,7 +314,6 @@ pub(crate) fn keep_forms(count: u32, known: u32, used: u32) -> Step {
     step("invert_keep_forms", (count.div_ceil(THREADS), 0), arguments)
 }
 
-/// Compares all tokens with their forms.
 pub(crate) fn check_forms(tokens: u32) -> Step {
     let arguments = vec![
         of(InvertArray::Text),
@@ -358,14 +341,13 @@ fn meanings(tokens: u32) -> Vec<Argument<InvertArray>> {
     ]
 }
 
-/// Counts the terms of so many tokens.
 pub(crate) fn count_terms(tokens: u32) -> Vec<Step> {
     let (tiles, arguments) = (tiles(tokens), meanings(tokens));
     let count = step("invert_count_terms", (tiles, SCAN_SHARED_BYTES), arguments);
     counted(count, tiles)
 }
 
-/// Writes them with their documents, and the lengths of these.
+/// Writes terms with their documents, and the lengths of these.
 pub(crate) fn write_terms(tokens: u32, documents: u32, pieces: u32) -> Vec<Step> {
     let mut arguments = meanings(tokens);
     arguments.extend([
@@ -393,7 +375,7 @@ pub(crate) fn write_terms(tokens: u32, documents: u32, pieces: u32) -> Vec<Step>
     ]
 }
 
-/// Puts what `from` slots of forms have into `to` empty ones.
+/// Moves a table of `from` slots to `to` empty ones.
 pub(crate) fn rehash(from: u32, to: u32, tuning: Tuning) -> Step {
     let arguments = vec![
         of(InvertArray::Slots),
@@ -407,7 +389,6 @@ pub(crate) fn rehash(from: u32, to: u32, tuning: Tuning) -> Step {
     step("invert_rehash", (from.div_ceil(THREADS), 0), arguments)
 }
 
-/// Words of the sketches of so many pieces.
 pub(crate) fn sketch_words(pieces: u32) -> u64 {
     u64::from(pieces) * Sketch::REGISTERS as u64
 }

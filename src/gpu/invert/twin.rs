@@ -1,4 +1,4 @@
-//! What do the kernels find? Their twins in plain Rust, by the definitions alone.
+//! The twins of the kernels in plain Rust, by the definitions alone.
 
 use super::inverter::Counted;
 use super::text::{PieceText, content};
@@ -15,7 +15,7 @@ use crate::text::tokenizer::{Class, Tokenizer};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// `invert_scan`: the sums of all values before each, and of all.
+/// `invert_scan`: the sums before each value, and of all.
 pub(crate) fn scan(values: &[u32]) -> (Vec<u32>, u32) {
     let (mut sums, mut sum) = (Vec::with_capacity(values.len()), 0);
     for value in values {
@@ -47,7 +47,7 @@ pub(crate) fn tokens(tokenizer: Tokenizer, text: &[u8]) -> Vec<u32> {
 }
 
 /// `invert_read_lines`, `invert_write_lines`: where the name of a line stands, if it has one, and
-/// what its text stands for; nothing if it makes its piece odd.
+/// its text; None if the line makes its piece odd.
 pub(crate) fn line(
     shape: &LineShape,
     longest: u32,
@@ -80,8 +80,7 @@ pub(crate) fn line(
     (fits && rest == shape.behind()).then(|| (name, texts.join(&b'\n')))
 }
 
-/// What the string stands for that some bytes begin with, from behind its first quote, and what
-/// follows from the other one on.
+/// The string from behind its first quote, and what follows from its last quote on.
 fn string(mut rest: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let mut text = Vec::new();
     loop {
@@ -98,7 +97,7 @@ fn string(mut rest: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     }
 }
 
-/// Appends what an escape stands for, from behind its backslash; what is behind it.
+/// Appends an escape, from behind its backslash; returns what is behind it.
 fn unescape<'a>(escape: &'a [u8], text: &mut Vec<u8>) -> Option<&'a [u8]> {
     let simple = [
         (b'"', b'"'),
@@ -131,7 +130,7 @@ fn unescape<'a>(escape: &'a [u8], text: &mut Vec<u8>) -> Option<&'a [u8]> {
     Some(&escape[taken..])
 }
 
-/// `invert_code_forms`: what a form stands for, or nothing if it is foreign.
+/// `invert_code_forms`: None if the form is foreign.
 pub(crate) fn code_form(analysis: &Analysis, form: &str) -> Option<Meaning> {
     let hash = hash_of_key(key_of(form.as_bytes())?);
     match analysis.analyze_token(form) {
@@ -140,7 +139,7 @@ pub(crate) fn code_form(analysis: &Analysis, form: &str) -> Option<Meaning> {
     }
 }
 
-/// A pass of the sort: pairs by some bits of their keys; equal ones stay in their order.
+/// Sorts by some bits of the keys; equal ones stay in their order.
 pub(crate) fn sort_pass(pairs: &[(u32, u32)], (shift, bits): (u32, u32)) -> Vec<(u32, u32)> {
     let mut sorted = pairs.to_vec();
     sorted.sort_by_key(|(key, _)| key >> shift & ((1 << bits) - 1));
@@ -153,11 +152,10 @@ pub(crate) fn postings(pairs: &[(u32, u32)]) -> Vec<u32> {
     (0..pairs.len()).filter(begins).chain([pairs.len()]).map(|at| at as u32).collect()
 }
 
-/// The postings of each term, by its string: docids and frequencies.
+/// Docids and frequencies, by term.
 pub(crate) type Run = BTreeMap<String, Vec<(u32, u32)>>;
 
-/// All of it: what the pieces of a batch count, whose first document has docid `first`; their
-/// postings are added to `run`.
+/// What the pieces of a batch from docid `first` on count; their postings are added to `run`.
 pub(crate) fn invert(
     analysis: &Analysis,
     pieces: &[PieceText],
@@ -184,11 +182,11 @@ pub(crate) fn invert(
                 }
             });
             lengths.push(length);
-            // The separator is not of it.
+            // Without the separator.
             contents.push(content(&text[..text.len() - 1]));
             docid += 1;
         }
-        // A term's first posting of a piece counts four bytes.
+        // As each piece counts a term's first posting.
         let behind = |list: &Vec<(u32, u32)>| -> u64 {
             let pairs = list.windows(2);
             4 + pairs.map(|p| folded::bytes(p[1].0 - p[0].0 - 1, p[1].1) as u64).sum::<u64>()

@@ -1,5 +1,4 @@
-//! How do texts get to a CUDA device? It takes them from where parsers put them, in pinned memory
-//! of the host, while another thread drives it.
+//! Uploads texts to a CUDA device from pinned memory of the host, while another thread drives it.
 
 use super::machine::{DeviceMemory, Uploader};
 use crate::dictionary::device::text_buffers::Pin;
@@ -31,14 +30,13 @@ impl Pinned {
 
 impl Drop for Pinned {
     fn drop(&mut self) {
-        // SAFETY: the context is bound; whoever had the memory pinned keeps it until this is
-        // dropped.
+        // SAFETY: the context is bound; the memory's owner retains it until this is dropped.
         let unpin = || unsafe { sys::cuMemHostUnregister(self.at as *mut c_void) }.result();
         self.context.record_err(self.context.bind_to_thread().and_then(|()| unpin()));
     }
 }
 
-/// Brings texts on a stream of its own.
+/// On a stream of its own.
 pub(super) struct CudaUploader {
     stream: Arc<CudaStream>,
     /// The system has refused to pin memory, and is not asked again.
@@ -51,7 +49,7 @@ impl CudaUploader {
         Ok(Self { stream: device.new_stream(None)?, refused: false, device })
     }
 
-    /// Enqueues copies of parts to a text, one behind the other.
+    /// Enqueues copies of parts to a text, end to end.
     ///
     /// # Safety
     /// The text has so many bytes, and it and the parts stay until the copies are done.
@@ -90,8 +88,7 @@ impl Uploader for CudaUploader {
             Some(old) => old,
             None => Box::new(Slab::new(&self.device, "texts", bytes + bytes / 4)?),
         };
-        // SAFETY: the text is as long as all parts; it and the parts are there until this returns,
-        // when no copy is under way.
+        // SAFETY: the text is as long as all parts; all live until this returns, behind the copies.
         let sent = unsafe { self.send(&text, parts) };
         let sent = sent.map_err(|e| self.device.call("copy texts to the device", e));
         let sent = sent.and_then(|()| self.device.ticket(&self.stream, GpuWork::Upload(bytes)));

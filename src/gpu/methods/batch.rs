@@ -1,7 +1,6 @@
-//! What does a batch of queries say to kernels, and how much memory does it take? Its queries are
-//! sorted by what the method makes of them: by falling classes, those of which may be launched
-//! together, and in a class by falling work. A query that begins late and takes long leaves the
-//! device idle beside it. Parts that are not on the device travel with the batch, each once.
+//! A batch of queries as the kernels read it, and the memory that it takes. Queries are sorted by
+//! falling class (a class may be launched together), then work: a query that begins late and takes
+//! long leaves the device idle beside it. Parts not on the device travel with the batch, each once.
 
 use super::lists::ALIGNMENT;
 use super::travelling::{Bytes, Placed, Travelling};
@@ -12,16 +11,14 @@ use crate::query::top_k::Hit;
 use std::cmp::Reverse;
 use std::ops::Range;
 
-/// What a query comes to on a device.
+/// The result of a query.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Found {
-    /// The best documents, best first.
     pub hits: Vec<Hit>,
     /// The docid from which it is not answered, if it is not.
     pub rest: Option<u32>,
 }
 
-/// A term that is asked for.
 #[derive(Clone, Debug)]
 pub struct AskedPart<M: DeviceMethod> {
     pub part: M::Part,
@@ -46,17 +43,15 @@ impl<M: DeviceMethod> AskedPart<M> {
     }
 }
 
-/// A query whose parts have their places.
 #[derive(Clone, Debug)]
 pub struct PlacedQuery<L> {
-    /// Where the part of each term is.
     pub(in crate::gpu) terms: Vec<Placed<L>>,
     pub k: u32,
     pub docids: Range<u32>,
 }
 
 impl<L> PlacedQuery<L> {
-    /// The numbers of its terms by a length of each, the shortest first.
+    /// The numbers of its terms, the shortest first.
     pub(in crate::gpu) fn by_length(&self, length: impl Fn(&L) -> u32) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.terms.len()).collect();
         order.sort_by_key(|&t| length(&self.terms[t].laid));
@@ -64,18 +59,17 @@ impl<L> PlacedQuery<L> {
     }
 }
 
-/// The numbers of at most 16 terms in a word, four bits each, the first in the lowest.
+/// The numbers of at most 16 terms, four bits each, the first in the lowest.
 pub(in crate::gpu) fn in_a_word(order: &[usize]) -> u64 {
     order.iter().rev().fold(0, |word, &t| word << 4 | t as u64)
 }
 
-/// What a method makes of a query.
 #[derive(Clone, Copy, Debug)]
 pub struct Made<R> {
     pub record: R,
-    /// Words that it takes.
+    /// Of the batch's memory.
     pub words: u64,
-    /// The most hits.
+    /// At most.
     pub hits: u32,
     /// Bytes of [`MethodBatch::more`].
     pub more: usize,
@@ -84,12 +78,12 @@ pub struct Made<R> {
     pub work: u64,
 }
 
-/// What a batch may hold, or holds.
+/// The capacity of a batch, or its use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BatchRoom {
     pub words: u64,
     pub hits: u64,
-    /// Terms, which are at least as many as queries.
+    /// At least as many as queries.
     pub terms: usize,
     pub list_bytes: usize,
     /// Bytes that kernels read beside records, terms and lists.
@@ -108,23 +102,23 @@ impl BatchRoom {
             && used.shared_bytes <= self.shared_bytes
     }
 
-    /// Bytes that a batch has for its kernels, at most.
+    /// At most.
     pub(crate) fn input_bytes<M: DeviceMethod>(&self) -> usize {
         let records = (size_of::<M::Record>() + size_of::<M::Term>()) * self.terms;
         records + self.more + self.list_bytes + 512
     }
 
-    /// Bytes that its kernels write for the host, at most.
+    /// At most.
     pub(crate) fn output_bytes<M: DeviceMethod>(&self) -> usize {
         let said = size_of::<M::Said>() + M::SAID_BESIDE.iter().sum::<usize>();
         said * self.terms + 8 * self.hits as usize + 32
     }
 }
 
-/// What the host has to know of a query of a batch.
+/// A query of a batch on the host.
 #[derive(Clone, Copy, Debug)]
 struct Sorted {
-    /// Its number among those that were added.
+    /// As added.
     query: usize,
     /// The first of its hits, and the most of them.
     hits: (usize, u32),
@@ -136,16 +130,14 @@ struct Sorted {
 /// Queries that are answered together.
 #[derive(Debug)]
 pub struct MethodBatch<M: DeviceMethod> {
-    /// How it is answered.
     pub how: M,
-    /// Whether documents must have all terms.
+    /// Documents must have all terms.
     pub all_terms: bool,
-    /// What it may hold.
     pub room: BatchRoom,
     pub(in crate::gpu) documents: u32,
     pub(in crate::gpu) terms: Vec<M::Term>,
     pub(in crate::gpu) records: Vec<M::Record>,
-    /// What kernels read beside.
+    /// Further words that kernels read.
     pub(in crate::gpu) more: Vec<u32>,
     pub(in crate::gpu) plan: M::Plan,
     queries: Vec<Sorted>,
@@ -154,7 +146,6 @@ pub struct MethodBatch<M: DeviceMethod> {
 }
 
 impl<M: DeviceMethod> MethodBatch<M> {
-    /// An empty batch about so many documents.
     pub(crate) fn new(how: M, all_terms: bool, documents: u32, room: BatchRoom) -> Self {
         Self {
             how,
@@ -175,22 +166,19 @@ impl<M: DeviceMethod> MethodBatch<M> {
         self.records.len()
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.records.is_empty()
     }
 
-    /// What it takes of its room.
     pub fn used(&self) -> &BatchRoom {
         &self.used
     }
 
-    /// Adds a query for the best `k` of some documents; false if there is no room. `cached` says
-    /// where a part is that is on the device, in bytes, and how it lies there; `lay` gives one that
-    /// has to travel, by its number.
+    /// Adds a query for the best `k` of some documents; false if there is no room. `cached` has
+    /// place and description of a part on the device; `lay` lays out one that has to travel.
     ///
     /// # Errors
-    /// What `lay` returns. The batch stays as it was.
+    /// What `lay` returns; the batch stays as it was.
     pub(crate) fn add<E>(
         &mut self,
         asked: &[AskedPart<M>],
@@ -235,8 +223,8 @@ impl<M: DeviceMethod> MethodBatch<M> {
         M::plan(self);
     }
 
-    /// A launch for the queries of each class, a block of so many threads for each query;
-    /// `arguments` are those of the queries from one on.
+    /// A launch for the queries of each class, a block of `threads` threads a query; `arguments`
+    /// are for the queries from a number on.
     pub(in crate::gpu) fn step_by_class(
         &self,
         kernel: &'static str,
@@ -256,7 +244,6 @@ impl<M: DeviceMethod> MethodBatch<M> {
         step.collect()
     }
 
-    /// Where its parts lie in what it writes for the kernels.
     pub(crate) fn input(&self) -> BatchInput {
         let terms = size_of_val(&self.records[..]).next_multiple_of(ALIGNMENT);
         let more = terms + size_of_val(&self.terms[..]).next_multiple_of(ALIGNMENT);
@@ -264,8 +251,7 @@ impl<M: DeviceMethod> MethodBatch<M> {
         BatchInput { terms, more, lists, bytes: lists + self.lists.bytes() }
     }
 
-    /// What the kernels read: parts, and the byte with which each begins. These rise, and parts do
-    /// not overlap.
+    /// What the kernels read: parts and their places, which rise without overlap.
     pub(crate) fn parts(&self) -> Vec<(usize, &[u8])> {
         let BatchInput { terms, more, lists, .. } = self.input();
         let head = [
@@ -276,7 +262,6 @@ impl<M: DeviceMethod> MethodBatch<M> {
         head.into_iter().chain(self.lists.parts(lists)).collect()
     }
 
-    /// Where its parts lie in what the kernels write.
     pub(crate) fn output(&self) -> BatchOutput {
         let [of_query, of_term] = M::SAID_BESIDE;
         let said = size_of::<M::Said>() * self.records.len();
@@ -286,7 +271,7 @@ impl<M: DeviceMethod> MethodBatch<M> {
         BatchOutput { beside, hits, bytes: hits + 8 * self.used.hits as usize }
     }
 
-    /// What is said of records, in the order in which their queries were added.
+    /// Results of records, in the order in which their queries were added.
     pub(in crate::gpu) fn as_added<T: Clone + Default>(
         &self,
         values: impl Iterator<Item = T>,
@@ -296,18 +281,17 @@ impl<M: DeviceMethod> MethodBatch<M> {
         all
     }
 
-    /// What the kernels say of each record.
     fn said(&self, output: &[u8]) -> impl Iterator<Item = M::Said> {
         output.chunks_exact(size_of::<M::Said>()).map(bytemuck::pod_read_unaligned).take(self.len())
     }
 
-    /// What the kernels say of all queries, in the order in which they were added.
+    /// In the order in which queries were added.
     #[cfg(test)]
     pub(crate) fn said_as_added(&self, output: &[u8]) -> Vec<M::Said> {
         self.as_added(self.said(output))
     }
 
-    /// The answers to all queries, in the order in which they were added.
+    /// In the order in which queries were added.
     pub fn answers(&self, output: &[u8]) -> Vec<Found> {
         let BatchOutput { hits, bytes, .. } = self.output();
         let keys: &[[u8; 8]] = output[hits..bytes].as_chunks().0;
@@ -322,7 +306,7 @@ impl<M: DeviceMethod> MethodBatch<M> {
     }
 }
 
-/// Where the parts of a batch's input lie, in bytes: records come first.
+/// In bytes; records come first.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BatchInput {
     pub terms: usize,
@@ -331,12 +315,12 @@ pub(crate) struct BatchInput {
     pub bytes: usize,
 }
 
-/// Where the parts of its output lie, in bytes: [`DeviceMethod::Said`] of each query comes first.
+/// In bytes; [`DeviceMethod::Said`] of each query comes first.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BatchOutput {
     /// [`DeviceMethod::SAID_BESIDE`] of all queries, or terms.
     pub beside: usize,
-    /// u64: the hits of all queries.
+    /// u64.
     pub hits: usize,
     pub bytes: usize,
 }

@@ -1,6 +1,6 @@
-//! How does a device take batches and give results? It has the kernels, what documents are worth,
-//! the parts that stay, and memory that one batch at a time works in. A batch brings the parts that
-//! it lacks in the same copy as its queries.
+//! A device that answers batches by a method: it has the kernels, norms and static scores, the
+//! parts that stay, and memory that one batch at a time works in. A batch brings the parts that it
+//! lacks in the same copy as its queries.
 
 use super::batch::{AskedPart, BatchRoom, Found, MethodBatch};
 use super::lists::ListCache;
@@ -23,12 +23,12 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::thread::yield_now;
 
-/// What the memory of a device is used for.
+/// The division of a device's memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Memory {
-    /// Bytes for lists that stay; most of what is free if left out.
+    /// For lists that stay; most of what is free if left out.
     pub lists: Option<u64>,
-    /// The most bytes of lists that travel with a batch, unless those of the method.
+    /// For lists that travel with a batch; as the method has it if left out.
     pub travelling: Option<u64>,
     pub queries: usize,
     /// Hits that most queries ask for.
@@ -36,31 +36,30 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Of the free memory so much is for a batch, in percent, and no more bytes than these.
+    /// Of the free memory, for a batch; and at most so many bytes.
     const BATCH_PERCENT: u64 = 25;
     const MOST_BATCH_BYTES: u64 = 8 << 30;
 
-    /// Of what is left then, lists take so much, in percent.
+    /// Of what is left then, for lists.
     const LISTS_PERCENT: u64 = 80;
 }
 
-/// Lists take so many times as many bytes on a device as on disk, at most, and so many more.
+/// Upper bound of lists on a device, by bytes on disk: so many times as many, plus so many.
 const MOST_GROWTH: u64 = 4;
 const MORE_BYTES: u64 = 1 << 20;
 
-/// Terms of a query that most batches have room for.
+/// That most batches have room for.
 const TERMS: usize = 8;
 
-/// Of few parts a thread brings so many.
+/// Parts that a thread brings, if there are few.
 const PARTS_OF_THREAD: usize = 8;
 
-/// Bytes of lists that the host keeps laid out to travel, unless others are asked for.
+/// Bytes of laid-out lists that the host caches, unless set otherwise.
 const MOST_KEPT: u64 = 1 << 30;
 
-/// A device that answers queries about one collection by a method.
 #[derive(Debug)]
 pub struct MethodDevice<M: DeviceMethod> {
-    /// What the host says of a batch, and what it is told.
+    /// For a batch, and for its results.
     input: Pinned,
     output: Pinned,
     /// The beginning and the end of the last batch.
@@ -71,18 +70,14 @@ pub struct MethodDevice<M: DeviceMethod> {
     cache: ListCache<M::Key, M::Laid>,
     kept: Kept<M::Key, M::Laid, M::Layer>,
     room: BatchRoom,
-    /// Threads of the host that bring lists.
+    /// Of the host, to bring lists.
     threads: usize,
-    /// Bytes of lists that travelled.
     travelled: u64,
 }
 
 impl<M: DeviceMethod> MethodDevice<M> {
-    /// Loads the kernels and what documents are worth, and takes its memory. So many threads of the
-    /// host will bring lists; none is there yet.
-    ///
-    /// # Errors
-    /// The kernels do not load, or there is not so much memory.
+    /// Loads the kernels, norms and static scores, and takes its memory. `threads` of the host will
+    /// bring lists; none is there yet.
     pub fn open(
         device: Device,
         toolchain: &Toolchain,
@@ -105,7 +100,7 @@ impl<M: DeviceMethod> MethodDevice<M> {
         let of_batch = on.device.free_bytes()? / 100 * Memory::BATCH_PERCENT;
         let of_batch = if M::HAS_WORDS { of_batch.min(Memory::MOST_BATCH_BYTES) } else { 0 };
         let words = on.take(MethodArray::Words, "a batch of queries", of_batch)?.bytes();
-        // More than all lists take on a device cannot travel.
+        // No more can travel than all lists take on a device.
         let runs = snapshot.generation().runs().iter();
         let all_lists =
             runs.map(|run| MOST_GROWTH * run.postings_header().list_bytes + MORE_BYTES).sum();
@@ -141,10 +136,7 @@ impl<M: DeviceMethod> MethodDevice<M> {
         })
     }
 
-    /// Brings the parts that stay, as the method would have it.
-    ///
-    /// # Errors
-    /// The index is damaged, or the device takes no copy.
+    /// Brings the parts that stay by the method.
     pub fn bring(&mut self, how: &M) -> Result<(), GpuError> {
         let wanted = how.stay(self.snapshot.generation()).map_err(|source| GpuError::Index {
             device: self.device().info().to_string(),
@@ -153,8 +145,7 @@ impl<M: DeviceMethod> MethodDevice<M> {
         self.fill(&wanted, self.cache_room())
     }
 
-    /// Brings parts that stay, in the place of those that did: as many, in their order, as have
-    /// room in so many bytes of the memory for lists.
+    /// Replaces the parts that stay by as many of `wanted`, in their order, as fit `bytes`.
     pub fn fill(&mut self, wanted: &[M::Part], bytes: u64) -> Result<(), GpuError> {
         self.cache = ListCache::default();
         let Self { snapshot, on, cache, crew, threads, .. } = self;
@@ -164,8 +155,7 @@ impl<M: DeviceMethod> MethodDevice<M> {
         })
     }
 
-    /// Brings those of some parts that are not there, to stay too, if the method has such, as long
-    /// as there is room.
+    /// If the method's cache grows, brings parts that are not there, while there is room.
     pub(super) fn grow<'a>(
         &mut self,
         asked: impl IntoIterator<Item = &'a AskedPart<M>>,
@@ -186,16 +176,12 @@ impl<M: DeviceMethod> MethodDevice<M> {
         })
     }
 
-    /// Keeps up to so many bytes of parts laid out on the host, from now on, and none of those that
-    /// were.
+    /// Restarts the host's cache of laid-out parts, with room for `most` bytes.
     pub fn keep(&mut self, most: u64) {
         self.kept = Kept::new(most);
     }
 
-    /// Lays out those of some parts that are neither on the device nor kept.
-    ///
-    /// # Errors
-    /// When one is damaged.
+    /// Lays out those parts that are neither on the device nor cached.
     pub fn lay_ahead<'a>(
         &mut self,
         asked: impl IntoIterator<Item = &'a AskedPart<M>>,
@@ -207,7 +193,6 @@ impl<M: DeviceMethod> MethodDevice<M> {
         kept.lay_ahead(wanted, (crew, *threads), lay)
     }
 
-    /// Parts that the host keeps laid out.
     pub fn kept(&self) -> &Kept<M::Key, M::Laid, M::Layer> {
         &self.kept
     }
@@ -220,30 +205,24 @@ impl<M: DeviceMethod> MethodDevice<M> {
         &self.cache
     }
 
-    /// Bytes that parts which stay have room in.
     pub fn cache_room(&self) -> u64 {
         self.on.memory.of(MethodArray::Cached).bytes()
     }
 
-    /// Bytes of parts that were copied to the device.
     pub(crate) fn list_bytes(&self) -> u64 {
         self.cache.bytes() + self.travelled
     }
 
-    /// What a batch may hold.
     pub fn room(&self) -> &BatchRoom {
         &self.room
     }
 
-    /// An empty batch about its documents, which may hold what the device has room for.
+    /// An empty batch with the device's capacity.
     pub fn batch(&self, how: M, all_terms: bool) -> MethodBatch<M> {
         MethodBatch::new(how, all_terms, self.snapshot.norms().len() as u32, self.room)
     }
 
-    /// Adds a query for the best `k` of some documents to a batch; false if there is no room.
-    ///
-    /// # Errors
-    /// When a part that has to travel is damaged.
+    /// Adds a query for the best `k` of some documents; false if there is no room.
     pub fn add(
         &mut self,
         batch: &mut MethodBatch<M>,
@@ -258,9 +237,8 @@ impl<M: DeviceMethod> MethodDevice<M> {
         batch.add(asked, best, |key| cache.place(key), lay)
     }
 
-    /// Enqueues steps of a batch that is finished, and was made by [`add`](Self::add) with the
-    /// parts that are there now. If it is to be `timed`, tickets say when the first step began and
-    /// when each was done.
+    /// Enqueues steps of a finished batch, made by [`add`](Self::add) with the parts that are there
+    /// now. If it is `timed`, tickets say when the first step began and when each was done.
     fn launch(
         &mut self,
         batch: &MethodBatch<M>,
@@ -274,8 +252,8 @@ impl<M: DeviceMethod> MethodDevice<M> {
         assert!(fits && batch.used().words <= self.room.words, "a batch fits its room");
         let copied = GpuWork::Upload(bytes[0] as u64);
         let began = on.ticket(copied)?;
-        // SAFETY: no copy is under way, for every batch is waited for before the next; both have so
-        // many bytes, and live until the batch is done.
+        // SAFETY: no copy is under way, since every batch is waited for before the next; both have
+        // so many bytes, and live until the batch is done.
         unsafe {
             input.write_up(&batch.parts(), (crew, *threads), to.address(), &on.stream)?;
         }
@@ -289,7 +267,7 @@ impl<M: DeviceMethod> MethodDevice<M> {
                 tickets.push(on.ticket(GpuWork::Kernel(step.launched()))?);
             }
         }
-        // SAFETY: both have so many bytes, and nobody looks at them until the batch is done.
+        // SAFETY: both have so many bytes, and nobody reads them until the batch is done.
         unsafe { output.copy_down(from.address(), 0, bytes[1], &on.stream) }?;
         let done = on.ticket(GpuWork::Download(bytes[1] as u64))?;
         self.travelled += batch.used().list_bytes as u64;
@@ -297,8 +275,7 @@ impl<M: DeviceMethod> MethodDevice<M> {
         Ok(tickets)
     }
 
-    /// Waits until the batch is done: it takes from tens of microseconds to some hundred
-    /// milliseconds.
+    /// Spins: a batch takes from tens of microseconds to some hundred milliseconds.
     fn wait(&self) -> Result<&(Ticket, Ticket), GpuError> {
         let span = self.span.as_ref().expect("a batch was launched");
         while !span.1.is_done()? {
@@ -308,8 +285,7 @@ impl<M: DeviceMethod> MethodDevice<M> {
         Ok(span)
     }
 
-    /// Does steps of a batch that is finished, and waits; returns the milliseconds to copy queries
-    /// and lists, and those that each step took.
+    /// Runs steps of a finished batch, and waits; returns milliseconds of the copy and each step.
     pub fn time_steps(
         &mut self,
         batch: &MethodBatch<M>,
@@ -321,13 +297,13 @@ impl<M: DeviceMethod> MethodDevice<M> {
         tickets.iter().zip(before).map(|(ticket, before)| ticket.ms_since(before)).collect()
     }
 
-    /// Milliseconds on the device of the last batch.
+    /// Of the last batch, on the device.
     pub fn took_ms(&self) -> Result<f32, GpuError> {
         let (began, done) = self.wait()?;
         done.ms_since(began)
     }
 
-    /// What the kernels said of a batch that is done: for [`MethodBatch::answers`].
+    /// The results of a batch that is done, for [`MethodBatch::answers`].
     pub fn output(&self) -> &[u8] {
         // SAFETY: whoever launches a batch waits for it.
         unsafe { self.output.bytes() }
@@ -343,8 +319,7 @@ impl<M: DeviceMethod> MethodDevice<M> {
         Ok(bytes.chunks_exact(4).map(bytemuck::pod_read_unaligned).collect())
     }
 
-    /// Answers a batch that is finished, which takes from tens of microseconds to some hundred
-    /// milliseconds.
+    /// Answers a finished batch.
     pub fn answer(&mut self, batch: &MethodBatch<M>) -> Result<Vec<Found>, GpuError> {
         self.launch(batch, &M::steps(batch), false)?;
         self.wait()?;

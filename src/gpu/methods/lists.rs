@@ -1,5 +1,5 @@
-//! Lists that are on a device for good: as many as its memory has room for, those first that matter
-//! most. A method says which they are and how they lie there.
+//! Lists that are on a device for good: as many as its memory has room for, most important first. A
+//! method chooses them and lays them out.
 
 use crate::crew::{Crew, lock};
 use crate::gpu::floor::error::GpuError;
@@ -14,33 +14,29 @@ use std::hash::Hash;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Lists begin at multiples of so many bytes: no line of a cache has bytes of two.
+/// Lists begin at multiples of this, so that no cache line has bytes of two.
 const APART: u64 = 256;
 
-/// The list of a term, by its entries in all runs.
+/// By run.
 pub(crate) type ListEntries = Box<[Option<TermEntry>]>;
 
-/// A list by where it lies in each run of the index: bytes before it, or `u64::MAX`.
+/// Where the list begins in each run of the index, or `u64::MAX`.
 pub(crate) type ListKey = Box<[u64]>;
 
-/// Arrays of a list begin at multiples of so many bytes.
+/// Of the arrays of a list.
 pub(in crate::gpu) const ALIGNMENT: usize = 16;
 
-/// Puts an array of a list behind others, and room up to where the next one begins.
+/// Appends an array, and padding.
 pub(in crate::gpu) fn put(out: &mut Vec<u8>, array: &[u8]) {
     out.extend_from_slice(array);
     out.resize(out.len().next_multiple_of(ALIGNMENT), 0);
 }
 
-/// The key of the list with these entries.
 pub(in crate::gpu) fn key_of(entries: &[Option<TermEntry>]) -> ListKey {
     entries.iter().map(|entry| entry.map_or(u64::MAX, |entry| entry.offset)).collect()
 }
 
-/// The lists of more than one block, the longest first: short ones travel soon, and are nearly all.
-///
-/// # Errors
-/// When the lexicon is damaged.
+/// The lists of more than one block, the longest first: short ones are nearly all, and travel fast.
 pub(in crate::gpu) fn longest(generation: &Generation) -> Result<Vec<ListEntries>, IndexError> {
     let runs = generation.runs();
     let Some(first) = runs.first() else { return Ok(Vec::new()) };
@@ -59,11 +55,11 @@ pub(in crate::gpu) fn longest(generation: &Generation) -> Result<Vec<ListEntries
     Ok(long.into_iter().map(|(_, entries)| entries).collect())
 }
 
-/// Has so many threads of a crew do work one piece after the other, each with a layer and room of its
-/// own, until all is done or `each` says that it was the last.
+/// Runs `each` on `work` by threads of a crew, each with a layer and a buffer, until it returns
+/// false.
 ///
 /// # Errors
-/// What `each` returns of one of them; nobody begins another one then.
+/// What `each` returns; nobody begins another piece then.
 pub(super) fn by_threads<W: Sync, S: Default, E: Send>(
     work: &[W],
     (crew, threads): (&mut Crew, usize),
@@ -80,13 +76,13 @@ pub(super) fn by_threads<W: Sync, S: Default, E: Send>(
     crew.in_order(threads, work.len(), done).map(drop)
 }
 
-/// The lists of a device by their keys: where each is, in bytes, and how it lies there.
+/// The lists of a device: place and description of each.
 #[derive(Debug)]
 pub struct ListCache<K, L> {
     lists: HashMap<K, (u64, L)>,
     /// Where the next one may begin.
     end: u64,
-    /// Whether one found no room.
+    /// One found no room.
     full: bool,
     bytes: u64,
     left_out: usize,
@@ -99,10 +95,9 @@ impl<K, L> Default for ListCache<K, L> {
 }
 
 impl<K: Eq + Hash + Send, L: Copy + Send> ListCache<K, L> {
-    /// Brings lists behind those that are there to the first `most` bytes of `arena`, by so many
-    /// threads of a crew, until one has no room. Each thread has a layer of its own, by which `lay` writes a
-    /// list and says its key; a list that it fails to write is left out: who is asked for it finds
-    /// that too.
+    /// Brings lists, behind those that are there, to the first `most` bytes of `arena`, by several
+    /// threads, until one has no room. `lay` writes a list with the thread's layer and returns its
+    /// key; a list on which it fails is left out: whoever asks for it finds that error too.
     pub(super) fn bring<W: Sync, S: Default, E>(
         &mut self,
         wanted: &[W],
@@ -135,12 +130,10 @@ impl<K: Eq + Hash + Send, L: Copy + Send> ListCache<K, L> {
         Ok(())
     }
 
-    /// Whether one found no room.
     pub(super) fn is_full(&self) -> bool {
         self.full
     }
 
-    /// Where a list is, and how it lies there.
     pub fn place(&self, key: &K) -> Option<(u64, L)> {
         self.lists.get(key).copied()
     }
@@ -155,7 +148,7 @@ impl<K, L> ListCache<K, L> {
         self.bytes
     }
 
-    /// Lists that were to be there and had no room, or are damaged.
+    /// Lists that had no room, or are damaged.
     pub fn left_out(&self) -> usize {
         self.left_out
     }

@@ -1,7 +1,6 @@
-//! Which lists come to a device with the batch that asks for them, and which of these does the host
-//! keep laid out? A batch brings each list once. To lay a list out takes longer than to copy it:
-//! the host keeps those that it laid out last, as many as have room, and who knows the queries that
-//! come has their lists laid out ahead, by several threads.
+//! Lists that come to a device with the batch that asks for them, and the host's cache of these. A
+//! batch brings each list once. Laying a list out takes longer than copying it: the host caches the
+//! last ones, and lays out lists of queries that come ahead, by several threads.
 
 use super::lists::{ALIGNMENT, by_threads};
 use crate::crew::{Crew, lock};
@@ -9,10 +8,9 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::Hash;
 use std::sync::{Arc, Mutex};
 
-/// A list that travels: how it lies, and its bytes.
+/// Its description, and its bytes.
 pub(crate) type Bytes<L> = (L, Arc<[u8]>);
 
-/// The lists that travel with a batch, by their keys.
 #[derive(Debug)]
 pub(in crate::gpu) struct Travelling<K, L> {
     /// In the order of their places.
@@ -23,11 +21,10 @@ pub(in crate::gpu) struct Travelling<K, L> {
 
 #[derive(Clone, Copy, Debug)]
 pub(in crate::gpu) struct Placed<L> {
-    /// Where it is, in bytes, on the device or among those that travel.
+    /// In bytes, on the device or among those that travel.
     pub(in crate::gpu) place: u64,
     pub(in crate::gpu) laid: L,
     pub(in crate::gpu) travels: bool,
-    /// Of its term in a query.
     pub(in crate::gpu) weight: f32,
 }
 
@@ -38,8 +35,7 @@ impl<K, L> Default for Travelling<K, L> {
 }
 
 impl<K: Clone + Eq + Hash, L: Copy> Travelling<K, L> {
-    /// Where a list is among them, in bytes, and how it lies there. It is put behind the others if
-    /// it is not there yet; `lay` gives it then.
+    /// The place and description of a list, which `lay` lays out behind the others if it is new.
     fn place<E>(
         &mut self,
         key: &K,
@@ -57,11 +53,11 @@ impl<K: Clone + Eq + Hash, L: Copy> Travelling<K, L> {
         Ok(place)
     }
 
-    /// Where the lists of a query are, each with its weight: on the device, as is said of it, or
-    /// among these. `lay` gives one that is in neither, by its number in the query.
+    /// Places the lists of a query: on the device, if `asked` says so, or among these. `lay` lays
+    /// out one that is in neither, by its number in the query.
     ///
     /// # Errors
-    /// What `lay` returns. None of them was added then.
+    /// What `lay` returns; none was added.
     pub(in crate::gpu) fn place_all<'a, E>(
         &mut self,
         asked: impl IntoIterator<Item = (&'a K, Option<(u64, L)>, f32)>,
@@ -85,7 +81,7 @@ impl<K: Clone + Eq + Hash, L: Copy> Travelling<K, L> {
         self.lists.len()
     }
 
-    /// Forgets all but the first so many.
+    /// Forgets all but the first `len`.
     pub(in crate::gpu) fn truncate(&mut self, len: usize) {
         for (key, at, _) in self.lists.drain(len..).rev() {
             self.places.remove(&key);
@@ -103,7 +99,7 @@ impl<K: Clone + Eq + Hash, L: Copy> Travelling<K, L> {
     }
 }
 
-/// Lists as they lie on a device, on the host. A layer `S` lays them out.
+/// A cache of lists in their layout for a device, on the host.
 #[derive(Debug)]
 pub struct Kept<K, L, S> {
     lists: HashMap<K, Bytes<L>>,
@@ -116,13 +112,12 @@ pub struct Kept<K, L, S> {
 }
 
 impl<K: Clone + Eq + Hash + Send + Sync, L: Copy + Send, S: Default + Send> Kept<K, L, S> {
-    /// Room for so many bytes of lists.
     pub(crate) fn new(most: u64) -> Self {
         let (lists, order, layer) = (HashMap::new(), VecDeque::new(), S::default());
         Self { lists, order, layer, room: Vec::new(), bytes: 0, most }
     }
 
-    /// A list, which `lay` lays out if it is not kept.
+    /// Calls `lay` if the list is not cached.
     pub(crate) fn list<E>(
         &mut self,
         key: &K,
@@ -138,7 +133,7 @@ impl<K: Clone + Eq + Hash + Send + Sync, L: Copy + Send, S: Default + Send> Kept
         Ok(bytes)
     }
 
-    /// Keeps a list, in the place of those that have been there longest.
+    /// Replaces the oldest.
     fn put(&mut self, key: K, bytes: Bytes<L>) {
         let len = bytes.1.len() as u64;
         if len > self.most || self.lists.contains_key(&key) {
@@ -154,11 +149,10 @@ impl<K: Clone + Eq + Hash + Send + Sync, L: Copy + Send, S: Default + Send> Kept
         self.lists.insert(key, bytes);
     }
 
-    /// Lays out those of some lists that are not kept, by so many threads of a crew, until these have
-    /// no more room all together.
+    /// Lays out lists that are not cached, by several threads, until all new ones have no room.
     ///
     /// # Errors
-    /// What `lay` returns of one of them; those before are kept all the same.
+    /// What `lay` returns for one of them; others are cached all the same.
     pub(crate) fn lay_ahead<'a, W: Sync, E: Send>(
         &mut self,
         wanted: impl IntoIterator<Item = (&'a K, W)>,
@@ -177,8 +171,7 @@ impl<K: Clone + Eq + Hash + Send + Sync, L: Copy + Send, S: Default + Send> Kept
             let bytes: Bytes<L> = (laid, room.as_slice().into());
             let (kept, new) = &mut *lock(&state);
             *new += bytes.1.len() as u64;
-            // Those that are laid out now are not to take each other's place: the first are needed
-            // first.
+            // New ones must not replace each other: the first are needed first.
             let fits = *new <= most;
             if fits {
                 kept.put((*key).clone(), bytes);
@@ -187,7 +180,7 @@ impl<K: Clone + Eq + Hash + Send + Sync, L: Copy + Send, S: Default + Send> Kept
         })
     }
 
-    /// Bytes that a list takes on a device, if it is kept.
+    /// If it is cached.
     pub fn bytes_of(&self, key: &K) -> Option<u64> {
         self.lists.get(key).map(|(_, bytes)| bytes.len() as u64)
     }
@@ -214,7 +207,7 @@ mod tests {
         for key in [40, 30, 20, 40] {
             assert_eq!(ask(key), Ok(key));
         }
-        // The oldest makes room, and a list that is larger than all room is not kept.
+        // The oldest makes room, and a list that is larger than the cache is not cached.
         assert_eq!([ask(25), ask(101), ask(99)], [Ok(25), Ok(101), Err("damaged".into())]);
         let there = [20, 25, 30, 40, 99, 101].map(|key| kept.bytes_of(&key));
         assert_eq!(there, [Some(20), Some(25), Some(30), None, None, None]);
@@ -254,7 +247,7 @@ mod tests {
         batch.truncate(1);
         assert_eq!((batch.len(), batch.bytes()), (1, 16));
         assert_eq!(place(&mut batch, 3), Ok((16, 3)));
-        // One on the device, one that is there, a new one, and then one that cannot be laid out.
+        // One on the device, one that is there, a new one, and one that cannot be laid out.
         let mut all = |keys: &[u8]| {
             let asked = keys.iter().map(|key| (key, (*key == 1).then_some((1000, 1)), 1.0));
             let list =

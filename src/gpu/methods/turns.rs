@@ -1,7 +1,7 @@
-//! Who drives a device that answers one batch after the other? One thread: it takes planned queries
-//! from all workers, has the lists that travel with them laid out, answers those of AND and of OR
-//! in batches by turns, and sends answers back. A query of AND+OR is one of AND, and one of OR if
-//! that finds too few (ding09, section 8.3). What the device cannot answer goes back to its worker.
+//! The thread of a device that answers one batch after the other: it takes planned queries from all
+//! workers, has the lists that travel with them laid out, answers those of AND and of OR in batches
+//! that alternate, and sends results back. A query of AND+OR is one of AND, and one of OR if that
+//! finds too few (ding09, section 8.3). What the device cannot answer goes back to its worker.
 
 use super::DeviceMethod;
 use super::batch::{AskedPart, Found, MethodBatch};
@@ -13,18 +13,16 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-/// A query that waits for a batch.
 struct Open<M: DeviceMethod> {
     job: Job,
     terms: Vec<AskedPart<M>>,
     stage: Stage,
 }
 
-/// The state of the thread of a device.
 pub(in crate::gpu) struct Turns<M: DeviceMethod> {
     device: MethodDevice<M>,
     how: M,
-    /// The documents that are asked for.
+    /// The documents of the device.
     docids: Range<u32>,
     batch: usize,
     /// Queries of AND, and of OR.
@@ -33,7 +31,6 @@ pub(in crate::gpu) struct Turns<M: DeviceMethod> {
 }
 
 impl<M: DeviceMethod> Turns<M> {
-    /// Drives a device with batches of so many queries.
     pub(in crate::gpu) fn new(
         device: MethodDevice<M>,
         how: M,
@@ -44,7 +41,7 @@ impl<M: DeviceMethod> Turns<M> {
         Self { device, how, docids, batch, ready: Default::default(), desk }
     }
 
-    /// Answers queries until nobody can send any more. A device that fails gives all its queries
+    /// Answers queries until nobody can send any more. If the device fails, all its queries go
     /// back, and those that still come.
     pub(in crate::gpu) fn run(mut self) {
         let failed = loop {
@@ -69,13 +66,12 @@ impl<M: DeviceMethod> Turns<M> {
 
     fn take(&mut self, jobs: Vec<Job>) {
         let asked: Vec<_> = jobs.iter().map(|job| AskedPart::of_plan(&job.plan)).collect();
-        // A list that is damaged is found so again with its query, and a device that takes no copy
-        // with the next batch.
+        // A damaged list is found again with its query, a device that fails with the next batch.
         _ = self.device.grow(asked.iter().flatten().flatten());
         _ = self.device.lay_ahead(asked.iter().flatten().flatten());
         for (job, terms) in jobs.into_iter().zip(asked) {
             let stage = Stage::first(job.plan.wanted().mode);
-            // A term that no document has keeps AND from finding any.
+            // With a term that no document has AND finds none.
             let stage = if job.plan.may_find(stage) { stage } else { Stage::Any };
             match terms {
                 Some(terms) => self.queue(Open { job, terms, stage }),
@@ -88,7 +84,7 @@ impl<M: DeviceMethod> Turns<M> {
         self.ready[usize::from(open.stage == Stage::Any)].push_back(open);
     }
 
-    /// Answers a batch of each kind.
+    /// A batch of each kind.
     fn round(&mut self) -> Result<(), GpuError> {
         for all_terms in [true, false] {
             let Some((batch, open)) = self.fill(all_terms) else { continue };
@@ -105,7 +101,6 @@ impl<M: DeviceMethod> Turns<M> {
         Ok(())
     }
 
-    /// A batch of queries that are ready.
     fn fill(&mut self, all_terms: bool) -> Option<(MethodBatch<M>, Vec<Open<M>>)> {
         let mut batch = self.device.batch(self.how, all_terms);
         let (mut taken, ready) = (Vec::new(), usize::from(!all_terms));
@@ -118,7 +113,7 @@ impl<M: DeviceMethod> Turns<M> {
                     continue;
                 }
                 Ok(false) => Why::Unsuited,
-                // Who answers the query on the CPU finds out where the index is damaged.
+                // Whoever answers the query on the CPU finds out where the index is damaged.
                 Err(_) => Why::Lists,
             };
             if !taken.is_empty() {

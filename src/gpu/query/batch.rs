@@ -1,7 +1,6 @@
-//! How do queries become one batch, and the device's results answers?
+//! A batch of queries, and their results.
 //!
-//! Records are grouped as [`Groups`] has them. A query of AND+OR has two, and the one of OR is done
-//! only if the one of AND finds too few.
+//! Records are in the order of [`Groups`]. AND+OR has two; that of OR is done if AND finds too few.
 
 use super::plan::{
     MOST_HITS, NONE, OVERFLOWN, PlacedTerm, QueryLimits, QueryRecord, QueryState, TermRecord, bits,
@@ -12,51 +11,47 @@ use crate::query::top_k::Hit;
 use crate::query::wanted::Mode;
 use std::ops::Range;
 
-/// What a batch may hold.
+/// The capacity of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
-    /// Queries, those of AND+OR counted twice.
+    /// Those of AND+OR count twice.
     pub records: usize,
     pub terms: usize,
     pub keys: u64,
     pub hits: u64,
-    /// Keys that are sorted in the memory of the device.
+    /// Keys that are sorted in device memory.
     pub sorted: u64,
     /// Keys of a query that are sorted in shared memory.
     pub sorted_shared: u32,
-    /// The least candidates that a query has room for.
+    /// Room for candidates of a query, at least.
     pub candidates: u32,
-    /// Candidates for each hit that a query asks for.
     pub candidates_per_hit: u32,
 }
 
 impl Room {
-    /// Room for the candidates of a query that asks for so many hits.
+    /// Room for candidates of a query for `k` hits.
     pub(crate) fn capacity(&self, k: u32) -> u32 {
-        // The threshold of a sample lets some times k documents through until it has risen.
+        // A sample's threshold lets some times k documents through until it has risen.
         (self.candidates_per_hit * k).clamp(self.candidates.max(k), (1 << 21).max(self.candidates))
     }
 }
 
-/// A query whose lists are on the device.
 #[derive(Clone, Debug)]
 pub struct BatchQuery {
-    /// Its terms in its order; there is one at least.
+    /// In the query's order; at least one.
     pub terms: Vec<PlacedTerm>,
     /// The most hits, 1 to [`MOST_HITS`].
     pub k: u32,
     pub mode: Mode,
     pub docids: Range<u32>,
-    /// What is known of its answer.
     pub floors: Floors,
 }
 
-/// Bins of AND and sums of OR below which no document is among the best of a query: 0 if nothing is
-/// known.
+/// Bins of AND and sums of OR below which no document is among the best; 0 if unknown.
 pub(crate) type Floors = [u32; 2];
 
 impl BatchQuery {
-    /// Whether a device can answer such a query. Only the weights decide, and the number of terms.
+    /// Whether a device can answer it, by the weights, the number of terms and k.
     pub fn is_possible(&self) -> bool {
         let is_k = (1..=MOST_HITS as u32).contains(&self.k);
         let weights = self.terms.iter().map(|term| term.weight);
@@ -68,17 +63,16 @@ impl BatchQuery {
     }
 }
 
-/// The answer to a query of a batch.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answered {
-    /// Its hits, best first.
+    /// Best first.
     Hits(Vec<Hit>),
-    /// It had more candidates than room. With these floors it has fewer; if they are those that it
-    /// was asked with, it has to be asked in another way.
+    /// It had more candidates than room. With these floors it has fewer; if it was asked with just
+    /// these, it has to be answered in another way.
     Overflown(Floors),
 }
 
-/// Bytes before the records of what a batch writes for its kernels.
+/// Before the records of a batch's input.
 pub(super) const INPUT_HEAD_BYTES: usize = 16;
 
 #[derive(Debug, Default)]
@@ -86,7 +80,7 @@ pub struct Batch {
     pub terms: Vec<TermRecord>,
     pub records: Vec<QueryRecord>,
     pub groups: Groups,
-    /// Hits of all records at most.
+    /// Of all records, at most.
     pub hits: u64,
     /// Of each query its records of AND and of OR.
     places: Vec<[Option<u32>; 2]>,
@@ -121,8 +115,7 @@ impl Batch {
         &self.queries
     }
 
-    /// Takes a query that [is possible](BatchQuery::is_possible), or gives it back if there is no
-    /// room.
+    /// Takes a query that [is possible](BatchQuery::is_possible), or returns it for want of room.
     pub fn add(&mut self, query: BatchQuery, room: &Room) -> Result<(), BatchQuery> {
         let records = query.records();
         let many = records as u64;
@@ -150,7 +143,6 @@ impl Batch {
         Ok(())
     }
 
-    /// Makes the records of all queries.
     pub fn finish(&mut self, room: &Room) {
         self.terms.clear();
         self.records.clear();
@@ -199,7 +191,7 @@ impl Batch {
         INPUT_HEAD_BYTES + size_of_val(&self.records[..]) + size_of_val(&self.terms[..])
     }
 
-    /// What `query_begin` reads, from the first byte of `to` on.
+    /// What `query_begin` reads.
     ///
     /// # Panics
     /// If there is no room for [`input_bytes`](Self::input_bytes).
@@ -213,7 +205,7 @@ impl Batch {
         to[records.len()..][..terms.len()].copy_from_slice(terms);
     }
 
-    /// The answer to a query, from the states of all records and their hits.
+    /// From the states of all records and their hits.
     pub(crate) fn answer(&self, query: usize, states: &[QueryState], hits: &[u64]) -> Answered {
         let of = |place: u32, is_or: bool| {
             let (record, state) = (&self.records[place as usize], states[place as usize]);

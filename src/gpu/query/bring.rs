@@ -1,8 +1,7 @@
-//! How do lists come to the device while batches run? A [`Bringer`] has a stream of its own and a
-//! little memory on both sides. Long lists of `bp128` are copied as they lie on disk and decoded
-//! there (`query_unpack`), so that a copy has the bytes of the index and not twice as many, and the
-//! host hardly touches them; all others are made on the host. As many lists travel together as fit
-//! a [`Parcel`].
+//! Brings lists to a device while batches run. A [`Bringer`] has a stream of its own and a little
+//! memory on both sides. Long lists of `bp128` are copied as on disk and decoded there
+//! (`query_unpack`), so that a copy has the bytes of the index and not twice as many, and the host
+//! hardly touches them; others are made on the host. Lists travel together as fit a [`Parcel`].
 
 use super::device::QueryDevice;
 use super::list::{ListMaker, Placed, Windows};
@@ -22,43 +21,38 @@ use cudarc::driver::CudaStream;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Bytes of a parcel: enough to hide what a copy and two launches cost, and little enough for many
-/// threads.
+/// Enough to hide what a copy and two launches cost, and little enough for many threads.
 const PARCEL_BYTES: usize = 2 << 20;
 
-/// Bytes of a parcel before its data: a fault, which kernels write in the memory of the host.
+/// Before a parcel's data: a fault, which kernels write in the memory of the host.
 const FAULT_BYTES: usize = 16;
 
 const THREADS: u32 = 256;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Brought {
-    /// It is there, in this place.
+    /// In this place.
     Here(u64, Placed),
-    /// There is no room for it.
     NoRoom,
-    /// The index is damaged: whoever searches it finds out where. It was to come to this place, if
-    /// that was known.
+    /// The index is damaged: whoever searches it finds out where. Its place, if that was known.
     Damaged(Option<u64>),
     /// The device took no copy to this place, and cannot be used any more.
     Lost(u64),
 }
 
-/// A list that is asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct ListRequest<'a, I> {
     pub id: I,
-    /// The term in each run.
+    /// By run.
     pub entries: &'a [Option<TermEntry>],
 }
 
-/// An array that the kernels work on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BringArray {
     Parcel,
     Arena,
     Norms,
-    /// A fault, in the memory of the host.
+    /// In the memory of the host.
     Fault,
 }
 
@@ -70,7 +64,7 @@ pub struct Bringer<I> {
     kernels: Kernels,
     stream: Arc<CudaStream>,
     /// Blocks of the kernels that are on the device at a time: more would begin with an equal part
-    /// of the work when the first have ended, and leave most of it idle.
+    /// of the work when the first have ended, and leave most of the device idle.
     resident: [u32; 2],
     windows: Windows,
     arena: Arc<Slab>,
@@ -79,18 +73,14 @@ pub struct Bringer<I> {
     /// The parcel on the host, behind a fault, and on the device.
     staging: Pinned,
     memory: Slab,
-    /// Lists that the parcel has the last bytes of.
+    /// Lists whose last bytes are in the parcel.
     travelling: Vec<(I, u64, Placed)>,
     maker: ListMaker,
     bytes: Vec<u8>,
 }
 
 impl<I: Copy> Bringer<I> {
-    /// Opens what one thread needs to bring lists of a share of the documents, which the device has
-    /// the norms of.
-    ///
-    /// # Errors
-    /// The device has not the memory.
+    /// What a thread needs to bring lists of a share of the documents, whose norms the device has.
     pub fn new(
         query: &QueryDevice,
         snapshot: &Arc<Snapshot>,
@@ -125,8 +115,7 @@ impl<I: Copy> Bringer<I> {
         self.memory.bytes()
     }
 
-    /// Brings lists to where `room` says that so many bytes of the arena are free for each, and
-    /// tells what came of each, in any order.
+    /// Brings lists to where `room` finds space in the arena, and tells each outcome, in any order.
     ///
     /// # Panics
     /// If a list has not as many entries as there are runs.
@@ -155,7 +144,6 @@ impl<I: Copy> Bringer<I> {
         self.send(&mut tell);
     }
 
-    /// Makes a list on the host.
     fn make(
         &mut self,
         id: I,
@@ -183,8 +171,7 @@ impl<I: Copy> Bringer<I> {
         self.bytes = bytes;
     }
 
-    /// Sends the parcel if it has not room for so many bytes and lines more. False if it has not
-    /// then either.
+    /// Sends the parcel if so much more does not fit it. False if there is still no room.
     fn make_way(&mut self, data: usize, lines: usize, tell: &mut impl FnMut(I, Brought)) -> bool {
         let fits = |parcel: &Parcel, memory: &Slab| {
             parcel.bytes_with(data, lines) as u64 <= memory.bytes()
@@ -195,8 +182,7 @@ impl<I: Copy> Bringer<I> {
         fits(&self.parcel, &self.memory)
     }
 
-    /// Puts bytes into the parcel, or, if they are too many for any, where they belong. False if
-    /// the device is lost.
+    /// Puts bytes into the parcel, or, if too many, where they belong. False if the device is lost.
     fn put(&mut self, at: u64, bytes: &[u8], tell: &mut impl FnMut(I, Brought)) -> bool {
         if !self.make_way(bytes.len(), 0, tell) {
             return self.arena.write(at, bytes).is_ok();
@@ -242,11 +228,9 @@ impl<I: Copy> Bringer<I> {
         }
     }
 
-    /// Sends the parcel and tells of the lists that are whole then; false if anything in it was
-    /// damaged.
+    /// Sends the parcel and tells of lists that are whole then; false if it had damaged ones.
     fn send(&mut self, tell: &mut impl FnMut(I, Brought)) -> bool {
-        // A list that no parcel has room for has gone by itself, and waits to be told of with an
-        // empty one.
+        // A list too large for a parcel has gone by itself, and is told of with an empty one.
         let sent = if self.parcel.is_empty() { Ok(true) } else { self.copy_and_launch() };
         self.parcel.clear();
         for (id, at, placed) in self.travelling.drain(..) {
@@ -269,8 +253,7 @@ impl<I: Copy> Bringer<I> {
         let tables = self.parcel.seal(&mut staging[FAULT_BYTES..]);
         let to = self.memory.part(0, tables.bytes as u64);
         let bytes = FAULT_BYTES..FAULT_BYTES + tables.bytes;
-        // SAFETY: both live as long as this, and nobody writes them before the stream is waited
-        // for.
+        // SAFETY: both live as long as this, and nobody writes them until the stream is done.
         unsafe { self.staging.copy_up(bytes, to, &self.stream) }?;
         for step in self.steps(&tables) {
             self.launch(&step)?;
@@ -281,7 +264,6 @@ impl<I: Copy> Bringer<I> {
         Ok(unsafe { self.staging.bytes() }[..FAULT_BYTES] == [0; FAULT_BYTES])
     }
 
-    /// The kernels that put a parcel in its places.
     fn steps(&self, tables: &Tables) -> Vec<Step<BringArray>> {
         use BringArray::{Arena, Fault, Norms, Parcel};
         let at = |place: usize| In(Parcel, place as u64);
@@ -315,10 +297,9 @@ impl<I: Copy> Bringer<I> {
             BringArray::Norms => self.norms.address(),
             BringArray::Fault => self.staging.address(),
         };
-        // SAFETY: these are the arguments that the kernels declare, which the tests pass to them
-        // too; pieces lie in the parcel and go to lists that have room in the arena, and kernels
-        // compare what the lines say with their lengths. All arrays live until the stream is
-        // waited for.
+        // SAFETY: these are the arguments that the kernels declare, as in the tests; pieces lie in
+        // the parcel and go to lists that have room in the arena, and kernels compare what the
+        // lines say with their lengths. All arrays live until the stream is waited for.
         unsafe { self.kernels.launch(&self.device, &self.stream, step, address) }
     }
 }

@@ -1,4 +1,4 @@
-//! Which devices answer queries, in which way, and what is known of the costs of queries there?
+//! The choice of devices and of a method for queries, and the costs of queries there.
 
 use super::engine::{GpuEngines, GpuMethod, GpuOptions};
 use super::service::{Counts, OnLost};
@@ -18,11 +18,10 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// An algorithm of the CPU, or one that devices alone have.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Chosen {
-    /// Of the CPU; devices that are asked for find the same in [their own way](GpuMethod::Bounds),
-    /// but for `wang`, which both have.
+    /// Devices that are asked for find the same in [their own way](GpuMethod::Bounds), but for
+    /// `wang`, which both have.
     Cpu(Algorithm),
     /// See [`ding09`](crate::gpu::ding09).
     Ding09,
@@ -45,7 +44,6 @@ impl Chosen {
         Algorithm::named(name).map(Self::Cpu).or(of_devices)
     }
 
-    /// What the CPU does of it.
     pub fn on_cpu(self) -> Algorithm {
         match self {
             Self::Cpu(algorithm) => algorithm,
@@ -53,32 +51,29 @@ impl Chosen {
         }
     }
 
-    /// Whether devices alone have it.
     pub(crate) fn is_of_devices(self) -> bool {
         !matches!(self, Self::Cpu(_))
     }
 }
 
-/// Workers that keep a device busy with queries for few hits:
-/// docs/measurements/2026-11-22-gpu-queries.md.
+/// That keep a device busy with queries for few hits: docs/measurements/2026-11-22-gpu-queries.md.
 const WORKERS_OF_A_DEVICE: usize = 4;
 
 /// Of longer answers, laying them out takes more time than all else.
 const FEW_HITS: usize = 100;
 
-/// Which devices are to answer queries, and how.
 #[derive(Clone, Debug, Default)]
 pub struct DeviceChoice {
     pub method: GpuMethod,
     /// Hits that most queries ask for.
     pub k: usize,
-    /// So many of the devices that can be used; all of them if left out.
+    /// All that can be used if left out.
     pub devices: Option<NonZeroUsize>,
-    /// Whether each device has a part of the documents.
+    /// Each device has a part of the documents.
     pub partition: bool,
-    /// Bytes of each device's memory for lists; most of what is free if left out.
+    /// Of each device, for lists; most of what is free if left out.
     pub memory: Option<u64>,
-    /// The folder of compiled kernels; the user's if left out.
+    /// Of compiled kernels; the user's if left out.
     pub cache: Option<PathBuf>,
 }
 
@@ -97,10 +92,6 @@ impl std::fmt::Debug for Devices {
 }
 
 impl Devices {
-    /// The devices of this machine that a choice names.
-    ///
-    /// # Errors
-    /// There are none, or too few.
     pub fn of_machine(choice: &DeviceChoice) -> Result<Self, GpuError> {
         let cache = choice.cache.as_deref();
         let cache = cache.map_or_else(ModuleCache::of_user, ModuleCache::in_folder);
@@ -129,8 +120,8 @@ impl Devices {
         Ok(Self { devices, toolchain, options })
     }
 
-    /// How many of so many workers the devices need: more gain nothing, and each query waits until
-    /// all have heard of it. Where the CPU answers too, or lays long answers out, it takes all.
+    /// The workers, of `cores`, that the devices need: more gain nothing, and each query waits
+    /// until all have heard of it. Where the CPU answers, or lays long answers out, it takes all.
     pub fn workers(&self, cpu_answers: bool, cores: usize) -> usize {
         match cpu_answers || self.options.k > FEW_HITS {
             true => cores,
@@ -146,7 +137,6 @@ impl Devices {
         Models::name_of_machine(self.devices.iter().map(|device| device.name.clone()))
     }
 
-    /// Where the costs of queries on these devices are kept.
     pub fn path_of_models(&self, index: &Path) -> PathBuf {
         index.join(match self.options.method {
             GpuMethod::Bounds => "costs.json",
@@ -156,10 +146,6 @@ impl Devices {
         })
     }
 
-    /// The costs of queries that were measured.
-    ///
-    /// # Errors
-    /// There are none, or the file is no such file.
     pub fn models(&self, index: &Path) -> Result<Models, GpuError> {
         let path = self.path_of_models(index);
         match std::fs::read(&path) {
@@ -169,8 +155,7 @@ impl Devices {
         }
     }
 
-    /// Opens them; `on_lost` is told of one that fails later, and what they do is added to
-    /// `counts`.
+    /// `on_lost` is told of a device that fails later; `counts` are of all devices.
     ///
     /// # Errors
     /// One cannot be opened, has too little memory, or does not read the lists of the index.
@@ -191,10 +176,7 @@ impl Devices {
         Ok(GpuEngines::open(devices, toolchain, snapshot, *options, wakers, (on_lost, counts))?)
     }
 
-    /// Schedules queries over the CPU and the engines of these devices, by what they cost.
-    ///
-    /// # Errors
-    /// No thread can be started.
+    /// By the costs of queries.
     pub fn schedule(
         &self,
         engines: GpuEngines,

@@ -1,9 +1,7 @@
-//! How does a device take batches and give results, several at a time, without the host in between?
-//!
-//! A [`QueryDevice`] has the kernels, the norms, and the arena of the lists. A [`Slot`] has what
-//! one batch needs: a stream of its own, memory on the device, and pinned memory for the batch and
-//! its results. All steps of a batch are enqueued at once; an event says when the results are
-//! there.
+//! A device that takes several batches at a time, and the memory of one batch. A [`QueryDevice`]
+//! has the kernels, the norms, and the arena of the lists. A [`Slot`] has a stream of its own,
+//! memory on the device, and pinned memory for a batch and its results. All steps of a batch are
+//! enqueued at once, without the host in between; an event says when the results are there.
 
 use super::Tuning;
 use super::batch::{Answered, Batch, INPUT_HEAD_BYTES, Room};
@@ -25,7 +23,6 @@ use std::fmt;
 use std::hint::spin_loop;
 use std::sync::Arc;
 
-/// The kernels of `query.cu`.
 pub(crate) const KERNELS: [&str; 14] = [
     "query_put",
     "query_unpack",
@@ -43,7 +40,7 @@ pub(crate) const KERNELS: [&str; 14] = [
     "ordered_gather",
 ];
 
-/// A device that answers queries about one collection.
+/// For one collection.
 #[derive(Debug)]
 pub struct QueryDevice {
     device: Arc<Device>,
@@ -54,16 +51,11 @@ pub struct QueryDevice {
     arena: Arc<Slab>,
 }
 
-/// How many bytes of a device's memory the lists may take if nobody says, of what is free, in
-/// percent.
+/// Of the free memory, for lists, if nobody says.
 const ARENA_PERCENT: u64 = 75;
 
 impl QueryDevice {
-    /// Loads the kernels and the norms of all documents; the arena takes `arena_bytes`, or most of
-    /// what is free.
-    ///
-    /// # Errors
-    /// The kernels do not load, or there is not so much memory.
+    /// Loads the kernels and all norms; the arena takes `arena_bytes`, or most of what is free.
     pub fn open(
         device: Device,
         toolchain: &Toolchain,
@@ -97,17 +89,15 @@ impl QueryDevice {
         &self.device
     }
 
-    /// How lists are cut.
     pub fn windows(&self) -> Windows {
         self.windows
     }
 
-    /// Where lists go.
     pub fn arena(&self) -> &Arc<Slab> {
         &self.arena
     }
 
-    /// f32: the norms of all documents.
+    /// f32, by document.
     pub(super) fn norms(&self) -> &Arc<Slab> {
         &self.norms
     }
@@ -116,7 +106,7 @@ impl QueryDevice {
         &self.kernels
     }
 
-    /// The room of a slot for batches of so many queries.
+    /// The capacity of a slot.
     pub fn room(&self, queries: usize, k: u32) -> Room {
         let candidates = 1 << 15;
         let sorted_shared = self.machine.tuning.sorted;
@@ -133,7 +123,7 @@ impl QueryDevice {
         // At least one query of the greatest k, twice for AND+OR.
         let greatest = super::plan::MOST_HITS as u32;
         let queries = queries as u64;
-        // Of queries that ask for very many, a batch holds fewer.
+        // Of queries that ask for very many hits, a batch holds fewer.
         const MOST_KEYS: u64 = 1 << 26;
         room.keys = (queries * u64::from(room.capacity(k))).min(MOST_KEYS);
         room.keys = room.keys.max(2 * u64::from(room.capacity(greatest)));
@@ -145,7 +135,7 @@ impl QueryDevice {
     }
 }
 
-/// What one batch needs, from its records to its results.
+/// The memory of one batch, from its records to its results.
 #[derive(Debug)]
 pub struct Slot {
     room: Room,
@@ -158,21 +148,21 @@ pub struct Slot {
     began: Option<Ticket>,
     done: Option<Ticket>,
     busy: bool,
-    /// Whether the kernels of the last batch worked on the memory of the host.
+    /// The kernels of the last batch worked on the memory of the host.
     mapped: bool,
-    /// Scores of all documents, for the ordered kernels.
+    /// Of all documents, for the ordered kernels.
     scores: Option<Slab>,
     hits: u64,
     records: usize,
 }
 
-/// Batches of so many records at most are launched as graphs, which take less time to launch;
-/// larger ones take much longer on the device, and differ.
+/// Batches of up to so many records are launched as graphs, which launch faster; larger ones take
+/// much longer on the device, and differ.
 const MOST_GRAPHED: u32 = 4;
 
 struct Graph(CudaGraph);
 
-// SAFETY: a slot, and with it all that is done with its graphs, is one thread's at a time.
+// SAFETY: a slot, and with it its graphs, is one thread's at a time.
 unsafe impl Send for Graph {}
 
 impl fmt::Debug for Graph {
@@ -181,7 +171,7 @@ impl fmt::Debug for Graph {
     }
 }
 
-/// Parts of a slot's memory, in bytes from its first.
+/// In bytes from the first of a slot's memory.
 struct Parts {
     terms: u64,
     records: u64,
@@ -212,27 +202,24 @@ impl Parts {
     }
 }
 
-/// Bytes that a batch writes for its kernels, at most.
+/// At most.
 fn input_bytes(room: &Room) -> usize {
     let records = room.records * size_of::<QueryRecord>();
     INPUT_HEAD_BYTES + records + room.terms * size_of::<TermRecord>()
 }
 
-/// Bytes of all states and hits.
+/// Of all states and hits.
 fn output_bytes(room: &Room) -> usize {
     hits_at(room) + 8 * room.hits as usize
 }
 
-/// Where hits begin behind the states.
+/// Hits stand behind the states.
 fn hits_at(room: &Room) -> usize {
     room.records * size_of::<QueryState>()
 }
 
 impl Slot {
-    /// A slot with this room; one that `answers_ordered` can run the ordered kernels too.
-    ///
-    /// # Errors
-    /// There is not so much memory.
+    /// One that `answers_ordered` can run the ordered kernels too.
     pub fn new(device: &QueryDevice, room: Room, answers_ordered: bool) -> Result<Self, GpuError> {
         let on = &device.device;
         let parts = Parts::new(&room);
@@ -261,16 +248,12 @@ impl Slot {
         &self.room
     }
 
-    /// Whether a batch is under way.
     pub fn is_busy(&self) -> bool {
         self.busy
     }
 
-    /// Enqueues all steps of a batch whose lists are in the arena. They stay there until
+    /// Enqueues all steps of a batch whose lists are in the arena, where they stay until
     /// [`is_done`](Self::is_done).
-    ///
-    /// # Errors
-    /// The driver refuses.
     ///
     /// # Panics
     /// If the slot is busy, or the batch does not fit it.
@@ -290,7 +273,7 @@ impl Slot {
         self.end(device)
     }
 
-    /// Makes a graph of steps, which reads what the batches write that are to come.
+    /// Makes a graph of steps, which serves all batches of the same groups.
     fn capture(&self, device: &QueryDevice, steps: &[Step]) -> Result<Graph, GpuError> {
         let call = |e| device.device.call("make a graph of kernels", e);
         // Other threads go on with their own calls meanwhile.
@@ -305,9 +288,6 @@ impl Slot {
 
     /// As [`launch`](Self::launch), for one query that is answered by the ordered kernels.
     ///
-    /// # Errors
-    /// The driver refuses.
-    ///
     /// # Panics
     /// As there, or if this slot does not answer so, or the batch has not one record.
     pub fn launch_ordered(&mut self, device: &QueryDevice, batch: &Batch) -> Result<(), GpuError> {
@@ -317,7 +297,7 @@ impl Slot {
         self.run(device, batch, &steps)
     }
 
-    /// Enqueues chosen steps: to measure what each of them takes.
+    /// Enqueues chosen steps: to measure each.
     ///
     /// # Panics
     /// As there.
@@ -330,8 +310,7 @@ impl Slot {
         self.begin(device, batch, false)?;
         let (parts, len) = (Parts::new(&self.room), batch.input_bytes());
         let to = self.memory.part(parts.input, len as u64);
-        // SAFETY: both parts have so many bytes, and live as long as the slot, which waits before
-        // it goes.
+        // SAFETY: both parts have so many bytes, and live until the slot goes, which waits.
         unsafe { self.input.copy_up(0..len, to, &self.stream) }?;
         for step in steps {
             self.launch_step(device, step)?;
@@ -340,8 +319,7 @@ impl Slot {
         let (hits, hits_at) = (8 * self.hits as usize, hits_at(&self.room));
         for (at, len) in [(0, states), (hits_at, hits)] {
             let from = self.memory.part(parts.output + at as u64, len as u64);
-            // SAFETY: both parts are the slot's own and fit its output, which nobody looks at while
-            // the slot is busy.
+            // SAFETY: both parts are the slot's, fit its output, and are not read while it is busy.
             unsafe { self.output.copy_down(from, at, len, &self.stream) }?;
         }
         self.end(device)
@@ -395,7 +373,7 @@ impl Slot {
             }
         };
         // SAFETY: `steps` has the arguments that the kernel declares, which the tests pass to it
-        // too; the records of a batch that fits the room keep kernels within the slot's memory, and
+        // too; the records of a batch that fits the room restrict kernels to the slot's memory, and
         // lists lie in the arena where their terms say.
         unsafe { device.kernels.launch(&device.device, &self.stream, step, address) }
     }
@@ -408,10 +386,7 @@ impl Slot {
         self.done.as_ref().map_or(Ok(true), Ticket::is_done)
     }
 
-    /// Waits until the batch is done, for measurements.
-    ///
-    /// # Errors
-    /// As [`is_done`](Self::is_done).
+    /// For measurements.
     pub fn wait(&self) -> Result<(), GpuError> {
         while !self.is_done()? {
             spin_loop();
@@ -419,21 +394,16 @@ impl Slot {
         Ok(())
     }
 
-    /// Milliseconds on the device from the first step of the last batch, which is done, to its
-    /// results.
-    ///
-    /// # Errors
-    /// The driver refuses.
+    /// Milliseconds of the last batch, which is done, on the device from first step to results.
     ///
     /// # Panics
-    /// If there was none.
+    /// If there was no batch.
     pub fn took_ms(&self) -> Result<f32, GpuError> {
         let (began, done) = self.began.as_ref().zip(self.done.as_ref()).expect("there was a batch");
         done.ms_since(began)
     }
 
-    /// The answers to all queries of the batch that was launched, which is done; the slot is free
-    /// then.
+    /// The answers to the launched batch, which is done; the slot is free then.
     pub fn answers(&mut self, batch: &Batch) -> Vec<Answered> {
         self.busy = false;
         // SAFETY: the batch is done, and with it all copies.

@@ -1,7 +1,6 @@
-//! Who drives a device that answers queries? One thread for each, beside the workers: it takes
-//! planned queries from all workers, waits for their lists, makes batches, and sends answers back.
-//! A query that the device cannot answer, or not soon, goes back to its worker, which answers it on
-//! the CPU.
+//! The thread that drives a device, beside the workers: it takes planned queries from all workers,
+//! waits for their lists, makes batches, and sends answers back. A query that the device cannot
+//! answer, or not soon, goes back to its worker, which answers it on the CPU.
 
 use super::batch::{Answered, Batch, BatchQuery, Floors, Room};
 use super::bring::Brought;
@@ -22,7 +21,6 @@ use std::sync::mpsc::TryRecvError;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// How a device is driven.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
     pub(super) batch: usize,
@@ -34,17 +32,16 @@ pub(super) struct Pace {
 /// A query that waits for its lists, or for a batch.
 struct Open {
     job: Job,
-    /// The lists of its terms that are in the index.
+    /// Of its terms that are in the index.
     lists: Vec<ListId>,
     missing: usize,
     floors: Floors,
 }
 
-/// The state of the thread of a device.
 pub(super) struct Driver {
     device: QueryDevice,
     snapshot: Arc<Snapshot>,
-    /// The documents that the device has.
+    /// The documents of the device.
     share: Range<u32>,
     pace: Pace,
     room: Room,
@@ -52,12 +49,12 @@ pub(super) struct Driver {
     fetchers: Fetchers,
     slots: Vec<(Slot, Batch, Vec<Open>)>,
     ordered: (Slot, Batch, Option<Open>),
-    /// Queries for the ordered kernels.
+    /// For the ordered kernels.
     overflown: VecDeque<Open>,
-    /// Queries whose lists nobody has asked for yet, since those of others leave no room.
+    /// Queries whose lists are not asked for yet, since those of others leave no room.
     held: VecDeque<Job>,
     waiting: HashMap<u64, Open>,
-    /// Who waits for a list, by the number under which it waits.
+    /// The numbers of the queries in `waiting` that wait for a list.
     waits_for: HashMap<ListId, Vec<u64>>,
     next_wait: u64,
     key: Key,
@@ -106,7 +103,7 @@ impl Driver {
         })
     }
 
-    /// Answers queries until nobody can send any more. A device that fails gives all its queries
+    /// Answers queries until nobody can send any more. If the device fails, all its queries go
     /// back, and those that still come.
     pub(super) fn run(mut self) {
         let mut open = true;
@@ -132,7 +129,7 @@ impl Driver {
         !busy && !waits && self.ready.is_empty() && self.overflown.is_empty()
     }
 
-    /// Nothing can be done now: waits for what comes next.
+    /// Waits, since nothing can be done now.
     fn pause(&mut self, open: &mut bool) {
         if self.is_idle() {
             match self.desk.jobs.recv() {
@@ -150,7 +147,7 @@ impl Driver {
         }
     }
 
-    /// Does all that can be done now; says whether that was anything.
+    /// Does all that can be done now; false if that was nothing.
     fn round(&mut self, open: &mut bool) -> Result<bool, GpuError> {
         let mut any = false;
         for _ in 0..2 * self.pace.batch {
@@ -166,7 +163,7 @@ impl Driver {
         }
         while let Ok((id, came)) = self.fetchers.fetched.try_recv() {
             if matches!(came, Brought::Lost(_)) {
-                // The next look at the device says why.
+                // The error of this write says why.
                 self.device.arena().write(0, &[])?;
             }
             self.came(id, came);
@@ -184,8 +181,8 @@ impl Driver {
         Ok(any)
     }
 
-    /// Whether lists for one more query can be asked for: those that others wait for or use take a
-    /// part of the memory only, so that a list that comes finds others that can go.
+    /// Whether one more query may ask for lists: those that others wait for or use take only a part
+    /// of the memory, so that a list that comes finds others that can go.
     fn admits(&self) -> bool {
         let most = self.device.arena().bytes() / 4 * 3;
         let nothing_else = self.waiting.is_empty() && self.ready.is_empty();
@@ -196,7 +193,7 @@ impl Driver {
         self.slots.iter().any(|(slot, ..)| slot.is_busy()) || self.ordered.0.is_busy()
     }
 
-    /// Takes a query: finds out where its lists are.
+    /// Pins the lists of a query, and asks for those that are not here.
     fn take(&mut self, job: Job) {
         let plan = &job.plan;
         let runs = self.snapshot.generation().runs().len();
@@ -246,7 +243,6 @@ impl Driver {
         self.ready.push_back(open);
     }
 
-    /// A list is there, or not.
     fn came(&mut self, id: ListId, came: Brought) {
         let mut lists = lock(&self.lists);
         match came {
@@ -414,7 +410,7 @@ impl Driver {
             // An answer without one of its lists would be wrong, and nobody would notice.
             away => unreachable!("a list that is pinned stays where it is, and is {away:?}"),
         }));
-        // A term that no document has keeps AND from finding any, so only OR is left to ask.
+        // With a term that no document has AND finds none, so only OR is left.
         let lacks = open.lists.len() < plan.terms().len();
         let asked = plan.wanted().mode;
         let mode = mode.unwrap_or(if lacks && asked == Mode::AndOr { Mode::Or } else { asked });
@@ -428,7 +424,6 @@ impl Driver {
         self.desk.send();
     }
 
-    /// All queries that are here.
     fn take_all(&mut self) -> Vec<Job> {
         let mut all: Vec<Open> = Vec::new();
         for (_, _, open) in &mut self.slots {

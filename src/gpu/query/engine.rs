@@ -1,6 +1,6 @@
-//! How do workers have their queries answered by devices? Each worker has a `GpuEngine`, which
-//! hands planned queries to the thread of a device and takes answers back without ever waiting.
-//! Queries that a device gives back are answered here, on the CPU: the answers are the same.
+//! The engine of workers whose queries devices answer. Each worker has a `GpuEngine`, which hands
+//! planned queries to the thread of a device and takes answers back without ever waiting. Queries
+//! that a device returns are answered here, on the CPU, with the same hits.
 
 use super::device::QueryDevice;
 use super::driver::{Driver, Pace as DriverPace};
@@ -36,36 +36,34 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The way in which devices find answers; all find the same.
+/// All find the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GpuMethod {
     /// Sums of upper bounds, by `query.cu`.
     #[default]
     Bounds,
-    /// That of `ding09`; see [`ding09`](crate::gpu::ding09).
+    /// See [`ding09`](crate::gpu::ding09).
     Ding09(Merging),
-    /// That of `huang`; see [`huang`](crate::gpu::huang).
+    /// See [`huang`](crate::gpu::huang).
     Huang(HuangTuning),
-    /// That of `wang`, for queries of AND with its score and documents in the order of it; see
-    /// [`crate::gpu::wang`].
+    /// See [`crate::gpu::wang`]: for queries of AND with its score, and documents in that order.
     Wang(WangTuning),
 }
 
-/// How devices answer queries.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GpuOptions {
     pub method: GpuMethod,
     pub batch: usize,
     /// Batches in flight on a device.
     pub slots: usize,
-    /// Bytes of each device's memory for lists; most of what is free if left out.
+    /// Of each device, for lists; most of what is free if left out.
     pub memory: Option<u64>,
     /// Hits that most queries ask for.
     pub k: usize,
     /// Threads that bring lists to a device.
     pub fetchers: usize,
-    /// Whether each device has a part of the documents, and answers every query over these; else
-    /// each has all of them, and answers some of the queries.
+    /// Each device has a part of the documents, and answers every query over these; else each has
+    /// all, and answers some of the queries.
     pub partition: bool,
     /// How long a batch that is not full waits for more queries while others are in flight.
     pub patience: Duration,
@@ -91,7 +89,7 @@ struct DeviceThread {
     jobs: Option<Sender<Job>>,
     lost: Arc<AtomicBool>,
     has: Arc<AtomicUsize>,
-    /// Its lists, where those come and go.
+    /// With [`GpuMethod::Bounds`] alone.
     lists: Option<Lists>,
     thread: Option<JoinHandle<()>>,
 }
@@ -106,7 +104,7 @@ impl Drop for DeviceThread {
     }
 }
 
-/// Makes the engines of the workers of a process, which share its devices.
+/// The engines of the workers of a process, which share its devices.
 pub struct GpuEngines {
     devices: Arc<Vec<DeviceThread>>,
     snapshot: Arc<Snapshot>,
@@ -125,7 +123,7 @@ impl std::fmt::Debug for GpuEngines {
 
 impl GpuEngines {
     /// Opens devices for queries of `snapshot`, each with a thread of its own, for the workers that
-    /// `wakers` wake. What they do is added to `counts`.
+    /// `wakers` wake; `counts` are of all devices.
     ///
     /// # Panics
     /// If there is no device.
@@ -211,8 +209,7 @@ fn start(
     Ok(DeviceThread { jobs: Some(sender), lost, has, lists, thread: Some(thread) })
 }
 
-/// Opens a device that answers one batch after the other by a method of a paper; what its thread
-/// has to do.
+/// Opens a device for the method of a paper; returns the work of its thread.
 fn turns<M: DeviceMethod>(
     how: M,
     (device, toolchain, snapshot, share): (Device, &Toolchain, &Arc<Snapshot>, Range<u32>),
@@ -267,10 +264,10 @@ struct GpuEngine {
     devices: Arc<Vec<DeviceThread>>,
     /// What the devices answer from.
     snapshot: Arc<Snapshot>,
-    /// Whether each device has a part of the documents.
+    /// Each device has a part of the documents.
     partition: bool,
     answers: Receiver<Vec<Done>>,
-    /// Queries that devices have of this worker.
+    /// Queries of this worker at devices.
     open: HashMap<u64, Gathering>,
     ready: Vec<Answer>,
     back: VecDeque<(u64, Plan)>,
@@ -278,7 +275,7 @@ struct GpuEngine {
     begun: VecDeque<(u64, Arc<Plan>, Vec<Hit>, u32)>,
     searcher: Searcher,
     cpu: Box<dyn QueryEngine>,
-    /// Whether somebody else answers queries for the CPU.
+    /// Somebody else answers queries for the CPU.
     leaves_back: bool,
     /// Queries that were taken back from devices which have not answered them.
     recalled: HashSet<u64>,
@@ -288,18 +285,17 @@ struct GpuEngine {
 }
 
 impl GpuEngine {
-    /// The device with the fewest queries, of those that work.
+    /// The working device with the fewest queries.
     fn device(&self) -> Option<&DeviceThread> {
         let working = self.devices.iter().filter(|device| !device.lost.load(Ordering::Acquire));
         working.min_by_key(|device| device.has.load(Ordering::Relaxed))
     }
 
-    /// Devices that have to answer a query together.
+    /// Devices that answer a query together.
     fn parts(&self) -> usize {
         if self.partition { self.devices.len() } else { 1 }
     }
 
-    /// Sends a query to all devices that answer it together.
     fn send(&mut self, number: u64, plan: &Arc<Plan>) {
         let chosen: Vec<&DeviceThread> = match self.partition {
             true => self.devices.iter().collect(),
@@ -316,7 +312,6 @@ impl GpuEngine {
         }
     }
 
-    /// A device has answered a query, or cannot.
     fn answered(&mut self, number: u64, found: Result<Vec<Hit>, Why>) {
         let parts = self.parts();
         let Some(gathering) = self.open.get_mut(&number) else {
@@ -355,8 +350,7 @@ impl GpuEngine {
         self.back.push_back((number, plan));
     }
 
-    /// Whether a device can answer the query, as far as the weights of its terms, its k and what it
-    /// is answered from decide.
+    /// Whether a device can answer the query, by the weights of its terms, its k and its snapshot.
     fn suits(&self, plan: &Plan) -> bool {
         if !(1..=MOST_HITS).contains(&plan.wanted().k)
             || !Arc::ptr_eq(plan.snapshot(), &self.snapshot)

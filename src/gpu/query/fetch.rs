@@ -1,5 +1,4 @@
-//! Who brings lists to the device while batches run? Threads beside the workers make them, or have
-//! the device make them, and say when a list is there, or that it cannot come.
+//! Threads beside the workers that bring lists to a device while batches run.
 
 use super::bring::{Bringer, Brought, ListRequest};
 use super::device::QueryDevice;
@@ -15,7 +14,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 
-/// A list by where it lies in each run of the index: bytes before it, or [`NO_LIST`].
+/// Where the list begins in each run of the index, or [`NO_LIST`].
 pub(in crate::gpu) type Key = Vec<u64>;
 
 /// The run has no list of the term.
@@ -26,15 +25,13 @@ pub(in crate::gpu) struct FetchRequest {
     pub(in crate::gpu) entries: Box<[Option<TermEntry>]>,
 }
 
-/// The lists of a device, and who looks after them.
 pub(super) type Lists = Arc<Mutex<Residency<Key>>>;
 
-/// The norms of a share of the documents.
 pub(super) fn norms_of<'a>(snapshot: &'a Snapshot, share: &Range<u32>) -> &'a [f32] {
     &snapshot.norms()[share.start as usize..share.end as usize]
 }
 
-/// Lists that wait for a thread.
+/// That wait for a thread.
 #[derive(Default)]
 struct Queue {
     wanted: VecDeque<FetchRequest>,
@@ -52,8 +49,7 @@ impl Waiting {
         lock(&self.queue)
     }
 
-    /// Waits for lists, and takes as many as have about so many bytes on disk, and others leave;
-    /// none at the end.
+    /// Waits for lists, and takes those of about so many bytes on disk; none at the end.
     fn take(&self, most_bytes: u64, taken: &mut Vec<FetchRequest>) {
         let mut queue = self.lock();
         while queue.wanted.is_empty() && !queue.closed {
@@ -69,17 +65,15 @@ impl Waiting {
     }
 }
 
-/// Threads that fetch lists.
 pub(super) struct Fetchers {
     waiting: Arc<Waiting>,
-    /// What came of each. Whoever reads it tells the residency, and then those who wait: a list
-    /// that could come and go in between would be missing to them.
+    /// Outcomes. Whoever reads one tells the residency, and then those who wait: a list that could
+    /// come and go in between would be missing to them.
     pub(super) fetched: Receiver<(ListId, Brought)>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Fetchers {
-    /// Starts so many threads.
     pub(super) fn start(
         threads: usize,
         snapshot: &Arc<Snapshot>,
@@ -104,7 +98,7 @@ impl Fetchers {
                         .iter()
                         .map(|FetchRequest { id, entries }| ListRequest { id: *id, entries });
                     let room = |id, bytes| lock(&lists).make_room(id, bytes);
-                    // Nobody reads any more when the device's thread has ended.
+                    // The device's thread may have ended.
                     bringer.bring(asked, room, |id, came| _ = sender.send((id, came)));
                     taken.clear();
                 }
@@ -136,7 +130,6 @@ impl Drop for Fetchers {
     }
 }
 
-/// Whether all lists of a query are there.
 pub(super) fn holds(lists: &Lists, plan: &Plan) -> bool {
     let (terms, entries) = (plan.terms().len(), plan.lists());
     let (lists, mut key) = (lock(lists), Key::new());

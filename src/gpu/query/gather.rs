@@ -1,7 +1,6 @@
-//! How does one answer come of those of several devices? Each has a part of the documents, and
-//! finds the best of these; the best of all are among them. AND+OR asks for documents with all
-//! terms first, and for those with any only if all devices together find fewer than k: a device
-//! alone cannot know that.
+//! Merges the answers of several devices, each of which has a part of the documents and finds the
+//! best of these. AND+OR asks for documents with all terms first, and for those with any only if
+//! all devices together find fewer than k: a device alone cannot know that.
 
 use super::service::Why;
 use crate::query::plan::Plan;
@@ -10,33 +9,31 @@ use crate::query::wanted::{Mode, Wanted};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A query that devices have.
+/// A query at devices.
 pub(super) struct Gathering {
-    /// The query as the devices have it now.
+    /// As the devices have it now.
     pub(super) plan: Arc<Plan>,
     wanted: Wanted,
     /// Devices that have not answered.
     left: usize,
     hits: Vec<Hit>,
     back: Option<Why>,
-    /// When devices got it.
     pub(super) since: Instant,
 }
 
-/// What there is to do when a device has answered.
+/// What to do when a device has answered.
 #[derive(Debug)]
 pub(super) enum Next {
     Wait,
-    /// All devices are asked again, what the query asks for now.
+    /// All devices are asked again, for this.
     Again(Arc<Plan>),
-    /// These are its hits, best first.
+    /// Best first.
     Hits(Vec<Hit>),
     /// The CPU answers it, since a device cannot.
     Back(Plan, Why),
 }
 
 impl Gathering {
-    /// A query for so many devices, each with a part of the documents.
     pub(super) fn new(mut plan: Plan, devices: usize) -> Self {
         let wanted = *plan.wanted();
         if devices > 1 && wanted.mode == Mode::AndOr {
@@ -47,14 +44,13 @@ impl Gathering {
         Self { plan, wanted, left: devices, hits: Vec::new(), back: None, since }
     }
 
-    /// The query as it was asked.
     pub(super) fn as_asked(&self) -> Plan {
         let mut plan = Plan::clone(&self.plan);
         plan.want(self.wanted);
         plan
     }
 
-    /// Takes the hits of a device, best first, or that it cannot answer.
+    /// `found` is best first.
     pub(super) fn take(&mut self, found: Result<Vec<Hit>, Why>, devices: usize) -> Next {
         match found {
             Ok(hits) if self.hits.is_empty() => self.hits = hits,
@@ -138,8 +134,7 @@ mod tests {
             }
             other => panic!("{other:?}"),
         }
-        // A device that has everything decides by itself; a term that no document has decides at
-        // once.
+        // A device with everything decides by itself; a term that no document has decides at once.
         assert_eq!(Gathering::new(plan(Mode::AndOr, &text), 1).plan.wanted().mode, Mode::AndOr);
         let lacking = plan(Mode::AndOr, &format!("{text} nowhere"));
         assert_eq!(Gathering::new(lacking, 2).plan.wanted().mode, Mode::Or);

@@ -1,5 +1,4 @@
-//! What does a user say of devices that answer queries? Numbers and names, most of which go with
-//! one algorithm alone.
+//! The options of a user for devices that answer queries, most of which go with one algorithm.
 
 use super::choose::{Chosen, DeviceChoice};
 use super::engine::GpuMethod;
@@ -11,39 +10,35 @@ use crate::settings::SettingError;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-/// That of the CPU which devices have, too.
+/// Both the CPU and devices have it.
 const WANG: Chosen = Chosen::Cpu(Algorithm::Wang);
 
-/// What is given; what is left out is as usual.
+/// What is left out is as usual.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GivenDevices {
-    /// Levels of splitters of `ding09`.
+    /// Of splitters of `ding09`.
     pub merge_levels: Option<u32>,
-    /// Splitters of `ding09` for each of the level before.
+    /// Of `ding09`, for each of the level before.
     pub splitters: Option<u32>,
-    /// Threads that `huang` or `wang` has for a query.
+    /// Of `huang` or `wang`, for a query.
     pub threads: Option<u32>,
-    /// How the threads of `huang` find documents.
+    /// Of `huang`.
     pub traversal: Option<Traversal>,
-    /// Whether the threads of a query of `huang` have one threshold.
+    /// The threads of a query of `huang` have one threshold.
     pub shared_threshold: Option<bool>,
     /// Lists that `wang` has on a device for good.
     pub cached: Option<Cached>,
     pub devices: Option<NonZeroUsize>,
-    /// Whether each device has a part of the documents.
+    /// Each device has a part of the documents.
     pub partition: bool,
-    /// Bytes of each device's memory for lists.
+    /// Bytes of each device, for lists.
     pub memory: Option<u64>,
-    /// The folder of compiled kernels.
+    /// Of compiled kernels.
     pub cache: Option<PathBuf>,
 }
 
 impl GivenDevices {
-    /// Makes sure that this goes with an algorithm, and with queries that are answered by devices
-    /// or by the CPU alone.
-    ///
-    /// # Errors
-    /// It does not.
+    /// Checks options with an algorithm, and with answers by devices or by the CPU alone.
     pub fn check(&self, algorithm: Chosen, on_devices: bool) -> Result<(), SettingError> {
         let row = |name, given, with: Chosen| {
             (name, given, algorithm == with, format!("algorithm {}", with.name()))
@@ -74,7 +69,6 @@ impl GivenDevices {
         Ok(())
     }
 
-    /// Makes sure that the algorithm takes so many threads.
     fn check_threads(&self, algorithm: Chosen) -> Result<(), SettingError> {
         let what = "query-threads";
         let Some(threads) = self.threads else { return Ok(()) };
@@ -90,7 +84,6 @@ impl GivenDevices {
         Err(SettingError::value(what, why))
     }
 
-    /// The way in which devices answer by an algorithm.
     pub fn method(&self, algorithm: Chosen) -> GpuMethod {
         match algorithm {
             WANG => {
@@ -117,7 +110,6 @@ impl GivenDevices {
         }
     }
 
-    /// Which devices are to answer queries for `k` hits, and in which way.
     pub fn choice(&self, k: usize, method: GpuMethod) -> DeviceChoice {
         DeviceChoice {
             method,
@@ -130,10 +122,7 @@ impl GivenDevices {
     }
 }
 
-/// Makes sure that an algorithm is not for devices alone.
-///
-/// # Errors
-/// It is.
+/// An algorithm that devices alone have is an error.
 pub fn without_devices(algorithm: Chosen) -> Result<(), SettingError> {
     let what = format!("algorithm {}", algorithm.name());
     if algorithm.is_of_devices() { Err(SettingError::alone(what, "device gpu")) } else { Ok(()) }
@@ -143,19 +132,13 @@ fn listed(numbers: &[u32]) -> String {
     numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// A number of splitters.
-///
-/// # Errors
-/// It is none, and this says what one is.
+/// Parses a number of splitters.
 pub fn splitters(text: &str) -> Result<u32, String> {
     let splitters = text.parse().ok().filter(|n| Merging::is_number_of_splitters(*n));
     splitters.ok_or_else(|| format!("give a power of two from 2 to {}", ding09::MOST_SPLITTERS))
 }
 
-/// A number of threads that some algorithm has for a query.
-///
-/// # Errors
-/// It is none, and this says which there are.
+/// Parses a number of threads that some algorithm has for a query.
 pub fn threads(text: &str) -> Result<u32, String> {
     let mut known = [&huang::THREADS[..], &wang::ROUNDS].concat();
     known.sort_unstable();
@@ -164,10 +147,6 @@ pub fn threads(text: &str) -> Result<u32, String> {
     threads.ok_or_else(|| format!("give {}", listed(&known)))
 }
 
-/// The traversal of a name.
-///
-/// # Errors
-/// It has none, and this says which there are.
 pub fn traversal(text: &str) -> Result<Traversal, String> {
     let names = || Traversal::ALL.map(|traversal| traversal.on_cpu().name()).join(", ");
     Traversal::named(text).ok_or_else(|| format!("give {}", names()))

@@ -1,55 +1,51 @@
-//! How does a postings list lie in the memory of a device?
+//! Layout of a postings list in the memory of a device.
 //!
-//! By windows of docids, since that is how queries are added up: of each posting 16 bits of its
-//! docid, an *impact* of 8 bits, and its term frequency, 4 bytes in all (`kernels/query_list.cuh`
-//! has the arrays). That is about four times what `bp128` takes, and it is read some times faster:
-//! a device is bound by the instructions of decoding long before it is bound by its memory. The
-//! impact, `255 * tf / (tf + norm)` rounded up, bounds what the posting adds to a score, whatever
-//! the weight of the term; deleted documents, whose norm is infinite, have impact 0.
+//! By windows of docids, by which queries are added up: of each posting 16 bits of its docid, an
+//! *impact* of 8 bits, and its term frequency, 4 bytes in all (`kernels/query_list.cuh` has the
+//! arrays). That is about four times what `bp128` takes, and is read some times faster: a device is
+//! bound by the instructions of decoding long before its memory. The impact, `255 * tf / (tf +
+//! norm)` rounded up, bounds the posting's share of a score, whatever the weight of the term;
+//! deleted documents, whose norm is infinite, have impact 0.
 //!
 //! Lists are made on the host, from any codec, over all runs of a generation.
 
 use std::fmt;
 
-/// Impacts lie between 0 and this.
 pub(crate) const MOST_IMPACT: u32 = 255;
 
-/// A term frequency from which on it is kept apart.
+/// Term frequencies from this on stand apart.
 pub(super) const EXCEPTION: u32 = 255;
 
-/// Postings of a window begin at a multiple of so many.
+/// Postings of a window begin at a multiple of this.
 pub(super) const GROUP: usize = 4;
 
-/// Arrays begin at multiples of so many bytes.
+/// Of arrays, in bytes.
 pub(crate) const ALIGNMENT: usize = 16;
 
-/// The documents of a collection, cut into windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Windows {
     pub documents: u32,
-    /// Binary logarithm of the documents of a window, at most 16.
+    /// Binary logarithm of a window's documents, at most 16.
     pub bits: u32,
 }
 
 impl Windows {
-    /// How many there are: one at least.
+    /// At least one.
     pub(crate) fn len(self) -> usize {
         ((u64::from(self.documents) + (1 << self.bits) - 1) >> self.bits).max(1) as usize
     }
 
-    /// Bytes of the arrays that have a value for each window.
+    /// Of the arrays that have a value for each window.
     fn table_bytes(self) -> usize {
         (4 * (self.len() + 1)).next_multiple_of(ALIGNMENT) + self.len().next_multiple_of(ALIGNMENT)
     }
 
-    /// So many bytes are needed for a list of `df` postings, if hardly any has a great term
-    /// frequency.
+    /// Bytes of a list of `df` postings, if hardly any has a great term frequency.
     pub(crate) fn about_bytes(self, df: u64) -> u64 {
         let padding = (GROUP as u64 - 1) * (self.len() as u64).min(df) / 2;
         self.table_bytes() as u64 + 4 * (df + padding)
     }
 
-    /// At most so many bytes are needed for a list of `df` postings.
     #[cfg(test)]
     pub(crate) fn most_bytes(self, df: u32) -> u64 {
         let padding = (GROUP as u64 - 1) * (self.len() as u64).min(u64::from(df)) + 15;
@@ -58,23 +54,22 @@ impl Windows {
     }
 }
 
-/// Where a list lies in its bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Placed {
     pub postings: u32,
-    /// Postings whose term frequency is kept apart.
+    /// Postings whose term frequency stands apart.
     pub exceptions: u32,
 }
 
-/// The impact of a posting. No score of the posting is above `weight * impact / 255`, but for the
-/// rounding of f32, and none is below that by more than `weight / 255`, likewise.
+/// No score of the posting is above `weight * impact / 255`, but for the rounding of f32, and none
+/// is below that by more than `weight / 255`, likewise.
 #[inline]
 pub(crate) fn impact(tf: u32, norm: f32) -> u8 {
-    // Five roundings of one part in 2^24 are made good, so that the bound holds.
+    // Makes up for five roundings of one part in 2^24, so that the bound holds.
     const UP: f32 = 255.0 * (1.0 + 3.0 * f32::EPSILON);
     let tf = tf as f32;
     let value = (tf / (tf + norm)) * UP;
-    // A conversion of a float to an integer stops at the ends of its range.
+    // The conversion saturates.
     let floor = value as u8;
     floor.saturating_add(u8::from(f32::from(floor) < value))
 }
@@ -108,8 +103,7 @@ impl ListMaker {
         self.exceptional_tfs.clear();
     }
 
-    /// Appends postings whose docids rise and are above all before; `norms` are those of all
-    /// documents of the collection.
+    /// Appends postings whose docids rise above all before; `norms` are those of all documents.
     ///
     /// # Panics
     /// If a docid is beyond the documents.
@@ -125,7 +119,7 @@ impl ListMaker {
         }
     }
 
-    /// Appends postings of the window that is open.
+    /// Appends postings of the open window.
     fn append(&mut self, windows: Windows, docids: &[u32], tfs: &[u32], norms: &[f32]) {
         let mask = (1u32 << windows.bits) - 1;
         self.docids.extend(docids.iter().map(|&docid| (docid & mask) as u16));
@@ -145,7 +139,6 @@ impl ListMaker {
         }
     }
 
-    /// Closes the windows before `window`, and opens it.
     fn close_before(&mut self, window: usize) {
         if self.maxes.len() == window + 1 {
             return;
@@ -161,7 +154,7 @@ impl ListMaker {
         self.maxes.push(0);
     }
 
-    /// Repeats the last docid, worth nothing, up to a multiple of `group` postings.
+    /// Repeats the last docid, with impact 0, up to a multiple of `group` postings.
     fn pad(&mut self, group: usize) {
         let last = self.docids.last().copied().unwrap_or(0);
         let len = self.docids.len().next_multiple_of(group);
@@ -170,8 +163,7 @@ impl ListMaker {
         self.tfs.resize(len, 0);
     }
 
-    /// Ends the list and appends its bytes to `out`, which has a length that is a multiple of
-    /// [`ALIGNMENT`] before and after.
+    /// Appends the list to `out`, whose length is a multiple of [`ALIGNMENT`] before and after.
     pub(crate) fn finish(&mut self, windows: Windows, out: &mut Vec<u8>) -> Placed {
         if self.maxes.is_empty() {
             self.maxes.push(0);
@@ -198,12 +190,11 @@ impl ListMaker {
     }
 }
 
-/// A list in its bytes, as kernels read it: for the twin and for tests.
+/// As kernels read it: for the twin and for tests.
 #[cfg(test)]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DeviceList<'a> {
     starts: &'a [[u8; 4]],
-    /// The greatest impact of each window.
     pub maxes: &'a [u8],
     docids: &'a [[u8; 2]],
     impacts: &'a [u8],
@@ -212,13 +203,12 @@ pub(crate) struct DeviceList<'a> {
     exceptional_tfs: &'a [[u8; 4]],
 }
 
-/// A posting of a list: its docid less the first of its window, its impact, its place in the list.
 #[cfg(test)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DevicePosting {
     /// The docid less the first of the window.
     pub offset: u32,
-    /// The impact; 0 of padding too.
+    /// 0 of padding too.
     pub impact: u8,
     pub at: usize,
 }
@@ -245,7 +235,7 @@ impl<'a> DeviceList<'a> {
         Self { starts, maxes, docids, impacts, tfs, exceptions, exceptional_tfs }
     }
 
-    /// The postings of a window, padding among them.
+    /// With padding.
     pub(crate) fn window(&self, window: usize) -> impl Iterator<Item = DevicePosting> {
         let start = |window: usize| u32::from_le_bytes(self.starts[window]) as usize;
         (start(window)..start(window + 1)).map(|at| DevicePosting {
@@ -255,7 +245,6 @@ impl<'a> DeviceList<'a> {
         })
     }
 
-    /// The term frequency of the posting at a place.
     pub(crate) fn tf(&self, at: usize) -> u32 {
         match self.tfs[at] {
             u8::MAX => {

@@ -1,5 +1,4 @@
-//! How does a list of an index become a list of a device? It is decoded block by block, whatever
-//! its codec, run after run.
+//! Makes a list of a device from one of an index, decoded by blocks, whatever its codec, by runs.
 
 use super::list::{ListMaker, Placed, Windows};
 use super::unpack::{LEAST_UNPACKED, RunList};
@@ -32,9 +31,8 @@ pub(super) fn lists_to_unpack<'a>(
     Ok(Some(lists))
 }
 
-/// Appends the list of a term, whose entries in all runs of `generation` are given, to `out`, as
-/// far as its documents are among those of `share`: docids of the list are counted from the first
-/// of these, whose `norms` are given.
+/// Appends the list of a term, by its `entries` in all runs, to `out`, as far as documents are in
+/// `share`, whose `norms` are given; docids count from its first.
 ///
 /// # Panics
 /// If there are not as many norms as documents, or not as many entries as runs.
@@ -70,7 +68,7 @@ fn append(
     let (mut docids, mut tfs) = ([0; MAX_BLOCK], [0; MAX_BLOCK]);
     let (mut columns, block_len) = (Columns::default(), list.block_len());
     let first = run.first_docid();
-    // Blocks that end before the share are passed over.
+    // Skips blocks that end before the share.
     let before = |block: usize| {
         block < list.full_blocks() && first.saturating_add(list.last_docid(block)) < share.start
     };

@@ -1,17 +1,15 @@
-//! How do several lists travel to a device in one copy? A [`Parcel`] is filled with what the host
-//! has made whole, and with blocks that the device decodes; two kernels put all of it where it
-//! belongs. Most lists are short: a copy, two launches and one wait for a few hundred of them take
-//! less time than for each.
+//! Several lists in one copy to a device. A [`Parcel`] is filled with what the host has made whole,
+//! and with blocks that the device decodes; two kernels put all of it where it belongs. Most lists
+//! are short: a copy, two launches and a wait for hundreds of them take less time than for each.
 
 use super::unpack::{BlockLine, Portion};
 use bytemuck::{Pod, Zeroable, cast_slice};
 
-/// Bytes that go to a place in the arena as they are.
+/// This and the next as in `kernels/query_unpack.cuh`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 struct Piece {
     to: u64,
-    /// Where they lie in the parcel, and how many they are, in units of 16 bytes.
     from: u32,
     units: u32,
 }
@@ -20,22 +18,18 @@ struct Piece {
 #[repr(C)]
 struct ListRecord {
     place: u64,
-    /// Where the numbers of the first postings of its windows lie in the parcel, in words of four
-    /// bytes.
     firsts: u32,
     postings: u32,
     block_len: u32,
     spare: [u32; 3],
 }
 
-/// Where the tables of a parcel lie in it, and what they have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tables {
-    /// Bytes of the whole parcel.
     pub bytes: usize,
-    /// Pieces: first byte and number.
+    /// First byte and number.
     pub pieces: (usize, u32),
-    /// Lines of blocks: first byte and number.
+    /// First byte and number.
     pub lines: (usize, u32),
     /// A u32 for each line: the number of its portion.
     pub owners: usize,
@@ -44,8 +38,7 @@ pub(crate) struct Tables {
     pub words: u32,
 }
 
-/// What travels. Its bytes are the caller's: the same for all calls, from the first that follows
-/// [`clear`](Self::clear).
+/// Its bytes are the caller's: the same for all calls since [`clear`](Self::clear).
 #[derive(Debug, Default)]
 pub(crate) struct Parcel {
     /// Bytes of data so far, a multiple of 16.
@@ -61,7 +54,6 @@ fn whole(bytes: usize) -> usize {
 }
 
 impl Parcel {
-    /// Nothing is in it any more.
     pub(crate) fn clear(&mut self) {
         self.used = 0;
         self.pieces.clear();
@@ -74,16 +66,16 @@ impl Parcel {
         self.used == 0
     }
 
-    /// Bytes of all with so many more of data and so many lines.
+    /// Bytes with so many more of data and so many lines.
     pub(crate) fn bytes_with(&self, data: usize, lines: usize) -> usize {
-        // A piece and a portion more, and what each array takes at most to end at a multiple of 16.
+        // One more piece and portion, and padding of each array to a multiple of 16.
         let pieces = size_of::<Piece>() * (self.pieces.len() + 2);
         let portions = size_of::<ListRecord>() * (self.portions.len() + 1);
         let lines = (size_of::<BlockLine>() + 4) * (self.lines.len() + lines);
         self.used + whole(data) + 64 + pieces + portions + lines
     }
 
-    /// Puts bytes into it that go to a place of the arena: a multiple of 16.
+    /// Adds bytes for a place of the arena; both are multiples of 16.
     pub(crate) fn put(&mut self, out: &mut [u8], to: u64, bytes: &[u8]) {
         debug_assert!(bytes.len().is_multiple_of(16) && to.is_multiple_of(16));
         if bytes.is_empty() {
@@ -94,8 +86,7 @@ impl Parcel {
         self.pieces.push(Piece { to, from, units });
     }
 
-    /// Puts the numbers of the first postings of windows into it; [`portion`](Self::portion) needs
-    /// the result.
+    /// Adds the numbers of windows' first postings; [`portion`](Self::portion) needs the result.
     pub(crate) fn firsts(&mut self, out: &mut [u8], firsts: &[u32]) -> u32 {
         let at = (self.used / 4) as u32;
         self.write(out, cast_slice(firsts));
@@ -107,8 +98,7 @@ impl Parcel {
         self.used += whole(bytes.len());
     }
 
-    /// Puts blocks of a list into it that lies at a place of the arena and has so many postings
-    /// there.
+    /// Adds blocks of a list, by its place in the arena and its postings there.
     pub(crate) fn portion(
         &mut self,
         out: &mut [u8],

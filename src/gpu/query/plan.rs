@@ -1,4 +1,4 @@
-//! What does a batch say to the kernels? A record for each query and one for each of its terms.
+//! The records of a batch for the kernels: one for each query and one for each of its terms.
 //!
 //! The sums of OR are integers. With `unit` chosen so that the sums of a query fit their bits, a
 //! posting with impact i of a term with weight w adds `c = ceil(i * m / 2^16)`, where `m = ceil(w *
@@ -12,69 +12,56 @@ use super::list::{MOST_IMPACT, Placed};
 use bytemuck::{Pod, Zeroable};
 use std::ops::Range;
 
-/// The most terms of a query that a device answers.
+/// Of a query.
 pub(crate) const MOST_TERMS: usize = 64;
 
-/// The most hits of a query that a device gives.
+/// Of a query.
 pub(crate) const MOST_HITS: usize = 1 << 16;
 
-/// Queries of more terms are added up in 16 bits.
+/// Queries of more terms have sums of 16 bits.
 const NARROW_TERMS: usize = 8;
 
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// A term of a query, as kernels read it.
+/// As in `kernels/query_list.cuh`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub struct TermRecord {
-    /// Where its list begins in the arena, in bytes.
     pub place: u64,
-    /// Postings of the list, with padding.
     pub postings: u32,
-    /// Postings whose tf is kept apart.
     pub exceptions: u32,
-    /// Impact to sum, in units of 2^-16.
     pub multiplier: u32,
     pub weight: f32,
-    /// In the n-th record of a query: which of its terms has the n-th shortest list.
     pub shorter: u32,
     pub spare: u32,
 }
 
-/// A query, as kernels read it.
+/// As in `kernels/query_list.cuh`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub struct QueryRecord {
-    /// The first of its candidates.
     pub keys: u64,
-    /// The first of its places to sort in.
     pub sorted: u64,
     pub first_term: u32,
     pub terms: u32,
-    /// The most hits.
     pub k: u32,
-    /// How far a document's sum may be below the threshold.
     pub slack: u32,
     pub from: u32,
-    /// The docid behind them.
     pub to: u32,
     pub capacity: u32,
     /// A record that spares this one if it has k hits.
     pub after: u32,
     pub hits: u32,
-    /// Score to bin, of AND.
     pub per_unit: f32,
-    /// Sums below this are not looked at in a sample.
     pub bar: u32,
-    /// Nor are sums, or bins, below this at any time.
+    /// Smaller sums, or bins, are ignored always.
     pub floor: u32,
 }
 
-/// What is known of a query so far.
+/// As in `kernels/query_list.cuh`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct QueryState {
-    /// k documents have sums, or bins, of this or more.
     pub threshold: u32,
     pub count: u32,
     pub hits: u32,
@@ -84,24 +71,22 @@ pub(crate) struct QueryState {
 /// There were more candidates than room.
 pub(crate) const OVERFLOWN: u32 = u32::MAX;
 
-/// A term whose list is on the device.
 #[derive(Clone, Copy, Debug)]
 pub struct PlacedTerm {
-    /// Where its list begins.
+    /// Of its list.
     pub place: u64,
-    /// How its list lies there.
     pub placed: Placed,
     pub df: u32,
-    /// Its weight, above zero.
+    /// Above zero.
     pub weight: f32,
 }
 
-/// Bits of the sums of a query of so many terms.
+/// Of the sums of a query.
 pub(crate) fn bits(terms: usize) -> u32 {
     if terms <= NARROW_TERMS { 8 } else { 16 }
 }
 
-/// The sums of a query: how they are made, and how far they may mislead.
+/// The scale of the sums of a query, and their error.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Scale {
     pub bits: u32,
@@ -111,7 +96,7 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
-    /// The scale for terms with these weights; `None` if they cannot be added up so.
+    /// `None` if terms of these weights cannot be added up so.
     pub(crate) fn new(weights: impl ExactSizeIterator<Item = f32> + Clone) -> Option<Self> {
         let terms = weights.len();
         let bits = bits(terms);
@@ -149,10 +134,9 @@ pub(crate) fn worth(impact: u8, multiplier: u32) -> u32 {
     (u32::from(impact) * multiplier + 65535) >> 16
 }
 
-/// What a query asks for, beside its terms.
 #[derive(Clone, Debug)]
 pub(crate) struct QueryLimits {
-    /// The most hits, 1 to [`MOST_HITS`].
+    /// 1 to [`MOST_HITS`].
     pub k: u32,
     pub docids: Range<u32>,
     pub capacity: u32,
@@ -235,7 +219,7 @@ mod tests {
         for weights in [&[][..], &[0.0], &[f32::NAN], &[f32::INFINITY], &[1e-40], &[1.0; 65]] {
             assert_eq!(Scale::new(weights.iter().copied()), None, "{weights:?}");
         }
-        // Of one term, a unit of a sum and one of an impact.
+        // For one term, a unit of a sum and one of an impact.
         assert_eq!(Scale::new([3.0].into_iter()).unwrap().slack, 1);
         assert_eq!(Scale::new([3.0, 1.0, 0.5, 0.1].into_iter()).unwrap().slack, 4);
     }

@@ -1,24 +1,23 @@
-//! Which lists are in the memory of a device, where, and which have to go?
+//! The cache of lists in the memory of a device: which are there, where, and which are evicted.
 //!
 //! The arena is one piece of memory; lists are ranges of it. A list that is asked for comes in, and
-//! those that were asked for least often go: what keeping a list saves is its bytes as often as it
-//! is asked for, and what it costs is its bytes, so the number of times decides. Old times fade. A
-//! list that a query waits for or a batch is reading stays; whoever asks keeps an eye on how much
-//! that is.
+//! those that were asked for least often go: caching a list saves its bytes as often as it is asked
+//! for, and costs its bytes, so the number of times decides. Old times fade. A list that a query
+//! waits for or a batch is reading is pinned; callers watch how much that is.
 
 use super::list::Placed;
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 
-/// Ranges begin at multiples of so many bytes: no line of a cache has bytes of two lists, so that a
-/// kernel that reads one keeps nothing of what the other was before.
+/// Ranges begin at multiples of this, so that no cache line has bytes of two lists, of which a
+/// kernel could see one as it was.
 const APART: u64 = 256;
 
 /// Free and used ranges of some bytes.
 #[derive(Debug)]
 pub struct Ranges {
-    /// Free ranges: first byte and bytes. No two touch.
+    /// First byte and bytes; no two touch.
     free: BTreeMap<u64, u64>,
     left: u64,
 }
@@ -30,12 +29,12 @@ impl Ranges {
         Self { free, left: bytes }
     }
 
-    /// Free bytes, which may lie in pieces.
+    /// Which may be fragmented.
     pub(crate) fn left(&self) -> u64 {
         self.left
     }
 
-    /// Takes `bytes` in one piece, the first that is large enough.
+    /// First fit.
     pub fn take(&mut self, bytes: u64) -> Option<u64> {
         let bytes = bytes.max(1).next_multiple_of(APART);
         let (&at, &len) = self.free.iter().find(|&(_, &len)| len >= bytes)?;
@@ -47,7 +46,7 @@ impl Ranges {
         Some(at)
     }
 
-    /// Gives back what [`take`](Self::take) gave.
+    /// Frees what [`take`](Self::take) returned.
     pub(crate) fn give(&mut self, mut at: u64, bytes: u64) {
         let mut bytes = bytes.max(1).next_multiple_of(APART);
         self.left += bytes;
@@ -71,8 +70,7 @@ pub(crate) enum Place<P = Placed> {
     Away,
 }
 
-/// A list, once it was asked for. The number is another list's after the list was forgotten, which
-/// it is not while it is pinned.
+/// Valid while the list is pinned; a list that was forgotten leaves its number to another.
 pub(crate) type ListId = u32;
 
 #[derive(Debug)]
@@ -85,35 +83,33 @@ struct Entry<P> {
     times: u32,
 }
 
-/// The lists of an arena. `P` is what has to be known of a list that is there.
+/// The lists of an arena; `P` describes one that is there.
 #[derive(Debug)]
 pub(crate) struct Residency<K, P = Placed> {
     ranges: Ranges,
     ids: HashMap<K, ListId>,
     entries: Vec<Entry<P>>,
-    /// Entries of lists that were forgotten.
+    /// Of lists that were forgotten.
     unused: Vec<ListId>,
-    /// Times of all entries since they were last halved.
+    /// Requests since times were last halved.
     asked: u64,
     /// Bytes of lists with pins.
     pinned: u64,
     pub loaded_bytes: u64,
-    /// Lists that had to go.
     pub evicted: u64,
 }
 
-/// Times are halved after so many.
+/// Requests after which times are halved.
 const FADE: u64 = 1 << 20;
 
 impl<K: Eq + Hash, P: Copy> Residency<K, P> {
-    /// An empty arena of `bytes`.
     pub(crate) fn new(bytes: u64) -> Self {
         let ranges = Ranges::new(bytes);
         let (ids, entries, unused) = Default::default();
         Self { ranges, ids, entries, unused, asked: 0, pinned: 0, loaded_bytes: 0, evicted: 0 }
     }
 
-    /// Asks for a list, pins it and says where it is.
+    /// Pins the list.
     pub(crate) fn ask<Q>(&mut self, key: &Q) -> (ListId, Place<P>)
     where
         K: Borrow<Q>,
@@ -156,7 +152,6 @@ impl<K: Eq + Hash, P: Copy> Residency<K, P> {
         self.entries[id as usize].place
     }
 
-    /// Takes a pin away.
     pub(crate) fn unpin(&mut self, id: ListId) {
         let entry = &mut self.entries[id as usize];
         if entry.pins == 1 {
@@ -165,7 +160,7 @@ impl<K: Eq + Hash, P: Copy> Residency<K, P> {
         entry.pins = entry.pins.saturating_sub(1);
     }
 
-    /// Bytes of lists that are pinned, those on their way among them.
+    /// With those under way.
     pub(crate) fn pinned(&self) -> u64 {
         self.pinned
     }
@@ -178,15 +173,15 @@ impl<K: Eq + Hash, P: Copy> Residency<K, P> {
         entry.bytes = bytes;
     }
 
-    /// Says that somebody fetches a list, which will take about so many bytes.
+    /// Notes that a list is fetched, which takes about so many bytes.
     pub(crate) fn fetch(&mut self, id: ListId, bytes: u64) {
         self.entries[id as usize].place = Place::Coming;
         self.set_bytes(id, bytes);
     }
 
-    /// Makes room for a list that comes; `None` if there is none. It is still coming afterwards,
-    /// until [`arrived`](Self::arrived) or [`failed`](Self::failed): whoever asks meanwhile waits
-    /// too, and it cannot go before those who wait know that it is there.
+    /// Makes room for a list that comes; `None` if there is none. The list is still coming until
+    /// [`arrived`](Self::arrived) or [`failed`](Self::failed): whoever asks meanwhile waits too,
+    /// and it cannot go before those who wait know that it is there.
     pub(crate) fn make_room(&mut self, id: ListId, bytes: u64) -> Option<u64> {
         let at = self.ranges.take(bytes).or_else(|| self.evict_for(bytes));
         if at.is_some() {
@@ -195,15 +190,14 @@ impl<K: Eq + Hash, P: Copy> Residency<K, P> {
         at
     }
 
-    /// The list is where [`make_room`](Self::make_room) said. Told by the same thread that tells
-    /// those who wait.
+    /// The list is where [`make_room`](Self::make_room) said. By the thread that tells who waits.
     pub(crate) fn arrived(&mut self, id: ListId, at: u64, placed: P) {
         let entry = &mut self.entries[id as usize];
         entry.place = Place::Here(at, placed);
         self.loaded_bytes += entry.bytes;
     }
 
-    /// A list that was to come does not: `at` is what [`make_room`](Self::make_room) had given.
+    /// The list does not come; `at` is from [`make_room`](Self::make_room).
     pub(crate) fn failed(&mut self, id: ListId, at: Option<u64>) {
         let entry = &mut self.entries[id as usize];
         entry.place = Place::Away;
@@ -213,7 +207,7 @@ impl<K: Eq + Hash, P: Copy> Residency<K, P> {
         self.set_bytes(id, 0);
     }
 
-    /// Lists that nobody reads go until there is room, first those that were asked for least often.
+    /// Evicts lists without pins until there is room, least often asked for first.
     fn evict_for(&mut self, bytes: u64) -> Option<u64> {
         let can_go = |entry: &Entry<P>| matches!(entry.place, Place::Here(..)) && entry.pins == 0;
         let mut going: Vec<(u32, u64, usize)> = (0..)
@@ -325,7 +319,7 @@ mod tests {
         assert_eq!(lists.place(three), Place::Away);
     }
 
-    /// A query waited for it and is given up since another of its lists has no room; a second query
+    /// A query that waited for it is dropped since another of its lists has no room; a second query
     /// asks before anybody has told that the list is there.
     #[test]
     fn a_list_that_is_on_its_way_cannot_go() {

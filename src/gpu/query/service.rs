@@ -1,6 +1,5 @@
-//! What is asked of the thread of a device that answers queries, what comes back, and what is
-//! counted of it? All devices take queries from a [`Desk`] and give answers there, whoever drives
-//! them.
+//! The interface of the threads of devices that answer queries: all take queries from a [`Desk`]
+//! and leave answers there, whoever drives them; and their counters.
 
 use crate::gpu::floor::error::GpuError;
 use crate::query::plan::Plan;
@@ -11,24 +10,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
 
-/// A query on its way to a device.
 pub(in crate::gpu) struct Job {
     pub(in crate::gpu) worker: usize,
     pub(in crate::gpu) number: u64,
     pub(in crate::gpu) plan: Arc<Plan>,
 }
 
-/// What comes back to the query of a number.
+/// With the query's number.
 pub(in crate::gpu) enum Done {
-    /// Its hits among the documents of the device, best first.
+    /// Among the documents of the device, best first.
     Hits(u64, Vec<Hit>),
-    /// Its hits among the documents before a docid, from which the CPU goes on.
+    /// Among the documents before a docid, from which the CPU goes on.
     Begun(u64, Vec<Hit>, u32),
     /// The CPU has to answer it.
     Back(u64, Why),
 }
 
-/// Why a device does not answer a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::gpu) enum Why {
     /// Its lists have no room, or cannot be read.
@@ -61,36 +58,36 @@ impl Counts {
 #[derive(Debug, Default, Serialize)]
 pub struct Counts {
     pub answered: AtomicU64,
-    /// Queries that went back since their lists had no room, or could not be read.
+    /// Returned, since their lists had no room, or could not be read.
     pub without_lists: AtomicU64,
-    /// Queries that went back since a device cannot answer such queries.
+    /// Returned, since a device cannot answer such queries.
     pub unsuited: AtomicU64,
-    /// Queries that went back since their device was lost.
+    /// Returned, since their device was lost.
     pub lost: AtomicU64,
-    /// Queries that were taken back since their device took too long.
+    /// Taken back, since their device took too long.
     pub slow: AtomicU64,
-    /// Queries that devices began, and the CPU ended: lists that are cached in part ended before.
+    /// Begun by devices, and ended by the CPU, since lists are cached in part.
     pub continued: AtomicU64,
-    /// Queries that were answered a second time, since a better threshold was known then.
+    /// Answered a second time, since a better threshold was known then.
     pub repeated: AtomicU64,
-    /// Queries that were answered at last in the ordered kernels.
+    /// Answered by the ordered kernels.
     pub overflown: AtomicU64,
     pub batches: AtomicU64,
-    /// Bytes of lists that were copied to devices.
+    /// Of lists that were copied to devices.
     pub list_bytes: AtomicU64,
 }
 
-/// What takes answers to their worker, and wakes it.
+/// Sends answers to their worker, and wakes it.
 pub(in crate::gpu) type Reply = Box<dyn Fn(usize, Vec<Done>) + Send>;
 
-/// Is told of a device that failed, once for each.
+/// Called once for each device that failed.
 pub type OnLost = Arc<dyn Fn(&GpuError) + Send + Sync>;
 
 /// Where the thread of a device takes queries and leaves answers.
 pub(in crate::gpu) struct Desk {
     pub(in crate::gpu) jobs: Receiver<Job>,
     pub(in crate::gpu) counts: Arc<Counts>,
-    /// Answers that are to be sent, by workers.
+    /// To be sent, by worker.
     done: HashMap<usize, Vec<Done>>,
     reply: Reply,
     lost: Arc<AtomicBool>,
@@ -98,7 +95,7 @@ pub(in crate::gpu) struct Desk {
 }
 
 impl Desk {
-    /// A desk for these queries; `lost` is set, and `on_lost` told, if the device fails.
+    /// `lost` is set, and `on_lost` told, if the device fails.
     pub(in crate::gpu) fn new(
         jobs: Receiver<Job>,
         (reply, counts): (Reply, Arc<Counts>),
@@ -107,7 +104,7 @@ impl Desk {
         Self { jobs, counts, done: HashMap::new(), reply, lost, on_lost }
     }
 
-    /// A query has its hits; from the docid `rest` on, if there is one, the CPU has to go on.
+    /// From docid `rest` on, if there is one, the CPU has to go on.
     pub(in crate::gpu) fn hits(&mut self, job: &Job, hits: Vec<Hit>, rest: Option<u32>) {
         let done = match rest {
             Some(from) => Done::Begun(job.number, hits, from),
@@ -116,20 +113,18 @@ impl Desk {
         self.done.entry(job.worker).or_default().push(done);
     }
 
-    /// The CPU has to answer a query.
+    /// The CPU has to answer the query.
     pub(in crate::gpu) fn back(&mut self, job: &Job, why: Why) {
         self.done.entry(job.worker).or_default().push(Done::Back(job.number, why));
     }
 
-    /// Sends what is done.
     pub(in crate::gpu) fn send(&mut self) {
         for (worker, done) in self.done.drain() {
             (self.reply)(worker, done);
         }
     }
 
-    /// The device has failed: gives back the queries that it has, and all that still come, until
-    /// nobody can send any more.
+    /// The device has failed: returns all queries, and those that come until nobody can send.
     pub(in crate::gpu) fn close(&mut self, failed: &GpuError, open: impl IntoIterator<Item = Job>) {
         self.lost.store(true, Ordering::Release);
         (self.on_lost)(failed);

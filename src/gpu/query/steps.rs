@@ -1,6 +1,4 @@
-//! Which kernels answer a batch, one after the other?
-//!
-//! The steps name arrays, not memory, so that a device and the emulation of one take the same ones.
+//! The kernels that answer a batch, in their order.
 
 use super::Tuning;
 use super::list::Windows;
@@ -8,16 +6,15 @@ use super::plan::QueryState;
 use crate::gpu::floor::error::Geometry;
 use crate::gpu::floor::steps::{Argument as AnyArgument, Step as AnyStep};
 
-/// An array that kernels work on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Array {
-    /// What the host says of the batch: [`Batch::write`](super::batch::Batch::write).
+    /// [`Batch::write`](super::batch::Batch::write).
     Input,
     /// All lists, in bytes.
     Arena,
-    /// The terms of the batch: [`TermRecord`](super::plan::TermRecord)s.
+    /// [`TermRecord`](super::plan::TermRecord)s.
     Terms,
-    /// The queries of the batch: [`QueryRecord`](super::plan::QueryRecord)s.
+    /// [`QueryRecord`](super::plan::QueryRecord)s.
     Records,
     /// A [`QueryState`] for each query.
     States,
@@ -32,13 +29,13 @@ pub(crate) enum Array {
     Answers,
     /// u64: hits, for the host.
     Hits,
-    /// f32: norms of all documents.
+    /// f32, by document.
     Norms,
     /// A u32 for each step.
     Work,
-    /// u32: scores of all documents.
+    /// u32, by document.
     Scores,
-    /// The digits of the ordered kernels, [`DIGITS_BYTES`].
+    /// Of the ordered kernels, [`DIGITS_BYTES`].
     Digits,
 }
 
@@ -81,7 +78,6 @@ const LEAST_SAMPLED: u32 = 8;
 use AnyArgument::{Array as In, Number};
 
 impl Machine {
-    /// The steps that answer a batch.
     pub(crate) fn batch(&self, windows: Windows, groups: Groups) -> Vec<Step> {
         let mut steps = vec![self.begin(groups.len())];
         let mut work = 0;
@@ -219,8 +215,8 @@ impl Machine {
         Step { kernel: "query_select", geometry, arguments }
     }
 
-    /// The steps that answer one query exactly, list after list, whatever its lists hold: record 0
-    /// of a batch. It has room for as many candidates as it asks for hits.
+    /// Answers record 0 of a batch exactly, list after list, whatever its lists hold; needs room
+    /// for as many candidates as hits.
     pub(crate) fn ordered(&self, windows: Windows, all_terms: bool, k: u32) -> Vec<Step> {
         let documents = windows.documents;
         let plain = |kernel, blocks, threads, shared_bytes, arguments| Step {
@@ -269,8 +265,7 @@ impl Machine {
     }
 }
 
-/// What is made zero for a batch, in bytes from the first: states, bins, bins of samples, work,
-/// digits. They fill units of 16 bytes.
+/// Zeroed for a batch: states, bins, bins of samples, work, digits, in units of 16 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Zeroed {
     records: usize,
@@ -281,7 +276,6 @@ impl Zeroed {
         Self { records }
     }
 
-    /// Where an array begins, if it is one of these.
     pub(crate) fn place(&self, array: Array) -> Option<usize> {
         let states = size_of::<QueryState>() * self.records;
         let bins = 4 * BINS * self.records;

@@ -1,5 +1,5 @@
-//! What do the kernels find? The twin of `kernels/query.cu` in plain Rust: sums of upper bounds,
-//! exact scores, and the best k of a query, by the definitions alone.
+//! The twin of `kernels/query.cu` in plain Rust: sums of upper bounds, exact scores, and the best k
+//! of a query, by the definitions alone.
 
 use super::list::{DeviceList, Placed, Windows};
 use super::plan::{QueryRecord, TermRecord};
@@ -24,7 +24,7 @@ impl<'a> Memory<'a> {
         DeviceList::new(self.windows, placed, &self.arena[term.place as usize..])
     }
 
-    /// The exact scores of all documents that are asked for: those with any term, or with all.
+    /// Of all documents in range with any term, or with all.
     pub(crate) fn scores(&self, record: &QueryRecord, all_terms: bool) -> Vec<Hit> {
         let mut hits = Vec::new();
         for window in 0..self.windows.len() {
@@ -48,7 +48,6 @@ impl<'a> Memory<'a> {
         hits
     }
 
-    /// The best k of them, best first.
     pub(crate) fn best(&self, record: &QueryRecord, all_terms: bool) -> Vec<Hit> {
         let mut hits = self.scores(record, all_terms);
         hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.docid.cmp(&b.docid)));

@@ -1,7 +1,6 @@
-//! What does the host have to know of a list of `bp128` so that a device can decode it? Where each
-//! block lies, which postings are the first of their windows, and which have term frequencies too
-//! great for a byte. For that it decodes only the blocks in which a window begins, and those whose
-//! bounds say that they may have such term frequencies.
+//! The outline of a list of `bp128` with which a device decodes it: where each block lies, which
+//! postings are first of their windows, and which have term frequencies too great for a byte. The
+//! host decodes only blocks in which a window begins, or whose bounds allow such term frequencies.
 //!
 //! The list is then the one that a [`ListMaker`](super::list::ListMaker) makes, to the byte.
 
@@ -11,27 +10,23 @@ use crate::score::bounds::{Bound, greatest_tf};
 use bytemuck::{Pod, Zeroable};
 use std::ops::Range;
 
-/// Shorter lists are made on the host, which takes less time than to launch a kernel.
+/// Shorter lists are made on the host, in less time than a launch takes.
 pub(crate) const LEAST_UNPACKED: u32 = 4096;
 
-/// A block, as `query_unpack` reads it.
+/// As in `kernels/query_unpack.cuh`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct BlockLine {
-    /// Where it begins, in words of four bytes.
     pub place: u32,
-    /// The docid before it, from the first of the share on; it wraps.
     pub previous: u32,
-    /// Bits of a gap, from bit 8 on of a term frequency, from bit 16 on its postings.
     pub widths: u32,
-    /// The number in the list of its first posting.
     pub number: u32,
 }
 
-/// Blocks of a list that follow each other in one run, and their bytes.
+/// Consecutive blocks of a list in one run, and their bytes.
 #[derive(Clone, Debug)]
 struct Stretch<'a> {
-    /// Their lines; the last may be that of the tail.
+    /// The last may be that of the tail.
     lines: Vec<BlockLine>,
     payload: &'a [u8],
     /// The tail as a block of full width.
@@ -39,23 +34,20 @@ struct Stretch<'a> {
     block_len: u32,
 }
 
-/// What the host finds out.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outline<'a> {
     stretches: Vec<Stretch<'a>>,
-    /// The number of the first posting of each window, and of the first behind all: of those in the
-    /// index.
+    /// The number in the index of the first posting of each window, and of the first behind all.
     pub firsts: Vec<u32>,
-    /// The same of those in the list of the device.
+    /// The same in the list of the device.
     starts: Vec<u32>,
-    /// Numbers and term frequencies of postings with one that is too great for a byte.
+    /// Number and term frequency of postings whose tf is too great for a byte.
     great: Vec<(u32, u32)>,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunList<'a> {
     pub list: ListView<'a>,
-    /// The first docid of the run in the index.
     pub first_docid: u32,
     pub documents: u32,
 }
@@ -66,8 +58,7 @@ fn may_be_great(bound: Option<&Bound>) -> bool {
 }
 
 impl<'a> Outline<'a> {
-    /// The outline of the lists of a term in all runs, as far as documents of `share` are
-    /// concerned.
+    /// Of the lists of a term in all runs, as far as documents are in `share`.
     ///
     /// # Errors
     /// A list is damaged. Not all damage is found.
@@ -114,7 +105,7 @@ impl<'a> Outline<'a> {
         let (mut docids, mut tfs) = ([0; MAX_BLOCK], [0; MAX_BLOCK]);
         let mut columns = Columns::default();
         let mut lines = Vec::with_capacity(list.full_blocks() + 1);
-        // Whether all that is left lies behind the share.
+        // All that is left lies behind the share.
         let mut is_behind = false;
         let (mut payload, mut words): (&[u8], u32) = (&[], 0);
         for block in 0..list.full_blocks() {
@@ -179,7 +170,7 @@ impl<'a> Outline<'a> {
         Ok(())
     }
 
-    /// Postings that follow each other, of which the first has a number: some may begin windows.
+    /// Notes the windows that begin in consecutive postings, the first of which is `number`.
     fn begin_windows(
         &mut self,
         docids: &[u32],
@@ -204,13 +195,12 @@ impl<'a> Outline<'a> {
         self.great.extend(numbered.filter(|&(_, tf)| tf >= EXCEPTION));
     }
 
-    /// How many postings the list on the device has.
     pub(crate) fn placed(&self) -> Placed {
         let postings = self.starts[self.starts.len() - 1].next_multiple_of(ALIGNMENT as u32);
         Placed { postings, exceptions: self.exceptions().count() as u32 }
     }
 
-    /// Places in the device's list of postings with great term frequencies, and these.
+    /// Place in the device's list, and tf, of postings whose tf is too great for a byte.
     fn exceptions(&self) -> impl Iterator<Item = (u32, u32)> {
         self.great.iter().filter_map(|&(number, tf)| {
             let window = self.firsts.partition_point(|&first| first <= number).checked_sub(1)?;
@@ -219,14 +209,14 @@ impl<'a> Outline<'a> {
         })
     }
 
-    /// What the list begins with: where windows begin, and zeros for their greatest impacts.
+    /// The beginning of the list: where windows begin, and zeros for their greatest impacts.
     pub(crate) fn head(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(bytemuck::cast_slice(&self.starts));
         out.resize(out.len().next_multiple_of(ALIGNMENT), 0);
         out.resize(out.len() + (self.starts.len() - 1).next_multiple_of(ALIGNMENT), 0);
     }
 
-    /// What it ends with: postings with great term frequencies.
+    /// The end of the list: its exceptions.
     pub(crate) fn end(&self, out: &mut Vec<u8>) {
         let (places, tfs): (Vec<u32>, Vec<u32>) = self.exceptions().unzip();
         out.extend_from_slice(bytemuck::cast_slice(&places));
@@ -234,7 +224,7 @@ impl<'a> Outline<'a> {
         out.resize(out.len().next_multiple_of(ALIGNMENT), 0);
     }
 
-    /// Bytes of a list with this outline.
+    /// Of the list on the device.
     pub(crate) fn bytes(&self) -> u64 {
         let (windows, placed) = (self.starts.len() - 1, self.placed());
         let head = (4 * self.starts.len()).next_multiple_of(ALIGNMENT)
@@ -243,7 +233,7 @@ impl<'a> Outline<'a> {
         head as u64 + 4 * u64::from(placed.postings) + end
     }
 
-    /// The list in portions, each with its lines of at most so many bytes.
+    /// Portions with their lines have at most `most` bytes each.
     pub(crate) fn portions(&self, most: usize) -> impl Iterator<Item = Portion<'_>> {
         self.stretches.iter().flat_map(move |stretch| Portions { stretch, most, next: 0 })
     }
@@ -260,23 +250,22 @@ fn tail_block(mut previous: u32, docids: &[u32], tfs: &[u32], block_len: usize) 
     words
 }
 
-/// Blocks that follow each other.
+/// Consecutive blocks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Portion<'a> {
     lines: &'a [BlockLine],
-    /// Their bytes, and the words of the tail.
+    /// Bytes of the blocks, and the words of the tail.
     payload: &'a [u8],
     tail: &'a [u32],
     pub block_len: u32,
 }
 
 impl Portion<'_> {
-    /// How many they are.
     pub(crate) fn blocks(&self) -> usize {
         self.lines.len()
     }
 
-    /// Their lines, if their bytes begin with a word.
+    /// The lines, if the bytes begin at `word`.
     pub(crate) fn lines(&self, word: u32) -> impl Iterator<Item = BlockLine> {
         let from = self.lines.first().map_or(0, |line| line.place);
         self.lines.iter().map(move |line| BlockLine { place: line.place - from + word, ..*line })
@@ -287,10 +276,8 @@ impl Portion<'_> {
         self.payload.len() + size_of_val(self.tail)
     }
 
-    /// Writes their bytes.
-    ///
     /// # Panics
-    /// If there is no room for them.
+    /// If there is no room.
     pub(crate) fn write(&self, out: &mut [u8]) {
         let (payload, tail) = out.split_at_mut(self.payload.len());
         payload.copy_from_slice(self.payload);

@@ -1,13 +1,13 @@
-//! Are devices worth the time until they answer? A device has to be started, and lists have to come
-//! to it, before it answers the first query; for little work the CPU has answered all by then.
+//! Estimates whether devices are done before the CPU is. A device has to be started, and lists have
+//! to come to it, before it answers; for little work the CPU has answered all by then.
 
 use crate::query::wanted::Mode;
 
-/// Devices are taken by themselves for what the CPU takes at least so many seconds for: twice what
-/// a device took for so much, start and loading of lists included.
+/// Devices are chosen from so many seconds of the CPU on: twice what a device took for so much
+/// work, start and loading of lists included.
 const WORTH_SECONDS: f64 = 20.0;
 
-/// What a file of queries asks of the CPU, as far as it is known before it is read.
+/// As far as it is known before the file of queries is read.
 #[derive(Clone, Copy, Debug)]
 pub struct CpuWork {
     pub bytes: u64,
@@ -22,9 +22,9 @@ impl CpuWork {
         self.seconds() >= WORTH_SECONDS
     }
 
-    /// About how long the CPU takes. By docs/measurements/2026-11-22-gpu-queries.md: a query of 3
-    /// to 5 terms has a posting for each nine documents, a core adds up 550 million postings a
-    /// second with the engine that is fastest, and AND takes a fifth of that time.
+    /// Of the CPU, about. By docs/measurements/2026-11-22-gpu-queries.md: a query of 3 to 5 terms
+    /// has a posting for each nine documents, a core adds up 550 million postings a second with the
+    /// fastest engine, and AND takes a fifth of that time.
     fn seconds(&self) -> f64 {
         const QUERY_BYTES: f64 = 36.0;
         let postings = self.bytes as f64 / QUERY_BYTES * f64::from(self.documents) / 9.0;

@@ -1,5 +1,5 @@
-//! What does a batch of queries say to the kernel? Its queries are sorted by the shared memory of a
-//! block, which depends on their terms and on k, and by the length of their shortest lists.
+//! A batch of queries as the kernel reads it, sorted by the shared memory of a block, which depends
+//! on the terms and k, and by the length of the shortest list.
 
 use super::list::WangLaid;
 use super::{KERNEL, ROUNDS, WangTuning};
@@ -10,17 +10,15 @@ use crate::gpu::methods::{MethodArray, MethodStep};
 use crate::score::wang::slack;
 use bytemuck::{Pod, Zeroable};
 
-/// Shared memory of a block of so many threads, for a query of so many terms with room for so many
-/// keys.
+/// Of a block, with room for `capacity` keys.
 pub fn wang_shared_bytes(threads: u32, terms: usize, capacity: u32) -> u32 {
     8 * capacity + 8 * threads + 4 * threads * terms as u32 + 16
 }
 
-/// Queries whose blocks take at most so many bytes are launched together, since all blocks of a
-/// launch take the same.
+/// Queries whose blocks take at most so many bytes share a launch, whose blocks take the same.
 const CLASSES: [u32; 4] = [4 << 10, 8 << 10, 16 << 10, 48 << 10];
 
-/// A term of a query, as the kernel reads it.
+/// As in `kernels/wang_list.cuh`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub struct WangTermRecord {
@@ -33,7 +31,7 @@ pub struct WangTermRecord {
     weight: f32,
 }
 
-/// A query, as the kernel reads it.
+/// As in `kernels/wang.cu`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub struct WangRecord {
@@ -47,7 +45,6 @@ pub struct WangRecord {
     cut: u32,
 }
 
-/// Makes the record of a query.
 pub(super) fn make(
     batch: &mut MethodBatch<WangTuning>,
     query: &PlacedQuery<WangLaid>,
@@ -86,7 +83,6 @@ pub(super) fn make(
     }
 }
 
-/// The launches of a batch.
 pub(super) fn steps(batch: &MethodBatch<WangTuning>) -> Vec<MethodStep> {
     let (input, output) = (batch.input(), batch.output());
     batch.step_by_class(KERNEL, batch.how.round, |first| {

@@ -1,5 +1,5 @@
-//! How does a list lie in the memory of a device? Its first blocks, or all, each with docids and
-//! term frequencies at widths of their own, and a table that says with which posting each bucket of
+//! A list in the memory of a device: its first blocks, or all, each with docids and term
+//! frequencies at widths of their own, and a table that says with which posting each bucket of
 //! docids begins (hash segmentation; Ao and others 2011): `kernels/wang_list.cuh`. It is made of
 //! lists of any codec, which are decoded here, and so found damaged.
 
@@ -7,29 +7,28 @@ use crate::codec::bits;
 use crate::gpu::methods::lists::put;
 use crate::index::list::{Columns, ListError, ListView, MAX_BLOCK};
 
-/// Buckets have about so many postings, and twice as many at most where docids are spread evenly.
+/// About so many, and twice as many at most where docids are spread evenly.
 const BUCKET_POSTINGS: u32 = 8;
 
-/// A thread reads so many bytes behind the end of what it looks for, at most.
+/// How far a thread reads behind the end of what it decodes, at most.
 const SLACK_BYTES: usize = 8;
 
-/// What has to be known of a list to search it.
+/// What a query's term record says of a list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WangLaid {
     pub postings: u32,
-    /// Postings of the whole list.
+    /// Of the whole list.
     pub df: u32,
     pub buckets: u32,
     /// Their width, as a power of two.
     pub shift: u32,
     /// Postings of a block, as a power of two.
     pub block_bits: u32,
-    /// The first docid that the list may lack since its blocks from there on are not there; none if
-    /// all are.
+    /// The first docid that the list may lack, since later blocks are not there; none if all are.
     pub end: Option<u32>,
 }
 
-/// Lays out lists one after the other, in room that is used again.
+/// Lays out lists one after the other, in buffers that are used again.
 #[derive(Debug, Default)]
 pub struct WangLayer {
     records: Vec<[u32; 4]>,
@@ -39,8 +38,8 @@ pub struct WangLayer {
 }
 
 impl WangLayer {
-    /// Lays out the first `blocks` blocks of a list whose docids are below `documents`, all if left
-    /// out, into `out`, which must begin at a multiple of 16 bytes on the device.
+    /// Lays out the first `blocks` blocks, or all, of a list whose docids are below `documents`
+    /// into `out`, which must begin at a multiple of 16 bytes on the device.
     ///
     /// # Panics
     /// If `blocks` is 0.
@@ -89,13 +88,11 @@ impl WangLayer {
         self.columns.close();
     }
 
-    /// Adds a block of postings, before which there are so many. It takes differences in the place
-    /// of both.
+    /// Adds a block, with `before` postings before it; overwrites both with differences.
     fn add(&mut self, docids: &mut [u32], tfs: &mut [u32], (before, shift): (u32, u32)) {
         let Some(&first) = docids.first() else { return };
         for (posting, docid) in (before..).zip(&mut *docids) {
-            // It is the first of its bucket, and of all between this and that of the posting
-            // before.
+            // The first of its bucket, and of all between this and that of the posting before.
             let buckets = (*docid >> shift) as usize + 1;
             if buckets > self.table.len() {
                 self.table.resize(buckets, posting);
@@ -109,7 +106,7 @@ impl WangLayer {
         self.records.push([first, of_docids, widths, of_tfs]);
     }
 
-    /// Writes values at their width; returns where, in words, and the width.
+    /// Returns where, in words, and the width.
     fn pack(&mut self, values: &[u32]) -> (u32, u8) {
         let (place, width) = (self.bytes.len() as u32 / 4, bits::width(values));
         bits::pack(values, width, &mut self.bytes);

@@ -1,17 +1,16 @@
-//! What does the kernel find? Its twin in plain Rust, on postings that are not coded.
+//! The twin of the kernel in plain Rust, on postings that are not coded.
 
 use crate::gpu::methods::batch::Found;
 use crate::query::top_k::Hit;
 use crate::score::bm25::score;
 use crate::score::wang::is_over;
 
-/// A term of a query: its weight, its postings as (docid, tf), rising, of which the first `there`
-/// are on the device, and those of its whole list.
+/// Postings are (docid, tf) of the whole list, rising.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Term<'a> {
     pub weight: f32,
     pub postings: &'a [(u32, u32)],
-    /// How many of them are there.
+    /// How many of the first ones are on the device.
     pub there: usize,
 }
 
@@ -26,7 +25,7 @@ impl<'a> Term<'a> {
     }
 }
 
-/// What is known of documents, by docid.
+/// By docid.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Worth<'a> {
     pub norms: &'a [f32],
@@ -34,8 +33,7 @@ pub(crate) struct Worth<'a> {
     pub globals: &'a [f32],
 }
 
-/// The best k documents that have all terms, by rounds of so many documents of the shortest list;
-/// and the number of rounds.
+/// The best k documents with all terms, by rounds of `round` of the shortest list; and the rounds.
 ///
 /// # Panics
 /// If there is no term.

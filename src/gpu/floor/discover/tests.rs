@@ -121,7 +121,7 @@ fn the_option_is_read() {
     }
 }
 
-/// On any machine: asking neither panics nor finds a device without a driver.
+/// Asking neither panics nor finds a device without a driver, on any machine.
 #[test]
 fn this_machine_can_be_asked() {
     let found = Discovery::of_machine();

@@ -1,6 +1,6 @@
-//! How is a batch counted? Its forms are found, their terms told to the device, and then terms and
-//! documents of all tokens are sorted: each run of equal pairs is a posting. What each piece counts
-//! goes to the host; the lists of the batch stay on the device, or go there, too.
+//! Counts a batch: its forms are found, their terms told to the device, and then (term, document)
+//! of all tokens are sorted: each run of equal pairs is a posting. What each piece counts goes to
+//! the host; the lists of the batch stay on the device, or go there, too.
 
 use super::find::Found;
 use super::typed::{Typed, part};
@@ -15,7 +15,7 @@ use crate::pages;
 use std::iter::repeat_with;
 use std::time::Instant;
 
-/// Where the arrays of tokens go that were found.
+/// Where the arrays of found tokens go.
 const COUNTED_ARRAYS: [InvertArray; 4] = [
     InvertArray::CountedTokens,
     InvertArray::CountedForms,
@@ -24,8 +24,8 @@ const COUNTED_ARRAYS: [InvertArray; 4] = [
 ];
 
 impl<M: Machine + ?Sized> Inverter<M> {
-    /// Tells the device what the forms of a batch mean; how many terms the run has then, and how
-    /// many those of the tokens of the batch are.
+    /// Tells the device what the forms of a batch mean. Returns the terms of the run, and (term,
+    /// document) pairs of the batch.
     fn tell_found(&mut self, found: &mut Found) -> Result<(u32, u32), GpuError> {
         if found.tokens == 0 {
             return Ok((0, 0));
@@ -51,7 +51,7 @@ impl<M: Machine + ?Sized> Inverter<M> {
         self.tell((&*found, &learned))
     }
 
-    /// Counts a batch whose forms are found, and of which the first document has docid `first`.
+    /// `first`: the docid of the first document.
     pub(super) fn count_found(
         &mut self,
         mut found: Found,
@@ -86,7 +86,7 @@ impl<M: Machine + ?Sized> Inverter<M> {
                 self.grow_lasts(terms)?;
                 let columns = Columns::counted(open.postings, first);
                 self.machine.run(&postings::measure(columns, piece_count))?;
-                // If there is no room for the lists, that is to be known now.
+                // Errors for want of room are due now.
                 if !self.keeps() {
                     open.list_bytes = self.sum()?;
                     self.reserve_lists(open.postings, open.list_bytes, open.terms)?;
@@ -106,14 +106,14 @@ impl<M: Machine + ?Sized> Inverter<M> {
         Ok(counted)
     }
 
-    /// The lists of the batch that was counted last, or nothing if the device [keeps](Self::keeps)
-    /// them; it belongs to the run as a whole.
+    /// The lists of the batch that was counted last, which is of the run as a whole; None if the
+    /// device [retains](Self::keeps) them.
     ///
     /// # Errors
-    /// Of the device. The inverter cannot go on then.
+    /// Of the device; the inverter cannot go on.
     ///
     /// # Panics
-    /// No batch was counted, or its lists were given.
+    /// If no batch was counted, or its lists were taken.
     pub fn lists(&mut self) -> Result<Option<Lists>, GpuError> {
         let open = self.open.take().expect("a batch was counted");
         let Open { first, postings, terms, list_bytes } = open;
@@ -153,7 +153,6 @@ impl<M: Machine + ?Sized> Inverter<M> {
         })
     }
 
-    /// Writes terms and documents of all tokens, which are counted.
     fn write_terms(
         &mut self,
         (tokens, pairs): (u32, u32),
@@ -172,7 +171,7 @@ impl<M: Machine + ?Sized> Inverter<M> {
         self.machine.run(&steps::write_terms(tokens, documents, pieces))
     }
 
-    /// Sorts pairs by terms, whose numbers are below `terms`.
+    /// `terms` is above all their numbers.
     fn sort(&mut self, pairs: u32, terms: u32) -> Result<(), GpuError> {
         self.reserve_tiles(postings::sort_words(pairs))?;
         let bits = u32::BITS - terms.saturating_sub(1).leading_zeros();
@@ -184,7 +183,7 @@ impl<M: Machine + ?Sized> Inverter<M> {
         Ok(())
     }
 
-    /// Makes postings of sorted pairs; their number.
+    /// Makes postings of sorted pairs; returns their number.
     fn write_postings(&mut self, pairs: u32) -> Result<u32, GpuError> {
         self.reserve_tiles(steps::tiles(pairs))?;
         self.machine.run(&postings::count_postings(pairs))?;
@@ -194,7 +193,7 @@ impl<M: Machine + ?Sized> Inverter<M> {
         Ok(postings)
     }
 
-    /// Terms that the run has not had before have had no document, and no postings.
+    /// New terms have had no document, and no postings.
     pub(super) fn grow_lasts(&mut self, terms: u32) -> Result<(), GpuError> {
         if terms > self.lasts {
             let (had, more) = (u64::from(self.lasts), u64::from(terms - self.lasts));
@@ -207,7 +206,6 @@ impl<M: Machine + ?Sized> Inverter<M> {
         Ok(())
     }
 
-    /// What the pieces count, with the hashes of all documents.
     fn counted(
         &mut self,
         Found { layout, contents, documents: of_pieces, .. }: Found,

@@ -1,9 +1,8 @@
-//! How does a device give the lists of a run encoded? The postings of its batches stay there. At
-//! the end it gathers them list by list, while the host brings the terms into order; if there is no
-//! room for all of them, the host says the order first, and the device gathers those of some terms
-//! at a time. Of what is gathered it encodes some lists at a time. While it encodes these, those
-//! before are taken to the host by several threads, each of which puts what it has where it belongs
-//! in the file ([`going`], [`parts`]).
+//! Encodes the lists of a run on the device, where the postings of its batches stay. At the end
+//! these are gathered list by list, while the host sorts the terms; without room for all of them,
+//! the host sorts first, and some terms at a time are gathered. Of these some lists at a time are
+//! encoded, while several threads take those before to the host and put them where they belong in
+//! the file ([`going`], [`parts`]).
 
 mod going;
 mod parts;
@@ -28,24 +27,22 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::{ScopedJoinHandle, scope};
 use std::time::Instant;
 
-/// The first chunk has such a part of the postings of a whole one, and each next one twice as many:
-/// the host has something to take soon.
+/// The first chunk has such a part of the postings of a whole one, and each next one twice as many,
+/// so that the host soon has something to take.
 const FIRST_PART: u64 = 8;
 
 /// Ranks whose postings the host asks for at a time.
 const KNOWN_AT_ONCE: usize = 1 << 18;
 
-/// Chunks that are on their way to the host, at most.
+/// Under way to the host.
 const MOST_LENT: usize = 4;
 
-/// Where there is no room to gather such a part of the postings of a whole chunk there is no
-/// device.
+/// Without room for such a part of a whole chunk, encoding fails.
 const LEAST_PART: u64 = 128;
 
-/// Bytes of a posting in most lists: memory for so many is there from the beginning.
+/// Of a posting in most lists: memory for so many is reserved at the beginning.
 const LIKELY_BYTES: u64 = 2;
 
-/// Large arrays of what is gathered, and of what is encoded.
 const OF_LISTS: [InvertArray; 7] = [
     InvertArray::Docids,
     InvertArray::Tfs,
@@ -56,14 +53,13 @@ const OF_LISTS: [InvertArray; 7] = [
     InvertArray::Encoded,
 ];
 
-/// Who takes lists to the host, while that goes on.
 type Taking<'scope> = ScopedJoinHandle<'scope, Result<Box<dyn Downloader>, GpuError>>;
 
 impl<M: Machine + ?Sized> Inverter<M> {
-    /// Encodes the lists of the run, of whose documents the lengths have such `codes`, in the order
-    /// of the lexicon, puts them where they belong in the file that `open` gives, and gives what
-    /// the lexicon has of them by chunks, the last of which says so. Each has a part of `held`. The
-    /// run has [ended](Self::end_run) then.
+    /// Encodes the lists of the run, whose documents have length `codes`, in the order of the
+    /// lexicon, puts them where they belong in the file of `open`, and passes what the lexicon has
+    /// of them to `out` in chunks, each with a share of `held`; the last one says so. The run has
+    /// [ended](Self::end_run) then.
     ///
     /// # Errors
     /// Of the device, and those of `open`. If the device is out of memory, the file is not open,
@@ -96,7 +92,7 @@ impl<M: Machine + ?Sized> Inverter<M> {
         let sizes = self.sizes(documents);
         let is_gathered = self.gather_all(sizes, numbers)?;
         if is_gathered {
-            // Nobody will gather again, and this takes longest while nobody waits for it.
+            // Nothing will be gathered again, and freeing takes longest: nobody waits for it here.
             self.forget_kept();
         }
         let terms = Terms { order: order.made(), numbers };
@@ -111,13 +107,12 @@ impl<M: Machine + ?Sized> Inverter<M> {
         Ok(())
     }
 
-    /// Makes room for the postings of so many terms, and for the codes of so many documents.
     fn reserve_run(&mut self, terms: u32, documents: u64) -> Result<(), GpuError> {
         self.grow_lasts(terms)?;
         self.reserve::<u8>(InvertArray::Codes, documents)
     }
 
-    /// Those of a device that has room.
+    /// Sizes for a device that has room.
     fn sizes(&self, documents: u64) -> Sizes {
         let postings = self.keeping.postings();
         let longest = postings.min(documents);
@@ -125,8 +120,7 @@ impl<M: Machine + ?Sized> Inverter<M> {
         Sizes { gathered, encoded: self.tuning.encoded_at_once.into(), longest }
     }
 
-    /// Has the postings of all lists gathered, of so many terms, unless there is no room for that
-    /// and for what is likely to come of it.
+    /// Gathers the postings of all lists, if there is room for that and for the likely results.
     fn gather_all(&mut self, sizes: Sizes, terms: u32) -> Result<bool, GpuError> {
         let postings = self.keeping.postings();
         if postings == 0 {
@@ -144,12 +138,12 @@ impl<M: Machine + ?Sized> Inverter<M> {
                 Err(error) => return Err(error),
             }
         }
-        // There is more room then, if not for all.
+        // Makes more room, if not for all.
         self.free_but_run();
         Ok(false)
     }
 
-    /// Gathers the postings of the next lists, at most so many.
+    /// At most `most` postings.
     fn gather_some(
         &mut self,
         known: &mut Known,
@@ -165,8 +159,7 @@ impl<M: Machine + ?Sized> Inverter<M> {
         Ok(ranks)
     }
 
-    /// Which are the next lists, before rank `end`, with at most so many postings, or one list.
-    /// What is not known yet is asked for.
+    /// The next lists before rank `end`, of at most `most` postings, or one; reads unknown lengths.
     fn plan(
         &mut self,
         known: &mut Known,
@@ -190,7 +183,7 @@ impl<M: Machine + ?Sized> Inverter<M> {
         }
     }
 
-    /// Gathers the postings of all batches, of lists that have room.
+    /// Of lists that have room.
     fn gather(&mut self) -> Result<(), GpuError> {
         for (place, postings) in self.keeping.batches.clone().into_iter().enumerate() {
             self.machine.places().exchange(InvertArray::Kept, place);
@@ -201,8 +194,8 @@ impl<M: Machine + ?Sized> Inverter<M> {
         Ok(())
     }
 
-    /// Encodes all lists, chunk after chunk, as long as they can be written; others are taken to
-    /// the host meanwhile.
+    /// Encodes all lists, chunk after chunk, as long as they can be written; those before are taken
+    /// to the host meanwhile.
     fn encode_all(
         &mut self,
         terms: &Terms,
@@ -279,7 +272,7 @@ impl<M: Machine + ?Sized> Inverter<M> {
                 }
             }
             drop(over);
-            // While the last lists are taken to the host there is time for this.
+            // Done while the last lists are taken to the host.
             self.machine.places().free(&OF_LISTS);
             drop(self.end_run()?);
             let began = Instant::now();
@@ -291,7 +284,6 @@ impl<M: Machine + ?Sized> Inverter<M> {
         })
     }
 
-    /// Waits for memory that was lent.
     fn returned(&mut self, returned: &Receiver<DeviceMemory>) -> DeviceMemory {
         let began = Instant::now();
         let memory = returned.recv().expect("what was lent comes back");
@@ -299,8 +291,8 @@ impl<M: Machine + ?Sized> Inverter<M> {
         memory
     }
 
-    /// Encodes the next lists, with at most `at_once` postings, or one list; which they are, where
-    /// each begins, and the end.
+    /// Encodes the next lists, with at most `at_once` postings, or one list; returns their ranks,
+    /// and where each begins, and the end.
     fn encode_next(
         &mut self,
         known: &mut Known,
@@ -329,8 +321,8 @@ impl<M: Machine + ?Sized> Inverter<M> {
         Ok((ranks, self.get(InvertArray::EncodedPlaces, 0, count + 1)?))
     }
 
-    /// Makes room to gather the lists of some terms at a time, and to encode them, before any of
-    /// them is gathered: each time all postings of the run are looked at.
+    /// Reserves to gather and encode lists of some terms at a time, before any is gathered: each
+    /// time all postings of the run are read.
     fn reserve_some(&mut self, sizes: Sizes, least: u64, terms: &Terms) -> Result<Sizes, GpuError> {
         let mut sizes = Sizes { encoded: sizes.encoded.min(sizes.gathered), ..sizes };
         loop {
@@ -344,7 +336,7 @@ impl<M: Machine + ?Sized> Inverter<M> {
         }
     }
 
-    /// Makes room for all that gathering and encoding lists of so many terms is likely to take.
+    /// Reserves what gathering and encoding is likely to take.
     fn reserve_sizes(&mut self, sizes: Sizes, terms: u64) -> Result<(), GpuError> {
         let Sizes { gathered, encoded, longest } = sizes;
         for array in [InvertArray::Docids, InvertArray::Tfs] {
@@ -360,8 +352,8 @@ impl<M: Machine + ?Sized> Inverter<M> {
         self.reserve::<u8>(InvertArray::Encoded, LIKELY_BYTES * encoded.max(longest))
     }
 
-    /// Makes room for chunks of so many ranks, postings and parts, or of fewer, so that nothing is
-    /// freed until all is encoded, for which a device waits until it has nothing to do.
+    /// Reserves for chunks up to this size, so that nothing is freed until all is encoded: for that
+    /// a device waits until it has nothing to do.
     fn reserve_chunks(&mut self, ranks: u64, postings: u64, parts: u64) -> Result<(), GpuError> {
         let parts = (postings / BLOCK as u64 + ranks.min(postings)).max(parts);
         let sums = steps::sum_words(parts.max(ranks) as u32 + 1);
@@ -378,8 +370,8 @@ impl<M: Machine + ?Sized> Inverter<M> {
     }
 }
 
-/// Postings of lists that are gathered, and of those that are encoded together, at most, unless one
-/// list has more; and what the longest list has, at most.
+/// Postings that are gathered together, and encoded together, at most, unless one list has more;
+/// and an upper bound of the longest list.
 #[derive(Clone, Copy)]
 struct Sizes {
     gathered: u64,
@@ -388,7 +380,7 @@ struct Sizes {
 }
 
 impl Sizes {
-    /// The next smaller ones. A list is gathered as a whole.
+    /// A list is gathered as a whole.
     fn halved(self) -> Self {
         let Self { gathered, encoded, longest } = self;
         match gathered > longest {
@@ -401,12 +393,11 @@ impl Sizes {
     }
 }
 
-/// Lists that are gathered or encoded together.
 struct Planned {
     ranks: Range<usize>,
     postings: u64,
     parts: u64,
-    /// Those of their ranks whose lists are long, counted from the first.
+    /// Ranks of long lists, counted from the first.
     longs: Vec<u32>,
 }
 
@@ -415,8 +406,8 @@ impl Planned {
         Self { ranks: first..first, postings: 0, parts: 0, longs: Vec::new() }
     }
 
-    /// Adds those that follow, as long as they have at most so many postings, or are one; `dfs` are
-    /// from its first rank on. False if there is no more room.
+    /// Adds lists while they have at most `most` postings, or are one; `dfs` begin at its first
+    /// rank. False if there is no more room.
     fn add(&mut self, dfs: &[u32], most: u64) -> bool {
         let first = self.ranks.len();
         for (n, df) in (first..).zip(dfs[first..].iter().map(|&df| u64::from(df))) {
@@ -435,15 +426,14 @@ impl Planned {
     }
 }
 
-/// Postings by rank, as far as the host has asked for them.
+/// Lengths of lists by rank, as far as read.
 struct Known {
-    /// Of lists that are not encoded yet.
+    /// The first rank that is not encoded.
     first: usize,
     dfs: Vec<u32>,
 }
 
 impl Known {
-    /// Takes those up to a rank, whose lists are encoded.
     fn take(&mut self, end: usize) -> Vec<u32> {
         let rest = self.dfs.split_off(end - self.first);
         self.first = end;

@@ -1,9 +1,9 @@
-//! How are the forms of a batch found? A thread of its own has the device look up each token, on a
-//! stream of its own, while batches before are counted; the terms of new forms are coded there, and
-//! a learner makes those of the others meanwhile.
+//! Finds the forms of a batch. A thread of its own has the device look up each token, on a stream
+//! of its own, while batches before are counted; the terms of new forms are coded there, and a
+//! learner makes those of the others meanwhile.
 //!
-//! What is found of a batch is counted in the order in which it was found: a form that an earlier
-//! batch has is known to the later one, and what it means is told with the earlier one.
+//! Batches are counted in the order in which they were found: a form of an earlier batch is known
+//! to the later one, and its meaning is told with the earlier one.
 
 mod bring;
 
@@ -35,32 +35,28 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::{self, Builder, JoinHandle};
 use std::time::Instant;
 
-/// Makes texts of the lines of a piece, and documents.
 pub(crate) type ParseLines =
     Arc<dyn Fn(&PieceText, &DeviceLines) -> (PieceText, PieceDocuments) + Send + Sync>;
 
-/// The smallest table.
 const LEAST_SLOTS: u32 = 1 << 12;
 const MOST_SLOTS: u32 = 1 << 30;
-/// When forms take more bytes than this before a batch they are forgotten: places of bytes are
-/// numbers of 32 bits. The terms of a run take less, but there are forms without terms.
+/// When forms take more bytes than this before a batch they are forgotten: places of bytes have 32
+/// bits. The terms of a run take less, but there are forms without terms.
 const MOST_ARENA_BYTES: u64 = (4 << 30) - MOST_BYTES as u64;
 /// The same for numbers of forms, and meanings of expansions.
 const MOST_FORMS: u32 = 1 << 30;
 const MOST_EXPANSIONS: usize = 1 << 29;
 
-/// The texts of a batch as one.
+/// The texts of a batch, end to end.
 pub(super) struct Layout {
     pub(super) bytes: usize,
-    /// Bytes up to the end of the last tile.
     pub(super) padded: usize,
     pub(super) documents: u32,
-    /// The first document of each piece, and the end.
     pub(super) piece_starts: Vec<u32>,
 }
 
 impl Layout {
-    /// The one of some texts, and where each document begins, and the end.
+    /// Returns also where each document begins, and the end.
     pub(super) fn of<'a>(pieces: impl Iterator<Item = &'a PieceText>) -> (Self, Vec<u32>) {
         let (mut bytes, mut documents) = (0, 0);
         let (mut document_starts, mut piece_starts) = (Vec::new(), Vec::new());
@@ -77,41 +73,37 @@ impl Layout {
     }
 }
 
-/// Memory of where tokens begin, of their forms, of the codes of the new forms, and of where
-/// documents begin.
+/// Where tokens begin, their forms, the codes of new forms, and where documents begin.
 pub(super) type Tokens = [DeviceMemory; 4];
 
-/// The arrays of these, where they are found.
 const FOUND_ARRAYS: [InvertArray; 4] =
     [InvertArray::Tokens, InvertArray::TokenForms, InvertArray::Coded, InvertArray::DocumentStarts];
 
-/// A batch whose forms are found.
 pub(super) struct Found {
     pub(super) layout: Layout,
     /// Of each piece, if they were not known before.
     pub(super) documents: Vec<Option<PieceDocuments>>,
-    /// The hash of each document's text.
+    /// By document.
     pub(super) contents: Vec<u64>,
     pub(super) tokens: u32,
-    /// The number of its first new form, and how many it has.
     pub(super) first_form: u32,
     pub(super) new: u32,
-    /// Its tokens. If it has none there are none, and nothing is asked.
+    /// None if there are no tokens; nothing is asked then.
     pub(super) arrays: Option<Tokens>,
 }
 
-/// A device's table of forms, and who finds them there.
+/// A device's table of forms.
 pub(super) struct Finder {
     pub(super) machine: Box<dyn Machine>,
     pub(super) tuning: Tuning,
     pub(super) tokenizer: Tokenizer,
     plain: Plain,
     stop_words: Vec<u64>,
-    /// Whether the device knows the classes of characters and the stop words.
+    /// Whether the device has the classes of characters and the stop words.
     has_classes: bool,
     asker: Asker,
     pub(super) back: Back,
-    /// Makes texts of lines, and so many threads do so.
+    /// Run by `threads` threads.
     pub(super) parse: ParseLines,
     pub(super) threads: usize,
     pub(super) crew: Crew,
@@ -131,12 +123,11 @@ impl Typed for Finder {
 }
 
 impl Finder {
-    /// Finds the forms of pieces, behind all that were found already, codes the terms of new ones,
-    /// and asks what foreign ones mean. If their texts were brought they are used, and those of
-    /// earlier ones go back; tokens may go where others did.
+    /// Finds the forms of pieces, codes the terms of new ones, and asks what foreign ones mean. If
+    /// `text` has their texts, those of earlier ones go back; `to` is memory for tokens.
     ///
     /// # Panics
-    /// There are too many pieces, or too much text.
+    /// If there are too many pieces, or too much text.
     fn find(
         &mut self,
         pieces: &[PieceText],
@@ -145,20 +136,19 @@ impl Finder {
     ) -> Result<Found, GpuError> {
         let found = self.try_find(pieces, text, to);
         if found.is_err() {
-            // The table may have forms that are not kept, and arrays be longer than smaller batches
-            // need.
+            // The table may have forms that are not stored, and arrays be longer than needed.
             self.free();
         }
         found
     }
 
-    /// Frees all that the device has; it knows no forms then.
+    /// The device knows no forms afterwards.
     fn free(&mut self) {
         self.machine.places().free_but(&[]);
         (self.known, self.arena_bytes, self.slots, self.has_classes) = (0, 0, 0, false);
     }
 
-    /// Forgets the forms. The terms of the run are known still.
+    /// The terms of the run stay known.
     fn forget_forms(&mut self) {
         (self.known, self.arena_bytes) = (0, 0);
     }
@@ -216,7 +206,7 @@ impl Finder {
         self.machine.run(&[steps::hash_documents(documents)])
     }
 
-    /// Finds where tokens begin; their number.
+    /// Finds where tokens begin; returns their number.
     fn find_tokens(&mut self, layout: &Layout) -> Result<u32, GpuError> {
         if layout.bytes == 0 {
             return Ok(0);
@@ -238,8 +228,8 @@ impl Finder {
         Ok(tokens)
     }
 
-    /// Finds the form of each token, codes the terms of new ones, and asks what foreign ones mean;
-    /// the arrays. What is to be read anyway is read where this waits for the device.
+    /// Finds the form of each token, codes the terms of new ones, and asks what foreign ones mean.
+    /// What is to be read anyway is read where this waits for the device.
     fn find_forms(
         &mut self,
         batch: &mut Batch<'_>,
@@ -310,7 +300,7 @@ impl Finder {
         Ok(arrays)
     }
 
-    /// Makes room for the forms of so many tokens, if none of them is known.
+    /// Makes room for the forms of so many tokens, as if none of them were known.
     fn grow_table(&mut self, tokens: u32) -> Result<(), GpuError> {
         let wanted = 2 * u64::from(self.known) + u64::from(tokens);
         let slots = wanted.next_power_of_two().clamp(LEAST_SLOTS.into(), MOST_SLOTS.into()) as u32;
@@ -334,26 +324,22 @@ impl Finder {
     }
 }
 
-/// Makes so many slots of a table empty.
 fn clear(table: InvertArray, slots: u32) -> Step {
     steps::clear(table, 0, 2 * u64::from(slots))
 }
 
-/// Is given texts that nobody needs any more, whenever those that were brought of other pieces are
-/// used, or nothing if there were none.
+/// Takes unneeded texts, or nothing, whenever uploaded texts of other pieces are used.
 pub(crate) type Back = Arc<dyn Fn(Option<DeviceMemory>) + Send + Sync>;
 
-/// Pieces whose forms are to be found.
 struct Job {
     pieces: Arc<Vec<PieceText>>,
     text: Option<DeviceMemory>,
     to: Option<Tokens>,
 }
 
-/// What came of pieces, or how finding their forms panicked.
+/// A panic is one of finding forms.
 type Outcome = thread::Result<Result<Found, GpuError>>;
 
-/// The thread that finds forms, and what it is asked.
 pub(super) struct Finding {
     finder: Arc<Mutex<Finder>>,
     jobs: Option<Sender<Job>>,
@@ -362,8 +348,7 @@ pub(super) struct Finding {
 }
 
 impl Finding {
-    /// Forms are found on a machine that has done nothing. `tell` is called whenever those of a
-    /// batch are.
+    /// `machine` has done nothing; `tell` is called whenever the forms of a batch are found.
     pub(super) fn start(
         machine: Box<dyn Machine>,
         analysis: &Analysis,
@@ -393,13 +378,13 @@ impl Finding {
         let ((jobs, asked), (to, outcomes)) = (channel::<Job>(), channel());
         let here = finder.clone();
         let find = move || {
-            // Before it is asked for the first time.
+            // Made before they are needed.
             Classes::of(tokenizer);
             for Job { pieces, text, to: tokens } in asked {
                 let find = || lock(&here).find(&pieces, text, tokens);
                 let outcome = catch_unwind(AssertUnwindSafe(find));
                 drop(pieces);
-                // Whoever has gone wants to know nothing.
+                // If the receiver is gone nobody wants it.
                 _ = to.send(outcome);
                 tell();
             }
@@ -408,7 +393,7 @@ impl Finding {
         Ok(Self { finder, jobs: Some(jobs), outcomes, thread })
     }
 
-    /// Forms are found otherwise; nothing was asked yet.
+    /// Before anything is asked.
     #[cfg(test)]
     pub(super) fn tune(&mut self, tuning: Tuning) {
         self.finder().tuning = tuning;
@@ -418,7 +403,7 @@ impl Finding {
         lock(&self.finder)
     }
 
-    /// Asks for the forms of pieces, and goes on. What was asked first is found first.
+    /// Asks for the forms of pieces, and goes on; answers come in order.
     pub(super) fn ask(
         &self,
         pieces: Arc<Vec<PieceText>>,
@@ -426,12 +411,11 @@ impl Finding {
         to: Option<Tokens>,
     ) {
         if let Some(jobs) = &self.jobs {
-            // It takes jobs until this is dropped.
             _ = jobs.send(Job { pieces, text, to });
         }
     }
 
-    /// What came of the next batches, as far as that is known.
+    /// Of the next batches, as far as known.
     ///
     /// # Panics
     /// As the thread did.
@@ -439,7 +423,7 @@ impl Finding {
         self.outcomes.try_iter().map(|outcome| outcome.unwrap_or_else(|cause| resume_unwind(cause)))
     }
 
-    /// What came of the next batch that was asked for.
+    /// Waits for the next batch.
     ///
     /// # Panics
     /// As the thread did.
@@ -448,7 +432,7 @@ impl Finding {
         outcome.unwrap_or_else(|cause| resume_unwind(cause))
     }
 
-    /// Finds the forms of pieces at once; nothing is under way.
+    /// Finds forms at once; nothing else is under way.
     pub(super) fn now(
         &mut self,
         pieces: &[PieceText],
@@ -457,12 +441,12 @@ impl Finding {
         self.finder().find(pieces, None, to)
     }
 
-    /// Forgets the forms; nothing is under way.
+    /// Nothing is under way.
     pub(super) fn forget_forms(&mut self) {
         self.finder().forget_forms();
     }
 
-    /// Frees all arrays; nothing is under way.
+    /// Nothing is under way.
     pub(super) fn free(&mut self) {
         self.finder().free();
     }
@@ -476,7 +460,6 @@ impl Drop for Finding {
     fn drop(&mut self) {
         self.jobs = None;
         if let Some(thread) = self.thread.take() {
-            // What it has to tell was told.
             _ = thread.join();
         }
     }

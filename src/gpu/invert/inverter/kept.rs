@@ -1,8 +1,8 @@
-//! What stays of batches on a device until their run ends? Of each its postings, in an array of its
-//! own that is set aside, and of each term how many there are.
+//! The postings that stay on a device until their run ends: of each batch in an array of its own
+//! that is set aside; and the number of postings of each term.
 //!
-//! If the device has no room for the postings of a run, what it has is taken to the host
-//! ([`spill`](Inverter::spill)), and the run goes on as one whose lists are encoded there.
+//! If the device has no room for a run, what it has is taken to the host
+//! ([`spill`](Inverter::spill)), where the lists of the run are encoded then.
 
 use super::Inverter;
 use super::terms::OF_TERMS;
@@ -13,16 +13,15 @@ use crate::gpu::invert::machine::{Downloader, Machine};
 use crate::gpu::invert::steps::postings::{self, Columns};
 use crate::gpu::invert::steps::{self, InvertArray, encode};
 
-/// What becomes of the lists of a run.
 #[derive(Default)]
 pub(super) struct Keeping {
     /// Lists are encoded on the device, if it has room.
     pub(super) wanted: bool,
     /// It had none in this run.
     spilled: bool,
-    /// The postings of each batch, in the order in which their arrays are set aside.
+    /// The postings of each batch, in the order of their arrays.
     pub(super) batches: Vec<u32>,
-    /// Takes encoded lists to the host, if it is there already.
+    /// Takes encoded lists to the host, once made.
     pub(super) downloader: Option<Box<dyn Downloader>>,
 }
 
@@ -31,14 +30,12 @@ impl Keeping {
         self.batches.iter().map(|&postings| u64::from(postings)).sum()
     }
 
-    /// Whether the postings of the run stay on the device.
     pub(super) fn is_on(&self) -> bool {
         self.wanted && !self.spilled
     }
 }
 
 impl<M: Machine + ?Sized> Inverter<M> {
-    /// Makes room for what stays of a batch.
     pub(super) fn reserve_kept(&mut self, postings: u32) -> Result<(), GpuError> {
         match postings {
             0 => Ok(()),
@@ -46,7 +43,7 @@ impl<M: Machine + ?Sized> Inverter<M> {
         }
     }
 
-    /// Keeps what was counted last.
+    /// Retains what was counted last.
     pub(super) fn keep(&mut self, counted: Columns, postings: u32) -> Result<(), GpuError> {
         if postings > 0 {
             self.machine.run(&[encode::keep(counted)])?;
@@ -56,22 +53,22 @@ impl<M: Machine + ?Sized> Inverter<M> {
         Ok(())
     }
 
-    /// Whether the lists of the run stay on the device until it ends.
+    /// Whether the postings of the run stay on the device until it ends.
     pub(crate) fn keeps(&self) -> bool {
         self.keeping.is_on()
     }
 
-    /// Whether the postings of the run stay on the device, as they do until all lists are gathered
-    /// and there is room to encode them.
+    /// Whether there are postings on the device, as there are until all lists are gathered and
+    /// there is room to encode them.
     pub(crate) fn can_spill(&self) -> bool {
         !self.keeping.batches.is_empty()
     }
 
-    /// Takes the lists that stay on the device to the host, and those of later batches of the run
-    /// as well. Nothing is counted then, and the device knows no forms.
+    /// Takes the lists on the device to the host; those of later batches of the run go there, too.
+    /// Nothing is counted afterwards, and the device knows no forms.
     ///
     /// # Errors
-    /// Of the device. The inverter cannot go on then.
+    /// Of the device; the inverter cannot go on.
     pub(crate) fn spill(&mut self) -> Result<Vec<Lists>, GpuError> {
         self.keeping.spilled = true;
         self.work.spilled += 1;
@@ -101,7 +98,6 @@ impl<M: Machine + ?Sized> Inverter<M> {
         Ok(lists)
     }
 
-    /// The postings of the run are of no use any more.
     pub(super) fn forget_kept(&mut self) {
         self.keeping.batches.clear();
         self.machine.places().free_aside();

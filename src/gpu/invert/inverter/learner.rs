@@ -1,6 +1,6 @@
-//! Who makes terms of the forms that a device has found and makes none of? Two threads, batch after
-//! batch, while the device finds those of the next one and counts the one before: the first finds
-//! the words of forms, the second looks up their terms.
+//! Makes terms of the forms of which a device makes none, by two threads, batch after batch, while
+//! the device finds the forms of the next and counts the one before: the first finds the words of
+//! forms, the second looks up their terms.
 
 use super::spent;
 use crate::crew::{Awaited, lock};
@@ -14,33 +14,27 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, Builder, JoinHandle};
 use std::time::Instant;
 
-/// The forms of a batch of which terms are to be made.
+/// Forms of a batch that need terms.
 #[derive(Default)]
 pub(super) struct Unknown {
-    /// The device knows none of the forms before.
     pub(super) forgets: bool,
-    /// The bytes of the foreign ones.
     pub(super) bytes: Vec<u8>,
-    /// Where each begins, and how many bytes it has.
+    /// Where each begins, and its length.
     pub(super) places: Vec<[u32; 2]>,
     pub(super) odd: Vec<Vec<u8>>,
 }
 
-/// What they mean.
 pub(super) struct Learned {
     pub(super) foreign: Vec<Meaning>,
     pub(super) odd: Vec<Meaning>,
-    /// The expansions of both, and how many meanings stand before them among those of all batches.
+    /// The expansions of both, and the number of meanings before them among those of all batches.
     pub(super) expansions: Vec<Meaning>,
     pub(super) place: usize,
-    /// Meanings of expansions that stay: those of odd tokens are of no use when the batch is
-    /// counted.
+    /// Meanings of expansions that stay; those of odd tokens are useless once the batch is counted.
     pub(super) kept: usize,
-    /// How long it took.
     pub(super) seconds: f64,
 }
 
-/// Forms of a batch whose words are found.
 struct Read {
     forgets: bool,
     forms: ReadForms,
@@ -59,8 +53,7 @@ impl Read {
     }
 }
 
-/// Looks up the terms of forms whose words are found; `expanded` meanings are expansions of those
-/// before.
+/// Looks up terms; `expanded` meanings are the expansions before.
 fn learn(known: &mut Forms, read: &Read, expanded: usize) -> Learned {
     let began = Instant::now();
     let Read { forgets, forms, odd, seconds } = read;
@@ -72,7 +65,6 @@ fn learn(known: &mut Forms, read: &Read, expanded: usize) -> Learned {
     Learned { foreign, odd, expansions, place, kept, seconds: seconds + spent(began) }
 }
 
-/// Is told that forms were found, or terms made.
 pub(crate) type Tell = Arc<dyn Fn() + Send + Sync>;
 
 pub(super) struct Asker {
@@ -81,29 +73,26 @@ pub(super) struct Asker {
 }
 
 impl Asker {
-    /// Asks what forms mean, and goes on; what was asked first is answered first.
+    /// Asks what forms mean, and goes on; answers come in order.
     pub(super) fn ask(&self, unknown: Unknown) {
-        // It takes questions until this is dropped.
         _ = self.asked.send(unknown);
     }
 
-    /// Meanings of the expansions of all that was answered since forms were forgotten.
+    /// Meanings of the expansions of all answers since forms were forgotten.
     pub(super) fn expansions(&self) -> usize {
         self.expansions.load(Ordering::Relaxed)
     }
 }
 
-/// The threads, and what they answer.
 pub(super) struct Learner {
     known: Arc<Mutex<Forms>>,
-    /// What was learned, or how that panicked.
     learned: Receiver<thread::Result<Learned>>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Learner {
-    /// One of which so many `threads` share the work of each step. `tell` is called whenever it has
-    /// learned something; it ends when nobody can ask any more.
+    /// `threads` share the work of each step. `tell` is called whenever something is learned. It
+    /// ends when nobody can ask any more.
     pub(super) fn start(
         analysis: Analysis,
         threads: usize,
@@ -121,7 +110,7 @@ impl Learner {
                     reader.give_back([forms, odd]);
                 }
                 let words = AssertUnwindSafe(|| Read::of(&unknown, &mut reader));
-                // Whoever has gone wants to know nothing, here and below.
+                // If the receiver is gone nobody wants it; the same below.
                 _ = read.send(catch_unwind(words));
             }
         };
@@ -142,14 +131,12 @@ impl Learner {
             }
         };
         let mut learner = Self { known, learned, threads: Vec::new() };
-        // If the system does not give the second one, the first has nobody to wait for.
+        // If the system refuses the second, the first has nobody to wait for.
         learner.threads.push(Builder::new().name("learner".into()).spawn(learn_all)?);
         learner.threads.push(Builder::new().name("words".into()).spawn(find_words)?);
         Ok((learner, Asker { asked, expansions }))
     }
 
-    /// The next answer, if it is there.
-    ///
     /// # Panics
     /// As the thread did.
     pub(super) fn answer(&mut self) -> Option<Learned> {
@@ -157,8 +144,6 @@ impl Learner {
         Some(learned.unwrap_or_else(|cause| resume_unwind(cause)))
     }
 
-    /// Waits for the next answer.
-    ///
     /// # Panics
     /// As the thread did, or if nothing was asked.
     pub(super) fn wait(&mut self) -> Learned {
@@ -166,14 +151,13 @@ impl Learner {
         learned.unwrap_or_else(|cause| resume_unwind(cause))
     }
 
-    /// Has a thread bring the terms with these codes into order, when all that was asked is
-    /// learned.
+    /// Has a thread sort the terms with these codes, when all that was asked is learned.
     pub(super) fn in_order(&self, codes: Arc<Vec<u64>>) -> io::Result<Awaited<OrderedTerms>> {
         let known = self.known.clone();
         Awaited::begin("order", move || lock(&known).in_order(&codes))
     }
 
-    /// The terms, when all that was asked is learned.
+    /// When all that was asked is learned.
     pub(super) fn with<T>(&mut self, look: impl FnOnce(&mut Forms) -> T) -> T {
         look(&mut lock(&self.known))
     }
@@ -183,7 +167,6 @@ impl Drop for Learner {
     /// Whoever can ask is dropped before.
     fn drop(&mut self) {
         for thread in self.threads.drain(..) {
-            // What it has to tell was told.
             _ = thread.join();
         }
     }

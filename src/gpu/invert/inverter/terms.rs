@@ -1,4 +1,4 @@
-//! How do the terms of a run get their numbers? The device has a table of their codes: of those of
+//! Numbers the terms of a run. The device has a table of their codes: of those of
 //! [plain](terms::Plain) forms, which it makes itself, and of those that the host has made. A code
 //! that is not there gets the next number, and the host takes the codes by number.
 
@@ -14,34 +14,32 @@ use crate::pages;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// The smallest table, if there is room.
+/// If there is room.
 const LEAST_SLOTS: u32 = 1 << 10;
-/// The largest one. A run has far fewer terms.
+/// A run has far fewer terms.
 const MOST_SLOTS: u32 = 1 << 31;
 
-/// So many codes of new terms are read at once with how many there are.
+/// So many codes of new terms are read together with their number.
 const LIKELY_TERMS: u64 = 1 << 16;
 
-/// Arrays of the terms of a run.
 pub(super) const OF_TERMS: [InvertArray; 4] =
     [InvertArray::TermSlots, InvertArray::SlotTerms, InvertArray::TermCodes, InvertArray::Terms];
 
-/// The terms of the run.
 #[derive(Default)]
 pub(super) struct Numbering {
-    /// Slots of the table; 0 if there is none.
+    /// 0 without a table.
     slots: u32,
-    /// Terms of the run, at most.
+    /// Upper bound of the terms of the run.
     most: u32,
     pub(super) codes: Arc<Vec<u64>>,
 }
 
-/// Part of an array from a number on, how many terms it has, and where what they stand for goes.
+/// Part of an array from a number on, its meanings, and where what they become goes.
 type Told = ((InvertArray, u64), u32, (InvertArray, u64));
 
 impl<M: Machine + ?Sized> Inverter<M> {
-    /// Tells the device what the new forms of a batch mean, and its odd tokens; how many terms the
-    /// run has then, and how many those of all its tokens are.
+    /// Tells the device what the new forms of a batch and its odd tokens mean. Returns the terms of
+    /// the run, and those of all tokens of the batch.
     pub(super) fn tell(
         &mut self,
         (found, learned): (&Found, &Learned),
@@ -73,16 +71,15 @@ impl<M: Machine + ?Sized> Inverter<M> {
         numbered
     }
 
-    /// Gives numbers to what stands in parts of arrays, among which are at most as many terms as
-    /// all of `more`; how many there are then, and those of so many tokens. The device is waited
-    /// for once.
+    /// Numbers what stands in parts of arrays, at most the sum of `more` terms; returns the terms
+    /// then, and those of `tokens`. The device is waited for once.
     fn number(
         &mut self,
         (parts, more): ([Told; 4], [u32; 3]),
         tokens: u32,
     ) -> Result<(u32, u32), GpuError> {
         let most = more.into_iter().map(u64::from).sum::<u64>() + u64::from(self.numbering.most);
-        // At last, since a smaller table does, too.
+        // Last, since a smaller table may do.
         self.grow_terms(most)?;
         for (from, count, to) in parts {
             if count > 0 {
@@ -111,19 +108,18 @@ impl<M: Machine + ?Sized> Inverter<M> {
         Ok((terms[0], sum[0]))
     }
 
-    /// Makes room for meanings behind the first ones of an array.
     fn lengthen(&mut self, array: InvertArray, had: u64, more: u32) -> Result<(), GpuError> {
         self.machine.reserve(array, (8 * (had + u64::from(more))).max(16), 8 * had)
     }
 
-    /// Makes room for so many terms in all, in a table of twice as many slots or more; if a device
-    /// has no room for that, in one that is not full.
+    /// Makes room for `most` terms, in a table of twice as many slots or more; without memory for
+    /// that, in one that is not full.
     fn grow_terms(&mut self, most: u64) -> Result<(), GpuError> {
         let slots = (2 * most).next_power_of_two().clamp(LEAST_SLOTS.into(), MOST_SLOTS.into());
         let slots = slots as u32;
         let grows = slots > self.numbering.slots;
         if grows {
-            // The codes of the terms say all that it has, so that there need not be room for both.
+            // The codes of the terms have all of it, so that memory need not hold both.
             self.free_table();
         }
         let had = u64::from(self.numbering.most);
@@ -143,7 +139,7 @@ impl<M: Machine + ?Sized> Inverter<M> {
         }
     }
 
-    /// Frees what nobody needs when no more terms get numbers.
+    /// For when no more terms get numbers.
     pub(super) fn free_terms(&mut self) {
         self.machine.places().free(&OF_TERMS);
         self.numbering.slots = 0;
@@ -154,7 +150,6 @@ impl<M: Machine + ?Sized> Inverter<M> {
         self.numbering.slots = 0;
     }
 
-    /// Makes a table of the terms that the run has.
     fn make_table(&mut self, slots: u32) -> Result<(), GpuError> {
         self.reserve::<u64>(InvertArray::TermSlots, slots.into())?;
         self.reserve::<u32>(InvertArray::SlotTerms, slots.into())?;
@@ -166,7 +161,7 @@ impl<M: Machine + ?Sized> Inverter<M> {
         Ok(())
     }
 
-    /// Takes the codes of terms below number `terms` that are not known yet.
+    /// Reads the codes of terms below `terms` that are not known yet.
     fn take_codes(&mut self, terms: u32) -> Result<(), GpuError> {
         let had = self.numbering.codes.len();
         let new = (terms as usize).saturating_sub(had);

@@ -1,5 +1,4 @@
-//! How is a machine asked for numbers, not bytes? Arrays of values of one type, whose places are
-//! counted in these.
+//! Typed access to the arrays of a machine: places and lengths count values, not bytes.
 
 use crate::gpu::floor::error::GpuError;
 use crate::gpu::invert::machine::{Machine, Reading};
@@ -7,7 +6,6 @@ use crate::gpu::invert::steps::{self, COUNTERS, InvertArray, SUM};
 use crate::pages;
 use bytemuck::{Pod, Zeroable};
 
-/// Values of an array from the one with number `at` on.
 pub(super) fn part<T: Pod>(array: InvertArray, at: u64, to: &mut [T]) -> Reading<'_> {
     Reading {
         array,
@@ -17,24 +15,22 @@ pub(super) fn part<T: Pod>(array: InvertArray, at: u64, to: &mut [T]) -> Reading
     }
 }
 
-/// Whoever has a machine.
 pub(super) trait Typed {
     type On: Machine + ?Sized;
 
     fn on(&mut self) -> &mut Self::On;
 
-    /// Makes an array at least so long; what it had is of no use any more.
+    /// Makes an array at least so long; its content is lost.
     fn reserve<T>(&mut self, array: InvertArray, len: u64) -> Result<(), GpuError> {
         self.on().reserve(array, (len * size_of::<T>() as u64).max(16), 0)
     }
 
-    /// Makes room for what so many tiles count.
     fn reserve_tiles(&mut self, tiles: u32) -> Result<(), GpuError> {
         self.reserve::<u32>(InvertArray::Tiles, tiles.into())?;
         self.reserve::<u32>(InvertArray::Sums, steps::sum_words(tiles).into())
     }
 
-    /// Writes values to an array behind the first `at`, which stay.
+    /// The first `at` values stay.
     fn put<T: Pod>(&mut self, array: InvertArray, at: u64, values: &[T]) -> Result<(), GpuError> {
         let bytes: &[u8] = bytemuck::cast_slice(values);
         let from = at * size_of::<T>() as u64;
@@ -42,15 +38,13 @@ pub(super) trait Typed {
         self.on().write(array, from, &[bytes])
     }
 
-    /// Reads values of an array from the one with number `at` on.
     fn get<T: Pod + Zeroable>(
         &mut self,
         array: InvertArray,
         at: u64,
         len: usize,
     ) -> Result<Vec<T>, GpuError> {
-        // Lists are large, and their memory is touched for the first time: on huge pages, if the
-        // system has them.
+        // On huge pages, if there are any: lists are large, and their memory is first touched here.
         let mut values = pages::zeroed(len);
         self.on().read(&mut [part(array, at, &mut values)])?;
         Ok(values)
@@ -62,7 +56,6 @@ pub(super) trait Typed {
         Ok(counters)
     }
 
-    /// The last sum of tiles.
     fn sum(&mut self) -> Result<u32, GpuError> {
         let mut sum = [0];
         self.on().read(&mut [part(InvertArray::Counters, SUM as u64, &mut sum)])?;

@@ -1,11 +1,11 @@
-//! What has an inverter done, and where did the time go?
+//! What an inverter has done, and where the time went.
 
 use serde::Serialize;
 
-/// Where the time of the thread that drives a device goes, in seconds.
+/// Of the thread that drives a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct InverterSeconds {
-    /// Until the device is found and open, and its kernels are loaded.
+    /// Until the device is open and its kernels are loaded.
     pub open: f64,
     /// Waiting for texts on the device.
     pub texts: f64,
@@ -13,7 +13,7 @@ pub struct InverterSeconds {
     pub encoders: f64,
     /// Pinning the memory of texts, while the device works.
     pub pin: f64,
-    /// Texts on their way to the device, most of them while it works.
+    /// Texts under way to the device, most while it works.
     pub upload: f64,
     /// Finding texts in lines of JSON, beside it.
     pub lines: f64,
@@ -25,19 +25,19 @@ pub struct InverterSeconds {
     /// Telling the device what forms mean.
     pub tell: f64,
     pub count: f64,
-    /// What pieces count, on its way back and read.
+    /// Reading what pieces count.
     pub counted: f64,
-    /// Making room for what stays of batches.
+    /// Reserving what stays of batches.
     pub room: f64,
     /// Handing on what pieces count.
     pub give: f64,
-    /// Writing lists, and their way back.
+    /// Writing and reading lists.
     pub lists: f64,
-    /// Bringing the terms of runs into order.
+    /// Sorting terms of runs.
     pub order: f64,
-    /// Encoding lists, their way back included.
+    /// Encoding lists, with their way back.
     pub encode: f64,
-    /// Waiting, within that, for those who take lists to their places.
+    /// Waiting, within that, for the takers of lists.
     pub take: f64,
     /// Ending runs, within that too if the device has encoded them.
     pub close: f64,
@@ -45,31 +45,26 @@ pub struct InverterSeconds {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct InverterWork {
-    /// Batches whose forms were found, those included whose forms were found again since a run
-    /// ended before, or the device had no room.
+    /// With those whose forms were found again, since a run had ended or the device had no room.
     pub batches: u64,
     pub bytes: u64,
-    /// Tokens, as the device finds them.
+    /// As the device finds them.
     pub tokens: u64,
     pub forms: u64,
-    /// Of these, those of which the host has made terms.
+    /// Forms of which the host has made terms.
     pub foreign: u64,
-    /// Tokens at which the host has looked one by one: very long ones, and those whose fingerprint
-    /// another form has.
+    /// Tokens that the host has looked at: very long, or with the fingerprint of another form.
     pub odd: u64,
     pub postings: u64,
-    /// Documents in lines of JSON whose names and texts the device has found.
+    /// Documents in lines of JSON that the device has read.
     pub lines: u64,
-    /// Pieces of such lines that the host has parsed, since some were unlike the others.
+    /// Pieces of lines that the host has parsed, since some were unlike the others.
     pub parsed_again: u64,
     /// Times that all forms were forgotten within a run.
     pub forgotten: u64,
-    /// Times that the device had no room for the postings of a run, so that its lists were encoded
-    /// by the host.
+    /// Runs that found no room on the device, so that the host encoded their lists.
     pub spilled: u64,
-    /// Bytes of texts in memory that the system has refused to pin, so that the driver copied them
-    /// on their way.
+    /// Bytes of texts that the system has refused to pin, so that the driver copied them first.
     pub unpinned: u64,
-    /// Where the time goes.
     pub seconds: InverterSeconds,
 }

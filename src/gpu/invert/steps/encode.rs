@@ -1,21 +1,18 @@
-//! Which kernels encode the lists of a run? `kernels/invert_encode.cuh` has what each does.
+//! The kernels that encode the lists of a run; `kernels/invert_encode.cuh` has what each does.
 
 use super::postings::Columns;
 use super::{Argument, InvertArray, Number, Step, THREADS, clear, of, scan, step};
 use std::ops::Range;
 
-/// Shared memory of blocks that measure parts of lists: for each warp lengths by frequency, and
-/// pairs of both.
+/// For each warp lengths by frequency, and pairs of both.
 pub(crate) const MEASURE_PARTS_SHARED_BYTES: u32 = 8 * BOUND_LISTS_SHARED_BYTES;
-/// Of blocks that bound long lists.
 pub(crate) const BOUND_LISTS_SHARED_BYTES: u32 = 256 * (4 + 2);
-/// Of blocks that write parts: for each warp the values of a block.
+/// For each warp the values of a block.
 pub(crate) const WRITE_PARTS_SHARED_BYTES: u32 = 8 * 128 * 4;
 
-/// Warps of a block, each of which has a part.
+/// Each has a part of a list.
 const WARPS: u32 = THREADS / 32;
 
-/// The lists of a chunk: so many ranks from `first` on, with so many parts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Chunk {
     pub first: u32,
@@ -27,7 +24,6 @@ fn blocks(threads: u32) -> u32 {
     threads.div_ceil(THREADS)
 }
 
-/// Keeps the postings of a batch, which are counted.
 pub(crate) fn keep(counted: Columns) -> Step {
     let (count, kept) = (counted.count, Columns::kept(counted.count));
     let arguments = vec![
@@ -44,18 +40,16 @@ pub(crate) fn keep(counted: Columns) -> Step {
     step("invert_keep", (blocks(count + 1), 0), arguments)
 }
 
-/// Words of [`InvertArray::Kept`] for so many postings.
 pub(crate) fn kept_words(postings: u32) -> u64 {
     3 * u64::from(postings) + 1
 }
 
-/// Finds the codes of the lengths of so many documents.
 pub(crate) fn codes(documents: u32) -> Step {
     let arguments = vec![of(InvertArray::Lengths), Number(documents), of(InvertArray::Codes)];
     step("invert_codes", (blocks(documents), 0), arguments)
 }
 
-/// Counts the postings of each of so many ranks from `first` on.
+/// Postings of ranks from `first` on.
 pub(crate) fn rank_counts(first: u32, ranks: u32) -> Step {
     let by_rank = |array| Argument::Array(array, 4 * u64::from(first));
     let (numbers, dfs) = (by_rank(InvertArray::Numbers), by_rank(InvertArray::Dfs));
@@ -63,7 +57,7 @@ pub(crate) fn rank_counts(first: u32, ranks: u32) -> Step {
     step("invert_rank_counts", (blocks(ranks), 0), arguments)
 }
 
-/// Sums of so many values of an array: where what they count begins, and the end.
+/// Writes the sums before each value, and of all.
 fn sums_of(values: Argument<InvertArray>, count: u32, to: InvertArray) -> Vec<Step> {
     let copy = step("invert_copy", (blocks(count + 1), 0), vec![values, Number(count), of(to)]);
     let mut steps = vec![copy];
@@ -71,7 +65,7 @@ fn sums_of(values: Argument<InvertArray>, count: u32, to: InvertArray) -> Vec<St
     steps
 }
 
-/// Makes room for the postings of all lists, of so many terms.
+/// Places for the postings of all lists.
 pub(crate) fn make_room(terms: u32) -> Vec<Step> {
     let mut steps = sums_of(of(InvertArray::Counts), terms, InvertArray::Cursors);
     let cursors = vec![Number(terms), of(InvertArray::Cursors)];
@@ -79,7 +73,7 @@ pub(crate) fn make_room(terms: u32) -> Vec<Step> {
     steps
 }
 
-/// Makes room for the postings of the lists of some ranks; there are so many terms.
+/// Places for the postings of the lists of some ranks; `terms` is the number of all.
 pub(crate) fn make_room_for(ranks: &Range<usize>, terms: u32) -> Vec<Step> {
     let (first, count) = (4 * ranks.start as u64, ranks.len() as u32);
     let dfs = Argument::Array(InvertArray::Dfs, first);
@@ -92,7 +86,7 @@ pub(crate) fn make_room_for(ranks: &Range<usize>, terms: u32) -> Vec<Step> {
     steps
 }
 
-/// Gathers the postings of a batch that is kept, of lists that have room.
+/// Gathers a retained batch's postings of lists that have places.
 pub(crate) fn gather(kept: Columns) -> Vec<Step> {
     let Columns { terms, documents, starts, count, .. } = kept;
     let per_posting = (blocks(count), 0);
@@ -133,8 +127,7 @@ impl Chunk {
         ]
     }
 
-    /// Finds and measures parts, bounds `longs` long lists, and measures all; the bytes of all are
-    /// a counter then.
+    /// Measures parts, bounds `longs` long lists, measures lists; their bytes are a counter then.
     pub(crate) fn measure(self, longs: u32) -> Vec<Step> {
         let per_rank = (blocks(self.ranks + 1), 0);
         let numbers = Argument::Array(InvertArray::Numbers, 4 * u64::from(self.first));

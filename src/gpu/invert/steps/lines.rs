@@ -1,12 +1,11 @@
-//! Which kernels find names and texts in lines of JSON?
+//! The kernels that find names and texts in lines of JSON.
 
 use super::{InvertArray, SCAN_SHARED_BYTES, Step, THREADS, counted, of, scan, step};
 use crate::gpu::floor::steps::Argument::Number;
 
-/// Threads of a device that share a line.
+/// Of a warp, which has a line.
 const LANES: u32 = 32;
 
-/// Counts the lines of so many tiles.
 pub(crate) fn count_lines(tiles: u32) -> Vec<Step> {
     let arguments = vec![of(InvertArray::Raw), of(InvertArray::Tiles)];
     counted(step("invert_count_lines", (tiles, SCAN_SHARED_BYTES), arguments), tiles)
@@ -15,15 +14,13 @@ pub(crate) fn count_lines(tiles: u32) -> Vec<Step> {
 #[derive(Clone, Copy, Default)]
 pub(crate) struct LinesOf {
     pub lines: u32,
-    /// Pieces, each of which has a line.
     pub pieces: u32,
-    /// Whether the lines of all have the same shape.
+    /// The lines of all pieces have the same shape.
     pub are_alike: bool,
     /// Bytes of a document that a device reads, at most.
     pub longest: u32,
 }
 
-/// Finds where the lines of so many tiles end.
 pub(crate) fn end_lines(tiles: u32) -> Step {
     let ends = [InvertArray::Raw, InvertArray::Tiles, InvertArray::LineEnds].map(of).to_vec();
     step("invert_end_lines", (tiles, SCAN_SHARED_BYTES), ends)
@@ -56,12 +53,11 @@ pub(crate) fn read_lines(batch: LinesOf) -> Vec<Step> {
     steps
 }
 
-/// Blocks of which a warp has each of so many items.
+/// Blocks with a warp for each item.
 fn warps(items: u32) -> u32 {
     items.div_ceil(THREADS / LANES)
 }
 
-/// Writes names and texts to their places.
 pub(crate) fn write_lines(batch: LinesOf) -> Step {
     let LinesOf { lines, pieces, are_alike, .. } = batch;
     let arguments = vec![

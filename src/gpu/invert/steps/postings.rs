@@ -1,4 +1,4 @@
-//! Which kernels sort terms and documents into postings, and write the lists of a batch?
+//! The kernels that sort (term, document) pairs into postings, and write the lists of a batch.
 
 use super::{InvertArray, SCAN_SHARED_BYTES, Step, THREADS, counted, of, step, tiles};
 use crate::gpu::floor::steps::Argument::{self, Number};
@@ -6,30 +6,28 @@ use crate::gpu::invert::text::MOST_PIECES;
 
 /// Keys of a tile of the sort.
 const SORT_TILE: u32 = 4096;
-/// Bits of a digit of these, at most, and digits.
+/// Most bits of a digit, and digits.
 const SORT_BITS: u32 = 9;
 const SORT_DIGITS: u32 = 1 << SORT_BITS;
 
-/// Shared memory of blocks that count digits.
 pub(crate) const SORT_COUNT_SHARED_BYTES: u32 = 4 * SORT_DIGITS;
 pub(crate) const SORT_SCATTER_SHARED_BYTES: u32 =
     SCAN_SHARED_BYTES + 2 * 8 * SORT_DIGITS + 4 * SORT_DIGITS + 2 * 4 * SORT_TILE;
 pub(crate) const MEASURE_SHARED_BYTES: u32 = SCAN_SHARED_BYTES + 8 * MOST_PIECES as u32;
 
-/// Words that the sort takes for counts of digits.
+/// For the counts of digits.
 pub(crate) fn sort_words(pairs: u32) -> u32 {
     SORT_DIGITS * pairs.div_ceil(SORT_TILE)
 }
 
-/// The digits by which terms with so many bits are sorted, the lowest first: where each begins, and
-/// its bits.
+/// The digits by which terms are sorted, the lowest first: where each begins, and its bits.
 pub(crate) fn sort_digits(bits: u32) -> impl Iterator<Item = (u32, u32)> {
     let passes = bits.div_ceil(SORT_BITS);
     let each = bits.div_ceil(passes.max(1));
     (0..passes).map(move |pass| (pass * each, each))
 }
 
-/// Sorts pairs by a digit of their terms, so many bits from `shift` on, to the other two arrays.
+/// Sorts pairs by `bits` bits of their terms from `shift` on, to the other two arrays.
 pub(crate) fn sort_pass(pairs: u32, (shift, bits): (u32, u32)) -> Vec<Step> {
     let tiles = pairs.div_ceil(SORT_TILE);
     let count = vec![
@@ -55,7 +53,6 @@ pub(crate) fn sort_pass(pairs: u32, (shift, bits): (u32, u32)) -> Vec<Step> {
     steps
 }
 
-/// Counts the postings of sorted pairs.
 pub(crate) fn count_postings(pairs: u32) -> Vec<Step> {
     let arguments =
         vec![of(InvertArray::Keys), of(InvertArray::Values), Number(pairs), of(InvertArray::Tiles)];
@@ -83,18 +80,18 @@ pub(crate) struct Columns {
     pub(super) documents: Argument<InvertArray>,
     pub(super) starts: Argument<InvertArray>,
     pub(super) count: u32,
-    /// The docid of what `documents` has as 0, from the run's first.
+    /// The docid, from the run's first, of document 0.
     pub(super) first: u32,
 }
 
 impl Columns {
-    /// Of the batch that was counted last, which begins at docid `first` of the run.
+    /// Of the batch counted last, which begins at docid `first` of the run.
     pub(crate) fn counted(count: u32, first: u32) -> Self {
         let (terms, documents) = (of(InvertArray::SortedKeys), of(InvertArray::SortedValues));
         Self { terms, documents, starts: of(InvertArray::Postings), count, first }
     }
 
-    /// Of a batch that is kept.
+    /// Of a retained batch.
     pub(crate) fn kept(count: u32) -> Self {
         let column = |n: u64| Argument::Array(InvertArray::Kept, 4 * n * u64::from(count));
         Self { terms: column(0), documents: column(1), starts: column(2), count, first: 0 }
@@ -120,7 +117,6 @@ pub(crate) fn measure(columns: Columns, pieces: u32) -> Vec<Step> {
     counted(measure, tiles)
 }
 
-/// Writes the lists of so many terms.
 pub(crate) fn write_lists(columns: Columns, terms: u32) -> Vec<Step> {
     let count = columns.count;
     let mut arguments = columns.arguments();

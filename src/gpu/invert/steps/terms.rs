@@ -1,4 +1,4 @@
-//! Which kernels make terms of forms, and numbers of terms?
+//! The kernels that make terms of forms, and number terms.
 
 use super::{InvertArray, Step, THREADS, of, step};
 use crate::dictionary::strings::codes::{CODED_BYTES, code_of};
@@ -7,19 +7,19 @@ use crate::text::analysis::Analysis;
 use crate::text::scan::{KEY_BYTES, key_of};
 use crate::text::stemmer::Stemmer;
 
-/// Which forms the device makes terms of.
+/// The forms of which the device makes terms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Plain {
     /// Their bytes, at most; 0 if the host makes all terms.
     pub longest: u32,
-    /// Whether they are stemmed, by the English stemmer.
+    /// By the English stemmer.
     pub stems: bool,
-    /// Stop words that have a code.
+    /// Those that have a code.
     pub stop_words: u32,
 }
 
 impl Plain {
-    /// Which ones under an analysis, and the codes of its stop words.
+    /// Also the codes of the stop words.
     pub(crate) fn of(analysis: &Analysis) -> (Self, Vec<u64>) {
         let words = || analysis.stop_words.words().map(str::as_bytes);
         let mut codes: Vec<u64> = words().filter_map(code_of).collect();
@@ -35,8 +35,7 @@ impl Plain {
     }
 }
 
-/// Finds the codes of the terms of `count` forms behind the `known` ones, and which of them are
-/// foreign.
+/// Finds the codes of the terms of `count` forms behind the `known` ones, or that they are foreign.
 pub(crate) fn code_forms(known: u32, count: u32, plain: Plain) -> Step {
     let Plain { longest, stems, stop_words } = plain;
     let arguments = vec![
@@ -56,9 +55,8 @@ pub(crate) fn code_forms(known: u32, count: u32, plain: Plain) -> Step {
     step("invert_code_forms", (count.div_ceil(THREADS), 0), arguments)
 }
 
-/// Gives `count` terms numbers, by their codes in an array from number `first` on, in a table of so
-/// many slots; what their forms stand for goes to another array from number `place` on. There is
-/// one at least.
+/// Numbers `count` terms, at least one, by their codes in an array from number `first` on; the
+/// meanings of their forms go to another array from number `place` on.
 pub(crate) fn number_terms(
     (from, first): (InvertArray, u64),
     count: u32,
@@ -87,8 +85,7 @@ pub(crate) fn number_terms(
     [step("invert_find_terms", (blocks, 0), find), step("invert_tell_terms", (blocks, 0), tell)]
 }
 
-/// Puts the terms that there are, at most so many, into an empty table of so many slots, which are
-/// more. `most` is not 0.
+/// Puts all terms, at most `most` and more than 0, into an empty table of more slots.
 pub(crate) fn fill_table(most: u32, slots: u32) -> Step {
     let arguments = vec![
         of(InvertArray::TermCodes),

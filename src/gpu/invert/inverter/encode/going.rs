@@ -1,7 +1,6 @@
-//! How do lists get to their places while a device encodes the next ones? Whoever drives it hands
-//! on chunk after chunk. The threads that take lists to the host come for one part after the other,
-//! which is cut when somebody comes for it; when all parts of a chunk are taken its memory goes
-//! back.
+//! Encoded lists on their way to the file while a device encodes the next ones. The driving thread
+//! hands on chunks. The threads that take lists to the host ask for one part after the other, which
+//! is cut at that time; when all parts of a chunk are taken its memory goes back.
 
 use super::parts::{Cutter, Encoded, InOrder, Part, Terms};
 use crate::crew::lock;
@@ -13,7 +12,7 @@ use std::ops::Range;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 
-/// Memory that goes back when nobody uses it any more.
+/// Goes back when it is dropped.
 pub(super) struct Lent {
     memory: Option<DeviceMemory>,
     back: Sender<DeviceMemory>,
@@ -27,28 +26,26 @@ impl Lent {
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        // Whoever has gone needs none.
+        // If the receiver is gone it is freed.
         _ = self.memory.take().map(|memory| self.back.send(memory));
     }
 }
 
-/// Lists of a chunk; none has a byte if there is no memory.
+/// A chunk without memory has no byte.
 pub(super) type OnDevice = Encoded<Option<Lent>>;
 
 struct State {
     chunks: VecDeque<Arc<OnDevice>>,
     cutter: Cutter,
     number: usize,
-    /// No more chunks will come.
     is_over: bool,
     /// Nobody will come for parts any more.
     is_left: bool,
 }
 
-/// The lists of a run on their way.
 pub(super) struct Going<'a, F> {
     terms: &'a Terms,
-    /// Where they are put; it is there before the first that has bytes.
+    /// Set before the first chunk that has bytes.
     pub(super) file: OnceLock<Arc<FilledFile>>,
     state: Mutex<State>,
     changed: Condvar,
@@ -56,7 +53,7 @@ pub(super) struct Going<'a, F> {
 }
 
 impl<'a, F: FnMut(LaidChunk) + Send> Going<'a, F> {
-    /// Gives what the lexicon has of parts to `emit`, in their order.
+    /// `emit` gets the lexicon's data of parts in their order.
     pub(super) fn new(terms: &'a Terms, emit: F) -> Self {
         let (chunks, cutter) = (VecDeque::new(), Cutter::new(MOST_TAKEN));
         let state = State { chunks, cutter, number: 0, is_over: false, is_left: false };
@@ -76,13 +73,12 @@ impl<'a, F: FnMut(LaidChunk) + Send> Going<'a, F> {
         self.file.get().expect("it was opened before")
     }
 
-    /// Whether lists go nowhere any more: the file could not be written, of which whoever gets the
-    /// parts hears, or the job has ended.
+    /// The file could not be written, of which whoever gets the parts hears, or the job has ended.
     pub(super) fn is_futile(&self) -> bool {
         self.file.get().is_some_and(|file| file.is_over())
     }
 
-    /// The next part, for which whoever calls may wait; nothing if there will be no more.
+    /// Waits for the next part; None if there will be no more.
     pub(super) fn next(&self) -> Option<Box<dyn Parcel + '_>> {
         let mut state = lock(&self.state);
         loop {
@@ -107,13 +103,12 @@ impl<'a, F: FnMut(LaidChunk) + Send> Going<'a, F> {
         }
     }
 
-    /// No more chunks will come.
     pub(super) fn end(&self) {
         lock(&self.state).is_over = true;
         self.changed.notify_all();
     }
 
-    /// Nobody will come for parts any more: what is left goes back.
+    /// What is left goes back.
     pub(super) fn leave(&self) {
         let mut state = lock(&self.state);
         state.is_left = true;
@@ -121,7 +116,7 @@ impl<'a, F: FnMut(LaidChunk) + Send> Going<'a, F> {
     }
 }
 
-/// Calls something when it is dropped: whatever happens, nobody waits for what will not come.
+/// Called when dropped, so that whatever happens nobody waits in vain.
 pub(super) struct Finally<F: FnMut()>(pub(super) F);
 
 impl<F: FnMut()> Drop for Finally<F> {

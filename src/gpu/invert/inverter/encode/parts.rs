@@ -1,6 +1,6 @@
-//! Which lists are taken to the host together, and where do they belong? As soon as lists are
-//! encoded the length of each is known, so that each part has its room in the file before its bytes
-//! are brought. Whoever takes a part puts it there, and lays out what the lexicon has of its terms.
+//! Cuts encoded lists into parts that are taken to the host together. The length of each list is
+//! known when it is encoded, so that a part has its room in the file before its bytes come. Whoever
+//! takes a part puts it there, and lays out what the lexicon has of its terms.
 
 use crate::dictionary::device::forms::OrderedTerms;
 use crate::index::files::storage::{FilledFile, Room, ZEROS};
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The terms of a run in the order of the lexicon.
+/// In the order of the lexicon.
 pub(super) struct Terms {
     pub(super) order: OrderedTerms,
     pub(super) numbers: u32,
@@ -22,12 +22,12 @@ pub(super) struct Terms {
 struct Last {
     rank: usize,
     suffix: usize,
-    /// Terms of its collection up to it.
+    /// Of its collection, up to it.
     terms: usize,
 }
 
-/// How far lists are passed: where the suffix of the next rank begins, the last term before that,
-/// and where its list ends among those of the run.
+/// A place behind some lists: where the suffix of the next rank begins, the last term before, and
+/// where its list ends among those of the run.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Cut {
     suffix: usize,
@@ -35,60 +35,52 @@ pub(super) struct Cut {
     end: u64,
 }
 
-/// Lists that are encoded, on the device, and where they lie there.
 pub(super) struct Encoded<L> {
     pub(super) ranks: Range<usize>,
-    /// How many postings each has. A form that only pieces behind the run have may have made a
-    /// term, which has none.
+    /// Postings of each; 0 of terms of which only pieces behind the run have a form.
     pub(super) dfs: Vec<u32>,
-    /// Where each begins, and the end.
     pub(super) places: Vec<u32>,
     pub(super) lists: L,
 }
 
-/// Some of them, which are taken together, or some bytes of one that is longer than a part.
+/// Some of them, or some bytes of one that is longer than a part.
 pub(super) struct Part {
     /// Of the lists that end here.
     ranks: Range<usize>,
     pub(super) bytes: Range<u64>,
     is_of_long: bool,
     behind: Cut,
-    /// Where their bytes go to, and where that begins among the lists of the run.
+    /// In the file, and its beginning among the lists of the run.
     room: Room,
     at: u64,
 }
 
-/// Cuts the lists of a run, chunk after chunk, into parts of at most so many bytes, one after the
-/// other.
+/// Cuts the lists of a run, chunk after chunk, into parts of at most `most` bytes.
 pub(super) struct Cutter {
     most: u64,
-    /// How far the lists are passed, and the next rank.
+    /// Behind the lists that are passed, and the next rank.
     cut: Cut,
     rank: usize,
-    /// A part that has begun: what is before it, its first rank, its first byte of the chunk, and
-    /// of the run.
+    /// Of the open part: what is before it, first rank, and first byte of the chunk and of the run.
     behind: Cut,
     begin: usize,
     from: u64,
     at: u64,
-    /// Where the list ends of the rank that was passed last, if it is longer than a part.
+    /// The end of the list that was passed last, if that is longer than a part.
     long: Option<u64>,
 }
 
 impl Cutter {
-    /// At the beginning of a run.
     pub(super) fn new(most: u64) -> Self {
         let (cut, behind) = (Cut::default(), Cut::default());
         Self { most, cut, rank: 0, behind, begin: 0, from: 0, at: 0, long: None }
     }
 
-    /// The next part begins behind what was passed, at a byte of the chunk.
     fn begin(&mut self, from: u64) {
         (self.behind, self.begin, self.from, self.at) = (self.cut, self.rank, from, self.cut.end);
     }
 
-    /// Gives the next part of a chunk, which takes room, and is one of a long list or not; or
-    /// nothing, and the next chunk may come.
+    /// The next part of a chunk; None when the next chunk may come.
     pub(super) fn part<L>(
         &mut self,
         terms: &Terms,
@@ -140,7 +132,6 @@ impl Terms {
         &self.order.suffixes[at..at + usize::from(self.order.suffix_bytes[rank])]
     }
 
-    /// Goes on behind a rank, whose list has so many postings and bytes.
     fn pass(&self, cut: &mut Cut, rank: usize, df: u32, bytes: u64) {
         let collections = &self.order.collections;
         if df > 0 {
@@ -153,7 +144,6 @@ impl Terms {
         cut.suffix += usize::from(self.order.suffix_bytes[rank]);
     }
 
-    /// Puts the lists of a part to their place, and lays out their terms.
     pub(super) fn place<L>(
         &self,
         encoded: &Encoded<L>,
@@ -164,7 +154,7 @@ impl Terms {
         let laid = self.lay(encoded, &part);
         let mut buffer = Vec::new();
         if part.is_of_long {
-            // Only before its beginning there may be anything else.
+            // Only before its beginning may be anything else.
             let zeros = part.room.bytes() - payload.len();
             file.fill(part.room, [&ZEROS[..zeros], payload], &mut buffer);
         } else {
@@ -173,7 +163,6 @@ impl Terms {
         LaidChunk { placed: Some(file.clone()), ..laid }
     }
 
-    /// Lays out the terms of a part.
     fn lay<L>(&self, encoded: &Encoded<L>, part: &Part) -> LaidChunk {
         let coder = part.behind.last.map_or_else(TermCoder::default, |last| {
             let collection = self.order.collections[last.rank];
@@ -198,7 +187,7 @@ impl Terms {
     }
 }
 
-/// Gives chunks, which are made in any order, in that of their numbers.
+/// Reorders chunks, which are made in any order, by their numbers.
 pub(super) struct InOrder<F> {
     next: usize,
     waiting: BTreeMap<usize, LaidChunk>,
@@ -227,7 +216,7 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    /// A rank: whether a collection begins with it, postings, and bytes of its list.
+    /// Whether a collection begins with it, postings, and bytes of its list.
     type Rank = (bool, u32, usize);
 
     fn ranks() -> impl Strategy<Value = Vec<Rank>> {
@@ -250,7 +239,7 @@ mod tests {
         Terms { order, numbers: ranks.len() as u32 }
     }
 
-    /// Both files of a run of chunks.
+    /// Lexicon and postings.
     fn run(folder: &Path, chunks: Vec<LaidChunk>) -> (WrittenRun, [Vec<u8>; 2]) {
         let lists = chunks.first().and_then(|chunk| chunk.placed.clone());
         let new = NewRun { lists, ..NewRun::alone(folder, 0, Form::BP128) };
@@ -323,7 +312,6 @@ mod tests {
                 prop_assert!(parts.iter().all(|part| part.bytes.end - part.bytes.start <= most));
                 let mut placed: Vec<_> = parts.into_iter().enumerate().collect();
                 let count = placed.len();
-                // In some other order.
                 placed.sort_by_key(|(n, _)| n * 5 % 7 != turn);
                 let mut here: Vec<Option<LaidChunk>> = vec![None; count];
                 for (n, part) in placed {

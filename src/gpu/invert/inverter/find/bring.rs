@@ -1,6 +1,6 @@
-//! How do the texts of a batch get to where their forms are found? As they are, or as lines, in
-//! which the device finds names and texts. A piece with lines that it cannot read is parsed by the
-//! host, which gives the device the texts as lines that it can read.
+//! Has the texts of a batch on the device: as they are, or as lines, in which the device finds
+//! names and texts. The host parses a piece with lines that the device cannot read, and sends the
+//! texts as lines that it can.
 
 use super::{Finder, Layout};
 use crate::crew::lock;
@@ -18,15 +18,14 @@ use crate::index::documents::pieces::lines::LineColumns;
 use std::sync::Mutex;
 use std::time::Instant;
 
-/// Bytes of a text that are looked at where one form begins, at first. They hold most forms that a
-/// device does not take.
+/// Bytes of text that are read for a form, at first; they hold most forms that a device lacks.
 const WINDOW: usize = 1 << 10;
-/// A form that ends so close to the end of what is looked at may go on behind it: two characters.
+/// A form that ends so close (two characters) to the end of what is read may go on behind it.
 const MARGIN: usize = 8;
-/// Where there are more odd tokens all of the text is looked at.
+/// With more odd tokens all of the text is read.
 const MOST_WINDOWS: usize = 1 << 12;
 
-/// The lines of a piece as they came, or what the host has made of them, and their documents then.
+/// The lines of a piece as they came, or as the host has made them, with their documents.
 enum Lines<'a> {
     Given(&'a PieceText),
     Made(Box<(PieceText, PieceDocuments)>),
@@ -45,15 +44,13 @@ impl Lines<'_> {
     }
 }
 
-/// What a device says of the lines of a batch, which is read when there is something else to wait
-/// for.
+/// What a device has found in the lines of a batch; read when there is something else to wait for.
 pub(super) struct LinesRead<'a> {
     pieces: Vec<Lines<'a>>,
     piece_starts: Vec<u32>,
     columns: LineColumns,
 }
 
-/// Where the texts of a batch are: on the host too, or on the device alone.
 pub(super) enum Texts<'a> {
     Host(&'a [PieceText]),
     Device(LinesRead<'a>),
@@ -65,7 +62,6 @@ pub(super) struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
-    /// That of lines of which this was read.
     fn of_lines(pieces: Vec<Lines<'a>>, read: &Read) -> Self {
         let (lines, bytes) = (read.of.lines, read.text_bytes as usize);
         let memory = &pieces[0].text().bytes;
@@ -77,7 +73,6 @@ impl<'a> Batch<'a> {
         Self { layout, texts: Texts::Device(LinesRead { pieces, piece_starts, columns }) }
     }
 
-    /// What is left to be read.
     pub(super) fn readings(&mut self) -> Vec<Reading<'_>> {
         let Texts::Device(LinesRead { piece_starts, columns, .. }) = &mut self.texts else {
             return Vec::new();
@@ -92,7 +87,7 @@ impl<'a> Batch<'a> {
         ]
     }
 
-    /// The layout, and the documents of each piece, if they were not known before.
+    /// With the documents of each piece, if they were not known before.
     pub(super) fn read(self) -> (Layout, Vec<Option<PieceDocuments>>) {
         let Self { mut layout, texts } = self;
         match texts {
@@ -119,8 +114,7 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// What a device says of the lines of a batch: which pieces are odd, and if none is, the bytes of
-/// names and texts.
+/// What a device says of lines: which pieces are odd, and if none is, the bytes of names and texts.
 #[derive(Default)]
 struct Read {
     of: LinesOf,
@@ -140,8 +134,7 @@ fn places<'a>(pieces: impl Iterator<Item = &'a PieceText>) -> Vec<u32> {
 }
 
 impl Finder {
-    /// Has the texts on the device, and where documents begin. If they were brought they are used,
-    /// and those of earlier ones go back.
+    /// Has the texts and where documents begin on the device; if `text` has them, old ones go back.
     pub(super) fn bring<'a>(
         &mut self,
         pieces: &'a [PieceText],
@@ -180,7 +173,7 @@ impl Finder {
                 return Ok(Batch::of_lines(lines, &Read::default()));
             }
             self.upload(InvertArray::Raw, lines.iter().map(Lines::text))?;
-            // Those that are left are no longer than that, and those that were made are right.
+            // Those left are no longer than `longest`, and those that were made are right.
             read = self.read_lines(&lines, u32::MAX)?;
             assert!(read.odd.iter().all(|&odd| odd == 0), "the host makes lines of one shape");
         }
@@ -205,7 +198,7 @@ impl Finder {
         Ok(())
     }
 
-    /// Has the host parse the odd ones of some pieces, by several threads.
+    /// Parses odd pieces on the host, by several threads.
     fn parse(&mut self, lines: &mut [Lines<'_>], odd: &[u32]) {
         let odd = lines.iter_mut().zip(odd).filter(|(_, odd)| **odd != 0);
         let odd: Vec<_> = odd.map(|(lines, _)| Mutex::new(lines)).collect();
@@ -220,7 +213,6 @@ impl Finder {
         self.crew.share(self.threads - 1, (0..odd.len()).collect(), work);
     }
 
-    /// Has the device read the lines of all pieces.
     fn read_lines(&mut self, pieces: &[Lines<'_>], longest: u32) -> Result<Read, GpuError> {
         let places = places(pieces.iter().map(Lines::text));
         let bytes = places[pieces.len()] as usize;
@@ -259,7 +251,6 @@ impl Finder {
         Ok(Read { of, odd, name_bytes, text_bytes })
     }
 
-    /// Has the device write names and texts of lines that it has read.
     fn write_lines(&mut self, read: &Read) -> Result<(), GpuError> {
         let bytes = read.text_bytes as usize;
         self.reserve::<u8>(InvertArray::Text, bytes.next_multiple_of(TILE_BYTES) as u64)?;
@@ -270,7 +261,6 @@ impl Finder {
         Ok(())
     }
 
-    /// The forms that begin at some places of the text.
     pub(super) fn forms_at(
         &mut self,
         batch: &Batch<'_>,
