@@ -1,6 +1,5 @@
-//! How do the documents of an index get other PageRanks without being touched themselves? The live
-//! generation is published once more: all its files are linked but the static scores, which are
-//! written.
+//! Replaces the PageRanks of an index: the live generation is published once more with all its
+//! files linked but the static scores, which are written.
 
 #![forbid(unsafe_code)]
 
@@ -12,10 +11,9 @@ use crate::index::generations::manifest::Manifest;
 use crate::index::scores::write_scores;
 use std::path::Path;
 
-/// Publishes the generation in the folder `from`, whose manifest is given, with these PageRanks:
-/// one for each document in the order of docids, deleted ones too. It replaces that generation,
-/// which is not kept. Documents that were ordered by other ranks stay where they are, and count as
-/// ordered no more. Returns the new manifest.
+/// Publishes the generation in the folder `from`, whose manifest is `old`, with one PageRank for
+/// each document by docid, deleted ones too. That generation is not kept. Documents that were
+/// ordered by other ranks keep their docids, but count as ordered no more.
 ///
 /// # Errors
 /// `Refused` if a rank is negative or not a number; as [`IndexLock::publish`]. What was written is

@@ -1,4 +1,4 @@
-//! How are the documents of a run written in one go?
+//! Writes the documents of a run in one go.
 
 #![forbid(unsafe_code)]
 
@@ -9,21 +9,19 @@ use crate::index::format::{Header, Kind, LONG, run_file, run_name};
 use crate::index::generations::manifest::RunEntry;
 use std::path::Path;
 
-/// What was written of a run's documents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DocumentsEntry {
     pub documents: u32,
     pub tokens: u64,
-    /// The first of the generation's inputs that they lie in, and how many inputs there are from
-    /// that one to the last.
+    /// The first of the generation's inputs that they lie in, and how many there are from that one
+    /// to the last.
     pub first_input: u32,
-    /// See `first_input`.
     pub inputs: u32,
     pub files: Vec<FileEntry>,
 }
 
 impl DocumentsEntry {
-    /// Completes the entry of the run whose lists were written, and adds the files to its files.
+    /// Completes the entry of the run whose lists were written, and adds the files to `files`.
     pub(crate) fn complete(
         self,
         generation: &Path,
@@ -41,10 +39,8 @@ impl DocumentsEntry {
     }
 }
 
-/// Writes the five files of a run's documents.
-///
-/// Memory: five write buffers, 1.3 MB, however many documents come, and 8 bytes for each of 65,535
-/// tokens or more.
+/// Writes the five files of a run's documents. Memory: five write buffers, 1.3 MB, and 8 bytes for
+/// each document of 65,535 tokens or more.
 #[derive(Debug)]
 pub(crate) struct DocumentsWriter {
     files: Files<StorageFile>,
@@ -56,8 +52,7 @@ pub(crate) struct DocumentsWriter {
 }
 
 impl DocumentsWriter {
-    /// Creates the files of run `number` in the folder of a generation. No document lies in an
-    /// input before `first_input`.
+    /// Creates the files of run `number`. No document lies in an input before `first_input`.
     pub(crate) fn create(
         generation: &Path,
         number: u32,
@@ -69,12 +64,12 @@ impl DocumentsWriter {
         Ok(Self { files, long, documents, tokens, first_input, inputs })
     }
 
-    /// Adds the next document: its name, which is UTF-8, its length in tokens, its place, whose
-    /// input is one of the generation's, and the hash of its content.
+    /// Adds the next document: its UTF-8 name, its length in tokens, its place, whose input is
+    /// numbered in the generation, and the hash of its content.
     ///
     /// # Errors
-    /// `Refused` if the name is not UTF-8, there are 2^32 - 1 documents already or the input is one
-    /// before the run's first; `Storage`.
+    /// `Refused` if the name is not UTF-8, there are 2^32 - 1 documents already or the input is
+    /// before the run's first.
     pub(crate) fn push(
         &mut self,
         name: &[u8],
@@ -108,26 +103,23 @@ impl DocumentsWriter {
         Ok(())
     }
 
-    /// Returns how many documents have come.
     #[cfg(any(test, fuzzing))]
     pub(crate) fn documents(&self) -> u32 {
         self.documents
     }
 
-    /// Returns how many tokens they have.
     #[cfg(test)]
     pub(crate) fn tokens(&self) -> u64 {
         self.tokens
     }
 
-    /// Writes the headers and syncs the files, if they have to last.
+    /// Writes the headers, and syncs the files if they have to last.
     pub(crate) fn finish(self) -> Result<DocumentsEntry, IndexError> {
         let Self { files, long, documents, tokens, first_input, inputs } = self;
         files.end(&Ending { long, documents, tokens, first_input, inputs })
     }
 }
 
-/// The five files of a run's documents.
 #[derive(Debug)]
 pub(super) struct Files<F> {
     pub(super) lengths: F,
@@ -139,7 +131,7 @@ pub(super) struct Files<F> {
 
 /// What stands behind the entries of the files, and in their headers.
 pub(super) struct Ending {
-    /// Documents that are too long for their entry, by docid, and their lengths.
+    /// Docids and lengths of documents that are too long for their entry.
     pub(super) long: Vec<[u32; 2]>,
     pub(super) documents: u32,
     pub(super) tokens: u64,
@@ -149,7 +141,6 @@ pub(super) struct Ending {
 }
 
 impl<F> Files<F> {
-    /// The same files in another form.
     pub(super) fn map<G, E>(self, form: impl Fn(F) -> Result<G, E>) -> Result<Files<G>, E> {
         Ok(Files {
             lengths: form(self.lengths)?,
@@ -162,7 +153,6 @@ impl<F> Files<F> {
 }
 
 impl Files<StorageFile> {
-    /// Creates the files of run `number` in the folder of a generation.
     pub(super) fn create(
         generation: &Path,
         number: u32,
@@ -179,7 +169,7 @@ impl Files<StorageFile> {
         })
     }
 
-    /// Writes the headers, and what stands behind the entries, and syncs the files, if they have to
+    /// Writes the headers and what stands behind the entries, and syncs the files if they have to
     /// last.
     pub(super) fn end(mut self, ending: &Ending) -> Result<DocumentsEntry, IndexError> {
         let (documents, name_bytes) = (u64::from(ending.documents), self.names.body_bytes());
