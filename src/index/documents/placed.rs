@@ -34,8 +34,9 @@ pub(crate) struct DocumentsPlace {
 
 /// The five files of a run's documents, written by any threads at places that leave no gaps.
 ///
-/// Memory: ten times the bytes of a file that wait for its writer; 2 bytes for each document of the
-/// run, 8 bytes for each one of 65,535 tokens or more, and what was written before its turn.
+/// Memory: ten times the bytes of a file that wait for its writer; 2 bytes for each document while
+/// it is written, 8 bytes for each one of 65,535 tokens or more, and what was written before its
+/// turn.
 #[derive(Debug)]
 pub(crate) struct PlacedDocuments {
     files: Files<PlacedFile>,

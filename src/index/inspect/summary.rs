@@ -1,4 +1,4 @@
-//! What is a live generation, in a few numbers? For reports: its totals, and its lists by length.
+//! Totals of a live generation, and its lists by length, for reports.
 
 use crate::crew::Crew;
 use crate::index::error::IndexError;
@@ -16,7 +16,7 @@ use std::path::Path;
 const WINDOW_BYTES: usize = 256 << 10;
 
 /// Parts of a lexicon for each thread, so that all end at about the same time, and bytes of terms
-/// that a thread has read before another one has begun.
+/// that a thread reads before another one has begun.
 const PARTS: usize = 4;
 const LEAST_PART: u64 = 1 << 20;
 
@@ -49,18 +49,15 @@ impl Totals {
 /// The postings lists of a class of lengths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct ListClass {
-    /// They have fewer postings than this, and at least half as many: a power of two.
+    /// They have fewer postings than this power of two, and at least half as many.
     pub below: u64,
     pub lists: u64,
     pub postings: u64,
     pub bytes: u64,
 }
 
-/// Reads the totals of the live generation of the index in the folder `index`; with `shard`, a
-/// number and how many there are, those of that shard. None if there is no such generation.
-///
-/// # Errors
-/// `Storage`, `Damaged`, `Newer`.
+/// The totals of the live generation of the index in the folder `index`, or of a shard, given as
+/// its number and how many there are. None if there is no such generation.
 pub fn totals(index: &Path, shard: Option<(usize, usize)>) -> Result<Option<Totals>, IndexError> {
     let Some(folder) = current(index)? else { return Ok(None) };
     let folder = match (ShardedManifest::read(&folder)?, shard) {
@@ -73,17 +70,14 @@ pub fn totals(index: &Path, shard: Option<(usize, usize)>) -> Result<Option<Tota
     Ok(Some(Totals::of(&read_manifest(&folder)?)))
 }
 
-/// Counts the lists of the generation, or the shard of one, in `folder` by their length; short ones
-/// first, classes without a list left out. So many `threads` read the lexicons, and nobody the
-/// postings. A term has a list in each run that it occurs in.
-///
-/// # Errors
-/// `Storage`, `Damaged`, `Newer`.
+/// Counts the lists of the generation or shard in `folder` by their length, short ones first,
+/// without empty classes. `threads` read the lexicons; postings are not read. A term has a list in
+/// each run that it occurs in.
 pub fn list_lengths(folder: &Path, threads: usize) -> Result<Vec<ListClass>, IndexError> {
     list_lengths_by((folder, &read_manifest(folder)?.runs), threads, LEAST_PART)
 }
 
-/// The same by parts with at least so many bytes of terms.
+/// By parts with at least `least` bytes of terms.
 fn list_lengths_by(
     (folder, runs): (&Path, &[RunEntry]),
     threads: usize,
@@ -154,7 +148,6 @@ mod tests {
         for (threads, least) in [(2, LEAST_PART), (3, 1), (7, 20)] {
             let counted = list_lengths_by((&folder, &manifest.runs), threads, least);
             assert_eq!(counted.unwrap(), classes);
-            // A run with other totals is not counted.
             for (terms, postings) in [(1, 0), (0, 1)] {
                 let mut runs = manifest.runs.clone();
                 (runs[1].terms, runs[1].postings) =
@@ -172,7 +165,6 @@ mod tests {
             assert!(class.postings < class.lists * class.below);
             assert!(class.postings >= class.lists * class.below / 2);
         }
-        // A whole generation has no shards.
         assert_eq!(super::totals(index, Some((0, 2))).unwrap(), None);
     }
 }

@@ -1,4 +1,4 @@
-//! How is a lexicon written in one go?
+//! Writes a lexicon in one go.
 
 #![forbid(unsafe_code)]
 
@@ -9,13 +9,11 @@ use crate::index::format::{DIRECTORY_ENTRIES, Header, Kind, list_start};
 use crate::index::list::BLOCK;
 use std::path::Path;
 
-/// The part of the block index that stays in memory, in bytes; a block index of more than a million
-/// terms goes through a file beside the lexicon.
+/// Bytes of the block index that stay in memory; that of more than a million terms goes through a
+/// file beside the lexicon.
 const INDEX_IN_MEMORY: usize = 1 << 20;
 
-/// Writes the lexicon of a run.
-///
-/// Memory: at most 1.6 MB, however many terms come.
+/// Writes the lexicon of a run in at most 1.6 MB of memory.
 #[derive(Debug)]
 pub(crate) struct LexiconWriter {
     file: StorageFile,
@@ -30,12 +28,10 @@ pub(crate) struct LexiconWriter {
     postings: u64,
     list_bytes: u64,
     block_len: u32,
-    /// The term that is being laid out.
     coded: Vec<u8>,
 }
 
 impl LexiconWriter {
-    /// Creates the file `name` in the folder of a generation.
     pub(crate) fn create(
         generation: &Path,
         name: &str,
@@ -58,20 +54,18 @@ impl LexiconWriter {
         })
     }
 
-    /// Says how many postings a block of a list has; if nothing is said, 128. No term has come yet.
+    /// The postings of a block of a list, if not 128. No term has come yet.
     pub(crate) fn with_blocks_of(mut self, block_len: usize) -> Self {
-        // At most 512.
         self.block_len = block_len as u32;
         self
     }
 
     /// Adds a term, whose list of `df` postings in `bytes` bytes follows that of the term before,
-    /// behind padding if it has a full block.
-    /// Terms come in rising order of collection, then of the suffix's bytes.
+    /// behind padding if it has a full block. Terms rise by collection, then by the suffix's bytes.
     ///
     /// # Errors
     /// `Refused` if the order is broken, the collection or the length is none of a term's or `df`
-    /// is 0; `Storage`.
+    /// is 0.
     pub(crate) fn term(
         &mut self,
         collection: u16,
@@ -99,10 +93,7 @@ impl LexiconWriter {
 
     /// Adds terms that were laid out already and begin a block, or follow the last ones in theirs.
     /// Their lists begin at byte `at` of the lists, and the last of them ends, or goes on, at byte
-    /// `end`.
-    ///
-    /// # Errors
-    /// `Refused` if the collection is an earlier one; `Storage`.
+    /// `end`. `Refused` if the collection is an earlier one.
     pub(crate) fn coded_terms(
         &mut self,
         coded: &CodedTerms<'_>,
@@ -144,12 +135,10 @@ impl LexiconWriter {
         Ok(())
     }
 
-    /// Returns how many terms have come.
     pub(crate) fn terms(&self) -> u64 {
         self.terms
     }
 
-    /// Returns how many postings their lists have.
     pub(crate) fn postings(&self) -> u64 {
         self.postings
     }

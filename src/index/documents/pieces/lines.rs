@@ -116,7 +116,7 @@ impl ReadLines {
 
 impl PieceDocuments {
     /// The documents of all pieces of a batch of lines, each of which is one; `firsts` are the
-    /// docids of the pieces' first lines.
+    /// places of the pieces' first lines in `columns`.
     pub(crate) fn of_batch(
         columns: LineColumns,
         pieces: &[DeviceLines],
