@@ -1,12 +1,11 @@
-//! Which documents have a name that an earlier one has? Counted exactly, in bounded memory: hashes
-//! of 128 bits are parted by their first bits. When the memory is full the first ones go to a file
-//! without a name. In the end a sample tells whether many names occur more than once. If not, the
-//! last 32 bits of each hash alone are parted and looked up in small tables, which say of nearly
-//! all names that no other is the same; only the others are compared by their whole hashes. If many
-//! do, all are parted and compared whole.
+//! Counts documents whose name an earlier one has: exactly, in bounded memory.
 //!
-//! Names that differ share such a hash with a chance below 10^-20 for 4 billion documents; no name
-//! is compared.
+//! Hashes of 128 bits are parted by their first bits; when the memory is full the first ones go to
+//! a file without a name. In the end a sample tells whether many names occur more than once. If
+//! not, the last 32 bits of each hash alone are parted and looked up in small tables, which say of
+//! nearly all names that no other is the same; only the others are compared by their whole hashes.
+//! If many do, all are parted and compared whole. Different names share such a hash with a chance
+//! below 10^-20 for 4 billion documents; no name itself is compared.
 
 use crate::crew::{Crew, lock};
 use crate::pages;
@@ -20,39 +19,36 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use twox_hash::XxHash3_128;
 
-/// With fewer names for each it is not worth starting a thread.
+/// With fewer names for each, threads are not started.
 const LEAST_NAMES: usize = 1 << 15;
-/// Names that come one by one are kept in pieces of so many.
+/// Names of a piece of those that come one by one.
 const PIECE_NAMES: usize = 1 << 12;
-/// Parts that are looked at together.
 const PARTS_AT_ONCE: usize = 8;
-/// The part whose names are looked at to tell whether many occur more than once.
+/// The part that is the sample.
 const SAMPLED: usize = 0;
-/// It is many if one of so many of the sample is a duplicate, which is so when some hundredths of
-/// all names are: as long as there are fewer, finding their hashes takes less time than parting all
-/// hashes whole takes more.
+/// Duplicates are many if one of so many of the sample is one, which is so when some hundredths of
+/// all names are: with fewer, finding their hashes takes less time than parting all hashes whole
+/// takes more.
 const MANY_PART: usize = 100;
-/// Bytes of the table for each name of a part.
 const TABLE_PART: usize = 4;
-/// By so much a tag is rotated before it is looked up, once after the other.
+/// Tags are rotated by so much for each look-up.
 const ROTATED: [u32; 3] = [0, 11, 22];
 /// Memory for each name: its hash and, in the end, its tag.
 const HASH_BYTES: usize = size_of::<u128>() + size_of::<Tag>();
-/// Hashes have so many parts, as a power of two, if the memory holds so many for each of them.
+/// The most parts, as a power of two, and the fewest hashes of each that the memory has to hold.
 const MOST_BITS: u32 = 12;
 const LEAST_IN_PART: usize = 64;
 /// If the memory is full a 256th of its hashes goes to the file, 2^18 of them at least: the thread
-/// that adds the next names parts them, which takes 30 ns a hash, and all other threads may come to
-/// wait for what it does next.
+/// that adds the next names parts them, which takes 30 ns a hash, and all other threads may have to
+/// wait for it.
 const SPILLED_PART: usize = 256;
 const LEAST_SPILLED: usize = 1 << 18;
 
-/// Names that occur more than once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Duplicates {
     /// Documents whose name an earlier document has.
     pub count: u64,
-    /// The first document of that kind and the earlier one with its name.
+    /// The first of these documents and the earlier one with its name.
     pub first: Option<(u32, u32)>,
 }
 
@@ -63,12 +59,10 @@ impl Duplicates {
     }
 }
 
-/// The hash that stands for a name.
 pub(crate) fn name_hash(name: &[u8]) -> u128 {
     XxHash3_128::oneshot(name)
 }
 
-/// A name and whose it is.
 #[derive(Clone, Copy, AnyBitPattern, NoUninit)]
 #[repr(C, packed(4))]
 struct Entry {
@@ -84,7 +78,6 @@ struct Piece {
 
 /// Entries in the file by the first bits of their hashes.
 struct Parted {
-    /// Entries before the first.
     at: u64,
     ends: Vec<u32>,
 }
@@ -97,7 +90,6 @@ struct Spilled {
 }
 
 impl Spilled {
-    /// Reads the entries of one part.
     fn read(&self, number: usize, entries: &mut Vec<Entry>) -> io::Result<()> {
         for Parted { at, ends } in &self.parted {
             let file = self.file.as_ref().expect("entries went to a file");
@@ -110,14 +102,14 @@ impl Spilled {
     }
 }
 
-/// Collects the names of all documents; any threads may add some.
+/// Collects the names of all documents, from any threads.
 pub(crate) struct Names {
     folder: PathBuf,
     /// Hashes that are kept in memory.
     most: usize,
     /// Hashes that go to the file together, at least.
     at_once: usize,
-    /// Of the beginning of a hash, which say to which part it belongs.
+    /// Bits at the beginning of a hash that give its part.
     bits: u32,
     kept: Mutex<Kept>,
 }
@@ -127,14 +119,13 @@ struct Kept {
     pieces: Vec<Piece>,
     hashes: usize,
     file: Option<Arc<File>>,
-    /// Entries for which there is a place in the file.
+    /// Entries that have a place in the file.
     spilled: u64,
     parted: Vec<Parted>,
 }
 
 impl Names {
-    /// Keeps at most `most_bytes` in memory; what is more goes to a file without a name in
-    /// `folder`.
+    /// Keeps at most `most_bytes` in memory; the rest goes to a file without a name in `folder`.
     pub(crate) fn new(folder: &Path, most_bytes: u64) -> Self {
         let most = (most_bytes as usize / HASH_BYTES).max(1);
         let at_once = (most / SPILLED_PART).max(LEAST_SPILLED);
@@ -146,12 +137,10 @@ impl Names {
         lock(&self.kept)
     }
 
-    /// Adds the name of a document.
     pub(crate) fn push(&self, name: &[u8], docid: u32) -> io::Result<()> {
         self.push_hash(name_hash(name), docid)
     }
 
-    /// Adds the name of a document by its [`name_hash`].
     pub(crate) fn push_hash(&self, hash: u128, docid: u32) -> io::Result<()> {
         let mut kept = self.kept();
         match kept.pieces.last_mut() {
@@ -166,8 +155,7 @@ impl Names {
         self.spill_if_many(kept)
     }
 
-    /// Adds the names of neighbouring documents, of which `first` is the first, by their
-    /// [`name_hash`]es.
+    /// Adds the names of neighbouring documents, from `first` on, by their [`name_hash`]es.
     pub(crate) fn extend(&self, first: u32, mut hashes: Vec<u128>) -> io::Result<()> {
         if hashes.is_empty() {
             return Ok(());
@@ -206,7 +194,7 @@ impl Names {
         Ok(())
     }
 
-    /// Counts the duplicates among all names; so many `threads` look for them.
+    /// Counts the duplicates with `threads`.
     pub(crate) fn finish(self, threads: usize) -> io::Result<Duplicates> {
         let Self { most, at_once, bits, kept, .. } = self;
         let kept = kept.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -242,7 +230,7 @@ impl Names {
             };
             return in_parts(&mut crew, threads, 0..1 << bits, look);
         }
-        // They may take what tags would have, and what hashes that are not there would.
+        // They may take the memory of tags, and that of hashes that are not there.
         let bytes = most.saturating_mul(HASH_BYTES) - hashes.min(most) * size_of::<u128>();
         let room = (bytes / size_of::<Entry>()).max(at_once);
         let (mut duplicates, mut begin) = (Duplicates::default(), 0);
@@ -271,19 +259,18 @@ impl Names {
     }
 }
 
-/// The part of a hash: its first `bits`.
 fn number(hash: u128, bits: u32) -> usize {
     (((hash >> 96) as u64) >> (32 - bits)) as usize
 }
 
-/// The name of a document, if some piece has it; pieces are in order.
+/// The entry of a document, if some piece has it; pieces are in order.
 fn find(pieces: &[Piece], docid: u32) -> Option<Entry> {
     let piece = pieces.partition_point(|piece| piece.first <= docid).checked_sub(1)?;
     let Piece { first, hashes } = &pieces[piece];
     hashes.get((docid - first) as usize).map(|&hash| Entry { hash, docid })
 }
 
-/// What is looked up first of a name, and whose it is.
+/// What is looked up first of a name.
 #[derive(Clone, Copy, Zeroable)]
 #[repr(C)]
 struct Tag {
@@ -297,7 +284,7 @@ impl Tag {
     }
 }
 
-/// What is kept of some names, by the first bits of their hashes.
+/// Something of each name, by the first bits of the hashes.
 struct InParts<T> {
     all: Vec<T>,
     ends: Vec<u32>,
@@ -314,9 +301,9 @@ fn range(ends: &[u32], number: usize) -> Range<usize> {
     start as usize..ends[number] as usize
 }
 
-/// How many names of some pieces each part has, and a sample of them: those of one part, all copies
-/// of which are there, and one of each piece, among which are some of a name that very many
-/// documents have.
+/// The names of some pieces in each part, and a sample of them: all of one part, so that all copies
+/// of these are there, and one of each piece, so that some are of a name that very many documents
+/// have.
 fn survey(pieces: &[Piece], bits: u32) -> (Vec<u32>, Vec<Entry>) {
     let (mut sizes, mut sample) = (vec![0; 1 << bits], Vec::new());
     for Piece { first, hashes } in pieces {
@@ -335,8 +322,8 @@ fn survey(pieces: &[Piece], bits: u32) -> (Vec<u32>, Vec<Entry>) {
     (sizes, sample)
 }
 
-/// Puts what is made of the names of some pieces into some parts; `sizes` are those of all parts,
-/// of which there is a power of two.
+/// Deals what `make` makes of the names of some pieces out to some parts; `sizes` are those of all
+/// parts, whose number is a power of two.
 fn part<T: Zeroable + Copy>(
     pieces: &[Piece],
     sizes: &[u32],
@@ -346,7 +333,7 @@ fn part<T: Zeroable + Copy>(
     let bits = sizes.len().ilog2();
     let (mut ends, mut names) = (vec![0; sizes.len()], 0);
     for (number, end) in ends.iter_mut().enumerate() {
-        // Where the part begins, until what it has stands there.
+        // The beginning of the part, until its entries are there.
         *end = names;
         names += if parts.contains(&number) { sizes[number] } else { 0 };
     }
@@ -364,7 +351,6 @@ fn part<T: Zeroable + Copy>(
     InParts { all, ends }
 }
 
-/// Memory that is used again for each part.
 #[derive(Default)]
 struct Room {
     entries: Vec<Entry>,
@@ -373,7 +359,6 @@ struct Room {
     slots: Vec<u32>,
 }
 
-/// Has threads count the duplicates of some parts.
 fn in_parts(
     crew: &mut Crew,
     threads: usize,
@@ -401,10 +386,8 @@ fn in_parts(
 }
 
 /// Keeps the names that may be the same as others: all that are, and few more. Those of the
-/// `entries`, which come from the file, have tags too.
-///
-/// The table knows whether none, one or more names have some bits of their tags. Few of those who
-/// share these share the next ones too.
+/// `entries`, which come from the file, have tags too. The table knows whether none, one or more
+/// names have some bits of their tags; few that share these share the next ones too.
 fn keep_alike(tags: &mut Vec<Tag>, entries: &mut Vec<Entry>, table: &mut Vec<u8>) {
     let mask = (TABLE_PART * tags.len()).next_power_of_two() - 1;
     let mut alike = tags.len();
@@ -432,8 +415,8 @@ fn keep_alike(tags: &mut Vec<Tag>, entries: &mut Vec<Entry>, table: &mut Vec<u8>
 /// are changed.
 ///
 /// Of equal names the first entry keeps the least docid so far. Whichever of the two least comes
-/// later meets the other one, so that the first duplicate is found; what it is compared with
-/// besides is greater.
+/// later meets the other one, so that the first duplicate is found; all others that it is compared
+/// with are greater.
 fn count(entries: &mut [Entry], slots: &mut Vec<u32>) -> Duplicates {
     let mask = (2 * entries.len()).next_power_of_two() - 1;
     slots.clear();

@@ -1,15 +1,15 @@
-//! What was a stretch with bytes beyond ASCII when it came before? It has to be decoded, cut into
-//! tokens, and lower-cased letter by letter, which takes six times as long as another word does;
-//! most are a word or a dash that comes again soon.
+//! A cache of words with bytes beyond ASCII. Such a span has to be decoded, cut into tokens, and
+//! lower-cased letter by letter, which takes six times as long as another word does; most are a
+//! word or a dash that comes again soon.
 
 use crate::dictionary::device::members::hash_of_key;
 use crate::dictionary::memo::NO_TERM;
 use crate::text::scan::Key;
 
-/// What a stretch is that has one token, or none.
+/// The meaning of a span that has one token, or none.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Meaning {
-    /// The term, which is [`NO_TERM`] where there is no token.
+    /// [`NO_TERM`] where there is no token.
     pub(crate) term: u32,
     /// Of the token's form, for the sketch of a piece: its bytes, if these matter, and its hash.
     pub(crate) bytes: u32,
@@ -17,11 +17,10 @@ pub(crate) struct Meaning {
 }
 
 impl Meaning {
-    /// Of a stretch without tokens.
     pub(crate) const NOTHING: Self = Self { term: NO_TERM, bytes: 0, hash: 0 };
 }
 
-/// The last stretch at each of a few places, which its bytes choose.
+/// The last span at each of a few places, chosen by its bytes.
 pub(crate) struct Mixed {
     known: Box<[(Key, Meaning)]>,
 }
@@ -40,7 +39,6 @@ impl Mixed {
         hash_of_key(key) as usize % PLACES
     }
 
-    /// What is known of a stretch.
     #[inline]
     pub(crate) fn get(&self, key: Key) -> Option<Meaning> {
         let (known, meaning) = self.known[Self::place(key)];
@@ -51,7 +49,7 @@ impl Mixed {
         self.known[Self::place(key)] = (key, meaning);
     }
 
-    /// Forgets all stretches: their terms have other numbers now.
+    /// Forgets all spans: their terms have other numbers now.
     pub(crate) fn forget(&mut self) {
         self.known.fill(Default::default());
     }
