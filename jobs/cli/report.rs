@@ -1,4 +1,4 @@
-//! The report that `--report` asks for.
+//! The report for `--report`.
 
 use anyhow::Context;
 use jiff::{SignedDuration, Timestamp};
@@ -12,18 +12,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The version of what a report's fields mean (docs/reports.md); it grows when one changes or goes.
 const SCHEMA: u32 = 1;
 
-/// Whether the job has written its report itself, which may tell more of a failure.
+/// The job has written its report itself, which may tell more of a failure.
 static WRITTEN: AtomicBool = AtomicBool::new(false);
 
-/// What memory the job holds, if it has to report that.
+/// Set if the job has to report its memory.
 static MEMORY: OnceLock<Watched> = OnceLock::new();
 
-/// Begins to look at the memory of this process, for the report of its job.
+/// Begins to watch the memory of this process.
 pub(crate) fn begin() {
     MEMORY.get_or_init(Watched::start);
 }
 
-/// Writes the report of a job that failed: which, why, and what it took.
+/// Writes the report of a job that failed, unless the job has done so.
 pub(crate) fn failed(path: &Path, job: &str, error: &anyhow::Error, seconds: f64) {
     if WRITTEN.load(Ordering::Relaxed) {
         return;
