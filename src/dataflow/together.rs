@@ -106,7 +106,7 @@ impl Meeting {
     /// Tells the other processes, as far as they come soon, why this one cannot take part.
     pub fn refuse(&self, control: &Arc<Control>, why: String) {
         let soon = Self { wait: self.wait.min(REFUSAL), ..self.clone() };
-        // A process that comes later finds nobody.
+        // A process that comes later finds no other.
         if let Ok((cluster, _)) = soon.join(control) {
             cluster.finish(&PeerOutcome::Failed(why));
         }

@@ -114,7 +114,7 @@ pub(crate) fn run_with_others(
         while shared.stopped() {
             std::thread::park();
         }
-        // The job ends without this worker when nobody receives.
+        // The job ends without this worker when nothing receives.
         _ = completed.send(());
     })?;
     let mut working = workers;

@@ -25,7 +25,7 @@ pub(crate) fn copy(bytes: &[u8], to: &mut [u8]) {
     }
 }
 
-/// The most bytes that [`push`] reserves beyond those that it appends.
+/// Bytes that [`push`] copies at once, and has to have room for.
 pub(crate) const PUSHED: usize = 16;
 
 #[inline(always)]

@@ -22,7 +22,7 @@ pub struct Suffix {
 const _: () = assert!(size_of::<Suffix>() == 12);
 
 impl Suffix {
-    /// The suffix `bytes`, at most 255. A long one stands at the beginning of its strings.
+    /// At most 255 bytes. A long suffix is found in `bytes` itself, from 0 on.
     #[inline(always)]
     pub(crate) fn new(collection: u16, bytes: &[u8]) -> Self {
         let len = u8::try_from(bytes.len()).expect("analysis cuts terms at 255 bytes");

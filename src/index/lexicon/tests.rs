@@ -16,7 +16,6 @@ fn write(folder: &Path, terms: &Terms) -> FileEntry {
     writer.finish().unwrap()
 }
 
-/// What a reader has to find, in order.
 fn expected(terms: &Terms) -> Vec<(u16, Vec<u8>, TermEntry)> {
     let mut offset = 0;
     let with_offset = terms.iter().map(|((collection, suffix), (df, bytes))| {
@@ -70,7 +69,6 @@ proptest! {
     }
 }
 
-/// Numbers of terms at the borders of a block, in two collections.
 #[test]
 fn blocks_of_every_length() {
     for count in [0, 1, 2, 15, 16, 17, 31, 32, 33, 100] {
