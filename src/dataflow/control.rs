@@ -35,6 +35,7 @@ pub enum JobError {
     #[error("worker {worker} panicked: {message} (this is a bug: please report it)")]
     Panic {
         worker: usize,
+        /// Message and place.
         message: String,
     },
     #[error("ended by signal {0}")]

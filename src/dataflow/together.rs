@@ -33,6 +33,7 @@ pub enum TogetherError {
         process: String,
         name: String,
         theirs: String,
+        /// Of process 0.
         ours: String,
     },
     #[error(

@@ -274,9 +274,9 @@ impl<S: Copy + Default> Memo<S> {
         }
     }
 
-    /// The terms of tokens that have keys, at most [`TOGETHER`], with what
-    /// [`prefetch`](Self::prefetch) returned for each. Calls `known` with all terms and each that
-    /// is known. Returns the bits of those that are not, whose terms stay as they are.
+    /// The terms of tokens that have keys, at most [`TOGETHER`](crate::text::scan::TOGETHER), with
+    /// what [`prefetch`](Self::prefetch) returned for each. Calls `known` with all terms and each
+    /// that is known. Returns the bits of those that are not, whose terms stay as they are.
     #[inline(always)]
     pub(super) fn terms_of_keys(
         &mut self,

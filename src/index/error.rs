@@ -45,6 +45,7 @@ pub enum IndexError {
     Newer {
         path: PathBuf,
         found: u64,
+        /// The newest version that can be read.
         supported: u32,
     },
     #[error(
@@ -55,6 +56,7 @@ pub enum IndexError {
     Older {
         path: PathBuf,
         found: u64,
+        /// The only version that can be read.
         supported: u32,
     },
     #[error("{}: another build or merge holds this index: wait until it ends", .path.display())]
@@ -98,6 +100,7 @@ pub enum IndexError {
     #[error("{} has no blocks of {block_len}: its block sizes are {}", .codec.name(), sizes(*.codec))]
     NoForm {
         codec: ListCodec,
+        /// Postings of a block.
         block_len: usize,
     },
     /// The index lacks what a request needs.

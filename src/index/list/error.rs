@@ -37,6 +37,7 @@ pub enum ListError {
     )]
     Order {
         offset: u64,
+        /// The block's last docid in the arrays.
         expected: u32,
         found: u32,
     },
@@ -58,6 +59,7 @@ pub enum ListError {
     Integer { offset: u64 },
     #[error("byte {offset} of the list: expected the end of the tail, found {found} bytes more")]
     Rest {
+        /// The end of the tail's last posting.
         offset: u64,
         found: u64,
     },
