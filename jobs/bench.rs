@@ -1,5 +1,5 @@
-//! `millrace bench`: how fast an index answers, and collections to try it with. The experiments of
-//! the papers are a package of their own, `jobs/experiments`.
+//! `millrace bench`: the speed of an index, and synthetic collections. The experiments of the
+//! papers are a package of their own, `jobs/experiments`.
 
 mod generate;
 
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
 }
 
-/// Times every query; a query's latency is its median over the passes, with analysis and look-up.
+/// A query's latency is its median over the passes, with analysis and look-up.
 fn queries(args: &Queries) -> anyhow::Result<Value> {
     let queries = all_queries(args.queries.as_deref())?;
     let (snapshot, wanted) = (args.ranking.open()?, args.ranking.wanted());
@@ -94,7 +94,7 @@ fn queries(args: &Queries) -> anyhow::Result<Value> {
     }))
 }
 
-/// The queries of a file or of standard input; there is at least one.
+/// There is at least one.
 pub(crate) fn all_queries(path: Option<&Path>) -> anyhow::Result<Vec<Query>> {
     let queries: Vec<Query> = open_queries(path, true)?
         .map(|query| Ok(query.context("reading the queries")??))

@@ -104,7 +104,7 @@ struct How {
     tuning: Tuning,
 }
 
-/// A format, or none to find out.
+/// None to detect it.
 #[derive(Clone, Copy, Debug)]
 struct AutoFormat(Option<Format>);
 
@@ -116,7 +116,6 @@ fn parse_format(text: &str) -> Result<AutoFormat, String> {
 }
 
 impl How {
-    /// Puts these options into those of a build.
     fn fill(&self, options: &mut BuildOptions) -> anyhow::Result<()> {
         (options.form, options.analysis) = (self.index.form()?, self.index.analysis()?);
         options.format = self.format.0;
@@ -180,7 +179,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     report::write(path, totals, report.seconds, report.workers, &report.operators)
 }
 
-/// Says with which option a build would go on.
+/// Adds the option with which a build would go on.
 pub(crate) fn explain(error: BuildError) -> anyhow::Error {
     match error {
         BuildError::Options(error) => Usage::from(error).into(),
@@ -194,7 +193,7 @@ pub(crate) fn explain(error: BuildError) -> anyhow::Error {
             .context("`experiments pipeline --only rates` measures them (docs/wei11.md)"),
         BuildError::Job(error) => {
             let error = anyhow::Error::from(error);
-            // The operator that saw it is nobody's concern.
+            // Users need not know the operator that saw it.
             match error.chain().find_map(|cause| cause.downcast_ref::<InputRefused>()) {
                 Some(refused @ InputRefused::Broken { source, .. }) => {
                     anyhow::anyhow!("{refused} (--allow-cut): {source}")

@@ -91,10 +91,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes costs as JSON lines, which the experiment `scheduling` reads.
-///
-/// # Errors
-/// The file cannot be written.
+/// As JSON lines, which the experiment `scheduling` reads.
 fn write(path: &Path, measured: &[Cost]) -> anyhow::Result<()> {
     let named = || path.display().to_string();
     let mut out = BufWriter::new(std::fs::File::create(path).with_context(named)?);

@@ -20,7 +20,7 @@ pub(crate) struct Args {
     common: Common,
 }
 
-/// Runs the job: every problem is a line on standard error.
+/// Every problem is a line on standard error.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let workers = workers_of(args.workers)?;

@@ -1,4 +1,4 @@
-//! How a job of the command line works with the other processes of its own.
+//! Jobs of the command line over several processes.
 
 use crate::cli::args::Workers;
 use millrace::Control;
@@ -14,9 +14,9 @@ fn meeting(
     Ok(Meeting { hosts, wait: workers.wait(), job, data, secret: workers.secret()? })
 }
 
-/// Comes together with the other processes, does `work`, and tells them how it ended. `work` may
-/// also take the data lines, if the job asked for them: what it leaves is closed when the others
-/// have been told, who would else take a closed line for the reason.
+/// Meets the other processes, does `work`, and sends them its outcome. `work` may take the data
+/// lines, if the job asked for them; those that it leaves are closed after that, for the others
+/// would report a closed line as the reason.
 pub(crate) fn together<T>(
     who: (Hosts, &Workers),
     what: (&'static str, bool),
@@ -25,7 +25,7 @@ pub(crate) fn together<T>(
 ) -> anyhow::Result<T> {
     let (cluster, mut lines) = meeting(who, what)?.join(control).map_err(plain)?;
     let done = work(&cluster, &mut lines).map_err(|error| {
-        // What the control knows comes before what followed from it.
+        // The control's failure comes before what followed from it.
         let error = error.downcast().map_or_else(|error| error, plain);
         control.take_failure().map_or(error, anyhow::Error::from)
     });
@@ -48,14 +48,14 @@ pub(crate) fn refuse(
     control: &Arc<Control>,
     error: anyhow::Error,
 ) -> anyhow::Error {
-    // Who has no secret to speak with is not heard.
+    // Without the secret no process listens.
     if let Ok(meeting) = meeting(who, what) {
         meeting.refuse(control, format!("{error:#}"));
     }
     error
 }
 
-/// The end of a job as such, for the exit status.
+/// An error that ended the job decides the exit status.
 fn plain(error: TogetherError) -> anyhow::Error {
     match error {
         TogetherError::Job(error) => error.into(),

@@ -1,4 +1,4 @@
-//! `millrace demo`: an index over a small collection, and a handful of queries, readably.
+//! `millrace demo`: an index over a small collection, and readable answers to a few queries.
 
 use crate::build::explain;
 use crate::cli::args::command;
@@ -17,7 +17,6 @@ const FILES: [(&str, &[u8]); 2] = [
     ("b.jsonl.gz", include_bytes!("../datasets/tiny/b.jsonl.gz")),
 ];
 const QUERIES: &str = include_str!("../datasets/tiny/queries.tsv");
-/// Hits that are shown for a query.
 const SHOWN: usize = 5;
 
 #[derive(clap::Args, Clone, Debug)]
@@ -44,7 +43,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let mut options = BuildOptions::of_paths(&index, [input]);
     let control = options.control.clone();
     options.command = command();
-    // At the prompt nobody looks at the control.
+    // The prompt does not poll the control.
     signals::watch(&control, Some(Duration::from_secs(1)))?;
     let report = build(options).map_err(explain)?;
     let mut out = std::io::stdout();

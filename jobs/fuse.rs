@@ -30,7 +30,7 @@ pub(crate) struct Args {
     runs: Vec<PathBuf>,
 }
 
-/// Runs the job: writes a TREC run to standard output.
+/// Writes a TREC run to standard output.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if args.runs.len() < 2 {
         return Err(Usage("give two runs or more".into()).into());

@@ -35,7 +35,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     crate::cli::report::write(path, serde_json::json!({"job": "info", "index": json}), 0.0, 1, &[])
 }
 
-/// Prints the history of the rebuilds: an array of JSON, or a line each.
+/// An array of JSON, or a line each.
 fn history(args: &Args) -> anyhow::Result<()> {
     let records = millrace::inside::rebuild::read(&args.index)?;
     let text = match args.json {

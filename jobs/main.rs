@@ -2,7 +2,7 @@
 //!
 //! Exit status: 0 done, 1 failed, 2 wrong usage, 128 + n ended by signal n.
 
-// `say!` does not panic when nobody listens.
+// `say!` does not panic when standard error is closed.
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -110,7 +110,6 @@ impl From<SettingError> for Usage {
     }
 }
 
-/// The whole command line.
 pub(crate) fn cli() -> clap::Command {
     cli::help::complete(Cli::command())
 }
@@ -169,7 +168,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The job that was asked for, and where its report goes, if anywhere.
+/// The job, and the path of its report.
 fn report_of(matches: &ArgMatches) -> Option<(String, PathBuf)> {
     let (name, matches) = matches.subcommand()?;
     if let Some((below, path)) = report_of(matches) {

@@ -187,7 +187,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         if hosts.process() > 0 {
             return Ok(None);
         }
-        // What is wrong here need not wait for the others.
+        // An error here need not wait for the others.
         ShardedManifest::live_for(&args.ranking.index, hosts.processes())?;
         Ok(Some(args.open_queries()?))
     };
@@ -211,7 +211,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     end(&refused)
 }
 
-/// Runs the job on devices.
 fn run_on(
     args: &Args,
     (devices, snapshot): (Devices, Arc<Snapshot>),
@@ -260,8 +259,7 @@ fn run_on(
     totals(args, &report, (by, measured))
 }
 
-/// Workers have to have come to an end with what devices were given before a new generation by
-/// then.
+/// The longest wait for workers to end what devices have under way before a new generation.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Makes engines of devices, for one generation after the other.
@@ -306,23 +304,21 @@ impl Maker {
     }
 }
 
-/// What is printed before a query is typed.
 pub(crate) const PROMPT: &str = "query> ";
 
-/// The columns of the terminal that standard output is, if it is one that says so.
+/// The default unless standard output is a terminal that tells.
 pub(crate) fn columns() -> usize {
     let size = rustix::termios::tcgetwinsize(io::stdout());
     size.ok().map(|size| usize::from(size.ws_col)).filter(|&n| n > 0).unwrap_or(COLUMNS)
 }
 
 impl Args {
-    /// Whether somebody types queries and reads the answers.
+    /// Queries are typed and answers read on a terminal.
     fn is_talk(&self) -> bool {
         let plain = self.format.is_none() && self.qrels.is_none() && self.input.is_stdin();
         plain && io::stdin().is_terminal() && io::stdout().is_terminal()
     }
 
-    /// Answers queries as they are typed.
     fn talk(&self) -> anyhow::Result<()> {
         let snapshot = self.ranking.open()?;
         if !self.workers.common.quiet {
@@ -335,13 +331,13 @@ impl Args {
         Ok(talk.answer_all(queries, PROMPT, io::stdout())?)
     }
 
-    /// Whether devices are asked for that do not have the score; the algorithm wang brings its own.
+    /// Devices are asked for that do not have the score; the algorithm wang brings its own.
     fn leaves_devices(&self, score: Score) -> bool {
         let has_own = matches!(self.ranking.algorithm, Chosen::Cpu(Algorithm::Wang));
         self.place.is_gpu() && !has_own && !score.is_on_devices()
     }
 
-    /// Lets the job follow its index, or say that it does not.
+    /// Lets the job follow its index, or report that it does not.
     fn follow(&self, snapshot: &Snapshot, mover: Mover, renew: Renew) -> anyhow::Result<()> {
         let quiet = self.workers.common.quiet;
         match self.expansion.is_asked() {
@@ -354,7 +350,7 @@ impl Args {
         self.input.open(self.workers.common.quiet)
     }
 
-    /// What measures the answers; those of process 0, which writes them.
+    /// For process 0, which writes the answers.
     fn measured(&self, process: usize) -> anyhow::Result<Option<Measured>> {
         if self.qrels.is_some() && self.format.as_deref() == Some("binary") {
             let why = "--qrels measures names, and --format binary has none";
@@ -364,7 +360,6 @@ impl Args {
         qrels.map(Measured::new).transpose()
     }
 
-    /// Where answers go.
     fn answers(&self, measured: Option<&Measured>) -> Sink {
         let form = match self.format.as_deref() {
             Some("jsonl") if self.snippets => AnswerForm::Snippets,
@@ -380,7 +375,7 @@ impl Args {
         }
     }
 
-    /// Devices that are taken by themselves.
+    /// Devices that are taken without being asked for.
     fn devices_for_work(
         &self,
         workers: usize,
@@ -431,7 +426,7 @@ impl Args {
         }
     }
 
-    /// The settings that all processes have to have alike.
+    /// The settings that all processes must share.
     fn alike(&self, workers: usize) -> Vec<SharedSetting> {
         let Ranking { k, mode, algorithm, scored, docids, .. } = &self.ranking;
         let mut rows = vec![
@@ -446,7 +441,7 @@ impl Args {
     }
 }
 
-/// Prints and reports what the job came to.
+/// Prints and reports the totals of the job.
 fn totals(
     args: &Args,
     report: &QueryReport,

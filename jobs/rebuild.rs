@@ -74,7 +74,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     Err(explain(ended))
 }
 
-/// Prints a value as JSON.
 fn print(value: &impl serde::Serialize) -> anyhow::Result<()> {
     let text = serde_json::to_string_pretty(value)? + "\n";
     Ok(std::io::stdout().write_all(text.as_bytes())?)

@@ -53,7 +53,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     crate::cli::report::write(args.common.report.as_deref(), totals, 0.0, 1, &[])
 }
 
-/// Postings of a term that are shown.
 const SHOWN_POSTINGS: usize = 10;
 
 /// Shows what the index has of a word.
@@ -72,7 +71,6 @@ fn term(args: &Args, word: &str) -> anyhow::Result<()> {
     crate::cli::report::write(args.common.report.as_deref(), totals, 0.0, 1, &[])
 }
 
-/// Shows the term that each token of a text becomes.
 fn analyze(args: &Args, text: &str) -> anyhow::Result<()> {
     let generation = open_plain(&args.index)?;
     let rows = generation.manifest().analysis(generation.path())?.tokens(text.as_bytes());

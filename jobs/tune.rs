@@ -113,7 +113,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 impl Args {
-    /// What is tried.
     fn grid(&self) -> Result<Grid, Usage> {
         let Self { k1, b, alpha, mu, score_delta, .. } = self.clone();
         let tried = Tried { k1, b, alpha, mu, score_delta };
@@ -121,7 +120,7 @@ impl Args {
     }
 }
 
-/// The judged queries, in the order of the judgements.
+/// In the order of the judgements.
 fn topics<'a>(args: &Args, qrels: &'a Qrels) -> anyhow::Result<Vec<Topic<'a>>> {
     let mut texts = HashMap::new();
     for read in crate::query::input::remark(args.input.open(args.common.quiet)?) {

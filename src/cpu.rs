@@ -1,6 +1,5 @@
-//! Which vector instructions does this machine have? Asked once; every fast path of every module
-//! asks here, and nowhere else is the processor asked. What fast paths of several modules begin
-//! with stands here, too.
+//! The vector instructions of this machine, detected once for the fast paths of all modules, and
+//! what several of these begin with.
 
 #![forbid(unsafe_code)]
 
@@ -8,7 +7,7 @@
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// What the fast paths may use. A greater level includes the smaller ones.
+/// A greater level includes the smaller ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
     /// Nothing beyond the target's baseline.
@@ -33,8 +32,7 @@ pub(crate) static IOTA: [u8; 64] = {
     iota
 };
 
-/// Whether one instruction finds what two vectors have in common, which few machines have that have
-/// [`Level::Avx512`].
+/// One instruction intersects two vectors, on few of the machines that have [`Level::Avx512`].
 #[cfg(target_arch = "x86_64")]
 pub(crate) static INTERSECTS: LazyLock<bool> =
     LazyLock::new(|| is_x86_feature_detected!("avx512vp2intersect"));

@@ -1,6 +1,5 @@
-//! How do threads share work that comes again and again? They stay: starting one takes longer than
-//! many a piece of the work, and as long as it starts it keeps others from new memory. And who
-//! waits for what a thread makes but once?
+//! Threads that share work again and again. They stay: starting one takes longer than many a piece
+//! of the work, and blocks allocations of other threads meanwhile. And threads that make one thing.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -12,19 +11,18 @@ use std::{fmt, io};
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// What a lock guards, whoever panicked while holding it: whoever waits for that thread is told,
-/// and what is behind such locks is whole after any panic.
+/// Ignores poison: a panic is reported to the thread that waits for the one that panicked, and what
+/// is behind such locks is whole after any panic.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A thread that does what it is sent, until nobody can send any more.
+/// A thread that does what it is sent, until no sender is left.
 struct Hand {
     jobs: Sender<Job>,
     thread: JoinHandle<()>,
 }
 
-/// Threads that wait for work.
 pub(crate) struct Crew {
     name: &'static str,
     hands: Vec<Hand>,
@@ -37,16 +35,13 @@ impl fmt::Debug for Crew {
 }
 
 impl Crew {
-    /// Nobody yet: threads of this name are started when there is work for them.
+    /// Threads of this name are started when there is work for them.
     pub(crate) fn new(name: &'static str) -> Self {
         Self { name, hands: Vec::new() }
     }
 
-    /// Does all of the work, each piece on a thread of its own as far as they have begun; what came
-    /// of each, in its order.
-    ///
-    /// # Panics
-    /// If a piece does, once all have ended.
+    /// Does all of the work, each piece on a thread of its own as far as they have begun; returns
+    /// the results in order. If a piece panics, so does this once all have ended.
     pub(crate) fn all<T: Send>(&mut self, work: Vec<impl FnOnce() -> T + Send>) -> Vec<T> {
         let mut came: Vec<Option<T>> = Vec::new();
         came.resize_with(work.len(), || None);
@@ -91,11 +86,9 @@ impl Crew {
     }
 
     /// Does the work of all pieces: this thread and at most `others` take the next one when they
-    /// have done one. Nobody waits for a thread that has not begun when all are taken, as one does
-    /// not for milliseconds where all cores are busy.
-    ///
-    /// # Panics
-    /// If a piece does, once all have ended.
+    /// have done one. A thread that has not begun when all are taken, which may be for milliseconds
+    /// where all cores are busy, is not waited for. If a piece panics, so does this once all have
+    /// ended.
     pub(crate) fn share<T: Send>(
         &mut self,
         others: usize,
@@ -110,6 +103,7 @@ impl Crew {
         };
         let (work, count): (&(dyn Fn(usize) + Sync), _) = (&work, pieces.len());
         // SAFETY: only the lifetime changes. All pieces are done before this function ends, and a
+        // thread that finds all taken does not use the work.
         // thread that finds all taken does not use the work.
         let work = unsafe {
             std::mem::transmute::<*const (dyn Fn(usize) + Sync + '_), *const (dyn Fn(usize) + Sync)>(
@@ -135,7 +129,7 @@ impl Crew {
         }
     }
 
-    /// A thread by its number, which is started if there is none; none if the system gives none.
+    /// Starts the thread if there is none; none if the system gives none.
     fn hand(&mut self, number: usize) -> Option<&Hand> {
         if number >= self.hands.len() {
             let (jobs, from) = channel();
@@ -171,7 +165,6 @@ unsafe impl Send for Shared {}
 unsafe impl Sync for Shared {}
 
 impl Shared {
-    /// Does pieces until all are taken.
     fn take(&self) {
         loop {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
@@ -197,7 +190,7 @@ impl Drop for Crew {
     fn drop(&mut self) {
         for Hand { jobs, thread } in self.hands.drain(..) {
             drop(jobs);
-            // What its work has to tell was told.
+            // A panic of its work has been reported.
             _ = thread.join();
         }
     }
@@ -219,8 +212,8 @@ pub(crate) fn give_way() {
     let _ = rustix::process::nice(10);
 }
 
-/// What a thread makes that nobody waits for yet. Whoever lets it go waits for the thread: what it
-/// uses is not to be used when the job has ended.
+/// A result that a thread makes meanwhile. Dropping it waits for the thread: what it uses must not
+/// be used when the job has ended.
 pub(crate) struct Awaited<T>(Option<JoinHandle<T>>);
 
 impl<T> fmt::Debug for Awaited<T> {
@@ -230,15 +223,11 @@ impl<T> fmt::Debug for Awaited<T> {
 }
 
 impl<T: Send + 'static> Awaited<T> {
-    /// Has a thread of this name make it.
     pub(crate) fn begin(name: &str, make: impl FnOnce() -> T + Send + 'static) -> io::Result<Self> {
         Ok(Self(Some(spawn(name, make)?)))
     }
 
-    /// Waits until it is made.
-    ///
-    /// # Panics
-    /// As the thread did.
+    /// Waits until it is made. Panics as the thread did.
     pub(crate) fn made(self) -> T {
         self.ended().unwrap_or_else(|cause| resume_unwind(cause))
     }
@@ -251,7 +240,6 @@ impl<T: Send + 'static> Awaited<T> {
 
 impl<T> Drop for Awaited<T> {
     fn drop(&mut self) {
-        // Nobody needs it any more.
         _ = self.0.take().map(JoinHandle::join);
     }
 }

@@ -1,4 +1,4 @@
-//! How do tests make every step fail? Builds with debug assertions read `MILLRACE_FAULT` once:
+//! Injects failures for tests. Builds with debug assertions read `MILLRACE_FAULT` once:
 //!
 //! | value | effect |
 //! | --- | --- |
@@ -12,8 +12,8 @@
 //! | `trap@N` | a GPU ends with a fault when a launch comes to its trie collection N (from 0) |
 //!
 //! `MILLRACE_RUN_LIMIT=BYTES` replaces the cost at which a run of a build ends, so that little
-//! input gives many runs. `MILLRACE_PARCEL_BYTES=BYTES` does so with what lists travel to a device
-//! in, so that short lists are too long for it.
+//! input gives many runs; `MILLRACE_PARCEL_BYTES=BYTES` the size of the buffers in which lists go
+//! to a device, so that short lists are too long for them.
 //!
 //! Release builds contain none of it.
 
@@ -27,7 +27,7 @@ pub(crate) enum Injected {
     Short,
 }
 
-/// Is called before every write, sync, rename and removal of an index file.
+/// To be called before every write, sync, rename and removal of an index file.
 #[inline]
 pub(crate) fn storage() -> io::Result<Injected> {
     #[cfg(debug_assertions)]
@@ -36,16 +36,12 @@ pub(crate) fn storage() -> io::Result<Injected> {
     Ok(Injected::Nothing)
 }
 
-/// The injected error, as the system words it.
 pub(crate) fn no_space() -> io::Error {
     // ENOSPC
     io::Error::from_raw_os_error(28)
 }
 
-/// Is called by the operator `name` when it does work.
-///
-/// # Panics
-/// When a panic is injected.
+/// To be called by the operator `name` when it does work. Panics when a panic is injected.
 #[inline]
 pub(crate) fn operator(name: &str) -> io::Result<()> {
     #[cfg(debug_assertions)]
@@ -57,7 +53,7 @@ pub(crate) fn operator(name: &str) -> io::Result<()> {
     }
 }
 
-/// The cost in bytes at which a run ends: `limit`, or what a test asks for.
+/// The cost in bytes at which a run ends: `limit`, or that of a test.
 pub(crate) fn run_limit(limit: u64) -> u64 {
     #[cfg(debug_assertions)]
     return enabled::number("MILLRACE_RUN_LIMIT").unwrap_or(limit);
@@ -65,7 +61,7 @@ pub(crate) fn run_limit(limit: u64) -> u64 {
     limit
 }
 
-/// Bytes of what lists travel to a device in: `bytes`, or what a test asks for.
+/// Bytes of a buffer in which lists go to a device: `bytes`, or those of a test.
 pub(crate) fn parcel_bytes(bytes: usize) -> usize {
     #[cfg(debug_assertions)]
     return enabled::number("MILLRACE_PARCEL_BYTES").map_or(bytes, |asked| asked as usize);
@@ -81,7 +77,7 @@ pub(crate) fn trap_at() -> Option<u32> {
     None
 }
 
-/// Prints what `count` asks for.
+/// Prints the number of operations for `count`.
 pub fn report() {
     #[cfg(debug_assertions)]
     enabled::report();

@@ -1,5 +1,5 @@
-//! What the binary, the Python module and the experiments use beside the interface. It may change
-//! with any version.
+//! The hidden items that the binary, the Python module and the experiments use beside the
+//! interface.
 
 pub mod build {
     pub use crate::build::{

@@ -6,7 +6,7 @@
 //! query:  read -> batch -> exchange -> answer -> collect -> write in order
 //! ```
 //!
-//! Documents that a program has are indexed by one call, and searched by another:
+//! Documents in memory are indexed by one call:
 //!
 //! ```
 //! use millrace::{BuildOptions, OwnedDocument, build};
@@ -22,41 +22,41 @@
 //! # }
 //! ```
 //!
-//! All that a program calls stands here at the front: builds, queries one by one and as a service,
-//! evaluation, errors. Nothing of the library prints, reads the command line or installs hooks; the
-//! binary in `jobs/` does. What happens inside is told by events of `tracing`, of stages and files,
-//! never of single documents or queries.
+//! All that a program calls stands here: builds, queries one by one and as a service, evaluation,
+//! errors. The library prints nothing, reads no command line and installs no hooks; the binary in
+//! `jobs/` does. Events of `tracing` tell of stages and files, never of single documents or
+//! queries.
 //!
-//! The modules are private. What the binary, the Python module and the experiments use beside the
-//! interface is in `inside`, which is hidden and may change with any version. Imports run one way,
-//! from below in this table to above (`tests/layers.rs`):
+//! The modules are private. `inside` is hidden, is for the binary, the Python module and the
+//! experiments, and may change with any version. Imports run one way, from below in this table to
+//! above (`tests/layers.rs`):
 //!
-//! | module | what it is about |
+//! | module | what it is |
 //! | --- | --- |
-//! | `order` | which document gets which docid, where a run ends, what fits the memory |
-//! | `fault` | how tests make every step fail |
+//! | `order` | docids in input order, ends of runs, shares of the memory |
+//! | `fault` | injected failures for tests |
 //! | `cluster` | how the processes of one job find, know and watch each other |
-//! | `codec` | how integers are written in few bits |
-//! | `score` | how much a posting is worth |
-//! | `text` | what the terms of a text are |
-//! | `dictionary` | how terms and their postings are kept while a run is built |
-//! | `index` | how a generation lies on disk, is read, checked, merged and published |
-//! | `schedule` | who does which part of a job |
-//! | `input` | what the input's files are, how they are cut, where documents begin and end |
-//! | `evaluate` | how good a ranking is, by what people judged |
-//! | `query` | which documents answer a query best |
-//! | `gpu` | what runs on NVIDIA GPUs, and how |
-//! | `tune` | which parameters of a score rank best |
-//! | `dataflow` | how all that is spread over workers, in timely operators |
-//! | `build` | how a program builds an index |
-//! | `rebuild` | how an index is brought up to date with its sources, as a job file asks |
+//! | `codec` | integers in few bits |
+//! | `score` | scores of postings |
+//! | `text` | from a text to its terms |
+//! | `dictionary` | terms and their postings while a run is built |
+//! | `index` | generations on disk: written, read, checked, merged, published |
+//! | `schedule` | which processor does which part of a job |
+//! | `input` | files of the input, their pieces, their documents |
+//! | `evaluate` | rankings against judgements |
+//! | `query` | ranked queries |
+//! | `gpu` | all that runs on NVIDIA GPUs |
+//! | `tune` | search for the parameters of a score |
+//! | `rebuild` | job files and the history of rebuilds |
+//! | `dataflow` | all that as timely operators, spread over workers |
+//! | `build` | a build as programs call it |
+//! | `follow` | an index kept up to date with its sources |
 
 #![allow(rustdoc::private_intra_doc_links)]
-// What `inside` alone shows needs no words; the files of the interface ask for them by themselves.
+// Files of the interface warn about missing docs by themselves; items of `inside` need none.
 #![allow(missing_docs)]
-// A length that somebody needs is public; whether it is zero is another question.
+// Lengths are public where they are needed; `is_empty` is not.
 #![allow(clippy::len_without_is_empty)]
-// A library has no say on standard error.
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 #[cfg(any(test, fuzzing))]

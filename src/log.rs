@@ -1,15 +1,14 @@
-//! What does a job do inside? Told on standard error to whoever asks for it by `MILLRACE_LOG`.
+//! Prints events of a job to standard error, if `MILLRACE_LOG` is set.
 
 use std::io::{self, Write};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::layer;
 use tracing_subscriber::prelude::*;
 
-/// The variable that says what is told: a level, or levels of modules, as
-/// `info,millrace::index=debug`.
+/// A level, or levels of modules, as `info,millrace::index=debug`.
 const VARIABLE: &str = "MILLRACE_LOG";
 
-/// Standard error, whether anybody can hear it or not.
+/// Standard error, which may be closed.
 struct Unfailing;
 
 impl Write for Unfailing {
@@ -23,10 +22,8 @@ impl Write for Unfailing {
     }
 }
 
-/// Lets events be told if the variable is set. Once in a process.
-///
-/// # Errors
-/// What it is set to is no level, and names no level of modules: says what to give.
+/// Begins to print events if the variable is set. Once in a process. The error says which values
+/// there are.
 pub fn start() -> Result<(), String> {
     let Some(given) = std::env::var_os(VARIABLE).filter(|given| !given.is_empty()) else {
         return Ok(());

@@ -1,21 +1,21 @@
-//! Which document gets which docid, where does a run end, and what fits the memory?
+//! Docids in the order of the input, ends of runs, and shares of the memory.
 //!
 //! This module owns the contract *Order, cost and equality*: nothing here depends on time, on the
-//! number of workers, or on who did the work.
+//! number of workers, or on which worker does the work.
 //!
 //! - **Order.** A [`Position`] is the time of the build dataflow. Positions are totally ordered as
 //!   the input is: by split, then by place in the split.
-//! - **Cost.** A piece's [`PieceCounts`] are what parsing it gives, whoever parses it. Every index
-//!   operator feeds the counts of all pieces, in order, to a [`Sequencer`] of its own, and all of
-//!   them come to the same docids and the same run borders without a word between them.
+//! - **Cost.** A piece's [`PieceCounts`] are what parsing it gives. Every index operator feeds the
+//!   counts of all pieces, in order, to a [`Sequencer`] of its own, and all of them come to the
+//!   same docids and the same run borders without a word between them.
 //! - **Memory.** A [`Budget`] cuts `--memory` into a part for the run, which fixes where runs end
 //!   and so may depend on `--memory` alone, and parts for each worker.
 //!
 //! The memory of an open run is its postings, which add up, and its dictionary, which does not: a
 //! term costs once however many pieces hold it. Adding up distinct terms piece by piece
 //! overestimates English text five times, so each piece carries a [`Sketch`] of its surface forms,
-//! which are at least as many as its terms, and what a piece costs is what it adds to the union.
-//! The union of sketches depends on the set of forms only.
+//! which are at least as many as its terms, and a piece costs what it adds to the union, which
+//! depends on the set of forms only.
 
 pub(crate) mod budget;
 
@@ -28,25 +28,21 @@ use crate::settings::SettingError;
 /// text, and enough that most terms of English text occur several times.
 pub const PIECE_BYTES: usize = 1 << 19;
 
-/// Files are read in blocks of this many bytes.
+/// Bytes of a read of a file.
 pub(crate) const BLOCK_BYTES: usize = 256 << 10;
 
-/// A document (a record of the input) longer than this is skipped, unless `--max-document` says
-/// otherwise; its default must not depend on the memory.
+/// Longer documents (records of the input) are skipped by default, which must not depend on the
+/// memory.
 pub const MAX_DOCUMENT_BYTES: u64 = 64 << 20;
 
-/// The place of a piece in the order of the input: split, block of the file, piece in the block.
-///
-/// The parts are 24, 24 and 16 bits of one `u64`, which is the timestamp of the build dataflow.
+/// The place of a piece in the order of the input: split, block of the file, piece in the block, in
+/// 24, 24 and 16 bits, which are the timestamp of the build dataflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Position(pub u64);
 
 impl Position {
-    /// Makes the position of piece `piece` among those that block `block` of split `split` ends.
-    ///
-    /// # Errors
-    /// When a part does not fit: more than 16,777,216 splits, files beyond 4 TiB, or 65,536 pieces
-    /// out of one block.
+    /// Of piece `piece` among those that block `block` of split `split` ends. Fails for more than
+    /// 16,777,216 splits, files beyond 4 TiB, or 65,536 pieces of one block.
     pub(crate) fn new(split: u64, block: u64, piece: u64) -> Result<Self, SettingError> {
         let fits = |what, got, bits: u32| {
             if got >> bits == 0 {
@@ -66,15 +62,11 @@ impl Position {
 }
 
 impl Position {
-    /// The split of the piece at `time`.
     pub(crate) fn split_of(time: u64) -> u32 {
         (time >> 40) as u32
     }
 
     /// The position behind `time` for another piece that the same block ends.
-    ///
-    /// # Errors
-    /// When the block has ended 65,536 pieces.
     pub(crate) fn next_piece(time: u64) -> Result<Self, SettingError> {
         Self::new(time >> 40, (time >> 16) & 0xff_ffff, (time & 0xffff) + 1)
     }
@@ -84,10 +76,8 @@ impl Position {
 const SKETCH_BITS: u32 = 12;
 
 /// Counts the distinct members of a union of sets within about 2 % (HyperLogLog; Flajolet, Fusy,
-/// Gandouet, Meunier 2007), from 4,096 registers of one byte.
-///
-/// The union is the greatest of each register, so that it does not matter in which order, how
-/// often, or in how many parts members are added.
+/// Gandouet, Meunier 2007), from 4,096 registers of one byte. The union is the greatest of each
+/// register, so order, repetition and parts of the members do not matter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sketch {
     registers: Box<[u8; 1 << SKETCH_BITS]>,
@@ -106,7 +96,7 @@ impl Sketch {
         Self { registers: Box::new(registers) }
     }
 
-    /// The register of a member with this hash, and the rank that it has there at least, 1 to 53.
+    /// The register of a member with this hash, and its rank there, 1 to 53.
     #[inline]
     pub(crate) fn place(hash: u64) -> (usize, u8) {
         let register = (hash >> (64 - SKETCH_BITS)) as usize;
@@ -114,7 +104,7 @@ impl Sketch {
         (register, rank)
     }
 
-    /// Adds a member by its 64-bit hash.
+    /// By its 64-bit hash.
     #[inline]
     pub(crate) fn add(&mut self, hash: u64) {
         let (register, rank) = Self::place(hash);
@@ -122,16 +112,14 @@ impl Sketch {
         *old = (*old).max(rank);
     }
 
-    /// Adds all members of `other`.
     pub(crate) fn unite(&mut self, other: &Sketch) {
         for (mine, theirs) in self.registers.iter_mut().zip(other.registers.iter()) {
             *mine = (*mine).max(*theirs);
         }
     }
 
-    /// Estimates the number of distinct members.
-    ///
-    /// All of it is integer arithmetic, the logarithm too, so that it is the same everywhere.
+    /// Estimates the number of distinct members. All of it is integer arithmetic, the logarithm
+    /// too, so that it is the same everywhere.
     pub(crate) fn estimate(&self) -> u64 {
         let mut histogram = [0u64; 66];
         for &rank in self.registers.iter() {
@@ -175,10 +163,9 @@ fn linear_count(zeros: u64) -> u64 {
     u64::try_from(((log2 << SKETCH_BITS) * 693_147 / 1_000_000) >> 16).unwrap_or(u64::MAX)
 }
 
-/// One unit of the sketch stands for a form and its first bytes; a longer form is more units.
+/// A form is a member of the sketch for each started unit of its bytes.
 pub(crate) const SKETCH_UNIT_BYTES: usize = 24;
 
-/// What parsing a piece counts, whoever parses it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PieceCounts {
     pub documents: u32,
@@ -186,12 +173,12 @@ pub struct PieceCounts {
     /// Bytes of the piece's postings as vbytes.
     pub list_bytes: u64,
     /// The piece's surface forms without stop words, a member for each started
-    /// [`SKETCH_UNIT_BYTES`] of a form. Forms and not terms, so that who knows no stems knows where
-    /// a run ends.
+    /// [`SKETCH_UNIT_BYTES`] of a form. Forms and not terms, so that ends of runs do not need
+    /// stems.
     pub forms: Sketch,
 }
 
-/// Bytes of memory that a document costs until its run is flushed: what finds duplicate names.
+/// Bytes of memory that a document costs until its run is flushed, for duplicate names.
 const DOCUMENT_COST: u64 = 32;
 /// Bytes of memory for one byte of postings: slices are never less than half full.
 const LIST_BYTE_COST: u64 = 2;
@@ -200,8 +187,8 @@ const LIST_BYTE_COST: u64 = 2;
 const UNIT_COST: u64 = 112;
 
 /// A run never costs more, whatever the memory, but for its last piece: one indexer may own all of
-/// it, which ends slices of postings at 32 GiB (`dictionary/slices.rs`). What is left is for that
-/// piece, and for sketches, which may find a twentieth too few forms.
+/// it, and slices of postings end at 32 GiB (`dictionary/slices.rs`). The rest is for that piece,
+/// and for sketches, which may find a twentieth too few forms.
 pub(crate) const MOST_RUN_BYTES: u64 = 28 << 30;
 /// Bytes of the strings of such a run: a unit of the dictionary has at most so many, and costs
 /// `UNIT_COST`.
@@ -209,15 +196,13 @@ pub(crate) const MOST_STRING_BYTES: u64 = MOST_RUN_BYTES / UNIT_COST * SKETCH_UN
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Placement {
-    /// The run, counted from 0.
+    /// From 0.
     pub run: u32,
-    /// Docid of the run's first document.
     pub run_first: u32,
     /// The piece's first docid, counted from the run's first.
     pub first: u32,
     /// Documents in the run up to the end of this piece.
     pub run_documents: u32,
-    /// This piece is the last of its run.
     pub closes: bool,
 }
 
@@ -242,7 +227,7 @@ pub(crate) struct Sequencer {
 }
 
 impl Sequencer {
-    /// Starts with the first run; `limit` is [`Budget::run_limit`].
+    /// `limit` is [`Budget::run_limit`].
     pub(crate) fn new(limit: u64) -> Self {
         Self { limit, run: 0, run_first: 0, next: 0, additive: 0, forms: Sketch::default() }
     }
@@ -273,7 +258,7 @@ impl Sequencer {
         Ok(placement)
     }
 
-    /// The run that is open: its number, its first docid, its documents so far.
+    /// The open run: its number, its first docid, its documents so far.
     pub(crate) fn open_run(&self) -> (u32, u32, u32) {
         (self.run, self.run_first, self.next - self.run_first)
     }

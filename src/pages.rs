@@ -1,6 +1,5 @@
-//! How do large tables miss the table of pages less often? They are asked onto huge pages of 2 MiB,
-//! each of which takes one entry of the processor's cache of the table of pages where small ones
-//! take 512. A look-up at a random place of a table of 32 MiB is a fifth faster for it.
+//! Large tables on huge pages of 2 MiB, each of which takes one entry of the processor's TLB where
+//! small ones take 512: a look-up at a random place of a table of 32 MiB is a fifth faster.
 
 mod area;
 mod grown;
@@ -11,24 +10,24 @@ pub(crate) use grown::Grown;
 use bytemuck::Zeroable;
 use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 
-/// Buffers from this many bytes on are asked onto huge pages.
+/// The least bytes of a buffer on huge pages.
 const LARGE: usize = 4 << 20;
 
-/// An empty buffer with room for `count` elements, on huge pages if it is large and the system has
-/// them.
+/// On huge pages if the buffer is large and the system has them.
 pub(crate) fn with_capacity<T>(count: usize) -> Vec<T> {
     let buffer = Vec::with_capacity(count);
     advise(&buffer);
     buffer
 }
 
-/// So many zeros, on huge pages if they are many and the system has them. Nothing is touched here.
+/// As [`with_capacity`]. Nothing is touched here.
 pub(crate) fn zeroed<T: Zeroable + Copy>(count: usize) -> Vec<T> {
     let layout = Layout::array::<T>(count).expect("a size in bytes");
     if layout.size() == 0 {
         return vec![T::zeroed(); count];
     }
     // SAFETY: the layout is not empty, and that of a vector of as much room. Any element may be
+    // zeros.
     // zeros.
     let buffer = unsafe {
         let start = alloc_zeroed(layout).cast::<T>();
@@ -41,7 +40,7 @@ pub(crate) fn zeroed<T: Zeroable + Copy>(count: usize) -> Vec<T> {
     buffer
 }
 
-/// Makes room for `more` elements, at least doubling the buffer when it has to grow.
+/// At least doubles the buffer when it has to grow.
 #[inline]
 pub(crate) fn reserve<T: Copy>(buffer: &mut Vec<T>, more: usize) {
     if buffer.capacity() - buffer.len() < more {
@@ -78,10 +77,9 @@ pub(crate) fn give_back() {
     }
 }
 
-/// Bytes of a huge page.
 pub(crate) const HUGE: usize = 2 << 20;
 
-/// Asks for huge pages under a buffer. It is advice: the system may have none, which is no error.
+/// It is advice: the system may have no huge pages, which is no error.
 fn advise<T>(buffer: &Vec<T>) {
     #[cfg(target_os = "linux")]
     {

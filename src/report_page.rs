@@ -1,5 +1,4 @@
-//! What does a report look like for people? A page of HTML that stands for itself and shows a value
-//! of JSON as tables, whatever its fields are.
+//! A self-contained page of HTML that shows a value of JSON as tables, whatever its fields are.
 
 #![forbid(unsafe_code)]
 
@@ -11,8 +10,7 @@ const HEAD: &str = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf
     table{border-collapse:collapse}th{text-align:left}\
     td,th{padding:.2em .7em;border:1px solid #8884;vertical-align:top}</style>";
 
-/// Makes the page of a value: an object has a row for each field, a list of objects a column for
-/// each.
+/// An object has a row for each field, a list of objects a column for each.
 pub fn page(title: &str, value: &Value) -> String {
     let title = escape(title);
     let shown = html(value);

@@ -1,13 +1,12 @@
-//! How a setting is refused that has no such value, or does not go with another one. A setting that
-//! would have no effect is refused, not passed over.
+//! Settings that have no such value, or do not go together, are refused; so is one that would have
+//! no effect.
 
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
 use std::fmt;
 
-/// Settings that cannot be as they were given. A setting is its name, such as `max-document`, or
-/// that and its value: `algorithm wang`.
+/// A refused setting, by its name, such as `max-document`, or that and its value: `algorithm wang`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SettingError {
@@ -47,8 +46,8 @@ impl SettingError {
         Self::Together { setting: setting.into(), with: with.into() }
     }
 
-    /// Refuses what is given and does not fit; each row has a name, whether it is given, whether it
-    /// fits, and what it goes with.
+    /// Refuses the first row that is given and does not fit; a row has a name, whether it is given,
+    /// whether it fits, and what it goes with.
     pub(crate) fn check<'a>(
         rows: impl IntoIterator<Item = (&'a str, bool, bool, String)>,
     ) -> Result<(), Self> {
@@ -56,7 +55,7 @@ impl SettingError {
         wrong.map_or(Ok(()), |(name, _, _, with)| Err(Self::alone(name, with)))
     }
 
-    /// Makes sure that a number lies in a range, which NaN does not.
+    /// NaN lies in no range.
     pub(crate) fn within(setting: &str, least: f64, most: f64, found: f64) -> Result<f64, Self> {
         if (least..=most).contains(&found) {
             return Ok(found);

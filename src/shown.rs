@@ -1,10 +1,10 @@
-//! How are numbers, and text that others have written, shown to people?
+//! Shows numbers, and text from others, to people.
 
 #![forbid(unsafe_code)]
 
 use std::any::Any;
 
-/// A number, with separators between its thousands.
+/// With separators between its thousands.
 pub fn count(n: u64) -> String {
     let digits = n.to_string();
     let mut shown = String::with_capacity(digits.len() + digits.len() / 3);
@@ -17,12 +17,11 @@ pub fn count(n: u64) -> String {
     shown
 }
 
-/// So many things: one of them by its own name.
 pub fn number_of(n: u64, one: &str, more: &str) -> String {
     format!("{} {}", count(n), if n == 1 { one } else { more })
 }
 
-/// Bytes in the largest binary unit of which there is one at least.
+/// In the largest binary unit of which there is one at least.
 pub fn bytes(bytes: u64) -> String {
     let units = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     let Some(unit) = (bytes.max(1).ilog2() as usize / 10).checked_sub(1) else {

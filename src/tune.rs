@@ -1,6 +1,6 @@
-//! Which parameters of a score rank the documents of an index best, by queries that people judged?
-//! All settings of a grid are measured, and the best is chosen by all queries; what such a choice
-//! is worth for others is told by cross-validation ([`evaluate::tune`](crate::evaluate::tune)).
+//! Finds the parameters of a score that rank the documents of an index best, by judged queries. All
+//! settings of a grid are measured, and the best is chosen by all queries; cross-validation
+//! ([`evaluate::tune`](crate::evaluate::tune)) tells how good such a choice is for other queries.
 
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
@@ -32,12 +32,12 @@ pub struct Topic<'a> {
     pub qid: &'a str,
     /// Its words.
     pub text: String,
-    /// What people said of documents.
+    /// The judgements of documents.
     pub judged: &'a Judged,
 }
 
-/// The queries that have judgements, in the order of these, which are taken out of the texts by
-/// qid; and what is to be said of queries and judgements that have nothing to go with.
+/// The queries that have judgements, in the order of these, taken out of the texts by qid; and
+/// remarks on queries and judgements without a counterpart.
 pub fn judged<'a>(
     texts: &mut HashMap<String, String>,
     qrels: &'a Qrels,
@@ -62,7 +62,7 @@ pub fn judged<'a>(
 /// How settings are compared.
 #[derive(Clone, Debug)]
 pub struct Goal {
-    /// What is to be as high as it gets.
+    /// The measure to maximise.
     pub measure: Measure,
     /// The most hits of a query.
     pub k: usize,
@@ -74,7 +74,7 @@ pub struct Goal {
     pub threads: usize,
 }
 
-/// Values to try, of each parameter that the score has; usual ones of those that are left out.
+/// Values to try for each parameter of the score; the usual ones where left out.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tried {
     /// Term frequency saturation.
@@ -89,11 +89,11 @@ pub struct Tried {
     pub score_delta: Option<Vec<f64>>,
 }
 
-/// A parameter, what was given of it, and what is tried otherwise.
+/// A parameter, its given values, and the usual ones.
 type Values<'a> = (&'static str, Option<&'a Vec<f64>>, &'static [f64]);
 
 impl Tried {
-    /// All parameters, in the order of a grid.
+    /// In the order of a grid.
     fn of(&self) -> [Values<'_>; 5] {
         [
             ("alpha", self.alpha.as_ref(), &[0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]),
@@ -208,7 +208,7 @@ pub struct Setting {
     pub mean: f64,
 }
 
-/// What the queries outside of a fold have chosen for it.
+/// The choice of the queries outside of a fold for it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FoldChoice {
     /// The parameters.
@@ -222,7 +222,7 @@ pub struct FoldChoice {
     pub queries: usize,
 }
 
-/// What a choice is worth for queries that had no say in it.
+/// How good a choice is for queries that had no part in it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Validated {
     /// The mean over all queries, each by parameters that were chosen without it.
@@ -233,7 +233,7 @@ pub struct Validated {
     pub against_default: Comparison,
 }
 
-/// What was found.
+/// The result.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Tuned {
     /// Queries that counted.
@@ -242,7 +242,7 @@ pub struct Tuned {
     pub best: Setting,
     /// The defaults.
     pub default: Setting,
-    /// What the choice is worth.
+    /// How good the choice is for other queries.
     pub cross_validated: Validated,
     /// All settings that were measured, in the order of the [`Grid`].
     pub grid: Vec<Setting>,
@@ -250,7 +250,7 @@ pub struct Tuned {
 
 impl Tuned {
     /// Tables of means, the last parameter across, the one before it down, and a table for each
-    /// value of another; then what follows from them.
+    /// value of another; then the conclusions.
     pub fn text(&self, grid: &Grid, goal: &Goal) -> String {
         let mut text = String::new();
         let (measure, held_out) = (&goal.measure, &self.cross_validated);
@@ -353,7 +353,7 @@ pub fn tune(
 }
 
 /// The value of each query for each setting: [settings][queries]. Bounds hold for any parameters,
-/// so each setting is asked of the index as it is.
+/// so the index serves each setting as it is.
 fn measure_all(
     generation: &Path,
     settings: &[Scoring],

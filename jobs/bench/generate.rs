@@ -161,7 +161,7 @@ impl Args {
     }
 }
 
-/// Runs the job; prints what was written as one JSON line.
+/// Prints what was written as one JSON line.
 pub(crate) fn run(args: &Args, report: Option<&Path>) -> anyhow::Result<()> {
     let start = Instant::now();
     let threads = args.workers.count()?;
@@ -181,7 +181,6 @@ pub(crate) fn run(args: &Args, report: Option<&Path>) -> anyhow::Result<()> {
     totals(args, &written, threads, (seconds, report))
 }
 
-/// Writes what was asked for beside the documents.
 fn write_beside(
     args: &Args,
     model: &Model,
@@ -213,7 +212,7 @@ fn write_beside(
     Ok(())
 }
 
-/// Writes queries, each with its number from 1 on.
+/// Each with its number from 1 on.
 fn write_queries(
     path: &Path,
     numbers: Range<u64>,

@@ -1,4 +1,4 @@
-//! Who parses and who indexes what, as the command line asks for it.
+//! The options that divide the work of a build.
 
 use crate::cli::args::size;
 use millrace::inside::build::Pipeline;
@@ -48,7 +48,6 @@ fn bytes(text: &str) -> Result<u64, String> {
 }
 
 impl Parts {
-    /// Puts these options into those of a build.
     pub(super) fn fill(&self, pipeline: &mut Pipeline) {
         pipeline.parsers = self.parsers;
         pipeline.cpu_indexers = self.cpu_indexers;
@@ -57,7 +56,6 @@ impl Parts {
 }
 
 impl Tuning {
-    /// Puts these options into those of a build.
     pub(super) fn fill(&self, pipeline: &mut Pipeline) {
         pipeline.parse_block = self.parse_block;
         pipeline.readers = self.readers;

@@ -10,7 +10,6 @@ use std::time::Duration;
 pub(crate) use millrace::inside::rebuild::size;
 pub(crate) use millrace::inside::shown::{bytes as show_bytes, count as show_count};
 
-/// The most processes of a job.
 const MOST_PROCESSES: usize = 256;
 
 /// Options of every job that runs a dataflow.
@@ -61,7 +60,7 @@ pub(crate) struct Common {
 }
 
 impl Together {
-    /// Where the processes of this job are; none if there is only this one.
+    /// None if there is only this process.
     pub(crate) fn hosts(&self) -> anyhow::Result<Option<Hosts>> {
         let (n, process) = (self.processes.get(), self.process);
         if process >= n {
@@ -83,51 +82,44 @@ impl Together {
         }
     }
 
-    /// The processes of a build; none if there is only this one.
+    /// None if there is only this process.
     pub(crate) fn peers(&self) -> anyhow::Result<Option<Peers>> {
         let (hosts, secret) = (self.hosts()?, self.secret()?);
         Ok(hosts.map(|hosts| Peers { hosts, wait: self.wait(), secret }))
     }
 
-    /// What the processes of this job know, and nobody else.
     pub(crate) fn secret(&self) -> anyhow::Result<Secret> {
         Ok(self.secret.as_deref().map_or(Ok(Secret::none()), Secret::read)?)
     }
 
-    /// How long to wait for the other processes.
     pub(crate) fn wait(&self) -> Duration {
         Duration::from_secs(self.wait)
     }
 }
 
 impl Workers {
-    /// See [`Together::hosts`].
     pub(crate) fn hosts(&self) -> anyhow::Result<Option<Hosts>> {
         self.together.hosts()
     }
 
-    /// See [`Together::peers`].
     pub(crate) fn peers(&self) -> anyhow::Result<Option<Peers>> {
         self.together.peers()
     }
 
-    /// See [`Together::secret`].
     pub(crate) fn secret(&self) -> anyhow::Result<Secret> {
         self.together.secret()
     }
 
-    /// See [`Together::wait`].
     pub(crate) fn wait(&self) -> Duration {
         self.together.wait()
     }
 
-    /// The number of worker threads.
     pub(crate) fn count(&self) -> Result<usize, Usage> {
         workers_of(self.workers)
     }
 }
 
-/// The threads that `--workers` asks for, one for each core if it does not.
+/// The default is one for each core.
 pub(crate) fn workers_of(asked: Option<NonZeroUsize>) -> Result<usize, Usage> {
     Ok(match asked {
         Some(n) if n.get() > 1024 => return Err(Usage(format!("--workers {n} is over 1024"))),
@@ -145,7 +137,7 @@ pub(crate) fn stdin_once<'a>(files: impl IntoIterator<Item = &'a PathBuf>) -> Re
     }
 }
 
-/// The command line of this process, for the manifest.
+/// For the manifest.
 pub(crate) fn command() -> String {
     let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
     words.collect::<Vec<_>>().join(" ")

@@ -1,13 +1,11 @@
-//! What stands in the help of a job beside its options: their groups, and two examples.
+//! The help of a job beside its options: their groups, and two examples.
 
 use clap::Command;
 use std::sync::LazyLock;
 
-/// The version, with the commit that the program was built from, if `MILLRACE_COMMIT` named it
-/// then.
+/// With the commit that the program was built from, if `MILLRACE_COMMIT` named it then.
 pub(crate) static VERSION: LazyLock<String> = LazyLock::new(|| version(COMMIT));
 
-/// The commit, if it is known.
 pub(crate) const COMMIT: Option<&str> = option_env!("MILLRACE_COMMIT");
 
 fn version(commit: Option<&str>) -> String {
@@ -18,21 +16,18 @@ fn version(commit: Option<&str>) -> String {
     }
 }
 
-/// Two examples of each job, as its help shows them: a line with the name of the job, what each
-/// example does and its command line, and an empty line. Those of a job that is not built in are
-/// not used.
+/// Two examples of each job: a line with the name of the job, what each example does and its
+/// command line, and an empty line. Those of a job that is not built in are not used.
 const EXAMPLES: &str = include_str!("examples.txt");
 
 /// Groups of options: a line for each with the job that has them (`any` is all that have such an
 /// option), the heading, and the options.
 const GROUPS: &str = include_str!("option_groups.txt");
 
-/// The jobs that have examples, with those.
 fn examples() -> impl Iterator<Item = (&'static str, &'static str)> {
     EXAMPLES.split("\n\n").filter_map(|of_job| of_job.split_once('\n'))
 }
 
-/// A group of options.
 struct Group {
     job: &'static str,
     heading: &'static str,
@@ -54,7 +49,6 @@ fn groups() -> Vec<Group> {
     GROUPS.lines().filter_map(group).collect()
 }
 
-/// Adds the version, groups and examples to the command line.
 pub(crate) fn complete(mut command: Command) -> Command {
     command = command.version(VERSION.as_str());
     let groups = groups();

@@ -1,5 +1,4 @@
-//! How do texts become terms, and how are their lists coded? Options of every job that makes an
-//! index.
+//! Options of every job that makes an index: how texts become terms, and how lists are coded.
 
 use crate::Usage;
 use millrace::IndexError;
@@ -31,20 +30,12 @@ pub(crate) struct IndexArgs {
 }
 
 impl IndexArgs {
-    /// How texts become terms.
-    ///
-    /// # Errors
-    /// The stop words cannot be read.
     pub(crate) fn analysis(&self) -> anyhow::Result<Analysis> {
         let words = StopWords::from_option(&self.stopwords)
             .map_err(|error| anyhow::anyhow!(error.on_command_line()))?;
         Ok(Analysis { tokenizer: self.tokenizer, stemmer: self.stemmer, stop_words: words })
     }
 
-    /// How lists are coded.
-    ///
-    /// # Errors
-    /// The codec has no such blocks.
     pub(crate) fn form(&self) -> Result<Form, Usage> {
         let (codec, block_len) = (self.codec, self.block_size);
         let none = || Usage(IndexError::NoForm { codec, block_len }.to_string());
@@ -56,7 +47,6 @@ fn tokenizer(name: &str) -> Result<Tokenizer, String> {
     Tokenizer::named(name).ok_or_else(|| "it is words or cjk-bigram".to_string())
 }
 
-/// Reads the name of a codec that an index may have.
 pub(crate) fn codec(text: &str) -> Result<ListCodec, String> {
     let names = || ListCodec::ALL.map(ListCodec::name).join(", ");
     ListCodec::named(text).ok_or_else(|| format!("the codecs are {}", names()))

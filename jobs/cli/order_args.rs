@@ -1,5 +1,4 @@
-//! How are documents numbered, and what are they worth by themselves? Options of `build` and
-//! `merge`.
+//! Options of `build` and `merge` for the order of documents and their PageRank.
 
 use crate::Usage;
 use crate::query::score::wang;
@@ -31,7 +30,6 @@ pub(crate) struct OrderArgs {
 }
 
 impl OrderArgs {
-    /// The order, if one is asked for.
     pub(crate) fn order(&self) -> Result<Option<DocumentOrder>, Usage> {
         let order = match self.order.as_deref() {
             Some("global") => {

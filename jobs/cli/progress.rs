@@ -1,4 +1,4 @@
-//! How far is a job? A line on a terminal, drawn anew ten times a second, never wider than the
+//! The progress of a job: a line on a terminal, drawn anew ten times a second, never wider than the
 //! terminal, and gone when the job ends.
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -11,21 +11,20 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Time between two lines.
 const PAUSE: Duration = Duration::from_millis(100);
-/// A rate is told when so much time has passed.
+/// A rate is shown when so much time has passed.
 const SETTLED: Duration = Duration::from_secs(1);
 
-/// All lines of this process: what is said meanwhile takes their place for a moment.
+/// All lines of this process; messages take their place for a moment.
 static LINES: LazyLock<MultiProgress> =
     LazyLock::new(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(10)));
 
-/// Does what writes to standard error, without a line in its way.
+/// Calls `write`, which writes to standard error, without a line in its way.
 pub(crate) fn aside(write: impl FnOnce()) {
     LINES.suspend(write);
 }
 
-/// Draws a line that goes when it is dropped.
+/// A line that goes when it is dropped.
 struct Line(ProgressBar);
 
 impl Line {
@@ -46,13 +45,12 @@ impl Drop for Line {
     }
 }
 
-/// Draws how far a build is, if standard error is a terminal.
+/// None unless standard error is a terminal.
 pub(crate) fn of_build() -> Option<OnProgress> {
     let (line, began) = (std::io::stderr().is_terminal().then(Line::new)?, Instant::now());
     Some(Box::new(move |progress| line.draw(build_line(progress, began.elapsed()))))
 }
 
-/// How far a build is.
 fn build_line(progress: &BuildProgress, took: Duration) -> String {
     let &BuildProgress { total_bytes, read_bytes, documents, runs, merged, .. } = progress;
     if let Some((done, of)) = merged {
@@ -69,7 +67,7 @@ fn build_line(progress: &BuildProgress, took: Duration) -> String {
         number_of(runs, "run", "runs")
     );
     match (read_bytes, total_bytes) {
-        // Nobody knows how much will come from standard input.
+        // The length of standard input is unknown.
         (read, 0) => {
             let rate = match took >= SETTLED {
                 true => format!(" ({}/s)", bytes((read as f64 / took.as_secs_f64()) as u64)),
@@ -92,7 +90,7 @@ fn percent(done: u64, of: u64) -> u64 {
     (u128::from(done.min(of)) * 100 / u128::from(of.max(1))) as u64
 }
 
-/// The time that is left, when it can be told.
+/// Empty when it cannot be told.
 fn left(done: u64, of: u64, took: Duration) -> String {
     if took < SETTLED || done == 0 {
         return String::new();
@@ -105,14 +103,14 @@ fn left(done: u64, of: u64, took: Duration) -> String {
     }
 }
 
-/// Draws how far a job on files is until it is dropped, if standard error is a terminal.
+/// Draws the progress of a job on files until it is dropped, if standard error is a terminal.
 pub(crate) struct Watching {
     over: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Watching {
-    /// Begins to draw a line as `line` makes it of what is done, of how much, and for how long.
+    /// `line` makes the text of what is done, of how much, and for how long.
     pub(crate) fn start(stop: &Stop, quiet: bool, line: fn(u64, u64, Duration) -> String) -> Self {
         let nothing = Self { over: None, thread: None };
         if quiet || !std::io::stderr().is_terminal() {
@@ -143,7 +141,6 @@ impl Drop for Watching {
     }
 }
 
-/// How far a merge is.
 pub(crate) fn merge_line(done: u64, of: u64, took: Duration) -> String {
     let postings = number_of(of, "posting", "postings");
     format!(
@@ -154,7 +151,6 @@ pub(crate) fn merge_line(done: u64, of: u64, took: Duration) -> String {
     )
 }
 
-/// How far a check is.
 pub(crate) fn check_line(done: u64, of: u64, took: Duration) -> String {
     // Every byte is read for its checksum, and postings and lexicons for what they say.
     format!(

@@ -1,4 +1,4 @@
-//! The report that `--report` asks for.
+//! The report for `--report`.
 
 use anyhow::Context;
 use jiff::{SignedDuration, Timestamp};
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The version of what a report's fields mean (docs/reports.md); it grows when one changes or goes.
 const SCHEMA: u32 = 2;
 
-/// Whether the job has written its report itself, which may tell more of a failure.
+/// The job has written its report itself, which may tell more of a failure.
 static WRITTEN: AtomicBool = AtomicBool::new(false);
 
 /// Writes the report of a job that failed: which, why, and what it took.

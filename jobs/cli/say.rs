@@ -1,10 +1,10 @@
-//! How do jobs speak to people? On standard error, and whether anybody can hear it never matters: a
-//! log whose disk is full, or whose reader has gone, must not end a job that took hours.
+//! Messages on standard error. Writing them never fails: a log whose disk is full, or whose reader
+//! has gone, must not end a job that took hours.
 
 use std::fmt::Arguments;
 use std::io::Write;
 
-/// Prints a line on standard error, as `eprintln!` does, but never fails.
+/// As `eprintln!`, but never fails.
 macro_rules! say {
     ($($text:tt)*) => { $crate::cli::say::line(format_args!($($text)*)) };
 }
@@ -13,7 +13,7 @@ macro_rules! say {
 pub(crate) fn line(text: Arguments<'_>) {
     let line = format!("{text}\n");
     crate::cli::progress::aside(|| {
-        // Nobody is left to tell.
+        // There is no place to report this.
         _ = std::io::stderr().write_all(line.as_bytes());
     });
 }

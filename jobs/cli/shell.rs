@@ -1,4 +1,4 @@
-//! `millrace completions` and `millrace man`: what a shell knows of the command line.
+//! `millrace completions` and `millrace man`.
 
 use anyhow::Context;
 use clap::Command;
@@ -22,15 +22,13 @@ pub(crate) struct Man {
     dir: Option<PathBuf>,
 }
 
-/// Prints a script that completes jobs and options.
 pub(crate) fn completions(args: &Completions) -> anyhow::Result<()> {
-    // Whole, and not through the generator, which panics where nobody listens.
+    // At once, and not through the generator, which panics if a write fails.
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut crate::cli(), "millrace", &mut script);
     Ok(std::io::stdout().write_all(&script)?)
 }
 
-/// Writes manual pages.
 pub(crate) fn man(args: &Man) -> anyhow::Result<()> {
     let mut command = crate::cli().disable_help_subcommand(true);
     command.build();
@@ -45,8 +43,8 @@ pub(crate) fn man(args: &Man) -> anyhow::Result<()> {
     clap_mangen::generate_to(command, folder).with_context(named)
 }
 
-/// The command line with the usage of help as the synopsis of each page: the generator's own lists
-/// all options, without their values.
+/// Sets the synopsis of each page to the usage of help: the generator's own lists all options,
+/// without their values.
 fn with_usages(mut command: Command) -> Command {
     let usage = command.render_usage().to_string();
     let below: Vec<String> =

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// Lets the job end when a signal comes; a second one ends the process at once. A job that has not
-/// ended after its `grace` ends likewise; without one it takes the time that it needs.
+/// Ends the job at the first signal, and the process at a second one or when the job has not ended
+/// after its `grace`; without one it takes the time that it needs.
 pub(crate) fn watch(control: &Arc<Control>, grace: Option<Duration>) -> anyhow::Result<()> {
     let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])?;
     let control = control.clone();
@@ -29,7 +29,7 @@ pub(crate) fn watch(control: &Arc<Control>, grace: Option<Duration>) -> anyhow::
     Ok(())
 }
 
-/// Calls `work` whenever SIGHUP comes, which ends the process no more.
+/// Calls `work` at each SIGHUP, which no longer ends the process.
 pub(crate) fn on_hangup(work: impl Fn() + Send + 'static) -> anyhow::Result<()> {
     let mut signals = signal_hook::iterator::Signals::new([SIGHUP])?;
     let thread = std::thread::Builder::new().name("hangup".into());
@@ -45,7 +45,6 @@ pub(crate) fn refuse_no_file_size() {
     _ = signal_hook::flag::register(libc::SIGXFSZ, seen);
 }
 
-/// The signal that ended a job.
 pub(crate) fn of(error: &anyhow::Error) -> Option<i32> {
     match error.downcast_ref() {
         Some(JobError::Signal(signal)) => Some(*signal),

@@ -1,4 +1,4 @@
-//! Are queries expanded before they are answered?
+//! Options of the expansion of queries.
 
 use super::ranking::Ranking;
 use crate::Usage;
@@ -19,7 +19,6 @@ pub(crate) struct Expansion {
 }
 
 impl Expansion {
-    /// Whether queries are expanded.
     pub(crate) fn is_asked(&self) -> bool {
         self.rm3.is_some()
     }
@@ -32,8 +31,8 @@ impl Expansion {
         }
     }
 
-    /// What answers the queries of a stream, and the stream as it is to be answered: expanded by so
-    /// many threads, if that is asked for.
+    /// The snapshot for a stream of queries, and the stream, expanded by `threads` if that is asked
+    /// for.
     pub(crate) fn prepare(
         &self,
         ranking: &Ranking,

@@ -1,4 +1,4 @@
-//! A query job follows its index.
+//! Query jobs that follow their index.
 
 use super::ranking::Ranking;
 use crate::cli::signals;
@@ -7,11 +7,11 @@ use millrace::inside::shown::chain;
 use millrace::{Generation, Snapshot};
 use std::sync::Arc;
 
-/// Brings what was made for a generation over to another, from which queries are answered already.
+/// Moves what was made for a generation to another, from which queries are answered already.
 pub(crate) type Renew = Box<dyn FnMut(&Arc<Snapshot>) + Send>;
 
-/// Moves a service that answers from `snapshot` over to every generation that becomes the live one,
-/// and calls `renew` behind each move; SIGHUP lets it look at once.
+/// Moves a service that answers from `snapshot` over to every generation that becomes live, and
+/// calls `renew` behind each move; SIGHUP lets it look at once.
 pub(crate) fn follow(
     ranking: &Ranking,
     quiet: bool,
@@ -43,7 +43,7 @@ pub(crate) fn follow(
     signals::on_hangup(move || follower.look())
 }
 
-/// Says of every generation that becomes the live one that expanded queries do not move over to it.
+/// Reports every generation that becomes live, since expanded queries do not move over to it.
 pub(crate) fn stay(ranking: &Ranking, quiet: bool, snapshot: &Snapshot) -> anyhow::Result<()> {
     let manifest = snapshot.generation().manifest();
     let (name, number) = (ranking.index.display().to_string(), manifest.generation);

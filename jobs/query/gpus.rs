@@ -1,4 +1,4 @@
-//! Which devices answer queries, and what is said of them?
+//! Options of the devices that answer queries.
 
 use super::ranking::Ranking;
 use crate::Usage;
@@ -78,7 +78,7 @@ pub(crate) struct Where {
 }
 
 impl Where {
-    /// Whether devices answer, alone or not.
+    /// Devices answer, alone or not.
     pub(crate) fn is_gpu(&self) -> bool {
         self.device == "gpu" || self.is_hybrid()
     }
@@ -87,11 +87,9 @@ impl Where {
         self.device == "hybrid"
     }
 
-    /// The devices, if queries are to be answered by some; `processes` and `inter` say how else
-    /// they are spread, and `algorithm` how they have to be answered.
-    ///
-    /// # Errors
-    /// There is none, or options do not go together.
+    /// The devices, if queries are to be answered by some; `processes` and `inter` are how else
+    /// queries are spread, and `algorithm` how they have to be answered. Fails if there is none, or
+    /// options do not go together.
     pub(crate) fn devices(
         &self,
         k: usize,
@@ -112,10 +110,6 @@ impl Where {
         self.chosen(k, algorithm).map(Some)
     }
 
-    /// The devices that are asked for.
-    ///
-    /// # Errors
-    /// There is none.
     pub(crate) fn chosen(&self, k: usize, algorithm: Chosen) -> anyhow::Result<Devices> {
         let given = self.given();
         Devices::of_machine(&given.choice(k, given.method(algorithm))).map_err(explain)
@@ -144,10 +138,8 @@ impl Where {
         devices.workers(self.is_hybrid(), cores)
     }
 
-    /// How queries are scheduled over the CPU and devices, if that is asked for.
-    ///
-    /// # Errors
-    /// Nobody has measured what they cost, or not in this mode.
+    /// How queries are scheduled over the CPU and devices, if that is asked for. Fails if their
+    /// costs have not been measured, or not in this mode.
     pub(crate) fn scheduling(
         &self,
         devices: &Devices,
@@ -187,13 +179,12 @@ impl Where {
         Ok(Some(Scheduling { policy, deadline, shed, predict, on_slow, shares: shares.clone() }))
     }
 
-    /// After which time answers should be there.
     pub(crate) fn deadline(&self) -> Duration {
         Duration::from_millis(self.deadline_ms)
     }
 
-    /// The devices, if queries of so much work are worth the time until they answer, and the choice
-    /// is left to this program. Devices that cannot be used are not.
+    /// The devices, if `--device` is auto and queries of so much work take longer than the devices
+    /// need to begin. None if they cannot be used.
     pub(crate) fn for_work(&self, k: usize, work: &CpuWork) -> Option<Devices> {
         let worth = self.device == "auto" && work.is_worth_devices();
         if worth {
@@ -204,10 +195,7 @@ impl Where {
     }
 }
 
-/// Opens devices, and says so if one is lost later; what they do is added to `counts`.
-///
-/// # Errors
-/// One cannot be opened, has too little memory, or does not read the lists of the index.
+/// Opens devices, and reports one that is lost later; their work is added to `counts`.
 pub(crate) fn open(
     devices: &Devices,
     snapshot: &Arc<Snapshot>,
@@ -224,7 +212,7 @@ pub(crate) fn open(
     devices.open(snapshot, wakers, &on_lost, counts).map_err(explain)
 }
 
-/// Says with which option, or after which job, devices would answer.
+/// Adds the option with which, or the job after which, devices would answer.
 pub(crate) fn explain(error: GpuError) -> anyhow::Error {
     let remedy = match &error {
         GpuError::Setting(error) => return anyhow::anyhow!(error.on_command_line()),

@@ -1,4 +1,4 @@
-//! Where do queries come from, and what is said of those that are not what they seem?
+//! The options that name the queries, and remarks on them.
 
 use anyhow::{Context, bail};
 use millrace::Lines;
@@ -29,12 +29,10 @@ fn field(name: &str) -> Result<String, String> {
 pub(crate) type Queries = Lines<Box<dyn Read + Send>>;
 
 impl Input {
-    /// The file of queries, if it is one.
     pub(crate) fn path(&self) -> Option<&Path> {
         self.queries.as_deref()
     }
 
-    /// Whether queries come from standard input.
     pub(crate) fn is_stdin(&self) -> bool {
         self.path().is_none_or(|path| path == Path::new(STDIN))
     }
@@ -44,7 +42,6 @@ impl Input {
     }
 }
 
-/// Opens a file of queries, or standard input.
 pub(crate) fn open_queries(path: Option<&Path>, quiet: bool) -> anyhow::Result<Queries> {
     let path = path.unwrap_or(Path::new(STDIN));
     let opened = Lines::open(path);
@@ -74,7 +71,7 @@ pub(crate) fn remark(queries: Queries) -> impl Iterator<Item = <Queries as Itera
     })
 }
 
-/// The end of a job that has answered all that were queries.
+/// Fails if some lines were no queries.
 pub(crate) fn end(refused: &Refusals) -> anyhow::Result<()> {
     refused.summary().map_or(Ok(()), |summary| bail!(summary))
 }

@@ -1,11 +1,10 @@
-//! How good are the answers that a query job has written, by judgements?
+//! Measures the answers of a query job by judgements.
 
 use millrace::inside::evaluate::{Written, means};
 use millrace::{Measure, Qrels};
 use serde_json::Value;
 use std::path::Path;
 
-/// The judgements, and what was written.
 pub(crate) struct Measured {
     qrels: Qrels,
     pub(crate) written: Written,
@@ -17,7 +16,7 @@ impl Measured {
         Ok(Self { qrels: Qrels::open(qrels)?, written: Written::default() })
     }
 
-    /// Says the measures of what was written, and returns them for the report.
+    /// Prints the measures of what was written, and returns them for the report.
     pub(crate) fn end(&self, name: &str) -> anyhow::Result<Value> {
         let found = self.written.evaluate(name, &self.qrels, &Measure::usual())?;
         found.remarks().iter().for_each(|remark| say!("{remark}"));

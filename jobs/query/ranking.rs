@@ -1,4 +1,4 @@
-//! Which documents of which index are ranked, and how many? Options that several jobs have.
+//! Options of jobs that rank documents: the index, the algorithm, and the number of hits.
 
 use super::score::Scored;
 use crate::Usage;
@@ -52,13 +52,13 @@ fn parse_algorithm(text: &str) -> Result<Chosen, String> {
 }
 
 impl Ranking {
-    /// Opens the index for these settings, to be searched by the CPU.
+    /// To be searched by the CPU.
     pub(crate) fn open(&self) -> anyhow::Result<Arc<Snapshot>> {
         without_devices(self.algorithm).map_err(Usage::from)?;
         self.open_for_any()
     }
 
-    /// Opens the index for these settings.
+    /// To be searched by any processor.
     pub(crate) fn open_for_any(&self) -> anyhow::Result<Arc<Snapshot>> {
         let scoring = self.scoring()?;
         let generation = Generation::open(&self.index, self.verify)?;
@@ -69,7 +69,7 @@ impl Ranking {
         Ok(snapshot)
     }
 
-    /// What queries ask for that do not say it.
+    /// Defaults for what queries leave open.
     pub(crate) fn wanted(&self) -> Wanted {
         Wanted { k: self.k, mode: self.mode, algorithm: self.algorithm.on_cpu() }
     }
@@ -85,7 +85,7 @@ impl Ranking {
         Ok(scoring)
     }
 
-    /// Opens the shard of this process; process 0 says which generation is live.
+    /// Process 0 says which generation is live.
     pub(super) fn open_shard(&self, cluster: &Cluster) -> anyhow::Result<(Arc<Snapshot>, Shard)> {
         let (process, processes) = (cluster.process, cluster.processes);
         let manifest = if process == 0 {

@@ -1,4 +1,4 @@
-//! By which score are documents ranked?
+//! Options of the score.
 
 use crate::Usage;
 use millrace::inside::score::{Given, Score, Wang};
@@ -41,7 +41,6 @@ pub(crate) fn parse_idf(text: &str) -> Result<IdfKind, String> {
 }
 
 impl Scored {
-    /// The scoring function.
     pub(crate) fn scoring(&self) -> Result<Scoring, Usage> {
         let Self { k1, b, idf, alpha, mu, score_delta, .. } = *self;
         let given = Given { k1, b, idf, alpha, mu, score_delta };
@@ -59,7 +58,7 @@ impl Scored {
         }
     }
 
-    /// What all processes have to have alike.
+    /// The settings that all processes must share.
     pub(crate) fn settings(&self) -> [(&'static str, String); 5] {
         let Self { score, k1, b, idf, score_delta, .. } = self;
         [
@@ -71,7 +70,7 @@ impl Scored {
         ]
     }
 
-    /// Says what the index lacks for the score.
+    /// Prints what the index lacks for the score.
     pub(crate) fn remark(&self, snapshot: &Snapshot) {
         let wants_ranks = matches!(snapshot.scoring().score, Score::Wang(_));
         if wants_ranks && !snapshot.has_ranks() {
@@ -83,7 +82,6 @@ impl Scored {
     }
 }
 
-/// The score `wang` with a share of PageRank that was given.
 pub(crate) fn wang(alpha: Option<f64>) -> Result<Wang, Usage> {
     Ok(alpha.map_or(Ok(Wang::default()), Wang::new)?)
 }

@@ -1,7 +1,7 @@
-//! How does a job end, well or not?
+//! The end of a job, well or not.
 //!
-//! timely leaves the other workers of a process waiting for ever when one of them panics, and knows
-//! no operators that fail. So every operator runs its work through a [`Guard`], which keeps the
+//! When a worker panics, timely leaves the other workers of the process waiting for ever, and it
+//! has no operators that fail. So every operator runs its work through a [`Guard`], which keeps the
 //! first failure of the job, and every worker's step loop polls the [`Control`] and drops its
 //! dataflows as soon as there is one.
 
@@ -21,39 +21,32 @@ use tracing::debug;
 
 pub(crate) type Cause = Box<dyn Error + Send + Sync>;
 
-/// Why a job ended early.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum JobError {
     #[error("{operator} (worker {worker})")]
     Operator {
-        /// The operator's name.
         operator: &'static str,
-        /// Where it failed.
         worker: usize,
         #[source]
         source: Cause,
     },
-    /// A worker panicked, which is a bug of millrace.
+    /// A bug of millrace.
     #[error("worker {worker} panicked: {message} (this is a bug: please report it)")]
     Panic {
         worker: usize,
         /// Message and place.
         message: String,
     },
-    /// A signal asked the job to end.
     #[error("ended by signal {0}")]
     Signal(i32),
-    /// The program asked the job to end.
     #[error("the job was cancelled")]
     Cancelled,
-    /// The reader of the output has gone: a quiet end.
+    /// A quiet end.
     #[error("the reader of the output has gone")]
     OutputClosed,
-    /// Another process of the job failed or has gone.
     #[error(transparent)]
     Peer(#[from] PeerFailure),
-    /// The workers could not be started.
     #[error("the workers could not be started: {0}")]
     Start(String),
 }
@@ -63,30 +56,26 @@ pub enum JobError {
 pub struct OperatorTime {
     pub operator: &'static str,
     pub worker: usize,
-    /// Its working time.
     pub seconds: f64,
     /// When it last worked, in seconds from the beginning of the job.
     pub until: f64,
-    /// When it worked.
     pub timeline: Timeline,
 }
 
-/// What an operator took of the time of all workers.
+/// The working time of an operator on all workers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OperatorShare {
     pub operator: &'static str,
-    /// Its working time on all workers, in seconds.
     pub seconds: f64,
-    /// Its share of the working time of all operators.
+    /// Of the working time of all operators.
     pub share: f64,
     /// When it last worked, in seconds from the beginning of the job.
     pub until_s: f64,
-    /// Its working time on each worker.
     pub seconds_by_worker: Vec<f64>,
 }
 
 impl OperatorShare {
-    /// Those of all operators, by name.
+    /// By name.
     pub fn of(times: &[OperatorTime]) -> Vec<Self> {
         let all: f64 = times.iter().map(|time| time.seconds).sum();
         let mut by_name: BTreeMap<&'static str, Vec<&OperatorTime>> = BTreeMap::new();
@@ -105,13 +94,12 @@ impl OperatorShare {
     }
 }
 
-/// What the workers of a job share: whether it goes on. Any thread may end the job through it; a
-/// control serves one job.
+/// Shared by the workers of one job, which any thread may end through it.
 pub struct Control {
     began: Instant,
     stop: Stop,
     failure: Mutex<Option<JobError>>,
-    /// Somebody has asked the job to end.
+    /// The job was asked to end.
     asked: AtomicBool,
     times: Mutex<Vec<OperatorTime>>,
 }
@@ -135,8 +123,8 @@ impl Control {
         self.stop.set();
     }
 
-    /// Lets another job begin in the place of one that failed and has ended, unless somebody has
-    /// asked it to end.
+    /// Lets another job begin in the place of one that failed and has ended, unless it was asked to
+    /// end.
     pub(crate) fn revive(&self) -> bool {
         let mut failure = lock(&self.failure);
         let revived = !self.asked.load(Ordering::Relaxed);
@@ -153,29 +141,27 @@ impl Control {
         self.fail(JobError::Cancelled);
     }
 
-    /// Whether the job is to end.
     #[inline]
     pub fn stopped(&self) -> bool {
         self.stop.is_set()
     }
 
-    /// What ends work on files that is no operator's, such as a merge.
+    /// Ends work on files that is no operator's, such as a merge.
     pub fn stop(&self) -> &Stop {
         &self.stop
     }
 
-    /// The failure, if there was one; leaves none.
     pub fn take_failure(&self) -> Option<JobError> {
         lock(&self.failure).take()
     }
 
-    /// The working times of all operators, once the job has ended.
+    /// Once the job has ended.
     pub(crate) fn operator_times(&self) -> Vec<OperatorTime> {
         lock(&self.times).clone()
     }
 }
 
-/// What an operator of one worker runs its work through.
+/// An operator of one worker runs its work through this.
 pub(crate) struct Guard {
     control: Arc<Control>,
     operator: &'static str,
@@ -186,7 +172,6 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
-    /// Makes the guard of an operator.
     pub(crate) fn new(control: &Arc<Control>, operator: &'static str, worker: usize) -> Self {
         let (until, control) = (Cell::new(control.began), control.clone());
         let (worked, timeline) = Default::default();

@@ -1,13 +1,12 @@
-//! On which core does a worker run that others are not to wait for?
+//! Binds workers to cores.
 //!
 //! A worker that is woken begins on the core of the one that woke it, and a scheduler that sees two
 //! busy threads there moves one of them only after milliseconds: longer than a query takes. A
 //! worker with a core of its own begins at once. Where cores are left over the scheduler finds them
 //! by itself, and workers of other processes are not shut out.
 
-/// Binds the calling thread to a core of its own, the `worker`-th of those that the process may
-/// use, if those are as many as the `workers`; else, or where the system has no such call, does
-/// nothing.
+/// Binds the calling thread to the `worker`-th core that the process may use, if these are as many
+/// as the `workers`; else, or where the system has no such call, does nothing.
 pub(super) fn bind(worker: usize, workers: usize) {
     #[cfg(target_os = "linux")]
     if let Some(core) = core_of(&allowed(), worker, workers) {
@@ -20,7 +19,7 @@ pub(super) fn bind(worker: usize, workers: usize) {
     let _ = (worker, workers);
 }
 
-/// The cores that the calling thread may use, ascending.
+/// Ascending.
 #[cfg(target_os = "linux")]
 fn allowed() -> Vec<usize> {
     use rustix::thread::{CpuSet, sched_getaffinity};

@@ -1,18 +1,18 @@
-//! How do records cross from one process to another? As one array of u64, laid out by the record
-//! and written by abomonation. All else that timely exchanges stays in its process.
+//! Records that cross from one process to another, as one array of u64, laid out by the record and
+//! written by abomonation. All else that timely exchanges stays in its process. In a process a
+//! [`Crossing`] moves as it is; between processes it becomes the number of words that follow, and
+//! those words:
 //!
-//! In a process a [`Crossing`] moves as it is. Between processes it becomes the number of words
-//! that follow, and those words:
 //!
 //! ```text
 //! u64 words | u64 | u64 | ...
 //! ```
 //!
-//! abomonation (RUSTSEC-2021-0120) casts bytes to a type without asking whether they are one. Here
-//! they are: the only type is u64, of which every bit pattern is one and which has neither padding
-//! nor pointers; length and alignment are checked before anything is decoded; and the bytes come
-//! from a process that runs the same executable (`cluster::hello`). Nothing from a file or a user
-//! is ever decoded so. What does not fit becomes a record that says so, and fails the job.
+//! abomonation (RUSTSEC-2021-0120) casts bytes to a type unchecked. Here that is sound: the only
+//! type is u64, of which every bit pattern is a value and which has neither padding nor pointers;
+//! length and alignment are checked before anything is decoded; and the bytes come from a process
+//! that runs the same executable (`cluster::hello`), never from a file or a user. What does not fit
+//! becomes a record that says so, and fails the job.
 
 use std::io::Write;
 use timely::Accountable;
@@ -20,7 +20,6 @@ use timely::bytes::arc::Bytes;
 use timely::container::{DrainContainer, PushInto, SizableContainer};
 use timely::dataflow::channels::ContainerBytes;
 
-/// A record that can be laid out as words.
 pub(crate) trait Record: Sized {
     fn write(&self, put: &mut impl FnMut(u64));
 
@@ -28,8 +27,7 @@ pub(crate) trait Record: Sized {
     fn read(words: &mut Words<'_>) -> Option<Self>;
 }
 
-/// A container of records that may go to workers of other processes, or what is wrong with those
-/// that came.
+/// Records that may go to workers of other processes, or what is wrong with those that came.
 pub(crate) struct Crossing<R>(pub(super) Vec<Result<R, String>>);
 
 const WORD: usize = size_of::<u64>();
@@ -92,7 +90,7 @@ impl<R> PushInto<Result<R, String>> for Crossing<R> {
 }
 
 impl<R: Record> Crossing<R> {
-    /// Lays all records out. A damaged one, which no operator passes on, is left out.
+    /// A damaged record, which no operator passes on, is left out.
     fn words(&self, put: &mut impl FnMut(u64)) {
         self.0.iter().flatten().for_each(|record| record.write(put));
     }
@@ -172,7 +170,6 @@ impl<'a> Words<'a> {
         Self { rest: bytemuck::cast_slice_mut(words) }
     }
 
-    /// How many words there are.
     fn left(&self) -> usize {
         self.rest.len() / WORD
     }
@@ -180,7 +177,7 @@ impl<'a> Words<'a> {
     pub(crate) fn word(&mut self) -> Option<u64> {
         let rest = std::mem::take(&mut self.rest);
         // SAFETY: `rest` is aligned for u64 by the invariant of the field, and any eight bytes are
-        // one; abomonation itself looks whether there are as many.
+        // one; abomonation itself checks that there are as many.
         let (&word, rest) = unsafe { abomonation::decode::<u64>(rest) }?;
         self.rest = rest;
         Some(word)
@@ -195,24 +192,22 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// A count of words that are there.
+    /// A count of things of `bytes_each` bytes, which has to fit the words that are left.
     fn count(&mut self, bytes_each: usize) -> Option<usize> {
         let count = usize::try_from(self.word()?).ok()?;
         (count.div_ceil(WORD / bytes_each) <= self.left()).then_some(count)
     }
 
-    /// The next word, which is small.
+    /// The next word, which fits 32 bits.
     pub(crate) fn small(&mut self) -> Option<u32> {
         self.word()?.try_into().ok()
     }
 
-    /// Numbers that [`put_numbers`] laid out.
     pub(crate) fn numbers(&mut self) -> Option<Vec<u64>> {
         let count = self.count(WORD)?;
         (0..count).map(|_| self.word()).collect()
     }
 
-    /// A text that [`put_text`] laid out.
     pub(crate) fn text(&mut self) -> Option<String> {
         let bytes = self.count(1)?;
         let mut text = Vec::with_capacity(bytes.next_multiple_of(WORD));
@@ -224,13 +219,13 @@ impl<'a> Words<'a> {
     }
 }
 
-/// Lays numbers out: how many, and each.
+/// Their number, and each.
 pub(crate) fn put_numbers(numbers: &[u64], put: &mut impl FnMut(u64)) {
     put(numbers.len() as u64);
     numbers.iter().for_each(|&number| put(number));
 }
 
-/// Lays a text out: its bytes, and those, eight a word.
+/// Its bytes, and the text, eight bytes a word.
 pub(crate) fn put_text(text: &str, put: &mut impl FnMut(u64)) {
     put(text.len() as u64);
     for bytes in text.as_bytes().chunks(WORD) {

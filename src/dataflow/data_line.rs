@@ -1,10 +1,9 @@
-//! How do timely's records go from process to process? On a line whose messages are sealed
-//! (`cluster::seal`), so that nothing that was damaged on the way reaches an operator, and that
-//! says at once when it breaks.
+//! The line of timely's records between two processes: its messages are sealed (`cluster::seal`),
+//! so that nothing that was damaged on the way reaches an operator, and a break is noticed at once.
 //!
 //! What timely writes goes out in messages of up to [`MOST_BYTES`]; one byte before each says
 //! whether it holds records or is the last. A line that ends without a last message is broken.
-//! timely knows nothing to do then but to panic, so the job is told before.
+//! timely can only panic then, so the job is failed before.
 
 use super::control::{Control, JobError};
 use crate::cluster::PeerFailure;
@@ -51,13 +50,13 @@ struct Sending {
 struct Receiving {
     opener: Opener,
     message: Vec<u8>,
-    /// Bytes of the message that were given out.
+    /// Bytes of the message that timely has read.
     given: usize,
     over: bool,
 }
 
 impl DataLine {
-    /// Takes a line to `process`; the job is told through `control` when it breaks.
+    /// `control` fails when the line to `process` breaks.
     pub(super) fn new(
         line: SealedLine,
         process: usize,
@@ -81,7 +80,7 @@ impl DataLine {
     fn broken(&self, error: io::Error) -> io::Error {
         let Shared { process, hosts, control, .. } = &*self.shared;
         let start = Instant::now();
-        // Damage has no other reason; who is gone may have told one.
+        // Damage has no other reason; a process that is gone may have told one.
         while error.kind() != ErrorKind::InvalidData
             && !control.stopped()
             && start.elapsed() < GRACE
@@ -105,7 +104,6 @@ impl Sending {
 }
 
 impl Receiving {
-    /// Makes the next message the current one.
     fn next(&mut self, stream: &mut TcpStream) -> io::Result<()> {
         // Between two messages a line may be silent for as long as it likes.
         while let Err(error) = self.opener.read(stream, MOST_BYTES as u32 + 2, &mut self.message) {
@@ -165,7 +163,7 @@ impl Stream for DataLine {
         self.stream.set_nonblocking(nonblocking)
     }
 
-    /// Says that nothing more is to come before it closes the line for writing.
+    /// Sends the last message before it closes the line for writing.
     fn shutdown(&self, how: Shutdown) -> io::Result<()> {
         let mut sending = lock(&self.shared.sending);
         if how != Shutdown::Read && !std::mem::replace(&mut sending.over, true) {
@@ -181,7 +179,7 @@ mod tests {
     use crate::cluster::seal::Secret;
     use std::net::TcpListener;
 
-    /// Both ends of a line, and a stream into which one may speak instead.
+    /// Both ends of a line, and a stream into which a test may write instead.
     fn pair(control: &Arc<Control>) -> (DataLine, DataLine) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let caller = TcpStream::connect(listener.local_addr().unwrap()).unwrap();

@@ -1,5 +1,5 @@
 //! A small dataflow around one operator, for tests: records go in step by step, and what comes out
-//! is kept with its times, and how far the operator lets its frontier go.
+//! is kept with its times and the operator's frontier.
 
 use super::control::{Control, JobError};
 use super::sole_time::SoleTime;
@@ -23,23 +23,22 @@ use timely::dataflow::operators::vec::Map;
 use timely::dataflow::operators::{Input, Probe};
 use timely::dataflow::{ProbeHandle, StreamVec};
 
-/// Records that go in at once with their times, and the time from which on later ones come; there
-/// are none if no time is given.
+/// Records that go in at once with their times, and the least time of later ones; none if there are
+/// no later ones.
 pub(super) struct Step<I> {
     pub(super) records: Vec<(u64, I)>,
     pub(super) then: Option<u64>,
 }
 
-/// What an operator has done.
 #[derive(Debug, PartialEq)]
 pub(super) struct Passed<R> {
-    /// What came out after each step, with its times.
+    /// After each step, with their times.
     pub(super) records: Vec<Vec<(u64, R)>>,
     /// After each step, the least time at which more may come out; none if nothing will.
     pub(super) frontier: Vec<Option<u64>>,
 }
 
-/// An operator gets so many looks after each step, and sleeps this long between them at most.
+/// Steps of the worker after each step of the input, and the longest pause between them.
 const LOOKS: usize = 12;
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -62,7 +61,7 @@ where
         let (found, probe) = (Rc::new(RefCell::new(Vec::new())), ProbeHandle::new());
         let records = found.clone();
         let mut input = worker.dataflow::<u64, _, _>(|scope| {
-            // What timely's inputs take may be copied; these are taken once.
+            // timely's inputs may copy records; these are taken once.
             let (input, stream) = scope.new_input::<Vec<Rc<RefCell<Option<I>>>>>();
             let out = operator(stream.map(|once| once.take().expect("a record is taken once")));
             let kept = out.unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(
@@ -105,7 +104,7 @@ where
     })
 }
 
-/// What the operators of a build of `plan` into `folder` know, with one worker that owns all.
+/// The context of a build of `plan` into `folder`, with one worker that owns all.
 pub(super) fn build(plan: InputPlan, folder: &Path) -> Build {
     let budget = Budget::new(64 << 20, 1).unwrap();
     let wiring = BuildWiring {
@@ -146,7 +145,7 @@ pub(super) fn build(plan: InputPlan, folder: &Path) -> Build {
     }
 }
 
-/// A plan of one file, which is made, with this content.
+/// A plan of one new file with this content.
 pub(super) fn plan_of(folder: &Path, name: &str, content: &[u8]) -> InputPlan {
     std::fs::write(folder.join(name), content).unwrap();
     InputPlan::new(&[folder.join(name)], None).unwrap()
@@ -155,7 +154,6 @@ pub(super) fn plan_of(folder: &Path, name: &str, content: &[u8]) -> InputPlan {
 /// An operator that has failed, and why.
 pub(super) type Failure = (&'static str, String);
 
-/// The operator that has failed, if one has.
 pub(super) fn failure(control: &Control) -> Option<Failure> {
     match control.take_failure()? {
         JobError::Operator { operator, source, .. } => {

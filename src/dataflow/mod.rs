@@ -1,5 +1,4 @@
-//! How is all that spread over workers? Timely operators, one a file, each thin over a plain type
-//! of another module.
+//! The jobs as timely operators, one a file, each thin over a plain type of another module.
 
 pub(crate) mod build;
 pub(crate) mod control;

@@ -1,4 +1,4 @@
-//! How are the operators of the query job joined?
+//! Joins the operators of the query job.
 
 pub(crate) mod answer;
 pub(crate) mod answered_by;
@@ -40,19 +40,15 @@ use timely::dataflow::ProbeHandle;
 use timely::dataflow::operators::Probe;
 use timely::worker::Worker;
 
-/// What joins the operators of the workers of a process beside their streams.
+/// What the operators of a process share beside their streams.
 pub(super) struct Wiring {
-    /// Where queries come from.
     pub(super) inbox: Arc<Inbox>,
-    /// Where answers go.
     pub(super) writer: Writer,
-    /// What makes the engines of the workers.
     pub(super) engines: Box<dyn Engines>,
-    /// What wakes the workers that drive them.
     pub(super) wakers: Arc<Wakers>,
     /// The queries of a process that has all of the index.
     pub(super) whole: Arc<Desk<(), Answered>>,
-    /// Those of one that has a shard.
+    /// The queries of a process that has a shard.
     pub(super) shards: Arc<Desk<Option<Vec<NamedHit>>, ShardHits>>,
     /// Plans of a shard that wait for the numbers of the others.
     pub(super) planned: Arc<Planned>,

@@ -1,6 +1,6 @@
-//! At which time did a message come? Timely lets a message travel under several times or under
-//! none. Every operator here sends with one capability, and differential dataflow, which need not,
-//! sends nothing to these operators but at the times of an input; so a message has one.
+//! The one time of a message. Timely lets a message travel under several times or under none; but
+//! every operator here sends with one capability, and differential dataflow, which need not, sends
+//! to these operators only at the times of an input.
 
 #![forbid(unsafe_code)]
 
@@ -8,18 +8,12 @@ use timely::dataflow::operators::{Capability, InputCapability};
 use timely::order::TotalOrder;
 use timely::progress::Timestamp;
 
-/// What operators ask the capability of a message that has one time.
 pub(super) trait SoleTime<T: Timestamp> {
-    /// The time of the message.
-    ///
-    /// # Panics
-    /// If it has none, which none of these dataflows sends.
+    /// Panics if the message has no time, which none of these dataflows sends.
     fn time(&self) -> &T;
 
-    /// The right to send at that time to the output `port`, until it is dropped.
-    ///
-    /// # Panics
-    /// As [`Self::time`].
+    /// The right to send at that time to the output `port`, until it is dropped. Panics as
+    /// [`Self::time`].
     fn retain(&self, port: usize) -> Capability<T>;
 }
 

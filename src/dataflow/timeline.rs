@@ -1,5 +1,4 @@
-//! When was something busy? Working time by slice of a job, in a fixed amount of memory however
-//! long the job takes.
+//! Working time by slice of a job, in a fixed amount of memory however long the job takes.
 
 use serde::Serialize;
 use std::time::Duration;
@@ -50,7 +49,6 @@ impl Timeline {
         }
     }
 
-    /// Makes slices twice as long.
     fn lengthen(&mut self) {
         for slice in 0..SLICES / 2 {
             self.slices[slice] = self.slices[2 * slice] + self.slices[2 * slice + 1];
@@ -67,7 +65,7 @@ impl Timeline {
         }
     }
 
-    /// Makes slices at least as long as those of another one.
+    /// Makes slices at least as long as those of another timeline.
     pub(crate) fn align(&mut self, other: &Self) {
         while self.shift < other.shift {
             self.lengthen();
@@ -85,14 +83,14 @@ impl Timeline {
     }
 }
 
-/// What of a job's time each operator and each worker was busy.
+/// The busy times of a job's operators and workers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Busy {
     /// Seconds of a slice of the job's time.
     pub slice_s: f64,
-    /// Seconds of work in each slice, of each operator on all workers together.
+    /// Of each operator on all workers together.
     pub operators: Vec<BusyRow<&'static str>>,
-    /// The same of each worker, all its operators together.
+    /// Of each worker, all its operators together.
     pub workers: Vec<BusyRow<usize>>,
 }
 
@@ -131,7 +129,6 @@ fn add<Name: PartialEq>(to: &mut Vec<(Name, Timeline)>, name: Name, timeline: Ti
     }
 }
 
-/// Rows with slices as long as those of `all`.
 fn rows<Name>(timelines: Vec<(Name, Timeline)>, all: &Timeline) -> Vec<BusyRow<Name>> {
     let row = |(name, mut timeline): (Name, Timeline)| {
         timeline.align(all);

@@ -1,5 +1,4 @@
-//! What do jobs over several processes have in common: coming together, agreeing on settings, and
-//! ending together.
+//! Jobs over several processes: meeting, agreeing on settings, and ending together.
 
 use super::control::{Control, JobError};
 use crate::cluster::ClusterError;
@@ -16,10 +15,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
 
-/// A setting that all processes have to have alike: its name, and its value.
+/// The name and the value of a setting that all processes must share.
 pub type SharedSetting = (String, String);
 
-/// Why the processes of a job do not work together.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TogetherError {
@@ -30,30 +28,29 @@ pub enum TogetherError {
     Job(#[from] JobError),
     #[error("preparing the connections to the other processes")]
     Start(#[source] io::Error),
-    /// A process was started otherwise than process 0.
     #[error("{process} has {name} {theirs}, process 0 {ours}: start all processes of a job alike")]
     Different {
         process: String,
         name: String,
         theirs: String,
-        /// What process 0 has.
+        /// Of process 0.
         ours: String,
     },
     #[error(
         "{process} has the settings {theirs}, process 0 {ours}: install the same build of millrace everywhere"
     )]
     Settings { process: String, theirs: String, ours: String },
-    /// A process has sent what nobody waits for.
+    /// A process has sent a message that is not awaited.
     #[error("{process} speaks out of turn")]
     OutOfTurn { process: String },
-    /// What a process has sent makes no sense.
+    /// A message cannot be read.
     #[error("a message of {process}")]
     Message {
         process: String,
         #[source]
         source: serde_json::Error,
     },
-    /// What this process has to say cannot be written down: a bug.
+    /// A message cannot be written: a bug.
     #[error("writing a message to another process")]
     Unsayable(#[source] serde_json::Error),
     /// The others have ended well, and this process still waits for them.
@@ -63,7 +60,7 @@ pub enum TogetherError {
 
 impl TogetherError {}
 
-/// How the other processes are told that a job has ended; `message` is the error with its causes.
+/// The outcome for the other processes; `message` is the error with its causes.
 pub fn outcome_of(error: &JobError, message: impl FnOnce() -> String) -> PeerOutcome {
     match error {
         JobError::OutputClosed => PeerOutcome::Closed,
@@ -72,28 +69,24 @@ pub fn outcome_of(error: &JobError, message: impl FnOnce() -> String) -> PeerOut
     }
 }
 
-/// Who comes together, and for what.
 #[derive(Clone, Debug)]
 pub struct Meeting {
     pub hosts: Hosts,
     /// How long to wait for the others.
     pub wait: Duration,
     pub job: &'static str,
-    /// Whether records of a dataflow cross processes.
+    /// Records of a dataflow cross processes.
     pub data: bool,
-    /// What they know and nobody else, if anything.
+    /// Known to the processes of the job alone, if there is one.
     pub secret: Secret,
 }
 
-/// How long a process that cannot take part waits to tell it.
+/// How long a process that cannot take part waits for others to tell them.
 const REFUSAL: Duration = Duration::from_secs(3);
 
 impl Meeting {
-    /// Comes together with the other processes. The data lines, if there are any, are for
-    /// [`run_with_others`](super::workers::run_with_others).
-    ///
-    /// # Errors
-    /// `Cluster`, `Start`; `Job` if the job was told to end meanwhile.
+    /// Meets the other processes. The data lines, if there are any, are for
+    /// [`run_with_others`](super::workers::run_with_others). `Job` if the job was ended meanwhile.
     pub fn join(
         &self,
         control: &Arc<Control>,
@@ -111,19 +104,17 @@ impl Meeting {
         Ok((Cluster { links, control: control.clone(), process, processes }, lines.data))
     }
 
-    /// Tells the other processes, as far as they come soon, that this one cannot take part, and
-    /// why.
+    /// Tells the other processes, as far as they come soon, why this one cannot take part.
     pub fn refuse(&self, control: &Arc<Control>, why: String) {
         let soon = Self { wait: self.wait.min(REFUSAL), ..self.clone() };
-        // Whoever does not come learns it when nobody answers.
+        // A process that comes later finds no other.
         if let Ok((cluster, _)) = soon.join(control) {
             cluster.finish(&PeerOutcome::Failed(why));
         }
     }
 }
 
-/// Makes sure that the settings of another process are those of this one, as many and with the same
-/// names.
+/// Checks that the settings of another process are the same, with the same names.
 fn compare(
     process: &str,
     ours: &[SharedSetting],
@@ -147,7 +138,6 @@ fn compare(
     }
 }
 
-/// The other processes of this job.
 pub struct Cluster {
     links: Links,
     control: Arc<Control>,
@@ -156,10 +146,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Checks that all processes have the same settings: process 0 compares.
-    ///
-    /// # Errors
-    /// `Different`, and what can go wrong on the way.
+    /// Checks that all processes have the same settings, or `Different`: process 0 compares.
     pub fn agree(&self, ours: &[SharedSetting]) -> Result<(), TogetherError> {
         if self.process > 0 {
             return self.tell(0, &ours);
@@ -175,24 +162,18 @@ impl Cluster {
         self.tell_bytes(process, &message)
     }
 
-    /// Tells all other processes something; only process 0 can.
-    ///
-    /// # Errors
-    /// When one has gone.
+    /// Sends all other processes a message; only process 0 can. Fails when one has gone.
     pub fn tell_others(&self, what: &impl Serialize) -> Result<(), TogetherError> {
         (1..self.processes).try_for_each(|process| self.tell(process, what))
     }
 
-    /// Waits for what process 0 tells.
-    ///
-    /// # Errors
-    /// When the job ends, or what comes makes no sense.
+    /// Waits for a message of process 0. Fails when the job ends, or the message cannot be read.
     pub fn hear_first<T: DeserializeOwned>(&self) -> Result<T, TogetherError> {
         let (process, message) = self.next()?;
         self.parse(process, &message)
     }
 
-    /// Waits until every other process has told something; in their order.
+    /// Waits until every other process has sent a message; in their order.
     pub(crate) fn hear_others<T: DeserializeOwned>(
         &self,
     ) -> Result<Vec<(usize, T)>, TogetherError> {
@@ -213,7 +194,7 @@ impl Cluster {
         Ok(self.links.send(process, bytes).map_err(JobError::Peer)?)
     }
 
-    /// Waits for bytes that this process has asked another one for, and no others meanwhile.
+    /// Waits for bytes that this process has asked another one for; others are an error.
     pub(crate) fn hear_bytes(&self, process: usize) -> Result<Vec<u8>, TogetherError> {
         match self.next()? {
             (from, bytes) if from == process => Ok(bytes),
@@ -221,7 +202,7 @@ impl Cluster {
         }
     }
 
-    /// Tells the others how the job of this process ended, and waits a little for them to end too.
+    /// Sends the others the outcome of this process, and waits a little for them to end too.
     pub fn finish(self, outcome: &PeerOutcome) {
         self.links.finish(outcome);
     }

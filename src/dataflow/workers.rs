@@ -1,9 +1,9 @@
-//! How do workers run a dataflow until it is complete or the job ends?
+//! Workers: threads that run a dataflow until it is complete or the job ends.
 //!
 //! Over several processes timely's threads panic when a connection breaks, and poison the queues of
-//! the workers. Then the process at the other end has gone, of which the watch over the control
-//! lines ([`cluster::links`](crate::cluster::links)) gives the reason. The workers of a job that
-//! failed are left where they are, for what they would drop is poisoned; the process ends.
+//! the workers. Then the process at the other end has gone, and the watch over the control lines
+//! ([`cluster::links`](crate::cluster::links)) gives the reason. The workers of a failed job are
+//! not joined, for what they would drop is poisoned; the process ends.
 
 use super::control::{Control, JobError};
 use super::data_line::DataLine;
@@ -28,10 +28,9 @@ thread_local! {
     static PANIC: Cell<Option<String>> = const { Cell::new(None) };
 }
 
-/// Keeps message and place of a panic of a worker for the job's error, instead of printing them;
-/// other threads panic as before. It sets the panic hook of the process, so that no job does it by
-/// itself: a program may call it once. Without it the hook that there is prints, and the error has
-/// the message alone.
+/// Keeps message and place of a worker's panic for the job's error, instead of printing them; other
+/// threads panic as before. It replaces the panic hook of the process, so a program has to call it,
+/// once, and no job does. Without it the old hook prints, and the error has the message alone.
 pub fn keep_panic_messages() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -51,10 +50,8 @@ pub fn keep_panic_messages() {
 /// How long a worker without work sleeps before it looks whether the job goes on.
 const PATIENCE: Duration = Duration::from_millis(20);
 
-/// Runs a dataflow on `workers` threads of this process until it is complete or the job ends.
-///
-/// # Errors
-/// The first failure of any worker.
+/// Runs a dataflow on `workers` threads of this process until it is complete or the job ends. Fails
+/// with the first failure of any worker.
 pub fn run(
     workers: usize,
     control: &Arc<Control>,
@@ -71,7 +68,7 @@ pub fn run(
         if let Err(failure) = step(worker, &shared, &build) {
             shared.fail(failure);
         }
-        // timely steps what is left until it is complete, which it will never be: it goes.
+        // timely would step the rest until it is complete, which it will never be.
         let dropped = catch(worker.index(), || {
             for dataflow in worker.installed_dataflows() {
                 worker.drop_dataflow(dataflow);
@@ -85,10 +82,8 @@ pub fn run(
 }
 
 /// Runs a dataflow on `workers` threads of each of several processes. `sockets` lead to the others
-/// of the `hosts`, by their numbers; that of this `process` has none.
-///
-/// # Errors
-/// The first failure of any worker of this process, or why another one made it end.
+/// of the `hosts`, by their numbers; that of this `process` has none. Fails with the first failure
+/// of any worker of this process, or the reason why another one made it end.
 pub(crate) fn run_with_others(
     workers: usize,
     process: usize,
@@ -120,7 +115,7 @@ pub(crate) fn run_with_others(
         while shared.stopped() {
             std::thread::park();
         }
-        // The job ends without this worker when nobody receives.
+        // The job ends without this worker when nothing receives.
         _ = completed.send(());
     })?;
     let mut working = workers;
@@ -153,7 +148,7 @@ pub(crate) fn run_with_others(
     closing.join().unwrap_or_else(|cause| Err(JobError::Start(panicked(&*cause).to_string())))
 }
 
-/// What timely's queues say when the thread at their other end has panicked.
+/// timely's panic when the thread at the other end of a queue has panicked.
 const POISONED: &str = "MergeQueue poisoned";
 
 fn start(
@@ -178,7 +173,6 @@ fn step(
     })
 }
 
-/// Turns a panic of a worker into an error.
 fn catch(worker: usize, work: impl FnOnce()) -> Result<(), JobError> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|cause| {
         let message = PANIC.take().unwrap_or_else(|| panicked(&*cause).to_string());

@@ -1,27 +1,24 @@
-//! In which form does a closed run leave its dictionary? Term after term in the order of the
-//! lexicon, with the postings of each; some of them only when a device has sent them.
+//! The dictionary of a closed run: term after term in the order of the lexicon, with the postings
+//! of each; some come from a device later.
 
 use std::error::Error;
 use std::sync::Arc;
 
-/// Where [`ClosedTerms::advance`] has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advance {
     Term,
     /// The next term is not there yet: ask again later. Nothing has moved.
     Later,
-    /// Behind the last term.
     End,
 }
 
 pub type ClosedError = Box<dyn Error + Send + Sync>;
 
-/// Wakes who waits for a dictionary: called from any thread, and more often than needed.
+/// Wakes those that wait for a dictionary: called from any thread, and more often than needed.
 pub(crate) type Wake = Arc<dyn Fn() + Send + Sync>;
 
-/// A number by which terms are sorted first, which decides nearly all comparisons: the trie
-/// collection in the upper two bytes, then the first six of the suffix. Terms with the same one are
-/// compared by their suffixes.
+/// Sort key of a term, which decides nearly all comparisons: the trie collection in the upper two
+/// bytes, then the first six of the suffix. Terms with the same key are compared by their suffixes.
 #[inline]
 pub(crate) fn order_key(collection: u16, suffix: &[u8]) -> u64 {
     let mut key = [0u8; 8];
@@ -31,23 +28,19 @@ pub(crate) fn order_key(collection: u16, suffix: &[u8]) -> u64 {
     u64::from_be_bytes(key)
 }
 
-/// One owner's terms of a closed run, in the order of the lexicon: by trie collection, then by
-/// suffix.
+/// One owner's terms of a closed run, by trie collection, then by suffix.
 pub trait ClosedTerms {
-    /// Moves on to the next term and puts its postings in the place of what `postings` holds:
-    /// docids counted from the run's first document, in the form of
-    /// [`folded`](crate::codec::folded), a list's first gap counted from -1. Never waits.
+    /// Moves on to the next term and replaces `postings` by its postings: docids counted from the
+    /// run's first document, in the form of [`folded`](crate::codec::folded), a list's first gap
+    /// counted from -1. Never waits.
     fn advance(&mut self, postings: &mut Vec<u8>) -> Result<Advance, ClosedError>;
 
-    /// The term that it stands at, as (trie collection, suffix).
-    ///
-    /// # Panics
-    /// If the last answer of [`advance`](Self::advance) that was not [`Advance::Later`] was not
-    /// [`Advance::Term`].
+    /// The current term, as (trie collection, suffix). Panics unless the last answer of
+    /// [`advance`](Self::advance) other than [`Advance::Later`] was [`Advance::Term`].
     fn term(&self) -> (u16, &[u8]);
 
-    /// From now on `wake` is called when it is worth asking again after [`Advance::Later`]. False
-    /// if nobody calls it: who waits has to look.
+    /// From now on `wake` is called when it makes sense to ask again after [`Advance::Later`]. If
+    /// this returns false, it is not called: the caller has to poll.
     fn wake_by(&mut self, _wake: Wake) -> bool {
         false
     }

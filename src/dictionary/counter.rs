@@ -1,5 +1,4 @@
-//! Which terms does a piece have, and how often does each document have them? Finds the terms and
-//! hands them on in batches; what is counted, and how, is the business of the layouts:
+//! Finds the terms of a piece and hands them on in batches. The layouts count them:
 //! [`tally`](super::tally) makes postings, [`regroup`](super::regroup) tokens.
 
 use super::memo::{Memo, NO_TERM, Term};
@@ -9,8 +8,8 @@ use crate::text::analysis::Analysis;
 use crate::text::scan::{Key, Scanner, Stretches, TOGETHER};
 use crate::text::tokenizer::Tokenizer;
 
-/// The document that is counted. Documents are counted from 1 and from piece to piece, so that what
-/// is kept with a term is out of date by itself when the next piece begins.
+/// The current document. Documents are counted from 1 and from piece to piece, so that what is kept
+/// with a term is out of date by itself when the next piece begins.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Now {
     /// The last document before the piece.
@@ -19,25 +18,22 @@ pub(super) struct Now {
 }
 
 pub(super) trait Counting: Default {
-    /// What it keeps with each term.
+    /// Kept with each term.
     type State: Copy + Default;
 
-    /// Brings what [`count`](Self::count) needs of a term into the cache.
+    /// Prefetches what [`count`](Self::count) needs of a term.
     fn prefetch(&self, terms: &[Term<Self::State>], term: u32);
 
-    /// Counts at most [`TOGETHER`] tokens of the current document, by their terms; stop words as if
-    /// they were one.
+    /// Counts at most [`TOGETHER`] tokens of the current document by their terms; stop words as if
+    /// they were one term.
     fn count(&mut self, terms: &mut [Term<Self::State>], tokens: &[u32], now: Now);
 
-    /// The current document has no more tokens.
     fn end_document(&mut self, terms: &mut [Term<Self::State>], now: Now);
 
-    /// Begins the next piece. Tells whether the last one was so large that its scratch is not worth
-    /// keeping; it is gone then.
+    /// Begins the next piece. Returns true if the last one was so large that its scratch is freed.
     fn reset(&mut self) -> bool;
 }
 
-/// Counts the terms of a piece.
 pub(super) struct Counter<C: Counting> {
     scanner: Scanner,
     found: Found<C>,
@@ -45,7 +41,6 @@ pub(super) struct Counter<C: Counting> {
     pub(super) lengths: Vec<u8>,
 }
 
-/// What a scanner finds goes here.
 struct Found<C: Counting> {
     tokenizer: Tokenizer,
     memo: Memo<C::State>,
@@ -110,7 +105,7 @@ impl<C: Counting> Stretches for Found<C> {
 }
 
 impl<C: Counting> Counter<C> {
-    /// Makes a counter whose memo takes at most `memo_bytes` from piece to piece.
+    /// The memo takes at most `memo_bytes` from piece to piece.
     pub(super) fn new(analysis: Analysis, memo_bytes: usize) -> Self {
         let found = Found {
             tokenizer: analysis.tokenizer,
@@ -122,7 +117,7 @@ impl<C: Counting> Counter<C> {
         Self { scanner: Scanner::new(), found, lengths: Vec::new() }
     }
 
-    /// Counts the next document of the piece; returns its length: its indexed tokens.
+    /// Counts the next document of the piece; returns its indexed tokens.
     pub(super) fn document(&mut self, text: &[u8]) -> u32 {
         self.found.now.document += 1;
         self.found.tokens = 0;
@@ -132,25 +127,23 @@ impl<C: Counting> Counter<C> {
         self.found.tokens
     }
 
-    /// Documents of the piece so far.
     pub(super) fn documents(&self) -> u32 {
         self.found.now.document - self.found.now.before
     }
 
-    /// What was counted, the terms with what was kept beside them, and the documents' numbers.
+    /// What was counted, the terms with what is kept with them, and the documents' numbers.
     pub(super) fn counted(&mut self) -> (&mut C, &mut Memo<C::State>, Now) {
         (&mut self.found.counting, &mut self.found.memo, self.found.now)
     }
 
-    /// What is known of the piece's counts before its terms are looked at. The piece has no more
-    /// documents.
+    /// The counts of the piece, which has no more documents, as far as they are known without its
+    /// terms.
     pub(super) fn piece_counts(&mut self) -> PieceCounts {
         let forms = self.found.memo.end_piece();
         PieceCounts { documents: self.documents(), postings: 0, list_bytes: 0, forms }
     }
 
-    /// Begins the next piece. Tells whether the piece was so large that its scratch is not worth
-    /// keeping.
+    /// Begins the next piece. Returns true if the last one was so large that its scratch is freed.
     pub(super) fn reset(&mut self) -> bool {
         self.lengths.clear();
         let now = &mut self.found.now;
@@ -171,8 +164,8 @@ impl<C: Counting> Counter<C> {
     }
 }
 
-/// Bytes that a term's first posting of a piece counts. It is written by the owner, who knows the
-/// gap: 4 bytes do for nearly all, and what is more is paid by the slack of the list's slices.
+/// Bytes that a term's first posting of a piece counts. The owner, who knows the gap, writes it: 4
+/// bytes do for nearly all, and the slack of the list's slices pays for more.
 pub(super) const FIRST_POSTING_BYTES: u64 = 4;
 
 /// A piece with more postings or terms than this has a huge document, and leaves buffers that no

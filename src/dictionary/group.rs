@@ -1,4 +1,4 @@
-//! What does one piece bring to one owner? The paper's regrouped stream (wei11, section III.C, step
+//! The part of one piece for one owner: the paper's regrouped stream (wei11, section III.C, step
 //! 5), with postings in the place of tokens.
 
 use crate::dictionary::strings::suffix::Suffix;
@@ -17,24 +17,23 @@ pub struct GroupTerm {
     pub postings: u32,
     /// Bytes in [`Group::lists`]: the postings behind the first.
     pub list_bytes: u32,
-    /// Its trie collection and the rest of the term; [`Group::suffixes`] has that of a long one.
     pub suffix: Suffix,
 }
 
 /// The terms of one piece that belong to one owner, in order of appearance, and what every owner
-/// must know of the piece.
-///
-/// A term's string travels with every piece that has it. Sending it once for each parser would save
-/// a fifth of these bytes, and needs tables that follow runs, parsers and the order of pieces.
+/// must know of the piece. A term's string travels with every piece that has it: sending it once
+/// for each parser would save a fifth of these bytes, and needs tables that follow runs, parsers
+/// and the order of pieces.
 pub struct Group {
     pub owner: u32,
-    /// The piece's counts, for the owner's sequencer.
+    /// For the owner's sequencer.
     pub counts: Arc<PieceCounts>,
     /// The codes of its documents' lengths (`score::bounds`).
     pub lengths: Arc<[u8]>,
     pub terms: Vec<GroupTerm>,
-    /// The suffixes of those that are long.
+    /// Of the terms with long ones.
     pub suffixes: Vec<u8>,
-    /// Their postings behind the first, end to end, as in a run's tail: `docs/index-format.md`.
+    /// The postings behind the first of each term, end to end, as in a run's tail:
+    /// `docs/index-format.md`.
     pub lists: Vec<u8>,
 }

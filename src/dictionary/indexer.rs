@@ -1,5 +1,5 @@
-//! What does an indexer that takes tokens have to do? The same on the CPU and on a device, so that
-//! the operator which feeds it knows neither: blocks of consecutive pieces go in, runs come out.
+//! Indexers that take tokens, on the CPU and on a device alike for the operator that feeds them:
+//! blocks of consecutive pieces go in, runs come out.
 
 use super::closed::{ClosedError, ClosedTerms, Wake};
 use super::stream::TokenGroup;
@@ -19,32 +19,30 @@ pub(crate) enum Indexing {
 /// of them: each with the docid of its first document, counted from the run's first.
 pub type ParsedBlock = Vec<(TokenGroup, u32)>;
 
-/// One indexer: it owns some trie collections for the life of the job, and has one run open.
-///
-/// None of its functions waits for a device.
+/// One indexer: it owns some trie collections for the life of the job, and has one run open. None
+/// of its functions waits for a device.
 pub trait TokenIndexer {
-    /// Takes the next block of the open run. The indexer may be done with it later.
+    /// Takes the next block of the open run, and may be done with it later.
     fn append(&mut self, block: ParsedBlock) -> Result<(), ClosedError>;
 
-    /// Does, or looks after, a part of the work that was taken; returns how many blocks are not
-    /// done.
+    /// Does, or polls, a part of the work that was taken; returns the blocks that are not done.
     fn advance(&mut self) -> Result<usize, ClosedError>;
 
-    /// Blocks that it takes at a time; the operator keeps others back.
+    /// The most blocks that it takes at a time.
     fn most_blocks(&self) -> usize;
 
-    /// Closes the run, all blocks of which are done, and opens the next. The next run gets no block
-    /// before the closed one has given its last term and is dropped.
+    /// Closes the run, all blocks of which are done, and opens the next, which gets no block before
+    /// the closed one has given its last term and is dropped.
     fn close(&mut self) -> Result<Box<dyn ClosedTerms>, ClosedError>;
 
-    /// From now on `wake` is called when a block is done that was not before. False if nobody calls
-    /// it: who waits has to look.
+    /// From now on `wake` is called when another block is done. If this returns false, it is not
+    /// called: the caller has to poll.
     fn wake_by(&mut self, _wake: Wake) -> bool {
         false
     }
 }
 
-/// What one indexer has done, once the job has ended.
+/// What one indexer has done in a whole job.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct IndexerWork {
     pub owner: u32,
@@ -57,6 +55,6 @@ pub(crate) struct IndexerWork {
     /// Seconds in which it had nothing to do before its last block, waiting for parsers, and for
     /// the runs that it closed to be encoded.
     pub waited: f64,
-    /// By split of a block's first piece: bytes of text, and seconds in which it was busy.
+    /// By split of a block's first piece: bytes of text, and busy seconds.
     pub splits: BTreeMap<u32, (u64, f64)>,
 }

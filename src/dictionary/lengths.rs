@@ -1,11 +1,9 @@
-//! How do the owners of a run come by the lengths of its documents, which bounds are made of, with
-//! one copy for all of them?
+//! The lengths of a run's documents, from which bounds are made, in one copy for all owners.
 
 use crate::crew::lock;
 use std::sync::{Arc, Mutex, Weak};
 
 /// The codes of the lengths (`score::bounds`) of the documents of runs that are being encoded.
-///
 /// Memory: a byte a document, as long as an owner needs it.
 #[derive(Debug, Default)]
 pub(crate) struct RunLengths {
@@ -14,8 +12,8 @@ pub(crate) struct RunLengths {
 }
 
 impl RunLengths {
-    /// The codes of all documents of a run, by docid counted from its first. The first owner to
-    /// come joins those of the `pieces`, which all owners have alike.
+    /// The codes of a run, by docid counted from its first. The first owner to come joins those of
+    /// the `pieces`, which are the same for all owners.
     pub(crate) fn of_run(&self, run: u32, pieces: Vec<Arc<[u8]>>) -> Arc<Vec<u8>> {
         let mut runs = lock(&self.runs);
         runs.retain(|(_, codes)| codes.strong_count() > 0);

@@ -1,5 +1,5 @@
-//! Which term is this surface form? Each form is lower-cased, looked up among the stop words and
-//! stemmed once; after that it is one look-up of a 16-byte key.
+//! The memo of surface forms: each form is lower-cased, looked up among the stop words and stemmed
+//! once; after that its term is one look-up of a 16-byte key.
 
 use crate::codec::prefetch::{prefetch, prefetch_at};
 use crate::dictionary::device::members::{for_each_unit, hash_of_key};
@@ -17,12 +17,12 @@ use std::sync::Arc;
 /// The term number of a form that has no term: a stop word.
 pub(crate) const NO_TERM: u32 = 0;
 
-/// A term that a parser knows, and what its counter keeps beside it: all in one line of the cache.
+/// A term that a parser knows, and what its counter keeps with it: in one line of the cache.
 #[derive(Clone, Copy, Default)]
 #[repr(C, align(64))]
 pub(crate) struct Term<S> {
     pub hash: u64,
-    /// Its trie collection and the rest of it; the memo's strings have that of a long one.
+    /// The memo's strings have a long one.
     pub suffix: Suffix,
     pub(super) state: S,
 }
@@ -36,9 +36,8 @@ struct Slot {
     seen: u32,
 }
 
-/// A form without a key.
 struct OtherForm {
-    /// Where its bytes lie among the strings.
+    /// Its bytes among the strings.
     start: u32,
     end: u32,
     term: u32,
@@ -52,7 +51,7 @@ pub(crate) struct Memo<S: Copy> {
     /// Forms with a key; a slot whose key is zero is free.
     slots: Grown<Slot>,
     used: usize,
-    /// Forms without a key, lower-cased, and the term of each.
+    /// Forms without a key, lower-cased.
     others: HashTable,
     other_forms: Vec<OtherForm>,
     terms: HashTable,
@@ -71,12 +70,12 @@ pub(crate) struct Memo<S: Copy> {
 /// Keys that are learned at once.
 const AT_ONCE: usize = 8;
 const LEAST_SLOTS: usize = 1 << 12;
-/// No memo is kept with so many slots: only the forms of one very long document take more, and they
-/// are filled further, since their bytes count more than their time.
+/// Only the forms of one very long document take as many slots, which are not kept, and are filled
+/// further, since their bytes count more than their time.
 const MANY_SLOTS: usize = 1 << 21;
 
-/// Where a key is looked for, by as many of the lower bits as there are slots: multiplied, every
-/// byte reaches the uppermost byte, which so comes to be the lowest.
+/// The place of a key, in as many of the lower bits as there are slots: multiplied, every byte
+/// reaches the uppermost byte, which is swapped to be the lowest.
 #[inline(always)]
 fn spread(key: Key) -> u32 {
     let folded = key[0] ^ key[1].wrapping_mul(0xd6e8_feb8_6659_fd93);
@@ -90,20 +89,18 @@ fn count_form(forms: &mut Sketch, hash: u64, bytes: usize, term: u32) {
     }
 }
 
-/// Counts a form that the piece has for the first time.
 #[inline(never)]
 fn see_key(forms: &mut Sketch, key: Key, term: u32) {
     // A key is shorter than a unit.
     count_form(forms, hash_of_key(key), 0, term);
 }
 
-/// The slot that has a key whose [`spread`] is given, or the place of the slot for it. Looked at
-/// are a first slot, the other one of its line of the cache, which has come with it, and then one
-/// line after the other.
+/// The slot of a key whose [`spread`] is given, or the place for it. Probes a first slot, the other
+/// one of its cache line, and then one line after the other.
 ///
-/// If there is another form where the key is looked for first, which the piece has not had, the two
-/// change places: so common forms come to be found at once. The other one is still found, for all
-/// slots between are in use.
+/// If the first slot has another form, which the piece has not had, the two change places, so that
+/// common forms come to be found at once. The other one is still found, for all slots between are
+/// in use.
 #[inline(always)]
 fn find_key(slots: &mut [Slot], key: Key, spread: u32, piece: u32) -> Result<&mut Slot, usize> {
     let mask = slots.len() - 1;
@@ -130,14 +127,13 @@ fn find_key(slots: &mut [Slot], key: Key, spread: u32, piece: u32) -> Result<&mu
     Ok(&mut slots[at])
 }
 
-/// Slots where no form is known.
 fn no_forms() -> Grown<Slot> {
     let mut slots = Grown::default();
     slots.lengthen(LEAST_SLOTS);
     slots
 }
 
-/// The list of terms where none is known: what stands for stop words.
+/// With the entry for stop words.
 fn no_terms<S: Copy + Default>() -> Grown<Term<S>> {
     let mut list = Grown::default();
     list.push(Term::default());
@@ -145,7 +141,7 @@ fn no_terms<S: Copy + Default>() -> Grown<Term<S>> {
 }
 
 impl<S: Copy + Default> Memo<S> {
-    /// Makes an empty memo that forgets everything when it holds more than `most_bytes`.
+    /// Forgets everything when it holds more than `most_bytes`.
     pub(crate) fn new(analysis: Analysis, most_bytes: usize) -> Self {
         Self {
             analysis: Arc::new(analysis),
@@ -166,9 +162,9 @@ impl<S: Copy + Default> Memo<S> {
 
     /// Ends a piece. Returns the sketch of its surface forms without stop words, a member for each
     /// started [`SKETCH_UNIT_BYTES`](crate::order::SKETCH_UNIT_BYTES) of a form. A memo that is
-    /// going to be [emptied](Self::forget_if_full) knows its terms until then, and no form. One
-    /// that a long document has made too large gives their memory back at once: what is made of a
-    /// piece takes memory too.
+    /// going to be [emptied](Self::forget_if_full) knows its terms until then, but no form; one
+    /// that a long document has made too large frees them at once, since laying out the piece takes
+    /// memory too.
     pub(crate) fn end_piece(&mut self) -> Sketch {
         let bytes = self.bytes();
         if bytes > self.most_bytes || self.used * 4 > self.slots.len() * 3 {
@@ -176,7 +172,7 @@ impl<S: Copy + Default> Memo<S> {
             self.is_kept = bytes <= self.most_bytes + self.most_bytes / 4;
             self.forget_forms();
         }
-        // 0 is what slots say whose form no piece has had.
+        // 0 stands in slots whose form no piece has had.
         self.piece = self.piece.checked_add(1).unwrap_or(1);
         std::mem::take(&mut self.forms)
     }
@@ -205,8 +201,8 @@ impl<S: Copy + Default> Memo<S> {
         self.list.len() == 1
     }
 
-    /// All terms by their numbers, to change what is kept beside them; the first stands for all
-    /// stop words.
+    /// All terms by their numbers, to change what is kept with them; the first stands for all stop
+    /// words.
     #[inline]
     pub(super) fn terms_mut(&mut self) -> &mut [Term<S>] {
         &mut self.list
@@ -217,13 +213,12 @@ impl<S: Copy + Default> Memo<S> {
         &self.list[number as usize]
     }
 
-    /// The suffix of a term: its bytes without the prefix that its collection implies.
     #[inline]
     pub(crate) fn suffix<'a>(&'a self, term: &'a Term<S>) -> &'a [u8] {
         term.suffix.of(&self.strings)
     }
 
-    /// The same for a group; a long one is appended to the group's strings.
+    /// A long suffix is appended to the group's strings.
     #[inline]
     pub(super) fn put_suffix(&self, term: &Term<S>, strings: &mut Vec<u8>) -> Suffix {
         term.suffix.moved(&self.strings, strings)
@@ -238,8 +233,8 @@ impl<S: Copy + Default> Memo<S> {
             + self.strings.len()
     }
 
-    /// Forgets all forms and terms if they took too much memory when the last piece ended. Numbers
-    /// start again from 1. Returns whether it did.
+    /// Forgets all forms and terms, and returns true, if they took too much memory when the last
+    /// piece ended. Numbers start again from 1.
     pub(crate) fn forget_if_full(&mut self) -> bool {
         let full = self.is_full;
         if full {
@@ -249,7 +244,7 @@ impl<S: Copy + Default> Memo<S> {
     }
 
     /// Forgets all forms and terms, and what their counter kept with them. Its memory is filled
-    /// again: the system would have to clear what it gives anew, some times a second.
+    /// again: the system would have to clear new memory, some times a second.
     pub(super) fn forget(&mut self) {
         self.forget_forms();
         if self.is_kept {
@@ -263,8 +258,8 @@ impl<S: Copy + Default> Memo<S> {
         (self.is_full, self.is_kept) = (false, true);
     }
 
-    /// What brings the first slot for a key into the cache, and returns what
-    /// [`terms_of_keys`](Self::terms_of_keys) takes with it.
+    /// Prefetches the first slot for a key, and returns what [`terms_of_keys`](Self::terms_of_keys)
+    /// takes with it.
     #[inline(always)]
     pub(super) fn prefetch(&self) -> impl Fn(Key) -> u32 {
         let slots = &self.slots[..];
@@ -275,9 +270,9 @@ impl<S: Copy + Default> Memo<S> {
         }
     }
 
-    /// The terms of tokens that have keys, at most [`TOGETHER`], with what
-    /// [`prefetch`](Self::prefetch) returned for each. Calls `known` with all terms and each that
-    /// is known. Returns those that are not, by their bits, whose terms stay as they are.
+    /// The terms of tokens that have keys, at most [`TOGETHER`](crate::text::scan::TOGETHER), with
+    /// what [`prefetch`](Self::prefetch) returned for each. Calls `known` with all terms and each
+    /// that is known. Returns the bits of those that are not, whose terms stay as they are.
     #[inline(always)]
     pub(super) fn terms_of_keys(
         &mut self,
@@ -304,7 +299,6 @@ impl<S: Copy + Default> Memo<S> {
         unknown
     }
 
-    /// The term of a token that has a key.
     fn term_of_key(&mut self, key: Key) -> u32 {
         let mut term = [NO_TERM];
         if self.terms_of_keys(&[key], &[spread(key)], &mut term, |_, _| {}) != 0 {
@@ -314,8 +308,8 @@ impl<S: Copy + Default> Memo<S> {
     }
 
     /// Learns those of the keys that are `unknown`, by their bits, and has all of them counted:
-    /// first the `terms` that are known already, then those that were learned. What is read of the
-    /// table of terms is out of the caches, and asked for before, so that it comes meanwhile.
+    /// first the `terms` that are known already, then those that were learned. The table of terms
+    /// is out of the caches, and prefetched meanwhile.
     #[cold]
     #[inline(never)]
     pub(super) fn learn_keys(
@@ -382,10 +376,9 @@ impl<S: Copy + Default> Memo<S> {
         }
     }
 
-    /// Whether there is room for twice as many slots. Where there is not, those that are there are
-    /// filled further, and the memo is full when three quarters are in use: one that doubled would
-    /// be too large when the piece ends, to be emptied at once, and its memory, far beyond what it
-    /// may keep, would be taken from the system again.
+    /// Whether the slots may double. Where not, they are filled further, and the memo is full when
+    /// three quarters are in use: doubled, it would be too large when the piece ends, to be emptied
+    /// at once, and its memory, far beyond what it may keep, would be taken from the system again.
     fn may_double(&self) -> bool {
         let slots = self.slots.len();
         slots < MANY_SLOTS && self.bytes() + slots * size_of::<Slot>() <= self.most_bytes
@@ -398,7 +391,6 @@ impl<S: Copy + Default> Memo<S> {
         });
     }
 
-    /// The term of any lower-cased token.
     pub(crate) fn term_of_token(&mut self, token: &str) -> u32 {
         if let Some(key) = key_of(token.as_bytes()) {
             return self.term_of_key(key);
@@ -406,7 +398,6 @@ impl<S: Copy + Default> Memo<S> {
         self.term_of_long(token.as_bytes())
     }
 
-    /// The term of a lower-cased token that has no key.
     pub(super) fn term_of_long(&mut self, token: &[u8]) -> u32 {
         let next = self.other_forms.len() as u32;
         let (forms, strings) = (&self.other_forms, &self.strings);
@@ -442,7 +433,7 @@ impl<S: Copy + Default> Memo<S> {
         self.number(&term, hash)
     }
 
-    /// The number of a term, which is given one if it has none.
+    /// The number of a term, new if it has none.
     #[inline]
     fn number(&mut self, term: &str, hash: u64) -> u32 {
         let collection = trie_collection(term);

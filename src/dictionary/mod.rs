@@ -1,14 +1,14 @@
-//! How are terms and their postings kept while a run is built?
+//! Terms and their postings while a run is built.
 //!
 //! A parser turns each piece into groups, one for each of the [`owners`] of trie collections: the
-//! [`memo`] gives a surface form its term, the `counter` counts, and what was counted is laid out
-//! as [`parsed`] says: [`tally`] makes postings, [`group::Group`], and [`regroup`] makes tokens,
+//! [`memo`] gives a surface form its term, the `counter` counts, and the counts are laid out as
+//! [`parsed`] says: [`tally`] makes postings, [`group::Group`], and [`regroup`] makes tokens,
 //! [`stream::TokenGroup`]. An owner keeps its part of the run in a [`run::RunDictionary`], or, if
 //! it takes tokens ([`indexer`]), in the B-trees of a [`btree::run::BTreeRun`] or on a device,
-//! until the run is encoded as [`closed::ClosedTerms`]. A device that turns whole texts into lists
-//! makes few kinds of terms: [`forms`] says what other forms mean, short terms by their [`codes`],
-//! and [`inverted`] holds what it made; [`texts`], [`lines`] and [`text_buffers`] are what it
-//! takes.
+//! until the run is encoded as [`closed::ClosedTerms`]. For a device that turns whole texts into
+//! lists, [`texts`](device::texts), [`lines`](device::lines) and
+//! [`text_buffers`](device::text_buffers) are its input, [`forms`](device::forms) its terms, short
+//! ones by their [`codes`](strings::codes), and [`inverted`](device::inverted) its result.
 
 pub(crate) mod btree;
 pub(crate) mod closed;

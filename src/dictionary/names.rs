@@ -1,9 +1,11 @@
-//! Which documents have a name that an earlier one has? Counted exactly, in bounded memory: hashes
-//! of 128 bits are parted by their first bits. When the memory is full the first ones go to a file
-//! without a name. In the end the hashes of each part are compared.
+//! Counts documents whose name an earlier one has: exactly, in bounded memory.
 //!
-//! Names that differ share such a hash with a chance below 10^-20 for 4 billion documents; no name
-//! is compared.
+//! Hashes of 128 bits are parted by their first bits; when the memory is full the first ones go to
+//! a file without a name. In the end a sample tells whether many names occur more than once. If
+//! not, the last 32 bits of each hash alone are parted and looked up in small tables, which say of
+//! nearly all names that no other is the same; only the others are compared by their whole hashes.
+//! If many do, all are parted and compared whole. Different names share such a hash with a chance
+//! below 10^-20 for 4 billion documents; no name itself is compared.
 
 use crate::crew::{Crew, lock};
 use crate::pages;
@@ -16,9 +18,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use twox_hash::XxHash3_128;
 
-/// With fewer names for each it is not worth starting a thread.
+/// With fewer names for each, threads are not started.
 const LEAST_NAMES: usize = 1 << 15;
-/// Names that come one by one are kept in pieces of so many.
+/// Names of a piece of those that come one by one.
 const PIECE_NAMES: usize = 1 << 12;
 /// Memory for each name: its hash and, in the end, room in which hashes are parted.
 const HASH_BYTES: usize = size_of::<u128>() + size_of::<u64>();
@@ -26,17 +28,16 @@ const HASH_BYTES: usize = size_of::<u128>() + size_of::<u64>();
 const MOST_BITS: u32 = 12;
 const LEAST_IN_PART: usize = 64;
 /// If the memory is full a 256th of its hashes goes to the file, 2^18 of them at least: the thread
-/// that adds the next names parts them, which takes 30 ns a hash, and all other threads may come to
-/// wait for what it does next.
+/// that adds the next names parts them, which takes 30 ns a hash, and all other threads may have to
+/// wait for it.
 const SPILLED_PART: usize = 256;
 const LEAST_SPILLED: usize = 1 << 18;
 
-/// Names that occur more than once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Duplicates {
     /// Documents whose name an earlier document has.
     pub count: u64,
-    /// The first document of that kind and the earlier one with its name.
+    /// The first of these documents and the earlier one with its name.
     pub first: Option<(u32, u32)>,
 }
 
@@ -47,12 +48,10 @@ impl Duplicates {
     }
 }
 
-/// The hash that stands for a name.
 pub(crate) fn name_hash(name: &[u8]) -> u128 {
     XxHash3_128::oneshot(name)
 }
 
-/// A name and whose it is.
 #[derive(Clone, Copy, AnyBitPattern, NoUninit)]
 #[repr(C, packed(4))]
 struct Entry {
@@ -68,7 +67,6 @@ struct Piece {
 
 /// Entries in the file by the first bits of their hashes.
 struct Parted {
-    /// Entries before the first.
     at: u64,
     ends: Vec<u32>,
 }
@@ -81,7 +79,6 @@ struct Spilled {
 }
 
 impl Spilled {
-    /// Reads the entries of one part.
     fn read(&self, number: usize, entries: &mut Vec<Entry>) -> io::Result<()> {
         for Parted { at, ends } in &self.parted {
             let file = self.file.as_ref().expect("entries went to a file");
@@ -94,14 +91,14 @@ impl Spilled {
     }
 }
 
-/// Collects the names of all documents; any threads may add some.
+/// Collects the names of all documents, from any threads.
 pub(crate) struct Names {
     folder: PathBuf,
     /// Hashes that are kept in memory.
     most: usize,
     /// Hashes that go to the file together, at least.
     at_once: usize,
-    /// Of the beginning of a hash, which say to which part it belongs.
+    /// Bits at the beginning of a hash that give its part.
     bits: u32,
     kept: Mutex<Kept>,
 }
@@ -111,14 +108,13 @@ struct Kept {
     pieces: Vec<Piece>,
     hashes: usize,
     file: Option<Arc<File>>,
-    /// Entries for which there is a place in the file.
+    /// Entries that have a place in the file.
     spilled: u64,
     parted: Vec<Parted>,
 }
 
 impl Names {
-    /// Keeps at most `most_bytes` in memory; what is more goes to a file without a name in
-    /// `folder`.
+    /// Keeps at most `most_bytes` in memory; the rest goes to a file without a name in `folder`.
     pub(crate) fn new(folder: &Path, most_bytes: u64) -> Self {
         let most = (most_bytes as usize / HASH_BYTES).max(1);
         let at_once = (most / SPILLED_PART).max(LEAST_SPILLED);
@@ -130,12 +126,10 @@ impl Names {
         lock(&self.kept)
     }
 
-    /// Adds the name of a document.
     pub(crate) fn push(&self, name: &[u8], docid: u32) -> io::Result<()> {
         self.push_hash(name_hash(name), docid)
     }
 
-    /// Adds the name of a document by its [`name_hash`].
     pub(crate) fn push_hash(&self, hash: u128, docid: u32) -> io::Result<()> {
         let mut kept = self.kept();
         match kept.pieces.last_mut() {
@@ -150,8 +144,7 @@ impl Names {
         self.spill_if_many(kept)
     }
 
-    /// Adds the names of neighbouring documents, of which `first` is the first, by their
-    /// [`name_hash`]es.
+    /// Adds the names of neighbouring documents, from `first` on, by their [`name_hash`]es.
     pub(crate) fn extend(&self, first: u32, mut hashes: Vec<u128>) -> io::Result<()> {
         if hashes.is_empty() {
             return Ok(());
@@ -190,7 +183,7 @@ impl Names {
         Ok(())
     }
 
-    /// Counts the duplicates among all names; so many `threads` look for them.
+    /// Counts the duplicates with `threads`.
     pub(crate) fn finish(self, threads: usize) -> io::Result<Duplicates> {
         let Self { most, at_once, bits, kept, .. } = self;
         let kept = kept.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -233,7 +226,6 @@ impl Names {
     }
 }
 
-/// The part of a hash: its first `bits`.
 fn number(hash: u128, bits: u32) -> usize {
     (((hash >> 96) as u64) >> (32 - bits)) as usize
 }
@@ -271,7 +263,7 @@ fn part(pieces: &[Piece], sizes: &[u32], parts: Range<usize>) -> InParts {
     let bits = sizes.len().ilog2();
     let (mut ends, mut names) = (vec![0; sizes.len()], 0);
     for (number, end) in ends.iter_mut().enumerate() {
-        // Where the part begins, until what it has stands there.
+        // The beginning of the part, until its entries are there.
         *end = names;
         names += if parts.contains(&number) { sizes[number] } else { 0 };
     }
@@ -289,7 +281,6 @@ fn part(pieces: &[Piece], sizes: &[u32], parts: Range<usize>) -> InParts {
     InParts { all, ends }
 }
 
-/// Memory that is used again for each part.
 #[derive(Default)]
 struct Room {
     entries: Vec<Entry>,
@@ -300,8 +291,8 @@ struct Room {
 /// are changed.
 ///
 /// Of equal names the first entry keeps the least docid so far. Whichever of the two least comes
-/// later meets the other one, so that the first duplicate is found; what it is compared with
-/// besides is greater.
+/// later meets the other one, so that the first duplicate is found; all others that it is compared
+/// with are greater.
 fn count(entries: &mut [Entry], slots: &mut Vec<u32>) -> Duplicates {
     let mask = (2 * entries.len()).next_power_of_two() - 1;
     slots.clear();

@@ -1,9 +1,9 @@
-//! Which indexer owns which trie collection, and which worker runs it?
+//! The owner of each trie collection, and the worker that runs it.
 
 use crate::text::trie_collection::TRIE_COLLECTIONS;
 
-/// The owner of every trie collection for the life of a job, and the order in which the tokens of a
-/// piece are laid out for `wei11`: by owner, then by collection. Nothing in an index depends on it.
+/// Owners, which stay for the life of a job, and the order in which the tokens of a piece are laid
+/// out for `wei11`: by owner, then by collection. Nothing in an index depends on it.
 #[derive(Debug)]
 pub struct Owners {
     owner: Box<[u32]>,
@@ -14,10 +14,7 @@ pub struct Owners {
 }
 
 impl Owners {
-    /// Gives each collection the owner that `owner` says; owner `i` runs on worker `workers[i]`.
-    ///
-    /// # Panics
-    /// If an owner has no worker.
+    /// Owner `i` runs on worker `workers[i]`. Panics if an owner has no worker.
     pub(crate) fn new(owner: impl Fn(u16) -> u32, workers: impl Into<Box<[usize]>>) -> Self {
         let workers = workers.into();
         let owner: Box<[u32]> = (0..TRIE_COLLECTIONS as u16).map(owner).collect();
@@ -32,7 +29,7 @@ impl Owners {
     }
 
     /// Deals the collections out to one owner on each of `workers` in turn: neighbours, which have
-    /// like numbers of tokens, go to different workers.
+    /// similar numbers of tokens, go to different workers.
     pub fn in_turn(workers: usize) -> Self {
         Self::new(|collection| u32::from(collection) % workers as u32, Vec::from_iter(0..workers))
     }
@@ -57,13 +54,11 @@ impl Owners {
         self.order.iter().copied()
     }
 
-    /// The worker that runs an owner.
     #[inline]
     pub(crate) fn worker(&self, owner: u32) -> usize {
         self.workers[owner as usize]
     }
 
-    /// The owners that a worker runs.
     pub(crate) fn on_worker(&self, worker: usize) -> impl Iterator<Item = u32> {
         (0u32..).zip(&self.workers).filter(move |&(_, &w)| w == worker).map(|(owner, _)| owner)
     }

@@ -1,11 +1,10 @@
-//! How do the tokens of a piece come to lie by trie collection (wei11, section III.C, step 5)?
+//! Lays the tokens of a piece out by trie collection (wei11, section III.C, step 5).
 //!
 //! Counting has found the postings of the piece, in document order. A pass over them adds up what
 //! each collection's stream takes, and a second one writes the tokens straight to their places,
-//! each as often as its document has it. So the tokens of a document lie by term, in the order in
-//! which counting finds these; the paper keeps the order of the text, on which nothing depends.
-//! What the piece counts is what [`Tally`](super::tally::Tally) counts, so that runs end at the
-//! same documents.
+//! each as often as its document has it. So the tokens of a document lie by term, in the order of
+//! counting; the paper keeps the order of the text, on which nothing depends. Counts are those of
+//! [`Tally`](super::tally::Tally), so that runs end at the same documents.
 
 use super::counter::{Counter, Counting, FIRST_POSTING_BYTES, KEEP, Now};
 use super::memo::{NO_TERM, Term};
@@ -44,7 +43,7 @@ struct Posting {
 
 /// The postings of a piece in document order. Each term remembers the last document that it was
 /// seen in and where its posting there lies. Whether a token is a stop word, and whether its term
-/// is new in the document, is as good as random, so that counting has no branch that depends on it.
+/// is new in the document, is as good as random, so no branch depends on it.
 #[derive(Default)]
 struct Postings {
     /// The piece's terms in order of appearance: the first `terms`; then room. [`NO_TERM`] may be
@@ -107,7 +106,7 @@ impl Counting for Postings {
 /// The rank of stop words, behind those of all collections.
 const STOP_WORDS: u32 = TRIE_COLLECTIONS as u32;
 
-/// Terms whose data is fetched ahead of its use.
+/// Terms whose data is prefetched.
 const AHEAD: usize = 16;
 
 /// A token that is written with one copy.
@@ -129,7 +128,7 @@ struct PieceTerm {
 
 #[derive(Clone, Copy, Default)]
 struct Stream {
-    /// Its bytes, while they are added up; then where its next token goes.
+    /// Its bytes, while they are added up; then the place of its next token.
     at: u32,
     /// The document of the token before.
     document: u32,
@@ -152,22 +151,20 @@ pub struct TokenTally {
     counter: Counter<Postings>,
     /// Bytes of the text so far.
     text_bytes: u64,
-    /// Scratch of the layout: the piece's terms by their ordinals, the streams by rank, and all
-    /// streams end to end.
+    /// Scratch of the layout: terms by their ordinals, streams by rank, and all streams end to end.
     words: Vec<PieceTerm>,
     streams: Vec<Stream>,
     bytes: Vec<u8>,
 }
 
 impl TokenTally {
-    /// Terms are made by `analysis`, and remembered in at most `memo_bytes` from piece to piece.
+    /// Terms of `analysis` are remembered in at most `memo_bytes` from piece to piece.
     pub fn new(analysis: Analysis, owners: Arc<Owners>, memo_bytes: usize) -> Self {
         let counter = Counter::new(analysis, memo_bytes);
         let (text_bytes, words, streams, bytes) = Default::default();
         Self { owners, counter, text_bytes, words, streams, bytes }
     }
 
-    /// Looks the terms of the piece up.
     fn find_words(&mut self) {
         let (counted, memo, _) = self.counter.counted();
         let touched = &counted.touched[..counted.terms];
@@ -241,7 +238,6 @@ impl TokenTally {
         groups
     }
 
-    /// Writes all tokens to their places.
     fn write(&mut self) {
         let (counted, memo, _) = self.counter.counted();
         for posting in &counted.postings[..counted.used] {
@@ -334,8 +330,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    /// Terms of each collection, in the order of documents and, of one document, in that of the
-    /// alphabet.
+    /// By collection, document and alphabet.
     type Streams = BTreeMap<u16, Vec<(u32, String)>>;
 
     fn read(groups: &[TokenGroup], owners: &Owners) -> Streams {
@@ -363,8 +358,8 @@ mod tests {
     }
 
     proptest! {
-        /// The streams are the documents' terms by collection, and what the piece counts is what
-        /// the layout of postings counts.
+        /// The streams are the documents' terms by collection, and the counts are those of the
+        /// layout of postings.
         #[test]
         fn oracle_regroups_like_a_map(
             pieces in prop::collection::vec(prop::collection::vec("([a-cTH0-9 \u{e9}]{0,80}|[a-z]{30,90}|x{250,300})", 0..20), 1..4),

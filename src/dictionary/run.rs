@@ -1,5 +1,5 @@
-//! What does one owner know of the run that is open? Its terms in a hash table, the postings of
-//! each as bytes in slices; taken out in the order of the lexicon when the run closes.
+//! The part of an open run that one owner keeps: its terms in a hash table, the postings of each as
+//! bytes in slices; sorted for the lexicon when the run closes.
 
 use super::closed::{Advance, ClosedError, ClosedTerms};
 use super::group::{Group, GroupTerm};
@@ -11,7 +11,7 @@ use crate::dictionary::strings::short;
 use crate::dictionary::strings::suffix::Suffix;
 use crate::pages::{self, Grown};
 
-/// A term and its postings so far: two to a line of the cache.
+/// Two to a line of the cache.
 #[derive(Clone, Copy)]
 #[repr(align(32))]
 struct Entry {
@@ -23,23 +23,21 @@ struct Entry {
 }
 const _: () = assert!(size_of::<Entry>() == 32);
 
-/// The part of an open run that one worker owns.
 #[derive(Default)]
 pub struct RunDictionary {
     table: HashTable,
     entries: Grown<Entry>,
-    /// Those of terms that have long ones.
+    /// Of terms with long ones.
     suffixes: Vec<u8>,
     slices: Slices,
     postings: u64,
 }
 
-/// Terms whose slots are fetched ahead of their use.
+/// Terms by which slots are prefetched ahead.
 const AHEAD: usize = 48;
-/// And whose numbers, entries and slices are.
+/// The same for numbers and entries, and for slices.
 const NUMBERS_AHEAD: usize = 32;
 const SLICES_AHEAD: usize = 16;
-/// The number of a term that the run does not have.
 const NO_NUMBER: u32 = u32::MAX;
 
 impl RunDictionary {
@@ -51,8 +49,8 @@ impl RunDictionary {
     /// the run's first. Pieces come in the order of their docids.
     ///
     /// Appending to a list needs the slot of its term, then its entry, then its slice, all of them
-    /// out of the cache. Each is fetched when what leads to it has arrived. No term is there twice,
-    /// so that a number which was found before is still the term's.
+    /// out of the cache. Each is prefetched when what leads to it has arrived. No term is in a
+    /// group twice, so a number that was found before is still the term's.
     pub fn append(&mut self, group: &Group, first: u32) {
         let terms = &group.terms[..];
         for term in terms.iter().take(AHEAD) {
@@ -97,7 +95,7 @@ impl RunDictionary {
         }
     }
 
-    /// The number that a term probably has, whose entry is fetched.
+    /// The number that a term probably has, whose entry is prefetched.
     #[inline(always)]
     fn guess(&self, term: &GroupTerm) -> u32 {
         let Some(number) = self.table.guess(term.hash) else { return NO_NUMBER };
@@ -105,8 +103,7 @@ impl RunDictionary {
         number
     }
 
-    /// The number of a term, which is given one if it has none; `strings` has its suffix if that is
-    /// long.
+    /// The number of a term, new if it has none; `strings` has its suffix if that is long.
     #[inline(always)]
     fn number(&mut self, guessed: u32, term: &GroupTerm, strings: &[u8]) -> u32 {
         let (entries, suffixes) = (&self.entries, &self.suffixes);
@@ -129,7 +126,7 @@ impl RunDictionary {
         }
     }
 
-    /// Brings the beginning of a list into the cache, and the string of a term that has a long one.
+    /// Prefetches the beginning of a list, and a long suffix.
     #[inline(always)]
     fn prefetch_list(&self, number: u32) {
         let entry = &self.entries[number as usize];
@@ -139,14 +136,13 @@ impl RunDictionary {
         self.slices.prefetch_head(&entry.chain);
     }
 
-    /// Brings the next slice of a list into the cache, whose first `slices` are there.
+    /// Prefetches the next slice of a list behind its first `slices`.
     #[inline(always)]
     fn prefetch_slice(&self, number: u32, slices: usize) {
         self.slices.prefetch_behind(&self.entries[number as usize].chain, slices);
     }
 
-    /// The terms' numbers by (trie collection, suffix). The hash table is of no use any more and is
-    /// freed first.
+    /// The terms' numbers by (trie collection, suffix). The hash table is freed first.
     fn sort(&mut self) -> Vec<(u64, u32)> {
         self.table.clear();
         let mut order: Vec<(u64, u32)> = pages::with_capacity(self.entries.len());
@@ -179,8 +175,8 @@ impl ClosedTerms for SortedRun {
         postings.clear();
         let order = self.order.get_or_insert_with(|| self.dictionary.sort());
         let Some(&(_, number)) = order.get(self.given) else { return Ok(Advance::End) };
-        // The order of the lexicon is none of the order in which terms came, and the slices of a
-        // list are anywhere.
+        // The order of the lexicon is not that in which terms came, and the slices of a list are
+        // anywhere.
         let ahead = |quarters: usize| order.get(self.given + AHEAD / 4 * quarters);
         if let Some(&(_, ahead)) = ahead(4) {
             prefetch(&self.dictionary.entries[ahead as usize]);
@@ -218,7 +214,6 @@ mod tests {
     use std::collections::BTreeMap;
     use std::sync::Arc;
 
-    /// Postings by trie collection and suffix.
     type Lists = BTreeMap<(u16, Vec<u8>), Vec<(u32, u32)>>;
 
     proptest! {

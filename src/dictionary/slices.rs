@@ -1,15 +1,15 @@
-//! Where do the postings of an open run lie? In blocks that never move, cut into slices that belong
-//! to one list each and double in size, so that a list of any length wastes less than it uses.
+//! Memory for the postings of an open run: blocks that never move, cut into slices that belong to
+//! one list each and double in size, so that a list of any length wastes less than it uses.
 
 use crate::codec::prefetch::prefetch;
 use crate::dictionary::strings::short;
 use crate::order::MOST_RUN_BYTES;
 use crate::pages::Area;
 
-/// Bytes of a slice by its level, the place of the next slice included.
+/// Bytes of a slice by its level, the link included.
 const SLICE_BYTES: [u16; 17] =
     [8, 8, 16, 16, 32, 32, 64, 64, 128, 128, 256, 256, 512, 512, 1024, 2048, 4096];
-/// Bytes at the end of a slice that tell where the next one begins.
+/// Bytes at the end of a slice that give the place of the next one.
 const LINK: usize = 4;
 
 /// Slices begin at multiples of this many bytes, and links and chains count these.
@@ -17,18 +17,16 @@ const UNIT: usize = 8;
 
 /// Bytes of a block. No slice crosses its end: what is left there is less than a slice.
 const BLOCK: usize = 1 << 25;
-/// So many bytes at the beginning of the first block are not on huge pages: a short list takes
-/// little.
+/// Bytes at the beginning of the first block that are not on huge pages: a short list takes little.
 const SMALL: usize = 1 << 22;
 
 /// Slices are numbered by `u32`, so they end here.
 const MOST_BYTES: u64 = (u32::MAX as u64 + 1) * UNIT as u64;
-/// So much is left for the last piece of a run: more than any document, of less than 4 GiB, has
-/// terms.
+/// What is left for the last piece of a run: more than any document, of less than 4 GiB, has terms.
 const _: () = assert!(MOST_RUN_BYTES + (4 << 30) <= MOST_BYTES);
 
-/// The blocks. Run limits keep what is in them below `MOST_BYTES`. Every block has room for `BLOCK`
-/// bytes, of which the system gives what is written.
+/// Run limits keep the bytes below `MOST_BYTES`. Every block has room for `BLOCK` bytes, of which
+/// the system gives what is written.
 #[derive(Default)]
 pub(crate) struct Slices {
     blocks: Vec<Area>,
@@ -37,13 +35,13 @@ pub(crate) struct Slices {
     before: usize,
 }
 
-/// Where one list begins, and where it goes on.
+/// One list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Chain {
     /// The first slice and the last one, in units.
     head: u32,
     last: u32,
-    /// Bytes that the last one has room for.
+    /// Bytes that are free in the last one.
     left: u16,
     level: u8,
 }
@@ -58,7 +56,6 @@ impl Chain {
 }
 
 impl Slices {
-    /// Bytes in use.
     pub(crate) fn len(&self) -> usize {
         self.before + self.used
     }
@@ -80,7 +77,6 @@ impl Slices {
         u32::try_from(start / UNIT).expect("run limits keep the postings of a run below 32 GiB")
     }
 
-    /// What lies from a place to the end of its block.
     #[inline(always)]
     fn at(&self, place: usize) -> &[u8] {
         &self.blocks[place / BLOCK][place % BLOCK..]
@@ -96,7 +92,7 @@ impl Slices {
         Chain { head, last: head, left: SLICE_BYTES[0] - LINK as u16, level: 0 }
     }
 
-    /// Brings the place where a list goes on into the cache.
+    /// Prefetches the end of a list.
     #[inline]
     pub(crate) fn prefetch(&self, chain: &Chain) {
         let place = chain.write();
@@ -105,13 +101,12 @@ impl Slices {
         }
     }
 
-    /// Brings the beginning of a list into the cache.
     #[inline]
     pub(crate) fn prefetch_head(&self, chain: &Chain) {
         prefetch(&self.at(chain.head as usize * UNIT)[0]);
     }
 
-    /// Brings the slice behind the first `slices` of a list into the cache, if it has one.
+    /// Prefetches the slice behind the first `slices` of a list, if it has one.
     #[inline]
     pub(crate) fn prefetch_behind(&self, chain: &Chain, slices: usize) {
         let mut slice = chain.head;
@@ -169,7 +164,7 @@ impl Slices {
         chain.left -= count as u16;
     }
 
-    /// Hands the bytes of a list to `take`, a slice at a time.
+    /// Calls `take` with the bytes of a list, a slice at a time.
     pub(crate) fn read(&self, chain: &Chain, mut take: impl FnMut(&[u8])) {
         let (mut slice, mut level) = (chain.head, 0usize);
         loop {
@@ -221,7 +216,7 @@ mod tests {
                 slices.read(chain, |bytes| got.extend_from_slice(bytes));
                 prop_assert_eq!(&got, expected);
             }
-            // The promise behind the cost of a byte: waste is bounded.
+            // Waste is bounded, as the cost of a byte assumes.
             let used: usize = expected.iter().map(Vec::len).sum();
             prop_assert!(slices.len() <= 2 * used + 8 * 24, "{} for {}", slices.len(), used);
         }

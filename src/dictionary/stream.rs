@@ -1,6 +1,5 @@
-//! What does a parser send to one indexer that takes tokens? The paper's regrouped stream (wei11,
-//! section III.C, step 5): the tokens of a piece by trie collection, in document order, without the
-//! prefix that the collection implies.
+//! The tokens of a piece for one indexer: the paper's regrouped stream (wei11, section III.C, step
+//! 5), by trie collection, in document order, without the prefix that the collection implies.
 //!
 //! ```text
 //! stream of a collection:  token, token, ...
@@ -11,8 +10,8 @@
 //! ```
 //!
 //! The paper writes each document's id once in front of its tokens. A gap for each token takes
-//! about as many bytes, for most documents have one or two tokens of a collection, and a stream can
-//! be taken up at any token whose document is known.
+//! about as many bytes, since most documents have one or two tokens of a collection, and lets a
+//! reader begin at any token whose document is known.
 
 use crate::dictionary::strings::short;
 use crate::order::PieceCounts;
@@ -26,22 +25,19 @@ pub(crate) const MORE: u8 = 255;
 #[derive(Default)]
 pub struct TokenGroup {
     pub owner: u32,
-    /// The piece's counts, for the indexer's sequencer.
+    /// For the indexer's sequencer.
     pub counts: Arc<PieceCounts>,
     /// The codes of its documents' lengths (`score::bounds`).
     pub lengths: Arc<[u8]>,
-    /// Bytes of text that all groups of the piece were made of.
+    /// Bytes of text in the whole piece.
     pub text_bytes: u64,
-    /// Tokens in all streams of the group.
     pub tokens: u32,
-    /// Trie collections that have tokens, ascending, and where each one's stream ends in `bytes`.
+    /// Trie collections that have tokens, ascending, and the end of each one's stream in `bytes`.
     pub collections: Vec<(u16, u32)>,
-    /// The streams, end to end.
     pub bytes: Vec<u8>,
 }
 
 impl TokenGroup {
-    /// The `i`-th collection and its stream.
     #[inline]
     pub(crate) fn stream(&self, i: usize) -> Option<(u16, &[u8])> {
         let &(collection, end) = self.collections.get(i)?;
@@ -49,32 +45,30 @@ impl TokenGroup {
         Some((collection, &self.bytes[start as usize..end as usize]))
     }
 
-    /// All collections and their streams, ascending.
+    /// Ascending.
     pub(crate) fn streams(&self) -> impl Iterator<Item = (u16, &[u8])> {
         (0..self.collections.len()).filter_map(|i| self.stream(i))
     }
 }
 
-/// Writes the streams of one group, one after the other.
+/// Writes the streams of one group.
 #[derive(Default)]
 pub struct StreamWriter {
     group: TokenGroup,
-    /// The collection of the current stream.
     collection: u16,
     /// The document of the token before.
     document: u32,
 }
 
 impl StreamWriter {
-    /// Begins the group of an indexer that is expected to take so many bytes.
+    /// Begins a group that is expected to take `bytes` bytes.
     pub fn new(owner: u32, bytes: usize) -> Self {
         let bytes = Vec::with_capacity(bytes);
         let group = TokenGroup { owner, bytes, ..TokenGroup::default() };
         Self { group, collection: 0, document: 0 }
     }
 
-    /// Begins the stream of a collection. Collections come in ascending order; one that gets no
-    /// token is left out.
+    /// Begins the stream of a collection. Collections ascend; one that gets no token is left out.
     #[inline]
     pub(crate) fn collection(&mut self, collection: u16) {
         self.end_stream();
@@ -91,11 +85,7 @@ impl StreamWriter {
         }
     }
 
-    /// Appends a token to the stream of its collection: see [`collection`](Self::collection) and
-    /// [`push`](Self::push).
-    ///
-    /// # Panics
-    /// As `push` does.
+    /// As [`collection`](Self::collection), where it is another, and [`push`](Self::push).
     pub fn token(&mut self, collection: u16, document: u32, suffix: &[u8]) {
         if self.collection != collection || self.group.bytes.is_empty() {
             self.collection(collection);
@@ -104,7 +94,7 @@ impl StreamWriter {
     }
 
     /// Appends a token to the current stream. Documents, counted from the piece's first, come in
-    /// their order.
+    /// order.
     ///
     /// # Panics
     /// When the suffix has more than 255 bytes, which the analysis rules out, or the streams reach
@@ -150,7 +140,6 @@ pub(crate) struct Tokens<'a> {
 }
 
 impl<'a> Tokens<'a> {
-    /// Reads a stream from its beginning.
     pub(crate) fn new(stream: &'a [u8]) -> Self {
         Self { bytes: stream, document: 0 }
     }
@@ -164,8 +153,7 @@ impl<'a> Tokens<'a> {
 impl<'a> Iterator for Tokens<'a> {
     type Item = (u32, &'a [u8]);
 
-    /// The next token; `None` at the end, and where a token is cut short, which leaves a
-    /// [`rest`](Self::rest).
+    /// `None` at the end, and where a token is cut short, which leaves a [`rest`](Self::rest).
     #[inline]
     fn next(&mut self) -> Option<(u32, &'a [u8])> {
         let (mut document, mut at) = (self.document, 0);
@@ -190,7 +178,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    /// Tokens of one collection: documents as gaps, and suffixes.
+    /// Documents as gaps, and suffixes.
     fn stream() -> impl Strategy<Value = Vec<(u32, Vec<u8>)>> {
         let gap = prop_oneof![4 => 0u32..3, 1 => 250u32..260, 1 => 505u32..515, 1 => 0u32..5000];
         let suffix = prop_oneof![
@@ -225,7 +213,7 @@ mod tests {
             prop_assert_eq!(got, expected);
         }
 
-        /// Any bytes are read without a panic, and what is read lies in them.
+        /// Any bytes are read without a panic or a read beyond them.
         #[test]
         fn law_bad_bytes_end_the_stream(bytes in prop::collection::vec(prop_oneof![Just(255u8), 0u8..6, any::<u8>()], 0..300)) {
             let mut tokens = Tokens::new(&bytes);

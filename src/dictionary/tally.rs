@@ -1,10 +1,10 @@
-//! Which postings does a piece hold? Counts them term by term, and lays them out by owner.
+//! Counts the postings of a piece term by term, and lays them out by owner.
 //!
 //! A token is counted in eight bytes that its term has. Whether it is a stop word, and whether its
-//! term is new in the document, is as good as random: counting has no branch that depends on it.
-//! When a document ends, each of its postings goes to the line of the cache that its term has
-//! beside its hash and its collection, in the form in which a group has it; so nothing is sorted.
-//! Postings that do not fit the line, which few terms of a piece have, go on in slices.
+//! term is new in the document, is as good as random, so no branch depends on it. When a document
+//! ends, each of its postings goes to the cache line of its term, beside the hash and the
+//! collection, in the form in which a group has it; so nothing is sorted. Postings that do not fit
+//! the line, which few terms of a piece have, go on in slices.
 
 use super::counter::{Counter, Counting, FIRST_POSTING_BYTES, KEEP, Now};
 use super::group::{Group, GroupTerm};
@@ -21,12 +21,11 @@ use crate::text::scan::TOGETHER;
 use std::hint::select_unpredictable;
 use std::sync::Arc;
 
-/// Bytes of postings in a term's line.
 const LINE_BYTES: usize = 31;
 /// Bytes that are written at once: two of the gap, one of the frequency, one of nothing.
 const AT_ONCE: usize = 4;
 
-/// What a term's line has of its postings.
+/// The postings in a term's line.
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
 struct State {
@@ -34,8 +33,8 @@ struct State {
     posted: u32,
     /// The term's postings in the piece.
     postings: u32,
-    /// Where the postings lie that are in slices, those before the ones in the line: the number of
-    /// a chain, from 1 on.
+    /// The number, from 1 on, of the chain of the postings in slices, those before the ones in the
+    /// line.
     spilled: u32,
     /// Bytes of postings in the line; at most `LINE_BYTES - AT_ONCE` between postings.
     used: u8,
@@ -46,7 +45,8 @@ struct State {
 const _: () = assert!(size_of::<Term<State>>() == 64);
 
 impl State {
-    /// Adds the posting of the current document. Tells whether it is the term's first of the piece.
+    /// Adds the posting of the current document. Returns whether it is the term's first of the
+    /// piece.
     #[inline(always)]
     fn post(&mut self, tf: u32, now: Now, spilled: &mut Spilled) -> bool {
         let first = self.posted <= now.before;
@@ -69,9 +69,9 @@ impl State {
         first
     }
 
-    /// Appends the postings to lists but for the first, which is the owner's to write, who knows
-    /// the gap before it. Returns that one: its document, counted from the first of the piece, and
-    /// its frequency.
+    /// Appends the postings to lists but for the first, which the owner writes, who knows the gap
+    /// before it. Returns that one: its document, counted from the first of the piece, and its
+    /// frequency.
     #[inline(always)]
     fn lay(&self, spilled: &Spilled, lists: &mut Vec<u8>) -> (u32, u32) {
         if self.spilled != 0 {
@@ -126,13 +126,13 @@ struct Spilled {
     chains: Vec<Chain>,
 }
 
-/// How often a document has a term: the last document with the term, counted as [`Now`] counts, and
-/// above it the term's frequency there. In one number, so that a token is one load and one store.
+/// The last document with a term, counted as [`Now`] counts, and above it the term's frequency
+/// there. In one number, so that a token is one load and one store.
 #[derive(Clone, Copy, Default)]
 struct Seen(u64);
 
 impl Seen {
-    /// Counts a token of a document. Tells whether it is the first of the term there.
+    /// Counts a token of a document. Returns whether it is the first of the term there.
     #[inline(always)]
     fn count(&mut self, document: u32) -> bool {
         let new = self.0 as u32 != document;
@@ -146,7 +146,7 @@ impl Seen {
     }
 }
 
-/// The postings of a piece, but for what the terms' lines have of them.
+/// The postings of a piece, but for those in the terms' lines.
 #[derive(Default)]
 struct Postings {
     /// By the numbers of terms. Apart from their lines: common terms, which have low numbers, so
@@ -165,7 +165,6 @@ struct Postings {
 }
 
 impl Postings {
-    /// Makes room for so many terms.
     #[inline(always)]
     fn make_room(&mut self, terms: usize) {
         if self.seen.len() < terms {
@@ -199,9 +198,9 @@ impl Counting for Postings {
     }
 
     fn end_document(&mut self, terms: &mut [Term<State>], now: Now) {
-        // As many as there are terms, so that a term is looked for in bounds once.
+        // As many as there are terms, so that bounds are checked once.
         self.make_room(terms.len());
-        // Behind the document's terms stands what may be fetched ahead.
+        // Terms to be prefetched stand behind the document's.
         if self.document.len() < self.here + AHEAD {
             self.document.resize(2 * self.here + 1024, 0);
         }
@@ -238,7 +237,6 @@ impl Counting for Postings {
     }
 }
 
-/// Counts the postings of one piece after the other.
 pub struct Tally {
     owners: Arc<Owners>,
     counter: Counter<Postings>,
@@ -267,11 +265,11 @@ impl Regroup for Tally {
     }
 }
 
-/// Terms whose data is fetched ahead of its use.
+/// Terms whose data is prefetched.
 const AHEAD: usize = 16;
 
 impl Tally {
-    /// Terms are made by `analysis`, and remembered in at most `memo_bytes` from piece to piece.
+    /// Terms of `analysis` are remembered in at most `memo_bytes` from piece to piece.
     pub fn new(analysis: Analysis, owners: Arc<Owners>, memo_bytes: usize) -> Self {
         let counter = Counter::new(analysis, memo_bytes);
         Self { owners, counter }
@@ -339,7 +337,6 @@ mod tests {
 
     type Lists = BTreeMap<String, Vec<(u32, u32)>>;
 
-    /// Reads groups back into terms and postings.
     fn read(groups: &[Group], owners: &Owners) -> Lists {
         let mut lists = Lists::new();
         for group in groups {

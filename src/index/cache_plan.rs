@@ -1,10 +1,9 @@
-//! Which parts of which lists are worth a place in a memory that has not room for all? A plan of
-//! that, as a file in the folder of a generation (`docs/index-format.md`, Plan of a cache).
-//! `query::caching` makes one of a log of queries.
+//! The plan of a cache: which parts of which lists of a generation are kept in a memory that has
+//! not room for all (`docs/index-format.md`, Plan of a cache). `query::caching` makes one from a
+//! log of queries.
 //!
-//! A plan is about that generation and no other: lists are named by their places in its files. It
-//! comes and goes with it, but is not of it: the manifest does not name it, and another may take
-//! its place at any time.
+//! A plan names lists by their places in the files of one generation and lies in that folder, but
+//! the manifest does not name it: it may be replaced at any time.
 
 #![forbid(unsafe_code)]
 
@@ -20,27 +19,27 @@ use crate::index::lexicon::TermEntry;
 use std::collections::HashMap;
 use std::path::Path;
 
-/// Bytes of what a plan says of itself behind the header, and of each list.
+/// Bytes of the plan's own numbers behind the header, and of each list.
 const RECORD_BYTES: usize = 32;
 /// Bytes behind the lists: the checksum, and zeros.
 const END_BYTES: usize = 8;
 
-/// By what lists, or parts of lists, are admitted (`wang`, sections 2.1.5 and 3.3).
+/// How lists, or parts of lists, are chosen (`wang`, sections 2.1.5 and 3.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CachePolicy {
-    /// Units of 256 postings by how many queries visit them, of equal ones those of the terms that
-    /// queries have most often; at most a share of a list.
+    /// Units of 256 postings by how many queries visit them; of equal ones, those of the terms that
+    /// most queries have. At most a share of a list.
     Vfb,
     /// Whole lists by how many queries have their terms.
     Qtf,
-    /// Whole lists by how many queries have their terms, for each document of the list.
+    /// As `Qtf`, divided by the documents of the list.
     QtfDf,
 }
 
 impl CachePolicy {
     pub const ALL: [Self; 3] = [Self::Vfb, Self::Qtf, Self::QtfDf];
 
-    /// Its name, as the paper has it.
+    /// The paper's name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Vfb => "vfb",
@@ -54,30 +53,26 @@ impl CachePolicy {
     }
 }
 
-/// A list of which something is cached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CachedList {
-    /// The run of the generation, from 0.
     pub run: u32,
     pub entry: TermEntry,
-    /// Blocks of postings that are cached, from the list's first on, at least 1; the tail of a list
-    /// is a block, too.
+    /// Cached blocks, from the list's first on, at least 1; the tail of a list is a block, too.
     pub blocks: u32,
     /// Queries of the log that have its term.
     pub queries: u32,
 }
 
-/// Lists of which something is cached, each once, those that were admitted first before others.
+/// Lists of which something is cached, each once, in the order in which they were chosen.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CachedLists {
     lists: Vec<CachedList>,
-    /// Where in `lists` a list is, by its run and where it begins there.
+    /// Places in `lists` by run and offset.
     places: HashMap<(u32, u64), u32>,
 }
 
 impl CachedLists {
-    /// Takes lists in the order in which they were admitted. Of a list that is named twice the
-    /// first stays.
+    /// Of a list that is named twice the first stays.
     pub(crate) fn new(lists: impl IntoIterator<Item = CachedList>) -> Self {
         let mut taken = Self::default();
         for list in lists {
@@ -86,7 +81,7 @@ impl CachedLists {
         taken
     }
 
-    /// Whether the list was not there yet.
+    /// Returns false for a list that is there already.
     fn push(&mut self, list: CachedList) -> bool {
         let (next, key) = (self.lists.len() as u32, (list.run, list.entry.offset));
         let is_new = *self.places.entry(key).or_insert(next) == next;
@@ -96,32 +91,27 @@ impl CachedLists {
         is_new
     }
 
-    /// Blocks of a list of a run that are cached, from its first on; none if nothing of it is.
+    /// Cached blocks of a list of a run, from its first on; none if nothing of it is cached.
     #[inline]
     pub fn blocks(&self, run: usize, entry: &TermEntry) -> Option<usize> {
         let place = *self.places.get(&(run as u32, entry.offset))?;
         Some(self.lists[place as usize].blocks as usize)
     }
 
-    /// The lists, those that were admitted first before others.
+    /// In the order in which they were chosen.
     pub fn lists(&self) -> &[CachedList] {
         &self.lists
     }
 }
 
-/// The generation that a plan is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlanOf {
     pub generation: u32,
-    /// The checksum of its manifest, which has those of all its files.
+    /// Checksum of the manifest, which has the checksums of all files.
     pub manifest_crc: u32,
 }
 
 impl PlanOf {
-    /// Names a generation.
-    ///
-    /// # Errors
-    /// `Storage` if its manifest cannot be read.
     pub fn generation(generation: &Generation) -> Result<Self, IndexError> {
         let bytes = plain::read(&generation.path().join(MANIFEST))?;
         let (number, crc) = (generation.manifest().generation, crc32fast::hash(&bytes));
@@ -129,28 +119,24 @@ impl PlanOf {
     }
 }
 
-/// Which parts of which lists of a generation are cached, and by what they were chosen.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CachePlan {
-    /// The generation that it is about.
     pub of: PlanOf,
-    /// By what lists were chosen.
     pub policy: CachePolicy,
-    /// The greatest share of a list that was admitted, from 0 to 1.
+    /// The greatest share of a list that may be cached, from 0 to 1.
     pub lambda: f64,
-    /// Hits of the queries by which visits were counted.
+    /// Hits of the queries whose visits were counted.
     pub k: u32,
     /// Queries of the log that counted.
     pub queries: u64,
-    /// The memory that was to be filled, in bytes.
+    /// The memory that the plan was made for.
     pub memory_bytes: u64,
-    /// What the cached parts take of it, by the bytes that lists have on disk.
+    /// What the cached parts take of it, in their bytes on disk.
     pub cached_bytes: u64,
     pub cached: CachedLists,
 }
 
 impl CachePlan {
-    /// Lays the plan out: header, parameters, lists, checksum.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let of = u64::from(self.of.manifest_crc) << 32 | u64::from(self.of.generation);
         let lists = self.cached.lists();
@@ -173,7 +159,6 @@ impl CachePlan {
         bytes
     }
 
-    /// Reads the plan that stands in the file at `path`.
     pub(crate) fn decode(path: &Path, bytes: &[u8]) -> Result<Self, IndexError> {
         let header = Header::parse(path, Kind::CachePlan, bytes)?;
         let [of, lists, queries, memory_bytes, cached_bytes] = header.values;
@@ -223,22 +208,15 @@ impl CachePlan {
         Ok(Self { of, policy, lambda, k, queries, memory_bytes, cached_bytes, cached })
     }
 
-    /// Writes the plan into the folder `generation`, in the place of the one that is there.
-    ///
-    /// # Errors
-    /// `Storage`.
+    /// Replaces the plan in the folder `generation`.
     pub fn write(&self, generation: &Path) -> Result<(), IndexError> {
-        // A part of one must not lie among the files of the generation.
+        // The temporary file must not lie among the files of the generation.
         let next = generation.with_file_name(format!("{CACHE_PLAN}.tmp"));
         storage::write_whole(&next, &self.encode())?;
         storage::rename(&next, &generation.join(CACHE_PLAN))?;
         storage::sync_dir(generation)
     }
 
-    /// Reads the plan in the folder `generation`; none if there is none.
-    ///
-    /// # Errors
-    /// `Storage`, `Damaged`, `Newer`, `Older`.
     pub fn read(generation: &Path) -> Result<Option<Self>, IndexError> {
         let path = generation.join(CACHE_PLAN);
         match plain::read(&path) {
@@ -248,20 +226,15 @@ impl CachePlan {
         }
     }
 
-    /// Reads the plan of a generation, if there is one.
-    ///
-    /// # Errors
-    /// `Lacks` if it is about another generation; as [`read`](Self::read).
+    /// Reads the plan of a generation, if there is one; `Lacks` if it is about another.
     pub(crate) fn open(generation: &Generation) -> Result<Option<Self>, IndexError> {
         let plan = Self::read(generation.path())?;
         let path = generation.path().join(CACHE_PLAN);
         plan.map(|plan| plan.check(&path, generation).map(|()| plan)).transpose()
     }
 
-    /// Makes sure that the plan, which stands in the file at `path`, is about this generation.
-    ///
-    /// # Errors
-    /// `Lacks` if it is about another; `Damaged` if it names lists that are not there.
+    /// Checks that the plan in the file at `path` is about this generation (or `Lacks`) and names
+    /// lists that are there (or `Damaged`).
     pub(crate) fn check(&self, path: &Path, generation: &Generation) -> Result<(), IndexError> {
         let now = PlanOf::generation(generation)?;
         if now != self.of {

@@ -1,7 +1,6 @@
-//! Which documents of a run does a generation leave out? A run never changes, so what was deleted
-//! stands in a file of the generation: which documents, and by how much they make the document
-//! frequencies and the totals too great (`docs/index-format.md`, Deletions). Scores are then those
-//! of an index without these documents, to the bit.
+//! The deleted documents of a run. A run never changes, so a file of the generation names them, and
+//! says by how much they make document frequencies and totals too great (`docs/index-format.md`,
+//! Deletions). Scores are then those of an index without these documents, to the bit.
 
 #![forbid(unsafe_code)]
 
@@ -18,30 +17,25 @@ use std::path::Path;
 
 const BODY: u64 = HEADER_BYTES as u64;
 
-/// The deleted documents of a run. Docids count from the run's first document.
-///
-/// Memory: a bit for each document and a twelfth of that, and 12 bytes for each list with a posting
-/// of a deleted document.
+/// The deleted documents of a run, with docids from the run's first. Memory: a bit for each
+/// document and a twelfth of that, and 12 bytes for each list with a posting of a deleted document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Deletions {
     documents: u32,
     pub(super) totals: Deleted,
-    /// A bit for each document, the low bit of a word first; set if it is deleted.
+    /// A bit for each document, the low bit of a word first.
     pub(super) bits: Vec<u64>,
     /// Deleted documents before each word.
     before: Vec<u32>,
-    /// Lists with postings of deleted documents, by where they begin, and how many of those.
+    /// Offsets of the lists with postings of deleted documents, and how many those are.
     pub(super) lists: Vec<u64>,
     pub(super) counts: Vec<u32>,
 }
 
 impl Deletions {
-    /// Reads the deletions file of a run in the folder of a generation, and verifies its checksum
-    /// if the manifest's entry of the file is given.
-    ///
-    /// # Errors
-    /// `Damaged` if it is not what the run's entry says, or the numbers do not agree; `Storage`,
-    /// `Newer`, `Older`.
+    /// Reads the deletions of a run in the folder of a generation, and verifies the checksum if
+    /// `file` is given. `Damaged` if they are not what the run's entry says, or the numbers do not
+    /// agree.
     pub(crate) fn open(
         generation: &Path,
         run: &RunEntry,
@@ -100,7 +94,7 @@ impl Deletions {
         Self { documents, totals, bits, before, lists, counts }
     }
 
-    /// What does not agree: where in the file, what is expected there, and what was found.
+    /// What does not agree: the place in the file, what is expected there, what was found.
     fn wrong(&self) -> Option<(u64, String, u64)> {
         let found = self.bits.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
         if found != u64::from(self.totals.documents) {
@@ -129,29 +123,26 @@ impl Deletions {
             .then(|| (counts, format!("{} postings", self.totals.postings), sum))
     }
 
-    /// Returns how many documents are deleted, and their tokens and postings.
     pub(crate) fn totals(&self) -> Deleted {
         self.totals
     }
 
-    /// Returns how many lists have postings of deleted documents.
     pub(crate) fn lists(&self) -> usize {
         self.lists.len()
     }
 
-    /// Tells whether a document is deleted.
     #[inline]
     pub(crate) fn contains(&self, docid: u32) -> bool {
         let word = self.bits.get(docid as usize / 64).copied().unwrap_or(0);
         word >> (docid % 64) & 1 == 1
     }
 
-    /// Returns the deleted documents, rising.
+    /// Rising.
     pub(crate) fn docids(&self) -> impl Iterator<Item = u32> {
         (0..self.documents).filter(|&docid| self.contains(docid))
     }
 
-    /// Returns how many documents before `docid` are deleted.
+    /// Deleted documents before `docid`.
     #[inline]
     pub(crate) fn before(&self, docid: u32) -> u32 {
         let at = docid as usize / 64;
@@ -163,7 +154,7 @@ impl Deletions {
         }
     }
 
-    /// Returns how many postings of a list are of deleted documents.
+    /// Postings of a list that are of deleted documents.
     pub(crate) fn of_list(&self, list: &TermEntry) -> u32 {
         self.lists.binary_search(&list.offset).map_or(0, |at| self.counts[at])
     }

@@ -1,6 +1,5 @@
-//! Which documents are there: their names, their lengths, where they lie in the input, and what is
-//! their content? Each run has them in five arrays of as many entries as it has documents
-//! (`docs/index-format.md`, Documents).
+//! The documents of a run: names, lengths, places in the input, and hashes of their content, in
+//! five arrays with an entry for each document (`docs/index-format.md`, Documents).
 
 #![forbid(unsafe_code)]
 
@@ -27,10 +26,9 @@ use std::path::Path;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, AnyBitPattern, NoUninit)]
 #[repr(C)]
 pub(crate) struct Location {
-    /// Its first byte, counted from the start of the input.
     pub offset: u64,
     pub bytes: u32,
-    /// Which of the manifest's inputs; in the files of a run, counted from the run's first.
+    /// Number among the manifest's inputs; in the files of a run, among the run's.
     pub input: u32,
 }
 

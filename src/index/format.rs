@@ -1,5 +1,5 @@
-//! Which constants make up the format? Every number and name of `docs/index-format.md`, and the
-//! header that all binary files share.
+//! The constants of the format: every number and name of `docs/index-format.md`, and the header of
+//! all binary files.
 
 #![forbid(unsafe_code)]
 
@@ -7,9 +7,8 @@ use crate::index::error::IndexError;
 use crate::text::trie_collection::TRIE_COLLECTIONS;
 use std::path::Path;
 
-/// The format version that this program writes, and the only one that it reads.
+/// The version that is written, and the only one that is read.
 pub(crate) const VERSION: u32 = 3;
-/// The first bytes of every binary file.
 pub(crate) const MAGIC: [u8; 8] = *b"MILLRACE";
 pub(crate) const HEADER_BYTES: usize = 64;
 /// Sections are padded to a multiple of this many bytes.
@@ -28,77 +27,70 @@ pub(crate) const POSTINGS_SLACK: u64 = 64;
 
 /// The file that names the live generation.
 pub(crate) const CURRENT: &str = "CURRENT";
-/// Its next version while that is written.
 pub(crate) const CURRENT_TMP: &str = "CURRENT.tmp";
 /// The file that names the older generations that are kept.
 pub(crate) const KEPT: &str = "KEPT";
-/// The file that [`KEPT`] is renamed from.
 pub(crate) const KEPT_TMP: &str = "KEPT.tmp";
-/// The plan of a cache of lists, beside the generations.
 pub(crate) const CACHE_PLAN: &str = "cache.plan";
 /// The file that a build or a merge locks.
 pub(crate) const LOCK: &str = "LOCK";
 pub(crate) const MANIFEST: &str = "manifest.json";
-/// The folder of the runs in a generation.
 pub(crate) const RUNS: &str = "runs";
 
-/// The indexer of an index that was imported: lengths of documents are what the other engine says,
-/// which need not be the sums of term frequencies.
+/// The indexer of an imported index: lengths of documents are what the other engine says, which
+/// need not be the sums of term frequencies.
 pub(crate) const IMPORTED: &str = "import";
 
-/// What the settings of an index of learned vectors have as its format: its terms stay as they are.
+/// The format in the settings of an index of learned vectors: its terms stay as they are.
 pub const VECTORS: &str = "vectors";
 
-// The arrays of a file are used where they are mapped.
+// The arrays of a file are used as they are mapped.
 const _: () = assert!(cfg!(target_endian = "little"), "millrace needs a little-endian machine");
 
-/// Names the folder of a generation: `gen-000001`.
+/// `gen-000001`.
 pub fn generation_name(number: u32) -> String {
     format!("gen-{number:06}")
 }
 
-/// Reads the number of a generation from the name of its folder, if it is one.
 pub fn generation_number(name: &str) -> Option<u32> {
     let number = name.strip_prefix("gen-")?.parse().ok()?;
     (generation_name(number) == name).then_some(number)
 }
 
-/// Names the folder of a shard: `shard-0`.
+/// `shard-0`.
 pub(crate) fn shard_name(shard: usize) -> String {
     format!("shard-{shard}")
 }
 
-/// Reads the number of a shard from the name of its folder, if it is one.
 pub(crate) fn shard_number(name: &str) -> Option<usize> {
     let shard = name.strip_prefix("shard-")?.parse().ok()?;
     (shard_name(shard) == name).then_some(shard)
 }
 
-/// Names a run: `000000`.
+/// `000000`.
 pub(crate) fn run_name(number: u32) -> String {
     format!("{number:06}")
 }
 
-/// Tells whether `name` is the name of a run.
 pub(crate) fn is_run_name(name: &str) -> bool {
     name.parse().is_ok_and(|number| run_name(number) == name)
 }
 
-/// Lists with a full block begin at a multiple of this many bytes, so that devices can read blocks
-/// of `bp128` in units of 16 bytes.
+/// Lists with a full block begin at a multiple of this many bytes, so that devices read blocks of
+/// `bp128` in units of 16 bytes.
 pub(crate) const LIST_ALIGNMENT: u64 = 16;
 
-/// The postings are verified by pages of the file of this many bytes.
+/// Bytes of a page of the postings, the unit of their checksums.
 pub(crate) const PAGE_BYTES: u64 = 4096;
 
-/// Returns where a list of `df` postings begins, in blocks of `block_len`, if the one before it
-/// ends at byte `end` of the lists; none if that is beyond all files.
+/// Where a list of `df` postings begins if the one before it ends at byte `end` of the lists; none
+/// if that is beyond all files.
 #[inline]
 pub(crate) const fn list_start(end: u64, df: u32, block_len: u32) -> Option<u64> {
     if df < block_len { Some(end) } else { end.checked_next_multiple_of(LIST_ALIGNMENT) }
 }
 
-/// Returns how many pages hold lists of `list_bytes` bytes, which begin behind the header.
+/// Pages of lists of `list_bytes` bytes, which begin behind the header.
 pub(crate) const fn list_pages(list_bytes: u64) -> u64 {
     match list_bytes {
         0 => 0,
@@ -106,42 +98,32 @@ pub(crate) const fn list_pages(list_bytes: u64) -> u64 {
     }
 }
 
-/// Names a file of a run, from the generation's folder on: `runs/000000.lexicon`.
+/// `runs/000000.lexicon`.
 pub(crate) fn run_file(run: &str, kind: Kind) -> String {
     format!("{RUNS}/{run}.{}", kind.extension())
 }
 
-/// Returns the zero bytes that pad a section of `bytes` bytes.
 pub(crate) const fn padding(bytes: u64) -> u64 {
     bytes.wrapping_neg() % ALIGNMENT
 }
 
-/// What a binary file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Lexicon,
     Postings,
-    /// Tokens of each of its documents.
     Lengths,
     Names,
-    /// Where each name ends.
     Ends,
-    /// Where each document lies in the input.
     Locations,
-    /// A hash of the content of each.
     Hashes,
-    /// Which documents of a run a generation leaves out.
     Deletions,
-    /// A static score of each document of a run. No program of this version writes or reads any.
     Scores,
-    /// The positions of each posting of a run. No program of this version writes or reads any.
+    /// Positions of each posting. This version neither writes nor reads any.
     Positions,
-    /// Which parts of which lists are cached: a file beside the generations.
     CachePlan,
 }
 
 impl Kind {
-    /// The files that every run has.
     pub(crate) const OF_RUN: [Self; 7] = [
         Self::Lexicon,
         Self::Postings,
@@ -155,11 +137,9 @@ impl Kind {
     /// The files that a run may have.
     pub(crate) const OPTIONAL: [Self; 3] = [Self::Deletions, Self::Scores, Self::Positions];
 
-    /// Those of every run that hold its documents.
     pub(crate) const OF_DOCUMENTS: [Self; 5] =
         [Self::Lengths, Self::Names, Self::Ends, Self::Locations, Self::Hashes];
 
-    /// Returns how the name of such a file ends.
     pub(crate) const fn extension(self) -> &'static str {
         match self {
             Self::Lexicon => "lexicon",
@@ -176,7 +156,6 @@ impl Kind {
         }
     }
 
-    /// Returns the four bytes that stand for it.
     pub(crate) const fn code(self) -> [u8; 4] {
         match self {
             Self::Hashes => *b"HASH",
@@ -194,7 +173,6 @@ impl Kind {
     }
 }
 
-/// The head of a binary file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub kind: Kind,
@@ -219,10 +197,8 @@ impl Header {
         bytes
     }
 
-    /// Reads the header of the file at `path` from its first `bytes`, at least 64 of them.
-    ///
-    /// # Errors
-    /// `Damaged` where a byte is wrong, `Newer` and `Older` for another format version.
+    /// Reads the header of the file at `path` from its first `bytes`. `Damaged` where a byte is
+    /// wrong, `Newer` and `Older` for another format version.
     pub(crate) fn parse(path: &Path, kind: Kind, bytes: &[u8]) -> Result<Self, IndexError> {
         let Some(bytes) = bytes.first_chunk::<HEADER_BYTES>() else {
             return Err(IndexError::damaged(
@@ -268,7 +244,7 @@ impl Header {
         Ok(Self { kind, values, last })
     }
 
-    /// Checks that the unused numbers, from number `used` on, are 0.
+    /// Checks that the numbers from `used` on are 0.
     pub(crate) fn check_unused(&self, path: &Path, used: usize) -> Result<(), IndexError> {
         match self.values.iter().enumerate().skip(used).find(|(_, value)| **value != 0) {
             Some((i, value)) => Err(IndexError::damaged(path, 16 + 8 * i as u64, 0, value)),
@@ -277,7 +253,7 @@ impl Header {
     }
 }
 
-/// Checks the length of a file against the one that its header or the manifest implies. `expected`
+/// Compares the length of a file with the one that its header or the manifest implies; `expected`
 /// is `None` when the numbers overflow.
 pub(crate) fn check_length(
     path: &Path,

@@ -1,8 +1,8 @@
-//! Which terms does a run hold, and where are their lists? Terms in blocks of 16, front-coded, with
-//! an index of the blocks and a directory of the trie collections (`docs/index-format.md`,
-//! Lexicon).
+//! The lexicon of a run: its terms and where their lists are. Terms stand in blocks of 16,
+//! front-coded, with an index of the blocks and a directory of the trie collections
+//! (`docs/index-format.md`, Lexicon).
 //!
-//! [`LexiconWriter`] writes it in one go, [`Lexicon`] finds one term in the mapped file, and
+//! [`LexiconWriter`] writes it in one go, [`Lexicon`] finds a term in the mapped file,
 //! [`LexiconStream`] reads all terms in order through a small window. None of them believes a byte.
 
 #![forbid(unsafe_code)]
@@ -27,7 +27,6 @@ use crate::index::format::{DIRECTORY_ENTRIES, HEADER_BYTES, Header, Kind, check_
 use crate::index::list::MAX_BLOCK;
 use std::path::Path;
 
-/// A term's postings list: how long it is and where it lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TermEntry {
     /// Postings of the list, at least 1.
@@ -37,7 +36,6 @@ pub struct TermEntry {
     pub bytes: u64,
 }
 
-/// What the header of a lexicon says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LexiconHeader {
     pub terms: u64,
@@ -46,18 +44,16 @@ pub(crate) struct LexiconHeader {
     pub postings: u64,
     /// Bytes of all lists, and of the padding between them.
     pub list_bytes: u64,
-    /// Postings of a block: lists of so many or more begin at a multiple of 16 bytes.
+    /// Postings of a block: lists of as many or more begin at a multiple of 16 bytes.
     pub block_len: u32,
 }
 
-/// Bytes of one entry of the block index.
 const BLOCK_ENTRY_BYTES: u64 = 16;
 const DIRECTORY_BYTES: u64 = 4 * DIRECTORY_ENTRIES as u64;
 /// The most bytes that a term takes in its block.
 const MAX_CODED_BYTES: usize = 2 + 255 + 2 * vbyte::MAX_BYTES;
 
 impl LexiconHeader {
-    /// Reads it from the first bytes of a file, and checks the file's length against it.
     fn parse(path: &Path, bytes: &[u8], file_bytes: u64) -> Result<Self, IndexError> {
         let Header { values, last: block_len, .. } = Header::parse(path, Kind::Lexicon, bytes)?;
         let [terms, blocks, block_bytes, postings, list_bytes] = values;
@@ -79,12 +75,10 @@ impl LexiconHeader {
         first.checked_add(blocks)?.checked_add(HEADER_BYTES as u64)
     }
 
-    /// Where the block index begins in the file.
     fn index_start(&self) -> u64 {
         HEADER_BYTES as u64 + self.block_bytes + padding(self.block_bytes)
     }
 
-    /// Where the directory begins in the file.
     fn directory_start(&self) -> u64 {
         self.index_start() + BLOCK_ENTRY_BYTES * self.blocks
     }
@@ -94,15 +88,14 @@ impl LexiconHeader {
 struct CodedTerm<'a> {
     /// Bytes shared with the term before it.
     shared: usize,
-    /// The other bytes.
     rest: &'a [u8],
     df: u32,
     list_bytes: u64,
 }
 
 impl<'a> CodedTerm<'a> {
-    /// Reads the term that begins at `bytes[*at]` and moves `at` behind it. `None` if it is cut
-    /// short or cannot be a term.
+    /// Reads the term at `bytes[*at]` and moves `at` behind it. `None` if it is cut short or cannot
+    /// be a term.
     #[inline]
     fn parse(bytes: &'a [u8], at: &mut usize) -> Option<Self> {
         let [shared, length, rest @ ..] = bytes.get(*at..)? else { return None };
@@ -115,7 +108,7 @@ impl<'a> CodedTerm<'a> {
     }
 }
 
-/// Makes the error for a term that [`CodedTerm::parse`] refuses.
+/// The error for a term that [`CodedTerm::parse`] refuses.
 #[cold]
 fn no_term(path: &Path, place: u64) -> IndexError {
     IndexError::damaged(path, HEADER_BYTES as u64 + place, "a term", "bytes that are none")

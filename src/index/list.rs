@@ -1,14 +1,13 @@
-//! How does one postings list lie in bytes, and how is any part of it read?
+//! The bytes of one postings list, and how any part of it is read: blocks of 128 postings (or 64,
+//! or 512), a tail of single ones, then arrays that say of each block its last docid, its place,
+//! how it is packed and an upper bound of the scores of its postings (`docs/index-format.md`,
+//! Postings).
 //!
-//! Blocks of 128 postings (or 64, or 512), a tail of single ones, then arrays that say of each
-//! block its last docid, its place, how it is packed and how much a posting of it may be worth
-//! (`docs/index-format.md`, Postings). [`ListEncoder`] writes a list from postings in docid order
-//! and lets finished blocks go at once; [`ListView`] reads a list in place; [`Layout`],
-//! [`PackedBlock`] and [`decode_tail`] read one from bytes that come in pieces.
-//!
-//! No byte is believed. Whatever the bytes are, a part that is read without an error holds docids
-//! that rise, lie behind the part before it and are below the bound that the reader gave, and term
-//! frequencies of 1 or more.
+//! [`ListEncoder`] writes a list from postings in docid order and lets finished blocks go at once;
+//! [`ListView`] reads a list in place; [`Layout`], [`PackedBlock`] and [`decode_tail`] read one
+//! from bytes that come in pieces. No byte is believed: a part that is read without an error holds
+//! docids that rise, lie behind the part before it and are below the bound that the reader gave,
+//! and term frequencies of 1 or more.
 
 mod apart;
 mod check;
@@ -34,37 +33,32 @@ use crate::score::bounds::{BOUND_BYTES, Bound};
 use form::HEAD_BYTES;
 use packed::{ANCHOR_BLOCKS, Head};
 
-/// Postings in a block, unless another number is asked for.
+/// Postings in a block by default.
 pub(crate) const BLOCK: usize = bp128::BLOCK;
 
-/// The most postings that a block of any form has.
 pub(crate) const MAX_BLOCK: usize = 512;
 
 /// The docid "before" the first posting of a list: -1, so that the first gap is the docid itself.
 pub(crate) const BEFORE_FIRST: u32 = u32::MAX;
 
-/// Where the parts of a list lie: all offsets are bytes from its first.
+/// The places of the parts of a list, in bytes from its first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     pub full: u32,
-    /// Postings of the tail, fewer than a block has.
     pub tail_len: u32,
     /// Last docid of each block, u32; also the end of the tail.
     pub last_docids: u64,
-    /// Place of every 16th block, u32, in units of the codec; or what is noted of each segment.
+    /// Place of every 16th block, u32, in units of the codec; or records of the segments.
     pub places: u64,
     /// What the codec notes of each block.
     pub heads: u64,
     /// Bounds of the blocks, of the tail and of the list, as far as there are any.
     pub bounds: u64,
-    /// Bytes of the whole list.
     pub bytes: u64,
 }
 
 impl Layout {
-    /// The layout of a list of `df` postings in `bytes` bytes.
-    ///
-    /// If `df` is 0 or the arrays alone take more than `bytes`.
+    /// Fails if `df` is 0 or the arrays alone take more than `bytes`.
     pub(crate) fn new(form: Form, df: u32, bytes: u64) -> Result<Self, ListError> {
         if df == 0 {
             return Err(ListError::Empty);
@@ -90,24 +84,22 @@ impl Layout {
     }
 }
 
-/// A list of so many blocks has a bound of its own: that of fewer is soon found.
+/// Lists of as many blocks have a bound of their own; that of fewer is soon found.
 pub(crate) const BOUND_FROM: u32 = 8;
 
-/// How many bounds a list of `df` postings has: of each block and of the tail, and of the list if
-/// those are many. None if there is no full block: a tail is decoded as soon as a bound is read.
+/// The number of bounds of a list: one of each block and of the tail. None if there is no full
+/// block: a tail is decoded as soon as a bound is read. And whether the list has one of its own.
 fn bounds_of(form: Form, df: u32) -> (u32, bool) {
     let blocks = if form.divide(df).0 == 0 { 0 } else { form.blocks(df) };
     (blocks, blocks >= BOUND_FROM)
 }
 
-/// A list, read in place. Copying it copies no postings.
 #[derive(Clone, Copy, Debug)]
 pub struct ListView<'a> {
     /// From the list's first byte; longer than the list if there was more.
     data: &'a [u8],
     last_docids: &'a [[u8; 4]],
     places: &'a [[u8; 4]],
-    /// One or several of each block.
     heads: &'a [Head],
     bounds: &'a [Bound],
     list_bounds: &'a [Bound],
@@ -115,34 +107,26 @@ pub struct ListView<'a> {
     df: u32,
     /// Full blocks of the whole list, of which this may be a part.
     whole_blocks: u32,
-    /// The number of the first block in the list, and the docid before it: a part of a list begins
-    /// elsewhere than at its first.
+    /// The number in the list of this part's first block, and the docid before it.
     first: usize,
     before: u32,
     /// Documents outside of these are not asked for.
     from: u32,
     to: u32,
     tail: usize,
-    /// Where the last docids begin, and the heads.
     arrays: usize,
     heads_at: usize,
 }
 
 impl<'a> ListView<'a> {
-    /// The list of `df` postings, coded with bp128 in blocks of 128, in the first `bytes` bytes of
-    /// `data`. More data behind it makes reading faster and changes nothing else. Takes constant
-    /// time: each part is checked when it is read.
-    ///
-    /// # Errors
-    ///
-    /// If the parts of such a list do not fit those bytes.
+    /// A list of `df` postings, coded with bp128 in blocks of 128, in the first `bytes` bytes of
+    /// `data`; more data behind it makes reading faster. Takes constant time: each part is checked
+    /// when it is read. Fails if the parts of such a list do not fit those bytes.
     pub fn new(df: u32, bytes: u64, data: &'a [u8]) -> Result<Self, ListError> {
         Self::of_form(Form::BP128, df, bytes, data)
     }
 
     /// As [`new`](Self::new) for a list of any form.
-    ///
-    /// As [`new`](Self::new).
     pub(crate) fn of_form(
         form: Form,
         df: u32,
@@ -185,7 +169,6 @@ impl<'a> ListView<'a> {
         Ok(view)
     }
 
-    /// Document frequency: the postings of the list, at least 1.
     #[inline]
     pub(crate) fn df(&self) -> u32 {
         self.df
@@ -206,51 +189,40 @@ impl<'a> ListView<'a> {
         self.form.divide(self.df).0 as usize
     }
 
-    /// Postings of the tail, fewer than a block has.
     #[inline]
     pub(crate) fn tail_len(&self) -> usize {
         self.form.divide(self.df).1 as usize
     }
 
-    /// The last docids that the list gives for its blocks, little-endian.
+    /// The last docids of the blocks, little-endian, as the list has them.
     /// [`decode_block`](Self::decode_block) checks them.
     #[inline]
     pub(crate) fn last_docids(&self) -> &'a [[u8; 4]] {
         self.last_docids
     }
 
-    /// The last docid that the list gives for a block.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such block.
+    /// Panics if there is no such block.
     #[inline]
     pub(crate) fn last_docid(&self, block: usize) -> u32 {
         u32::from_le_bytes(self.last_docids[block])
     }
 
-    /// The bounds of the scores of each block and of the tail, if it has postings; nothing if the
-    /// list is a tail alone. Only [`check`](Self::check) finds out whether they are right.
+    /// The bounds of the blocks and of the tail, if it has postings; nothing if the list is a tail
+    /// alone. Only [`check`](Self::check) finds out whether they are right.
     #[inline]
     pub fn bounds(&self) -> &'a [Bound] {
         self.bounds
     }
 
-    /// No posting of the list is worth more than the greatest of these bounds; there are a few at
-    /// most, and none if the list is a tail alone.
+    /// No posting of the list scores more than the greatest of these few bounds; none if the list
+    /// is a tail alone.
     #[inline]
     pub fn list_bounds(&self) -> &'a [Bound] {
         self.list_bounds
     }
 
-    /// The first docid of a block, which is the least: it stands alone at the beginning of the
-    /// block, behind the last docid of the block before.
-    ///
-    /// If the block does not lie in the list.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such block.
+    /// The least docid of a block: it stands alone at the beginning of the block, behind the last
+    /// docid of the block before. Panics if there is no such block.
     #[inline]
     pub(crate) fn first_docid(
         &self,
@@ -261,13 +233,8 @@ impl<'a> ListView<'a> {
         line.first_docid(self.source(&line, columns)?)
     }
 
-    /// The line of a block in the arrays; it says where the block lies and how it is packed.
-    ///
-    /// If a width is above 32 bits or the block reaches into the arrays.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such block.
+    /// The line of a block in the arrays: its place and how it is packed. Fails if a width is above
+    /// 32 bits or the block reaches into the arrays. Panics if there is no such block.
     #[inline(always)]
     pub(crate) fn block(&self, block: usize) -> Result<PackedBlock, ListError> {
         let number = self.first + block;
@@ -298,7 +265,7 @@ impl<'a> ListView<'a> {
         Ok(line)
     }
 
-    /// The line of block `number` of the whole list, of `newpfd` or `vbyte`.
+    /// Of `newpfd` or `vbyte`; `number` is that in the whole list.
     #[inline(never)]
     fn line_apart(&self, number: usize, previous: u32, last: u32) -> PackedBlock {
         let pairs = self.form.head_pairs();
@@ -311,7 +278,6 @@ impl<'a> ListView<'a> {
         PackedBlock::of_form(self.form, offset, head, previous, last)
     }
 
-    /// What is wrong with a line.
     #[cold]
     fn damaged(&self, block: usize, line: &PackedBlock) -> ListError {
         if let Some(found) = line.wrong_width() {
@@ -326,25 +292,15 @@ impl<'a> ListView<'a> {
         ListError::Order { offset, expected: line.last, found: line.previous }
     }
 
-    /// The bytes from a block's first to the end of what there is; `line` is a block of this list.
-    ///
-    /// # Panics
-    ///
-    /// If the block begins behind the list.
+    /// The bytes from a block's first to the end of the data. Panics if the block begins behind the
+    /// list.
     #[inline]
     pub(crate) fn bytes_of(&self, line: &PackedBlock) -> &'a [u8] {
         // `block` has compared the offset with that of the arrays, which lie in memory.
         &self.data[line.offset as usize..]
     }
 
-    /// Reads the docids of the block of a line of this list: as
-    /// [`decode_block`](Self::decode_block).
-    ///
-    /// As there.
-    ///
-    /// # Panics
-    ///
-    /// As there.
+    /// As [`decode_block`](Self::decode_block), by the block's line.
     #[inline(always)]
     pub(crate) fn docids_of(
         &self,
@@ -359,14 +315,7 @@ impl<'a> ListView<'a> {
         line.docids(self.source(line, columns)?, documents, docids)
     }
 
-    /// Reads the term frequencies of the block of a line of this list: as
-    /// [`decode_tfs`](Self::decode_tfs).
-    ///
-    /// As there.
-    ///
-    /// # Panics
-    ///
-    /// As there.
+    /// As [`decode_tfs`](Self::decode_tfs), by the block's line.
     #[inline(always)]
     pub(crate) fn tfs_of(
         &self,
@@ -380,14 +329,9 @@ impl<'a> ListView<'a> {
         line.tfs(self.source(line, columns)?, tfs)
     }
 
-    /// Reads the docids of a block, with `columns` that are this list's or closed. They are behind
-    /// the last docid of the block before and below `documents`.
-    ///
-    /// If the block is damaged.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such block, or `docids` has not room for just one.
+    /// Reads the docids of a block, which lie behind the last docid of the block before and below
+    /// `documents`; `columns` are this list's or closed. Panics if there is no such block, or
+    /// `docids` has not the length of a block.
     #[inline]
     pub(crate) fn decode_block(
         &self,
@@ -400,13 +344,7 @@ impl<'a> ListView<'a> {
         self.docids_of(&line, columns, documents, docids)
     }
 
-    /// Reads the term frequencies of a block.
-    ///
-    /// As [`decode_block`](Self::decode_block).
-    ///
-    /// # Panics
-    ///
-    /// As [`decode_block`](Self::decode_block).
+    /// Reads the term frequencies of a block, as [`decode_block`](Self::decode_block).
     #[inline]
     pub(crate) fn decode_tfs(
         &self,
@@ -418,13 +356,7 @@ impl<'a> ListView<'a> {
         self.tfs_of(&line, columns, tfs)
     }
 
-    /// Reads the term frequency of posting `i` of a block alone.
-    ///
-    /// As [`decode_block`](Self::decode_block).
-    ///
-    /// # Panics
-    ///
-    /// If there is no such block, or it has no posting `i`.
+    /// Reads the term frequency of posting `i` of a block alone. Panics if there is none.
     #[inline]
     #[cfg(any(test, fuzzing))]
     pub(crate) fn tf(
@@ -437,20 +369,13 @@ impl<'a> ListView<'a> {
         line.tf(self.source(&line, columns)?, i)
     }
 
-    /// The bytes of the tail, and of what is between it and the arrays: nothing, if the list is
-    /// sound.
+    /// The bytes from the tail to the arrays: nothing else than the tail, if the list is sound.
     pub(crate) fn tail_bytes(&self) -> &'a [u8] {
         &self.data[self.tail..self.arrays]
     }
 
-    /// Reads the tail and returns its length; what the arrays hold beyond it is left as it was. The
-    /// docids are behind the last docid of the last block and below `documents`.
-    ///
-    /// If the tail is damaged.
-    ///
-    /// # Panics
-    ///
-    /// If there is no room for it.
+    /// Reads the tail, with docids behind the last block and below `documents`, and returns its
+    /// length; the rest of the slices is left as it was. Panics if there is no room for it.
     #[inline]
     pub(crate) fn decode_tail(
         &self,

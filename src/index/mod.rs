@@ -1,5 +1,5 @@
-//! How does a generation lie on disk, and how is it read, checked, merged and published? The bytes
-//! are specified in `docs/index-format.md`; `format.rs` has the constants.
+//! Generations on disk: written, read, checked, merged and published. `docs/index-format.md`
+//! specifies the bytes; `format.rs` has the constants.
 
 pub(crate) mod cache_plan;
 pub mod ciff;

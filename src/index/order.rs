@@ -1,5 +1,5 @@
-//! In which order are the documents of an index numbered? As they came, unless a merge or the end
-//! of a build renumbers them: documents that are alike or good side by side make lists shorter and
+//! The order in which documents are numbered: that of the input, unless a merge or the end of a
+//! build renumbers them. Similar documents side by side make lists shorter; the best first let
 //! searches end earlier.
 
 #![forbid(unsafe_code)]
@@ -9,19 +9,18 @@ use crate::score::wang::{GlobalParameters, Wang};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// An order of documents. Equals stay in the order in which they were.
+/// An order of documents. Equal ones stay in the order in which they were.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum DocumentOrder {
-    /// As they lie in the input.
     Input,
-    /// By their names as addresses: by host, read from its end, then by the rest; names that are no
-    /// addresses come first.
+    /// By their names as URLs: by host, read from its end, then by the rest; other names come
+    /// first.
     Url,
     /// By their names, byte for byte.
     Name,
-    /// By their tokens, those with few first.
+    /// By their tokens, shortest first.
     Length,
-    /// By falling global score (`score::wang`) for queries with these parameters.
+    /// By falling global score (`score::wang`) with these parameters.
     Global {
         wang: Wang,
         /// a, which is k1, and b.
@@ -30,9 +29,8 @@ pub enum DocumentOrder {
 }
 
 impl DocumentOrder {
-    /// The names of all, as users write them.
+    /// As users write them.
     pub const NAMES: [&str; 5] = ["input", "url", "name", "length", Self::GLOBAL];
-    /// The name of the global order.
     pub(crate) const GLOBAL: &str = "global";
 
     pub(crate) fn name(&self) -> &'static str {
@@ -47,12 +45,11 @@ impl DocumentOrder {
     }
 }
 
-/// What a manifest says of the order of its documents.
+/// The order in the manifest.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OrderEntry {
     pub name: String,
-    /// On what a global order rests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub global: Option<GlobalEntry>,
 }
@@ -68,14 +65,12 @@ impl fmt::Display for OrderEntry {
     }
 }
 
-/// The parameters of a global order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GlobalEntry {
     pub alpha: f64,
-    /// k1 of BM25, the paper's a.
+    /// The paper's a.
     pub k1: f64,
-    /// b of BM25.
     pub b: f64,
     pub documents: u32,
     pub tokens: u64,
@@ -90,7 +85,7 @@ impl GlobalEntry {
         Self { alpha, k1, b, documents, tokens, mean_length: parameters.mean() }
     }
 
-    /// The parameters; none if they are outside of their ranges.
+    /// None if they are outside of their ranges.
     pub(crate) fn parameters(&self) -> Option<GlobalParameters> {
         let (wang, bm25) = (Wang::new(self.alpha).ok()?, Bm25::new(self.k1, self.b).ok()?);
         let (documents, tokens) = (self.documents, self.tokens);

@@ -1,5 +1,5 @@
-//! Where do the PageRanks of documents come from? A file of lines `name TAB rank`, as `millrace
-//! rebuild` leaves in `INDEX/rebuild/ranks.tsv` and `millrace bench generate --pagerank` writes.
+//! Reads PageRanks from a file of lines `name TAB rank`, as `millrace rebuild` leaves in
+//! `INDEX/rebuild/ranks.tsv` and `millrace bench generate --pagerank` writes.
 
 #![forbid(unsafe_code)]
 
@@ -10,30 +10,27 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use twox_hash::XxHash3_128;
 
-/// Bytes of memory that reading a file takes for each document.
+/// Memory for each document while a file is read.
 const BYTES_A_DOCUMENT: u64 = 48;
 
-/// What a file of ranks and an index have in common.
+/// How the documents of a file of ranks and of an index match.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RankCounts {
-    /// Documents that the file names.
     pub found: u32,
-    /// Documents that it does not name; their PageRank is 0.
+    /// Documents that the file does not name; their PageRank is 0.
     pub missing: u32,
     /// Lines that name no document.
     pub strangers: u64,
 }
 
-/// Reads the ranks of documents, whose names are given, from the file at `path`. The first line of
-/// a name counts, for all documents of it; white space in names counts as a blank. A first line
-/// that begins with `#` and has no tab is passed over, as are blank lines and what follows a second
-/// tab.
+/// Reads the ranks of documents with these names from the file at `path`. The first line of a name
+/// counts, for all documents of it; white space in names counts as a blank. Blank lines, what
+/// follows a second tab, and a first line that begins with `#` and has no tab are passed over.
 ///
 /// Memory: 48 bytes a document, of `memory_bytes`.
 ///
 /// # Errors
-/// `Damaged` where a line is none; `Lacks` if no document is named, or the memory does not do;
-/// `Storage`.
+/// `Damaged` where a line is none; `Lacks` if no document is named, or the memory is too small.
 pub(crate) fn read_ranks<'a>(
     path: &Path,
     names: impl ExactSizeIterator<Item = &'a [u8]>,
@@ -49,7 +46,7 @@ pub(crate) fn read_ranks<'a>(
         return Err(IndexError::lacks(path, reason));
     }
     let mut first: HashMap<u128, u32> = HashMap::with_capacity(documents);
-    // Of each document the first of its name, by which all others of the name are told.
+    // Of each document the first one of its name.
     let (mut same, mut ranks) = (Vec::with_capacity(documents), vec![f32::NAN; documents]);
     let mut plain_name = Vec::new();
     for (docid, name) in (0..).zip(names) {
@@ -82,7 +79,7 @@ pub(crate) fn read_ranks<'a>(
         offset += bytes as u64;
     }
     for (docid, &first) in same.iter().enumerate() {
-        // The first comes before the others, and is filled by now.
+        // The first stands before the others, so its rank is known by now.
         ranks[docid] = ranks[first as usize];
     }
     for rank in &mut ranks {
@@ -98,7 +95,7 @@ pub(crate) fn read_ranks<'a>(
     Ok((ranks, counts))
 }
 
-/// Name and rank of a line, if it has any, or what it has in their place.
+/// Name and rank of a line, if it has any, or what stands in their place.
 fn parse(line: &[u8], is_first: bool) -> Result<Option<(&[u8], f32)>, String> {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let line = line.strip_suffix(b"\r").unwrap_or(line);

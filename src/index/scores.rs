@@ -1,6 +1,6 @@
-//! What is each document of a run worth whatever is asked for? Its PageRank, and in an index that
-//! is ordered by them its global score (`score::wang`); each in a column with the greatest of every
-//! block of documents (`docs/index-format.md`, Static scores).
+//! The static scores of a run: the PageRank of each document and, in an index that is ordered by
+//! them, its global score (`score::wang`), each column with the maximum of every block of documents
+//! (`docs/index-format.md`, Static scores).
 
 #![forbid(unsafe_code)]
 
@@ -11,16 +11,13 @@ use crate::index::format::{HEADER_BYTES, Header, Kind, check_length, padding, ru
 use crate::index::generations::manifest::{Manifest, RunEntry, find_file};
 use std::path::Path;
 
-/// Documents that have one greatest score.
+/// Documents of a block, which has one maximum.
 pub(crate) const SCORES_BLOCK: usize = 128;
 
 const BODY: u64 = HEADER_BYTES as u64;
 
-/// Writes the static scores of run `run` in the folder of a generation: the PageRank of each
-/// document and, if there are any, the global scores.
-///
-/// # Errors
-/// `Refused` if a score is negative or not a number, or the columns differ in length; `Storage`.
+/// Writes the static scores of run `run` in the folder of a generation. `Refused` if a score is
+/// negative or not a number, or the columns differ in length.
 pub(crate) fn write_scores(
     generation: &Path,
     run: &str,
@@ -55,7 +52,6 @@ fn greatest(scores: &[f32]) -> f32 {
     scores.iter().copied().fold(0.0, f32::max)
 }
 
-/// The static scores of a run, mapped.
 #[derive(Debug)]
 pub(crate) struct RunScores {
     map: Map,
@@ -65,8 +61,8 @@ pub(crate) struct RunScores {
 }
 
 impl RunScores {
-    /// Maps the static scores of a run in the folder of a generation, if it has any by the
-    /// manifest's `files`, and verifies their checksum.
+    /// Maps the static scores of a run, if the manifest's `files` has any, and verifies their
+    /// checksum.
     pub(crate) fn open(
         generation: &Path,
         run: &RunEntry,
@@ -79,7 +75,7 @@ impl RunScores {
         Ok(Some(scores))
     }
 
-    /// Maps the static scores of a run and reads no more than the header.
+    /// As [`open`](Self::open), but reads no more than the header.
     pub(crate) fn open_unverified(generation: &Path, run: &RunEntry) -> Result<Self, IndexError> {
         let map = Map::open(&generation.join(run_file(&run.name, Kind::Scores)))?;
         let header = Header::parse(map.path(), Kind::Scores, map.bytes())?;
@@ -102,18 +98,17 @@ impl RunScores {
         Ok(scores)
     }
 
-    /// The PageRank of every document, on any scale.
+    /// PageRanks by docid, on any scale.
     pub(crate) fn ranks(&self) -> Result<&[f32], IndexError> {
         self.column(0)
     }
 
-    /// The global score of every document, if the index is ordered by them.
+    /// Global scores by docid, if the index is ordered by them.
     pub(crate) fn globals(&self) -> Result<Option<&[f32]>, IndexError> {
         (self.columns > 1).then(|| self.column(1)).transpose()
     }
 
-    /// Makes sure that the greatest of each block are right and what pads the columns is zero, and
-    /// that global scores fall.
+    /// Checks the maxima, that the padding is zero and that global scores fall.
     pub(crate) fn check(&self) -> Result<(), IndexError> {
         for column in 0..self.columns {
             let scores = self.column(column)?;
@@ -159,7 +154,7 @@ impl RunScores {
         }
     }
 
-    /// Bytes of a column with its greatest scores.
+    /// Bytes of a column with its maxima.
     fn column_bytes(&self) -> u64 {
         [self.documents, self.documents.div_ceil(self.block)]
             .map(|scores| 4 * scores + padding(4 * scores))
@@ -168,10 +163,8 @@ impl RunScores {
     }
 }
 
-/// The PageRanks of all documents of a generation, deleted ones too; none if no run has any.
-///
-/// # Errors
-/// `Lacks` if only some runs have them; `Storage`, `Damaged`.
+/// The PageRanks of all documents of a generation, deleted ones too; none if no run has any,
+/// `Lacks` if only some runs have them.
 pub fn ranks_of(generation: &Path, manifest: &Manifest) -> Result<Option<Vec<f32>>, IndexError> {
     let mut ranks = Vec::new();
     let (mut with, mut without) = (None, None);

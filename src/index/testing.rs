@@ -1,5 +1,5 @@
-//! Where do the tests of this folder get indexes from? Small collections from a seed, written run
-//! by run with the writers themselves.
+//! Indexes for the tests of this folder: small collections from a seed, written run by run with the
+//! writers themselves.
 
 #![forbid(unsafe_code)]
 
@@ -17,16 +17,14 @@ use crate::text::trie_collection::{implied_prefix_len, trie_collection};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Lists by trie collection and suffix.
 type Lists<'a> = BTreeMap<(u16, &'a [u8]), Vec<(u32, u32)>>;
 
 /// Documents that lie in one input.
 const DOCUMENTS_OF_INPUT: u32 = 50;
 
-/// The terms of each document, with their frequencies.
 pub(crate) type Collection = Vec<BTreeMap<String, u32>>;
 
-/// Numbers that look random (xorshift).
+/// Xorshift.
 pub(crate) struct Noise(u64);
 
 impl Noise {
@@ -34,7 +32,6 @@ impl Noise {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    /// Returns a number below `end`.
     pub(crate) fn below(&mut self, end: u32) -> u32 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -43,7 +40,7 @@ impl Noise {
     }
 }
 
-/// Makes a collection in which a few terms are in most documents and most terms are in few.
+/// A few terms are in most documents and most terms are in few.
 pub(crate) fn collection(seed: u64, documents: u32, vocabulary: u32) -> Collection {
     let mut noise = Noise::new(seed);
     let mut document = || {
@@ -59,7 +56,7 @@ pub(crate) fn collection(seed: u64, documents: u32, vocabulary: u32) -> Collecti
     (0..documents).map(|_| document()).collect()
 }
 
-/// Names term `number`: terms of every kind of trie collection.
+/// Term `number`; all kinds of trie collection take part.
 pub(crate) fn term(number: u32) -> String {
     match number % 6 {
         0 => format!("{number}"),
@@ -138,8 +135,7 @@ pub(crate) fn write_runs(
     (runs, files)
 }
 
-/// Writes and publishes a generation of `collection` in runs as [`write_runs`] does. Returns its
-/// manifest.
+/// Publishes a generation of `collection` in runs as [`write_runs`] does.
 pub(crate) fn build(index: &Path, collection: &Collection, cuts: &[usize]) -> Manifest {
     let lock = IndexLock::acquire(index).unwrap();
     lock.remove_debris().unwrap();
@@ -149,7 +145,7 @@ pub(crate) fn build(index: &Path, collection: &Collection, cuts: &[usize]) -> Ma
     manifest
 }
 
-/// Writes the documents of a run. Of 50 documents each, the inputs are 1, 2, and so on.
+/// Writes the documents of a run; an input has 50 of them.
 pub(crate) fn write_documents(
     generation: &Path,
     number: u32,
@@ -169,7 +165,6 @@ pub(crate) fn write_documents(
     documents.finish().unwrap()
 }
 
-/// Writes generation `number` into its folder.
 pub(crate) fn write_generation(
     generation: &Path,
     number: u32,
@@ -206,8 +201,7 @@ pub(crate) fn write_generation(
     manifest
 }
 
-/// Gives the documents of all runs of the live generation PageRanks, by docid. Returns its
-/// manifest.
+/// Gives the live generation PageRanks, by docid.
 pub(crate) fn rank(index: &Path, ranks: &[f32]) -> Manifest {
     let folder = current(index).unwrap().unwrap();
     let mut manifest = Manifest::read(&folder).unwrap();
@@ -222,8 +216,8 @@ pub(crate) fn rank(index: &Path, ranks: &[f32]) -> Manifest {
     manifest
 }
 
-/// Publishes a generation of `collection` in runs without some documents, and with PageRanks if
-/// there are any.
+/// Publishes a generation of `collection` without the documents `gone`, and with PageRanks if there
+/// are any.
 pub(crate) fn with_deletions(
     index: &Path,
     all: &Collection,

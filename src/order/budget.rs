@@ -1,34 +1,31 @@
-//! How is `--memory` spent?
+//! Spends `--memory`.
 
 use super::{MOST_RUN_BYTES, PIECE_BYTES};
 use crate::settings::SettingError;
 
 pub(crate) const LEAST_MEMORY: u64 = 64 << 20;
 
-/// What the process takes before it does anything, its code and its fixed tables.
+/// The process before it does anything: its code and its fixed tables.
 const PROCESS_BYTES: u64 = 12 << 20;
-/// What a worker needs at least: two pieces, their parsed form, and a small memo table.
+/// The least for a worker: two pieces, their parsed form, and a small memo table.
 const LEAST_WORKER_BYTES: u64 = 7 << 20;
 /// A worker has no use for more.
 const MOST_WORKER_BYTES: u64 = 192 << 20;
 /// Times its bytes, what a parser needs besides for a piece in which no word occurs twice.
 const PARSER_TIMES: u64 = 12;
-/// Pieces are never cut larger.
 const MOST_PIECE_BYTES: u64 = 2 << 20;
-/// What one more open compressed file takes at most: window, blocks, and pieces ahead.
+/// The most of one more open compressed file: window, blocks, and pieces ahead.
 const OPEN_FILE_BYTES: u64 = 24 << 20;
 
-/// How `--memory` is spent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// `--memory` itself, in bytes.
+    /// `--memory` itself.
     pub memory: u64,
-    /// A run closes at the end of the piece that brings its cost beyond this; depends on the
-    /// memory alone.
+    /// A run closes at the end of the piece that brings its cost beyond this; depends on the memory
+    /// alone.
     pub run_limit: u64,
-    /// For one worker's parser and the pieces that it has read ahead, in bytes.
+    /// Bytes for one worker's parser and the pieces that it has read ahead.
     pub worker: u64,
-    /// Files that may be open at once.
     pub open_files: usize,
 }
 
@@ -43,8 +40,8 @@ impl Budget {
         (self.memory / 16).max(8 << 20).ilog2().min(27)
     }
 
-    /// The largest window, in bytes, that one file at a time may have, the first that is not done:
-    /// a quarter of what may be under way is its own, and it may exceed the memory by a tenth.
+    /// The largest window of the first file that is not done, in bytes: its own quarter of the
+    /// pieces under way, and it may exceed the memory by a tenth.
     pub(crate) fn longest_window(&self, workers: usize) -> u64 {
         let own = self.under_way() * workers as u64 / 4 + self.memory / 10;
         own.max(1 << self.window_log())
@@ -62,15 +59,15 @@ impl Budget {
     }
 
     /// A piece ends at the first record border at or behind a multiple of this many bytes, a power
-    /// of two; depends on the memory alone. The larger it is, the fewer times its terms are looked
-    /// up by owners: 2 MiB take two thirds of 512 KiB's time.
+    /// of two; depends on the memory alone. Larger pieces have owners look up terms fewer times: 2
+    /// MiB take two thirds of 512 KiB's time.
     pub(crate) fn piece_bytes(&self) -> usize {
         1 << (self.memory / 1024).clamp(PIECE_BYTES as u64, MOST_PIECE_BYTES).ilog2()
     }
 
     /// Bytes that a parser's memo may keep from piece to piece: a sixth of what a worker has, and
-    /// of what it has beyond 64 MiB half more. Text with many rare words fills a small one again
-    /// and again.
+    /// half of what it has beyond 64 MiB. Text with many rare words fills a small one again and
+    /// again.
     pub fn memo(&self) -> u64 {
         self.worker / 6 + self.worker.saturating_sub(64 << 20) / 2
     }
@@ -98,10 +95,8 @@ impl Budget {
         (self.under_way() * workers as u64 / 8) as usize
     }
 
-    /// Shares `memory` bytes among a run and `workers`.
-    ///
-    /// # Errors
-    /// When it is less than the least for so many workers; 64 MiB do for up to 4.
+    /// Shares `memory` bytes among a run and `workers`. Fails if it is less than the least for so
+    /// many workers; 64 MiB do for up to 4.
     pub fn new(memory: u64, workers: usize) -> Result<Self, SettingError> {
         Self::beside(memory, workers, 0)
     }
@@ -134,7 +129,6 @@ impl Budget {
         (LEAST_MEMORY / 4 + memory.saturating_sub(LEAST_MEMORY) / 4 * 3).min(MOST_RUN_BYTES)
     }
 
-    /// The least memory for `workers`, in bytes.
     pub(crate) fn least(workers: usize) -> u64 {
         let need = PROCESS_BYTES + LEAST_WORKER_BYTES * workers.max(1) as u64;
         let spare = LEAST_MEMORY - Self::run_limit_of(LEAST_MEMORY);
@@ -147,7 +141,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The least memory that an error names, in bytes.
     fn least_of(error: &SettingError) -> u64 {
         let message = error.to_string();
         let (_, least) = message.rsplit_once("the least is ").unwrap();

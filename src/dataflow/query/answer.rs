@@ -1,16 +1,16 @@
-//! Drives the engines that answer queries: the only operator that does, whatever the engine.
+//! Drives the engines that answer queries, whatever the engine.
 //!
 //! - In: queries, on the first worker of a process. Out, there too: answers, at the batch's time,
 //!   in no order.
 //! - Queries and answers go through memory that the workers of the process share ([`Desk`]), not
-//!   through channels: a channel decides when a record is sent who will do it, the desk when
-//!   somebody has time. A worker takes a query when its engine has room, plans it, and lays its
-//!   answer out when its engine has one, whoever took the query.
+//!   through channels: a channel fixes the worker of a record when it is sent, the desk when a
+//!   worker is free. A worker takes a query when its engine has room, plans it, and lays its answer
+//!   out when its engine has one, whoever took the query.
 //! - The first worker keeps a capability for every batch with open queries, so that the frontier
-//!   tells when a batch is complete; the others hold none and are there until the input ends, which
-//!   it does when all is answered.
+//!   tells when a batch is complete; the others hold none and stay until the input ends, when all
+//!   is answered.
 //! - Where an engine answers a query whole, which may take long, the first worker leaves queries to
-//!   others that are free: it takes new ones in, which nobody else does.
+//!   others that are free: it alone takes new ones in.
 //! - Memory: queries that wait or are open, which are bounded.
 //! - Work per activation: a millisecond's; a fifth of that on the first worker, which has batches
 //!   to make and answers to write.
@@ -34,20 +34,19 @@ use timely::dataflow::operators::generic::operator::Operator;
 /// An activation begins no further query after this time.
 pub(crate) const SLICE: Duration = Duration::from_millis(1);
 
-/// What one worker needs to answer queries.
 struct Answering<S, T, F> {
     context: Arc<Context>,
     desk: Arc<Desk<S, T>>,
     finish: F,
     worker: usize,
-    /// Whether queries are left to other workers that are free.
+    /// Leaves queries to other workers that are free.
     leaves: bool,
     planner: Planner,
     engine: Box<dyn QueryEngine>,
     answers: Vec<Answer>,
 }
 
-/// Answers queries. `finish` makes of an answer what goes out.
+/// Answers queries. `finish` makes the output of an answer.
 pub(crate) fn answer<'scope, D, S, T>(
     queries: StreamVec<'scope, u64, Local<D>>,
     context: &Arc<Context>,
@@ -80,9 +79,9 @@ where
             Answering { context, desk, finish, worker, leaves, planner, engine, answers }
         });
         let slice = if worker == FIRST { SLICE / 5 } else { SLICE };
-        // Of each batch, how many queries are not answered.
+        // The unanswered queries of each batch.
         let mut open: BTreeMap<u64, (Capability<u64>, usize)> = BTreeMap::new();
-        // A worker that begins looks for what there is.
+        // A worker that begins looks for queries.
         let mut asleep = false;
         move |input, output| {
             let Some(answering) = answering.as_mut() else { return };
@@ -157,7 +156,7 @@ where
         Ok(if again || more { Pace::Busy } else { pace })
     }
 
-    /// Plans a query that was taken, and submits it.
+    /// Plans and submits a query.
     fn begin(&mut self, batch: u64, asked: Request) -> Result<(), Cause> {
         let (began, before) = (Instant::now(), S::default());
         let (number, plan, asked) = match asked {
@@ -193,7 +192,7 @@ where
         Ok(())
     }
 
-    /// Hands an answer out, or asks the engine again; says whether it did.
+    /// Hands an answer out, or asks the engine again; returns whether it did that.
     fn finish(
         &mut self,
         number: u64,

@@ -1,4 +1,4 @@
-//! Who has answered the queries of a job, and what is told of that and of all that the job came to?
+//! Counts of the queries that devices and the CPU have answered, and the totals of a job.
 
 use super::service::QueryReport;
 use crate::gpu::query::service::Counts;
@@ -9,18 +9,18 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Who has answered, beside the CPU.
+/// Beside the CPU.
 #[derive(Clone, Debug, Default)]
 pub struct AnsweredBy {
     pub devices: Option<Arc<Counts>>,
-    /// What a scheduler gave to whom.
+    /// What the scheduler gave to each processor.
     pub shares: Option<Arc<Shares>>,
-    /// Whether devices were asked for, and do not have the score.
+    /// Devices were asked for, and do not have the score.
     pub score_is_of_cpu: bool,
 }
 
 impl AnsweredBy {
-    /// What is said of this behind the line of a report; empty if the CPU or devices answered all.
+    /// Stands behind the line of a report; empty if the CPU or devices answered all.
     pub fn remark(&self) -> String {
         let mut line = String::new();
         let back = self.devices.as_ref().map_or(0, |counts| counts.by_cpu());
@@ -43,7 +43,7 @@ impl AnsweredBy {
         }
     }
 
-    /// All that the job came to, as an object: docs/reports.md.
+    /// All totals of the job as an object: docs/reports.md.
     pub fn totals(&self, report: &QueryReport, score: Score) -> Value {
         json!({
             "job": "query",

@@ -1,7 +1,7 @@
-//! Asks every shard.
+//! Sends each query to every shard.
 //!
 //! - In: queries, on worker 0 of process 0. Out: each query once for every process, for the worker
-//!   there that has its turn, at the batch's time. A line that is no query is asked of nobody.
+//!   whose turn it is there, at the batch's time. A line that is no query is not sent.
 //! - Memory: none. Work per activation: all that has come, a few copies of a text for each query.
 
 use super::batch::Numbered;

@@ -2,11 +2,11 @@
 //!
 //! - Out, on worker 0: the queries of batch b at time b, each with the snapshot that the batch is
 //!   answered from. Batches are numbered from 0.
-//! - Whoever has queries puts them into a channel and wakes this operator ([`Asker`]), so that no
-//!   worker waits for input.
+//! - An [`Asker`] puts queries into a channel and wakes this operator, so that no worker waits for
+//!   input.
 //! - At most as many queries as `MOST_BATCHES` full batches for each worker have are unanswered, or
-//!   as many as were asked for; then queries wait in the channel, which is bounded, then with who
-//!   asks.
+//!   as many as were asked for; then queries wait in the channel, which is bounded, then in the
+//!   asker.
 //! - The stream ends when all are answered: until then the workers help each other. Where the
 //!   source of queries fails, what came before is answered too.
 
@@ -28,25 +28,23 @@ use timely::dataflow::operators::generic::operator::source;
 use timely::dataflow::{ProbeHandle, Scope, StreamVec};
 use timely::scheduling::SyncActivator;
 
-/// What comes in a stream of queries: a query, a line that is none, or that the stream has failed.
+/// A query, a line that is none, or the failure of the stream.
 pub(crate) type Received = io::Result<Result<Query, Refused>>;
 
-/// A query, or a line that is none, and its place in its batch.
+/// A query, or a line that is none, and its places.
 #[derive(Clone, Debug)]
 pub(crate) struct Numbered {
-    /// Place in the batch, from 0.
+    /// In the batch, from 0.
     pub(crate) place: u32,
-    /// Place in the stream, from 0.
+    /// In the stream, from 0.
     pub(crate) number: u64,
     pub(crate) query: Result<Query, Refused>,
     pub(crate) snapshot: Arc<Snapshot>,
     pub(crate) came: Instant,
 }
 
-/// What was asked, and when.
 type Asked = (Instant, Received);
 
-/// Where the operator finds what was asked.
 pub(crate) struct Inbox {
     received: Mutex<Option<Receiver<Asked>>>,
     bell: Arc<Bell>,
@@ -56,7 +54,7 @@ pub(crate) struct Inbox {
 #[derive(Default)]
 struct Bell {
     waker: Mutex<Option<SyncActivator>>,
-    /// Whether the operator has looked and found nothing since it was woken.
+    /// The operator has looked and found nothing since it was woken.
     waits: AtomicBool,
 }
 
@@ -68,7 +66,7 @@ impl Bell {
         }
     }
 
-    /// Behind something that was put into the channel.
+    /// After something was put into the channel.
     fn ring_if_awaited(&self) {
         if self.waits.swap(false, Ordering::SeqCst) {
             self.ring();
@@ -83,7 +81,7 @@ pub struct Asker {
 }
 
 impl Asker {
-    /// Makes one for a job in which so many queries may wait before [`ask`](Self::ask) does.
+    /// For a job in which `room` queries may wait before [`ask`](Self::ask) does.
     pub(crate) fn new(room: usize) -> (Self, Arc<Inbox>) {
         let (sender, receiver) = sync_channel(room);
         let bell = Arc::<Bell>::default();
@@ -154,8 +152,8 @@ pub(crate) fn batch<'scope>(
         let mut failed: Option<Cause> = None;
         let mut first_came = Instant::now();
         let (mut number, mut batches) = (0u64, 0u64);
-        // Batches under way, each with the number of the first query behind it, and that behind the
-        // last one that is written.
+        // Batches under way, each with the number of the first query behind it, and the number
+        // behind the last query that is written.
         let (mut under_way, mut answered) = (VecDeque::<(u64, u64)>::new(), 0u64);
         let most =
             MOST_BATCHES.saturating_mul(context.workers).saturating_mul(context.batch) as u64;
@@ -238,7 +236,7 @@ pub(crate) fn batch<'scope>(
 }
 
 impl Context {
-    /// Counts and tells of a line that is no query.
+    /// Counts and reports a line that is no query.
     fn refuse(&self, refused: &Refused) {
         self.tally.refused.fetch_add(1, Ordering::Relaxed);
         if let Some(on_refused) = &self.hooks.on_refused {

@@ -26,7 +26,7 @@ use timely::dataflow::channels::pact::Exchange;
 use timely::dataflow::operators::Capability;
 use timely::dataflow::operators::generic::operator::Operator;
 
-/// Takes answers, or what is said of lines that are no queries.
+/// Takes answers, and refusals of lines that are no queries.
 type Take = Box<dyn FnMut(Result<QueryAnswer, Refused>) + Send>;
 
 /// Where answers go, in the order of the queries.
@@ -85,7 +85,6 @@ impl Writer {
 }
 
 pub(crate) trait Collect<'scope> {
-    /// Writes answers in order.
     fn collect(self, context: &Arc<Context>, writer: &Writer) -> StreamVec<'scope, u64, ()>;
 }
 

@@ -1,10 +1,10 @@
-//! What do the workers of a process share of the queries that they answer? Queries that wait, which
-//! any worker takes as it becomes free, those under way, and answers on their way out.
+//! The desk: queries that wait, which any worker of the process takes as it becomes free, those
+//! under way, and answers on their way out.
 //!
-//! All that waits here came to the *first* worker of the process, and leaves by it: that worker
-//! alone holds timely's capabilities, and the others need none. What comes in while it answers a
-//! query whole waits, although others may be free by then; so it leaves such queries to others as
-//! long as enough of them are free, and answers some itself only when all others have one.
+//! All queries come to the *first* worker of the process, and answers leave by it: it alone holds
+//! timely's capabilities. What comes in while it answers a query whole waits, although others may
+//! be free by then; so it leaves such queries to others as long as enough of them are free, and
+//! answers some itself only when all others have one.
 
 use super::batch::Numbered;
 use super::context::FIRST;
@@ -19,23 +19,21 @@ use std::time::Instant;
 /// A worker that finds more to do than it takes wakes so many others, and these wake others.
 const WAKES: usize = 3;
 
-/// A query that is to be answered.
 #[derive(Debug)]
 pub(crate) enum Request {
-    /// As it came in; whoever takes it plans it.
+    /// As it came in; the worker that takes it plans it.
     Text(Numbered),
     /// Planned already, by its number.
     Planned(u64, Plan),
 }
 
-/// A query that a worker has taken.
 #[derive(Debug)]
 pub(crate) struct Taken<S> {
     pub(crate) batch: u64,
-    /// As it was asked; of one that was planned already, a copy of the plan only if it may be
+    /// The query as it was asked; if it was planned already, a copy of the plan only if it may be
     /// needed again.
     pub(crate) asked: Option<Request>,
-    /// What was found in earlier stages, where an engine is asked for each of them.
+    /// Results of earlier stages, where an engine is asked for each of them.
     pub(crate) before: S,
     pub(crate) began: Instant,
 }
@@ -53,11 +51,11 @@ pub(crate) enum Outcome<S, T> {
     Again(Box<(Taken<S>, Plan)>),
 }
 
-/// See the [module](self). `S` is what is kept of earlier stages, `T` an answer on its way out.
+/// See the [module](self). `S` are results of earlier stages, `T` is an answer on its way out.
 pub(crate) struct Desk<S, T> {
     wakers: Arc<Wakers>,
     state: Mutex<State>,
-    /// Queries that wait, to be looked at without the lock.
+    /// Queries that wait, to be read without the lock.
     waiting: AtomicUsize,
     open: Mutex<HashMap<u64, Taken<S>>>,
     answers: Mutex<Vec<(u64, T)>>,
@@ -79,7 +77,7 @@ impl State {
         woken
     }
 
-    /// A worker looks for a query.
+    /// Notes that a worker looks for a query.
     fn comes(&mut self, worker: usize) {
         self.idle.retain(|&idle| idle != worker);
         self.coming.retain(|&coming| coming != worker);
@@ -112,13 +110,13 @@ impl<S, T> Desk<S, T> {
         waiting
     }
 
-    /// Whether it looks as if queries waited, without waiting for anybody.
+    /// May be out of date, but never blocks.
     pub(crate) fn has_waiting(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > 0
     }
 
-    /// Takes the query that has waited longest for a worker, and says how many wait behind it;
-    /// these are worth waking others for. A worker that `leaves` queries to others takes none while
+    /// Takes the query that has waited longest for a worker, and returns how many wait behind it,
+    /// for which others should be woken. A worker that `leaves` queries to others takes none while
     /// enough of them are free.
     pub(crate) fn pop(&self, worker: usize, leaves: bool) -> Option<(u64, Request, usize)> {
         let mut state = lock(&self.state);
@@ -139,13 +137,13 @@ impl<S, T> Desk<S, T> {
         Some((batch, asked, waiting))
     }
 
-    /// Counts a worker among those that sleep, unless queries wait for it; says whether it may.
+    /// Counts a worker among those that sleep, and returns true, unless queries wait for it.
     pub(crate) fn sleep(&self, worker: usize, leaves: bool) -> bool {
         let mut state = lock(&self.state);
         state.comes(worker);
         let may = state.waiting.is_empty() || leaves && state.has_others();
         if may {
-            // Who leaves queries to others is woken after them.
+            // A worker that leaves queries to others is woken after them.
             let at = if leaves { 0 } else { state.idle.len() };
             state.idle.insert(at, worker);
         }
@@ -166,7 +164,6 @@ impl<S, T> Desk<S, T> {
         lock(&self.open).insert(number, taken);
     }
 
-    /// Takes the query back that an answer is to.
     pub(crate) fn end(&self, number: u64) -> Option<Taken<S>> {
         lock(&self.open).remove(&number)
     }
@@ -182,7 +179,6 @@ impl<S, T> Desk<S, T> {
         }
     }
 
-    /// The answers that were handed out.
     pub(crate) fn answers(&self) -> Vec<(u64, T)> {
         std::mem::take(&mut lock(&self.answers))
     }
@@ -205,7 +201,6 @@ mod tests {
         Numbered { place: 0, number: 0, query, snapshot, came: Instant::now() }.into()
     }
 
-    /// A desk of so many workers, with so many queries.
     fn desk(workers: usize, queries: usize) -> Desk<(), ()> {
         let desk = Desk::new(Wakers::new(workers));
         desk.push(0, std::iter::repeat_with(query).take(queries));
@@ -228,7 +223,7 @@ mod tests {
         desk.push(1, [query()]);
         assert!(!desk.sleep(FIRST, true), "all others are busy");
         assert_eq!(take(FIRST, true), Some(0));
-        // Who sleeps is free, until it has looked.
+        // A worker that sleeps is free, until it has looked.
         assert!(desk.sleep(1, false));
         desk.push(2, [query()]);
         assert_eq!(take(FIRST, true), None);

@@ -1,10 +1,9 @@
-//! How does a running service follow its index? A thread looks whether another generation is live,
-//! opens it beside the one that queries are answered from, and moves the service over. Queries go
-//! on meanwhile; the next batch is answered from the new generation, and what is under way from the
-//! one that it began with.
+//! Lets a running service follow its index. A thread watches for another live generation, opens it
+//! beside the one that queries are answered from, and moves the service over. The next batch is
+//! answered from the new generation, and what is under way from the one that it began with.
 //!
 //! The memory of a second snapshot is taken while both are open, and postings that are in use stay
-//! mapped. A generation that cannot be opened is told of once, and the service stays where it is.
+//! mapped. A generation that cannot be opened is reported once, and the service stays where it is.
 
 use super::service::Mover;
 use crate::crew::spawn;
@@ -18,19 +17,17 @@ use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-/// How often the thread looks.
 const EVERY: Duration = Duration::from_millis(100);
 
-/// What a look has found.
 #[derive(Debug)]
 pub enum Followed {
     /// The service has moved over to this.
     Moved(Arc<Snapshot>),
-    /// Another generation is live, and cannot be opened; or nobody can tell what is live.
+    /// Another generation is live, and cannot be opened; or it is unknown which one is live.
     Failed(IndexError),
 }
 
-/// Opens the live generation as the service is to have it.
+/// Opens the live generation for the service.
 pub(crate) type Open = Box<dyn FnMut() -> Result<Arc<Snapshot>, IndexError> + Send>;
 
 /// A thread that follows an index until all copies of this are dropped.
@@ -41,10 +38,7 @@ pub struct Follower {
 
 impl Follower {
     /// Lets the service of `mover`, which answers from a generation with this `manifest`, follow
-    /// the index in the folder `index`. `tell` is told of what was found.
-    ///
-    /// # Errors
-    /// If the thread cannot be started.
+    /// the index in the folder `index`, and calls `tell` with each finding.
     pub fn start(
         index: &Path,
         manifest: &Manifest,
@@ -69,11 +63,8 @@ impl Follower {
         })
     }
 
-    /// For what cannot move over: `tell` is called once for each generation that is live and
-    /// another than that of the `manifest`.
-    ///
-    /// # Errors
-    /// If the thread cannot be started.
+    /// For a service that cannot move over: `tell` is called once for each live generation other
+    /// than that of the `manifest`.
     pub fn only_tell(
         index: &Path,
         manifest: &Manifest,

@@ -1,7 +1,7 @@
-//! Puts the hits of all shards together, and lays the answers out.
+//! Merges the hits of all shards, and lays the answers out.
 //!
-//! - In: queries, and the hits of every shard; both exchanged to the worker of process 0 that has
-//!   the query's turn. Out: answers that are laid out, at the batch's time, in no order.
+//! - In: queries, and the hits of every shard; both exchanged to the worker of process 0 whose turn
+//!   the query is. Out: answers that are laid out, at the batch's time, in no order.
 //! - Memory: the queries of the batches under way and their hits.
 //! - Work per activation: all that has come; a merge costs about as much as sorting 2 k hits.
 
@@ -33,7 +33,7 @@ struct Gathering {
     found: Vec<ShardHits>,
 }
 
-/// Puts hits together: see the [module](self).
+/// See the [module](self).
 pub(crate) fn gather<'scope>(
     queries: StreamVec<'scope, u64, Local<Numbered>>,
     found: Stream<'scope, u64, Crossing<ShardHits>>,
@@ -109,7 +109,6 @@ fn entry(
     })
 }
 
-/// Lays the answer to a query out.
 fn answer(context: &Context, query: Numbered, found: Vec<ShardHits>, came: Instant) -> Answered {
     let wanted = query.query.as_ref().map_or(context.wanted, |q| q.wanted(&context.wanted));
     let known = found.iter().any(|found| found.known);

@@ -1,5 +1,5 @@
-//! How is an answer laid out? By the worker that has it, so that only the order is left to the one
-//! that writes.
+//! Lays answers out, on the worker that has them, so that only the order is left to the one that
+//! writes.
 
 #![warn(missing_docs)]
 
@@ -39,16 +39,14 @@ pub(crate) struct Answered {
     pub(crate) out: Out,
 }
 
-/// What goes out for a query.
 #[derive(Debug)]
 pub(crate) enum Out {
-    /// What is written; nothing for a query without hits in some forms.
+    /// Empty for a query without hits in some forms.
     Text(Vec<u8>),
-    /// A value.
     Value(Box<Result<QueryAnswer, Refused>>),
 }
 
-/// Lays the answer of the engine out, of a process that has all of the index.
+/// Of a process that has all of the index.
 pub(crate) fn answer(
     context: &Context,
     taken: Taken<()>,
@@ -110,12 +108,12 @@ impl Context {
         Answered { place, out }
     }
 
-    /// Lays out what is said of a line that is no query.
+    /// For a line that is no query.
     pub(crate) fn lay_out_refused(&self, numbered: Numbered) -> Answered {
         self.lay_out(numbered, (&[], true), Duration::ZERO, |_| Cow::Borrowed(""))
     }
 
-    /// Lays out what is said of a query that has waited too long, and counts it.
+    /// For a query that has waited too long, which is counted.
     fn lay_out_late(&self, numbered: Numbered, took: Duration) -> Answered {
         let Numbered { place, number, query, .. } = numbered;
         let out = match (query, self.layout) {

@@ -1,11 +1,9 @@
-//! What goes from worker to worker of one process?
+//! Records that go from worker to worker of one process.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A record that goes from worker to worker of one process, and never further.
-///
-/// The channels between workers ask that their records can be serialised, for the case that a
-/// channel crosses processes. These cannot: postings stay where their documents were read.
+/// Never crosses processes. The channels between workers ask that records can be serialised, in
+/// case a channel crosses processes; these cannot: postings stay where their documents were read.
 #[derive(Clone, Debug)]
 pub(crate) struct Local<T>(pub T);
 

@@ -1,5 +1,4 @@
-//! Plans the queries for this shard, and tells every shard how many of its documents have their
-//! terms.
+//! Plans the queries for this shard, and sends every shard the document frequencies of their terms.
 //!
 //! - In: queries for this shard, exchanged to the workers that they name. Out: the counts, once for
 //!   the first worker of every process, at the batch's time, in no order. The plans wait in memory
@@ -32,14 +31,12 @@ impl Planned {
         lock(&self.0).insert(number, plan);
     }
 
-    /// Takes the plan of a query.
     pub(crate) fn take(&self, number: u64) -> Option<Plan> {
         lock(&self.0).remove(&number)
     }
 }
 
 pub(crate) trait Look<'scope> {
-    /// Plans, and counts in this shard.
     fn look(
         self,
         context: &Arc<Context>,

@@ -1,5 +1,5 @@
-//! What do processes tell each other about a query? The query, how many documents of each shard
-//! have its terms, and the best hits of each shard.
+//! Messages of processes about a query: the query, the document frequencies of its terms in each
+//! shard, and the best hits of each shard.
 
 use crate::dataflow::crossing::{Record, Words, put_numbers, put_text};
 use crate::query::top_k::{Hit, NamedHit};
@@ -14,29 +14,27 @@ pub(crate) struct Question {
     pub text: String,
 }
 
-/// How often the terms of a query are in one shard, for another shard or the same.
+/// The document frequencies of a query's terms in one shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Counted {
-    /// The worker that this is for.
+    /// The worker that receives them.
     pub worker: u32,
     pub number: u64,
-    /// Documents with each distinct term, by first appearance.
+    /// By first appearance of the distinct terms.
     pub dfs: Vec<u64>,
 }
 
-/// The best hits of one shard.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ShardHits {
     pub number: u64,
     /// Whether any of its terms is in the index.
     pub known: bool,
-    /// Hits of the mode that was asked for; of AND+OR, those with all terms.
+    /// Hits of the wanted mode; of AND+OR, those with all terms.
     pub hits: Vec<NamedHit>,
     /// Of AND+OR, hits with any term, if this shard has fewer than k with all.
     pub any: Vec<NamedHit>,
 }
 
-/// The place of an item in a list of all.
 fn place<T: PartialEq>(all: &[T], item: &T) -> u64 {
     all.iter().position(|other| other == item).unwrap_or(all.len()) as u64
 }
@@ -90,7 +88,7 @@ impl Record for ShardHits {
     fn read(words: &mut Words<'_>) -> Option<Self> {
         let (number, known) = (words.word()?, words.flag()?);
         let mut hits = || {
-            // The room grows with what is there.
+            // The count may be wrong, so the room grows with what is there.
             let (mut hits, count) = (Vec::new(), words.word()?);
             for _ in 0..count {
                 let word = words.word()?;
@@ -114,7 +112,6 @@ mod tests {
     use timely::container::PushInto;
     use timely::dataflow::channels::ContainerBytes;
 
-    /// Sends records as to another process.
     fn send<R: Record + Clone + Debug + PartialEq>(records: &[R]) {
         let mut container = Crossing::default();
         records.iter().for_each(|record| container.push_into(record.clone()));

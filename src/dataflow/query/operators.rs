@@ -1,5 +1,5 @@
-//! Does each of the other operators of queries pass on what it gets, hold its frontier while
-//! something is open, and end the job when it fails? Each in a small dataflow of its own.
+//! Tests of the other operators of queries, each in a small dataflow of its own: it passes on what
+//! it gets, holds its frontier while something is open, and ends the job when it fails.
 
 use super::tests::{context, numbered, snapshot};
 use crate::dataflow::control::JobError;
@@ -31,7 +31,7 @@ use timely::dataflow::operators::generic::operator::Operator;
 use timely::dataflow::operators::vec::Map;
 use timely::dataflow::{Stream, StreamVec};
 
-/// What the operators of process 0 of two know.
+/// The context of process 0 of two.
 fn of_two(folder: &std::path::Path) -> Arc<Context> {
     let mut context = context(&snapshot(folder, 1, 30), 1);
     let shard = Shard { process: 0, processes: 2, first_docid: 0 };
@@ -117,7 +117,7 @@ fn look_counts_terms_for_every_process_and_keeps_the_plan() {
     assert_eq!(planned.take(5).unwrap().terms().len(), 2);
 }
 
-/// Plans a query for itself, and weighs it by what two shards have counted.
+/// Plans a query for itself, and weighs it by the counts of two shards.
 fn weigh(dfs: [Vec<u64>; 2]) -> (Vec<(u64, u32)>, Option<Failure>) {
     let folder = tempfile::tempdir().unwrap();
     let context = of_two(folder.path());

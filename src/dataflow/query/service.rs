@@ -1,5 +1,5 @@
-//! How is a stream of queries answered, from the first to the last? Options in, queries in, answers
-//! out, and a report at the end; nothing here knows a command line.
+//! Answers a stream of queries: options and queries in, answers and a report out; nothing here
+//! knows a command line.
 //!
 //! ```no_run
 //! use millrace::QueryOptions;
@@ -49,27 +49,26 @@ use std::time::{Duration, Instant};
 
 /// How queries are answered.
 pub struct QueryOptions {
-    /// What queries ask for that do not say it.
+    /// Defaults for what queries leave open.
     pub wanted: Wanted,
     /// How they are spread over the workers.
     pub model: Model,
     /// Worker threads.
     pub workers: NonZeroUsize,
-    /// Queries that are answered together at most.
+    /// The most queries of a batch.
     pub batch: NonZeroUsize,
     /// How long a batch waits for more queries.
     pub delay: Duration,
-    /// Queries that may wait before who asks has to.
+    /// Queries that may wait before the asker has to.
     pub room: usize,
-    /// Queries that were taken in and have no answer, at most; if left out, some full batches for
-    /// each worker.
+    /// The most queries that are open at once; if left out, some full batches for each worker.
     pub most_open: Option<NonZeroUsize>,
     /// A query that has waited for longer when its turn comes is left unanswered, which its answer
     /// says; in one process.
     pub shed: Option<Duration>,
-    /// Whether it is counted how long queries take.
+    /// Whether latencies are measured.
     pub latencies: bool,
-    /// Who is told of what happens meanwhile.
+    /// Callbacks.
     pub hooks: Hooks,
 }
 
@@ -91,7 +90,7 @@ impl Default for QueryOptions {
     }
 }
 
-/// What a query job came to.
+/// The result of a query job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueryReport {
     /// The part of the index that this process searched.
@@ -114,8 +113,8 @@ pub struct QueryReport {
     pub took: Duration,
     /// From when the first batch was taken to when the last was written.
     pub answering: Duration,
-    /// How long queries took, from when a worker took one to when its answer was there; if it was
-    /// counted and there are any.
+    /// From when a worker took a query to when its answer was there, if that was measured and there
+    /// were any.
     pub latency: Option<LatencyReport>,
     /// Working times of all operators.
     pub operators: Vec<OperatorTime>,
@@ -148,8 +147,8 @@ impl fmt::Display for QueryReport {
 pub struct Mover(Arc<Mutex<Arc<Snapshot>>>);
 
 impl Mover {
-    /// From the next batch on queries are answered from `snapshot`; those under way still are from
-    /// what they began with. For a service of one process.
+    /// The next batches are answered from `snapshot`; those under way still are from what they
+    /// began with. For a service of one process.
     pub(crate) fn move_to(&self, snapshot: Arc<Snapshot>) {
         *lock(&self.0) = snapshot;
     }
@@ -167,7 +166,7 @@ pub struct QueryService {
 }
 
 impl QueryService {
-    /// A service that answers from an index that is whole, and what puts queries to it.
+    /// A service that answers from an index that is whole, and its asker.
     pub fn new(snapshot: Arc<Snapshot>, options: QueryOptions) -> (Self, Asker) {
         Self::of_shard(snapshot, Shard::WHOLE, options)
     }
@@ -194,17 +193,17 @@ impl QueryService {
         (Self { options, shard, snapshot, inbox, engines, wakers, control }, asker)
     }
 
-    /// Takes a control that others hold already, in the place of its own.
+    /// Replaces its control by a shared one.
     pub fn with_control(self, control: Arc<Control>) -> Self {
         Self { control, ..self }
     }
 
-    /// What ends the service early.
+    /// Ends the service early.
     pub fn control(&self) -> &Arc<Control> {
         &self.control
     }
 
-    /// What moves the service over to another version of its index.
+    /// Moves the service over to another version of its index.
     pub fn mover(&self) -> Mover {
         Mover(self.snapshot.clone())
     }
@@ -291,5 +290,4 @@ impl QueryService {
     }
 }
 
-/// Builds the dataflow of a worker.
 type Build = Box<dyn Fn(&mut timely::worker::Worker) + Send + Sync>;

@@ -1,4 +1,4 @@
-//! Tells the process that writes what this shard has found.
+//! Sends the hits of this shard to the process that writes.
 //!
 //! - In: the shard's hits with their names, on the first worker. Out: the same, as what may cross
 //!   processes.
@@ -23,7 +23,7 @@ use timely::dataflow::channels::pact::Pipeline;
 use timely::dataflow::operators::generic::operator::Operator;
 use timely::dataflow::{Stream, StreamVec};
 
-/// Makes of the answer of the engine what is told, or asks it for the next stage.
+/// Makes the message of an engine's answer, or asks the engine for the next stage.
 pub(crate) fn answer(
     context: &Context,
     taken: Taken<Option<Vec<NamedHit>>>,
@@ -65,7 +65,6 @@ fn name(context: &Context, hits: &[Hit]) -> Vec<NamedHit> {
 }
 
 pub(crate) trait Tell<'scope> {
-    /// Lets records cross processes.
     fn tell(self) -> Stream<'scope, u64, Crossing<ShardHits>>;
 }
 

@@ -1,5 +1,5 @@
-//! Do the operators of queries pass on what they get, hold the frontier while something is open,
-//! and fail as a whole? Each in a small dataflow of its own; then services of them.
+//! Tests of the operators of queries, each in a small dataflow of its own: they pass on what they
+//! get, hold the frontier while something is open, and fail as a whole. Then tests of services.
 
 use super::super::control::JobError;
 use super::super::sole_time::SoleTime;
@@ -73,7 +73,7 @@ fn wiring(engines: Box<dyn Engines>, sink: Sink) -> (Arc<Wiring>, Asker) {
     (Arc::new(wiring), asker)
 }
 
-/// An engine that answers without hits, in backward order, once it may; or fails.
+/// Answers without hits, in backward order, once it may; or fails.
 #[derive(Clone, Default)]
 struct Gate {
     open: Arc<AtomicBool>,
@@ -249,7 +249,6 @@ fn options(model: Model, workers: usize) -> QueryOptions {
     QueryOptions { model, workers, ..QueryOptions::default() }
 }
 
-/// The answers of a service as text.
 fn serve(service: QueryService) -> Result<String, JobError> {
     let text = Arc::new(Mutex::new(Vec::new()));
     struct Out(Arc<Mutex<Vec<u8>>>);
@@ -267,8 +266,8 @@ fn serve(service: QueryService) -> Result<String, JobError> {
     Ok(String::from_utf8(text.lock().unwrap().clone()).unwrap())
 }
 
-/// An engine that answers whole, and is at a query until it may go on; tells which worker has begun
-/// with one.
+/// An engine that answers whole, waits in each query until it may go on, and sends the worker that
+/// has begun with one.
 struct Held {
     began: Mutex<Sender<usize>>,
     open: Arc<AtomicBool>,
@@ -319,7 +318,6 @@ impl QueryEngine for HeldEngine {
     }
 }
 
-/// How long a test waits for what has to come.
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// Queries that come one by one while others are being answered go to workers that are free, and
@@ -397,7 +395,7 @@ fn a_service_moves_between_two_batches() {
         std::thread::scope(|scope| {
             let running = scope.spawn(|| {
                 service.run(Sink::values(move |answer| {
-                    // The test has what it wants when nobody receives.
+                    // The test has what it wants when nothing receives.
                     _ = sender.send(answer.unwrap());
                 }))
             });

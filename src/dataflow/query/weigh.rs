@@ -1,4 +1,4 @@
-//! Weighs the plans of this shard by the numbers of all.
+//! Weighs the plans of this shard by the counts of all shards.
 //!
 //! - In: counts from every shard, exchanged to the first worker of each process. Out, there: plans
 //!   that are ready for an engine, at the batch's time, in no order.
@@ -20,7 +20,6 @@ use timely::dataflow::operators::generic::operator::Operator;
 use timely::dataflow::{Stream, StreamVec};
 
 pub(crate) trait Weigh<'scope> {
-    /// Weighs plans by the numbers of all shards.
     fn weigh(
         self,
         context: &Arc<Context>,
@@ -36,7 +35,6 @@ struct Weighing {
 }
 
 impl Weighing {
-    /// Adds the counts of a shard.
     fn add(&mut self, counted: Counted) -> Result<(), Cause> {
         if self.shards == 0 {
             self.dfs = counted.dfs;

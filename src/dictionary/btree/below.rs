@@ -1,17 +1,16 @@
-//! How many caches of a node are below a number? With vectors they are all compared, as the 32
-//! threads of the paper's GPU indexer do; the counts of the 32 bits are the answer.
+//! Counts the caches of a node that are below a number. With vectors all are compared, as by the 32
+//! threads of the paper's GPU indexer; the counts of the 32 bits are the answer.
 
 use super::node::MOST_TERMS;
 
 /// The caches of a node, and its padding.
 pub(super) type Caches = [u32; MOST_TERMS + 1];
 
-/// Vector instructions, or none. What has some may be used only where they are.
+/// Implementations with vector instructions may be used only where the CPU has them.
 pub(super) trait Vectors {
     fn below(caches: &Caches, cache: u32) -> usize;
 }
 
-/// Whatever the compiler makes of it.
 pub(super) struct Portable;
 
 impl Vectors for Portable {

@@ -1,6 +1,6 @@
-//! Which term is this? Searched from the root of its trie collection down; what is not found is
-//! inserted at the leaf that was reached, and full nodes are split on the way (section III.D.2 of
-//! the paper, which has the same steps for one thread and for 32).
+//! Finds or inserts terms in the B-trees: searches from the root of the trie collection down,
+//! inserts at the leaf that was reached, and splits full nodes on the way (section III.D.2 of the
+//! paper, which has the same steps for one thread and for 32).
 //!
 //! All nodes of all trees lie in one arena, in chunks that never move, so that growing copies
 //! nothing. A term costs 16 to 34 bytes in nodes and one or more words in the pool.
@@ -66,7 +66,6 @@ impl Default for Forest {
     }
 }
 
-/// Where a search in one node has ended.
 enum Place {
     Found(u32),
     Before(usize),
@@ -86,23 +85,20 @@ impl Forest {
         &self.strings
     }
 
-    /// The root of a trie collection, or [`NONE`].
+    /// Or [`NONE`].
     #[inline]
     pub(crate) fn root(&self, collection: u16) -> u32 {
         self.roots[usize::from(collection)]
     }
 
-    /// A node by its number.
-    ///
-    /// # Panics
-    /// If there is no such node.
+    /// Panics if there is no such node.
     #[inline]
     pub(crate) fn node(&self, node: u32) -> &Node {
         self.nodes.get(node)
     }
 
-    /// Returns the number of a term of a trie collection, and whether it is new: then it is
-    /// inserted and its number is that of the terms before it.
+    /// The number of a term, and whether it is new: then it is inserted and its number is that of
+    /// the terms before it.
     #[cfg(test)]
     pub(crate) fn find_or_insert(&mut self, collection: u16, suffix: &[u8]) -> (u32, bool) {
         self.find_or_insert_by::<Portable>(collection, suffix)
@@ -130,7 +126,7 @@ impl Forest {
             }
             let child = node.children[i];
             let below = self.nodes.get(child);
-            // The caches come first; the children are asked for when they are compared.
+            // The caches come first; the children are prefetched while these are compared.
             prefetch(&below.children[16]);
             if below.is_full() {
                 // The middle term is in this node now, which is searched again.

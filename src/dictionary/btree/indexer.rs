@@ -1,11 +1,10 @@
-//! How does the paper's CPU indexer take parsed blocks?
+//! The paper's CPU indexer as a [`TokenIndexer`].
 
 use super::run::{BTreeRun, WalkedRun};
 use crate::dictionary::closed::{ClosedError, ClosedTerms};
 use crate::dictionary::indexer::{ParsedBlock, TokenIndexer};
 use crate::dictionary::stream::TokenGroup;
 
-/// Inserts the tokens of a block when it is asked to do a part of its work.
 #[derive(Default)]
 pub(crate) struct CpuIndexer {
     run: BTreeRun,

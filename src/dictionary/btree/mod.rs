@@ -1,6 +1,6 @@
-//! In which trees does the paper keep its terms? A table of 17,613 roots, one for each trie
-//! collection, and behind each a B-tree of degree 16 (Wei and JaJa, *A fast algorithm for
-//! constructing inverted files on heterogeneous platforms*, IPDPS 2011, section III.B).
+//! The B-trees of the paper: a table of 17,613 roots, one for each trie collection, and behind each
+//! a B-tree of degree 16 (Wei and JaJa, *A fast algorithm for constructing inverted files on
+//! heterogeneous platforms*, IPDPS 2011, section III.B).
 //!
 //! [`node`] is the 512 bytes of Table II, [`strings`] the pool behind its caches, [`forest`]
 //! searches and inserts, [`walk`] goes through the terms in order, and [`run`] is the paper's CPU

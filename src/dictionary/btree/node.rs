@@ -1,5 +1,5 @@
-//! What is in a node of the B-tree? Table II of the paper: 31 terms in 512 bytes, which a warp of
-//! 32 threads reads in four lines of 128 bytes.
+//! A node of the B-tree: 31 terms in 512 bytes, which a warp of 32 threads reads in four lines of
+//! 128 bytes (Table II of the paper).
 //!
 //! ```text
 //! byte    0  terms in the node
@@ -12,9 +12,8 @@
 //! ```
 //!
 //! A cache is a big-endian number, padded with zeros, so that numbers are ordered as terms are:
-//! terms hold no NUL. Caches of no term, and the padding, hold a number beyond that of any term:
-//! no term in UTF-8 has a byte of 255. So the terms below another one are counted by 32 comparisons
-//! whatever the node holds.
+//! terms hold no NUL. Caches of no term, and the padding, are above those of all terms: UTF-8 has
+//! no byte of 255. So 32 comparisons count the terms below another one, whatever the node holds.
 
 use super::NONE;
 use std::mem::{offset_of, size_of};
@@ -24,16 +23,14 @@ pub(crate) const DEGREE: usize = 16;
 
 pub(crate) const MOST_TERMS: usize = 2 * DEGREE - 1;
 
-/// The cache where there is no term.
 pub(crate) const NO_TERM: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, align(64))]
 pub(crate) struct Node {
     pub count: u32,
-    /// The string of each: see [`strings`](super::strings).
+    /// See [`strings`](super::strings).
     pub strings: [u32; MOST_TERMS],
-    /// Whether there are no children.
     pub leaf: u32,
     /// The record of each term.
     pub postings: [u32; MOST_TERMS],
@@ -59,7 +56,6 @@ fn insert(list: &mut [u32], count: usize, at: usize, value: u32) {
 }
 
 impl Node {
-    /// A node without terms.
     pub(crate) const EMPTY_LEAF: Self = Self {
         count: 0,
         strings: [NONE; MOST_TERMS],
@@ -69,14 +65,12 @@ impl Node {
         caches: [NO_TERM; MOST_TERMS + 1],
     };
 
-    /// The inner node without terms above one child.
     pub(crate) fn above(child: u32) -> Self {
         let mut node = Self { leaf: 0, ..Self::EMPTY_LEAF };
         node.children[0] = child;
         node
     }
 
-    /// Whether no more terms fit.
     #[inline(always)]
     pub(crate) fn is_full(&self) -> bool {
         self.count as usize == MOST_TERMS
@@ -91,7 +85,7 @@ impl Node {
         self.count += 1;
     }
 
-    /// Takes the upper half of a full node: what is behind its middle term, which is returned as
+    /// Splits off the upper half of a full node, behind its middle term, which is returned as
     /// (cache, string, postings).
     pub(crate) fn split(&mut self) -> (Self, (u32, u32, u32)) {
         const MIDDLE: usize = DEGREE - 1;

@@ -1,9 +1,6 @@
-//! The paper's CPU indexer: what does one owner know of the run that is open, if it gets tokens?
-//! Every token is searched in the B-tree of its trie collection, and postings are appended as they
-//! come (section III.D.1).
-//!
-//! The last posting of a term is *open*, for the next token may belong to it too; the others lie in
-//! [`Slices`] in the form of [`folded`].
+//! The paper's CPU indexer: searches every token in the B-tree of its trie collection and appends
+//! postings as they come (section III.D.1). The last posting of a term is *open*, for the next
+//! token may belong to it too; the others lie in [`Slices`] in the form of [`folded`].
 
 #[cfg(target_arch = "x86_64")]
 use super::below::Avx2;
@@ -17,10 +14,9 @@ use crate::dictionary::closed::{Advance, ClosedError, ClosedTerms};
 use crate::dictionary::slices::{Chain, Slices};
 use crate::dictionary::stream::{TokenGroup, Tokens};
 
-/// A term's postings so far.
 #[derive(Clone, Copy)]
 struct Record {
-    /// Where those are that are not open; begins with the second posting.
+    /// The postings that are not open; begins with the second posting.
     chain: Chain,
     df: u32,
     /// Docid of the open posting, counted from the run's first document.
@@ -56,9 +52,9 @@ impl BTreeRun {
         &self.forest
     }
 
-    /// Appends the tokens of a parsed block: consecutive pieces, in the order of their docids, each
-    /// with the docid of its first document, counted from the run's first. All tokens of a trie
-    /// collection are taken together, so that its tree stays in the cache.
+    /// Appends the tokens of a parsed block: consecutive pieces by docid, each with the docid of
+    /// its first document, counted from the run's first. Takes all tokens of a trie collection
+    /// together, so that its tree stays in the cache.
     pub fn append(&mut self, block: &[(&TokenGroup, u32)]) {
         let mut streams: Vec<(u16, u32, u32)> =
             Vec::with_capacity(block.iter().map(|(group, _)| group.collections.len()).sum());
@@ -66,7 +62,7 @@ impl BTreeRun {
             let places = (0u32..).zip(&group.collections);
             streams.extend(places.map(|(place, &(collection, _))| (collection, piece, place)));
         }
-        // The sort is stable and finds the ascending stretch of each piece.
+        // The sort is stable and uses the ascending run of each piece.
         streams.sort_by_key(|&(collection, ..)| collection);
         #[cfg(target_arch = "x86_64")]
         if level() >= Level::Avx2 {
@@ -76,9 +72,8 @@ impl BTreeRun {
         self.append_streams::<Portable>(block, &streams);
     }
 
-    /// Appends tokens as they stand in the text, each with its collection, its document's docid and
-    /// its suffix: what regrouping is compared with (section III.C), for a tree is left after each
-    /// token.
+    /// Appends tokens as they stand in the text: collection, docid and suffix. Regrouping is
+    /// measured against this (section III.C): here each token leads to another tree.
     pub fn append_unregrouped<'a>(&mut self, tokens: impl Iterator<Item = (u16, u32, &'a [u8])>) {
         #[cfg(target_arch = "x86_64")]
         if level() >= Level::Avx2 {
@@ -123,7 +118,6 @@ impl BTreeRun {
         }
     }
 
-    /// Counts a token of a term.
     #[inline(always)]
     fn count(&mut self, term: u32, new: bool, docid: u32) {
         if new {
@@ -149,7 +143,7 @@ impl BTreeRun {
         record.tf = 1;
     }
 
-    /// Puts the postings of a term, in the form of [`folded`], in the place of what `bytes` holds.
+    /// Replaces `bytes` by the postings of a term, in the form of [`folded`].
     fn postings(&self, term: u32, bytes: &mut Vec<u8>) {
         bytes.clear();
         let record = &self.records[term as usize];
@@ -160,7 +154,6 @@ impl BTreeRun {
     }
 }
 
-/// The terms of a closed run.
 pub(crate) struct WalkedRun {
     run: BTreeRun,
     walk: Walk,

@@ -1,18 +1,15 @@
-//! Where is a term beyond the four bytes that its node caches? In one pool, as in figure 6 of the
-//! paper a length byte and then the bytes, but only those behind the first four; a term of four
-//! bytes or fewer has no string.
+//! The pool of the bytes of terms behind the four that nodes cache: as in figure 6 of the paper a
+//! length byte and then the bytes; a term of four bytes or fewer has no string.
 //!
 //! A string begins at a multiple of 8 bytes and is padded with zeros, so that eight bytes are
 //! compared at a time: a big-endian word, the length in its upper byte. Numbers of strings count
-//! words, which is 32 GiB of them.
+//! words, so there may be 32 GiB of them.
 
 use super::NONE;
 use std::cmp::Ordering;
 
-/// Bytes of a term that its node caches.
 pub(crate) const CACHED: usize = 4;
 
-/// Words that the string of a suffix takes.
 #[inline]
 #[cfg(test)]
 pub(crate) fn words(suffix_bytes: usize) -> usize {
@@ -43,20 +40,16 @@ fn word(bytes: &[u8]) -> u64 {
     }
 }
 
-/// A term that is looked up.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Query<'a> {
-    /// What a node caches of it.
     pub cache: u32,
-    /// The first word of its string.
     first: u64,
-    /// The bytes behind the cached ones.
     rest: &'a [u8],
 }
 
 impl<'a> Query<'a> {
-    /// Of a term without the prefix that its trie collection implies: at most 255 bytes of UTF-8,
-    /// none of them NUL.
+    /// `suffix` lacks the prefix that its trie collection implies: at most 255 bytes of UTF-8, none
+    /// of them NUL.
     #[inline(always)]
     pub(crate) fn new(suffix: &'a [u8]) -> Self {
         debug_assert!(suffix.len() < 256 && !suffix.contains(&0));
@@ -77,13 +70,12 @@ pub(crate) struct Strings {
 }
 
 impl Strings {
-    /// Words in use.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.words.len()
     }
 
-    /// Keeps the string of a term, if it has one, and returns its number.
+    /// Adds the string of a term, if it has one, and returns its number.
     pub(crate) fn push(&mut self, query: &Query<'_>) -> u32 {
         if query.rest.is_empty() {
             return NONE;
@@ -96,7 +88,7 @@ impl Strings {
         number.expect("run limits keep the strings of a run below 32 GiB")
     }
 
-    /// How a term's string stands to that of a query with the same cache.
+    /// The order of a term's string and that of a query with the same cache.
     #[inline(always)]
     pub(crate) fn compare(&self, string: u32, query: &Query<'_>) -> Ordering {
         if string == NONE {
@@ -117,7 +109,6 @@ impl Strings {
         self.words_of(string)[1..].iter().copied().cmp(behind.chunks(8).map(word))
     }
 
-    /// Appends the bytes of a string.
     pub(crate) fn append(&self, string: u32, to: &mut Vec<u8>) {
         let words = self.words_of(string);
         let end = to.len() + (words[0] >> 56) as usize;

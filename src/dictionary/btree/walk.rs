@@ -1,10 +1,9 @@
-//! In which order do the terms of a [`Forest`] come out? By trie collection, then by suffix: the
-//! order of the lexicon, by going through the trees, so that nothing is sorted.
+//! Walks through a [`Forest`] in the order of the lexicon, by trie collection, then by suffix, so
+//! that nothing is sorted.
 
 use super::NONE;
 use super::forest::Forest;
 
-/// A place between two terms of a forest.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Walk {
     /// The trie collection that comes next.
@@ -14,8 +13,8 @@ pub(crate) struct Walk {
 }
 
 impl Walk {
-    /// Moves behind the next term; returns its trie collection and its number, and puts its suffix
-    /// in the place of what `suffix` holds. `None` behind the last term.
+    /// Moves behind the next term, puts its suffix into `suffix` and returns its trie collection
+    /// and its number.
     pub(crate) fn next(&mut self, forest: &Forest, suffix: &mut Vec<u8>) -> Option<(u16, u32)> {
         loop {
             let Some((at, i)) = self.path.last_mut() else {
@@ -46,7 +45,6 @@ impl Walk {
         }
     }
 
-    /// Goes from a node down to the first leaf.
     fn descend(&mut self, forest: &Forest, mut at: u32) {
         while at != NONE {
             self.path.push((at, 0));

@@ -1,12 +1,12 @@
-//! What do the forms mean that a device has found in texts, and of which it makes no terms itself?
-//! A form is a stretch of letters and digits, or a part of one, with ASCII letters in lower case.
-//! Each new one is cut into tokens, and these are stemmed, here, once; from then on the device
-//! counts by the numbers of terms.
+//! Terms of the forms that a device finds in texts. A form is a span of letters and digits, or a
+//! part of one, with ASCII letters in lower case. The device makes no terms itself: each new form
+//! is cut into tokens and stemmed here, once; from then on the device counts by the numbers of
+//! terms.
 //!
-//! A form of ASCII is one token. One with other letters may hold several: it stands for all of
-//! their terms. Short terms are told by their [codes](crate::dictionary::strings::codes). Others
+//! A form of ASCII is one token. One with other letters may hold several, and stands for all of
+//! their terms. Short terms are named by their [codes](crate::dictionary::strings::codes). Others
 //! get numbers by shards of their hashes, so that several threads learn at once; the codes are
-//! those of these numbers. The device numbers all terms by their codes; which number a term gets
+//! those of these numbers. The device numbers all terms by their codes; the number of a term
 //! depends on what came before it, and nothing in an index depends on that.
 
 mod order;
@@ -28,11 +28,11 @@ use bytemuck::{Pod, Zeroable};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// What stands for a form that has no term: a stop word, or bytes that are no token.
+/// The code of a form without a term: a stop word, or bytes that are no token.
 pub(crate) const NO_TERM: u64 = u32::MAX as u64;
 
-/// Set where a form has other than one term and one member: the rest is where its expansion begins,
-/// two words for each meaning.
+/// Set where a form has other than one term and one member: the other bits are the place of its
+/// expansion, two words for each meaning.
 pub(crate) const EXPANDED: u64 = 1 << 31;
 
 /// What one form stands for, as `kernels/invert_terms.cuh` reads it.
@@ -43,15 +43,14 @@ pub(crate) struct Meaning {
     /// the place of its expansion: the number of its parts and how many of these have a term, then
     /// each as a meaning. A part without a term is another member of the sketch.
     pub code: u64,
-    /// What it adds to the sketch of a piece: register and rank, `register << 8 | rank`.
+    /// What it adds to the sketch of a piece: `register << 8 | rank`.
     pub member: u64,
 }
 
 impl Meaning {
-    /// Of a form without a term.
     pub(crate) const NOTHING: Self = Self { code: NO_TERM, member: 0 };
 
-    /// Of a token with a term of this code, which adds what has this hash.
+    /// Of a token with the term of this code and the member of this hash.
     #[cfg(any(test, fuzzing))]
     pub(crate) fn of_token(code: u64, hash: u64) -> Self {
         Self { code, member: member(hash).into() }
@@ -63,11 +62,11 @@ fn member(hash: u64) -> u32 {
     (register as u32) << 8 | u32::from(rank)
 }
 
-/// Terms are shared out by this many parts of their hashes.
+/// Terms are dealt out to so many shards by their hashes.
 const SHARDS: usize = 32;
 /// Forms of a part, which one thread takes: 0.3 ms of work.
 const PART_FORMS: usize = 2048;
-/// Words for which the table of a shard is asked before it is read.
+/// Words for which the table of a shard is prefetched.
 const AHEAD: usize = 16;
 
 /// Terms whose hashes have the same remainder.
@@ -77,7 +76,6 @@ struct Shard {
     terms: ShardTerms,
 }
 
-/// The terms of a shard, and their bytes.
 #[derive(Default, Debug)]
 struct ShardTerms {
     /// In the order in which they came.
@@ -86,7 +84,7 @@ struct ShardTerms {
 }
 
 impl Shard {
-    /// The place of a term, of a trie collection, among those of the shard.
+    /// The place of a term among those of the shard.
     fn number(&mut self, term: &[u8], hash: u64, collection: u16) -> u32 {
         let next = self.terms.entries.len() as u32;
         let terms = &self.terms;
@@ -108,7 +106,6 @@ impl Shard {
     }
 }
 
-/// The terms of a run that a device has inverted.
 #[derive(Debug)]
 pub struct Terms {
     codes: Arc<Vec<u64>>,
@@ -116,8 +113,7 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// Calls `f` with all terms, each with its number, its trie collection, and the suffix behind
-    /// the prefix that this implies.
+    /// Calls `f` with each term's number, trie collection and suffix.
     pub(crate) fn for_each(&self, mut f: impl FnMut(u32, u16, &[u8])) {
         for (number, &code) in (0..).zip(&*self.codes) {
             let term = Term::of(code, |shard| &self.shards[shard]);
@@ -126,7 +122,6 @@ impl Terms {
     }
 }
 
-/// A term of a run, as the lexicon has it.
 struct Term<'a> {
     collection: u16,
     suffix: Suffix<'a>,
@@ -139,7 +134,6 @@ enum Suffix<'a> {
 }
 
 impl<'a> Term<'a> {
-    /// The one with a code, by the terms of each shard.
     #[inline]
     fn of(code: u64, shard: impl FnOnce(usize) -> &'a ShardTerms) -> Self {
         match spell(code) {
@@ -175,37 +169,36 @@ fn place_of(number: u32) -> (usize, usize) {
 struct Word {
     /// See [`term_hash`].
     hash: u64,
-    /// Of its term, once whoever has the shard has said so.
+    /// Of its term, once the thread of the shard has set it.
     number: AtomicU32,
     collection: u16,
     len: u8,
 }
 
-/// The words of one shard: no two threads write close to each other, and who looks them up reads on
-/// and on.
+/// The words of one shard, apart from others: no two threads write close to each other, and
+/// look-ups read on and on.
 #[derive(Default)]
 struct OfShard {
     words: Vec<Word>,
-    /// Their terms, one behind the other.
+    /// Their terms, end to end.
     strings: Vec<u8>,
 }
 
 /// Some of the forms that are learned together. Its memory is used again.
 #[derive(Default)]
 struct Part {
-    /// Words so far behind each form.
+    /// Words up to the end of each form.
     ends: Vec<u32>,
     /// Of each word, the code of its term, or the shard if it has none, and where its members end.
     words: Vec<(u64, u32)>,
     members: Vec<u32>,
-    /// The words of each shard that have no code, in their order.
+    /// The words of each shard that have no code, in order.
     by_shard: [OfShard; SHARDS],
-    /// Meanings that the expansions of the forms take.
+    /// Meanings in the expansions of the forms.
     expansions: usize,
 }
 
 impl Part {
-    /// Makes words of forms.
     fn read<'a>(&mut self, analysis: &Analysis, forms: impl Iterator<Item = &'a [u8]>) {
         self.ends.clear();
         self.words.clear();
@@ -309,8 +302,8 @@ impl Part {
     }
 }
 
-/// Gives the words of shard `n` their terms' numbers. The table is asked for words of the next
-/// part, too, while those of one are looked up.
+/// Numbers the terms of the words of shard `n`. The table is prefetched for words of the next part,
+/// too, while those of one are looked up.
 fn number(parts: &[Part], n: usize, shard: &mut Shard) {
     let mut later = parts.iter().flat_map(|part| &part.by_shard[n].words);
     later.by_ref().take(AHEAD).for_each(|word| shard.table.prefetch(word.hash));
@@ -329,8 +322,7 @@ fn number(parts: &[Part], n: usize, shard: &mut Shard) {
     }
 }
 
-/// The hash of a term by which it is found: that of its key, which most forms have been asked for
-/// before.
+/// The hash by which a term is found: that of its key, which most forms have computed already.
 fn term_hash(term: &str) -> u64 {
     key_of(term.as_bytes()).map_or_else(|| hash(term.as_bytes()), hash_of_key)
 }
@@ -340,14 +332,14 @@ fn shard_of(hash: u64) -> usize {
     hash as usize % SHARDS
 }
 
-/// Forms whose words are found, so that nothing is left but to look up their terms.
+/// Forms whose words are found; only their terms are to be looked up.
 #[derive(Default)]
 pub(crate) struct ReadForms {
     count: usize,
     parts: Vec<Part>,
 }
 
-/// Finds the words of forms, for which no term has to be known.
+/// Finds the words of forms, which needs no terms.
 pub(crate) struct FormReader {
     analysis: Analysis,
     threads: usize,
@@ -361,7 +353,6 @@ impl FormReader {
         Self { analysis, threads: threads.max(1), crew: Crew::new("forms"), spare: Vec::new() }
     }
 
-    /// Finds the words of `count` forms.
     pub(crate) fn read<'a>(
         &mut self,
         count: usize,
@@ -378,8 +369,8 @@ impl FormReader {
         ReadForms { count, parts }
     }
 
-    /// Takes the memory of forms back that are learned, and keeps as much as two such batches need:
-    /// later ones have fewer new forms. What has grown for forms of many words is freed.
+    /// Takes back the memory of forms that are learned, as much as two such batches need: later
+    /// ones have fewer new forms. What has grown for forms of many words is freed.
     pub(crate) fn give_back(&mut self, forms: [ReadForms; 2]) {
         let most = 2 * forms.iter().map(|forms| forms.parts.len()).sum::<usize>();
         let parts = forms.into_iter().flat_map(|forms| forms.parts);
@@ -400,16 +391,13 @@ fn no_terms() -> Vec<Shard> {
 }
 
 impl Forms {
-    /// Knows no terms; at most so many `threads` learn at once.
+    /// At most so many `threads` learn at once.
     pub(crate) fn new(threads: usize) -> Self {
         Self { threads: threads.max(1), crew: Crew::new("terms"), shards: no_terms() }
     }
 
-    /// What forms stand for, in their order, and their expansions, which will stand behind `place`
-    /// other meanings.
-    ///
-    /// # Panics
-    /// If expansions would take 2^31 words: a run has ended long before.
+    /// What forms stand for, in order, and their expansions, which will stand behind `place` other
+    /// meanings. Panics if expansions would take 2^31 words: a run has ended long before.
     pub(crate) fn learn(
         &mut self,
         forms: &ReadForms,
@@ -437,7 +425,7 @@ impl Forms {
         (meanings, expansions)
     }
 
-    /// Ends the run: its terms, by the numbers of their codes. The host has numbered none any more.
+    /// Ends the run: its terms by the numbers of their codes, and none here any more.
     pub(crate) fn take(&mut self, codes: Arc<Vec<u64>>) -> Terms {
         let shards = std::mem::replace(&mut self.shards, no_terms());
         Terms { codes, shards: shards.into_iter().map(|shard| shard.terms).collect() }

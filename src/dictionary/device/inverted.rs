@@ -1,6 +1,6 @@
-//! How are the lists that a device has made of a run taken out in the order of the lexicon? The
-//! device knows terms by numbers, and gives the lists of each batch of pieces by these; a list goes
-//! on from batch to batch, so that its parts have only to be put one behind the other.
+//! The lists that a device has made of a run, in the order of the lexicon. The device knows terms
+//! by numbers, and gives the lists of each batch of pieces by these; a list goes on from batch to
+//! batch, so its parts are joined end to end.
 
 use super::forms::Terms;
 use crate::codec::prefetch::prefetch;
@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 #[derive(Debug, Default)]
 pub struct Lists {
-    /// Where the list of each term begins, by its number, and the end of the last. Terms that came
-    /// later have none.
+    /// The beginning of each term's list, by number, and the end of the last. Terms that came later
+    /// have none.
     pub starts: Vec<u32>,
     /// Postings as in a run's tail ([`folded`](crate::codec::folded)); the first gap of a list is
     /// counted from the posting before, which an earlier batch has.
@@ -20,7 +20,6 @@ pub struct Lists {
 }
 
 impl Lists {
-    /// The part of a term's list.
     fn of(&self, term: u32) -> &[u8] {
         match self.starts.get(term as usize..term as usize + 2) {
             Some(&[start, end]) => &self.bytes[start as usize..end as usize],
@@ -29,15 +28,13 @@ impl Lists {
     }
 }
 
-/// A run that a device has inverted.
 #[derive(Debug)]
 pub(crate) struct InvertedRun {
     pub terms: Terms,
-    /// Its batches in the order of their documents.
+    /// In the order of their documents.
     pub batches: Vec<Lists>,
 }
 
-/// One owner's terms of such a run.
 pub(crate) struct InvertedTerms {
     run: Arc<InvertedRun>,
     owners: Arc<Owners>,
@@ -53,15 +50,14 @@ struct Term {
     /// See [`order_key`].
     key: u64,
     number: u32,
-    /// Of its suffix, among the suffixes of the owner.
+    /// Among the suffixes of the owner.
     place: TermPlace,
 }
 
-/// Terms whose lists are fetched ahead.
+/// Terms whose lists are prefetched.
 const AHEAD: usize = 8;
 
 impl InvertedTerms {
-    /// The terms of the collections of `owner`.
     pub(crate) fn new(run: Arc<InvertedRun>, owners: Arc<Owners>, owner: u32) -> Self {
         Self { run, owners, owner, order: None, suffixes: Vec::new(), given: 0 }
     }

@@ -1,43 +1,41 @@
-//! Which pieces go to a device as lines of JSON, whose names and texts it finds itself? Those whose
-//! first line has a [`LineShape`]. Lines that have the same bytes around some values mean the same,
-//! so that nobody has to look at keys, colons and commas: where another line is otherwise, the host
-//! reads the piece.
+//! Pieces that go to a device as lines of JSON, whose names and texts it finds itself: those whose
+//! first line has a [`LineShape`]. Lines with the same bytes around some values mean the same, so
+//! keys, colons and commas are not parsed; if another line is different, the host reads the piece.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
-/// Values of a line, at most, that are others in the next one.
+/// The most values of a line that differ in the next one.
 pub(crate) const MOST_VALUES: usize = 16;
 
 pub(crate) const MOST_AROUND: usize = 256;
 
-/// A longer name is read by the host alone.
+/// The host alone reads a longer name.
 pub(crate) const LONGEST_NAME: usize = u8::MAX as usize;
 
-/// A longer number is read by the host alone.
+/// The host alone reads a longer number.
 pub(crate) const LONGEST_NUMBER: usize = 31;
 
-/// A longer line is read by the host alone: 32 threads of a device share one, for which all others
-/// would wait.
+/// The host alone reads a longer line: 32 threads of a device share one, for which all others would
+/// wait.
 pub const LONGEST_LINE: usize = 256 << 10;
 
-/// A piece with more bytes is read by the host alone. It holds a long document.
+/// The host alone reads a larger piece: it holds a long document.
 pub(crate) const MOST_LINES_BYTES: usize = 16 << 20;
 
-/// What a value of a line is good for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     Other,
     Name,
-    /// It is a part of the document's text.
+    /// A part of the document's text.
     Text,
 }
 
-/// Bits of a value, as a device reads it. A name.
+/// Bits of a value, as a device reads it.
 pub(crate) const NAME: u32 = 1;
 pub(crate) const TEXT: u32 = 2;
 pub(crate) const NUMBER: u32 = 4;
 
-/// A value of a line that may be another one in the next line: a string, or a number.
+/// A value that may differ in the next line: a string, or a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Value {
     pub role: Role,
@@ -57,26 +55,25 @@ impl Value {
     }
 }
 
-/// The bytes around the values of a line: before each of them, and behind the last one up to the
-/// line feed, which is among them. A quote of a string is around it.
+/// The bytes around the values of a line: before each of them, and behind the last one up to and
+/// with the line feed. The quotes of a string are around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineShape {
     count: u8,
     values: [Value; MOST_VALUES],
-    /// Where the bytes before each value end among all, and those behind the last one.
+    /// The end of the bytes before each value, and of those behind the last one.
     ends: [u16; MOST_VALUES + 1],
     around: [u8; MOST_AROUND],
 }
 
-/// A shape, as a device reads it: how many values there are, whether one is a name, the first and
-/// the last text of these, the bits of each, where the bytes before each end, and all bytes.
+/// A shape as a device reads it: the number of values, whether one is a name, the first and the
+/// last text, the bits of each value, the ends of the bytes before each, and all bytes.
 pub(crate) const SHAPE_WORDS: usize = 4 + MOST_VALUES + (MOST_VALUES + 1) + MOST_AROUND / 4;
 
 impl LineShape {
-    /// The shape with these values, each behind its bytes, and bytes behind all. There is none
-    /// without a text, with two names, with too many values or bytes, or where a value is not read
-    /// as far as what follows it says: a string up to the next quote, and a number to the last byte
-    /// that one may have.
+    /// The shape with these values, each behind its bytes, and bytes behind all. None without a
+    /// text, with two names, with too many values or bytes, or where what follows a value does not
+    /// end it: a string ends at the next quote, and a number at its last possible byte.
     pub(crate) fn of(values: &[(&[u8], Value)], behind: &[u8]) -> Option<Self> {
         let arounds = || values.iter().map(|(before, _)| *before).chain([behind]);
         let bytes: usize = arounds().map(<[u8]>::len).sum();
@@ -116,19 +113,18 @@ impl LineShape {
         Some(shape)
     }
 
-    /// That of lines that are a text each, as a string.
+    /// Of lines that are one string each, a text.
     pub(crate) fn of_strings() -> Self {
         let text = Value { role: Role::Text, is_number: false };
         Self::of(&[(b"\"", text)], b"\"\n").expect("a string ends at its quote")
     }
 
-    /// The values, each with the bytes before it.
+    /// Each with the bytes before it.
     #[cfg(any(test, fuzzing))]
     pub(crate) fn values(&self) -> impl DoubleEndedIterator<Item = (&[u8], Value)> {
         (0..usize::from(self.count)).map(|n| (self.around(n), self.values[n]))
     }
 
-    /// The bytes behind the last value.
     pub(crate) fn behind(&self) -> &[u8] {
         self.around(self.count.into())
     }
@@ -138,7 +134,7 @@ impl LineShape {
         &self.around[begin.into()..self.ends[n].into()]
     }
 
-    /// Bytes of the end of a line: a line feed, or a carriage return before it.
+    /// Bytes of the end of a line, with or without a carriage return.
     pub(crate) fn end_bytes(&self) -> usize {
         1 + usize::from(self.behind().ends_with(b"\r\n"))
     }
@@ -162,8 +158,8 @@ fn is_of_number(byte: &u8) -> bool {
     matches!(byte, b'-' | b'.' | b'0'..=b'9')
 }
 
-/// Bytes of the number that some bytes begin with, if a device reads it: a minus, digits, and a
-/// point and digits, as JSON has them. Numbers with an exponent it does not.
+/// Bytes of the number at the beginning of `bytes`, if a device reads it: as in JSON, but without
+/// an exponent.
 pub(crate) fn number_bytes(bytes: &[u8]) -> Option<usize> {
     let length = bytes.iter().take_while(|byte| is_of_number(byte)).count();
     let number = &bytes[..length];
@@ -176,53 +172,50 @@ pub(crate) fn number_bytes(bytes: &[u8]) -> Option<usize> {
     (is_number && length <= LONGEST_NUMBER).then_some(length)
 }
 
-/// What is known of the lines of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceLines {
-    /// What the first of them has around its name and its text.
+    /// The bytes around the values of the first line.
     pub shape: LineShape,
-    /// A document with more bytes is left to the host.
+    /// The host reads a document with more bytes.
     pub longest: u32,
     pub input: u32,
-    /// Where the first one begins in its stream.
+    /// The first byte of the lines in their stream.
     pub offset: u64,
-    /// The last one ends the stream without a line feed, and was given one.
+    /// The last line ends the stream, and was given a line feed.
     pub was_open: bool,
 }
 
-/// Whether pieces go to a device as lines. When it could not read some, the next ones do not, and
+/// Whether pieces go to a device as lines. When it could not read one, the next ones do not, and
 /// each time twice as many.
 #[derive(Debug, Default)]
 pub(crate) struct AsLines {
-    /// Pieces that do not.
     rest: AtomicU32,
-    /// How many did not the last time.
+    /// The length of the last pause.
     last: AtomicU32,
     /// The last piece did not, for whatever reason.
     is_unlikely: AtomicBool,
 }
 
-/// So many do not at first.
+/// Pieces of the first pause.
 const FIRST_PAUSE: u32 = 64;
 
 impl AsLines {
-    /// Whether the next piece does.
+    /// Whether the next piece goes as lines.
     pub(crate) fn takes(&self) -> bool {
         self.rest.fetch_update(Relaxed, Relaxed, |rest| rest.checked_sub(1)).is_err()
     }
 
-    /// A piece did, or it was parsed.
     pub(crate) fn went(&self, as_lines: bool) {
         self.is_unlikely.store(!as_lines, Relaxed);
     }
 
-    /// Whether the next piece is likely to: whoever reads puts it where a device takes it from,
-    /// which is out of the caches of who would parse it.
+    /// Whether the next piece is likely to go as lines: then the reader writes it to the device's
+    /// buffer past the caches, where a parser would find it slowly.
     pub(crate) fn is_likely(&self) -> bool {
         !self.is_unlikely.load(Relaxed)
     }
 
-    /// A device could not read a piece. Others that went there before do not count.
+    /// The device could not read a piece. Others that went there before do not count.
     pub(crate) fn has_failed(&self) {
         if self.rest.load(Relaxed) == 0 {
             let pause = self.last.load(Relaxed).saturating_mul(2).max(FIRST_PAUSE);

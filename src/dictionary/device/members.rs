@@ -1,5 +1,5 @@
-//! What does a form add to the sketch of its piece? One member, and more if it is long: hashes of
-//! its key, or of its bytes.
+//! What a form adds to the sketch of its piece: one member, and more if it is long, hashes of its
+//! key or of its bytes.
 
 use crate::dictionary::strings::hash::hash;
 use crate::order::SKETCH_UNIT_BYTES;
@@ -14,22 +14,21 @@ fn mix(key: Key) -> u64 {
     (product >> 64) as u64 ^ product as u64
 }
 
-/// Makes of a mixed key a hash whose every bit depends on all of the key, as a
-/// [`Sketch`](crate::order::Sketch) needs it (the finalizer of MurmurHash3, Appleby 2011).
+/// Makes every bit of a hash depend on all of the mixed key, as a [`Sketch`](crate::order::Sketch)
+/// needs it (the finalizer of MurmurHash3, Appleby 2011).
 fn scatter(mut hash: u64) -> u64 {
     hash = (hash ^ (hash >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
     hash = (hash ^ (hash >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
     hash ^ (hash >> 33)
 }
 
-/// The hash of a token that has a key; it is the only one that such a token adds to the
-/// [`Sketch`](crate::order::Sketch) of its piece.
+/// The hash of a token that has a key, its only member of the [`Sketch`](crate::order::Sketch).
 #[inline]
 pub(crate) fn hash_of_key(key: Key) -> u64 {
     scatter(mix(key))
 }
 
-/// Calls `f` with the hash of each started unit of a form of so many bytes.
+/// Calls `f` with the hash of each started unit of a form of `bytes` bytes.
 #[inline]
 pub(crate) fn for_each_unit(hash: u64, bytes: usize, mut f: impl FnMut(u64)) {
     f(hash);

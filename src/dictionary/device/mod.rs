@@ -1,4 +1,4 @@
-//! What a device is given of texts, and what it tells of their terms.
+//! The texts that go to a device, and the terms and lists that come from it.
 
 pub(crate) mod forms;
 pub(crate) mod inverted;

@@ -1,9 +1,7 @@
-//! Where do pieces and texts lie? In memory that is used again and again: the system need not map
-//! and clear it anew. What a device takes lies in memory that whoever brings it to the device can
-//! pin: then nobody copies it on its way. Pinning takes longer
-//! than copying, so memory is pinned once, when it goes to the device for the first time; and it
-//! takes hardly longer for much than for little, so that the memories of many buffers lie in one
-//! area, which is pinned as a whole.
+//! Buffers of texts for a device, in memory that is used again and again and can be pinned, so that
+//! nothing is copied on the way. Pinning takes longer than copying, so memory is pinned once, when
+//! it first goes to the device; and much takes hardly longer than little, so the memories of many
+//! buffers lie in one area, which is pinned as a whole.
 
 use crate::crew::lock;
 use crate::pages::{Area, HUGE};
@@ -17,17 +15,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::{fmt, io};
 
-/// What keeps memory pinned until it is dropped.
+/// Keeps memory pinned until it is dropped.
 pub(crate) type Pin = Box<dyn Any + Send + Sync>;
 
 /// Buffers have multiples of so many bytes.
 const STEP: usize = 64 << 10;
 
-/// Bytes of an area that many share, at most. 2 MiB are pinned in 0.2 ms, and 32 MiB in 0.9.
+/// The most bytes of a shared area. 2 MiB are pinned in 0.2 ms, and 32 MiB in 0.9.
 const MOST_SHARED: usize = 32 << 20;
-/// It is such a part of all that is kept, or there are none.
+/// A shared area is such a part of all memory that is kept, or there are none.
 const SHARED_PART: usize = 32;
-/// What takes more than such a part of it has an area of its own.
+/// Buffers of more than such a part of a shared area have one of their own.
 const OWN_PART: usize = 4;
 
 /// Copies past the caches, where the processor can: lines that are written as a whole need not be
@@ -51,24 +49,24 @@ fn copy_far(to: &mut [u8], from: &[u8]) {
             }
         }
         tail.copy_from_slice(last);
-        // SAFETY: as above. Whoever is told of the bytes finds them there.
+        // SAFETY: as above. Other threads find the bytes after the fence.
         unsafe { _mm_sfence() };
     }
     #[cfg(not(target_arch = "x86_64"))]
     to.copy_from_slice(from);
 }
 
-/// Bytes of a buffer with room for so many: whole huge pages if that is not much more.
+/// Bytes of a buffer with room for `bytes`: whole huge pages if that is not much more.
 fn rounded(bytes: usize) -> usize {
     let huge = bytes.next_multiple_of(HUGE);
     if huge - bytes <= huge / 4 { huge } else { bytes.next_multiple_of(STEP) }
 }
 
-/// Memory that one buffer has, or many.
+/// An area of one buffer, or of many.
 struct Shared {
     /// Stands before the area, so that it is dropped before that is freed.
     pin: OnceLock<Pin>,
-    /// Where the area begins, of which nobody uses what belongs to another [`Memory`].
+    /// The area's beginning; each part of it belongs to one [`Memory`].
     start: *mut u8,
     bytes: usize,
     _area: Area,
@@ -76,7 +74,7 @@ struct Shared {
     all: Arc<AtomicUsize>,
 }
 
-// SAFETY: the area is the allocator's; who has a part of it is the only one who looks there.
+// SAFETY: the area is the allocator's; only the owner of a part of it looks there.
 unsafe impl Send for Shared {}
 // SAFETY: as above.
 unsafe impl Sync for Shared {}
@@ -101,7 +99,7 @@ impl Drop for Shared {
     }
 }
 
-/// The memory of a buffer: a part of some that may be shared.
+/// The memory of a buffer: a part of an area.
 struct Memory {
     of: Arc<Shared>,
     at: usize,
@@ -126,11 +124,11 @@ impl DerefMut for Memory {
     }
 }
 
-/// Memory of buffers that nobody uses, shared by those who fill them and those who empty them.
+/// The memory of unused buffers, shared by the threads that fill and that empty them.
 #[derive(Default)]
 pub struct TextBuffers {
     held: Mutex<Held>,
-    /// Bytes of areas that many share.
+    /// Bytes of a shared area.
     shared_bytes: usize,
     /// Nobody but a device will look at what is read.
     for_device: bool,
@@ -141,14 +139,16 @@ pub struct TextBuffers {
 struct Held {
     /// The one that came back last is the last one.
     spare: VecDeque<Memory>,
-    /// What of the last shared area nobody has had.
+    /// The unused rest of the last shared area.
     rest: Option<Memory>,
-    /// Bytes up to which there are spare ones. With 0 there are none.
+    /// Bytes up to which memory is kept. With 0 none is.
     most: usize,
 }
 
 impl TextBuffers {
-    /// Keeps memory of at most `bytes` that nobody uses.
+    /// Keeps memory as long as it is at most `bytes` together with what is in use. A buffer in use
+    /// has its whole area in use: where small texts lie among much larger ones, all memory may be
+    /// more than `bytes` by an area for each buffer, until these come back. Then none is spare.
     pub(crate) fn new(bytes: usize) -> Arc<Self> {
         let held = Mutex::new(Held { most: bytes, ..Held::default() });
         Arc::new(Self { held, ..Self::default() })
@@ -179,7 +179,7 @@ impl TextBuffers {
         if !is_own && let Some(part) = held.part(bytes) {
             return part;
         }
-        // What is shared is freed with its last part.
+        // A shared area is freed with its last part.
         let is_over =
             |more: usize, held: &Held| self.bytes.load(Ordering::Relaxed) + more > held.most;
         let new = if is_own { bytes } else { self.shared_bytes };
@@ -224,7 +224,6 @@ impl TextBuffers {
 }
 
 impl Held {
-    /// A part of the last shared area, if that has so many bytes left.
     fn part(&mut self, bytes: usize) -> Option<Memory> {
         let rest = self.rest.as_mut().filter(|rest| rest.bytes >= bytes)?;
         let part = Memory { of: rest.of.clone(), at: rest.at, bytes };
@@ -243,12 +242,11 @@ pub struct TextBuffer {
 }
 
 impl TextBuffer {
-    /// An empty one without memory.
     pub(crate) fn of(home: &Arc<TextBuffers>) -> Self {
         Self { memory: None, len: 0, home: home.clone() }
     }
 
-    /// One of so many bytes, whatever they are, whose memory comes from where this one's does.
+    /// A buffer of `bytes` arbitrary bytes, with memory of the same home.
     pub(crate) fn beside(&self, bytes: usize) -> Self {
         let mut buffer = Self::of(&self.home);
         buffer.reserve(bytes);
@@ -266,7 +264,7 @@ impl TextBuffer {
         self.memory.as_ref().map_or(0, |memory| memory.bytes)
     }
 
-    /// Makes room for so many more bytes; if it has to grow it doubles at least.
+    /// If it has to grow it doubles at least.
     #[inline]
     pub(crate) fn reserve(&mut self, more: usize) {
         let needed = self.len + more;
@@ -292,7 +290,6 @@ impl TextBuffer {
         }
     }
 
-    /// Appends parts, one behind the other.
     #[inline]
     pub fn extend<const PARTS: usize>(&mut self, parts: [&[u8]; PARTS]) {
         self.reserve(parts.iter().map(|part| part.len()).sum());
@@ -303,7 +300,7 @@ impl TextBuffer {
         }
     }
 
-    /// Appends bytes past the caches: nobody but a device will look at them.
+    /// Appends bytes past the caches: only a device will look at them.
     pub(crate) fn extend_far(&mut self, bytes: &[u8]) {
         let room = self.room(bytes.len());
         copy_far(&mut room[..bytes.len()], bytes);
@@ -342,7 +339,7 @@ impl TextBuffer {
     }
 
     /// The memory behind its bytes, `more` at least, to be written before
-    /// [`advance`](Self::advance): what is there is of no use.
+    /// [`advance`](Self::advance); its content is arbitrary.
     #[inline]
     pub(crate) fn room(&mut self, more: usize) -> &mut [u8] {
         self.reserve(more);
@@ -359,13 +356,12 @@ impl TextBuffer {
         self.len += bytes;
     }
 
-    /// Forgets what is behind the first `len` bytes.
     #[inline]
     pub(crate) fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);
     }
 
-    /// Gives the memory back if it is more than `limit_bytes`; what is in it is forgotten.
+    /// Gives the memory back if it is more than `limit_bytes`, and forgets the bytes.
     pub(crate) fn shrink(&mut self, limit_bytes: usize) {
         self.len = 0;
         if self.capacity() > limit_bytes
@@ -380,8 +376,7 @@ impl TextBuffer {
     }
 
     /// Has its memory pinned, unless it is: `pin` gets all of the area, which other buffers may
-    /// fill meanwhile, and what it gives is dropped before that is freed. One thread may do so at a
-    /// time.
+    /// fill meanwhile, and its result is dropped before that is freed. One thread at a time.
     pub(crate) fn pin(&mut self, pin: impl FnOnce(*const [u8]) -> Option<Pin>) {
         if let Some(Memory { of, .. }) = &self.memory
             && of.pin.get().is_none()

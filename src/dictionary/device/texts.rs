@@ -1,6 +1,5 @@
-//! What does a parser hand on when a device finds the words? The texts of a piece's documents, as
-//! the kernels of `invert.cu` read them; what the piece counts, and its documents' lengths, are
-//! known only later.
+//! The texts of a piece's documents, or its lines, for the kernels of `invert.cu`, which find the
+//! words. Counts of the piece and lengths of its documents are known only later.
 
 use super::lines::{AsLines, DeviceLines, LineShape};
 use super::text_buffers::{TextBuffer, TextBuffers};
@@ -9,7 +8,6 @@ use crate::order::PieceCounts;
 use std::cell::Cell;
 use std::sync::Arc;
 
-/// What stands behind each text.
 pub(crate) const SEPARATOR: u8 = b' ';
 
 /// The texts of a piece's documents, each with a [`SEPARATOR`] behind it; or its lines, of which
@@ -17,9 +15,9 @@ pub(crate) const SEPARATOR: u8 = b' ';
 #[derive(Debug, Default)]
 pub struct PieceText {
     pub bytes: TextBuffer,
-    /// Where each text begins; the end of the last is that of the bytes.
+    /// The beginning of each text; the last one ends with the bytes.
     pub starts: Vec<u32>,
-    /// What is known of the lines, if these are lines.
+    /// Set if the bytes are lines.
     pub lines: Option<DeviceLines>,
 }
 
@@ -28,8 +26,8 @@ impl PieceText {
         Self { bytes: TextBuffer::of(buffers), starts: Vec::new(), lines: None }
     }
 
-    /// The same texts as lines, of which a device finds the texts again: a string of JSON each. No
-    /// text takes more than the line from which it came.
+    /// The same texts as lines, a string of JSON each. No text takes more than the line from which
+    /// it came.
     pub(crate) fn as_lines(&self, of: &DeviceLines) -> Self {
         let mut bytes = self.bytes.beside(0);
         let ends = self.starts.iter().skip(1).copied().chain([self.bytes.len() as u32]);
@@ -51,13 +49,12 @@ impl PieceText {
         Self { bytes, starts: Vec::new(), lines: Some(lines) }
     }
 
-    /// Documents; of lines nobody knows yet.
+    /// 0 for lines, where it is not known yet.
     pub(crate) fn documents(&self) -> u32 {
         self.starts.len() as u32
     }
 }
 
-/// A piece on its way to a device.
 pub struct TextGroup {
     pub text: PieceText,
     counts: Arc<PieceCounts>,
@@ -89,30 +86,28 @@ pub struct Texts {
     last: (usize, usize),
     buffers: Arc<TextBuffers>,
     as_lines: Option<Arc<AsLines>>,
-    /// The device is not given the lines of this piece, since it could not read earlier ones.
+    /// The lines of this piece do not go to the device, since it could not read earlier ones.
     pauses: Cell<bool>,
 }
 
 impl Texts {
-    /// Texts go to such buffers.
     pub fn new(buffers: Arc<TextBuffers>) -> Self {
         let (text, pauses) = (PieceText::of(&buffers), Cell::new(false));
         Self { text, last: (0, 0), buffers, as_lines: None, pauses }
     }
 
-    /// The same, and the first piece is expected to have so many bytes.
+    /// The first piece is expected to have so many bytes.
     #[must_use]
     pub(crate) fn expecting(self, bytes: usize) -> Self {
         Self { last: (bytes, 0), ..self }
     }
 
-    /// The same, and the device is given lines where it takes them.
+    /// The device is given lines where it takes them.
     #[must_use]
     pub(crate) fn with_lines(self, as_lines: Option<Arc<AsLines>>) -> Self {
         Self { as_lines, ..self }
     }
 
-    /// The texts of a piece; the next one can begin.
     pub fn take(&mut self) -> PieceText {
         let text = std::mem::replace(&mut self.text, PieceText::of(&self.buffers));
         // A few thousand bytes more save moving the last ones.
@@ -137,10 +132,7 @@ impl Regroup for Texts {
         (self.text.bytes, self.text.lines) = (bytes, Some(lines));
     }
 
-    /// Keeps the text; its length is not known, and 0 stands for it.
-    ///
-    /// # Panics
-    /// If the piece would have 4 GiB or more.
+    /// Its length is not known, and 0 stands for it. Panics if the piece would have 4 GiB or more.
     fn document(&mut self, text: &[u8]) -> u32 {
         if self.text.starts.is_empty() {
             let (bytes, documents) = self.last;

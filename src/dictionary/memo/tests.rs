@@ -62,8 +62,8 @@ fn grows_and_forgets() {
     assert_eq!(m.term_of_token("w7"), 1);
 }
 
-/// Forms change places when a piece has one that is not where it is looked for first, and all are
-/// found as before.
+/// Forms change places when a piece has one that is not in its first slot, and all are found as
+/// before.
 #[test]
 fn forms_are_found_wherever_they_stand() {
     let mut m = memo(1_650_000);

@@ -1,8 +1,8 @@
-//! How are short terms told apart without their bytes? A term of at most twelve bytes of `a` to `z`
-//! and `0` to `9`, as most are, has a code of 64 bits that is all of it: `kernels/invert_terms.cuh`
-//! makes the same ones. Each three bytes are 16 bits, the first ones highest: numbers with base 37,
-//! in which 0 stands behind the last byte. Terms that have no code are numbered by the host; such a
-//! number is a code too, above those of all terms. Below 2^32 there are no codes.
+//! Codes of short terms. A term of at most twelve bytes of `a` to `z` and `0` to `9`, as most are,
+//! has a code of 64 bits that is all of it: `kernels/invert_terms.cuh` makes the same ones. Each
+//! three bytes are 16 bits, the first ones highest: numbers with base 37, in which 0 stands behind
+//! the last byte. Other terms are numbered by the host; such a number is a code too, above those of
+//! all terms. Below 2^32 there are no codes.
 
 use crate::text::trie_collection::{
     FIRST_NUMBERS, FIRST_ONE_LETTER, FIRST_THREE_LETTERS, implied_prefix_len,
@@ -15,7 +15,7 @@ pub(crate) const CODED_BYTES: usize = 12;
 /// Values of a byte, 0 included.
 const BASE: u32 = 37;
 
-/// Numbers of the host begin here.
+/// The first code of a number of the host.
 const OF_HOST: u64 = 0xffff << 48;
 
 fn value(byte: u8) -> Option<u32> {
@@ -26,7 +26,6 @@ fn value(byte: u8) -> Option<u32> {
     }
 }
 
-/// The code of a term, if it has one.
 pub(crate) fn code_of(term: &[u8]) -> Option<u64> {
     if term.is_empty() || term.len() > CODED_BYTES {
         return None;
@@ -50,21 +49,20 @@ pub(crate) fn code_of_number(number: u32) -> u64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Coded {
     Short(Spelt),
-    /// One that the host has numbered.
     Number(u32),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Spelt {
     pub collection: u16,
-    /// Its suffix behind the prefix that this implies, and zeros.
+    /// The suffix and zeros.
     pub suffix: [u8; 16],
     /// Bytes of the suffix.
     pub len: usize,
 }
 
-/// Of each number that may stand for three bytes these, the first one highest; above them how many
-/// there are, and whether they are digits, or three letters.
+/// For each number the three bytes that it may stand for, the first one highest; above them how
+/// many there are, and whether they are digits, or three letters.
 static THREES: LazyLock<Vec<u32>> = LazyLock::new(|| {
     let byte = |value: u32| match value {
         0 => 0,
@@ -86,10 +84,7 @@ static THREES: LazyLock<Vec<u32>> = LazyLock::new(|| {
 const DIGITS: u32 = 1 << 30;
 const LETTERS: u32 = 1 << 31;
 
-/// Which term has this code.
-///
-/// # Panics
-/// If none has.
+/// The term of a code. Panics if it is none.
 #[inline]
 pub(crate) fn spell(code: u64) -> Coded {
     if code >= OF_HOST {

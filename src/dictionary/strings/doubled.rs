@@ -1,16 +1,17 @@
-//! How does a hash table double without a second one? A slot of the larger table has the number
-//! that it had, or that and the slots there were before.
+//! Doubles a hash table in place: an element's slot in the larger table has the old number, or that
+//! and the number of old slots.
 
 use crate::pages::Grown;
 use bytemuck::Zeroable;
 
 /// Doubles a table in which some slot is free: equals the default, which is zeros. A search in it
-/// begins in the line of the slot that the lower bits of a hash number, looks at the `LINE` slots
-/// of that in any order, and goes on line by line; `place` says at which free slot the one for an
+/// begins in the line of the slot that the lower bits of a hash number, looks at its `LINE` slots
+/// in any order, and goes on line by line; `place` gives the free slot where the search for an
 /// element ends.
 ///
-/// Lines are put anew in order, beginning behind one with a free slot, which no search has passed.
-/// What a search passes has been put anew before then, for it ends in the line where the element
+/// Lines are rehashed in order, beginning behind one with a free slot, which no search has passed.
+/// Whatever a search passes has been rehashed before, for it ends at the latest in the line where
+/// the element was, or in that line of the other half.
 /// was, or where that is in the other half, at the latest.
 pub(crate) fn double<S, const LINE: usize>(
     slots: &mut Grown<S>,
@@ -37,7 +38,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Where a search for a number ends: the slot that has it, or the free one for it.
+    /// The slot that has a number, or the free one for it.
     fn find<const LINE: usize>(slots: &[u16], number: u16) -> usize {
         let home = number as usize & (slots.len() - 1);
         let line = home / LINE * LINE;
@@ -67,7 +68,7 @@ mod tests {
     }
 
     proptest! {
-        /// All that was in the table is found in one with twice the slots, however full it was and
+        /// Everything in the table is found in one with twice the slots, however full it was and
         /// wherever searches ran around its end.
         #[test]
         fn law_all_is_found_again(numbers in prop::collection::vec(1u16.., 0..64), narrow in 1u16..=u16::MAX, bits in 3u32..7) {

@@ -1,12 +1,12 @@
-//! Which number has this string? An open-addressing table from hashes to numbers; the strings
-//! themselves stay with the caller.
+//! An open-addressing table from hashes to numbers of strings; the strings themselves stay with the
+//! caller.
 
 use super::doubled::double;
 use crate::codec::prefetch::prefetch;
 use crate::pages::Grown;
 use twox_hash::XxHash3_64;
 
-/// The hash of a term, of a surface form, and of a document's name.
+/// For terms, surface forms, and names of documents.
 #[inline]
 pub(crate) fn hash(bytes: &[u8]) -> u64 {
     XxHash3_64::oneshot(bytes)
@@ -15,14 +15,12 @@ pub(crate) fn hash(bytes: &[u8]) -> u64 {
 /// The half of a hash that a slot keeps.
 const UPPER: u64 = 0xffff_ffff_0000_0000;
 
-/// Its lower bits are the slot at which the search for a hash begins: those of the half that the
-/// slot keeps.
+/// Its lower bits are the first slot for a hash: those of the half that the slot keeps.
 #[inline(always)]
 fn home(hash: u64) -> usize {
     (hash >> 32) as usize
 }
 
-/// The first free slot for one.
 #[inline(always)]
 fn free(slots: &[u64], slot: u64) -> usize {
     let mask = slots.len() - 1;
@@ -33,10 +31,9 @@ fn free(slots: &[u64], slot: u64) -> usize {
     at
 }
 
-/// A table of numbers below 2^32 - 1, found by hash and comparison.
-///
-/// A slot is 8 bytes: the upper half of the hash, and the number plus one. Linear probing; the
-/// table doubles when it is more than 70 % full.
+/// A table of numbers below 2^32 - 1, found by hash and comparison. A slot is 8 bytes: the upper
+/// half of the hash, and the number plus one. Linear probing; the table doubles when it is more
+/// than 70 % full.
 #[derive(Default)]
 pub(crate) struct HashTable {
     slots: Grown<u64>,
@@ -57,7 +54,7 @@ impl HashTable {
         self.used
     }
 
-    /// Forgets all numbers and gives the memory back.
+    /// Forgets all numbers and frees the memory.
     pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }
@@ -74,13 +71,11 @@ impl HashTable {
         self.slots.len() * size_of::<u64>()
     }
 
-    /// The slot at which the search for a hash begins.
     #[inline]
     fn home(&self, hash: u64) -> usize {
         home(hash) & (self.slots.len() - 1)
     }
 
-    /// Brings the first slot for `hash` into the cache.
     #[inline]
     pub(crate) fn prefetch(&self, hash: u64) {
         if !self.slots.is_empty() {
@@ -88,13 +83,12 @@ impl HashTable {
         }
     }
 
-    /// The number that a search for `hash` finds, but for hashes of which half is the same.
+    /// The number that a search for `hash` finds if no other hash has the same upper half.
     #[inline]
     pub(crate) fn guess(&self, hash: u64) -> Option<u32> {
         self.find(hash, |_| true)
     }
 
-    /// Finds the number with this hash for which `same` holds.
     #[inline]
     pub(crate) fn find(&self, hash: u64, same: impl FnMut(u32) -> bool) -> Option<u32> {
         if self.slots.is_empty() {
@@ -103,7 +97,6 @@ impl HashTable {
         self.probe(hash, same).ok()
     }
 
-    /// Finds the number with this hash for which `same` holds, or inserts `number`.
     #[inline]
     pub(crate) fn find_or_insert(
         &mut self,

@@ -1,4 +1,4 @@
-//! Strings of terms, and how they are hashed, kept and compared.
+//! Strings of terms: hashed, kept and compared.
 
 pub(crate) mod codes;
 pub(crate) mod doubled;

@@ -1,25 +1,21 @@
-//! Where does the string of a term lie, among strings that may take more than 4 GiB? In 8 bytes, so
-//! that an entry of a table is no larger than with places of 32 bits.
+//! The place of a term's string, among strings that may take more than 4 GiB, in 8 bytes, so that
+//! an entry of a table is no larger than with places of 32 bits.
 
 use crate::order::MOST_STRING_BYTES;
 
-/// Bits of a place, and of a length.
 const PLACE_BITS: u32 = 40;
 const LENGTH_BITS: u32 = 8;
 /// The last piece of a run has far fewer than as many again.
 const _: () = assert!(2 * MOST_STRING_BYTES < 1 << PLACE_BITS);
 
-/// Where the string of a term lies, the term's trie collection, and the string's length.
-///
-/// The parts are 40, 16 and 8 bits of one `u64`.
+/// The place of a term's string, the term's trie collection, and the string's length: 40, 16 and 8
+/// bits of one `u64`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TermPlace(u64);
 
 impl TermPlace {
-    /// A string that begins behind so many bytes of others and has at most 255 bytes.
-    ///
-    /// # Panics
-    /// If it begins at 1 TiB or later, which the limit of a run rules out, or has more bytes.
+    /// Panics if the string begins at 1 TiB or later, which the limit of a run rules out, or has
+    /// more than 255 bytes.
     #[inline]
     pub(crate) fn new(start: usize, collection: u16, bytes: usize) -> Self {
         assert!(start >> PLACE_BITS == 0, "run limits keep the strings of a run below 1 TiB");
@@ -38,7 +34,6 @@ impl TermPlace {
         (self.0 >> LENGTH_BITS) as u16
     }
 
-    /// Bytes of the string.
     #[inline(always)]
     pub(crate) fn len(self) -> usize {
         usize::from(self.0 as u8)

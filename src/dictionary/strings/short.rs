@@ -1,12 +1,7 @@
-//! How are strings of a few bytes copied and compared without a call? Nearly all suffixes of terms
-//! are shorter than 16 bytes; the two ends of such a string, which may overlap,
-//! are whole words.
+//! Copies and compares strings of a few bytes without a call. Nearly all suffixes of terms are
+//! shorter than 16 bytes; the two ends of such a string, which may overlap, are whole words.
 
-/// Copies `bytes` to the beginning of `to`.
-///
-/// # Panics
-///
-/// If they do not fit.
+/// Copies `bytes` to the beginning of `to`. Panics if they do not fit.
 #[inline(always)]
 pub(crate) fn copy(bytes: &[u8], to: &mut [u8]) {
     let n = bytes.len();
@@ -30,7 +25,7 @@ pub(crate) fn copy(bytes: &[u8], to: &mut [u8]) {
     }
 }
 
-/// Bytes for which there is room while [`push`] appends fewer.
+/// Bytes that [`push`] copies at once, and has to have room for.
 pub(crate) const PUSHED: usize = 16;
 
 #[inline(always)]
@@ -45,7 +40,6 @@ pub(crate) fn push(bytes: &[u8], to: &mut Vec<u8>) {
     to.truncate(end);
 }
 
-/// Whether two strings are equal.
 #[inline(always)]
 pub(crate) fn equal(a: &[u8], b: &[u8]) -> bool {
     let n = a.len();

@@ -1,19 +1,18 @@
-//! How are terms compared without a look at their strings? What a trie collection leaves of a term
-//! is hardly ever longer than eight bytes. These, their number and the collection are 12 bytes,
-//! which say all of it; the string of a longer one lies elsewhere.
+//! Suffixes of terms, which are compared without a look at other strings. What a trie collection
+//! leaves of a term is hardly ever longer than eight bytes. These, their number and the collection
+//! are 12 bytes, which say all of it; the string of a longer one lies elsewhere.
 
 use super::short;
 use crate::dictionary::closed::order_key;
 use crate::pages;
 
-/// Bytes of a suffix that is not long.
+/// Bytes of the longest suffix that is not long.
 const HERE: usize = 8;
 
-/// The suffix of a term, and its trie collection.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C, align(4))]
 pub struct Suffix {
-    /// The bytes, then zeros. Of a long one, where it begins among other strings.
+    /// The bytes, then zeros. Of a long one, its place among other strings.
     here: [u8; HERE],
     pub collection: u16,
     len: u8,
@@ -23,7 +22,7 @@ pub struct Suffix {
 const _: () = assert!(size_of::<Suffix>() == 12);
 
 impl Suffix {
-    /// The suffix `bytes`, at most 255. If it is long it is found there.
+    /// At most 255 bytes. A long suffix is found in `bytes` itself, from 0 on.
     #[inline(always)]
     pub(crate) fn new(collection: u16, bytes: &[u8]) -> Self {
         let len = u8::try_from(bytes.len()).expect("analysis cuts terms at 255 bytes");
@@ -45,8 +44,7 @@ impl Suffix {
         self.len() > HERE
     }
 
-    /// The same, which was found in `from` if it is long, and is found in `to` then, to which it is
-    /// appended.
+    /// Appends a long one, which `from` has, to `to`, and returns it with its place there.
     #[inline(always)]
     pub(crate) fn moved(&self, from: &[u8], to: &mut Vec<u8>) -> Self {
         if !self.is_long() {
@@ -58,13 +56,13 @@ impl Suffix {
         Self { here, ..*self }
     }
 
-    /// Where a long one begins.
+    /// The place of a long one.
     #[inline(always)]
     pub(crate) fn start(&self) -> usize {
         u64::from_le_bytes(self.here) as usize
     }
 
-    /// The bytes; `strings` has them if they are long.
+    /// `strings` has the bytes of a long one.
     #[inline(always)]
     pub(crate) fn of<'a>(&'a self, strings: &'a [u8]) -> &'a [u8] {
         if self.is_long() {
@@ -74,7 +72,7 @@ impl Suffix {
         }
     }
 
-    /// The same number as of [`order_key`].
+    /// As [`order_key`].
     #[inline(always)]
     pub(crate) fn order_key(&self, strings: &[u8]) -> u64 {
         if self.is_long() {
@@ -103,7 +101,6 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Suffixes are the same as their bytes are, wherever these lie.
         #[test]
         fn law_a_suffix_is_its_bytes(a in "[ab]{0,12}", b in "[ab]{0,12}", long in 0usize..300) {
             let b = if long > 255 { a.clone() } else { b + &"a".repeat(long.min(240) / 20) };

@@ -1,5 +1,5 @@
-//! Which documents did the pieces hold? The documents of one piece, among them those of [lines]
-//! that a device has read, and the [table] of all.
+//! The documents of one piece. Those of [lines] that a device has read and the [table] of all have
+//! files of their own.
 
 pub(crate) mod lines;
 pub(crate) mod table;
@@ -14,17 +14,16 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skipped {
     pub input: u32,
-    /// Where it lies in the input's uncompressed stream.
+    /// Its first byte in the uncompressed input.
     pub offset: u64,
     /// Its line in the piece, from 1, or 0 where lines do not count.
     pub line: u64,
-    /// A few words that are the same for all of its kind: `bad JSON`.
+    /// A few words, the same for all of its kind: `bad JSON`.
     pub reason: &'static str,
     pub detail: String,
 }
 
 impl Skipped {
-    /// A record of `bytes` bytes, over the limit of `most`.
     pub(crate) fn too_long(input: u32, offset: u64, bytes: u64, most: u64) -> Self {
         let detail = format!("a document of {bytes} bytes; the most is {most}");
         Self { input, offset, line: 0, reason: "document too long", detail }
@@ -32,27 +31,26 @@ impl Skipped {
 }
 
 pub struct PieceDocuments {
-    /// Number of the input of the piece, or of the last document while the batch grows.
+    /// The input of the piece, or of the last document while the batch grows.
     pub input: u32,
     pub skipped: Vec<Skipped>,
-    /// Lines of the piece, where lines count.
     pub lines: u64,
     pub counts: Arc<PieceCounts>,
-    /// Its documents, while they are not among the rows.
+    /// Documents that are not among the rows yet.
     unread: Option<ReadLines>,
     rows: Rows,
-    /// The hash of each name, which many workers take beside each other.
+    /// The hashes of the names, which many workers compute beside each other.
     name_hashes: Vec<u128>,
     /// All documents, where only some are indexed and all are looked at.
     seen: Option<Rows>,
 }
 
-/// Documents, as columns: what lies so in the files of a run, as far as it is known before the
-/// documents of earlier pieces are.
+/// Documents as columns, as they lie in the files of a run, as far as that is known before earlier
+/// pieces are.
 #[derive(Default)]
 struct Rows {
     names: String,
-    /// Where each name ends; an empty name is made from input and line.
+    /// The end of each name; an empty one is made from input and line.
     ends: Vec<u64>,
     is_nameless: bool,
     lines: Vec<u64>,
@@ -61,17 +59,15 @@ struct Rows {
     contents: Vec<u64>,
 }
 
-/// Bytes of the name of a document without one: those of the name of its file, a colon, and the
-/// digits of its line.
+/// Bytes of a made name: the name of the file, a colon, and the digits of the line.
 fn made_name_bytes(file: usize, line: u64) -> u64 {
     file as u64 + 1 + u64::from(line.checked_ilog10().unwrap_or(0) + 1)
 }
 
-/// How much to make room for.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Room {
     documents: usize,
-    /// Those whose lengths and hashes are known.
+    /// Documents whose lengths and hashes are known.
     counted: usize,
     name_bytes: usize,
 }
@@ -117,7 +113,6 @@ impl Rows {
 }
 
 impl PieceDocuments {
-    /// Makes a batch without documents.
     pub(crate) fn new(input: u32, skipped: Vec<Skipped>) -> Self {
         let (lines, counts, unread, rows, name_hashes, seen) = Default::default();
         Self { input, skipped, lines, counts, unread, rows, name_hashes, seen }
@@ -128,7 +123,7 @@ impl PieceDocuments {
         self.name_hashes.reserve(room.documents);
     }
 
-    /// Room for as much as is here and a little more.
+    /// Room for as much as is here and a sixteenth more.
     pub(crate) fn room(&self) -> Room {
         let ample = |len: usize| len + len / 16;
         Room {
@@ -156,8 +151,8 @@ impl PieceDocuments {
         self.seen.get_or_insert_default().push(name, line, location, Some((0, content)));
     }
 
-    /// Says what the piece counts, and the lengths of its documents and the hashes of their
-    /// contents, where these were not known as they were pushed.
+    /// Adds the counts of the piece, and the lengths and content hashes of its documents where they
+    /// were not known before.
     ///
     /// # Panics
     /// If there are not as many lengths and hashes as documents.
@@ -179,8 +174,8 @@ impl PieceDocuments {
         hashes + unread + self.rows.bytes() + self.seen.as_ref().map_or(0, Rows::bytes)
     }
 
-    /// All documents, those among them that are not indexed: name, or none if it has to be made,
-    /// line, place, and hash of the content.
+    /// All documents, also those that are not indexed: name, or none if it has to be made, line,
+    /// place, and hash of the content.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&str, u64, Location, u64)> {
         debug_assert!(
             self.unread.is_none(),
@@ -193,7 +188,6 @@ impl PieceDocuments {
             .map(|(name, ((&line, &location), &content))| (name, line, location, content))
     }
 
-    /// Documents in the batch that are indexed.
     pub(crate) fn documents(&self) -> u32 {
         self.unread.as_ref().map_or(self.rows.len(), ReadLines::len) as u32
     }

@@ -1,5 +1,5 @@
-//! Writes the documents of a run, by any threads: once it is known how many documents and bytes of
-//! names come before some neighbouring ones, all of these have their places in the files.
+//! Several threads write the documents of one run: once it is known how many documents and bytes of
+//! names come before some neighbouring ones, these have their places in the files.
 
 #![forbid(unsafe_code)]
 
@@ -14,13 +14,12 @@ use std::sync::{Mutex, MutexGuard};
 /// Neighbouring documents as columns, each with an entry for each of them.
 #[derive(Debug)]
 pub(crate) struct DocumentColumns<'a> {
-    /// Their names, end to end.
+    /// End to end.
     pub names: &'a str,
-    /// Where each name ends there; afterwards, where it ends in the file.
+    /// The end of each name in `names`; afterwards, in the file.
     pub ends: &'a mut [u64],
     pub lengths: &'a [u32],
-    /// Their places; inputs are some of the generation's, and afterwards counted from the run's
-    /// first.
+    /// Inputs are numbered in the generation, and afterwards in the run.
     pub locations: &'a mut [Location],
     pub hashes: &'a [u64],
 }
@@ -32,12 +31,11 @@ pub(crate) struct DocumentsPlace {
     pub name_bytes: u64,
 }
 
-/// The five files of a run's documents, which any threads write at their places. Together these
-/// leave nothing out.
+/// The five files of a run's documents, written by any threads at places that leave no gaps.
 ///
-/// Memory: 2 bytes for each document while it is written, a write buffer for each thread, 8 bytes for
-/// each document of 65,535 tokens or more, and what is known of documents that were written before
-/// their turn.
+/// Memory: ten times the bytes of a file that wait for its writer; 2 bytes for each document while
+/// it is written, 8 bytes for each one of 65,535 tokens or more, and what was written before its
+/// turn.
 #[derive(Debug)]
 pub(crate) struct PlacedDocuments {
     lengths: FilledFile,
@@ -49,7 +47,6 @@ pub(crate) struct PlacedDocuments {
     sum: Mutex<Sum>,
 }
 
-/// What is known of all documents that are written.
 #[derive(Debug, Default)]
 struct Sum {
     long: Vec<[u32; 2]>,
@@ -59,8 +56,8 @@ struct Sum {
 }
 
 impl PlacedDocuments {
-    /// Creates the files of run `number` in the folder of a generation. No document lies in an
-    /// input before `first_input`.
+    /// Creates the files of run `number`. No document lies in an input before `first_input`; up to
+    /// `room` bytes of each file wait for its writer.
     pub(crate) fn create(
         generation: &Path,
         number: u32,
@@ -92,11 +89,8 @@ impl PlacedDocuments {
         lock(&self.sum)
     }
 
-    /// Writes documents.
-    ///
     /// # Errors
-    /// `Refused` if there are more than 2^32 - 1 documents or an input is one before the run's
-    /// first; `Storage`.
+    /// `Refused` if there are more than 2^32 - 1 documents or an input is before the run's first.
     ///
     /// # Panics
     /// If the columns are not equally long.
@@ -156,11 +150,10 @@ impl PlacedDocuments {
         Ok(())
     }
 
-    /// Writes the headers, and what stands behind the entries, and syncs the files, if they have to
-    /// last. All documents are written.
+    /// Writes the headers, and syncs the files if they have to last.
     ///
     /// # Panics
-    /// If some are not written.
+    /// If some documents are not written.
     pub(crate) fn finish(self) -> Result<DocumentsEntry, IndexError> {
         let Sum { mut long, documents, tokens, inputs } = std::mem::take(&mut *self.sum());
         long.sort_unstable();

@@ -1,4 +1,4 @@
-//! How are the documents of a run read in place?
+//! Reads the documents of a run in place.
 
 #![forbid(unsafe_code)]
 
@@ -11,15 +11,13 @@ use crate::index::format::{HEADER_BYTES, Header, Kind, LONG, check_length, paddi
 use crate::index::generations::manifest::{RunEntry, find_file};
 use std::path::Path;
 
-/// Bytes of a name that are brought into the cache before it is needed.
+/// Bytes of a name that are prefetched.
 const MOST_AHEAD: usize = 64;
 
 pub(crate) const BODY: u64 = HEADER_BYTES as u64;
 
-/// The documents of one run, mapped. Docids count from the run's first document, and inputs from
-/// the run's first.
-///
-/// Memory: 4 bytes a document, beside what is mapped.
+/// The documents of one run, mapped, with docids and inputs from the run's first. Memory: 4 bytes a
+/// document, beside what is mapped.
 #[derive(Debug)]
 pub(crate) struct RunDocuments {
     pub(super) lengths: Vec<u32>,
@@ -34,8 +32,8 @@ pub(crate) struct RunDocuments {
 }
 
 impl RunDocuments {
-    /// Maps the documents of a run in the folder of a generation, verifies the checksums of all
-    /// five files by the entries of the manifest, and checks the ends of the names.
+    /// Maps the documents of a run, verifies the checksums of all five files, and checks the ends
+    /// of the names.
     pub(crate) fn open(
         generation: &Path,
         run: &RunEntry,
@@ -56,7 +54,7 @@ impl RunDocuments {
         Ok(documents)
     }
 
-    /// Maps the documents of a run and reads no more than the headers and the lengths.
+    /// As [`open`](Self::open), but reads no more than the headers and the lengths.
     pub(crate) fn open_unverified(generation: &Path, run: &RunEntry) -> Result<Self, IndexError> {
         let open = |kind, used| {
             let map = Map::open(&generation.join(run_file(&run.name, kind)))?;
@@ -124,23 +122,21 @@ impl RunDocuments {
         Ok(())
     }
 
-    /// Returns how many documents there are.
     pub(crate) fn len(&self) -> u32 {
         self.documents
     }
 
-    /// Returns how many tokens the documents have, by the header.
+    /// By the header.
     pub(crate) fn tokens(&self) -> u64 {
         self.tokens
     }
 
-    /// Returns the tokens of every document, by docid.
     #[inline]
     pub(crate) fn lengths(&self) -> &[u32] {
         &self.lengths
     }
 
-    /// Returns the name of a document, UTF-8 unless the file was damaged after it was opened.
+    /// UTF-8 unless the file was damaged after it was opened.
     pub(crate) fn name(&self, docid: u32) -> Option<&[u8]> {
         let (ends, docid) = (self.ends(), docid as usize);
         let end = *ends.get(docid)?;
@@ -149,7 +145,7 @@ impl RunDocuments {
         self.name_section().get(start..end)
     }
 
-    /// Brings what says where a document's name lies into the cache.
+    /// Prefetches what gives the place of a document's name.
     #[inline]
     pub(super) fn prefetch_end(&self, docid: u32) {
         if let Some(end) = self.ends().get((docid as usize).saturating_sub(1)) {
@@ -157,29 +153,25 @@ impl RunDocuments {
         }
     }
 
-    /// Brings a document's name into the cache.
     #[inline]
     pub(super) fn prefetch_name(&self, docid: u32) {
         prefetch_bytes(self.name(docid).unwrap_or_default(), MOST_AHEAD);
     }
 
-    /// Returns where every document lies, by docid.
     pub(crate) fn locations(&self) -> &[Location] {
         self.locations.array(BODY, self.documents.into()).unwrap_or(&[])
     }
 
-    /// Returns the hash of the content of every document, by docid.
     pub(crate) fn hashes(&self) -> &[u64] {
         self.hashes.array(BODY, self.documents.into()).unwrap_or(&[])
     }
 
-    /// Returns the first document of this name. Looks at every document until it is found.
+    /// Looks at every document until the first of this name is found.
     #[cfg(any(test, fuzzing))]
     pub(crate) fn find_name(&self, name: &[u8]) -> Option<u32> {
         (0..self.documents).find(|docid| self.name(*docid) == Some(name))
     }
 
-    /// Returns the bytes of all names.
     pub(crate) fn name_section(&self) -> &[u8] {
         self.names.slice(BODY, self.name_bytes).unwrap_or(&[])
     }
@@ -190,7 +182,7 @@ impl RunDocuments {
     }
 }
 
-/// Reads the lengths of all documents, of which `long` have 65,535 tokens or more.
+/// Reads all lengths, of which `long` are 65,535 tokens or more.
 fn read_lengths(map: &Map, documents: u32, long: u64) -> Result<Vec<u32>, IndexError> {
     let short: &[u16] = map.array(BODY, documents.into())?;
     let mut lengths: Vec<u32> = short.iter().map(|&tokens| tokens.into()).collect();

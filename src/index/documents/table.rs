@@ -1,4 +1,4 @@
-//! Which documents does a generation have? Those of its runs, one run behind the other.
+//! The documents of a generation: those of its runs, one run behind the other.
 
 #![forbid(unsafe_code)]
 
@@ -9,9 +9,8 @@ use crate::index::generations::manifest::{Manifest, RunEntry};
 use std::borrow::Cow;
 use std::path::Path;
 
-/// The documents of all runs of a generation, mapped. The run of a docid is found by binary search.
-///
-/// Memory: 4 bytes a document, or 8 if there are several runs, beside what is mapped.
+/// The documents of all runs, mapped. Memory: 4 bytes a document, or 8 if there are several runs,
+/// beside what is mapped.
 #[derive(Debug)]
 pub struct Documents {
     runs: Vec<Placed>,
@@ -20,7 +19,6 @@ pub struct Documents {
     documents: u32,
 }
 
-/// The documents of a run, and where they stand.
 #[derive(Debug)]
 struct Placed {
     first_docid: u32,
@@ -29,14 +27,13 @@ struct Placed {
 }
 
 impl Documents {
-    /// Maps the documents of a generation, in the folder `generation`, and verifies them by their
-    /// checksums.
+    /// Maps the documents of a generation and verifies their checksums.
     pub(crate) fn open(generation: &Path, manifest: &Manifest) -> Result<Self, IndexError> {
         Self::open_with(manifest, |run| RunDocuments::open(generation, run, &manifest.files))
     }
 
-    /// Maps the documents of the generation in a folder and reads no more of their files than
-    /// headers and lengths. The generation need not be published.
+    /// Maps documents and reads no more of their files than headers and lengths. The generation
+    /// need not be published.
     pub(crate) fn open_unverified(generation: &Path) -> Result<Self, IndexError> {
         let manifest = read_manifest(generation)?;
         Self::open_with(&manifest, |run| RunDocuments::open_unverified(generation, run))
@@ -55,17 +52,16 @@ impl Documents {
             [] | [_] => Vec::new(),
             runs => runs.iter().flat_map(|run| run.documents.lengths()).copied().collect(),
         };
-        // The manifest's reader has compared the runs, one behind the other, with the docids.
+        // The manifest's reader has compared the runs with the docids.
         let documents = manifest.runs.iter().map(|run| run.documents).sum();
         Ok(Self { runs, lengths, documents })
     }
 
-    /// Returns how many documents there are, deleted ones too: docids are below this.
+    /// Documents, deleted ones too: docids are below this.
     pub(crate) fn len(&self) -> u32 {
         self.documents
     }
 
-    /// Returns the documents of each run.
     pub(crate) fn runs(&self) -> impl ExactSizeIterator<Item = &RunDocuments> {
         self.runs.iter().map(|run| &run.documents)
     }
@@ -81,7 +77,6 @@ impl Documents {
         Some((run, docid - run.first_docid))
     }
 
-    /// Returns the tokens of every document, by docid.
     #[inline]
     pub fn lengths(&self) -> &[u32] {
         match &self.runs[..] {
@@ -90,22 +85,20 @@ impl Documents {
         }
     }
 
-    /// Returns the tokens of a document.
     #[inline]
     pub(crate) fn length(&self, docid: u32) -> Option<u32> {
         self.lengths().get(docid as usize).copied()
     }
 
-    /// Returns the name of a document, UTF-8 unless the file was damaged after it was opened.
+    /// UTF-8 unless the file was damaged after it was opened.
     pub fn name(&self, docid: u32) -> Option<&[u8]> {
         let (run, docid) = self.place(docid)?;
         run.documents.name(docid)
     }
 
-    /// Returns what gives the name of the document at any place of a list of docids: quick if it is
-    /// asked for one place after the other. Each name is two accesses to memory that wait for each
-    /// other, so both are begun some places before. What is no UTF-8, of a damaged file, is
-    /// replaced.
+    /// The names at the places of a list of docids, quick if asked for one place after the other: a
+    /// name is two memory accesses that wait for each other, so both are begun some places before.
+    /// What is no UTF-8, of a damaged file, is replaced.
     pub(crate) fn names<'a>(
         &'a self,
         docids: impl Fn(usize) -> Option<u32>,
@@ -119,7 +112,7 @@ impl Documents {
                 run.documents.prefetch_name(docid);
             }
             let name = docids(at).and_then(|docid| self.name(docid)).unwrap_or_default();
-            // Nearly all are, and are looked at many bytes at a time.
+            // Nearly all are UTF-8, and this looks at many bytes at a time.
             match std::str::from_utf8(name) {
                 Ok(name) => Cow::Borrowed(name),
                 Err(_) => String::from_utf8_lossy(name),
@@ -127,21 +120,20 @@ impl Documents {
         }
     }
 
-    /// Returns where a document lies: the input is one of the manifest's.
+    /// The input is numbered in the manifest.
     pub(crate) fn location(&self, docid: u32) -> Option<Location> {
         let (run, docid) = self.place(docid)?;
         let location = *run.documents.locations().get(docid as usize)?;
         Some(Location { input: location.input.saturating_add(run.first_input), ..location })
     }
 
-    /// Returns the hash of a document's content.
     #[cfg(test)]
     pub(crate) fn hash(&self, docid: u32) -> Option<u64> {
         let (run, docid) = self.place(docid)?;
         run.documents.hashes().get(docid as usize).copied()
     }
 
-    /// Returns the first document of this name. Looks at every document until it is found.
+    /// Looks at every document until the first of this name is found.
     #[cfg(any(test, fuzzing))]
     pub(crate) fn find_name(&self, name: &[u8]) -> Option<u32> {
         let found = |run: &Placed| Some(run.first_docid + run.documents.find_name(name)?);

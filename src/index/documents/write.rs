@@ -1,4 +1,4 @@
-//! Writes documents that come one by one.
+//! Writes the documents of a run in one go.
 
 #![forbid(unsafe_code)]
 
@@ -28,8 +28,7 @@ pub(crate) struct DocumentsWriter {
 }
 
 impl DocumentsWriter {
-    /// Creates the files of run `number` in the folder of a generation. No document lies in an
-    /// input before `first_input`.
+    /// Creates the files of run `number`. No document lies in an input before `first_input`.
     pub(crate) fn create(
         generation: &Path,
         number: u32,
@@ -42,11 +41,12 @@ impl DocumentsWriter {
         Ok(Self { files, place, names, ends, lengths, locations, hashes })
     }
 
-    /// Adds the next document: its name, which is UTF-8, its length in tokens, its place, whose
-    /// input is one of the generation's, and the hash of its content.
+    /// Adds the next document: its UTF-8 name, its length in tokens, its place, whose input is
+    /// numbered in the generation, and the hash of its content.
     ///
     /// # Errors
-    /// `Refused` if the name is not UTF-8; those of [`PlacedDocuments::write`].
+    /// `Refused` if the name is not UTF-8, there are 2^32 - 1 documents already or the input is
+    /// before the run's first.
     pub(crate) fn push(
         &mut self,
         name: &[u8],

@@ -1,6 +1,6 @@
-//! How is a generation put together of runs that are there already and of new ones? A [`Draft`]
-//! links the files of old runs, takes new ones, notes which documents are left out, and is
-//! published like every other generation.
+//! A generation that is put together of runs that are there already and of new ones: a [`Draft`]
+//! links the files of old runs, takes new ones, notes deleted documents, and is published like
+//! every other generation.
 
 #![forbid(unsafe_code)]
 
@@ -29,37 +29,32 @@ use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// The part of the memory that hashes of names may take: one of so many.
+/// The hashes of names may take one part of so many of the memory.
 const NAMES_SHARE: u64 = 4;
 
-/// What a draft does not know of its generation.
+/// What the manifest says of the job.
 #[derive(Clone, Debug, Default)]
 pub struct Description {
-    /// The command line of the job, and its workers.
     pub command: String,
-    /// See `command`.
     pub workers: u32,
-    /// What made terms and lists: of all runs alike.
+    /// The same for all runs.
     pub settings: Settings,
     /// Records of the input that are no documents, by reason.
     pub skipped: BTreeMap<String, u64>,
 }
 
 /// A generation that is not published yet. Docids follow the runs in the order in which they come.
-///
-/// When a draft is not published, what it has written is debris, which
-/// [`IndexLock::abandon`] removes.
+/// If it is not published, what was written is debris, which [`IndexLock::abandon`] removes.
 #[derive(Debug)]
 pub struct Draft<'a> {
     lock: &'a IndexLock,
     number: u32,
     folder: PathBuf,
     runs: Vec<RunEntry>,
-    /// The number of the run that comes next.
     next_run: u32,
     files: Vec<FileEntry>,
     inputs: Vec<InputEntry>,
-    /// Generations whose inputs are among these, and where they begin.
+    /// Generations whose inputs are among these, and the number of the first of each.
     sources: Vec<(PathBuf, u32)>,
     /// Runs in order are not in order together.
     order: Option<OrderEntry>,
@@ -67,21 +62,17 @@ pub struct Draft<'a> {
 
 impl<'a> Draft<'a> {
     /// Makes the folder of the next generation.
-    ///
-    /// # Errors
-    /// As [`IndexLock::next_generation`].
     pub fn begin(lock: &'a IndexLock) -> Result<Self, IndexError> {
         let (number, folder) = lock.next_generation()?;
         let (runs, next_run, files, inputs, sources) = Default::default();
         Ok(Self { lock, number, folder, runs, next_run, files, inputs, sources, order: None })
     }
 
-    /// The folder of the generation, in which new runs are written.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The number of the run that comes next; a new run is written under it.
+    /// New runs are written under this number.
     pub(crate) fn next_run(&self) -> u32 {
         self.next_run
     }
@@ -90,20 +81,19 @@ impl<'a> Draft<'a> {
         &self.runs
     }
 
-    /// Adds inputs that new runs lie in. Returns the number of the first.
+    /// Adds inputs of new runs. Returns the number of the first.
     pub(crate) fn add_inputs(&mut self, inputs: impl IntoIterator<Item = InputEntry>) -> u32 {
         let first = self.inputs.len() as u32;
         self.inputs.extend(inputs);
         first
     }
 
-    /// Takes over run `run` of the published generation in the folder `from`, whose manifest is
-    /// given, with the documents that it leaves out: its files get second names here, or are copied
-    /// where the file system has none, with the checksums that they have. All inputs of that
-    /// generation become inputs of this one. Returns the place of the run.
+    /// Takes over run `run` of the published generation in the folder `from`, with its deletions:
+    /// its files are linked, or copied where the file system has no links, with their checksums.
+    /// All inputs of that generation become inputs of this one. Returns the place of the run.
     ///
     /// # Errors
-    /// `Damaged` if the manifest has no such run or file; `Storage`.
+    /// `Damaged` if the manifest has no such run or file.
     pub fn link(
         &mut self,
         from: &Path,
@@ -138,7 +128,7 @@ impl<'a> Draft<'a> {
         Ok(self.runs.len() - 1)
     }
 
-    /// Takes a run that was written in the folder under the number [`next_run`](Self::next_run),
+    /// Takes a run that was written in the folder under the number [`next_run`](Self::next_run)
     /// with its documents, and its files, which are synced. Returns the place of the run.
     pub(crate) fn add(
         &mut self,
@@ -156,11 +146,8 @@ impl<'a> Draft<'a> {
         Ok(self.runs.len() - 1)
     }
 
-    /// Leaves out documents of the run at a place, beside those that are left out already; docids
-    /// count from the run's first document.
-    ///
-    /// # Errors
-    /// As [`write_deletions`]; `Refused` if there is no such run.
+    /// Deletes documents of the run at a place, beside those that are deleted already; docids count
+    /// from the run's first. `Refused` if there is no such run.
     pub fn delete(&mut self, run: usize, docids: &[u32]) -> Result<(), IndexError> {
         let Some(entry) = self.runs.get_mut(run) else {
             return Err(IndexError::refused(&self.folder, format!("there is no run {run}")));
@@ -172,11 +159,8 @@ impl<'a> Draft<'a> {
         write_deletions(&self.folder, entry, &mut self.files, &docids)
     }
 
-    /// Gives the documents of the run at a place their PageRanks, one for each, in place of those
-    /// that it has.
-    ///
-    /// # Errors
-    /// As [`write_scores`]; `Refused` if there is no such run, or not as many ranks as documents.
+    /// Replaces the PageRanks of the run at a place. `Refused` if there is no such run, or not as
+    /// many ranks as documents.
     pub(crate) fn rank(&mut self, run: usize, ranks: &[f32]) -> Result<(), IndexError> {
         let entry = self.runs.get(run).filter(|entry| entry.documents as usize == ranks.len());
         let Some(entry) = entry else {
@@ -185,7 +169,7 @@ impl<'a> Draft<'a> {
         };
         let name = run_file(&entry.name, Kind::Scores);
         if self.files.iter().any(|file| file.name == name) {
-            // The file may be that of the generation that it was linked from.
+            // The file may be linked from another generation.
             storage::remove_file(&self.folder.join(&name))?;
             self.files.retain(|file| file.name != name);
         }
@@ -294,7 +278,6 @@ impl<'a> Draft<'a> {
         Ok((ranks, ranked))
     }
 
-    /// Gives the runs their first docids.
     fn number_documents(&mut self) -> Result<(), IndexError> {
         let mut next = 0u32;
         for run in &mut self.runs {
@@ -306,8 +289,7 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// Counts what there is, writes the manifest and makes the generation the live one. Returns the
-    /// manifest.
+    /// Writes the manifest and makes the generation live.
     ///
     /// Memory: about `memory_bytes`, but at least 8 KB for each run, and 4 bytes for each document
     /// of the largest.

@@ -1,9 +1,8 @@
-//! The folder of an index: who may write there, which generations lie in it, and which one
-//! `CURRENT` names.
+//! The folder of an index: its lock, its generations, and the one that `CURRENT` names.
 //!
-//! Only the holder of the [`IndexLock`] writes below the folder of an index. Readers do not wait
-//! for it: a generation that one has open is not removed (`in_use`), and a reader that finds a file
-//! gone while it opens a generation looks at `CURRENT` again.
+//! Only the holder of the [`IndexLock`] writes there. Readers need no lock: a generation that is
+//! open is not removed (`in_use`), and a reader that finds a file gone while it opens a generation
+//! looks at `CURRENT` again.
 
 #![forbid(unsafe_code)]
 
@@ -21,25 +20,20 @@ pub struct IndexLock {
     index: PathBuf,
     /// Older generations that stay, if the one that is replaced may be one of them.
     pub(crate) keep: Option<usize>,
-    /// The lock goes when the file is closed.
     _lock: File,
 }
 
-/// How often a lock is asked for, and the pause between.
+/// Attempts to lock, and the pause between.
 const ATTEMPTS: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Tells whether a job is writing to the index in the folder `index`.
 pub(crate) fn is_being_written(index: &Path) -> bool {
     let lock = File::open(index.join(LOCK));
     lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
 impl IndexLock {
-    /// Takes the lock of the index in the folder `index`, which is created if it is not there.
-    ///
-    /// # Errors
-    /// `Locked` if another build or merge has it; `Storage`.
+    /// Locks the index in the folder `index`, which is created if it is not there.
     pub fn acquire(index: &Path) -> Result<Self, IndexError> {
         storage::create_dirs(index)?;
         let path = index.join(LOCK);
@@ -48,7 +42,7 @@ impl IndexLock {
         loop {
             match lock.try_lock() {
                 Ok(()) => return Ok(Self { index: index.to_path_buf(), keep: None, _lock: lock }),
-                // A check that only asks holds it for some microseconds.
+                // [`is_being_written`] holds it for some microseconds.
                 Err(TryLockError::WouldBlock) if attempt < ATTEMPTS => {
                     attempt += 1;
                     std::thread::sleep(PAUSE);
@@ -63,30 +57,24 @@ impl IndexLock {
         }
     }
 
-    /// Returns the folder of the index.
     pub(crate) fn index(&self) -> &Path {
         &self.index
     }
 
-    /// Removes the folder of an index in which nothing else is. Who waits for the lock finds none.
+    /// Removes the folder of an index that is empty. Whoever waits for the lock finds none.
     pub(crate) fn remove_index(self) -> Result<(), IndexError> {
         storage::remove_file(&self.index.join(LOCK))?;
         storage::remove_empty(&self.index)
     }
 
-    /// Makes the folder of the next generation, with an empty folder for its runs. Returns the
-    /// generation's number and its folder.
-    ///
-    /// # Errors
-    /// `Damaged` if `CURRENT` cannot be read; `Storage`.
+    /// Makes the folder of the next generation, with an empty folder for its runs.
     pub(crate) fn next_generation(&self) -> Result<(u32, PathBuf), IndexError> {
         let (number, path) = self.next_folder()?;
         storage::create_dir(&path.join(RUNS))?;
         Ok((number, path))
     }
 
-    /// Makes the folder of the next generation, which will have shards elsewhere. Returns its
-    /// number and the folder.
+    /// Makes the folder of the next generation, which will have shards elsewhere.
     pub(crate) fn next_folder(&self) -> Result<(u32, PathBuf), IndexError> {
         let live = current(&self.index)?;
         let taken = generations(&self.index)?.into_iter().map(|(number, _)| number);
@@ -99,7 +87,6 @@ impl IndexLock {
         Ok((number, path))
     }
 
-    /// Makes `CURRENT` name generation `number`.
     pub(crate) fn switch(&self, number: u32) -> Result<(), IndexError> {
         let name = generation_name(number);
         let next = self.index.join(CURRENT_TMP);
@@ -110,11 +97,8 @@ impl IndexLock {
     }
 }
 
-/// Returns the folder of the live generation of the index in the folder `index`; none if nothing
-/// was published there yet.
-///
-/// # Errors
-/// `Damaged` if `CURRENT` names no generation; `Storage`.
+/// The folder of the live generation of the index in the folder `index`; none if nothing was
+/// published there yet, `Damaged` if `CURRENT` names no generation.
 pub fn current(index: &Path) -> Result<Option<PathBuf>, IndexError> {
     let path = index.join(CURRENT);
     let bytes = match plain::read_plain(&path) {
@@ -137,12 +121,11 @@ pub fn current(index: &Path) -> Result<Option<PathBuf>, IndexError> {
     }
 }
 
-/// Returns the number of the generation in a folder.
 pub(crate) fn number_of(generation: &Path) -> Option<u32> {
     generation_number(generation.file_name()?.to_str()?)
 }
 
-/// Returns all generations in the folder of an index, by number.
+/// Sorted by number.
 pub(crate) fn generations(index: &Path) -> Result<Vec<(u32, PathBuf)>, IndexError> {
     let mut found = Vec::new();
     for entry in fs::read_dir(index).map_err(IndexError::storage("read the folder", index))? {

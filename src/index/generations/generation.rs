@@ -1,5 +1,5 @@
-//! How is the live generation of an index opened? Everything that a query reads often is verified
-//! first; the postings are checked as they are read, or verified whole when asked.
+//! Opens generations. What queries read often is verified first; postings are checked as they are
+//! read, or verified whole when asked.
 
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
@@ -17,7 +17,6 @@ use crate::index::run::Run;
 use std::path::{Path, PathBuf};
 use tracing::debug;
 
-/// How often a generation may be replaced while it is opened.
 const ATTEMPTS: usize = 16;
 
 /// One complete version of an index, mapped.
@@ -27,16 +26,13 @@ pub struct Generation {
     manifest: Manifest,
     documents: Documents,
     runs: Vec<Run>,
-    /// Until it is dropped the generation is not removed.
     _in_use: InUse,
 }
 
 impl Generation {
     /// Opens the live generation of the index in the folder `index`. Verifies the manifest and, by
-    /// its checksums, the lexicons and the documents; with `verify` the postings too.
-    ///
-    /// A build may publish meanwhile and remove what is being opened: then the new generation is
-    /// opened.
+    /// their checksums, the lexicons and the documents; with `verify` the postings too. If a build
+    /// publishes meanwhile, the new generation is opened.
     ///
     /// # Errors
     /// `NoIndex` if nothing is published there; `Storage`, `Damaged`, `Newer`.
@@ -46,9 +42,6 @@ impl Generation {
 
     /// Opens the generation in the folder `path`, live or not. It is not removed until this is
     /// dropped.
-    ///
-    /// # Errors
-    /// `Storage`, `Damaged`, `Newer`.
     pub fn open_folder(path: &Path, verify: bool) -> Result<Self, IndexError> {
         let manifest = read_manifest(path)?;
         let in_use = InUse::of(path)?;
@@ -63,31 +56,28 @@ impl Generation {
         Ok(Self { path: path.to_path_buf(), manifest, documents, runs, _in_use: in_use })
     }
 
-    /// Returns the folder of the generation.
+    /// The folder of the generation.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns the manifest.
+    /// The manifest.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
-    /// Returns the documents of all runs.
+    /// The documents of all runs.
     pub fn documents(&self) -> &Documents {
         &self.documents
     }
 
-    /// Returns the runs, by docid.
+    /// The runs, by docid.
     pub fn runs(&self) -> &[Run] {
         &self.runs
     }
 
-    /// Calls `take` with the list of a term in each run that has one; the term's entries in all
-    /// runs are given.
-    ///
-    /// # Panics
-    /// If there are not as many entries as runs.
+    /// Calls `take` with the list of a term in each run that has one. Panics if there are not as
+    /// many entries as runs.
     pub(crate) fn for_each_list(
         &self,
         entries: &[Option<TermEntry>],
@@ -103,18 +93,16 @@ impl Generation {
         Ok(())
     }
 
-    /// Returns how many documents there are without deleted ones. Scores are about these.
+    /// Documents that are not deleted. Scores are about these.
     pub fn live_documents(&self) -> u32 {
-        // The manifest's reader has compared it with the documents of the runs.
+        // The manifest's reader has compared it with the runs.
         self.manifest.statistics.documents as u32
     }
 
-    /// Tells whether any document is deleted.
     pub(crate) fn has_deletions(&self) -> bool {
         self.runs.iter().any(|run| run.deletions().is_some())
     }
 
-    /// Tells whether a document is deleted.
     pub(crate) fn is_deleted(&self, docid: u32) -> bool {
         let after = self.runs.partition_point(|run| run.first_docid() <= docid);
         let run = after.checked_sub(1).map(|at| &self.runs[at]);
@@ -122,15 +110,14 @@ impl Generation {
             .unwrap_or(false)
     }
 
-    /// Returns all deleted documents, rising.
+    /// All deleted documents, rising.
     pub fn deleted(&self) -> impl Iterator<Item = u32> {
         self.runs.iter().filter_map(|run| Some((run, run.deletions()?))).flat_map(
             |(run, deletions)| deletions.docids().map(move |docid| run.first_docid() + docid),
         )
     }
 
-    /// Returns the first document of this name that is not deleted. Looks at every document until
-    /// it is found.
+    /// Looks at every document until the first of this name that is not deleted is found.
     pub(crate) fn find_name(&self, name: &[u8]) -> Option<u32> {
         let is_it = |docid: &u32| self.documents.name(*docid) == Some(name);
         (0..self.documents.len()).filter(is_it).find(|docid| !self.is_deleted(*docid))
@@ -245,7 +232,6 @@ mod tests {
         assert!(matches!(error, Damaged { .. }), "{error}");
     }
 
-    /// Opens all the time while another thread publishes.
     #[test]
     fn readers_move_over_to_what_is_published() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,9 +1,8 @@
-//! Which generations does a process use? Whoever opens one holds a shared lock on its manifest, and
-//! whoever removes one needs that lock alone: a generation that is in use stays until the next job.
+//! Generations in use: a reader holds a shared lock on the manifest of each that it has open, and
+//! removing one needs that lock alone, so a generation in use stays until the next job.
 //!
-//! What is mapped would stay without its name on a local disk; on others it would not, and a
-//! generation that is opened must not lose a file before the last of them is. Where the file system
-//! has no locks, generations are removed as if there were no readers.
+//! On a local disk mapped files would outlive their names, on others not, and a generation must not
+//! lose a file while it is opened. Where the file system has no locks, readers do not count.
 
 #![forbid(unsafe_code)]
 
@@ -15,23 +14,18 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-/// How often a lock is asked for, and the pause between: who only looks holds it for some
-/// microseconds.
+/// Attempts to lock, and the pause between: other attempts to claim hold it for some microseconds.
 const ATTEMPTS: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Keeps a generation from being removed until it is dropped.
 #[derive(Debug)]
 pub(crate) struct InUse {
-    /// The lock goes when the file is closed.
     _manifest: File,
 }
 
 impl InUse {
-    /// Uses the generation in a folder.
-    ///
-    /// # Errors
-    /// `Storage`, as if the manifest were gone, if somebody is removing the generation.
+    /// `Storage`, as if the manifest were gone, if the generation is being removed.
     pub(crate) fn of(generation: &Path) -> Result<Self, IndexError> {
         let path = generation.join(MANIFEST);
         let manifest = plain::open(&path)?;
@@ -42,7 +36,7 @@ impl InUse {
                     let source = io::Error::from(io::ErrorKind::NotFound);
                     return Err(IndexError::Storage { operation: "lock", path, source });
                 }
-                // Without locks it is as it was before there were any.
+                // Without locks readers do not count.
                 Ok(()) | Err(TryLockError::Error(_)) => break,
             }
         }
@@ -63,7 +57,7 @@ impl Unused {
         let inside = fs::read_dir(path).into_iter().flatten().flatten();
         let folders = inside.map(|entry| entry.path()).chain([path.to_path_buf()]);
         let mut manifests = Vec::new();
-        // Where there is no manifest nothing was ever published, or it is half removed.
+        // Without a manifest it was never published, or is half removed.
         for manifest in folders.filter_map(|folder| plain::open(&folder.join(MANIFEST)).ok()) {
             if matches!(manifest.try_lock(), Err(TryLockError::WouldBlock)) {
                 return None;

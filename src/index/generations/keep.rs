@@ -1,9 +1,8 @@
-//! Which older generations stay, and how does one of them become live again?
+//! Older generations that are kept, and rollbacks to them.
 //!
-//! `INDEX/KEPT` names the generations that were live and are kept, a line each, the one that was
-//! live last at the end. What neither it nor `CURRENT` names is debris. A new generation is
-//! published in this order, so that a job killed between any two steps loses none that is to be
-//! kept:
+//! `INDEX/KEPT` names the kept generations, a line each, the one that was live last at the end.
+//! What neither it nor `CURRENT` names is debris. A job killed between any two steps of publishing
+//! loses none that is to be kept:
 //!
 //! 1. `KEPT` names what it named, and the live generation;
 //! 2. `CURRENT` names the new generation;
@@ -20,11 +19,8 @@ use crate::index::generations::manifest::sharded::ShardedManifest;
 use std::io;
 use std::path::Path;
 
-/// Returns the numbers of the generations of the index in the folder `index` that are kept beside
-/// the live one, the one that was live last at the end.
-///
-/// # Errors
-/// `Damaged` if `KEPT` names something else than generations; `Storage`.
+/// The kept generations of the index in the folder `index` beside the live one, the one that was
+/// live last at the end. `Damaged` if `KEPT` names something else than generations.
 pub(crate) fn kept(index: &Path) -> Result<Vec<u32>, IndexError> {
     let live = current(index)?.as_deref().and_then(number_of);
     Ok(listed(index)?.into_iter().filter(|number| Some(*number) != live).collect())
@@ -45,24 +41,21 @@ fn listed(index: &Path) -> Result<Vec<u32>, IndexError> {
     })
 }
 
-/// What `rollback` did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RolledBack {
     pub from: u32,
-    /// The one that is live now.
     pub to: u32,
 }
 
-/// Makes a kept generation of the index in the folder `index` the live one: generation `to`, or the
-/// latest before the live one. The one that was live is kept until the next is published.
+/// Makes a kept generation live: generation `to`, or the latest before the live one, which is kept
+/// until the next is published.
 ///
 /// # Errors
-/// `NoIndex`; `Locked`; `NotKept`; `Damaged` or `Newer` if the manifest of the generation is not
-/// good; `Storage`. The live generation is the old one after an error, or, when only the last sync
-/// failed, the other one.
+/// `NotKept`; `Damaged` or `Newer` if the manifest of the generation is not good. The live
+/// generation is the old one after an error, or, if only the last sync failed, the other one.
 pub fn rollback(index: &Path, to: Option<u32>) -> Result<RolledBack, IndexError> {
     let none = || IndexError::NoIndex { path: index.to_path_buf() };
-    // Not before there is an index: taking the lock creates the folder.
+    // Taking the lock creates the folder, so there has to be an index.
     current(index)?.ok_or_else(none)?;
     let lock = IndexLock::acquire(index)?;
     let live = current(index)?.ok_or_else(none)?;
@@ -96,13 +89,13 @@ pub fn rollback(index: &Path, to: Option<u32>) -> Result<RolledBack, IndexError>
 
 impl IndexLock {
     /// Lets [`publish`](Self::publish) keep the generation that it replaces, and `keep` older ones
-    /// in all. Without this it keeps those that are kept already, and not the one that it replaces.
+    /// in all. Otherwise it keeps those that are kept already, and not the one that it replaces.
     pub(crate) fn keeping(mut self, keep: usize) -> Self {
         self.keep = Some(keep);
         self
     }
 
-    /// The first step: nothing that may be kept is debris from now on.
+    /// Step 1.
     pub(crate) fn keep_all(&self) -> Result<(), IndexError> {
         let live = current(self.index())?.as_deref().and_then(number_of);
         let mut all = listed(self.index())?;
@@ -114,7 +107,7 @@ impl IndexLock {
         Ok(())
     }
 
-    /// The last step: only so many stay.
+    /// Step 3.
     pub(crate) fn keep_few(&self) -> Result<(), IndexError> {
         let Some(keep) = self.keep else { return Ok(()) };
         let all = kept(self.index())?;
@@ -138,7 +131,6 @@ mod tests {
     use crate::index::testing::{collection, write_generation};
     use std::fs;
 
-    /// Publishes a generation of so many documents.
     fn publish(index: &Path, documents: usize, keep: Option<usize>) -> u32 {
         let mut lock = IndexLock::acquire(index).unwrap();
         if let Some(keep) = keep {
@@ -192,7 +184,6 @@ mod tests {
         assert_eq!(state(index), (8, 8, vec![]));
     }
 
-    /// Stops before each step as a killed job would.
     #[test]
     fn a_job_that_stops_at_any_step_loses_nothing_that_is_kept() {
         for stop in 0..4 {

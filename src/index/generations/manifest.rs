@@ -1,5 +1,5 @@
-//! What does a generation say about itself? The manifest: how it was built, what it holds, and
-//! length and checksum of every file (`docs/index-format.md`, Manifest).
+//! The manifest of a generation: how it was built, what it holds, and length and checksum of every
+//! file (`docs/index-format.md`, Manifest).
 
 #![forbid(unsafe_code)]
 
@@ -28,56 +28,49 @@ use std::time::{SystemTime, UNIX_EPOCH};
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
     pub format: u32,
-    /// Number of the generation; its folder is named for it.
     pub generation: u32,
-    /// When it was written, in seconds since 1970 (UTC).
+    /// Seconds since 1970 (UTC).
     pub created: u64,
-    /// The command line that wrote it.
     pub command: String,
     pub workers: u32,
-    /// What made terms and lists of the input.
     pub settings: Settings,
     pub statistics: Statistics,
     pub runs: Vec<RunEntry>,
-    /// How documents were renumbered, if they were.
     #[serde(default)]
     pub order: Option<OrderEntry>,
-    /// The inputs, by the number that locations give.
+    /// By the number that locations give.
     pub inputs: Vec<InputEntry>,
     /// Every file but the manifest.
     pub files: Vec<FileEntry>,
 }
 
-/// What made terms and lists of the input. A query takes its analysis from here.
+/// How the input became terms and lists. Queries take their analysis from here.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// Name of the tokenizer, if it is not `words`.
+    /// If it is not `words`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokenizer: Option<String>,
     pub stemmer: String,
-    /// Words that are not indexed.
     pub stop_words: StopWordsEntry,
     pub codec: String,
     pub block_size: u32,
     pub indexer: String,
-    /// The memory that the build was given, in bytes.
     pub memory_bytes: u64,
     /// Longer documents were skipped.
     pub max_document_bytes: u64,
     /// The format that the build was told to read, such as `auto`.
     pub format: String,
-    /// Fields of JSON and columns of CSV that were asked for as text; none if the usual ones were
-    /// read.
+    /// Fields of JSON and columns of CSV that were asked for as text; none for the usual ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub text_fields: Vec<String>,
-    /// What the weights of learned vectors were multiplied with, as a decimal; nothing of texts.
+    /// The factor of the weights of learned vectors, as a decimal; none for texts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub impact_factor: Option<String>,
 }
 
 impl Settings {
-    /// Those of an index with such terms and lists; all else is left open.
+    /// For an index with such terms and lists; all else is left open.
     pub fn of(analysis: &Analysis, form: Form) -> Self {
         let Analysis { tokenizer, stemmer, stop_words } = analysis;
         Self {
@@ -93,7 +86,7 @@ impl Settings {
         }
     }
 
-    /// How the lists are coded; a manifest that was read or written has a form that is known.
+    /// A manifest that was read or written has a form that is known.
     pub(crate) fn form(&self) -> Option<Form> {
         Form::named(&self.codec, self.block_size as usize)
     }
@@ -110,7 +103,6 @@ pub struct StopWordsEntry {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Statistics {
-    /// Documents, empty ones too.
     pub documents: u64,
     pub terms: u64,
     pub postings: u64,
@@ -126,7 +118,7 @@ pub struct Statistics {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunEntry {
-    /// Six digits; its files are named for it.
+    /// Six digits.
     pub name: String,
     pub first_docid: u32,
     pub documents: u32,
@@ -137,7 +129,6 @@ pub struct RunEntry {
     pub first_input: u32,
     /// How many inputs there are from that one to the last.
     pub inputs: u32,
-    /// What this generation leaves out of it, if anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deleted: Option<Deleted>,
 }
@@ -146,14 +137,13 @@ pub struct RunEntry {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Deleted {
-    /// Documents, at least 1.
+    /// At least 1.
     pub documents: u32,
     pub tokens: u64,
     pub postings: u64,
 }
 
 impl RunEntry {
-    /// How many of its documents the generation has.
     pub(crate) fn live_documents(&self) -> u32 {
         self.documents.saturating_sub(self.deleted.unwrap_or_default().documents)
     }
@@ -162,9 +152,8 @@ impl RunEntry {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InputEntry {
-    /// Where it was read from.
     pub path: String,
-    /// Its length as it lies there, compressed or not.
+    /// Its length as it was read, compressed or not.
     pub bytes: u64,
     /// Hash of those bytes, with the name of the hash before a colon.
     pub hash: String,
@@ -173,10 +162,8 @@ pub struct InputEntry {
 }
 
 impl Manifest {
-    /// The analysis that the documents went through; queries go through the same.
-    ///
-    /// # Errors
-    /// `Damaged` if this program does not know it; `generation` is the folder of the manifest.
+    /// The analysis of the documents, and so of queries. `Damaged` if this program does not know
+    /// it; `generation` is the folder of the manifest.
     pub fn analysis(&self, generation: &Path) -> Result<Analysis, IndexError> {
         let path = generation.join(MANIFEST);
         let unknown = |what: &str, found: String| IndexError::damaged(&path, 0, what, found);
@@ -192,26 +179,22 @@ impl Manifest {
         })
     }
 
-    /// Returns the present time as [`created`](Self::created) counts it.
     pub(crate) fn now() -> u64 {
         SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
     }
 
-    /// Lays the manifest out, its checksum last.
     #[cfg(any(test, fuzzing))]
     pub(crate) fn encode(&self) -> String {
         write::sealed(self)
     }
 
-    /// Writes the manifest into the folder of its generation and syncs it.
-    ///
-    /// # Errors
-    /// `Refused` if the manifest is not one that could be read again; `Storage`.
+    /// Writes the manifest into the folder of its generation and syncs it. `Refused` if it could
+    /// not be read again.
     pub(crate) fn write(&self, generation: &Path) -> Result<(), IndexError> {
         self.write_with_inputs(generation, self.inputs.iter())
     }
 
-    /// As [`write`](Self::write), with other inputs than its own, of which one is there at a time.
+    /// As [`write`](Self::write), with a stream of other inputs than its own.
     pub(crate) fn write_with_inputs(
         &self,
         generation: &Path,
@@ -225,7 +208,6 @@ impl Manifest {
         write_pieces(&path, |take| write::seal(&manifest, take))
     }
 
-    /// Returns what is wrong with the order.
     fn wrong_order(&self) -> Option<String> {
         let OrderEntry { name, global } = self.order.as_ref()?;
         let is_known = DocumentOrder::NAMES.contains(&name.as_str());
@@ -246,7 +228,7 @@ impl Manifest {
         }
     }
 
-    /// Returns what is wrong when the parts are looked at together.
+    /// What is wrong when the parts are looked at together.
     fn inconsistency(&self, inputs: usize) -> Option<String> {
         use crate::index::format::{Kind, is_run_name, run_file};
         if self.format != VERSION {
@@ -323,7 +305,6 @@ impl Manifest {
     }
 }
 
-/// Finds the entry of a file of the generation in the folder `generation`.
 pub(crate) fn find_file<'a>(
     files: &'a [FileEntry],
     generation: &Path,

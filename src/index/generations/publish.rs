@@ -1,5 +1,5 @@
-//! How does a new generation replace the live one, so that a job killed at any instant leaves one
-//! of them whole? Everything of the new one is synced, then `CURRENT` is replaced by one rename.
+//! Publishes generations, so that a job killed at any instant leaves the old one or the new one
+//! whole: everything of the new one is synced, then one rename replaces `CURRENT`.
 
 #![forbid(unsafe_code)]
 
@@ -16,18 +16,16 @@ use std::path::{Path, PathBuf};
 use tracing::info;
 
 impl IndexLock {
-    /// Removes what jobs have left behind that did not end well: every generation that is neither
-    /// live nor kept nor in use, and `CURRENT.tmp`. Files that no job writes are left alone.
-    ///
-    /// # Errors
-    /// `Damaged` if `CURRENT` cannot be read, for then nobody knows what is live; `Storage`.
+    /// Removes debris: every generation that is neither live nor kept nor in use, and
+    /// `CURRENT.tmp`. Files that no job writes are left alone. `Damaged` if `CURRENT` cannot be
+    /// read, for then it is unknown what is live.
     pub(crate) fn remove_debris(&self) -> Result<(), IndexError> {
         self.abandon(None)
     }
 
-    /// Removes what a job that failed has written; `before` was live when it began. That one stays
-    /// even if another is live now, for then the job failed while it published, and nobody knows
-    /// whether the change of `CURRENT` has reached the disk.
+    /// Removes what a failed job has written; `before` was live when it began, and stays even if
+    /// another is live now: then the job failed while it published, and it is unknown whether the
+    /// change of `CURRENT` has reached the disk.
     pub(crate) fn abandon(&self, before: Option<&Path>) -> Result<(), IndexError> {
         let live = current(self.index())?;
         let keep: Vec<_> = live.as_deref().into_iter().chain(before).collect();
@@ -40,15 +38,13 @@ impl IndexLock {
         Ok(())
     }
 
-    /// Makes generation `number` the live one and removes all others but those that are
-    /// [kept](Self::keeping). Its files are finished, that
-    /// is synced, and its manifest is written.
+    /// Makes generation `number` live and removes all others but those that are
+    /// [kept](Self::keeping). Its files are synced and its manifest is written.
     ///
     /// # Errors
-    /// `Damaged` if the generation's manifest is not good; `Storage`. The live generation is the
-    /// old one after an error, or, when only the last sync failed, the new one. Once that has
-    /// succeeded there is no error: an old generation that cannot be removed is left to the next
-    /// job.
+    /// `Damaged` if the manifest is not good. The live generation is the old one after an error,
+    /// or, if only the last sync failed, the new one. Once that has succeeded there is no error: an
+    /// old generation that cannot be removed is left to the next job.
     pub(crate) fn publish(&self, number: u32) -> Result<(), IndexError> {
         let name = generation_name(number);
         let path = self.index().join(&name);
@@ -68,8 +64,7 @@ impl IndexLock {
     }
 
     /// Writes the manifest of a generation of several shards, all of which have synced, and makes
-    /// it the live one. Generations before it stay; [`remove_debris`](Self::remove_debris) removes
-    /// them.
+    /// it live. Generations before it stay until [`remove_debris`](Self::remove_debris).
     pub(crate) fn publish_sharded(&self, manifest: &ShardedManifest) -> Result<(), IndexError> {
         let path = self.index().join(generation_name(manifest.generation));
         storage::write_whole(&path.join(MANIFEST), manifest.encode().as_bytes())?;
@@ -82,8 +77,7 @@ impl IndexLock {
     }
 }
 
-/// Returns what [`IndexLock::remove_debris`] removes when the generations in the folders `keep`
-/// stay, and those that are in use.
+/// What [`IndexLock::remove_debris`] removes when the generations in the folders `keep` stay.
 pub(crate) fn debris(index: &Path, keep: &[&Path]) -> Result<Vec<PathBuf>, IndexError> {
     let kept = kept(index)?.into_iter().map(|number| index.join(generation_name(number)));
     let kept: Vec<PathBuf> = kept.collect();
@@ -141,8 +135,7 @@ mod tests {
         assert_eq!(fs::read(index.join(CURRENT)).unwrap(), b"gen-000003\n");
     }
 
-    /// Does what a job does step by step, stops before each step as a killed one would, and lets
-    /// the next job come.
+    /// Stops before each step of a job as a killed one would, and lets the next job come.
     #[test]
     fn a_job_that_stops_at_any_step_leaves_a_whole_generation() {
         let (old, new) = (collection(1, 30, 40), collection(2, 50, 60));

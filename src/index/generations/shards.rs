@@ -1,12 +1,10 @@
-//! How do several processes make one generation? Each writes a shard, a generation folder of its
+//! Shards: several processes make one generation. Each writes a shard, a generation folder of its
 //! own over neighbouring documents, and one process makes them live together.
 //!
 //! The shard of process k is `INDEX/shard-k/gen-G`, where G is the number of the whole generation.
 //! The manifest in `INDEX/gen-G` lists the shards with the checksums of their manifests
-//! (`docs/index-format.md`, Shards), and `INDEX/CURRENT` names it. Nothing in the folder of a shard
-//! says that it is live: on one disk as on several only `CURRENT` does, on the disk of process 0.
-//! Docids count from the first document of a shard; those of the whole index begin with its
-//! `first_docid`.
+//! (`docs/index-format.md`, Shards). Only `CURRENT` says what is live, on the disk of process 0.
+//! Docids count from the first document of a shard, which is `first_docid` in the whole index.
 
 #![forbid(unsafe_code)]
 
@@ -24,7 +22,6 @@ use crate::index::generations::manifest::summary::Summary;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Reads the manifest of a shard, and the checksum of its bytes.
 fn read_whole(generation: &Path) -> Result<(Manifest, u32), IndexError> {
     let path = generation.join(MANIFEST);
     let bytes = plain::read(&path)?;
@@ -32,19 +29,13 @@ fn read_whole(generation: &Path) -> Result<(Manifest, u32), IndexError> {
 }
 
 impl ShardedManifest {
-    /// Reads the manifest of the live generation of the index in the folder `index`; none if that
-    /// is whole.
-    ///
-    /// # Errors
-    /// `NoIndex`, `Storage`, `Damaged`, `Newer`.
+    /// The manifest of the live generation of the index in the folder `index`; none if that is
+    /// whole.
     pub fn live(index: &Path) -> Result<Option<Self>, IndexError> {
         with_live(index, Self::read)
     }
 
-    /// Reads the manifest of the live generation, which has to have a shard for each process.
-    ///
-    /// # Errors
-    /// `Shards`, and those of [`live`](Self::live).
+    /// The manifest of the live generation, or `Shards` if it has not a shard for each process.
     pub fn live_for(index: &Path, processes: usize) -> Result<Self, IndexError> {
         let live = Self::live(index)?;
         let shards = live.as_ref().map_or(1, |live| live.shards.len());
@@ -79,7 +70,7 @@ impl ShardedManifest {
     }
 }
 
-/// The right to write a shard of an index, held until it is dropped or the process ends.
+/// The right to write a shard, held until it is dropped or the process ends.
 #[derive(Debug)]
 pub(crate) struct ShardLock {
     folder: PathBuf,
@@ -87,18 +78,15 @@ pub(crate) struct ShardLock {
 }
 
 impl ShardLock {
-    /// Takes the lock of shard `shard` of the index in the folder `index`. Both folders are created
-    /// if they are not there.
-    ///
-    /// # Errors
-    /// `Locked` if another process writes the shard; `Storage`.
+    /// Locks shard `shard` of the index in the folder `index`. Both folders are created if they are
+    /// not there.
     pub(crate) fn acquire(index: &Path, shard: usize) -> Result<Self, IndexError> {
         let folder = index.join(shard_name(shard));
         Ok(Self { _lock: IndexLock::acquire(&folder)?, folder })
     }
 
-    /// Removes all generations of the shard but those to `keep`, and makes an empty folder for
-    /// generation `number`. Returns the folder.
+    /// Makes an empty folder for generation `number`, and removes all others of the shard but those
+    /// to `keep`.
     pub(crate) fn begin(&self, number: u32, keep: &[u32]) -> Result<PathBuf, IndexError> {
         self.retain(keep)?;
         let path = self.folder.join(generation_name(number));
@@ -107,7 +95,7 @@ impl ShardLock {
         Ok(path)
     }
 
-    /// Makes a generation of the shard last, whose files are synced.
+    /// Syncs the folders of a generation of the shard, whose files are synced.
     pub(crate) fn sync(&self, generation: &Path) -> Result<(), IndexError> {
         storage::sync_dir(&generation.join(RUNS))?;
         storage::sync_dir(generation)?;
@@ -127,10 +115,10 @@ impl ShardLock {
     }
 }
 
-/// Returns folders of shards, or generations in them, that belong to none of the generations in the
-/// folders `keep`.
+/// Folders of shards, or generations in them, that belong to none of the generations in the folders
+/// `keep`.
 pub(crate) fn debris(index: &Path, keep: &[&Path]) -> Result<Vec<PathBuf>, IndexError> {
-    // Shards of a generation whose manifest cannot be read stay: nobody knows how many it has.
+    // Shards of a generation whose manifest cannot be read stay: their number is unknown.
     let kept: Vec<_> = keep
         .iter()
         .filter_map(|path| match (Summary::read(path), number_of(path)?) {
@@ -164,7 +152,7 @@ pub(crate) fn debris(index: &Path, keep: &[&Path]) -> Result<Vec<PathBuf>, Index
     Ok(debris)
 }
 
-/// Names and paths in a folder, sorted.
+/// Sorted.
 fn entries(folder: &Path) -> Result<Vec<(String, PathBuf)>, IndexError> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).map_err(IndexError::storage("read the folder", folder))? {
@@ -183,7 +171,7 @@ mod tests {
     use crate::index::generations::publish::debris;
     use crate::index::testing::{build, collection, write_generation};
 
-    /// Builds an index of three shards, of 20, 0 and 7 documents, as generation 1.
+    /// Generation 1 of three shards, of 20, 0 and 7 documents.
     fn three(index: &Path) -> ShardedManifest {
         let lock = IndexLock::acquire(index).unwrap();
         lock.remove_debris().unwrap();
@@ -274,7 +262,6 @@ mod tests {
         let expected = ["shard-0/gen-000009", "shard-3", "shard-4/gen-000001"];
         assert_eq!(found, expected.map(|path| index.join(path)));
 
-        // Nobody knows what belongs to a generation whose manifest is damaged.
         fs::write(live.join(MANIFEST), "{").unwrap();
         let found = debris(index, &[&live]).unwrap();
         assert_eq!(found, [index.join("shard-0/gen-000009")]);

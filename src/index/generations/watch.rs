@@ -1,5 +1,5 @@
-//! Is another generation live than the one that a job has open? A look is one question to the file
-//! system as long as nothing has happened.
+//! Watches whether the live generation is another than the one that a job has open. As long as it
+//! is not, a look is one question to the file system.
 
 #![forbid(unsafe_code)]
 
@@ -10,7 +10,7 @@ use crate::index::generations::manifest::Manifest;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// What tells one `CURRENT` from another: it is replaced by another file with each generation.
+/// Tells one `CURRENT` from another: each generation replaces the file.
 type Stamp = (u64, u64, i64, i64);
 
 #[derive(Debug)]
@@ -20,16 +20,15 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Watches the index in the folder `index`.
     pub(crate) fn new(index: &Path) -> Self {
         Self { path: index.to_path_buf(), seen: None }
     }
 
-    /// Tells whether the live generation may be another one than `open`; asks again of the same
-    /// only if `again` is set. The manifest is compared too, for an index that was removed and
-    /// built anew has the same numbers.
+    /// Whether the live generation may be another one than `open`; looks at the same one again only
+    /// if `again` is set. Compares manifests too, since an index that was removed and built anew
+    /// has the same numbers.
     pub(crate) fn is_other(&mut self, open: &Manifest, again: bool) -> Result<bool, IndexError> {
-        // Without a CURRENT the index is being removed, or built anew.
+        // The index is being removed, or built anew.
         let Ok(file) = self.path.join(CURRENT).metadata() else { return Ok(false) };
         let stamp = (file.dev(), file.ino(), file.mtime(), file.mtime_nsec());
         if self.seen.replace(stamp) == Some(stamp) && !again {
@@ -38,7 +37,7 @@ impl Watch {
         let Some(live) = current(&self.path)? else { return Ok(false) };
         match Manifest::read(&live) {
             Ok(manifest) => Ok(manifest != *open),
-            // It is opened by whoever can say what is wrong with it, or was replaced meanwhile.
+            // Opening it tells what is wrong with it, or it was replaced meanwhile.
             Err(_) => Ok(true),
         }
     }
@@ -61,10 +60,8 @@ mod tests {
         assert!(!watch.is_other(&first, true).unwrap());
         build(index, &collection(2, 20, 20), &[]);
         assert!(watch.is_other(&first, false).unwrap());
-        // Once for each generation, if it is not asked for again.
         assert!(!watch.is_other(&first, false).unwrap());
         assert!(watch.is_other(&first, true).unwrap());
-        // One that is published before the first look is seen by it.
         assert!(Watch::new(index).is_other(&first, false).unwrap());
         // The same number, and another index.
         for entry in std::fs::read_dir(index).unwrap() {

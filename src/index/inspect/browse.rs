@@ -1,5 +1,4 @@
-//! What are the terms of a generation, one after the other, and which postings has each? For tools
-//! that look into an index; queries look terms up.
+//! Walks through the terms and postings of a generation, for tools that look into an index.
 
 #![forbid(unsafe_code)]
 
@@ -10,19 +9,18 @@ use crate::index::lexicon::{LexiconStream, TermEntry};
 use crate::text::trie_collection::{implied_prefix, implied_prefix_len, trie_collection};
 use std::io;
 
-/// Bytes of a lexicon that are read at once.
 const WINDOW_BYTES: usize = 64 << 10;
 
 /// A term, and its list in each run that has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TermLists {
     pub term: Vec<u8>,
-    /// Number of the run, and what its lexicon says; runs rise.
+    /// By rising number of the run.
     pub lists: Vec<(usize, TermEntry)>,
 }
 
 impl TermLists {
-    /// Looks a term up in all runs. Without a list it is not in the index.
+    /// Without a list the term is not in the index.
     pub(crate) fn find(generation: &Generation, term: &str) -> Result<Self, IndexError> {
         let collection = trie_collection(term);
         let suffix = &term.as_bytes()[implied_prefix_len(collection)..];
@@ -35,7 +33,6 @@ impl TermLists {
         Ok(Self { term: term.as_bytes().to_vec(), lists })
     }
 
-    /// How many documents have the term.
     pub(crate) fn df(&self) -> u64 {
         self.lists.iter().map(|(_, entry)| u64::from(entry.df)).sum()
     }
@@ -68,7 +65,6 @@ impl TermLists {
     }
 }
 
-/// Why not all of an index is written out.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExportError {
@@ -78,12 +74,8 @@ pub enum ExportError {
     Output(#[from] io::Error),
 }
 
-/// Calls `each` with every term, in the order of the lexicon: by trie collection, then by bytes.
-///
+/// Calls `each` with every term, by trie collection, then by bytes, until it returns an error.
 /// Memory: 64 KiB for each run.
-///
-/// # Errors
-/// When a lexicon is damaged, and what `each` returns, which ends the walk.
 pub(crate) fn for_each_term<E: From<IndexError>>(
     generation: &Generation,
     mut each: impl FnMut(&TermLists) -> Result<(), E>,

@@ -1,8 +1,6 @@
-//! Is an index whole? Every byte of the live generation is compared with its checksum, and every
-//! number with what it says about others: so a file that was damaged is found, and so is one that a
-//! faulty program wrote and sealed.
-//!
-//! The check goes on behind a problem wherever what follows can still be understood.
+//! Checks an index: compares every byte of the live generation with its checksum, and every number
+//! with what it says about others, so that damage is found, and also what a faulty program wrote
+//! and sealed. The check goes on behind a problem wherever what follows can still be understood.
 
 #![forbid(unsafe_code)]
 
@@ -31,35 +29,30 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::{fmt, fs};
 
-/// Where the body of a file begins.
 const BODY: u64 = HEADER_BYTES as u64;
-/// The most problems that are told.
 const MOST_PROBLEMS: usize = 1000;
-/// How often a generation may be replaced while it is checked.
 const ATTEMPTS: usize = 4;
-/// What counting the terms of several runs may take, in bytes.
+/// Memory to count the terms of several runs in.
 const COUNT_BYTES: u64 = 64 << 20;
 /// Bytes whose checksum a thread takes at a time.
 const SUM_BYTES: usize = 4 << 20;
 
-/// What there is in an index without problems.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {
-    /// The folder of the live generation.
     pub generation: PathBuf,
-    /// Files that were checked, the manifest among them.
+    /// With the manifest.
     pub files: u64,
     pub bytes: u64,
     pub documents: u64,
-    /// Different terms; those of every shard count for themselves.
+    /// Different terms; each shard counts its own.
     pub terms: u64,
     pub postings: u64,
-    /// Shards; 0 of an index that is whole.
+    /// 0 if the index is whole.
     pub shards: u64,
-    /// What jobs have left behind that did not end well; the next build or merge removes it.
+    /// What failed jobs have left; the next build or merge removes it.
     pub debris: Vec<PathBuf>,
-    /// A job is writing a generation beside the one that was checked; nobody looked for debris.
+    /// A job is writing a generation beside the one that was checked, so debris was not looked for.
     pub being_written: bool,
 }
 
@@ -88,7 +81,6 @@ impl Share {
         Self { threads, least: 256 << 10 }
     }
 
-    /// The checksum of bytes, some of which each thread takes.
     fn sum_of(self, bytes: &[u8]) -> u32 {
         let mut sums = vec![0; bytes.len().div_ceil(SUM_BYTES)];
         let pieces = bytes.chunks(SUM_BYTES).zip(&mut sums).collect();
@@ -102,7 +94,7 @@ impl Share {
     }
 }
 
-/// Checks the live generation of the index in the folder `index`, by one thread.
+/// Checks the live generation of the index in the folder `index` with one thread.
 ///
 /// Memory: 4 bytes for each document of the largest run, beside the mapped files.
 ///
@@ -113,12 +105,9 @@ pub(crate) fn check(index: &Path) -> Result<Report, Vec<IndexError>> {
     check_watched(index, 1, &Stop::default())
 }
 
-/// Checks as `check` does, by so many `threads`, and tells `watched` how far it is. It does not
-/// stop it. What it finds does not depend on the threads, but for tokens of documents: several
-/// threads compare sums of them, which agree by chance once in 2^32.
-///
-/// # Errors
-/// As `check`.
+/// Checks as `check` does, with `threads`, and reports progress to `watched`, which does not stop
+/// it. What it finds does not depend on the threads, but for tokens of documents: several threads
+/// compare sums of them, which agree by chance once in 2^32.
 pub fn check_watched(
     index: &Path,
     threads: usize,
@@ -135,11 +124,11 @@ fn check_by(index: &Path, share: Share, watched: &Stop) -> Result<Report, Vec<In
         let generation = live.ok_or_else(none)?;
         let checked = match ShardedManifest::read(&generation) {
             Ok(Some(manifest)) => shards::check(index, &generation, &manifest, share, watched),
-            // What is wrong with the manifest is told where it is read as that of a whole index.
+            // Reading it as the manifest of a whole index tells what is wrong with it.
             Ok(None) | Err(_) => check_generation(&generation, share, watched),
         };
         let checked = checked.and_then(|mut report| {
-            // Asked first: what a living job has written by now is not left from a dead one.
+            // First, since what a living job has written by now is not left from a dead one.
             report.being_written = is_being_written(index);
             if !report.being_written {
                 report.debris = debris(index, &[&generation]).map_err(|error| vec![error])?;
@@ -216,7 +205,6 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
-    /// Notes the problem if there is one.
     fn note<T>(&mut self, result: Result<T, IndexError>) -> Option<T> {
         match result {
             Ok(value) => Some(value),
@@ -232,7 +220,6 @@ impl Check<'_> {
         }
     }
 
-    /// Notes that `found` stands where `expected` should.
     fn damaged(&mut self, name: &str, at: u64, expected: impl ToString, found: impl ToString) {
         let path = self.generation.join(name);
         self.note(Err::<(), _>(IndexError::damaged(&path, at, expected, found)));
@@ -252,13 +239,12 @@ impl Check<'_> {
             });
             self.note(verified);
             self.watched.pass(entry.bytes);
-            // As the manifest says, which may be anything.
+            // The manifest may say anything.
             bytes = bytes.saturating_add(entry.bytes);
         }
         bytes
     }
 
-    /// Looks for files that the manifest does not name.
     fn unknown_files(&mut self) {
         let known: BTreeSet<_> = self.manifest.files.iter().map(|entry| &*entry.name).collect();
         for folder in ["", RUNS] {
@@ -276,7 +262,7 @@ impl Check<'_> {
         }
     }
 
-    /// Checks that the padding from `start` to the next multiple of 8 is zero.
+    /// Checks that the padding from `start` on is zero.
     fn zeros(&mut self, name: &str, start: u64) {
         self.zero_bytes(name, start, padding(start));
     }
@@ -292,7 +278,6 @@ impl Check<'_> {
         }
     }
 
-    /// Checks the static scores of a run, if it has any.
     fn scores(&mut self, entry: &RunEntry) {
         let name = run_file(&entry.name, Kind::Scores);
         if self.manifest.files.iter().any(|file| file.name == name) {
@@ -301,7 +286,6 @@ impl Check<'_> {
         }
     }
 
-    /// Counts the different terms of all runs.
     fn terms(&mut self) {
         let runs = &self.manifest.runs;
         // The manifest's reader has compared the numbers if there is one run without deletions.

@@ -1,4 +1,4 @@
-//! What does an index hold, by its manifests?
+//! The contents of an index by its manifests.
 
 #![forbid(unsafe_code)]
 
@@ -18,15 +18,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
-/// Memory to count terms in.
 const COUNT_BYTES: u64 = 64 << 20;
 
-/// What the live generation of an index holds.
 #[derive(Clone, Debug, Serialize)]
 pub struct Contents {
-    /// Documents, empty ones too, deleted ones not.
+    /// Empty ones too, deleted ones not.
     pub documents: u64,
-    /// Different terms; nobody knows if some shards are on other disks.
+    /// Different terms; unknown if some shards are on other disks.
     pub terms: Option<u64>,
     pub postings: u64,
     pub tokens: u64,
@@ -36,13 +34,10 @@ pub struct Contents {
     /// Documents that are left out of runs until a merge.
     pub deleted_documents: u64,
     pub generation: u32,
-    /// When it was written, in seconds since 1970 (UTC).
+    /// Seconds since 1970 (UTC).
     pub created: u64,
-    /// The command line that wrote it.
     pub command: String,
-    /// What made terms and lists of the input.
     pub settings: Settings,
-    /// How documents were renumbered, if they were.
     pub order: Option<OrderEntry>,
     /// Documents without an indexed token.
     pub empty_documents: u64,
@@ -50,37 +45,31 @@ pub struct Contents {
     pub duplicate_names: u64,
     /// Records that are no documents, by reason.
     pub skipped: BTreeMap<String, u64>,
-    /// How many files it was made of.
     pub inputs: u64,
-    /// Which; not told of shards.
+    /// Empty if there are shards.
     pub input_files: Vec<InputEntry>,
     /// Bytes of all files but the manifests.
     pub bytes: u64,
-    /// Its files; those of shards are in their manifests.
+    /// Those of shards are in their manifests.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FileEntry>,
-    /// Its shards, if it has some.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub shards: Vec<ShardEntry>,
-    /// The plan of a cache of its lists, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_plan: Option<PlanEntry>,
 }
 
-/// What a plan of a cache of lists says of itself.
 #[derive(Clone, Debug, Serialize)]
 pub struct PlanEntry {
-    /// The generation that it is about.
     pub generation: u32,
-    /// By what lists were chosen.
     pub cache: String,
     /// The greatest share of a list.
     pub lambda: f64,
-    /// Hits of the queries by which visits were counted.
+    /// Hits of the queries whose visits were counted.
     pub k: u32,
     /// Queries of the log that counted.
     pub queries: u64,
-    /// The memory that was to be filled, in bytes.
+    /// The memory that the plan was made for.
     pub memory_bytes: u64,
     pub cached_bytes: u64,
     /// Lists of which something is cached.
@@ -97,11 +86,8 @@ impl PlanEntry {
 }
 
 impl Contents {
-    /// Reads the manifests of the live generation of the index in the folder `index`. The terms of
-    /// shards are counted, for which all their lexicons are read.
-    ///
-    /// # Errors
-    /// `NoIndex`, `Storage`, `Damaged`, `Newer`.
+    /// Reads the manifests of the live generation of the index in the folder `index`, and all
+    /// lexicons of shards to count the terms.
     pub fn of(index: &Path) -> Result<Self, IndexError> {
         match ShardedManifest::live(index)? {
             Some(manifest) => Self::of_shards(index, manifest),
@@ -189,8 +175,7 @@ impl Contents {
     }
 }
 
-/// Counts the different terms that the shards have together; nobody knows if some are on other
-/// disks.
+/// Different terms of all shards; unknown if some are on other disks.
 fn distinct_terms(index: &Path, manifest: &ShardedManifest) -> Result<Option<u64>, IndexError> {
     let shards = 0..manifest.shards.len();
     if shards.clone().any(|shard| !manifest.folder(index, shard).is_dir()) {
@@ -205,10 +190,8 @@ fn distinct_terms(index: &Path, manifest: &ShardedManifest) -> Result<Option<u64
     count_distinct_terms(&runs, COUNT_BYTES).map(Some)
 }
 
-/// Inputs that are shown one by one.
 const SHOWN_INPUTS: usize = 10;
 
-/// The date of a time in seconds after 1970.
 fn date(seconds: u64) -> String {
     let time = i64::try_from(seconds).ok().and_then(|s| Timestamp::from_second(s).ok());
     time.map_or(format!("{seconds} s after 1970"), |time| {
@@ -217,7 +200,6 @@ fn date(seconds: u64) -> String {
 }
 
 impl fmt::Display for Contents {
-    /// A row for each thing.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut row = |name: &str, value: String| writeln!(f, "{name:<16} {value}");
         row("documents", count(self.documents))?;

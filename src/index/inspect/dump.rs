@@ -1,5 +1,5 @@
-//! How is all that an index holds written as lines, for other programs? Objects of JSON, or columns
-//! with tabs between them.
+//! Writes all that an index holds as lines for other programs: objects of JSON, or columns with
+//! tabs between them.
 
 #![forbid(unsafe_code)]
 
@@ -10,10 +10,7 @@ use serde_json::json;
 use std::io::{self, Write};
 
 /// Writes every term with df, cf and the bytes of its lists, or, with `postings`, with all of
-/// these; with `tsv` postings have a line each. Returns how many terms there are.
-///
-/// # Errors
-/// When the index is damaged, or a line cannot be written.
+/// these; with `tsv` postings have a line each. Returns the number of terms.
 pub fn terms(
     generation: &Generation,
     tsv: bool,
@@ -64,10 +61,7 @@ pub fn terms(
     Ok(rows)
 }
 
-/// Writes what is known of every document. Returns how many there are.
-///
-/// # Errors
-/// As [`terms`].
+/// Writes what is known of every document. Returns their number.
 pub fn documents(
     generation: &Generation,
     tsv: bool,

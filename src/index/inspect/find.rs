@@ -1,5 +1,5 @@
-//! Which generation, or which shard of it, has the document of a docid or a name? For tools that
-//! look into an index, whatever its form.
+//! Finds the document of a docid or a name, and the generation or shard that has it, for tools that
+//! look into an index.
 
 #![forbid(unsafe_code)]
 
@@ -12,19 +12,18 @@ use serde::Serialize;
 use std::fmt;
 use std::path::Path;
 
-/// What a document is asked for by.
 #[derive(Clone, Copy, Debug)]
 pub enum DocumentKey<'a> {
-    /// Its docid in the whole index.
+    /// In the whole index.
     Docid(u32),
-    /// Its name; the first one that is not deleted counts.
+    /// The first document of this name that is not deleted.
     Name(&'a str),
 }
 
 /// A document of an index, and the generation that has it open.
 #[derive(Debug)]
 pub struct FoundDocument {
-    /// The live generation, or the shard of it, that has the document.
+    /// The live generation, or a shard of it.
     pub generation: Generation,
     /// Docid of the generation's first document in the whole index.
     pub first_docid: u32,
@@ -34,24 +33,23 @@ pub struct FoundDocument {
 /// What the index knows of a document.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct DocumentRow {
-    /// The document, counted from the generation's first.
+    /// In its generation.
     pub docid: u32,
-    /// Its name; bytes that are no UTF-8 are replaced.
+    /// Bytes that are no UTF-8 are replaced.
     pub name: String,
     pub tokens: u32,
     /// The file that it was read from.
     pub input: String,
-    /// Where it begins in that, uncompressed, in bytes.
+    /// Its first byte in that, uncompressed.
     pub offset: u64,
     pub bytes: u32,
 }
 
-/// Finds a document of the live generation. Shards that are not on this disk are not looked into.
-///
-/// Time: of a name that of looking at all names, if need be.
+/// Finds a document of the live generation; a name may need a look at all names. Shards that are
+/// not on this disk are not looked into.
 ///
 /// # Errors
-/// `NoDocid`, `Deleted`, `NoName`; `NoIndex`, `Storage`, `Damaged`, `Newer`.
+/// `NoDocid`, `Deleted` or `NoName`, beside those of opening.
 pub fn find_document(index: &Path, key: DocumentKey<'_>) -> Result<FoundDocument, IndexError> {
     let path = || index.to_path_buf();
     let Some(manifest) = ShardedManifest::live(index)? else {
@@ -84,10 +82,8 @@ pub fn find_document(index: &Path, key: DocumentKey<'_>) -> Result<FoundDocument
     Err(IndexError::NoName { path: path(), name: name.to_string(), elsewhere })
 }
 
-/// Finds a document of the generation of the index in the folder `index`.
-///
-/// # Errors
-/// `NoDocid`, `Deleted`, `NoName`.
+/// Finds a document of the generation of the index in the folder `index`, or `NoDocid`, `Deleted`,
+/// `NoName`.
 pub fn find_in(
     generation: &Generation,
     index: &Path,
@@ -108,10 +104,8 @@ pub fn find_in(
     }
 }
 
-/// Opens the live generation of an index for tools that know neither shards nor deleted documents.
-///
-/// # Errors
-/// `HasShards`, `HasDeletions`; `NoIndex`, `Storage`, `Damaged`, `Newer`.
+/// Opens the live generation of an index for tools that know neither shards (`HasShards`) nor
+/// deleted documents (`HasDeletions`).
 pub fn open_plain(index: &Path) -> Result<Generation, IndexError> {
     let path = || index.to_path_buf();
     if let Some(manifest) = ShardedManifest::live(index)? {
@@ -125,8 +119,7 @@ pub fn open_plain(index: &Path) -> Result<Generation, IndexError> {
 }
 
 impl fmt::Display for DocumentRow {
-    /// A row for each thing but the docid, which is not that of the whole index if this is a shard
-    /// of it.
+    /// A row for each field but the docid, which in a shard is not that of the whole index.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, tokens, input, offset, bytes, .. } = self;
         writeln!(f, "name      {}", visible(name))?;
@@ -138,10 +131,7 @@ impl fmt::Display for DocumentRow {
 }
 
 impl DocumentRow {
-    /// Reads what the generation knows of a document that it has.
-    ///
-    /// # Errors
-    /// `Damaged` if a part of it is not there.
+    /// `Damaged` if the generation has a part of the document missing.
     pub fn of(generation: &Generation, docid: u32) -> Result<Self, IndexError> {
         let documents = generation.documents();
         let lacks = |what: &str| {

@@ -1,4 +1,4 @@
-//! What is a live generation, in a few numbers? For reports.
+//! Totals of a live generation, and its lists by length, for reports.
 
 use crate::index::error::IndexError;
 use crate::index::generations::folder::current;

@@ -1,14 +1,11 @@
-//! How do terms lie in their blocks, wherever these come to lie in a file?
+//! Codes terms into blocks, wherever these come to lie in a file.
 
 #![forbid(unsafe_code)]
 
 use crate::codec::vbyte;
 use crate::index::format::{DIRECTORY_ENTRIES, LEXICON_BLOCK, MAX_TERM_BYTES};
 
-/// Lays out terms, one behind another, in blocks that begin with each collection and every 16
-/// terms.
-///
-/// Memory: one term.
+/// Lays out terms in blocks that begin with each collection and every 16 terms. Memory: one term.
 #[derive(Debug)]
 pub(crate) struct TermCoder {
     /// The last term, if there is one.
@@ -31,17 +28,14 @@ impl TermCoder {
         Self { collection, suffix: suffix.to_vec(), in_block }
     }
 
-    /// Whether the next term, which is of this collection, begins a block.
+    /// Whether the next term, of this collection, begins a block.
     #[inline]
     pub(crate) fn begins_block(&self, collection: u16) -> bool {
         self.in_block.is_multiple_of(LEXICON_BLOCK) || collection != self.collection
     }
 
-    /// Appends the next term to `out`, which has a list of `df` postings in `bytes` bytes.
-    ///
-    /// # Errors
-    /// Why it cannot be a term: terms come in rising order of collection, then of the suffix's
-    /// bytes.
+    /// Appends the next term to `out`, which has a list of `df` postings in `bytes` bytes. Terms
+    /// rise by collection, then by the suffix's bytes; an error says why this cannot be a term.
     #[inline]
     pub(crate) fn code(
         &mut self,
@@ -81,8 +75,8 @@ impl TermCoder {
     }
 }
 
-/// Where a block of terms begins among terms that were laid out together, and where the list before
-/// its first one ends among their lists.
+/// The end of the terms before a block, and of the lists before its first one, among those that
+/// were laid out together.
 #[derive(Clone, Copy, Debug)]
 pub struct BlockStart {
     pub terms: usize,

@@ -1,4 +1,4 @@
-//! How do threads share the terms of a run? By *parts*: trie collections that are neighbours.
+//! Cuts the terms of a run into parts for threads: trie collections that are neighbours.
 
 #![forbid(unsafe_code)]
 
@@ -9,8 +9,8 @@ use crate::text::trie_collection::TRIE_COLLECTIONS;
 use std::ops::Range;
 use std::path::Path;
 
-/// Cuts all collections into about so many parts of about the same `weight`, which is that of the
-/// collections from one on up to another.
+/// Cuts all collections into about `parts` parts of about the same `weight`, which is that of the
+/// collections from one up to another.
 pub(crate) fn cut(parts: u64, weight: impl Fn(usize, usize) -> u64) -> Vec<Range<u16>> {
     let share = weight(0, TRIE_COLLECTIONS) / parts.max(1) + 1;
     let (mut cut, mut start) = (Vec::new(), 0);
@@ -23,7 +23,7 @@ pub(crate) fn cut(parts: u64, weight: impl Fn(usize, usize) -> u64) -> Vec<Range
     cut
 }
 
-/// Cuts the lexicon at `path` into parts of at least so much weight, and at most about so many;
+/// Cuts the lexicon at `path` into parts of at least `least` weight, and at most about `most`;
 /// `weight` is that of bytes of terms, and of their lists.
 pub(crate) fn parts_of(
     path: &Path,
@@ -38,8 +38,8 @@ pub(crate) fn parts_of(
     Ok(cut((weight(0, TRIE_COLLECTIONS) / least.max(1)).min(most as u64), weight))
 }
 
-/// The parts of a lexicon have to be all of it: compares the terms and postings that those of the
-/// one at `path` have together with what its run says.
+/// Compares the terms and postings of all parts of the lexicon at `path` with what its run says, so
+/// that the parts are all of it.
 pub(crate) fn expect_totals(
     path: &Path,
     run: &RunEntry,

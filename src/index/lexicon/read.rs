@@ -1,4 +1,4 @@
-//! How is one term found in the mapped lexicon?
+//! Finds terms in the mapped lexicon.
 
 #![forbid(unsafe_code)]
 
@@ -11,10 +11,9 @@ use crate::index::format::{DIRECTORY_ENTRIES, HEADER_BYTES, MAX_TERM_BYTES, list
 use std::cmp::Ordering;
 use std::path::Path;
 
-/// So many bytes of a block are fetched before it is read: most blocks are shorter.
+/// Bytes of a block that are prefetched: most blocks are shorter.
 const FETCHED: usize = 192;
 
-/// The lexicon of a run, mapped.
 #[derive(Debug)]
 pub struct Lexicon {
     map: Map,
@@ -43,9 +42,8 @@ fn key(suffix: &[u8]) -> u64 {
 }
 
 impl Lexicon {
-    /// Maps the lexicon that `entry` names in the folder of a generation, and verifies its
-    /// checksum. Keeps 8 bytes of the first term of each block in memory, so that look-ups are
-    /// fast.
+    /// Maps a lexicon and verifies its checksum. Keeps 8 bytes of the first term of each block in
+    /// memory, so that look-ups are fast.
     pub(crate) fn open(generation: &Path, entry: &FileEntry) -> Result<Self, IndexError> {
         let mut lexicon = Self::open_unverified(&generation.join(&entry.name))?;
         lexicon.map.verify(entry.bytes, entry.crc32)?;
@@ -65,13 +63,12 @@ impl Lexicon {
         &self.header
     }
 
-    /// Returns where the file is.
     pub fn path(&self) -> &Path {
         self.map.path()
     }
 
-    /// Finds a term by its collection and its suffix. Two look-ups in tables, a binary search over
-    /// the blocks of the collection, and a scan of one block.
+    /// Two look-ups in tables, a binary search over the blocks of the collection, and a scan of one
+    /// block.
     pub(crate) fn find(
         &self,
         collection: u16,
@@ -83,8 +80,8 @@ impl Lexicon {
         }
     }
 
-    /// Finds the block that holds a term, if the lexicon has that term, and begins to fetch it: the
-    /// first half of [`find`](Self::find), so that those of several terms can be done side by side.
+    /// Finds the block that would hold a term and begins to fetch it: the first half of
+    /// [`find`](Self::find), so that those of several terms overlap.
     pub(crate) fn locate(
         &self,
         collection: u16,
@@ -104,7 +101,7 @@ impl Lexicon {
             return Err(IndexError::damaged(self.path(), offset, expected, found));
         };
         // The last block whose first term is not behind the one that is sought. Keys leave only
-        // those blocks to be looked at that begin with the same bytes.
+        // blocks that begin with the same bytes.
         let (mut at, mut behind) = match self.keys.get(low..high) {
             Some(keys) => {
                 let wanted = key(suffix);
@@ -163,8 +160,8 @@ impl Lexicon {
                 return Err(no_term(self.path(), start));
             }
             let order = match coded.shared.cmp(&common) {
-                // It differs from the term before where that is as the one sought, or where that is
-                // not.
+                // It differs from the term before where that agrees with the one sought, or behind
+                // that.
                 Ordering::Less => Ordering::Greater,
                 Ordering::Greater => Ordering::Less,
                 Ordering::Equal => {
@@ -192,7 +189,7 @@ impl Lexicon {
         Ok(None)
     }
 
-    /// Returns the bytes from `place` to `end`, both counted from the first block.
+    /// The bytes from `place` to `end`, both counted from the first block.
     fn block(&self, place: u64, end: u64) -> Result<&[u8], IndexError> {
         if place > end || end > self.header.block_bytes {
             let expected = format!("blocks inside of {} bytes", self.header.block_bytes);

@@ -1,4 +1,4 @@
-//! How are all terms of a run read in order with little memory?
+//! Reads all terms of a run in order with little memory.
 
 #![forbid(unsafe_code)]
 
@@ -25,13 +25,11 @@ pub struct StreamedTerm<'a> {
     pub list: TermEntry,
 }
 
-/// All terms of a lexicon, or those of some neighbouring collections, one after the other, by
-/// positioned reads.
+/// All terms of a lexicon, or those of some neighbouring collections, in order, by positioned
+/// reads. Memory: the window, and 4 KB.
 ///
 /// It accepts nothing but what [`LexiconWriter`](super::LexiconWriter) writes: rising terms, front
 /// coding that shares all it can, full blocks, tables and totals that agree.
-///
-/// Memory: the window's bytes that [`open`](Self::open) is given, and 4 KB.
 #[derive(Debug)]
 pub struct LexiconStream {
     header: LexiconHeader,
@@ -46,7 +44,6 @@ pub struct LexiconStream {
     /// All collections are streamed, so that the totals of the header can be checked.
     whole: bool,
     begun: u64,
-    /// Terms read of the last of them.
     in_block: usize,
     /// Where the next term begins and where the block ends, counted from the first block.
     at: u64,
@@ -58,18 +55,14 @@ pub struct LexiconStream {
 }
 
 impl LexiconStream {
-    /// Opens the lexicon at `path` with a window of `window_bytes` bytes, or a few hundred if that
-    /// is less than a term may need. [`advance`](Self::advance) goes to the first term.
-    ///
-    /// # Errors
-    /// `Storage`, `Damaged`, `Newer`.
+    /// Opens the lexicon at `path` with a window of `window_bytes` bytes, or a few hundred if a
+    /// term may need more. [`advance`](Self::advance) goes to the first term.
     pub fn open(path: &Path, window_bytes: usize) -> Result<Self, IndexError> {
         Self::open_part(path, window_bytes, 0..TRIE_COLLECTIONS as u16)
     }
 
-    /// Opens a lexicon as [`open`](Self::open) does, to stream the terms of some collections only.
-    /// [`seen`](Self::seen) tells how many there were: parts that make the whole lexicon have the
-    /// totals of its header together.
+    /// Streams the terms of some collections only. All parts of a lexicon together have
+    /// [`seen`](Self::seen) the totals of its header.
     pub(crate) fn open_part(
         path: &Path,
         window_bytes: usize,
@@ -127,8 +120,8 @@ impl LexiconStream {
         Ok(stream)
     }
 
-    /// Returns where the terms and the lists before those of each collection of the lexicon at
-    /// `path` end, counted from the first, and where those of the last end.
+    /// The ends of the terms and lists before each collection of the lexicon at `path`, counted
+    /// from the first, and of the last.
     pub(crate) fn collection_starts(path: &Path) -> Result<Vec<[u64; 2]>, IndexError> {
         let windows = (0, STARTS_WINDOW_BYTES);
         let mut stream = Self::open_by(path, windows, 0..TRIE_COLLECTIONS as u16)?;
@@ -142,7 +135,7 @@ impl LexiconStream {
         Ok(starts)
     }
 
-    /// Returns the terms and the postings that were streamed.
+    /// The terms and the postings that were streamed.
     pub(crate) fn seen(&self) -> (u64, u64) {
         (self.terms, self.postings)
     }
@@ -151,27 +144,24 @@ impl LexiconStream {
         &self.header
     }
 
-    /// Returns where the file is.
     pub(crate) fn path(&self) -> &Path {
         self.blocks.path()
     }
 
-    /// Returns where in the file the next term begins.
+    /// Where in the file the next term begins.
     pub(crate) fn position(&self) -> u64 {
         HEADER_BYTES as u64 + self.at
     }
 
-    /// Returns the term that [`advance`](Self::advance) went to.
+    /// The term that [`advance`](Self::advance) went to.
     #[inline]
     pub fn term(&self) -> StreamedTerm<'_> {
         // `next_block` keeps it below the number of collections.
         StreamedTerm { collection: self.collection as u16, suffix: &self.suffix, list: self.list }
     }
 
-    /// Goes to the next term. False when there is none; then all totals are as the header says.
-    ///
-    /// # Errors
-    /// `Storage`, `Damaged`. The stream cannot go on then.
+    /// Goes to the next term. False when there is none; then all totals are as the header says. The
+    /// stream cannot go on after an error.
     pub fn advance(&mut self) -> Result<bool, IndexError> {
         if self.at == self.block_end && !self.next_block()? {
             return Ok(false);

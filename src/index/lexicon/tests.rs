@@ -34,7 +34,6 @@ pub(crate) fn write_terms(
     writer.finish().unwrap()
 }
 
-/// What a reader has to find, in order.
 fn expected(terms: &Terms) -> Vec<(u16, Vec<u8>, TermEntry)> {
     let mut offset = 0;
     let with_offset = terms.iter().map(|((collection, suffix), (df, bytes))| {
@@ -88,7 +87,6 @@ proptest! {
     }
 }
 
-/// Numbers of terms at the borders of a block, in two collections.
 #[test]
 fn blocks_of_every_length() {
     for count in [0, 1, 2, 15, 16, 17, 31, 32, 33, 100] {

@@ -1,4 +1,4 @@
-//! How is a lexicon written in one go?
+//! Writes a lexicon in one go.
 
 #![forbid(unsafe_code)]
 
@@ -8,13 +8,11 @@ use crate::index::files::storage::{Durability, FileEntry, Spill, StorageFile};
 use crate::index::format::{DIRECTORY_ENTRIES, Header, Kind};
 use std::path::Path;
 
-/// The part of the block index that stays in memory, in bytes; a block index of more than a million
-/// terms goes through a file beside the lexicon.
+/// Bytes of the block index that stay in memory; that of more than a million terms goes through a
+/// file beside the lexicon.
 const INDEX_IN_MEMORY: usize = 1 << 20;
 
-/// Writes the lexicon of a run.
-///
-/// Memory: at most 1.6 MB, however many terms come.
+/// Writes the lexicon of a run in at most 1.6 MB of memory.
 #[derive(Debug)]
 pub(crate) struct LexiconWriter {
     file: StorageFile,
@@ -57,10 +55,7 @@ impl LexiconWriter {
 
     /// Adds terms that were laid out and begin a block, or follow the last ones in theirs.
     /// Their lists begin at byte `at` of the lists, and the last of them ends, or goes on, at byte
-    /// `end`.
-    ///
-    /// # Errors
-    /// `Refused` if the collection is an earlier one; `Storage`.
+    /// `end`. `Refused` if the collection is an earlier one.
     pub(crate) fn coded_terms(
         &mut self,
         coded: &CodedTerms<'_>,
@@ -102,12 +97,10 @@ impl LexiconWriter {
         Ok(())
     }
 
-    /// Returns how many terms have come.
     pub(crate) fn terms(&self) -> u64 {
         self.terms
     }
 
-    /// Returns how many postings their lists have.
     pub(crate) fn postings(&self) -> u64 {
         self.postings
     }

@@ -1,12 +1,12 @@
-//! How is a block read whose codec is not bp128? By the codec's trait; the sizes that the list
-//! notes of its two bodies say where they lie.
+//! Reads blocks of codecs other than bp128, by the codec's trait; the sizes that the list notes of
+//! a block's two bodies give their places.
 
 use super::{ListError, PackedBlock, Source, packed};
 use crate::codec::{Block, CodecError};
 
 impl PackedBlock {
-    /// The body of the gaps (0) or of the term frequencies (1); the block has been found to be
-    /// there.
+    /// The body of the gaps (0) or of the term frequencies (1) of a block whose extent has been
+    /// checked.
     fn body<'a>(&self, column: usize, block: &'a [u8]) -> Block<'a> {
         let (head, from) = match column {
             0 => (self.gap_bits, 0),
@@ -17,14 +17,12 @@ impl PackedBlock {
         Block { index, head, body: &block[from..] }
     }
 
-    /// What is wrong with a body.
     #[cold]
     fn damaged_body(&self, column: usize, source: CodecError) -> ListError {
         let before = if column == 0 { 0 } else { self.sizes[0] };
         ListError::Body { offset: self.offset + u64::from(before), source }
     }
 
-    /// A body must have the size that is noted.
     #[inline]
     fn check_size(&self, column: usize, found: usize) -> Result<(), ListError> {
         let expected = usize::from(self.sizes[column]);
@@ -69,7 +67,6 @@ impl PackedBlock {
         if overflows { Err(self.tf_overflow()) } else { Ok(()) }
     }
 
-    /// Value `i` of a column alone.
     #[inline(never)]
     pub(super) fn value_apart(
         &self,

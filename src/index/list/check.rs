@@ -1,6 +1,5 @@
-//! Is a list byte for byte what [`ListEncoder`] writes? Reading in part leaves some of it alone.
-//!
-//! [`ListEncoder`]: super::ListEncoder
+//! Checks that a list is byte for byte what [`ListEncoder`](super::ListEncoder) writes; reading in
+//! part leaves some of it alone.
 
 use super::packed::ANCHOR_BLOCKS;
 use super::segment::{self, RECORD_BYTES};
@@ -8,19 +7,10 @@ use super::{Columns, ListError, ListView, MAX_BLOCK, bounds_of};
 use crate::score::bounds::{BOUND_BYTES, Bound, Front, code_below};
 
 impl ListView<'_> {
-    /// Reads the whole list and looks at what reading it in part leaves alone: that the blocks lie
-    /// end to end and are as their codec writes them, and, if the `lengths` of all documents are
-    /// given, that the bounds are those of the postings. `each` gets docids and term frequencies of
-    /// each part in turn.
-    ///
-    /// # Errors
-    ///
-    /// If the list is not byte for byte what [`ListEncoder`](super::ListEncoder) writes for some
-    /// postings, and with `lengths` for some postings of documents of these lengths.
-    ///
-    /// # Panics
-    ///
-    /// If there are fewer lengths than `documents`.
+    /// Reads the whole list and checks what reading in part does not: that the blocks lie end to
+    /// end and are as their codec writes them, and, with the `lengths` of all documents, that the
+    /// bounds are those of the postings. `each` gets docids and term frequencies of each part in
+    /// turn. Panics if there are fewer lengths than `documents`.
     pub fn check(
         &self,
         documents: u32,
@@ -51,10 +41,9 @@ impl ListView<'_> {
     }
 }
 
-/// The blocks of a list as they are looked at one after the other.
 struct Blocks<'a> {
     list: &'a ListView<'a>,
-    /// Where the block that comes next has to begin, or the segment.
+    /// Where the next block or segment has to begin.
     end: u64,
     columns: Columns,
     /// The blocks of the segment so far, `gap_minus_one` and tf - 1.
@@ -62,7 +51,6 @@ struct Blocks<'a> {
 }
 
 impl Blocks<'_> {
-    /// Reads a block and looks at its bytes.
     fn check(
         &mut self,
         block: usize,
@@ -80,7 +68,7 @@ impl Blocks<'_> {
                 self.end += segment.bytes(list.blocks_of_segment(number));
             }
         } else {
-            // Between them, blocks begin where the one before ends.
+            // Between anchors, blocks begin where the one before ends.
             self.check_place(line.offset, 4 * (block / ANCHOR_BLOCKS))?;
             self.end += line.bytes() as u64;
         }
@@ -109,8 +97,8 @@ impl Blocks<'_> {
         Ok(())
     }
 
-    /// Compares where something begins with the end of what is before it. `place` is where the
-    /// place stands behind the last docids.
+    /// Compares where something begins with the end of what is before it; `place` is the offset of
+    /// that number behind the last docids.
     fn check_place(&self, offset: u64, place: usize) -> Result<(), ListError> {
         if offset == self.end {
             return Ok(());
@@ -122,7 +110,7 @@ impl Blocks<'_> {
         Err(ListError::Place { offset, expected, found })
     }
 
-    /// Compares a segment that has been read with what the encoder writes for its postings.
+    /// Compares a segment that was read with what the encoder writes for its postings.
     fn check_segment(&mut self, number: usize) -> Result<(), ListError> {
         let form = self.list.form;
         let segment = self.list.segment(number);
@@ -149,7 +137,7 @@ struct Bounds<'a> {
 }
 
 impl Bounds<'_> {
-    /// Compares the bound of a block with its postings, and behind the last that of the list.
+    /// Compares the bound of a block with its postings, and behind the last block that of the list.
     fn check(&mut self, block: usize, docids: &[u32], tfs: &[u32]) -> Result<(), ListError> {
         let (blocks, has_own) = bounds_of(self.list.form, self.list.df);
         let (Some(lengths), true) = (self.lengths, blocks > 0) else { return Ok(()) };
@@ -166,7 +154,6 @@ impl Bounds<'_> {
         Ok(())
     }
 
-    /// Compares a bound with what it has to be.
     fn compare(&self, number: usize, expected: Bound) -> Result<(), ListError> {
         let list = self.list;
         let found = match number.checked_sub(list.bounds.len()) {

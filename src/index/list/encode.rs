@@ -1,4 +1,4 @@
-//! How does a list come into being from postings in docid order, without being held whole?
+//! Writes lists from postings in docid order, without holding them whole.
 
 use super::form::{Form, SEGMENT_POSTINGS};
 use super::{BEFORE_FIRST, MAX_BLOCK, WholeBlock, bounds_of, packed, segment};
@@ -9,9 +9,9 @@ use packed::{ANCHOR_BLOCKS, PackedBlock};
 
 /// Writes lists, one after another.
 ///
-/// Between calls the caller may take any number of bytes from the front of [`payload`]; only 13
-/// bytes for each block (17 if the codec is `newpfd` or `vbyte`) stay here until the list ends, and
-/// of a form with segments the postings of one, 8 bytes each.
+/// Between calls the caller may take any number of bytes from the front of [`payload`]. Until the
+/// list ends 13 bytes for each block stay here (17 for `newpfd` and `vbyte`), and of a form with
+/// segments the postings of one, 8 bytes each.
 ///
 /// ```text
 /// use millrace::inside::gpu::BLOCK;
@@ -41,7 +41,6 @@ pub struct ListEncoder {
     lengths: [u8; MAX_BLOCK],
     filled: usize,
     block_len: usize,
-    /// Docid of the last posting.
     previous: u32,
     df: u32,
     /// Where the tail begins in the bytes of a folded list.
@@ -51,7 +50,7 @@ pub struct ListEncoder {
     apart: Option<Box<dyn Encoder>>,
     /// The blocks of the segment that is filling, `gap_minus_one` and tf - 1.
     segment: [Vec<u32>; 2],
-    /// Bytes of this list's payload so far, taken ones included.
+    /// Bytes of this list's payload so far, with those that were taken.
     written: u64,
     payload: Vec<u8>,
     last_docids: Vec<u8>,
@@ -70,12 +69,11 @@ impl Default for ListEncoder {
 }
 
 impl ListEncoder {
-    /// An encoder at the beginning of a list, with bp128 in blocks of 128.
+    /// With bp128 in blocks of 128.
     pub fn new() -> Self {
         Self::of_form(Form::BP128)
     }
 
-    /// An encoder of any form at the beginning of a list.
     pub(crate) fn of_form(form: Form) -> Self {
         ListEncoder {
             form,
@@ -117,8 +115,7 @@ impl ListEncoder {
         }
     }
 
-    /// Adds postings, as [`push`](Self::push) does one by one; `documents` is added to the docids.
-    /// The three columns are equally long.
+    /// As [`push`](Self::push) for columns of equal length; `documents` is added to the docids.
     pub(crate) fn push_all(&mut self, documents: u32, docids: &[u32], tfs: &[u32], lengths: &[u8]) {
         debug_assert!(docids.len() == tfs.len() && docids.len() == lengths.len());
         let mut done = 0;
@@ -143,14 +140,13 @@ impl ListEncoder {
         }
     }
 
-    /// Adds the postings that [`folded`] has from `bytes[*at]` on, as [`push`](Self::push) does one
-    /// by one, until they end or `enough` bytes are ready, and moves `at` behind them. `lengths`
-    /// are the codes of the lengths of all documents. The list is of such postings alone, and ends
-    /// as [`finish_folded`](Self::finish_folded) does it.
+    /// Adds the postings that [`folded`] has from `bytes[*at]` on, until they end or `enough` bytes
+    /// are ready, and moves `at` behind them; `None` if the bytes are no postings. `lengths` are
+    /// the codes of all documents. The list is of such postings alone, and
+    /// [`finish_folded`](Self::finish_folded) ends it.
     ///
-    /// Lengths are looked up for a block at a time, for each may be out of the caches, and only
-    /// where a bound is made of them: not of a list without a full block. `None` if the bytes are
-    /// no postings.
+    /// Lengths are looked up a block at a time, for each may be out of the caches, and only where a
+    /// bound is made of them: not of a list without a full block.
     pub(crate) fn push_folded(
         &mut self,
         bytes: &[u8],
@@ -181,22 +177,21 @@ impl ListEncoder {
         Some(())
     }
 
-    /// Ends a list whose `bytes` [`push_folded`](Self::push_folded) has read, as
-    /// [`finish`](Self::finish): its tail is what they end with.
+    /// As [`finish`](Self::finish) for a list whose `bytes` [`push_folded`](Self::push_folded) has
+    /// read: its tail is what they end with.
     pub(crate) fn finish_folded(&mut self, bytes: &[u8]) -> (u32, u64) {
         let tail = std::mem::take(&mut self.tail_at);
         self.end(|_, payload| short::push(&bytes[tail..], payload))
     }
 
-    /// Adds the postings of a block of another list as [`push_all`](Self::push_all) does, if the
+    /// Adds a block of another list as [`push_all`](Self::push_all) does, and returns true, if the
     /// block would come out as it is: where a block begins, behind the docid that the block is
-    /// counted from, in the same form. The documents have the lengths that they had. Returns
-    /// whether it was so.
+    /// counted from, in the same form. The documents have the lengths that they had.
     #[inline]
     pub(crate) fn push_block(&mut self, documents: u32, block: &WholeBlock<'_>) -> bool {
         let PackedBlock { form, previous, last, .. } = block.line;
         let is_here = self.filled == 0 && self.previous == documents.wrapping_add(previous);
-        // Only of the widest ones a term frequency may be none.
+        // Only in the widest blocks a term frequency may overflow.
         let is_sound = !form.is_bp128() || block.line.widths()[1] < bp128::MAX_WIDTH;
         if !is_here || form != self.form || form.has_segments() || !is_sound {
             return false;
@@ -214,7 +209,6 @@ impl ListEncoder {
         true
     }
 
-    /// Postings of the list so far.
     pub(crate) fn df(&self) -> u32 {
         self.df
     }
@@ -226,9 +220,8 @@ impl ListEncoder {
         &mut self.payload
     }
 
-    /// Ends the list: adds its tail and its arrays to [`payload`](Self::payload) and begins the
-    /// next list. Returns the document frequency and the bytes of the whole list, taken ones
-    /// included.
+    /// Ends the list: adds its tail and its arrays to [`payload`](Self::payload). Returns the
+    /// document frequency and the bytes of the whole list, with those that were taken.
     pub fn finish(&mut self) -> (u32, u64) {
         self.end(|[gaps, tfs], payload| {
             for (&gap, &tf) in gaps.iter().zip(tfs) {
@@ -237,7 +230,6 @@ impl ListEncoder {
         })
     }
 
-    /// Ends the list; its tail is put into the payload by `put_tail`.
     #[inline(always)]
     fn end(&mut self, put_tail: impl FnOnce([&[u32]; 2], &mut Vec<u8>)) -> (u32, u64) {
         self.close_segment();
@@ -280,7 +272,7 @@ impl ListEncoder {
         self.filled = 0;
     }
 
-    /// Notes where the next block begins, if that is to be.
+    /// Notes the place of the next block, if it is an anchor.
     fn note_place(&mut self) {
         if self.heads.len().is_multiple_of(self.form.head_bytes() * ANCHOR_BLOCKS) {
             let place = self.form.place_of(self.written);
@@ -320,7 +312,6 @@ impl ListEncoder {
         self.segment.iter_mut().for_each(Vec::clear);
     }
 
-    /// Adds the bound of the postings at hand.
     fn bound(&mut self) {
         self.front.add_block(&self.tfs[..self.filled], &self.lengths[..self.filled]);
         let bound = self.front.take();

@@ -1,16 +1,16 @@
-//! What can be wrong with the bytes of a list?
+//! Errors in the bytes of a list.
 
 use crate::codec::CodecError;
 use crate::score::bounds::Bound;
 use thiserror::Error;
 
-/// Why the bytes are not a postings list. Offsets count from the list's first byte.
+/// Offsets count from the list's first byte.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ListError {
     #[error("byte 0 of the list: expected postings, found a document frequency of 0")]
     Empty,
-    /// The list or a part of it reaches beyond what there is.
+    /// The list or a part of it reaches beyond the data.
     #[error("byte {offset} of the list: expected {expected} bytes, found {found}")]
     CutShort { offset: u64, expected: u64, found: u64 },
     #[error("byte {offset} of the list: expected a width of 0 to 32 bits, found {found}")]
@@ -18,16 +18,12 @@ pub enum ListError {
     /// A width that is not the least for the block.
     #[error("byte {offset} of the list: expected a block of {expected} bits, found {found}")]
     Wasteful { offset: u64, expected: u8, found: u8 },
-    /// A bound of scores that is not that of its postings.
     #[error("byte {offset} of the list: expected a bound of {expected:?}, found {found:?}")]
     Bound { offset: u64, expected: Bound, found: Bound },
-    /// A body of a block that its codec cannot have written.
     #[error("byte {offset} of the list: the block is damaged")]
     Body { offset: u64, source: CodecError },
-    /// A block that its codec writes in another way.
     #[error("byte {offset} of the list: expected a block as its codec writes it")]
     Unusual { offset: u64 },
-    /// A block that does not begin where the one before it ends.
     #[error("byte {offset} of the list: expected place {expected}, found {found}")]
     Place {
         offset: u64,
@@ -35,18 +31,16 @@ pub enum ListError {
         expected: u64,
         found: u64,
     },
-    /// Docids that do not rise, or do not end at the last docid that the list gives for the block.
+    /// Docids that do not rise, or do not end at the block's last docid.
     #[error(
         "byte {offset} of the list: expected docids that rise to {expected}, found {found} last"
     )]
     Order {
         offset: u64,
-        /// The last docid that the list gives.
+        /// The block's last docid in the arrays.
         expected: u32,
-        /// The last docid that came out.
         found: u32,
     },
-    /// A docid that no document has.
     #[error("byte {offset} of the list: expected a docid below {expected}, found {found}")]
     Docid {
         /// Where the part or the docid stands.
@@ -54,7 +48,6 @@ pub enum ListError {
         expected: u32,
         found: u64,
     },
-    /// A term frequency that does not fit 32 bits.
     #[error("byte {offset} of the list: expected a term frequency below 2^32, found {found}")]
     TermFrequency {
         /// Where the part or the term frequency stands.
@@ -64,10 +57,9 @@ pub enum ListError {
     /// A posting of the tail that is cut short or not in its shortest form.
     #[error("byte {offset} of the list: expected a vbyte integer in its shortest form")]
     Integer { offset: u64 },
-    /// Bytes between the end of the tail and the arrays.
     #[error("byte {offset} of the list: expected the end of the tail, found {found} bytes more")]
     Rest {
-        /// Where the tail's last posting ends.
+        /// The end of the tail's last posting.
         offset: u64,
         found: u64,
     },

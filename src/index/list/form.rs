@@ -1,31 +1,29 @@
-//! How are the lists of a run coded: with which codec, in blocks of how many postings, and what
-//! follows for their layout?
+//! The form of the lists of a run: the codec and the postings of a block, and what follows for the
+//! layout.
 //!
-//! Blocks of `bp128` need no more than their two widths, from which their sizes follow. Blocks of
-//! `newpfd` and `vbyte` tell of both bodies head and size, and begin at every fourth byte. Those of
-//! `rice` and `pfor` share something with their neighbours and lie in *segments* ([`Segment`]).
-//!
-//! [`Segment`]: super::Segment
+//! Blocks of `bp128` need no more than their two widths, from which their sizes follow. For blocks
+//! of `newpfd` and `vbyte` the heads and sizes of both bodies are noted, and they begin at every
+//! fourth byte. Those of `rice` and `pfor` share something with their neighbours and lie in
+//! *segments* ([`Segment`](super::Segment)).
 
 use super::{BLOCK, MAX_BLOCK};
 pub(crate) use crate::codec::ListCodec;
 use crate::codec::{Codec, Opened};
 use std::fmt;
 
-/// Postings of a segment: a multiple of every block.
+/// A multiple of every block.
 pub(crate) const SEGMENT_POSTINGS: usize = 1 << 16;
 
-/// What a codec notes of each block is so many bytes, or a multiple of them.
+/// The unit of the bytes that a codec notes of each block.
 pub(super) const HEAD_BYTES: usize = 2;
 
-/// Nothing is shared by the blocks of a codec without segments.
+/// For codecs without segments.
 pub(super) static NOTHING: Opened = Opened::NOTHING;
 
-/// A codec, and how many postings its blocks have: 64, 128 or 512, as far as the codec has them.
+/// A codec, and the postings of its blocks: 64, 128 or 512, as far as the codec has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Form {
     codec: ListCodec,
-    /// Binary logarithm of the postings of a block.
     shift: u8,
 }
 
@@ -45,7 +43,7 @@ impl Form {
     /// [`bp128`](crate::codec::bp128) in blocks of 128, the default.
     pub(crate) const BP128: Self = Self { codec: ListCodec::Bp128, shift: BLOCK.ilog2() as u8 };
 
-    /// The form with blocks of so many postings, if the codec has them.
+    /// None if the codec has no such blocks.
     pub fn new(codec: ListCodec, block_len: usize) -> Option<Self> {
         let has_them = codec.codec().block_lens().contains(&block_len) && block_len <= MAX_BLOCK;
         has_them.then(|| Self { codec, shift: block_len.ilog2() as u8 })
@@ -58,12 +56,10 @@ impl Form {
         ListCodec::ALL.into_iter().flat_map(of_codec)
     }
 
-    /// The form that the manifest names.
     pub(crate) fn named(codec: &str, block_len: usize) -> Option<Self> {
         Self::new(ListCodec::named(codec)?, block_len)
     }
 
-    /// The form with these numbers in the header of postings.
     pub(crate) fn of_numbers([codec, block_len]: [u64; 2]) -> Option<Self> {
         Self::all().find(|form| form.numbers() == [codec, block_len])
     }
@@ -93,31 +89,30 @@ impl Form {
         1 << self.shift
     }
 
-    /// Bytes of a block of values with so many bits.
+    /// Bytes of a block of values of `bits` bits.
     #[inline(always)]
     pub(super) fn packed_bytes(self, bits: u8) -> usize {
         usize::from(bits) << (self.shift - 3)
     }
 
-    /// Blocks of a list of `df` postings, and those that are left: its tail.
+    /// Full blocks of a list, and the postings of its tail.
     #[inline(always)]
     pub(super) fn divide(self, df: u32) -> (u32, u32) {
         (df >> self.shift, df & ((1 << self.shift) - 1))
     }
 
-    /// Blocks of a list of `df` postings, the tail counted as one.
+    /// Blocks of a list, the tail counted as one.
     #[inline(always)]
     pub(super) fn blocks(self, df: u32) -> u32 {
         df.div_ceil(1 << self.shift)
     }
 
-    /// Whether blocks are bit-packed, each with the least widths that hold its values.
+    /// Blocks are bit-packed, each with the least widths that hold its values.
     #[inline(always)]
     pub(crate) fn is_bp128(self) -> bool {
         self.codec == ListCodec::Bp128
     }
 
-    /// Whether blocks lie in [segments](super::Segment).
     #[inline(always)]
     pub(crate) fn has_segments(self) -> bool {
         matches!(self.codec, ListCodec::Rice | ListCodec::Pfor)
@@ -128,7 +123,6 @@ impl Form {
         SEGMENT_POSTINGS >> self.shift
     }
 
-    /// Twos of bytes that are noted of each block.
     #[inline(always)]
     pub(super) fn head_pairs(self) -> usize {
         match self.codec {
@@ -144,7 +138,7 @@ impl Form {
         HEAD_BYTES * self.head_pairs()
     }
 
-    /// Places count in units of so many bytes.
+    /// Bytes of the unit in which places count.
     #[inline(always)]
     pub(super) fn place_unit(self) -> u64 {
         match self.codec {
@@ -153,7 +147,6 @@ impl Form {
         }
     }
 
-    /// The place of what begins `offset` bytes behind the first of its list.
     pub(super) fn place_of(self, offset: u64) -> u32 {
         // A block of bp128 has at most 64 units, and there are less than 2^26. Elsewhere gaps,
         // which sum up to less than 2^32, take less than two bytes on average, and tfs of two bytes

@@ -1,4 +1,4 @@
-//! How is one part of a list read, a block or the tail, wherever its bytes are?
+//! Reads one part of a list, a block or the tail, wherever its bytes are.
 
 #[cfg(doc)]
 use super::BEFORE_FIRST;
@@ -6,23 +6,22 @@ use super::form::{Form, HEAD_BYTES};
 use super::{ListError, Segment, Source};
 use crate::codec::{Encoder, bits, bp128, vbyte};
 
-/// The widest gaps that cannot overflow a docid more than once: 128 x 2^24 is below 2^32.
+/// The widest gaps that overflow a docid at most once: 128 x 2^24 is below 2^32.
 #[inline(always)]
 fn safe_gap_bits(block_len: usize) -> u8 {
     31 - block_len.ilog2() as u8
 }
 
-/// What a codec notes of each block, beside its place, as one or several of these. The first is the
-/// heads of the gaps and of the term frequencies: for bp128 their bits. Others have two more: the
-/// bytes of the gaps and of the term frequencies.
+/// What a codec notes of each block, beside its place, is one or three of these: the heads of the
+/// gaps and of the term frequencies (for bp128 their bits); then the bytes of the gaps, and of the
+/// term frequencies.
 pub(super) type Head = [u8; HEAD_BYTES];
 
-/// The place of every so many blocks is kept; that of others follows from the heads between.
+/// The places of every so many blocks are kept; those between follow from the heads.
 pub(super) const ANCHOR_BLOCKS: usize = 16;
 
-/// How many units the first `count` blocks take, of which `heads` begins with the heads and may be
-/// longer; `count` is below 16. A unit of bp128 holds a block's values of a bit, so this is the sum
-/// of all widths.
+/// The units of the first `count` blocks, below 16, whose heads `heads` begins with. A unit of
+/// bp128 holds a bit of each value of a block, so this is the sum of all widths.
 #[inline(always)]
 pub(super) fn units(heads: &[u8], count: usize) -> u32 {
     let Some(words) = heads.first_chunk::<{ HEAD_BYTES * ANCHOR_BLOCKS }>() else {
@@ -41,20 +40,20 @@ pub(super) fn units(heads: &[u8], count: usize) -> u32 {
     (sums.wrapping_mul(0x0001_0001_0001_0001) >> 48) as u32
 }
 
-/// [`units`] of a form other than bp128.
+/// As [`units`] for a form other than bp128.
 pub(super) fn units_apart(form: Form, heads: &[Head]) -> u64 {
     let blocks = heads.chunks_exact(form.head_pairs());
     blocks.map(|head| bytes_apart(head) as u64 / form.place_unit()).sum()
 }
 
-/// Bytes of a block of a form other than bp128, up to where the next begins.
+/// Of a form other than bp128, up to where the next block begins.
 fn bytes_apart(head: &[Head]) -> usize {
     let [_, gaps, tfs] = *head else { return 0 };
     let bytes = usize::from(u16::from_le_bytes(gaps)) + usize::from(u16::from_le_bytes(tfs));
     bytes.next_multiple_of(4)
 }
 
-/// Appends a block of a form other than bp128 to `out`, and what is noted of it to `heads`.
+/// Appends a block of a form other than bp128 to `out`, and its head to `heads`.
 pub(super) fn pack_apart(
     encoder: &mut dyn Encoder,
     gaps: &[u32],
@@ -101,7 +100,6 @@ fn unpack_docids(mut block: &[u8], bits: u8, mut previous: u32, docids: &mut [u3
     }
 }
 
-/// Reads a block of bp128 as term frequencies, as [`unpack_docids`] does docids.
 #[inline(always)]
 fn unpack_tfs(mut block: &[u8], bits: u8, tfs: &mut [u32]) {
     if tfs.len() == bp128::BLOCK
@@ -119,19 +117,19 @@ fn unpack_tfs(mut block: &[u8], bits: u8, tfs: &mut [u32]) {
     }
 }
 
-/// What is needed to read one block: its line of the arrays.
+/// A block's line of the arrays: all that is needed to read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PackedBlock {
-    /// Where the block begins, in bytes from the list's first.
+    /// Bytes from the list's first.
     pub offset: u64,
-    /// Bits of a gap, 0 to 32; or the heads of a form other than bp128.
+    /// Bits of a gap, 0 to 32; or the head of the gaps in a form other than bp128.
     pub(super) gap_bits: u8,
-    /// Bits of a term frequency, 0 to 32.
+    /// The same of term frequencies.
     pub(super) tf_bits: u8,
     /// Last docid of the block before, or [`BEFORE_FIRST`].
     pub previous: u32,
     pub last: u32,
-    /// How it is coded, and if that is not bp128, the bytes of the gaps and the term frequencies.
+    /// If it is not bp128, `sizes` are the bytes of the gaps and of the term frequencies.
     pub(super) form: Form,
     pub(super) sizes: [u16; 2],
     /// Its number in the list, if that has segments.
@@ -139,7 +137,6 @@ pub(crate) struct PackedBlock {
 }
 
 impl PackedBlock {
-    /// The block that begins `offset` bytes behind the first of its list.
     #[inline(always)]
     pub(crate) fn new(
         offset: u64,
@@ -151,7 +148,7 @@ impl PackedBlock {
         PackedBlock { offset, gap_bits, tf_bits, previous, last, form, sizes, number }
     }
 
-    /// The block of a form with bp128 that begins at a place.
+    /// Of a form with bp128.
     #[inline(always)]
     pub(super) fn packed(
         form: Form,
@@ -164,11 +161,7 @@ impl PackedBlock {
         PackedBlock { offset, gap_bits, tf_bits, previous, last, form, sizes, number }
     }
 
-    /// The block of any form without segments of which `head` is noted.
-    ///
-    /// # Panics
-    ///
-    /// If that is not as long as the form has it.
+    /// Of any form without segments. Panics if `head` has another length than in that form.
     #[inline(always)]
     pub(crate) fn of_form(
         form: Form,
@@ -185,7 +178,7 @@ impl PackedBlock {
         PackedBlock { sizes, ..plain }
     }
 
-    /// Block `number` of a list, which lies in `segment`.
+    /// Block `number` of a list.
     pub(crate) fn of_segment(
         form: Form,
         segment: &Segment,
@@ -217,15 +210,11 @@ impl PackedBlock {
         self.gap_bits.max(self.tf_bits) > bp128::MAX_WIDTH && self.form.is_bp128()
     }
 
-    /// The wrong width of an impossible head.
     pub(super) fn wrong_width(&self) -> Option<u8> {
         self.is_impossible().then_some(self.gap_bits.max(self.tf_bits))
     }
 
-    /// The first docid of the block, read alone: the least that it holds. It has meaning only if
-    /// the block is sound.
-    ///
-    /// If the block is cut short.
+    /// The least docid of the block, read alone, if the block is sound. Fails if it is cut short.
     #[inline]
     pub(crate) fn first_docid(&self, source: Source<'_>) -> Result<u32, ListError> {
         self.check_extent(source.bytes)?;
@@ -247,25 +236,20 @@ impl PackedBlock {
         }
     }
 
-    /// Bytes of the block, up to where the next begins.
+    /// Up to where the next block begins.
     #[inline]
     pub(crate) fn bytes(&self) -> usize {
         if self.form.is_bp128() {
             return self.form.packed_bytes(self.gap_bits) + self.form.packed_bytes(self.tf_bits);
         }
         let bytes = usize::from(self.sizes[0]) + usize::from(self.sizes[1]);
-        // Only a whole segment is filled up.
+        // Only a whole segment is padded.
         if self.form.has_segments() { bytes } else { bytes.next_multiple_of(4) }
     }
 
-    /// Reads the docids of the block; it is read fastest if 64 bytes follow. They are behind
-    /// `previous` and below `documents`.
-    ///
-    /// If the block is cut short or the docids are not as said.
-    ///
-    /// # Panics
-    ///
-    /// If `docids` has not room for just one block.
+    /// Reads the docids of the block; it is read fastest if 64 bytes follow. Fails if the block is
+    /// cut short or the docids do not lie behind `previous` and below `documents`. Panics if
+    /// `docids` has not the length of a block.
     #[inline]
     pub(crate) fn docids(
         &self,
@@ -281,7 +265,6 @@ impl PackedBlock {
         self.docids_packed(source.bytes, documents, docids)
     }
 
-    /// As [`docids`](Self::docids), for bp128.
     #[inline]
     pub(super) fn docids_packed(
         &self,
@@ -304,13 +287,8 @@ impl PackedBlock {
         Ok(())
     }
 
-    /// Reads the term frequencies of the block, as [`docids`](Self::docids) does the docids.
-    ///
-    /// If the block is cut short or a term frequency does not fit 32 bits.
-    ///
-    /// # Panics
-    ///
-    /// If `tfs` has not room for just one block.
+    /// Reads the term frequencies of the block. Fails if it is cut short or a term frequency does
+    /// not fit 32 bits. Panics if `tfs` has not the length of a block.
     #[inline]
     pub(crate) fn tfs(&self, source: Source<'_>, tfs: &mut [u32]) -> Result<(), ListError> {
         if !self.form.is_bp128() {
@@ -321,7 +299,6 @@ impl PackedBlock {
         self.tfs_packed(source.bytes, tfs)
     }
 
-    /// As [`tfs`](Self::tfs), for bp128.
     #[inline]
     pub(super) fn tfs_packed(&self, block: &[u8], tfs: &mut [u32]) -> Result<(), ListError> {
         assert_eq!(tfs.len(), self.block_len());
@@ -334,13 +311,7 @@ impl PackedBlock {
         Ok(())
     }
 
-    /// Reads the term frequency of posting `i` alone.
-    ///
-    /// As [`tfs`](Self::tfs).
-    ///
-    /// # Panics
-    ///
-    /// If the block has no posting `i`.
+    /// Reads the term frequency of posting `i` alone. Panics if there is none.
     #[inline]
     pub(crate) fn tf(&self, source: Source<'_>, i: usize) -> Result<u32, ListError> {
         assert!(i < self.block_len(), "posting {i} of a block of {}", self.block_len());
@@ -353,10 +324,8 @@ impl PackedBlock {
         less_one.checked_add(1).ok_or_else(|| self.tf_overflow())
     }
 
-    /// Whether the block, which begins `block`, is what its codec writes for these `gap_minus_one`
-    /// and tf - 1. A block of a segment is looked at with all of that.
-    ///
-    /// If it is not.
+    /// Fails if the block, at the beginning of `block`, is not what its codec writes for these
+    /// `gap_minus_one` and tf - 1. A block of a segment is checked with all of that.
     pub(super) fn check_packed(
         &self,
         block: &[u8],
@@ -408,21 +377,15 @@ impl PackedBlock {
     }
 }
 
-/// Whether each docid is above the one before it, and the first is at least `least`.
+/// Whether docids rise from at least `least`.
 #[inline(never)]
 fn rise_from(least: u32, docids: &[u32]) -> bool {
     docids[0] >= least && docids.windows(2).all(|pair| pair[0] < pair[1])
 }
 
-/// Reads a tail of `count` postings, which takes the whole of `tail` and begins at byte `offset` of
+/// Reads a tail of `count` postings, which is the whole of `tail` and begins at byte `offset` of
 /// its list. The docids are behind `previous` ([`BEFORE_FIRST`] if there is no block) and below
-/// `documents`. What the arrays hold beyond `count` is left as it was.
-///
-/// If the bytes are no such tail.
-///
-/// # Panics
-///
-/// If there is no room for `count`.
+/// `documents`. What the slices hold beyond `count` is left as it was. Panics if they are shorter.
 pub(crate) fn decode_tail(
     tail: &[u8],
     offset: u64,

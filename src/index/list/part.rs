@@ -1,13 +1,12 @@
-//! How is a part of a list read as if it were a list? A part is some neighbouring blocks, the tail
-//! counted as a block behind the last full one. It is a [`ListView`] of its own, so that a search
-//! of the part needs nothing that a search of the whole does not.
+//! A part of a list, some neighbouring blocks with the tail counted as one, is a [`ListView`] of
+//! its own: searching it needs nothing beyond what searching the whole does.
 
 use std::ops::Range;
 
 use super::ListView;
 
 impl<'a> ListView<'a> {
-    /// Blocks, and the tail if there is one.
+    /// With the tail, if there is one.
     #[inline]
     pub fn blocks(&self) -> usize {
         self.form.blocks(self.df) as usize
@@ -19,12 +18,8 @@ impl<'a> ListView<'a> {
         self.from..self.to
     }
 
-    /// The number of the first block from `from` on that may hold a docid of at least `docid`;
-    /// `blocks` behind the last.
-    ///
-    /// # Panics
-    ///
-    /// If `from` is above the number of full blocks.
+    /// The first block from `from` on that may hold a docid of at least `docid`; `blocks` behind
+    /// the last. Panics if `from` is above the number of full blocks.
     pub(crate) fn block_of(&self, from: usize, docid: u32) -> usize {
         let last_docids = self.last_docids();
         // Near ones are found soon: the search doubles its steps.
@@ -40,9 +35,8 @@ impl<'a> ListView<'a> {
         least + last_docids[least..end].partition_point(before)
     }
 
-    /// The part of the list with some of its blocks, of which documents outside of `wanted` are not
-    /// asked for: a search may leave them out or may meet them, and drops them then. `None` if the
-    /// list has none of the blocks.
+    /// Some blocks of the list, `None` if it has none of them. Documents outside of `wanted` are
+    /// not asked for: a search may leave them out or may meet them, and drops them then.
     pub(crate) fn part(&self, blocks: Range<usize>, wanted: Range<u32>) -> Option<Self> {
         let full = self.full_blocks();
         let blocks = blocks.start..blocks.end.min(self.blocks());

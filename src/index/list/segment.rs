@@ -1,14 +1,11 @@
-//! How do the blocks lie whose codec shares something among them (`rice`, `pfor`)? In *segments* of
-//! 65,536 postings, each of which begins with what its blocks share.
+//! Segments: 65,536 postings whose blocks, of the codecs `rice` and `pfor`, share a parameter. The
+//! papers choose one for a whole list; with one for each segment a list of any length, though few
+//! are longer, is written in one pass and read with bounded memory: an encoder holds the postings
+//! of a segment, 8 bytes each, and a reader what one segment shares, opened.
 //!
-//! The papers choose one parameter for a whole list. Here it is one for each segment, so that a
-//! list of any length is written in one pass and read with bounded memory: an encoder holds the
-//! postings of a segment, 8 bytes each, and a reader what one segment shares, opened. Few lists are
-//! longer.
-//!
-//! A segment is what is shared of the gaps, what is shared of the term frequencies, and then of
-//! each block the body of the gaps and that of the term frequencies, which have the same sizes in
-//! all blocks of the segment; zero bytes fill it up to a multiple of 4.
+//! A segment is what is shared of the gaps, what is shared of the term frequencies, then for each
+//! block the body of the gaps and that of the term frequencies, which have the same sizes in all
+//! blocks of the segment, and zeros up to a multiple of 4.
 
 use super::form::{Form, NOTHING, SEGMENT_POSTINGS};
 use super::{ListError, ListView, PackedBlock};
@@ -17,14 +14,14 @@ use crate::codec::{Encoder, List, Opened};
 /// Bytes that a list notes of each segment.
 pub(crate) const RECORD_BYTES: usize = 16;
 
-/// More bytes are shared by no segment: 24 for each posting, as if everything were an exception of
-/// an exception.
+/// No segment shares more bytes: 24 for each posting, as if everything were an exception of an
+/// exception.
 pub(crate) const MOST_SHARED_BYTES: u64 = 24 * SEGMENT_POSTINGS as u64 + 64;
 
 /// What a list notes of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
-    /// Where it begins, in bytes from the list's first.
+    /// In bytes from the list's first.
     pub offset: u64,
     /// Bytes that the blocks share of the gaps and of the term frequencies.
     pub shared: [u32; 2],
@@ -33,7 +30,6 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
-    /// Reads what is noted of a segment.
     pub(crate) fn parse(form: Form, record: &[[u8; 4]; 4]) -> Self {
         let [place, gaps, tfs, [a, b, c, d]] = *record;
         Self {
@@ -61,14 +57,13 @@ impl Segment {
         u64::from(self.bodies[0]) + u64::from(self.bodies[1])
     }
 
-    /// Bytes of the segment, if it has so many blocks.
     pub(crate) fn bytes(&self, blocks: usize) -> u64 {
         (self.shared_bytes() + blocks as u64 * self.block_bytes()).next_multiple_of(4)
     }
 }
 
-/// Writes a segment of `gap_minus_one` and tf - 1, whole blocks, to the end of `out`. It begins
-/// `offset` bytes behind the first of its list.
+/// Appends a segment of `gap_minus_one` and tf - 1, whole blocks, to `out`. It begins `offset`
+/// bytes behind the first of its list.
 pub(super) fn write(
     (form, offset): (Form, u64),
     encoder: &mut dyn Encoder,
@@ -100,9 +95,8 @@ pub(super) fn write(
     segment
 }
 
-/// What the blocks of one segment of a list share, made ready for reading. It is used again for
-/// other segments and lists, so that nothing is allocated once it has grown; lists without segments
-/// leave it alone.
+/// What the blocks of one segment of a list share, opened for reading. It is used again for other
+/// segments and lists, so that nothing is allocated once it has grown.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Columns {
     opened: [Opened; 2],
@@ -110,14 +104,12 @@ pub(crate) struct Columns {
 }
 
 impl Columns {
-    /// Forgets the list: must be called before another is read.
+    /// Must be called before another list is read.
     pub(crate) fn close(&mut self) {
         self.segment = None;
     }
 
-    /// Makes ready what the blocks of segment `number`, `blocks` of them, share.
-    ///
-    /// If that is damaged.
+    /// Opens what the `blocks` blocks of segment `number` share.
     pub(crate) fn open(
         &mut self,
         (form, number, blocks): (Form, usize, usize),
@@ -137,7 +129,7 @@ impl Columns {
         Ok(())
     }
 
-    /// What the codec asks for, of both columns. `shared` is what was opened.
+    /// The codec's view of both columns; `shared` is what was opened.
     pub(crate) fn lists<'a>(&'a self, shared: [&'a [u8]; 2]) -> [List<'a>; 2] {
         let [gaps, tfs] = &self.opened;
         [List { shared: shared[0], opened: gaps }, List { shared: shared[1], opened: tfs }]
@@ -154,7 +146,7 @@ pub(crate) struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// Where a block is read from that shares nothing.
+    /// For a block that shares nothing.
     #[inline(always)]
     pub(crate) fn alone(bytes: &'a [u8]) -> Self {
         const NONE: List<'static> = List { shared: &[], opened: &NOTHING };
@@ -163,16 +155,14 @@ impl<'a> Source<'a> {
 }
 
 impl<'a> ListView<'a> {
-    /// The segments of a list whose form has them, with the blocks of each.
+    /// With the blocks of each.
     pub(crate) fn segments(&self) -> impl Iterator<Item = (Segment, usize)> {
         let blocks = self.form.segment_blocks();
         let count = (self.whole_blocks as usize).div_ceil(blocks);
         (0..count).map(move |number| (self.segment(number), self.blocks_of_segment(number)))
     }
 
-    /// The bytes of a segment of this list that has so many blocks.
-    ///
-    /// If it reaches into the arrays.
+    /// Fails if the segment, of so many blocks, reaches into the arrays.
     pub(crate) fn bytes_of_segment(
         &self,
         segment: &Segment,
@@ -186,19 +176,17 @@ impl<'a> ListView<'a> {
         Ok(&self.data[offset as usize..][..expected as usize])
     }
 
-    /// What the list notes of the segment with this number.
     pub(super) fn segment(&self, number: usize) -> Segment {
         let record = &self.places[4 * number..][..4];
         Segment::parse(self.form, record.first_chunk().expect("a record has four words"))
     }
 
-    /// Blocks of the segment with this number.
     pub(super) fn blocks_of_segment(&self, number: usize) -> usize {
         let most = self.form.segment_blocks();
         (self.whole_blocks as usize - number * most).min(most)
     }
 
-    /// The line of block `number` of the whole list.
+    /// `number` is that in the whole list.
     #[inline(never)]
     pub(super) fn line_of_segment(&self, number: usize, previous: u32, last: u32) -> PackedBlock {
         let blocks = self.form.segment_blocks();
@@ -206,10 +194,8 @@ impl<'a> ListView<'a> {
         PackedBlock::of_segment(self.form, &segment, number, previous, last)
     }
 
-    /// Where the block of a line, which is one of this list, is read from. `columns` is opened if
-    /// it has to be, and is that of this list or closed.
-    ///
-    /// If what the block shares with others is damaged.
+    /// Where the block of a line of this list is read from. `columns`, which is that of this list
+    /// or closed, is opened if it has to be.
     #[inline(always)]
     pub(crate) fn source<'c>(
         &'c self,
@@ -224,7 +210,6 @@ impl<'a> ListView<'a> {
         Ok(Source { bytes, columns })
     }
 
-    /// Opens a segment unless it is open.
     #[inline(never)]
     fn open<'c>(
         &'c self,

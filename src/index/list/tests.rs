@@ -13,7 +13,6 @@ fn length(docid: u32) -> u32 {
     docid.wrapping_mul(0x9e37_79b1) >> (12 + docid % 20)
 }
 
-/// Documents of which lengths are kept.
 const KEPT: u32 = 1 << 16;
 
 fn lengths() -> Vec<u32> {
@@ -24,7 +23,6 @@ fn forms() -> impl Strategy<Value = Form> {
     prop::sample::select(Form::all().collect::<Vec<_>>())
 }
 
-/// Writes a list with bp128, as [`encode_as`] does.
 fn encode(postings: &[(u32, u32)], drain: usize) -> (u32, u64, Vec<u8>) {
     encode_as(Form::BP128, postings, drain)
 }
@@ -45,12 +43,10 @@ fn encode_as(form: Form, postings: &[(u32, u32)], drain: usize) -> (u32, u64, Ve
     (df, size, bytes)
 }
 
-/// Reads all that a list of bp128 holds, as [`decode_as`] does.
 fn decode(df: u32, size: u64, data: &[u8], documents: u32) -> Result<Postings, ListError> {
     decode_as(Form::BP128, df, size, data, documents)
 }
 
-/// Reads all that a list holds, block by block.
 fn decode_as(
     form: Form,
     df: u32,

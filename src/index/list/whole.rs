@@ -1,4 +1,4 @@
-//! What of a list is its block, if that is to stand in another list as it is?
+//! Full blocks that are copied from one list to another as they are.
 
 use super::{ListView, PackedBlock};
 use crate::score::bounds::Bound;
@@ -14,10 +14,7 @@ pub(crate) struct WholeBlock<'a> {
 }
 
 impl<'a> ListView<'a> {
-    /// The block of a line of this list, whose number is `block`. Its bound is not looked at.
-    ///
-    /// # Panics
-    /// If there is no such block, or the list has segments.
+    /// The bound is not checked. Panics if there is no such block, or the list has segments.
     #[inline]
     pub(crate) fn whole_block(&self, block: usize, line: PackedBlock) -> WholeBlock<'a> {
         let pairs = self.form.head_pairs();

@@ -21,7 +21,6 @@ fn group(tokens: &[(u16, u32, &[u8])]) -> TokenGroup {
     writer.finish(Arc::default(), Arc::default())
 }
 
-/// All that a closed run gives.
 fn lists(run: BTreeRun) -> Lists {
     let mut run = WalkedRun::from(run);
     let (mut bytes, mut lists) = (vec![7], Lists::new());
@@ -42,7 +41,7 @@ fn lists(run: BTreeRun) -> Lists {
     lists
 }
 
-/// Checks what Table II and the definition of a B-tree ask; returns terms and depth below a node.
+/// Checks Table II and the definition of a B-tree; returns terms and depth below a node.
 fn check(forest: &Forest, node: u32, is_root: bool) -> (u32, u32) {
     let n = forest.node(node);
     let count = n.count as usize;

@@ -1,8 +1,7 @@
-//! In which order do the terms of a run go to the lexicon? By trie collection, then suffix. Each
-//! thread puts the terms of some numbers to their collections. Then the threads share the
-//! collections out, put the terms of each together, sort them, and write to their part of what all
-//! give. A term is sorted by the first bytes of its suffix as a number, which most suffixes are no
-//! longer than.
+//! Sorts the terms of a run for the lexicon: by trie collection, then suffix. Each thread deals the
+//! terms of some numbers out to their collections. Then the threads share the collections, put the
+//! terms of each together, sort them, and write to their part of the result. A term is sorted by
+//! the first bytes of its suffix as a number; most suffixes are no longer.
 
 use super::{Forms, PART_FORMS, Shard, Suffix, Term, place_of};
 use crate::codec::prefetch::prefetch_at;
@@ -12,14 +11,12 @@ use crate::text::trie_collection::TRIE_COLLECTIONS;
 use bytemuck::Zeroable;
 use std::ops::Range;
 
-/// Terms in the order of the lexicon.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct OrderedTerms {
     pub numbers: Vec<u32>,
     pub collections: Vec<u16>,
-    /// Bytes of the suffix of each.
     pub suffix_bytes: Vec<u8>,
-    /// The suffixes, one behind the other.
+    /// End to end.
     pub suffixes: Vec<u8>,
 }
 
@@ -28,12 +25,11 @@ pub(crate) struct OrderedTerms {
 struct Sorted {
     key: u64,
     number: u32,
-    /// Bytes of its suffix.
     len: u8,
 }
 
 impl Sorted {
-    /// Whether its key does not have all of the suffix.
+    /// Whether the suffix is longer than the key.
     fn is_long(&self) -> bool {
         usize::from(self.len) > KEY_BYTES
     }
@@ -42,16 +38,14 @@ impl Sorted {
 /// Parts of the collections for each thread: some have many terms.
 const PARTS: usize = 4;
 
-/// Terms ahead of which a string is asked for; twice and three times as many for what says where it
-/// lies.
+/// Terms by which strings are prefetched ahead; their places twice, their codes three times as
+/// many.
 const AHEAD: usize = 8;
 
-/// Bytes of a suffix that its key has.
 const KEY_BYTES: usize = 7;
 
-/// A number by which the terms of a collection are sorted first: the first bytes of the suffix,
-/// then how many it has, as far as they are no more. Those with the same one have more, and are
-/// compared by these.
+/// Sort key of a term in its collection: the first bytes of the suffix, then its length, up to one
+/// more. Suffixes with the same key are longer, and are compared by the rest.
 fn key(suffix: &[u8]) -> u64 {
     let mut key = [0u8; 8];
     let n = suffix.len().min(KEY_BYTES);
@@ -70,7 +64,6 @@ fn key_of(term: &Term<'_>) -> u64 {
     }
 }
 
-/// How many terms a collection has, and bytes of their suffixes.
 #[derive(Clone, Copy, Default)]
 struct Size {
     terms: usize,
@@ -100,8 +93,8 @@ impl<'a> All<'a> {
         self.term(self.codes[term.number as usize])
     }
 
-    /// Has suffixes that are longer than keys brought to the caches: the code of one term, what
-    /// says where it lies of an earlier one, and the bytes of one before that.
+    /// Prefetches for suffixes that are longer than keys: the code of one term, the place of an
+    /// earlier one, and the bytes of one before that.
     fn prefetch(self, terms: [Option<&Sorted>; 3]) {
         let [code, place, bytes] = terms.map(|term| term.filter(|term| term.is_long()));
         if let Some(term) = code {
@@ -122,7 +115,7 @@ impl<'a> All<'a> {
         }
     }
 
-    /// Brings terms with one key into order, whose suffixes are longer than that.
+    /// Sorts terms with the same key, whose suffixes are longer than that.
     fn sort_alike(self, alike: &mut [Sorted]) {
         let with_rest = |&sorted: &Sorted| {
             let term = self.of(&sorted);
@@ -139,13 +132,11 @@ impl<'a> All<'a> {
 /// Some terms, by collection.
 struct Scattered {
     terms: Vec<Sorted>,
-    /// Where those of each collection end.
     ends: Vec<usize>,
     sizes: Vec<Size>,
 }
 
 impl Scattered {
-    /// Those with the numbers of a range.
     fn of(all: All<'_>, numbers: Range<usize>) -> Self {
         let mut sizes = vec![Size::default(); TRIE_COLLECTIONS];
         let codes = &all.codes[numbers.clone()];
@@ -175,7 +166,7 @@ impl Scattered {
     }
 }
 
-/// Where the terms of some collections go.
+/// The places of the terms of some collections in the result.
 struct Part<'a> {
     collections: Range<usize>,
     numbers: &'a mut [u32],
@@ -185,7 +176,6 @@ struct Part<'a> {
 }
 
 impl Part<'_> {
-    /// Brings them into order.
     fn fill(self, all: All<'_>, scattered: &[Scattered]) {
         let (mut terms, mut begin, mut written) = (Vec::new(), 0, 0);
         for collection in self.collections {
@@ -211,7 +201,7 @@ impl Part<'_> {
                 }
                 let bytes = term.key.to_be_bytes();
                 match to.first_chunk_mut() {
-                    // What is written behind it the next one writes again.
+                    // The next one overwrites what is written behind it.
                     Some(to) => *to = bytes,
                     None => to[..len].copy_from_slice(&bytes[..len]),
                 }

@@ -2,7 +2,7 @@ use super::*;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Says when memory is not pinned any more.
+/// Counts when memory is not pinned any more.
 struct Noted(Arc<AtomicUsize>);
 
 impl Drop for Noted {
@@ -106,7 +106,7 @@ fn memory_is_used_again_and_pinned_once() {
     assert!(!refused.is_pinned());
     refused.pin(|memory| Some(Box::new(memory.len())));
     assert!(refused.is_pinned());
-    // What is far too large is left for others.
+    // A memory that is far too large is left for others.
     drop(refused);
     assert_eq!(held(&buffers), (3, 2 * HUGE + STEP));
     // What is in use counts, and the oldest goes first.
@@ -173,7 +173,7 @@ fn small_buffers_share_an_area_that_is_pinned_as_a_whole() {
         assert!(buffer.len() == 10 * STEP && buffer[10 * STEP - 1] == n as u8);
         assert!(buffer[..10 * STEP - 1].iter().all(|&byte| byte == 7));
     }
-    // What is left of an area is used, and pinned already.
+    // The rest of an area is used, and pinned already.
     let rest = filled(&buffers, 4 * STEP);
     assert!(rest.is_pinned() && held(&buffers) == (0, 2 * shared));
     // One with much in it has an area of its own.

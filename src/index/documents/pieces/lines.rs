@@ -1,6 +1,5 @@
-//! Which documents are in lines that a device has read? It says where lines end and which names
-//! they have; the columns of the documents' table are made of that by whoever writes them, beside
-//! all others.
+//! Documents of lines that a device has read. The device gives the ends of lines and their names;
+//! the threads that write the documents make columns of these, beside each other.
 
 use super::{PieceDocuments, Room, Rows, made_name_bytes, name_hash};
 use crate::dictionary::device::lines::DeviceLines;
@@ -11,8 +10,8 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Lines of a batch of pieces: where each ends, behind its line feed, from where the first one
-/// begins; bytes of each name; and all names, end to end. The columns lie one behind the other.
+/// Lines of a batch of pieces, as columns one behind the other: the end of each, behind its line
+/// feed, counted from the first line; bytes of each name; all names, end to end.
 #[derive(Debug)]
 pub(crate) struct LineColumns {
     memory: TextBuffer,
@@ -20,8 +19,7 @@ pub(crate) struct LineColumns {
 }
 
 impl LineColumns {
-    /// Room for so many lines, and bytes of names, in memory that comes from where that of a buffer
-    /// does.
+    /// Room for so many lines, and bytes of names, in memory of the same kind as that of `buffer`.
     pub(crate) fn beside(buffer: &TextBuffer, lines: usize, name_bytes: usize) -> Self {
         let bytes = lines * (size_of::<u32>() + size_of::<u8>()) + name_bytes;
         Self { memory: buffer.beside(bytes), lines }
@@ -73,8 +71,7 @@ impl ReadLines {
         self.of.input
     }
 
-    /// Bytes of all names in UTF-8, those among them that are made, where so many lines come before
-    /// the piece.
+    /// Bytes of all names in UTF-8, made ones too, if `before` lines come before the piece.
     pub(super) fn name_bytes<'a>(
         &self,
         input_name: impl Fn(u32) -> Cow<'a, str>,
@@ -95,7 +92,6 @@ impl ReadLines {
         made + names.sum::<usize>() as u64
     }
 
-    /// The names, as they stand in their lines.
     fn names(&self) -> impl Iterator<Item = &[u8]> {
         let mut rest = &self.columns.names()[self.names.clone()];
         let lengths = self.columns.name_lengths()[self.lines.clone()].iter();
@@ -119,8 +115,8 @@ impl ReadLines {
 }
 
 impl PieceDocuments {
-    /// The documents of all pieces of a batch that is nothing but lines, the first of which in each
-    /// piece has such a number; each line is one.
+    /// The documents of all pieces of a batch of lines, each of which is one; `firsts` are the
+    /// places of the pieces' first lines in `columns`.
     pub(crate) fn of_batch(
         columns: LineColumns,
         pieces: &[DeviceLines],
@@ -142,13 +138,12 @@ impl PieceDocuments {
         pieces.iter().enumerate().map(of).collect()
     }
 
-    /// Whether they are in lines that a device has read.
     #[cfg(test)]
     pub(crate) fn are_lines(&self) -> bool {
         self.unread.is_some()
     }
 
-    /// Makes rows of lines: column by column, as they lie.
+    /// Makes rows of lines, column by column.
     pub(super) fn read_lines(&mut self) {
         let Some(unread) = self.unread.take() else { return };
         let (documents, name_bytes) = (unread.len(), unread.names.len());
@@ -200,12 +195,10 @@ mod tests {
             offset,
             was_open: false,
         };
-        // Two of them cut a character in two.
         let all_names = b"a\xffb\xc3\xa9ab\xc3\xa9";
         let mut columns = LineColumns::beside(&TextBuffer::default(), 5, all_names.len());
         let (ends, name_lengths, names) = columns.columns();
         ends.copy_from_slice(&[30, 70, 101, 121, 140]);
-        // The fourth has none.
         name_lengths.copy_from_slice(&[1, 4, 3, 0, 1]);
         names.copy_from_slice(all_names);
         let pieces = [lines(0, 3, "}\n"), lines(0, 900, "}\r\n"), lines(4, 0, "}\n")];
@@ -213,7 +206,7 @@ mod tests {
         let (name, file) = ("a.jsonl", 7);
         let name_bytes =
             |piece: &PieceDocuments| piece.unread.as_ref().unwrap().name_bytes(|_| name.into(), 8);
-        // What is not UTF-8 becomes three bytes. The line of what has no name is the tenth.
+        // What is not UTF-8 becomes three bytes. The nameless line is the tenth.
         assert_eq!(Vec::from_iter(pieces.iter().map(name_bytes)), [7, 5 + file + 3, 3]);
         let mut found = Vec::new();
         for piece in &mut pieces {

@@ -1,5 +1,5 @@
-//! Which documents does a build have, run by run? One thread says where those of each piece stand,
-//! in the order of the input; any thread writes them there.
+//! The table of a build's documents, run by run. One thread places the documents of each piece, in
+//! input order; any thread writes them there.
 
 use super::lines::ReadLines;
 use super::{PieceDocuments, Rows, Skipped, made_name_bytes};
@@ -15,31 +15,25 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// Any error of the table.
 type Cause = Box<dyn Error + Send + Sync>;
 
-/// The documents of all runs and what was found on the way.
 pub(crate) struct DocumentsDone {
-    /// What was written of each run. It is not synced: a merge may make it superfluous.
+    /// They are not synced: a merge may make them superfluous.
     pub runs: Vec<DocumentsEntry>,
-    /// Documents, their indexed tokens, and documents without one.
     pub documents: u32,
     pub tokens: u64,
     /// Documents without an indexed token.
     pub empty: u64,
-    /// Names that occur more than once.
     pub duplicates: Counting,
-    /// Records that are no documents, by reason.
     pub skipped: BTreeMap<String, u64>,
     /// Messages of the first of them.
     pub first_skipped: Vec<String>,
 }
 
-/// A thread that has the names counted that occur more than once, while the last run is encoded.
+/// A thread that counts names that occur more than once, while the last run is encoded.
 pub(crate) struct Counting(Awaited<io::Result<Duplicates>>);
 
 impl Counting {
-    /// What it has found.
     pub(crate) fn wait(self, directory: &Path) -> Result<Duplicates, Cause> {
         let counted = self.0.ended().map_err(|_| "counting the names panicked")?;
         counted.map_err(|e| names_error(directory, &e))
@@ -48,7 +42,7 @@ impl Counting {
 
 const NAMED: usize = 5;
 
-/// The part of the memory that hashes of names may take: one of so many.
+/// The hashes of names may take one part of so many of the memory.
 pub(crate) const NAMES_SHARE: u64 = 64;
 
 /// Says where the documents of a build stand. The last of it and of the [`PieceRows`] that it gave
@@ -67,16 +61,16 @@ pub(crate) struct DocumentsTable {
     lines: u64,
 }
 
-/// A run that is written. Who has it last ends it.
+/// A run that is written; its last owner ends it.
 struct Run {
     number: u32,
     files: PlacedDocuments,
 }
 
-/// What all who write share. Who has it last ends the table.
+/// What all writers share; the last owner ends the table.
 struct Shared {
     directory: PathBuf,
-    /// So many count the names.
+    /// Threads that count the names.
     threads: usize,
     names: Names,
     sum: Mutex<Sum>,
@@ -84,7 +78,6 @@ struct Shared {
 
 #[derive(Default)]
 struct Sum {
-    /// Runs that are ended, by number.
     runs: BTreeMap<u32, DocumentsEntry>,
     empty: u64,
     skipped: BTreeMap<String, u64>,
@@ -96,15 +89,13 @@ pub(crate) struct PieceRows {
     piece: PieceDocuments,
     place: DocumentsPlace,
     docid: u32,
-    /// Lines of the input before the piece.
     lines: u64,
     run: Arc<Run>,
     shared: Arc<Shared>,
 }
 
 impl DocumentsTable {
-    /// A table in the folder of a generation of which runs end as the budget says; so many
-    /// `threads` count the names.
+    /// A table in the folder of a generation; `threads` count the names.
     pub(crate) fn new(directory: &Path, budget: &Budget, threads: usize) -> Self {
         let names = Names::new(directory, budget.memory / NAMES_SHARE);
         let (directory, sum) = (directory.to_path_buf(), Mutex::default());
@@ -121,13 +112,13 @@ impl DocumentsTable {
         }
     }
 
-    /// Says where the documents of the next piece stand, if it has any. What was passed over is
-    /// counted, or an error of a `strict` build. Documents without a name are called by
-    /// `input_name`, and what was passed over lies in `input_path`.
+    /// Places the documents of the next piece, if it has any. Skipped records, which lie in
+    /// `input_path`, are counted, or an error if the build is `strict`; nameless documents are
+    /// called by `input_name`.
     ///
     /// # Errors
-    /// When the files cannot be created or ended, there are more documents than docids, or of a
-    /// strict build.
+    /// When files cannot be created or ended, there are more documents than docids, or of a strict
+    /// build.
     pub(crate) fn place<'a>(
         &mut self,
         strict: bool,
@@ -196,8 +187,7 @@ impl DocumentsTable {
         self.run.take().map_or(Ok(()), |(run, _)| self.shared.leave(run))
     }
 
-    /// Ends the last run. Returns what came of the table, unless some of what it placed is not
-    /// written.
+    /// Ends the last run. Returns the table's sums, unless some of what it placed is not written.
     pub(crate) fn finish(mut self) -> Result<Option<DocumentsDone>, Cause> {
         self.end_run()?;
         let Self { shared, skipped, first_skipped, .. } = self;
@@ -213,8 +203,7 @@ impl PieceRows {
         self.piece.bytes()
     }
 
-    /// Writes the documents; those without a name are called by `input_name`. Returns what came of
-    /// the table, if these were its last.
+    /// Writes the documents. Returns the table's sums if these were its last.
     pub(crate) fn write<'a>(
         self,
         input_name: impl Fn(u32) -> Cow<'a, str>,
@@ -248,7 +237,7 @@ impl Shared {
         lock(&self.sum)
     }
 
-    /// Gives a run up, which ends it if nobody else has it.
+    /// Ends a run if this is its last owner.
     fn leave(&self, run: Arc<Run>) -> Result<(), Cause> {
         if let Some(Run { number, files }) = Arc::into_inner(run) {
             let entry = files.finish()?;
@@ -257,8 +246,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Gives the table up. Who has it last begins to count the names that occur more than once, and
-    /// has what came of it.
+    /// The last owner of the table begins to count the names that occur more than once.
     fn end(shared: Arc<Self>) -> Result<Option<DocumentsDone>, Cause> {
         let Some(Self { threads, names, sum, .. }) = Arc::into_inner(shared) else {
             return Ok(None);
@@ -285,7 +273,6 @@ impl Shared {
 }
 
 impl PieceDocuments {
-    /// The input of the first document.
     fn first_input(&self) -> Option<u32> {
         let of_rows = || self.rows.locations.first().map(|first| first.input);
         self.unread.as_ref().map(ReadLines::input).or_else(of_rows)
@@ -300,8 +287,7 @@ impl PieceDocuments {
 }
 
 impl Rows {
-    /// Bytes of all names; a document that has none is named after its input and its line, of which
-    /// so many come before the piece.
+    /// Bytes of all names, made ones too, if `lines` come before the piece.
     fn name_bytes<'a>(&self, input_name: impl Fn(u32) -> Cow<'a, str>, lines: u64) -> u64 {
         let mut bytes = self.names.len() as u64;
         if !self.is_nameless {
@@ -320,7 +306,7 @@ impl Rows {
         bytes
     }
 
-    /// Names those documents that have no names. Returns the hashes of all names.
+    /// Makes the missing names. Returns the hashes of all.
     fn make_names<'a>(
         &mut self,
         input_name: impl Fn(u32) -> Cow<'a, str>,
@@ -349,7 +335,7 @@ impl Rows {
     }
 }
 
-/// The file of the names' hashes has no name, so the folder's has to do.
+/// The file of hashes has no name, so the folder's has to do.
 fn names_error(directory: &Path, error: &io::Error) -> Cause {
     format!("{}: cannot keep hashes of the names: {error}", directory.display()).into()
 }
@@ -372,7 +358,6 @@ mod tests {
         let mut expected = Vec::new();
         let mut placed = Vec::new();
         let mut lines = 0;
-        // Lines with one and with several digits, and pieces without a document.
         for names in [&["b", "", "", "x"][..], &[], &["", "b", "", "", "", "", ""], &["z"]] {
             let mut piece = PieceDocuments::new(0, Vec::new());
             for (line, name) in (1..).zip(names) {

@@ -1,6 +1,5 @@
-//! What becomes of the files that a run may have beside those that every run has: static scores of
-//! documents with the maxima of blocks, and positions, which this program neither writes nor uses
-//! (`docs/index-format.md`)?
+//! Tests of the files that a run may have beside those of every run: static scores, and positions,
+//! which this program neither writes nor uses (`docs/index-format.md`).
 
 use super::tests::describe;
 use super::*;
@@ -15,10 +14,10 @@ use crate::index::merge::{Recode, merge_index};
 use crate::index::testing::{build, collection};
 use std::fs;
 
-/// Documents of a block of static scores, and postings of a group of positions.
+/// Documents of a block of scores, and postings of a group of positions.
 const BLOCK: usize = 64;
 
-/// Writes the static scores of a run: those of document i are i / 2.
+/// The score of document i is i / 2.
 fn write_scores(folder: &Path, run: &RunEntry) -> FileEntry {
     let mut file = writer(folder, run, Kind::Scores);
     let scores: Vec<f32> = (0..run.documents).map(|docid| docid as f32 / 2.0).collect();
@@ -33,7 +32,7 @@ fn write_scores(folder: &Path, run: &RunEntry) -> FileEntry {
     file.finish(Header { kind: Kind::Scores, values, last: 0 }).unwrap()
 }
 
-/// Writes positions of a run: every posting has its term at positions 3, 5, 7 and so on.
+/// Every posting has its term at positions 3, 5, 7 and so on.
 fn write_positions(folder: &Path, run: &RunEntry, files: &[FileEntry]) -> FileEntry {
     let opened = Run::open(folder, run, files, true).unwrap();
     let (mut positions, mut groups, mut ordinal) = (Vec::new(), Vec::new(), 0usize);
@@ -45,7 +44,6 @@ fn write_positions(folder: &Path, run: &RunEntry, files: &[FileEntry]) -> FileEn
         if collection != Some(term.collection) {
             (collection, of_collection) = (Some(term.collection), 0);
         }
-        // A block of the lexicon has up to 16 terms of one trie collection.
         if of_collection % 16 == 0 {
             blocks.push(ordinal as u64);
         }
@@ -101,7 +99,6 @@ fn scores_and_positions_are_kept_and_not_used() {
     assert_eq!((generation.live_documents(), generation.runs().len()), (300, 2));
     drop(generation);
 
-    // A generation that takes the run over links them.
     let lock = IndexLock::acquire(index).unwrap();
     let from = current(index).unwrap().unwrap();
     let kinds = [Kind::Scores, Kind::Positions];
@@ -128,7 +125,6 @@ fn a_merge_refuses_to_lose_scores_and_positions() {
     let error = merge().map(drop).unwrap_err().to_string();
     assert!(error.contains("cannot merge the positions of runs"), "{error}");
     check(index).unwrap();
-    // What was live is live.
     assert_eq!(Generation::open(index, true).unwrap().manifest(), &manifest);
 }
 

@@ -1,4 +1,4 @@
-//! How is a manifest read, and what is said of a file that is none?
+//! Reads manifests, and says what is wrong with them.
 
 #![forbid(unsafe_code)]
 
@@ -11,29 +11,26 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use std::path::Path;
 
-/// What the manifests of all versions begin with.
+/// The beginning of a manifest of any version.
 #[derive(Deserialize)]
 struct AnyVersion {
     format: u64,
     #[serde(rename = "generation")]
     _generation: IgnoredAny,
-    /// There in the manifest of a generation of several shards, and in no other.
+    /// Only the manifest of a generation of several shards has it.
     #[serde(default)]
     shards: Vec<IgnoredAny>,
 }
 
 impl Manifest {
-    /// Reads and verifies the manifest in the folder of a generation.
     pub(crate) fn read(generation: &Path) -> Result<Self, IndexError> {
         let path = generation.join(MANIFEST);
         let bytes = plain::read(&path)?;
         Self::decode(&path, &bytes)
     }
 
-    /// Reads and verifies a manifest that stands in the file at `path`.
-    ///
-    /// # Errors
-    /// `Damaged`, `Newer`; `Sharded` if it is that of a generation of several shards.
+    /// Reads and verifies the manifest in the file at `path`. `Sharded` if it is that of a
+    /// generation of several shards.
     pub(crate) fn decode(path: &Path, bytes: &[u8]) -> Result<Self, IndexError> {
         let sealed = Sealed::open(path, bytes)?;
         if sealed.shards > 0 {
@@ -48,7 +45,7 @@ impl Manifest {
     }
 }
 
-/// Reads the manifest of the generation in the folder `path`, which has to be named for it.
+/// Reads the manifest in the folder `path`, which has to be named for its generation.
 pub(crate) fn read_manifest(path: &Path) -> Result<Manifest, IndexError> {
     let manifest = Manifest::read(path)?;
     if number_of(path) != Some(manifest.generation) {
@@ -61,14 +58,12 @@ pub(crate) fn read_manifest(path: &Path) -> Result<Manifest, IndexError> {
 /// A manifest of either kind whose checksum is right.
 pub(crate) struct Sealed<'a> {
     path: &'a Path,
-    /// The JSON object without its checksum.
     text: Vec<u8>,
-    /// Shards of the generation; 0 if it is whole.
+    /// 0 if the generation is whole.
     pub(crate) shards: usize,
 }
 
 impl<'a> Sealed<'a> {
-    /// Verifies the bytes of the file at `path`.
     pub(crate) fn open(path: &'a Path, bytes: &[u8]) -> Result<Self, IndexError> {
         let any = serde_json::from_slice::<AnyVersion>(bytes);
         if let Ok(AnyVersion { format: found, .. }) = any
@@ -115,8 +110,8 @@ impl<'a> Sealed<'a> {
     }
 }
 
-/// Tells whether the checksum at the end is right, so that the manifest of an earlier format is
-/// told from a damaged one.
+/// Whether the checksum at the end is right: tells a manifest of an earlier format from a damaged
+/// one.
 fn is_sealed(bytes: &[u8]) -> bool {
     let start = bytes.len().checked_sub(tail(0).len());
     start.is_some_and(|start| bytes[start..] == *tail(crc32fast::hash(&bytes[..start])).as_bytes())

@@ -13,31 +13,29 @@ use crate::index::generations::folder::number_of;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// The manifest of a generation of several shards.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShardedManifest {
     pub format: u32,
-    /// Number of the generation, that of its folder and of the folders of its shards.
+    /// Also in the names of the folders of its shards.
     pub generation: u32,
-    /// When it was written, in seconds since 1970 (UTC).
+    /// Seconds since 1970 (UTC).
     pub created: u64,
-    /// The command line that wrote it, of process 0.
+    /// Of process 0.
     pub command: String,
-    /// What made terms and lists of the input, alike in all shards but for the memory.
+    /// The same for all shards but for the memory.
     pub settings: Settings,
     /// Documents whose name an earlier one has, in the same shard or another.
     pub duplicate_names: u64,
-    /// The shards, by docid; the folder of each is named for its place here.
+    /// By docid; the folder of each is named for its place here.
     pub shards: Vec<ShardEntry>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShardEntry {
-    /// Docid of its first document in the whole index.
     pub first_docid: u32,
-    /// How many docids it takes: its documents, deleted ones too.
+    /// Its documents, deleted ones too.
     pub docids: u32,
     pub statistics: Statistics,
     pub runs: u64,
@@ -49,7 +47,7 @@ pub struct ShardEntry {
 }
 
 impl ShardedManifest {
-    /// Puts shards in a row: gives each its first docid.
+    /// Gives each shard its first docid.
     pub(crate) fn line_up(&mut self, index: &Path) -> Result<(), IndexError> {
         let mut next = 0u64;
         for shard in &mut self.shards {
@@ -59,7 +57,7 @@ impl ShardedManifest {
         u32::try_from(next).map(drop).map_err(|_| too_many(index))
     }
 
-    /// Reads the manifest in the folder of a generation; none if the generation is whole.
+    /// None if the generation is whole.
     pub(crate) fn read(generation: &Path) -> Result<Option<Self>, IndexError> {
         let path = generation.join(MANIFEST);
         let bytes = plain::read(&path)?;
@@ -73,8 +71,8 @@ impl ShardedManifest {
         }
     }
 
-    /// Reads and verifies the manifest that stands in the file at `path`; none if it is that of a
-    /// whole generation.
+    /// Reads and verifies the manifest in the file at `path`; none if it is that of a whole
+    /// generation.
     pub(crate) fn decode(path: &Path, bytes: &[u8]) -> Result<Option<Self>, IndexError> {
         let sealed = Sealed::open(path, bytes)?;
         if sealed.shards == 0 {
@@ -94,13 +92,12 @@ impl ShardedManifest {
         Ok(Some(manifest))
     }
 
-    /// Lays the manifest out, its checksum last.
     pub(crate) fn encode(&self) -> String {
         sealed(self)
     }
 
-    /// Returns the number of the generation in a folder if it has shards, or may have some because
-    /// its manifest cannot be read.
+    /// The number of the generation in a folder if it has shards, or may have some because its
+    /// manifest cannot be read.
     pub(crate) fn number_with_shards(generation: &Path) -> Option<u32> {
         match Self::read(generation) {
             Ok(manifest) => manifest.map(|manifest| manifest.generation),
@@ -116,12 +113,11 @@ impl ShardedManifest {
         self.sum(|s| s.tokens)
     }
 
-    /// Adds up a number of all shards. The manifest may say anything.
+    /// Saturates, since a manifest may say anything.
     pub(crate) fn sum(&self, number: impl Fn(&Statistics) -> u64) -> u64 {
         self.shards.iter().fold(0, |sum, shard| sum.saturating_add(number(&shard.statistics)))
     }
 
-    /// The shard that has a document of the whole index.
     pub(crate) fn shard_of(&self, docid: u32) -> Option<usize> {
         let after = self.shards.partition_point(|shard| shard.first_docid <= docid);
         // Empty shards begin where the next one does.
@@ -130,7 +126,6 @@ impl ShardedManifest {
         (within < self.shards[shard].docids).then_some(shard)
     }
 
-    /// The folder of a shard's generation.
     pub(crate) fn folder(&self, index: &Path, shard: usize) -> PathBuf {
         index.join(shard_name(shard)).join(generation_name(self.generation))
     }

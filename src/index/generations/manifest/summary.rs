@@ -1,4 +1,4 @@
-//! What a manifest says but for its inputs, read as a stream.
+//! A manifest without its inputs, read as a stream.
 
 #![forbid(unsafe_code)]
 
@@ -14,14 +14,13 @@ use std::fmt;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
-/// What a manifest of either kind says, but for its inputs, of which it has the number: they need
-/// no memory.
+/// A manifest of either kind with only the number of its inputs, which need no memory.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Summary {
     pub generation: u32,
     #[serde(default)]
     pub statistics: Statistics,
-    /// The runs, by docid; none of a generation of several shards.
+    /// By docid; none of a generation of several shards.
     #[serde(default)]
     pub runs: Vec<RunEntry>,
     /// Every file but the manifest.
@@ -29,7 +28,7 @@ pub(crate) struct Summary {
     pub files: Vec<FileEntry>,
     #[serde(default, deserialize_with = "count")]
     pub inputs: u64,
-    /// How many shards; 0 if the generation is whole.
+    /// 0 if the generation is whole.
     #[serde(default, deserialize_with = "count")]
     pub shards: u64,
     /// CRC-32 of all bytes of the file.
@@ -38,8 +37,8 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
-    /// Reads the manifest in the folder of a generation as a stream and verifies its checksum.
-    /// Whether its parts agree, which whoever wrote it has made sure of, is not looked at.
+    /// Reads the manifest in the folder of a generation and verifies its checksum, but not that its
+    /// parts agree: its writer has made sure of that.
     pub(crate) fn read(generation: &Path) -> Result<Self, IndexError> {
         let path = generation.join(MANIFEST);
         let file = plain::open(&path)?;
@@ -61,8 +60,8 @@ impl Summary {
         Err(IndexError::damaged(&path, bytes, "a manifest that nobody writes to", "another one"))
     }
 
-    /// Describes a generation, whose files are finished, as a shard; its place among the others is
-    /// not known yet.
+    /// Describes a generation, whose files are finished, as a shard, with no place among the others
+    /// yet.
     pub(crate) fn shard(self) -> ShardEntry {
         ShardEntry {
             first_docid: 0,
@@ -76,7 +75,6 @@ impl Summary {
     }
 }
 
-/// Counts a list and keeps nothing of it.
 fn count<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
     struct Count;
     impl<'de> Visitor<'de> for Count {
@@ -97,10 +95,9 @@ fn count<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
     from.deserialize_seq(Count)
 }
 
-/// Takes the checksums of what is read: of all, and of what stands before the last `tail` bytes.
+/// Takes the checksums of what is read: of all, and of all but the last `tail` bytes.
 struct Summing<R> {
     file: R,
-    /// Bytes that are left before the tail.
     left: u64,
     before: crc32fast::Hasher,
     all: crc32fast::Hasher,

@@ -1,5 +1,4 @@
-//! How is a manifest laid out? In pieces, so that a list of millions of inputs is never in memory
-//! as text.
+//! Lays manifests out in pieces, so that a list of millions of inputs is never in memory as text.
 
 #![forbid(unsafe_code)]
 
@@ -11,10 +10,9 @@ use std::borrow::Borrow;
 use std::cell::Cell;
 use std::io::{self, Write};
 
-/// Takes the next bytes of a text.
 pub(crate) type Take<'a> = dyn FnMut(&[u8]) -> Result<(), IndexError> + 'a;
 
-/// Lays a manifest of either kind out, its checksum last, and hands it to `take` piece by piece.
+/// Hands a manifest of either kind to `take` piece by piece, its checksum last.
 pub(crate) fn seal(manifest: &impl Serialize, take: &mut Take<'_>) -> Result<(), IndexError> {
     let (buffer, crc) = (Vec::new(), crc32fast::Hasher::new());
     let mut pieces = Pieces { take, buffer, crc, failed: None };
@@ -23,7 +21,7 @@ pub(crate) fn seal(manifest: &impl Serialize, take: &mut Take<'_>) -> Result<(),
         return Err(failed);
     }
     laid.expect("numbers, strings and lists of them are always JSON");
-    // Puts the checksum in the place of the closing brace.
+    // The checksum takes the place of the closing brace.
     pieces.buffer.truncate(pieces.buffer.len() - END.len());
     pieces.buffer.extend_from_slice(b",\n  ");
     pieces.crc.update(&pieces.buffer);
@@ -31,7 +29,6 @@ pub(crate) fn seal(manifest: &impl Serialize, take: &mut Take<'_>) -> Result<(),
     (pieces.take)(&pieces.buffer)
 }
 
-/// A manifest of either kind as one text.
 pub(crate) fn sealed(manifest: &impl Serialize) -> String {
     let mut text = Vec::new();
     let sealed = seal(manifest, &mut |bytes| {
@@ -42,10 +39,9 @@ pub(crate) fn sealed(manifest: &impl Serialize) -> String {
     String::from_utf8(text).expect("JSON is UTF-8")
 }
 
-/// How the text ends before its checksum is there.
 const END: &[u8] = b"\n}";
 
-/// Gives away what was laid out but for the last bytes, in which the checksum will stand.
+/// Passes the text on but for the last bytes, where the checksum will stand.
 struct Pieces<'a, 'b> {
     take: &'a mut Take<'b>,
     buffer: Vec<u8>,
@@ -74,7 +70,6 @@ impl Write for Pieces<'_, '_> {
     }
 }
 
-/// A manifest with other inputs than its own.
 pub(crate) struct WithInputs<'a, I>(&'a Manifest, Cell<Option<I>>);
 
 impl<'a, I> WithInputs<'a, I> {
@@ -85,7 +80,6 @@ impl<'a, I> WithInputs<'a, I> {
 
 impl<I: Iterator<Item: Borrow<InputEntry>>> Serialize for WithInputs<'_, I> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        // Every member is named, so that none is forgotten.
         let Manifest {
             format,
             generation,
@@ -124,7 +118,7 @@ impl Serialize for Manifest {
     }
 }
 
-/// A list that is laid out once, while it comes about.
+/// A list that is serialized once, from an iterator.
 struct Once<I>(Cell<Option<I>>);
 
 impl<I: Iterator<Item: Borrow<InputEntry>>> Serialize for Once<I> {

@@ -1,4 +1,4 @@
-//! Are the documents of a run whole? Names that are text, inputs that there are, and numbers that
+//! Checks the documents of a run: names that are text, inputs that there are, and numbers that
 //! agree.
 
 #![forbid(unsafe_code)]
@@ -9,15 +9,13 @@ use crate::index::documents::RunDocuments;
 use crate::index::format::{Kind, run_file};
 use crate::index::generations::manifest::RunEntry;
 
-/// Counts the documents without a token that are not deleted.
 pub(crate) fn count_empty(documents: &RunDocuments, deletions: &Deletions) -> u64 {
     let empty = (0..).zip(documents.lengths()).filter(|(_, tokens)| **tokens == 0);
     empty.filter(|(docid, _)| !deletions.contains(*docid)).count() as u64
 }
 
 impl Check<'_> {
-    /// Reads the deletions of one run, or none; whether they fit its lists is seen when those are
-    /// read.
+    /// Reads the deletions of a run; whether they fit its lists is seen when those are read.
     pub(crate) fn deletions(&mut self, run: &RunEntry) -> Option<Deletions> {
         match run.deleted {
             None => Some(Deletions::default()),
@@ -25,7 +23,6 @@ impl Check<'_> {
         }
     }
 
-    /// Compares the tokens of the deleted documents with what the deletions say.
     pub(crate) fn deleted_tokens(
         &mut self,
         run: &RunEntry,
@@ -47,7 +44,6 @@ impl Check<'_> {
         }
     }
 
-    /// Checks the documents of one run.
     pub(crate) fn documents(&mut self, run: &RunEntry) -> Option<RunDocuments> {
         let documents = self.note(RunDocuments::open_unverified(self.generation, run))?;
         let name = |kind| run_file(&run.name, kind);

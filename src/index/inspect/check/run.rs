@@ -1,11 +1,10 @@
-//! Is a run whole? Its terms, its lists from end to end, and the frequencies of all terms of a
+//! Checks a run: its terms, its lists from end to end, and the frequencies of all terms of a
 //! document against the document's length.
 //!
-//! Where nothing is wrong it does not matter in which order lists are read, so that threads read
-//! them side by side. Where something is, one thread reads all of them again: it tells the problems
-//! in their order. Threads do not count the tokens of each document, which would have them wait for
-//! each other's memory at every posting: they compare two sums over all documents, in each of which
-//! a document has a weight of its own.
+//! Threads read lists side by side; if they find a problem, one thread reads all again, to tell the
+//! problems in order. Threads do not count the tokens of each document, which would make them wait
+//! for each other's memory at every posting: they compare two sums over all documents, in each of
+//! which a document has a weight of its own.
 
 #![forbid(unsafe_code)]
 
@@ -25,7 +24,6 @@ use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-/// Bytes of the window on the lexicon.
 const WINDOW_BYTES: usize = 64 << 10;
 
 /// Parts of a run for each thread, so that all end at about the same time.
@@ -33,10 +31,10 @@ const PARTS: usize = 16;
 /// A term takes as long as lists of so many times its bytes.
 const TERM_COST: u64 = 6;
 
-/// What is left of the documents' lengths when the term frequencies that were read are taken away.
+/// The documents' lengths less the term frequencies that were read.
 struct Tokens {
     left: Vec<u32>,
-    /// The first document of whose length more was taken than there is.
+    /// The first document that has more tokens in the lists than its length.
     overdrawn: Option<u32>,
 }
 
@@ -51,9 +49,9 @@ impl Tokens {
     }
 }
 
-/// Sums numbers of documents, modulo 2^64, each with a weight of its document, which has nothing to
-/// do with that of another one: numbers that are not the same for every document have the same sum
-/// once in 2^32 times or less. The weights are splitmix64's (Steele, Lea and Flood, OOPSLA 2014).
+/// Sums numbers of documents, modulo 2^64, each with a weight of its document, independent of the
+/// others: numbers that are not the same for every document have the same sum once in 2^32 times or
+/// less. The weights are splitmix64's (Steele, Lea and Flood, OOPSLA 2014).
 fn weighted<'a>(numbers: impl Iterator<Item = (u32, &'a u32)>) -> u64 {
     numbers.fold(0, |sum, (docid, &number)| {
         let bits = (u64::from(docid) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -111,7 +109,7 @@ impl Check<'_> {
     }
 
     /// Whether threads find nothing wrong with the terms, the lists and the lengths of their
-    /// documents. False as well if there is only one, or little to be read.
+    /// documents. Also false if there is only one thread, or little to read.
     pub(crate) fn lists_are_whole(&self, (entry, run): (&RunEntry, &Run), lengths: &[u32]) -> bool {
         let (lexicon, Share { threads, least }) = (run.lexicon(), self.share);
         if threads < 2 {
@@ -131,7 +129,7 @@ impl Check<'_> {
             let all_read = part.lists((entry, run), &mut terms, Some(lengths), take);
             let (terms, postings) = terms.seen();
             for (sum, here) in sums.iter().zip([terms, postings, tokens]) {
-                // Those of tokens go round.
+                // The sums of tokens wrap around.
                 sum.fetch_add(here, Relaxed);
             }
             Ok::<_, IndexError>(all_read && part.problems.is_empty())
@@ -148,7 +146,7 @@ impl Check<'_> {
             && (!self.has_tokens() || tokens == weighted((0..).zip(lengths)))
     }
 
-    /// Reads terms and their lists; tells whether that was possible.
+    /// Reads terms and their lists; false if that was not possible.
     fn lists(
         &mut self,
         (entry, run): (&RunEntry, &Run),
@@ -208,7 +206,6 @@ impl Check<'_> {
         }
     }
 
-    /// Compares the lengths of the run's documents with what the lists have left of them.
     fn lengths(&mut self, entry: &RunEntry, lengths: &[u32], tokens: &Tokens) {
         let place = |docid: usize| BODY + 2 * docid as u64;
         let file = run_file(&entry.name, Kind::Lengths);
@@ -225,7 +222,6 @@ impl Check<'_> {
     }
 }
 
-/// Says what is wrong with a term, if anything is.
 pub(crate) fn wrong_term(collection: u16, suffix: &[u8]) -> Option<String> {
     let (prefix, length) = implied_prefix(collection);
     let bytes = [&prefix[..length], suffix].concat();

@@ -1,4 +1,4 @@
-//! Are all shards of an index whole, and are they those that its manifest lists?
+//! Checks all shards of an index, and that they are those that its manifest lists.
 
 use super::{Report, Share, check_generation};
 use crate::index::error::IndexError;
@@ -8,8 +8,8 @@ use crate::index::generations::manifest::sharded::ShardedManifest;
 use std::fs;
 use std::path::Path;
 
-/// Checks the shards of the generation in the folder `generation`. A shard that is not in the
-/// folder of the index, since it lies on another disk, is a problem: nobody has looked at it.
+/// Checks the shards of the generation in the folder `generation`. A shard that lies on another
+/// disk is a problem, since it is not checked.
 pub(crate) fn check(
     index: &Path,
     generation: &Path,

@@ -57,7 +57,7 @@ proptest! {
         prop_assert_eq!(all, list);
     }
 
-    /// Any stretches of a list, some of them one by one, make the bytes that its postings make.
+    /// Any parts of a list, some of them one by one, make the bytes that its postings make.
     #[test]
     fn law_many_at_once_are_one_by_one(
         form in forms(),
@@ -171,7 +171,7 @@ proptest! {
         let checked = ListView::of_form(form, df, size, &bytes);
         let checked = checked.and_then(|view| view.check(u32::MAX, None, |_, _| ()));
         if form.list_codec() != ListCodec::Bp128 && checked.is_ok() && bytes != sound {
-            // Bounds are not looked at without lengths; all else is checked byte for byte.
+            // Bounds are not checked without lengths; all else is checked byte for byte.
             let (_, _, again) = encode_as(form, &decode_as(form, df, size, &bytes, u32::MAX)?, 1);
             let bounds = Layout::new(form, df, size)?.bounds as usize;
             prop_assert_eq!(&again[..bounds], &bytes[..bounds]);
