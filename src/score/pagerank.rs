@@ -1,5 +1,5 @@
-//! How much is a document worth by the links that lead to it? PageRank (Brin, Page 1998), the
-//! arithmetic of one slice of the nodes; `dataflow::pagerank` spreads slices over workers.
+//! PageRank (Brin, Page 1998): the arithmetic of one slice of the nodes; `dataflow::pagerank`
+//! spreads slices over workers.
 //!
 //! The ranks x solve
 //!
@@ -7,10 +7,10 @@
 //! x(v) = (1 - d) + d * sum over links u -> v of x(u) / degree(u)
 //! ```
 //!
-//! and are divided by their sum at the end. A node without links passes nothing on. That gives the
-//! same ranks as giving its share to all nodes alike, since both scale all ranks by one factor
-//! (with uniform teleport; Del Corso, Gullì, Romani 2005), and needs no sum over all nodes in each
-//! round. It also leaves what is far from a change as it was, when documents come and go.
+//! and are divided by their sum at the end. A node without links passes nothing on, which gives the
+//! same ranks as spreading its share over all nodes, since both scale all ranks by one factor (with
+//! uniform teleport; Del Corso, Gullì, Romani 2005), needs no sum over all nodes in each round, and
+//! leaves what is far from a change as it was.
 //!
 //! With r = the right side - x, the distance of x to the solution is at most |r| / (1 - d) in L1,
 //! and that of the ranks divided by their sum at most twice that over the sum.
@@ -22,17 +22,16 @@
 use super::graph::{BLOCK, Graph};
 use std::ops::Range;
 
-/// What is asked of the ranks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RankSettings {
     /// The damping factor d, between 0 and 1.
     pub damping: f64,
-    /// The L1 distance of the ranks, of a sum of 1, to the exact ones, at most.
+    /// The greatest L1 distance of the ranks, of sum 1, to the exact ones.
     pub tolerance: f64,
 }
 
 impl RankSettings {
-    /// Whether ranks with the sum `sum` are good enough when their `residual` is at most this.
+    /// Whether ranks with this sum and a residual of at most `residual` are good enough.
     pub(crate) fn is_met(&self, residual: f64, sum: f64) -> bool {
         2.0 * residual <= self.tolerance * (1.0 - self.damping) * sum
     }
@@ -44,7 +43,6 @@ impl RankSettings {
     }
 }
 
-/// The ranks of a slice of the nodes.
 #[derive(Clone, Debug)]
 pub(crate) struct Slice {
     nodes: Range<u32>,
@@ -59,12 +57,12 @@ pub(crate) struct Sums {
     pub residuals: Vec<f64>,
     /// Of the ranks, after the step.
     pub ranks: Vec<f64>,
-    /// Links of nodes whose residual has to be pushed.
+    /// Links of nodes whose residual is to be pushed.
     pub active_links: u64,
 }
 
 impl Sums {
-    /// Adds the sums of the slice behind.
+    /// Adds the sums of the next slice.
     pub(crate) fn append(&mut self, next: Sums) {
         self.residuals.extend(next.residuals);
         self.ranks.extend(next.ranks);
@@ -72,17 +70,15 @@ impl Sums {
     }
 }
 
-/// What a pushed residual gives to a target of a link: target, source, amount.
+/// A push of a residual along a link: target, source, amount.
 pub(crate) type Push = (u32, u32, f64);
 
 impl Slice {
-    /// Begins with `ranks`, those of `nodes`.
     pub(crate) fn new(nodes: Range<u32>, ranks: Vec<f64>) -> Self {
         assert_eq!(nodes.len(), ranks.len(), "a rank for each node");
         Self { nodes, residuals: vec![0.0; ranks.len()], ranks }
     }
 
-    /// The first node.
     pub(crate) fn start(&self) -> u32 {
         self.nodes.start
     }
@@ -91,7 +87,7 @@ impl Slice {
         self.ranks
     }
 
-    /// What each node gives to the target of each of its links, before damping.
+    /// What each node passes along each of its links, before damping.
     pub(crate) fn contributions(&self, graph: &Graph) -> Vec<f64> {
         let share = |(node, rank): (u32, &f64)| match graph.targets(node).len() {
             0 => 0.0,
@@ -100,7 +96,7 @@ impl Slice {
         self.nodes.clone().zip(&self.ranks).map(share).collect()
     }
 
-    /// Computes the residuals from the contributions of all nodes, by pulling.
+    /// The residuals from the contributions of all nodes, by pulling.
     pub(crate) fn pull(&mut self, graph: &Graph, contributions: &[f64], damping: f64) {
         for (at, node) in self.nodes.clone().enumerate() {
             let sources = graph.sources(node).iter();
@@ -119,8 +115,8 @@ impl Slice {
         Sums { residuals, ranks: sums(&self.ranks, |rank| rank), active_links }
     }
 
-    /// Nodes take the residuals that have to be pushed, and give them on along their links. `out`
-    /// gets what the targets get.
+    /// Nodes take the residuals that are large enough and push them along their links into `out`;
+    /// returns how many nodes did.
     pub(crate) fn push(&mut self, graph: &Graph, asked: &RankSettings, out: &mut Vec<Push>) -> u64 {
         let active: Vec<usize> = self.active(asked.least_push()).collect();
         for &at in &active {
@@ -134,7 +130,7 @@ impl Slice {
         active.len() as u64
     }
 
-    /// Takes what was pushed to nodes of this slice, in the order of targets and sources.
+    /// Takes pushes to nodes of this slice, in the order of targets and sources.
     pub(crate) fn take(&mut self, pushed: &mut [Push]) {
         pushed.sort_unstable_by_key(|&(target, source, _)| (target, source));
         for &mut (target, _, amount) in pushed {
@@ -152,12 +148,10 @@ impl Slice {
     }
 }
 
-/// Sums of `f` over blocks.
 fn sums(values: &[f64], f: impl Fn(f64) -> f64) -> Vec<f64> {
     values.chunks(BLOCK as usize).map(|block| block.iter().map(|&value| f(value)).sum()).collect()
 }
 
-/// Divides ranks by their sum.
 pub fn normalise(ranks: &mut [f64]) {
     let sum: f64 = sums(ranks, |rank| rank).iter().sum();
     for rank in ranks {
