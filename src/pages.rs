@@ -1,6 +1,5 @@
-//! How do large tables miss the table of pages less often? They are asked onto huge pages of 2 MiB,
-//! each of which takes one entry of the processor's cache of the table of pages where small ones
-//! take 512. A look-up at a random place of a table of 32 MiB is a fifth faster for it.
+//! Huge pages of 2 MiB for large tables: each takes one entry of the TLB where small ones take 512.
+//! A look-up at a random place of a table of 32 MiB is a fifth faster.
 
 mod area;
 mod grown;
@@ -13,25 +12,24 @@ use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use std::fs::File;
 use std::io;
 
-/// Buffers from this many bytes on are asked onto huge pages.
+/// Bytes from which buffers ask for huge pages.
 const LARGE: usize = 4 << 20;
 
-/// An empty buffer with room for `count` elements, on huge pages if it is large and the system has
-/// them.
+/// An empty buffer with room for `count` elements.
 pub(crate) fn with_capacity<T>(count: usize) -> Vec<T> {
     let buffer = Vec::with_capacity(count);
     advise(&buffer);
     buffer
 }
 
-/// So many zeros, on huge pages if they are many and the system has them. Nothing is touched here.
+/// Zeros; no page is touched here.
 pub(crate) fn zeroed<T: Zeroable + Copy>(count: usize) -> Vec<T> {
     let layout = Layout::array::<T>(count).expect("a size in bytes");
     if layout.size() == 0 {
         return vec![T::zeroed(); count];
     }
-    // SAFETY: the layout is not empty, and that of a vector of as much room. Any element may be
-    // zeros.
+    // SAFETY: the layout is that of a vector of `count` elements, is not empty, and zeros are
+    // valid.
     let buffer = unsafe {
         let start = alloc_zeroed(layout).cast::<T>();
         if start.is_null() {
@@ -43,7 +41,7 @@ pub(crate) fn zeroed<T: Zeroable + Copy>(count: usize) -> Vec<T> {
     buffer
 }
 
-/// Makes room for `more` elements, at least doubling the buffer when it has to grow.
+/// Makes room for `more` elements; a buffer that grows at least doubles.
 #[inline]
 pub(crate) fn reserve<T: Copy>(buffer: &mut Vec<T>, more: usize) {
     if buffer.capacity() - buffer.len() < more {
@@ -70,8 +68,8 @@ fn grow<T: Copy>(buffer: &mut Vec<T>, more: usize) {
     *buffer = larger;
 }
 
-/// Asks the system for the pages of `bytes` of a file from `at` on. What is in it stays as it is,
-/// and so does its length, unless the file `lengthens` up to the end of these bytes.
+/// Allocates the pages of `bytes` of a file from `at` on. Its content stays, and so does its
+/// length, unless the file `lengthens` to the end of these bytes.
 pub(crate) fn of_file(file: &File, at: u64, bytes: u64, lengthens: bool) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {
@@ -86,20 +84,19 @@ pub(crate) fn of_file(file: &File, at: u64, bytes: u64, lengthens: bool) -> io::
     }
 }
 
-/// Gives back what the allocator keeps of memory that was freed, if it is glibc's: a tenth of a
-/// second for 1.5 GB, which the end of a thread, or of the process, takes otherwise.
+/// Returns glibc's free memory to the system: a tenth of a second for 1.5 GB, which otherwise the
+/// end of a thread or of the process takes.
 pub(crate) fn give_back() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: it takes the allocator's locks, and memory that is in use stays as it is.
+    // SAFETY: it takes the allocator's locks and leaves memory in use as it is.
     unsafe {
         libc::malloc_trim(0);
     }
 }
 
-/// Bytes of a huge page.
 pub(crate) const HUGE: usize = 2 << 20;
 
-/// Asks for huge pages under a buffer. It is advice: the system may have none, which is no error.
+/// Asks for huge pages under a buffer; the system may have none, which is no error.
 fn advise<T>(buffer: &Vec<T>) {
     #[cfg(target_os = "linux")]
     {
@@ -108,8 +105,7 @@ fn advise<T>(buffer: &Vec<T>) {
         let end = start + buffer.capacity() * size_of::<T>();
         let (first, last) = (start.next_multiple_of(PAGE), end / PAGE * PAGE);
         if end - start >= LARGE {
-            // SAFETY: the pages lie wholly inside the buffer, and the advice changes no byte of
-            // them.
+            // SAFETY: the pages lie wholly inside the buffer, and the advice changes no byte.
             unsafe { libc::madvise(first as *mut libc::c_void, last - first, libc::MADV_HUGEPAGE) };
         }
     }

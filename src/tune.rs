@@ -1,6 +1,6 @@
-//! Which parameters of a score rank the documents of an index best, by queries that people judged?
-//! All settings of a grid are measured, and the best is chosen by all queries; what such a choice
-//! is worth for others is told by cross-validation ([`evaluate::tune`](crate::evaluate::tune)).
+//! Tuning of a score's parameters on an index by judged queries: all settings of a grid are
+//! measured and the best by all queries is chosen; cross-validation
+//! ([`evaluate::tune`](crate::evaluate::tune)) tells how well such a choice does on other queries.
 
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
@@ -27,19 +27,18 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// A judged query.
 #[derive(Clone, Debug)]
 pub struct Topic<'a> {
     /// Its name.
     pub qid: &'a str,
     /// Its words.
     pub text: String,
-    /// What people said of documents.
+    /// Its judgements.
     pub judged: &'a Judged,
 }
 
-/// The queries that have judgements, in the order of these, which are taken out of the texts by
-/// qid; and what is to be said of queries and judgements that have nothing to go with.
+/// Takes the judged queries out of `texts` by qid, in the order of the judgements; also returns
+/// remarks on queries and judgements without a counterpart.
 pub fn judged<'a>(
     texts: &mut HashMap<String, String>,
     qrels: &'a Qrels,
@@ -61,22 +60,19 @@ pub fn judged<'a>(
     (topics, remarks)
 }
 
-/// How settings are compared.
 #[derive(Clone, Debug)]
 pub struct Goal {
-    /// What is to be as high as it gets.
+    /// The measure to maximise.
     pub measure: Measure,
     /// The most hits of a query.
     pub k: usize,
-    /// Which documents are hits.
     pub mode: Mode,
-    /// Parts that the queries are dealt out to, from 2 to as many as there are queries.
+    /// From 2 to as many as there are queries.
     pub folds: usize,
-    /// Threads.
     pub threads: usize,
 }
 
-/// Values to try, of each parameter that the score has; usual ones of those that are left out.
+/// Values to try of each parameter that the score has; defaults where left out.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tried {
     /// Term frequency saturation.
@@ -91,11 +87,10 @@ pub struct Tried {
     pub score_delta: Option<Vec<f64>>,
 }
 
-/// A parameter, what was given of it, and what is tried otherwise.
+/// A parameter, its values from the user, and the default ones.
 type Values<'a> = (&'static str, Option<&'a Vec<f64>>, &'static [f64]);
 
 impl Tried {
-    /// All parameters, in the order of a grid.
     fn of(&self) -> [Values<'_>; 5] {
         [
             ("alpha", self.alpha.as_ref(), &[0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]),
@@ -111,7 +106,7 @@ impl Tried {
     }
 }
 
-/// Parameters and their values, in an order of their own.
+/// Parameters and their values, in order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameters(pub Vec<(&'static str, f64)>);
 
@@ -129,20 +124,17 @@ impl fmt::Display for Parameters {
     }
 }
 
-/// All settings of a score that are compared: every combination of the values of its parameters,
-/// the last parameter changing fastest, and its defaults at the end if they are none of these.
+/// The settings of a score to compare: every combination of the values of its parameters, the last
+/// parameter changing fastest, and its defaults at the end if they are none of these.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Grid {
     score: &'static str,
-    /// The parameters, and the values of each.
     axes: Vec<(&'static str, Vec<f64>)>,
     settings: Vec<Scoring>,
     default: usize,
 }
 
 impl Grid {
-    /// Combines values for the score of this name.
-    ///
     /// # Errors
     /// If there is no such score, or values that it does not take.
     pub fn new(score: &str, idf: Option<IdfKind>, tried: &Tried) -> Result<Self, SettingError> {
@@ -179,7 +171,7 @@ impl Grid {
         Ok(Self { score, axes, settings, default })
     }
 
-    /// How many settings there are.
+    /// The number of settings.
     #[expect(clippy::len_without_is_empty, reason = "the defaults are always there")]
     pub fn len(&self) -> usize {
         self.settings.len()
@@ -200,7 +192,7 @@ impl Grid {
     }
 }
 
-/// Parameters, and the mean over all queries.
+/// A setting and its mean over all queries.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Setting {
     /// The parameters.
@@ -210,7 +202,7 @@ pub struct Setting {
     pub mean: f64,
 }
 
-/// What the queries outside of a fold have chosen for it.
+/// The choice for a fold by the queries outside of it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FoldChoice {
     /// The parameters.
@@ -224,18 +216,18 @@ pub struct FoldChoice {
     pub queries: usize,
 }
 
-/// What a choice is worth for queries that had no say in it.
+/// Quality of a choice on queries that had no part in it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Validated {
-    /// The mean over all queries, each by parameters that were chosen without it.
+    /// The mean over all queries, each with parameters that were chosen without it.
     pub mean: f64,
-    /// Each fold.
+    /// The folds.
     pub folds: Vec<FoldChoice>,
-    /// How these values compare with those of the defaults.
+    /// Comparison of these values with those of the defaults.
     pub against_default: Comparison,
 }
 
-/// What was found.
+/// The result of [`tune`].
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Tuned {
     /// Queries that counted.
@@ -244,15 +236,15 @@ pub struct Tuned {
     pub best: Setting,
     /// The defaults.
     pub default: Setting,
-    /// What the choice is worth.
+    /// Cross-validation of the choice.
     pub cross_validated: Validated,
-    /// All settings that were measured, in the order of the [`Grid`].
+    /// All settings, in the order of the [`Grid`].
     pub grid: Vec<Setting>,
 }
 
 impl Tuned {
     /// Tables of means, the last parameter across, the one before it down, and a table for each
-    /// value of another; then what follows from them.
+    /// value of another; then the results.
     pub fn text(&self, grid: &Grid, goal: &Goal) -> String {
         let mut text = String::new();
         let (measure, held_out) = (&goal.measure, &self.cross_validated);
@@ -267,7 +259,7 @@ impl Tuned {
             " " => down.0.to_string(),
             name => format!("{} \\ {name}", down.0),
         };
-        // A score has three parameters at most; what the defaults add to the grid stands behind it.
+        // A score has at most three parameters; the defaults may follow the grid.
         let mut cells = self.grid.chunks(across.1.len());
         for table in &tables[0].1 {
             if !table.is_nan() {
@@ -312,11 +304,10 @@ impl Tuned {
     }
 }
 
-/// Measures every setting of a grid on the generation in the folder `generation`, which is not
-/// changed.
+/// Measures every setting of a grid on the generation in the folder `generation`.
 ///
 /// # Errors
-/// When the index is damaged or lacks what the score needs, or two documents of a ranking have one
+/// If the index is damaged or lacks what the score needs, or two documents of a ranking have one
 /// name.
 ///
 /// # Panics
@@ -354,8 +345,8 @@ pub fn tune(
     })
 }
 
-/// The value of each query for each setting: [settings][queries]. Bounds hold for any parameters,
-/// so each setting is asked of the index as it is.
+/// The values as `[settings][queries]`. Bounds hold for any parameters, so every setting uses the
+/// same index.
 fn measure_all(
     generation: &Path,
     settings: &[Scoring],

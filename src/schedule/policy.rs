@@ -23,6 +23,7 @@ impl Processor {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Policy {
+    /// All to one kind.
     Only(Processor),
     /// By chance, as many to each kind: `huang`'s SD.
     Halves,
