@@ -1,5 +1,5 @@
-//! Which documents does a searcher look at? All, or its share of them where several searchers
-//! answer every query together: those of a docid range (`tatikonda11`, DOCP-UI).
+//! The documents that a searcher looks at: all, or a docid range where several searchers answer
+//! every query together (`tatikonda11`, DOCP-UI).
 
 use crate::index::error::IndexError;
 use crate::index::lexicon::TermEntry;
@@ -7,7 +7,6 @@ use crate::index::list::ListView;
 use crate::index::run::Run;
 use std::ops::Range;
 
-/// The documents that a searcher looks at.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum DocumentShare {
     #[default]
@@ -15,10 +14,9 @@ pub(crate) enum DocumentShare {
     Range(Range<u32>),
 }
 
-/// Where a searcher finds the lists of the documents that it looks at. Run `number` of the
-/// generation is `run`.
+/// The lists of a searcher's documents. Run `number` of the generation is `run`.
 pub(crate) trait Source {
-    /// The part of a list that has the postings of these documents; `None` if it has none of them.
+    /// The postings of these documents in a list; `None` if there are none.
     fn list<'a>(
         &'a self,
         run: &'a Run,
@@ -26,22 +24,14 @@ pub(crate) trait Source {
         term: TermEntry,
     ) -> Result<Option<ListView<'a>>, IndexError>;
 
-    /// The docid from which the lists of a run count, and how many documents they are of.
+    /// The docid from which the lists of a run count, and the number of their documents.
     fn place(&self, run: &Run, number: usize) -> (u32, u32);
 
-    /// The docids that are looked at.
     fn docids(&self) -> Range<u32>;
 }
 
 impl DocumentShare {
     /// The range of share `number` of `shares`, which are of equal size but for one document.
-    ///
-    /// ```text
-    /// use millrace::query::engines::share::DocumentShare;
-    ///
-    /// assert_eq!(DocumentShare::range(10, 1, 3), 3..6);
-    /// assert_eq!(DocumentShare::range(10, 2, 3), 6..10);
-    /// ```
     pub(crate) fn range(documents: u32, number: usize, shares: usize) -> Range<u32> {
         let cut =
             |number: usize| (u128::from(documents) * number as u128 / shares.max(1) as u128) as u32;
@@ -83,7 +73,7 @@ impl Source for DocumentShare {
     }
 }
 
-/// The documents of a run that lie in a range of docids, counted from the run's first.
+/// The documents of a run that lie in a range of docids, relative to the run's first.
 pub(crate) fn local(docids: &Range<u32>, run: &Run) -> Range<u32> {
     let within = |docid: u32| docid.saturating_sub(run.first_docid()).min(run.documents());
     within(docids.start)..within(docids.end)
