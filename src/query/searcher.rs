@@ -1,5 +1,5 @@
-//! Which documents answer a planned query best? Takes the query's lists of every run, or a share or
-//! a part of them, and lets an algorithm find the best k.
+//! The searcher, which answers planned queries: it takes the query's lists of every run, or a share
+//! or a part of them, and lets an algorithm find the best k.
 
 #![warn(missing_docs)]
 
@@ -27,17 +27,16 @@ use crate::query::engines::copied::Copied;
 use crate::query::engines::share::{DocumentShare, Source};
 use std::sync::Arc;
 
-/// Answers queries one after the other; a search allocates nothing once its buffers have grown. The
-/// analysis makes a string for a stem that is no part of its token, and for what is not lower-case
-/// ASCII.
+/// Answers queries one after the other, without allocation once its buffers have grown, but for the
+/// analysis, which makes a string for a stem that is no part of its token and for what is not
+/// lower-case ASCII.
 #[derive(Default)]
 pub struct Searcher {
-    /// The documents that are looked at; all that the snapshot of a query has, if none are given.
+    /// The documents to search; if none are given, all that the snapshot of a query has.
     share: Option<DocumentShare>,
     planner: Planner,
-    /// Room for the plan of a text.
     plan: Option<Plan>,
-    /// Room for the terms' lists, run by run, and for those of one run; empty between queries.
+    /// Buffers for the terms' lists, run by run, and for those of one run; empty between queries.
     lists: Vec<Option<ListView<'static>>>,
     run_terms: Vec<RunTerm<'static>>,
     scratch: Scratch,
@@ -45,34 +44,33 @@ pub struct Searcher {
     hits: Vec<Hit>,
 }
 
-/// Hands the room of a vector, emptied, on to items of another lifetime.
+/// Reuses the buffer of a vector, emptied, for items of another lifetime.
 fn recycle<A, B>(mut items: Vec<A>) -> Vec<B> {
     items.clear();
     items.into_iter().map(|_| unreachable!("the vector was emptied")).collect()
 }
 
 impl Searcher {
-    /// Makes a searcher of all documents that are searched.
+    /// Searches all documents.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// From now on looks at a share of the documents alone; weights are those of all.
+    /// Restricts searches to a share of the documents; weights are those of all.
     pub(crate) fn take_share(&mut self, share: DocumentShare) {
         self.share = Some(share);
     }
 
-    /// From now on does stages of searches more than once, so that it can be measured what they
-    /// take.
+    /// Repeats stages of searches from now on, to measure them.
     #[cfg(feature = "stages")]
     pub fn repeat(&mut self, again: super::again::Again) {
         self.scratch.again = again;
     }
 
-    /// Returns the best hits for `text`, best first, and whether any of its terms is in the index.
+    /// The best hits for `text`, best first, and whether any of its terms is in the index.
     ///
     /// # Errors
-    /// When the index is damaged.
+    /// If the index is damaged.
     pub fn search(
         &mut self,
         snapshot: &Arc<Snapshot>,
@@ -86,11 +84,11 @@ impl Searcher {
         Ok((&self.hits, known))
     }
 
-    /// Analyses `text` and looks its terms up, as a search does first; returns how many distinct
-    /// terms it has.
+    /// Analyses `text` and looks its terms up, as a search does first; returns its number of
+    /// distinct terms.
     ///
     /// # Errors
-    /// When the index is damaged.
+    /// If the index is damaged.
     pub fn look_up(
         &mut self,
         snapshot: &Arc<Snapshot>,
@@ -100,7 +98,6 @@ impl Searcher {
         self.with_plan(snapshot, wanted, text, |_, plan| Ok(plan.terms().len()))
     }
 
-    /// Calls `work` with the plan of a text.
     fn with_plan<R>(
         &mut self,
         snapshot: &Arc<Snapshot>,
@@ -116,10 +113,10 @@ impl Searcher {
         worked
     }
 
-    /// Returns the best hits for a query, best first, through all stages that it needs.
+    /// The best hits for a query, best first, through all stages that it needs.
     ///
     /// # Errors
-    /// When the index is damaged.
+    /// If the index is damaged.
     pub fn answer(&mut self, plan: &Plan) -> Result<&[Hit], IndexError> {
         let share = self.share_of(plan);
         self.with_lists(plan, &share, |searcher, lists| {
@@ -133,13 +130,13 @@ impl Searcher {
         Ok(&self.hits)
     }
 
-    /// Returns the best hits of one stage of a query, best first.
+    /// The best hits of one stage of a query, best first.
     pub(crate) fn answer_stage(&mut self, plan: &Plan, stage: Stage) -> Result<&[Hit], IndexError> {
         let share = self.share_of(plan);
         self.find_in(plan, &share, stage)
     }
 
-    /// As [`answer_stage`](Self::answer_stage), in a copy of postings.
+    /// [`answer_stage`](Self::answer_stage) in a copy of postings.
     pub(crate) fn answer_stage_of_copy(
         &mut self,
         plan: &Plan,
@@ -159,12 +156,11 @@ impl Searcher {
         Ok(&self.hits)
     }
 
-    /// The hits of the query that was answered last, or of the tasks that were done last.
+    /// The hits of the last query or tasks.
     pub fn hits(&self) -> &[Hit] {
         &self.hits
     }
 
-    /// The documents that are looked at for a query.
     fn share_of(&self, plan: &Plan) -> DocumentShare {
         self.share.clone().unwrap_or_else(|| plan.snapshot().share().clone())
     }
@@ -227,7 +223,7 @@ impl Searcher {
         let norms = norms_of(plan, (first, documents));
         let (top, scratch) = (&mut self.top, &mut self.scratch);
         let search = match (stage, plan.wanted().algorithm) {
-            // No bound knows what scores begin with.
+            // Bounds do not cover static parts.
             (Stage::Any, _) if !norms.statics.is_empty() => scored::search_any,
             (Stage::All, Algorithm::Exhaustive) if !norms.statics.is_empty() => scored::search_all,
             (Stage::All, Algorithm::SmallAdaptive) => small_adaptive::search,
@@ -245,7 +241,6 @@ impl Searcher {
     }
 }
 
-/// What a search knows of so many documents from a docid on.
 fn norms_of(plan: &Plan, place: (u32, u32)) -> Norms<'_> {
     let snapshot = plan.snapshot();
     Norms {
@@ -256,13 +251,12 @@ fn norms_of(plan: &Plan, place: (u32, u32)) -> Norms<'_> {
     }
 }
 
-/// What belongs to so many documents from a docid on; nothing if there is nothing for any document.
+/// The values of documents from a docid on; empty if there are none at all.
 fn part(all: &[f32], (first, documents): (u32, u32)) -> &[f32] {
     if all.is_empty() { &[] } else { &all[first as usize..][..documents as usize] }
 }
 
-/// Finds out which of some terms' lists is damaged, after an algorithm has met `source` in one of
-/// them.
+/// Finds which of some terms' lists is damaged, after an algorithm has met `source` in one of them.
 #[cold]
 fn blame<'t>(
     run: &Run,
