@@ -24,7 +24,6 @@ pub(crate) fn width_of(value: u32) -> u8 {
 /// filled up with zeros.
 ///
 /// # Panics
-///
 /// If `width` is above 32.
 pub(crate) fn pack(values: &[u32], width: u8, out: &mut Vec<u8>) {
     let (blocks, rest) = values.as_chunks::<{ bp128::BLOCK }>();
@@ -43,7 +42,6 @@ pub(crate) fn pack(values: &[u32], width: u8, out: &mut Vec<u8>) {
 /// Reads values of `width` bits from the beginning of `from`; fastest if 16 bytes follow.
 ///
 /// # Panics
-///
 /// If `width` is above 32 or `from` is shorter than [`bytes`]. Any contents are fine.
 #[inline]
 pub(crate) fn unpack(from: &[u8], width: u8, out: &mut [u32]) {
@@ -90,7 +88,6 @@ fn unpack_few(from: &[u8], width: u8, out: &mut [u32]) {
 /// Reads value `i` alone, and no bytes but those that it lies in.
 ///
 /// # Panics
-///
 /// If `width` is above 32 or `from` ends before the value does.
 #[inline]
 pub(crate) fn get(from: &[u8], width: u8, i: usize) -> u32 {

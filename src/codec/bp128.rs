@@ -38,7 +38,6 @@ pub(crate) fn width(values: &[u32; BLOCK]) -> u8 {
 /// Appends the values to `out` with `width` bits each; higher bits are lost.
 ///
 /// # Panics
-///
 /// If `width` is above 32.
 pub fn pack(values: &[u32; BLOCK], width: u8, out: &mut Vec<u8>) {
     assert!(width <= MAX_WIDTH, "a width of {width} bits");
@@ -59,7 +58,6 @@ pub fn pack(values: &[u32; BLOCK], width: u8, out: &mut Vec<u8>) {
 /// is read the same way from N / 8 x `width` bytes.
 ///
 /// # Panics
-///
 /// If `width` is above 32 or `bytes` is shorter than that. Any contents are fine.
 #[inline]
 pub fn unpack<const N: usize>(bytes: &[u8], width: u8, out: &mut [u32; N]) {
@@ -69,7 +67,6 @@ pub fn unpack<const N: usize>(bytes: &[u8], width: u8, out: &mut [u32; N]) {
 /// [`unpack`] that adds `more` to each value, wrapping.
 ///
 /// # Panics
-///
 /// As [`unpack`].
 #[inline]
 pub(crate) fn unpack_plus<const N: usize>(bytes: &[u8], width: u8, more: u32, out: &mut [u32; N]) {
@@ -86,7 +83,6 @@ pub(crate) fn unpack_plus<const N: usize>(bytes: &[u8], width: u8, more: u32, ou
 /// `previous` is `u32::MAX` (-1) for the first block of a list.
 ///
 /// # Panics
-///
 /// As [`unpack`].
 #[inline]
 pub fn unpack_docids<const N: usize>(bytes: &[u8], width: u8, previous: u32, out: &mut [u32; N]) {
@@ -113,7 +109,6 @@ pub(crate) fn sum_docids(previous: u32, values: &mut [u32]) {
 /// Reads value `i` of a block alone.
 ///
 /// # Panics
-///
 /// As [`unpack`], and if `i` is not below 128.
 #[inline]
 #[cfg(any(test, fuzzing))]

@@ -86,7 +86,6 @@ pub trait Encoder: Debug + Send {
     /// the last are full.
     ///
     /// # Panics
-    ///
     /// If there are more values than a block has, or none.
     fn block(&mut self, values: &[u32], out: &mut Vec<u8>) -> u8;
 
@@ -157,14 +156,12 @@ pub trait Codec: Debug + Sync {
     }
 
     /// # Panics
-    ///
     /// If it has no blocks of `block_len`.
     fn encoder(&self, block_len: usize) -> Box<dyn Encoder>;
 
     /// Prepares what the blocks of a column of `count` values share; fails if `shared` is damaged.
     ///
     /// # Panics
-    ///
     /// If it has no blocks of `block_len`.
     fn open(
         &self,
@@ -206,7 +203,6 @@ pub trait Codec: Debug + Sync {
     /// Reads value `i` of a block of `len` values alone; fails if what it reads is damaged.
     ///
     /// # Panics
-    ///
     /// If `i` is not below `len`.
     fn value(
         &self,

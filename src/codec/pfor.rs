@@ -48,7 +48,6 @@ impl Pfor {
     pub const DEFAULT: Self = Self { levels: 1 };
 
     /// # Panics
-    ///
     /// If `levels` is above [`MAX_LEVELS`].
     pub const fn new(levels: u8) -> Self {
         assert!(levels <= MAX_LEVELS);

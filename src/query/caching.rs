@@ -72,9 +72,6 @@ impl Demand {
     /// Counts the queries of a log with their times, on several threads: AND for the best k
     /// documents, by rounds that stop early if documents are in global order for the snapshot's
     /// score.
-    ///
-    /// # Errors
-    /// If the index is damaged.
     pub fn of_log<S: AsRef<str> + Sync>(
         snapshot: &Arc<Snapshot>,
         log: &[(S, u32)],
@@ -113,9 +110,6 @@ impl Demand {
     }
 
     /// Answers a query that was asked so many times and adds its visits, unless it finds nothing.
-    ///
-    /// # Errors
-    /// If the index is damaged.
     pub fn count(
         &mut self,
         searcher: &mut Searcher,

@@ -73,7 +73,6 @@ impl Plan {
     /// In the order of the terms; `None` if no document of the run has it.
     ///
     /// # Panics
-    ///
     /// If there is no such run.
     pub fn lists_of(&self, run: usize) -> &[Option<TermEntry>] {
         &self.lists[run * self.terms.len()..][..self.terms.len()]
@@ -163,9 +162,6 @@ pub struct Planner {
 
 impl Planner {
     /// Damage in the index is found here, but for postings.
-    ///
-    /// # Errors
-    /// If the index is damaged.
     pub fn plan(
         &mut self,
         snapshot: &Arc<Snapshot>,

@@ -68,9 +68,6 @@ impl Searcher {
     }
 
     /// The best hits for `text`, best first, and whether any of its terms is in the index.
-    ///
-    /// # Errors
-    /// If the index is damaged.
     pub fn search(
         &mut self,
         snapshot: &Arc<Snapshot>,
@@ -86,9 +83,6 @@ impl Searcher {
 
     /// Analyses `text` and looks its terms up, as a search does first; returns its number of
     /// distinct terms.
-    ///
-    /// # Errors
-    /// If the index is damaged.
     pub fn look_up(
         &mut self,
         snapshot: &Arc<Snapshot>,
@@ -114,9 +108,6 @@ impl Searcher {
     }
 
     /// The best hits for a query, best first, through all stages that it needs.
-    ///
-    /// # Errors
-    /// If the index is damaged.
     pub fn answer(&mut self, plan: &Plan) -> Result<&[Hit], IndexError> {
         let share = self.share_of(plan);
         self.with_lists(plan, &share, |searcher, lists| {

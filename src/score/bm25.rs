@@ -63,7 +63,6 @@ impl Bm25 {
     /// `k1` is the saturation of term frequencies, `b` the influence of the document's length.
     ///
     /// # Errors
-    ///
     /// If k1 is not from 0 to [`MAX_K1`], or b not from 0 to 1.
     pub fn new(k1: f64, b: f64) -> Result<Self, SettingError> {
         let k1 = SettingError::within("k1", 0.0, MAX_K1, k1)?;

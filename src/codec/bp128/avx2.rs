@@ -80,7 +80,6 @@ fn shape(width: u8) -> Shape {
 /// `WIDE`: values may have more than 25 bits.
 ///
 /// # Safety
-///
 /// `from` points to `shape.step` + 16 readable bytes.
 #[inline]
 #[target_feature(enable = "avx2")]
@@ -117,7 +116,6 @@ fn with_slack<const N: usize>(block: &[u8], width: u8, decode: impl FnOnce(&[u8]
 /// `previous`.
 ///
 /// # Safety
-///
 /// `width` is at most 32 and `block` has N / 8 x `width` bytes, where 32 divides N and N is at most
 /// 128; the machine has AVX2.
 pub(super) unsafe fn unpack<const DOCIDS: bool, const N: usize>(
@@ -138,7 +136,6 @@ pub(super) unsafe fn unpack<const DOCIDS: bool, const N: usize>(
 }
 
 /// # Safety
-///
 /// As [`unpack`], and `block` has [`SLACK`] bytes more.
 #[target_feature(enable = "avx2")]
 unsafe fn unpack_as<const DOCIDS: bool, const WIDE: bool, const N: usize>(
@@ -179,7 +176,6 @@ fn sums(values: __m256i) -> __m256i {
 
 ///
 /// # Safety
-///
 /// The machine has AVX2.
 #[target_feature(enable = "avx2")]
 pub(super) unsafe fn sum_docids(previous: u32, values: &mut [u32]) {

@@ -19,7 +19,6 @@ const WORDS: u64 = 4;
 /// this reads or too short.
 ///
 /// # Safety
-///
 /// `parts` has at most 128 exceptions and their low bits; the machine has the instructions.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,popcnt")]
 pub(super) unsafe fn add_exceptions(

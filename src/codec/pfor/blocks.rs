@@ -20,7 +20,6 @@ pub struct PforBlocks {
 
 impl PforBlocks {
     /// # Panics
-    ///
     /// If `levels` is above [`MAX_LEVELS`].
     pub const fn new(levels: u8) -> Self {
         assert!(levels <= MAX_LEVELS);

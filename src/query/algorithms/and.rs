@@ -19,11 +19,9 @@ use std::ops::Range;
 /// `first_docid` is added to docids offered.
 ///
 /// # Errors
-///
 /// If a list is damaged. Some documents may have been offered.
 ///
 /// # Panics
-///
 /// If there are fewer norms than `documents`, or the docids do not fit 32 bits.
 pub fn search(
     terms: &[RunTerm<'_>],

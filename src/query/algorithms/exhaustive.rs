@@ -14,11 +14,9 @@ use crate::query::top_k::TopK;
 /// run; `first_docid` is added to docids offered.
 ///
 /// # Errors
-///
 /// If a list is damaged. Some documents may have been offered.
 ///
 /// # Panics
-///
 /// If there are fewer norms than `documents`, or the docids do not fit 32 bits.
 pub fn search(
     terms: &[RunTerm<'_>],

@@ -65,12 +65,10 @@ const FIRST_SHARE: usize = 8;
 /// Finds the same as [`exhaustive::search`](super::exhaustive::search).
 ///
 /// # Errors
-///
 /// If a list is damaged. Some documents may have been offered. Damage in a skipped part is not
 /// seen.
 ///
 /// # Panics
-///
 /// If there are fewer norms than `documents`, or the docids do not fit 32 bits.
 pub fn search(
     terms: &[RunTerm<'_>],

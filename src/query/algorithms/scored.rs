@@ -14,7 +14,6 @@ use crate::query::top_k::TopK;
 /// document of the run. If a list is damaged, nothing has been offered.
 ///
 /// # Panics
-///
 /// If there are fewer norms than `documents`, or the docids do not fit 32 bits.
 pub(crate) fn search_any(
     terms: &[RunTerm<'_>],

@@ -32,12 +32,10 @@ use stand::Stand;
 /// WAND. Finds the same as [`exhaustive::search`](super::exhaustive::search).
 ///
 /// # Errors
-///
 /// If a list is damaged. Some documents may have been offered. Damage in a skipped part is not
 /// seen.
 ///
 /// # Panics
-///
 /// As [`exhaustive::search`](super::exhaustive::search).
 pub fn search(
     terms: &[RunTerm<'_>],

@@ -30,8 +30,6 @@ impl Talk {
         Self { snapshot, wanted, columns: columns.max(30), searcher: Searcher::new() }
     }
 
-    /// # Errors
-    /// If the index is damaged.
     pub fn answer(&mut self, query: &Query) -> Result<String, IndexError> {
         let begun = Instant::now();
         let wanted = query.wanted(&self.wanted);

@@ -145,7 +145,6 @@ impl Wakers {
     /// Sets the wake-up function of a worker; the first one counts.
     ///
     /// # Panics
-    ///
     /// If there is no such worker.
     pub(crate) fn set(&self, worker: usize, wake: impl Fn() + Send + Sync + 'static) {
         _ = self.0[worker].set(Box::new(wake));

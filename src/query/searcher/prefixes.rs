@@ -40,9 +40,6 @@ impl Searcher {
     /// The best documents with all terms, from the first `prefixes` blocks of each term's list if
     /// they suffice, and whether they did. The index must have one run.
     ///
-    /// # Errors
-    /// If the index is damaged.
-    ///
     /// # Panics
     /// If the index has no run.
     pub fn answer_prefixes(
@@ -64,9 +61,6 @@ impl Searcher {
 
     /// Completes a query, whose best documents before `from` are `hits`, from that docid on. The
     /// index must have one run.
-    ///
-    /// # Errors
-    /// If the index is damaged.
     ///
     /// # Panics
     /// If the index has no run.

@@ -94,7 +94,6 @@ impl Cut {
     /// The blocks of each term's list in a task of an AND query.
     ///
     /// # Panics
-    ///
     /// If there is no such task, or this is an OR query.
     pub fn blocks(&self, task: usize) -> &[Range<u32>] {
         let terms = self.plan.terms().len();
@@ -123,9 +122,6 @@ pub enum Begun {
 
 impl Searcher {
     /// Answers a query from `stage` on if it is short, and else cuts it into tasks.
-    ///
-    /// # Errors
-    /// If the index is damaged.
     pub fn begin(
         &mut self,
         plan: &Arc<Plan>,
@@ -152,7 +148,6 @@ impl Searcher {
     /// tasks, without those with scores below `floor`.
     ///
     /// # Panics
-    ///
     /// If there are no such tasks, or they are of several runs.
     pub(crate) fn work(
         &mut self,
