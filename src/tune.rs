@@ -27,6 +27,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+/// A judged query.
 #[derive(Clone, Debug)]
 pub struct Topic<'a> {
     /// Its name.
@@ -60,15 +61,18 @@ pub fn judged<'a>(
     (topics, remarks)
 }
 
+/// How settings are compared.
 #[derive(Clone, Debug)]
 pub struct Goal {
     /// The measure to maximise.
     pub measure: Measure,
     /// The most hits of a query.
     pub k: usize,
+    /// The mode of the queries.
     pub mode: Mode,
     /// From 2 to as many as there are queries.
     pub folds: usize,
+    /// Threads.
     pub threads: usize,
 }
 

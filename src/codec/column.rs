@@ -145,7 +145,7 @@ pub trait Codec: Debug + Sync {
     /// The lengths of blocks that it has, powers of two, the default first.
     fn block_lens(&self) -> &'static [usize];
 
-    /// Whether encoders need a [`Survey`] of each column.
+    /// Whether encoders need a survey of each column.
     fn surveys(&self) -> bool {
         false
     }

@@ -16,6 +16,7 @@ pub(crate) const EXACT: usize = 16;
 /// Ways that are drawn for more queries.
 pub(crate) const SAMPLES: u64 = 100_000;
 
+/// Comparison of a run with another by one measure.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Comparison {
     /// This run's mean, less the other's.

@@ -74,6 +74,7 @@ impl Evaluation {
         Ok(Self { run, measures, per_query, means, without_hits, not_judged })
     }
 
+    /// The values of a measure, query by query.
     pub fn column(&self, measure: usize) -> Vec<f64> {
         self.per_query.iter().map(|(_, values)| values[measure]).collect()
     }
@@ -100,6 +101,7 @@ impl Evaluation {
         remarks
     }
 
+    /// The means by the names of their measures.
     pub fn named_means(&self) -> serde_json::Value {
         let rows = self.measures.iter().zip(&self.means);
         let rows = rows.map(|(measure, &mean)| (measure.to_string(), mean.into()));

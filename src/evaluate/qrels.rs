@@ -12,6 +12,7 @@ use std::collections::hash_map::Entry;
 use std::io::Read;
 use std::path::Path;
 
+/// The judgements of a file.
 #[derive(Clone, Debug)]
 pub struct Qrels {
     name: String,
@@ -20,6 +21,7 @@ pub struct Qrels {
     places: HashMap<String, usize>,
 }
 
+/// The judgements of one query.
 #[derive(Clone, Debug, Default)]
 pub struct Judged {
     by_document: HashMap<Box<[u8]>, i32>,
@@ -134,14 +136,17 @@ impl Qrels {
         Ok(())
     }
 
+    /// The name of the file.
     pub fn name(&self) -> &str {
         &self.name
     }
 
+    /// The number of judged queries.
     pub fn len(&self) -> usize {
         self.queries.len()
     }
 
+    /// The queries by first appearance.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Judged)> {
         self.queries.iter().map(|(qid, judged)| (&**qid, judged))
     }

@@ -104,6 +104,7 @@ fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 impl Rankings {
+    /// A run without rankings.
     pub fn new(name: &str) -> Self {
         let (names, queries, order) = (Vec::new(), HashMap::new(), Vec::new());
         Self { name: name.to_string(), names, queries, order }
@@ -168,6 +169,7 @@ impl Rankings {
         Some(())
     }
 
+    /// Adds a document to the ranking of a query.
     pub fn add(&mut self, qid: &str, document: &[u8], score: f32) {
         // A name is part of a line, which is shorter than 4 GiB.
         let found = Found { start: self.names.len(), bytes: document.len() as u32, score };

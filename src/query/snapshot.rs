@@ -45,6 +45,7 @@ const LEAST_SCORE: f32 = f32::from_bits(1);
 
 pub(crate) const ALL: Range<u32> = 0..u32::MAX;
 
+/// A generation that is ready for queries.
 #[derive(Debug)]
 pub struct Snapshot {
     generation: Generation,

@@ -91,6 +91,7 @@ impl Algorithm {
     }
 }
 
+/// What a query asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted {
     /// The most hits.

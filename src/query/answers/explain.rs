@@ -37,6 +37,7 @@ pub struct ExplainedTerm {
     pub score: f32,
 }
 
+/// The score of a document for a query, and its rank among all.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Explanation {
     /// The document.
