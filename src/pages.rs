@@ -28,8 +28,7 @@ pub(crate) fn zeroed<T: Zeroable + Copy>(count: usize) -> Vec<T> {
     if layout.size() == 0 {
         return vec![T::zeroed(); count];
     }
-    // SAFETY: the layout is that of a vector of `count` elements, is not empty, and zeros are
-    // valid.
+    // SAFETY: the layout is that of a vector of `count` elements and not empty; zeros are valid.
     let buffer = unsafe {
         let start = alloc_zeroed(layout).cast::<T>();
         if start.is_null() {

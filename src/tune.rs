@@ -311,8 +311,7 @@ impl Tuned {
 /// Measures every setting of a grid on the generation in the folder `generation`.
 ///
 /// # Errors
-/// If the index is damaged or lacks what the score needs, or two documents of a ranking have one
-/// name.
+/// If the index is damaged or lacks what the score needs, or documents have equal names.
 ///
 /// # Panics
 /// If there are not as many queries as folds.
@@ -349,8 +348,7 @@ pub fn tune(
     })
 }
 
-/// The values as `[settings][queries]`. Bounds hold for any parameters, so every setting uses the
-/// same index.
+/// The values as `[settings][queries]`. Bounds hold for any parameters, so one index serves all.
 fn measure_all(
     generation: &Path,
     settings: &[Scoring],

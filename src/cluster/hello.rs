@@ -1,5 +1,4 @@
-//! The greeting by which two processes check that they belong to the same job: both send one on a
-//! new line, and both compare.
+//! The greeting by which both ends of a new line check that they belong to the same job.
 //!
 //! On the wire: `millrace`, the length of the greeting as u32 in network order, and the greeting as
 //! JSON, so that another version of millrace can still be told what does not fit; then a tag of 32
@@ -51,8 +50,7 @@ pub(super) fn nonce() -> io::Result<String> {
 }
 
 impl Hello {
-    /// The greeting of process `process` to process `meant`; `build` is [`build_id`], `format` the
-    /// format version of the index.
+    /// The greeting of process `process` to process `meant`; `build` is [`build_id`].
     pub(crate) fn new(
         build: &str,
         format: u32,

@@ -1,5 +1,4 @@
-//! A line between two processes after the greeting: a TCP connection on which every message is
-//! sealed.
+//! A line after the greeting: a TCP connection on which every message is sealed.
 
 use super::seal::{Opener, Sealer};
 use std::io::{self, Write};

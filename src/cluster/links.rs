@@ -110,8 +110,7 @@ impl Links {
         sent.map_err(|error| lost(&self.hosts, to, &error))
     }
 
-    /// The next message of the job from any process; `None` when `stopped` says that the job has
-    /// ended.
+    /// The next message of the job from any process; `None` when it is `stopped`.
     pub(crate) fn receive(&self, stopped: impl Fn() -> bool) -> Option<(usize, Vec<u8>)> {
         let inbox = lock(&self.inbox);
         while !stopped() {

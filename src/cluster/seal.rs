@@ -1,5 +1,4 @@
-//! Seals: every message on every line is protected so that it arrives whole, once, unchanged and in
-//! order.
+//! Seals of messages on lines, so that each arrives whole, once, unchanged and in order.
 //!
 //! ```text
 //! u32 bytes of the message | u64 its number on this line, from 0 | 16 bytes tag |

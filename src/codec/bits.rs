@@ -20,8 +20,7 @@ pub(crate) fn width_of(value: u32) -> u8 {
     (u32::BITS - value.leading_zeros()) as u8
 }
 
-/// Appends the values to `out` with `width` bits each; higher bits are lost, and the last byte is
-/// filled up with zeros.
+/// Appends the values with `width` bits each; higher bits are lost; zeros fill the last byte.
 ///
 /// # Panics
 /// If `width` is above 32.

@@ -82,8 +82,8 @@ pub trait Encoder: Debug + Send {
         let _ = values;
     }
 
-    /// Appends the body of the next block to `out` and returns its head. All blocks of a column but
-    /// the last are full.
+    /// Appends the body of the next block to `out` and returns its head. All blocks but the last
+    /// are full.
     ///
     /// # Panics
     /// If there are more values than a block has, or none.
@@ -95,8 +95,7 @@ pub trait Encoder: Debug + Send {
     }
 }
 
-/// What the blocks of one column share, ready for reading. Reused for other columns to spare
-/// allocations.
+/// What the blocks of one column share, ready for reading; reused for other columns.
 #[derive(Clone, Debug, Default)]
 pub struct Opened {
     /// The width of all blocks.
@@ -177,8 +176,7 @@ pub trait Codec: Debug + Sync {
         }
     }
 
-    /// Reads the values of a block, as many as `out` has, and returns the bytes of its body; fails
-    /// if the block is damaged.
+    /// Reads as many values of a block as `out` has; returns the bytes of its body.
     fn values(
         &self,
         list: List<'_>,

@@ -1,5 +1,4 @@
-//! Postings in few bytes: the gap and *tf is one* share the first vbyte, since most postings have a
-//! tf of one.
+//! Postings in few bytes: the gap and *tf is one*, which most have, share the first vbyte.
 //!
 //! A posting is `vbyte(2 * gap_minus_one + (tf > 1))`, then `vbyte(tf - 2)` if tf > 1: the form of
 //! a list's tail (`docs/index-format.md`, Postings), and of all postings while a run is built.

@@ -1,7 +1,6 @@
 //! Codecs of integers, one a file, its encoder beside its decoder.
 //!
-//! [`Codec`] is what the codecs of postings have in common. All bytes are little-endian and need no
-//! alignment.
+//! All bytes are little-endian and need no alignment. [`Codec`] is the interface for postings.
 //!
 //! | codec | parameter | blocks | where it is good |
 //! | --- | --- | --- | --- |

@@ -193,8 +193,7 @@ impl<'a> Parts<'a> {
         Ok(Parts { width, count, overflow_width, places, lows, unary: &lows[low_bytes..], bytes })
     }
 
-    /// What an exception adds to its slot. An overflow of only ones, which no encoder writes, adds
-    /// nothing.
+    /// What an exception adds to its slot. An overflow of only ones, never written, adds nothing.
     #[inline]
     fn high(&self, quotient: u32, low: u32) -> u32 {
         let overflow = quotient.checked_shl(self.overflow_width.into()).unwrap_or(0) | low;

@@ -1,10 +1,8 @@
-//! PForDelta with one width for a whole column, whose exceptions are coded again: ding09, section
-//! 6.2.
+//! PForDelta with one width a column, whose exceptions are coded again: ding09, section 6.2.
 //!
 //! Every value keeps its low b bits in a slot of b bits; the high bits and places of exceptions are
 //! two arrays for the whole column, which are coded by PForDelta in turn ([`nested`]), 0 to 4
-//! levels deep. Slots begin where they can be computed, so that a single value is read without its
-//! block.
+//! levels deep. The place of a slot is computed, so that a value is read alone.
 //!
 //! - Head: 0.
 //! - Body: the low b bits of each value, as [`bits`] writes them.

@@ -35,8 +35,8 @@ const HEAD_BYTES: usize = 5;
 pub(crate) struct Rice;
 
 /// The b whose 2^b is the greatest power of two that is at most ln 2 (about 11/16) of the mean,
-/// which makes the codes of geometrically distributed values shortest. The unary vector never
-/// exceeds 2^32 bits.
+/// which makes the codes of geometrically distributed values shortest. The vector stays below 2^32
+/// bits.
 fn choose_width(survey: &Survey) -> u8 {
     let sum = u128::from(survey.sum);
     let scaled = sum * 11 / (16 * u128::from(survey.count.max(1)));

@@ -43,8 +43,7 @@ impl UnaryWriter {
     }
 }
 
-/// Reads values from bit `from` on and returns the bit behind the last; `None` if the stream ends
-/// before.
+/// Reads values from bit `from` on and returns the bit behind; `None` if the stream ends before.
 #[inline]
 pub(crate) fn read(stream: &[u8], from: u64, out: &mut [u32]) -> Option<u64> {
     let first = window(stream, from / 64).unwrap_or(0);
@@ -72,8 +71,7 @@ pub(crate) fn nth(stream: &[u8], from: u64, n: usize) -> Option<u32> {
     Some((end_of(stream, start, 1)? - 1 - start) as u32)
 }
 
-/// The bit behind the first `count` values, at least one, from bit `from` on; `None` if the stream
-/// ends before.
+/// The bit behind `count` values, at least one, from bit `from` on; `None` at the stream's end.
 pub(crate) fn end_of(stream: &[u8], from: u64, count: usize) -> Option<u64> {
     let mut missing = u32::try_from(count).ok()?;
     let mut word = from / 64;

@@ -2,9 +2,8 @@
 //!
 //! Both tests are paired by query and two-sided; Smucker, Allan and Carterette (CIKM 2007) compare
 //! them. [`t_test`] is Student's. [`randomisation`] is Fisher's: it swaps the two values of each
-//! query by a coin and counts how often the difference of the means is as great as the observed
-//! one. With up to [`EXACT`] queries that differ all ways are counted, else [`SAMPLES`] are drawn
-//! from a fixed seed.
+//! query by a coin and counts how often the means differ as much. With up to [`EXACT`] queries that
+//! differ all ways are counted, else [`SAMPLES`] are drawn from a fixed seed.
 
 #![warn(missing_docs)]
 

@@ -16,8 +16,7 @@ use std::io::Read;
 use std::ops::Range;
 use std::path::Path;
 
-/// The rankings of all queries. Names lie in one array, so that a run takes little more memory than
-/// its text.
+/// The rankings of all queries. Names lie in one array to take little more memory than the text.
 #[derive(Clone, Debug)]
 pub struct Rankings {
     name: String,

@@ -36,8 +36,8 @@ pub(crate) fn best(
     means.rev().max_by(|a, b| a.1.total_cmp(&b.1)).expect("there is a candidate")
 }
 
-/// Chooses for each of `folds` folds on the queries outside of it; query `i` is in fold `i %
-/// folds`.
+/// Chooses for each fold on the queries outside of it; query `i` is in fold `i % folds`.
+///
 /// # Panics
 /// If there is no candidate, or there are not 2 folds or more and as many queries.
 pub(crate) fn cross_validate(values: &[Vec<f64>], folds: usize) -> CrossValidated {

@@ -1,5 +1,4 @@
-//! Evaluation of the answers that a job writes: they are copied aside as they go out and measured
-//! at the end.
+//! Evaluation of the answers that a job writes, which are copied aside and measured at the end.
 
 use super::Evaluation;
 use super::error::EvaluateError;

@@ -1,5 +1,4 @@
-//! Memory that begins at a huge page and grows without copies: it is mapped, not allocated, and the
-//! system moves its pages.
+//! Memory that begins at a huge page and grows without copies: the system maps and moves its pages.
 
 use super::{HUGE, LARGE};
 use std::alloc::{Layout, handle_alloc_error};
@@ -32,8 +31,7 @@ impl Default for Area {
 }
 
 impl Area {
-    /// An area of at least `bytes`; its first `small` bytes stay on small pages, so that a small
-    /// area takes little.
+    /// An area of at least `bytes`, the first `small` of them on small pages to save memory.
     pub(crate) fn new(bytes: usize, small: usize) -> Self {
         let bytes = bytes.next_multiple_of(PAGE);
         let layout =

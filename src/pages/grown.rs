@@ -1,5 +1,4 @@
-//! A growable list of millions of elements in an [`Area`]: no element is copied and no page cleared
-//! twice.
+//! A growable list in an [`Area`]: no element is copied and no page cleared twice.
 
 use super::Area;
 use bytemuck::Zeroable;
@@ -79,8 +78,7 @@ impl<T: Copy> Deref for Grown<T> {
 
     #[inline(always)]
     fn deref(&self) -> &[T] {
-        // SAFETY: so many elements were written, at multiples of their size from the beginning of a
-        // page.
+        // SAFETY: so many elements were written, at multiples of their size from a page's start.
         unsafe { std::slice::from_raw_parts(self.area.as_ptr().cast(), self.len) }
     }
 }

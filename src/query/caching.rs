@@ -195,8 +195,7 @@ impl Demand {
         CachePlan { of, policy, lambda, k, queries, memory_bytes, cached_bytes, cached }
     }
 
-    /// Fills `bytes` of memory. `lambda` is the greatest share of a list that [`CachePolicy::Vfb`]
-    /// takes.
+    /// Fills `bytes` of memory. [`CachePolicy::Vfb`] takes at most the share `lambda` of a list.
     pub fn admit(&self, policy: CachePolicy, bytes: u64, lambda: f64) -> Admitted {
         let mut lists: Vec<&ListDemand> = self.lists.values().collect();
         lists.sort_unstable_by_key(|list| (list.run, list.entry.offset));

@@ -1,5 +1,4 @@
-//! Cursors: the places of a query in the lists of its terms ([`RunTerm`]); a cursor holds the one
-//! decoded block of its list.
+//! Cursors: a query's places in the lists of its terms ([`RunTerm`]), each with one decoded block.
 
 use super::again::Again;
 use super::kernels::{
@@ -34,8 +33,7 @@ const NONE: usize = usize::MAX;
 
 const PART: usize = 128;
 
-/// From this many on all term frequencies of a block are decoded: that costs as much as reading
-/// about five alone.
+/// From this many on a block's term frequencies are all decoded: that costs about five reads alone.
 const FEW_TFS: usize = 5;
 
 /// Bytes to prefetch of a block in which few documents are looked for.
@@ -43,9 +41,8 @@ const FETCHED: usize = 192;
 
 /// The decoded block of one list. The tail counts as the block behind the last full one.
 ///
-/// Most indexes use only the first 128 numbers of the arrays. The fields between the arrays keep
-/// these parts from lying at the same place of a page, where they would evict each other from the
-/// cache.
+/// Most indexes use only the first 128 numbers of the arrays. The fields between keep these parts
+/// from the same place of a page, where they would evict each other.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Cursor {
@@ -295,8 +292,7 @@ impl Cursor {
         }
     }
 
-    /// Lets [`find`](Self::find) look for candidates from `docid` on, even if the cursor is past
-    /// it.
+    /// Lets [`find`](Self::find) look for candidates from `docid` on, even backwards.
     #[inline]
     pub(super) fn go_back(&mut self, list: &ListView<'_>, docid: u32) {
         let last_docids = list.last_docids();

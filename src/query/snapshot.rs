@@ -199,8 +199,7 @@ impl Snapshot {
         &self.statics
     }
 
-    /// Global scores by docid, which fall; empty unless [`check_global`](Self::check_global)
-    /// succeeds.
+    /// Falling global scores by docid; empty if [`check_global`](Self::check_global) fails.
     pub(crate) fn globals(&self) -> &[f32] {
         &self.globals
     }
@@ -236,8 +235,7 @@ impl Snapshot {
         Ok(())
     }
 
-    /// The frequency of a term in all documents, by its list in each run; reads lists whose sum is
-    /// not known yet.
+    /// The frequency of a term in all documents, by its lists; reads those not summed yet.
     pub(super) fn cf<'a>(
         &self,
         lists: impl Iterator<Item = &'a Option<TermEntry>>,
@@ -272,8 +270,7 @@ impl Snapshot {
         self.has_ranks
     }
 
-    /// Begins a search for the best k. Deleted documents are left out: their scores are 0, or minus
-    /// infinity with static parts.
+    /// Begins a search. Deleted documents have score 0, or minus infinity with static parts.
     pub(super) fn begin(&self, top: &mut TopK, k: usize) {
         top.reset(k);
         if self.generation.has_deletions() {
@@ -308,8 +305,7 @@ fn global_order(generation: &Generation) -> Option<GlobalParameters> {
     generation.manifest().order.as_ref()?.global.as_ref()?.parameters()
 }
 
-/// Static parts of all documents, minus infinity for deleted ones; and whether the index has
-/// PageRanks.
+/// Static parts, minus infinity for deleted documents; and whether the index has PageRanks.
 fn static_parts(generation: &Generation, wang: &Wang) -> Result<(Vec<f32>, bool), IndexError> {
     let ranks = ranks_of(generation.path(), generation.manifest())?;
     let has_ranks = ranks.is_some();

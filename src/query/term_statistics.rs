@@ -1,5 +1,4 @@
-//! Statistics of a term: its frequencies, the score of its best posting, and the bound of its
-//! lists.
+//! Statistics of a term: frequencies, the score of the best posting, the bound of its lists.
 
 use crate::index::error::IndexError;
 use crate::index::generations::generation::Generation;
@@ -38,8 +37,7 @@ pub struct TermStatistics {
 }
 
 impl TermStatistics {
-    /// Reads all postings of a term and returns the `shown` first ones. Without postings all
-    /// numbers are 0.
+    /// Reads all postings of a term and returns the `shown` first; zeros without postings.
     pub(crate) fn new(
         generation: &Generation,
         term: &str,

@@ -133,8 +133,7 @@ impl TopK {
         }
     }
 
-    /// Raises the threshold to the k-th best score so far, if enough were offered since the last
-    /// time.
+    /// Raises the threshold to the k-th best score if enough were offered since the last time.
     #[inline]
     pub(super) fn tighten(&mut self) {
         let more = if self.bar == 0 { 0 } else { self.k / 4 };
@@ -145,8 +144,7 @@ impl TopK {
         }
     }
 
-    /// Moves the hits, best first, into `hits`, which is emptied before. Takes nothing until the
-    /// next [`reset`](Self::reset).
+    /// Replaces `hits` by the best, best first. Then takes nothing until [`reset`](Self::reset).
     pub fn take(&mut self, hits: &mut Vec<Hit>) {
         hits.clear();
         if self.keys.len() > self.k {
@@ -168,8 +166,7 @@ impl TopK {
     }
 }
 
-/// The best hits of several parts of a query, from tasks, workers or processes: the one place where
-/// such hits are merged.
+/// Merges the best hits of several parts of a query, from tasks, workers or processes.
 #[derive(Debug)]
 pub(crate) struct Combined {
     top: TopK,

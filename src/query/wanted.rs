@@ -1,5 +1,4 @@
-//! The wishes of a query: the number of documents, the mode and the algorithm; and the stages in
-//! which it is answered.
+//! What a query asks for, and the stages in which it is answered.
 
 #![warn(missing_docs)]
 

@@ -40,8 +40,7 @@ impl Features {
         features
     }
 
-    /// The numbers that a model reads: logarithms, since costs are powers of lengths rather than
-    /// sums.
+    /// A model reads logarithms, since costs are powers of lengths rather than sums.
     pub(crate) fn numbers(&self) -> [f64; FEATURES] {
         let log = |postings: u64| (1.0 + postings as f64).ln();
         let [shortest, second] = [self.shortest, self.second].map(|len| log(u64::from(len)));
@@ -52,8 +51,7 @@ impl Features {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
     pub features: Features,
-    /// Seconds of a thread of the CPU while all others have queries too, and of a device that has
-    /// many.
+    /// Seconds of a thread while all others have queries too, and of a device that has many.
     pub seconds: [f64; 2],
     /// Seconds of a thread and of a device while nothing else is done.
     pub alone: [f64; 2],
@@ -85,20 +83,17 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// Of a query that costs as much alone as beside others, as predicted, with all lists on a
-    /// device.
+    /// Of a query that costs the same alone and beside others, with all lists on a device.
     pub(crate) fn new(seconds: [f64; 2], blocks: u64) -> Self {
         Self { seconds, alone: seconds, tails: [1.0; 2], blocks, cached: true }
     }
 
-    /// Seconds of a thread while a share of all threads, from 0 to 1, is busy: they share caches
-    /// and memory.
+    /// Seconds of a thread while this share of all is busy: they share caches and memory.
     pub(crate) fn on_thread_beside(&self, busy: f64) -> f64 {
         self.alone[0] + (self.seconds[0] - self.alone[0]).max(0.0) * busy.min(1.0)
     }
 
-    /// Seconds of a device with `others`: they share what a query takes longer alone than beside
-    /// others.
+    /// Seconds of a device with `others`, which share the extra time of a query alone.
     pub(crate) fn on_device_beside(&self, others: usize) -> f64 {
         let ([_, together], [_, alone]) = (self.seconds, self.alone);
         together + (alone - together).max(0.0) / (1 + others) as f64

@@ -131,8 +131,7 @@ fn best_split(examples: &mut [(Example, f64)]) -> Option<(usize, f64, f64)> {
 }
 
 impl Node {
-    /// Grows a tree and prunes it; returns its mean error too, times the [`penalty`] for its
-    /// factors.
+    /// Grows and prunes a tree; returns its mean error too, times the [`penalty`] of its factors.
     fn grow(examples: &mut [(Example, f64)], even: f64) -> (Self, f64) {
         let n = examples.len();
         let model = Linear::fit(examples);

@@ -154,8 +154,7 @@ fn times(on_cpu: u64, total: u64, largest: u64, roles: &Roles, rates: &Rates) ->
     (cpu, gpu.max(largest as f64 / rates.gpu_tree))
 }
 
-/// How many of the collections, by falling weight, are popular: the fewest with which the slower
-/// side takes the least time.
+/// The number of popular collections: the fewest with which the slower side takes the least time.
 fn border(sorted: &[u64], roles: &Roles, rates: &Rates) -> usize {
     if roles.gpu_indexers == 0 {
         return sorted.len();

@@ -1,5 +1,4 @@
-//! Policies by which queries go to the CPU or to devices: the rules of the papers, with their
-//! names.
+//! The papers' policies by which queries go to the CPU or to devices, with their names.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -27,8 +26,8 @@ pub enum Policy {
     Only(Processor),
     /// By chance, as many to each kind: `huang`'s SD.
     Halves,
-    /// `huang`'s LBD: by the number of blocks of all lists; below the threshold to one kind, else
-    /// to the other.
+    /// `huang`'s LBD: with fewer blocks in all lists than the threshold to one kind, else the
+    /// other.
     ByBlocks { threshold: u64, below: Processor },
     /// `wang`, section 4.4: those whose lists are all on a device go there, the others to the CPU.
     CachedFirst {

@@ -2,8 +2,7 @@
 //! a query goes to and which query a free processor takes, by the [policies](super::policy) of the
 //! papers.
 //!
-//! Nothing here knows a clock or a thread: the engine that serves queries and the simulation share
-//! it.
+//! Nothing here knows a clock or a thread, so that engines and the simulation share it.
 
 use super::features::Costs;
 use super::policy::{Policy, Processor};
@@ -15,8 +14,7 @@ const LOOKED_AT: usize = 32;
 /// A query belongs to one kind if it costs the other so many times as much: the 20 % of `ding09`.
 const MUCH_BETTER: f64 = 1.2;
 
-/// After this part of the time to its deadline a query goes next on its better processor: "a
-/// substantial part" in `ding09`.
+/// The part of the deadline after which a query goes next: "a substantial part" in `ding09`.
 pub(crate) const URGENT: f64 = 0.7;
 
 /// Work queued on devices, as a part of the deadline: so little that idle threads find queries to
@@ -324,8 +322,7 @@ impl<T> Queues<T> {
         if own.front().is_some_and(|it| it.came < urgent) {
             return self.take_of(kind, 0);
         }
-        // Short ones first, but more urgent the longer they wait for their cost: highest response
-        // ratio.
+        // Short ones first, more urgent the longer they wait for their cost: response ratio.
         let ratio = |it: &Waiting<T>| (now - it.came) / it.costs.on(kind);
         let next =
             own.iter().take(LOOKED_AT).enumerate().max_by(|a, b| ratio(a.1).total_cmp(&ratio(b.1)));

@@ -1,5 +1,4 @@
-//! Bounds of blocks: the most that any posting of a block can add to a score, whatever k1, b and
-//! the collection are.
+//! Bounds of blocks: the most that a posting adds to a score, for any k1, b and collection.
 //!
 //! A posting's score grows with its tf and falls with the length of its document, for every k1 and
 //! b and every mean length. So only the *undominated* postings count, those for which no other has
@@ -17,10 +16,9 @@
 //! tf code 255       any tf
 //! ```
 //!
-//! Everything is integer arithmetic on the postings alone, so that the bound of a block does not
-//! depend on who writes it. Ding and Suel (Faster top-k document retrieval using block-max indexes,
-//! 2011) store the greatest score instead, which fixes k1, b and the statistics when the index is
-//! built.
+//! Everything is integer arithmetic on the postings alone, so that a block's bound does not depend
+//! on its writer. Ding and Suel (Faster top-k document retrieval using block-max indexes, 2011)
+//! store the greatest score instead, which fixes k1, b and the statistics when the index is built.
 
 use super::bm25::{Bm25, score};
 use super::weight::{ROUNDING, Weight};
@@ -29,8 +27,7 @@ pub(crate) const PAIRS: usize = 3;
 
 pub const BOUND_BYTES: usize = 2 * PAIRS;
 
-/// The (tf code, length code) pairs of a block, by falling tf; the last is repeated if there are
-/// fewer.
+/// The (tf code, length code) pairs of a block, by falling tf; the last repeated if too few.
 pub(crate) type Bound = [u8; BOUND_BYTES];
 
 const EXACT: u32 = 32;

@@ -20,6 +20,7 @@ pub struct Given {
 
 impl Given {
     /// Sets the parameter of this name.
+    ///
     /// # Panics
     /// If there is no such parameter.
     #[must_use]

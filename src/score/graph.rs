@@ -9,8 +9,7 @@ use std::ops::Range;
 /// Nodes that are summed together; slices end at multiples of it.
 pub(crate) const BLOCK: u32 = 1024;
 
-/// Memory: 8 bytes a link and 16 bytes a node; during construction 4 bytes more for each link
-/// given.
+/// Memory: 8 bytes a link and 16 bytes a node; 4 more for each given link in construction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Graph {
     out_ends: Vec<u64>,
@@ -20,8 +19,7 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// The graph of the links (source, target) of all `parts`. A link to its own source and a
-    /// repeated one do not count.
+    /// The graph of the links (source, target) of all `parts`, without loops and repetitions.
     ///
     /// # Panics
     /// If a link names a node that is not there.
@@ -52,8 +50,7 @@ impl Graph {
         row(&self.in_ends, &self.sources, node)
     }
 
-    /// The nodes of slice `slice` of `slices`: whole blocks, with about as many nodes and links to
-    /// them in each slice.
+    /// The nodes of a slice: whole blocks, with about as many nodes and links to them in each.
     pub fn slice(&self, slice: usize, slices: usize) -> Range<u32> {
         let nodes = self.nodes();
         let blocks: Vec<u32> = (0..nodes).step_by(BLOCK as usize).collect();
@@ -186,8 +183,7 @@ fn clean(ends: &mut [u64], targets: &mut [u32], ranges: &[Range<u32>]) -> usize 
     left
 }
 
-/// The same for the rows of the nodes from `start` on, the first of which began at `first`; ends
-/// are counted from 0.
+/// [`clean`] for the rows from node `start` on, which began at `first`; counts ends from 0.
 fn clean_rows(start: u32, first: u64, ends: &mut [u64], rows: &mut [u32]) {
     let (mut from, mut left) = (0, 0);
     for (node, end) in (start..).zip(ends) {

@@ -62,8 +62,7 @@ pub enum Score {
     Bm25L(Delta),
     /// TF_IDF of Terrier: Robertson's tf and Spärck Jones' idf.
     TfIdf,
-    /// Query likelihood with Dirichlet smoothing (Zhai and Lafferty, 2001), as Lucene's
-    /// LMDirichletSimilarity.
+    /// Query likelihood, Dirichlet smoothing (Zhai, Lafferty 2001): Lucene's LMDirichletSimilarity.
     Ql(Mu),
     /// DPH (Amati and others, 2007), of divergence from randomness; it has no parameters.
     Dph,
@@ -130,8 +129,7 @@ impl Score {
         matches!(self, Self::Ql(_) | Self::Dph)
     }
 
-    /// Whether it is a sum of [saturations](super::weight::Formula::Saturation) alone, which is
-    /// what devices compute.
+    /// Devices compute sums of [saturations](super::weight::Formula::Saturation) only.
     pub fn is_on_devices(&self) -> bool {
         matches!(self, Self::Bm25 | Self::Bm25Lucene | Self::TfIdf)
     }

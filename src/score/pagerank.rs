@@ -115,8 +115,7 @@ impl Slice {
         Sums { residuals, ranks: sums(&self.ranks, |rank| rank), active_links }
     }
 
-    /// Nodes take the residuals that are large enough and push them along their links into `out`;
-    /// returns how many nodes did.
+    /// Nodes take large residuals and push them along links into `out`; returns how many did.
     pub(crate) fn push(&mut self, graph: &Graph, asked: &RankSettings, out: &mut Vec<Push>) -> u64 {
         let active: Vec<usize> = self.active(asked.least_push()).collect();
         for &at in &active {

@@ -1,5 +1,4 @@
-//! A scoring function with its parameters: the norm of a document and the [`Weight`] of a term in a
-//! collection.
+//! A scoring function with its parameters: norms of documents and [`Weight`]s of terms.
 
 #![warn(missing_docs)]
 
@@ -72,8 +71,7 @@ impl Scoring {
             Score::Dph => length as f32,
             Score::Impact => 0.0,
             Score::Bm25L(delta) => {
-                // The tokens of the document divide tf, so the whole fraction is multiplied by
-                // them.
+                // The document's tokens divide tf, so they multiply the whole fraction.
                 let b = self.bm25.b();
                 let relative = if mean > 0.0 { b * f64::from(length) / mean } else { 0.0 };
                 ((self.bm25.k1() + delta.get()) * (1.0 - b + relative)) as f32
@@ -111,8 +109,7 @@ impl Scoring {
         counts.times * idf(documents, counts.df, self.idf)
     }
 
-    /// The weight of a term, for all scores but [`Score::Wang`], which weighs all terms of a query
-    /// together ([`Self::wang_part`]).
+    /// The weight of a term; [`Score::Wang`] weighs all together ([`Self::wang_part`]).
     pub(crate) fn weight(&self, whole: Whole, counts: &TermCounts) -> Weight {
         let TermCounts { times, df, cf } = *counts;
         let part = times * self.idf(whole.documents, df).unwrap_or(1.0);

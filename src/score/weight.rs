@@ -152,8 +152,8 @@ fn at_least(score: f32) -> f32 {
     if score > LEAST { score } else { LEAST }
 }
 
-/// DPH without the factor (Amati 2006), as Terrier and PISA have it; `inverse` is the collection's
-/// tokens by those of the term:
+/// DPH without the factor (Amati 2006), as in Terrier and PISA; `inverse` is all tokens by the
+/// term's:
 ///
 /// ```text
 /// f     = tf / length

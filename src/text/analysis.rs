@@ -19,8 +19,7 @@ pub struct Analysis {
 }
 
 impl Analysis {
-    /// The term of a lower-cased token, of 1 to [`MAX_TERM_BYTES`] bytes; `None` if it is a stop
-    /// word or nothing is left of it.
+    /// The term of a lower-cased token; `None` for a stop word or if nothing is left.
     #[inline]
     #[must_use]
     pub(crate) fn analyze_token<'a>(&self, lowercased: &'a str) -> Option<Cow<'a, str>> {

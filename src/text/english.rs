@@ -5,8 +5,7 @@
 //!
 //! For speed a word lies in a buffer of fixed size after eight zeros, so that its last eight bytes
 //! are one integer, and whether a suffix ends the word is one comparison. Each step looks at the
-//! last letter first. Vowels are found once, as a bit mask; R1, R2 and tests for vowels are
-//! arithmetic on the mask.
+//! last letter first. Vowels are a bit mask; R1, R2 and tests for vowels are arithmetic on it.
 //!
 //! In the algorithm's terms R1 is what follows the first non-vowel after a vowel, R2 what follows
 //! the first non-vowel after a vowel in R1. `y` is no vowel at the front and after a vowel.
@@ -64,14 +63,12 @@ pub(crate) fn stem(word: &str) -> Option<Cow<'_, str>> {
     Some(Cow::Owned(std::str::from_utf8(stem).expect("letters are ASCII").to_string()))
 }
 
-/// Whether a suffix of any step, or a word with a stem of its own, may end with these bytes; also
-/// true of some others.
+/// Whether a suffix, or a word with a stem of its own, may end so; also true of some others.
 fn may_end_suffix([before, last]: [u8; 2]) -> bool {
     BEFORE_LAST[usize::from(last)] >> (before % 32) & 1 == 1
 }
 
-/// By the last byte of a suffix: the bytes that may stand before it, as bits by their lower five
-/// bits, in which all letters differ.
+/// By a suffix's last byte: the bytes before it, as bits by their lower five bits, which differ.
 static BEFORE_LAST: [u32; 256] = {
     let mut before = [0; 256];
     let any = b"'esy";

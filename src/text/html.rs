@@ -34,8 +34,7 @@ pub enum Markup {
     Html,
     /// HTML in the syntax of XML: `<script/>` is a whole element, and CDATA sections are text.
     Xhtml,
-    /// SGML with any tags: all separate words, none has a meaning, and a reference to an unknown
-    /// entity is a blank.
+    /// SGML with any tags: all separate words, and a reference to an unknown entity is a blank.
     Sgml {
         /// Elements that are not text, in any case.
         hidden: &'static [&'static [u8]],
@@ -72,8 +71,7 @@ impl HtmlText {
         anchors::find(text, page.markup, take);
     }
 
-    /// `text` without markup, in UTF-8; its character set is found as a page's, but for `meta`
-    /// tags.
+    /// `text` without markup, in UTF-8; its character set is a page's, but for `meta` tags.
     pub(crate) fn plain<'a>(&'a mut self, text: &'a [u8], charset: Option<&[u8]>) -> &'a [u8] {
         let (encoding, mark) = charset::from_outside(text, charset).unwrap_or((UTF_8, 0));
         in_utf8(&text[mark..], encoding, &mut self.decoded)

@@ -30,8 +30,7 @@ impl<'a> Marks<'a> {
         self.step(from, |byte| matches!(byte, b'<' | b'&'))
     }
 
-    /// Steps past the first `>`, `=`, `"` or `'` from `from` on that was not passed; returns its
-    /// place, or the page's end.
+    /// The same past the first `>`, `=`, `"` or `'`; returns its place, or the page's end.
     #[inline(always)]
     pub(super) fn in_tag(&mut self, from: usize) -> usize {
         let place = self.step(from, |byte| !matches!(byte, b'<' | b'&'));

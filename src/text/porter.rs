@@ -12,8 +12,7 @@
 //! vowels; m is its *measure*. `y` is a consonant at the front and after a vowel.
 
 /// Stems `word` in place and returns the length of its stem; what follows it is arbitrary. A word
-/// is left alone if it is shorter than three bytes or has a byte other than a to z. Takes linear
-/// time.
+/// of less than three bytes or with others than a to z is left alone.
 #[must_use = "the length says where the stem ends"]
 pub(crate) fn stem(word: &mut [u8]) -> usize {
     let len = word.len();

@@ -25,8 +25,7 @@ fn read_other<'a>(raw: &'a [u8], scratch: &'a mut String) -> &'a str {
 }
 
 /// Whether these are 8 to 32 bytes of ASCII, as most names are: by four words that may overlap, and
-/// one branch. The library's loop over aligned words depends on a name's address, which the
-/// processor cannot predict.
+/// one branch. The library's loop depends on a name's address, which cannot be predicted.
 #[inline]
 fn is_short_ascii(bytes: &[u8]) -> bool {
     if !(8..=32).contains(&bytes.len()) {

@@ -197,8 +197,7 @@ impl Scanner {
     }
 }
 
-/// A bit for each byte of a step: the result of `is`, 0 or 1. Compilers vectorise an `is` without
-/// branches.
+/// The result of `is`, 0 or 1, for each byte. Compilers vectorise an `is` without branches.
 #[inline(always)]
 pub(super) fn bits_of(step: &[u8; 64], is: impl Fn(u8) -> u8) -> u64 {
     let mut found = [0; 64];

@@ -22,8 +22,7 @@ use rust_stemmers::Algorithm;
 
 use super::{english, porter};
 
-/// At this length the slowest stemmer takes less than a millisecond for a token made to be slow, or
-/// 0.2 µs a byte.
+/// At this length the slowest token of the slowest stemmer takes below 1 ms, or 0.2 µs a byte.
 pub(crate) const MAX_STEMMED_BYTES: usize = 4096;
 
 const STEMMERS: [(&str, Kind); 20] = [

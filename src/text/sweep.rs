@@ -39,8 +39,7 @@ pub(super) enum Stop {
     Odd { until: usize },
 }
 
-/// Sweeps a page from a place outside of tags on, appends its text, and moves the place to where it
-/// stops.
+/// Sweeps a page from a place outside of tags on, appends its text, and moves the place.
 pub(super) type Sweep = fn(&[u8], &mut usize, &mut Vec<u8>) -> Stop;
 
 /// The best sweep of this machine, if it has one.
@@ -80,8 +79,7 @@ trait Lanes: Copy {
     /// Moves the lowest bits to the set bits of `places`.
     fn deposit(self, bits: u64, places: u64) -> u64;
 
-    /// Appends the bytes in `keep`, with those in `feeds` as line feeds. `out` must have room for a
-    /// block.
+    /// Appends the bytes in `keep`, those in `feeds` as line feeds, to `out`, which has room.
     fn squeeze(self, block: &[u8; BLOCK], keep: u64, feeds: u64, out: &mut Vec<u8>);
 }
 
@@ -265,8 +263,7 @@ fn sweep(lanes: impl Lanes, page: &[u8], at: &mut usize, out: &mut Vec<u8>) -> S
         carry.behind_equals = equal >> 63;
         carry.behind_part = (parts | quote) >> 63;
 
-        // `cut` is where the regular part ends, `stop` why; with `again` the next block begins
-        // there.
+        // Where the regular part ends, why, and whether the next block begins there.
         let is_last = filled < BLOCK;
         let (mut cut, mut stop, mut again) = (filled as u32, is_last.then_some(Stop::Here), false);
         // A reference becomes one byte; the rest of it is dropped.

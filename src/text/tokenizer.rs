@@ -14,8 +14,7 @@ pub enum Tokenizer {
     /// Maximal runs of letters and digits: [`for_each_token`].
     #[default]
     Words,
-    /// The same, but Chinese, Japanese and Korean letters become overlapping bigrams, as by
-    /// Lucene's `CJKAnalyzer`.
+    /// The same, but Chinese, Japanese and Korean letters become overlapping bigrams.
     CjkBigram,
 }
 
@@ -63,8 +62,7 @@ impl Tokenizer {
         (self != Self::default()).then(|| self.name().to_string())
     }
 
-    /// Calls `f` with each token of `text`, lower-cased, in order. A text of ASCII has the same
-    /// tokens whatever the tokenizer.
+    /// Calls `f` with each lower-cased token in order. All tokenizers agree on ASCII.
     pub(crate) fn for_each_token(self, text: &[u8], mut f: impl FnMut(&str)) {
         match self {
             Self::Words => for_each_token(text, f),

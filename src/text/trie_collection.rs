@@ -38,8 +38,7 @@ pub fn trie_collection(term: &str) -> u16 {
     }
 }
 
-/// Bytes at the front of a term that its collection implies: 3, 1 or 0; 0 for a number from
-/// [`TRIE_COLLECTIONS`] on.
+/// Bytes of a term that its collection implies: 3, 1 or 0; 0 from [`TRIE_COLLECTIONS`] on.
 #[inline]
 #[must_use]
 pub fn implied_prefix_len(collection: u16) -> usize {

@@ -174,7 +174,6 @@ fn sums(values: __m256i) -> __m256i {
     _mm256_add_epi32(sum, _mm256_shuffle_epi32::<0xff>(first))
 }
 
-///
 /// # Safety
 /// The machine has AVX2.
 #[target_feature(enable = "avx2")]

@@ -15,8 +15,8 @@ use crate::cpu::IOTA;
 const WORDS: u64 = 4;
 
 /// As `add_exceptions_portable`, but returns the end of the unary codes and all bits of the
-/// quotients for the caller to check. `None`, with nothing done, if the unary codes are longer than
-/// this reads or too short.
+/// quotients for the caller to check. `None`, with nothing done, if the codes are too long or too
+/// short.
 ///
 /// # Safety
 /// `parts` has at most 128 exceptions and their low bits; the machine has the instructions.

@@ -1,5 +1,5 @@
-//! Coding of the exceptions of PForDelta: as two arrays, each by PForDelta again, down to level 0,
-//! where values are stored plainly.
+//! Exceptions of PForDelta: two arrays, each coded by PForDelta again, down to plain ones at level
+//! 0.
 //!
 //! An array of m values, where m is known from elsewhere, at level 0: m x u32. At level L above 0:
 //!

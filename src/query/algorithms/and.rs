@@ -71,8 +71,7 @@ impl Conjunction<'_> {
         let Some(shortest) = terms[order[0]].list else { return Ok(()) };
 
         let blocks = shortest.full_blocks() + usize::from(shortest.tail_len() > 0);
-        // As many blocks at once as there is room for: each list prefetches for all of them before
-        // it decodes any.
+        // As many blocks as there is room for: each list prefetches for all before it decodes.
         let at_once = MAX_BLOCK / shortest.block_len();
         for block in (0..blocks).step_by(at_once) {
             let these = block..blocks.min(block + at_once);
@@ -127,8 +126,7 @@ impl Conjunction<'_> {
         order.sort_unstable_by_key(|&term| (df(term), term));
     }
 
-    /// Makes the documents of some blocks of the shortest list the candidates; returns their
-    /// number.
+    /// Makes the documents of blocks of the shortest list the candidates; returns their number.
     pub(crate) fn take(
         &self,
         cursor: &mut Cursor,

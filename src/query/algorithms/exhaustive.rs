@@ -1,7 +1,6 @@
 //! OR without skipping: every posting is scored. This is the oracle of the algorithms that skip.
 //!
-//! Lists are added up by windows of docids. The documents of a single list are offered as they are
-//! decoded.
+//! Lists are added up by windows of docids; a single list is offered as it is decoded.
 
 use super::windows::WindowScan;
 use crate::index::list::ListError;

@@ -48,8 +48,7 @@ const LONGEST_RANGE: u32 = LONGEST.ilog2();
 /// Candidates that are searched for together, at least.
 const BATCH: usize = 256;
 
-/// Documents of a window of needed lists unless windows are sparse: only lines that are touched
-/// need the cache.
+/// Documents of a dense window of needed lists: only touched lines need the cache.
 const WINDOW: u32 = 1 << 15;
 
 /// To begin a window takes as long as to add up this many postings.
@@ -157,8 +156,7 @@ struct Search<'a> {
     needed: &'a mut [Cursor],
     asked: &'a mut [Cursor],
     asking: &'a mut Asking,
-    /// Documents of the needed lists with the sums of their scores there, by the number of optional
-    /// lists.
+    /// Documents with their sums in the needed lists, by the number of optional lists.
     found: &'a mut Vec<Documents>,
 }
 
@@ -185,8 +183,7 @@ impl Search<'_> {
         if threshold < 0.0 { -1.0 } else { f64::from(threshold) / self.rounding }
     }
 
-    /// Finds a floor in the list of the greatest bound: its k-th score, since other terms only add
-    /// to it.
+    /// Takes the k-th score of the list with the greatest bound as floor: others only add to it.
     fn look_ahead(&mut self, ahead: &mut TopK, top: &TopK) -> Result<(), ListError> {
         let term = self.order[self.order.len() - 1];
         let RunTerm { weight, list: Some(list) } = self.run.terms[term] else { return Ok(()) };
@@ -303,8 +300,7 @@ impl Search<'_> {
         end
     }
 
-    /// Whether a range of so many documents and optional lists may join a window that needs more
-    /// lists.
+    /// Whether a range with so many documents and optional lists may join the window.
     fn may_join(&self, optional: usize, documents: u32) -> bool {
         if optional <= self.optional || self.optional == 0 {
             return optional == self.optional;

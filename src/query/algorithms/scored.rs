@@ -1,6 +1,5 @@
-//! Searches for any score: every posting of every list is scored and added up by document, on top
-//! of the static part. This is the oracle of AND, and answers OR where bounds do not cover static
-//! parts.
+//! Searches for any score: every posting is scored and added up by document, on the static part.
+//! This is the oracle of AND, and answers OR where bounds do not cover static parts.
 
 #[cfg(test)]
 mod tests;

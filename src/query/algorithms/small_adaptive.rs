@@ -6,8 +6,8 @@
 //! with fewer left first, by galloping over the last docids of their blocks. The first list that
 //! lacks it gives the least document that may be next, and the lists are sorted again.
 //!
-//! Different from the paper: galloping goes by blocks, of which only the one is decoded that may
-//! hold the document.
+//! Different from the paper: galloping goes by blocks; only that which may have the document is
+//! decoded.
 
 use super::daat::Traversal;
 use crate::index::list::{ListError, ListView};

@@ -145,8 +145,7 @@ fn take(
     (mut sum, bar): (f64, f64),
 ) -> Result<bool, ListError> {
     let mut has_it = false;
-    // Subtraction of bounds leaves an error of some parts in 2^53 of the whole, however small the
-    // rest is.
+    // Subtraction of bounds leaves an error of some parts in 2^53 of the whole.
     let bar = bar - sum * 2f64.powi(-44);
     // First the lists that stand there, which cost little; then those that must be decoded, of
     // which the last in the order reach the farthest.

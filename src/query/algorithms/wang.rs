@@ -251,8 +251,7 @@ impl Run<'_> {
     }
 }
 
-/// The first docid of a block, or a lower bound of it in the tail; `documents` behind the last
-/// block.
+/// The first docid of a block, a lower bound in the tail, and `documents` behind the last block.
 fn next_docid(
     list: &ListView<'_>,
     block: usize,

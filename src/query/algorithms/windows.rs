@@ -142,8 +142,7 @@ impl WindowScan<'_> {
         Ok(())
     }
 
-    /// Adds the scores of all lists in a window. If it is sparse, returns the slots that were
-    /// touched.
+    /// Adds the scores of all lists in a window; returns the touched slots of a sparse one.
     fn add_all<'t, const IS_SPARSE: bool>(
         &self,
         cursors: &mut [Cursor],

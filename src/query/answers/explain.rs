@@ -71,8 +71,7 @@ pub struct Explanation {
 }
 
 impl Explanation {
-    /// As text: the document, called `name`, its score and rank, whether it is one of the `k` best,
-    /// and a row for each term.
+    /// As text: the document `name`, its score, rank and distance to the `k` best, and its terms.
     #[must_use]
     pub fn text(&self, name: &str, k: usize) -> String {
         let mut text = String::new();

@@ -1,5 +1,4 @@
-//! Snippets of hits: a few words around those of the query, from the record that was indexed, which
-//! is read again from its file.
+//! Snippets of hits: words around those of the query, from the indexed record, read again.
 
 use super::texts::record_of;
 use crate::index::inspect::find::DocumentRow;
@@ -31,8 +30,7 @@ impl<'a> Snippets<'a> {
         Self { snapshot, terms, characters }
     }
 
-    /// The snippet of a document; `None` if its text was not stored, has changed since, or cannot
-    /// be read.
+    /// `None` if the document's text was not stored, has changed since, or cannot be read.
     pub(crate) fn of(&self, docid: u32) -> Option<String> {
         let generation = self.snapshot.generation();
         let row = DocumentRow::of(generation, docid).ok()?;

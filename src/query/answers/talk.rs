@@ -63,8 +63,7 @@ impl Talk {
 }
 
 impl Talk {
-    /// Answers all queries of a stream and reports refused lines. Prints `prompt` before each is
-    /// read.
+    /// Answers a stream of queries, each after a `prompt`, and reports refused lines.
     ///
     /// # Errors
     /// If the queries cannot be read, the index is damaged, or `out` cannot be written.

@@ -1,5 +1,4 @@
-//! Texts of documents. An index stores none: they are read again from the indexed files and checked
-//! against it.
+//! Texts of documents, which are read again from the indexed files and checked against the index.
 
 #![forbid(unsafe_code)]
 
@@ -71,8 +70,7 @@ impl Reread {
         Ok(Self { analysis, texts: record::Texts::new(settings.max_document_bytes, &fields) })
     }
 
-    /// The distinct terms of a document with their frequencies. In a compressed file all before the
-    /// document is inflated.
+    /// The terms of a document and their tfs. A compressed file is inflated up to the document.
     ///
     /// # Errors
     /// `Io`; `NoText` if there are not as many terms as were indexed; `Index` if it is damaged.

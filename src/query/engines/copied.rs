@@ -23,8 +23,7 @@ pub(crate) struct Copied {
 const WINDOW_BYTES: usize = 256 << 10;
 
 impl Copied {
-    /// Copies the postings of `docids`. Takes the memory that they take in the index, and a table
-    /// of the terms.
+    /// Copies the postings of `docids`: as much memory as in the index, and a table of the terms.
     ///
     /// # Errors
     /// If the index is damaged, or has been replaced and its files are gone.

@@ -44,8 +44,7 @@ pub struct Answer {
 pub enum Pace {
     /// There is more to do at once.
     Busy,
-    /// There may be something to do soon: the worker looks again after its other work, without
-    /// sleeping.
+    /// There may be something to do soon: the worker looks again without sleeping.
     Soon,
     /// There is no room, and nothing to do until another worker or a device wakes this one.
     Full,
@@ -64,12 +63,10 @@ pub trait QueryEngine {
         self.submit(number, plan);
     }
 
-    /// Does a part of the work, about a millisecond at most unless a query cannot be interrupted,
-    /// and never waits.
+    /// Works for about a millisecond at most, unless a query cannot be interrupted; never waits.
     ///
     /// # Errors
-    /// If the index is damaged or the engine's device has failed. No answer may be expected
-    /// afterwards.
+    /// If the index is damaged or the device has failed; no answers follow then.
     fn advance(&mut self) -> Result<Pace, QueryError>;
 
     /// Appends the answers that are ready, in any order.
@@ -84,8 +81,7 @@ pub trait QueryEngine {
 
     /// Moves queries to `queries` that others must answer: those that the engine's device cannot,
     /// and those submitted before `overdue` and not answered, whose late answers are dropped. An
-    /// engine that was asked once leaves all of the first kind to the asker. One that answers all
-    /// itself has none.
+    /// engine that was asked once leaves all of the first kind to the asker.
     fn give_back(&mut self, _overdue: Option<Instant>, _queries: &mut Vec<(u64, Plan)>) {}
 
     /// Whether the engine's device works and has finished all queries that were taken back from it.

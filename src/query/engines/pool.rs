@@ -133,8 +133,7 @@ impl<Q> Pool<Q> {
         state.waiting.is_empty() && state.tasks <= self.delta
     }
 
-    /// Notes how many queries wait outside. Returns workers to wake early, if one of these will
-    /// soon be cut.
+    /// Notes how many queries wait outside; returns workers to wake early if one will soon be cut.
     pub(crate) fn behind(&self, queries: usize) -> Vec<usize> {
         let mut state = lock(&self.state);
         let more = queries > state.behind;

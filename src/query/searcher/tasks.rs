@@ -115,8 +115,7 @@ impl Cut {
 pub enum Begun {
     /// [`Searcher::hits`] has the hits.
     Answered,
-    /// A stage of it was cut. When all tasks are done, [`Stage::next`] tells whether another
-    /// follows.
+    /// A stage of it was cut. [`Stage::next`] tells whether another follows its tasks.
     Cut(Cut),
 }
 
@@ -229,8 +228,7 @@ fn cut(
 }
 
 impl Cut {
-    /// Algorithm 4: adds a task for each skip of the shortest list of a run, until a longer list
-    /// ends.
+    /// Algorithm 4: adds a task for each skip of a run's shortest list, until a longer list ends.
     fn by_skips(&mut self, lists: &[Option<ListView<'_>>], skip: usize) {
         let Some(lists) = lists.iter().copied().collect::<Option<Vec<_>>>() else { return };
         let shortest = (0..lists.len()).min_by_key(|&term| (lists[term].df(), term)).unwrap_or(0);

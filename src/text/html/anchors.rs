@@ -1,5 +1,4 @@
-//! Links of a page: the references of its `a` and `area` elements as written, and the base that
-//! they are relative to.
+//! Links of a page: the references of its `a` and `area` elements as written, and their base.
 //!
 //! The page is stepped over as in `markup.rs`, but no text is made; comments, scripts, styles,
 //! titles and templates have no links. An anchor with `rel="nofollow"` is skipped, as its author

@@ -269,8 +269,7 @@ impl Extractor<'_> {
     #[inline(always)]
     fn text_until(&mut self, end: usize) {
         let length = end - self.at;
-        // Most text between tags is short, and a copy of fixed size is faster than one of the exact
-        // length.
+        // Most text between tags is short, and a copy of fixed size is faster.
         if length <= SHORT_RUN
             && let Some(run) = self.page[self.at..].first_chunk::<SHORT_RUN>()
         {

@@ -37,8 +37,7 @@ fn find(name: &[u8]) -> Option<&'static Entity> {
 }
 
 /// Appends the characters of the reference whose `&` comes before `rest` and returns its bytes in
-/// `rest`; 0 if it is no reference. With `unknown_is_blank` an unknown name with a semicolon is a
-/// blank.
+/// `rest`; 0 if it is no reference. `unknown_is_blank`: so is an unknown name with a semicolon.
 pub(super) fn append(rest: &[u8], unknown_is_blank: bool, out: &mut Vec<u8>) -> usize {
     // The usual ones, without a search.
     let (length, byte) = match rest {

@@ -14,8 +14,7 @@
 use super::Class;
 use std::borrow::Cow;
 
-/// The first byte in UTF-8 of U+1100, the first letter that is cut; all letters before it begin
-/// with smaller bytes.
+/// The first byte of U+1100, the first letter that is cut; earlier ones have smaller first bytes.
 const FIRST_BYTE: u8 = 0xe1;
 
 /// Half-width Katakana from U+FF65 on, without voice marks, in the usual width.
@@ -26,8 +25,7 @@ const KATAKANA: [char; 57] = [
     'ユ', 'ヨ', 'ラ', 'リ', 'ル', 'レ', 'ロ', 'ワ', 'ン',
 ];
 
-/// Calls `f` with the tokens of `token`, a lower-cased maximal run of letters and digits, in order.
-/// Takes linear time.
+/// Calls `f` with the tokens of `token`, a lower-cased maximal run of letters and digits.
 pub(super) fn for_each_part(token: &str, f: &mut impl FnMut(&str)) {
     if token.bytes().all(|byte| byte < FIRST_BYTE) {
         return f(token);

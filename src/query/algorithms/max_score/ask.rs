@@ -1,5 +1,5 @@
-//! The second half of MaxScore: optional lists are searched for the candidates, and those that are
-//! left are offered.
+//! The second half of MaxScore: candidates are looked for in optional lists, and the rest is
+//! offered.
 
 use std::ops::Range;
 

@@ -368,8 +368,7 @@ impl HybridEngine {
         }
         let left = state.queues.len();
         self.shared.waiting.store(left, Ordering::Relaxed);
-        // Whoever begins a query of the CPU is away for some time: another looks after what is
-        // left.
+        // A worker with a query of the CPU is away for some time: another takes what is left.
         let wakes = (got[1] || leaves) && state.queues.has_for(Processor::Cpu);
         let turn =
             state.queues.turn().map(|kind| kind == Processor::Device).filter(|of| *of != feeds);

@@ -50,8 +50,7 @@ fn alone(engine: &mut dyn QueryEngine, plans: &[Plan]) -> Result<Vec<f64>, Query
 /// Classes of queries by length that a device gets at once.
 const CLASSES: usize = 8;
 
-/// Queries that a device gets at once, at least, unless it takes longer than [`MOST_SECONDS`] and
-/// is full before.
+/// Least number of queries at once, unless a device is full before, after [`MOST_SECONDS`].
 const AT_ONCE: usize = 2000;
 
 const MOST_SECONDS: f64 = 0.5;
@@ -77,8 +76,7 @@ fn on_all_threads(plans: &[Plan]) -> Result<f64, QueryError> {
 }
 
 /// Seconds of a device for each query among queries of about its length: its part, in proportion to
-/// `alone`, of the time of its class. What a short query takes beside others is less than its
-/// latency.
+/// `alone`, of the time of its class. Beside others a short query takes less.
 fn beside_others(
     engine: &mut dyn QueryEngine,
     plans: &[Plan],
@@ -90,8 +88,7 @@ fn beside_others(
     let mut seconds = alone.to_vec();
     for class in by_length.chunks(plans.len().div_ceil(CLASSES).max(1)) {
         let once: f64 = class.iter().map(|&at| alone[at]).sum();
-        // As many as fill the device, found by giving it more. One that does one query at a time is
-        // full at once.
+        // More and more until the device is full; one that does a query at a time is at once.
         let (mut times, mut took, mut before) = (1, f64::INFINITY, 0.8 * once / FULL);
         loop {
             let of = |at: &usize| plans[*at].clone();

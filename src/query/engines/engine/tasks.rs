@@ -77,8 +77,7 @@ impl TaskEngine {
     fn work(&mut self, work: Work<Numbered>) -> Result<(), QueryError> {
         match work {
             Work::Begin((number, plan), waiting) => {
-                // A query that is cut is answered sooner but takes more work, for which later
-                // queries wait.
+                // A query that is cut is answered sooner but takes more work, and others wait.
                 let cutting = self.shared.cutting;
                 let least_ns = cutting.least_ns * (1 + waiting) as f64;
                 let stage = Stage::first(plan.wanted().mode);
