@@ -22,7 +22,7 @@ impl UnaryWriter {
         self.push((1 << q) - 1, q + 1);
     }
 
-    /// Appends the low `count` bits, at most 33, the last of which must then be 0.
+    /// Appends the low `count` bits, 32 at most.
     fn push(&mut self, bits: u64, count: u32) {
         self.held |= bits << self.filled;
         self.filled += count;

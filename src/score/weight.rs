@@ -1,7 +1,7 @@
 //! The weight of a term: a formula and the term's numbers in it. With the term frequency and the
 //! norm of the document it gives the posting's score, in single precision:
 //!
-//! | formula | a posting is worth | scores |
+//! | formula | score of a posting | scores |
 //! | --- | --- | --- |
 //! | [`Saturation`](Formula::Saturation) | `(factor * tf) / (tf + norm)` | `bm25`, `wang`... |
 //! | [`Lifted`](Formula::Lifted) | the same, `+ more` | `bm25plus`, `bm25l` |

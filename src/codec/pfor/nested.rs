@@ -1,5 +1,4 @@
-//! Exceptions of PForDelta: two arrays, each coded by PForDelta again, down to plain ones at level
-//! 0.
+//! Exceptions of PForDelta: two arrays, each coded by PForDelta again, down to plain ones.
 //!
 //! An array of m values, where m is known from elsewhere, at level 0: m x u32. At level L above 0:
 //!

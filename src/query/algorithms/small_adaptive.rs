@@ -6,8 +6,7 @@
 //! with fewer left first, by galloping over the last docids of their blocks. The first list that
 //! lacks it gives the least document that may be next, and the lists are sorted again.
 //!
-//! Different from the paper: galloping goes by blocks; only that which may have the document is
-//! decoded.
+//! Unlike in the paper, galloping goes by blocks; only the one that may have it is decoded.
 
 use super::daat::Traversal;
 use crate::index::list::{ListError, ListView};

@@ -1,5 +1,4 @@
-//! The second half of MaxScore: candidates are looked for in optional lists, and the rest is
-//! offered.
+//! Second half of MaxScore: looks for candidates in optional lists and offers those left.
 
 use std::ops::Range;
 

@@ -3,11 +3,9 @@
 //! none is lost.
 //!
 //! ```text
-//! ```text
 //! retire -> the CPU answers; each worker drops its engine when none of them has open queries
 //!        -> the old engines are gone -> new ones are made -> renew
 //!        -> each worker makes its engine anew
-//! ```
 //! ```
 //!
 //! A query is answered by an engine that was made for its snapshot, else by the CPU; open queries
