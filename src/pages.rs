@@ -1,5 +1,5 @@
-//! Large tables on huge pages of 2 MiB, each of which takes one entry of the processor's TLB where
-//! small ones take 512: a look-up at a random place of a table of 32 MiB is a fifth faster.
+//! Huge pages of 2 MiB for large tables: each takes one entry of the TLB where small ones take 512.
+//! A look-up at a random place of a table of 32 MiB is a fifth faster.
 
 mod area;
 mod grown;
@@ -20,15 +20,13 @@ pub(crate) fn with_capacity<T>(count: usize) -> Vec<T> {
     buffer
 }
 
-/// As [`with_capacity`]. Nothing is touched here.
+/// Zeros; no page is touched here.
 pub(crate) fn zeroed<T: Zeroable + Copy>(count: usize) -> Vec<T> {
     let layout = Layout::array::<T>(count).expect("a size in bytes");
     if layout.size() == 0 {
         return vec![T::zeroed(); count];
     }
-    // SAFETY: the layout is not empty, and that of a vector of as much room. Any element may be
-    // zeros.
-    // zeros.
+    // SAFETY: the layout is that of a vector of `count` elements and not empty; zeros are valid.
     let buffer = unsafe {
         let start = alloc_zeroed(layout).cast::<T>();
         if start.is_null() {
@@ -40,7 +38,7 @@ pub(crate) fn zeroed<T: Zeroable + Copy>(count: usize) -> Vec<T> {
     buffer
 }
 
-/// At least doubles the buffer when it has to grow.
+/// Makes room for `more` elements; a buffer that grows at least doubles.
 #[inline]
 pub(crate) fn reserve<T: Copy>(buffer: &mut Vec<T>, more: usize) {
     if buffer.capacity() - buffer.len() < more {
@@ -71,7 +69,7 @@ fn grow<T: Copy>(buffer: &mut Vec<T>, more: usize) {
 /// second for 1.5 GB, which the end of a thread, or of the process, takes otherwise.
 pub(crate) fn give_back() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: it takes the allocator's locks, and memory that is in use stays as it is.
+    // SAFETY: it takes the allocator's locks and leaves memory in use as it is.
     unsafe {
         libc::malloc_trim(0);
     }
@@ -79,7 +77,7 @@ pub(crate) fn give_back() {
 
 pub(crate) const HUGE: usize = 2 << 20;
 
-/// It is advice: the system may have no huge pages, which is no error.
+/// Asks for huge pages under a buffer; the system may have none, which is no error.
 fn advise<T>(buffer: &Vec<T>) {
     #[cfg(target_os = "linux")]
     {
@@ -88,8 +86,7 @@ fn advise<T>(buffer: &Vec<T>) {
         let end = start + buffer.capacity() * size_of::<T>();
         let (first, last) = (start.next_multiple_of(PAGE), end / PAGE * PAGE);
         if end - start >= LARGE {
-            // SAFETY: the pages lie wholly inside the buffer, and the advice changes no byte of
-            // them.
+            // SAFETY: the pages lie wholly inside the buffer, and the advice changes no byte.
             unsafe { libc::madvise(first as *mut libc::c_void, last - first, libc::MADV_HUGEPAGE) };
         }
     }

@@ -1,6 +1,6 @@
-//! Finds the parameters of a score that rank the documents of an index best, by judged queries. All
-//! settings of a grid are measured, and the best is chosen by all queries; cross-validation
-//! ([`evaluate::tune`](crate::evaluate::tune)) tells how good such a choice is for other queries.
+//! Tuning of a score's parameters on an index by judged queries: all settings of a grid are
+//! measured and the best by all queries is chosen; cross-validation
+//! ([`evaluate::tune`](crate::evaluate::tune)) tells how well such a choice does on other queries.
 
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
@@ -66,15 +66,15 @@ pub struct Goal {
     pub measure: Measure,
     /// The most hits of a query.
     pub k: usize,
-    /// Which documents are hits.
+    /// The mode of the queries.
     pub mode: Mode,
-    /// Parts that the queries are dealt out to, from 2 to as many as there are queries.
+    /// From 2 to as many as there are queries.
     pub folds: usize,
     /// Threads.
     pub threads: usize,
 }
 
-/// Values to try for each parameter of the score; the usual ones where left out.
+/// Values to try of each parameter that the score has; defaults where left out.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tried {
     /// Term frequency saturation.
@@ -109,7 +109,7 @@ impl Tried {
     }
 }
 
-/// Parameters and their values, in an order of their own.
+/// Parameters and their values, in order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameters(pub Vec<(&'static str, f64)>);
 
@@ -127,20 +127,17 @@ impl fmt::Display for Parameters {
     }
 }
 
-/// All settings of a score that are compared: every combination of the values of its parameters,
-/// the last parameter changing fastest, and its defaults at the end if they are none of these.
+/// The settings of a score to compare: every combination of the values of its parameters, the last
+/// parameter changing fastest, and its defaults at the end if they are none of these.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Grid {
     score: &'static str,
-    /// The parameters, and the values of each.
     axes: Vec<(&'static str, Vec<f64>)>,
     settings: Vec<Scoring>,
     default: usize,
 }
 
 impl Grid {
-    /// Combines values for the score of this name.
-    ///
     /// # Errors
     /// If there is no such score, or values that it does not take.
     pub fn new(score: &str, idf: Option<IdfKind>, tried: &Tried) -> Result<Self, SettingError> {
@@ -177,7 +174,7 @@ impl Grid {
         Ok(Self { score, axes, settings, default })
     }
 
-    /// How many settings there are.
+    /// The number of settings.
     #[expect(clippy::len_without_is_empty, reason = "the defaults are always there")]
     pub fn len(&self) -> usize {
         self.settings.len()
@@ -198,7 +195,7 @@ impl Grid {
     }
 }
 
-/// Parameters, and the mean over all queries.
+/// A setting and its mean over all queries.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Setting {
     /// The parameters.
@@ -208,7 +205,7 @@ pub struct Setting {
     pub mean: f64,
 }
 
-/// The choice of the queries outside of a fold for it.
+/// The choice for a fold by the queries outside of it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FoldChoice {
     /// The parameters.
@@ -222,18 +219,18 @@ pub struct FoldChoice {
     pub queries: usize,
 }
 
-/// How good a choice is for queries that had no part in it.
+/// Quality of a choice on queries that had no part in it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Validated {
-    /// The mean over all queries, each by parameters that were chosen without it.
+    /// The mean over all queries, each with parameters that were chosen without it.
     pub mean: f64,
-    /// Each fold.
+    /// The folds.
     pub folds: Vec<FoldChoice>,
-    /// How these values compare with those of the defaults.
+    /// Comparison of these values with those of the defaults.
     pub against_default: Comparison,
 }
 
-/// The result.
+/// The result of [`tune`].
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Tuned {
     /// Queries that counted.
@@ -242,15 +239,15 @@ pub struct Tuned {
     pub best: Setting,
     /// The defaults.
     pub default: Setting,
-    /// How good the choice is for other queries.
+    /// Cross-validation of the choice.
     pub cross_validated: Validated,
-    /// All settings that were measured, in the order of the [`Grid`].
+    /// All settings, in the order of the [`Grid`].
     pub grid: Vec<Setting>,
 }
 
 impl Tuned {
     /// Tables of means, the last parameter across, the one before it down, and a table for each
-    /// value of another; then the conclusions.
+    /// value of another; then the results.
     pub fn text(&self, grid: &Grid, goal: &Goal) -> String {
         let mut text = String::new();
         let (measure, held_out) = (&goal.measure, &self.cross_validated);
@@ -265,7 +262,7 @@ impl Tuned {
             " " => down.0.to_string(),
             name => format!("{} \\ {name}", down.0),
         };
-        // A score has three parameters at most; what the defaults add to the grid stands behind it.
+        // A score has at most three parameters; the defaults may follow the grid.
         let mut cells = self.grid.chunks(across.1.len());
         for table in &tables[0].1 {
             if !table.is_nan() {
@@ -310,12 +307,10 @@ impl Tuned {
     }
 }
 
-/// Measures every setting of a grid on the generation in the folder `generation`, which is not
-/// changed.
+/// Measures every setting of a grid on the generation in the folder `generation`.
 ///
 /// # Errors
-/// When the index is damaged or lacks what the score needs, or two documents of a ranking have one
-/// name.
+/// If the index is damaged or lacks what the score needs, or documents have equal names.
 ///
 /// # Panics
 /// If there are not as many queries as folds.
@@ -352,8 +347,7 @@ pub fn tune(
     })
 }
 
-/// The value of each query for each setting: [settings][queries]. Bounds hold for any parameters,
-/// so the index serves each setting as it is.
+/// The values as `[settings][queries]`. Bounds hold for any parameters, so one index serves all.
 fn measure_all(
     generation: &Path,
     settings: &[Scoring],

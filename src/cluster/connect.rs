@@ -1,5 +1,5 @@
-//! How do the lines of a job come about? Each process calls those with smaller numbers and is
-//! called by those with greater ones, for a bounded time.
+//! The making of a job's lines: each process calls those with smaller numbers and is called by
+//! those with greater ones, for a bounded time.
 
 use super::ClusterError;
 use super::hello::{Hello, Line, PROTOCOL, build_id, nonce};
@@ -17,7 +17,6 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What a process needs to know to call the others.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub hosts: Hosts,
@@ -28,34 +27,32 @@ pub(crate) struct Call {
     pub data: bool,
     /// How long to wait for the others.
     pub wait: Duration,
-    /// What the processes of the job know, if anything.
     pub secret: Secret,
 }
 
 /// The lines of this process, by the number of the process at the other end.
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
-    /// To process 0, or from process 0 to all others.
+    /// Between process 0 and each other.
     pub control: Vec<Option<SealedLine>>,
     /// To all others, if the job needs them.
     pub data: Vec<Option<SealedLine>>,
 }
 
-/// What the threads that make lines report.
 enum Event {
     Line(Line, usize, SealedLine),
     Failed(ClusterError),
 }
 
-/// A call is tried again after this time.
+/// Time between two calls.
 const PAUSE: Duration = Duration::from_millis(50);
-/// A greeting that takes longer does not come.
+/// The longest time of a greeting.
 const GREETING: Duration = Duration::from_secs(5);
 
 /// Makes all lines of this process. `stopped` tells whether the job has ended meanwhile.
 ///
 /// # Errors
-/// All of [`ClusterError`] but those of the host file. Processes that have come before are told.
+/// All of [`ClusterError`] but those of the host file. Processes that came before are told.
 pub(crate) fn connect(call: &Call, stopped: impl Fn() -> bool) -> Result<Lines, ClusterError> {
     let n = call.hosts.processes();
     let mut lines =
@@ -63,7 +60,7 @@ pub(crate) fn connect(call: &Call, stopped: impl Fn() -> bool) -> Result<Lines, 
     let made = make_lines(call, &mut lines, stopped);
     if let Err(error) = &made {
         for line in lines.control.iter_mut().flatten() {
-            // Who does not hear it sees that the line ends.
+            // Who does not receive it sees that the line ends.
             let SealedLine { stream, sealer, .. } = line;
             _ = send_failure((stream, sealer), call.hosts.process(), &chain(error));
         }
@@ -146,7 +143,7 @@ fn make_lines(
     }
     drop(over);
     for SealedLine { stream, .. } in lines.data.iter().flatten() {
-        // Greetings are over; from now on a line may be silent for long, but in no message.
+        // Greetings are over: a line may now be silent for long, but not within a message.
         for set in [stream.set_read_timeout(Some(SILENCE)), stream.set_write_timeout(None)] {
             set.map_err(|source| ClusterError::Line { source })?;
         }
@@ -154,7 +151,6 @@ fn make_lines(
     Ok(())
 }
 
-/// Ends the threads that make lines when it is dropped.
 struct Over<'a>(&'a AtomicBool);
 
 impl Drop for Over<'_> {
@@ -163,12 +159,11 @@ impl Drop for Over<'_> {
     }
 }
 
-/// What the threads that make lines share.
 struct Calling {
     call: Call,
     build: String,
     over: AtomicBool,
-    /// What went wrong the last time with each process.
+    /// The last trouble with each process.
     troubles: Arc<Mutex<BTreeMap<usize, String>>>,
 }
 
@@ -189,7 +184,7 @@ impl Calling {
         troubles.insert(other, trouble);
     }
 
-    /// Takes calls; who does not greet as a process of millrace is not answered.
+    /// Takes calls; a caller that does not greet as millrace gets no answer.
     fn answer_calls(self: &Arc<Self>, listener: &TcpListener, events: &Sender<Event>) {
         while !self.is_over() {
             match listener.accept() {
@@ -197,12 +192,12 @@ impl Calling {
                     let (shared, events) = (self.clone(), events.clone());
                     thread::spawn(move || {
                         if let Ok(event) = shared.answer(stream, &from.to_string()) {
-                            // Nobody may wait any more.
+                            // The job may have ended.
                             _ = events.send(event);
                         }
                     });
                 }
-                // Also what a caller causes who has gone again.
+                // Including errors of callers that have gone.
                 Err(_) => thread::sleep(PAUSE / 10),
             }
         }
@@ -236,7 +231,6 @@ impl Calling {
         Ok(Event::Line(theirs.line, theirs.process, line))
     }
 
-    /// Greets the process that was called.
     fn greet(&self, mut stream: TcpStream, line: Line, other: usize) -> io::Result<Event> {
         prepare(&stream)?;
         let (secret, address) = (&self.call.secret, self.call.hosts.address(other));
@@ -264,7 +258,6 @@ impl Calling {
         Ok(Event::Line(line, other, sealed))
     }
 
-    /// Calls process `other` until it answers.
     fn call_until_answered(&self, (line, other): (Line, usize), events: &Sender<Event>) {
         while !self.is_over() {
             match self.call_once(line, other) {

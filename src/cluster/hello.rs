@@ -1,11 +1,9 @@
-//! Do two processes belong to the same job? Both send a greeting when a line between them is new,
-//! and both compare.
+//! The greeting by which both ends of a new line check that they belong to the same job.
 //!
 //! On the wire: `millrace`, the length of the greeting as u32 in network order, and the greeting as
-//! JSON, so that another version of millrace can still be told what does not fit; behind it a tag
-//! of 32 bytes ([`seal`](super::seal)): of the greeting, and of an answer with the greeting before
-//! it. At last the caller sends a tag of both, by which the other one knows that this is no old
-//! greeting said again.
+//! JSON, so that another version of millrace can still be told what does not fit; then a tag of 32
+//! bytes ([`seal`](super::seal)): of the greeting, and of an answer with the greeting before it. At
+//! last the caller sends a tag of both, which proves that this is no replay.
 
 use super::ClusterError;
 use serde::{Deserialize, Serialize};
@@ -13,21 +11,19 @@ use std::fs::File;
 use std::hash::Hasher as _;
 use std::io::{self, ErrorKind, Read, Write};
 
-/// The first bytes of every line.
 const MAGIC: &[u8; 8] = b"millrace";
 const MOST_BYTES: u32 = 4096;
-/// Changes when what is said on lines changes its form.
+/// The version of all messages on lines.
 pub(super) const PROTOCOL: u32 = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum Line {
-    /// Messages of the job, signs of life, and the reason of the end.
+    /// Messages of the job, heartbeats, and the reason of the end.
     Control,
     /// Records between timely's workers.
     Data,
 }
 
-/// What a process says of itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Hello {
     pub(super) protocol: u32,
@@ -35,20 +31,18 @@ pub(crate) struct Hello {
     format: u32,
     job: String,
     processes: usize,
-    /// The number of the process that says this.
     pub process: usize,
-    /// The number of the process that it takes the other one for.
+    /// The number that it takes the other process for.
     pub meant: usize,
     pub line: Line,
-    /// Whether the process has a secret.
     #[serde(default)]
     secret: bool,
-    /// Never said before, so that no line has the keys of another.
+    /// Unique, so that no two lines have the same keys.
     #[serde(default)]
     nonce: String,
 }
 
-/// 128 bits that nobody can foresee.
+/// 128 random bits.
 pub(super) fn nonce() -> io::Result<String> {
     let mut bytes = [0; 16];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
@@ -56,8 +50,7 @@ pub(super) fn nonce() -> io::Result<String> {
 }
 
 impl Hello {
-    /// Makes the greeting of process `process` for process `meant`. `build` is that of
-    /// [`build_id`], `format` the format version of the index.
+    /// The greeting of process `process` to process `meant`; `build` is [`build_id`].
     pub(crate) fn new(
         build: &str,
         format: u32,
@@ -71,12 +64,11 @@ impl Hello {
         Self { protocol, build, format, job, processes, process, meant, line, secret, nonce }
     }
 
-    /// Adds whether there is a secret, and a [`nonce`].
     pub(super) fn with(self, secret: bool, nonce: String) -> Self {
         Self { secret, nonce, ..self }
     }
 
-    /// Writes the greeting; returns its text.
+    /// Returns the text of the greeting.
     pub(crate) fn write(&self, stream: &mut impl Write) -> io::Result<Vec<u8>> {
         let text = serde_json::to_vec(self)?;
         let mut bytes = MAGIC.to_vec();
@@ -86,10 +78,10 @@ impl Hello {
         Ok(text)
     }
 
-    /// Reads a greeting; also returns its text.
+    /// Also returns the text of the greeting.
     ///
     /// # Errors
-    /// Those of the stream; `InvalidData` if the bytes are none.
+    /// Those of the stream; `InvalidData` if the bytes are no greeting.
     pub(crate) fn read(stream: &mut impl Read) -> io::Result<(Self, Vec<u8>)> {
         let mut head = [0; 12];
         stream.read_exact(&mut head)?;
@@ -103,7 +95,7 @@ impl Hello {
         Ok((serde_json::from_slice(&text)?, text))
     }
 
-    /// Compares the greeting of another process, which is at `address`, with this one.
+    /// Compares this greeting with that of the process at `address`.
     pub(crate) fn agree(&self, other: &Self, address: &str) -> Result<(), ClusterError> {
         let same = "install the same build of millrace everywhere";
         let start = "start all processes of a job alike";
@@ -135,10 +127,9 @@ impl Hello {
     }
 }
 
-/// The hash of the bytes of this process's executable.
 pub(crate) fn build_id() -> Result<String, ClusterError> {
     let hash = || -> io::Result<u64> {
-        // The link of the kernel still leads to a file that was replaced.
+        // The kernel's link leads to the running file even if it was replaced.
         let mut file =
             File::open("/proc/self/exe").or_else(|_| File::open(std::env::current_exe()?))?;
         let mut hash = twox_hash::XxHash3_64::new();

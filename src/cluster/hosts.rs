@@ -1,12 +1,10 @@
-//! Where are the processes of a job?
+//! The addresses of the processes of a job.
 
 use super::ClusterError;
 use std::path::Path;
 
-/// The first port when there is no host file.
 const FIRST_PORT: usize = 2101;
 
-/// The addresses of all processes, and which of them this one is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hosts {
     addresses: Vec<String>,
@@ -14,17 +12,14 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// All processes on this machine: process i at port 2101 + i of `localhost`.
+    /// Process i is at port 2101 + i of `localhost`.
     pub fn local(processes: usize, process: usize) -> Self {
         let addresses = (0..processes).map(|i| format!("localhost:{}", FIRST_PORT + i)).collect();
         Self { addresses, process }
     }
 
-    /// Reads a host file: `host:port` of process 0, 1, and so on, a line each. Blank lines and
-    /// lines that begin with `#` do not count, nor do lines behind those of the job's processes.
-    ///
-    /// # Errors
-    /// `HostFile`, `HostLine`, `TooFewHosts`.
+    /// A host file has `host:port` of process 0, 1, and so on, a line each. Blank lines, lines that
+    /// begin with `#`, and lines behind those of the job's processes do not count.
     pub fn read(path: &Path, processes: usize, process: usize) -> Result<Self, ClusterError> {
         let text = std::fs::read_to_string(path)
             .map_err(|source| ClusterError::HostFile { path: path.into(), source })?;
@@ -59,7 +54,6 @@ impl Hosts {
         self.addresses.get(process).map_or("no address", String::as_str)
     }
 
-    /// A process with its address, for messages.
     pub(crate) fn name(&self, process: usize) -> String {
         format!("process {process} ({})", self.address(process))
     }

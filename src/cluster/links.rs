@@ -1,10 +1,10 @@
-//! Who is still there, and what do processes tell each other beside timely's records? The control
-//! lines: one between process 0 and each of the others.
+//! The control lines, one between process 0 and each of the others: messages beside timely's
+//! records, and whether a process is still there.
 //!
-//! A message is a byte that says what it is, and the rest, [sealed](super::seal). A process that
-//! has nothing to say gives a sign of life every second, from a thread of its own; one that is
-//! silent for [`SILENCE`], or whose line ends before it has said how its job went, has gone.
-//! Process 0 passes on why a process failed, so that all end with the reason.
+//! A message is a byte for its kind and the rest, [sealed](super::seal). A thread of its own sends
+//! a heartbeat every second; a process that is silent for [`SILENCE`], or whose line ends before it
+//! has said how its job went, has gone. Process 0 passes on why a process failed, so that all end
+//! with the reason.
 
 use super::PeerFailure;
 use super::hosts::Hosts;
@@ -19,13 +19,13 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// A process that is silent for so long has gone.
+/// The silence after which a process has gone.
 pub(crate) const SILENCE: Duration = Duration::from_secs(12);
-/// Time between two signs of life.
+/// Time between two heartbeats.
 const PULSE: Duration = Duration::from_secs(1);
-/// How long a process that failed waits for the others to hear why.
+/// How long a failed process waits for the others to hear why.
 const PARTING: Duration = Duration::from_secs(2);
-/// How long to wait before looking whether the job goes on.
+/// Time between two checks whether the job goes on.
 const PATIENCE: Duration = Duration::from_millis(20);
 const MOST_BYTES: u32 = 1 << 28;
 
@@ -35,20 +35,17 @@ const DONE: u8 = 2;
 const FAILED: u8 = 3;
 const CLOSED: u8 = 4;
 
-/// How the job of this process ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PeerOutcome {
-    /// It did what it had to.
     Done,
-    /// Nobody wants the rest: a quiet end.
+    /// The rest is not wanted: a quiet end.
     Closed,
-    /// It failed, for this reason of its own.
+    /// For a reason of its own.
     Failed(String),
-    /// It ended because another process did.
+    /// Because another process did.
     Peer(PeerFailure),
 }
 
-/// The control lines of a process.
 pub(crate) struct Links {
     hosts: Hosts,
     lines: Arc<Vec<Option<Mutex<Sending>>>>,
@@ -60,7 +57,7 @@ pub(crate) struct Links {
 
 impl Links {
     /// Begins to listen on the lines that [`connect`](super::connect::connect) made. `end` is
-    /// called when another process makes this one end: with none for a quiet end.
+    /// called when another process makes this one end: with `None` for a quiet end.
     pub(crate) fn start(
         hosts: Hosts,
         control: Vec<Option<SealedLine>>,
@@ -103,7 +100,6 @@ impl Links {
         &self.hosts
     }
 
-    /// Sends a message of the job.
     pub(crate) fn send(&self, to: usize, bytes: &[u8]) -> Result<(), PeerFailure> {
         let line = self.lines.get(to).and_then(Option::as_ref);
         let sent = line.ok_or(ErrorKind::NotConnected.into()).and_then(|line| {
@@ -113,15 +109,14 @@ impl Links {
         sent.map_err(|error| lost(&self.hosts, to, &error))
     }
 
-    /// Waits for the next message of the job, from whomever; none when `stopped` says that the job
-    /// has ended.
+    /// The next message of the job from any process; `None` when it is `stopped`.
     pub(crate) fn receive(&self, stopped: impl Fn() -> bool) -> Option<(usize, Vec<u8>)> {
         let inbox = lock(&self.inbox);
         while !stopped() {
             match inbox.recv_timeout(PATIENCE) {
                 Ok(message) => return Some(message),
                 Err(RecvTimeoutError::Timeout) => {}
-                // All lines have ended well, so nothing will come: the job waits in vain.
+                // All lines have ended well, so nothing will come.
                 Err(RecvTimeoutError::Disconnected) => return None,
             }
         }
@@ -144,7 +139,7 @@ impl Links {
         for line in self.lines.iter().flatten() {
             let mut line = lock(line);
             let Sending { stream, sealer } = &mut *line;
-            // Who does not hear it any more needs not.
+            // Who does not receive it has no need to.
             _ = match origin {
                 Some(origin) => send_failure((stream, sealer), origin, text),
                 None => write((stream, sealer), kind, &[]),
@@ -160,7 +155,6 @@ impl Links {
     }
 }
 
-/// Tells the process at the other end of a line why the job fails.
 pub(super) fn send_failure(
     line: (&mut TcpStream, &mut Sealer),
     origin: usize,
@@ -171,7 +165,6 @@ pub(super) fn send_failure(
     write(line, FAILED, &bytes)
 }
 
-/// The end of a line on which messages go out.
 struct Sending {
     stream: TcpStream,
     sealer: Sealer,
@@ -194,7 +187,6 @@ fn write(
     write_sealed(stream, sealer, &[&[kind], bytes].concat())
 }
 
-/// Why a line to a process is lost, in words.
 pub(crate) fn lost(hosts: &Hosts, process: usize, error: &io::Error) -> PeerFailure {
     let message = match error.kind() {
         ErrorKind::UnexpectedEof => "it has gone (the connection was closed)".to_string(),
@@ -218,7 +210,6 @@ fn beat(lines: &[Option<Mutex<Sending>>], over: &AtomicBool) {
     }
 }
 
-/// Listens to one process.
 struct Reader {
     process: usize,
     hosts: Hosts,
@@ -253,11 +244,10 @@ impl Reader {
                 Err(error) => return (self.end)(Some(lost(&self.hosts, self.process, &error))),
             }
         }
-        // A line that is closed before all of it is read may lose what was sent the other way.
+        // Closing a line before all of it is read may lose what was sent the other way.
         while self.read().is_ok() {}
     }
 
-    /// The kind of the next message, and the rest of it.
     fn read(&mut self) -> io::Result<(u8, Vec<u8>)> {
         let mut bytes = Vec::new();
         self.opener.read(&mut self.stream, MOST_BYTES, &mut bytes)?;

@@ -1,5 +1,4 @@
-//! How does a process know that a message is what was sent, all of it, once, and in its order?
-//! Every message on every line is sealed.
+//! Seals of messages on lines, so that each arrives whole, once, unchanged and in order.
 //!
 //! ```text
 //! u32 bytes of the message | u64 its number on this line, from 0 | 16 bytes tag |
@@ -11,9 +10,9 @@
 //! is found before anybody waits for bytes that never come. Without a secret the tag is a checksum
 //! (XXH3, 128 bits, seeded with the number), which finds damage. With one it is a keyed hash (the
 //! first 16 bytes of BLAKE3's, O'Connor et al., *BLAKE3*, 2020, section 2.3) of number and message,
-//! under a key that is derived for this line and this direction from the secret and both greetings,
-//! with their nonces: who does not know the secret can neither make a message, nor change, repeat,
-//! leave out or move one.
+//! under a key derived for this line and direction from the secret and both greetings with their
+//! nonces: who does not know the secret can neither make a message, nor change, repeat, leave out
+//! or move one.
 
 use super::ClusterError;
 use std::fs;
@@ -21,10 +20,8 @@ use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 use twox_hash::XxHash3_128;
 
-/// Bytes before each message.
 pub(super) const HEAD_BYTES: usize = 4 + 8 + TAG_BYTES + 4;
 const TAG_BYTES: usize = 16;
-/// Bytes of the tag of a greeting.
 pub(super) const GREETING_TAG_BYTES: usize = blake3::OUT_LEN;
 /// A shorter secret could be guessed.
 const LEAST_SECRET_BYTES: usize = 16;
@@ -39,30 +36,25 @@ impl std::fmt::Debug for Secret {
     }
 }
 
-/// What a tag is made for.
+/// What a tag is for.
 #[derive(Clone, Copy)]
 pub(super) enum Purpose {
-    /// The greeting of the process that calls.
     Call = 1,
     Answer = 2,
-    /// The caller has read the answer.
     Confirm = 3,
     /// The key of what the caller sends.
     FromCaller = 4,
-    /// The key of what the other one sends.
+    /// The key of what the other sends.
     FromAnswerer = 5,
 }
 
 impl Secret {
-    /// No secret: messages have checksums only.
+    /// Messages have checksums only.
     pub fn none() -> Self {
         Self(None)
     }
 
-    /// Reads the secret that is the content of a file, of 16 bytes or more.
-    ///
-    /// # Errors
-    /// `Secret`, `ShortSecret`.
+    /// The content of a file, 16 bytes or more.
     pub fn read(path: &Path) -> Result<Self, ClusterError> {
         let bytes = fs::read(path).map_err(|source| {
             let path = path.to_path_buf();
@@ -79,7 +71,7 @@ impl Secret {
         self.0.is_some()
     }
 
-    /// The tag of greetings, a checksum if there is no secret.
+    /// A checksum if there is no secret.
     pub(super) fn tag(&self, purpose: Purpose, greetings: &[&[u8]]) -> blake3::Hash {
         let mut hasher = blake3::Hasher::new_keyed(&self.0.unwrap_or_default());
         hasher.update(&[purpose as u8]);
@@ -90,7 +82,7 @@ impl Secret {
         hasher.finalize()
     }
 
-    /// Whether these bytes are the tag; takes the same time whichever differ.
+    /// Compares in constant time.
     pub(super) fn verify(
         &self,
         purpose: Purpose,
@@ -100,7 +92,7 @@ impl Secret {
         self.tag(purpose, greetings) == blake3::Hash::from_bytes(tag)
     }
 
-    /// The two ends of a line for the process that called, or was called.
+    /// The two ends of a line for the process that was called, or that called.
     pub(crate) fn ends(&self, called: bool, greetings: [&[u8]; 2]) -> (Sealer, Opener) {
         let key = |purpose| Key(self.0.map(|_| *self.tag(purpose, &greetings).as_bytes()));
         let (caller, answerer) = (key(Purpose::FromCaller), key(Purpose::FromAnswerer));
@@ -126,26 +118,23 @@ impl Key {
         }
     }
 
-    /// Whether a tag is right; of a keyed one in the same time whichever bytes differ.
+    /// Compares in constant time.
     fn verify(&self, number: u64, message: &[u8], tag: [u8; TAG_BYTES]) -> bool {
         let right = self.tag(number, message);
         right.iter().zip(tag).fold(0, |differing, (a, b)| differing | (a ^ b)) == 0
     }
 }
 
-/// A message that came is not what was sent.
 fn damaged(what: String) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, what)
 }
 
-/// Seals what goes out on a line.
 pub(crate) struct Sealer {
     key: Key,
     next: u64,
 }
 
 impl Sealer {
-    /// The head of the next message.
     pub(crate) fn head(&mut self, message: &[u8]) -> [u8; HEAD_BYTES] {
         let bytes = u32::try_from(message.len()).expect("messages are below 4 GiB");
         let mut head = [0; HEAD_BYTES];
@@ -159,21 +148,21 @@ impl Sealer {
     }
 }
 
-/// Opens what comes in on a line.
 pub(crate) struct Opener {
     key: Key,
     next: u64,
 }
 
 impl Opener {
-    /// Reads the next message, of less than `most` bytes, into `message`.
+    /// Reads the next message, of less than `most` bytes.
     ///
-    /// A stream that waits for a limited time may say so (`WouldBlock`, `TimedOut`) before a
-    /// message begins: nothing was read then. In the midst of a message that is an error, for each
-    /// is written at once: a byte was lost on the way, and both ends would wait for ever.
+    /// A stream with a timeout may fail with `WouldBlock` or `TimedOut` before a message begins;
+    /// nothing was read then. Within a message a timeout is damage, since each is written at once:
+    /// a byte was lost, and both ends would wait for ever.
     ///
     /// # Errors
-    /// `UnexpectedEof` if the line ends; `InvalidData` if the message is damaged; those of the stream.
+    /// `UnexpectedEof` if the line ends; `InvalidData` if the message is damaged; those of the
+    /// stream.
     pub(crate) fn read(
         &mut self,
         stream: &mut impl Read,
@@ -214,7 +203,7 @@ impl Opener {
             return Err(damaged(what));
         }
         message.clear();
-        // The room grows with what comes.
+        // The buffer grows with what comes.
         if stream.take(bytes.into()).read_to_end(message).map_err(amid)? < bytes as usize {
             return Err(ErrorKind::UnexpectedEof.into());
         }
@@ -264,7 +253,7 @@ mod tests {
                 back.read(&mut &bytes[..], 1 << 20, &mut message).unwrap();
                 assert_eq!(message, text);
             }
-            // Again, and one that is missing.
+            // Repeated, then with one missing.
             let first = sealed(&mut out, b"1");
             opener.read(&mut &first[..], 10, &mut message).unwrap();
             let error = opener.read(&mut &first[..], 10, &mut message).unwrap_err();
@@ -290,7 +279,7 @@ mod tests {
             assert!(!two.verify(Purpose::Call, &GREETINGS, tag));
             assert!(one.verify(Purpose::Call, &GREETINGS, tag));
         }
-        // What was said on another line, or the other way, cannot be said again.
+        // Nothing can be repeated on another line or the other way.
         let (mut out, _) = known.ends(false, GREETINGS);
         let bytes = sealed(&mut out, b"go");
         for (called, greetings) in [(true, [&b"one"[..], b"another"]), (false, GREETINGS)] {

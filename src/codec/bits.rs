@@ -1,5 +1,5 @@
-//! How is any number of integers written at one width? As [`bp128`] writes 128: value i occupies
-//! bits i x w to (i + 1) x w - 1 of one little-endian bit stream, which ends with a whole byte.
+//! Packing of any number of integers at one width, as [`bp128`] packs 128: value i occupies bits i
+//! x w to (i + 1) x w - 1 of one little-endian bit stream, which ends with a whole byte.
 
 use super::bp128;
 
@@ -15,17 +15,14 @@ pub(crate) fn width(values: &[u32]) -> u8 {
     width_of(values.iter().fold(0, |all, value| all | value))
 }
 
-/// The least width that holds `value`: 0 to 32 bits.
 #[inline]
 pub(crate) fn width_of(value: u32) -> u8 {
     (u32::BITS - value.leading_zeros()) as u8
 }
 
-/// Appends the values to `out` with `width` bits each; bits above are lost, and the bits that the
-/// last byte has left are zero.
+/// Appends the values with `width` bits each; higher bits are lost; zeros fill the last byte.
 ///
 /// # Panics
-///
 /// If `width` is above 32.
 pub(crate) fn pack(values: &[u32], width: u8, out: &mut Vec<u8>) {
     let (blocks, rest) = values.as_chunks::<{ bp128::BLOCK }>();
@@ -41,11 +38,9 @@ pub(crate) fn pack(values: &[u32], width: u8, out: &mut Vec<u8>) {
     }
 }
 
-/// Reads values of `width` bits from the beginning of `from`; it is read fastest if 16 bytes
-/// follow.
+/// Reads values of `width` bits from the beginning of `from`; fastest if 16 bytes follow.
 ///
 /// # Panics
-///
 /// If `width` is above 32 or `from` is shorter than [`bytes`]. Any contents are fine.
 #[inline]
 pub(crate) fn unpack(from: &[u8], width: u8, out: &mut [u32]) {
@@ -89,10 +84,9 @@ fn unpack_few(from: &[u8], width: u8, out: &mut [u32]) {
     rest.copy_from_slice(&part[..rest.len()]);
 }
 
-/// Reads value `i` alone, from no more bytes than those that it lies in.
+/// Reads value `i` alone, and no bytes but those that it lies in.
 ///
 /// # Panics
-///
 /// If `width` is above 32 or `from` ends before the value does.
 #[inline]
 pub(crate) fn get(from: &[u8], width: u8, i: usize) -> u32 {

@@ -1,24 +1,10 @@
-//! How are 128 integers written at one width, so that they can be read back many at a time?
+//! Blocks of 128 integers at one width.
 //!
 //! A block of width w is one little-endian bit stream of 16 x w bytes: value i occupies bits i x w
-//! to (i + 1) x w - 1 (`docs/index-format.md`, Postings). So eight values begin at every w-th
-//! byte with no odd bits before them, and one table of byte positions and shifts serves all eights
-//! of a block: the path of AVX2 brings the bytes of each value into its lane, shifts and masks. The
-//! path is chosen when the program runs; both give the same values.
-//!
-//! ```text
-//! use millrace::inside::codec::bp128;
-//!
-//! let values: [u32; 128] = std::array::from_fn(|i| i as u32 * 3);
-//! let width = bp128::width(&values);
-//! let mut bytes = Vec::new();
-//! bp128::pack(&values, width, &mut bytes);
-//! assert_eq!(bytes.len(), bp128::bytes(width));
-//! let mut back = [0; 128];
-//! bp128::unpack(&bytes, width, &mut back);
-//! assert_eq!(back, values);
-//! assert_eq!(bp128::get(&bytes, width, 40), 120);
-//! ```
+//! to (i + 1) x w - 1 (`docs/index-format.md`, Postings). So eight values begin at every w-th byte
+//! with no odd bits before them, and one table of byte positions and shifts serves all eights of a
+//! block: the AVX2 path brings the bytes of each value into its lane, shifts and masks. The path is
+//! chosen at run time; both give the same values.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -33,7 +19,6 @@ use crate::cpu::{Level, level};
 
 pub const BLOCK: usize = 128;
 
-/// The greatest width in bits.
 pub(crate) const MAX_WIDTH: u8 = 32;
 
 /// Bytes of a packed block of `width` bits a value.
@@ -50,10 +35,9 @@ pub(crate) fn width(values: &[u32; BLOCK]) -> u8 {
     (u32::BITS - all.leading_zeros()) as u8
 }
 
-/// Appends the values to `out` with `width` bits each. Bits of a value above `width` are lost.
+/// Appends the values to `out` with `width` bits each; higher bits are lost.
 ///
 /// # Panics
-///
 /// If `width` is above 32.
 pub fn pack(values: &[u32; BLOCK], width: u8, out: &mut Vec<u8>) {
     assert!(width <= MAX_WIDTH, "a width of {width} bits");
@@ -70,21 +54,19 @@ pub fn pack(values: &[u32; BLOCK], width: u8, out: &mut Vec<u8>) {
     }
 }
 
-/// Reads a block of 128 values of `width` bits from the beginning of `bytes`. Any smaller number N
-/// of values that is a multiple of 32 is read the same way, from N / 8 x `width` bytes.
+/// Reads 128 values of `width` bits from the beginning of `bytes`. Any smaller multiple of 32, N,
+/// is read the same way from N / 8 x `width` bytes.
 ///
 /// # Panics
-///
 /// If `width` is above 32 or `bytes` is shorter than that. Any contents are fine.
 #[inline]
 pub fn unpack<const N: usize>(bytes: &[u8], width: u8, out: &mut [u32; N]) {
     unpack_plus(bytes, width, 0, out);
 }
 
-/// Reads a block as [`unpack`] does and adds `more` to each value, wrapping.
+/// [`unpack`] that adds `more` to each value, wrapping.
 ///
 /// # Panics
-///
 /// As [`unpack`].
 #[inline]
 pub(crate) fn unpack_plus<const N: usize>(bytes: &[u8], width: u8, more: u32, out: &mut [u32; N]) {
@@ -97,11 +79,10 @@ pub(crate) fn unpack_plus<const N: usize>(bytes: &[u8], width: u8, more: u32, ou
     portable::unpack(bytes, width, more, out);
 }
 
-/// Reads a block of gaps as [`unpack`] does and sums them up: `out[i]` is `previous` plus gaps 0 to
-/// i plus i + 1, wrapping. `previous` is `u32::MAX` (-1) for the first block of a list.
+/// [`unpack`] of gaps and their sums: `out[i]` is `previous` plus gaps 0 to i plus i + 1, wrapping.
+/// `previous` is `u32::MAX` (-1) for the first block of a list.
 ///
 /// # Panics
-///
 /// As [`unpack`].
 #[inline]
 pub fn unpack_docids<const N: usize>(bytes: &[u8], width: u8, previous: u32, out: &mut [u32; N]) {
@@ -114,8 +95,7 @@ pub fn unpack_docids<const N: usize>(bytes: &[u8], width: u8, previous: u32, out
     portable::unpack_docids(bytes, width, previous, out);
 }
 
-/// Turns `gap_minus_one` values into docids in place: `values[i]` becomes `previous` plus values 0
-/// to i plus i + 1, wrapping. `previous` is `u32::MAX` (-1) where nothing comes before.
+/// Turns `gap_minus_one` values into docids in place, as [`unpack_docids`] does.
 #[inline]
 pub(crate) fn sum_docids(previous: u32, values: &mut [u32]) {
     #[cfg(target_arch = "x86_64")]
@@ -129,7 +109,6 @@ pub(crate) fn sum_docids(previous: u32, values: &mut [u32]) {
 /// Reads value `i` of a block alone.
 ///
 /// # Panics
-///
 /// As [`unpack`], and if `i` is not below 128.
 #[inline]
 #[cfg(any(test, fuzzing))]
@@ -153,13 +132,13 @@ fn check<const N: usize>(block: &[u8], width: u8) {
     assert!(block.len() >= needed, "{} bytes of a block of {width} bits", block.len());
 }
 
-/// The low `width` bits set; `width` is 0 to 32.
+/// `width` is 0 to 32.
 #[inline]
 pub(in crate::codec) const fn mask(width: u8) -> u32 {
     ((1u64 << width) - 1) as u32
 }
 
-/// The path that every machine has. It also says what the other must give.
+/// The path of every machine, which the other must agree with.
 mod portable {
     use super::mask;
 
@@ -191,7 +170,6 @@ mod portable {
         sum_docids(previous, out);
     }
 
-    /// Also the ends of the other paths.
     #[inline]
     pub(super) fn sum_docids(previous: u32, values: &mut [u32]) {
         let mut docid = previous;

@@ -1,19 +1,19 @@
-//! What does every codec of postings do? It writes the values of a *column* (the gaps of one list,
-//! or its term frequencies) in blocks, each of which can be read alone.
+//! The interface of all codecs of postings: each writes the values of a *column* (the gaps of one
+//! list, or its term frequencies) in blocks that can be read alone.
 //!
 //! A coded column has three parts, which the index puts where it likes:
 //!
 //! - of each block a *head*, one byte that stands in an array apart (a width, say, or 0),
-//! - of each block a *body*, some bytes that tell themselves where they end,
-//! - what all blocks *share*: bytes that are written when the column ends and [`opened`] once
-//!   before its blocks are read.
+//! - of each block a *body*, bytes that tell themselves where they end,
+//! - what all blocks *share*: bytes that are written at the end of the column and
+//!   [opened](Codec::open) once before its blocks are read.
 //!
 //! So bodies may leave memory as soon as they are written, whatever the length of the list. Codecs
 //! with one parameter for a whole list ask for a [`Survey`] of it first: all values once before the
 //! first block. What they hold until the column ends is in each codec's description.
 //!
-//! No byte is believed: whatever they are, reading gives values or an error, and allocates no more
-//! than a few bytes for each value of the column.
+//! Reading any bytes, damaged or not, gives values or an error, and allocates no more than a few
+//! bytes for each value of the column.
 //!
 //! ```
 //! use millrace::inside::codec::List;
@@ -38,19 +38,16 @@
 //! }
 //! # Ok::<(), millrace::inside::codec::CodecError>(())
 //! ```
-//!
-//! [`opened`]: Codec::open
 
 use std::fmt::Debug;
 
 use super::{CodecError, bits, bp128};
 
-/// What is known of all values of a column before its first block is written.
+/// Counts over all values of a column.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Survey {
     pub count: u64,
     pub sum: u64,
-    /// How many have each width, 0 to 32 bits.
     pub widths: Widths,
 }
 
@@ -79,44 +76,41 @@ impl Survey {
 
 /// Writes columns, one after the other.
 pub trait Encoder: Debug + Send {
-    /// Takes values of the column that begins. If [`Codec::surveys`], all must be given, in order,
-    /// before its first block; otherwise nothing happens.
+    /// Adds values of the next column to its survey. If [`Codec::surveys`], all must be added, in
+    /// order, before its first block; otherwise nothing happens.
     fn survey(&mut self, values: &[u32]) {
         let _ = values;
     }
 
-    /// Appends the body of the next block to `out` and returns its head. All blocks of a column are
-    /// full but the last, which may be shorter.
+    /// Appends the body of the next block to `out` and returns its head. All blocks but the last
+    /// are full.
     ///
     /// # Panics
-    ///
     /// If there are more values than a block has, or none.
     fn block(&mut self, values: &[u32], out: &mut Vec<u8>) -> u8;
 
-    /// Ends the column: appends what its blocks share to `out`, and begins the next.
+    /// Ends the column: appends what its blocks share to `out`.
     fn finish(&mut self, out: &mut Vec<u8>) {
         let _ = out;
     }
 }
 
-/// What the blocks of one column share, made ready for reading. Used again for other columns, so
-/// that nothing is allocated once it has grown.
+/// What the blocks of one column share, ready for reading; reused for other columns.
 #[derive(Clone, Debug, Default)]
 pub struct Opened {
-    /// The width that all blocks have.
+    /// The width of all blocks.
     pub(super) width: u8,
     pub(super) blocks: usize,
     pub(super) unary_bits: u64,
     pub(super) block_len: usize,
-    /// Places of exceptions among the values of the column, rising, and their bits above `width`.
+    /// Places of exceptions in the column, rising, and their bits above `width`.
     pub(super) places: Vec<u32>,
     pub(super) highs: Vec<u32>,
-    /// The first exception of each block, and of one more behind the last.
+    /// The first exception of each block, then the number of all.
     pub(super) firsts: Vec<u32>,
 }
 
 impl Opened {
-    /// What blocks share that share nothing.
     pub(crate) const NOTHING: Self = Self {
         width: 0,
         blocks: 0,
@@ -128,12 +122,10 @@ impl Opened {
     };
 }
 
-/// A column that is read: what its blocks share, in bytes and opened by the same codec.
+/// A column to read: what its blocks share, in bytes and opened by the same codec.
 #[derive(Clone, Copy, Debug)]
 pub struct List<'a> {
-    /// The bytes that the encoder wrote at the end.
     pub shared: &'a [u8],
-    /// The same after [`Codec::open`].
     pub opened: &'a Opened,
 }
 
@@ -142,17 +134,14 @@ pub struct Block<'a> {
     /// Its number, from 0.
     pub index: usize,
     pub head: u8,
-    /// From its body's first byte; longer than the body if there was more. It is read fastest if 64
-    /// bytes follow.
+    /// From the body's first byte on; may be longer than the body. Fastest if 64 bytes follow.
     pub body: &'a [u8],
 }
 
-/// A way to write the columns of postings lists.
 pub trait Codec: Debug + Sync {
-    /// The name that the index records.
     fn name(&self) -> &'static str;
 
-    /// The numbers of values that its blocks may have, powers of two, the default first.
+    /// The lengths of blocks that it has, powers of two, the default first.
     fn block_lens(&self) -> &'static [usize];
 
     /// Whether encoders need a survey of each column.
@@ -160,24 +149,18 @@ pub trait Codec: Debug + Sync {
         false
     }
 
-    /// Whether heads say anything; otherwise all are 0 and need not be stored.
+    /// Whether heads matter; otherwise all are 0 and need not be stored.
     fn has_heads(&self) -> bool {
         false
     }
 
-    /// An encoder for blocks of `block_len` values.
-    ///
     /// # Panics
-    ///
-    /// If it has no such blocks.
+    /// If it has no blocks of `block_len`.
     fn encoder(&self, block_len: usize) -> Box<dyn Encoder>;
 
-    /// Makes ready what the blocks of a column of `count` values share.
-    ///
-    /// If `shared` is damaged.
+    /// Prepares what the blocks of a column of `count` values share; fails if `shared` is damaged.
     ///
     /// # Panics
-    ///
     /// If it has no blocks of `block_len`.
     fn open(
         &self,
@@ -193,9 +176,7 @@ pub trait Codec: Debug + Sync {
         }
     }
 
-    /// Reads the values of a block, as many as `out` has, and returns the bytes of its body.
-    ///
-    /// If the block is damaged.
+    /// Reads as many values of a block as `out` has; returns the bytes of its body.
     fn values(
         &self,
         list: List<'_>,
@@ -203,10 +184,8 @@ pub trait Codec: Debug + Sync {
         out: &mut [u32],
     ) -> Result<usize, CodecError>;
 
-    /// Reads a block of `gap_minus_one` values and sums them up: `out[i]` is `previous` plus values
-    /// 0 to i plus i + 1, wrapping; `previous` is `u32::MAX` (-1) for the first block of a list.
-    ///
-    /// If the block is damaged. Whether the docids rise to the right end is for the caller to see.
+    /// Reads a block of `gap_minus_one` values as docids, as [`bp128::unpack_docids`] does. Fails
+    /// if the block is damaged; the caller checks the docids.
     fn docids(
         &self,
         list: List<'_>,
@@ -219,12 +198,9 @@ pub trait Codec: Debug + Sync {
         Ok(bytes)
     }
 
-    /// Reads value `i` of a block of `len` values alone.
-    ///
-    /// If what is read of the block is damaged.
+    /// Reads value `i` of a block of `len` values alone; fails if what it reads is damaged.
     ///
     /// # Panics
-    ///
     /// If `i` is not below `len`.
     fn value(
         &self,
@@ -234,9 +210,8 @@ pub trait Codec: Debug + Sync {
         i: usize,
     ) -> Result<u32, CodecError>;
 
-    /// Bytes of the body of a block of `len` values, found without reading them all.
-    ///
-    /// If what is read of the block is damaged. The body may reach beyond what there is.
+    /// Bytes of the body of a block of `len` values, found without reading all values; fails if
+    /// what it reads is damaged. The body may reach beyond the bytes that are there.
     fn body_bytes(&self, list: List<'_>, block: Block<'_>, len: usize)
     -> Result<usize, CodecError>;
 }

@@ -1,5 +1,4 @@
-//! How is one posting written in few bytes? The gap and *tf is one* share the first vbyte, since
-//! most postings have a tf of one.
+//! Postings in few bytes: the gap and *tf is one*, which most have, share the first vbyte.
 //!
 //! A posting is `vbyte(2 * gap_minus_one + (tf > 1))`, then `vbyte(tf - 2)` if tf > 1: the form of
 //! a list's tail (`docs/index-format.md`, Postings), and of all postings while a run is built.
@@ -9,7 +8,7 @@ use super::vbyte;
 /// Bytes of the longest posting: a gap of 33 bits and a tf of 32.
 pub(crate) const MAX_BYTES: usize = 10;
 
-/// Appends a posting; `tf` is at least 1.
+/// Appends a posting; `tf` is 1 or more.
 #[inline]
 pub(crate) fn put(gap_minus_one: u32, tf: u32, out: &mut Vec<u8>) {
     debug_assert!(tf > 0);
@@ -29,15 +28,13 @@ pub(crate) fn bytes(gap_minus_one: u32, tf: u32) -> usize {
     vbyte::bytes(u64::from(gap_minus_one) << 1) + more
 }
 
-/// Whether [`word`] holds a posting.
 #[inline(always)]
 pub(crate) fn fits_word(gap_minus_one: u32, tf: u32) -> bool {
     (gap_minus_one < 1 << 13) & (tf < 2 + (1 << 7))
 }
 
-/// The bytes of a short posting as a little-endian word, and how many there are, 1 to 3; those
-/// behind them are of no meaning. Has no branch; what it gives for a posting that it does not
-/// [hold](fits_word) has no meaning either.
+/// A short posting as a little-endian word, and its bytes, 1 to 3; those behind are arbitrary, as
+/// is all for a posting that it does not [hold](fits_word). Branch-free.
 #[inline(always)]
 pub(crate) fn word(gap_minus_one: u32, tf: u32) -> (u32, u8) {
     let folded = (gap_minus_one << 1) | u32::from(tf > 1);
@@ -46,8 +43,7 @@ pub(crate) fn word(gap_minus_one: u32, tf: u32) -> (u32, u8) {
     (gap | (tf.wrapping_sub(2) << (8 + 8 * two)), (1 + two) as u8 + u8::from(tf > 1))
 }
 
-/// The posting that is at the beginning of a [`word`], as (`gap_minus_one`, tf - 1, bytes). Has no
-/// branch.
+/// The posting at the beginning of a [`word`], as (`gap_minus_one`, tf - 1, bytes). Branch-free.
 #[inline(always)]
 pub(crate) fn of_word(word: u32) -> (u32, u32, usize) {
     let (more, two) = (word & 1, word >> 7 & 1);
@@ -56,20 +52,19 @@ pub(crate) fn of_word(word: u32) -> (u32, u32, usize) {
     (folded >> 1, (tf_byte + 1) & more.wrapping_neg(), 1 + two as usize + more as usize)
 }
 
-/// Whether bytes that begin with a word do so with a posting that a [`word`] holds, if its tf - 1
-/// is `less_one` then. A gap of two bytes of which the second is zero is none: it has one.
+/// Whether bytes that begin with `word` begin with a posting that a [`word`] holds, whose tf - 1 is
+/// `less_one`. A gap of two bytes of which the second is zero is refused: it should have one.
 #[inline(always)]
 fn is_word(word: u32, less_one: u32) -> bool {
     (word & 0x8080 != 0x8080) & (word & 0xff80 != 0x80) & (less_one <= 0x80)
 }
 
-/// Whether [`long_word`] holds a posting.
 #[inline(always)]
 pub(crate) fn fits_long_word(gap_minus_one: u32, tf: u32) -> bool {
     (gap_minus_one < 1 << 27) & (tf < 2 + (1 << 7))
 }
 
-/// As [`word`], of postings with longer gaps, which take 1 to 5 bytes.
+/// [`word`] for longer gaps, in 1 to 5 bytes.
 #[inline(always)]
 pub(crate) fn long_word(gap_minus_one: u32, tf: u32) -> (u64, usize) {
     let folded = u64::from((gap_minus_one << 1) | u32::from(tf > 1));
@@ -84,8 +79,8 @@ pub(crate) fn long_word(gap_minus_one: u32, tf: u32) -> (u64, usize) {
     (gap | tf_byte << (8 + 8 * more), 1 + more as usize + usize::from(tf > 1))
 }
 
-/// Reads the posting that begins at `bytes[*at]` as (`gap_minus_one`, tf) and moves `at` behind it.
-/// `None` when it is cut short or holds a value that no posting has.
+/// Reads the posting at `bytes[*at]` as (`gap_minus_one`, tf) and moves `at` behind it. `None` if
+/// it is cut short or holds a value that no posting has.
 #[inline]
 pub(crate) fn get(bytes: &[u8], at: &mut usize) -> Option<(u32, u32)> {
     let folded = vbyte::get(bytes, at)?;
@@ -97,13 +92,12 @@ pub(crate) fn get(bytes: &[u8], at: &mut usize) -> Option<(u32, u32)> {
     Some((gap_minus_one, u32::try_from(tf).ok()?))
 }
 
-/// Reads postings from `bytes[*at]` on into columns of `gap_minus_one` and tf - 1, which are
-/// equally long, until they are full or the bytes end; moves `at` behind them. Returns how many
-/// there were; `None` as [`get`].
+/// Reads postings from `bytes[*at]` on into columns of `gap_minus_one` and tf - 1, until these are
+/// full or the bytes end; moves `at` behind them and returns their number. `None` as [`get`].
 ///
-/// Nearly all postings have a gap of one or two bytes and a tf of none or one, and which of these
-/// is read without a branch, two from each word: the next word waits for a load and a few
-/// additions, and for no guess. Eight that are a byte each are read at once.
+/// Nearly all postings have a gap of one or two bytes and a tf of none or one; these are read
+/// without a branch, two from each word, so that the next word waits for a load and a few additions
+/// and for no guess. Eight postings of a byte each are read at once.
 #[inline]
 pub(crate) fn get_many(
     bytes: &[u8],
@@ -170,7 +164,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Columns of any length hold what is read one by one, in all of its sizes.
+        /// Columns of any length hold what is read one by one.
         #[test]
         fn oracle_many_are_read_as_one_by_one(
             postings in prop::collection::vec(
@@ -205,7 +199,6 @@ mod tests {
             prop_assert_eq!(read, ends.binary_search(&cut).ok());
         }
 
-        /// Also of bytes that nobody wrote.
         #[test]
         fn oracle_many_are_read_as_one_after_the_other(
             bytes in prop::collection::vec(prop_oneof![4 => 0u8..6, 2 => Just(0x80u8), 1 => any::<u8>()], 0..40),

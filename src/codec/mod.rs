@@ -1,7 +1,6 @@
-//! How are integers written in few bits? One codec a file, its encoder beside its decoder.
+//! Codecs of integers, one a file, its encoder beside its decoder.
 //!
-//! [`Codec`] is what the codecs of postings have in common. Bytes are laid out by each as its file
-//! says; all of them are little-endian and need no alignment.
+//! All bytes are little-endian and need no alignment. [`Codec`] is the interface for postings.
 //!
 //! | codec | parameter | blocks | where it is good |
 //! | --- | --- | --- | --- |
@@ -11,7 +10,7 @@
 //! | [`rice`] | a width a list, quotients in a bit vector | 128, 64, 512 | small |
 //! | [`vbyte`] | none | 128, 64, 512 | simple |
 //!
-//! [`bits`] and [`unary`] are what they are made of.
+//! [`bits`] and [`unary`] are their parts.
 
 pub(crate) mod bits;
 pub mod bp128;
@@ -32,13 +31,11 @@ pub(crate) use column::{Block, Codec, Encoder, List, Opened, Survey};
 pub(crate) use error::CodecError;
 pub(crate) use named::ListCodec;
 
-/// The number of values of a block, which must be one that the codec has: a power of two.
 fn checked_block_len(codec: &dyn Codec, block_len: usize) -> usize {
     assert!(codec.block_lens().contains(&block_len), "{}: blocks of {block_len}", codec.name());
     block_len
 }
 
-/// The number of values of a block that is written, which must not be empty or too long.
 fn check_values(values: &[u32], block_len: usize) {
     let len = values.len();
     assert!((1..=block_len).contains(&len), "{len} values for a block of {block_len}");

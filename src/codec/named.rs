@@ -1,4 +1,4 @@
-//! Which codecs are there, and what are their names? The one list of them.
+//! The list of codecs and their names.
 
 use super::Codec;
 use super::bp128::Bp128;
@@ -7,18 +7,14 @@ use super::pfor::Pfor;
 use super::rice::Rice;
 use super::vbyte::VByte;
 
-/// A codec that the lists of an index may have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ListCodec {
-    /// [`bp128`](super::bp128).
     #[default]
     Bp128,
-    /// [`newpfd`](super::newpfd).
     NewPfd,
-    /// [`vbyte`](super::vbyte).
     VByte,
     Rice,
-    /// [`pfor`](super::pfor), with one level.
+    /// With one level.
     Pfor,
 }
 
@@ -33,7 +29,7 @@ impl ListCodec {
         self.codec().name()
     }
 
-    /// The numbers of postings that its blocks may have, the least first.
+    /// The lengths of its blocks, the least first.
     pub(crate) fn block_lens(self) -> Vec<usize> {
         let mut lens = self.codec().block_lens().to_vec();
         lens.sort_unstable();

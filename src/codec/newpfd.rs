@@ -1,11 +1,11 @@
-//! Most values of a block in few bits each, the rest of the others apart: NewPFD, as huang uses it,
-//! with a width for each block chosen for the least size.
+//! NewPFD, as huang uses it, with a width for each block chosen for the least size: most values in
+//! few bits each, the rest of the others apart.
 //!
-//! Value v keeps its low b bits in its slot; where more is left, v is an *exception*, and (v >>
-//! b) - 1 stands apart with its place. What was changed from NewPFD (Yan, Ding, Suel, WWW 2009):
-//! places and overflows are not coded with Simple16, but each so that it is smallest and can be
-//! read by many threads: places as bytes, or as a bit vector where there are many; overflows, most
-//! of which are 0 or 1, as Rice codes.
+//! Value v keeps its low b bits in its slot; where more is left, v is an *exception*, and its
+//! *overflow*, `(v >> b) - 1`, stands apart with its place. Unlike in NewPFD (Yan, Ding, Suel, WWW
+//! 2009), places and overflows are not coded with Simple16, but each so that it is smallest and
+//! many threads can read it: places as bytes, or as a bit vector where there are many; overflows,
+//! most of which are 0 or 1, as Rice codes.
 //!
 //! - Head: b, 0 to 32, plus 64 if there are exceptions.
 //! - Body of a block of n values with m exceptions:
@@ -32,10 +32,9 @@ use super::{
 };
 use crate::cpu::{Level, level};
 
-/// The most values of a block.
 const MAX_LEN: usize = 128;
 
-/// The bit of a head that says that there are exceptions.
+/// The bit of a head that marks exceptions.
 const EXCEPTIONS: u8 = 64;
 
 #[derive(Clone, Copy, Debug)]
@@ -47,10 +46,10 @@ struct Writer {
     unary: UnaryWriter,
 }
 
-/// Bits that an exception costs beyond those that it is coded with: it also costs time to read.
+/// Bits added to the cost of an exception for the time to read it.
 const EXCEPTION_BITS: usize = 1;
 
-/// Widths, and what a body with them costs, in bits.
+/// Widths, and the cost of a body with them, in bits.
 #[derive(Clone, Copy, Debug)]
 struct Choice {
     cost: usize,
@@ -58,7 +57,7 @@ struct Choice {
     overflow_width: u8,
 }
 
-/// The widths that make the cheapest body.
+/// The widths of the cheapest body.
 fn choose(values: &[u32]) -> Choice {
     let widest = bits::width(values);
     let cost = 8 * bits::bytes(values.len(), widest);
@@ -72,7 +71,7 @@ fn choose(values: &[u32]) -> Choice {
             count += usize::from(high > 0);
         }
         let slots = bits::bytes(values.len(), width);
-        // A width at which everything is an exception serves nothing.
+        // A width at which everything is an exception is of no use.
         if count == values.len() {
             break;
         }
@@ -82,14 +81,14 @@ fn choose(values: &[u32]) -> Choice {
         if cost < best.cost {
             best = Choice { cost, width, overflow_width };
         } else if cost > best.cost + values.len() {
-            // The cost falls with the width while exceptions are few, and rises when they are many.
+            // The cost falls with the width while exceptions are few and rises when they are many.
             break;
         }
     }
     best
 }
 
-/// The width that makes the smallest Rice codes of these values, and their bytes.
+/// The width of the smallest Rice codes of these values, and their bytes.
 fn choose_overflow_width(overflows: &[u32]) -> (u8, usize) {
     let sum: u64 = overflows.iter().map(|&value| u64::from(value)).sum();
     let near = (sum / overflows.len() as u64).checked_ilog2().unwrap_or(0) as u8;
@@ -137,11 +136,9 @@ impl Encoder for Writer {
     }
 }
 
-/// Where the parts of a body lie.
 #[derive(Clone, Copy, Debug)]
 struct Parts<'a> {
     width: u8,
-    /// Exceptions, and the width of their overflows.
     count: usize,
     overflow_width: u8,
     places: &'a [u8],
@@ -185,7 +182,7 @@ impl<'a> Parts<'a> {
             overflow_width.into(),
         )?;
         let count = usize::from(count);
-        // What has 32 bits has no exceptions.
+        // Values of 32 bits have no exceptions.
         let most = if width < bp128::MAX_WIDTH { len } else { 0 };
         CodecError::at_most("exceptions", most, count)?;
         let place_bytes = count.min(len.div_ceil(8));
@@ -196,15 +193,13 @@ impl<'a> Parts<'a> {
         Ok(Parts { width, count, overflow_width, places, lows, unary: &lows[low_bytes..], bytes })
     }
 
-    /// What an exception adds to its slot. An overflow of only ones, which the encoder never
-    /// writes, adds nothing.
+    /// What an exception adds to its slot. An overflow of only ones, never written, adds nothing.
     #[inline]
     fn high(&self, quotient: u32, low: u32) -> u32 {
         let overflow = quotient.checked_shl(self.overflow_width.into()).unwrap_or(0) | low;
         overflow.wrapping_add(1) << self.width
     }
 
-    /// Bytes of the body up to bit `end` of the unary codes.
     #[inline]
     fn body_bytes(&self, end: u64) -> usize {
         self.bytes + end.div_ceil(8) as usize
@@ -216,7 +211,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Which of `len` values are exceptions, value 0 in the lowest bit.
+/// The exceptions among `len` values as bits, value 0 in the lowest.
 #[inline]
 fn map_of(places: &[u8], count: usize, len: usize) -> Result<u128, CodecError> {
     let wrong = |found| CodecError::Place { values: len as u64, found };
@@ -250,7 +245,7 @@ fn map_of(places: &[u8], count: usize, len: usize) -> Result<u128, CodecError> {
     Ok(map)
 }
 
-/// Adds what exceptions have above their slots to the values and returns the bytes of the body.
+/// Adds the high bits of exceptions to the values and returns the bytes of the body.
 #[inline]
 fn add_exceptions(parts: &Parts<'_>, map: u128, values: &mut [u32]) -> Result<usize, CodecError> {
     #[cfg(target_arch = "x86_64")]
@@ -265,7 +260,7 @@ fn add_exceptions(parts: &Parts<'_>, map: u128, values: &mut [u32]) -> Result<us
     add_exceptions_portable(parts, map, values)
 }
 
-/// The path that every machine has, and that of unary codes of any length.
+/// The path of every machine, and of unary codes of any length.
 #[inline(never)]
 fn add_exceptions_portable(
     parts: &Parts<'_>,
@@ -284,7 +279,7 @@ fn add_exceptions_portable(
     Ok(parts.body_bytes(end))
 }
 
-/// Makes sure that the quotients of overflows, all bits of which are in `all`, fit above the slots.
+/// Checks that the quotients of overflows, whose bits are or-ed in `all`, fit above the slots.
 #[inline]
 fn check_quotients(parts: &Parts<'_>, all: u32) -> Result<(), CodecError> {
     let below = u32::from(parts.width) + u32::from(parts.overflow_width);
@@ -378,7 +373,7 @@ mod tests {
         expected.extend([2, 0, 3, 60, 0b1101_0111]);
         assert_eq!(body, expected);
 
-        // As many places as a bit vector has bytes, so that it is one. The overflow 256 is 2 x 2^7.
+        // As many places as a bit vector has bytes, so it is one. The overflow 256 is 2 x 2^7.
         let values: Vec<u32> = (0..64).map(|i| if i % 8 == 0 { 257 } else { 0 }).collect();
         let (head, body) = head_and_body(&values);
         assert_eq!(head, EXCEPTIONS);

@@ -1,9 +1,8 @@
-//! PForDelta with one width for a whole column, whose exceptions are coded again: ding09, section
-//! 6.2.
+//! PForDelta with one width a column, whose exceptions are coded again: ding09, section 6.2.
 //!
-//! Every value keeps its low b bits in a slot of b bits; what is above, and where, stands in two
-//! arrays for the whole column, which are coded by PForDelta in turn ([`nested`]), 0 to 4 levels
-//! deep. Slots begin where they can be computed, so that a single value is read without its block.
+//! Every value keeps its low b bits in a slot of b bits; the high bits and places of exceptions are
+//! two arrays for the whole column, which are coded by PForDelta in turn ([`nested`]), 0 to 4
+//! levels deep. The place of a slot is computed, so that a value is read alone.
 //!
 //! - Head: 0.
 //! - Body: the low b bits of each value, as [`bits`] writes them.
@@ -19,8 +18,8 @@
 //! An encoder holds the exceptions, 8 bytes each, until the column ends; b is chosen from the
 //! widths of all values such that about one in ten is an exception where they are spread evenly.
 //!
-//! [`PforBlocks`] is the same with a b for each block, as the older PForDelta has it to which
-//! ding09 compares in figure 3; it is for that comparison, and no index has it.
+//! [`PforBlocks`] has a b for each block, as the older PForDelta to which ding09 compares in figure
+//! 3; it is for that comparison, and no index has it.
 //!
 //! [`vbyte`]: super::vbyte
 
@@ -43,20 +42,16 @@ pub struct Pfor {
 }
 
 impl Pfor {
-    /// One level, as the paper chose.
+    /// As in the paper.
     pub const DEFAULT: Self = Self { levels: 1 };
 
-    /// Exceptions are coded again so many times.
-    ///
     /// # Panics
-    ///
-    /// If that is more than [`MAX_LEVELS`].
+    /// If `levels` is above [`MAX_LEVELS`].
     pub const fn new(levels: u8) -> Self {
         assert!(levels <= MAX_LEVELS);
         Self { levels }
     }
 
-    /// How often exceptions are coded again.
     pub const fn levels(&self) -> u8 {
         self.levels
     }
@@ -69,7 +64,7 @@ struct Writer {
     survey: Survey,
     /// Chosen before the first block of a column.
     width: Option<u8>,
-    /// Overflows plus 1, and the values between each exception and the one before.
+    /// Overflows plus 1, and the number of values between each exception and the one before.
     highs: Vec<u32>,
     gaps: Vec<u32>,
     /// Values since the last exception.
@@ -181,7 +176,7 @@ impl Codec for Pfor {
         let exceptions = exceptions_of(list.opened, block.index)?;
         let least = block.index * list.opened.block_len;
         for (&place, &high) in places[exceptions.clone()].iter().zip(&highs[exceptions]) {
-            // Only a block that is read as shorter than it is has exceptions behind its end.
+            // Only a block that is read short has exceptions behind its end.
             if let Some(value) = out.get_mut(place as usize - least) {
                 *value |= high << width;
             }

@@ -1,6 +1,6 @@
-//! How is memory brought into the cache before it is needed?
+//! Prefetching of memory into the cache.
 
-/// Brings the line of the cache that holds `what` begins in. Has no other effect.
+/// Prefetches the cache line in which `what` begins.
 #[inline(always)]
 pub(crate) fn prefetch<T>(what: &T) {
     #[cfg(target_arch = "x86_64")]
@@ -13,22 +13,20 @@ pub(crate) fn prefetch<T>(what: &T) {
     let _ = what;
 }
 
-/// Brings the line of the cache in which an element of a slice begins; does nothing that matters
-/// where there is none.
+/// Prefetches the cache line in which an element of a slice begins; harmless past its end.
 #[inline(always)]
 pub(crate) fn prefetch_at<T>(slice: &[T], index: usize) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch reads nothing and has no effect that a program can see, wherever it
-        // points to.
+        // SAFETY: a prefetch of any address reads nothing and has no effect that a program can see.
         unsafe { _mm_prefetch(slice.as_ptr().wrapping_add(index).cast(), _MM_HINT_T0) };
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (slice, index);
 }
 
-/// Brings the first `count` bytes of `bytes`, as far as there are any.
+/// Prefetches the first `count` bytes, as far as there are any.
 #[inline(always)]
 pub(crate) fn prefetch_bytes(bytes: &[u8], count: usize) {
     for line in bytes[..count.min(bytes.len())].chunks(LINE) {
@@ -36,5 +34,5 @@ pub(crate) fn prefetch_bytes(bytes: &[u8], count: usize) {
     }
 }
 
-/// Bytes of a line of the cache.
+/// Bytes of a cache line.
 const LINE: usize = 64;

@@ -1,10 +1,10 @@
 //! Rice codes, laid out so that any block can be read alone, on any number of threads.
 //!
-//! The coding of ding09, section 6.1: value v is v >> b in unary (that many ones and a zero) and
-//! the low b bits in binary, in two bit vectors; b is one for the whole column, such that 2^b is
-//! close to the mean. Before each 128 bits of the unary vector the number of ones so far is stored,
-//! as there. Added: where each block begins in the unary vector. Left out: the sums before each 128
-//! binary codes, since the index has the last docid of each block.
+//! The coding is that of ding09, section 6.1: value v is v >> b in unary (that many ones and a
+//! zero) and the low b bits in binary, in two bit vectors; b is one for the whole column, such that
+//! 2^b is close to the mean. Before each 128 bits of the unary vector the number of ones so far is
+//! stored, as there. Added is where each block begins in the unary vector. Left out are the sums
+//! before each 128 binary codes, since the index has the last docid of each block.
 //!
 //! - Head: 0.
 //! - Body: the low b bits of each value, as [`bits`] writes them.
@@ -29,20 +29,19 @@ use super::{
 /// Bits of the unary vector for which a sum is stored.
 const CHUNK: u64 = 128;
 
-/// Bytes of the shared part before the arrays.
 const HEAD_BYTES: usize = 5;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rice;
 
-/// The width for a column: 2^b is the greatest power of two that is at most ln 2 (about 11/16) of
-/// the mean, which makes the codes of geometrically distributed values shortest. The unary vector
-/// never has more than 2^32 bits.
+/// The b whose 2^b is the greatest power of two that is at most ln 2 (about 11/16) of the mean,
+/// which makes the codes of geometrically distributed values shortest. The vector stays below 2^32
+/// bits.
 fn choose_width(survey: &Survey) -> u8 {
     let sum = u128::from(survey.sum);
     let scaled = sum * 11 / (16 * u128::from(survey.count.max(1)));
     let width = scaled.checked_ilog2().unwrap_or(0) as u8;
-    // Rounding down each quotient makes the sum of quotients no greater.
+    // Rounding down each quotient makes their sum no greater.
     let fits = |width: &u8| u128::from(survey.count) + (sum >> width) <= u128::from(u32::MAX);
     (width..bp128::MAX_WIDTH).find(fits).unwrap_or(bp128::MAX_WIDTH)
 }
@@ -51,7 +50,6 @@ fn choose_width(survey: &Survey) -> u8 {
 struct Writer {
     block_len: usize,
     survey: Survey,
-    /// Chosen before the first block of a column.
     width: Option<u8>,
     begins: Vec<u8>,
     unary: UnaryWriter,
@@ -95,7 +93,7 @@ impl Encoder for Writer {
     }
 }
 
-/// The unary vector of a column, and where a block begins in it.
+/// The unary vector of a column, and the bit where a block begins in it.
 #[inline]
 fn unary_of<'a>(list: List<'a>, block: usize) -> Result<(&'a [u8], u64), CodecError> {
     let Opened { blocks, unary_bits, .. } = *list.opened;
@@ -112,7 +110,6 @@ fn unary_of<'a>(list: List<'a>, block: usize) -> Result<(&'a [u8], u64), CodecEr
     }
 }
 
-/// Adds the quotients, times 2^width, to the low bits.
 #[inline]
 fn join_all(lows: &mut [u32], highs: &[u32], width: u8) -> Result<(), CodecError> {
     // A quotient of 0 fits whatever the width.

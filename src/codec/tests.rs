@@ -1,4 +1,4 @@
-//! What holds for every codec of postings.
+//! Tests of every codec of postings.
 
 use proptest::prelude::*;
 
@@ -44,8 +44,8 @@ fn encode(encoder: &mut dyn Encoder, block_len: usize, values: &[u32]) -> Coded 
     coded
 }
 
-/// Reads a column from its last block to its first, whole blocks and single values, where `slack`
-/// bytes follow its bodies.
+/// Reads a column from its last block to its first, whole blocks and single values, with `slack`
+/// bytes behind its bodies.
 fn decode(
     codec: &dyn Codec,
     block_len: usize,
@@ -58,7 +58,7 @@ fn decode(
     let list = List { shared: &coded.shared, opened };
     let mut bodies = coded.bodies.clone();
     bodies.resize(bodies.len() + slack, 0xc3);
-    // Ends where its allocation ends, so that a tool that watches memory sees a read behind it.
+    // Ends with its allocation, so that a memory checker sees a read behind it.
     let bodies: Box<[u8]> = bodies.into();
     let mut values = vec![0; count];
     for (index, &(head, begin, len)) in coded.blocks.iter().enumerate().rev() {
@@ -88,7 +88,7 @@ fn holds(codec: &dyn Codec, values: &[u32]) {
     let mut opened = Opened::default();
     for &block_len in codec.block_lens() {
         let mut encoder = codec.encoder(block_len);
-        // The same encoder and the same room serve lists one after the other.
+        // The same encoder and buffers serve one list after the other.
         encode(&mut *encoder, block_len, &[u32::MAX, 0, 5]);
         let coded = encode(&mut *encoder, block_len, values);
         for slack in [0, 3, 100] {
@@ -177,7 +177,7 @@ fn values() -> impl Strategy<Value = Vec<u32>> {
     })
 }
 
-/// Reads everything that there is of damaged bytes; only a panic fails.
+/// Reads everything in damaged bytes; only a panic fails.
 fn read_all(codec: &dyn Codec, block_len: usize, coded: &Coded, opened: &mut Opened) {
     let count = coded.blocks.iter().map(|&(_, _, len)| len).sum();
     if codec.open(&coded.shared, count, block_len, opened).is_err() {
@@ -202,7 +202,7 @@ fn read_all(codec: &dyn Codec, block_len: usize, coded: &Coded, opened: &mut Ope
             }
         }
         let _ = codec.body_bytes(list, block, len);
-        // A block that is not there is an error or nothing, never a panic.
+        // A missing block is an error or nothing, never a panic.
         let _ = codec.values(list, Block { index: index + 1000, ..block }, &mut out);
     }
 }

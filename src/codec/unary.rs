@@ -1,17 +1,15 @@
-//! How are small integers written as runs of bits? Value q is q ones and a zero, in a little-endian
-//! stream of bits, as the quotients of Rice codes are (ding09, section 6.1).
+//! Unary codes of small integers: value q is q ones and a zero, in a little-endian stream of bits,
+//! as the quotients of Rice codes are (ding09, section 6.1).
 
-/// Writes values one after the other.
 #[derive(Debug, Default)]
 pub(crate) struct UnaryWriter {
     bytes: Vec<u8>,
-    /// Bits that do not fill a word yet, and how many.
+    /// Bits that do not fill a word yet, and their number.
     held: u64,
     filled: u32,
 }
 
 impl UnaryWriter {
-    /// Bits so far.
     pub(crate) fn bits(&self) -> u64 {
         self.bytes.len() as u64 * 8 + u64::from(self.filled)
     }
@@ -24,7 +22,7 @@ impl UnaryWriter {
         self.push((1 << q) - 1, q + 1);
     }
 
-    /// Appends the low `count` bits, 32 at most for all but the last bit of a value.
+    /// Appends the low `count` bits, 32 at most.
     fn push(&mut self, bits: u64, count: u32) {
         self.held |= bits << self.filled;
         self.filled += count;
@@ -35,8 +33,8 @@ impl UnaryWriter {
         }
     }
 
-    /// Moves the stream, filled up to a whole byte with ones, to the end of `out`, and begins a new
-    /// one. Ones alone are no value.
+    /// Moves the stream, filled up to a whole byte with ones, which are no value, to the end of
+    /// `out`.
     pub(crate) fn finish(&mut self, out: &mut Vec<u8>) {
         let last = self.held | u64::MAX << self.filled;
         out.append(&mut self.bytes);
@@ -45,8 +43,7 @@ impl UnaryWriter {
     }
 }
 
-/// Reads values from bit `from` of the stream on and returns the bit behind the last of them, or
-/// `None` if the stream ends before.
+/// Reads values from bit `from` on and returns the bit behind; `None` if the stream ends before.
 #[inline]
 pub(crate) fn read(stream: &[u8], from: u64, out: &mut [u32]) -> Option<u64> {
     let first = window(stream, from / 64).unwrap_or(0);
@@ -65,8 +62,7 @@ pub(crate) fn read(stream: &[u8], from: u64, out: &mut [u32]) -> Option<u64> {
     Some(start)
 }
 
-/// Reads value `n`, counted from 0, of those that begin at bit `from`, or `None` if the stream ends
-/// before it does.
+/// Value `n`, from 0, of those that begin at bit `from`; `None` if the stream ends before.
 pub(crate) fn nth(stream: &[u8], from: u64, n: usize) -> Option<u32> {
     let start = match n {
         0 => from,
@@ -75,8 +71,7 @@ pub(crate) fn nth(stream: &[u8], from: u64, n: usize) -> Option<u32> {
     Some((end_of(stream, start, 1)? - 1 - start) as u32)
 }
 
-/// The bit behind the first `count` values, at least one, of those that begin at bit `from`, or
-/// `None` if the stream ends before they do.
+/// The bit behind `count` values, at least one, from bit `from` on; `None` at the stream's end.
 pub(crate) fn end_of(stream: &[u8], from: u64, count: usize) -> Option<u64> {
     let mut missing = u32::try_from(count).ok()?;
     let mut word = from / 64;

@@ -1,19 +1,6 @@
-//! How is one integer of any size written in as few whole bytes as it needs?
-//!
-//! LEB128: seven bits a byte, low bits first, the high bit set on all bytes but the last. Only the
-//! shortest form of a value is accepted, so that equal values have equal bytes
-//! (`docs/index-format.md`, Lexicon).
-//!
-//! ```text
-//! use millrace::codec::vbyte;
-//!
-//! let mut bytes = Vec::new();
-//! vbyte::put(300, &mut bytes);
-//! assert_eq!(bytes, [0xac, 0x02]);
-//! let mut at = 0;
-//! assert_eq!(vbyte::get(&bytes, &mut at), Some(300));
-//! assert_eq!(at, 2);
-//! ```
+//! Variable-byte codes of integers, LEB128: seven bits a byte, low bits first, the high bit set on
+//! all bytes but the last. Only the shortest form of a value is accepted, so that equal values have
+//! equal bytes (`docs/index-format.md`, Lexicon).
 
 mod blocks;
 
@@ -37,10 +24,8 @@ pub(crate) const fn bytes(value: u64) -> usize {
     (70 - (value | 1).leading_zeros() as usize) / 7
 }
 
-/// Reads the value that begins at `bytes[*at]` and moves `at` behind it.
-///
-/// `None`, with `at` unmoved, when the value is cut short, needs more than 64 bits or is not in its
-/// shortest form.
+/// Reads the value at `bytes[*at]` and moves `at` behind it. `None`, with `at` unmoved, if the
+/// value is cut short, needs more than 64 bits or is not in its shortest form.
 #[inline]
 pub(crate) fn get(bytes: &[u8], at: &mut usize) -> Option<u64> {
     let first = *bytes.get(*at)?;
@@ -51,7 +36,6 @@ pub(crate) fn get(bytes: &[u8], at: &mut usize) -> Option<u64> {
     get_long(bytes, at)
 }
 
-/// [`get`] for a value of two bytes or more.
 fn get_long(bytes: &[u8], at: &mut usize) -> Option<u64> {
     let mut value = 0;
     for (count, &byte) in bytes[*at..].iter().take(MAX_BYTES).enumerate() {
@@ -68,7 +52,7 @@ fn get_long(bytes: &[u8], at: &mut usize) -> Option<u64> {
     None
 }
 
-/// The bytes that [`put`] writes for `value`: 1 to 10.
+/// As [`bytes`].
 #[inline]
 pub(crate) fn len(value: u64) -> usize {
     let bits = 64 - (value | 1).leading_zeros() as usize;

@@ -1,22 +1,21 @@
-//! Is the difference between two runs more than chance?
+//! Tests whether the difference between two runs is more than chance.
 //!
 //! Both tests are paired by query and two-sided; Smucker, Allan and Carterette (CIKM 2007) compare
-//! them. [`t_test`] is Student's. [`randomisation`] is Fisher's: if the runs did not differ, each
-//! query's two values might as well stand the other way round, so how often is the difference of
-//! the means as great if a coin decides for every query? With up to [`EXACT`] queries that differ
-//! all ways are counted, else [`SAMPLES`] are drawn from a fixed seed.
+//! them. [`t_test`] is Student's. [`randomisation`] is Fisher's: it swaps the two values of each
+//! query by a coin and counts how often the means differ as much. With up to [`EXACT`] queries that
+//! differ all ways are counted, else [`SAMPLES`] are drawn from a fixed seed.
 
 #![warn(missing_docs)]
 
 use serde::Serialize;
 use statrs::function::beta::checked_beta_reg;
 
-/// All ways to swap are tried for at most so many queries.
+/// Greatest number of differing queries for which all ways are counted.
 pub(crate) const EXACT: usize = 16;
-/// Ways that are drawn for more.
+/// Ways that are drawn for more queries.
 pub(crate) const SAMPLES: u64 = 100_000;
 
-/// How a run compares with another by one measure.
+/// Comparison of a run with another by one measure.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Comparison {
     /// This run's mean, less the other's.
@@ -32,7 +31,7 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Compares the values of a run with those of another, query by query.
+    /// Compares the values of two runs, query by query.
     ///
     /// # Panics
     /// If their numbers differ, or there are none.
@@ -52,8 +51,7 @@ impl Comparison {
     }
 }
 
-/// p of Student's paired t-test, two-sided; `None` where it is not defined, that is, with fewer
-/// than two queries or without any difference.
+/// p of Student's paired t-test, two-sided; `None` with fewer than two queries or no difference.
 pub(crate) fn t_test(differences: &[f64]) -> Option<f64> {
     let n = differences.len() as f64;
     let mean = differences.iter().sum::<f64>() / n;
@@ -68,7 +66,6 @@ pub(crate) fn t_test(differences: &[f64]) -> Option<f64> {
     checked_beta_reg(freedom / 2.0, 0.5, x).ok()
 }
 
-/// p of Fisher's paired randomisation test, two-sided, for the difference of the means.
 pub(crate) fn randomisation(differences: &[f64]) -> f64 {
     let differ: Vec<f64> = differences.iter().copied().filter(|&d| d != 0.0).collect();
     let observed = differ.iter().sum::<f64>().abs();
@@ -86,12 +83,11 @@ pub(crate) fn randomisation(differences: &[f64]) -> f64 {
         coins.fill_with(|| next(&mut seed));
         as_great += u64::from(swapped(&differ, |at| coins[at]).abs() >= least);
     }
-    // The runs as they are, are one of the ways.
+    // The unchanged runs are one of the ways.
     (as_great + 1) as f64 / (SAMPLES + 1) as f64
 }
 
-/// The sum of all differences, where bit i of word w of the coins says that number 64 w + i changes
-/// its sign.
+/// The sum of all differences; bit i of `coins(w)` changes the sign of number 64 w + i.
 fn swapped(differences: &[f64], coins: impl Fn(usize) -> u64) -> f64 {
     let mut sum = 0.0;
     for (at, block) in differences.chunks(64).enumerate() {

@@ -1,4 +1,4 @@
-//! What can be wrong with judgements and runs?
+//! Errors in judgements and runs.
 
 #![expect(missing_docs, reason = "the message of a variant says what it is about")]
 
@@ -6,31 +6,25 @@ use crate::index::error::IndexError;
 use std::io;
 use thiserror::Error;
 
-/// Why something cannot be evaluated.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum EvaluateError {
-    /// The index whose answers are to be measured cannot be read.
     #[error(transparent)]
     Index(#[from] IndexError),
-    /// A file cannot be read.
     #[error("{path}")]
     Io {
         path: String,
         #[source]
         source: io::Error,
     },
-    /// A line is not of the file's form.
     #[error("{path}: line {line}: expected {expected}, found `{found}`")]
     Line {
         path: String,
         line: u64,
-        /// What should stand there.
         expected: &'static str,
-        /// The head of what does.
+        /// The head of the line.
         found: String,
     },
-    /// A document is judged twice for a query, with two values.
     #[error(
         "{path}: line {line}: query {query} has document {document} judged before as {before}, now as {now}"
     )]
@@ -39,28 +33,23 @@ pub enum EvaluateError {
         line: u64,
         query: String,
         document: String,
-        /// What was said first.
         before: i32,
-        /// What is said now.
         now: i32,
     },
-    /// A document stands twice in a ranking.
     #[error("{path}: query {query} has document {document} more than once")]
     Twice { path: String, query: String, document: String },
-    /// A file has no line.
     #[error("{path}: there is no line in it")]
     Empty { path: String },
-    /// Run and judgements speak of different queries.
+    /// Run and judgements have no query in common.
     #[error(
         "{run}: no query of this run has judgements in {qrels}; are the query numbers the same?"
     )]
     NothingInCommon { run: String, qrels: String },
-    /// A measure's name is none, or its cutoff or level is wrong.
+    /// The name of a measure is unknown, or its cutoff or level is wrong.
     #[error("`{found}` is not a measure: {expected}")]
     Measure { found: String, expected: &'static str },
 }
 
-/// The head of a line, for messages.
 pub(super) fn head(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(line);
     let mut head: String = text.trim_end().chars().take(60).collect();
@@ -70,7 +59,7 @@ pub(super) fn head(line: &[u8]) -> String {
     head
 }
 
-/// Calls `take` with each line that is not blank and its number, from 1, without its line end.
+/// Calls `take` with each line that is not blank, without its end, and its number from 1.
 pub(super) fn each_line(
     path: &str,
     stream: impl io::Read,

@@ -1,11 +1,11 @@
-//! How do several rankings of the same queries become one?
+//! Fusion of several rankings of the same queries into one.
 
 use super::error::EvaluateError;
 use super::run::Rankings;
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-/// What a document gets from each run that found it; what it gets is added up.
+/// What each run adds to a document that it found.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Method {
     /// Reciprocal rank fusion: 1 / (k + rank), ranks from 1 (Cormack, Clarke and Büttcher,
@@ -15,19 +15,15 @@ pub enum Method {
         /// The greater, the less the first ranks stand out.
         k: f64,
     },
-    /// Its score, where those of each run and query are stretched to the range from 0 to 1; if all
-    /// are equal, to 1 (Fox and Shaw, *Combination of Multiple Searches*, TREC-2, 1994; the range
-    /// after Lee, *Analyses of Multiple Evidence Combination*, SIGIR 1997).
+    /// Its score, scaled by run and query to the range from 0 to 1; 1 if all are equal (Fox and
+    /// Shaw, *Combination of Multiple Searches*, TREC-2, 1994; the range after Lee, *Analyses of
+    /// Multiple Evidence Combination*, SIGIR 1997).
     CombSum,
 }
 
-/// A query and its documents, the best first.
 pub(crate) type Ranking = (String, Vec<(Vec<u8>, f64)>);
 
-/// Writes a ranking as lines of a TREC run, whose last word is `tag`.
-///
-/// # Errors
-/// When it cannot be written.
+/// Writes a ranking as lines of a TREC run with the tag `tag`.
 pub fn write_run((qid, ranking): &Ranking, tag: &str, out: &mut impl Write) -> io::Result<()> {
     for ((name, score), rank) in ranking.iter().zip(1..) {
         write!(out, "{qid} Q0 ")?;
@@ -37,11 +33,11 @@ pub fn write_run((qid, ranking): &Ranking, tag: &str, out: &mut impl Write) -> i
     Ok(())
 }
 
-/// Makes one ranking for each query that any of the runs has, in the order in which they first name
-/// them, of at most `depth` documents. Equal sums go by name, the lesser first.
+/// One ranking of at most `depth` documents for each query of any run, in the order in which they
+/// first name them. Equal sums go by name, the lesser first.
 ///
 /// # Errors
-/// When a run names a document twice for a query.
+/// If a run names a document twice for a query.
 pub fn fuse(
     runs: &mut [Rankings],
     method: Method,

@@ -1,9 +1,8 @@
-//! What is a ranking worth, by each measure?
+//! The measures of a ranking.
 //!
 //! The definitions are trec_eval's (version 9). Let rel(i) be the level of the document at rank i,
-//! from 1, and R the number of documents that were judged relevant, that is, with a level of at
-//! least `rel`, which is 1 if not said otherwise. A document that nobody judged counts as not
-//! relevant.
+//! from 1, and R the number of relevant documents, those judged at level `rel` or above, 1 by
+//! default. A document without judgement is not relevant.
 //!
 //! | name | value |
 //! | --- | --- |
@@ -39,7 +38,7 @@ enum Kind {
     Judged,
 }
 
-/// Their names: the first of each is the one that is written.
+/// The first name is the one that is written.
 const NAMES: [(Kind, &[&str]); 8] = [
     (Kind::Ndcg, &["nDCG"]),
     (Kind::AveragePrecision, &["AP", "MAP"]),
@@ -51,8 +50,8 @@ const NAMES: [(Kind, &[&str]); 8] = [
     (Kind::Judged, &["Judged"]),
 ];
 
-/// A measure, with its cutoff and the least level that is relevant. It is written and read as in
-/// ir_measures: `nDCG@10`, `AP(rel=2)`, `RR(rel=2)@10`.
+/// A measure with its cutoff and the least relevant level, written and read as in ir_measures:
+/// `nDCG@10`, `AP(rel=2)`, `RR(rel=2)@10`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Measure {
     kind: Kind,
@@ -61,7 +60,7 @@ pub struct Measure {
 }
 
 impl Measure {
-    /// What is measured if nobody says otherwise.
+    /// The default measures.
     pub fn usual() -> Vec<Self> {
         ["nDCG@10", "AP", "RR", "P@10", "R@100", "R@1000", "Success@10", "Bpref", "Judged@10"]
             .iter()
@@ -107,7 +106,7 @@ impl Measure {
     }
 
     fn bpref(&self, ranked: &[Option<i32>], judged: &Judged, all: f64) -> f64 {
-        // A negative level says that a document was not in the pool.
+        // A negative level marks a document that was not in the pool.
         let not = |level: &i32| (0..self.rel).contains(level);
         let all_not = judged.levels().iter().filter(|level| not(level)).count() as f64;
         let (mut before, mut sum) = (0.0f64, 0.0);

@@ -1,11 +1,8 @@
-//! How good is a ranking, by what people judged?
+//! Evaluation of rankings by human judgements.
 //!
-//! [`qrels`] reads judgements, [`run`] reads rankings, [`measure`] has the measures, [`compare`]
-//! tells whether the difference of two runs may be chance, [`fuse`] makes one run of several,
-//! [`tune`] chooses parameters, [`table`] lays values out as text, and [`written`] measures what a
-//! job writes. Definitions, ties and defaults are those of trec_eval, names those of ir_measures: a
-//! ranking is ordered by score, equal scores by name, the greater first, whatever ranks the file
-//! states; every query that has judgements counts, with 0 where the run has nothing for it.
+//! Definitions, ties and defaults are those of trec_eval, names those of ir_measures: a ranking is
+//! ordered by score, equal scores by name, the greater first, whatever ranks the file states; every
+//! query that has judgements counts, with 0 where the run has nothing for it.
 
 #![warn(missing_docs)]
 
@@ -29,8 +26,8 @@ use run::Rankings;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
-/// The values of one run. As JSON: `run`, `queries`, `measures` (a mean for each name), `per_query`
-/// (the same for each query).
+/// The values of one run. As JSON: `run`, `queries`, `measures` (a mean for each name) and
+/// `per_query` (the same for each query).
 #[derive(Clone, Debug)]
 pub struct Evaluation {
     /// The run's name.
@@ -48,10 +45,8 @@ pub struct Evaluation {
 }
 
 impl Evaluation {
-    /// Measures a run.
-    ///
     /// # Errors
-    /// When the run names a document twice for a query, or none of its queries has judgements.
+    /// If the run names a document twice for a query, or none of its queries has judgements.
     pub fn new(
         run: &mut Rankings,
         qrels: &Qrels,
@@ -79,13 +74,12 @@ impl Evaluation {
         Ok(Self { run, measures, per_query, means, without_hits, not_judged })
     }
 
-    /// The values of the measure at a place, query by query.
+    /// The values of a measure, query by query.
     pub fn column(&self, measure: usize) -> Vec<f64> {
         self.per_query.iter().map(|(_, values)| values[measure]).collect()
     }
 
-    /// What does not fit together, which may be meant: judged queries without a document, queries
-    /// without judgements.
+    /// Remarks on judged queries without a document and queries without judgements.
     pub fn remarks(&self) -> Vec<String> {
         let Self { run, without_hits, not_judged, .. } = self;
         let judged = self.per_query.len();
@@ -114,10 +108,10 @@ impl Evaluation {
         serde_json::Value::Object(rows.collect())
     }
 
-    /// The run as a JSON object, with how it compares with the run `first`, if it was compared.
+    /// The run as a JSON object, with its comparison with the run `first`.
     ///
     /// # Errors
-    /// A number is none that JSON has.
+    /// If a number cannot be written as JSON.
     pub fn as_json(
         &self,
         first: &str,
@@ -133,14 +127,13 @@ impl Evaluation {
         Ok(text)
     }
 
-    /// How it compares with another run of the same judgements and measures, measure by measure.
+    /// Compares with another run of the same judgements and measures, measure by measure.
     pub fn against(&self, other: &Self) -> Vec<Comparison> {
         let measures = 0..self.measures.len();
         measures.map(|at| Comparison::new(&self.column(at), &other.column(at))).collect()
     }
 }
 
-/// How a run compares with another one, by the names of measures.
 struct Against<'a>(&'a [Measure], &'a [Comparison]);
 
 impl Serialize for Against<'_> {
@@ -149,7 +142,6 @@ impl Serialize for Against<'_> {
     }
 }
 
-/// Values by the names of their measures.
 struct Named<'a>(&'a [Measure], &'a [f64]);
 
 impl Serialize for Named<'_> {

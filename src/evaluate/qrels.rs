@@ -1,7 +1,7 @@
-//! What did people judge?
+//! Relevance judgements.
 //!
-//! Two forms are read, compressed or not: TREC's `qid iteration document relevance`, whose fields
-//! are separated by white space, and BEIR's TSV with the head `query-id corpus-id score`.
+//! Two forms are read, compressed or not: TREC's `qid iteration document relevance`, separated by
+//! white space, and BEIR's TSV with the head `query-id corpus-id score`.
 
 #![warn(missing_docs)]
 
@@ -12,7 +12,7 @@ use std::collections::hash_map::Entry;
 use std::io::Read;
 use std::path::Path;
 
-/// All judgements of a file.
+/// The judgements of a file.
 #[derive(Clone, Debug)]
 pub struct Qrels {
     name: String,
@@ -25,17 +25,15 @@ pub struct Qrels {
 #[derive(Clone, Debug, Default)]
 pub struct Judged {
     by_document: HashMap<Box<[u8]>, i32>,
-    /// All levels, the greatest first.
     levels: Vec<i32>,
 }
 
 impl Judged {
-    /// How relevant a document was judged to be; `None` if nobody judged it.
+    /// The level of a document, if it was judged.
     pub(crate) fn level(&self, document: &[u8]) -> Option<i32> {
         self.by_document.get(document).copied()
     }
 
-    /// The levels of all judged documents, the greatest first.
     pub(crate) fn levels(&self) -> &[i32] {
         &self.levels
     }
@@ -45,10 +43,8 @@ const TREC: &str = "`qid iteration document relevance` with a whole number as re
 const BEIR: &str = "`query-id TAB corpus-id TAB score` with a whole number as score";
 
 impl Qrels {
-    /// Reads a file.
-    ///
     /// # Errors
-    /// When it cannot be read, a line is wrong, or it has none.
+    /// If the file cannot be read, has no lines, or has a wrong one.
     pub fn open(path: &Path) -> Result<Self, EvaluateError> {
         let name = path.display().to_string();
         let stream = Unpacked::open(path);
@@ -58,7 +54,7 @@ impl Qrels {
         )
     }
 
-    /// Reads a stream; `name` is what errors call it.
+    /// Errors call the stream `name`.
     pub(crate) fn read(name: &str, stream: impl Read) -> Result<Self, EvaluateError> {
         let (queries, places) = (Vec::new(), HashMap::new());
         let mut qrels = Self { name: name.to_string(), queries, places };
@@ -80,11 +76,11 @@ impl Qrels {
         qrels.done()
     }
 
-    /// Judgements that a program has: query, document and relevance of each. `name` is what errors
-    /// call them, with the number of the judgement as that of a line.
+    /// From query, document and relevance of each judgement. Errors call them `name` and give the
+    /// number of a judgement as that of a line.
     ///
     /// # Errors
-    /// When there are none, or two contradict each other.
+    /// If there are none, or two contradict each other.
     pub fn of<'a>(
         name: &str,
         judgements: impl IntoIterator<Item = (&'a str, &'a [u8], i32)>,
@@ -145,12 +141,12 @@ impl Qrels {
         &self.name
     }
 
-    /// Queries that have judgements.
+    /// The number of judged queries.
     pub fn len(&self) -> usize {
         self.queries.len()
     }
 
-    /// All queries by first appearance, with their judgements.
+    /// The queries by first appearance.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Judged)> {
         self.queries.iter().map(|(qid, judged)| (&**qid, judged))
     }
@@ -160,13 +156,11 @@ impl Qrels {
     }
 }
 
-/// Whether this is the first line of BEIR's form.
 fn is_beir_head(line: &[u8]) -> bool {
     let mut fields = line.split(|&b| b == b'\t').map(<[u8]>::trim_ascii);
     fields.next() == Some(b"query-id") && fields.next() == Some(b"corpus-id")
 }
 
-/// Query, document and relevance of a line.
 fn fields(line: &[u8], beir: bool) -> Option<(&str, &[u8], i32)> {
     let (mut fields, mut count) = ([&b""[..]; 4], 0);
     for field in line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty()) {

@@ -1,9 +1,9 @@
-//! What did a run find?
+//! The rankings of a run.
 //!
-//! Four forms are read, compressed or not, and told by the first line: TREC's
-//! `qid Q0 document rank score tag`; what `query --format jsonl` and `--format tsv` write; and MS
-//! MARCO's `qid document rank`, where a better rank is a greater score. A score is an `f32`, as in
-//! trec_eval, so that scores which differ less are equal.
+//! Four forms are read, compressed or not, and told apart by the first line: TREC's `qid Q0
+//! document rank score tag`; those of `query --format jsonl` and `--format tsv`; and MS MARCO's
+//! `qid document rank`, where the score is the negated rank. A score is an `f32`, as in trec_eval,
+//! so that scores that differ less are equal.
 
 #![warn(missing_docs)]
 
@@ -16,14 +16,12 @@ use std::io::Read;
 use std::ops::Range;
 use std::path::Path;
 
-/// The rankings of all queries. Names lie in one array, so that a run takes little more memory than
-/// its text has.
+/// The rankings of all queries. Names lie in one array to take little more memory than the text.
 #[derive(Clone, Debug)]
 pub struct Rankings {
     name: String,
     names: Vec<u8>,
     queries: HashMap<String, Vec<Found>>,
-    /// The queries in the order in which they first appear.
     order: Vec<String>,
 }
 
@@ -40,18 +38,15 @@ impl Found {
     }
 }
 
-/// The judgement of each document of a ranking, `None` where nobody judged it, the greatest score
-/// first.
+/// The judgements of a ranking's documents by falling score; `None` without judgement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ranked {
-    /// Of equal scores the document with the greater name first, as in trec_eval.
+    /// Equal scores: the greater name first, as in trec_eval.
     pub levels: Vec<Option<i32>>,
-    /// Of equal scores the document with the lesser name first, as in ir_measures where it does not
-    /// ask trec_eval.
+    /// Equal scores: the lesser name first, as in ir_measures where it does not call trec_eval.
     pub lesser_name_first: Vec<Option<i32>>,
 }
 
-/// How the lines of a run look.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Form {
     Trec,
@@ -88,7 +83,7 @@ enum JsonAnswer {
         qid: String,
         hits: Vec<JsonHit>,
     },
-    /// A line of the queries that was none; it has no ranking.
+    /// A refused query; it has no ranking.
     Refused {
         #[serde(rename = "qid")]
         _qid: String,
@@ -114,10 +109,8 @@ impl Rankings {
         Self { name: name.to_string(), names, queries, order }
     }
 
-    /// Reads a file.
-    ///
     /// # Errors
-    /// When it cannot be read, a line is wrong, or it has none.
+    /// If the file cannot be read, has no lines, or has a wrong one.
     pub fn open(path: &Path) -> Result<Self, EvaluateError> {
         let name = path.display().to_string();
         let stream = Unpacked::open(path);
@@ -127,7 +120,6 @@ impl Rankings {
         )
     }
 
-    /// Reads a stream; `name` is the name of the run.
     pub(crate) fn read(name: &str, stream: impl Read) -> Result<Self, EvaluateError> {
         let mut run = Self::new(name);
         let mut form = None;
@@ -178,7 +170,7 @@ impl Rankings {
 
     /// Adds a document to the ranking of a query.
     pub fn add(&mut self, qid: &str, document: &[u8], score: f32) {
-        // A line is shorter than 4 GiB of memory in any file that fits a machine's.
+        // A name is part of a line, which is shorter than 4 GiB.
         let found = Found { start: self.names.len(), bytes: document.len() as u32, score };
         self.names.extend_from_slice(document);
         self.query(qid).push(found);
@@ -196,13 +188,11 @@ impl Rankings {
         &self.name
     }
 
-    /// The queries that it has rankings for, in the order in which they first appear.
     pub(crate) fn queries(&self) -> impl Iterator<Item = &str> {
         self.order.iter().map(|qid| &**qid)
     }
 
-    /// Sorts the ranking of a query: the greatest score first, of equal ones the greater name, as
-    /// in trec_eval.
+    /// Sorts the ranking of a query by falling score, equal ones by falling name, as in trec_eval.
     fn sort(&mut self, qid: &str) -> Result<(), EvaluateError> {
         let Self { name, names, queries, .. } = self;
         let Some(ranking) = queries.get_mut(qid) else { return Ok(()) };
@@ -222,15 +212,14 @@ impl Rankings {
         Ok(())
     }
 
-    /// The names and scores of the documents that were found for a query, the greatest score first,
-    /// of equal ones the greater name.
+    /// The names and scores of a query's documents by falling score, equal ones by falling name.
     pub(crate) fn best_first(&mut self, qid: &str) -> Result<Vec<(&[u8], f32)>, EvaluateError> {
         self.sort(qid)?;
         let ranking = self.queries.get(qid).map(Vec::as_slice).unwrap_or_default();
         Ok(ranking.iter().map(|found| (&self.names[found.name()], found.score)).collect())
     }
 
-    /// The judgements of the documents that were found for a query, the best first.
+    /// The judgements of a query's documents by falling score.
     pub(crate) fn ranking(&mut self, qid: &str, judged: &Judged) -> Result<Ranked, EvaluateError> {
         self.sort(qid)?;
         let Some(ranking) = self.queries.get(qid) else { return Ok(Ranked::default()) };

@@ -1,11 +1,9 @@
-//! How are the values of runs laid out as text? In tables whose columns are as wide as they need to
-//! be.
+//! Tables of the values of runs, as text.
 
 use super::Evaluation;
 use super::compare::Comparison;
 
-/// Lines of cells, which are padded to the width of their columns: the first to the left, all
-/// others to the right.
+/// Cells padded to the width of their columns: the first to the left, all others to the right.
 fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
@@ -26,7 +24,7 @@ fn table(rows: &[Vec<String>]) -> String {
     text
 }
 
-/// A row for each measure, a column for each run, which are of the same judgements and measures.
+/// A row for each measure, a column for each run; all have the same judgements and measures.
 ///
 /// # Panics
 /// If there is no run.
@@ -61,7 +59,7 @@ pub fn queries(all: &[Evaluation]) -> String {
     table(&rows) + "\n"
 }
 
-/// How each run compares with the first, which has no comparison.
+/// A table of each run's comparison with the first, where there is one.
 pub fn differences(all: &[Evaluation], against: &[Option<Vec<Comparison>>]) -> String {
     let mut text = String::new();
     for (run, against) in all.iter().zip(against) {

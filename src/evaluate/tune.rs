@@ -1,30 +1,25 @@
-//! Which parameters rank best, and what are they worth for queries that had no say in it? The best
-//! of many on the same queries looks better than it is, so it is chosen on some and measured on
-//! others: cross-validation.
+//! The choice of parameters by cross-validation: the best of many settings on the same queries
+//! looks better than it is, so it is chosen on some queries and measured on others.
 
-/// What cross-validation has found.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CrossValidated {
-    /// Each fold, in order.
     pub folds: Vec<Fold>,
-    /// The value of each query, by the parameters that were chosen without it.
+    /// The value of each query with the parameters that were chosen without it.
     pub held_out: Vec<f64>,
 }
 
-/// Queries that are measured by what all others have chosen.
+/// Queries that are measured with the choice of all others.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Fold {
-    /// The choice: a place among the candidates.
+    /// A place among the candidates.
     pub chosen: usize,
-    /// The mean over the other queries.
     pub train: f64,
-    /// The mean over the fold's queries.
     pub test: f64,
     pub queries: usize,
 }
 
-/// The candidate with the highest mean over some queries, and that mean; of several the first.
-/// `values` has the value of each query for each candidate: `[candidates][queries]`.
+/// The candidate with the highest mean over some queries, the first of equal ones, and that mean.
+/// `values` is `[candidates][queries]`.
 ///
 /// # Panics
 /// If there is no candidate, or `queries` names one that has no value.
@@ -37,23 +32,11 @@ pub(crate) fn best(
         if count == 0 { 0.0 } else { sum / f64::from(count) }
     };
     let means = values.iter().map(mean).enumerate();
-    // The last of equal ones wins, so they come from the last to the first.
+    // Of equal ones `max_by` takes the last, so they come in reverse.
     means.rev().max_by(|a, b| a.1.total_cmp(&b.1)).expect("there is a candidate")
 }
 
-/// Chooses for each of `folds` folds on the queries outside of it; query `i` is in fold `i %
-/// folds`.
-///
-/// ```text
-/// use millrace::tune::cross_validate;
-///
-/// // The second candidate is better for the first query alone, so only the others can choose
-/// // the first.
-/// let values = [vec![0.1, 0.4, 0.4], vec![0.9, 0.3, 0.3]];
-/// let found = cross_validate(&values, 3);
-/// assert_eq!(found.folds.iter().map(|fold| fold.chosen).collect::<Vec<_>>(), [0, 1, 1]);
-/// assert_eq!(found.held_out, [0.1, 0.3, 0.3]);
-/// ```
+/// Chooses for each fold on the queries outside of it; query `i` is in fold `i % folds`.
 ///
 /// # Panics
 /// If there is no candidate, or there are not 2 folds or more and as many queries.

@@ -1,5 +1,4 @@
-//! How good are the answers that a job writes? What goes out is kept beside, and measured when all
-//! is there.
+//! Evaluation of the answers that a job writes, which are copied aside and measured at the end.
 
 use super::Evaluation;
 use super::error::EvaluateError;
@@ -11,10 +10,10 @@ use std::io::{self, Read, Seek, Write};
 use std::sync::{Arc, Mutex};
 use tempfile::SpooledTempFile;
 
-/// Answers up to this size are kept in memory, longer ones in a temporary file.
+/// Bytes in memory; more go to a temporary file.
 const IN_MEMORY: usize = 64 << 20;
 
-/// What was written, as a run in any form that [`Rankings`] read.
+/// A run in any form that [`Rankings`] read.
 #[derive(Debug)]
 pub struct Written(Arc<Mutex<SpooledTempFile>>);
 
@@ -25,7 +24,7 @@ impl Default for Written {
 }
 
 impl Written {
-    /// What writes to `to` and keeps the same.
+    /// A writer to `to` that copies what it writes.
     pub fn beside<W: Write>(&self, to: W) -> Beside<W> {
         Beside { to, written: self.0.clone() }
     }
@@ -33,7 +32,7 @@ impl Written {
     /// Measures all that was written as the run `name`.
     ///
     /// # Errors
-    /// When it cannot be read again, or [`Evaluation::new`] refuses it.
+    /// If it cannot be read again, or [`Evaluation::new`] refuses it.
     pub fn evaluate(
         &self,
         name: &str,
@@ -54,7 +53,6 @@ impl Written {
     }
 }
 
-/// Writes to two places.
 #[derive(Debug)]
 pub struct Beside<W> {
     to: W,

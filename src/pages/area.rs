@@ -1,5 +1,4 @@
-//! How does memory begin where a huge page does, and grow without being copied? It is taken from
-//! the system, not from the allocator, and the system moves pages.
+//! Memory that begins at a huge page and grows without copies: the system maps and moves its pages.
 
 use super::{HUGE, LARGE};
 use std::alloc::{Layout, handle_alloc_error};
@@ -7,15 +6,13 @@ use std::num::NonZero;
 use std::ops::{Deref, DerefMut};
 use std::ptr::{NonNull, null_mut};
 
-/// All pages of the system but huge ones are a whole part of this.
+/// A multiple of every page size of the system but that of huge pages.
 const PAGE: usize = 64 << 10;
 
-/// Bytes that are zero at first. The system gives of them what is written, as huge pages if it has
-/// them: a buffer of the allocator has small ones at both of its ends, which here begin where a
-/// huge page does.
+/// Bytes, zero at first; pages are allocated when they are written, as huge ones if the system has
+/// them. A buffer of the allocator has small pages at both ends.
 pub(crate) struct Area {
-    /// Where a huge page begins. Where no page is if there are no bytes, but as elements of any
-    /// kind might be.
+    /// At a huge page; without bytes, dangling but aligned for any kind of element.
     start: NonNull<u8>,
     /// A multiple of [`PAGE`].
     bytes: usize,
@@ -34,8 +31,7 @@ impl Default for Area {
 }
 
 impl Area {
-    /// An area of at least `bytes`; its first `small` bytes are not asked onto huge pages, so that
-    /// little takes little.
+    /// An area of at least `bytes`, the first `small` of them on small pages to save memory.
     pub(crate) fn new(bytes: usize, small: usize) -> Self {
         let bytes = bytes.next_multiple_of(PAGE);
         let layout =
@@ -47,7 +43,7 @@ impl Area {
         let map = NonNull::new(map).filter(|map| map.as_ptr() != libc::MAP_FAILED);
         let map = map.unwrap_or_else(|| handle_alloc_error(layout)).cast::<u8>();
         let before = map.align_offset(HUGE);
-        // SAFETY: the area and what lies on both sides of it are the map, and nobody knows of them.
+        // SAFETY: the area and both margins are the map, which nobody else knows.
         let start = unsafe {
             let start = map.add(before);
             give_back(map, before);
@@ -56,7 +52,7 @@ impl Area {
         };
         #[cfg(target_os = "linux")]
         if small < bytes {
-            // SAFETY: these pages are the area's; it is advice, which the system may not follow.
+            // SAFETY: these pages are the area's, and it is advice.
             unsafe {
                 libc::madvise(start.add(small).as_ptr().cast(), bytes - small, libc::MADV_HUGEPAGE)
             };
@@ -70,13 +66,13 @@ impl Area {
         self.bytes
     }
 
-    /// The same bytes in an area of at least `bytes`, which are more, and as many as a huge page
-    /// has: what it takes is what is written, and whenever pages are given back, all cores that run
-    /// threads of the process stop for a moment.
+    /// The same bytes in a larger area, a multiple of a huge page. Nothing is returned at the end:
+    /// memory is taken only by what is written, and a return of pages stops all cores that run
+    /// threads of the process for a moment.
     pub(super) fn grown(self, bytes: usize) -> Self {
         let bytes = bytes.next_multiple_of(HUGE);
         let mut larger = Self::new(bytes, if bytes < LARGE { bytes } else { 0 });
-        // Small pages would stay small where they are moved.
+        // Small pages would stay small if they were moved.
         if self.bytes < LARGE {
             larger[..self.bytes].copy_from_slice(&self);
         } else {
@@ -85,16 +81,15 @@ impl Area {
         larger
     }
 
-    /// Moves the pages to the beginning of a larger area.
     #[cfg(target_os = "linux")]
     fn move_to(self, larger: &mut Self) {
         let (from, to) = (self.start.as_ptr().cast(), larger.start.as_ptr().cast::<libc::c_void>());
         let how = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
-        // SAFETY: the pages of both are theirs. Nothing refers to those of `self`, which is gone
-        // when they are, and those of `larger` are as many or more, and replaced as a whole.
+        // SAFETY: the pages of both are theirs. Nothing refers to those of `self`, which ends here,
+        // and `larger` has at least as many, which are replaced as a whole.
         let moved = unsafe { libc::mremap(from, self.bytes, self.bytes, how, to) };
         if moved == libc::MAP_FAILED {
-            // What it was to replace may be gone.
+            // The pages to replace may be gone.
             handle_alloc_error(Layout::array::<u8>(larger.bytes).expect("there is such an area"));
         }
         std::mem::forget(self);
@@ -108,18 +103,16 @@ impl Area {
 
 impl Drop for Area {
     fn drop(&mut self) {
-        // SAFETY: the area is gone.
+        // SAFETY: the area ends here.
         unsafe { give_back(self.start, self.bytes) };
     }
 }
 
-/// Gives pages back to the system.
-///
 /// # Safety
-/// They were taken from it, and nobody uses them any more.
+/// The pages were mapped, and nobody uses them any more.
 unsafe fn give_back(start: NonNull<u8>, bytes: usize) {
     if bytes > 0 {
-        // SAFETY: the caller's word.
+        // SAFETY: as the caller vouches.
         unsafe { libc::munmap(start.as_ptr().cast(), bytes) };
     }
 }

@@ -1,12 +1,10 @@
-//! How does a list of millions of elements grow? In an [`Area`], so that no element is copied, and
-//! no page cleared, twice.
+//! A growable list in an [`Area`]: no element is copied and no page cleared twice.
 
 use super::Area;
 use bytemuck::Zeroable;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 
-/// Elements one behind another, as a vector has them.
 pub(crate) struct Grown<T: Copy> {
     area: Area,
     len: usize,
@@ -36,7 +34,6 @@ impl<T: Copy> Grown<T> {
         self.len += 1;
     }
 
-    /// Fills it up to `count` elements.
     pub(crate) fn resize(&mut self, count: usize, element: T) {
         if count > self.room() {
             self.grow(count);
@@ -46,11 +43,10 @@ impl<T: Copy> Grown<T> {
         }
     }
 
-    /// Appends zeros up to `count` elements. It never had more elements.
+    /// Appends zeros up to `count` elements. The list must never have been longer.
     ///
-    /// What the system gives is zero. Each page is written to nevertheless: one that is read first
-    /// is one that all have in common, and is replaced when it is written to, for which all cores
-    /// have to stop that run threads of the process.
+    /// The system's pages are zero, but each is written to here: a page that is read first is the
+    /// shared zero page, whose later replacement stops all cores that run threads of the process.
     pub(crate) fn lengthen(&mut self, count: usize)
     where
         T: Zeroable,
@@ -63,7 +59,6 @@ impl<T: Copy> Grown<T> {
         self.len = count;
     }
 
-    /// Keeps the first `count` elements, and the memory.
     pub(crate) fn truncate(&mut self, count: usize) {
         self.len = self.len.min(count);
     }
@@ -83,8 +78,7 @@ impl<T: Copy> Deref for Grown<T> {
 
     #[inline(always)]
     fn deref(&self) -> &[T] {
-        // SAFETY: so many elements were written, at places that are multiples of their size from
-        // the beginning of a page on.
+        // SAFETY: so many elements were written, at multiples of their size from a page's start.
         unsafe { std::slice::from_raw_parts(self.area.as_ptr().cast(), self.len) }
     }
 }

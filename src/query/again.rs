@@ -1,18 +1,15 @@
-//! How is it measured what a stage of a search takes? It is done several times, which changes
-//! nothing that is found.
+//! Repetition of a search's stages, to measure what each takes; it changes nothing in the answers.
 //!
-//! Only the feature `stages` compiles that in, for `cargo run --release -p experiments --
-//! cpu-queries`. Without it every stage is done once, [`Again`] is empty, and the loops around the
-//! stages are none.
+//! Only the feature `stages` compiles it in, for `cargo run --release -p experiments --
+//! cpu-queries`; without it [`Again`] is empty and the loops around the stages vanish.
 
-/// How many times more than once a stage of a search is done. What that adds to the time of a query
-/// is what the stage takes.
+/// How many extra times each stage is done. The added time of a query is that of the extra stages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Again {
-    /// Docids and term frequencies of blocks are decoded.
+    /// Decoding of docids and term frequencies.
     #[cfg(feature = "stages")]
     pub decode: u8,
-    /// Postings are scored from their term frequencies.
+    /// Scoring of postings from their term frequencies.
     #[cfg(feature = "stages")]
     pub score: u8,
 }

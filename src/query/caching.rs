@@ -1,9 +1,9 @@
-//! Which parts of which lists are worth a place in a memory that has not room for all? The
-//! admission policies of `wang` (sections 2.1.5 and 3.3), by the queries of a training log.
+//! Admission of lists to a cache that is too small for all: the policies of `wang` (sections 2.1.5
+//! and 3.3), by the queries of a training log.
 //!
 //! The unit is 256 postings, as in the paper: two blocks of 128, four of 64, one of 512. Searches
-//! stop early, so that the units of a list are visited the less often the further back they are:
-//! what is admitted of a list is its beginning.
+//! stop early, so the units of a list are visited less often the further back they are, and what is
+//! admitted of a list is its beginning.
 
 use crate::crew::Crew;
 use crate::index::cache_plan::{CachePlan, CachedList, CachedLists, PlanOf};
@@ -26,7 +26,7 @@ pub(crate) const UNIT: usize = 256;
 /// Queries that a thread counts at a time.
 const AT_ONCE: usize = 64;
 
-/// What queries wanted of a list.
+/// Demand of queries for a list.
 #[derive(Clone, Debug)]
 pub struct ListDemand {
     pub run: u32,
@@ -38,8 +38,7 @@ pub struct ListDemand {
 }
 
 impl ListDemand {
-    /// How many queries have visited how many units, for each number of units that any has: units
-    /// and queries.
+    /// Pairs of a number of units and the queries that visited just so many, where there are any.
     pub(crate) fn by_units(&self) -> impl Iterator<Item = (u32, u32)> {
         let before = std::iter::once(self.queries).chain(self.visits.iter().copied());
         let behind = self.visits.iter().copied().chain([0]);
@@ -54,32 +53,26 @@ impl ListDemand {
     }
 }
 
-/// What the queries of a log wanted of the lists of an index.
-///
-/// Memory: 4 bytes for each unit of the lists that they have.
+/// Demand of a log's queries for the lists of an index. Takes 4 bytes for each unit of their lists.
 #[derive(Clone, Debug)]
 pub struct Demand {
     unit_blocks: usize,
-    /// By run and by where the list begins there.
+    /// By run and offset of the list there.
     lists: HashMap<(u32, u64), ListDemand>,
     pub queries: u64,
-    /// Queries that found nothing, and did not count (section 4.1).
+    /// Queries that found nothing, which do not count (section 4.1).
     pub without_answer: u64,
 }
 
 impl Demand {
-    /// Nothing so far, of lists with blocks of so many postings.
     pub fn new(block_len: usize) -> Self {
         let unit_blocks = (UNIT / block_len.max(1)).max(1);
         Self { unit_blocks, lists: HashMap::new(), queries: 0, without_answer: 0 }
     }
 
-    /// Counts the queries of a log, each so many times, by so many threads: AND for the best k
+    /// Counts the queries of a log with their times, on several threads: AND for the best k
     /// documents, by rounds that stop early if documents are in global order for the snapshot's
     /// score.
-    ///
-    /// # Errors
-    /// When the index is damaged.
     pub fn of_log<S: AsRef<str> + Sync>(
         snapshot: &Arc<Snapshot>,
         log: &[(S, u32)],
@@ -114,11 +107,7 @@ impl Demand {
         Ok(all)
     }
 
-    /// Answers a query that was asked so many times and adds what it visits; one that finds nothing
-    /// counts as such alone.
-    ///
-    /// # Errors
-    /// When the index is damaged.
+    /// Answers a query that was asked so many times and adds its visits, unless it finds nothing.
     pub fn count(
         &mut self,
         searcher: &mut Searcher,
@@ -140,14 +129,13 @@ impl Demand {
         Ok(())
     }
 
-    /// Adds a query that has visited the first blocks of a list of a run, of so many, so many
-    /// times.
+    /// Adds a query that visited so many blocks of a list (visited, all) so many times.
     pub(crate) fn add(&mut self, run: u32, entry: TermEntry, blocks: (usize, usize), times: u32) {
         let units = blocks.0.div_ceil(self.unit_blocks);
         self.add_units(run, (entry, blocks.1), units, times);
     }
 
-    /// Adds queries that have visited so many units of a list with so many blocks.
+    /// Adds queries that visited so many units of a list with so many blocks.
     pub(crate) fn add_units(
         &mut self,
         run: u32,
@@ -167,7 +155,6 @@ impl Demand {
         list.visits.iter_mut().take(units).for_each(|visits| *visits += queries);
     }
 
-    /// The lists that queries have, in no order.
     pub(crate) fn lists(&self) -> impl Iterator<Item = &ListDemand> {
         self.lists.values()
     }
@@ -187,14 +174,13 @@ impl Demand {
         }
     }
 
-    /// The list whose term most queries have; of equal ones the first of the index.
+    /// The list of the most queries; of equal ones the first of the index.
     pub fn most_wanted(&self) -> Option<&ListDemand> {
         let place = |list: &ListDemand| (list.run, list.entry.offset);
         self.lists.values().max_by_key(|list| (list.queries, std::cmp::Reverse(place(list))))
     }
 
-    /// Plans a cache of so much memory for the best `k` hits: of this generation, by a policy and
-    /// its greatest part of a list.
+    /// Plans a cache of `memory_bytes` for the best `k` hits. `lambda` is as in [`Self::admit`].
     pub fn plan(
         &self,
         of: PlanOf,
@@ -207,8 +193,7 @@ impl Demand {
         CachePlan { of, policy, lambda, k, queries, memory_bytes, cached_bytes, cached }
     }
 
-    /// Fills a memory of so many bytes. `lambda` is the greatest share of a list that
-    /// [`CachePolicy::Vfb`] takes.
+    /// Fills `bytes` of memory. [`CachePolicy::Vfb`] takes at most the share `lambda` of a list.
     pub fn admit(&self, policy: CachePolicy, bytes: u64, lambda: f64) -> Admitted {
         let mut lists: Vec<&ListDemand> = self.lists.values().collect();
         lists.sort_unstable_by_key(|list| (list.run, list.entry.offset));
@@ -232,23 +217,22 @@ impl Demand {
 
 #[derive(Clone, Debug, Default)]
 pub struct Admitted {
-    /// The lists of which something is there.
     pub cached: CachedLists,
-    /// Bytes of all that is there, as on disk.
+    /// As on disk.
     pub bytes: u64,
 }
 
 struct Admission<'a> {
     lists: Vec<&'a ListDemand>,
-    /// Units of each that are admitted.
+    /// Admitted units of each list.
     units: Vec<usize>,
-    /// Those of which some are, in the order in which the first was.
+    /// Lists with admitted units, in order of admission.
     order: Vec<usize>,
     bytes: u64,
 }
 
 impl Admission<'_> {
-    /// Admits the first units of a list if there is room for those that are not there yet.
+    /// Admits the first units of a list if there is room for the missing ones.
     fn take(&mut self, number: usize, units: usize, room: u64) -> bool {
         let (list, there) = (self.lists[number], self.units[number]);
         let more = list.bytes_of(units) - list.bytes_of(there);
@@ -263,14 +247,14 @@ impl Admission<'_> {
         fits
     }
 
-    /// Admits whole lists, in their order, as far as there is room for each.
+    /// Admits whole lists in order, where there is room.
     fn whole(&mut self, room: u64) {
         for number in 0..self.lists.len() {
             self.take(number, self.lists[number].visits.len(), room);
         }
     }
 
-    /// Admits units, those that most queries visit first, until one has no room.
+    /// Admits units, most visited first, until one has no room.
     fn by_units(&mut self, room: u64, lambda: f64) {
         let mut units = Vec::new();
         for (number, list) in self.lists.iter().enumerate() {
@@ -332,7 +316,7 @@ mod tests {
         let list = demand.most_wanted().unwrap();
         assert_eq!((list.queries, &list.visits[..]), (4, &[4, 2, 1, 1, 1][..]));
         assert_eq!(list.by_units().collect::<Vec<_>>(), [(1, 2), (2, 1), (5, 1)]);
-        // The same from what is kept of it.
+        // The same from what is stored.
         let mut again = Demand::new(128);
         for list in demand.lists() {
             for (units, queries) in list.by_units() {

@@ -1,5 +1,4 @@
-//! Where a query stands in the lists of its terms: [`RunTerm`] names a list, and a cursor holds the
-//! one block of its list that is decoded.
+//! Cursors: a query's places in the lists of its terms ([`RunTerm`]), each with one decoded block.
 
 use super::again::Again;
 use super::kernels::{
@@ -16,11 +15,11 @@ use crate::score::weight::Weight;
 #[derive(Clone, Copy, Debug)]
 pub struct RunTerm<'a> {
     pub weight: Weight,
-    /// Its list, or `None` if no document of the run has the term.
+    /// `None` if no document of the run has the term.
     pub list: Option<ListView<'a>>,
 }
 
-/// Checks what a search was called with; it is the caller's mistake if this is not so.
+/// Checks the arguments of a search; a failure is the caller's mistake.
 pub(super) fn check_run(first_docid: u32, documents: u32, norms: Norms<'_>) {
     let statics = norms.statics.len();
     assert!(statics == 0 || statics >= documents as usize, "{statics} of {documents} documents");
@@ -32,22 +31,18 @@ pub(super) fn check_run(first_docid: u32, documents: u32, norms: Norms<'_>) {
 /// No block; the one after it is block 0.
 const NONE: usize = usize::MAX;
 
-/// Docids are filled up with [`NO_DOCID`] to a multiple of this.
 const PART: usize = 128;
 
-/// From this many on, all term frequencies of a block are decoded: that costs as much as reading
-/// about five alone.
+/// From this many on a block's term frequencies are all decoded: that costs about five reads alone.
 const FEW_TFS: usize = 5;
 
-/// Of a block in which few documents are looked for, so many bytes are fetched ahead.
+/// Bytes to prefetch of a block in which few documents are looked for.
 const FETCHED: usize = 192;
 
-/// The decoded block of one list, and what a search keeps beside it. The tail counts as the block
-/// behind the last full one.
+/// The decoded block of one list. The tail counts as the block behind the last full one.
 ///
-/// Of the arrays most indexes use the first 128 numbers alone. What is between the arrays keeps
-/// these parts from lying at the same place of a page, where they would drive each other from the
-/// cache.
+/// Most indexes use only the first 128 numbers of the arrays. The fields between keep these parts
+/// from the same place of a page, where they would evict each other.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Cursor {
@@ -55,27 +50,21 @@ pub(crate) struct Cursor {
     tail_tfs: [u32; MAX_BLOCK],
     apart: [u8; 640],
     tfs: [u32; MAX_BLOCK],
-    /// Where in the list each of the candidates was found.
+    /// The places of the candidates in the list.
     pub(super) positions: Room,
     apart_too: [u8; 576],
-    /// What each posting of the block adds to the score of its document.
     pub(super) scores: [f32; MAX_BLOCK],
     shares: Shares,
-    /// How many docids the block has.
     pub(super) len: usize,
     /// The first posting of the block that is not used up.
     pub(super) at: usize,
-    /// The block that `docids` holds.
     pub(super) block: usize,
-    /// Its line; of no meaning for the tail.
+    /// Its line; arbitrary for the tail.
     line: PackedBlock,
     tfs_block: usize,
-    /// Postings of a full block of the list.
     block_len: usize,
     pub(super) again: Again,
-    /// What the blocks of the list share.
     columns: Columns,
-    /// The lines of the blocks of `shares`.
     lines: [PackedBlock; MAX_BLOCK + 16],
 }
 
@@ -126,7 +115,6 @@ impl Cursor {
         self.begin_block(list, block, documents)
     }
 
-    /// Decodes a full block with this line.
     #[inline]
     fn load_line(
         &mut self,
@@ -141,7 +129,7 @@ impl Cursor {
         self.begin_block(list, block, documents)
     }
 
-    /// Sets which block was decoded, and drops what is not wanted of it.
+    /// Sets which block was decoded and drops its postings that are not wanted.
     #[inline]
     fn begin_block(
         &mut self,
@@ -163,7 +151,6 @@ impl Cursor {
         Ok(())
     }
 
-    /// Begins to fetch a block that may be decoded next.
     #[inline]
     pub(super) fn prefetch(list: &ListView<'_>, block: usize) {
         if block < list.full_blocks()
@@ -173,7 +160,7 @@ impl Cursor {
         }
     }
 
-    /// Decodes again what [`load`](Self::load) has decoded, to measure it.
+    /// Repeats the decoding of [`load`](Self::load) to measure it.
     #[cold]
     fn load_again(
         &mut self,
@@ -192,14 +179,13 @@ impl Cursor {
         Ok(())
     }
 
-    /// Drops the postings of the block from docid `end` on.
     #[cold]
     fn cut_back(&mut self, end: u32) {
         self.len = self.docids[..self.len].partition_point(|&docid| docid < end);
         self.fill_up();
     }
 
-    /// Puts what has to follow docids behind those of the block.
+    /// Puts the required [`NO_DOCID`]s behind the docids of the block.
     #[inline(always)]
     fn fill_up(&mut self) {
         let end = self.len.max(1).next_multiple_of(PART);
@@ -211,7 +197,6 @@ impl Cursor {
         }
     }
 
-    /// Decodes the term frequencies of a full block.
     #[inline]
     fn load_tfs(&mut self, list: &ListView<'_>, block: usize) -> Result<(), ListError> {
         if self.tfs_block != block {
@@ -227,8 +212,7 @@ impl Cursor {
         Ok(())
     }
 
-    /// Reads the term frequencies of the block and sets what each posting adds to the score of its
-    /// document.
+    /// Reads the term frequencies of the block and scores its postings.
     #[inline]
     pub(super) fn score(
         &mut self,
@@ -249,7 +233,7 @@ impl Cursor {
         Ok(())
     }
 
-    /// Decodes the block after this one; `false` behind the last, which stays, used up.
+    /// Decodes the next block; `false` behind the last, which stays, used up.
     pub(super) fn load_next(
         &mut self,
         list: &ListView<'_>,
@@ -270,7 +254,7 @@ impl Cursor {
         Ok(self.len > 0)
     }
 
-    /// Goes to the first posting from `docid` on, which is not before where the cursor stood.
+    /// Goes to the first posting from `docid` on, which must not be before the cursor.
     #[inline]
     pub(super) fn seek(
         &mut self,
@@ -287,7 +271,6 @@ impl Cursor {
         Ok(())
     }
 
-    /// Whether the decoded block has a posting from `docid` on.
     #[inline]
     pub(super) fn reaches(&self, docid: u32) -> bool {
         self.len > 0 && self.docids[self.len - 1] >= docid
@@ -299,7 +282,7 @@ impl Cursor {
         self.at = first_posting(level, &self.docids, (self.at, self.len), docid).min(self.len);
     }
 
-    /// The term frequency of the posting that the cursor stands at.
+    /// The term frequency of the current posting.
     #[inline]
     pub(super) fn tf(&mut self, list: &ListView<'_>) -> Result<u32, ListError> {
         if self.block < list.full_blocks() {
@@ -309,7 +292,7 @@ impl Cursor {
         }
     }
 
-    /// Lets [`find`](Self::find) look for candidates from `docid` on, wherever the cursor stood.
+    /// Lets [`find`](Self::find) look for candidates from `docid` on, even backwards.
     #[inline]
     pub(super) fn go_back(&mut self, list: &ListView<'_>, docid: u32) {
         let last_docids = list.last_docids();
@@ -319,12 +302,11 @@ impl Cursor {
         }
     }
 
-    /// The number of the block after the decoded one.
     pub(super) fn next_block(&self) -> usize {
         self.block.wrapping_add(1)
     }
 
-    /// Sets which block is the next. The cursor has no block until that is loaded.
+    /// Makes `block` the next; the cursor has no block until it is loaded.
     pub(super) fn skip_to(&mut self, block: usize) {
         self.block = block.wrapping_sub(1);
         self.len = 0;
@@ -335,7 +317,7 @@ impl Cursor {
         self.docids[..self.len].get(self.at).copied()
     }
 
-    /// Makes some of the docids from block `block` on, given by number, the candidates.
+    /// Makes docids from block `block` on, given by number, the candidates.
     #[inline]
     pub(super) fn number_positions(&mut self, block: usize, kept: &[u32]) {
         let first = (block * self.block_len) as u32;
@@ -348,8 +330,8 @@ impl Cursor {
     /// positions and returns how many were found, and `false` if the list ended before the last of
     /// the candidates.
     ///
-    /// The candidates are shared out among the blocks before the first block is decoded, so that no
-    /// branch that is hard to predict waits for decoding, and one block's decoding for another's.
+    /// Candidates are divided among the blocks before the first is decoded, so that no
+    /// hard-to-predict branch waits for decoding, nor one block's decoding for another's.
     pub(super) fn find(
         &mut self,
         (list, documents): (&ListView<'_>, u32),
@@ -360,7 +342,7 @@ impl Cursor {
         let from = if self.block == NONE { 0 } else { self.block };
         let wanted = (candidates, count);
         share_out(level, list.last_docids(), from, wanted, &mut self.shares);
-        // All blocks are fetched before the first is decoded.
+        // All blocks are prefetched before the first is decoded.
         let blocks = &self.shares.blocks[..self.shares.len];
         for (line, &block) in self.lines.iter_mut().zip(blocks) {
             if (block as usize) < list.full_blocks() {
@@ -373,7 +355,7 @@ impl Cursor {
             let block = self.shares.blocks[share] as usize;
             let end = self.shares.ends[share] as usize;
             if end <= next {
-                // Only damage makes last docids fall; what was looked for is not looked for again.
+                // Only damage makes last docids fall; no candidate is looked for twice.
                 continue;
             }
             if block == self.block {
@@ -437,7 +419,7 @@ impl Cursor {
     }
 }
 
-/// Takes the numbers at some positions of a block, which has a power of two of them.
+/// The numbers at some positions of a block, whose length is a power of two.
 #[inline]
 fn pick(block: &[u32], positions: &[u32], out: &mut [u32]) {
     let last = block.len() - 1;

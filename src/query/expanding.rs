@@ -1,9 +1,9 @@
-//! How are the queries of a stream expanded before they are answered? By several threads, ahead of
-//! those that answer, and in order.
+//! Expansion of the queries of a stream by several threads, ahead of those that answer, and in
+//! order.
 //!
-//! A thread reads queries and hands each of them to the next thread that is free; whoever takes
-//! from this iterator waits for the answers in the order of the queries. So a query is there as
-//! soon as it is expanded, while the next one is still being typed.
+//! A thread reads queries and gives each to the next free one; the iterator waits for the results
+//! in the order of the queries. So a query is there as soon as it is expanded, while the next one
+//! is still being typed.
 
 #![forbid(unsafe_code)]
 
@@ -17,7 +17,6 @@ use std::num::NonZeroUsize;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex};
 
-/// What a stream of queries gives.
 pub type Read = io::Result<Result<Query, Refused>>;
 
 /// That of the threads.
@@ -26,7 +25,7 @@ const NAME: &str = "expand";
 /// Queries that are read ahead for each thread.
 const AHEAD: usize = 4;
 
-/// A query to be expanded, and where it goes.
+/// A query to expand, and where it goes.
 type Task = (Query, Sender<Read>);
 
 /// The queries of a stream, expanded, in their order. A query that cannot be expanded is an error
@@ -36,8 +35,7 @@ pub struct Expanded {
 }
 
 impl Expanded {
-    /// Expands queries with so many threads; they end with the stream, or after the value is
-    /// dropped when the next query is read.
+    /// The threads end with the stream, or after the value is dropped when the next query is read.
     ///
     /// # Errors
     /// If the texts of the index can no longer be had, or the system has no more threads.
@@ -73,7 +71,7 @@ fn no_thread(source: io::Error) -> QueryError {
     QueryError::io("starting a thread that expands queries")(source)
 }
 
-/// Reads queries until nobody wants them any more; lines that are none go on as they are.
+/// Reads queries until the iterator is gone; refused lines go on unchanged.
 fn deal_out(
     queries: impl Iterator<Item = Read>,
     tasks: &Sender<Task>,
@@ -86,7 +84,7 @@ fn deal_out(
         }
         let gone = match read {
             Ok(Ok(query)) => tasks.send((query, to)).is_err(),
-            // Nobody may have waited for it.
+            // The iterator may be gone.
             read => to.send(read).is_err(),
         };
         if gone {
@@ -95,7 +93,6 @@ fn deal_out(
     }
 }
 
-/// Expands queries until there are no more.
 fn expand(mut expander: Expander, tasks: &Mutex<Receiver<Task>>) {
     loop {
         // Nothing that holds the lock panics.
@@ -103,7 +100,7 @@ fn expand(mut expander: Expander, tasks: &Mutex<Receiver<Task>>) {
         let Ok((query, to)) = task else { return };
         let why =
             |why: QueryError| io::Error::other(format!("query {}: {}", query.qid, chain(&why)));
-        // Nobody may wait for it any more.
+        // The iterator may be gone.
         _ = to.send(expander.expand(&query).map(Ok).map_err(why));
     }
 }

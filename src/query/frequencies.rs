@@ -1,6 +1,6 @@
-//! How often does a term occur in all documents? An index does not say, so the term frequencies of
-//! a list are added up when a query first asks for it, and kept: 24 bytes or so for each list that
-//! was asked for. Lists are known by run and place, and belong to one snapshot.
+//! Frequencies of terms in all documents. An index does not store them, so the term frequencies of
+//! a list are added up when a query first needs it, and stored: about 24 bytes for each list. Lists
+//! are known by run and offset, and belong to one snapshot.
 
 use crate::index::error::IndexError;
 use crate::index::format::HEADER_BYTES;
@@ -11,13 +11,13 @@ use std::sync::{PoisonError, RwLock};
 
 #[derive(Debug, Default)]
 pub(super) struct Frequencies {
-    /// By number of the run and place of the list.
+    /// By number of the run and offset of the list.
     known: RwLock<HashMap<(usize, u64), u64>>,
 }
 
 impl Frequencies {
-    /// The sum of the term frequencies of a list in run `number`. Documents whose norms are
-    /// infinite are deleted and do not count; `norms` are those of the run's documents.
+    /// The sum of the term frequencies of a list in run `number`. Documents with infinite norms are
+    /// deleted and do not count; `norms` are those of the run's documents.
     pub(super) fn of(
         &self,
         (number, run): (usize, &Run),

@@ -1,6 +1,6 @@
-//! How are the inner loops of the algorithms run at full width? Each loop has one plain form here,
-//! which says what it gives; AVX2 machines run it compiled for them, and AVX-512 machines run the
-//! form of `avx512.rs`. All forms give the same bits.
+//! The inner loops of the algorithms. Each has one plain form, which defines its result; AVX2
+//! machines run it compiled for them, and AVX-512 machines run the form of `avx512.rs`. All forms
+//! give the same bits.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -20,32 +20,29 @@ use crate::index::list::MAX_BLOCK as BLOCK;
 use crate::score::bounds::{Bound, BoundNorms};
 use crate::score::weight::Weight;
 
-/// Behind the last docid of a block or of the candidates, up to the end of their array: above every
-/// docid.
+/// Follows the last docid of a block or of the candidates: above every docid.
 pub(super) const NO_DOCID: u32 = u32::MAX;
 
 /// The accumulator of a document that no term has matched: minus zero, to which adding a score
 /// gives that score to the bit, and which no sum of scores is.
 pub(super) const UNMATCHED: f32 = -0.0;
 
-/// Room for the numbers of the longest block and one vector beyond it. Where the numbers are
-/// docids, [`NO_DOCID`] follows them 16 times, and those of a block up to a multiple of 128
-/// besides; what is behind that has no meaning.
+/// Room for the numbers of the longest block and one vector beyond it. If the numbers are docids,
+/// [`NO_DOCID`] follows them 16 times, and those of a block up to a multiple of 128 besides; the
+/// rest is arbitrary.
 pub(super) type Room = [u32; BLOCK + 16];
 
-/// Candidates that a list has.
 #[derive(Debug)]
 pub(super) struct Matches<'a> {
-    /// How many were found. The arrays hold nothing of use behind them.
+    /// How many were found; the arrays are arbitrary behind them.
     pub(super) found: usize,
     pub(super) docids: &'a mut Room,
-    /// Which of the candidates they were, by number.
+    /// Their numbers among the candidates.
     pub(super) kept: &'a mut Room,
-    /// Where they stand in the list.
+    /// Their places in the list.
     pub(super) positions: &'a mut Room,
 }
 
-/// A decoded block, in which candidates are looked for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Block<'a> {
     pub(super) docids: &'a Room,
@@ -55,7 +52,7 @@ pub(super) struct Block<'a> {
     pub(super) first: u32,
 }
 
-/// Gives `$name` of the best form that the machine can run.
+/// Calls `$name` in the best form of the machine.
 macro_rules! dispatch {
     ($level:expr, $name:ident($($argument:expr),*)) => {
         match $level {
@@ -70,13 +67,13 @@ macro_rules! dispatch {
     };
 }
 
-/// Which candidates lie in which block of a list, by shares that lie in the same.
+/// Candidates by the block of a list in which they lie: a share for each block.
 #[derive(Clone, Debug)]
 pub(super) struct Shares {
     pub(super) blocks: Room,
     /// Of each share, the number of the first candidate behind it.
     pub(super) ends: Room,
-    /// How many shares. The arrays hold nothing of use behind them.
+    /// How many shares; the arrays are arbitrary behind them.
     pub(super) len: usize,
 }
 
@@ -91,9 +88,8 @@ impl Shares {
     }
 }
 
-/// Shares out the candidates among the blocks of a list, given by their last docids, from block
-/// `from` on. Those behind all blocks are the share of the tail, which comes after the last block.
-/// Returns the number of shares.
+/// Divides the candidates among the blocks of a list, given by their last docids, from block `from`
+/// on. Those behind all blocks are the share of the tail, which comes after the last block.
 #[inline]
 pub(super) fn share_out(
     level: Level,
@@ -119,7 +115,7 @@ pub(super) fn match_block(
     dispatch!(level, match_block(candidates, (from, end), block, matches))
 }
 
-/// The first number from `from` on of a docid that is `docid` or above, among the first `len`
+/// The first number from `from` on of a docid that is at least `docid`, among the first `len`
 /// docids, which rise; `len` or more if there is none.
 #[inline]
 pub(super) fn first_posting(
@@ -131,8 +127,7 @@ pub(super) fn first_posting(
     dispatch!(level, first_posting(docids, (from, len), docid))
 }
 
-/// What the first `len` postings of a block add to the scores of their documents. `norms` holds a
-/// norm for each of the docids.
+/// Scores the first `len` postings of a block. `norms` holds a norm for each of the docids.
 #[inline]
 pub(super) fn scores(
     level: Level,
@@ -143,7 +138,7 @@ pub(super) fn scores(
     scores: &mut [f32; BLOCK],
 ) {
     if weight.is_saturation() {
-        // Adding zero makes minus zero plus zero, and leaves any other weight alone.
+        // Adding zero turns minus zero into zero and changes no other weight.
         let weight = weight.factor() + 0.0;
         dispatch!(level, scores(weight, (docids, tfs), len, norms, scores))
     } else {
@@ -151,7 +146,7 @@ pub(super) fn scores(
     }
 }
 
-/// As [`scores`], by a formula that is not saturation.
+/// [`scores`] by a formula that is not saturation.
 #[inline(never)]
 fn other_scores(
     level: Level,
@@ -167,7 +162,7 @@ fn other_scores(
     dispatch!(level, score_all(weight, &tfs[..len], &mut scores[..len]));
 }
 
-/// Adds to each of the first `count` sums what its posting is worth. Sums behind them may change.
+/// Adds the scores of the first `count` postings to their sums. Sums behind them may change.
 #[inline]
 pub(super) fn add_scores(
     level: Level,
@@ -184,7 +179,7 @@ pub(super) fn add_scores(
     }
 }
 
-/// As [`add_scores`], by a formula that is not saturation.
+/// [`add_scores`] by a formula that is not saturation.
 #[inline(never)]
 fn add_other_scores(
     level: Level,
@@ -201,19 +196,19 @@ fn add_other_scores(
     }
 }
 
-/// Candidates with what each is worth so far. The arrays hold nothing of use behind them.
+/// Candidates with their sums so far. The arrays are arbitrary behind them.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Left {
-    /// The docids, which rise, with [`NO_DOCID`] 16 times behind them.
+    /// They rise, with [`NO_DOCID`] 16 times behind them.
     pub(super) docids: Room,
     pub(super) sums: [f32; BLOCK + 16],
-    /// Where their scores are kept.
+    /// Where their scores are stored.
     pub(super) slots: Room,
     pub(super) count: usize,
 }
 
-/// What documents may be worth in lists that were not looked at, by ranges of docids.
+/// Bounds of the scores in lists that were not searched, by ranges of docids.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rest<'a> {
     pub(super) of_ranges: &'a [f32],
@@ -223,8 +218,7 @@ pub(crate) struct Rest<'a> {
     pub(super) shift: u32,
 }
 
-/// Drops candidates that cannot exceed `bar` with what they may be worth besides. Each is in a
-/// range.
+/// Drops candidates whose sum and bound do not exceed `bar`. Each is in a range.
 #[inline]
 pub(super) fn narrow(level: Level, bar: f32, rest: Rest<'_>, left: &mut Left) {
     dispatch!(level, narrow(bar, rest, left))
@@ -234,7 +228,7 @@ pub(super) fn narrow(level: Level, bar: f32, rest: Rest<'_>, left: &mut Left) {
 pub(crate) struct Documents {
     docids: Vec<u32>,
     sums: Vec<f32>,
-    /// How many; what is behind them is of no use.
+    /// How many; the rest is arbitrary.
     len: usize,
 }
 
@@ -265,7 +259,7 @@ impl Documents {
 pub(super) const LINE: usize = 16;
 
 /// Adds the documents of a window with sums above `bar`, which is not below zero, to `found`. Only
-/// lines that are not zero in `lines` are looked at; these and their accumulators are cleared. The
+/// lines that are not zero in `lines` are read; these and their accumulators are cleared. The
 /// numbers of both are powers of two, and there are 64 lines or more.
 #[inline]
 pub(super) fn collect(
@@ -292,7 +286,7 @@ pub(super) fn collect_block(
     dispatch!(level, collect_block((docids, scores), part, bar, found))
 }
 
-/// What each of sixteen blocks may add to a score: as [`BoundNorms::most`] of each.
+/// [`BoundNorms::most`] for each of sixteen blocks.
 #[inline]
 pub(super) fn mosts(
     level: Level,
@@ -307,12 +301,10 @@ pub(super) fn mosts(
     }
 }
 
-/// Where documents go with their sums.
 pub(crate) trait Sink {
-    /// Sums up to this are of no use; below zero if every document is wanted.
+    /// Sums up to this are not wanted; below zero if every document is.
     fn bar(&self) -> f32;
 
-    /// Takes a document with its sum.
     fn push(&mut self, docid: u32, sum: f32);
 }
 
@@ -328,8 +320,8 @@ impl Sink for TopK {
     }
 }
 
-/// Gives `sink` the documents of a part of a block, which rise, if their scores are above its bar.
-/// It gets docids that count from `first_docid`.
+/// Passes the documents of a part of a block, which rise, to `sink` if their scores are above its
+/// bar, with `first_docid` added.
 #[inline]
 pub(super) fn offer_block<S: Sink>(
     level: Level,
@@ -341,8 +333,8 @@ pub(super) fn offer_block<S: Sink>(
     dispatch!(level, offer_block((docids, scores), part, first_docid, sink))
 }
 
-/// Gives `sink` the matched documents of a window, the first of which is `first_docid`, if their
-/// sums are above its bar, and makes every accumulator [`UNMATCHED`] again.
+/// Passes the matched documents of a window, the first of which is `first_docid`, to `sink` if
+/// their sums are above its bar, and makes every accumulator [`UNMATCHED`] again.
 #[inline]
 pub(super) fn sweep<S: Sink>(
     level: Level,

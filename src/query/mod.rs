@@ -1,5 +1,5 @@
-//! Which documents answer a query best? One algorithm a file; all of them return the same hits in
-//! the same order with the same scores.
+//! Search: the documents that answer a query best. All algorithms return the same hits in the same
+//! order with the same scores.
 
 pub(crate) mod again;
 pub(crate) mod algorithms;

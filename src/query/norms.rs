@@ -1,24 +1,22 @@
-//! What does a search know of the documents of a run, beside their postings?
+//! Norms and bounds: what a search needs, beside postings, to score the documents of a run.
 
 use crate::score::bounds::BoundNorms;
 
-/// What a search needs to score the documents of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Norms<'a> {
-    /// The length norm of each document.
+    /// The norm of each document.
     pub documents: &'a [f32],
-    /// What bounds are worth with the same parameters.
+    /// With the same parameters.
     pub bounds: &'a BoundNorms,
-    /// What the score of each document begins with; empty if with 0. Algorithms that go by bounds
-    /// take none.
+    /// The static part of each document's score; empty if 0. Algorithms that go by bounds take
+    /// none.
     pub statics: &'a [f32],
-    /// The global score of each document, where they stand in the order of those; empty if not. The
-    /// algorithm `wang` alone goes by them.
+    /// The global score of each document, if documents are in that order; else empty. Only the
+    /// algorithm `wang` uses them.
     pub globals: &'a [f32],
 }
 
 impl Norms<'_> {
-    /// What the score of a document begins with.
     #[inline]
     pub(super) fn static_of(&self, docid: u32) -> f32 {
         self.statics.get(docid as usize).copied().unwrap_or(0.0)

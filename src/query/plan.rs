@@ -1,6 +1,5 @@
-//! How does the text of a query become something that any engine can answer? A [`Plan`] is an owned
-//! query: its terms with their weights, the list of every term in every run, and what is asked for.
-//! It holds the snapshot that it was made from, and nothing else that it needs.
+//! Plans: owned queries that any engine can answer. A [`Plan`] has the terms with their weights,
+//! the list of every term in every run, and what is wanted, and holds its snapshot.
 
 use super::snapshot::Snapshot;
 use super::wanted::{Mode, Stage, Wanted};
@@ -13,33 +12,31 @@ use crate::score::weight::Weight;
 use crate::text::trie_collection::{implied_prefix_len, trie_collection};
 use std::sync::Arc;
 
-/// A distinct term of a query.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PlanTerm {
-    /// How often the query has it, or the weight that the query gives it.
+    /// Occurrences in the query, or the weight that the query gives it.
     pub times: f64,
     /// Documents with it in the whole collection.
     pub df: u32,
-    /// How often it occurs in the whole collection, if the score asks for that; else 0.
+    /// Occurrences in the whole collection, if the score needs them; else 0.
     pub cf: u64,
     pub weight: Weight,
-    /// Where its bytes end in the plan's strings.
+    /// The end of its bytes in the plan's strings.
     end: usize,
 }
 
-/// A query that is ready for any engine.
 #[derive(Clone, Debug)]
 pub struct Plan {
     snapshot: Arc<Snapshot>,
     wanted: Wanted,
-    /// The terms, end to end.
+    /// Concatenated.
     strings: String,
     terms: Vec<PlanTerm>,
     lists: Vec<Option<TermEntry>>,
 }
 
 impl Plan {
-    /// Makes room for plans of queries of a snapshot: a plan without terms.
+    /// A plan without terms, as room for plans of queries of a snapshot.
     pub(crate) fn empty(snapshot: Arc<Snapshot>) -> Self {
         let wanted = Wanted::default();
         Self { snapshot, wanted, strings: String::new(), terms: Vec::new(), lists: Vec::new() }
@@ -53,13 +50,12 @@ impl Plan {
         &self.wanted
     }
 
-    /// Asks for something else with the same terms.
     pub fn want(&mut self, wanted: Wanted) {
         self.wanted = wanted;
     }
 
-    /// Makes of a plan of AND+OR the plan of its first stage, for who decides on the second one
-    /// elsewhere, and returns what it was; any other plan has one stage and stays.
+    /// Turns a plan of AND+OR into that of its first stage, for callers that decide on the second
+    /// one themselves, and returns the old one; any other plan has one stage and stays.
     pub(crate) fn split_stages(&mut self) -> Option<Self> {
         let wanted = self.wanted;
         (wanted.mode == Mode::AndOr).then(|| {
@@ -69,32 +65,29 @@ impl Plan {
         })
     }
 
-    /// The distinct terms, by first appearance: the order in which scores are added up.
+    /// By first appearance: the order in which scores are added up.
     pub fn terms(&self) -> &[PlanTerm] {
         &self.terms
     }
 
-    /// The list of each term in run `run` of the snapshot, in the order of the terms; `None` if no
-    /// document of the run has it.
+    /// In the order of the terms; `None` if no document of the run has it.
     ///
     /// # Panics
-    ///
     /// If there is no such run.
     pub fn lists_of(&self, run: usize) -> &[Option<TermEntry>] {
         &self.lists[run * self.terms.len()..][..self.terms.len()]
     }
 
-    /// The lists of all runs, run by run and term by term.
+    /// Run by run and term by term.
     pub fn lists(&self) -> &[Option<TermEntry>] {
         &self.lists
     }
 
-    /// The bytes of the terms: the trie collection of each and its suffix.
+    /// The trie collection and the suffix of each term.
     pub(crate) fn split_terms(&self) -> impl Iterator<Item = (u16, &[u8])> {
         split_terms(&self.strings, &self.terms)
     }
 
-    /// The terms, as the index has them.
     pub(crate) fn term_strings(&self) -> impl Iterator<Item = &str> {
         let mut start = 0;
         self.terms
@@ -102,7 +95,6 @@ impl Plan {
             .map(move |term| &self.strings[std::mem::replace(&mut start, term.end)..term.end])
     }
 
-    /// Whether any term is in the whole collection.
     pub fn known(&self) -> bool {
         self.terms.iter().any(|term| term.df > 0)
     }
@@ -115,8 +107,8 @@ impl Plan {
         }
     }
 
-    /// Takes other numbers of documents for the terms, and weighs these anew: where the generation
-    /// is a shard, its own dfs are not those of the collection. Terms without a number have df 0.
+    /// Replaces the dfs of the terms and weighs these anew: where the generation is a shard, its
+    /// own dfs are not those of the collection. Missing dfs are 0.
     pub(crate) fn weigh(&mut self, dfs: impl IntoIterator<Item = u32>) {
         let dfs = dfs.into_iter().chain(std::iter::repeat(0));
         for (term, df) in self.terms.iter_mut().zip(dfs) {
@@ -150,7 +142,6 @@ impl Plan {
     }
 }
 
-/// The terms of a query: trie collection and suffix.
 fn split_terms<'a>(
     strings: &'a str,
     terms: &'a [PlanTerm],
@@ -163,7 +154,6 @@ fn split_terms<'a>(
     })
 }
 
-/// Makes plans, one after the other.
 #[derive(Debug, Default)]
 pub struct Planner {
     /// The block of the lexicon of each term in one run.
@@ -171,11 +161,7 @@ pub struct Planner {
 }
 
 impl Planner {
-    /// Makes the plan of a query. What is read of an index is found damaged here, apart from
-    /// postings.
-    ///
-    /// # Errors
-    /// When the index is damaged.
+    /// Damage in the index is found here, but for postings.
     pub fn plan(
         &mut self,
         snapshot: &Arc<Snapshot>,
@@ -187,8 +173,8 @@ impl Planner {
         Ok(plan)
     }
 
-    /// Makes the plan of another query of the same snapshot, in the room of `plan`. Allocates
-    /// nothing once that has grown.
+    /// Plans another query of the same snapshot in the buffers of `plan`, without allocation once
+    /// they have grown.
     pub(crate) fn plan_anew(
         &mut self,
         plan: &mut Plan,
@@ -203,7 +189,8 @@ impl Planner {
         let most = generation.documents().len();
         lists.clear();
         for run in generation.runs() {
-            // Each step fetches what the next one reads, for all terms before it is read of one.
+            // Each step prefetches what the next one reads, for all terms before it is read for
+            // one.
             self.places.clear();
             for (collection, suffix) in split_terms(strings, terms) {
                 self.places.push(run.lexicon().locate(collection, suffix)?);
@@ -229,7 +216,6 @@ impl Planner {
     }
 }
 
-/// Sets the weights of terms by their counts.
 fn weigh(snapshot: &Snapshot, terms: &mut [PlanTerm]) {
     let (scoring, whole) = (snapshot.scoring(), snapshot.whole());
     let counts = |term: &PlanTerm| TermCounts { times: term.times, df: term.df, cf: term.cf };

@@ -1,13 +1,13 @@
-//! Which terms go with those of a query? The ones that the best documents have most of: relevance
+//! RM3, the expansion of queries by the terms that their best documents have most of: relevance
 //! model 3 of Abdul-Jaleel and others (UMass at TREC 2004), over the relevance model 1 of Lavrenko
 //! and Croft (SIGIR 2001).
 //!
 //! ```text
 //! p(t)      = sum over the best documents d of  score(d) * tf(t, d) / length(d)
-//! weight(t) = w * n(t) / n + (1 - w) * p(t) / sum of p over the kept terms
+//! weight(t) = w * n(t) / n + (1 - w) * p(t) / sum of p over the chosen terms
 //! ```
 //!
-//! n(t) is how often the query has the term and n how many terms it has; kept are the terms with
+//! n(t) is how often the query has the term and n how many terms it has; chosen are the terms with
 //! the greatest p, of equal ones those that come first by their bytes. As in Anserini, score(d) is
 //! the score of the first search, whichever score that is. Unlike there, all terms of a document
 //! count, also frequent ones.
@@ -26,13 +26,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// How a query is expanded.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rm3 {
-    /// The best documents that terms are taken of.
+    /// The number of best documents.
     pub documents: usize,
     pub terms: usize,
-    /// The part of the weight that the query's own terms keep, from 0 to 1.
+    /// The share of the query's own terms in the weight, from 0 to 1.
     pub weight: f64,
 }
 
@@ -40,11 +39,8 @@ pub struct Rm3 {
 const MOST: usize = 1000;
 
 impl Rm3 {
-    /// An expansion by so many terms of so many documents, of which the query's own terms keep a
-    /// part of the weight.
-    ///
     /// # Errors
-    /// With what is allowed, if one is out of its range.
+    /// If one is out of its range; the message has the ranges.
     pub fn new(documents: usize, terms: usize, weight: f64) -> Result<Self, String> {
         let counts = [documents, terms].iter().all(|n| (1..=MOST).contains(n));
         match counts && (0.0..=1.0).contains(&weight) {
@@ -63,7 +59,7 @@ fn allowed() -> String {
 impl FromStr for Rm3 {
     type Err = String;
 
-    /// Reads `documents,terms,weight`.
+    /// As `documents,terms,weight`.
     fn from_str(text: &str) -> Result<Self, String> {
         let parts: Vec<&str> = text.split(',').collect();
         let &[documents, terms, weight] = &parts[..] else { return Err(allowed()) };
@@ -76,17 +72,16 @@ impl FromStr for Rm3 {
 
 const KEPT_DOCUMENTS: usize = 10_000;
 
-/// The terms of documents, and how often they have each.
+/// Terms with their frequencies, by document.
 type Kept = HashMap<u32, Arc<BTreeMap<String, u32>>>;
 
-/// Expands queries, one after the other.
 pub struct Expander {
     snapshot: Arc<Snapshot>,
     rm3: Rm3,
     wanted: Wanted,
     searcher: Searcher,
     reread: Reread,
-    /// Those that were read, for the queries that find them too.
+    /// Documents that were read, for later queries.
     kept: Arc<Mutex<Kept>>,
 }
 
@@ -102,15 +97,14 @@ impl Expander {
         Ok(Self { snapshot, rm3, wanted, searcher, reread, kept })
     }
 
-    /// Another one for the same index, for another thread. Both know the documents that either has
-    /// read.
+    /// Another one for another thread, which shares the documents that were read.
     pub(crate) fn another(&self) -> Result<Self, QueryError> {
         let kept = self.kept.clone();
         Ok(Self { kept, ..Self::new(self.snapshot.clone(), self.rm3, self.wanted)? })
     }
 
     /// The query with terms and weights for a text, own terms first, for a
-    /// [snapshot](Snapshot::with_given_terms) that takes them as they are. Its mode is OR.
+    /// [snapshot](Snapshot::with_given_terms) that takes terms unanalysed. Its mode is OR.
     pub(crate) fn expand(&mut self, query: &Query) -> Result<Query, QueryError> {
         let wanted = Wanted { k: self.rm3.documents, ..query.wanted(&self.wanted) };
         let (hits, _) = self.searcher.search(&self.snapshot, &wanted, &query.text)?;
@@ -160,13 +154,13 @@ impl Expander {
     }
 }
 
-/// Mixes the query's own terms, with how often it has each, and the best terms of the model.
+/// Mixes the query's own terms and their counts with the best terms of the model.
 fn mix(mut own: Vec<(String, f64)>, model: HashMap<String, f64>, rm3: &Rm3) -> Vec<(String, f64)> {
     let mut model: Vec<(String, f64)> = model.into_iter().collect();
     model.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     model.truncate(rm3.terms);
     let n: f64 = own.iter().map(|(_, times)| times).sum();
-    // Of a query that finds nothing its own terms keep all.
+    // If a query finds nothing, its own terms have all the weight.
     let weight = if model.is_empty() { 1.0 } else { rm3.weight };
     own.iter_mut().for_each(|(_, times)| *times *= weight / n);
     let sum: f64 = model.iter().map(|(_, p)| p).sum();

@@ -1,5 +1,4 @@
-//! The memory that queries need from one to the next. What one algorithm alone needs is defined
-//! beside it.
+//! Memory that queries reuse. What one algorithm alone needs is defined beside it.
 
 use super::again::Again;
 use super::cursor::Cursor;
@@ -12,23 +11,23 @@ use crate::query::algorithms::ranges::Ranges;
 use crate::query::algorithms::wand::stand::Stand;
 use crate::query::algorithms::wang::segments::Segments;
 
-/// The memory of a worker's queries. It grows to what the largest query took and is used again, so
-/// that in the long run no query allocates.
+/// The memory of a worker's queries. It grows to the largest query's need, so that in the long run
+/// no query allocates.
 #[derive(Debug)]
 pub struct Scratch {
     pub(super) level: Level,
-    /// For measurements alone: nothing without the feature `stages`.
+    /// For measurements alone: empty without the feature `stages`.
     pub(super) again: Again,
-    /// One for each term; more if an earlier query had more.
+    /// At least one for each term.
     pub(super) cursors: Vec<Cursor>,
     /// Numbers of the terms, shortest list first.
     pub(super) order: Vec<usize>,
     pub(super) windows: WindowMemory,
     pub(super) candidates: Candidates,
     pub(super) stands: Vec<Stand>,
-    /// What a document is worth in each list.
+    /// A document's score in each list.
     pub(super) worths: Vec<f32>,
-    /// What the blocks of a list may be worth.
+    /// Bounds of a list's blocks.
     pub(super) of_blocks: Vec<f32>,
     /// Documents of needed lists, by the number of the other lists.
     pub(super) found: Vec<Documents>,
@@ -37,9 +36,8 @@ pub struct Scratch {
     pub(super) best: Vec<u32>,
     /// The best documents of one list.
     pub(super) ahead: TopK,
-    /// Of each document of a run, the sum of its scores and how many terms it has.
+    /// Of each document of a run, the sum of its scores and its number of terms.
     pub(super) sums: Vec<(f32, u32)>,
-    /// Where the blocks of each list lie.
     pub(super) segments: Vec<Segments>,
 }
 
@@ -55,7 +53,7 @@ pub(crate) struct WindowMemory {
 }
 
 impl WindowMemory {
-    /// Forgets the sums of a window in which a search ended.
+    /// Drops the sums of a window in which a search failed.
     pub(super) fn clear(&mut self) {
         self.accumulators.clear();
         self.lines.clear();
@@ -67,7 +65,7 @@ impl WindowMemory {
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Candidates {
-    /// Docids before and after a list was searched, by turns.
+    /// Docids before and after a list was searched, alternately.
     pub(super) docids: [Room; 2],
     apart: [u8; 576],
     /// Numbers of those found last.
@@ -76,7 +74,7 @@ pub(crate) struct Candidates {
     apart_too: [u8; 576],
     /// Of full matches in one list.
     pub(super) tfs: [u32; MAX_BLOCK],
-    /// What those found in a list are worth there.
+    /// Scores in a list of those found there.
     pub(super) worth: [f32; MAX_BLOCK],
     apart_as_well: [u8; 640],
     pub(super) sums: [f32; MAX_BLOCK],
@@ -89,7 +87,6 @@ impl Default for Scratch {
 }
 
 impl Scratch {
-    /// Little memory yet.
     pub fn new() -> Self {
         let candidates = Candidates {
             docids: [[NO_DOCID; MAX_BLOCK + 16]; 2],
@@ -122,7 +119,6 @@ impl Scratch {
         }
     }
 
-    /// Brings `count` cursors to the beginning of their lists.
     pub(super) fn reset_cursors(&mut self, count: usize) {
         if self.cursors.len() < count {
             self.cursors.resize_with(count, Cursor::default);

@@ -1,5 +1,5 @@
-//! Which documents answer a planned query best? Takes the query's lists of every run, or a share or
-//! a part of them, and lets an algorithm find the best k.
+//! The searcher, which answers planned queries: it takes the query's lists of every run, or a share
+//! or a part of them, and lets an algorithm find the best k.
 
 #![warn(missing_docs)]
 
@@ -28,17 +28,16 @@ use crate::query::engines::share::Source;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Answers queries one after the other; a search allocates nothing once its buffers have grown. The
-/// analysis makes a string for a stem that is no part of its token, and for what is not lower-case
-/// ASCII.
+/// Answers queries one after the other, without allocation once its buffers have grown, but for the
+/// analysis, which makes a string for a stem that is no part of its token and for what is not
+/// lower-case ASCII.
 #[derive(Default)]
 pub struct Searcher {
     /// The documents that are looked at; all that the snapshot of a query has, if none are given.
     share: Option<Range<u32>>,
     planner: Planner,
-    /// Room for the plan of a text.
     plan: Option<Plan>,
-    /// Room for the terms' lists, run by run, and for those of one run; empty between queries.
+    /// Buffers for the terms' lists, run by run, and for those of one run; empty between queries.
     lists: Vec<Option<ListView<'static>>>,
     run_terms: Vec<RunTerm<'static>>,
     scratch: Scratch,
@@ -46,14 +45,14 @@ pub struct Searcher {
     hits: Vec<Hit>,
 }
 
-/// Hands the room of a vector, emptied, on to items of another lifetime.
+/// Reuses the buffer of a vector, emptied, for items of another lifetime.
 fn recycle<A, B>(mut items: Vec<A>) -> Vec<B> {
     items.clear();
     items.into_iter().map(|_| unreachable!("the vector was emptied")).collect()
 }
 
 impl Searcher {
-    /// Makes a searcher of all documents that are searched.
+    /// Searches all documents.
     pub fn new() -> Self {
         Self::default()
     }
@@ -63,17 +62,13 @@ impl Searcher {
         self.share = Some(share);
     }
 
-    /// From now on does stages of searches more than once, so that it can be measured what they
-    /// take.
+    /// Repeats stages of searches from now on, to measure them.
     #[cfg(feature = "stages")]
     pub fn repeat(&mut self, again: super::again::Again) {
         self.scratch.again = again;
     }
 
-    /// Returns the best hits for `text`, best first, and whether any of its terms is in the index.
-    ///
-    /// # Errors
-    /// When the index is damaged.
+    /// The best hits for `text`, best first, and whether any of its terms is in the index.
     pub fn search(
         &mut self,
         snapshot: &Arc<Snapshot>,
@@ -87,11 +82,8 @@ impl Searcher {
         Ok((&self.hits, known))
     }
 
-    /// Analyses `text` and looks its terms up, as a search does first; returns how many distinct
-    /// terms it has.
-    ///
-    /// # Errors
-    /// When the index is damaged.
+    /// Analyses `text` and looks its terms up, as a search does first; returns its number of
+    /// distinct terms.
     pub fn look_up(
         &mut self,
         snapshot: &Arc<Snapshot>,
@@ -101,7 +93,6 @@ impl Searcher {
         self.with_plan(snapshot, wanted, text, |_, plan| Ok(plan.terms().len()))
     }
 
-    /// Calls `work` with the plan of a text.
     fn with_plan<R>(
         &mut self,
         snapshot: &Arc<Snapshot>,
@@ -117,10 +108,7 @@ impl Searcher {
         worked
     }
 
-    /// Returns the best hits for a query, best first, through all stages that it needs.
-    ///
-    /// # Errors
-    /// When the index is damaged.
+    /// The best hits for a query, best first, through all stages that it needs.
     pub fn answer(&mut self, plan: &Plan) -> Result<&[Hit], IndexError> {
         let share = self.share_of(plan);
         self.with_lists(plan, &share, |searcher, lists| {
@@ -134,13 +122,13 @@ impl Searcher {
         Ok(&self.hits)
     }
 
-    /// Returns the best hits of one stage of a query, best first.
+    /// The best hits of one stage of a query, best first.
     pub(crate) fn answer_stage(&mut self, plan: &Plan, stage: Stage) -> Result<&[Hit], IndexError> {
         let share = self.share_of(plan);
         self.find_in(plan, &share, stage)
     }
 
-    /// As [`answer_stage`](Self::answer_stage), in a copy of postings.
+    /// [`answer_stage`](Self::answer_stage) in a copy of postings.
     pub(crate) fn answer_stage_of_copy(
         &mut self,
         plan: &Plan,
@@ -160,7 +148,7 @@ impl Searcher {
         Ok(&self.hits)
     }
 
-    /// The hits of the query that was answered last, or of the tasks that were done last.
+    /// The hits of the last query or tasks.
     pub fn hits(&self) -> &[Hit] {
         &self.hits
     }
@@ -228,7 +216,7 @@ impl Searcher {
         let norms = norms_of(plan, &docids);
         let (top, scratch) = (&mut self.top, &mut self.scratch);
         let search = match (stage, plan.wanted().algorithm) {
-            // No bound knows what scores begin with.
+            // Bounds do not cover static parts.
             (Stage::Any, _) if !norms.statics.is_empty() => scored::search_any,
             (Stage::All, Algorithm::Exhaustive) if !norms.statics.is_empty() => scored::search_all,
             (Stage::All, Algorithm::SmallAdaptive) => small_adaptive::search,
@@ -262,8 +250,7 @@ fn part<'p>(all: &'p [f32], docids: &Range<u32>) -> &'p [f32] {
     if all.is_empty() { &[] } else { &all[docids.start as usize..docids.end as usize] }
 }
 
-/// Finds out which of some terms' lists is damaged, after an algorithm has met `source` in one of
-/// them.
+/// Finds which of some terms' lists is damaged, after an algorithm has met `source` in one of them.
 #[cold]
 fn blame<'t>(
     run: &Run,

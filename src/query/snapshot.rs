@@ -1,8 +1,8 @@
-//! What is a query answered from? One generation, with what every query needs of it: the analysis
-//! of its texts, the statistics of the whole collection, and a norm for each document.
+//! Snapshots that queries are answered from: one generation, with what every query needs of it: the
+//! analysis of texts, the statistics of the whole collection, and a norm for each document.
 //!
-//! A snapshot is shared by all workers and travels with the queries: what a query was planned with,
-//! it is answered from, though the index may have moved on meanwhile. It says nothing of what a
+//! All workers share a snapshot, and it travels with the queries: a query is answered from the
+//! snapshot that it was planned with, even if the index has moved on. It says nothing of what a
 //! query asks for.
 
 #![warn(missing_docs)]
@@ -27,8 +27,8 @@ use std::sync::Arc;
 pub(crate) use crate::score::scoring::{Scoring, Whole};
 
 impl Scoring {
-    /// The score by which documents of a generation are in global order, with the weights of the
-    /// paper that has it (`wang`, section 2.1.3); BM25 if they are in no such order.
+    /// The score by which documents of a generation are in global order, with the weights of its
+    /// paper (`wang`, section 2.1.3); BM25 without such an order.
     pub fn of_order(generation: &Generation) -> Self {
         let of = |GlobalParameters { wang, bm25, .. }| Self {
             bm25,
@@ -54,18 +54,15 @@ pub struct Snapshot {
     share: Range<u32>,
     /// The length norm of every document.
     norms: Vec<f32>,
-    /// What bounds are worth.
     bounds: BoundNorms,
-    /// What the score of every document begins with; empty if with 0.
+    /// Static parts by docid; empty if 0.
     statics: Vec<f32>,
-    /// The global score of every document, in an index that is in the order of them for the score;
-    /// empty if not.
+    /// Global scores by docid, if the index is in the order of them for the score; else empty.
     globals: Vec<f32>,
-    /// How often terms occur, of scores that ask for that.
     frequencies: Frequencies,
-    /// Whether queries are terms with weights, and no texts.
+    /// Whether queries are terms with weights instead of texts.
     given_terms: bool,
-    /// Whether the runs have PageRanks; not known if the score does not ask for them.
+    /// Whether the runs have PageRanks; false if the score does not need them.
     has_ranks: bool,
 }
 
@@ -73,16 +70,16 @@ impl Snapshot {
     /// Prepares a generation for queries.
     ///
     /// # Errors
-    /// When its recorded analysis is not known to this program.
+    /// If its recorded analysis is unknown.
     pub fn new(generation: Generation, scoring: Scoring) -> Result<Arc<Self>, IndexError> {
         Self::of_range(generation, scoring, ALL)
     }
 
-    /// Prepares a generation of which documents outside of `docids` are left out of all answers,
+    /// Prepares a generation whose documents outside of `docids` are left out of all answers,
     /// though scores are those of the whole collection.
     ///
     /// # Errors
-    /// When its recorded analysis is not known to this program.
+    /// If its recorded analysis is unknown.
     pub fn of_range(
         generation: Generation,
         scoring: Scoring,
@@ -93,15 +90,14 @@ impl Snapshot {
         Self::of_shard(generation, scoring, Whole { documents, tokens }, docids)
     }
 
-    /// Prepares a generation that holds a shard of a collection, or all of it; documents whose
-    /// docids in the generation are not among `docids` are left out of all answers, though scores
-    /// are those of the whole collection.
-    ///
-    /// Memory: 4 bytes a document; 8 with a score that has static parts.
+    /// Prepares a generation that holds a shard of a collection, or all of it; documents outside of
+    /// `docids`, which are docids of the generation, are left out of all answers, though scores are
+    /// those of the whole collection. Takes 4 bytes of memory a document; 8 with a score that has
+    /// static parts.
     ///
     /// # Errors
-    /// When its recorded analysis is not known to this program; `Lacks` if the score needs
-    /// PageRanks and only some runs have them, or this is a shard; `Damaged`.
+    /// If its recorded analysis is unknown; `Lacks` if the score needs PageRanks and only some runs
+    /// have them, or this is a shard; `Damaged`.
     pub(crate) fn of_shard(
         generation: Generation,
         scoring: Scoring,
@@ -112,7 +108,7 @@ impl Snapshot {
         let mean = whole.mean();
         let mut norms = Vec::new();
         scoring.norms(generation.documents().lengths(), mean, &mut norms);
-        // Each of its postings is worth 0, and no other posting is.
+        // Each of its postings scores 0, and no other posting does.
         for docid in generation.deleted() {
             norms[docid as usize] = f32::INFINITY;
         }
@@ -146,7 +142,7 @@ impl Snapshot {
         Ok(Arc::new(snapshot.with_globals()?))
     }
 
-    /// Takes global scores, if the order is by those of this score.
+    /// Takes global scores, if documents are in the order of those of this score.
     fn with_globals(mut self) -> Result<Self, IndexError> {
         if self.check_global().is_ok() {
             let manifest = self.generation.manifest();
@@ -162,7 +158,7 @@ impl Snapshot {
     /// Opens the live generation of the index in the folder `index`; see [`Generation::open`].
     ///
     /// # Errors
-    /// As [`Generation::open`], and when its recorded analysis is not known to this program.
+    /// As [`Generation::open`], and if its recorded analysis is unknown.
     pub fn open(index: &Path, verify: bool, scoring: Scoring) -> Result<Arc<Self>, IndexError> {
         Self::new(Generation::open(index, verify)?, scoring)
     }
@@ -172,12 +168,12 @@ impl Snapshot {
         &self.generation
     }
 
-    /// The collection that scores are about.
+    /// The collection's counts for scores.
     pub fn whole(&self) -> Whole {
         self.whole
     }
 
-    /// How texts become terms.
+    /// The analysis of texts.
     pub fn analysis(&self) -> &Analysis {
         &self.analysis
     }
@@ -187,28 +183,26 @@ impl Snapshot {
         self.scoring
     }
 
-    /// The length norm of every document, by docid.
+    /// Norms by docid.
     pub fn norms(&self) -> &[f32] {
         &self.norms
     }
 
-    /// What bounds of blocks are worth.
     pub(crate) fn bounds(&self) -> &BoundNorms {
         &self.bounds
     }
 
-    /// What the score of every document begins with, by docid; empty if with 0.
+    /// Static parts by docid; empty if 0.
     pub(crate) fn statics(&self) -> &[f32] {
         &self.statics
     }
 
-    /// The global score of every document, by docid, which falls; empty unless the index is in the
-    /// order of them for this score ([`check_global`](Self::check_global)).
+    /// Falling global scores by docid; empty if [`check_global`](Self::check_global) fails.
     pub(crate) fn globals(&self) -> &[f32] {
         &self.globals
     }
 
-    /// Makes sure that searches may stop early by global scores.
+    /// Checks that searches may stop early by global scores.
     ///
     /// # Errors
     /// `Lacks` if the documents are not in global order, or in that for another parameter, which is
@@ -239,8 +233,7 @@ impl Snapshot {
         Ok(())
     }
 
-    /// How often a term occurs in all documents, by its list in each run. What is not known yet is
-    /// read.
+    /// The frequency of a term in all documents, by its lists; reads those not summed yet.
     pub(super) fn cf<'a>(
         &self,
         lists: impl Iterator<Item = &'a Option<TermEntry>>,
@@ -254,7 +247,7 @@ impl Snapshot {
         Ok(sum)
     }
 
-    /// The same for queries that are terms with weights and not texts.
+    /// The same for queries that are terms with weights instead of texts.
     ///
     /// # Panics
     /// If it is in use.
@@ -270,13 +263,12 @@ impl Snapshot {
         self.given_terms
     }
 
-    /// Whether the score has PageRanks to go by; it takes those of all documents for equal if not.
+    /// Whether the score has PageRanks; without them all documents have equal ones.
     pub fn has_ranks(&self) -> bool {
         self.has_ranks
     }
 
-    /// Begins a search for the best k. Deleted documents are left out: their scores are 0, or minus
-    /// infinity if those of others begin with a static part.
+    /// Begins a search. Deleted documents have score 0, or minus infinity with static parts.
     pub(super) fn begin(&self, top: &mut TopK, k: usize) {
         top.reset(k);
         if self.generation.has_deletions() {
@@ -303,13 +295,12 @@ fn wang_of(scoring: &Scoring) -> Option<Wang> {
     }
 }
 
-/// For what the documents of a generation are in global order, if they are.
+/// The parameters of a generation's global order, if it has one.
 fn global_order(generation: &Generation) -> Option<GlobalParameters> {
     generation.manifest().order.as_ref()?.global.as_ref()?.parameters()
 }
 
-/// What the scores of all documents begin with, those of deleted ones with minus infinity; and
-/// whether the index has PageRanks.
+/// Static parts, minus infinity for deleted documents; and whether the index has PageRanks.
 fn static_parts(generation: &Generation, wang: &Wang) -> Result<(Vec<f32>, bool), IndexError> {
     let ranks = ranks_of(generation.path(), generation.manifest())?;
     let has_ranks = ranks.is_some();

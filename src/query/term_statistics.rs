@@ -1,5 +1,4 @@
-//! What does an index have of a term: how often it occurs, what its postings are worth at most, and
-//! what the lists say that they are worth?
+//! Statistics of a term: frequencies, the score of the best posting, the bound of its lists.
 
 use crate::index::error::IndexError;
 use crate::index::generations::generation::Generation;
@@ -10,39 +9,35 @@ use crate::shown::visible;
 use serde::Serialize;
 use std::fmt::{self, Write};
 
-/// A posting, and the length of its document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct PostingRow {
     pub docid: u32,
-    /// How often it has the term.
     pub tf: u32,
     pub tokens: u32,
 }
 
-/// What there is of a term in all runs.
+/// Over all runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TermStatistics {
     pub term: String,
     pub df: u64,
-    /// How often it occurs in all of them.
+    /// Occurrences in all documents.
     pub cf: u64,
-    /// The greatest term frequency of a document.
     pub most_tf: u32,
-    /// Its inverse document frequency, in the form of Lucene.
+    /// In the form of Lucene.
     pub idf: f64,
     pub bytes: u64,
     /// Runs that have a list of it.
     pub runs: usize,
     /// The score of its best posting, for a query that has the term once.
     pub most_score: f32,
-    /// The greatest bound that its lists have for that; 0 if none of them has one.
+    /// The greatest bound of its lists for that; 0 if none of them has one.
     pub bound: f32,
     pub first: Vec<PostingRow>,
 }
 
 impl TermStatistics {
-    /// Reads all postings of a term, and keeps the `shown` first ones. Without postings all numbers
-    /// are 0.
+    /// Reads all postings of a term and returns the `shown` first; zeros without postings.
     pub(crate) fn new(
         generation: &Generation,
         term: &str,
@@ -80,12 +75,11 @@ impl TermStatistics {
         Ok(Self { term, df, cf, most_tf, idf, bytes, runs, most_score, bound, first })
     }
 
-    /// The same of each term that a word becomes, and before them of the word itself if that is a
-    /// term: one that was copied from elsewhere may be one that no word becomes. None if the word
-    /// makes no term.
+    /// The statistics of each term of a word, preceded by those of the word itself if that is a
+    /// term: one copied from elsewhere may be the term of no word. Empty if the word makes no term.
     ///
     /// # Errors
-    /// When the index is damaged, or its analysis is not known.
+    /// If the index is damaged, or its analysis is unknown.
     pub fn of_word(
         generation: &Generation,
         word: &str,
@@ -101,10 +95,9 @@ impl TermStatistics {
         terms.iter().map(|term| Self::new(generation, term, bm25, shown)).collect()
     }
 
-    /// As text for people: a row for each thing, and one for each of the first postings.
+    /// As text: a row for each number, and one for each of the first postings.
     pub fn text(&self, generation: &Generation, bm25: &Bm25) -> String {
         let mut text = String::new();
-        // Writing to a string never fails.
         _ = self.write(&mut text, generation, bm25);
         text
     }

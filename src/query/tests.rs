@@ -1,4 +1,4 @@
-//! Do the algorithms find what a plain search through all postings finds?
+//! Tests of the algorithms against a plain search through all postings.
 
 use std::collections::BTreeMap;
 
@@ -81,7 +81,7 @@ impl Algorithm {
         matches!(self, And | SmallAdaptive | ScoredAll | Wang)
     }
 
-    /// Whether scores may begin with something else than 0.
+    /// Whether scores may have static parts.
     fn takes_statics(self) -> bool {
         self.is_and() || self == Algorithm::ScoredAny
     }
@@ -355,7 +355,7 @@ proptest! {
     fn oracle_and_and_or_find_the_same(case in cases(), next in cases()) {
         let mut scratches = scratches();
         check(&case, &mut scratches)?;
-        // The second query finds nothing of the first in the memory that it uses again.
+        // The second query finds nothing of the first in the reused memory.
         check(&next, &mut scratches)?;
     }
 

@@ -1,8 +1,8 @@
-//! Which k documents have the highest scores, and of equal ones the smallest docids?
+//! The k documents with the highest scores, of equal ones those with the smallest docids.
 //!
-//! A bag of up to 2 k documents that is cut back to the best k when it is full: each document costs
-//! one comparison, and one store if it gets in, however large k is. The memory grows with the
-//! documents that get in, not with k.
+//! A bag of up to 2 k documents is cut back to the best k when it is full: each document costs one
+//! comparison, and one store if it gets in, however large k is. The memory grows with the documents
+//! that get in, not with k.
 
 #![warn(missing_docs)]
 
@@ -18,8 +18,7 @@ pub struct Hit {
 }
 
 impl Hit {
-    /// The hit that a key of a device stands for: the bits of the score above those of the docid,
-    /// which are inverted.
+    /// From a device's key: the bits of the score above the inverted bits of the docid.
     pub(crate) fn of_key(key: u64) -> Self {
         Self { docid: !(key as u32), score: f32::from_bits((key >> 32) as u32) }
     }
@@ -28,30 +27,16 @@ impl Hit {
 /// A hit of the whole index, with its document's name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NamedHit {
-    /// Its docid in the whole index, and its score.
+    /// With its docid in the whole index.
     pub hit: Hit,
     /// Its name.
     pub name: String,
 }
 
-/// The bag never grows less than this between two cuts.
+/// The least number of documents between two cuts.
 const LEAST_ROOM: usize = 32;
 
-/// The best k of the documents offered. It is used for one query after another.
-///
-/// ```text
-/// use millrace::Hit;
-/// use millrace::inside::query::TopK;
-///
-/// let mut top = TopK::new();
-/// top.reset(2);
-/// for (docid, score) in [(3, 1.0), (5, 2.0), (6, 1.0), (9, 0.5)] {
-///     top.offer(docid, score);
-/// }
-/// let mut hits = Vec::new();
-/// top.take(&mut hits);
-/// assert_eq!(hits, [Hit { docid: 5, score: 2.0 }, Hit { docid: 3, score: 1.0 }]);
-/// ```
+/// The best k of the documents offered, for one query after another.
 #[derive(Debug, Default)]
 pub struct TopK {
     k: usize,
@@ -69,7 +54,7 @@ pub struct TopK {
 #[inline(always)]
 fn key(docid: u32, score: f32) -> u64 {
     let bits = score.to_bits();
-    // Bits of floats order like integers once those of negative ones are turned round.
+    // Bits of floats order like integers once those of negative ones are inverted.
     let ordered = bits ^ ((bits as i32 >> 31) as u32 | 1 << 31);
     u64::from(ordered) << 32 | u64::from(!docid)
 }
@@ -81,14 +66,14 @@ fn score_of(key: u64) -> f32 {
 }
 
 impl TopK {
-    /// Keeps nothing until [`reset`](Self::reset).
+    /// Takes nothing until [`reset`](Self::reset).
     pub fn new() -> Self {
         let mut top = TopK::default();
         top.reset(0);
         top
     }
 
-    /// Begins a query that wants the best `k`. Forgets what was offered before.
+    /// Begins a query for the best `k`; drops what was offered before.
     pub fn reset(&mut self, k: usize) {
         self.k = k;
         self.limit = k.saturating_mul(2).max(k.saturating_add(LEAST_ROOM));
@@ -102,7 +87,7 @@ impl TopK {
         (self.first, self.span) = (docids.start, docids.end.saturating_sub(docids.start));
     }
 
-    /// Lets documents with scores below `floor` out, since elsewhere there are k with such scores.
+    /// Refuses documents with scores below `floor`, since k others have such scores.
     pub(crate) fn raise(&mut self, floor: f32) {
         if floor > f32::NEG_INFINITY {
             self.bar = self.bar.max(key(0, floor.next_down()));
@@ -124,9 +109,9 @@ impl TopK {
         self.keys.iter().min().map_or(f32::INFINITY, |&key| score_of(key))
     }
 
-    /// A score that a document offered after all smaller docids has to exceed to be among the best
-    /// k; it rises while documents are offered. It may lag behind the k-th score so far. Minus
-    /// infinity as long as every document may get in, plus infinity if k is 0.
+    /// The score that a document offered after all smaller docids must exceed to be among the best
+    /// k; it rises, and may lag behind the k-th score so far. Minus infinity while every document
+    /// may get in, plus infinity if k is 0.
     #[inline]
     pub(crate) fn threshold(&self) -> f32 {
         match self.bar {
@@ -136,7 +121,7 @@ impl TopK {
         }
     }
 
-    /// Offers a document, each at most once, in any order. The score is a number, not NaN.
+    /// Offers a document, each at most once, in any order. The score must not be NaN.
     #[inline]
     pub(crate) fn offer(&mut self, docid: u32, score: f32) {
         let key = key(docid, score);
@@ -148,8 +133,7 @@ impl TopK {
         }
     }
 
-    /// Raises the threshold to the k-th best score so far, if enough have been offered since it was
-    /// raised last that this is worth its time.
+    /// Raises the threshold to the k-th best score if enough were offered since the last time.
     #[inline]
     pub(super) fn tighten(&mut self) {
         let more = if self.bar == 0 { 0 } else { self.k / 4 };
@@ -160,8 +144,7 @@ impl TopK {
         }
     }
 
-    /// Takes the hits, best first, into `hits`, which is emptied before. Nothing is left here until
-    /// the next [`reset`](Self::reset).
+    /// Replaces `hits` by the best, best first. Then takes nothing until [`reset`](Self::reset).
     pub fn take(&mut self, hits: &mut Vec<Hit>) {
         hits.clear();
         if self.keys.len() > self.k {
@@ -174,7 +157,7 @@ impl TopK {
         self.reset(0);
     }
 
-    /// Keeps the best k; there are at least k, and k is not 0.
+    /// Drops all but the best k; there are at least k, and k is not 0.
     #[inline(never)]
     fn cut(&mut self) {
         let (_, &mut least, _) = self.keys.select_nth_unstable_by(self.k - 1, |a, b| b.cmp(a));
@@ -183,38 +166,27 @@ impl TopK {
     }
 }
 
-/// The best hits of several parts of a query, which tasks, workers or processes have found: the one
-/// place where such hits are put together.
-///
-/// ```text
-/// use millrace::query::top_k::{Combined, Hit};
-///
-/// let mut combined = Combined::new(2);
-/// assert_eq!(combined.add(&[Hit { docid: 7, score: 2.0 }]), f32::NEG_INFINITY);
-/// assert_eq!(combined.add(&[Hit { docid: 3, score: 2.0 }, Hit { docid: 1, score: 1.0 }]), 2.0);
-/// assert_eq!(combined.take().iter().map(|hit| hit.docid).collect::<Vec<_>>(), [3, 7]);
-/// ```
+/// Merges the best hits of several parts of a query, from tasks, workers or processes.
 #[derive(Debug)]
 pub(crate) struct Combined {
     top: TopK,
 }
 
 impl Combined {
-    /// Nothing yet, of the best `k`.
     pub(crate) fn new(k: usize) -> Self {
         let mut top = TopK::new();
         top.reset(k);
         Self { top }
     }
 
-    /// Adds the hits of a part; a document is in one part alone. Returns the score of the k-th so
-    /// far; minus infinity if there are fewer, plus infinity if k is 0.
+    /// Adds the hits of a part; a document is in one part alone. Returns the k-th score so far;
+    /// minus infinity if there are fewer, plus infinity if k is 0.
     pub(crate) fn add(&mut self, hits: &[Hit]) -> f32 {
         hits.iter().for_each(|hit| self.top.offer(hit.docid, hit.score));
         self.top.least()
     }
 
-    /// Takes the best k, best first.
+    /// Best first.
     pub(crate) fn take(&mut self) -> Vec<Hit> {
         let mut hits = Vec::new();
         self.top.take(&mut hits);

@@ -1,9 +1,8 @@
-//! What does a query ask for? How many documents, which, and by which algorithm; and what is looked
-//! for first, and what then.
+//! What a query asks for, and the stages in which it is answered.
 
 #![warn(missing_docs)]
 
-/// Which documents a query asks for.
+/// The documents that a query asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// Documents with any of its terms.
@@ -11,20 +10,20 @@ pub enum Mode {
     Or,
     /// Documents with all of its terms.
     And,
-    /// As `And`, and if that finds fewer than k, as `Or`.
+    /// As `And`, or as `Or` if that finds fewer than k.
     AndOr,
 }
 
-/// How the best documents are found; all find the same. One that is for `Or` alone does not change
-/// how `And` is answered, and the other way round.
+/// How the best documents are found; all find the same. One for `Or` alone does not change the
+/// answering of `And`, nor the reverse.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Algorithm {
-    /// What is the fastest for the query.
+    /// The fastest for the query.
     #[default]
     Auto,
     /// `Or`: every posting is scored.
     Exhaustive,
-    /// `Or`: lists that cannot lift a document to the threshold are only asked for candidates.
+    /// `Or`: lists that cannot lift a document to the threshold are only searched for candidates.
     MaxScore,
     /// `Or`: document at a time, by bounds of the lists.
     Wand,
@@ -96,14 +95,13 @@ impl Algorithm {
 pub struct Wanted {
     /// The most hits.
     pub k: usize,
-    /// Which documents.
+    /// The documents asked for.
     pub mode: Mode,
     /// How they are found.
     pub algorithm: Algorithm,
 }
 
 impl Default for Wanted {
-    /// The best ten documents with any term, by the fastest algorithm.
     fn default() -> Self {
         Self { k: 10, mode: Mode::default(), algorithm: Algorithm::default() }
     }
@@ -112,19 +110,6 @@ impl Default for Wanted {
 /// What is looked for at a time. AND+OR has two stages and the other modes have one; whoever
 /// answers a query, alone or with others, goes through them by [`first`](Self::first) and
 /// [`next`](Self::next).
-///
-/// ```text
-/// use millrace::Mode;
-/// use millrace::inside::query::Stage;
-/// use millrace::Wanted;
-///
-/// let wanted = Wanted { k: 3, mode: Mode::AndOr, ..Wanted::default() };
-/// let first = Stage::first(wanted.mode);
-/// assert_eq!(first, Stage::All);
-/// assert_eq!(first.next(&wanted, 3), None);
-/// assert_eq!(first.next(&wanted, 2), Some(Stage::Any));
-/// assert_eq!(Stage::Any.next(&wanted, 2), None);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// Documents with all terms.
@@ -134,7 +119,6 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// The stage that a query begins with.
     pub(crate) fn first(mode: Mode) -> Self {
         match mode {
             Mode::Or => Self::Any,
@@ -142,8 +126,8 @@ impl Stage {
         }
     }
 
-    /// The stage behind this one, which has found so many documents; `None` if these are the
-    /// answer. What the next stage finds takes their place.
+    /// The next stage, if this one has found so many documents; `None` if these are the answer.
+    /// Otherwise the hits of the next stage replace them.
     pub(crate) fn next(self, wanted: &Wanted, found: usize) -> Option<Self> {
         let more = self == Self::All && wanted.mode == Mode::AndOr && found < wanted.k;
         more.then_some(Self::Any)

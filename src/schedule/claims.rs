@@ -1,12 +1,11 @@
-//! Who reads what of the input next? Splits are handed out in order, and no sooner than parsers
-//! need them: what comes from a later split waits for all of the earlier ones. A split that is a
-//! shared file is handed out in stretches, which whoever parses takes in order; any other is read
-//! by one worker.
+//! Claims of splits of the input by parsers and readers. Splits are handed out in order, and no
+//! sooner than parsers need them, since what comes from a later split waits for all earlier ones. A
+//! split that is a shared file is handed out in pieces, its *stretches*, which whoever parses takes
+//! in order; any other is read by one worker.
 
 use crate::crew::lock;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// Hands out splits in order; shared files are `F`s.
 pub(crate) struct Claims<F>(Mutex<ClaimState<F>>);
 
 impl<F> Default for Claims<F> {
@@ -20,23 +19,21 @@ struct ClaimState<F> {
     next: usize,
     /// The split before `next`, if it is a shared file, and its next stretch.
     shared: Option<(Shared<F>, u64)>,
-    /// The split `next` is known to be no shared file.
+    /// The split `next` is known not to be a shared file.
     is_stream: bool,
-    /// Splits that are read by one worker each.
     open: usize,
     /// Open splits that have fed a parser.
     feeding: usize,
 }
 
-/// A file that all workers read together.
 #[derive(Debug)]
 pub(crate) struct Shared<F> {
     pub file: Arc<F>,
-    /// Its stretches; there is one at least.
+    /// One at least.
     pub stretches: u64,
 }
 
-/// A place of the input: the number of a split, and of a stretch in it.
+/// The numbers of a split and of a stretch in it.
 pub(crate) type Place = (usize, u64);
 
 /// What is next, for who asks.
@@ -58,7 +55,7 @@ pub(crate) enum Claim<F> {
 }
 
 impl<F> ClaimState<F> {
-    /// The shared file whose turn it is, if it is one's; `open` opens a split if it is one.
+    /// Opens the split `next` if it is a shared file; `open` gives `None` for other splits.
     fn shared<E>(
         &mut self,
         splits: usize,
@@ -89,11 +86,8 @@ impl<F> Claims<F> {
         lock(&self.0)
     }
 
-    /// Claims the next stretch of a shared file, if `may_share` says so of its place, told whether
-    /// any split before is read by one worker; or the next split of which one worker reads all, if
-    /// parsers are `hungry` or nothing else is open. A few of those, of which `most` are open, may
-    /// be on their way to the parsers at a time, for files may be small. `open` opens a split if it
-    /// is a shared file.
+    /// Claims the next split for one worker, if parsers are `hungry` or nothing else is open. A few
+    /// may be on their way to the parsers at a time, since files may be small.
     pub(crate) fn claim<E>(
         &self,
         splits: usize,
@@ -135,7 +129,7 @@ impl<F> Claims<F> {
         self.state().feeding += 1;
     }
 
-    /// Tells that a claimed split is read and out of its decoder; whether it gave any piece.
+    /// Tells that a claimed split is read and decoded, and whether it gave any piece.
     pub(crate) fn close(&self, fed: bool) {
         let mut state = self.state();
         state.open -= 1;

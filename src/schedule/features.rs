@@ -1,10 +1,10 @@
-//! What is known of a query before it is answered, and what it will cost.
+//! Features of a query that are known before it is answered, and its predicted cost.
 
 use super::model_tree::{Errors, Example, FEATURES, ModelTree};
 use super::policy::{Choice, Processor};
 use serde::{Deserialize, Serialize};
 
-/// Postings of a block, where blocks are counted as in `huang`.
+/// Postings of a block, as in `huang`.
 const BLOCK: u64 = 64;
 
 /// The features of `ding09`, section 9.
@@ -13,7 +13,7 @@ pub struct Features {
     /// Distinct terms that are in the collection.
     pub terms: u32,
     pub shortest: u32,
-    /// Postings of the second shortest list; of the shortest, where there is one.
+    /// Postings of the second shortest list; of the only one, if there is one.
     pub second: u32,
     pub sum: u64,
     /// Blocks of 64 postings of all lists.
@@ -21,7 +21,7 @@ pub struct Features {
 }
 
 impl Features {
-    /// Those of a query whose lists have so many postings. Terms without any are left out.
+    /// From the postings of each list; empty lists do not count.
     pub fn of(dfs: impl IntoIterator<Item = u32>) -> Self {
         let mut features = Self { shortest: u32::MAX, second: u32::MAX, ..Self::default() };
         for df in dfs.into_iter().filter(|df| *df > 0) {
@@ -40,7 +40,7 @@ impl Features {
         features
     }
 
-    /// As a model reads them: costs are powers of lengths rather than sums of them.
+    /// A model reads logarithms, since costs are powers of lengths rather than sums.
     pub(crate) fn numbers(&self) -> [f64; FEATURES] {
         let log = |postings: u64| (1.0 + postings as f64).ln();
         let [shortest, second] = [self.shortest, self.second].map(|len| log(u64::from(len)));
@@ -50,17 +50,15 @@ impl Features {
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
-    /// What is known of it before.
     pub features: Features,
-    /// Seconds of a thread of the CPU while all others have queries too, and of a device that has
-    /// many at a time.
+    /// Seconds of a thread while all others have queries too, and of a device that has many.
     pub seconds: [f64; 2],
     /// Seconds of a thread and of a device while nothing else is done.
     pub alone: [f64; 2],
 }
 
 impl Cost {
-    /// What a model learns of it for a kind of processor: 0 is the CPU.
+    /// The example that a model learns from for a kind of processor: 0 is the CPU.
     pub fn example(&self, kind: usize) -> Example {
         Example { features: self.features.numbers(), took: self.seconds[kind] }
     }
@@ -74,33 +72,28 @@ impl Cost {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Costs {
-    /// Seconds of a thread of the CPU while all others have queries too, and of a device that has
-    /// many at a time.
+    /// As [`Cost::seconds`].
     pub seconds: [f64; 2],
-    /// Seconds of a thread and of a device while nothing else is done.
+    /// As [`Cost::alone`].
     pub alone: [f64; 2],
-    /// Of a hundred queries 99 take at most so many times what was predicted.
+    /// Of a hundred queries 99 take at most so many times the prediction.
     pub tails: [f64; 2],
     pub blocks: u64,
-    /// Whether all of its lists are on a device.
     pub cached: bool,
 }
 
 impl Costs {
-    /// Of a query that costs as much alone as beside others, takes what was predicted, and has all
-    /// lists on a device.
+    /// Of a query that costs the same alone and beside others, with all lists on a device.
     pub(crate) fn new(seconds: [f64; 2], blocks: u64) -> Self {
         Self { seconds, alone: seconds, tails: [1.0; 2], blocks, cached: true }
     }
 
-    /// Seconds of a thread while such a share of all threads is busy, from 0 to 1: they share
-    /// caches and memory.
+    /// Seconds of a thread while this share of all is busy: they share caches and memory.
     pub(crate) fn on_thread_beside(&self, busy: f64) -> f64 {
         self.alone[0] + (self.seconds[0] - self.alone[0]).max(0.0) * busy.min(1.0)
     }
 
-    /// Seconds of a device that has so many other queries: what a query takes alone and not beside
-    /// others, it shares with them.
+    /// Seconds of a device with `others`, which share the extra time of a query alone.
     pub(crate) fn on_device_beside(&self, others: usize) -> f64 {
         let ([_, together], [_, alone]) = (self.seconds, self.alone);
         together + (alone - together).max(0.0) / (1 + others) as f64
@@ -110,38 +103,33 @@ impl Costs {
         self.seconds[kind as usize]
     }
 
-    /// Seconds of a processor that 99 of a hundred such queries do not exceed.
     pub(crate) fn most(&self, kind: Processor) -> f64 {
         self.on(kind) * self.tails[kind as usize]
     }
 
-    /// The kind that takes less time.
     pub(crate) fn better(&self) -> Processor {
         if self.seconds[0] <= self.seconds[1] { Processor::Cpu } else { Processor::Device }
     }
 }
 
-/// What queries cost on a machine, learned from some.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CostModel {
-    /// Of a thread of the CPU, in seconds.
+    /// In seconds of a thread.
     pub cpu: ModelTree,
     pub device: ModelTree,
-    /// How many times as long a query takes a thread and a device alone as beside others, in the
-    /// mean.
+    /// The mean ratio of the time that a query takes alone to that beside others: thread, device.
     pub alone: [f64; 2],
-    /// How far the predictions of queries were that nothing was learned from, as above.
+    /// Errors of the predictions for queries that were held out: thread, device.
     pub errors: [Errors; 2],
-    /// Which policies suit such queries, if anybody has looked.
+    /// The policies that suit such queries, if they were looked for.
     #[serde(default)]
     pub choice: Option<Choice>,
 }
 
 impl CostModel {
-    /// Learns from queries and what they took on the CPU and on a device, three quarters of them,
-    /// and looks at the others for the errors. `None` with fewer than eight queries, or one that
-    /// took no time.
+    /// Learns from three quarters of the queries and takes the errors from the others. `None` with
+    /// fewer than eight queries, or if one took no time.
     pub fn learn(queries: &[Cost]) -> Option<Self> {
         if queries.len() < 8 {
             return None;
@@ -161,7 +149,6 @@ impl CostModel {
         Some(Self { cpu, device, alone, errors, choice: None })
     }
 
-    /// What a query will cost, about.
     pub fn costs(&self, features: &Features) -> Costs {
         let numbers = features.numbers();
         let seconds = [self.cpu.predict(&numbers), self.device.predict(&numbers)];

@@ -1,7 +1,7 @@
-//! The processors of a machine, and who of its threads works for devices.
+//! The processors of a machine, and how many of its threads feed devices.
 
-/// Seconds of a thread for a query that a device answers: four threads keep a GPU busy that answers
-/// 97,000 a second (docs/measurements/2026-11-22-gpu-queries.md).
+/// Seconds of a thread for a query that a device answers: four threads saturate a GPU that answers
+/// 97,000 queries a second (docs/measurements/2026-11-22-gpu-queries.md).
 const HOST_SECONDS: f64 = 40e-6;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,15 +11,13 @@ pub struct Hardware {
 }
 
 impl Hardware {
-    /// How many threads have to feed devices that need so many seconds for a query; never all of
-    /// several.
+    /// How many threads feed devices that need so many seconds for a query; at most half.
     pub(crate) fn feeders(&self, device_seconds: f64) -> usize {
         let busy = self.devices as f64 * HOST_SECONDS / device_seconds;
         (busy.ceil() as usize).clamp(1, (self.threads / 2).max(1))
     }
 
-    /// Seconds at least from one query that a device gets to the next, if so many threads feed all
-    /// devices.
+    /// The least seconds between two queries of a device if so many threads feed all devices.
     pub(crate) fn host_seconds(&self, feeders: usize) -> f64 {
         HOST_SECONDS * self.devices as f64 / feeders.max(1) as f64
     }

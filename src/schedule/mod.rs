@@ -1,5 +1,5 @@
-//! Who does which part of a job? [`roles`] gives workers their parts of a build, [`placement`]
-//! gives indexers their trie collections, [`queues`] gives queries to the CPU and to devices.
+//! Scheduling: [`roles`] assigns the parts of a build to workers, [`placement`] trie collections to
+//! indexers, [`queues`] queries to the CPU and to devices.
 
 pub(crate) mod claims;
 pub(crate) mod features;

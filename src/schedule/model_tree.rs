@@ -1,35 +1,30 @@
-//! How long will something take, by a few numbers that are known before? A model tree learns it
-//! from examples: Quinlan's M5 (*Learning with continuous classes*, 1992), which `ding09`, section
-//! 9, uses in the form of rules.
+//! A model tree that predicts how long something takes from a few numbers: Quinlan's M5 (*Learning
+//! with continuous classes*, 1992), which `ding09`, section 9, uses in the form of rules.
 //!
 //! A node splits the examples where the standard deviation falls most; each node has a linear
 //! model, and a subtree that predicts no better than the model of its root is cut off. A prediction
-//! is that of the leaf, smoothed with the models on the way to it. What is predicted are
-//! logarithms, so that it is relative errors that are made small.
+//! is that of the leaf, smoothed with the models on the way to it. It predicts logarithms, so that
+//! relative errors become small.
 
 use serde::{Deserialize, Serialize};
 
-/// Numbers that a prediction is made from.
 pub(crate) const FEATURES: usize = 4;
 
-/// A leaf has at least so many examples.
 const LEAST_EXAMPLES: usize = 12;
 
-/// Nodes whose standard deviation is below this part of that of all are leaves.
+/// Nodes whose standard deviation is below this part of the whole tree's are leaves.
 const EVEN: f64 = 0.05;
 
 const SMOOTHING: f64 = 15.0;
 
-/// An example: what is known before, and what it took, above 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Example {
-    /// What is known before.
     pub features: [f64; FEATURES],
-    /// What it took, in any unit.
+    /// In any unit, above 0.
     pub took: f64,
 }
 
-/// A constant and a factor for each feature.
+/// A constant, then a factor for each feature.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 struct Linear([f64; FEATURES + 1]);
 
@@ -39,16 +34,14 @@ impl Linear {
         self.0[0] + products.sum::<f64>()
     }
 
-    /// Least squares, with a little weight on small factors, so that features that say the same do
-    /// no harm.
+    /// Least squares, with a small penalty on factors, so that dependent features do no harm.
     fn fit(examples: &[(Example, f64)]) -> Self {
         const N: usize = FEATURES + 1;
         let n = examples.len() as f64;
         let mean = |of: &dyn Fn(&(Example, f64)) -> f64| examples.iter().map(of).sum::<f64>() / n;
         let means: [f64; FEATURES] = std::array::from_fn(|i| mean(&|e| e.0.features[i]));
         let mean_y = mean(&|e| e.1);
-        // Normal equations of what is left when the means are taken away: the constant follows from
-        // these.
+        // Normal equations after the means are subtracted; the constant follows from them.
         let mut rows = [[0.0; N]; FEATURES];
         for (example, y) in examples {
             let x: [f64; FEATURES] = std::array::from_fn(|i| example.features[i] - means[i]);
@@ -71,8 +64,7 @@ impl Linear {
     }
 }
 
-/// Solves equations whose matrix is symmetric and positive definite; the last column is the right
-/// side.
+/// Solves a symmetric, positive definite system; the last column is the right side.
 fn solve(mut rows: [[f64; FEATURES + 1]; FEATURES]) -> [f64; FEATURES] {
     for i in 0..FEATURES {
         let pivot = rows[i];
@@ -93,14 +85,14 @@ fn solve(mut rows: [[f64; FEATURES + 1]; FEATURES]) -> [f64; FEATURES] {
 struct Node {
     model: Linear,
     examples: usize,
-    /// A feature, a border, and what lies up to it and beyond it.
+    /// Feature, border, and the nodes up to it and beyond it.
     split: Option<(usize, f64, Box<[Node; 2]>)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ModelTree {
     root: Node,
-    /// Logarithms of the least and the greatest that was seen.
+    /// Logarithms of the least and the greatest time seen.
     range: [f64; 2],
 }
 
@@ -110,8 +102,7 @@ fn deviation(ys: impl Iterator<Item = f64> + Clone) -> f64 {
     (ys.map(|y| (y - mean) * (y - mean)).sum::<f64>() / n).sqrt()
 }
 
-/// The feature and border that leave the least deviation on both sides together, and what they
-/// leave.
+/// The feature and border with the least deviation on both sides together, and that deviation.
 fn best_split(examples: &mut [(Example, f64)]) -> Option<(usize, f64, f64)> {
     let mut best: Option<(usize, f64, f64)> = None;
     let n = examples.len();
@@ -140,8 +131,7 @@ fn best_split(examples: &mut [(Example, f64)]) -> Option<(usize, f64, f64)> {
 }
 
 impl Node {
-    /// Grows a tree and cuts off what is of no use; returns its mean error too, made greater for
-    /// the factors that it has.
+    /// Grows and prunes a tree; returns its mean error too, times the [`penalty`] of its factors.
     fn grow(examples: &mut [(Example, f64)], even: f64) -> (Self, f64) {
         let n = examples.len();
         let model = Linear::fit(examples);
@@ -181,29 +171,26 @@ impl Node {
     }
 }
 
-/// What an error of examples that were learned from is multiplied with, to be that of others.
+/// The factor from errors on training examples to those on others.
 fn penalty(examples: usize, factors: usize) -> f64 {
     let (n, v) = (examples as f64, factors as f64);
     if n > v { (n + v) / (n - v) } else { 10.0 }
 }
 
-/// How far predictions are from what was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Errors {
     /// The mean of |prediction - true| / true.
     pub mean_relative: f64,
     /// The sum of |prediction - true| over that of |mean of all - true|.
     pub relative_absolute: f64,
-    /// The greatest of true / prediction but for one in a hundred; 1 at least.
+    /// The 99th percentile of true / prediction; 1 at least.
     pub tail: f64,
 }
 
-/// Examples that [`Errors::tail`] covers.
 const TAIL: f64 = 0.99;
 
 impl ModelTree {
-    /// Learns from examples; `None` without any, or with one that took no time or has a feature
-    /// that is no number.
+    /// `None` without examples, or if one took no time or has a feature that is not finite.
     pub(crate) fn learn(examples: &[Example]) -> Option<Self> {
         let sound = |example: &Example| {
             example.took > 0.0
@@ -222,17 +209,15 @@ impl ModelTree {
         Some(Self { root: Node::grow(&mut with_logs, even).0, range })
     }
 
-    /// What it will take, about: never less or more than any example took.
+    /// Never less or more than any example took.
     pub(crate) fn predict(&self, features: &[f64; FEATURES]) -> f64 {
         self.root.predict(features).clamp(self.range[0], self.range[1]).exp()
     }
 
-    /// Linear models that predictions are made of.
     pub fn leaves(&self) -> usize {
         self.root.leaves()
     }
 
-    /// How well it predicts these.
     pub fn errors(&self, examples: &[Example]) -> Errors {
         let n = examples.len().max(1) as f64;
         let mean = examples.iter().map(|example| example.took).sum::<f64>() / n;
@@ -258,7 +243,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Numbers between 0 and 1 that follow from a seed.
+    /// Pseudorandom numbers between 0 and 1.
     fn random(seed: u64) -> impl FnMut() -> f64 {
         let mut state = seed;
         move || {

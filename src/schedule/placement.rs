@@ -1,8 +1,8 @@
-//! Which indexer gets which trie collection (wei11, section III.E)?
+//! Placement of trie collections on indexers (wei11, section III.E).
 //!
 //! Popular collections, those with the most tokens in a sample of the input, go to the CPU, whose
-//! caches keep the few terms that most of their tokens are; the others go to GPUs, by index modulo
-//! their number. Where the border lies is a matter of two times that have to meet:
+//! caches hold the few terms that most of their tokens are; the others go to GPUs, by index modulo
+//! their number. The border balances two times:
 //!
 //! ```text
 //! CPU:  the greatest of  popular tokens / (CPU indexers * tokens a second of one),
@@ -13,15 +13,13 @@
 //! ```
 //!
 //! Cores that parse and index, as most do, are the scarce side: what a GPU takes leaves them time
-//! to parse.
-//!
-//! A collection is one tree and is worked on by one warp, so that the last line caps what may go to
-//! a GPU however fast the device is. The paper finds about a hundred popular collections by running
-//! tests on the sample; here they follow from four rates, which are measured once on a machine.
+//! to parse. One warp works on a collection, which is one tree, so the last line caps what may go
+//! to a GPU however fast it is. The paper finds about a hundred popular collections by running
+//! tests on the sample; here they follow from four rates that are measured once on a machine.
 //!
 //! The popular collections are cut into sets of nearly equal tokens: the largest goes first, always
-//! to the set that has the least (Graham 1969: no set gets more than 4/3 of the least possible).
-//! The worker that writes the runs has that to do besides, and its set begins with as much.
+//! to the set with the least (Graham 1969: no set gets more than 4/3 of the least possible). The
+//! set of the worker that also writes the runs begins with the cost of that.
 
 use super::roles::Roles;
 use crate::dictionary::owners::Owners;
@@ -31,7 +29,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::str::FromStr;
 
-/// How fast indexers are, in tokens a second. Only their ratios matter.
+/// Tokens a second of indexers. Only their ratios matter.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rates {
@@ -48,7 +46,7 @@ pub struct Rates {
 impl FromStr for Rates {
     type Err = String;
 
-    /// Reads the four rates in millions of tokens a second: `8,12,300,0.25`.
+    /// In millions of tokens a second: `8,12,300,0.25`.
     fn from_str(text: &str) -> Result<Self, String> {
         let rates: Option<Vec<f64>> =
             text.split(',').map(|rate| rate.parse().ok().map(|rate: f64| rate * 1e6)).collect();
@@ -62,7 +60,6 @@ impl FromStr for Rates {
 }
 
 impl Rates {
-    /// Whether all are above 0 and finite.
     pub fn are_sound(&self) -> bool {
         let all = [self.parser, self.cpu, self.gpu, self.gpu_tree];
         all.into_iter().all(|rate| rate > 0.0 && rate.is_finite())
@@ -70,39 +67,37 @@ impl Rates {
 }
 
 impl Default for Rates {
-    /// Measured on sixteen cores and an H200 (`docs/gpu-btree.md`). A tree alone takes 0.55
-    /// million; but each launch ends with its largest tree, and blocks have few tokens of each.
+    /// Measured on sixteen cores and an H200 (`docs/gpu-btree.md`). A tree alone reaches 0.55
+    /// million, but each launch ends with its largest tree, and blocks have few tokens of each.
     fn default() -> Self {
         Self { parser: 8e6, cpu: 12e6, gpu: 300e6, gpu_tree: 0.25e6 }
     }
 }
 
-/// Writing the runs is one part in so many of all that is done for them.
+/// Writing the runs is one part in so many of all work for them.
 const WRITING: u64 = 40;
 
-/// What was chosen, and what it is expected to lead to.
 #[derive(Debug)]
 pub(crate) struct Placed {
-    /// The owner of every collection.
     pub owners: Owners,
-    /// Collections that CPU indexers own, of those in the sample.
+    /// Collections of the sample that CPU indexers own.
     pub popular: usize,
     pub seen: usize,
     /// Share of the sample's weight that CPU indexers own.
     pub cpu_share: f64,
-    /// The heaviest indexer on the CPU, in units of the mean of those on the CPU.
+    /// The heaviest CPU indexer, in units of their mean.
     pub cpu_heaviest: f64,
-    /// Seconds that each side is expected to take for 10^9 units of weight, CPU and GPU.
+    /// Expected seconds for 10^9 units of weight, CPU and GPU.
     pub expected: (f64, f64),
 }
 
-/// Deals the collections out in turn, when nothing is known of them.
+/// Round robin, when nothing is known of the collections.
 pub(crate) fn in_turn(roles: &Roles) -> Owners {
     let indexers = roles.indexers() as u32;
     Owners::new(|collection| u32::from(collection) % indexers, roles.indexing())
 }
 
-/// Places the collections by their weights in a sample: tokens, for indexers that take tokens.
+/// Places the collections by their weights, in tokens of a sample.
 ///
 /// # Panics
 /// If there is not a weight for each of the 17,613 collections, or no indexer.
@@ -131,7 +126,7 @@ pub(crate) fn by_weight(weights: &[u64], roles: &Roles, rates: &Rates) -> Placed
     for &collection in popular {
         let Reverse((load, set)) = sets.pop().expect("popular collections have CPU indexers");
         owner[usize::from(collection)] = set;
-        // Collections that the sample has not seen are spread too.
+        // Collections that the sample lacks are spread too.
         sets.push(Reverse((load + weights[usize::from(collection)].max(1), set)));
     }
     let loads = || sets.iter().map(|&Reverse((load, set))| load - before(set));
@@ -149,8 +144,7 @@ pub(crate) fn by_weight(weights: &[u64], roles: &Roles, rates: &Rates) -> Placed
     }
 }
 
-/// Seconds for CPU and GPU when so many units are on the CPU, and the largest collection on a GPU
-/// has so many.
+/// Seconds for CPU and GPU with so many units on the CPU and this largest collection on a GPU.
 fn times(on_cpu: u64, total: u64, largest: u64, roles: &Roles, rates: &Rates) -> (f64, f64) {
     let (index, parse) = (on_cpu as f64 / rates.cpu, total as f64 / rates.parser);
     let (indexers, parsers) = (roles.cpu_indexers.max(1) as f64, roles.parsers as f64);
@@ -160,8 +154,7 @@ fn times(on_cpu: u64, total: u64, largest: u64, roles: &Roles, rates: &Rates) ->
     (cpu, gpu.max(largest as f64 / rates.gpu_tree))
 }
 
-/// How many of the collections, by falling weight, are popular: so many that the slower side takes
-/// the least time, and of those the fewest.
+/// The number of popular collections: the fewest with which the slower side takes the least time.
 fn border(sorted: &[u64], roles: &Roles, rates: &Rates) -> usize {
     if roles.gpu_indexers == 0 {
         return sorted.len();

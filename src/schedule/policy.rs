@@ -1,5 +1,4 @@
-//! By which rule do queries go to the CPU or to devices? The rules of the papers, by the names that
-//! users write.
+//! The papers' policies by which queries go to the CPU or to devices, with their names.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -20,36 +19,33 @@ impl Processor {
     }
 }
 
-/// By which rule queries go to processors.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Policy {
-    /// All go to one kind.
+    /// All to one kind.
     Only(Processor),
     /// By chance, as many to each kind: `huang`'s SD.
     Halves,
-    /// By the number of blocks of all lists: those with fewer go to one kind, all others to the
-    /// other. `huang`'s LBD.
+    /// `huang`'s LBD: with fewer blocks in all lists than the threshold to one kind, else the
+    /// other.
     ByBlocks { threshold: u64, below: Processor },
-    /// Those whose lists are all on a device go there, the others to the CPU: `wang`, section 4.4.
+    /// `wang`, section 4.4: those whose lists are all on a device go there, the others to the CPU.
     CachedFirst {
-        /// Devices that have nothing else to do take queries of the others as long as they have got
-        /// less than this share of all queries; the CPU takes theirs as long as they have got more.
-        /// From 0 to 1.
+        /// From 0 to 1. Idle devices take queries of the CPU while they have got less than this
+        /// share of all queries; the CPU takes theirs while they have got more.
         balance: f64,
     },
-    /// Each goes to the kind that does it in less time.
+    /// Each to the kind that takes less time.
     Best,
-    /// The same, but one query after the other: the third curve of `ding09`, figure 7.
+    /// The same, one query after the other: the third curve of `ding09`, figure 7.
     BestSerial,
-    /// `ding09`, section 9: those that suit one kind much better, and a group for either; who has
-    /// nothing to do takes the oldest of that group, then steals from the other; what comes near
-    /// its deadline goes first.
+    /// `ding09`, section 9: a group for each kind, of queries that suit it much better, and one for
+    /// either. An idle processor takes the oldest of that last group, then steals from the other
+    /// kind; queries near their deadline go first.
     Groups,
 }
 
 impl Policy {
-    /// The names that [`FromStr`] reads.
     pub(crate) const NAMES: &str =
         "cpu, gpu, sd, lbd:N, lbd-reverse:N, cached-first:F, best, best-serial, ding09";
 }
@@ -112,7 +108,7 @@ impl From<Policy> for String {
     }
 }
 
-/// What suits a machine best.
+/// The best policies of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Choice {
@@ -120,7 +116,7 @@ pub struct Choice {
     pub by_blocks: Policy,
 }
 
-/// A policy, or one that has to be found for a machine.
+/// A policy, or one that is chosen for a machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Schedule {
     Auto,
@@ -129,7 +125,6 @@ pub enum Schedule {
 }
 
 impl Schedule {
-    /// The policy, as far as it is known.
     pub fn policy(self, choice: Option<&Choice>) -> Option<Policy> {
         match self {
             Self::Auto => choice.map(|choice| choice.best),

@@ -1,55 +1,50 @@
-//! Which processor does a query, and which query does a processor that is free do next? Rules of
-//! the papers, over two kinds of processor: the threads of the CPU, and devices.
+//! Queues of queries between two kinds of processor, the threads of the CPU and devices: which kind
+//! a query goes to and which query a free processor takes, by the [policies](super::policy) of the
+//! papers.
 //!
-//! Nothing here knows a clock or a thread: the engine that serves real queries and the simulation
-//! both ask these queues.
+//! Nothing here knows a clock or a thread, so that engines and the simulation share it.
 
 use super::features::Costs;
 use super::policy::{Policy, Processor};
 use std::collections::VecDeque;
 
-/// Of waiting queries so many are looked at to find the next one.
+/// Waiting queries that are searched for the next one.
 const LOOKED_AT: usize = 32;
 
-/// A query that costs one processor so many times what it costs the other belongs to the other: the
-/// 20 % of `ding09`.
+/// A query belongs to one kind if it costs the other so many times as much: the 20 % of `ding09`.
 const MUCH_BETTER: f64 = 1.2;
 
-/// A query that has waited so much of the time to its deadline is done next by its better
-/// processor: "a substantial part" in `ding09`.
+/// The part of the deadline after which a query goes next: "a substantial part" in `ding09`.
 pub(crate) const URGENT: f64 = 0.7;
 
-/// Work that may be on devices ahead of what they are at, as a part of the time to the deadline: so
-/// little that who is idle finds queries to steal, and that a device that fails or hangs has few.
+/// Work queued on devices, as a part of the deadline: so little that idle threads find queries to
+/// steal and that a device that fails or hangs has few.
 const AHEAD: f64 = 0.125;
 
-/// Seconds of work that fill a device: one that does 37,000 queries a second with 400 at a time
-/// does 27,000 with 100 (docs/measurements/2026-11-22-hybrid.md). A short deadline allows this part
-/// of its time.
+/// Seconds of work that fill a device, and the part of a short deadline allowed for them: a device
+/// that does 37,000 queries a second with 400 at a time does 27,000 with 100
+/// (docs/measurements/2026-11-22-hybrid.md).
 const FILLED: (f64, f64) = (8e-3, 0.4);
 
 #[derive(Debug)]
 struct Waiting<T> {
     item: T,
     costs: Costs,
-    /// When it came, in seconds.
+    /// Arrival, in seconds.
     came: f64,
 }
 
-/// Queries of one kind of processor.
 #[derive(Debug)]
 struct Kind<T> {
     servers: usize,
-    /// Queries that wait for this kind.
     own: VecDeque<Waiting<T>>,
-    /// Those that the other kind could not do: they have waited already, and nobody steals them.
+    /// Those that the other kind could not do; nobody steals them.
     returned: VecDeque<Waiting<T>>,
     /// Seconds of work of `own`.
     backlog: f64,
-    /// Queries that are being done, and the seconds that they take together.
+    /// Queries in progress, and their seconds together.
     under_way: (usize, f64),
     taken: u64,
-    /// None of them works.
     lost: bool,
 }
 
@@ -66,28 +61,26 @@ impl<T> Kind<T> {
         }
     }
 
-    /// Queries that wait for it or are being done.
+    /// Queries that wait or are in progress.
     fn has(&self) -> usize {
         self.own.len() + self.returned.len() + self.under_way.0
     }
 }
 
-/// Queries that wait for a processor; see the [module](self). Times are seconds since any one
-/// instant.
+/// Times are seconds since any one instant.
 #[derive(Debug)]
 pub(crate) struct Queues<T> {
     policy: Policy,
     deadline: f64,
     kinds: [Kind<T>; 2],
     either: VecDeque<Waiting<T>>,
-    /// From which ratio of costs on a query belongs to one kind.
+    /// The ratio of costs from which a query belongs to one kind.
     much_better: f64,
     coin: u64,
 }
 
 impl<T> Queues<T> {
-    /// Queues without queries, for so many threads and devices. Answers are to be there after
-    /// `deadline` seconds.
+    /// `deadline` is the seconds in which answers are due.
     pub(crate) fn new(policy: Policy, deadline: f64, (threads, devices): (usize, usize)) -> Self {
         Self {
             policy,
@@ -99,7 +92,6 @@ impl<T> Queues<T> {
         }
     }
 
-    /// From now on so many threads take queries.
     pub(crate) fn set_threads(&mut self, threads: usize) {
         self.kinds[Processor::Cpu as usize].servers = threads.max(1);
     }
@@ -109,24 +101,22 @@ impl<T> Queues<T> {
         self.kinds.iter().map(waiting).sum::<usize>() + self.either.len()
     }
 
-    /// Whether none waits.
     #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Queries that a kind does now.
     pub(crate) fn under_way(&self, kind: Processor) -> usize {
         self.kinds[kind as usize].under_way.0
     }
 
-    /// Whether queries wait that are for a kind, or for either.
+    /// Whether queries wait for this kind or for either.
     pub(crate) fn has_for(&self, kind: Processor) -> bool {
         let of = &self.kinds[kind as usize];
         !(of.own.is_empty() && of.returned.is_empty() && self.either.is_empty())
     }
 
-    /// Whose turn it is, where one query is done at a time and none is now.
+    /// The kind to go next under [`Policy::BestSerial`], if no query is in progress.
     pub(crate) fn turn(&self) -> Option<Processor> {
         let is_free = self.policy == Policy::BestSerial
             && self.kinds.iter().all(|kind| kind.under_way.0 == 0);
@@ -134,25 +124,24 @@ impl<T> Queues<T> {
         kinds.into_iter().find(|&kind| is_free && self.is_next(kind))
     }
 
-    /// Whether a thread would have done a query that is a device's before the device comes to its
-    /// last one.
+    /// Whether a thread would finish a device's query before the device comes to its last one.
     pub(crate) fn is_worth_stealing(&self, costs: &Costs) -> bool {
         self.policy == Policy::Groups && costs.on(Processor::Cpu) <= self.wait(Processor::Device)
     }
 
-    /// Seconds until a kind has done all that it has.
+    /// Seconds until a kind has done all its queries.
     fn wait(&self, kind: Processor) -> f64 {
         let of = &self.kinds[kind as usize];
         (of.backlog + of.under_way.1) / of.servers as f64
     }
 
-    /// Seconds of work that a kind does now, on each of its processors.
+    /// Seconds of work in progress on each processor of a kind.
     pub(crate) fn work_under_way(&self, kind: Processor) -> f64 {
         let kind = &self.kinds[kind as usize];
         kind.under_way.1 / kind.servers as f64
     }
 
-    /// Adds a query that came at a time; says which kind it belongs to, if to one.
+    /// Adds a query that came at `came`; returns the kind that it belongs to, if to one.
     pub(crate) fn push(&mut self, item: T, mut costs: Costs, came: f64) -> Option<Processor> {
         let [cpu, device] = &self.kinds;
         costs.seconds = [
@@ -175,12 +164,12 @@ impl<T> Queues<T> {
         }
     }
 
-    /// Adds a query that one kind was given and cannot do: the other does it, before all that wait.
+    /// Adds a query that kind `by` took and cannot do: the other does it before all that wait.
     pub(crate) fn give_back(&mut self, item: T, costs: Costs, came: f64, by: Processor) {
         self.kinds[by.other() as usize].returned.push_back(Waiting { item, costs, came });
     }
 
-    /// No processor of a kind works any more: the other kind gets its queries.
+    /// No processor of a kind works: the other kind gets its queries.
     pub(crate) fn lose(&mut self, kind: Processor) {
         let of = &mut self.kinds[kind as usize];
         of.lost = true;
@@ -191,7 +180,6 @@ impl<T> Queues<T> {
         }
     }
 
-    /// Processors of a kind work again.
     pub(crate) fn regain(&mut self, kind: Processor) {
         self.kinds[kind as usize].lost = false;
     }
@@ -234,9 +222,8 @@ impl<T> Queues<T> {
         FILLED.0.min(FILLED.1 * self.deadline).max(AHEAD * self.deadline)
     }
 
-    /// Takes the query that a free processor of a kind is to do now; [`done`](Self::done) is to be
-    /// called when it is. Devices, which have several at a time, get none while they have enough to
-    /// do.
+    /// Takes the next query for a free processor of a kind, which ends with [`done`](Self::done).
+    /// Devices get none while they have enough.
     pub(crate) fn take(&mut self, kind: Processor, now: f64) -> Option<T> {
         let ahead = self.ahead();
         let of = &mut self.kinds[kind as usize];
@@ -273,15 +260,15 @@ impl<T> Queues<T> {
         }
     }
 
-    /// A query that a kind was given is done, or it was [given back](Self::give_back).
+    /// A query that a kind took is done or was [given back](Self::give_back).
     pub(crate) fn done(&mut self, kind: Processor) {
         let (queries, seconds) = &mut self.kinds[kind as usize].under_way;
-        // Of many together nobody knows which it was.
+        // The mean, since it is not known which query it was.
         *seconds -= *seconds / (*queries).max(1) as f64;
         *queries = queries.saturating_sub(1);
     }
 
-    /// Takes a query that has waited for longer than to its deadline.
+    /// Takes a query that is past its deadline.
     pub(crate) fn take_late(&mut self, now: f64) -> Option<T> {
         let came = now - self.deadline;
         let is_late = |queue: &VecDeque<Waiting<T>>| queue.front().is_some_and(|it| it.came < came);
@@ -300,7 +287,6 @@ impl<T> Queues<T> {
         None
     }
 
-    /// Whether the oldest query is one of a kind.
     fn is_next(&self, kind: Processor) -> bool {
         let [mine, others] = [kind, kind.other()].map(|kind| self.kinds[kind as usize].own.front());
         match (mine, others) {
@@ -316,7 +302,7 @@ impl<T> Queues<T> {
         Some(waiting)
     }
 
-    /// Takes a query of the other kind, as far as the balance of queries allows it.
+    /// Takes a query of the other kind if the balance allows it.
     fn take_uncached(&mut self, kind: Processor, balance: f64) -> Option<Waiting<T>> {
         let [cpu, devices] = [0, 1].map(|kind| self.kinds[kind].taken as f64);
         let most = match kind {
@@ -336,8 +322,7 @@ impl<T> Queues<T> {
         if own.front().is_some_and(|it| it.came < urgent) {
             return self.take_of(kind, 0);
         }
-        // Short ones first, but each more urgent the longer it has waited for its cost: the highest
-        // response ratio.
+        // Short ones first, more urgent the longer they wait for their cost: response ratio.
         let ratio = |it: &Waiting<T>| (now - it.came) / it.costs.on(kind);
         let next =
             own.iter().take(LOOKED_AT).enumerate().max_by(|a, b| ratio(a.1).total_cmp(&ratio(b.1)));
@@ -351,15 +336,14 @@ impl<T> Queues<T> {
         }
     }
 
-    /// Whether a query may miss its deadline if a kind begins it now, and would not if the other
-    /// did.
+    /// Whether a query may miss its deadline on this kind and would not on the other.
     fn is_late_here(&self, waiting: &Waiting<T>, kind: Processor, now: f64) -> bool {
         let left = waiting.came + self.deadline - now;
         waiting.costs.most(kind) > left && waiting.costs.most(kind.other()) <= left
     }
 
-    /// Takes a query of the other kind, if it is done here before the other comes to its last one:
-    /// a thread that began what a device does a hundred times as fast would make everybody wait.
+    /// Takes a query of the other kind if it ends here before the other comes to its last one: a
+    /// thread must not begin what a device does a hundred times as fast.
     fn steal(&mut self, kind: Processor, now: f64) -> Option<Waiting<T>> {
         let other = kind.other();
         let (of, wait) = (&self.kinds[other as usize], self.wait(other));
@@ -374,7 +358,7 @@ impl<T> Queues<T> {
         if least.costs.on(kind) > wait {
             return None;
         }
-        // Who has to steal often has too few of its own: more go to the group for either.
+        // Frequent stealing means too few queries of its own: more go to the group for either.
         self.much_better = (self.much_better * 1.01).min(4.0);
         self.take_of(other, at)
     }

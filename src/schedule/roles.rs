@@ -1,11 +1,9 @@
-//! Which worker reads, parses and indexes (wei11, section III.F: M parsers, N1 CPU indexers and N2
-//! GPU indexers)? With few workers one has several roles.
+//! Roles of workers: which read, parse and index (wei11, section III.F: M parsers, N1 CPU indexers
+//! and N2 GPU indexers). With few workers one has several roles.
 
 use crate::settings::SettingError;
 use std::ops::Range;
 
-/// The parsers and indexers of a build.
-///
 /// Indexers are numbered: those on GPUs first, then those on the CPU. The first workers run
 /// indexers, the last ones parse; both wrap around.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,15 +15,14 @@ pub(crate) struct Roles {
     pub gpus: usize,
 }
 
-/// Each indexer has buffers of its own, and a trie collection cannot be shared.
+/// Each indexer has its own buffers.
 pub(crate) const MOST_INDEXERS: usize = 1024;
 
 impl Roles {
-    /// Gives `workers` their roles. Left out, every worker parses, and every worker runs a CPU
-    /// indexer. Each GPU indexer has a GPU of its own.
+    /// By default every worker parses and runs a CPU indexer. Each GPU indexer has its own GPU.
     ///
     /// # Errors
-    /// When there would be no parser, no indexer, or too many of either.
+    /// If there is no parser, no indexer, or too many of either.
     pub(crate) fn new(
         workers: usize,
         parsers: Option<usize>,
@@ -50,23 +47,21 @@ impl Roles {
         Ok(Self { workers, parsers, cpu_indexers, gpu_indexers, gpus: gpu_indexers })
     }
 
-    /// Every worker parses and owns a share, as `fast` does it.
     #[cfg(test)]
     pub(crate) fn alike(workers: usize) -> Self {
         Self { workers, parsers: workers, cpu_indexers: workers, gpu_indexers: 0, gpus: 0 }
     }
 
-    /// The same roles where the GPU indexers share so many devices.
+    /// The same roles with the GPU indexers on so many devices.
     pub(crate) fn on_devices(self, devices: usize) -> Self {
         Self { gpus: devices.min(self.gpu_indexers), ..self }
     }
 
-    /// The workers that parse: the last ones.
     pub(crate) fn parsing(&self) -> Range<usize> {
         self.workers - self.parsers..self.workers
     }
 
-    /// The worker that writes runs: the last one, for the first has the documents' table.
+    /// The last worker, since the first has the document table.
     pub(crate) fn writing(&self) -> usize {
         self.workers - 1
     }
@@ -75,13 +70,11 @@ impl Roles {
         self.gpu_indexers + self.cpu_indexers
     }
 
-    /// Whether an indexer, by its number, runs on a GPU.
     pub(crate) fn on_gpu(&self, indexer: u32) -> bool {
         (indexer as usize) < self.gpu_indexers
     }
 
-    /// The worker of each indexer: GPU indexer `g` runs on worker `g`, CPU indexer `c` on the
-    /// worker `c` places behind the GPU indexers.
+    /// The worker of each indexer by number, round robin.
     pub(crate) fn indexing(&self) -> Vec<usize> {
         (0..self.indexers()).map(|i| i % self.workers).collect()
     }

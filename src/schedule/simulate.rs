@@ -1,6 +1,5 @@
-//! How would a stream of queries fare under a policy? A simulation of threads and devices with
-//! costs that were measured, for machines that have no device, and for more rates than a run can
-//! try.
+//! A simulation of threads and devices with measured costs: the latencies of a stream of queries
+//! under a policy, for machines without a device and for more rates than a run can try.
 
 use super::features::{Cost, CostModel, Costs};
 use super::machine::Hardware;
@@ -11,25 +10,22 @@ use std::collections::BinaryHeap;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Arrival {
-    /// When it comes, in seconds.
+    /// Seconds.
     pub at: f64,
-    /// What a scheduler believes that it costs.
     pub predicted: Costs,
     pub real: Costs,
 }
 
-/// What comes next: when, in nanoseconds, which processor is free then, and how many answers it
-/// has.
+/// Time in nanoseconds, the processor that becomes free, and the number of its answers.
 type Event = Reverse<(u64, usize, usize)>;
 
-/// The latency of each query, in seconds, in the order of the arrivals. A device takes what it may
-/// have at a time as one batch: that takes what its queries take beside others, or what the threads
-/// that feed devices need for them, and once what a query takes longer alone. So a device does more
-/// with many queries at a time than with few. A thread takes longer the more of them are busy.
-/// Where both have queries, some threads do nothing but feed devices.
+/// The latency of each query in seconds. A device takes as one batch the work that it may have at a
+/// time: the sum of what its queries take beside others, or what the feeding threads need, and once
+/// the longest extra time alone. So a device does more with many queries at a time. A thread takes
+/// longer the more of them are busy. Where both kinds have queries, some threads only feed devices.
 ///
 /// # Panics
-/// If the arrivals are not in the order of time.
+/// If the arrivals are not in order of time.
 pub fn latencies(
     arrivals: &[Arrival],
     policy: Policy,
@@ -39,7 +35,7 @@ pub fn latencies(
     assert!(arrivals.is_sorted_by(|a, b| a.at <= b.at), "arrivals are in order");
     let mean = arrivals.iter().map(|it| it.real.seconds[1]).sum::<f64>() / arrivals.len() as f64;
     let (feeders, threads) = match policy {
-        // Whoever does not answer feeds.
+        // All threads feed.
         Policy::Only(_) => (machine.threads, machine.threads),
         _ => {
             let feeders = machine.feeders(mean);
@@ -77,7 +73,6 @@ pub fn latencies(
             queues.push(next, arrival.predicted, arrival.at);
             next += 1;
         }
-        // Those that are free, each as long as there is something for it.
         let mut at = 0;
         while at < idle.len() {
             let (server, seconds) = (idle[at], now as f64 / 1e9);
@@ -116,20 +111,19 @@ pub fn latencies(
             }
             events.push(Reverse((end, server, batch.len())));
             idle.swap_remove(at);
-            // Another may be allowed now what it was not before.
+            // Another may now be allowed.
             at = 0;
         }
     }
     found
 }
 
-/// Queries of the streams that a choice is made by.
+/// Queries of the streams behind a choice.
 const CHOSEN_BY: usize = 3000;
 
-/// Thresholds of blocks that are tried in each direction.
 const THRESHOLDS: usize = 16;
 
-/// All queries at once, or at Poisson arrivals, with costs as a model predicts them.
+/// Queries that arrive at `times`, with predictions of the model.
 fn stream(costs: &[Cost], model: &CostModel, times: impl Iterator<Item = f64>) -> Vec<Arrival> {
     let arrival = |(at, cost): (f64, &Cost)| Arrival {
         at,
@@ -139,7 +133,6 @@ fn stream(costs: &[Cost], model: &CostModel, times: impl Iterator<Item = f64>) -
     times.zip(costs.iter().cycle()).map(arrival).collect()
 }
 
-/// Thresholds of [`Policy::ByBlocks`] that cut queries evenly.
 pub fn thresholds(costs: &[Cost]) -> Vec<u64> {
     let mut blocks: Vec<u64> = costs.iter().map(|cost| cost.features.blocks).collect();
     blocks.sort_unstable();
@@ -150,8 +143,8 @@ pub fn thresholds(costs: &[Cost]) -> Vec<u64> {
     cuts
 }
 
-/// Chooses by the time that all queries take at once, and among those that take hardly more than
-/// the best by the latency at half of that rate. `times` gives arrivals, at a rate of one a second.
+/// Chooses by the time of all queries at once, and among those within 5 % of the best by the mean
+/// latency at half of that rate. `times` gives arrivals at a rate of one a second.
 ///
 /// # Panics
 /// If there are no costs.
@@ -226,7 +219,7 @@ mod tests {
             let found = latencies(&spaced(rate, 4000), policy.parse().unwrap(), 0.5, machine);
             found.iter().sum::<f64>() / found.len() as f64
         };
-        // 167 and 200 a second are what one of each can do.
+        // One of each can do 167 and 200 a second.
         assert!(mean("cpu", 300.0) > 1.0 && mean("gpu", 300.0) > 1.0);
         assert!(mean("ding09", 300.0) < 0.05, "{}", mean("ding09", 300.0));
         assert!(mean("ding09", 300.0) < mean("sd", 300.0));
@@ -267,8 +260,7 @@ mod tests {
             let found = latencies(stream, Policy::Only(Processor::Device), deadline, machine);
             20_000.0 / found.into_iter().fold(0.0, f64::max)
         };
-        // A device that would do a million a second gets from one thread what four could give it
-        // four times.
+        // One thread feeds a device that does a million a second a quarter of what four do.
         let [one, four] = [1, 4].map(|threads| rate(&stream(1e-6, 0.0), 0.5, threads));
         assert!((3.9..4.1).contains(&(four / one)), "{one} {four}");
         // Short deadlines allow little work at a time.

@@ -1,6 +1,4 @@
-//! How much does a posting add to the score of its document?
-//!
-//! BM25, in one form that every engine on every device repeats to the bit:
+//! BM25, in one form that every engine on every device repeats to the bit.
 //!
 //! ```text
 //! weight        = f32(times * idf * (k1 + 1))                 a term of a query; once, in f64
@@ -11,21 +9,9 @@
 //!
 //! Each f32 operation is rounded to nearest, ties to even, on its own: no fused multiply-add, no
 //! reciprocal, no other order of additions. The logarithm is that of the crate `libm`, which is the
-//! same on every host, so that the hosts of a cluster agree. `idf` is the natural logarithm of
-//! `1 + (N - df + 0.5) / (df + 0.5)`, or with [`IdfKind::Robertson`] that of the fraction alone,
-//! at least 1e-6. Weights are not below zero, so a score lies between 0 and the weight: that is the
-//! bound which holds for any k1 and b.
-//!
-//! ```text
-//! use millrace::score::bm25::{Bm25, IdfKind, idf, score};
-//!
-//! let bm25 = Bm25::new(1.2, 0.75)?;
-//! let weight = bm25.weight(idf(1000, 10, IdfKind::Lucene), 1);
-//! let (short, long) = (bm25.norm(50, 100.0), bm25.norm(200, 100.0));
-//! assert!(score(weight, 3, short) > score(weight, 3, long));
-//! assert!(score(weight, u32::MAX, short) <= weight);
-//! # Ok::<(), millrace::SettingError>(())
-//! ```
+//! same on every host. `idf` is the natural logarithm of `1 + (N - df + 0.5) / (df + 0.5)`, or with
+//! [`IdfKind::Robertson`] that of the fraction alone, at least 1e-6. Weights are not below zero, so
+//! for any k1 and b a score lies between 0 and the weight.
 
 #![warn(missing_docs)]
 
@@ -38,7 +24,7 @@ pub(crate) const MAX_K1: f64 = 1e9;
 /// The least that [`IdfKind::Robertson`] gives.
 const LEAST_ROBERTSON_IDF: f64 = 1e-6;
 
-/// Which inverse document frequency.
+/// Form of the inverse document frequency.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IdfKind {
     /// `ln(1 + (N - df + 0.5) / (df + 0.5))`: above zero for every term.
@@ -74,11 +60,9 @@ impl Default for Bm25 {
 }
 
 impl Bm25 {
-    /// How soon more occurrences stop to count (k1), and how much the length of a document does
-    /// (b).
+    /// `k1` is the saturation of term frequencies, `b` the influence of the document's length.
     ///
     /// # Errors
-    ///
     /// If k1 is not from 0 to [`MAX_K1`], or b not from 0 to 1.
     pub fn new(k1: f64, b: f64) -> Result<Self, SettingError> {
         let k1 = SettingError::within("k1", 0.0, MAX_K1, k1)?;
@@ -101,22 +85,21 @@ impl Bm25 {
         (f64::from(times) * idf * (self.k1 + 1.0)) as f32
     }
 
-    /// The norm of a document of `length` tokens, where the mean of all documents is `mean`. A mean
-    /// of 0, which only empty documents have, makes every document of mean length 0.
+    /// The norm of a document of `length` tokens; all documents have length 0 where `mean` is 0.
     #[inline]
     pub(crate) fn norm(&self, length: u32, mean: f64) -> f32 {
         let relative = if mean > 0.0 { self.b * f64::from(length) / mean } else { 0.0 };
         (self.k1 * (1.0 - self.b + relative)) as f32
     }
 
-    /// Replaces `norms` with those of documents of these lengths.
+    /// Replaces `norms` with those of `lengths`.
     pub fn norms(&self, lengths: &[u32], mean: f64, norms: &mut Vec<f32>) {
         norms.clear();
         norms.extend(lengths.iter().map(|&length| self.norm(length, mean)));
     }
 }
 
-/// What a posting adds to the score of its document. `tf` is 1 or more.
+/// The score of a posting; `tf` is 1 or more.
 #[inline(always)]
 pub fn score(weight: f32, tf: u32, norm: f32) -> f32 {
     let tf = tf as f32;

@@ -1,15 +1,14 @@
-//! How much can any posting of a block add to a score, whatever k1, b and the collection are?
+//! Bounds of blocks: the most that a posting adds to a score, for any k1, b and collection.
 //!
 //! A posting's score grows with its tf and falls with the length of its document, for every k1 and
-//! b and every mean length. So no posting of a block scores more than the best of its *undominated*
-//! ones: those for which no other posting has both a greater tf (or the same) and a shorter
-//! document (or as long). Only their (tf, length) pairs have to be kept.
+//! b and every mean length. So only the *undominated* postings count, those for which no other has
+//! both a greater tf (or the same) and a shorter document (or as long), and only their (tf, length)
+//! pairs are stored.
 //!
-//! They are kept rounded outward, which leaves the bound safe: the tf up and the length down to the
-//! next value of a scale of 256 *codes*. If there are more than [`PAIRS`], neighbours are merged to
-//! the greater tf and the shorter length, again and again those that differ least in what they have
-//! most alike: for a posting of like tf, or of like length, is not far from the corner that both
-//! span.
+//! They are rounded outward, which leaves the bound safe: the tf up and the length down to the next
+//! value of a scale of 256 *codes*. If there are more than [`PAIRS`], the two neighbours that
+//! differ least in the tf or in the length are merged to the greater tf and the shorter length,
+//! again and again.
 //!
 //! ```text
 //! code  0 to 31     the value itself
@@ -17,9 +16,9 @@
 //! tf code 255       any tf
 //! ```
 //!
-//! Everything is integer arithmetic on the postings alone, so that a block has one bound, whoever
-//! writes it. Ding and Suel (Faster top-k document retrieval using block-max indexes, 2011) keep
-//! the greatest score instead, which fixes k1, b and the statistics when the index is built.
+//! Everything is integer arithmetic on the postings alone, so that a block's bound does not depend
+//! on its writer. Ding and Suel (Faster top-k document retrieval using block-max indexes, 2011)
+//! store the greatest score instead, which fixes k1, b and the statistics when the index is built.
 
 use super::bm25::{Bm25, score};
 use super::weight::{ROUNDING, Weight};
@@ -28,14 +27,12 @@ pub(crate) const PAIRS: usize = 3;
 
 pub const BOUND_BYTES: usize = 2 * PAIRS;
 
-/// The pairs of a block: tf code and length code of each, by falling tf; the last is repeated where
-/// there are fewer.
+/// The (tf code, length code) pairs of a block, by falling tf; the last repeated if too few.
 pub(crate) type Bound = [u8; BOUND_BYTES];
 
-/// Codes up to this one are the values themselves.
 const EXACT: u32 = 32;
 
-/// The code of the greatest value of the scale that is not above `value`.
+/// The code of the greatest value of the scale that is at most `value`.
 #[inline]
 pub const fn code_below(value: u32) -> u8 {
     if value < EXACT {
@@ -46,8 +43,7 @@ pub const fn code_below(value: u32) -> u8 {
     if code > 255 { 255 } else { code as u8 }
 }
 
-/// The code of the least value of the scale that is not below `tf`, if the greatest code stands for
-/// any tf.
+/// The code of the least value of the scale that is at least `tf`; code 255 is any tf.
 #[inline]
 pub(crate) const fn code_above(tf: u32) -> u8 {
     let code = code_below(tf);
@@ -60,13 +56,12 @@ pub(crate) const fn value(code: u8) -> u32 {
     if code < EXACT { code } else { (16 + code % 16) << (code / 16 - 1) }
 }
 
-/// The greatest tf that a code stands for.
 #[inline]
 pub(crate) const fn greatest_tf(code: u8) -> u32 {
     if code == 255 { u32::MAX } else { value(code) }
 }
 
-/// About 16 times the binary logarithm of a code's value, plus 16: how far apart two codes are.
+/// About 16 times the binary logarithm of a code's value, plus 16.
 const fn magnitude(code: u8) -> u16 {
     match code {
         0 => 0,
@@ -79,12 +74,11 @@ const fn magnitude(code: u8) -> u16 {
     }
 }
 
-/// The undominated pairs of the postings that were added.
 #[derive(Clone, Debug)]
 pub(crate) struct Front {
-    /// For each tf code the least length code that came with it; 255 where none came.
+    /// The least length code by tf code; 255 where there is none.
     lengths: [u8; 256],
-    /// The tf codes that came, a bit each.
+    /// The tf codes that were added, a bit each.
     tfs: [u64; 4],
 }
 
@@ -105,9 +99,8 @@ impl Front {
         self.add_codes(code_above(tf), length);
     }
 
-    /// Adds postings by their tfs less one and the codes of their documents' lengths: as
-    /// [`add`](Self::add) does one by one. Nearly all tfs are small, and the least length of each
-    /// small tf is found for many postings at once.
+    /// [`add`](Self::add) for many postings, given by tf less one and length code. Nearly all tfs
+    /// are small, and the least length of each small tf is found for many postings at once.
     pub(crate) fn add_block(&mut self, tfs_less_one: &[u32], lengths: &[u8]) {
         const AT_ONCE: usize = 64;
         const SMALL: u8 = 4;
@@ -137,7 +130,6 @@ impl Front {
         }
     }
 
-    /// Adds the pairs of a bound.
     #[inline]
     pub(crate) fn add_bound(&mut self, bound: Bound) {
         bound.as_chunks().0.iter().for_each(|&[tf, length]| self.add_codes(tf, length));
@@ -150,7 +142,7 @@ impl Front {
         self.tfs[usize::from(tf / 64)] |= 1 << (tf % 64);
     }
 
-    /// The bound of what was added, which is forgotten; zeros if that was nothing.
+    /// The bound of what was added; leaves the front empty. Zeros if nothing was added.
     pub(crate) fn take(&mut self) -> Bound {
         let mut pairs = [[0; 2]; 256];
         let mut count = 0;
@@ -184,7 +176,7 @@ impl Front {
     }
 }
 
-/// The first of the two neighbours that lose least when they are merged.
+/// The first of the two neighbours with the least loss when they are merged.
 fn closest(pairs: &[[u8; 2]]) -> usize {
     let loss = |at: &usize| {
         let ([tf, length], [next_tf, next_length]) = (pairs[*at], pairs[at + 1]);
@@ -194,32 +186,28 @@ fn closest(pairs: &[[u8; 2]]) -> usize {
     (0..pairs.len() - 1).min_by_key(loss).expect("two or more are merged")
 }
 
-/// What bounds are worth with one k1, b and mean length.
+/// The norms of bounds for one k1, b and mean length.
 #[derive(Clone, Debug)]
 pub struct BoundNorms {
-    /// The norm of the least length of each code.
+    /// By length code: the norm of its least length.
     norms: Box<[f32; 256]>,
 }
 
 impl BoundNorms {
-    /// For documents whose mean length is `mean`.
     pub fn new(bm25: &Bm25, mean: f64) -> Self {
         Self::with(|length| bm25.norm(length, mean))
     }
 
-    /// For documents whose norm is this function of their length.
     pub(crate) fn with(norm: impl Fn(u32) -> f32) -> Self {
         Self { norms: Box::new(std::array::from_fn(|code| norm(value(code as u8)))) }
     }
 
-    /// The norms by length code.
     #[inline]
     pub(crate) fn norms(&self) -> &[f32; 256] {
         &self.norms
     }
 
-    /// No posting of the bound's block adds more than this to a score, rounding included. `weight`
-    /// is that of the term.
+    /// The most that a posting of the bound's block adds to a score, rounding included.
     #[inline]
     pub fn most(&self, weight: Weight, bound: &Bound) -> f32 {
         let norm = |length: u8| self.norms[usize::from(length)];

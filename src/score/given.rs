@@ -1,5 +1,4 @@
-//! What does a user say of a score? A name, and parameters where the usual ones will not do. A
-//! parameter that the score does not have is refused, not passed over.
+//! Parameters of a score as users write them. A parameter that the score does not have is refused.
 
 use super::bm25::{Bm25, IdfKind};
 use super::named::{Delta, Mu, Score};
@@ -7,13 +6,11 @@ use super::scoring::Scoring;
 use super::wang::Wang;
 use crate::settings::SettingError;
 
-/// Parameters; those that are left out are the usual ones.
+/// The parameters; those left out have their defaults.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Given {
-    /// Term frequency saturation.
     pub k1: Option<f64>,
     pub b: Option<f64>,
-    /// Weight of rare terms.
     pub idf: Option<IdfKind>,
     pub alpha: Option<f64>,
     pub mu: Option<f64>,
@@ -22,7 +19,7 @@ pub struct Given {
 }
 
 impl Given {
-    /// The same with another value of the parameter of this name.
+    /// Sets the parameter of this name.
     ///
     /// # Panics
     /// If there is no such parameter.
@@ -39,13 +36,10 @@ impl Given {
         }
     }
 
-    /// A parameter that is not one of the score's.
     pub(crate) fn foreign(parameter: &str, score: &Score) -> SettingError {
         SettingError::together(parameter, format!("score {}", score.name()))
     }
 
-    /// The scoring function with this name and these parameters.
-    ///
     /// # Errors
     /// If there is no such score, or a parameter is not its own or out of its range.
     pub fn scoring(&self, name: &str) -> Result<Scoring, SettingError> {
@@ -77,7 +71,7 @@ impl Given {
         let usual = Bm25::default();
         let bm25 = Bm25::new(self.k1.unwrap_or(usual.k1()), self.b.unwrap_or(usual.b()))?;
         if score == Score::TfIdf && bm25.k1() == 0.0 {
-            // Every document would be worth 0.
+            // Every document would have score 0.
             let why = "expected a number above 0 for the score tfidf";
             return Err(SettingError::value("k1", why));
         }
@@ -108,7 +102,7 @@ mod tests {
                     let mut given = Given::default();
                     set(&mut given);
                     match given.scoring(name) {
-                        // What is given is not passed over.
+                        // No parameter is passed over.
                         Ok(with) => usize::from(with != scoring).to_string(),
                         Err(SettingError::Together { .. }) => "-".to_string(),
                         Err(error) => error.to_string(),

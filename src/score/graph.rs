@@ -1,19 +1,16 @@
-//! Which nodes link to which? Links between numbered nodes, by source and by target.
+//! A graph of links between numbered nodes, by source and by target.
 //!
-//! A graph is made on several threads: each has a range of nodes, goes through all links, and puts
-//! those of its nodes where they belong, so that no two write to one place and the graph is the
-//! same for any number of threads.
+//! It is built on several threads: each has a range of nodes, goes through all links, and places
+//! those of its nodes, so that no two write to one place and the graph is the same for any number
+//! of threads.
 
 use crate::crew::Crew;
 use std::ops::Range;
 
-/// Nodes that are summed up together; slices end at multiples of it.
+/// Nodes that are summed together; slices end at multiples of it.
 pub(crate) const BLOCK: u32 = 1024;
 
-/// Links between nodes, by source and by target.
-///
-/// Memory: 8 bytes a link and 16 bytes a node; while it is made 4 bytes more for each of the links
-/// that are given.
+/// Memory: 8 bytes a link and 16 bytes a node; 4 more for each given link in construction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Graph {
     out_ends: Vec<u64>,
@@ -23,11 +20,10 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// Makes the graph of `nodes` nodes and the links (source, target) of all `parts`, on so many
-    /// threads. A link to itself, and one that is there twice, do not count.
+    /// The graph of the links (source, target) of all `parts`, without loops and repetitions.
     ///
     /// # Panics
-    /// When a link names a node that is not there.
+    /// If a link names a node that is not there.
     pub fn new(nodes: u32, parts: Vec<Vec<(u32, u32)>>, threads: usize) -> Self {
         let (mut out_ends, mut targets) = by_source(nodes, &parts, threads);
         drop(parts);
@@ -47,18 +43,15 @@ impl Graph {
         self.targets.len() as u64
     }
 
-    /// The targets of a node's links, ascending.
     pub fn targets(&self, node: u32) -> &[u32] {
         row(&self.out_ends, &self.targets, node)
     }
 
-    /// The nodes with a link to this one, ascending.
     pub(crate) fn sources(&self, node: u32) -> &[u32] {
         row(&self.in_ends, &self.sources, node)
     }
 
-    /// The nodes of slice number `slice` of `slices`: whole blocks, and in each slice about as many
-    /// nodes and links to them.
+    /// The nodes of a slice: whole blocks, with about as many nodes and links to them in each.
     pub fn slice(&self, slice: usize, slices: usize) -> Range<u32> {
         let nodes = self.nodes();
         let blocks: Vec<u32> = (0..nodes).step_by(BLOCK as usize).collect();
@@ -76,7 +69,7 @@ fn row<'a>(ends: &[u64], values: &'a [u32], node: u32) -> &'a [u32] {
     &values[start_of(ends, node) as usize..ends[node as usize] as usize]
 }
 
-/// Where the row of a node begins; of the node behind the last, where all end.
+/// The start of a node's row; for the node past the last, the end of all.
 fn start_of(ends: &[u64], node: u32) -> u64 {
     node.checked_sub(1).map_or(0, |before| ends[before as usize])
 }
@@ -95,7 +88,7 @@ fn ranges_of(ends: &[u64], threads: usize) -> Vec<Range<u32>> {
     (0..threads).map(|part| border(part)..border(part + 1)).collect()
 }
 
-/// Where the rows of nodes end whose links are counted by `count`, for the nodes of a range.
+/// The ends of rows whose lengths `count` adds up, for the nodes of a range.
 fn ends_of(nodes: u32, threads: usize, count: impl Fn(Range<u32>, &mut [u64]) + Sync) -> Vec<u64> {
     let mut ends = vec![0u64; nodes as usize];
     let width = (nodes as usize).div_ceil(threads).max(1);
@@ -112,7 +105,6 @@ fn ends_of(nodes: u32, threads: usize, count: impl Fn(Range<u32>, &mut [u64]) + 
     ends
 }
 
-/// Lets a thread fill the rows of each range of nodes.
 fn fill(
     ends: &[u64],
     values: &mut [u32],
@@ -129,13 +121,13 @@ fn fill(
     Crew::new("graph").all(parts.collect());
 }
 
-/// The places of the next links of a range of nodes, in the rows of the range alone.
+/// The places of the next links of a range of nodes, relative to the range's first row.
 fn next_places(ends: &[u64], range: &Range<u32>) -> Vec<u64> {
     let first = start_of(ends, range.start);
     range.clone().map(|node| start_of(ends, node) - first).collect()
 }
 
-/// All links by their sources, in no order.
+/// All links by source, each row in no order.
 fn by_source(nodes: u32, parts: &[Vec<(u32, u32)>], threads: usize) -> (Vec<u64>, Vec<u32>) {
     let links = || parts.iter().flatten().copied();
     let ends = ends_of(nodes, threads, |range, counts| {
@@ -160,8 +152,8 @@ fn by_source(nodes: u32, parts: &[Vec<(u32, u32)>], threads: usize) -> (Vec<u64>
     (ends, targets)
 }
 
-/// Sorts each row, and leaves out what is there twice and links to the node itself: all rows come
-/// to the front. Returns how many links are left.
+/// Sorts each row and drops repeated links and those to the node itself; all rows move to the
+/// front. Returns how many links are left.
 fn clean(ends: &mut [u64], targets: &mut [u32], ranges: &[Range<u32>]) -> usize {
     let starts: Vec<usize> =
         ranges.iter().map(|range| start_of(ends, range.start) as usize).collect();
@@ -186,8 +178,7 @@ fn clean(ends: &mut [u64], targets: &mut [u32], ranges: &[Range<u32>]) -> usize 
     left
 }
 
-/// The same for the rows of the nodes from `start` on, the first of which began at `first`; counts
-/// ends from 0.
+/// [`clean`] for the rows from node `start` on, which began at `first`; counts ends from 0.
 fn clean_rows(start: u32, first: u64, ends: &mut [u64], rows: &mut [u32]) {
     let (mut from, mut left) = (0, 0);
     for (node, end) in (start..).zip(ends) {
@@ -206,7 +197,7 @@ fn clean_rows(start: u32, first: u64, ends: &mut [u64], rows: &mut [u32]) {
     }
 }
 
-/// The links by their targets: rows of sources, ascending, where each row ends.
+/// The links by target: the ends of rows, and the rows of sources, ascending.
 fn by_target(out_ends: &[u64], targets: &[u32], threads: usize) -> (Vec<u64>, Vec<u32>) {
     let ends = ends_of(out_ends.len() as u32, threads, |range, counts| {
         for target in targets.iter().filter(|target| range.contains(target)) {

@@ -1,4 +1,4 @@
-//! How much is a posting worth, and how much can any posting of a block be worth?
+//! Scores of postings and documents, and bounds on them.
 
 pub(crate) mod bm25;
 pub(crate) mod bounds;

@@ -1,13 +1,13 @@
-//! Which scores are there? A score says what a posting adds to its document's, by a
-//! [`Weight`](super::weight::Weight) of the term and a norm of the document, and what the document
-//! begins with.
+//! The scores. Each gives what a posting adds to its document's score, by a
+//! [`Weight`](super::weight::Weight) of the term and a norm of the document, and the document's
+//! static part.
 //!
 //! ```text
 //! document = ((static + score 1) + score 2) + ...   terms in the order of the query
 //!                                                   static is 0 but for wang
 //! ```
 //!
-//! The term's weight is made when a query is planned and the static part when an index is opened
+//! The weight is made when a query is planned and the static part when an index is opened
 //! ([`scoring`](super::scoring)), so that the loops over postings are the same for all.
 
 use super::wang::Wang;
@@ -18,7 +18,7 @@ pub(crate) const MOST: f64 = 1e9;
 
 pub(crate) const LEAST_MU: f64 = 1e-3;
 
-/// How much a term counts that a document has at all, beside how often: delta of BM25+ and BM25L.
+/// delta of BM25+ and BM25L: what a term adds that occurs in a document at all.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Delta(f64);
 
@@ -34,7 +34,7 @@ impl Delta {
     }
 }
 
-/// How many tokens of the whole collection are added to each document: mu of Dirichlet smoothing.
+/// mu of Dirichlet smoothing: tokens of the whole collection that are added to each document.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mu(f64);
 
@@ -52,7 +52,6 @@ impl Mu {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub enum Score {
-    /// BM25 ([`bm25`](super::bm25)).
     #[default]
     Bm25,
     /// BM25 without the factor k1 + 1, as Lucene has it from version 8 on.
@@ -63,30 +62,28 @@ pub enum Score {
     Bm25L(Delta),
     /// TF_IDF of Terrier: Robertson's tf and Spärck Jones' idf.
     TfIdf,
-    /// Query likelihood with Dirichlet smoothing (Zhai and Lafferty, 2001), as Lucene's
-    /// LMDirichletSimilarity.
+    /// Query likelihood, Dirichlet smoothing (Zhai, Lafferty 2001): Lucene's LMDirichletSimilarity.
     Ql(Mu),
     /// DPH (Amati and others, 2007), of divergence from randomness; it has no parameters.
     Dph,
-    /// The term frequency, which is an impact that a model has learned, times the query's weight.
+    /// The term frequency, an impact that a model has learned, times the query's weight.
     Impact,
     /// PageRank and BM25 ([`wang`](super::wang)).
     Wang(Wang),
 }
 
 impl Score {
-    /// The names of all, as users write them.
     pub const NAMES: [&str; 9] =
         ["bm25", "bm25-lucene", "bm25plus", "bm25l", "tfidf", "ql", "dph", "impact", "wang"];
 
-    /// The delta of BM25+ unless another is given, as in the paper.
+    /// Default of BM25+, as in the paper.
     pub(crate) const DELTA_OF_BM25_PLUS: Delta = Delta(1.0);
-    /// The delta of BM25L unless another is given, as in the paper.
+    /// Default of BM25L, as in the paper.
     pub(crate) const DELTA_OF_BM25_L: Delta = Delta(0.5);
-    /// mu unless another is given, as in Anserini.
+    /// Default mu, as in Anserini.
     pub(crate) const MU: Mu = Mu(1000.0);
 
-    /// The score of this name, with the parameters that it has unless others are given.
+    /// The score of this name with its default parameters.
     pub(crate) fn named(name: &str) -> Option<Self> {
         let score = match name {
             "bm25" => Self::Bm25,
@@ -118,23 +115,21 @@ impl Score {
         Self::NAMES[at]
     }
 
-    /// Whether it depends on k1 and b.
     pub(crate) fn has_k1(&self) -> bool {
         !matches!(self, Self::Ql(_) | Self::Dph | Self::Impact)
     }
 
-    /// Whether it takes either form of the idf; others have their own, or none.
+    /// Whether it takes either form of the idf; others have their own or none.
     pub fn has_idf_kinds(&self) -> bool {
         matches!(self, Self::Bm25 | Self::Bm25Lucene | Self::Wang(_))
     }
 
-    /// Whether it needs to know how often a term occurs in the whole collection.
+    /// Whether it needs the frequency of a term in the whole collection.
     pub(crate) fn has_cf(&self) -> bool {
         matches!(self, Self::Ql(_) | Self::Dph)
     }
 
-    /// Whether it is a sum of [saturations](super::weight::Formula::Saturation) and nothing else,
-    /// which is what devices compute.
+    /// Devices compute sums of [saturations](super::weight::Formula::Saturation) only.
     pub fn is_on_devices(&self) -> bool {
         matches!(self, Self::Bm25 | Self::Bm25Lucene | Self::TfIdf)
     }

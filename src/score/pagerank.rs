@@ -1,5 +1,5 @@
-//! How much is a document worth by the links that lead to it? PageRank (Brin, Page 1998), by power
-//! iteration on several threads, each of which has a slice of the nodes.
+//! PageRank (Brin, Page 1998): the arithmetic of one slice of the nodes; `dataflow::pagerank`
+//! spreads slices over workers.
 //!
 //! The ranks x solve
 //!
@@ -7,10 +7,10 @@
 //! x(v) = (1 - d) + d * sum over links u -> v of x(u) / degree(u)
 //! ```
 //!
-//! and are divided by their sum at the end. A node without links passes nothing on. That gives the
-//! same ranks as giving its share to all nodes alike, since both scale all ranks by one factor
-//! (with uniform teleport; Del Corso, Gullì, Romani 2005), and needs no sum over all nodes in each
-//! round. It also leaves what is far from a change as it was, when documents come and go.
+//! and are divided by their sum at the end. A node without links passes nothing on, which gives the
+//! same ranks as spreading its share over all nodes, since both scale all ranks by one factor (with
+//! uniform teleport; Del Corso, Gullì, Romani 2005), needs no sum over all nodes in each round, and
+//! leaves what is far from a change as it was.
 //!
 //! With r = the right side - x, the distance of x to the solution is at most |r| / (1 - d) in L1,
 //! and that of the ranks divided by their sum at most twice that over the sum. A round makes of the
@@ -27,12 +27,11 @@ use super::graph::{BLOCK, Graph};
 use crate::crew::Crew;
 use std::ops::Range;
 
-/// What is asked of the ranks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RankSettings {
     /// The damping factor d, between 0 and 1.
     pub damping: f64,
-    /// The L1 distance of the ranks, of a sum of 1, to the exact ones, at most.
+    /// The greatest L1 distance of the ranks, of sum 1, to the exact ones.
     pub tolerance: f64,
 }
 
@@ -135,7 +134,6 @@ fn take(
     raw.chunks_mut(BLOCK as usize).map(block).collect()
 }
 
-/// Divides ranks by their sum.
 pub fn normalise(ranks: &mut [f64]) {
     let blocks = ranks.chunks(BLOCK as usize).map(|block| block.iter().sum::<f64>());
     let sum: f64 = blocks.sum();

@@ -1,5 +1,4 @@
-//! What do the parameters of a score make of a collection? The norm of a document, and the
-//! [`Weight`] of a term.
+//! A scoring function with its parameters: norms of documents and [`Weight`]s of terms.
 
 #![warn(missing_docs)]
 
@@ -12,15 +11,15 @@ use libm::log;
 /// The scoring function.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Scoring {
-    /// Parameters of BM25, which others have too.
+    /// The parameters k1 and b.
     pub bm25: Bm25,
-    /// Its weight of rare terms.
+    /// The idf form.
     pub idf: IdfKind,
-    /// What is made of both.
+    /// The score.
     pub score: Score,
 }
 
-/// The collection that scores are about.
+/// The collection's counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Whole {
     /// Documents.
@@ -30,7 +29,7 @@ pub struct Whole {
 }
 
 impl Whole {
-    /// Tokens of a document in the mean; 0 without documents.
+    /// Mean tokens of a document; 0 without documents.
     pub(crate) fn mean(&self) -> f64 {
         match self.documents {
             0 => 0.0,
@@ -39,19 +38,19 @@ impl Whole {
     }
 }
 
-/// What is known of a term.
+/// The counts of a term.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct TermCounts {
     /// How often the query has it, or the weight that the query gives it: above 0.
     pub times: f64,
     /// Documents with it.
     pub df: u32,
-    /// How often it occurs in all of them, where [`Score::has_cf`].
+    /// Its occurrences in all of them, where [`Score::has_cf`].
     pub cf: u64,
 }
 
 impl Scoring {
-    /// The numbers that the score has, each with its name.
+    /// The score's parameters by name.
     pub(crate) fn parameters(&self) -> Vec<(&'static str, f64)> {
         let mut all = match self.score {
             Score::Wang(wang) => vec![("alpha", wang.alpha())],
@@ -65,14 +64,14 @@ impl Scoring {
         all
     }
 
-    /// The norm of a document of `length` tokens, where the mean of all documents is `mean`.
+    /// The norm of a document of `length` tokens.
     pub(crate) fn norm(&self, length: u32, mean: f64) -> f32 {
         match self.score {
             Score::Ql(mu) => -log((f64::from(length) + mu.get()) / mu.get()) as f32,
             Score::Dph => length as f32,
             Score::Impact => 0.0,
             Score::Bm25L(delta) => {
-                // The tokens of the document divide tf: all of the fraction is multiplied by them.
+                // The document's tokens divide tf, so they multiply the whole fraction.
                 let b = self.bm25.b();
                 let relative = if mean > 0.0 { b * f64::from(length) / mean } else { 0.0 };
                 ((self.bm25.k1() + delta.get()) * (1.0 - b + relative)) as f32
@@ -81,18 +80,18 @@ impl Scoring {
         }
     }
 
-    /// Replaces `norms` with those of documents of these lengths.
+    /// Replaces `norms` with those of `lengths`.
     pub(crate) fn norms(&self, lengths: &[u32], mean: f64, norms: &mut Vec<f32>) {
         norms.clear();
         norms.extend(lengths.iter().map(|&length| self.norm(length, mean)));
     }
 
-    /// What bounds of blocks are worth.
+    /// The norms of bounds of blocks.
     pub(crate) fn bounds(&self, mean: f64) -> BoundNorms {
         BoundNorms::with(|length| self.norm(length, mean))
     }
 
-    /// The inverse document frequency that a term's weight has; none if the score has none.
+    /// The idf in a term's weight, if the score has one.
     pub(crate) fn idf(&self, documents: u32, df: u32) -> Option<f64> {
         // A damaged index may give more postings than documents, and a term may be in none.
         let (n, df_or_one) = (f64::from(documents.max(df)), f64::from(df.max(1)));
@@ -105,13 +104,12 @@ impl Scoring {
         }
     }
 
-    /// The part of a term in the weights of [`Score::Wang`], which add up to 1 - alpha.
+    /// A term's part in the weights of [`Score::Wang`], which add up to 1 - alpha.
     pub(crate) fn wang_part(&self, documents: u32, counts: &TermCounts) -> f64 {
         counts.times * idf(documents, counts.df, self.idf)
     }
 
-    /// The weight of a term, of all scores but [`Score::Wang`], which weighs all terms of a query
-    /// together ([`Self::wang_part`]).
+    /// The weight of a term; [`Score::Wang`] weighs all together ([`Self::wang_part`]).
     pub(crate) fn weight(&self, whole: Whole, counts: &TermCounts) -> Weight {
         let TermCounts { times, df, cf } = *counts;
         let part = times * self.idf(whole.documents, df).unwrap_or(1.0);

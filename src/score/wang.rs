@@ -1,5 +1,4 @@
-//! How much is a document worth if its PageRank counts too? The score of `wang` (section 3.2),
-//! after Zhang, Shi, Yan and Wen (2010):
+//! The score of `wang` (section 3.2), PageRank with BM25, after Zhang, Shi, Yan and Wen (2010).
 //!
 //! ```text
 //! S(d, q) = alpha PR(d) + (1 - alpha) * sum over terms of  w(t) IR(d, t)
@@ -11,11 +10,11 @@
 //! The paper does not say how both are brought to one scale: here PR is divided by the greatest of
 //! all documents, and the paper's IR by 1 + a, so that each lies between 0 and 1. The paper's a is
 //! k1. Weights add up to 1 and are not negative, so S of a document is at most its GS, whatever the
-//! query; and IR rises with tf, so that GS follows from the greatest tf of a document.
+//! query; IR rises with tf, so that GS follows from the greatest tf of a document.
 //!
-//! In single precision, as BM25: weight (1 - alpha) w(t) and the static part alpha PR(d) are
-//! computed in double precision and rounded once; the static part comes first, then the terms in
-//! the order of the query.
+//! The weight (1 - alpha) w(t) and the static part alpha PR(d) are computed in double precision and
+//! rounded to single once; the static part is added first, then the terms in the order of the
+//! query.
 
 use super::bm25::Bm25;
 use crate::settings::SettingError;
@@ -34,7 +33,7 @@ impl Default for Wang {
 }
 
 impl Wang {
-    /// The share of PageRank.
+    /// `alpha` is the share of PageRank.
     ///
     /// # Errors
     /// If it is not from 0 to 1.
@@ -46,19 +45,18 @@ impl Wang {
         self.alpha
     }
 
-    /// The weight of a term, of which `part` of `sum` is that of the query's terms; 0 or more.
+    /// The weight of a term with this `part` of the `sum` over the query's terms; 0 or more.
     pub(crate) fn weight(&self, part: f64, sum: f64) -> f32 {
         ((1.0 - self.alpha) * part / sum) as f32
     }
 
-    /// What a document's score begins with: `rank` is its PageRank, and `greatest` that of all
-    /// documents; if that is 0, no document has more than another.
+    /// The static part of a document's score; `greatest` is the greatest rank of all documents.
     pub(crate) fn static_part(&self, rank: f32, greatest: f32) -> f32 {
         (self.alpha * self.share(rank, greatest)) as f32
     }
 
-    /// The most that a document can be worth for any query, rounded up: `tf` is the greatest of its
-    /// terms, 0 if it has none; the norm is that of BM25 with the parameters of the queries.
+    /// The GS of a document, rounded up: `tf` is the greatest of its terms, 0 if it has none; the
+    /// norm is that of BM25 with the parameters of the queries.
     pub(crate) fn global(&self, rank: f32, greatest: f32, tf: u32, norm: f32) -> f32 {
         let tf = f64::from(tf);
         // A document without terms is in no answer.
@@ -73,9 +71,8 @@ impl Wang {
     }
 }
 
-/// Times a GS, no score of a document with at most that GS is above the product. The scores of so
-/// many terms are added up in single precision, which may lift a score above GS by some parts in
-/// 2^24.
+/// The factor on a GS that no score of that many terms exceeds, for documents of at most that GS:
+/// additions in single precision may lift a score above its GS by some parts in 2^24.
 pub(crate) fn slack(terms: usize) -> f64 {
     // Each term has a rounded weight, tf, sum, product and quotient, and is added with a rounding;
     // the static part and the last additions have one each.
@@ -83,24 +80,22 @@ pub(crate) fn slack(terms: usize) -> f64 {
 }
 
 /// Whether no document whose GS is at most `global` can come before one with the score `threshold`
-/// that has a smaller docid. The score has so many terms.
+/// and a smaller docid, in a score of so many terms.
 pub(crate) fn is_over(threshold: f32, global: f32, terms: usize) -> bool {
     f64::from(threshold) >= f64::from(global) * slack(terms)
 }
 
-/// The parameters on which the order of documents by GS rests.
+/// The parameters that fix the order of documents by GS.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct GlobalParameters {
     pub wang: Wang,
-    /// a, which is k1, and b.
+    /// k1, the paper's a, and b.
     pub bm25: Bm25,
     pub documents: u32,
-    /// Their tokens, by which the mean length is known.
     pub tokens: u64,
 }
 
 impl GlobalParameters {
-    /// Tokens of a document in the mean.
     pub(crate) fn mean(&self) -> f64 {
         match self.documents {
             0 => 0.0,
@@ -131,7 +126,7 @@ mod tests {
         let wang = Wang::default();
         assert_eq!(wang.weight(2.0, 8.0), 0.175);
         assert_eq!(wang.static_part(0.5, 2.0), 0.075);
-        // Nobody has a rank: all have the same.
+        // No document has a rank: all have the same.
         assert_eq!(wang.static_part(0.0, 0.0), 0.3);
         assert_eq!(wang.global(2.0, 2.0, 0, 1.0), 0.3f64 as f32);
         let global = f64::from(wang.global(1.0, 4.0, 3, 1.0));

@@ -1,8 +1,7 @@
-//! What is a posting worth? A [`Weight`] is what a query knows of a term: a formula and the term's
-//! numbers in it. With the term frequency and the norm of the document it gives the posting's part
-//! of the score, in single precision:
+//! The weight of a term: a formula and the term's numbers in it. With the term frequency and the
+//! norm of the document it gives the posting's score, in single precision:
 //!
-//! | formula | a posting is worth | scores |
+//! | formula | score of a posting | scores |
 //! | --- | --- | --- |
 //! | [`Saturation`](Formula::Saturation) | `(factor * tf) / (tf + norm)` | `bm25`, `wang`... |
 //! | [`Lifted`](Formula::Lifted) | the same, `+ more` | `bm25plus`, `bm25l` |
@@ -11,34 +10,30 @@
 //! | [`Linear`](Formula::Linear) | `factor * tf` | `impact` |
 //!
 //! `named` says what `factor`, `more` and the norms are. The loops over postings are made for
-//! saturation; what others are worth is computed a block at a time, beside them
-//! (`Weight::score_all`). As everywhere each operation is rounded on its own, so that all engines
-//! and levels of vector instructions give the same bits; logarithms are `ln`, not those of a
-//! library.
+//! saturation; other formulas are computed a block at a time, beside them (`Weight::score_all`).
+//! Each operation is rounded on its own, so that all engines and levels of vector instructions give
+//! the same bits; logarithms are `ln`, not those of a library.
 //!
-//! A posting that is there is worth more than nothing: what would be less than [`LEAST`] counts as
-//! that. A norm of infinity is that of a deleted document, of which every posting is worth 0.
+//! A score below [`LEAST`] counts as [`LEAST`], so that every posting scores above 0. A norm of
+//! infinity is that of a deleted document, whose postings score 0.
 //!
-//! **Bounds.** The pairs of a bound dominate the postings of their block: no posting has a greater
-//! tf and a shorter document than some pair. Saturation, lifted, Dirichlet and linear formulas rise
-//! with tf and fall with length, so that the best pair bounds the block, with slack for rounding.
-//! DPH does neither: it falls again where a document has little else than the term. What bounds it
-//! instead is said at `dph_most`.
+//! **Bounds.** The pairs of a bound dominate the postings of their block. Saturation, lifted,
+//! Dirichlet and linear formulas rise with tf and fall with length, so that the best pair bounds
+//! the block, with slack for rounding. DPH does neither: it falls again where a document has little
+//! else than the term; `dph_most` has its bound.
 
 use super::bm25;
 
-/// The least that a posting is worth, unless its formula is saturation.
+/// The least score of a posting, unless the formula is saturation.
 pub(crate) const LEAST: f32 = 1e-30;
 
-/// How much the errors of two logarithms and of sums of them may add up to, for each unit of their
-/// size.
+/// The errors of two logarithms and of sums of them, at most, relative to their size.
 const SLACK: f32 = 4e-6;
 
-/// How much rounding may lift a score above that of another posting that dominates it, as a factor:
+/// The most by which rounding lifts a score above that of a posting that dominates it, as a factor:
 /// each has four roundings of one part in 2^24.
 pub(crate) const ROUNDING: f32 = 1.0 + 4.0 * f32::EPSILON;
 
-/// How a posting's part of a score is computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Formula {
     /// `(factor * tf) / (tf + norm)`: [`bm25::score`].
@@ -54,7 +49,6 @@ pub(crate) enum Formula {
     Linear,
 }
 
-/// A term's part in a formula.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Weight {
     factor: f32,
@@ -63,7 +57,7 @@ pub struct Weight {
 }
 
 impl From<f32> for Weight {
-    /// The weight of a formula of saturation.
+    /// A weight of saturation.
     #[inline]
     fn from(factor: f32) -> Self {
         Self { factor, more: 0.0, formula: Formula::Saturation }
@@ -71,12 +65,11 @@ impl From<f32> for Weight {
 }
 
 impl Weight {
-    /// A weight of any formula; both numbers are 0 or more.
+    /// Both numbers are 0 or more.
     pub(crate) fn new(formula: Formula, factor: f32, more: f32) -> Self {
         Self { factor, more, formula }
     }
 
-    /// Whether the formula is saturation, which the loops over postings are made for.
     #[inline(always)]
     pub(crate) fn is_saturation(self) -> bool {
         self.formula == Formula::Saturation
@@ -87,12 +80,11 @@ impl Weight {
         self.factor
     }
 
-    /// The other number of the formula.
     pub(crate) fn more(self) -> f32 {
         self.more
     }
 
-    /// What a posting adds to the score of its document; `tf` is 1 or more.
+    /// The score of a posting; `tf` is 1 or more.
     #[inline(always)]
     pub(crate) fn score(self, tf: u32, norm: f32) -> f32 {
         if self.is_saturation() { bm25::score(self.factor, tf, norm) } else { self.other(tf, norm) }
@@ -105,7 +97,7 @@ impl Weight {
         score[0]
     }
 
-    /// Puts what each posting is worth in the place of its document's norm.
+    /// Replaces each document's norm by the score of its posting.
     #[inline(always)]
     pub(crate) fn score_all(self, tfs: &[u32], norms: &mut [f32]) {
         let Self { factor, more, formula } = self;
@@ -129,14 +121,14 @@ impl Weight {
         }
     }
 
-    /// No posting with this tf or a smaller one, in a document with this norm or that of a longer
-    /// one, is worth more, rounding included, unless the formula is saturation.
+    /// The most that a posting scores with this tf or a smaller one, in a document with this norm
+    /// or that of a longer one, rounding included.
     #[inline(never)]
     pub(super) fn other_most(self, tf: u32, norm: f32) -> f32 {
         let Self { factor, more, formula } = self;
         match formula {
             Formula::Saturation => bm25::score(factor, tf, norm) * ROUNDING,
-            // To add the same to both changes the order of none.
+            // Adding the same to both changes the order of none.
             Formula::Lifted => bm25::score(factor, tf, norm) * ROUNDING + more,
             Formula::Dirichlet => {
                 let rises = ln(1.0 + tf as f32 * more);
@@ -156,19 +148,19 @@ fn live(norm: f32, score: f32) -> f32 {
 
 #[inline(always)]
 fn at_least(score: f32) -> f32 {
-    // Written so that what is no number is the least.
+    // Written so that NaN becomes the least.
     if score > LEAST { score } else { LEAST }
 }
 
-/// DPH without the factor (Amati 2006), as Terrier and PISA have it; `inverse` is the collection's
-/// tokens by those of the term:
+/// DPH without the factor (Amati 2006), as in Terrier and PISA; `inverse` is all tokens by the
+/// term's:
 ///
 /// ```text
 /// f     = tf / length
 /// score = (1 - f)^2 / (tf + 1) * (tf * log2(f * inverse) + 0.5 * log2(2 pi * tf * (1 - f)))
 /// ```
 ///
-/// A document that is the term alone (f = 1) is worth nothing.
+/// A document that is the term alone (f = 1) scores nothing.
 #[inline(always)]
 fn dph(inverse: f32, tf: u32, length: f32) -> f32 {
     let tf = tf as f32;
@@ -179,10 +171,8 @@ fn dph(inverse: f32, tf: u32, length: f32) -> f32 {
     if rest > 0.0 { score * std::f32::consts::LOG2_E } else { 0.0 }
 }
 
-/// No posting with this tf `t` or a smaller one, in a document of this length `l` or a longer one,
-/// is worth more by DPH.
-///
-/// With 1 - f at most 1 a posting is worth at most
+/// The most that DPH gives a posting with this tf `t` or a smaller one, in a document of this
+/// length `l` or a longer one. With 1 - f at most 1 a posting scores at most
 ///
 /// ```text
 /// tf / (tf + 1) * max(0, log2(tf / length * inverse))  +  0.5 * log2(2 pi * tf) / (tf + 1)
@@ -199,11 +189,10 @@ fn dph_most(inverse: f32, tf: u32, length: f32) -> f32 {
 }
 
 /// The natural logarithm of a positive normal number, to some parts in 10^7, by operations that
-/// vectors have: with `x = 2^e * m` and m from about 0.71 to 1.41, `ln x = e ln 2 + 2 artanh((m
-/// - 1) / (m + 1))`, by the series of artanh. Another number gives anything.
+/// vectors have; other numbers give anything. With `x = 2^e * m` and m from about 0.71 to 1.41:
+/// `ln x = e ln 2 + 2 artanh((m - 1) / (m + 1))`, by the series of artanh.
 #[inline(always)]
 fn ln(x: f32) -> f32 {
-    /// The bits of the square root of a half.
     const LEAST_MANTISSA: u32 = 0x3f35_04f3;
     let shifted = x.to_bits().wrapping_sub(LEAST_MANTISSA);
     let exponent = ((shifted as i32) >> 23) as f32;

@@ -1,6 +1,5 @@
-//! What are the terms of a text, under one choice of stemmer and stop words? Documents and queries
-//! go through the same [`Analysis`]: tokens, less the stop words, stemmed, cut to
-//! [`MAX_TERM_BYTES`].
+//! Analysis of texts into terms, the same for documents and queries: tokens, less the stop words,
+//! stemmed, cut to [`MAX_TERM_BYTES`].
 
 use std::borrow::Cow;
 
@@ -8,23 +7,19 @@ use super::stemmer::Stemmer;
 use super::stop_words::StopWords;
 use super::tokenizer::Tokenizer;
 
-/// The longest term in bytes; a longer stem is cut at the last border of a character before.
+/// The longest term; a longer stem is cut at the last border of a character before.
 pub(crate) const MAX_TERM_BYTES: usize = 255;
 
-/// How a text becomes terms. The default is English: its stemmer and its stop words.
+/// The default is English.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Analysis {
-    /// What cuts a text into tokens.
     pub tokenizer: Tokenizer,
-    /// What makes a term of a token.
     pub stemmer: Stemmer,
-    /// The tokens that make no term.
     pub stop_words: StopWords,
 }
 
 impl Analysis {
-    /// Returns the term of a lower-cased token, from 1 to [`MAX_TERM_BYTES`] bytes; none if it is a
-    /// stop word or nothing is left of it.
+    /// The term of a lower-cased token; `None` for a stop word or if nothing is left.
     #[inline]
     #[must_use]
     pub(crate) fn analyze_token<'a>(&self, lowercased: &'a str) -> Option<Cow<'a, str>> {
@@ -41,16 +36,7 @@ impl Analysis {
         (!term.is_empty()).then_some(term)
     }
 
-    /// Calls `f` with each term of `text`, from first to last; their number is the length of a
-    /// document.
-    ///
-    /// ```text
-    /// use millrace::text::analysis::Analysis;
-    ///
-    /// let mut terms = Vec::new();
-    /// Analysis::default().terms(b"The Mills of the Gods", |term| terms.push(term.to_string()));
-    /// assert_eq!(terms, ["mill", "god"]);
-    /// ```
+    /// Calls `f` with each term of `text` in order; their number is the length of a document.
     pub fn terms(&self, text: &[u8], mut f: impl FnMut(&str)) {
         self.tokenizer.for_each_token(text, |token| {
             if let Some(term) = self.analyze_token(token) {
@@ -59,8 +45,7 @@ impl Analysis {
         });
     }
 
-    /// The tokens of a text, from first to last, each with its term; none if it is a stop word or
-    /// nothing is left of it.
+    /// The tokens of a text, each with its term if it has one.
     pub fn tokens(&self, text: &[u8]) -> Vec<(String, Option<String>)> {
         let mut tokens = Vec::new();
         self.tokenizer.for_each_token(text, |token| {
@@ -70,7 +55,6 @@ impl Analysis {
     }
 }
 
-/// How many bytes of a stem are its term.
 #[inline]
 fn term_len(stem: &str) -> usize {
     if stem.len() <= MAX_TERM_BYTES {

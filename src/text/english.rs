@@ -1,12 +1,11 @@
-//! What is the stem of an English word, by Snowball's English stemmer, also known as Porter 2 (M.
-//! F. Porter, *The English (Porter2) stemming algorithm*, 2002)? Its steps keep their numbers here.
-//! It equals `rust_stemmers`' [`Algorithm::English`](rust_stemmers::Algorithm::English), which
-//! takes several times as long and is still needed for the words that [`stem`] does not take.
+//! Snowball's English stemmer, also known as Porter 2 (M. F. Porter, *The English (Porter2)
+//! stemming algorithm*, 2002). Its steps keep their numbers here. It equals `rust_stemmers`'
+//! [`Algorithm::English`](rust_stemmers::Algorithm::English), which takes several times as long and
+//! serves for the words that [`stem`] does not take.
 //!
-//! What makes it fast: a word lies in a buffer of fixed size after eight zeros, so that its last
-//! eight bytes are one integer, and whether a suffix ends the word is one comparison. Each step
-//! looks at the last letter first. Which letters are vowels is found once, as a mask of bits; R1,
-//! R2 and the questions after vowels are arithmetic on the mask.
+//! For speed a word lies in a buffer of fixed size after eight zeros, so that its last eight bytes
+//! are one integer, and whether a suffix ends the word is one comparison. Each step looks at the
+//! last letter first. Vowels are a bit mask; R1, R2 and tests for vowels are arithmetic on it.
 //!
 //! In the algorithm's terms R1 is what follows the first non-vowel after a vowel, R2 what follows
 //! the first non-vowel after a vowel in R1. `y` is no vowel at the front and after a vowel.
@@ -20,25 +19,14 @@ use std::borrow::Cow;
 /// The longest word that [`stem`] takes, in bytes; one less than the bits of a mask.
 pub(crate) const MAX_WORD_BYTES: usize = 63;
 
-/// Bytes of a word that is looked at as a whole.
 const SHORT_BYTES: usize = 16;
 
-/// How many zeros stand before a word.
+/// Zeros before a word.
 const BEFORE: usize = 8;
 
-/// Returns the stem of a lower-cased word; none if that must be found in another way, since a
-/// suffix may end the word, and it is longer than [`MAX_WORD_BYTES`] or has a byte other than a to
-/// z, 0 to 9 and the apostrophe.
-///
-/// Digits are non-vowels. The stem is borrowed if it is a part of the word. It may be empty.
-///
-/// ```text
-/// use millrace::text::english::stem;
-///
-/// assert_eq!(stem("generalizations").unwrap(), "general");
-/// assert_eq!(stem("happily").unwrap(), "happili");
-/// assert_eq!(stem("naïvely"), None);
-/// ```
+/// The stem of a lower-cased word; `None` if a suffix may end the word and it is longer than
+/// [`MAX_WORD_BYTES`] or has a byte other than a to z, 0 to 9 and the apostrophe. Digits are
+/// non-vowels. The stem may be empty; it is borrowed if it is a part of the word.
 #[must_use]
 pub(crate) fn stem(word: &str) -> Option<Cow<'_, str>> {
     let (first, end) = match *word.as_bytes() {
@@ -75,14 +63,12 @@ pub(crate) fn stem(word: &str) -> Option<Cow<'_, str>> {
     Some(Cow::Owned(std::str::from_utf8(stem).expect("letters are ASCII").to_string()))
 }
 
-/// Whether a suffix of any step, or a word with a stem of its own, may end with these bytes. It is
-/// said of some others too.
+/// Whether a suffix, or a word with a stem of its own, may end so; also true of some others.
 fn may_end_suffix([before, last]: [u8; 2]) -> bool {
     BEFORE_LAST[usize::from(last)] >> (before % 32) & 1 == 1
 }
 
-/// For each last byte of a suffix those that stand before it, by the lower five bits of each, which
-/// all letters differ in.
+/// By a suffix's last byte: the bytes before it, as bits by their lower five bits, which differ.
 static BEFORE_LAST: [u32; 256] = {
     let mut before = [0; 256];
     let any = b"'esy";
@@ -103,16 +89,15 @@ static BEFORE_LAST: [u32; 256] = {
     before
 };
 
-/// A word of which `bytes[BEFORE..BEFORE + len]` are left.
 struct Letters {
     bytes: [u8; BEFORE + MAX_WORD_BYTES],
     len: usize,
-    /// Bit i tells whether letter i is a vowel; bits from `len` on mean nothing.
+    /// Bit i is set if letter i is a vowel; bits from `len` on are arbitrary.
     vowels: u64,
-    /// Where R1 and R2 begin. They stay when the word becomes shorter.
+    /// R1 and R2 begin here, even when the word becomes shorter.
     r1: usize,
     r2: usize,
-    /// Whether a letter was put in, and not only letters cut off.
+    /// Whether a letter was put in.
     is_changed: bool,
 }
 
@@ -127,8 +112,7 @@ impl Letters {
             bytes.get_mut(BEFORE..BEFORE + word.len())?.copy_from_slice(word);
             classes(word)?
         };
-        // From the front: a y that is a vowel makes the next one none. The first has no letter
-        // before.
+        // From the front, since a y that is a vowel makes the next one none; the first never is.
         let mut rest = ys & !1;
         while rest != 0 {
             let y = rest & rest.wrapping_neg();
@@ -138,7 +122,7 @@ impl Letters {
             rest ^= y;
         }
         let len = word.len();
-        // The non-vowels that follow a vowel; after the first one begins R1, after the next one R2.
+        // The non-vowels that follow a vowel: R1 begins after the first, R2 after the next.
         let borders = !vowels & (vowels << 1) & below(len);
         let after_border = |from: usize| {
             let border = (borders >> from << from).trailing_zeros() as usize;
@@ -152,7 +136,6 @@ impl Letters {
         Some(Self { bytes, len, vowels, r1, r2: after_border(r1), is_changed: false })
     }
 
-    /// Whole words with stems of their own.
     fn exception(&self) -> Option<&'static str> {
         let end = self.end();
         Some(match end.last() {
@@ -229,7 +212,7 @@ impl Letters {
         }
     }
 
-    /// Takes off a suffix of this length if there is a vowel before it, and mends what is left.
+    /// Takes off a suffix if there is a vowel before it, and mends what is left.
     fn take_off(&mut self, suffix: usize) {
         if !self.has_vowel_before(self.len - suffix) {
             return;
@@ -245,7 +228,6 @@ impl Letters {
         }
     }
 
-    /// A last y after a non-vowel.
     fn step_1c(&mut self) {
         if self.end().last() == b'y' && self.len > 2 && !self.is_vowel(self.len - 2) {
             self.end_in(b'i');
@@ -294,7 +276,6 @@ impl Letters {
         }
     }
 
-    /// More suffixes in R1.
     fn step_3(&mut self) {
         let end = self.end();
         let (r1, r2) = (self.r1, self.r2);
@@ -312,7 +293,6 @@ impl Letters {
         }
     }
 
-    /// Suffixes in R2.
     fn step_4(&mut self) {
         let end = self.end();
         let suffix = match end.last() {
@@ -333,7 +313,6 @@ impl Letters {
         self.cut(self.r2, suffix, suffix);
     }
 
-    /// A last e, and the second of two l.
     fn step_5(&mut self) {
         let end = self.end();
         match end.last() {
@@ -344,14 +323,14 @@ impl Letters {
         }
     }
 
-    /// Cuts off `letters` letters if a suffix of `suffix` letters lies behind `region`.
+    /// Cuts off `letters` letters if the suffix lies in the region.
     fn cut(&mut self, region: usize, suffix: usize, letters: usize) {
         if self.len - suffix >= region {
             self.len -= letters;
         }
     }
 
-    /// The same, and the letter that is last then becomes an e.
+    /// The same; the last letter then becomes an e.
     fn cut_to_e(&mut self, region: usize, suffix: usize, letters: usize) {
         if self.len - suffix >= region {
             self.len -= letters;
@@ -359,7 +338,6 @@ impl Letters {
         }
     }
 
-    /// Changes the last letter.
     fn end_in(&mut self, letter: u8) {
         self.len -= 1;
         self.push(letter);
@@ -414,12 +392,12 @@ impl Letters {
     }
 }
 
-/// A mask of all bits before bit `end`, which is 63 at most.
+/// `end` is 63 at most.
 fn below(end: usize) -> u64 {
     (1 << end) - 1
 }
 
-/// The last eight letters of a word, the last one lowest; zeros stand before the first.
+/// The last eight letters of a word, the last one lowest, after zeros.
 #[derive(Clone, Copy)]
 struct End(u64);
 
@@ -432,25 +410,25 @@ impl End {
         self.0.to_le_bytes()[1]
     }
 
-    /// Whether the word ends with `suffix`, of seven letters at most.
+    /// `suffix` has seven letters at most.
     #[inline(always)]
     fn is<const N: usize>(self, suffix: &[u8; N]) -> bool {
         self.0 & below(8 * N) == number(suffix)
     }
 
-    /// Whether this is all of the word, of seven letters at most.
+    /// `word` has seven letters at most.
     #[inline(always)]
     fn whole<const N: usize>(self, word: &[u8; N]) -> bool {
         self.0 == number(word)
     }
 
-    /// Whether the word ends with one of the doubles of step 1b.
+    /// The doubles of step 1b.
     fn is_double(self) -> bool {
         self.last() == self.last_but_one()
             && matches!(self.last(), b'b' | b'd' | b'f' | b'g' | b'm' | b'n' | b'p' | b'r' | b't')
     }
 
-    /// Whether the word ends with `li` after a letter that lets step 2 cut it off.
+    /// `li` after a letter that lets step 2 cut it off.
     fn is_li_after_its_letters(self) -> bool {
         let before = self.0.to_le_bytes()[2];
         self.is(b"li")

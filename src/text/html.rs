@@ -1,26 +1,13 @@
-//! Which text does a page of HTML show? All that stands outside tags, comments and the elements
-//! that show nothing: `script`, `style`, `iframe` and `template`. The title is text, and so is what
-//! `noscript`, `noframes` and `noembed` hold, for nothing is run or framed here. Attributes are
-//! not.
+//! Text of HTML pages: all that stands outside tags, comments and the elements that show nothing
+//! (`script`, `style`, `iframe` and `template`). The title is text, and so is the content of
+//! `noscript`, `noframes` and `noembed`, since nothing is run or framed here. Attributes are not.
 //!
-//! The page is read as the tokenizer of the HTML standard reads it (section 13.2.5), so broken
-//! markup comes to the same text as in a browser; no tree is built. Words end where a browser would
-//! end them: tags that format a part of a line (`b`, `a`, `span`, ...) do not separate, all others
-//! do.
+//! The page is read as by the tokenizer of the HTML standard (section 13.2.5), so broken markup
+//! gives the same text as in a browser; no tree is built. Words end where a browser would end them:
+//! tags that format a part of a line (`b`, `a`, `span`, ...) do not separate, all others do.
 //!
-//! The result goes to the tokenizer, so it keeps words and is not laid out: references such as
+//! The result is for the tokenizer, so words matter and layout does not: references such as
 //! `&mdash;` that stand for no letter and no digit become blanks, and so does most white space.
-//!
-//! | file | the question that it answers |
-//! | --- | --- |
-//! | `html/anchors.rs` | where does a page lead to |
-//! | `html/charset.rs` | which character set is a page in |
-//! | `html/markup.rs` | where do text, tags and comments begin and end |
-//! | `html/raw.rs` | where does an element end whose content is no markup |
-//! | `html/references.rs` | what does `&name;` stand for |
-//! | `html/tags.rs` | what are tags called, and what do they mean |
-//! | `sweep.rs` | how is markup taken 64 bytes at a time |
-//! | `marks.rs` | where do the bytes stand that may begin or end something |
 //!
 //! Measured in `benches/html.rs`.
 
@@ -39,7 +26,7 @@ mod raw;
 mod references;
 pub(super) mod tags;
 
-/// A buffer that grew beyond this many bytes for one long page may be given back.
+/// A buffer that one long page made larger is shrunk to this.
 const KEPT_BUFFER_BYTES: usize = 4 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,18 +34,15 @@ pub enum Markup {
     Html,
     /// HTML in the syntax of XML: `<script/>` is a whole element, and CDATA sections are text.
     Xhtml,
-    /// SGML with any tags: all of them separate words, none has a meaning, and a reference to an
-    /// entity that is not known is a blank.
+    /// SGML with any tags: all separate words, and a reference to an unknown entity is a blank.
     Sgml {
         /// Elements that are not text, in any case.
         hidden: &'static [&'static [u8]],
     },
 }
 
-/// Makes text of pages, in buffers that are used again.
 #[derive(Debug, Default)]
 pub struct HtmlText {
-    /// The page in UTF-8, if it came in another character set.
     decoded: String,
     text: Vec<u8>,
 }
@@ -68,11 +52,10 @@ impl HtmlText {
         Self::default()
     }
 
-    /// The text of `page`. Its character set is told by its byte order mark, else by `charset`, a
-    /// label from outside such as that of an HTTP header, else by a `meta` tag among its first
-    /// bytes; else it is UTF-8. Bytes that are not UTF-8 are handed on as they are.
-    ///
-    /// Takes time linear in the page's length, whatever its bytes.
+    /// The text of `page`. Its character set is that of its byte order mark, else of `charset`, a
+    /// label from outside such as an HTTP header's, else of a `meta` tag among its first bytes;
+    /// else it is UTF-8. Bytes that are not UTF-8 are passed on unchanged. Takes linear time,
+    /// whatever the bytes.
     pub fn text(&mut self, page: &[u8], markup: Markup, charset: Option<&[u8]>) -> &[u8] {
         let (encoding, mark) = charset::of_page(page, charset);
         self.text.clear();
@@ -81,23 +64,19 @@ impl HtmlText {
         &self.text
     }
 
-    /// Calls `take` with each place that `page` leads to, in their order.
-    ///
-    /// Takes time linear in the page's length, whatever its bytes.
+    /// Calls `take` with each link of `page`, in order. Takes linear time, whatever the bytes.
     pub(crate) fn anchors(&mut self, page: &Page<'_>, take: impl FnMut(Anchor<'_>)) {
         let (encoding, mark) = charset::of_page(page.bytes, page.charset);
         let text = in_utf8(&page.bytes[mark..], encoding, &mut self.decoded);
         anchors::find(text, page.markup, take);
     }
 
-    /// `text` without markup, in UTF-8; its character set is told as that of a page is, but for
-    /// `meta` tags.
+    /// `text` without markup, in UTF-8; its character set is a page's, but for `meta` tags.
     pub(crate) fn plain<'a>(&'a mut self, text: &'a [u8], charset: Option<&[u8]>) -> &'a [u8] {
         let (encoding, mark) = charset::from_outside(text, charset).unwrap_or((UTF_8, 0));
         in_utf8(&text[mark..], encoding, &mut self.decoded)
     }
 
-    /// Gives back buffers that one very long page made.
     pub(crate) fn shrink(&mut self) {
         self.decoded.clear();
         self.decoded.shrink_to(KEPT_BUFFER_BYTES);
@@ -106,7 +85,7 @@ impl HtmlText {
     }
 }
 
-/// Turns `bytes` into UTF-8, if they are not; `decoded` keeps it then.
+/// `bytes` in UTF-8; `decoded` holds them if they are in another character set.
 fn in_utf8<'a>(bytes: &'a [u8], encoding: &'static Encoding, decoded: &'a mut String) -> &'a [u8] {
     if encoding == UTF_8 || encoding.is_ascii_compatible() && bytes.is_ascii() {
         return bytes;

@@ -1,19 +1,18 @@
-//! Where in a page stand the bytes that mean something in markup? The places of a few KiB at a time
-//! are found at once and then stepped through: text between tags, and tags, are short, and a search
-//! for each of them costs more than what it passes over.
+//! The places in a page of the bytes that mean something in markup. Those of a few KiB are found at
+//! once and then stepped through: tags and the text between them are short, and a search for each
+//! costs more than what it passes over.
 
 use super::scan::bits_of;
 
-/// Bytes in which places are found at a time.
+/// Bytes searched at a time.
 const WINDOW: usize = 2048;
 
-/// What stands behind the last place.
+/// The end of the places.
 const NO_PLACE: u16 = u16::MAX;
 
-/// Steps through a page.
 pub(super) struct Marks<'a> {
     page: &'a [u8],
-    /// Where the part begins whose places are known, and where it ends.
+    /// The range whose places are known.
     base: usize,
     end: usize,
     places: [u16; WINDOW + 64],
@@ -21,24 +20,21 @@ pub(super) struct Marks<'a> {
 }
 
 impl<'a> Marks<'a> {
-    /// Steps through `page` from its beginning.
     pub(super) fn new(page: &'a [u8]) -> Self {
         Self { page, base: 0, end: 0, places: [NO_PLACE; WINDOW + 64], next: 0 }
     }
 
-    /// Steps to the first `<` or `&` that is at or behind `from` and was not passed, or to the
-    /// page's end.
+    /// Steps to the first `<` or `&` from `from` on that was not passed, or to the page's end.
     #[inline(always)]
     pub(super) fn text_end(&mut self, from: usize) -> usize {
         self.step(from, |byte| matches!(byte, b'<' | b'&'))
     }
 
-    /// Steps past the first `>`, `=`, `"` or `'` that is at or behind `from` and was not passed;
-    /// tells where it is, or the page's end.
+    /// The same past the first `>`, `=`, `"` or `'`; returns its place, or the page's end.
     #[inline(always)]
     pub(super) fn in_tag(&mut self, from: usize) -> usize {
         let place = self.step(from, |byte| !matches!(byte, b'<' | b'&'));
-        // At the page's end there is none to step past.
+        // There is none to step past at the page's end.
         self.next += usize::from(place < self.page.len());
         place
     }
@@ -63,7 +59,7 @@ impl<'a> Marks<'a> {
         }
     }
 
-    /// Finds the places of the part in which `from` is.
+    /// Finds the places of the range around `from`.
     #[inline(never)]
     fn fill(&mut self, from: usize) {
         self.base = from - from % 64;
@@ -75,17 +71,17 @@ impl<'a> Marks<'a> {
     }
 }
 
-/// Writes the places in `part` to `places`, 64 bytes at a time; tells how many.
+/// Writes the places in `part` to `places`, 64 bytes at a time; returns their number.
 fn find(part: &[u8], places: &mut [u16; WINDOW + 64]) -> usize {
     let mut found = 0;
     let mut push = |at: usize, step: &[u8; 64]| {
         let mut marks = bits_of(step, |byte| {
-            // Without branches.
+            // Branch-free.
             let is = |found: u8| u8::from(byte == found);
             is(b'<') | is(b'&') | is(b'>') | is(b'=') | is(b'"') | is(b'\'')
         });
         let all = found + marks.count_ones() as usize;
-        // Some at a time without a look at how many there are.
+        // Four at a time, without a look at how many there are.
         while marks != 0 {
             let to: &mut [u16] = &mut places[found..found + 4];
             for place in to {
@@ -111,7 +107,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Steps through `page`: each step goes so many bytes on first, and is one in a tag or not.
+    /// Each step of `steps` first skips so many bytes, and is one in a tag or not.
     fn check(page: &[u8], steps: &[(usize, bool)]) {
         let (mut marks, mut at) = (Marks::new(page), 0);
         for &(skipped, in_tag) in steps {

@@ -1,5 +1,5 @@
-//! What are the terms of a text? The rules are the contract of `docs/ARCHITECTURE.md`, section
-//! *Text*: tokens, stop words, stemming, cutting, trie collection, in this order.
+//! From text to terms; `docs/ARCHITECTURE.md`, section *Text*, has the contract: tokens, stop
+//! words, stemming, cutting, trie collection, in this order.
 
 pub(crate) mod analysis;
 pub(crate) mod english;

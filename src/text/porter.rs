@@ -1,5 +1,5 @@
-//! What is the stem of an English word, by the algorithm of M. F. Porter, *An algorithm for suffix
-//! stripping*, Program 14(3), 1980? Its steps keep their numbers here.
+//! Porter's stemmer of English words (M. F. Porter, *An algorithm for suffix stripping*, Program
+//! 14(3), 1980). Its steps keep their numbers here.
 //!
 //! This is the version of the program that Porter published himself, whose vocabulary of 23,531
 //! words and their stems is the usual test. It departs from the paper in three points:
@@ -8,24 +8,11 @@
 //! - step 2 has `bli` -> `ble` in the place of `abli` -> `able` (`possibly` -> `possibl`),
 //! - step 2 also has `logi` -> `log` (`apology` -> `apolog`).
 //!
-//! The later *Porter 2*, or Snowball English, is another algorithm: see [`super::stemmer`].
-//!
 //! In the paper's terms a word is `[C](VC)^m[V]`, where C and V are runs of consonants and of
 //! vowels; m is its *measure*. `y` is a consonant at the front and after a vowel.
 
-/// Stems `word` in place and returns the length of its stem in bytes; the stem is then at the front
-/// of `word`, and what follows it means nothing.
-///
-/// A word is left alone if it is shorter than three bytes or has a byte other than a to z. Takes
-/// time linear in its length.
-///
-/// ```text
-/// use millrace::text::porter::stem;
-///
-/// let mut word = *b"relational";
-/// let len = stem(&mut word);
-/// assert_eq!(&word[..len], b"relat");
-/// ```
+/// Stems `word` in place and returns the length of its stem; what follows it is arbitrary. A word
+/// of less than three bytes or with others than a to z is left alone.
 #[must_use = "the length says where the stem ends"]
 pub(crate) fn stem(word: &mut [u8]) -> usize {
     let len = word.len();
@@ -44,7 +31,7 @@ pub(crate) fn stem(word: &mut [u8]) -> usize {
     word.len
 }
 
-/// Suffixes and what stands for each; a suffix comes before those that end it.
+/// Suffixes and their replacements; a suffix comes before those that end it.
 type Rules = [(&'static [u8], &'static [u8])];
 
 const STEP_2: [(&[u8], &[u8]); 21] = [
@@ -103,7 +90,7 @@ const STEP_4: [(&[u8], &[u8]); 18] = [
     (b"ize", b""),
 ];
 
-/// A word of which `bytes[..len]` are left. No step makes it longer than it was at the start.
+/// No step makes the word longer than it was at the start.
 struct Word<'a> {
     bytes: &'a mut [u8],
     len: usize,
@@ -143,7 +130,6 @@ impl Word<'_> {
         }
     }
 
-    /// A last y.
     fn step_1c(&mut self) {
         if self.stem_before(b"y").is_some_and(has_vowel) {
             self.bytes[self.len - 1] = b'i';
@@ -161,7 +147,6 @@ impl Word<'_> {
         }
     }
 
-    /// A last e.
     fn step_5a(&mut self) {
         if let Some(stem) = self.stem_before(b"e") {
             let m = measure(stem);
@@ -171,15 +156,14 @@ impl Word<'_> {
         }
     }
 
-    /// A last double l.
     fn step_5b(&mut self) {
         if self.ends(b"ll") && measure(self.left()) > 1 {
             self.len -= 1;
         }
     }
 
-    /// Finds the first of `rules` whose suffix ends the word and applies it if the stem before the
-    /// suffix has a measure above `limit`. If not, no other rule is tried.
+    /// Applies the first of `rules` whose suffix ends the word, if the stem before the suffix has a
+    /// measure above `limit`. If not, no other rule is tried.
     fn replace_suffix(&mut self, rules: &Rules, limit: usize) {
         for (suffix, replacement) in rules {
             if let Some(stem) = self.stem_before(suffix) {
@@ -201,7 +185,6 @@ impl Word<'_> {
         self.left().ends_with(suffix)
     }
 
-    /// What stands before `suffix`, if the word ends with it.
     fn stem_before(&self, suffix: &[u8]) -> Option<&[u8]> {
         self.left().strip_suffix(suffix)
     }
@@ -212,7 +195,7 @@ impl Word<'_> {
         self.len += 1;
     }
 
-    /// Whether two equal consonants are last. Of `yy` at most one is a consonant.
+    /// Of `yy` at most one is a consonant.
     fn ends_with_double_consonant(&self) -> bool {
         match self.left() {
             [.., a, b] => a == b && !matches!(b, b'a' | b'e' | b'i' | b'o' | b'u' | b'y'),
@@ -221,7 +204,6 @@ impl Word<'_> {
     }
 }
 
-/// Whether each letter of `word` is a consonant.
 fn consonants(word: &[u8]) -> impl Iterator<Item = bool> {
     let mut previous = false;
     word.iter().map(move |letter| {
@@ -234,7 +216,7 @@ fn consonants(word: &[u8]) -> impl Iterator<Item = bool> {
     })
 }
 
-/// m: how often a consonant follows a vowel.
+/// The paper's m: how often a consonant follows a vowel.
 fn measure(word: &[u8]) -> usize {
     let mut after_vowel = false;
     let mut m = 0;

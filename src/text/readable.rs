@@ -1,6 +1,6 @@
-//! Reads short raw bytes, such as names, as text.
+//! Raw bytes, such as names, as text.
 
-/// Raw bytes as text, with U+FFFD for what is not UTF-8; `scratch` keeps it then.
+/// U+FFFD stands for what is not UTF-8; `scratch` then holds the text.
 #[inline]
 pub(crate) fn readable<'a>(raw: &'a [u8], scratch: &'a mut String) -> &'a str {
     if is_short_ascii(raw) {
@@ -24,9 +24,8 @@ fn read_other<'a>(raw: &'a [u8], scratch: &'a mut String) -> &'a str {
     scratch
 }
 
-/// Whether these are 8 to 32 bytes of ASCII, as most names are: told by four words, some of which
-/// have bytes in common, and one branch. The library looks at aligned words, as many as follow from
-/// where a name lies, which the processor cannot foresee.
+/// Whether these are 8 to 32 bytes of ASCII, as most names are: by four words that may overlap, and
+/// one branch. The library's loop depends on a name's address, which cannot be predicted.
 #[inline]
 fn is_short_ascii(bytes: &[u8]) -> bool {
     if !(8..=32).contains(&bytes.len()) {

@@ -1,18 +1,17 @@
-//! Where do tokens begin and end? The fast tokenizer of the build job, which equals
-//! [`for_each_token`](super::tokenizer::for_each_token) and hands out nearly all tokens as 16-byte
-//! keys without looking at a byte twice.
+//! The fast tokenizer of the build job, which equals
+//! [`for_each_token`](super::tokenizer::for_each_token) and gives nearly all tokens as 16-byte keys
+//! without looking at a byte twice.
 //!
-//! Two passes over a text:
+//! It makes two passes over a text:
 //! 1. 64 bytes at a time are classified into *word bytes*, the ASCII letters and digits and every
 //!    byte from 0x80 on, and the places where word bytes begin and end go to a list. No token
-//!    crosses an ASCII byte that is no letter and no digit, so a stretch of word bytes without a
-//!    high byte is one token, and one with high bytes holds whole tokens.
-//! 2. For each stretch: up to 16 ASCII bytes are loaded at once and lower-cased by one `or`, for
-//!    letters and digits have bit 5 free. Longer ASCII stretches and those with high bytes go
-//!    another, slower way.
+//!    crosses an ASCII byte that is no letter and no digit, so a run of word bytes, a *stretch*, is
+//!    one token if it has no high byte, and else holds whole tokens.
+//! 2. Up to 16 ASCII bytes of a stretch are loaded at once and lower-cased by one `or`, since
+//!    letters and digits have bit 5 free. Longer stretches and those with high bytes take a slower
+//!    way.
 //!
-//! Classes are found with AVX-512 (VBMI2 compresses places), or by what compilers make vector
-//! instructions of where there are any.
+//! The first pass uses AVX-512 (VBMI2 compresses places), or what compilers vectorise.
 
 #[cfg(target_arch = "x86_64")]
 use crate::cpu::IOTA;
@@ -21,23 +20,22 @@ use crate::cpu::{Level, level};
 /// An ASCII token of up to 16 bytes, lower-cased, padded with zero bytes.
 pub type Key = [u64; 2];
 
-/// The longest token that a [`Key`] holds, in bytes.
 pub(crate) const KEY_BYTES: usize = 16;
 
-/// Tokens with keys that are handed on at once: so many that what each needs has come from memory,
-/// if it is asked for when the key is found, where all cores ask memory for lines.
+/// Keys that are passed on at once: with so many, what was prefetched for each when its key was
+/// found has come from memory, even where all cores load.
 pub(crate) const TOGETHER: usize = 128;
 
-/// Takes the stretches of a text: those with keys in order, and the others in order; a few keys may
-/// come behind others that follow them in the text.
+/// The receiver of a text's stretches: those with keys come in order, and so do the others, but a
+/// few keys may come behind others that follow them in the text.
 pub trait Stretches {
-    /// What is called with each key that the next call of [`keys`](Self::keys) will have.
+    /// Called with each key that the next call of [`keys`](Self::keys) will have.
     #[inline(always)]
     fn ahead(&self) -> impl Fn(Key) -> u32 {
         |_| 0
     }
     /// Whole tokens of up to 16 ASCII bytes, lower-cased, at most [`TOGETHER`], with what
-    /// [`ahead`](Self::ahead) returned of each.
+    /// [`ahead`](Self::ahead) returned for each.
     fn keys(&mut self, keys: &[Key], ahead: &[u32]);
     /// A whole token of more than 16 ASCII bytes, as written.
     fn long(&mut self, token: &[u8]);
@@ -45,12 +43,11 @@ pub trait Stretches {
     fn mixed(&mut self, bytes: &[u8]);
 }
 
-/// Finds tokens; keeps its buffers from text to text.
 pub struct Scanner {
     level: Level,
-    /// Where stretches begin and end, by turns.
+    /// The begin and end of each stretch.
     edges: Vec<u32>,
-    /// A bit for each byte of the text: it is 0x80 or more.
+    /// A bit for each byte of the text: whether it is 0x80 or more.
     high: Vec<u64>,
 }
 
@@ -61,13 +58,10 @@ impl Default for Scanner {
 }
 
 impl Scanner {
-    /// Takes the best instructions that this processor has.
     pub fn new() -> Self {
         Self { level: level(), edges: Vec::new(), high: Vec::new() }
     }
 
-    /// Hands the stretches of `text` to `out`.
-    ///
     /// # Panics
     /// If the text has 4 GiB or more; documents are limited far below that.
     #[inline]
@@ -84,7 +78,7 @@ impl Scanner {
                 let taken = batch.take(text, pairs, high, out.ahead());
                 let Some((&[start, end], behind)) = pairs[taken..].split_first() else { break };
                 let (stretch, end) = (&text[start as usize..end as usize], end as usize);
-                // A byte from 0x80 on is a word byte, so that no stretch before this one had it.
+                // A byte from 0x80 on is a word byte, so no stretch before this one had it.
                 if end > high {
                     out.mixed(stretch);
                     high = next_high(&self.high, end);
@@ -97,7 +91,7 @@ impl Scanner {
         }
     }
 
-    /// Fills `edges` and `high`; tells whether any byte is 0x80 or more.
+    /// Fills `edges` and `high`; returns whether any byte is 0x80 or more.
     fn find_edges(&mut self, text: &[u8]) -> bool {
         self.edges.clear();
         self.edges.reserve(text.len() + 65);
@@ -112,7 +106,7 @@ impl Scanner {
     }
 
     fn finish_edges(&mut self, text: &[u8]) -> bool {
-        // A stretch that the last whole word of bits left open ends with the text.
+        // A stretch that the last word of bits left open ends with the text.
         if self.edges.len() % 2 == 1 {
             self.edges.push(text.len() as u32);
         }
@@ -135,7 +129,7 @@ impl Scanner {
             let mut edges = word ^ ((word << 1) | carry);
             carry = word >> 63;
             let all = self.edges.len() + edges.count_ones() as usize;
-            // Some at a time without a look at how many there are.
+            // Four at a time, without a look at how many there are.
             while edges != 0 {
                 self.edges.extend_from_slice(&std::array::from_fn::<_, 4, _>(|_| {
                     let place = i * 64 + edges.trailing_zeros() as usize;
@@ -203,8 +197,7 @@ impl Scanner {
     }
 }
 
-/// A bit for each byte of a step: what `is` makes of it, which is 0 or 1. Compilers make vector
-/// instructions of an `is` without branches.
+/// The result of `is`, 0 or 1, for each byte. Compilers vectorise an `is` without branches.
 #[inline(always)]
 pub(super) fn bits_of(step: &[u8; 64], is: impl Fn(u8) -> u8) -> u64 {
     let mut found = [0; 64];
@@ -216,7 +209,6 @@ pub(super) fn bits_of(step: &[u8; 64], is: impl Fn(u8) -> u8) -> u64 {
     })
 }
 
-/// The first place from `from` on whose bit is set; `usize::MAX` if there is none.
 #[cold]
 #[inline(never)]
 fn next_high(high: &[u64], from: usize) -> usize {
@@ -231,18 +223,16 @@ fn next_high(high: &[u64], from: usize) -> usize {
     usize::MAX
 }
 
-/// Keys that are handed on at once.
 struct Batch {
     keys: [Key; TOGETHER],
-    /// What was returned of each when it was found.
+    /// What [`Stretches::ahead`] returned for each.
     ahead: [u32; TOGETHER],
     found: usize,
 }
 
 impl Batch {
-    /// Takes the stretches that have keys up to the first one that has none: one with the byte at
-    /// `high`, or a long one. Returns how many. A function of its own, whose loop has all that it
-    /// needs in registers.
+    /// Takes stretches up to the first without a key: one with the byte at `high`, or a long one.
+    /// Returns their number. A function of its own keeps the loop's state in registers.
     #[inline(never)]
     fn take(
         &mut self,
@@ -267,7 +257,7 @@ impl Batch {
     }
 }
 
-/// Keeps the first `len` bytes of a key.
+/// Masks of the first `len` bytes of a key.
 const KEEP: [Key; KEY_BYTES + 1] = {
     let mut keep = [[0u64; 2]; KEY_BYTES + 1];
     let mut len = 1;
@@ -288,7 +278,7 @@ const KEEP: [Key; KEY_BYTES + 1] = {
 
 const LOWER: u64 = 0x2020_2020_2020_2020;
 
-/// Makes the key of the ASCII letters and digits `text[start..start + len]`, `len` from 1 to 16.
+/// The key of the ASCII letters and digits `text[start..start + len]`, `len` from 1 to 16.
 #[inline(always)]
 fn load_key(text: &[u8], start: usize, len: usize) -> Key {
     let whole = match text.get(start..start + KEY_BYTES) {
@@ -299,14 +289,14 @@ fn load_key(text: &[u8], start: usize, len: usize) -> Key {
     [(whole as u64 | LOWER) & keep[0], ((whole >> 64) as u64 | LOWER) & keep[1]]
 }
 
-/// The bytes of a token that ends less than a key before the text does.
+/// For a token that ends less than a key before the text does.
 #[cold]
 #[inline(never)]
 fn load_last(text: &[u8], start: usize, len: usize) -> u128 {
     load_short(&text[start..start + len])
 }
 
-/// A string of up to 16 bytes, then zeros. Its two ends, which may overlap, are whole words.
+/// Up to 16 bytes, then zeros. Both ends, which may overlap, are loaded as whole words.
 #[inline(always)]
 pub(super) fn load_short(bytes: &[u8]) -> u128 {
     let n = bytes.len();
@@ -322,19 +312,17 @@ pub(super) fn load_short(bytes: &[u8]) -> u128 {
     }
 }
 
-/// 16 times the same byte.
 #[inline(always)]
 pub(super) const fn every(byte: u8) -> u128 {
     u128::MAX / 0xff * byte as u128
 }
 
-/// The highest bit of each of 16 bytes.
 pub(super) const HIGH_BITS: u128 = every(0x80);
 
-/// The highest bits of those of 16 bytes that are small ASCII letters or digits.
+/// The highest bits of those of 16 bytes that are lower-case ASCII letters or digits.
 #[inline(always)]
 pub(super) fn plain_bytes(whole: u128) -> u128 {
-    // The highest bit of each byte says whether the others are no less than `least`.
+    // The highest bit of each byte tells whether the others are at least `least`.
     let from = |least: u8| (whole & !HIGH_BITS) + every(0x80 - least);
     let digits = from(b'0') & !from(b'9' + 1);
     let letters = from(b'a') & !from(b'z' + 1);
@@ -348,12 +336,11 @@ pub(crate) fn key_of(token: &[u8]) -> Option<Key> {
         return None;
     }
     let whole = load_short(token);
-    // Zeros, which stand behind the token too, are neither.
+    // Zeros, which follow the token too, are neither.
     let fits = plain_bytes(whole) == HIGH_BITS >> (8 * (KEY_BYTES - token.len()));
     fits.then_some([whole as u64, (whole >> 64) as u64])
 }
 
-/// The bytes of a key, which are ASCII letters and digits.
 pub(crate) fn key_bytes(key: Key) -> ([u8; KEY_BYTES], usize) {
     let whole = (u128::from(key[1]) << 64) | u128::from(key[0]);
     let len = KEY_BYTES - whole.leading_zeros() as usize / 8;
@@ -438,8 +425,7 @@ mod tests {
     }
 
     proptest! {
-        /// Also of bytes beside those that a key may have, and of zeros, with which it is filled
-        /// up.
+        /// Includes bytes that no key has, and zeros, which fill keys up.
         #[test]
         fn oracle_keys_have_small_letters_and_digits(
             token in prop::collection::vec(prop::sample::select(b"\0az09mm55{`/:AZ\x80\xe1\xff\x1f".to_vec()), 0..20),

@@ -1,15 +1,15 @@
-//! Which stemmer turns tokens into terms? `english`, Snowball's, by default; any other language of
-//! Snowball; `porter`, the older English one of [`super::porter`]; or `none`.
+//! Stemmers by name: `english`, Snowball's, the default; other languages of Snowball; `porter`, the
+//! older English one of [`super::porter`]; and `none`.
 //!
-//! `english` is [`super::english`], and for the few words which that does not take Snowball's own
-//! program, as for the other languages. Both give the same stems.
+//! `english` is [`super::english`], and for the few words that it does not take Snowball's own
+//! program, which gives the same stems.
 //!
 //! Two guards stand before Snowball's stemmers, since any token must be survived:
 //!
-//! - Some take quadratic time, so a token over [`MAX_STEMMED_BYTES`] is no word and is left alone.
-//!   For `english` and `porter` this changes no term: they only touch the last bytes of a long
-//!   token, and a term is cut long before those (see [`super::analysis`]).
-//! - The Greek one panics on some words (`ισαισα`). Such a token is left alone too.
+//! - Some take quadratic time, so a token over [`MAX_STEMMED_BYTES`] is left alone. For `english`
+//!   and `porter` this changes no term: they only touch the last bytes of a long token, and a term
+//!   is cut long before those (see [`super::analysis`]).
+//! - The Greek one panics on some words (`ισαισα`), which are left alone too.
 
 use crate::settings::SettingError;
 use std::borrow::Cow;
@@ -22,8 +22,7 @@ use rust_stemmers::Algorithm;
 
 use super::{english, porter};
 
-/// The longest token that is stemmed, in bytes. At this length the slowest stemmer takes less than
-/// a millisecond for a token made to be slow, or 0.2 µs a byte.
+/// At this length the slowest token of the slowest stemmer takes below 1 ms, or 0.2 µs a byte.
 pub(crate) const MAX_STEMMED_BYTES: usize = 4096;
 
 const STEMMERS: [(&str, Kind); 20] = [
@@ -57,14 +56,13 @@ enum Kind {
     Snowball(Algorithm),
 }
 
-/// A stemmer, chosen by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stemmer(Kind);
 
 impl Stemmer {
-    /// Snowball's English stemmer, also known as Porter 2, see [`super::english`]; the default.
+    /// [`super::english`].
     pub const ENGLISH: Self = Self(Kind::English);
-    /// Porter's stemmer, see [`super::porter`].
+    /// [`super::porter`].
     pub const PORTER: Self = Self(Kind::Porter);
     /// Leaves every token as it is.
     pub const NONE: Self = Self(Kind::None);
@@ -74,22 +72,13 @@ impl Stemmer {
         STEMMERS.iter().map(|&(_, kind)| Self(kind))
     }
 
-    /// Returns the name, from which [`FromStr`] makes the stemmer again.
     #[must_use]
     pub(crate) fn name(self) -> &'static str {
         let same = STEMMERS.iter().find(|&&(_, kind)| kind == self.0);
         same.expect("every kind is in the table").0
     }
 
-    /// Returns the stem of a lower-cased token; it may be empty, and longer than the token.
-    ///
-    /// ```text
-    /// use millrace::text::stemmer::Stemmer;
-    ///
-    /// assert_eq!(Stemmer::ENGLISH.stem("fruitlessly"), "fruitless");
-    /// assert_eq!(Stemmer::PORTER.stem("fruitlessly"), "fruitlessli");
-    /// assert_eq!(Stemmer::NONE.stem("fruitlessly"), "fruitlessly");
-    /// ```
+    /// The stem of a lower-cased token; it may be empty, and longer than the token.
     #[inline]
     #[must_use]
     pub fn stem<'a>(&self, token: &'a str) -> Cow<'a, str> {
@@ -154,11 +143,11 @@ fn stem_by_snowball(algorithm: Algorithm, token: &str) -> Cow<'_, str> {
 }
 
 thread_local! {
-    /// Whether this thread runs a stemmer whose panics are to be survived.
+    /// Whether this thread runs a stemmer whose panics are survived.
     static SURVIVING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `stem`; none if it panics, which prints nothing then.
+/// `None` if `stem` panics, which then prints nothing.
 fn survive<T>(stem: impl FnOnce() -> T) -> Option<T> {
     static QUIET: Once = Once::new();
     QUIET.call_once(|| {
@@ -266,7 +255,7 @@ mod tests {
         }
     }
 
-    /// Letters of every language, and endings that the stemmers look for.
+    /// Letters of every language, and endings of the stemmers.
     fn tokens() -> impl Strategy<Value = String> {
         let parts = "a e i o u y b c d g l m n r s t z ä ö ü ß å æ ø é è ê ç ñ ã ş ţ ı ő i\u{307} \
             ing ed ational ness ies ung heit keit ment eux ación mente ssa ille lar ları mız \

@@ -1,16 +1,16 @@
-//! Which tokens are never indexed? A list of stop words, matched against lower-cased tokens before
-//! stemming: `english`, `none`, or a file of the user's. The manifest keeps the words themselves,
-//! so that an index needs no file besides its own.
+//! Stop words, which are never indexed: a list matched against lower-cased tokens before stemming,
+//! `english`, `none`, or a file of the user's. The manifest stores the words themselves, so that an
+//! index needs no file besides its own.
 //!
-//! A file holds one word a line in UTF-8. White space around a word is trimmed, blank lines and
-//! lines that begin with `#` are skipped, a byte order mark at the front is too, and words are
-//! lower-cased. A line that could match no token is an error rather than a word without effect.
+//! A file holds one word a line in UTF-8. White space around a word is trimmed; blank lines, lines
+//! that begin with `#` and a byte order mark at the front are skipped; words are lower-cased. A
+//! line that could match no token is an error rather than a word without effect.
 
 use crate::settings::SettingError;
 use std::fs;
 use std::path::Path;
 
-/// The 33 words of Lucene's English list.
+/// Lucene's English list.
 const ENGLISH: [&str; 33] = [
     "a", "an", "and", "are", "as", "at", "be", "but", "by", "for", "if", "in", "into", "is", "it",
     "no", "not", "of", "on", "or", "such", "that", "the", "their", "then", "there", "these",
@@ -27,22 +27,18 @@ pub struct StopWords {
 }
 
 impl StopWords {
-    /// Returns the 33 English words that Lucene drops; the default.
+    /// Lucene's list.
     #[must_use]
     pub fn english() -> Self {
         Self::of(ENGLISH.map(Box::from).to_vec())
     }
 
-    /// Returns the empty set.
     #[must_use]
     pub fn none() -> Self {
         Self::of(Vec::new())
     }
 
-    /// Returns the set that an option's value asks for: `english`, `none`, or a file's path.
-    ///
-    /// # Errors
-    /// Those of [`StopWords::from_file`].
+    /// From an option's value: `english`, `none`, or a file's path.
     pub fn from_option(value: &Path) -> Result<Self, SettingError> {
         match value.to_str() {
             Some("english") => Ok(Self::english()),
@@ -51,11 +47,9 @@ impl StopWords {
         }
     }
 
-    /// Reads a file of stop words.
-    ///
     /// # Errors
-    /// The file cannot be read, is not UTF-8, or has a line with several words or with a word that
-    /// can be no token.
+    /// If the file cannot be read, is not UTF-8, or has a line with several words or with a word
+    /// that can be no token.
     pub(crate) fn from_file(path: &Path) -> Result<Self, SettingError> {
         let file = path.display();
         let bytes = fs::read(path).map_err(|error| refused(format!("{file}: {error}")))?;
@@ -86,10 +80,10 @@ impl StopWords {
         Ok(Self::of(words))
     }
 
-    /// Makes the set again from the words that [`StopWords::words`] gave, in any order.
+    /// From the words of [`StopWords::words`], in any order.
     ///
     /// # Errors
-    /// A word is not lower-cased or can be no token.
+    /// If a word is not lower-cased or can be no token.
     pub fn from_words<W: AsRef<str>>(
         words: impl IntoIterator<Item = W>,
     ) -> Result<Self, SettingError> {
@@ -116,13 +110,6 @@ impl StopWords {
     }
 
     /// Whether a lower-cased token is a stop word.
-    ///
-    /// ```text
-    /// use millrace::text::stop_words::StopWords;
-    ///
-    /// assert!(StopWords::english().contains("the"));
-    /// assert!(!StopWords::english().contains("thesis"));
-    /// ```
     #[inline]
     #[must_use]
     pub fn contains(&self, token: &str) -> bool {
@@ -137,7 +124,7 @@ impl StopWords {
             .is_ok()
     }
 
-    /// Returns `none` or `english` if the words are those, or else `custom`.
+    /// `none`, `english` or `custom`.
     #[must_use]
     pub(crate) fn name(&self) -> &'static str {
         if self.words.is_empty() {
@@ -149,7 +136,7 @@ impl StopWords {
         }
     }
 
-    /// Returns the words sorted by their bytes, each once.
+    /// Sorted by their bytes, each once.
     pub(crate) fn words(&self) -> impl ExactSizeIterator<Item = &str> {
         self.words.iter().map(|word| &**word)
     }
@@ -161,13 +148,12 @@ impl Default for StopWords {
     }
 }
 
-/// Why a list of stop words is refused.
 fn refused(why: String) -> SettingError {
     SettingError::value("stopwords", why)
 }
 
-/// The first character that no lower-cased token can have where `word` has it. That is one that is
-/// not alphanumeric, but for the combining dot of `i̇`, the lower case of `İ`.
+/// The first character that no lower-cased token can have there: one that is not alphanumeric, but
+/// for the combining dot of `i̇`, the lower case of `İ`.
 fn separator(word: &str) -> Option<char> {
     let mut previous = None;
     word.chars().find(|&character| {
@@ -177,7 +163,6 @@ fn separator(word: &str) -> Option<char> {
     })
 }
 
-/// The front of `text`, fit for a message.
 fn shorten(text: &str) -> String {
     text.chars().take(60).collect()
 }

@@ -1,13 +1,13 @@
-//! How is markup taken 64 bytes at a time, whatever stands in its tags?
+//! Markup taken 64 bytes at a time, whatever stands in its tags.
 //!
 //! To step from mark to mark takes many instructions for each tag and attribute. Here the classes
-//! of 64 bytes are bits of words, and what stands within tags follows from a few operations on
-//! these: an addition carries from each `<` to the next `>`. Then the name of each tag is looked
-//! up, and what is no tag is squeezed together by one instruction (`vpcompressb`).
+//! of 64 bytes are bits of words, and the insides of tags follow from a few operations on these: an
+//! addition carries from each `<` to the next `>`. Then the name of each tag is looked up, and all
+//! outside of tags is squeezed together by one instruction (`vpcompressb`).
 //!
-//! That the next `>` ends a tag is not known but checked: values that stand in double quotes right
-//! behind `=` may hold anything but `>`, others neither quotes nor `=`. All else is left to the
-//! caller, who steps through it.
+//! That the next `>` ends a tag is checked: values in double quotes right behind `=` may hold
+//! anything but `>`, others neither quotes nor `=`. All else is left to the caller, who steps
+//! through it.
 
 #![cfg_attr(
     not(target_arch = "x86_64"),
@@ -23,29 +23,26 @@ use super::html::tags::{INLINE, ROLES, Role, name_at, role_of, tag};
 #[cfg(test)]
 pub(super) use tests::portable;
 
-/// Bytes that are taken at a time.
 const BLOCK: usize = 64;
 
-/// Bytes behind a block that are there: a name that begins at its end is looked at.
+/// Bytes that can be read behind a block, for a name that begins at its end.
 const BEHIND: usize = 16;
 
-/// Why not all of a page was taken.
+/// Why a sweep stopped.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Stop {
-    /// Something stands here that has to be looked at: a reference, a comment, a tag with a long
-    /// name, or the page's end.
+    /// At a reference, a comment, a tag with a long name, or the page's end.
     Here,
-    /// Before here stands a tag that means something, whose name is at `name..after`.
+    /// Behind a tag with a meaning, whose name is at `name..after`.
     Behind { name: usize, after: usize, is_end: bool, role: Role },
-    /// What stands here has to be stepped through, until there.
+    /// Before irregular markup, which must be stepped through up to there.
     Odd { until: usize },
 }
 
-/// Takes a page from a place on at which no tag is under way, appends its text, and moves the place
-/// to where it stops.
+/// Sweeps a page from a place outside of tags on, appends its text, and moves the place.
 pub(super) type Sweep = fn(&[u8], &mut usize, &mut Vec<u8>) -> Stop;
 
-/// How this machine sweeps, if it can.
+/// The best sweep of this machine, if it has one.
 pub(super) fn best() -> Option<Sweep> {
     #[cfg(target_arch = "x86_64")]
     if crate::cpu::level() == crate::cpu::Level::Avx512 {
@@ -55,7 +52,7 @@ pub(super) fn best() -> Option<Sweep> {
     None
 }
 
-/// What 64 bytes are, a bit for each.
+/// A bit for each of 64 bytes.
 #[derive(Debug, PartialEq)]
 struct Classes {
     open: u64,
@@ -64,9 +61,9 @@ struct Classes {
     apostrophe: u64,
     equals: u64,
     ampersand: u64,
-    /// What ends a tag's name.
+    /// Bytes that end a tag's name.
     parts: u64,
-    /// Blanks, and other bytes below them, which do not go on with a word.
+    /// Bytes up to the blank, which do not go on with a word.
     blank: u64,
 }
 
@@ -76,18 +73,17 @@ trait Lanes: Copy {
     /// White space as HTML has it.
     fn spaces(self, block: &[u8; BLOCK]) -> u64;
 
-    /// Of each bit whether an odd number is set up to it.
+    /// For each bit the parity of those up to it.
     fn parity(self, bits: u64) -> u64;
 
-    /// Puts the lowest bits where `places` are set.
+    /// Moves the lowest bits to the set bits of `places`.
     fn deposit(self, bits: u64, places: u64) -> u64;
 
-    /// Appends the bytes that are kept; those that are `feeds` become line feeds. There has to be
-    /// room for a block.
+    /// Appends the bytes in `keep`, those in `feeds` as line feeds, to `out`, which has room.
     fn squeeze(self, block: &[u8; BLOCK], keep: u64, feeds: u64, out: &mut Vec<u8>);
 }
 
-/// The bytes that end a tag's name, by the low half of them, in which they differ.
+/// The bytes that end a tag's name, by their low halves, in which they differ.
 #[cfg(target_arch = "x86_64")]
 const PARTS: [u8; 16] = {
     let set = b" \t\n\x0c\r/>";
@@ -101,11 +97,11 @@ const PARTS: [u8; 16] = {
 
 const SLOTS: usize = 128;
 
-/// A factor that gives each name a slot of its own, found by trial.
+/// Gives each name a slot of its own; found by trial.
 const FACTOR: u64 = 0x84a67dde9f223d55;
 
-/// Names of up to seven bytes, the last in the highest byte, and in the lowest byte 1 if the tag
-/// formats a part of a line, 2 if it means something.
+/// Names of up to seven bytes, the last in the highest byte; the lowest byte is 1 if the tag
+/// formats a part of a line, 2 if it has another meaning.
 static NAMES: [u64; SLOTS] = names(FACTOR).expect("the factor parts all names");
 
 const fn slot(name: u64, factor: u64) -> usize {
@@ -121,7 +117,7 @@ const fn names(factor: u64) -> Option<[u64; SLOTS]> {
             (tag(INLINE[i - ROLES.len()].as_bytes()), 1)
         };
         i += 1;
-        // One of eight bytes is looked at anyway.
+        // Names of eight bytes are looked up apart.
         if name >> 56 == 0 {
             let name = name.swap_bytes();
             let slot = slot(name, factor);
@@ -138,8 +134,8 @@ const fn each(byte: u8) -> u64 {
     u64::from_ne_bytes([byte; 8])
 }
 
-/// What a tag does whose name, of up to seven bytes in lower case, ends in the highest byte: see
-/// [`NAMES`]; 0 if it parts words.
+/// The lowest byte in [`NAMES`] of a name of up to seven bytes in lower case, which ends in the
+/// highest byte; 0 for a tag that separates words.
 #[inline(always)]
 fn meaning(name: u64) -> u64 {
     let differs = NAMES[slot(name, FACTOR)] ^ name;
@@ -151,7 +147,7 @@ fn word_at(bytes: &[u8; BLOCK + BEHIND], at: u32) -> u64 {
     u64::from_le_bytes(*bytes[at as usize..].first_chunk().expect("a word begins in the block"))
 }
 
-/// What the usual references of one byte stand for, by what follows `&`, and their bytes behind it.
+/// The character of a usual reference, by what follows its `&`, and its bytes behind it.
 #[inline(always)]
 fn one_byte(word: u64) -> Option<(u8, u32)> {
     let is =
@@ -172,15 +168,13 @@ fn below(place: u32) -> u64 {
     1u64.checked_shl(place).unwrap_or(0).wrapping_sub(1)
 }
 
-/// The lowest bit that is set.
 #[inline(always)]
 fn first(bits: u64) -> u64 {
     bits & bits.wrapping_neg()
 }
 
-/// Carries from each begin on while `goes_on`: of the places where it does not, the sum has those
-/// to which something was carried. `carry` is what comes from before the first place, and goes
-/// behind the last.
+/// Carries from each begin on while `goes_on`: the sum has those places where it does not to which
+/// something was carried. `carry` comes in before the first place and goes out behind the last.
 #[inline(always)]
 fn carried(begins: u64, goes_on: u64, carry: &mut bool) -> u64 {
     let sum;
@@ -188,33 +182,33 @@ fn carried(begins: u64, goes_on: u64, carry: &mut bool) -> u64 {
     sum
 }
 
-/// Marks all places from each begin on up to the first that does not go on.
+/// Marks all places from each begin up to the first that does not go on.
 #[inline(always)]
 fn stretch(begins: u64, goes_on: u64, carry: &mut bool) -> u64 {
     (carried(begins, goes_on, carry) ^ goes_on) | begins
 }
 
-/// What goes on from one block to the next.
+/// State between blocks.
 #[derive(Clone, Copy, Default)]
 struct Carry {
     in_tag: bool,
-    /// Where the last tag begins, and 1 if it parts no words.
+    /// Where the last tag begins, and 1 if it is inline.
     tag_at: usize,
     inline: u64,
-    /// The last tag means something.
+    /// The last tag has a meaning.
     pending: Option<Stop>,
-    /// All bits in a value in quotes.
+    /// All bits set within a quoted value.
     in_quotes: u64,
-    /// In a value without quotes.
+    /// Within an unquoted value.
     in_bare: bool,
     /// 1 behind `=` of an attribute.
     behind_equals: u64,
-    /// 1 behind a byte that is no part of an attribute's name.
+    /// 1 behind a byte that is not part of an attribute's name.
     behind_part: u64,
 }
 
 impl Carry {
-    /// Where to go back to, to begin with what is under way at `at`.
+    /// Where to resume if what is under way at `at` is to begin again.
     fn begin(&self, at: usize) -> usize {
         if self.in_tag { self.tag_at } else { at }
     }
@@ -222,7 +216,7 @@ impl Carry {
 
 #[inline(always)]
 fn sweep(lanes: impl Lanes, page: &[u8], at: &mut usize, out: &mut Vec<u8>) -> Stop {
-    // No more comes out than is taken.
+    // No more comes out than goes in.
     out.reserve(page.len() - *at + BLOCK);
     let mut after_word = out.last().is_some_and(|last| *last > b' ');
     let mut carry = Carry::default();
@@ -247,12 +241,12 @@ fn sweep(lanes: impl Lanes, page: &[u8], at: &mut usize, out: &mut Vec<u8>) -> S
         let ends = close & tags;
         let starts = open & !((tags & !close) << 1 | u64::from(before.in_tag));
 
-        // What may be otherwise than it seems.
+        // Irregularities.
         let inside = lanes.parity(quote & tags) ^ before.in_quotes;
         let opening = quote & tags & inside;
         let equal = equals & tags & !inside;
         let values = equal << 1 | before.behind_equals;
-        // A name that ends in this block may not have any `=`.
+        // A name that ends in this block must not contain `=`.
         let begins = starts << 1;
         let names = stretch(begins, !parts | begins, &mut false);
         let mut odd = ends & inside
@@ -269,11 +263,10 @@ fn sweep(lanes: impl Lanes, page: &[u8], at: &mut usize, out: &mut Vec<u8>) -> S
         carry.behind_equals = equal >> 63;
         carry.behind_part = (parts | quote) >> 63;
 
-        // Up to where all is as expected, and what stops there, or whether the next block begins
-        // there.
+        // Where the regular part ends, why, and whether the next block begins there.
         let is_last = filled < BLOCK;
         let (mut cut, mut stop, mut again) = (filled as u32, is_last.then_some(Stop::Here), false);
-        // References are a byte each, behind which some are left out.
+        // A reference becomes one byte; the rest of it is dropped.
         let (mut references, mut dropped) = (ampersand & !tags, 0);
         let mut replaced;
         if references != 0 {
@@ -298,7 +291,7 @@ fn sweep(lanes: impl Lanes, page: &[u8], at: &mut usize, out: &mut Vec<u8>) -> S
         {
             (cut, stop, again) = (ends.trailing_zeros() + 1, Some(pending), false);
         }
-        // Of each tag that is under way here whether it parts no words.
+        // For each tag under way here whether it is inline.
         let mut inline = before.inline & u64::from(before.in_tag);
         let mut number = u32::from(before.in_tag);
         let begun = starts & below(cut);
@@ -316,7 +309,7 @@ fn sweep(lanes: impl Lanes, page: &[u8], at: &mut usize, out: &mut Vec<u8>) -> S
             let mut meaning = meaning(word << (64u32.wrapping_sub(8 * length) & 63));
             if !is_letter | (length > 7) | (meaning > 1) & !is_end {
                 if !is_letter || start > 63 {
-                    // Behind the block nothing is known: the next one begins here.
+                    // Nothing behind the block is known: the next one begins here.
                     (cut, stop, again) = (place, Some(Stop::Here), is_letter && place > 0);
                     break;
                 }
@@ -357,7 +350,7 @@ fn sweep(lanes: impl Lanes, page: &[u8], at: &mut usize, out: &mut Vec<u8>) -> S
         let kept = feeds & carried(text & !blank, !ends_word, &mut after_word);
         lanes.squeeze(block, text | kept, feeds, out);
         match stop {
-            // Nothing has to wait for how much is taken.
+            // The next block need not wait for how much is taken.
             None => base += BLOCK,
             Some(_) if again => {
                 base += cut as usize;
@@ -375,7 +368,7 @@ fn sweep(lanes: impl Lanes, page: &[u8], at: &mut usize, out: &mut Vec<u8>) -> S
     }
 }
 
-/// What a look at a long name, or one that means something, tells.
+/// What is known of a long name or one with a meaning.
 enum Look {
     /// It has bytes that no name should have, or is too long.
     Unknown,

@@ -1,6 +1,6 @@
-//! Where does a token begin and end? A token is a maximal run of [`char::is_alphanumeric`],
-//! lower-cased as a whole with [`str::to_lowercase`]. This is the plain tokenizer: queries go
-//! through it, and a faster one has to give the same tokens.
+//! The plain tokenizer: a token is a maximal run of [`char::is_alphanumeric`], lower-cased as a
+//! whole with [`str::to_lowercase`]. Queries go through it, and a faster one must give the same
+//! tokens.
 //!
 //! Bytes that are not UTF-8 count as U+FFFD, as in [`String::from_utf8_lossy`], which separates
 //! tokens. A lower-cased token may hold characters that are not alphanumeric: `İ` becomes `i` and
@@ -9,31 +9,29 @@
 
 mod cjk;
 
-/// How a text is cut into tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tokenizer {
-    /// A token is a maximal run of letters and digits: [`for_each_token`].
+    /// Maximal runs of letters and digits: [`for_each_token`].
     #[default]
     Words,
-    /// The same, but Chinese, Japanese and Korean letters become overlapping bigrams, as by
-    /// Lucene's `CJKAnalyzer`.
+    /// The same, but Chinese, Japanese and Korean letters become overlapping bigrams.
     CjkBigram,
 }
 
-/// What a tokenizer has to know of a character where it cuts.
+/// How a character takes part in cutting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
     Word,
     Separator,
-    /// A letter of which pairs are made with any other one of this class or the next that stands
-    /// beside it. It is as it is, and leaves others as they are, whatever is around.
+    /// A letter that forms bigrams with its neighbours of this class or the next, and neither
+    /// depends on its surroundings nor changes them.
     Paired,
-    /// One that makes pairs likewise, but may depend on what is around, or change it.
+    /// A letter that forms bigrams too, but may depend on its surroundings or change them.
     Joined,
 }
 
 impl Class {
-    /// All of them, by their numbers.
+    /// By their numbers.
     pub(crate) const ALL: [Self; 4] = [Self::Word, Self::Separator, Self::Paired, Self::Joined];
 }
 
@@ -48,7 +46,6 @@ impl Tokenizer {
 
     pub(crate) const ALL: [Self; 2] = [Self::Words, Self::CjkBigram];
 
-    /// Its name, as users write it.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Words => "words",
@@ -60,22 +57,12 @@ impl Tokenizer {
         Self::ALL.into_iter().find(|tokenizer| tokenizer.name() == name)
     }
 
-    /// What a manifest says of it: nothing of the default.
+    /// The manifest's entry: none for the default.
     pub(crate) fn recorded(self) -> Option<String> {
         (self != Self::default()).then(|| self.name().to_string())
     }
 
-    /// Calls `f` with each token of `text`, lower-cased, from first to last. A text of ASCII has
-    /// the same tokens whatever the tokenizer.
-    ///
-    /// ```text
-    /// use millrace::text::tokenizer::Tokenizer;
-    ///
-    /// let mut tokens = Vec::new();
-    /// let text = "Die 北京大学".as_bytes();
-    /// Tokenizer::CjkBigram.for_each_token(text, |token| tokens.push(token.to_string()));
-    /// assert_eq!(tokens, ["die", "北京", "京大", "大学"]);
-    /// ```
+    /// Calls `f` with each lower-cased token in order. All tokenizers agree on ASCII.
     pub(crate) fn for_each_token(self, text: &[u8], mut f: impl FnMut(&str)) {
         match self {
             Self::Words => for_each_token(text, f),
@@ -84,18 +71,9 @@ impl Tokenizer {
     }
 }
 
-/// Calls `f` with each token of `text`, lower-cased, from first to last.
-///
-/// Takes time linear in `text`. A token of ASCII characters costs no allocation, since all share
-/// one buffer, and none is copied that is lower case already.
-///
-/// ```text
-/// use millrace::text::tokenizer::for_each_token;
-///
-/// let mut tokens = Vec::new();
-/// for_each_token(b"Don't  panic: 3D \xFF ok", |token| tokens.push(token.to_string()));
-/// assert_eq!(tokens, ["don", "t", "panic", "3d", "ok"]);
-/// ```
+/// Calls `f` with each token of `text`, lower-cased, in order. Takes linear time. A token of ASCII
+/// characters costs no allocation, since all share one buffer, and none is copied that is lower
+/// case already.
 pub fn for_each_token(text: &[u8], mut f: impl FnMut(&str)) {
     let mut lowered = String::new();
     match std::str::from_utf8(text) {
@@ -133,7 +111,6 @@ fn for_each_token_of_str(text: &str, lowered: &mut String, f: &mut impl FnMut(&s
     }
 }
 
-/// A token as it stands in the text.
 struct Found<'a> {
     text: &'a str,
     is_ascii: bool,
@@ -141,7 +118,7 @@ struct Found<'a> {
     has_upper: bool,
 }
 
-/// The token that begins at byte `start`; an empty one if a separator or the end is there.
+/// The token that begins at byte `start`; empty before a separator or the end.
 fn token_at(text: &str, start: usize) -> Found<'_> {
     let bytes = text.as_bytes();
     let (mut is_ascii, mut has_upper) = (true, false);

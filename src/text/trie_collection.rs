@@ -1,7 +1,7 @@
-//! Which trie collection does a term belong to? The dictionary is a trie of three letters whose
-//! leaves, the trie collections, each hold the terms of one prefix: Table I of Wei and JaJa, *A
-//! fast algorithm for constructing inverted files on heterogeneous platforms* (IPDPS 2011). The
-//! part of a term that its collection implies need not be stored.
+//! The trie collections of terms. The dictionary is a trie of three letters whose leaves, the trie
+//! collections, each hold the terms of one prefix: Table I of Wei and JaJa, *A fast algorithm for
+//! constructing inverted files on heterogeneous platforms* (IPDPS 2011). The part of a term that
+//! its collection implies need not be stored.
 //!
 //! | collection | terms | implied |
 //! | --- | --- | --- |
@@ -13,7 +13,6 @@
 //! What the paper leaves open is fixed here: a letter is a to z, everything else is special (digits
 //! and `é` too), and lengths count characters. So `a1b` is in 11, `3d` in 0 and `añonuevo` in 11.
 
-/// How many trie collections there are; the last is `TRIE_COLLECTIONS - 1`.
 pub const TRIE_COLLECTIONS: usize = 17_613;
 
 /// The first collections of numbers, of terms by one letter, and by three.
@@ -21,15 +20,7 @@ pub(crate) const FIRST_NUMBERS: u16 = 1;
 pub(crate) const FIRST_ONE_LETTER: u16 = 11;
 pub(crate) const FIRST_THREE_LETTERS: u16 = 37;
 
-/// Returns the trie collection of a stemmed term, from 0 to [`TRIE_COLLECTIONS`] - 1.
-///
-/// ```text
-/// use millrace::text::trie_collection::trie_collection;
-///
-/// assert_eq!(trie_collection("954"), 10);
-/// assert_eq!(trie_collection("zoo"), 36);
-/// assert_eq!(trie_collection("aaat"), 37);
-/// ```
+/// The trie collection of a stemmed term, from 0 to [`TRIE_COLLECTIONS`] - 1.
 #[inline]
 #[must_use]
 pub fn trie_collection(term: &str) -> u16 {
@@ -47,9 +38,7 @@ pub fn trie_collection(term: &str) -> u16 {
     }
 }
 
-/// Returns how many bytes at the front of a term its collection implies: 3, 1 or 0.
-///
-/// A number from [`TRIE_COLLECTIONS`] on is no collection and implies nothing.
+/// Bytes of a term that its collection implies: 3, 1 or 0; 0 from [`TRIE_COLLECTIONS`] on.
 #[inline]
 #[must_use]
 pub fn implied_prefix_len(collection: u16) -> usize {
@@ -62,17 +51,8 @@ pub fn implied_prefix_len(collection: u16) -> usize {
     }
 }
 
-/// Returns the bytes that a collection implies, which are ASCII, and how many of the three count;
-/// the rest are zero. They and the term's other bytes make the term again.
-///
-/// A number from [`TRIE_COLLECTIONS`] on is no collection and implies nothing.
-///
-/// ```text
-/// use millrace::text::trie_collection::implied_prefix;
-///
-/// assert_eq!(implied_prefix(10), ([b'9', 0, 0], 1));
-/// assert_eq!(implied_prefix(17_612), (*b"zzz", 3));
-/// ```
+/// The bytes that a collection implies, which are ASCII, and how many of the three count; the rest
+/// are zero. None count for a number from [`TRIE_COLLECTIONS`] on.
 #[inline]
 #[must_use]
 pub(crate) fn implied_prefix(collection: u16) -> ([u8; 3], usize) {

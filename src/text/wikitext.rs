@@ -1,12 +1,12 @@
-//! What does a page of MediaWiki say, without its markup?
+//! Text of MediaWiki pages, without markup.
 //!
-//! Templates, comments, references (`<ref>`), formulas and the attributes of tables are no text. Of
-//! a link its label is, or else its target; of a picture, its caption; a category is none. Of a
-//! link to another site its label is text. Quotes that make text bold are dropped; other signs of
-//! markup, such as those of headings and lists, are no letters, and part words as they do on the
-//! page. What is never closed is text. HTML tags and references stay, for [`html`](super::html).
+//! Templates, comments, references (`<ref>`), formulas and the attributes of tables are dropped. A
+//! link leaves its label, or else its target; a picture leaves its caption; a category leaves
+//! nothing; a link to another site leaves its label. Quotes for bold text are dropped; other
+//! markup, such as that of headings and lists, has no letters and separates words as on the page.
+//! What is never closed is text. HTML tags and references stay, for [`html`](super::html).
 //!
-//! The page is passed over once, with a stack of what is open.
+//! One pass over the page, with a stack of what is open.
 
 #![forbid(unsafe_code)]
 
@@ -19,13 +19,13 @@ const DROPPED: [&[u8]; 6] = [b"ref", b"math", b"gallery", b"timeline", b"chem", 
 const PICTURES: [&[u8]; 3] = [b"file", b"image", b"media"];
 
 enum Open {
-    /// `{{`, by what was written before.
+    /// `{{`, with the length of the output before it.
     Template(usize),
-    /// `[[`, so, and where its target ends and its last part begins, if it has parts.
+    /// `[[` likewise, with the end of its target and the begin of its last part, if it has parts.
     Link { start: usize, target: Option<usize>, last: usize },
 }
 
-/// Appends the text of a page to `out`, in time linear in the page's length.
+/// Appends the text of a page to `out` in linear time.
 pub(crate) fn strip(page: &[u8], out: &mut Vec<u8>) {
     let mut open: Vec<Open> = Vec::new();
     let mut at = 0;
@@ -94,9 +94,9 @@ pub(crate) fn strip(page: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Takes the last that is open of this kind, and forgets what was opened behind it.
+/// Takes the last open one of this kind and drops those opened after it.
 fn close(open: &mut Vec<Open>, template: bool) -> Option<Open> {
-    /// So few are looked at, that time stays linear.
+    /// So few are searched that time stays linear.
     const MOST: usize = 16;
     let kind = |open: &Open| matches!(open, Open::Template(_)) == template;
     let behind = open.iter().rev().take(MOST).position(kind)?;
@@ -104,7 +104,7 @@ fn close(open: &mut Vec<Open>, template: bool) -> Option<Open> {
     open.pop()
 }
 
-/// Keeps of a link that was written from `start` on what is text.
+/// Reduces a link that was written from `start` on to its text.
 fn link(out: &mut Vec<u8>, start: usize, target: Option<usize>, last: usize) {
     let end = target.unwrap_or(out.len());
     let space = out[start..end].iter().position(|&byte| byte == b':').unwrap_or(0);
@@ -121,7 +121,7 @@ fn link(out: &mut Vec<u8>, start: usize, target: Option<usize>, last: usize) {
     }
 }
 
-/// Bytes of the element that begins here, if its content is no text: up to its end tag, or to the
+/// Bytes of the element that begins here, if its content is dropped: up to its end tag, or to the
 /// end of its start tag if that closes itself.
 fn dropped_element(rest: &[u8]) -> Option<usize> {
     let name = DROPPED.iter().find(|name| {
@@ -148,7 +148,6 @@ fn address(rest: &[u8]) -> usize {
     rest.iter().position(|&byte| byte == b']' || byte.is_ascii_whitespace()).unwrap_or(rest.len())
 }
 
-/// Bytes up to the end of the line.
 fn line(rest: &[u8]) -> usize {
     memchr::memchr(b'\n', rest).unwrap_or(rest.len())
 }

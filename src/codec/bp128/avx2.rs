@@ -12,7 +12,7 @@ use super::{bytes, mask, portable};
 /// Bytes behind a block that the loads may touch.
 const SLACK: usize = 16;
 
-/// Where the bytes of each value lie in its half, and how far to shift them.
+/// The bytes of each value in its half, and how far to shift them.
 #[repr(C, align(32))]
 struct Gather {
     /// The four bytes from the value's first.
@@ -45,7 +45,7 @@ static GATHER: [Gather; 33] = {
     tables
 };
 
-/// What all eights of a block have in common, in registers.
+/// What all eights of a block share, in registers.
 #[derive(Clone, Copy)]
 struct Shape {
     /// Bytes of an eight.
@@ -77,10 +77,9 @@ fn shape(width: u8) -> Shape {
     }
 }
 
-/// Eight values. `WIDE`: they may have more than 25 bits.
+/// `WIDE`: values may have more than 25 bits.
 ///
 /// # Safety
-///
 /// `from` points to `shape.step` + 16 readable bytes.
 #[inline]
 #[target_feature(enable = "avx2")]
@@ -92,7 +91,7 @@ unsafe fn eight<const WIDE: bool>(from: *const u8, shape: Shape) -> __m256i {
     let halves = _mm256_set_m128i(second, first);
     let low = _mm256_srlv_epi32(_mm256_shuffle_epi8(halves, shape.low), shape.down);
     let value = if WIDE {
-        // A shift by 32 gives zero, as it should where no bit is taken from the fifth byte.
+        // A shift by 32 gives zero, as it should where the fifth byte has no bit of the value.
         let high = _mm256_sllv_epi32(_mm256_shuffle_epi8(halves, shape.high), shape.up);
         _mm256_or_si256(low, high)
     } else {
@@ -101,7 +100,6 @@ unsafe fn eight<const WIDE: bool>(from: *const u8, shape: Shape) -> __m256i {
     _mm256_and_si256(value, shape.mask)
 }
 
-/// Gives `decode` the block with [`SLACK`] bytes behind it: in place, or a copy.
 #[inline(always)]
 fn with_slack<const N: usize>(block: &[u8], width: u8, decode: impl FnOnce(&[u8])) {
     let size = N / 8 * usize::from(width);
@@ -114,11 +112,10 @@ fn with_slack<const N: usize>(block: &[u8], width: u8, decode: impl FnOnce(&[u8]
     }
 }
 
-/// As `bp128::unpack_plus`, or, if `DOCIDS`, as `bp128::unpack_docids` with `start` for what comes
-/// before.
+/// As `bp128::unpack_plus`, or, if `DOCIDS`, as `bp128::unpack_docids`, with `start` for `more` or
+/// `previous`.
 ///
 /// # Safety
-///
 /// `width` is at most 32 and `block` has N / 8 x `width` bytes, where 32 divides N and N is at most
 /// 128; the machine has AVX2.
 pub(super) unsafe fn unpack<const DOCIDS: bool, const N: usize>(
@@ -139,7 +136,6 @@ pub(super) unsafe fn unpack<const DOCIDS: bool, const N: usize>(
 }
 
 /// # Safety
-///
 /// As [`unpack`], and `block` has [`SLACK`] bytes more.
 #[target_feature(enable = "avx2")]
 unsafe fn unpack_as<const DOCIDS: bool, const WIDE: bool, const N: usize>(
@@ -168,7 +164,6 @@ unsafe fn unpack_as<const DOCIDS: bool, const WIDE: bool, const N: usize>(
     }
 }
 
-/// For each lane the sum of the lanes up to it.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn sums(values: __m256i) -> __m256i {
@@ -179,10 +174,7 @@ fn sums(values: __m256i) -> __m256i {
     _mm256_add_epi32(sum, _mm256_shuffle_epi32::<0xff>(first))
 }
 
-/// As `bp128::sum_docids`.
-///
 /// # Safety
-///
 /// The machine has AVX2.
 #[target_feature(enable = "avx2")]
 pub(super) unsafe fn sum_docids(previous: u32, values: &mut [u32]) {

@@ -6,8 +6,8 @@ use crate::codec::{
 
 use super::{BLOCK, MAX_WIDTH, sum_docids};
 
-/// The codec: blocks of one width each. A block shorter than 128 has as many bits a value and ends
-/// with a whole byte; blocks of 64 or 512 have a width for all their values.
+/// Blocks of one width each. A block shorter than 128 has as many bits a value and ends with a
+/// whole byte; blocks of 64 or 512 have one width for all their values.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bp128;
 
@@ -25,7 +25,7 @@ impl Encoder for Packer {
     }
 }
 
-/// Bytes of the body; those are there.
+/// The bytes of the body, which are all there.
 #[inline]
 fn checked(block: Block<'_>, len: usize) -> Result<usize, CodecError> {
     CodecError::at_most("a width", MAX_WIDTH.into(), block.head.into())?;

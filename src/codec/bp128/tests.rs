@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Every path that this machine has: a name, `unpack_plus` and `unpack_docids`.
+/// A name, `unpack_plus` and `unpack_docids`.
 type Path =
     (&'static str, fn(&[u8], u8, u32, &mut [u32; BLOCK]), fn(&[u8], u8, u32, &mut [u32; BLOCK]));
 
@@ -36,8 +36,7 @@ fn oracle_value(bytes: &[u8], width: u8, i: usize) -> u32 {
     bits.rev().fold(0, |value, bit| value << 1 | u32::from(bytes[bit / 8] >> (bit % 8) & 1))
 }
 
-/// Bytes that end with their allocation's last byte in use, so that a tool that watches memory sees
-/// a read behind them.
+/// A copy that ends with its allocation, so that a memory checker sees a read behind it.
 fn exact(bytes: &[u8]) -> Box<[u8]> {
     bytes.into()
 }

@@ -11,15 +11,14 @@ use std::mem::MaybeUninit;
 use super::{MAX_LEN, Parts, bits, unary};
 use crate::cpu::IOTA;
 
-/// Words of 64 bits of unary codes, whose places fit a byte.
+/// Words of 64 unary bits, whose places fit a byte.
 const WORDS: u64 = 4;
 
 /// As `add_exceptions_portable`, but returns the end of the unary codes and all bits of the
-/// quotients, for the caller to look at. `None`, with nothing done, if there are more unary codes
-/// than this can read, or fewer than there should be.
+/// quotients for the caller to check. `None`, with nothing done, if the codes are too long or too
+/// short.
 ///
 /// # Safety
-///
 /// `parts` has at most 128 exceptions and their low bits; the machine has the instructions.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,popcnt")]
 pub(super) unsafe fn add_exceptions(
@@ -84,9 +83,8 @@ pub(super) unsafe fn add_exceptions(
     Some((u64::from(ends[count]) + 1, _mm512_reduce_or_epi32(all) as u32))
 }
 
-/// Finds the places where the first `count` values of unary codes end and puts them behind the
-/// first byte of `ends`; `None` if they do not end in the first words. What comes behind is of no
-/// use.
+/// Puts the ends of the first `count` values of unary codes behind the first byte of `ends`; `None`
+/// if they do not end in the first words. What follows is arbitrary.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,popcnt")]
 fn find_ends(stream: &[u8], count: usize, ends: &mut [u8; 64 * WORDS as usize]) -> Option<()> {

@@ -10,7 +10,7 @@ use crate::codec::{
     Block, Codec, CodecError, Encoder, List, bits, bp128, check_values, checked_block_len, vbyte,
 };
 
-/// The bit of a head that says that there are exceptions.
+/// The bit of a head that marks exceptions.
 const EXCEPTIONS: u8 = 64;
 
 #[derive(Clone, Copy, Debug)]
@@ -19,11 +19,8 @@ pub struct PforBlocks {
 }
 
 impl PforBlocks {
-    /// Exceptions are coded again so many times.
-    ///
     /// # Panics
-    ///
-    /// If that is more than [`MAX_LEVELS`].
+    /// If `levels` is above [`MAX_LEVELS`].
     pub const fn new(levels: u8) -> Self {
         assert!(levels <= MAX_LEVELS);
         Self { levels }

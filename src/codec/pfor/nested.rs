@@ -1,5 +1,4 @@
-//! How are the exceptions of PForDelta coded? As two arrays, each of them by PForDelta again, down
-//! to a level at which arrays stand as they are.
+//! Exceptions of PForDelta: two arrays, each coded by PForDelta again, down to plain ones.
 //!
 //! An array of m values, where m is known from elsewhere, at level 0: m x u32. At level L above 0:
 //!
@@ -19,18 +18,17 @@ use crate::codec::{CodecError, bits, bp128, vbyte};
 
 pub const MAX_LEVELS: u8 = 4;
 
-/// Bits that an exception costs beyond those that it is coded with: it also costs time to read.
+/// Bits added to the cost of an exception for the time to read it.
 const EXCEPTION_BITS: u64 = 2;
 
-/// The width for values of these widths, whose exceptions are coded at `levels`, that makes them
-/// smallest by estimate.
+/// The width that makes values of these widths smallest by estimate, with exceptions at `levels`.
 pub(super) fn choose_width(widths: &Widths, levels: u8) -> u8 {
     estimate(widths, widths.iter().sum(), levels).1
 }
 
-/// The bits of `count` values of these widths, by estimate, and the width that makes them fewest.
-/// An overflow is as wide as what its value has above the width; places are taken to be spread
-/// evenly; more than two levels save too little to look at.
+/// The estimated bits of `count` values of these widths and the width that makes them fewest. It
+/// takes an overflow to be as wide as its value's high bits and places to be spread evenly, and
+/// ignores levels beyond two, which save little.
 fn estimate(widths: &[u64], count: u64, levels: u8) -> (u64, u8) {
     let widest = widths.iter().rposition(|&n| n > 0).unwrap_or(0);
     let mut best = (count * widest as u64, widest as u8);
@@ -61,7 +59,7 @@ fn estimate(widths: &[u64], count: u64, levels: u8) -> (u64, u8) {
     best
 }
 
-/// Calls `each` with the place and the overflow plus 1 of every value of more than `width` bits.
+/// Calls `each` with the place and the overflow plus 1 of every exception.
 pub(super) fn each_exception(values: &[u32], width: u8, mut each: impl FnMut(usize, u32)) {
     for (place, &value) in values.iter().enumerate() {
         match value.checked_shr(width.into()) {
@@ -71,7 +69,7 @@ pub(super) fn each_exception(values: &[u32], width: u8, mut each: impl FnMut(usi
     }
 }
 
-/// Writes exceptions: `highs` are overflows plus 1, `gaps` the places between each and the last.
+/// `highs` are overflows plus 1, `gaps` the places between each exception and the one before.
 pub(super) fn write_exceptions(highs: &[u32], gaps: &[u32], levels: u8, out: &mut Vec<u8>) {
     let overflows: Vec<u32> = highs.iter().map(|high| high - 1).collect();
     write_array(&overflows, levels, out);
@@ -100,10 +98,9 @@ fn write_array(values: &[u32], levels: u8, out: &mut Vec<u8>) {
     }
 }
 
-/// Reads `count` exceptions of `values` values of `width` bits from `bytes[*at]` on: their places
-/// and their overflows plus 1.
-///
-/// If the bytes are damaged. Nothing is allocated beyond a few bytes for each of `values`.
+/// Reads the places and the overflows plus 1 of `count` exceptions among `values` values of `width`
+/// bits from `bytes[*at]` on. Fails if the bytes are damaged; allocates a few bytes for each of
+/// `values` at most.
 pub(super) fn read_exceptions(
     bytes: &[u8],
     at: &mut usize,
@@ -112,12 +109,11 @@ pub(super) fn read_exceptions(
     places: &mut Vec<u32>,
     highs: &mut Vec<u32>,
 ) -> Result<(), CodecError> {
-    // What has 32 bits has no exceptions.
+    // Values of 32 bits have no exceptions.
     let most = if width < bp128::MAX_WIDTH { values } else { 0 };
     CodecError::at_most("exceptions", most, count)?;
     read_array(bytes, at, count, levels, highs)?;
-    // What the encoder never writes, an overflow of only ones,
-    // adds nothing to its value.
+    // An overflow of only ones, which no encoder writes, adds nothing to its value.
     let most = u32::MAX.checked_shr(width.into()).unwrap_or(0);
     let all = highs.iter().fold(0, |all, overflow| all | overflow);
     CodecError::at_most("an overflow", most as usize, all as usize)?;
@@ -166,7 +162,6 @@ fn read_array(
     Ok(())
 }
 
-/// Reads a width and a number of exceptions.
 pub(super) fn read_head(bytes: &[u8], at: &mut usize) -> Result<(u8, usize), CodecError> {
     let Some(&width) = bytes.get(*at) else {
         return Err(CodecError::CutShort { expected: *at as u64 + 1, found: bytes.len() as u64 });

@@ -1,4 +1,4 @@
-//! `vbyte` as a codec of postings: the head is 0, the body the values one after the other.
+//! `vbyte` as a codec of postings: the head is 0, the body the values in order.
 
 use crate::codec::{Block, Codec, CodecError, Encoder, List, check_values, checked_block_len};
 
@@ -20,7 +20,6 @@ impl Encoder for Writer {
     }
 }
 
-/// The value that begins at `bytes[*at]`.
 #[inline]
 fn next(bytes: &[u8], at: &mut usize) -> Result<u32, CodecError> {
     let begin = *at;

@@ -1,9 +1,9 @@
-//! Which documents have all terms of a query, and which k of them have the highest scores?
+//! AND: the k best documents that have all terms of a query.
 //!
 //! The shortest list drives: four of its blocks of 128 give candidates, which the other lists thin
-//! out, shorter before longer. A list skips to the block that may hold the next candidate by its
-//! last docids and decodes no other. Term frequencies are read last, of full matches alone, and
-//! added up in the order of the query.
+//! out, shorter before longer. A list skips by its last docids to the block that may hold the next
+//! candidate and decodes no other. Term frequencies are read last, for full matches alone, and
+//! scores are added in the order of the query.
 
 use super::exhaustive::search_one;
 use super::windows;
@@ -15,15 +15,13 @@ use crate::query::scratch::{Candidates, Scratch};
 use crate::query::top_k::TopK;
 use std::ops::Range;
 
-/// Offers to `top` all documents of a run that have every term. `norms` are those of the run's
-/// documents; docids offered begin with `first_docid`.
+/// Offers to `top` all documents of a run that have every term. `norms` are those of the run;
+/// `first_docid` is added to docids offered.
 ///
 /// # Errors
-///
 /// If a list is damaged. Some documents may have been offered.
 ///
 /// # Panics
-///
 /// If there are fewer norms than `documents`, or the docids do not fit 32 bits.
 pub fn search(
     terms: &[RunTerm<'_>],
@@ -54,7 +52,7 @@ pub fn search(
     }
 }
 
-/// What all steps of a search need to know. There are two terms or more, and all have a list.
+/// The state of a search that does not change. There are two terms or more, and all have a list.
 #[derive(Clone, Copy)]
 pub(crate) struct Conjunction<'a> {
     pub(crate) terms: &'a [RunTerm<'a>],
@@ -73,14 +71,13 @@ impl Conjunction<'_> {
         let Some(shortest) = terms[order[0]].list else { return Ok(()) };
 
         let blocks = shortest.full_blocks() + usize::from(shortest.tail_len() > 0);
-        // As many blocks at once as there is room for: each list fetches what it needs for all of
-        // them before it decodes any.
+        // As many blocks as there is room for: each list prefetches for all before it decodes.
         let at_once = MAX_BLOCK / shortest.block_len();
         for block in (0..blocks).step_by(at_once) {
             let these = block..blocks.min(block + at_once);
             let count = self.take(&mut cursors[order[0]], &shortest, these, candidates)?;
             if count == 0 {
-                // All lies behind the docids that are asked for.
+                // All the rest is outside of the wanted docids.
                 break;
             }
             let find = |cursor: &mut Cursor,
@@ -100,7 +97,7 @@ impl Conjunction<'_> {
         Ok(())
     }
 
-    /// Offers all documents of the only list, whose scores do not begin with 0.
+    /// Offers all documents of the only list, whose scores begin with static parts.
     fn offer_all(
         &self,
         term: &RunTerm<'_>,
@@ -122,7 +119,6 @@ impl Conjunction<'_> {
         Ok(())
     }
 
-    /// Sorts the numbers of the terms, shortest list first.
     pub(crate) fn sort(&self, order: &mut Vec<usize>) {
         let df = |term: usize| self.terms[term].list.map_or(0, |list| list.df());
         order.clear();
@@ -130,7 +126,7 @@ impl Conjunction<'_> {
         order.sort_unstable_by_key(|&term| (df(term), term));
     }
 
-    /// Makes the documents of some blocks of the shortest list the candidates; returns how many.
+    /// Makes the documents of blocks of the shortest list the candidates; returns their number.
     pub(crate) fn take(
         &self,
         cursor: &mut Cursor,
@@ -149,7 +145,7 @@ impl Conjunction<'_> {
             room[count..end].copy_from_slice(&cursor.docids[..cursor.len]);
             count = end;
             if cursor.len < list.block_len() {
-                // The tail, or the last of what is asked for.
+                // The tail, or the last of what is wanted.
                 break;
             }
         }
@@ -157,10 +153,10 @@ impl Conjunction<'_> {
         Ok(count)
     }
 
-    /// Looks for the documents of the shortest list from block `block` on, `count` of them, in all
-    /// others, by `find`, which does what [`Cursor::find`] does in the list of a term. Leaves the
-    /// full matches in the last room of `candidates` and their positions in the cursors. Returns
-    /// how many there are, and `false` if a list has ended, so that no more can come.
+    /// Looks for the `count` candidates from block `block` of the shortest list on in all others,
+    /// by `find`, which does what [`Cursor::find`] does. Leaves the full matches in the last room
+    /// of `candidates` and their positions in the cursors. Returns their number, and `false` if a
+    /// list has ended, so that no more can come.
     #[inline]
     pub(crate) fn thin_out(
         &self,
@@ -199,7 +195,6 @@ impl Conjunction<'_> {
         Ok((count, more))
     }
 
-    /// Offers the full matches with their scores.
     pub(crate) fn offer(
         &self,
         cursors: &mut [Cursor],
@@ -235,7 +230,7 @@ impl Conjunction<'_> {
     }
 }
 
-/// Keeps some of the numbers, which rise.
+/// Keeps the numbers at rising places.
 #[inline]
 fn keep(numbers: &mut Room, kept: &[u32]) {
     for (to, &from) in kept.iter().enumerate() {

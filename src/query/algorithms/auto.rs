@@ -1,7 +1,7 @@
-//! Which algorithm is the fastest for a query with any of its terms?
+//! OR by the faster of two algorithms.
 //!
-//! Bounds cost something for each block and save something only where the threshold comes to be
-//! high: that is so when k is small against the postings. `docs/engines.md` has the measurements.
+//! Bounds cost something for each block and save something only where the threshold becomes high,
+//! that is where k is small against the postings. `docs/engines.md` has the measurements.
 
 use super::{exhaustive, max_score};
 use crate::index::list::ListError;
@@ -9,20 +9,13 @@ use crate::query::cursor::{Norms, RunTerm};
 use crate::query::scratch::Scratch;
 use crate::query::top_k::TopK;
 
-/// With so few postings, bounds of ranges take longer than scoring all.
+/// With so few postings bounds of ranges take longer than scoring all.
 const FEW_POSTINGS: u64 = 3000;
 
-/// And with so few for each hit.
+/// Likewise with so few postings for each hit.
 const FEW_PER_HIT: u64 = 400;
 
-/// Offers to `top` all documents of a run that have at least one term and may be among the best.
-/// Takes the same and finds the same as [`exhaustive::search`].
-///
-/// As [`max_score::search`].
-///
-/// # Panics
-///
-/// As [`max_score::search`].
+/// Finds the same as [`exhaustive::search`].
 pub(crate) fn search(
     terms: &[RunTerm<'_>],
     first_docid: u32,
@@ -34,7 +27,7 @@ pub(crate) fn search(
     let lists = terms.iter().filter_map(|term| term.list);
     let (count, postings) =
         lists.fold((0, 0), |(count, sum), list| (count + 1, sum + u64::from(list.df())));
-    // Of a single list, whole blocks are passed over, which pays off sooner.
+    // For a single list whole blocks are skipped, which pays sooner.
     let few = if count == 1 { top.k() as u64 } else { FEW_PER_HIT.saturating_mul(top.k() as u64) };
     let search =
         if postings <= few.max(FEW_POSTINGS) { exhaustive::search } else { max_score::search };

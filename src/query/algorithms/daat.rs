@@ -1,4 +1,4 @@
-//! What do all algorithms that take documents one after another have in common?
+//! What all algorithms share that go document at a time (DAAT).
 
 use crate::cpu::Level;
 use crate::index::list::{ListError, ListView};
@@ -6,7 +6,7 @@ use crate::query::cursor::{Cursor, Norms, RunTerm};
 use crate::query::top_k::TopK;
 use crate::score::weight::Weight;
 
-/// What all steps of a search need to know.
+/// The state of a search that does not change.
 #[derive(Clone, Copy)]
 pub(crate) struct Traversal<'a> {
     pub(crate) terms: &'a [RunTerm<'a>],
@@ -17,7 +17,7 @@ pub(crate) struct Traversal<'a> {
 }
 
 impl Traversal<'_> {
-    /// Brings the cursor of a term to the first posting from `docid` on.
+    /// Moves the cursor of a term to the first posting from `docid` on.
     #[inline]
     pub(crate) fn seek(
         &self,
@@ -31,7 +31,7 @@ impl Traversal<'_> {
         }
     }
 
-    /// What the posting that a term's cursor stands at adds to the score of its document.
+    /// The score of the posting at a term's cursor.
     #[inline]
     pub(crate) fn score(
         &self,
@@ -44,10 +44,9 @@ impl Traversal<'_> {
     }
 }
 
-/// What a list may add to a score in any document.
+/// The most that a list adds to a score.
 pub(crate) fn list_most(list: &ListView<'_>, weight: Weight, norms: &Norms<'_>) -> f32 {
-    // No saturation is above its weight, but for rounding; of others nothing is known without a
-    // bound.
+    // No saturation exceeds its weight but for rounding; others have no limit without a bound.
     let weight_most = match weight.is_saturation() {
         true => weight.factor() * (1.0 + 2.0 * f32::EPSILON),
         false => f32::INFINITY,
@@ -56,13 +55,13 @@ pub(crate) fn list_most(list: &ListView<'_>, weight: Weight, norms: &Norms<'_>) 
     bounds.reduce(f32::max).map_or(weight_most, |most| most.min(weight_most))
 }
 
-/// Sums of bounds have to exceed this for a document to get in that is offered behind all smaller
-/// docids: `terms` scores may be rounded up when they are added.
+/// The sum of bounds that a document must exceed to get in if it is offered after all smaller
+/// docids: additions of `terms` scores may round up.
 pub(crate) fn bar(top: &TopK, terms: usize) -> f64 {
     f64::from(top.threshold()) / rounding(terms)
 }
 
-/// How much rounding may add to a sum of scores, as a factor.
+/// The most that rounding adds to a sum of scores, as a factor.
 pub(crate) fn rounding(terms: usize) -> f64 {
     1.0 + (terms + 4) as f64 * f64::from(f32::EPSILON)
 }

@@ -1,8 +1,6 @@
-//! Which documents have at least one term of a query, and which k of them have the highest scores?
-//! Every posting is scored: this is the oracle of the algorithms that skip some.
+//! OR without skipping: every posting is scored. This is the oracle of the algorithms that skip.
 //!
-//! The lists are added up by windows of docids. A query of one list needs none: its documents are
-//! offered as they are decoded.
+//! Lists are added up by windows of docids; a single list is offered as it is decoded.
 
 use super::windows::WindowScan;
 use crate::index::list::ListError;
@@ -12,14 +10,12 @@ use crate::query::scratch::Scratch;
 use crate::query::top_k::TopK;
 
 /// Offers to `top` all documents of a run that have at least one term. `norms` are those of the
-/// run's documents; docids offered begin with `first_docid`.
+/// run; `first_docid` is added to docids offered.
 ///
 /// # Errors
-///
 /// If a list is damaged. Some documents may have been offered.
 ///
 /// # Panics
-///
 /// If there are fewer norms than `documents`, or the docids do not fit 32 bits.
 pub fn search(
     terms: &[RunTerm<'_>],
@@ -45,7 +41,7 @@ pub fn search(
     }
 }
 
-/// Offers all documents of two lists or more.
+/// For two lists or more.
 fn search_all(
     run: &WindowScan<'_>,
     first_docid: u32,
@@ -62,7 +58,6 @@ fn search_all(
     Ok(())
 }
 
-/// Offers all documents of one list.
 pub(crate) fn search_one(
     term: &RunTerm<'_>,
     first_docid: u32,

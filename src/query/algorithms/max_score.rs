@@ -1,27 +1,24 @@
-//! Which k documents with at least one term of a query have the highest scores, without scoring
-//! every posting?
+//! MaxScore: OR without scoring every posting (Turtle and Flood: Query evaluation: strategies and
+//! optimizations, 1995), by ranges of docids with the bounds of blocks (Dimopoulos, Nepomnyachiy
+//! and Suel, 2013; `ranges.rs`).
 //!
-//! MaxScore (Turtle and Flood: Query evaluation: strategies and optimizations, 1995) by ranges of
-//! docids, with the bounds of blocks (Dimopoulos, Nepomnyachiy and Suel, 2013; `ranges.rs`).
-//!
-//! 1. The sum of the lists' bounds in a range bounds the scores of its documents. Ranges that do
-//!    not reach the threshold are passed over: nothing is decoded there.
+//! 1. The sum of the lists' bounds in a range bounds the scores of its documents. Ranges below the
+//!    threshold are skipped: nothing is decoded there.
 //! 2. The ranges of the greatest sums come first, until there is a threshold; then all others in
 //!    the order of docids.
 //! 3. In a range, lists whose bounds together do not reach the threshold are *optional*: documents
 //!    that have only their terms cannot be hits. Only the documents of the other, *needed* lists
-//!    are candidates. The optional lists are asked for those candidates alone, the greatest bound
-//!    first, and candidates that cannot reach the threshold any more are dropped.
+//!    are candidates. The optional lists are searched for those candidates alone, the greatest
+//!    bound first, and candidates that can no longer reach the threshold are dropped.
 //!
-//! Candidates wait until there are many with the same optional lists (`ask.rs`): then a list is
-//! asked for all of them at once, so that what it costs to ask is what it costs to decode some
-//! blocks.
+//! Candidates wait until there are many with the same optional lists (`ask.rs`), which are then
+//! searched for all of them at once: that costs about the decoding of some blocks.
 //!
 //! Different from the papers: needed lists are added up by windows, as in `exhaustive.rs`, of which
-//! only the lines that were touched are looked at, and a single needed list block by block; a lower
-//! bound of the threshold is found first, in the rarest
-//! list that has k documents; scores of the last candidates are added up again in the order of the
-//! query, so that they are those of every other algorithm to the bit.
+//! only lines that were touched are swept, and a single needed list block by block; a lower bound
+//! of the threshold is found first, in the rarest list that has k documents; scores of the last
+//! candidates are added up again in the order of the query, so that they equal those of every other
+//! algorithm to the bit.
 
 mod ask;
 pub(crate) mod asking;
@@ -41,40 +38,36 @@ use asking::Asking;
 /// The rarest list is read ahead for a threshold if all others have this many times its postings.
 const RARE: u64 = 10;
 
-/// A range has about so many postings, if there are no more documents than in the shortest or the
-/// longest range.
+/// Postings of a range, about, within the shortest and the longest range.
 const RANGE_POSTINGS: u64 = 256;
 
-/// Binary logarithms of the documents of the shortest and the longest range.
+/// Binary logarithms of the documents of a range.
 const SHORTEST_RANGE: u32 = 9;
 const LONGEST_RANGE: u32 = LONGEST.ilog2();
 
-/// So many candidates are asked for together, or more.
+/// Candidates that are searched for together, at least.
 const BATCH: usize = 256;
 
-/// Documents of a window of needed lists, unless windows are sparse: only lines that are touched
-/// have to be in the cache.
+/// Documents of a dense window of needed lists: only touched lines need the cache.
 const WINDOW: u32 = 1 << 15;
 
 /// To begin a window takes as long as to add up this many postings.
 const JOINING: u64 = 100;
 
-/// So many ranges come before all others besides those that are enough for k documents.
+/// Ranges that come first beside those that are enough for k documents.
 const MORE: usize = 4;
 
-/// Of the ranges, one in so many at most come before all others.
+/// At most one range in so many comes first.
 const FIRST_SHARE: usize = 8;
 
 /// Offers to `top` all documents of a run that have at least one term and may be among the best.
-/// Takes the same and finds the same as [`exhaustive::search`](super::exhaustive::search).
+/// Finds the same as [`exhaustive::search`](super::exhaustive::search).
 ///
 /// # Errors
-///
-/// If a list is damaged. Some documents may have been offered. Damage in a part that is skipped is
-/// not seen.
+/// If a list is damaged. Some documents may have been offered. Damage in a skipped part is not
+/// seen.
 ///
 /// # Panics
-///
 /// If there are fewer norms than `documents`, or the docids do not fit 32 bits.
 pub fn search(
     terms: &[RunTerm<'_>],
@@ -95,7 +88,7 @@ pub fn search(
     if count == 1 {
         return single::search(&run, norms.bounds, first_docid, top, scratch);
     }
-    // Each term has a cursor for when it is needed and one for when it is asked.
+    // Each term has a cursor for when it is needed and one for when it is optional.
     scratch.reset_cursors(2 * terms.len());
     let Scratch { cursors, order, windows, asking, found, ranges, best, ahead, .. } = scratch;
     found.resize_with(terms.len().max(found.len()), Documents::default);
@@ -129,7 +122,7 @@ pub fn search(
     searched
 }
 
-/// Offers documents in any order: one of the threshold's score may still get in.
+/// Offers documents in any order: one with the threshold's score may still get in.
 struct AnyOrder<'a>(&'a mut TopK);
 
 impl Sink for AnyOrder<'_> {
@@ -144,33 +137,30 @@ impl Sink for AnyOrder<'_> {
     }
 }
 
-/// A search and how far it has come.
 struct Search<'a> {
     run: WindowScan<'a>,
     norms: Norms<'a>,
     first_docid: u32,
-    /// How much rounding may add to a sum of scores, as a factor.
+    /// As of [`rounding`].
     rounding: f64,
     postings: u64,
     is_sparse: bool,
     /// The terms that have lists, by rising bounds.
     order: &'a mut Vec<usize>,
-    /// The first of those that is needed; those before it are optional.
+    /// The number of optional lists, which come before the needed ones.
     optional: usize,
-    /// What the optional ones together may be worth in the window.
+    /// The most that the optional lists together add in the window.
     rest: f64,
-    /// Documents with scores of this or less are not among the best, whatever has been offered.
+    /// Documents with scores up to this are not among the best, whatever has been offered.
     floor: f32,
     needed: &'a mut [Cursor],
     asked: &'a mut [Cursor],
     asking: &'a mut Asking,
-    /// Documents of the needed lists, with the sum of their scores there, by the number of optional
-    /// lists.
+    /// Documents with their sums in the needed lists, by the number of optional lists.
     found: &'a mut Vec<Documents>,
 }
 
 impl Search<'_> {
-    /// Puts the terms into order.
     fn rank(&mut self) {
         let terms = self.run.terms;
         let most = |term: usize| {
@@ -186,16 +176,14 @@ impl Search<'_> {
         });
     }
 
-    /// Sums of scores have to exceed this for a document to get in, and sums of bounds too,
-    /// rounding allowed for.
+    /// Sums of scores, and of bounds with rounding, must exceed this for a document to get in.
     fn bar(&self, top: &TopK) -> f64 {
         let threshold = top.threshold().next_down().max(self.floor);
-        // A number below zero stands for any score.
+        // A number below zero admits any score.
         if threshold < 0.0 { -1.0 } else { f64::from(threshold) / self.rounding }
     }
 
-    /// Finds a floor in the list of the greatest bound: its k-th score, since no score falls by
-    /// what the other terms add.
+    /// Takes the k-th score of the list with the greatest bound as floor: others only add to it.
     fn look_ahead(&mut self, ahead: &mut TopK, top: &TopK) -> Result<(), ListError> {
         let term = self.order[self.order.len() - 1];
         let RunTerm { weight, list: Some(list) } = self.run.terms[term] else { return Ok(()) };
@@ -279,9 +267,8 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Finds which lists are optional in a range and up to which range after it these may be so
-    /// too, if that is not behind a window. Sets what they may be worth there, and returns the
-    /// first range behind.
+    /// Finds which lists are optional in a range and up to which range after it they stay so,
+    /// within a window. Sets `rest` and returns the first range behind.
     fn divide(&mut self, ranges: &Ranges, range: usize, top: &TopK) -> usize {
         let bar = self.bar(top) as f32;
         let optional = |range: usize| {
@@ -313,8 +300,7 @@ impl Search<'_> {
         end
     }
 
-    /// Whether a range of so many documents with so many optional lists may join a window, in which
-    /// more lists are needed.
+    /// Whether a range with so many documents and optional lists may join the window.
     fn may_join(&self, optional: usize, documents: u32) -> bool {
         if optional <= self.optional || self.optional == 0 {
             return optional == self.optional;
@@ -324,7 +310,6 @@ impl Search<'_> {
         more * u64::from(documents) <= JOINING * u64::from(self.run.span())
     }
 
-    /// Offers the documents of a window of all lists.
     fn add_up(
         &mut self,
         window: (u32, u32),
@@ -337,8 +322,7 @@ impl Search<'_> {
         self.run.window_of(self.needed, windows, self.is_sparse, window, first_docid, &mut sink)
     }
 
-    /// Brings the cursors of the lists from number `from` on to a document; the others take no
-    /// part.
+    /// Moves the cursors of the lists from number `from` on to a document; the others take no part.
     fn seek(&mut self, from: usize, docid: u32) -> Result<(), ListError> {
         for (number, &term) in self.order.iter().enumerate() {
             let cursor = &mut self.needed[term];
@@ -352,7 +336,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Finds the documents of the needed lists in a window that may be hits.
+    /// Collects the documents of the needed lists in a window that may be hits.
     fn find_candidates(
         &mut self,
         window: (u32, u32),
@@ -370,7 +354,7 @@ impl Search<'_> {
     }
 }
 
-/// Adds the documents of one list before `end` that are worth more than `bar`.
+/// Collects the documents of one list before `end` with scores above `bar`.
 fn one_list(
     run: &WindowScan<'_>,
     cursor: &mut Cursor,

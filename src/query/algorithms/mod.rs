@@ -1,4 +1,4 @@
-//! The algorithms that find the best documents, one a file.
+//! Algorithms that find the best documents, one a file.
 
 pub mod and;
 pub(crate) mod auto;

@@ -1,23 +1,22 @@
-//! How much can the documents of a short range of docids be worth, before any list is decoded
-//! there?
+//! Bounds of the scores in short ranges of docids, known before any list is decoded there.
 //!
 //! The docids are cut into ranges of a power of two. For each list and range, the greatest bound of
-//! the blocks that reach into the range is kept; the sum over the lists bounds the scores of all
-//! documents of the range. The bounds of a list of few postings say little of a range, for its
-//! blocks reach over many: such a list is decoded, and the best score in each range is kept.
+//! the blocks that reach into the range is stored; the sum over the lists bounds the scores of all
+//! documents of the range. The blocks of a short list reach over many ranges, so their bounds say
+//! little: such a list is decoded, and the best score in each range is stored.
 //!
-//! Blocks of docids that may be skipped as a whole: Dimopoulos, Nepomnyachiy and Suel, Optimizing
-//! top-k document retrieval strategies for block-max indexes, 2013; live blocks are those whose sum
-//! exceeds the threshold.
+//! Dimopoulos, Nepomnyachiy and Suel, Optimizing top-k document retrieval strategies for block-max
+//! indexes, 2013, skip blocks of docids so; their live blocks are those whose sum exceeds the
+//! threshold.
 
 use std::ops::Range;
 
 use crate::query::kernels::Rest;
 
-/// Ranges that are looked at together; their bounds stay in the cache.
+/// Ranges that are handled together; their bounds stay in the cache.
 pub(crate) const MOST: usize = 1024;
 
-/// What a range has that no list reaches into.
+/// The sum of a range that no list reaches into.
 pub(crate) const NONE: f32 = -1.0;
 
 #[derive(Debug, Default)]
@@ -45,17 +44,16 @@ impl Ranges {
         self.blocks.resize(lists, 0);
     }
 
-    /// How many ranges there are now.
     pub(crate) fn len(&self) -> usize {
         self.sums.len()
     }
 
-    /// The sums of bounds, below zero where there are no postings.
+    /// Below zero for ranges without postings.
     pub(crate) fn sums(&self) -> &[f32] {
         &self.sums
     }
 
-    /// What the lists up to the one with this number may be worth together in a range.
+    /// The bound of the lists up to this number together in a range.
     #[inline]
     pub(crate) fn upto(&self, number: usize, range: usize) -> f32 {
         self.of_lists[number * MOST + range]
@@ -67,12 +65,12 @@ impl Ranges {
         Rest { of_ranges, first: self.first, shift: self.shift }
     }
 
-    /// Takes a range out: its documents have been offered.
+    /// Its documents have been offered.
     pub(crate) fn remove(&mut self, range: usize) {
         self.sums[range] = NONE;
     }
 
-    /// The first document of a range, which may be the one behind the last.
+    /// For the range behind the last, the end.
     pub(crate) fn start(&self, range: usize) -> u32 {
         self.end.min(self.first.saturating_add((range as u32) << self.shift))
     }

@@ -1,6 +1,5 @@
-//! Which documents have the highest scores, whatever a score is made of? Every posting of every
-//! list is read and added up document by document, what the score begins with first: the oracle of
-//! AND, and what answers OR where bounds do not know what scores begin with.
+//! Searches for any score: every posting is scored and added up by document, on the static part.
+//! This is the oracle of AND, and answers OR where bounds do not cover static parts.
 
 #[cfg(test)]
 mod tests;
@@ -10,14 +9,10 @@ use crate::query::cursor::{Norms, RunTerm, check_run};
 use crate::query::scratch::Scratch;
 use crate::query::top_k::TopK;
 
-/// Offers to `top` all documents of a run that have any term.
-///
-/// Memory: 8 bytes for each document of the run, in `scratch`.
-///
-/// If a list is damaged; nothing has been offered then.
+/// Offers to `top` all documents of a run that have any term. Needs 8 bytes of `scratch` for each
+/// document of the run. If a list is damaged, nothing has been offered.
 ///
 /// # Panics
-///
 /// If there are fewer norms than `documents`, or the docids do not fit 32 bits.
 pub(crate) fn search_any(
     terms: &[RunTerm<'_>],
@@ -30,13 +25,7 @@ pub(crate) fn search_any(
     search(terms, (first_docid, documents), norms, 1, top, scratch)
 }
 
-/// As [`search_any`], all documents that have every term.
-///
-/// As there.
-///
-/// # Panics
-///
-/// As there.
+/// [`search_any`] for the documents that have every term.
 pub(crate) fn search_all(
     terms: &[RunTerm<'_>],
     first_docid: u32,
@@ -48,7 +37,6 @@ pub(crate) fn search_all(
     search(terms, (first_docid, documents), norms, terms.len().max(1) as u32, top, scratch)
 }
 
-/// Offers the documents that have at least so many terms.
 fn search(
     terms: &[RunTerm<'_>],
     (first_docid, documents): (u32, u32),

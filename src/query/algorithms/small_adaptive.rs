@@ -1,15 +1,12 @@
-//! Which documents have all terms of a query, if the list with the fewest postings left always goes
-//! first?
+//! Small Adaptive: AND in which the list with the fewest postings left always goes first (Barbay,
+//! López-Ortiz, Lu and Salinger: An experimental investigation of set intersection algorithms for
+//! text searching, 2009), as `tatikonda11` intersects lists.
 //!
-//! Small Adaptive (Barbay, López-Ortiz, Lu and Salinger: An experimental investigation of set
-//! intersection algorithms for text searching, 2009), as `tatikonda11` intersects lists. The next
-//! document of the list that has the fewest postings left is looked for in the others, those with
-//! fewer left before those with more, by galloping over the last docids of their blocks. The first
-//! that does not have it gives the least document that may be next, and the lists are put in order
-//! again.
+//! The next document of the list with the fewest postings left is looked for in the others, those
+//! with fewer left first, by galloping over the last docids of their blocks. The first list that
+//! lacks it gives the least document that may be next, and the lists are sorted again.
 //!
-//! Different from the paper: galloping goes by blocks, of which only the one is decoded that may
-//! hold the document.
+//! Unlike in the paper, galloping goes by blocks; only the one that may have it is decoded.
 
 use super::daat::Traversal;
 use crate::index::list::{ListError, ListView};
@@ -17,16 +14,8 @@ use crate::query::cursor::{Cursor, Norms, RunTerm, check_run};
 use crate::query::scratch::Scratch;
 use crate::query::top_k::TopK;
 
-/// Offers to `top` all documents of a run that have every term. Takes the same and finds the same
-/// as [`and::search`](super::and::search).
-///
-/// # Errors
-///
-/// If a list is damaged. Some documents may have been offered.
-///
-/// # Panics
-///
-/// As [`and::search`](super::and::search).
+/// Offers to `top` all documents of a run that have every term. Finds the same as
+/// [`and::search`](super::and::search) and fails and panics as it does.
 pub fn search(
     terms: &[RunTerm<'_>],
     first_docid: u32,
@@ -72,7 +61,7 @@ pub fn search(
     }
 }
 
-/// Sorts the terms by the postings that are left, counted by blocks. Most are in order already.
+/// Sorts the terms by the postings left, counted by blocks. Most are in order already.
 fn sort(order: &mut [usize], cursors: &[Cursor], terms: &[RunTerm<'_>]) {
     let left = |term: usize| {
         let of_list = |list: ListView<'_>| {

@@ -1,11 +1,10 @@
-//! Which k documents with at least one term of a query have the highest scores, if documents are
-//! taken one after another and those that cannot get in are passed over?
+//! WAND: OR, document at a time, that skips documents which cannot get in (Broder, Carmel,
+//! Herscovici, Soffer and Zien: Efficient query evaluation using a two-level retrieval process,
+//! 2003).
 //!
-//! WAND (Broder, Carmel, Herscovici, Soffer and Zien: Efficient query evaluation using a two-level
-//! retrieval process, 2003). The lists are kept in the order of the documents that they stand at.
-//! The first of them whose bounds together exceed the threshold end at the *pivot*, the least
-//! document that may get in. Lists before it go on to the pivot; when all stand at it, it is
-//! scored.
+//! The lists are sorted by the documents that they stand at. The first of them whose bounds
+//! together exceed the threshold end at the *pivot*, the least document that may get in. Lists
+//! before it go on to the pivot; when all stand at it, it is scored.
 //!
 //! Block-max WAND (Ding and Suel: Faster top-k document retrieval using block-max indexes, 2011,
 //! algorithm 1), as `huang` uses it: before the pivot is scored, the bounds of the blocks that hold
@@ -15,9 +14,9 @@
 //! Different from the papers: bounds hold for any parameters, and sums of them are compared with
 //! slack for rounding; a list that goes on to a document outside of its decoded block only notes
 //! that it stands there *at least*, and is decoded when that document is looked at; while lists go
-//! on to the pivot, what each turns out to be worth takes the place of its bound, and the rest
-//! stays where it is as soon as the sum does not reach the threshold; a document is scored in the
-//! order of the query, so that its score is that of every other algorithm to the bit.
+//! on to the pivot, each score replaces its bound, and the rest stays as soon as the sum does not
+//! reach the threshold; a document is scored in the order of the query, so that its score equals
+//! that of every other algorithm to the bit.
 
 pub(crate) mod stand;
 
@@ -30,15 +29,13 @@ use crate::query::top_k::TopK;
 use stand::Stand;
 
 /// Offers to `top` all documents of a run that have at least one term and may be among the best, by
-/// WAND. Takes the same and finds the same as [`exhaustive::search`](super::exhaustive::search).
+/// WAND. Finds the same as [`exhaustive::search`](super::exhaustive::search).
 ///
 /// # Errors
-///
-/// If a list is damaged. Some documents may have been offered. Damage in a part that is skipped is
-/// not seen.
+/// If a list is damaged. Some documents may have been offered. Damage in a skipped part is not
+/// seen.
 ///
 /// # Panics
-///
 /// As [`exhaustive::search`](super::exhaustive::search).
 pub fn search(
     terms: &[RunTerm<'_>],
@@ -53,15 +50,7 @@ pub fn search(
     go_through::<false>(run, top, scratch)
 }
 
-/// As [`search`], by block-max WAND.
-///
-/// # Errors
-///
-/// As [`search`].
-///
-/// # Panics
-///
-/// As [`search`].
+/// [`search`] by block-max WAND.
 pub fn search_block_max(
     terms: &[RunTerm<'_>],
     first_docid: u32,
@@ -146,8 +135,8 @@ fn go_through<const BLOCK_MAX: bool>(
     }
 }
 
-/// Finds what a document is worth in each of the lists that may have it; `false` if none has it, or
-/// as soon as it cannot get in. `sum` is what all of them may be worth together.
+/// Finds the scores of a document in the lists that may have it; `false` if none has it, or as soon
+/// as it cannot get in. `sum` is that of their bounds.
 fn take(
     run: &Traversal<'_>,
     stands: &mut [Stand],
@@ -156,10 +145,9 @@ fn take(
     (mut sum, bar): (f64, f64),
 ) -> Result<bool, ListError> {
     let mut has_it = false;
-    // To take bounds away leaves an error of some parts in 2^53 of the whole, however small the
-    // rest is.
+    // Subtraction of bounds leaves an error of some parts in 2^53 of the whole.
     let bar = bar - sum * 2f64.powi(-44);
-    // Those that stand there, which cost little; then those that have to be decoded first, of
+    // First the lists that stand there, which cost little; then those that must be decoded, of
     // which the last in the order reach the farthest.
     for is_there in [true, false] {
         for stand in stands.iter_mut().rev() {
@@ -188,7 +176,7 @@ fn take(
 }
 
 impl Stand {
-    /// Brings the cursor to the first posting from `docid` on.
+    /// Moves the cursor to the first posting from `docid` on.
     fn go_to(
         &mut self,
         run: &Traversal<'_>,
@@ -201,7 +189,7 @@ impl Stand {
         Ok(())
     }
 
-    /// Goes on to `docid`, if the list stands before it: to the posting, if that is decoded.
+    /// Goes on to `docid` if the list stands before it; to the posting if that is decoded.
     #[inline]
     fn skip_to(&mut self, run: &Traversal<'_>, cursors: &mut [Cursor], docid: u32) {
         if self.docid >= docid {
@@ -215,7 +203,7 @@ impl Stand {
         }
     }
 
-    /// Looks at the bound of the block that holds the first posting from `docid` on.
+    /// Takes the bound of the block that holds the first posting from `docid` on.
     fn set_block(&mut self, run: &Traversal<'_>, docid: u32) {
         let RunTerm { weight, list: Some(list) } = &run.terms[self.term] else { return };
         let last_docids = list.last_docids();
@@ -231,8 +219,7 @@ impl Stand {
     }
 }
 
-/// Sorts the lists by the documents that they stand at and drops those that have ended. Most are in
-/// order already.
+/// Sorts the lists by their documents and drops those that have ended. Most are in order already.
 fn sort(stands: &mut Vec<Stand>, documents: u32) {
     for end in 1..stands.len() {
         let mut at = end;

@@ -1,19 +1,19 @@
-//! Which documents have all terms of a query, if the best come first? The algorithm of `wang`
-//! (section 3, algorithm 1) on the CPU: rounds of 256 documents of the shortest list, each looked
-//! for in the other lists by hash segmentation (Ao and others 2011), until no document that is left
-//! can be among the best k. What the paper does with a block of threads is done here by one.
+//! AND, best documents first: the algorithm of `wang` (section 3, algorithm 1) on the CPU. Rounds
+//! of 256 documents of the shortest list are each looked for in the other lists by hash
+//! segmentation (Ao and others 2011), until no remaining document can be among the best k. One
+//! thread does what a block of threads does in the paper.
 //!
-//! Documents stand in global order (`score::wang`), so that the k-th score so far, compared with
-//! the global score of the next document, says when to stop. In an index that is not in this order
-//! for the query's parameters no round is left out, and the answer is the same.
+//! Documents are in global order (`score::wang`), so that the k-th score so far, compared with the
+//! global score of the next document, says when to stop. In an index without this order for the
+//! query's parameters no round is left out, and the answer is the same.
 //!
 //! Hash segmentation: h(x) = x >> s cuts the docids into buckets of equal width, about as many as
-//! the list has blocks, and a table says in which block each bucket begins.
+//! the list has blocks, and a table has the first block of each bucket.
 //!
 //! Different from the paper: buckets lead to blocks, since lists are packed, and not to postings.
-//! Where lists are cut to prefixes, the printed stop test is unsafe: a round drops documents that
-//! lie beyond a prefix, and then compares with a later one. Here the first document counts that is
-//! not finished: the first of the next round, or the first beyond a prefix if that comes before.
+//! Where lists are cut to prefixes, the printed stop test is unsafe: a round drops documents beyond
+//! a prefix, and then compares with a later one. Here the first unfinished document counts: the
+//! first of the next round, or the first beyond a prefix if that comes before.
 
 pub(crate) mod segments;
 #[cfg(test)]
@@ -31,7 +31,7 @@ use segments::Segments;
 /// Documents of a round, the threads of a block in the paper; more if a block of postings has more.
 pub(crate) const ROUND: usize = 256;
 
-/// As [`Cursor::find`], by the table.
+/// [`Cursor::find`] by the table.
 fn find(
     segments: &Segments,
     cursor: &mut Cursor,
@@ -55,14 +55,8 @@ fn find(
     Ok(found)
 }
 
-/// Offers to `top` all documents of a run that have every term and may be among the best. Takes the
-/// same and finds the same as [`and::search`](super::and::search).
-///
-/// If a list is damaged. Some documents may have been offered.
-///
-/// # Panics
-///
-/// As [`and::search`](super::and::search).
+/// Offers to `top` all documents of a run that have every term and may be among the best. Finds the
+/// same as [`and::search`](super::and::search) and fails and panics as it does.
 pub(crate) fn search(
     terms: &[RunTerm<'_>],
     first_docid: u32,
@@ -75,15 +69,9 @@ pub(crate) fn search(
     run.rounds(Cut::none(documents), top, scratch, &mut |_, _| ()).map(drop)
 }
 
-/// As [`search`], and tells how far each list was visited: the docid of the last document that is
-/// in the list of the term and in all shorter ones, among those that were looked at before the
-/// search stopped (section 3.3.1). Of the shortest list that is the last one looked at.
-///
-/// As [`search`].
-///
-/// # Panics
-///
-/// As [`search`].
+/// [`search`] that records how far each list was visited: the last docid in the list and in all
+/// shorter ones among those looked at before the search stopped (section 3.3.1). For the shortest
+/// list that is the last one looked at.
 pub(crate) fn visits(
     terms: &[RunTerm<'_>],
     (first_docid, documents): (u32, u32),
@@ -99,15 +87,9 @@ pub(crate) fn visits(
     run.rounds(Cut::none(documents), top, scratch, note).map(drop)
 }
 
-/// As [`search`], with only the first `prefixes` blocks of each list, and more where a list has no
-/// more. Returns the docid from which the search has to go on in the whole lists, counted from the
-/// run's first; none if the answer is complete.
-///
-/// As [`search`].
-///
-/// # Panics
-///
-/// As [`search`].
+/// [`search`] with only the first blocks of each list, as many as `prefixes` has. Returns the
+/// docid, relative to the run, from which the search must go on in the whole lists; `None` if the
+/// answer is complete.
 pub(crate) fn search_prefixes(
     terms: &[RunTerm<'_>],
     prefixes: &[usize],
@@ -120,12 +102,6 @@ pub(crate) fn search_prefixes(
 }
 
 /// Goes on where [`search_prefixes`] has ended, with the best so far in `top`.
-///
-/// As [`search`].
-///
-/// # Panics
-///
-/// As [`search`].
 pub(crate) fn go_on(
     terms: &[RunTerm<'_>],
     from: u32,
@@ -143,7 +119,7 @@ pub(crate) fn go_on(
     search(&rest, first_docid, documents, norms, top, scratch)
 }
 
-/// Which document the k-th score is compared with.
+/// The document that the k-th score is compared with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Test {
     /// The first that is not finished.
@@ -198,9 +174,9 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Goes round by round until nothing that is left can be among the best. Returns whether
-    /// nothing can, beyond the end of lists that were cut neither. `note` is told of the last
-    /// document in the list of a term and in all shorter ones, round by round.
+    /// Does rounds until no remaining document can be among the best; returns whether that also
+    /// holds beyond the end of cut lists. `note` gets the last document in the list of a term and
+    /// in all shorter ones, round by round.
     fn rounds(
         &self,
         cut: Cut,
@@ -275,8 +251,7 @@ impl Run<'_> {
     }
 }
 
-/// The first docid from a block on, or one before it if it is in the tail; `documents` behind the
-/// last.
+/// The first docid of a block, a lower bound in the tail, and `documents` behind the last block.
 fn next_docid(
     list: &ListView<'_>,
     block: usize,

@@ -1,13 +1,12 @@
-//! How are the scores of many documents added up term at a time, in the order of the query?
+//! Term-at-a-time scoring by windows of docids, in the order of the query: each list in turn adds
+//! the scores of its postings in the window to an accumulator for each document, and then the
+//! matched documents with enough are passed on.
 //!
-//! By windows of docids: each list in turn adds what its postings of the window are worth to an
-//! accumulator for each document. Then the matched documents with enough are handed on.
-//!
-//! - *Dense* windows are as large as the first-level cache likes; all accumulators are looked at.
-//! - *Sparse* windows are larger, and only the accumulators that were touched are looked at: for
-//!   few postings among many documents.
-//! - Where only documents above a bar are of use, postings mark *lines* of sixteen accumulators,
-//!   and marked lines are looked at, in the order of docids.
+//! - *Dense* windows fit the first-level cache; all accumulators are swept.
+//! - *Sparse* windows are larger, and only the accumulators that were touched are read: for few
+//!   postings among many documents.
+//! - Where only documents above a bar count, postings mark *lines* of sixteen accumulators, and
+//!   marked lines are swept in the order of docids.
 
 use std::ops::Range;
 
@@ -29,10 +28,10 @@ pub(crate) const LONGEST: u32 = SPARSE as u32;
 /// A window is sparse if there are more than this many documents to a posting.
 const SPARSE_FROM: u64 = 16;
 
-/// So many postings are worth a window of their own.
+/// Postings that deserve a window of their own.
 const MANY: u64 = 512;
 
-/// What all steps of a search need to know.
+/// The state of a search that does not change.
 #[derive(Clone, Copy)]
 pub(crate) struct WindowScan<'a> {
     pub(crate) terms: &'a [RunTerm<'a>],
@@ -42,19 +41,18 @@ pub(crate) struct WindowScan<'a> {
 }
 
 impl WindowScan<'_> {
-    /// Whether windows for so many postings should be sparse.
     pub(crate) fn is_sparse(&self, postings: u64) -> bool {
         postings * SPARSE_FROM < u64::from(self.span())
     }
 
-    /// Documents of a sparse window for so many postings in all: enough for [`MANY`] of them. Its
-    /// accumulators are the fewer the more often they are needed.
+    /// Documents of a sparse window with so many postings in all: enough for [`MANY`] of them. The
+    /// more postings, the smaller the window.
     pub(crate) fn sparse_window(&self, postings: u64) -> u32 {
         let documents = u64::from(self.span()) * MANY / postings.max(1);
         (documents.min(u64::from(LONGEST)) as u32).next_power_of_two().clamp(DENSE, LONGEST)
     }
 
-    /// The documents that are asked for, which all lists agree on.
+    /// The wanted documents, which all lists agree on.
     pub(crate) fn wanted(&self) -> Range<u32> {
         let wanted = self.terms.iter().find_map(|term| term.list).map(|list| list.wanted());
         wanted.map_or(0..self.documents, |wanted| wanted.start..wanted.end.min(self.documents))
@@ -64,12 +62,11 @@ impl WindowScan<'_> {
         self.wanted().len() as u32
     }
 
-    /// Hands on the documents of one window of at most `longest` docids, which begins at the first
-    /// docid that a cursor has left, and uses up its postings. Returns where it begins and ends;
-    /// `None` if no cursor has any. Cursors are in the order of the terms; one with no postings
-    /// left takes no part. Docids handed on count from `first_docid`.
-    ///
-    /// If a list is damaged; then `memory` has to be [`cleared`](WindowMemory::clear).
+    /// Passes on the documents of one window of at most `longest` docids, which begins at the first
+    /// docid that a cursor has left, and uses up its postings. Returns its range; `None` if no
+    /// cursor has postings. Cursors are in the order of the terms; one with no postings left takes
+    /// no part. `first_docid` is added to docids passed on. If a list is damaged, `memory` must be
+    /// [`cleared`](WindowMemory::clear).
     pub(crate) fn window<S: Sink>(
         &self,
         cursors: &mut [Cursor],
@@ -87,10 +84,8 @@ impl WindowScan<'_> {
         Ok(Some((start, end)))
     }
 
-    /// Hands on the documents from `start` to before `end`, at most [`DENSE`] of them, or
-    /// [`LONGEST`] if the window is sparse. No cursor has postings before `start`.
-    ///
-    /// As [`window`](Self::window).
+    /// [`window`](Self::window) from `start` to before `end`, at most [`DENSE`] documents, or
+    /// [`LONGEST`] if it is sparse. No cursor has postings before `start`.
     pub(crate) fn window_of<S: Sink>(
         &self,
         cursors: &mut [Cursor],
@@ -103,7 +98,7 @@ impl WindowScan<'_> {
         let WindowMemory { accumulators, touched, .. } = memory;
         accumulators.resize(SPARSE, UNMATCHED);
         if is_sparse {
-            // One more than there are documents: behind the last is the next.
+            // One more than there are documents: the next slot is written behind the last.
             touched.resize(SPARSE + 1, 0);
             let touched = self.add_all::<true>(cursors, (start, end), accumulators, touched)?;
             for &slot in touched.iter() {
@@ -121,8 +116,7 @@ impl WindowScan<'_> {
 
     /// Adds the documents from `start` to before `end`, at most [`LONGEST`] of them, to `found` if
     /// their sums are above `bar`, which is not below zero. No cursor has postings before `start`.
-    ///
-    /// As [`window`](Self::window).
+    /// Damage is as in [`window`](Self::window).
     pub(crate) fn collect(
         &self,
         cursors: &mut [Cursor],
@@ -148,8 +142,7 @@ impl WindowScan<'_> {
         Ok(())
     }
 
-    /// Adds what the postings of all lists in a window are worth. If it is sparse, returns the
-    /// slots that were touched.
+    /// Adds the scores of all lists in a window; returns the touched slots of a sparse one.
     fn add_all<'t, const IS_SPARSE: bool>(
         &self,
         cursors: &mut [Cursor],
@@ -166,7 +159,6 @@ impl WindowScan<'_> {
         Ok(&touched[..count])
     }
 
-    /// Adds what the postings of one list in a window are worth.
     fn add<const IS_SPARSE: bool>(
         &self,
         cursor: &mut Cursor,
@@ -186,8 +178,8 @@ impl WindowScan<'_> {
         })
     }
 
-    /// Hands on each posting of one list in a window by its slot, with what it is worth. The window
-    /// has so many slots, a power of two and no fewer than documents.
+    /// Passes on the slot and score of each posting of one list in a window. `slots` is a power of
+    /// two and at least the number of documents.
     #[inline(always)]
     fn each(
         &self,
@@ -231,7 +223,7 @@ impl WindowScan<'_> {
         Ok(more)
     }
 
-    /// Brings a cursor to the first posting from `docid` on, wherever it stood.
+    /// Moves a cursor to the first posting from `docid` on, forwards or backwards.
     pub(crate) fn seek(
         &self,
         cursor: &mut Cursor,
@@ -245,7 +237,7 @@ impl WindowScan<'_> {
         } else {
             (cursor.docids[..cursor.len].last() < Some(&docid)).then(|| cursor.next_block())
         };
-        // Behind the last block there is nothing, but it may be gone back to.
+        // Behind the last block there is nothing, but a cursor may go back from there.
         if let Some(from) = from.filter(|from| *from <= list.full_blocks()) {
             cursor.skip_to(first_block(last_docids, from, docid));
             self.next_block(cursor, (list, weight))?;
@@ -254,7 +246,6 @@ impl WindowScan<'_> {
         Ok(())
     }
 
-    /// Brings each cursor to the first block of its list.
     pub(crate) fn begin(&self, cursors: &mut [Cursor]) -> Result<(), ListError> {
         for (cursor, term) in cursors.iter_mut().zip(self.terms) {
             if let Some(list) = &term.list {

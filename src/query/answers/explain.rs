@@ -1,6 +1,6 @@
-//! Why does a document have its score, and its place among the others? All postings of the query's
-//! terms are scored, with the additions of every other engine in their order, so that the score is
-//! the one that a query prints, to the bit.
+//! Explanations of a document's score and rank. All postings of the query's terms are scored with
+//! the additions of every other engine in their order, so that the score is the one that a query
+//! prints, to the bit.
 
 #![warn(missing_docs)]
 
@@ -14,53 +14,53 @@ use serde::Serialize;
 use std::fmt::{self, Write};
 use std::sync::Arc;
 
-/// A term of the query, and what it adds to the document's score.
+/// A term of the query and its part in the document's score.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ExplainedTerm {
     /// The term.
     pub term: String,
-    /// How often the query has it, or the weight that the query gives it.
+    /// Occurrences in the query, or the weight that the query gives it.
     pub times: f64,
-    /// How many documents have it.
+    /// Documents with it.
     pub df: u32,
-    /// How often it occurs in all of them, if the score asks for that.
+    /// Its occurrences in all of them, if the score needs that.
     pub cf: Option<u64>,
     /// Its inverse document frequency, if the score has one.
     pub idf: Option<f64>,
-    /// What the score's formula multiplies with (`score::weight`): of BM25, times * idf * (k1 + 1).
+    /// The factor in the score's formula (`score::weight`): for BM25, times * idf * (k1 + 1).
     pub weight: f32,
     /// The other number of the formula; 0 if it has none.
     pub more: f32,
-    /// How often the document has it.
+    /// Occurrences in the document.
     pub tf: u32,
-    /// What the document has of it: of BM25, weight * tf / (tf + norm).
+    /// Its score in the document: for BM25, weight * tf / (tf + norm).
     pub score: f32,
 }
 
-/// The score of a document for a query, and its place among all documents.
+/// The score of a document for a query, and its rank among all.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Explanation {
     /// The document.
     pub docid: u32,
     /// Its tokens.
     pub length: u32,
-    /// Tokens of a document in the mean.
+    /// Mean tokens of a document.
     pub mean_length: f64,
-    /// What the score makes of the length: of BM25, k1 * (1 - b + b * length / mean).
+    /// The document's norm: for BM25, k1 * (1 - b + b * length / mean).
     pub norm: f32,
-    /// What the score begins with before any term: 0 but for the score wang.
+    /// The static part of the score: 0 but for the score wang.
     pub begins_with: f32,
     /// The distinct terms of the query by first appearance.
     pub terms: Vec<ExplainedTerm>,
-    /// What it begins with and the terms' scores, in their order.
+    /// The static part and the terms' scores, added in their order.
     pub score: f32,
-    /// Whether it has any term, and whether it has all.
+    /// Whether it has any term.
     pub has_any: bool,
-    /// See `has_any`.
+    /// Whether it has all terms.
     pub has_all: bool,
-    /// Its place, from 1, among the documents with any term; none if it has none.
+    /// Its rank, from 1, among the documents with any term.
     pub rank: Option<u64>,
-    /// Its place among those with all terms; none if it lacks one.
+    /// Its rank among those with all terms.
     pub rank_of_all: Option<u64>,
     /// Documents with any term.
     pub with_any: u64,
@@ -71,12 +71,10 @@ pub struct Explanation {
 }
 
 impl Explanation {
-    /// As text for people: the document, which is called `name`, its score and place, whether it is
-    /// one of the `k` best, and a row for each term.
+    /// As text: the document `name`, its score, rank and distance to the `k` best, and its terms.
     #[must_use]
     pub fn text(&self, name: &str, k: usize) -> String {
         let mut text = String::new();
-        // Writing to a string never fails.
         _ = self.write(&mut text, name, k);
         text
     }
@@ -120,7 +118,7 @@ impl Explanation {
         let [mut columns, mut rows] = [String::new(), String::new()];
         let has_more = self.terms.iter().any(|term| term.more != 0.0);
         for (number, term) in self.terms.iter().enumerate() {
-            // Columns that the score has nothing for are left out.
+            // Columns without values are left out.
             let cells = [
                 ("times", Some(term.times.to_string()), 5),
                 ("df", Some(term.df.to_string()), 10),
@@ -144,12 +142,11 @@ impl Explanation {
     }
 }
 
-/// Explains the score of a document. The snapshot has all documents, not a shard of them.
-///
+/// Explains the score of a document. The snapshot must have all documents, not a shard of them.
 /// Takes the time of scoring all postings, and 8 bytes for each document.
 ///
 /// # Errors
-/// When the index is damaged, or its analysis is not known.
+/// If the index is damaged, or its analysis is not known.
 ///
 /// # Panics
 /// If there is no such document.

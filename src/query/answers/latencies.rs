@@ -1,5 +1,5 @@
-//! How long did queries take? Counts by duration, in classes that are at most a 32nd wide, so that
-//! any thread may add to them and percentiles take no memory for each query.
+//! Latencies of queries: counts by duration, in classes at most a 32nd wide, so that any thread may
+//! add to them and percentiles need no memory for each query.
 
 #![forbid(unsafe_code)]
 
@@ -9,10 +9,8 @@ use std::time::Duration;
 
 /// Classes between a power of two and the next, as a power of two.
 const BITS: u32 = 5;
-/// Classes of all nanoseconds of 64 bits.
 const CLASSES: usize = (64 - BITS as usize + 1) << BITS;
 
-/// Durations that are counted.
 #[derive(Debug)]
 pub(crate) struct Latencies {
     counts: Vec<AtomicU64>,
@@ -27,30 +25,25 @@ impl Default for Latencies {
     }
 }
 
-/// What durations come to, in microseconds. Percentiles are at most a 32nd too high.
+/// In microseconds. Percentiles are at most a 32nd too high.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct LatencyReport {
     pub mean: f64,
-    /// Half of all take no longer.
     pub p50: f64,
-    /// 90 in a hundred take no longer.
     pub p90: f64,
-    /// 95 in a hundred take no longer.
     pub p95: f64,
-    /// 99 in a hundred take no longer.
     pub p99: f64,
-    /// 999 in a thousand take no longer.
+    /// The 999th of a thousand.
     pub p99_9: f64,
     pub max: f64,
-    /// How many there are from each power of two of nanoseconds to the next.
+    /// Counts from each power of two of nanoseconds to the next.
     pub distribution: Vec<LatencyClass>,
 }
 
-/// Durations between a power of two and the next.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct LatencyClass {
-    /// They are less than so many microseconds.
+    /// Microseconds.
     pub below: f64,
     pub queries: u64,
 }
@@ -63,7 +56,7 @@ fn class(ns: u64) -> usize {
     }
 }
 
-/// The least number of nanoseconds that is above a class.
+/// The least number of nanoseconds above a class.
 fn end(class: usize) -> u128 {
     match (class >> BITS).checked_sub(1) {
         None => class as u128 + 1,
@@ -72,7 +65,6 @@ fn end(class: usize) -> u128 {
 }
 
 impl Latencies {
-    /// Counts a duration. Any thread may.
     pub(crate) fn add(&self, took: Duration) {
         let ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         self.counts[class(ns)].fetch_add(1, Ordering::Relaxed);
@@ -80,7 +72,7 @@ impl Latencies {
         self.most_ns.fetch_max(ns, Ordering::Relaxed);
     }
 
-    /// What all come to; nothing if there are none.
+    /// `None` without durations.
     pub(crate) fn report(&self) -> Option<LatencyReport> {
         let counts: Vec<u64> = self.counts.iter().map(|n| n.load(Ordering::Relaxed)).collect();
         let all: u64 = counts.iter().sum();

@@ -1,4 +1,4 @@
-//! What is told of an answer: its output, why it is so, how long it took.
+//! What is written about an answer: its output, its explanation, its latency.
 
 pub(crate) mod explain;
 pub(crate) mod latencies;

@@ -1,8 +1,8 @@
-//! How is the answer to a query written?
+//! Output of the answers to queries.
 //!
-//! Answers of a thousand hits come at millions of lines a second, so that lines are put together by
-//! hand. [`AnswerForm::Binary`] leaves names and decimals out: a record for each answer, of words
-//! of 32 bits with the least significant byte first.
+//! Answers of a thousand hits come at millions of lines a second, so lines are formatted by hand.
+//! [`AnswerForm::Binary`] leaves names and decimals out: a record for each answer, of little-endian
+//! 32-bit words.
 //!
 //! ```text
 //! +--------+-------------+------+------------------------------+-------------------+
@@ -27,7 +27,7 @@ pub struct Tag {
 impl Tag {
     pub const MOST_BYTES: usize = 64;
 
-    /// A name, unless it is empty, has white space or control characters, or is too long.
+    /// `None` if it is empty, has white space or control characters, or is too long.
     pub fn new(name: &str) -> Option<Self> {
         let fits = !name.is_empty() && name.len() <= Self::MOST_BYTES;
         if !fits || name.chars().any(|c| c.is_whitespace() || c.is_control()) {
@@ -62,10 +62,9 @@ pub enum AnswerForm {
     Binary,
 }
 
-/// What a record of [`AnswerForm::Binary`] begins with.
 pub(crate) const BINARY_MARK: [u8; 4] = *b"MRA1";
 
-/// The name of no document that stands at rank 0 for a query that was left unanswered.
+/// The name at rank 0 for a query that was left unanswered.
 pub(crate) const LATE: &str = "!late";
 
 #[derive(Serialize)]
@@ -102,7 +101,7 @@ struct JsonHit<'a> {
 
 /// White space, which separates the fields of a line, becomes `_`.
 fn one_word(text: &str, out: &mut Vec<u8>) {
-    // Most words are so, and are looked at many bytes at a time.
+    // Most words need no change, which many bytes at a time tell.
     if text.bytes().fold(true, |is, byte| is & (byte > b' ') & (byte < 0x7f)) {
         return out.extend_from_slice(text.as_bytes());
     }
@@ -129,19 +128,17 @@ fn shortest(score: f32, out: &mut Vec<u8>) {
     write!(out, "{score}").expect("a vector takes all");
 }
 
-/// The head of a record of [`AnswerForm::Binary`].
 fn binary_head(qid: &str, hits: u32, out: &mut Vec<u8>) {
     let qid = qid.as_bytes();
     out.extend_from_slice(&BINARY_MARK);
-    // A line of a query has less than a mebibyte.
+    // A query's line has less than a mebibyte.
     out.extend_from_slice(&(qid.len() as u32).to_le_bytes());
     out.extend_from_slice(&hits.to_le_bytes());
     out.extend_from_slice(qid);
     out.resize(out.len() + (4 - qid.len() % 4) % 4, 0);
 }
 
-/// Appends the answer to `query` as an object; `name` and `snippet` give those of the hit at a
-/// place.
+/// Appends the answer to `query` as an object; `name` and `snippet` take the place of a hit.
 pub(crate) fn write_json<'a>(
     query: &Query,
     hits: &[Hit],
@@ -168,7 +165,7 @@ pub(crate) fn write_json<'a>(
 
 impl AnswerForm {
     /// Appends the answer to `query`. Scores are the shortest decimals that read back as the same
-    /// `f32`. `name` gives the name of the hit at a place among the `hits`.
+    /// `f32`. `name` gives the name of the hit at a place in `hits`.
     pub fn write<'a>(
         self,
         query: &Query,
@@ -210,7 +207,6 @@ impl AnswerForm {
             }
             Self::Binary => {
                 out.reserve(16 + query.qid.len() + 8 * hits.len());
-                // An answer has no more hits than there are documents.
                 binary_head(&query.qid, hits.len() as u32, out);
                 for hit in hits {
                     out.extend_from_slice(&hit.docid.to_le_bytes());
@@ -220,9 +216,9 @@ impl AnswerForm {
         }
     }
 
-    /// Appends what says that a query was left unanswered since it had waited too long: an object
-    /// with `late`; a line with the name [`LATE`] at rank 0; a record with `u32::MAX` as its number
-    /// of hits, and none of them.
+    /// Appends that a query was left unanswered since it had waited too long: an object with
+    /// `late`; a line with the name [`LATE`] at rank 0; a record with `u32::MAX` as its number of
+    /// hits.
     pub(crate) fn write_late(self, query: &Query, out: &mut Vec<u8>) {
         let Query { qid, text, .. } = query;
         match self {
@@ -243,8 +239,7 @@ impl AnswerForm {
         out.push(b'\n');
     }
 
-    /// Appends what there is to say in the place of the answer to a line that was refused: an
-    /// object with an `error`; nothing in the other forms.
+    /// Appends the answer to a refused line: an object with an `error`; nothing in the other forms.
     pub(crate) fn write_refused(self, refused: &Refused, out: &mut Vec<u8>) {
         if matches!(self, Self::Jsonl | Self::Snippets) {
             let (qid, error) = (refused.number.to_string(), refused.to_string());

@@ -1,5 +1,4 @@
-//! Which words of a document show best why it is a hit? A few words around those of the query, from
-//! the record that the index was made of, which is read again from its file.
+//! Snippets of hits: words around those of the query, from the indexed record, read again.
 
 use super::texts::record_of;
 use crate::index::inspect::find::DocumentRow;
@@ -9,10 +8,9 @@ use crate::shown::visible;
 use crate::text::analysis::Analysis;
 use std::collections::HashSet;
 
-/// Characters of a snippet, unless another number is asked for.
+/// Default length of a snippet.
 pub(crate) const CHARACTERS: usize = 160;
 
-/// Finds snippets for the hits of a query.
 #[derive(Debug)]
 pub(crate) struct Snippets<'a> {
     snapshot: &'a Snapshot,
@@ -21,7 +19,7 @@ pub(crate) struct Snippets<'a> {
 }
 
 impl<'a> Snippets<'a> {
-    /// For a query; a snippet has at most so many characters.
+    /// A snippet has at most `characters`.
     pub(crate) fn new(snapshot: &'a Snapshot, text: &str, characters: usize) -> Self {
         let mut terms = HashSet::new();
         let mut add = |term: &str| _ = terms.insert(term.to_string());
@@ -32,8 +30,7 @@ impl<'a> Snippets<'a> {
         Self { snapshot, terms, characters }
     }
 
-    /// The snippet of a document; none if its text was not kept, has changed since, or cannot be
-    /// read.
+    /// `None` if the document's text was not stored, has changed since, or cannot be read.
     pub(crate) fn of(&self, docid: u32) -> Option<String> {
         let generation = self.snapshot.generation();
         let row = DocumentRow::of(generation, docid).ok()?;
@@ -43,11 +40,10 @@ impl<'a> Snippets<'a> {
     }
 }
 
-/// What there is to read in a record: of an object of JSON its strings but the name, of others what
-/// is not markup.
+/// The readable part of a record: of a JSON object its strings but the name, else all but markup.
 fn text_of(record: &str, name: &str) -> String {
     if let Ok(serde_json::Value::Object(members)) = serde_json::from_str(record) {
-        // Members come by their names; people read a title first.
+        // Members are sorted by name; a title should come first.
         let (titles, others): (Vec<_>, Vec<_>) =
             members.into_iter().partition(|(member, _)| member == "title");
         let strings = titles.into_iter().chain(others).filter_map(|(_, value)| match value {
@@ -74,8 +70,8 @@ fn text_of(record: &str, name: &str) -> String {
     text + rest
 }
 
-/// The part of a text with the most terms of the query, those that stand in it for the first time
-/// counting most; the first of equal ones. Whole words, with `...` where the text goes on.
+/// The part of a text with the most terms of the query, first occurrences counting most; the first
+/// of equal ones. It has whole words, and `...` where the text goes on.
 fn best_part(
     text: &str,
     analysis: &Analysis,
@@ -84,7 +80,6 @@ fn best_part(
 ) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let lengths: Vec<usize> = words.iter().map(|word| word.chars().count() + 1).collect();
-    // What each word has of the query.
     let mut found: Vec<Vec<String>> = Vec::with_capacity(words.len());
     for word in &words {
         let mut here = Vec::new();
@@ -146,7 +141,7 @@ mod tests {
         assert!(found.chars().count() <= 60, "{found}");
         assert_eq!(part("short text", &["mill"], 60), "short text");
         assert_eq!(part("", &["mill"], 60), "");
-        // One of each is worth more than many of one.
+        // One of each is better than many of one.
         let text = format!("mill mill mill mill {far} mill race {far}");
         assert!(part(&text, &["mill", "race"], 40).contains("mill race"));
         assert_eq!(part("a\u{1b}[31m mill", &["mill"], 60), "a\\u{1b}[31m mill");

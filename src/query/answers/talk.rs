@@ -1,6 +1,5 @@
-//! How is a query answered for a person who waits at a terminal? One at a time, on one thread, as a
-//! list to read: rank, name, score, and what the document says, in lines that are not longer than
-//! the terminal is wide.
+//! Answers for a person at a terminal: one query at a time, on one thread, as a list of rank, name,
+//! score and snippet, in lines that fit the terminal.
 
 use super::snippet::{CHARACTERS, Snippets};
 use crate::index::error::IndexError;
@@ -15,10 +14,9 @@ use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Columns of a terminal that does not say how many it has.
+/// Columns of a terminal that does not tell.
 pub const COLUMNS: usize = 80;
 
-/// Answers queries one after the other.
 pub struct Talk {
     snapshot: Arc<Snapshot>,
     wanted: Wanted,
@@ -27,15 +25,11 @@ pub struct Talk {
 }
 
 impl Talk {
-    /// Queries that do not say what they want ask for `wanted`; lines have at most so many columns.
+    /// `wanted` is for queries that do not say what they want; lines have at most `columns`.
     pub fn new(snapshot: Arc<Snapshot>, wanted: Wanted, columns: usize) -> Self {
         Self { snapshot, wanted, columns: columns.max(30), searcher: Searcher::new() }
     }
 
-    /// The answer to a query, in lines.
-    ///
-    /// # Errors
-    /// When the index is damaged.
     pub fn answer(&mut self, query: &Query) -> Result<String, IndexError> {
         let begun = Instant::now();
         let wanted = query.wanted(&self.wanted);
@@ -45,7 +39,6 @@ impl Talk {
         let documents = self.snapshot.generation().documents();
         let snippets =
             Snippets::new(&self.snapshot, &query.text, (2 * self.columns).min(CHARACTERS));
-        // Writing to a string never fails.
         for (hit, rank) in hits.iter().zip(1..) {
             let name = String::from_utf8_lossy(documents.name(hit.docid).unwrap_or_default());
             let score = format!("{:.4}", hit.score);
@@ -70,11 +63,10 @@ impl Talk {
 }
 
 impl Talk {
-    /// Answers all queries of a stream, and says what is wrong with a line that is none. Before
-    /// each is read `prompt` is printed.
+    /// Answers a stream of queries, each after a `prompt`, and reports refused lines.
     ///
     /// # Errors
-    /// When the queries cannot be read, the index is damaged, or `out` takes no more.
+    /// If the queries cannot be read, the index is damaged, or `out` cannot be written.
     pub fn answer_all(
         &mut self,
         queries: impl IntoIterator<Item = io::Result<Result<Query, Refused>>>,
@@ -103,7 +95,6 @@ fn writing(source: io::Error) -> QueryError {
     QueryError::io("writing the answers")(source)
 }
 
-/// A text of at most so many characters.
 fn cut(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_string();
@@ -111,7 +102,7 @@ fn cut(text: &str, most: usize) -> String {
     text.chars().take(most.saturating_sub(3)).chain("...".chars()).collect()
 }
 
-/// Words in lines of at most so many characters; a longer word is cut.
+/// Lines of at most `columns` characters; a longer word is cut.
 fn wrapped(text: &str, columns: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {

@@ -1,5 +1,4 @@
-//! What did a document say when it was indexed? An index keeps no texts: they are read again from
-//! the files that it was made of, and are compared with what it knows of them.
+//! Texts of documents, which are read again from the indexed files and checked against the index.
 
 #![forbid(unsafe_code)]
 
@@ -18,10 +17,10 @@ use std::path::Path;
 
 const IMPORTED_TEXTS: &str = "the index was imported, without the texts of its documents";
 
-/// The record that a document was read from.
+/// The record of a document.
 ///
 /// # Errors
-/// `NoText`; `Io` if the file is not what it was.
+/// `NoText`; `Io` if the file has changed.
 pub fn record_of(generation: &Generation, row: &DocumentRow) -> Result<Vec<u8>, QueryError> {
     let settings = &generation.manifest().settings;
     if settings.indexer == IMPORTED && settings.format != VECTORS {
@@ -30,7 +29,6 @@ pub fn record_of(generation: &Generation, row: &DocumentRow) -> Result<Vec<u8>, 
     fetch(file_of(&row.input)?, row.offset, row.bytes).map_err(|source| unread(row, source))
 }
 
-/// The file that an input is.
 fn file_of(input: &str) -> Result<&Path, QueryError> {
     let whence = match input {
         STDIN => "standard input",
@@ -44,14 +42,13 @@ fn unread(row: &DocumentRow, source: io::Error) -> QueryError {
     QueryError::io(format!("fetching the text of `{}` from {}", row.name, row.input))(source)
 }
 
-/// Reads the terms of documents again.
 pub(crate) struct Reread {
     analysis: Analysis,
     texts: record::Texts,
 }
 
 impl Reread {
-    /// For a generation of which all texts can be had, as far as it tells.
+    /// For a generation all of whose texts can be had, as far as it tells.
     ///
     /// # Errors
     /// `NoText`; `Index` if its analysis is not known.
@@ -73,9 +70,7 @@ impl Reread {
         Ok(Self { analysis, texts: record::Texts::new(settings.max_document_bytes, &fields) })
     }
 
-    /// The distinct terms of a document and how often it has each.
-    ///
-    /// Time: of a file that is compressed, that of inflating all that stands before the document.
+    /// The terms of a document and their tfs. A compressed file is inflated up to the document.
     ///
     /// # Errors
     /// `Io`; `NoText` if there are not as many terms as were indexed; `Index` if it is damaged.

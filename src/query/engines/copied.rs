@@ -1,6 +1,6 @@
-//! How does a searcher look at its share of the documents in a copy of its own of just their
-//! postings (`tatikonda11`, DOCP-PI)? A baseline, to be compared with ranges of docids: the engine
-//! of `docp-pi` alone has it, and no other search knows of it.
+//! Shares of the documents in private copies of just their postings (`tatikonda11`, DOCP-PI): a
+//! baseline for the ranges of [`DocumentShare`](super::share::DocumentShare), used by the engine of
+//! `docp-pi` alone.
 
 use super::share::{ALL, Source, local};
 use crate::index::error::IndexError;
@@ -13,22 +13,20 @@ use crate::score::bounds::code_below;
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// The postings of a docid range, in memory of their own: of each run of a generation the part that
-/// lies in the range, with docids that count from the part's first.
+/// The postings of a docid range in private memory: of each run the part that lies in the range,
+/// with docids relative to the part's first.
 #[derive(Debug)]
 pub(crate) struct Copied {
     runs: Vec<CopiedRun>,
 }
 
-/// Bytes of the window on a lexicon.
 const WINDOW_BYTES: usize = 256 << 10;
 
 impl Copied {
-    /// Copies the postings of `docids`. Takes as much memory as these take in the index and a table
-    /// of the terms.
+    /// Copies the postings of `docids`: as much memory as in the index, and a table of the terms.
     ///
     /// # Errors
-    /// When the index is damaged, or has been replaced and its files are gone.
+    /// If the index is damaged, or has been replaced and its files are gone.
     pub(crate) fn new(generation: &Generation, docids: &Range<u32>) -> Result<Self, IndexError> {
         let lengths = generation.documents().lengths();
         let runs = generation.runs().iter().map(|run| CopiedRun::new(run, docids, lengths));
@@ -55,7 +53,6 @@ impl Source for Copied {
     }
 }
 
-/// A list in the data of a copied run.
 #[derive(Clone, Copy, Debug)]
 struct CopiedList {
     start: usize,
@@ -68,7 +65,7 @@ struct CopiedRun {
     docids: Range<u32>,
     /// How the lists are coded: as those of the run.
     form: Form,
-    /// The lists, by where they are in the run.
+    /// By offset in the run.
     lists: HashMap<u64, CopiedList>,
     data: Vec<u8>,
 }
@@ -96,7 +93,7 @@ impl CopiedRun {
                 lists.insert(term.offset, CopiedList { start, bytes, df });
             }
         }
-        // Wide loads stay inside of it.
+        // Room for wide loads.
         data.resize(data.len() + 64, 0);
         data.shrink_to_fit();
         Ok(Self { docids, form, lists, data })
@@ -110,7 +107,7 @@ impl CopiedRun {
     }
 }
 
-/// Appends those postings of a list that are wanted.
+/// Appends the wanted postings of a list.
 fn copy(
     list: &ListView<'_>,
     wanted: &Range<u32>,

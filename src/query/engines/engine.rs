@@ -1,13 +1,13 @@
-//! Who answers planned queries? An engine is given plans, advances without waiting, and gives
-//! answers back. A worker drives one engine; the engines of the workers of a process may work
-//! together, through memory that they share ([`Engines`]). What they find is the same, to the bit.
+//! Engines that answer planned queries. An engine takes plans, advances without waiting, and
+//! returns answers. A worker drives one engine; the engines of a process may share memory
+//! ([`Engines`]). All find the same, to the bit.
 //!
 //! | engine | a query is answered |
 //! | --- | --- |
 //! | [`whole`] | whole, by the worker that took it (`inter`) |
 //! | [`shares`] | by all workers, each over its share of the docids (`docp-ui`, `docp-pi`) |
 //! | [`tasks`] | in tasks, by whichever worker comes first (`fgqp`) |
-//! | [`hybrid`] | by the CPU or by a device, whichever a scheduler gives it |
+//! | [`hybrid`] | by the CPU or a device, as a scheduler decides |
 //! | [`renewed`] | by engines that are made anew for each generation |
 
 pub(crate) mod hybrid;
@@ -30,47 +30,43 @@ use std::time::{Duration, Instant};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
-    /// The number that the query was submitted with.
     pub number: u64,
-    /// Its best hits, best first.
+    /// Best first.
     pub hits: Vec<Hit>,
     /// Whether any of its terms is in the index.
     pub known: bool,
-    /// Whether it was left unanswered since its deadline had passed; it has no hits then.
+    /// Whether it was left unanswered, without hits, since its deadline had passed.
     pub late: bool,
 }
 
-/// What an engine wants of the worker that drives it.
+/// What an engine wants of its worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
     /// There is more to do at once.
     Busy,
-    /// There is nothing to do now, but there may be soon: the worker looks again after its other
-    /// work, without sleeping.
+    /// There may be something to do soon: the worker looks again without sleeping.
     Soon,
-    /// There is no room, and nothing to do until a colleague or a device wakes this worker.
+    /// There is no room, and nothing to do until another worker or a device wakes this one.
     Full,
-    /// There is nothing to do until a query is submitted or a colleague wakes this worker.
+    /// There is nothing to do until a query is submitted or another worker wakes this one.
     Idle,
 }
 
-/// What answers queries on one worker.
+/// The engine of one worker.
 pub trait QueryEngine {
-    /// Takes a query; its number comes back with its answer, from this engine or from that of
-    /// another worker that it shares queries with. Numbers of queries under way differ.
+    /// Takes a query; its number comes back with its answer, from this engine or from another one
+    /// that it shares queries with. Numbers of open queries differ.
     fn submit(&mut self, number: u64, plan: Plan);
 
-    /// The same for a query that came at a time, for engines that have deadlines.
+    /// The same with the query's arrival, for engines that have deadlines.
     fn submit_of(&mut self, number: u64, plan: Plan, _came: Instant) {
         self.submit(number, plan);
     }
 
-    /// Does a part of the work, of about a millisecond at most unless a query cannot be left, and
-    /// never waits.
+    /// Works for about a millisecond at most, unless a query cannot be interrupted; never waits.
     ///
     /// # Errors
-    /// When the index is damaged, or what the engine runs on has failed. No answer may be expected
-    /// after that.
+    /// If the index is damaged or the device has failed; no answers follow then.
     fn advance(&mut self) -> Result<Pace, QueryError>;
 
     /// Appends the answers that are ready, in any order.
@@ -79,55 +75,50 @@ pub trait QueryEngine {
     /// How many more queries may be submitted now. An engine that is [`Pace::Idle`] has room.
     fn room(&self) -> usize;
 
-    /// Says how many queries wait until some engine has room; an engine may cut queries less, or
-    /// wake colleagues, because of them.
+    /// Tells how many queries wait until some engine has room; an engine may cut queries less, or
+    /// wake other workers, because of them.
     fn waiting(&mut self, _queries: usize) {}
 
-    /// Moves queries to `queries` that somebody else has to answer: those that what this engine
-    /// runs on cannot, and those that it was given before `overdue` and has not answered; what
-    /// comes of these later is dropped. An engine that was asked once leaves all of the first kind
-    /// to who asks. One that answers all itself has none.
+    /// Moves queries to `queries` that others must answer: those that the engine's device cannot,
+    /// and those submitted before `overdue` and not answered, whose late answers are dropped. An
+    /// engine that was asked once leaves all of the first kind to the asker.
     fn give_back(&mut self, _overdue: Option<Instant>, _queries: &mut Vec<(u64, Plan)>) {}
 
-    /// Whether what the engine runs on works, and has come to an end with all that was taken back
-    /// from it.
+    /// Whether the engine's device works and has finished all queries that were taken back from it.
     fn works(&self) -> bool {
         true
     }
 
-    /// Whether all lists of a query are where the engine needs them.
+    /// Whether all lists of a query are on the engine's device.
     fn holds(&self, _plan: &Plan) -> bool {
         true
     }
 }
 
-/// Makes the engines of the workers of one process, and holds what these share.
+/// Makes the engines of the workers of one process and holds what they share.
 pub trait Engines: Send + Sync {
-    /// Makes the engine of worker `worker` of the process, once. Queries will mostly be of
-    /// `snapshot`.
+    /// Makes the engine of a worker, once. Queries will mostly be of `snapshot`.
     fn engine(
         &self,
         worker: usize,
         snapshot: &Arc<Snapshot>,
     ) -> Result<Box<dyn QueryEngine>, QueryError>;
 
-    /// Whether a worker does nothing else from when its engine has begun with a query until it has
-    /// answered it, however long that takes. The worker that takes queries in then leaves them to
-    /// others that are free.
+    /// Whether a worker does nothing else while its engine has a query, however long that takes.
+    /// The worker that takes queries in then leaves them to others that are free.
     fn answers_whole(&self) -> bool {
         false
     }
 
-    /// Whether each worker wants a core of its own, where there are as many cores as workers.
+    /// Whether each worker wants a core of its own, if there are as many.
     fn wants_cores(&self) -> bool {
         false
     }
 }
 
-/// Wakes the worker that it is of.
 type Wake = Box<dyn Fn() + Send + Sync>;
 
-/// What wakes each worker of a process.
+/// The wake-up function of each worker of a process.
 #[derive(Default)]
 pub struct Wakers(Vec<OnceLock<Wake>>);
 
@@ -147,16 +138,15 @@ impl Wakers {
         self.0.len()
     }
 
-    /// Sets what wakes a worker; what is set first counts.
+    /// Sets the wake-up function of a worker; the first one counts.
     ///
     /// # Panics
-    ///
     /// If there is no such worker.
     pub(crate) fn set(&self, worker: usize, wake: impl Fn() + Send + Sync + 'static) {
         _ = self.0[worker].set(Box::new(wake));
     }
 
-    /// Wakes some workers. One that has not begun looks for work by itself when it does.
+    /// Wakes workers. One that has not begun looks for work when it does.
     pub(crate) fn wake(&self, workers: &[usize]) {
         for wake in workers.iter().filter_map(|&worker| self.0[worker].get()) {
             wake();
@@ -164,11 +154,9 @@ impl Wakers {
     }
 }
 
-/// How queries are spread over the workers of a process: the models of `tatikonda11`. All give the
-/// same answers.
+/// The models of `tatikonda11` for spreading queries over workers. All give the same answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Model {
-    /// A query to a worker.
     #[default]
     Inter,
     /// Every worker answers every query over its share of the docids, in the index.
@@ -178,7 +166,7 @@ pub enum Model {
     },
     /// As `DocpUi`, in a copy of the share's postings that each worker makes at the start.
     DocpPi {
-        /// All workers end a query before any of them begins the next.
+        /// As there.
         barrier: bool,
     },
     /// Queries are cut into tasks, which go to whoever comes first.
@@ -186,13 +174,12 @@ pub enum Model {
         /// A new query is cut only while at most so many tasks are open.
         delta: usize,
         cutting: Cutting,
-        /// So long a worker without work looks for more before it sleeps.
+        /// How long a worker without work looks for more before it sleeps.
         patience: Duration,
     },
 }
 
 impl Model {
-    /// Its name, as users write it.
     #[cfg(test)]
     pub(crate) fn name(&self) -> &'static str {
         match self {
@@ -203,7 +190,6 @@ impl Model {
         }
     }
 
-    /// What makes the engines of the model for the workers that `wakers` wake.
     pub fn engines(self, wakers: &Arc<Wakers>) -> Box<dyn Engines> {
         match self {
             Model::Inter => Box::new(whole::WholeEngines),

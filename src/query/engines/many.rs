@@ -1,8 +1,8 @@
-//! How does a program that waits for them all get the answers to many queries? By threads that take
-//! the next queries when they have answered some, into one column of docids and one of scores.
+//! Answers to many queries at once, by threads that take the next queries when they have answered
+//! some, into one column of docids and one of scores.
 //!
-//! Queries that come in one by one, or whose answers are wanted as they come, are the business of
-//! the [query service](crate::dataflow::query::service), which gives the same answers.
+//! For queries that come one by one, or whose answers are wanted as they come, there is the [query
+//! service](crate::dataflow::query::service), which gives the same answers.
 
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
@@ -16,17 +16,16 @@ use crate::query::wanted::Wanted;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-/// Queries that a thread takes together.
 const TAKEN: usize = 4;
 
 /// The hits of many queries, query after query, each best first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ManyHits {
-    /// Where the hits of each query begin, and at last where all end: `[queries + 1]`.
+    /// Where the hits of each query begin, then the end of all: `[queries + 1]`.
     pub offsets: Vec<u64>,
-    /// The documents: `[hits]`.
+    /// `[hits]`.
     pub docids: Vec<u32>,
-    /// Their scores: `[hits]`.
+    /// `[hits]`.
     pub scores: Vec<f32>,
     /// Queries of which no term is in the index.
     pub unknown: usize,
@@ -35,7 +34,7 @@ pub struct ManyHits {
 /// Answers all `queries` with so many `threads`.
 ///
 /// # Errors
-/// When the index is damaged; `Stopped` when `stop` was set before all were answered.
+/// If the index is damaged; `Stopped` if `stop` was set before all were answered.
 pub fn search_many<Q: AsRef<str> + Sync>(
     snapshot: &Arc<Snapshot>,
     wanted: &Wanted,

@@ -1,4 +1,4 @@
-//! Engines: who answers planned queries, and which part of them.
+//! Engines that answer planned queries, and the parts of an index that they search.
 
 pub(crate) mod copied;
 pub(crate) mod engine;

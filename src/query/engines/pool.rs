@@ -1,15 +1,15 @@
-//! Who does which part of which query next? The pool that the workers of a process share under
-//! `tatikonda11`'s fine-grained model (FGQP, section 3.2.2, algorithms 2 and 3): queries that wait,
-//! and tasks of queries that were cut.
+//! The pool of queries and tasks that the workers of a process share under `tatikonda11`'s
+//! fine-grained model (FGQP, section 3.2.2, algorithms 2 and 3): queries that wait, and tasks of
+//! queries that were cut.
 //!
 //! As in the paper a new query is cut only while at most `delta` tasks are open, and else tasks are
 //! done, oldest query first. A small `delta` has all workers at one query, for latency; a large one
 //! keeps them busy where queries end, for throughput.
 //!
-//! Different from the paper: there is no producer apart, whoever comes first cuts; and a worker
-//! takes several neighbouring tasks at once, many while many are left and then fewer, down to what
-//! is worth taking, which the pool learns from the tasks that are done. Where the last query was
-//! cut, idle workers are woken as soon as the next one comes, to be there when it has been cut too.
+//! Different from the paper: there is no separate producer, whoever comes first cuts; and a worker
+//! takes several neighbouring tasks at once, many while many are left and then fewer, down to a
+//! least amount, which the pool learns from the tasks that are done. If the last query was cut,
+//! idle workers are woken as soon as the next one comes, to be there when it is cut too.
 
 use crate::crew::lock;
 use std::collections::VecDeque;
@@ -22,17 +22,16 @@ use crate::query::searcher::Cut;
 use crate::query::top_k::{Combined, Hit};
 use crate::query::wanted::Stage;
 
-/// What a worker does for a query at least, in nanoseconds: less is not worth a visit to the pool.
+/// Least work in nanoseconds that a worker takes: less does not pay for a visit to the pool.
 const LEAST_NS: f64 = 20_000.0;
 
-/// A query of which tasks are open. `Q` is what it is known by.
+/// A query with open tasks, known by `Q`.
 #[derive(Debug)]
 pub(crate) struct OpenQuery<Q> {
-    /// What the query is known by.
     pub query: Q,
     pub cut: Cut,
     found: Mutex<Found>,
-    /// Tasks taken at once at least.
+    /// Least number of tasks taken at once.
     least: AtomicUsize,
 }
 
@@ -40,16 +39,14 @@ pub(crate) struct OpenQuery<Q> {
 struct Found {
     combined: Combined,
     floor: f32,
-    /// Tasks that are not done.
     left: usize,
-    /// What those that are done took together.
+    /// Time of those that are done.
     took: Duration,
 }
 
-/// What a worker is to do.
 #[derive(Debug)]
 pub(crate) enum Work<Q> {
-    /// Answer a query, or cut it; and how many queries wait behind it for each worker.
+    /// Answer a query, or cut it; with the number of queries that wait behind it for each worker.
     Begin(Q, usize),
     /// Do some tasks of a query.
     Tasks(Arc<OpenQuery<Q>>, Range<usize>),
@@ -59,7 +56,7 @@ pub(crate) enum Work<Q> {
 pub(crate) struct Pool<Q> {
     delta: usize,
     workers: usize,
-    /// Queries that wait and tasks that nobody has taken, to be looked at without the lock.
+    /// Waiting queries and tasks that are not taken, read without the lock.
     there: AtomicUsize,
     state: Mutex<State<Q>>,
 }
@@ -69,10 +66,10 @@ struct State<Q> {
     waiting: VecDeque<Q>,
     /// Queries that wait outside until the pool wants one.
     behind: usize,
-    /// Queries with tasks that nobody has taken, and the first of these tasks.
+    /// Queries with tasks that are not taken, and the first of these tasks.
     open: VecDeque<(Arc<OpenQuery<Q>>, usize)>,
     tasks: usize,
-    /// Queries that somebody is answering or cutting.
+    /// Queries that are being answered or cut.
     begun: usize,
     /// Whether the query that was begun last was cut.
     cuts: bool,
@@ -83,8 +80,8 @@ struct State<Q> {
 const WAKES: usize = 3;
 
 impl<Q> State<Q> {
-    /// Notes what became of a query that was begun. AND+OR may be begun twice and taken once: what
-    /// is counted here decides about waking early alone.
+    /// Notes whether a query that was begun was cut. AND+OR may be begun twice and taken once, but
+    /// these counts only decide about waking early.
     fn ended(&mut self, cut: bool) {
         self.begun = self.begun.saturating_sub(1);
         self.cuts = cut;
@@ -94,12 +91,12 @@ impl<Q> State<Q> {
         self.waiting.len() + self.tasks
     }
 
-    /// Whether there will soon be tasks, if the next query is as the last one.
+    /// Whether there will soon be tasks, if the next query is like the last one.
     fn hopes(&self) -> bool {
         self.cuts && self.begun + self.waiting.len() + self.behind > 0
     }
 
-    /// Takes idle workers for what there is to do, apart from `own` queries or tasks.
+    /// Takes idle workers for the work there is, apart from `own` queries or tasks.
     fn wake(&mut self, own: usize) -> Vec<usize> {
         let work = if self.hopes() { WAKES } else { self.there().saturating_sub(own) };
         let most = WAKES.min(work).min(self.idle.len());
@@ -108,7 +105,6 @@ impl<Q> State<Q> {
 }
 
 impl<Q> Pool<Q> {
-    /// An empty pool for so many workers.
     pub(crate) fn new(delta: usize, workers: usize) -> Self {
         let state = State {
             waiting: VecDeque::new(),
@@ -123,7 +119,7 @@ impl<Q> Pool<Q> {
         Self { delta, workers, there: 0.into(), state }
     }
 
-    /// Adds queries that wait, and names workers to be woken; who adds them takes one itself.
+    /// Adds waiting queries and returns workers to wake; the caller takes one itself.
     pub(crate) fn push(&self, queries: impl IntoIterator<Item = Q>) -> Vec<usize> {
         let mut state = lock(&self.state);
         state.waiting.extend(queries);
@@ -131,14 +127,13 @@ impl<Q> Pool<Q> {
         state.wake(1)
     }
 
-    /// Whether the pool is to be given a query: none waits here, and few enough tasks are open.
+    /// Whether the pool wants a query: none waits here, and few enough tasks are open.
     pub(crate) fn wants_query(&self) -> bool {
         let state = lock(&self.state);
         state.waiting.is_empty() && state.tasks <= self.delta
     }
 
-    /// Notes how many queries wait outside. Names workers to be woken before their time, if one of
-    /// these will soon be cut.
+    /// Notes how many queries wait outside; returns workers to wake early if one will soon be cut.
     pub(crate) fn behind(&self, queries: usize) -> Vec<usize> {
         let mut state = lock(&self.state);
         let more = queries > state.behind;
@@ -146,7 +141,7 @@ impl<Q> Pool<Q> {
         if more && state.hopes() { state.wake(1) } else { Vec::new() }
     }
 
-    /// Adds a query that was cut, and names workers to be woken; who cut it takes tasks next.
+    /// Adds a query that was cut and returns workers to wake; the caller takes tasks next.
     pub(crate) fn open(&self, query: Q, cut: Cut) -> Vec<usize> {
         let tasks = cut.tasks();
         let least = (LEAST_NS * tasks as f64 / cut.cost_ns().max(1.0)).ceil() as usize;
@@ -170,19 +165,19 @@ impl<Q> Pool<Q> {
         state.wake(1)
     }
 
-    /// Notes that a query was answered whole, so that the next one wakes nobody before its time.
+    /// Notes that a query was answered whole, so that the next one wakes nobody early.
     pub(crate) fn answered_whole(&self) {
         lock(&self.state).ended(false);
     }
 
-    /// Whether it looks as if there were something to do, without waiting for anybody.
+    /// A guess without the lock.
     pub(crate) fn has_work(&self) -> bool {
         self.there.load(Ordering::Relaxed) > 0
     }
 
-    /// Gives `worker` something to do, and names workers to be woken since there is more, or soon
-    /// will be. If there is nothing and the worker is about to `sleep`, it is idle until it is
-    /// named to another.
+    /// Gives `worker` something to do, and returns workers to wake since there is or soon will be
+    /// more. If there is nothing and the worker is about to `sleep`, it is idle until another
+    /// caller gets its number.
     pub(crate) fn take(&self, worker: usize, sleep: bool) -> (Option<Work<Q>>, Vec<usize>) {
         let mut state = lock(&self.state);
         let work = if state.tasks <= self.delta
@@ -196,7 +191,7 @@ impl<Q> Pool<Q> {
         self.there.store(state.there(), Ordering::Relaxed);
         let woken =
             if work.is_some() || (!sleep && state.hopes()) { state.wake(0) } else { Vec::new() };
-        // A worker that is there need not be woken, though it was not the pool that woke it.
+        // A worker that is here need not be woken, even if not the pool woke it.
         let idle = state.idle.iter().position(|&idle| idle == worker);
         match idle {
             Some(at) if work.is_some() => drop(state.idle.swap_remove(at)),
@@ -207,8 +202,7 @@ impl<Q> Pool<Q> {
     }
 
     fn take_tasks(&self, state: &mut State<Q>) -> Option<Work<Q>> {
-        // Where several queries are open nobody has to wait at the end of one, and fewer parts of a
-        // query are less work.
+        // With several open queries nobody waits at the end of one, and fewer parts are less work.
         let parts = (2 * self.workers / state.open.len().max(1)).max(1);
         let (open, first) = state.open.front_mut()?;
         let (first_taken, tasks) = (*first, open.cut.tasks());
@@ -225,12 +219,12 @@ impl<Q> Pool<Q> {
     }
 }
 
-/// What a query has come to when tasks of it are done.
+/// The state of a query after tasks of it were done.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Done {
     More,
     Answered(Vec<Hit>),
-    /// Another stage of the query has to be begun.
+    /// Another stage of the query has to begin.
     Next(Stage),
 }
 
@@ -240,7 +234,7 @@ impl<Q> OpenQuery<Q> {
         lock(&self.found).floor
     }
 
-    /// Adds the hits of some tasks that are done, and how long they took.
+    /// Adds the hits of some tasks that are done, and their time.
     pub(crate) fn done(&self, (tasks, took): (Range<usize>, Duration), hits: &[Hit]) -> Done {
         let mut found = lock(&self.found);
         found.floor = found.combined.add(hits);

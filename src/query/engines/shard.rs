@@ -1,4 +1,4 @@
-//! Which part of an index does a process search?
+//! The part of an index that a process searches.
 
 use crate::index::error::IndexError;
 use crate::index::generations::manifest::sharded::ShardedManifest;
@@ -8,7 +8,6 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The part of an index that a process searches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
     pub process: usize,
@@ -18,15 +17,14 @@ pub struct Shard {
 }
 
 impl Shard {
-    /// The only shard of an index that is whole.
     pub const WHOLE: Self = Self { process: 0, processes: 1, first_docid: 0 };
 
-    /// Opens the shard of a process of the index in the folder `index`, of the generation that
-    /// `manifest` describes. `docids` are those of the whole index that are searched.
+    /// Opens a process's shard of the index in the folder `index`, in the generation of `manifest`.
+    /// `docids` are those of the whole index that are searched.
     ///
     /// # Errors
-    /// As [`ShardedManifest::open`], if there is no such shard, and when the analysis that it
-    /// records is not known to this program.
+    /// As [`ShardedManifest::open`], if there is no such shard, and if its recorded analysis is
+    /// unknown.
     pub fn open(
         index: &Path,
         manifest: &ShardedManifest,

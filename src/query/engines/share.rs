@@ -1,5 +1,5 @@
-//! Which documents does a searcher look at? All, or its share of them where several searchers
-//! answer every query together: those of a docid range (`tatikonda11`, DOCP-UI).
+//! The documents that a searcher looks at: all, or a docid range where several searchers answer
+//! every query together (`tatikonda11`, DOCP-UI).
 
 use crate::index::error::IndexError;
 use crate::index::lexicon::TermEntry;
@@ -10,10 +10,9 @@ use std::ops::Range;
 /// All documents.
 pub(crate) const ALL: Range<u32> = 0..u32::MAX;
 
-/// Where a searcher finds the lists of the documents that it looks at. Run `number` of the
-/// generation is `run`.
+/// The lists of a searcher's documents. Run `number` of the generation is `run`.
 pub(crate) trait Source {
-    /// The part of a list that has the postings of these documents; `None` if it has none of them.
+    /// The postings of these documents in a list; `None` if there are none.
     fn list<'a>(
         &'a self,
         run: &'a Run,
@@ -24,7 +23,6 @@ pub(crate) trait Source {
     /// The docids that the lists of a run are of; they count from the first.
     fn place(&self, run: &Run, number: usize) -> Range<u32>;
 
-    /// The docids that are looked at.
     fn docids(&self) -> Range<u32>;
 }
 

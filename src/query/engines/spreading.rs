@@ -1,28 +1,26 @@
-//! What does a user say of how queries are spread over workers? The name of a model, and parameters
-//! where the usual ones will not do.
+//! Parameters of a model for spreading queries over workers, as users write them.
 
 use super::engine::Model;
 use crate::query::searcher::Cutting;
 use crate::settings::SettingError;
 use std::time::Duration;
 
-/// Open tasks up to which `fgqp` cuts a new query, unless another number is given.
+/// Default of [`Spreading::delta`].
 pub(crate) const DELTA: usize = 5;
 
-/// How long a worker of `fgqp` looks for work before it sleeps: so many microseconds, or the usual
-/// time.
+/// How long a worker of `fgqp` looks for work before it sleeps.
 pub fn patience(spin_us: Option<u32>) -> Duration {
     Duration::from_micros(spin_us.unwrap_or(200).into())
 }
 
-/// Parameters of a model; those that are left out are the usual ones.
+/// Parameters that are left out have their defaults.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spreading {
     /// Of `fgqp`: no new query is cut while more tasks are open.
     pub delta: Option<usize>,
-    /// Of `fgqp`: queries that take fewer microseconds, as estimated, are not cut.
+    /// Of `fgqp`: queries with a lower estimate in microseconds are not cut.
     pub cut_us: Option<u32>,
-    /// Of `fgqp`: a worker without work looks for more for so many microseconds before it sleeps.
+    /// Of `fgqp`: microseconds that a worker without work looks for more before it sleeps.
     pub spin_us: Option<u32>,
     /// Of `docp-ui` and `docp-pi`: all workers end a query before any of them begins the next.
     pub barrier: bool,
@@ -32,7 +30,7 @@ impl Spreading {
     /// The model of this name with these parameters; `inter` if no other has the name.
     ///
     /// # Errors
-    /// A parameter is not one of the model.
+    /// If a parameter is not one of the model.
     pub fn model(&self, name: &str) -> Result<Model, SettingError> {
         let Self { delta, cut_us, spin_us, barrier } = *self;
         let model = match name {

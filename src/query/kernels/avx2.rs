@@ -7,7 +7,6 @@ use crate::score::weight::Weight;
 
 use super::{BLOCK, Block, Documents, Left, Matches, Rest, Room, Shares, Sink, portable};
 
-/// Makes each plain form anew with the instructions on.
 macro_rules! compiled_for_avx2 {
     ($(fn $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)?;)*) => {$(
         #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]

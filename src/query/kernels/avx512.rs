@@ -16,7 +16,6 @@ pub(super) use find::{match_block, share_out};
 use super::{BLOCK, Room, Sink, UNMATCHED, bits_to_exceed, portable};
 use crate::score::weight::Weight;
 
-/// The first sixteen numbers from `at` on.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn load(numbers: &[u32], at: usize) -> __m512i {
@@ -107,7 +106,6 @@ pub(super) fn score_all(weight: Weight, tfs: &[u32], norms: &mut [f32]) {
     portable::score_all(weight, tfs, norms);
 }
 
-/// `bm25::score` of sixteen postings.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
 fn score(weight: __m512, tfs: __m512i, norms: __m512) -> __m512 {

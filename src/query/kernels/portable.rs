@@ -1,5 +1,5 @@
-//! What do the inner loops give? The plain forms, always inlined, so that `avx2.rs` can have them
-//! compiled for its machines.
+//! The plain forms of the inner loops, always inlined, so that `avx2.rs` can have them compiled for
+//! its machines.
 
 use std::ops::Range;
 
@@ -14,8 +14,8 @@ use crate::score::weight::Weight;
 /// Up to this many candidates a block are looked for one by one.
 const FEW: usize = 4;
 
-/// The first block, from block `from` on, whose last docid is `docid` or above; the number of
-/// blocks if there is none.
+/// The first block from block `from` on whose last docid is at least `docid`; the number of blocks
+/// if there is none.
 #[inline(always)]
 pub(in super::super) fn first_block(last_docids: &[[u8; 4]], from: usize, docid: u32) -> usize {
     let (mut from, mut step) = (from, 1);
@@ -173,7 +173,7 @@ pub(super) fn collect(
     }
 }
 
-/// Adds a document to those that there is room for.
+/// There must be room for one.
 #[inline(always)]
 fn push_if(wanted: bool, docid: u32, sum: f32, found: &mut Documents) {
     found.docids[found.len] = docid;

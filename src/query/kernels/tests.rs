@@ -230,7 +230,7 @@ proptest! {
             let mut sums = sums.clone();
             let mut lines: Vec<u8> = untouched.iter().map(|&untouched| u8::from(!untouched)).collect();
             let mut found = Documents::default();
-            // What was found before stays.
+            // Earlier documents stay.
             collect_block(level, (&[5; BLOCK + 16], &[2.0; BLOCK]), 3..4, 1.0, &mut found);
             collect(level, (&mut sums, &mut lines), first, bar, &mut found);
             prop_assert_eq!(listed(&found, 0..1), [(5, 2.0)]);

@@ -1,4 +1,4 @@
-//! How does a person say which documents are asked for?
+//! Ranges of docids, as users write them.
 
 use crate::query::engines::share::ALL;
 use std::fmt;

@@ -1,5 +1,5 @@
-//! How are queries read? A line each: a text, `qid TAB text`, or a JSON object that may ask for
-//! more; or all together as [a file of topics](super::topics).
+//! Queries by lines: a text, `qid TAB text`, or a JSON object that may ask for more; or all as [a
+//! file of topics](super::topics).
 //!
 //! ```text
 //! some words
@@ -9,9 +9,9 @@
 //! {"id": "17", "contents": "for people", "vector": {"term": 1.5}}
 //! ```
 //!
-//! A line that begins with `{` is such an object or is refused, so that a mistake in an object is
-//! not searched for; so is one that begins with `<` and is not of topics. What is refused is said
-//! of its line, and the stream goes on behind it.
+//! A line that begins with `{` is an object or refused, so that a broken object is not searched
+//! for; so is one that begins with `<` outside of topics. Only the line is refused; the stream goes
+//! on.
 
 #![warn(missing_docs)]
 
@@ -30,7 +30,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-/// A query as it came in.
+/// A query as read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
     /// Its number or name.
@@ -39,13 +39,13 @@ pub struct Query {
     pub text: String,
     /// The most hits, if the query says it.
     pub k: Option<usize>,
-    /// Which documents, if the query says it.
+    /// Its mode, if the query says it.
     pub mode: Option<Mode>,
-    /// How they are found, if the query says it.
+    /// Its algorithm, if the query says it.
     pub algorithm: Option<Algorithm>,
 }
 
-/// A query as an object. BEIR and MS MARCO have other names for the same, and more beside it.
+/// BEIR and MS MARCO have other names for the same, and more fields.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Object {
@@ -74,13 +74,12 @@ enum Qid {
 }
 
 impl Query {
-    /// A query that asks for what all others do.
+    /// A query with the default wishes.
     pub fn new(qid: impl Into<String>, text: impl Into<String>) -> Self {
         Self { qid: qid.into(), text: text.into(), ..Self::default() }
     }
 
-    /// Reads a line; a query without a name is named by its `number`. A line of white space is no
-    /// query.
+    /// A query without a name is named by its `number`. A line of white space is no query.
     pub(crate) fn parse(line: &str, number: u64) -> Result<Option<Self>, String> {
         let line = line.trim_end_matches(['\r', '\n']);
         if line.trim().is_empty() {
@@ -136,7 +135,7 @@ impl Query {
         })
     }
 
-    /// What it asks for, where `usual` is what queries ask for that do not say it.
+    /// What it asks for; `usual` has the defaults.
     pub fn wanted(&self, usual: &Wanted) -> Wanted {
         Wanted {
             k: self.k.unwrap_or(usual.k),
@@ -146,24 +145,24 @@ impl Query {
     }
 }
 
-/// Bytes that a line has to be below, its end included.
+/// A line with its end has fewer bytes.
 pub(crate) const MOST_LINE_BYTES: usize = 1 << 20;
 
-/// A line that is no query; those before and behind it are not touched.
+/// A line that is no query.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("line {line} of the queries (byte {offset}): {why}")]
 pub struct Refused {
-    /// The line, from 1.
+    /// From 1.
     pub line: u64,
-    /// Where it begins, in bytes from the start of the stream.
+    /// Its offset in the stream.
     pub offset: u64,
-    /// Its number among the queries, from 1: what it would be named by.
+    /// Its number among the queries, from 1, by which it would be named.
     pub number: u64,
     /// What is wrong with it.
     pub why: Arc<str>,
 }
 
-/// The queries of a stream, and what is refused among them; a failure to read ends it.
+/// The queries of a stream and refused lines; a failure to read ends it.
 pub struct Lines<R> {
     stream: BufReader<R>,
     line: Vec<u8>,
@@ -171,21 +170,21 @@ pub struct Lines<R> {
     offset: u64,
     numbers: u64,
     ended: bool,
-    /// Whether a blank is behind the name of each query.
+    /// Whether blanks follow the name of each query.
     blank: bool,
-    /// The fields of topics that queries are made of.
+    /// The fields of topics for queries.
     fields: Vec<String>,
-    /// Topics that were read and not given out.
+    /// Topics that were read and not returned.
     topics: VecDeque<Result<Query, Refused>>,
 }
 
 impl Lines<Box<dyn Read + Send>> {
-    /// Opens a file of queries, or standard input if that is what the path [names](STDIN). Tells
-    /// too whether every line of the file is `qid text`, and is read so: what can be read only once
-    /// is not looked at first.
+    /// Opens a file of queries, or standard input if the path [names](STDIN) it. Also returns
+    /// whether every line of the file is `qid text`, and is read so; a stream that can be read only
+    /// once is not checked.
     ///
     /// # Errors
-    /// When there is no such file.
+    /// If there is no such file.
     pub fn open(path: &Path) -> io::Result<(Self, bool)> {
         if path == Path::new(STDIN) {
             return Ok((Self::new(Box::new(io::stdin())), false));
@@ -205,8 +204,8 @@ impl Lines<Box<dyn Read + Send>> {
 }
 
 impl<R: Read> Lines<R> {
-    /// Reads queries. A byte order mark at the beginning is dropped; bytes that are no UTF-8 become
-    /// U+FFFD.
+    /// Reads queries. A byte order mark at the beginning is dropped; bytes that are not UTF-8
+    /// become U+FFFD.
     pub fn new(stream: R) -> Self {
         let stream = BufReader::with_capacity(1 << 16, stream);
         Self {
@@ -222,17 +221,17 @@ impl<R: Read> Lines<R> {
         }
     }
 
-    /// Makes queries of these fields of topics, instead of their titles.
+    /// Takes these fields of topics instead of their titles.
     pub fn with_fields(self, fields: Vec<String>) -> Self {
         Self { fields, ..self }
     }
 
-    /// Takes a line to be `qid text`, with blanks between the two.
+    /// Reads lines as `qid text`, with blanks between the two.
     pub(crate) fn with_blank_after_qid(self) -> Self {
         Self { blank: true, ..self }
     }
 
-    /// Reads a line, of a long one no more than the beginning; returns all its bytes.
+    /// Reads a line, only the beginning of a long one; returns all its bytes.
     fn read_line(&mut self) -> io::Result<u64> {
         self.line.clear();
         let most = MOST_LINE_BYTES as u64;
@@ -278,8 +277,7 @@ impl<R: Read> Lines<R> {
         }
     }
 
-    /// Reads the rest of the stream as topics. It begins with the line that was read last, at
-    /// `offset`.
+    /// Reads the rest of the stream, from the last line at `offset` on, as topics.
     fn read_topics(&mut self, offset: u64, line: u64) -> io::Result<()> {
         let mut file = std::mem::take(&mut self.line);
         let most = topics::MOST_BYTES as u64;
@@ -306,7 +304,6 @@ impl<R: Read> Lines<R> {
     }
 }
 
-/// Reads a line of a name, blanks and a text.
 fn parse_blank(line: &str) -> Result<Option<Query>, String> {
     match line.trim().split_once(char::is_whitespace) {
         Some((qid, text)) => Ok(Some(Query::new(qid, text.trim_start()))),
@@ -315,8 +312,8 @@ fn parse_blank(line: &str) -> Result<Option<Query>, String> {
     }
 }
 
-/// What looks like an operator of other engines in a query, and is none here: a phrase in quotes,
-/// `+word`, `-word`, or `field:word`.
+/// An operator of other engines in a query, which has no meaning here: a phrase in quotes, `+word`,
+/// `-word`, or `field:word`.
 pub fn operator(text: &str) -> Option<&str> {
     if let Some((_, quoted)) = text.split_once('"')
         && let Some(end) = quoted.find('"')
@@ -338,7 +335,7 @@ pub fn operator(text: &str) -> Option<&str> {
 }
 
 /// Whether all lines of a file, at least two, are `qid text` with blanks between the two: each
-/// begins with a word of its own that has a digit, and no line has a tab.
+/// begins with a unique word that has a digit, and no line has a tab.
 pub(crate) fn blank_after_qid(stream: impl Read) -> io::Result<bool> {
     let (mut stream, mut line) = (BufReader::with_capacity(1 << 16, stream), Vec::new());
     let (mut names, mut lines) = (HashSet::new(), 0);
@@ -354,7 +351,7 @@ pub(crate) fn blank_after_qid(stream: impl Read) -> io::Result<bool> {
         let name = text.split(u8::is_ascii_whitespace).next().unwrap_or_default();
         let named = name.len() < text.len() && name.iter().any(u8::is_ascii_digit);
         let object = text.starts_with(b"{") || text.starts_with(b"<");
-        // In a long file the names of the first lines are enough to tell.
+        // In a long file the first names are enough to tell.
         let repeated = names.len() < 1 << 16 && !names.insert(name.to_vec());
         if !named || object || text.contains(&b'\t') || repeated {
             return Ok(false);
@@ -363,7 +360,7 @@ pub(crate) fn blank_after_qid(stream: impl Read) -> io::Result<bool> {
     }
 }
 
-/// Passes over the rest of a line in little memory; returns its bytes.
+/// Skips the rest of a line in little memory; returns its bytes.
 fn skip_line(stream: &mut impl BufRead) -> io::Result<u64> {
     let mut skipped = 0;
     loop {

@@ -1,4 +1,4 @@
-//! The reading of queries, in all the forms that they come in.
+//! Reading of queries, in all their forms.
 
 pub(crate) mod docids;
 pub(crate) mod lines;

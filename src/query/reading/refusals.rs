@@ -1,10 +1,10 @@
-//! What is said at the end of lines that were no queries?
+//! The summary of refused lines.
 
 use super::lines::Refused;
 use crate::crew::lock;
 use std::sync::{Arc, Mutex};
 
-/// The lines that were no queries: how many, and what was said of the first.
+/// Their number and the message of the first.
 #[derive(Clone, Debug, Default)]
 pub struct Refusals(Arc<Mutex<(u64, Option<String>)>>);
 
@@ -15,7 +15,6 @@ impl Refusals {
         all.1.get_or_insert_with(|| refused.to_string());
     }
 
-    /// How many there were, and what is wrong with the first; nothing if there were none.
     pub fn summary(&self) -> Option<String> {
         let all = lock(&self.0);
         let first = all.1.as_ref()?;

@@ -1,5 +1,5 @@
-//! How are the topics of an evaluation read? Files of TREC's `<top>` in its forms, with end tags
-//! and without, and XML with `<topic>`s or, as Indri has them, `<query>`s.
+//! Topics of evaluations: files of TREC's `<top>`, with end tags and without, and XML with
+//! `<topic>`s or, as Indri has them, `<query>`s.
 //!
 //! ```text
 //! <top>                                <topics>
@@ -10,30 +10,28 @@
 //! </top>                               </topics>
 //! ```
 //!
-//! The text of a query is that of the fields that are asked for, of those that there are; without a
-//! choice it is the title, or what comes nearest to one. Tags inside a field are dropped,
-//! references such as `&amp;` are read, and white space is one blank.
+//! The text of a query is that of the chosen fields that it has; by default it is the title, or
+//! what comes nearest to one. Tags inside a field are dropped, references such as `&amp;` are read,
+//! and white space is one blank.
 
 use crate::text::html::{HtmlText, Markup, attributes};
 use memchr::{memchr, memmem};
 
-/// Bytes that a file of topics has at most.
+/// The greatest size of a file of topics.
 pub(crate) const MOST_BYTES: usize = 1 << 26;
 
-/// The fields that a query is made of where nobody chose, the first that there is.
+/// Fields for a query by default, the first that there is.
 const USUAL: [&str; 6] = ["title", "query", "text", "", "question", "desc"];
 const NAMES: [&str; 4] = ["num", "number", "id", "qid"];
-/// What begins the text of a field in TREC's files and does not belong to it.
+/// Labels that begin the text of a field in TREC's files and do not belong to it.
 const LABELS: [&str; 5] = ["Number:", "Topic:", "Title:", "Description:", "Narrative:"];
 
-/// What a file of topics has in the place of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Topic {
-    /// Where it begins, in bytes from the start of the file.
+    /// From the start of the file.
     pub offset: usize,
-    /// Its name, if it has one.
     pub name: Option<String>,
-    /// Its text; empty if it has none of the fields.
+    /// Empty if it has none of the fields.
     pub text: String,
 }
 
@@ -44,9 +42,9 @@ pub(super) const NONE: &str = "begins with <, as files of topics do, and has no 
 struct Tag {
     name: String,
     closes: bool,
-    /// What an attribute names its topic.
+    /// The topic's name in an attribute.
     topic: Option<String>,
-    /// Where it begins and what is behind it.
+    /// Its range in the file.
     start: usize,
     end: usize,
 }
@@ -84,7 +82,6 @@ struct Begun {
     /// The name of its element, which ends it.
     element: String,
     name: Option<String>,
-    /// Its fields and their texts, in their order.
     fields: Vec<(String, String)>,
 }
 
@@ -134,8 +131,8 @@ impl Begun {
     }
 }
 
-/// Reads a file of topics: the text of each is that of the `fields`, in their order, or without any
-/// its title. An error says where it lies, in bytes, and takes no other topic with it.
+/// Reads a file of topics: the text of each is that of `fields`, in their order, or of the title.
+/// An error has its offset and affects no other topic.
 pub(crate) fn topics(file: &[u8], fields: &[String]) -> Vec<Result<Topic, (usize, String)>> {
     let mut html = HtmlText::new();
     let mut plain = |from: usize, to: usize| {
@@ -144,7 +141,7 @@ pub(crate) fn topics(file: &[u8], fields: &[String]) -> Vec<Result<Topic, (usize
     };
     let mut read = Vec::new();
     let mut topic: Option<Begun> = None;
-    // The field that text belongs to, and where its text begins.
+    // The field of the current text, and the start of this text.
     let (mut field, mut from) = (String::new(), 0);
     let mut at = 0;
     while let Some(tag) = next_tag(file, at) {

@@ -1,11 +1,11 @@
-//! How does a query say what its terms are worth? For an index of learned vectors a query is terms
-//! with blanks between them, which stay as they are; behind a term may stand `^` and its weight, 1
-//! if it is left out. A term that stands several times has the sum of its weights.
+//! Queries with weighted terms, for an index of learned vectors: terms with blanks between them,
+//! which are not analysed, each with `^` and its weight, 1 if it is left out. Weights of a repeated
+//! term are added up.
 
 use std::fmt::Write;
 
-/// Calls `each` with every term of a query and its weight, which is above 0. What stands behind the
-/// last `^` and is no such number belongs to the term.
+/// Calls `each` with every term of a query and its weight, which is above 0. If no valid weight
+/// follows the last `^`, all belongs to the term.
 pub(crate) fn for_each_term(text: &str, mut each: impl FnMut(&str, f64)) {
     for word in text.split_whitespace() {
         let weighted = word.rsplit_once('^').and_then(|(term, weight)| {
@@ -17,16 +17,14 @@ pub(crate) fn for_each_term(text: &str, mut each: impl FnMut(&str, f64)) {
     }
 }
 
-/// The least weight of a term.
 pub(crate) const LEAST_WEIGHT: f64 = 1e-9;
 
-/// Whether a number can be the weight of a term.
 pub(crate) fn is_weight(weight: f64) -> bool {
     (LEAST_WEIGHT..=1e9).contains(&weight)
 }
 
-/// The text of a query with these terms and weights; none if a term is empty or has white space, or
-/// a number is not 0 and no weight. Terms of weight 0 are left out.
+/// The text of a query with these terms and weights; `None` if a term is empty or has white space,
+/// or a number is neither 0 nor a valid weight. Terms of weight 0 are left out.
 pub(crate) fn text_of<'a>(terms: impl IntoIterator<Item = (&'a str, f64)>) -> Option<String> {
     let mut text = String::new();
     for (term, weight) in terms {

@@ -1,5 +1,5 @@
-//! How does a searcher answer by rounds and tell how far it went, or with the beginnings of lists
-//! alone? For who finds out which parts of lists are worth a place in a cache (`query::caching`).
+//! Searches by rounds that tell how far they went, or use only the beginnings of lists: for the
+//! choice of cached parts of lists (`query::caching`).
 
 use super::{Searcher, blame, norms_of, recycle};
 use crate::index::error::IndexError;
@@ -12,8 +12,8 @@ use crate::query::scratch::Scratch;
 use crate::query::top_k::{Hit, TopK};
 
 impl Searcher {
-    /// Returns the best documents with all terms, and sets how many blocks of each term's list were
-    /// visited of how many, run by run and term by term.
+    /// The best documents with all terms; sets how many blocks of each term's list were visited and
+    /// how many there are, run by run and term by term.
     pub(crate) fn visit(
         &mut self,
         plan: &Plan,
@@ -37,11 +37,8 @@ impl Searcher {
         Ok(&self.hits)
     }
 
-    /// Returns the best documents with all terms, from the first `prefixes` blocks of each term's
-    /// list if they do, and whether they did. The index has one run.
-    ///
-    /// # Errors
-    /// When the index is damaged.
+    /// The best documents with all terms, from the first `prefixes` blocks of each term's list if
+    /// they suffice, and whether they did. The index must have one run.
     ///
     /// # Panics
     /// If the index has no run.
@@ -62,11 +59,8 @@ impl Searcher {
         Ok((&self.hits, complete))
     }
 
-    /// Ends a query of which the best before a docid are known, with all its terms, from that docid
-    /// on. The index has one run.
-    ///
-    /// # Errors
-    /// When the index is damaged.
+    /// Completes a query, whose best documents before `from` are `hits`, from that docid on. The
+    /// index must have one run.
     ///
     /// # Panics
     /// If the index has no run.
@@ -78,8 +72,7 @@ impl Searcher {
         Ok(&self.hits)
     }
 
-    /// Calls `work` with the lists and the documents of each of the first runs, and takes what it
-    /// finds.
+    /// Calls `work` with the lists and documents of each of the first runs, and takes its hits.
     fn by_rounds(
         &mut self,
         plan: &Plan,

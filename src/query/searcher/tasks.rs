@@ -1,17 +1,17 @@
-//! How is a query cut into tasks that need nothing from each other?
+//! The cutting of a query into independent tasks.
 //!
-//! An AND query as `tatikonda11` does it (section 3.2.3, algorithm 4): each skip of the shortest
+//! An AND query is cut as in `tatikonda11` (section 3.2.3, algorithm 4): each skip of the shortest
 //! list is a task, with those skips of every other list that may hold docids of its range. A skip
-//! is a number of neighbouring blocks, of which the last docids lie in memory uncompressed; tasks
-//! share blocks of the longer lists at their borders, and no others. An OR query has no list that
-//! every hit is in: it is cut by docid, at borders of blocks of its longest list, into tasks of
-//! about equal work.
+//! is a number of neighbouring blocks, whose last docids are in memory uncompressed; tasks share
+//! blocks of the longer lists at their borders, and no others. An OR query has no list that every
+//! hit is in: it is cut by docid, at borders of blocks of its longest list, into tasks of about
+//! equal work.
 //!
-//! Different from the paper: the skips of each run are cut for themselves; neighbouring tasks may
-//! be done as one, which spares the shared blocks; documents are scored where they are found, so
-//! that there are no scoring tasks apart; a query that is soon answered is not cut at all. A task
-//! begins with the k-th score that other tasks of its query have found, so that little is lost
-//! where lists are skipped by score.
+//! Different from the paper: the skips of each run are cut separately; neighbouring tasks may be
+//! done as one, which spares the shared blocks; documents are scored where they are found, so that
+//! there are no separate scoring tasks; a short query is not cut at all. A task begins with the
+//! k-th score that other tasks of its query have found, so that little is lost where lists are
+//! skipped by score.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -23,12 +23,11 @@ use crate::query::engines::share::Source;
 use crate::query::plan::Plan;
 use crate::query::wanted::{Algorithm, Stage};
 
-/// How queries are cut.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cutting {
     /// Blocks of a skip, at least 1.
     pub skip: usize,
-    /// Queries that take less are answered whole, in nanoseconds as [estimated](Cut::cost_ns).
+    /// Queries with a lower [estimate](Cut::cost_ns) in nanoseconds are answered whole.
     pub least_ns: f64,
 }
 
@@ -39,24 +38,24 @@ impl Default for Cutting {
     }
 }
 
-// Measured as `estimate_over_whole` of `experiments parallelism --only skips`, on 3 million
-// documents.
+// Nanoseconds, measured as `estimate_over_whole` of `experiments parallelism --only skips`, on 3
+// million documents.
 
-/// To decode a block of a list and to look for documents in it, in nanoseconds.
+/// Decoding a block of a list and looking for documents in it.
 const BLOCK_NS: f64 = 25.0;
 
-/// To take a document of the shortest list through another.
+/// Taking a document of the shortest list through another.
 const CANDIDATE_NS: f64 = 0.7;
 
-/// To look for a document of the shortest list in the others by small-adaptive, one at a time. The
-/// number of lists matters little, since the first that is asked misses most. Measured on 2 million
-/// documents: 10 where hardly any is found, 20 to 35 where one in ten is.
+/// Looking for a document of the shortest list in the others by small-adaptive, one at a time. The
+/// number of lists matters little, since the first that is searched misses most. Measured on 2
+/// million documents: 10 where hardly any is found, 20 to 35 where one in ten is.
 const ADAPTIVE_NS: f64 = 20.0;
 
-/// A posting of an OR query, most of which are passed over.
+/// A posting of an OR query, most of which are skipped.
 const POSTING_NS: f64 = 1.5;
 
-/// What a task of an OR query should take.
+/// The aim for a task of an OR query.
 const OR_TASK_NS: f64 = 15_000.0;
 
 /// A stage of a query that was cut, for any number of searchers.
@@ -66,7 +65,7 @@ pub struct Cut {
     stage: Stage,
     /// Of each run with tasks, its number and the number of the first task behind it.
     runs: Vec<(usize, usize)>,
-    /// Of each task, the docids that its hits are among, counted from the run's first.
+    /// Of each task, the docids of its hits, relative to the run's first.
     docids: Vec<Range<u32>>,
     /// Of each task that looks for all terms, the blocks of each term's list.
     blocks: Vec<Range<u32>>,
@@ -74,12 +73,12 @@ pub struct Cut {
 }
 
 impl Cut {
-    /// How many tasks there are: at least one.
+    /// At least one.
     pub fn tasks(&self) -> usize {
         self.docids.len()
     }
 
-    /// About how long all tasks take together, in nanoseconds.
+    /// An estimate for all tasks together, in nanoseconds.
     pub(crate) fn cost_ns(&self) -> f64 {
         self.cost_ns
     }
@@ -92,10 +91,9 @@ impl Cut {
         self.stage
     }
 
-    /// The blocks of each term's list that a task of an AND query looks at.
+    /// The blocks of each term's list in a task of an AND query.
     ///
     /// # Panics
-    ///
     /// If there is no such task, or this is an OR query.
     pub fn blocks(&self, task: usize) -> &[Range<u32>] {
         let terms = self.plan.terms().len();
@@ -113,21 +111,16 @@ impl Cut {
     }
 }
 
-/// What became of a query that was to be answered or cut.
 #[derive(Debug)]
 pub enum Begun {
-    /// It was answered: [`Searcher::hits`] has the hits.
+    /// [`Searcher::hits`] has the hits.
     Answered,
-    /// A stage of it was cut. When all tasks are done, [`Stage::next`] says whether another has to
-    /// be begun.
+    /// A stage of it was cut. [`Stage::next`] tells whether another follows its tasks.
     Cut(Cut),
 }
 
 impl Searcher {
-    /// Answers a query from `stage` on if that is soon done, and cuts it into tasks if not.
-    ///
-    /// # Errors
-    /// When the index is damaged.
+    /// Answers a query from `stage` on if it is short, and else cuts it into tasks.
     pub fn begin(
         &mut self,
         plan: &Arc<Plan>,
@@ -150,12 +143,10 @@ impl Searcher {
         })
     }
 
-    /// Does some tasks, which are neighbours and of one run. Hits with scores below `floor` are
-    /// left out, as are those that are not among the best k of these tasks; [`hits`](Self::hits)
-    /// has the others.
+    /// Does neighbouring tasks of one run. [`hits`](Self::hits) then has the best k hits of these
+    /// tasks, without those with scores below `floor`.
     ///
     /// # Panics
-    ///
     /// If there are no such tasks, or they are of several runs.
     pub(crate) fn work(
         &mut self,
@@ -197,7 +188,7 @@ impl Searcher {
     }
 }
 
-/// Cuts a stage of a query, unless it is soon done.
+/// Cuts a stage of a query, unless it is short.
 fn cut(
     plan: &Arc<Plan>,
     lists: &[Option<ListView<'_>>],
@@ -237,8 +228,7 @@ fn cut(
 }
 
 impl Cut {
-    /// Algorithm 4: adds a task for each skip of the shortest list of a run. Where a longer list
-    /// has ended there are no more.
+    /// Algorithm 4: adds a task for each skip of a run's shortest list, until a longer list ends.
     fn by_skips(&mut self, lists: &[Option<ListView<'_>>], skip: usize) {
         let Some(lists) = lists.iter().copied().collect::<Option<Vec<_>>>() else { return };
         let shortest = (0..lists.len()).min_by_key(|&term| (lists[term].df(), term)).unwrap_or(0);
@@ -292,7 +282,7 @@ impl Cut {
     }
 }
 
-/// About how long an AND query takes in one run, in nanoseconds.
+/// Estimate for an AND query in one run, in nanoseconds.
 fn and_cost(lists: &[Option<ListView<'_>>]) -> f64 {
     let dfs = lists.iter().map(|list| list.map_or(0, |list| list.df()));
     let shortest = f64::from(dfs.min().unwrap_or(0));
@@ -301,13 +291,13 @@ fn and_cost(lists: &[Option<ListView<'_>>]) -> f64 {
     blocks * BLOCK_NS + shortest * lists.len() as f64 * CANDIDATE_NS
 }
 
-/// About how long an AND query takes in one run by small-adaptive, in nanoseconds.
+/// The same by small-adaptive.
 fn adaptive_cost(lists: &[Option<ListView<'_>>]) -> f64 {
     let dfs = lists.iter().map(|list| list.map_or(0, |list| list.df()));
     f64::from(dfs.min().unwrap_or(0)) * ADAPTIVE_NS
 }
 
-/// About how long an OR query takes in one run, in nanoseconds.
+/// The same for an OR query.
 fn or_cost(lists: &[Option<ListView<'_>>]) -> f64 {
     lists.iter().flatten().map(|list| f64::from(list.df()) * POSTING_NS).sum()
 }

@@ -1,4 +1,4 @@
-//! Do parts of a search, put together, find what one search finds?
+//! Tests of searches in parts against whole ones.
 
 mod oracles;
 
@@ -80,7 +80,6 @@ fn plan(snapshot: &Arc<Snapshot>, wanted: &Wanted, text: &str) -> Arc<Plan> {
 
 const AND: Wanted = Wanted { k: 10, mode: Mode::And, algorithm: Algorithm::Auto };
 
-/// Cuts a query of a snapshot.
 fn cut_of(snapshot: &Arc<Snapshot>, text: &str, cutting: &Cutting) -> Option<Cut> {
     match Searcher::new().begin(&plan(snapshot, &AND, text), Stage::All, cutting).unwrap() {
         Begun::Cut(cut) => Some(cut),
@@ -125,7 +124,7 @@ fn by_tasks(
     }
 }
 
-/// What several searchers find together, each in its share.
+/// The hits of several searchers together, each in its share.
 fn by_shares(searchers: &mut [Searcher], plan: &Plan) -> Vec<Hit> {
     let parts = searchers.len();
     by_parts(parts, plan, &mut |number, stage| {
@@ -133,7 +132,7 @@ fn by_shares(searchers: &mut [Searcher], plan: &Plan) -> Vec<Hit> {
     })
 }
 
-/// Puts together what each of so many parts finds in each stage.
+/// Merges the hits of so many parts in each stage.
 fn by_parts(
     parts: usize,
     plan: &Plan,
@@ -208,9 +207,9 @@ fn an_estimate_is_that_of_the_algorithm() {
     // One document at a time takes several times as long as four blocks at once.
     assert!(adaptive(&two) > 4.0 * cost(Algorithm::Galloping, &two));
     assert_eq!(cost(Algorithm::Galloping, &two), cost(Algorithm::Auto, &two));
-    // A list more that is not shorter is hardly ever asked.
+    // One more list that is not shorter is hardly ever searched.
     assert_eq!(adaptive(&three), adaptive(&two).min(adaptive(&term(64))));
-    // What takes less than is worth it stays whole.
+    // A query below the least cost stays whole.
     let wanted = Wanted { algorithm: Algorithm::SmallAdaptive, ..AND };
     for (least_ns, whole) in [(adaptive(&two) * 0.9, false), (adaptive(&two) * 1.1, true)] {
         let cutting = Cutting { least_ns, ..ALL };
@@ -229,7 +228,6 @@ fn a_pool_gives_every_task_once_and_new_queries_when_few_are_open() {
     for delta in [0, 5, 1000] {
         let pool: Pool<u32> = Pool::new(delta, 3);
         assert!(pool.push([0]).is_empty());
-        // Nobody sleeps yet.
         assert!(matches!(pool.take(0, true), (Some(Work::Begin(0, 0)), _)));
         assert!(matches!(pool.take(1, true), (None, _)));
         assert!(matches!(pool.take(2, true), (None, _)));
@@ -311,7 +309,7 @@ fn a_pool_wakes_workers_early_where_queries_are_cut() {
     let pool: Pool<u32> = Pool::new(5, 3);
     let rest = |pool: &Pool<u32>| {
         while pool.take(0, false).0.is_some() {}
-        // Who waits for work is not woken, who sleeps is.
+        // A worker that waits for work is not woken, one that sleeps is.
         assert!(pool.take(1, false).0.is_none());
         assert!(pool.take(2, true).0.is_none());
     };

@@ -1,9 +1,8 @@
-//! Vowels and ys of a word, as bits.
+//! Classes of a word's bytes: masks of its vowels and ys.
 
 use super::SHORT_BYTES;
 use crate::text::scan::{HIGH_BITS, every, plain_bytes};
 
-/// What a byte is in a word.
 pub(super) const VOWEL: u8 = 1;
 const Y: u8 = 2;
 const FOREIGN: u8 = 4;
@@ -23,7 +22,7 @@ pub(super) static CLASSES: [u8; 256] = {
     classes
 };
 
-/// Masks of the vowels and of the ys of a word, none if a byte is foreign.
+/// Masks of the vowels and the ys of a word; `None` if a byte is foreign.
 pub(super) fn classes(word: &[u8]) -> Option<(u64, u64)> {
     let (mut vowels, mut ys, mut seen) = (0, 0, 0);
     for (i, &byte) in word.iter().enumerate() {
@@ -35,9 +34,9 @@ pub(super) fn classes(word: &[u8]) -> Option<(u64, u64)> {
     (seen & FOREIGN == 0).then_some((vowels, ys))
 }
 
-/// The same of a word of at most 16 bytes, which are `whole`, all looked at together.
+/// [`classes`] of a word of at most 16 bytes, all compared together.
 pub(super) fn short_classes(whole: u128, len: usize) -> Option<(u64, u64)> {
-    // Of a byte below 0x80 the highest bit says whether it is another one.
+    // Below 0x80 the highest bit of a byte tells whether it differs.
     let other = |byte: u8| ((whole ^ every(byte)) & !HIGH_BITS) + !HIGH_BITS;
     let known = plain_bytes(whole) | !other(b'\'') & !whole & HIGH_BITS;
     if known != HIGH_BITS >> (8 * (SHORT_BYTES - len)) {
@@ -47,7 +46,7 @@ pub(super) fn short_classes(whole: u128, len: usize) -> Option<(u64, u64)> {
     Some((gather(!consonants & HIGH_BITS), gather(!other(b'y') & HIGH_BITS)))
 }
 
-/// The highest bits of 16 bytes, which have no others.
+/// Gathers the highest bits of 16 bytes, whose other bits are 0.
 fn gather(bytes: u128) -> u64 {
     let half = |bytes: u64| (bytes >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56;
     half(bytes as u64) | half((bytes >> 64) as u64) << 8

@@ -6,12 +6,10 @@ use rust_stemmers::{Algorithm, Stemmer};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// What the stem is to equal.
 fn oracle(word: &str) -> String {
     Stemmer::create(Algorithm::English).stem(word).into_owned()
 }
 
-/// Whether the stem of `word`, if this module takes it, is the oracle's.
 fn agrees(word: &str) -> bool {
     stem(word).is_none_or(|stem| stem == oracle(word))
 }

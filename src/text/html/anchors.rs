@@ -1,31 +1,28 @@
-//! Where does a page lead to? The references of its `a` and `area` elements, as they are written,
-//! and the base that they are relative to.
+//! Links of a page: the references of its `a` and `area` elements as written, and their base.
 //!
-//! The page is stepped over as in `markup.rs`, state by state, but that no text is made: what
-//! stands in comments, scripts, styles, titles and templates leads nowhere. An anchor that says
-//! `rel="nofollow"` is passed over, as those who wrote it vouch for nothing.
+//! The page is stepped over as in `markup.rs`, but no text is made; comments, scripts, styles,
+//! titles and templates have no links. An anchor with `rel="nofollow"` is skipped, as its author
+//! vouches for nothing.
 
 use super::markup::{CDATA, attributes, comment_end};
 use super::tags::{IFRAME, SCRIPT, STYLE, TEMPLATE, TEXTAREA, TITLE, TagName, XMP, name_at, tag};
 use super::{Markup, raw, references};
 use memchr::{memchr, memmem};
 
-/// A page of HTML, as its collection has it.
 #[derive(Clone, Copy, Debug)]
 pub struct Page<'a> {
     pub name: &'a [u8],
-    /// Its address; the name of a file that is a page.
+    /// Its address; for a file that is a page, the file's name.
     pub url: &'a [u8],
     pub bytes: &'a [u8],
     pub markup: Markup,
-    /// Its character set, if that is known from outside.
+    /// If known from outside.
     pub charset: Option<&'a [u8]>,
 }
 
-/// Where a page leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Anchor<'a> {
-    /// What addresses of the page are relative to, if not to its own.
+    /// The base of the page's relative addresses, if not its own.
     Base(&'a [u8]),
     /// An address, which may be relative.
     To(&'a [u8]),
@@ -42,7 +39,7 @@ const STYLES: [(TagName, &[u8]); 5] = [
     (XMP, b"xmp"),
 ];
 
-/// Calls `take` with the anchors of `page`, which is in UTF-8. Pages of SGML have none.
+/// `page` is in UTF-8. Pages of SGML have no links.
 pub(super) fn find(page: &[u8], markup: Markup, mut take: impl FnMut(Anchor<'_>)) {
     if matches!(markup, Markup::Sgml { .. }) {
         return;
@@ -83,7 +80,7 @@ pub(super) fn find(page: &[u8], markup: Markup, mut take: impl FnMut(Anchor<'_>)
         let (name, after) = name_at(page, start);
         let (mut href, mut rel): (Option<&[u8]>, &[u8]) = (None, b"");
         let end = attributes(page, after, |name, value| {
-            // Of an attribute that is there twice the first counts.
+            // Of repeated attributes the first counts.
             if name.eq_ignore_ascii_case(b"href") {
                 href.get_or_insert(value);
             } else if name.eq_ignore_ascii_case(b"rel") && rel.is_empty() {

@@ -1,26 +1,24 @@
-//! Which character set is a page in?
+//! The character set of a page.
 //!
-//! The order is the HTML standard's (section 13.2.3): a byte order mark, then what the protocol
-//! said, then the first `meta` tag that names a set within [`PRESCAN_BYTES`]. What a page is in
-//! that names none cannot be known; UTF-8 is likeliest. A label that no character set has counts as
-//! none.
+//! The order is the HTML standard's (section 13.2.3): a byte order mark, then the protocol's label,
+//! then the first `meta` tag that names a set within [`PRESCAN_BYTES`]; without any, UTF-8 is
+//! likeliest. An unknown label counts as none.
 
 use super::markup::attributes;
 use super::tags::is_space;
 use encoding_rs::{Encoding, REPLACEMENT, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFINED};
 use memchr::{memchr, memmem};
 
-/// A page has to name its character set among so many bytes.
 const PRESCAN_BYTES: usize = 1024;
 
-/// The character set of a page, and the bytes of its byte order mark.
+/// The character set of a page, and the length of its byte order mark.
 pub(super) fn of_page(page: &[u8], outside: Option<&[u8]>) -> (&'static Encoding, usize) {
     from_outside(page, outside)
         .or_else(|| Some((from_meta(&page[..page.len().min(PRESCAN_BYTES)])?, 0)))
         .unwrap_or((UTF_8, 0))
 }
 
-/// The character set that a byte order mark or else the label tells.
+/// From the byte order mark, else from the label.
 pub(super) fn from_outside(
     page: &[u8],
     label: Option<&[u8]>,
@@ -28,20 +26,19 @@ pub(super) fn from_outside(
     Encoding::for_bom(page).or_else(|| Some((for_label(label?)?, 0)))
 }
 
-/// The character set with that label. Those that the standard refuses to decode count as unknown:
-/// to take the bytes as they are keeps at least what is ASCII.
+/// Sets that the standard refuses to decode count as unknown: unchanged bytes keep at least ASCII.
 fn for_label(label: &[u8]) -> Option<&'static Encoding> {
     Encoding::for_label(label).filter(|encoding| *encoding != REPLACEMENT)
 }
 
-/// The character set that the first `meta` tag tells which tells one.
+/// From the first `meta` tag that names a set.
 fn from_meta(head: &[u8]) -> Option<&'static Encoding> {
     let mut at = 0;
     loop {
         at += memchr(b'<', &head[at..])? + 1;
         let rest = &head[at..];
         if rest.starts_with(b"!--") {
-            // From the second dash on, for `<!-->` is a whole comment.
+            // From the second dash on, since `<!-->` is a whole comment.
             at += 1 + memmem::find(&rest[1..], b"-->")?;
             continue;
         }
@@ -52,7 +49,7 @@ fn from_meta(head: &[u8]) -> Option<&'static Encoding> {
         }
         let encoding = match label_of_meta(head, at + 4).and_then(for_label) {
             None => continue,
-            // As these are ASCII bytes, they cannot be what they say.
+            // As these are ASCII bytes, they cannot be in UTF-16.
             Some(encoding) if encoding == UTF_16BE || encoding == UTF_16LE => UTF_8,
             Some(encoding) if encoding == X_USER_DEFINED => WINDOWS_1252,
             Some(encoding) => encoding,
@@ -61,8 +58,8 @@ fn from_meta(head: &[u8]) -> Option<&'static Encoding> {
     }
 }
 
-/// The label in a `meta` tag whose attributes begin at `at`: `charset`, or what `content` says if
-/// `http-equiv` tells that it is a content type.
+/// The label in a `meta` tag whose attributes begin at `at`: `charset`, or that in `content` if
+/// `http-equiv` is a content type.
 fn label_of_meta(head: &[u8], at: usize) -> Option<&[u8]> {
     let (mut charset, mut content, mut is_type) = (None, None, false);
     attributes(head, at, |name, value| {
@@ -77,7 +74,6 @@ fn label_of_meta(head: &[u8], at: usize) -> Option<&[u8]> {
     charset.or(content.filter(|_| is_type))
 }
 
-/// The value of `charset=` in a content type.
 pub(crate) fn charset_parameter(content_type: &[u8]) -> Option<&[u8]> {
     const KEY: &[u8] = b"charset";
     let mut rest = content_type;

@@ -1,13 +1,13 @@
-//! Where do text, tags and comments begin and end?
+//! The borders of text, tags and comments in a page.
 //!
-//! This is the tokenizer of the HTML standard (section 13.2.5) without its errors and without
-//! attributes. What is regular is [swept](crate::text::sweep); else text is copied in runs, tags
-//! are stepped over state by state, because only that tells a `>` in an attribute's value from the
-//! tag's end. Every step moves on, so time is linear. Some pages end inside a tag or a comment;
-//! what they begin with is dropped, as the standard has it.
+//! This is the tokenizer of the HTML standard (section 13.2.5) without its errors and attributes.
+//! Regular markup is [swept](crate::text::sweep); else text is copied in runs and tags are stepped
+//! over state by state, because only that tells a `>` in an attribute's value from the tag's end.
+//! Every step advances, so time is linear. A tag or comment that the page's end cuts is dropped, as
+//! in the standard.
 //!
-//! What it leaves to a parser is not done: CDATA sections within `svg` and `math` are comments, and
-//! scripts and styles within them are raw text as elsewhere.
+//! Left out is what the standard leaves to a parser: CDATA sections within `svg` and `math` are
+//! comments, and scripts and styles within them are raw text as elsewhere.
 
 use super::tags::{NAME_BYTE, Role, is_space, name_at, role_of};
 use super::{Markup, raw, references};
@@ -20,7 +20,6 @@ pub(super) fn extract(page: &[u8], markup: Markup, out: &mut Vec<u8>) {
     extract_by(sweep::best(), page, markup, out);
 }
 
-/// As [`extract`], swept in this way.
 pub(super) fn extract_by(sweep: Option<Sweep>, page: &[u8], markup: Markup, out: &mut Vec<u8>) {
     // Nearly always enough; text is seldom longer than its page.
     out.reserve(page.len() + 2 * SHORT_RUN);
@@ -44,24 +43,23 @@ pub(super) fn extract_by(sweep: Option<Sweep>, page: &[u8], markup: Markup, out:
     }
 }
 
-/// Text of so many bytes is copied without a loop.
+/// Text of at most so many bytes is copied without a loop.
 const SHORT_RUN: usize = 32;
 
 struct Extractor<'a> {
     page: &'a [u8],
     markup: Markup,
     out: &'a mut Vec<u8>,
-    /// Made where something is stepped through.
+    /// Made when something is stepped through.
     marks: &'a mut Option<Marks<'a>>,
     at: usize,
-    /// Open `template` elements, and where in `out` the text of the outermost begins.
+    /// Open `template` elements, and where the text of the outermost begins in `out`.
     templates: u32,
     hidden_from: usize,
     /// A hidden element of SGML was found that is not closed.
     unclosed: bool,
-    /// How pages are swept, if they are.
     sweep: Option<Sweep>,
-    /// Up to here no part of the page is.
+    /// Up to here the page is not swept.
     stepped_until: usize,
 }
 
@@ -99,7 +97,7 @@ impl Extractor<'_> {
         }
     }
 
-    /// Takes what can be swept. Tells whether it stops at what has to be looked at.
+    /// Sweeps as far as it can; returns whether a `<`, a `&` or the page's end follows.
     fn swept(&mut self) -> bool {
         let Some(sweep) = self.sweep.filter(|_| self.at >= self.stepped_until) else {
             return false;
@@ -129,7 +127,7 @@ impl Extractor<'_> {
         self.at += taken;
     }
 
-    /// Steps past the next `>`, `from` bytes from here on.
+    /// Steps past the next `>` from `from` bytes ahead on.
     fn skip_past_angle(&mut self, from: usize) {
         let start = (self.at + from).min(self.page.len());
         self.at = memchr(b'>', &self.page[start..]).map_or(self.page.len(), |n| start + n + 1);
@@ -150,24 +148,22 @@ impl Extractor<'_> {
         }
     }
 
-    /// Marks a place that parts words.
+    /// Separates words.
     fn separate(&mut self) {
         if self.out.last().is_some_and(|last| *last > b' ') {
             self.out.push(b'\n');
         }
     }
 
-    /// Behind the tag whose attributes may begin at `at`; nothing if the page ends before.
-    ///
-    /// [`attributes`] without their names: values in quotes, before which stands `=` right behind a
-    /// name, are stepped over. What is written in another way is left to it.
+    /// The end of the tag whose attributes may begin at `at`; `None` if the page ends before. This
+    /// is [`attributes`] without their names: it steps over quoted values after a name and `=`, and
+    /// leaves other forms to that function.
     #[inline(always)]
     fn tag_end(&mut self, mut at: usize) -> Option<usize> {
         let page = self.page;
         let marks = self.marks.get_or_insert_with(|| Marks::new(page));
         loop {
-            // Here no attribute is under way, so that the first of these marks is no part of a
-            // value.
+            // No attribute is under way here, so the first of these marks is not part of a value.
             let mark = marks.in_tag(at);
             match page.get(mark)? {
                 b'>' => return Some(mark + 1),
@@ -188,7 +184,6 @@ impl Extractor<'_> {
         attributes(page, at, |_, _| {})
     }
 
-    /// Steps over the tag whose name begins at `start`.
     #[inline(always)]
     fn tag(&mut self, start: usize, is_end: bool) {
         let (name, after) = name_at(self.page, start);
@@ -201,8 +196,7 @@ impl Extractor<'_> {
         self.separate_if(role == Role::Block);
     }
 
-    /// Marks a place that parts words, if it does. Which tags do, and behind what, nobody can
-    /// foretell, so there is no branch.
+    /// [`Self::separate`], if `parts`. Branch-free, since which tags separate cannot be predicted.
     #[inline(always)]
     fn separate_if(&mut self, parts: bool) {
         let length = self.out.len();
@@ -211,7 +205,7 @@ impl Extractor<'_> {
         self.out.truncate(length + usize::from(parts & after_word));
     }
 
-    /// Is behind a tag that means something, or one of SGML, whose name stands at `start..after`.
+    /// Handles a tag with a meaning, or one of SGML, whose name is at `start..after`.
     #[inline(never)]
     fn rare_tag(&mut self, start: usize, after: usize, is_end: bool, role: Role) {
         match self.markup {
@@ -248,13 +242,12 @@ impl Extractor<'_> {
         }
     }
 
-    /// Is behind a start tag of SGML, whose name stands at `start..after`.
     fn start_sgml(&mut self, start: usize, after: usize, hidden: &[&[u8]]) {
         self.separate();
         let name = &self.page[start..after];
         if !self.unclosed && hidden.iter().any(|hidden| hidden.eq_ignore_ascii_case(name)) {
             let end = raw::end_tag(self.page, self.at, name);
-            // An element that nothing closes hides nothing; to look once for that is enough.
+            // An element that nothing closes hides nothing; one search shows that.
             self.unclosed = end == self.page.len();
             if !self.unclosed {
                 self.at = end;
@@ -272,12 +265,11 @@ impl Extractor<'_> {
         self.separate();
     }
 
-    /// Takes all up to `end` as it is.
+    /// Appends all up to `end` unchanged.
     #[inline(always)]
     fn text_until(&mut self, end: usize) {
         let length = end - self.at;
-        // Most text between tags is short: some bytes too many are copied sooner than so many as
-        // there are.
+        // Most text between tags is short, and a copy of fixed size is faster.
         if length <= SHORT_RUN
             && let Some(run) = self.page[self.at..].first_chunk::<SHORT_RUN>()
         {
@@ -290,7 +282,7 @@ impl Extractor<'_> {
         self.at = end;
     }
 
-    /// Takes all up to the end tag of `name` as text, in which only references mean something.
+    /// Appends all up to the end tag of `name` as text with references.
     fn text_with_references(&mut self, name: &[u8]) {
         let end = raw::end_tag(self.page, self.at, name);
         while let Some(length) = memchr(b'&', &self.page[self.at..end]) {
@@ -303,7 +295,7 @@ impl Extractor<'_> {
 
 pub(super) const CDATA: &[u8] = b"<![CDATA[";
 
-/// Behind the comment that begins at `start` with `<!--`.
+/// The end of the comment that begins at `start` with `<!--`.
 pub(super) fn comment_end(page: &[u8], start: usize) -> usize {
     let dashes = start + 2;
     let mut at = start + 4;
@@ -319,8 +311,8 @@ pub(super) fn comment_end(page: &[u8], start: usize) -> usize {
     page.len()
 }
 
-/// Calls `take` with the name and the value of each attribute from `at` on, and returns where the
-/// tag ends; nothing if the page ends before.
+/// Calls `take` with the name and value of each attribute from `at` on and returns the end of the
+/// tag; `None` if the page ends before.
 #[inline]
 pub(crate) fn attributes<'a>(
     page: &'a [u8],

@@ -1,12 +1,11 @@
-//! Where does an element end whose content is no markup: `script`, `style`, `title`, ...?
-//!
-//! At the first end tag of its own name, but in a script not within `<!-- <script> ... </script>
-//! -->` (the escaped states of the HTML standard, sections 13.2.5.15 to 13.2.5.31).
+//! The ends of elements whose content is no markup (`script`, `style`, `title`, ...): at the first
+//! end tag of the same name, but in a script not within `<!-- <script> ... </script> -->` (the
+//! escaped states of the HTML standard, sections 13.2.5.15 to 13.2.5.31).
 
 use super::tags::is_space;
 use memchr::{memchr, memchr2};
 
-/// Where the end tag `</name` begins at or after `at`, or the page's end.
+/// The start of the first end tag `</name` from `at` on, or the page's end.
 pub(super) fn end_tag(page: &[u8], mut at: usize, name: &[u8]) -> usize {
     while let Some(n) = memchr(b'<', &page[at..]) {
         at += n;
@@ -18,7 +17,6 @@ pub(super) fn end_tag(page: &[u8], mut at: usize, name: &[u8]) -> usize {
     page.len()
 }
 
-/// Whether `</name` and a byte that ends a tag's name stand at `at`.
 fn is_end_tag(page: &[u8], at: usize, name: &[u8]) -> bool {
     page.get(at + 1) == Some(&b'/') && is_name(page, at + 2, name)
 }
@@ -29,18 +27,17 @@ fn is_name(page: &[u8], at: usize, name: &[u8]) -> bool {
         && after.first().is_some_and(|byte| is_space(*byte) || matches!(byte, b'/' | b'>'))
 }
 
-/// Where in a script we are.
 #[derive(Clone, Copy, PartialEq)]
 enum Script {
     Plain,
     Escaped,
-    /// Behind `<script` behind `<!--`.
+    /// After `<script` after `<!--`.
     DoubleEscaped,
 }
 
 const SCRIPT: &[u8] = b"script";
 
-/// Where the end tag of a script begins whose content begins at `at`, or the page's end.
+/// The start of the end tag of a script whose content begins at `at`, or the page's end.
 pub(super) fn script_end(page: &[u8], mut at: usize) -> usize {
     let mut state = Script::Plain;
     loop {

@@ -1,18 +1,16 @@
-//! What does a character reference stand for: `&eacute;`, `&#233;`, `&#xe9;`?
+//! Character references: `&eacute;`, `&#233;`, `&#xe9;`.
 //!
 //! All 2,125 names of the HTML standard (section 13.5) are known; `entities.txt` has a line for
-//! each, with its characters in hexadecimal, and a `+` behind the names whose semicolon may be left
+//! each, with its characters in hexadecimal, and a `+` after the names whose semicolon may be left
 //! out. Numbers mean what the standard says (section 13.2.5.80), windows-1252 included.
 
 use std::sync::LazyLock;
 
 static ENTITIES: &str = include_str!("entities.txt");
 
-/// The longest name, and the longest whose semicolon may be left out.
 const LONGEST_NAME: usize = 31;
 const LONGEST_LEGACY: usize = 6;
 
-/// A name and what it stands for.
 struct Entity {
     name: &'static [u8],
     characters: [Option<char>; 2],
@@ -20,7 +18,7 @@ struct Entity {
     legacy: bool,
 }
 
-/// All entities, sorted by name.
+/// Sorted by name.
 static TABLE: LazyLock<Box<[Entity]>> =
     LazyLock::new(|| ENTITIES.lines().filter_map(entity).collect());
 
@@ -38,9 +36,8 @@ fn find(name: &[u8]) -> Option<&'static Entity> {
     TABLE.get(place)
 }
 
-/// Appends what the reference stands for whose `&` `rest` follows, and returns the bytes of `rest`
-/// that belong to it; none if this is no reference. `unknown_is_blank`: so is a name that is not
-/// known, if a semicolon ends it.
+/// Appends the characters of the reference whose `&` comes before `rest` and returns its bytes in
+/// `rest`; 0 if it is no reference. `unknown_is_blank`: so is an unknown name with a semicolon.
 pub(super) fn append(rest: &[u8], unknown_is_blank: bool, out: &mut Vec<u8>) -> usize {
     // The usual ones, without a search.
     let (length, byte) = match rest {
@@ -56,9 +53,8 @@ pub(super) fn append(rest: &[u8], unknown_is_blank: bool, out: &mut Vec<u8>) -> 
     length
 }
 
-/// Appends the value of an attribute. Every character stays what it is, and a name whose semicolon
-/// is left out is none if `=`, a letter or a digit follows, so that `?a=1&copy=2` is what it seems
-/// to be.
+/// Appends the value of an attribute. A name without its semicolon is no reference if `=`, a letter
+/// or a digit follows, so that `?a=1&copy=2` stays what it is.
 pub(super) fn of_attribute(value: &[u8], out: &mut Vec<u8>) {
     let mut at = 0;
     while let Some(n) = memchr::memchr(b'&', &value[at..]) {
@@ -90,7 +86,7 @@ pub(super) fn of_attribute(value: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&value[at..]);
 }
 
-/// The entity whose name `rest` begins with, and the bytes of it.
+/// The entity that `rest` begins with, and its bytes.
 fn known(rest: &[u8]) -> Option<(&'static Entity, usize)> {
     let head = &rest[..rest.len().min(LONGEST_NAME + 1)];
     let length = head.iter().position(|byte| !byte.is_ascii_alphanumeric()).unwrap_or(head.len());
@@ -125,7 +121,7 @@ fn number(rest: &[u8], out: &mut Vec<u8>) -> usize {
     })
 }
 
-/// The character whose number `rest` begins with, and the bytes of it.
+/// The character whose number `rest` begins with, and its bytes.
 fn code(rest: &[u8]) -> Option<(char, usize)> {
     let hexadecimal = matches!(rest.get(1), Some(b'x' | b'X'));
     let (start, radix) = if hexadecimal { (2, 16) } else { (1, 10) };
@@ -146,8 +142,8 @@ fn code(rest: &[u8]) -> Option<(char, usize)> {
     Some((character, at + usize::from(rest.get(at) == Some(&b';'))))
 }
 
-/// Appends a character. One that is neither ASCII nor alphanumeric only separates words; a blank
-/// does that too, and leaves the text ASCII, which the tokenizer likes.
+/// A character that is neither ASCII nor alphanumeric only separates words: as a blank it leaves
+/// the text ASCII, which the tokenizer reads faster.
 fn push(character: char, out: &mut Vec<u8>) {
     if character.is_ascii() {
         out.push(character as u8);
@@ -158,7 +154,7 @@ fn push(character: char, out: &mut Vec<u8>) {
     }
 }
 
-/// What the numbers from 0x80 to 0x9f mean, by those who mistook windows-1252 for Unicode.
+/// 0x80 to 0x9f in windows-1252, which many mistook for Unicode.
 const WINDOWS_1252: [u16; 32] = [
     0x20ac, 0x81, 0x201a, 0x192, 0x201e, 0x2026, 0x2020, 0x2021, 0x2c6, 0x2030, 0x160, 0x2039,
     0x152, 0x8d, 0x17d, 0x8f, 0x90, 0x2018, 0x2019, 0x201c, 0x201d, 0x2022, 0x2013, 0x2014, 0x2dc,

@@ -1,11 +1,11 @@
-//! What tags are called, and what they mean.
+//! Names of tags and their roles.
 
-/// What ends a name and parts attributes: white space as HTML has it.
+/// White space as HTML has it.
 pub(super) fn is_space(byte: u8) -> bool {
     matches!(byte, b'\t' | b'\n' | b'\x0c' | b'\r' | b' ')
 }
 
-/// A tag's name of up to eight bytes in one number, in lower case; 0 for a longer one.
+/// A tag's name of up to eight bytes, in lower case; 0 for a longer one.
 pub(in crate::text) type TagName = u64;
 
 pub(in crate::text) const fn tag(name: &[u8]) -> TagName {
@@ -29,7 +29,7 @@ pub(super) const TEMPLATE: TagName = tag(b"template");
 pub(in crate::text) enum Role {
     /// It separates words.
     Block,
-    /// It formats a part of a line, so that a word goes on behind it.
+    /// It formats a part of a line, so that words go on after it.
     Inline,
     Script,
     Style,
@@ -62,7 +62,7 @@ const fn slot(name: TagName, factor: u64) -> usize {
     (name.wrapping_mul(factor) >> (64 - SLOTS.ilog2())) as usize
 }
 
-/// Names with roles, each in a slot of its own.
+/// Perfect hashing: each name has a slot of its own.
 const fn slots(factor: u64) -> Option<[(TagName, Role); SLOTS]> {
     let mut slots = [(0, Role::Block); SLOTS];
     let mut i = 0;
@@ -82,7 +82,7 @@ const fn slots(factor: u64) -> Option<[(TagName, Role); SLOTS]> {
     Some(slots)
 }
 
-/// A factor that gives each a slot of its own, found by trial.
+/// Found by trial.
 const FACTOR: u64 = 0xab3920349eba8775;
 
 static SLOT: [(TagName, Role); SLOTS] = slots(FACTOR).expect("the factor parts all names");
@@ -93,7 +93,7 @@ pub(in crate::text) fn role_of(name: TagName) -> Role {
     if known == name { role } else { Role::Block }
 }
 
-/// What a byte does to a name: 0 ends it, all others go on as the byte in lower case.
+/// 0 for bytes that end a name, else the byte in lower case.
 pub(super) const NAME_BYTE: [u8; 256] = {
     let mut table = [0; 256];
     let mut byte = 0;
@@ -116,7 +116,7 @@ const fn each(byte: u8) -> u64 {
     u64::from_ne_bytes([byte; 8])
 }
 
-/// The name of the tag that begins at `start`, and where it ends.
+/// The name of the tag that begins at `start`, and its end.
 #[inline(always)]
 pub(in crate::text) fn name_at(page: &[u8], start: usize) -> (TagName, usize) {
     let Some(bytes) = page.get(start..).and_then(<[u8]>::first_chunk) else {
@@ -131,12 +131,12 @@ pub(in crate::text) fn name_at(page: &[u8], start: usize) -> (TagName, usize) {
     if length == 8 || NAME_BYTE[usize::from(page[start + length])] != 0 {
         return any_name_at(page, start);
     }
-    // Only letters become letters so, for there are no control characters among them.
+    // Only letters become letters, since no control characters are among them.
     let lower = (bytes | each(b' ')).swap_bytes();
     (lower.checked_shr(64 - 8 * length as u32).unwrap_or(0), start + length)
 }
 
-/// A name that is long, or has bytes as few names have.
+/// The general form of [`name_at`].
 pub(super) fn any_name_at(page: &[u8], start: usize) -> (TagName, usize) {
     let (mut name, mut at) = (0, start);
     while let Some(byte) = page.get(at).map(|byte| NAME_BYTE[usize::from(*byte)])

@@ -24,11 +24,11 @@ fn tokens(page: &[u8]) -> Vec<String> {
     tokens_of(HtmlText::new().text(page, Markup::Html, Some(b"utf-8")))
 }
 
-/// The oracle: the same text out of the tokens of html5ever, kept naively.
+/// The oracle: the same text from the tokens of html5ever, naively.
 #[derive(Default)]
 struct Oracle {
     text: RefCell<String>,
-    /// Open templates; elements whose content is hidden.
+    /// Open templates, and whether an element whose content is hidden is open.
     templates: RefCell<usize>,
     hidden: RefCell<bool>,
 }
@@ -155,7 +155,7 @@ fn character_sets_are_decoded() {
     assert_eq!(tokens(b"\xff\xfe<\0p\0>\0a\0\xe9\0", None), ["aé"]);
     assert_eq!(tokens(b"\xef\xbb\xbf\xc3\xa9", Some("latin1")), ["é"]);
     assert_eq!(tokens(b"<p>\xc3\xa9\xff\xe9t", None), ["é", "t"]);
-    // A long page of what grows threefold.
+    // A long page that grows threefold.
     let page = b"\xb1".repeat(100_000);
     assert_eq!(tokens(&page, Some("iso-8859-5"))[0].chars().count(), 100_000);
     let mut html = HtmlText::new();
@@ -178,7 +178,7 @@ fn broken_pages_take_linear_time() {
     text_in(Markup::Sgml { hidden: &[b"a"] }, &page);
 }
 
-/// Pieces that broken pages are made of.
+/// Pieces of broken pages.
 const PIECES: &[&str] = &[
     "<",
     ">",
@@ -279,7 +279,7 @@ proptest! {
 
     #[test]
     fn oracle_broken_pages_have_the_same_tokens(page in page()) {
-        // What html5ever sees when bytes are not UTF-8, so that tags have the same names.
+        // As html5ever sees bytes that are not UTF-8, so that tags have the same names.
         let page = String::from_utf8_lossy(&page).into_owned().into_bytes();
         let page = page.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&page);
         prop_assert_eq!(tokens(page), oracle(page), "{:?}", String::from_utf8_lossy(page));
@@ -383,10 +383,10 @@ let page = String::from_utf8_lossy(&page).into_owned().into_bytes();
     }
 }
 
-/// Of real pages every so-manyth is compared; all of them were, once.
+/// Real pages are sampled; all were compared once.
 const PAGES_STEP: usize = 10;
 
-/// The bodies of the responses in a WARC file all of whose lengths are right.
+/// The bodies of the responses in a WARC file with correct lengths.
 fn bodies(mut records: &[u8], mut take: impl FnMut(&[u8])) {
     let head_end = |bytes: &[u8]| memchr::memmem::find(bytes, b"\r\n\r\n").unwrap() + 4;
     while !records.is_empty() {
@@ -415,7 +415,7 @@ fn oracle_real_pages_have_the_same_tokens() {
         let (mut number, mut words) = (0, 0);
         bodies(&records, |page| {
             number += 1;
-            // A part of them, for it takes its time.
+            // A part of them, since it takes time.
             if number % PAGES_STEP == 0 {
                 let found = tokens(page);
                 assert!(found == oracle(page), "page {number}");

@@ -1,4 +1,4 @@
-//! The vector instructions of x86 that sweep.
+//! The sweep's vector instructions on x86.
 
 use super::{BLOCK, Classes, Lanes, PARTS, Stop, sweep};
 use std::arch::x86_64::*;

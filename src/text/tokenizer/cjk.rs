@@ -1,24 +1,23 @@
-//! How are Chinese, Japanese and Korean texts cut into tokens, which have few spaces or none
-//! between words? Into overlapping pairs of characters, *bigrams*, as by Lucene's `CJKAnalyzer`: no
-//! dictionary is needed, and a query finds the documents that have its characters side by side.
+//! Tokens of Chinese, Japanese and Korean texts, which have few spaces or none between words:
+//! overlapping pairs of characters, *bigrams*, as by Lucene's `CJKAnalyzer`. This needs no
+//! dictionary, and a query finds the documents that have its characters side by side.
 //!
-//! - A run of letters of Han, Hiragana, Katakana or Hangul, one beside the other, becomes its
-//!   bigrams: 北京大学 is 北京, 京大, 大学. A run of a single letter is a token by itself.
-//! - What stands between such runs is a token as everywhere: `2026年` is `2026` and 年.
+//! - A run of letters of Han, Hiragana, Katakana or Hangul becomes its bigrams: 北京大学 is 北京, 京大, 大学.
+//!   A run of a single letter is a token by itself.
+//! - What stands between such runs is a token: `2026年` is `2026` and 年.
 //! - Widths are folded first: full-width Latin letters and digits become ASCII, half-width Katakana
 //!   the usual ones, with their voice marks: `ＭＰ３` is `mp3`, ﾊﾟﾘ is パリ.
 //!
-//! A token without any such character stays as it is, so that other texts have the terms of
+//! A token without any such character is unchanged, so that other texts have the terms of
 //! [`Words`](super::Tokenizer::Words).
 
 use super::Class;
 use std::borrow::Cow;
 
-/// The first byte of U+1100, the first letter that this module cuts, as UTF-8. All letters before
-/// it begin with smaller bytes.
+/// The first byte of U+1100, the first letter that is cut; earlier ones have smaller first bytes.
 const FIRST_BYTE: u8 = 0xe1;
 
-/// Half-width Katakana from U+FF65 on, without their voice marks, in the usual width.
+/// Half-width Katakana from U+FF65 on, without voice marks, in the usual width.
 const KATAKANA: [char; 57] = [
     '・', 'ヲ', 'ァ', 'ィ', 'ゥ', 'ェ', 'ォ', 'ャ', 'ュ', 'ョ', 'ッ', 'ー', 'ア', 'イ', 'ウ', 'エ',
     'オ', 'カ', 'キ', 'ク', 'ケ', 'コ', 'サ', 'シ', 'ス', 'セ', 'ソ', 'タ', 'チ', 'ツ', 'テ', 'ト',
@@ -26,14 +25,13 @@ const KATAKANA: [char; 57] = [
     'ユ', 'ヨ', 'ラ', 'リ', 'ル', 'レ', 'ロ', 'ワ', 'ン',
 ];
 
-/// Calls `f` with the tokens of `token`, a lower-cased maximal run of letters and digits, from
-/// first to last. Takes time linear in it.
+/// Calls `f` with the tokens of `token`, a lower-cased maximal run of letters and digits.
 pub(super) fn for_each_part(token: &str, f: &mut impl FnMut(&str)) {
     if token.bytes().all(|byte| byte < FIRST_BYTE) {
         return f(token);
     }
     let text = fold_widths(token);
-    // Where the stretch of other letters begins that is not handed out yet.
+    // The start of the run of other letters that is not passed on yet.
     let mut word = 0;
     let mut letters = text.char_indices().peekable();
     while let Some((start, letter)) = letters.next() {
@@ -60,7 +58,6 @@ pub(super) fn for_each_part(token: &str, f: &mut impl FnMut(&str)) {
     }
 }
 
-/// Whether a letter is of Han, Hiragana, Katakana or Hangul.
 fn is_cut(letter: char) -> bool {
     matches!(letter,
         '\u{1100}'..='\u{11ff}' | '\u{a960}'..='\u{a97f}' | '\u{ac00}'..='\u{d7ff}' // Hangul
@@ -75,8 +72,8 @@ fn is_cut(letter: char) -> bool {
 }
 
 /// The class of a letter or digit. Widths are folded and letters lower-cased before they are cut: a
-/// paired letter is one with which neither does anything, nor with its neighbours because of it. So
-/// marks are not paired, and no Katakana to which a voice mark may belong.
+/// paired letter is one that neither changes, alone or with its neighbours. So marks are not
+/// paired, nor is Katakana that may take a voice mark.
 pub(super) fn class(letter: char) -> Class {
     let is_plain = matches!(letter,
         '\u{3041}'..='\u{3096}' | '\u{30a1}'..='\u{30fa}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}'
@@ -90,7 +87,6 @@ pub(super) fn class(letter: char) -> Class {
     }
 }
 
-/// Full-width ASCII becomes ASCII, half-width Katakana the usual ones.
 fn fold_widths(token: &str) -> Cow<'_, str> {
     if !token.chars().any(|letter| matches!(letter, '\u{ff01}'..='\u{ff9f}')) {
         return Cow::Borrowed(token);
@@ -141,7 +137,7 @@ mod tests {
         assert_eq!(tokens(text).join(" "), expected, "{text}");
     }
 
-    /// What Lucene's analyzer makes of them.
+    /// The results of Lucene's analyzer.
     #[test]
     fn runs_become_bigrams() {
         check("一二三四五六七八九十", "一二 二三 三四 四五 五六 六七 七八 八九 九十");

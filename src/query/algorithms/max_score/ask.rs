@@ -1,5 +1,4 @@
-//! The second half of MaxScore: lists are asked for the candidates, and those that are left are
-//! offered.
+//! Second half of MaxScore: looks for candidates in optional lists and offers those left.
 
 use std::ops::Range;
 
@@ -12,8 +11,7 @@ use crate::query::kernels::{NO_DOCID, narrow, scores};
 use crate::query::top_k::TopK;
 
 impl Search<'_> {
-    /// Asks the optional lists for the documents found where there are so many, and offers those
-    /// that may be hits.
+    /// Searches so many optional lists for their candidates and offers those that may be hits.
     pub(crate) fn complete(
         &mut self,
         optional: usize,
@@ -82,7 +80,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Looks for the candidates in a list and adds what each is worth there to the sums.
+    /// Finds the candidates in a list and adds their scores there to the sums.
     fn ask(&mut self, term: usize) -> Result<(), ListError> {
         let RunTerm { weight, list: Some(list) } = self.run.terms[term] else { return Ok(()) };
         let level = self.run.level;
@@ -107,7 +105,7 @@ impl Search<'_> {
     }
 
     /// Offers the candidates that are left with their scores, added up in the order of the query. A
-    /// zero where a document does not have the term changes no bit of a sum.
+    /// zero where a document lacks a term changes no bit of a sum.
     fn offer(&mut self, top: &mut TopK) {
         let Asking { left, scores, .. } = &*self.asking;
         for (&docid, &slot) in left.docids[..left.count].iter().zip(&left.slots) {

@@ -1,19 +1,18 @@
-//! The candidates that a search by MaxScore asks lists for.
+//! The candidates that MaxScore searches optional lists for.
 
 use crate::index::list::MAX_BLOCK;
 use crate::query::kernels::{Left, NO_DOCID, Room};
 
-/// Candidates that lists are asked for together, and what they are worth.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Asking {
     pub(crate) left: Left,
-    /// The docids of those that a list has, and their numbers among those left.
+    /// The docids of those that a list has, and their numbers in `left`.
     pub(crate) met: Room,
     pub(crate) kept: Room,
     pub(crate) tfs: [u32; MAX_BLOCK],
     pub(crate) worth: [f32; MAX_BLOCK],
-    /// By term and slot: what a candidate is worth in a list.
+    /// By term and slot.
     pub(crate) scores: Vec<[f32; MAX_BLOCK]>,
 }
 

@@ -1,4 +1,4 @@
-//! Bounds ranges of docids by the blocks of the lists that reach into them.
+//! Bounds of ranges of docids from the blocks of the lists that reach into them.
 
 use crate::cpu::Level;
 use crate::index::list::ListError;
@@ -14,9 +14,7 @@ const RARE: u32 = 1024;
 
 impl Ranges {
     /// Goes on to the next ranges of the run; `false` if there are none. `order` has the terms with
-    /// lists; their cursors are used for the rare ones.
-    ///
-    /// If a list that is decoded is damaged.
+    /// lists; their cursors serve for the rare ones. Fails if a list that is decoded is damaged.
     pub(crate) fn advance(
         &mut self,
         run: &WindowScan<'_>,
@@ -69,7 +67,7 @@ impl Ranges {
     }
 }
 
-/// Gives each range the greatest bound of the blocks that reach into it.
+/// Raises the bound of each range to that of the blocks that reach into it.
 fn spread(
     (last_docids, bounds): (&[[u8; 4]], &[Bound]),
     mut mosts: Mosts<'_>,
@@ -79,7 +77,7 @@ fn spread(
 ) {
     let last_of = |block: usize| last_docids.get(block).map(|last| u32::from_le_bytes(*last));
     let mut start = first;
-    // The tail comes after the last block, and reaches to the end of the run.
+    // The tail comes after the last block and reaches to the end of the run.
     while start < end && *next < bounds.len() {
         let last = last_of(*next);
         let upto = last.unwrap_or(u32::MAX).min(end - 1);
@@ -99,12 +97,12 @@ fn spread(
     }
 }
 
-/// What blocks may be worth; those of sixteen that lie together are found together.
+/// Bounds of blocks, computed for sixteen together.
 struct Mosts<'a> {
     level: Level,
     weight: Weight,
     norms: &'a BoundNorms,
-    /// Number of the sixteen that were found.
+    /// Number of the sixteen that were computed last.
     sixteen: usize,
     found: [f32; 16],
 }
@@ -114,7 +112,7 @@ impl<'a> Mosts<'a> {
         Mosts { level, weight, norms, sixteen: usize::MAX, found: [0.0; 16] }
     }
 
-    /// What a block with one of these bounds may be worth.
+    /// The most that a posting of the block scores.
     #[inline]
     fn of(&mut self, bounds: &[Bound], block: usize) -> f32 {
         if block / 16 != self.sixteen {

@@ -1,4 +1,4 @@
-//! A query of one list: its blocks are its ranges.
+//! MaxScore for one list, whose blocks are its ranges.
 
 use super::AnyOrder;
 use crate::index::list::ListError;
@@ -43,7 +43,7 @@ pub(crate) fn search(
         *most = -1.0;
         Ok(())
     };
-    // Each block has a document at least, and most have one that is near its bound.
+    // Each block has a document at least, and most have one near the bound.
     let first = top.k().min(mosts.len() / 4);
     if first > 0 && top.threshold() <= 0.0 {
         best.clear();

@@ -1,4 +1,4 @@
-//! Is the score `wang` what its formula says?
+//! Tests of the score `wang` against its formula.
 
 use crate::index::files::storage::Stop;
 use crate::index::generations::generation::Generation;

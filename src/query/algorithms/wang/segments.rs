@@ -2,16 +2,14 @@
 
 use crate::index::list::ListView;
 
-/// Where in a list the blocks of each bucket of docids begin.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Segments {
     shift: u32,
-    /// The first block that may have docids of each bucket, and the number of full blocks.
+    /// The first block that may have docids of each bucket, then the number of full blocks.
     starts: Vec<u32>,
 }
 
 impl Segments {
-    /// Makes the table of a list of a run with so many documents.
     pub(crate) fn fill(&mut self, list: &ListView<'_>, documents: u32) {
         let (blocks, greatest) = (list.full_blocks(), documents.saturating_sub(1));
         let most = blocks.max(1) as u32;

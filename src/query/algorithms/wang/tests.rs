@@ -70,7 +70,6 @@ impl Case {
         hits
     }
 
-    /// Calls `work` with the lists and the norms.
     fn with<R>(&self, form: Form, work: impl FnOnce(&[RunTerm<'_>], Norms<'_>) -> R) -> R {
         let encoded: Vec<_> = self
             .lists

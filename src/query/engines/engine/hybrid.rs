@@ -1,13 +1,14 @@
-//! Answers queries by the CPU and by devices together: a scheduler over other engines. All queries
-//! that wait are in queues that the workers share ([`Queues`]), by what they will cost on either.
+//! Engines that answer queries by the CPU and devices together: a scheduler over other engines. All
+//! waiting queries are in queues that the workers share ([`Queues`]), by their predicted costs on
+//! either.
 //!
-//! A few workers feed devices, as many as these need, and drive an engine of theirs; the others
-//! answer queries of the CPU, so that no answer of a device waits behind a query that takes long.
-//! Who feeds devices answers one himself only where devices have nothing and all others are busy.
+//! The first workers, as many as devices need, feed devices and drive an engine for them; the
+//! others answer queries of the CPU, so that no answer of a device waits behind a long query. A
+//! feeder answers one itself only while devices have nothing and all others are busy.
 //!
-//! What devices cannot answer, and what they have had for far longer than they should need, goes to
-//! the CPU, and before all else. While a device owes answers that were given up, or all are lost,
-//! all queries are the CPU's.
+//! What devices cannot answer, and what they have had for far too long, goes to the CPU before all
+//! else. While a device owes answers that were given up, or all are lost, all queries are the
+//! CPU's.
 
 #[cfg(test)]
 mod tests;
@@ -30,27 +31,26 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
-/// Queries that wait here at most; the others wait where they came from, and lose nothing by it but
-/// their place.
+/// The most queries that wait here; others wait where they came from and lose only their place.
 const MOST_WAITING: usize = 2048;
 
 /// A device is too slow when it needs so many times what all its queries should take.
 const SLOW: f64 = 8.0;
 
-/// Nor is it before this time, which the first lists may take.
+/// Seconds before which no device is too slow: the first lists may take so long.
 const LEAST_PATIENCE: f64 = 0.1;
 
-/// What queries cost on a machine, by what they ask for.
+/// Cost models of a machine, by what queries ask for.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Models {
     pub machine: String,
-    /// A model for each mode, by its name.
+    /// By name of the mode.
     pub modes: BTreeMap<String, CostModel>,
 }
 
 impl Models {
-    /// The costs of a query: of a mode that nothing is known of, as if it were of another one.
+    /// The costs of a query; those of another mode if its own has no model.
     fn costs(&self, plan: &Plan) -> Costs {
         let features = Features::of(plan.terms().iter().map(|term| term.df));
         let name = plan.wanted().mode.name();
@@ -59,17 +59,15 @@ impl Models {
         model.map_or(unknown, |model| model.costs(&features))
     }
 
-    /// What predicts costs by these models.
     pub fn predict(self) -> Predict {
         Arc::new(move |plan| self.costs(plan))
     }
 
-    /// What is known of a mode.
     pub fn of(&self, mode: Mode) -> Option<&CostModel> {
         self.modes.get(mode.name())
     }
 
-    /// How this machine is called: its host, its processor, and devices.
+    /// Names this machine: its host, its processor, and devices.
     pub(crate) fn name_of_machine(devices: impl Iterator<Item = String>) -> String {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let cpus = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
@@ -85,40 +83,36 @@ impl Models {
 #[derive(Debug, Default, Serialize)]
 pub struct Shares {
     pub cpu: AtomicU64,
-    /// Devices. What these give back is answered by the CPU, and counted here.
+    /// Including queries that devices gave back and the CPU answered.
     pub devices: AtomicU64,
 }
 
-/// Says what queries will cost.
 pub type Predict = Arc<dyn Fn(&Plan) -> Costs + Send + Sync>;
 
-/// Is told of the first query that was taken back from a device, and how long that had had it.
+/// Called with the first query taken back from a device, and how long the device had it.
 pub type OnSlow = Box<dyn Fn(Duration) + Send + Sync>;
 
 pub struct Scheduling {
     pub policy: Policy,
-    /// After this time answers should be there.
     pub deadline: Duration,
     /// Whether a query that has waited for longer is left unanswered.
     pub shed: bool,
     pub predict: Predict,
-    /// Who is told of a device that is too slow, once.
+    /// Called once for a device that is too slow.
     pub on_slow: Option<OnSlow>,
-    /// Where it is counted who has answered how many.
     pub shares: Arc<Shares>,
 }
 
 struct State {
     queues: Queues<(u64, Plan)>,
     idle: Vec<usize>,
-    /// Seconds of a device for a query, in the mean of the last ones.
+    /// Seconds of a device for a query: the mean of the last ones.
     device_seconds: f64,
-    /// Engines of devices that do not work.
     failing: usize,
 }
 
 impl State {
-    /// Takes a worker that sleeps, of those that feed devices or of the others.
+    /// Takes a sleeping worker that feeds devices or does not.
     fn wake(&mut self, feeders: usize, feeds: bool) -> Option<usize> {
         let at = self.idle.iter().rposition(|&worker| (worker < feeders) == feeds);
         at.map(|at| self.idle.swap_remove(at))
@@ -127,13 +121,13 @@ impl State {
 
 struct Shared {
     state: Mutex<State>,
-    /// Queries that wait, to be looked at without the lock.
+    /// Queries that wait, read without the lock.
     waiting: AtomicUsize,
     /// Queries that devices have, as far as workers have looked.
     on_devices: AtomicUsize,
-    /// Workers that feed devices: the first ones.
+    /// Number of workers that feed devices: the first ones.
     feeders: AtomicUsize,
-    /// Rises when it is time to look after queries that devices have had for long.
+    /// Rises when it is time to look for overdue queries of devices.
     looks: AtomicU64,
     scheduling: Scheduling,
     machine: Hardware,
@@ -169,7 +163,6 @@ impl Shared {
     }
 }
 
-/// Makes the engines of workers that share queues.
 pub struct Hybrid {
     shared: Arc<Shared>,
     devices: Box<dyn Engines>,
@@ -182,7 +175,7 @@ impl fmt::Debug for Hybrid {
 }
 
 impl Hybrid {
-    /// Schedules queries over the CPU and what `devices` makes, of which there are so many.
+    /// Schedules queries over the CPU and the engines `devices` of so many devices.
     pub(crate) fn new(
         (devices, number): (Box<dyn Engines>, usize),
         scheduling: Scheduling,
@@ -209,7 +202,6 @@ impl Hybrid {
         Ok(Self { shared, devices })
     }
 
-    /// Who has answered how many.
     pub(crate) fn shares(&self) -> &Arc<Shares> {
         &self.shared.scheduling.shares
     }
@@ -244,9 +236,8 @@ struct HybridEngine {
     worker: usize,
     cpu: Whole,
     device: Box<dyn QueryEngine>,
-    /// Queries that the engine of devices has.
     on_device: usize,
-    /// Whether it worked when it was looked after last.
+    /// Whether it worked at the last look.
     works: bool,
     looked: u64,
     back: Vec<(u64, Plan)>,
@@ -258,7 +249,6 @@ impl HybridEngine {
         self.worker < self.shared.feeders.load(Ordering::Relaxed)
     }
 
-    /// Moves the answers of one engine to those of this.
     fn collect(&mut self, kind: Processor) {
         let before = self.answers.len();
         let shares = &self.shared.scheduling.shares;
@@ -288,7 +278,7 @@ impl HybridEngine {
         self.shared.on_devices.fetch_sub(queries, Ordering::Relaxed);
     }
 
-    /// Takes from devices what they cannot answer, and what they should have answered long ago.
+    /// Takes from devices what they cannot answer, and what is overdue.
     fn look_after_device(&mut self) {
         let shared = self.shared.clone();
         let looks = shared.looks.load(Ordering::Relaxed);
@@ -342,9 +332,8 @@ impl HybridEngine {
         self.back = back;
     }
 
-    /// Takes what the policy gives this worker now, for devices as much as there is room. Counts
-    /// the worker among those that sleep if there is nothing. Says whether devices and the CPU got
-    /// any.
+    /// Takes queries for this worker by the policy, for devices as many as there is room for. If
+    /// there are none, the worker counts as asleep. Returns whether devices and the CPU got any.
     fn take_on(&mut self) -> [bool; 2] {
         let mut got = [false; 2];
         let (feeds, workers) = (self.feeds(), self.shared.wakers.workers());
@@ -368,7 +357,7 @@ impl HybridEngine {
             got[0] = true;
         }
         self.shared.on_devices.fetch_add(self.on_device - before, Ordering::Relaxed);
-        // Nobody is there for a device while it is away with a query of the CPU.
+        // A device has nobody while its feeder is away with a query of the CPU.
         let others = state.idle.iter().any(|&worker| worker >= feeders);
         let leaves = feeds && workers > 1 && (self.on_device > 0 || others);
         if !leaves && let Some((number, plan)) = state.queues.take(Processor::Cpu, now) {
@@ -377,8 +366,7 @@ impl HybridEngine {
         }
         let left = state.queues.len();
         self.shared.waiting.store(left, Ordering::Relaxed);
-        // Whoever begins a query of the CPU is away for some time: another looks after what is
-        // left.
+        // A worker with a query of the CPU is away for some time: another takes what is left.
         let wakes = (got[1] || leaves) && state.queues.has_for(Processor::Cpu);
         let turn =
             state.queues.turn().map(|kind| kind == Processor::Device).filter(|of| *of != feeds);

@@ -1,6 +1,6 @@
-//! What does a query cost an engine? Measured one query at a time, and all together: what a device
-//! does for one query alone it can do for several side by side, and threads that share caches and
-//! memory take longer.
+//! Measurement of what queries cost an engine, one at a time and all together: a device can do for
+//! several queries at once what it does for one, and threads that share caches and memory take
+//! longer.
 
 use super::whole::Whole;
 use super::{Answer, QueryEngine};
@@ -12,11 +12,10 @@ use std::num::NonZeroUsize;
 use std::thread::available_parallelism;
 use std::time::Instant;
 
-/// Times that each query is asked for; the least time counts.
+/// The least of so many times counts.
 const TIMES: usize = 3;
 
-/// Submits queries as long as there is room and looks for answers until all are there; returns the
-/// seconds.
+/// Submits queries while there is room until all answers are there; returns the seconds.
 fn answer(engine: &mut dyn QueryEngine, plans: &[Plan]) -> Result<f64, QueryError> {
     let (mut next, mut answers): (usize, Vec<Answer>) = (0, Vec::new());
     let began = Instant::now();
@@ -27,7 +26,7 @@ fn answer(engine: &mut dyn QueryEngine, plans: &[Plan]) -> Result<f64, QueryErro
         }
         engine.advance()?;
         engine.take(&mut answers);
-        // The thread of a device may want this core.
+        // The device's thread may need this core.
         std::thread::yield_now();
     }
     Ok(began.elapsed().as_secs_f64())
@@ -36,7 +35,7 @@ fn answer(engine: &mut dyn QueryEngine, plans: &[Plan]) -> Result<f64, QueryErro
 /// The seconds of each query, one after the other.
 fn alone(engine: &mut dyn QueryEngine, plans: &[Plan]) -> Result<Vec<f64>, QueryError> {
     let mut least = vec![f64::INFINITY; plans.len()];
-    // The first time lists come from wherever they are.
+    // The first time is left out: lists come from wherever they are.
     for time in 0..=TIMES {
         for (plan, least) in plans.iter().zip(&mut least) {
             let took = answer(engine, std::slice::from_ref(plan))?;
@@ -51,18 +50,15 @@ fn alone(engine: &mut dyn QueryEngine, plans: &[Plan]) -> Result<Vec<f64>, Query
 /// Classes of queries by length that a device gets at once.
 const CLASSES: usize = 8;
 
-/// Queries that a device gets at once, at least, unless it takes longer than [`MOST_SECONDS`] and
-/// is full before.
+/// Least number of queries at once, unless a device is full before, after [`MOST_SECONDS`].
 const AT_ONCE: usize = 2000;
 
-/// See [`AT_ONCE`].
 const MOST_SECONDS: f64 = 0.5;
 
-/// Four times the queries take a device that was full this much longer at least.
+/// A device is full if four times the queries take at least this much longer.
 const FULL: f64 = 2.0;
 
-/// Seconds of all queries, added up, where as many threads as there are cores take one after the
-/// other.
+/// Sum of the seconds of all queries, with a thread for each core.
 fn on_all_threads(plans: &[Plan]) -> Result<f64, QueryError> {
     let threads = available_parallelism().map_or(1, NonZeroUsize::get);
     let seconds =
@@ -72,9 +68,8 @@ fn on_all_threads(plans: &[Plan]) -> Result<f64, QueryError> {
     Ok(seconds.iter().sum())
 }
 
-/// Seconds of a device for each query, where queries of about its length are all that it has: its
-/// part of the time of a class, by what it takes `alone`. What a short query takes beside others is
-/// less than its latency says.
+/// Seconds of a device for each query among queries of about its length: its part, in proportion to
+/// `alone`, of the time of its class. Beside others a short query takes less.
 fn beside_others(
     engine: &mut dyn QueryEngine,
     plans: &[Plan],
@@ -86,8 +81,7 @@ fn beside_others(
     let mut seconds = alone.to_vec();
     for class in by_length.chunks(plans.len().div_ceil(CLASSES).max(1)) {
         let once: f64 = class.iter().map(|&at| alone[at]).sum();
-        // As many as fill it: what a device does at a time is seen by giving it more, and nobody
-        // knows it before. A device that does one query at a time is full at once.
+        // More and more until the device is full; one that does a query at a time is at once.
         let (mut times, mut took, mut before) = (1, f64::INFINITY, 0.8 * once / FULL);
         loop {
             let of = |at: &usize| plans[*at].clone();
@@ -107,11 +101,8 @@ fn beside_others(
     Ok(seconds)
 }
 
-/// What each of some queries costs a thread of the CPU and an engine of a device, in seconds, alone
-/// and beside others. Queries that find nothing by their terms are left out.
-///
-/// # Errors
-/// As [`QueryEngine::advance`].
+/// What each query costs a thread of the CPU and an engine of a device, in seconds, alone and
+/// beside others. Queries without known terms are left out.
 pub fn costs(device: &mut dyn QueryEngine, plans: &[Plan]) -> Result<Vec<Cost>, QueryError> {
     let plans: Vec<Plan> = plans.iter().filter(|plan| plan.known()).cloned().collect();
     let on_cpu = alone(&mut Whole::default(), &plans)?;

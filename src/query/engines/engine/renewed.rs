@@ -1,15 +1,15 @@
-//! How do engines that are made for one generation, such as those of devices, come over to the
-//! next? While the memory of the old ones is given back and the new ones are made, the CPU answers:
-//! no query waits, and none is lost.
+//! Replacement of engines that are made for one generation, such as those of devices. While the
+//! memory of the old ones is freed and the new ones are made, the CPU answers: no query waits, and
+//! none is lost.
 //!
 //! ```text
-//! retire -> the CPU answers; each worker drops its engine when none of them has queries under way
+//! retire -> the CPU answers; each worker drops its engine when none of them has open queries
 //!        -> the old engines are gone -> new ones are made -> renew
 //!        -> each worker makes its engine anew
 //! ```
 //!
-//! A query is answered by an engine that was made for its snapshot, and by the CPU if there is
-//! none: answers under way when a generation is replaced are those of the old one.
+//! A query is answered by an engine that was made for its snapshot, else by the CPU; open queries
+//! are answered from the old generation.
 
 use super::whole::WholeEngines;
 use super::{Answer, Engines, Pace, QueryEngine, Wakers};
@@ -22,17 +22,16 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// How often it is looked whether all workers have dropped their engines.
+/// Time between checks whether all workers have dropped their engines.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Engines, and the snapshot that they are made for.
 type Made = (Arc<dyn Engines>, Arc<Snapshot>);
 
 struct Slot {
     made: Mutex<Option<Made>>,
-    /// Counts how often `made` was changed.
+    /// Counts the changes of `made`.
     turn: AtomicU64,
-    /// Queries that engines made for a snapshot have under way.
+    /// Open queries of engines made for a snapshot.
     open: AtomicUsize,
     /// Workers that have such an engine.
     holders: AtomicUsize,
@@ -56,7 +55,6 @@ impl Slot {
     }
 }
 
-/// Engines that can be replaced by those of another snapshot.
 pub struct RenewedEngines {
     slot: Arc<Slot>,
     wants_cores: bool,
@@ -66,7 +64,6 @@ pub struct RenewedEngines {
 pub struct Renewer(Arc<Slot>);
 
 impl RenewedEngines {
-    /// Begins with engines that were made for a snapshot, and the workers that `wakers` wake.
     pub fn new(engines: Arc<dyn Engines>, snapshot: Arc<Snapshot>, wakers: &Arc<Wakers>) -> Self {
         let wants_cores = engines.wants_cores();
         let (turn, open, holders) = Default::default();
@@ -81,8 +78,8 @@ impl RenewedEngines {
 }
 
 impl Renewer {
-    /// Lets the CPU answer from now on, and waits until all workers have dropped their engines, but
-    /// no longer than `patience`. Tells whether they have, so that what these engines held is free.
+    /// Lets the CPU answer from now on and waits until all workers have dropped their engines, but
+    /// no longer than `patience`. Returns whether they have, so that the engines' memory is free.
     pub fn retire(&self, patience: Duration) -> bool {
         self.let_go();
         let start = Instant::now();
@@ -108,7 +105,6 @@ impl Renewer {
         self.0.change(Some((engines, snapshot)));
     }
 
-    /// What wakes the workers, for engines that are made anew.
     pub fn wakers(&self) -> &Arc<Wakers> {
         &self.0.wakers
     }
@@ -137,7 +133,6 @@ impl Engines for RenewedEngines {
 struct Renewed {
     worker: usize,
     slot: Arc<Slot>,
-    /// The turn that `inner` is of.
     turn: u64,
     inner: Option<(Box<dyn QueryEngine>, Arc<Snapshot>)>,
     cpu: Box<dyn QueryEngine>,
@@ -151,7 +146,6 @@ impl Renewed {
         self.inner.is_some() && self.turn == self.slot.turn.load(Ordering::SeqCst)
     }
 
-    /// Takes the engine that there is now.
     fn make(&mut self) -> Result<(), QueryError> {
         let made = self.slot.made();
         self.turn = self.slot.turn.load(Ordering::SeqCst);
@@ -169,7 +163,7 @@ impl Renewed {
         }
     }
 
-    /// Comes over to other engines as soon as nobody waits for the old ones.
+    /// Changes to other engines as soon as the old ones have no open queries.
     fn follow(&mut self) -> Result<(), QueryError> {
         if self.turn == self.slot.turn.load(Ordering::SeqCst) {
             return Ok(());
@@ -194,7 +188,7 @@ impl QueryEngine for Renewed {
     }
 
     fn submit_of(&mut self, number: u64, plan: Plan, came: Instant) {
-        // Counted first: whoever drops an engine has seen the new turn before it looks at this.
+        // Counted first: whoever drops an engine has seen the new turn before it reads this.
         self.slot.open.fetch_add(1, Ordering::SeqCst);
         let current = self.is_current();
         match &mut self.inner {
@@ -226,7 +220,7 @@ impl QueryEngine for Renewed {
         }
         let retires = self.inner.is_some() && !self.is_current();
         Ok(match pace {
-            // Others may have queries under way that this worker is not woken for.
+            // Others may have open queries that this worker is not woken for.
             Pace::Idle | Pace::Full if retires => Pace::Soon,
             pace => pace,
         })
@@ -237,7 +231,7 @@ impl QueryEngine for Renewed {
         if let Some((inner, _)) = &mut self.inner {
             inner.take(answers);
         }
-        // Maybe of queries that another worker has taken in.
+        // May be of queries that another worker has taken in.
         self.slot.open.fetch_sub(answers.len() - from, Ordering::SeqCst);
         let from = answers.len();
         self.cpu.take(answers);

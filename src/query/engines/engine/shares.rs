@@ -1,11 +1,11 @@
-//! Answers every query on all workers, each over its share of the documents: `docp-ui` and
-//! `docp-pi` (`tatikonda11`, section 3.2.1).
+//! Engines that answer every query together, each worker over its share of the documents: `docp-ui`
+//! and `docp-pi` (`tatikonda11`, section 3.2.1).
 //!
-//! A query is planned once, by the worker that took it, and laid before all workers. Each adds the
-//! hits of its share; the last to do so has the answer, or lays the next stage before all.
+//! The worker that took a query plans it once and gives it to all workers. Each adds the hits of
+//! its share; the last to do so has the answer, or gives the next stage to all.
 //!
 //! With a barrier, as in the paper, the next query is taken when all have ended the one before.
-//! Without one, workers that are ahead go on with the queries behind it.
+//! Without one, workers that are ahead go on with later queries.
 
 use super::{Answer, Engines, Pace, QueryEngine, Wakers};
 use crate::crew::lock;
@@ -21,12 +21,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Queries that are under way at most, without a barrier.
+/// Greatest number of open queries without a barrier.
 const MOST_OPEN: usize = 64;
 
-/// A worker without a task looks for one again and again for this long while all queries that may
-/// be under way are: it begins the next one sooner than if it had to be woken. Then it sleeps, for
-/// where workers are more than free cores those that look keep those away that work.
+/// How long a worker without a task spins while all allowed queries are open: it begins the next
+/// one sooner than if it had to be woken. Then it sleeps, since with fewer free cores than workers
+/// spinning ones keep cores from those that work.
 const PATIENCE: Duration = Duration::from_micros(200);
 
 /// A worker begins no further query after this time.
@@ -41,7 +41,7 @@ struct Round {
 }
 
 impl Round {
-    /// Adds what a worker has found; gives all hits to the last of `workers`.
+    /// Adds a worker's hits; returns all hits to the last of `workers`.
     fn add(&self, hits: &[Hit], workers: usize) -> Option<Vec<Hit>> {
         let (combined, parts) = &mut *lock(&self.found);
         combined.add(hits);
@@ -50,7 +50,7 @@ impl Round {
     }
 }
 
-/// What lies before a worker.
+/// The rounds that a worker has to do.
 #[derive(Default)]
 struct Desk {
     rounds: VecDeque<Arc<Round>>,
@@ -67,7 +67,7 @@ struct Shared {
 }
 
 impl Shared {
-    /// Lays a stage of a query before all workers; worker `own` is awake.
+    /// Gives a stage of a query to all workers; worker `own` is awake.
     fn lay(&self, own: usize, number: u64, plan: Arc<Plan>, stage: Stage) {
         let found = Mutex::new((Combined::new(plan.wanted().k), 0));
         let round = Arc::new(Round { number, plan, stage, found });
@@ -83,11 +83,10 @@ impl Shared {
     }
 }
 
-/// Makes the engines of workers that answer every query together.
 pub(crate) struct Crew(Arc<Shared>);
 
 impl Crew {
-    /// Of the workers that `wakers` wake. With `copies` each works on postings of its own.
+    /// With `copies` each worker has postings of its own.
     pub(crate) fn new(copies: bool, barrier: bool, wakers: &Arc<Wakers>) -> Self {
         let desks = std::iter::repeat_with(Mutex::default).take(wakers.workers()).collect();
         let wakers = wakers.clone();
@@ -119,9 +118,8 @@ struct ShareEngine {
     shared: Arc<Shared>,
     worker: usize,
     searcher: Searcher,
-    /// The worker's share of the postings in memory of its own, where it has that.
     copied: Option<Copied>,
-    /// The snapshot of which the searcher has its share.
+    /// The snapshot that the searcher's share is of.
     snapshot: Option<Arc<Snapshot>>,
     /// Since when the worker has had no task, with no room for another query.
     idle: Option<Instant>,
@@ -129,7 +127,7 @@ struct ShareEngine {
 }
 
 impl ShareEngine {
-    /// What a worker does that has no task. One that finds no room is not needed: whoever ends a
+    /// The pace of a worker without a task. One that finds no room is not needed: whoever ends a
     /// query takes the next, and wakes all.
     fn rest(&mut self) -> Pace {
         if self.room() > 0 {
@@ -144,7 +142,7 @@ impl ShareEngine {
         Pace::Soon
     }
 
-    /// Takes the worker's share of a snapshot; of copies that takes a while.
+    /// Takes the worker's share of a snapshot; copies take a while.
     fn prepare(&mut self, snapshot: &Arc<Snapshot>) -> Result<(), QueryError> {
         if self.snapshot.as_ref().is_some_and(|own| Arc::ptr_eq(own, snapshot)) {
             return Ok(());

@@ -1,6 +1,6 @@
-//! Answers queries by tasks that go to whichever worker comes first: `fgqp` (`tatikonda11`, section
-//! 3.2.2). The workers of a process share a [`Pool`] of queries and tasks; whoever does the last
-//! task of a query has its answer.
+//! Engines that answer queries by tasks for whichever worker comes first: `fgqp` (`tatikonda11`,
+//! section 3.2.2). The workers of a process share a [`Pool`] of queries and tasks; whoever does the
+//! last task of a query has its answer.
 
 use super::{Answer, Engines, Pace, QueryEngine, Wakers};
 use crate::query::engines::pool::{Done, OpenQuery, Pool, Work};
@@ -24,13 +24,12 @@ struct Shared {
     wakers: Arc<Wakers>,
 }
 
-/// Makes the engines of workers that share a pool of tasks.
 #[derive(Debug)]
 pub(crate) struct Crew(Arc<Shared>);
 
 impl Crew {
-    /// Workers that cut a new query only while at most `delta` tasks are open, and look for work
-    /// for the time of `patience` before they sleep. One alone cuts none.
+    /// A new query is cut only while at most `delta` tasks are open; workers look for work for
+    /// `patience` before they sleep. A single worker cuts none.
     pub(crate) fn new(
         delta: usize,
         cutting: Cutting,
@@ -78,8 +77,7 @@ impl TaskEngine {
     fn work(&mut self, work: Work<Numbered>) -> Result<(), QueryError> {
         match work {
             Work::Begin((number, plan), waiting) => {
-                // A query that is cut is answered sooner, but takes more work, which those behind
-                // it wait for.
+                // A query that is cut is answered sooner but takes more work, and others wait.
                 let cutting = self.shared.cutting;
                 let least_ns = cutting.least_ns * (1 + waiting) as f64;
                 let stage = Stage::first(plan.wanted().mode);

@@ -1,5 +1,5 @@
-//! Do all engines give the answers of the exhaustive search, whatever queries stand side by side
-//! and whichever worker goes on next?
+//! Tests of all engines against the exhaustive search, whatever queries are open together and
+//! whichever worker goes on next.
 
 use super::hybrid::{Hybrid, Models, Scheduling};
 use super::*;
@@ -36,7 +36,7 @@ fn models() -> Vec<Model> {
     ]
 }
 
-/// What stands for the engines of a device: three queries at a time, and answers that come late.
+/// A mock of a device's engines: three queries at a time, and late answers.
 pub(crate) struct LateEngines;
 
 #[derive(Default)]
@@ -94,13 +94,11 @@ pub(crate) fn costs() -> Models {
     Models { machine: String::new(), modes: [("or".to_owned(), model)].into() }
 }
 
-/// How queries are scheduled by these costs.
 pub(crate) fn scheduling(policy: &str, deadline: Duration) -> Scheduling {
     let (policy, predict) = (policy.parse().unwrap(), costs().predict());
     Scheduling { policy, deadline, shed: false, predict, on_slow: None, shares: Arc::default() }
 }
 
-/// A scheduler over these devices.
 pub(crate) fn hybrid(
     devices: Box<dyn Engines>,
     policy: &str,
@@ -112,7 +110,7 @@ pub(crate) fn hybrid(
 
 type Make = Box<dyn Fn(&Arc<Wakers>) -> Box<dyn Engines>>;
 
-/// All that makes engines, by name.
+/// Everything that makes engines, by name.
 fn crews() -> Vec<(String, Make)> {
     let of = |model: Model| {
         (format!("{model:?}"), Box::new(move |wakers: &_| model.engines(wakers)) as Make)
@@ -158,7 +156,7 @@ pub(crate) fn snapshot(
 
 type Query = (String, Wanted);
 
-/// Queries that ask for unlike things, side by side.
+/// Unlike queries, open together.
 fn queries(seeds: &[u32]) -> Vec<Query> {
     const KS: [usize; 5] = [10, 0, 1, 100, 100_000];
     let query = |(number, &seed): (usize, &u32)| {
@@ -199,7 +197,7 @@ fn expected(snapshot: &Arc<Snapshot>, queries: &[Query]) -> Vec<Bits> {
     answers
 }
 
-/// Keeps answers by their numbers, each once.
+/// Stores answers by their numbers, each once.
 fn keep(answers: &mut [Option<Bits>], more: &mut Vec<Answer>) {
     for Answer { number, hits, known, .. } in more.drain(..) {
         let place = &mut answers[number as usize];
@@ -238,7 +236,7 @@ fn by_turns(
         engine.take(&mut taken);
         keep(&mut answers, &mut taken);
         if left % 64 == 0 {
-            // Whoever the turns leave out goes on too.
+            // Workers missing in `turns` go on too.
             for engine in &mut engines {
                 engine.advance().unwrap();
                 engine.take(&mut taken);

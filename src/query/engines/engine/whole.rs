@@ -1,6 +1,6 @@
-//! Answers queries whole, each on the worker that took it: `inter` (`tatikonda11`, algorithm 1). A
-//! worker takes the next query when it has answered the one before, so that the queries go to
-//! whichever core becomes free.
+//! Engines that answer queries whole, each on the worker that took it: `inter` (`tatikonda11`,
+//! algorithm 1). A worker takes the next query when it has answered the one before, so that queries
+//! go to whichever core becomes free.
 
 use super::{Answer, Engines, Pace, QueryEngine};
 use crate::query::error::QueryError;
@@ -9,7 +9,6 @@ use crate::query::searcher::Searcher;
 use crate::query::snapshot::Snapshot;
 use std::sync::Arc;
 
-/// Answers one query after the other.
 #[derive(Default)]
 pub(crate) struct Whole {
     searcher: Searcher,
@@ -17,7 +16,6 @@ pub(crate) struct Whole {
     answer: Option<Answer>,
 }
 
-/// Makes [`Whole`] engines, which share nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct WholeEngines;
 

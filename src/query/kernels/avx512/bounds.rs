@@ -1,4 +1,4 @@
-//! The bounds of sixteen blocks at once.
+//! Bounds of sixteen blocks at once.
 
 use std::arch::x86_64::*;
 
@@ -6,7 +6,7 @@ use super::{score, store_floats};
 use crate::score::bounds::{Bound, BoundNorms};
 use crate::score::weight::ROUNDING;
 
-/// Where the first pair of each bound is, in words.
+/// Places of the first pair of each bound, in words.
 static FIRST_PAIRS: [u16; 32] = {
     let mut places = [0; 32];
     let mut lane = 0;
@@ -36,7 +36,7 @@ pub(in super::super) fn mosts(weight: f32, bounds: &[Bound; 16], norms: &BoundNo
         // SAFETY: a byte is below the 256 that there are norms for.
         let norms = unsafe { _mm512_i32gather_ps::<4>(lengths, norms.norms().as_ptr()) };
         let tfs = greatest_tfs(_mm512_and_si512(pairs, _mm512_set1_epi32(255)));
-        // Of something that is no number and a number, the second is taken.
+        // Of NaN and a number the second is taken.
         most = _mm512_max_ps(score(weight, tfs, norms), most);
     }
     let mut mosts = [0.0; 16];

@@ -1,4 +1,4 @@
-//! Documents are chosen by their sums, sixteen at a time, without a branch that depends on a sum.
+//! Choice of documents by their sums, sixteen at a time, without a branch that depends on a sum.
 
 use std::arch::x86_64::*;
 use std::ops::Range;
@@ -34,7 +34,7 @@ pub(in super::super) fn collect(
     }
 }
 
-/// Adds some of sixteen documents to those that there is room for.
+/// There must be room for sixteen.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
 fn push(wanted: u16, docids: __m512i, sums: __m512, found: &mut Documents) {

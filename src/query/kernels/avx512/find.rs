@@ -1,4 +1,4 @@
-//! Candidates are shared out among blocks and looked for in them, sixteen at a time.
+//! Division of candidates among blocks and the search for them, sixteen at a time.
 
 use std::arch::asm;
 use std::arch::x86_64::*;
@@ -73,8 +73,7 @@ fn share_out_far(
     }
 }
 
-/// Finds for sixteen blocks at once how many candidates are not behind them. Sixteen blocks take
-/// about as long as going through three shares.
+/// Ranks the candidates in sixteen blocks at once, which takes about as long as three shares.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
 fn share_out_near(
@@ -110,7 +109,7 @@ fn share_out_near(
     }
 }
 
-/// For each lane of `last`, how many candidates are not above it.
+/// For each lane of `last`, the number of candidates up to it.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
 fn ranks((candidates, count): (&Room, usize), last: __m512i) -> __m512i {
@@ -123,8 +122,9 @@ fn ranks((candidates, count): (&Room, usize), last: __m512i) -> __m512i {
     }
     for step in [8, 4, 2, 1] {
         let at = _mm512_add_epi32(ranks, _mm512_set1_epi32(step - 1));
-        // SAFETY: a rank is at most 128 and grows to at most 15 more than it began with, and the
-        // steps that are left are less than what is left of those 15: at most number 143 is read.
+        // SAFETY: a rank is at most `BLOCK` and grows to at most 15 more than it began with, and
+        // the steps that are left are less than what is left of those 15: at most number `BLOCK` +
+        // 15 is read.
         let docids = unsafe { _mm512_i32gather_epi32::<4>(at, candidates.as_ptr().cast()) };
         let is_past = _mm512_cmple_epu32_mask(docids, last);
         ranks = _mm512_mask_add_epi32(ranks, is_past, ranks, _mm512_set1_epi32(step));
@@ -166,8 +166,8 @@ pub(in super::super) fn match_block(
 }
 
 /// Compares each candidate with the quarter of the block in which it must be, four candidates
-/// without a branch. A long block is more than 128 docids, of which those 128 are looked at first
-/// in which the candidate must be.
+/// without a branch. Of a long block, with more than 128 docids, the 128 that may hold the
+/// candidate are found first.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
 fn match_few<const IS_LONG: bool>(
@@ -204,8 +204,8 @@ fn match_few<const IS_LONG: bool>(
     matches.found = found;
 }
 
-/// Merges: sixteen candidates against sixteen postings a step. The chain of steps is as long as a
-/// load, a comparison and a choice; what is found does not lie on it.
+/// Merges sixteen candidates with sixteen postings a step. The chain of steps is a load, a
+/// comparison and a choice; matches do not lie on it.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
 fn match_many<const INTERSECTS: bool>(
@@ -217,8 +217,8 @@ fn match_many<const INTERSECTS: bool>(
     let start = matches.found;
     let mut found = start;
     let (mut candidate, mut at) = (from, 0);
-    // Read apart from the vectors: to take the last lane out of a vector takes longer than to load
-    // it, and the compiler would do that if it saw that it is the same.
+    // Read apart from the vectors: to extract the last lane takes longer than to load it, and the
+    // compiler would do that if it saw that both are the same.
     let (wanted_ends, docid_ends) = black_box((candidates, block.docids));
     while candidate < end && at < block.len {
         let wanted = load(candidates, candidate);
@@ -246,7 +246,7 @@ fn match_many<const INTERSECTS: bool>(
     matches.found = found;
 }
 
-/// Which lanes of `a` are in `b`, and which of `b` in `a`. The machine has VP2INTERSECT.
+/// The lanes of `a` that are in `b`, and those of `b` in `a`. The machine has VP2INTERSECT.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 fn intersect(a: __m512i, b: __m512i) -> (u16, u16) {
@@ -265,7 +265,7 @@ fn intersect(a: __m512i, b: __m512i) -> (u16, u16) {
     (in_b, in_a)
 }
 
-/// As [`intersect`], with the instructions that every AVX-512 machine has.
+/// [`intersect`] with the instructions of every AVX-512 machine.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 fn compare_all(a: __m512i, mut b: __m512i) -> (u16, u16) {
@@ -282,7 +282,7 @@ fn compare_all(a: __m512i, mut b: __m512i) -> (u16, u16) {
 // What follows candidates and docids is above all of them, so that a merge ends.
 const _: () = assert!(NO_DOCID == u32::MAX);
 
-/// Compares both ways to intersect, on machines that have them, with a plain one.
+/// Compares both forms of intersection, on machines that have them, with a plain one.
 #[cfg(test)]
 pub(in super::super) fn check_intersections(a: &[u32; 16], b: &[u32; 16]) {
     let lanes = |of: &[u32; 16], among: &[u32; 16]| {

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
-    /// Over a range of docids every algorithm, whole, in shares and in tasks, finds what is left of
-    /// all answers of the whole collection when other documents are struck out.
+    /// Over a range of docids every algorithm, whole, in shares and in tasks, finds the answers of
+    /// the whole collection less those outside of the range.
     #[test]
     fn oracle_a_range_finds_what_is_left_of_the_whole(
         seed in any::<u64>(),

@@ -1,5 +1,5 @@
-//! Does a scheduler lose no query where devices refuse, hang or are lost in the middle of a stream,
-//! and does everybody do his part?
+//! Tests of a scheduler whose devices refuse, hang or are lost in the middle of a stream: it loses
+//! no query, and everybody does his part.
 
 use super::*;
 use crate::index::testing::term;
@@ -15,7 +15,7 @@ const REFUSES: u8 = 1;
 const HANGS: u8 = 2;
 const LOST: u8 = 3;
 
-/// Engines of one device, which is as somebody says.
+/// Engines of one device, whose state a test sets.
 #[derive(Clone, Default)]
 struct Moody(Arc<AtomicU8>);
 
@@ -50,7 +50,7 @@ impl QueryEngine for MoodyEngine {
         match self.mood.load(Ordering::SeqCst) {
             HANGS => return Ok(Pace::Idle),
             WORKS => {
-                // What was given up comes at last, and nobody wants it.
+                // What was given up comes at last, and is dropped.
                 self.recalled.clear();
                 if let Some((number, plan, _)) = self.open.pop_front() {
                     let hits = self.searcher.answer(&plan)?.to_vec();
@@ -94,8 +94,8 @@ fn plan(snapshot: &Arc<Snapshot>, n: u64) -> Plan {
     Planner::default().plan(snapshot, Wanted::default(), &text).unwrap()
 }
 
-/// Puts queries to the first of some engines and lets all go on by turns until all are answered;
-/// `meanwhile` is told how many are. Gives the answers by number.
+/// Submits queries to the first of some engines and advances all in turn until all are answered;
+/// `meanwhile` gets their number. Returns the answers by number.
 fn all(
     crew: &mut [Box<dyn QueryEngine>],
     snapshot: &Arc<Snapshot>,
@@ -162,7 +162,7 @@ fn a_device_that_fails_amid_a_stream_loses_no_query() {
             }
             assert!((1..120).contains(&before), "{before}");
             assert_eq!(warned.load(Ordering::SeqCst), usize::from(mood == HANGS), "{mood}");
-            // It gets queries again when it is there again; what refuses is there.
+            // A device that is back gets queries again; one that refuses is there.
             moody.0.store(WORKS, Ordering::SeqCst);
             check(&snapshot, &all(&mut crew, &snapshot, 120..160, |_| ()));
             assert!(by_devices() > before, "{mood}");
@@ -182,7 +182,6 @@ fn what_waits_for_too_long_is_left_where_that_was_asked_for() {
     let found = all(&mut crew, &snapshot, 0..30, |_| ());
     let (late, answered): (BTreeMap<_, _>, BTreeMap<_, _>) =
         found.into_iter().partition(|(_, answer)| answer.late);
-    // What the device had is answered by the CPU.
     assert!(late.len() > 10 && !answered.is_empty(), "{} late", late.len());
     assert!(late.values().all(|answer| answer.hits.is_empty()));
     check(&snapshot, &answered);
