@@ -1,8 +1,6 @@
 //! The vector instructions of this machine, detected once for the fast paths of all modules, and
 //! what several of these begin with.
 
-#![forbid(unsafe_code)]
-
 #[cfg(target_arch = "x86_64")]
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU8, Ordering};

@@ -1,6 +1,8 @@
 //! Threads that share work again and again. They stay: starting one takes longer than many a piece
 //! of the work, and blocks allocations of other threads meanwhile. And threads that make one thing.
 
+#![allow(unsafe_code)]
+
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -47,11 +47,12 @@
 //! | `query` | ranked queries |
 //! | `gpu` | all that runs on NVIDIA GPUs |
 //! | `tune` | search for the parameters of a score |
-//! | `rebuild` | job files and the history of rebuilds |
 //! | `dataflow` | all that as timely operators, spread over workers |
 //! | `build` | a build as programs call it |
-//! | `follow` | an index kept up to date with its sources |
+//! | `rebuild` | an index kept up to date with its sources |
 
+// A file or room that needs unsafe code says so at its head.
+#![deny(unsafe_code)]
 #![allow(rustdoc::private_intra_doc_links)]
 // Files of the interface warn about missing docs by themselves; items of `inside` need none.
 #![allow(missing_docs)]
@@ -130,8 +131,10 @@ pub mod inside;
 
 #[cfg(fuzzing)]
 #[doc(hidden)]
+#[allow(unsafe_code)]
 #[path = "../fuzz/src/mod.rs"]
 pub mod fuzzing;
 #[cfg(test)]
+#[allow(unsafe_code)]
 #[path = "../tests/inside/mod.rs"]
 mod inside_tests;

@@ -1,6 +1,8 @@
 //! Huge pages of 2 MiB for large tables: each takes one entry of the TLB where small ones take 512.
 //! A look-up at a random place of a table of 32 MiB is a fifth faster.
 
+#![allow(unsafe_code)]
+
 mod area;
 mod grown;
 

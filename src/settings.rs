@@ -2,8 +2,6 @@
 //! no effect.
 
 #![warn(missing_docs)]
-#![forbid(unsafe_code)]
-
 use std::fmt;
 
 /// A refused setting, by its name, such as `max-document`, or that and its value: `algorithm wang`.

@@ -1,7 +1,5 @@
 //! Shows numbers, and text from others, to people.
 
-#![forbid(unsafe_code)]
-
 use std::any::Any;
 
 /// With separators between its thousands.

@@ -3,8 +3,6 @@
 //! ([`evaluate::tune`](crate::evaluate::tune)) tells how well such a choice does on other queries.
 
 #![warn(missing_docs)]
-#![forbid(unsafe_code)]
-
 use crate::crew::Crew;
 use crate::evaluate::EvaluateError;
 use crate::evaluate::compare::Comparison;

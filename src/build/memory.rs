@@ -1,5 +1,6 @@
 //! How does the resident memory of a process stay what its builds have allocated?
 
+#![allow(unsafe_code)]
 #![warn(missing_docs)]
 
 /// Lets the allocator of a process whose builds have `memory` bytes take large buffers from the

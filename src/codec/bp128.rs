@@ -6,6 +6,8 @@
 //! block: the AVX2 path brings the bytes of each value into its lane, shifts and masks. The path is
 //! chosen at run time; both give the same values.
 
+#![allow(unsafe_code)]
+
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 mod blocks;

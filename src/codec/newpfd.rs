@@ -23,6 +23,8 @@
 //!
 //! Nothing is shared by blocks.
 
+#![allow(unsafe_code)]
+
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 

@@ -1,5 +1,7 @@
 //! Prefetching of memory into the cache.
 
+#![allow(unsafe_code)]
+
 /// Prefetches the cache line in which `what` begins.
 #[inline(always)]
 pub(crate) fn prefetch<T>(what: &T) {

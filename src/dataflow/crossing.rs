@@ -14,6 +14,8 @@
 //! that runs the same executable (`cluster::hello`), never from a file or a user. What does not fit
 //! becomes a record that says so, and fails the job.
 
+#![allow(unsafe_code)]
+
 use std::io::Write;
 use timely::Accountable;
 use timely::bytes::arc::Bytes;

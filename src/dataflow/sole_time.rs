@@ -2,8 +2,6 @@
 //! every operator here sends with one capability, and differential dataflow, which need not, sends
 //! to these operators only at the times of an input.
 
-#![forbid(unsafe_code)]
-
 use timely::dataflow::operators::{Capability, InputCapability};
 use timely::order::TotalOrder;
 use timely::progress::Timestamp;

@@ -14,6 +14,8 @@
 //! Every source `kernels/x.cu` has a wrapper `x.rs` here, which checks all lengths before it
 //! launches a kernel and holds the kernel's twin in plain Rust. `sources` lists them all.
 
+#![allow(unsafe_code)]
+
 pub(crate) mod btree;
 pub(crate) mod ding09;
 pub(crate) mod floor;

@@ -5,8 +5,6 @@
 //! A plan names lists by their places in the files of one generation and lies in that folder, but
 //! the manifest does not name it: it may be replaced at any time.
 
-#![forbid(unsafe_code)]
-
 #[cfg(test)]
 mod tests;
 

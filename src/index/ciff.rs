@@ -16,8 +16,6 @@
 //! Lists stand in the order of their terms' bytes, as Lucene's do; the first gap is the docid
 //! itself.
 
-#![forbid(unsafe_code)]
-
 pub(crate) mod import;
 mod read;
 #[cfg(test)]

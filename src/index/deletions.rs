@@ -2,8 +2,6 @@
 //! says by how much they make document frequencies and totals too great (`docs/index-format.md`,
 //! Deletions). Scores are then those of an index without these documents, to the bit.
 
-#![forbid(unsafe_code)]
-
 #[cfg(test)]
 mod tests;
 

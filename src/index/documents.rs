@@ -1,8 +1,6 @@
 //! The documents of a run: names, lengths, places in the input, and hashes of their content, in
 //! five arrays with an entry for each document (`docs/index-format.md`, Documents).
 
-#![forbid(unsafe_code)]
-
 pub(crate) mod pieces;
 mod placed;
 mod read;

@@ -1,8 +1,6 @@
 //! The errors of indexes, one enum for the whole layer: each names the file, and the byte where
 //! there is one.
 
-#![forbid(unsafe_code)]
-
 use crate::index::list::{ListCodec, ListError};
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,6 @@
 //! The constants of the format: every number and name of `docs/index-format.md`, and the header of
 //! all binary files.
 
-#![forbid(unsafe_code)]
-
 use crate::index::error::IndexError;
 use crate::text::trie_collection::TRIE_COLLECTIONS;
 use std::path::Path;

@@ -5,8 +5,6 @@
 //! [`LexiconWriter`] writes it in one go, [`Lexicon`] finds a term in the mapped file,
 //! [`LexiconStream`] reads all terms in order through a small window. None of them believes a byte.
 
-#![forbid(unsafe_code)]
-
 mod code;
 mod parts;
 mod read;

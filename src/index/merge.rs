@@ -17,8 +17,6 @@
 //! out what comes of it; one says where each part lies in the run, and others gather, sum and
 //! write, as they do when a run is flushed (`index/run/write.rs`).
 
-#![forbid(unsafe_code)]
-
 mod documents;
 mod lengths;
 mod ordered;

@@ -2,8 +2,6 @@
 //! build renumbers them. Similar documents side by side make lists shorter; the best first let
 //! searches end earlier.
 
-#![forbid(unsafe_code)]
-
 use crate::score::bm25::Bm25;
 use crate::score::wang::{GlobalParameters, Wang};
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,6 @@
 //! Reads PageRanks from a file of lines `name TAB rank`, as `millrace rebuild` leaves in
 //! `INDEX/rebuild/ranks.tsv` and `millrace bench generate --pagerank` writes.
 
-#![forbid(unsafe_code)]
-
 use crate::index::error::IndexError;
 use crate::index::files::plain;
 use std::collections::HashMap;

@@ -3,8 +3,6 @@
 //! run's first. What is written here are the lexicon and the lists; the documents are written
 //! beside.
 
-#![forbid(unsafe_code)]
-
 mod chunks;
 mod delete;
 pub(crate) mod lay;

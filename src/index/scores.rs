@@ -2,8 +2,6 @@
 //! them, its global score (`score::wang`), each column with the maximum of every block of documents
 //! (`docs/index-format.md`, Static scores).
 
-#![forbid(unsafe_code)]
-
 use crate::index::error::IndexError;
 use crate::index::files::map::Map;
 use crate::index::files::storage::{Durability, FileEntry, StorageFile};

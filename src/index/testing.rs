@@ -1,8 +1,6 @@
 //! Indexes for the tests of this folder: small collections from a seed, written run by run with the
 //! writers themselves.
 
-#![forbid(unsafe_code)]
-
 use crate::index::documents::{DocumentsEntry, DocumentsWriter, Location};
 use crate::index::files::storage::{Durability, FileEntry};
 use crate::index::format::{MANIFEST, VERSION};

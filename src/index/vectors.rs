@@ -14,8 +14,6 @@
 //! All postings are held in memory, 8 bytes each, until the last document is read: only then is it
 //! known whether the weights are whole numbers already.
 
-#![forbid(unsafe_code)]
-
 use super::ciff::Import;
 use super::documents::{DocumentsWriter, Location};
 use super::error::IndexError;

@@ -1,8 +1,6 @@
 //! Which files of a folder are read? All that a format claims and that can be read; an index of
 //! millrace is none of them, wherever it lies, and what cannot be read is counted.
 
-#![forbid(unsafe_code)]
-
 use crate::index::format::LOCK;
 use crate::index::generations::folder::current;
 use std::collections::BTreeMap;

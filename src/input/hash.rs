@@ -1,8 +1,6 @@
 //! Is a file still the one that was indexed? A hash of its bytes that can be taken of parts side by
 //! side: the hash of the hashes of its chunks (`docs/index-format.md`, Manifest).
 
-#![forbid(unsafe_code)]
-
 use crate::index::generations::manifest::InputEntry;
 use std::fs::File;
 use std::hash::Hasher as _;

@@ -1,8 +1,6 @@
 //! How are the names of millions of input files kept? End to end in one buffer, below the folders
 //! that they share: about 24 bytes and the name for each.
 
-#![forbid(unsafe_code)]
-
 use super::{COMPRESSED, Format};
 use std::borrow::Cow;
 use std::ffi::OsStr;

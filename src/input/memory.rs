@@ -2,8 +2,6 @@
 //! files reads them too, and each is read once.
 
 #![warn(missing_docs)]
-#![forbid(unsafe_code)]
-
 use super::Format;
 use super::error::InputError;
 use super::splits::{InputPlan, MEMORY};

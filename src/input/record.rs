@@ -1,8 +1,6 @@
 //! How is the record of a document read again, from where the index says that it lies, and what is
 //! its text?
 
-#![forbid(unsafe_code)]
-
 use super::document::{Document, DocumentSink, PieceView, Skip};
 use super::turns::Turn;
 use crate::input::formats::csv::first_record;

@@ -1,7 +1,5 @@
 //! What does an input look like, of which no document has any text? For the message that says so.
 
-#![forbid(unsafe_code)]
-
 use super::guess::HEAD_BYTES;
 use super::splits::InputPlan;
 use crate::input::Format;

@@ -5,8 +5,6 @@
 //! in the order of the queries. So a query is there as soon as it is expanded, while the next one
 //! is still being typed.
 
-#![forbid(unsafe_code)]
-
 use super::rm3::Expander;
 use crate::crew::{lock, spawn};
 use crate::query::error::QueryError;

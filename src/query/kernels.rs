@@ -2,6 +2,8 @@
 //! machines run it compiled for them, and AVX-512 machines run the form of `avx512.rs`. All forms
 //! give the same bits.
 
+#![allow(unsafe_code)]
+
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]

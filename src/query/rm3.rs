@@ -12,8 +12,6 @@
 //! the score of the first search, whichever score that is. Unlike there, all terms of a document
 //! count, also frequent ones.
 
-#![forbid(unsafe_code)]
-
 use super::searcher::Searcher;
 use super::snapshot::Snapshot;
 use super::wanted::{Mode, Wanted};

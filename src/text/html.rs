@@ -11,8 +11,6 @@
 //!
 //! Measured in `benches/html.rs`.
 
-#![forbid(unsafe_code)]
-
 use encoding_rs::{CoderResult, Encoding, UTF_8};
 
 pub(crate) use anchors::{Anchor, Page};

@@ -1,5 +1,7 @@
 //! Raw bytes, such as names, as text.
 
+#![allow(unsafe_code)]
+
 /// U+FFFD stands for what is not UTF-8; `scratch` then holds the text.
 #[inline]
 pub(crate) fn readable<'a>(raw: &'a [u8], scratch: &'a mut String) -> &'a str {

@@ -13,6 +13,8 @@
 //!
 //! The first pass uses AVX-512 (VBMI2 compresses places), or what compilers vectorise.
 
+#![allow(unsafe_code)]
+
 #[cfg(target_arch = "x86_64")]
 use crate::cpu::IOTA;
 use crate::cpu::{Level, level};

@@ -9,6 +9,7 @@
 //! anything but `>`, others neither quotes nor `=`. All else is left to the caller, who steps
 //! through it.
 
+#![allow(unsafe_code)]
 #![cfg_attr(
     not(target_arch = "x86_64"),
     allow(dead_code, reason = "no other processor is known to squeeze")

@@ -8,8 +8,6 @@
 //!
 //! One pass over the page, with a stack of what is open.
 
-#![forbid(unsafe_code)]
-
 use memchr::memmem::find;
 
 /// Elements whose content is no text.

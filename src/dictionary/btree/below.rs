@@ -1,6 +1,8 @@
 //! Counts the caches of a node that are below a number. With vectors all are compared, as by the 32
 //! threads of the paper's GPU indexer; the counts of the 32 bits are the answer.
 
+#![allow(unsafe_code)]
+
 use super::node::MOST_TERMS;
 
 /// The caches of a node, and its padding.

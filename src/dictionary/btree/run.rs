@@ -2,6 +2,8 @@
 //! postings as they come (section III.D.1). The last posting of a term is *open*, for the next
 //! token may belong to it too; the others lie in [`Slices`] in the form of [`folded`].
 
+#![allow(unsafe_code)]
+
 #[cfg(target_arch = "x86_64")]
 use super::below::Avx2;
 use super::below::{Portable, Vectors};

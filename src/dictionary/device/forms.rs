@@ -9,6 +9,8 @@
 //! those of these numbers. The device numbers all terms by their codes; the number of a term
 //! depends on what came before it, and nothing in an index depends on that.
 
+#![allow(unsafe_code)]
+
 mod order;
 
 pub(crate) use order::OrderedTerms;

@@ -3,6 +3,8 @@
 //! it first goes to the device; and much takes hardly longer than little, so the memories of many
 //! buffers lie in one area, which is pinned as a whole.
 
+#![allow(unsafe_code)]
+
 use crate::crew::lock;
 use crate::pages::{Area, HUGE};
 use std::any::Any;

@@ -4,8 +4,6 @@
 //! What the file says stays: docids, lengths and term frequencies, and so the scores of BM25 by the
 //! same formula.
 
-#![forbid(unsafe_code)]
-
 use super::read::{Reader, Value};
 use crate::index::documents::{DocumentsWriter, Location};
 use crate::index::error::IndexError;

@@ -1,8 +1,6 @@
 //! How are messages of a CIFF file read, of which nothing is sure? Field by field, with the place
 //! of every byte, and never more of it in memory than a term or a name.
 
-#![forbid(unsafe_code)]
-
 use crate::index::error::IndexError;
 use std::fmt::Display;
 use std::io::{BufRead, Seek};

@@ -1,8 +1,6 @@
 //! Several threads write the documents of one run: once it is known how many documents and bytes of
 //! names come before some neighbouring ones, these have their places in the files.
 
-#![forbid(unsafe_code)]
-
 use super::{DocumentsEntry, Location};
 use crate::crew::lock;
 use crate::index::error::IndexError;

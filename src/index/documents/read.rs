@@ -1,7 +1,5 @@
 //! Reads the documents of a run in place.
 
-#![forbid(unsafe_code)]
-
 use super::Location;
 use crate::codec::prefetch::{prefetch, prefetch_bytes};
 use crate::index::error::IndexError;

@@ -1,7 +1,5 @@
 //! The documents of a generation: those of its runs, one run behind the other.
 
-#![forbid(unsafe_code)]
-
 use super::{Location, RunDocuments};
 use crate::index::error::IndexError;
 use crate::index::generations::manifest::read::read_manifest;

@@ -1,7 +1,5 @@
 //! Writes the documents of a run in one go.
 
-#![forbid(unsafe_code)]
-
 use super::placed::{DocumentColumns, DocumentsPlace, PlacedDocuments};
 use super::{DocumentsEntry, Location};
 use crate::index::error::IndexError;

@@ -8,6 +8,8 @@
 //! it cuts the file short, the operating system ends this process at the first access behind the
 //! new end (SIGBUS), as it does for every mapped file.
 
+#![allow(unsafe_code)]
+
 use crate::index::error::IndexError;
 use crate::index::files::plain;
 use memmap2::Mmap;

@@ -1,8 +1,6 @@
 //! How is a file of an index opened? Only if it is a plain one: a pipe in its place would let the
 //! job wait for ever.
 
-#![forbid(unsafe_code)]
-
 use crate::index::error::IndexError;
 use std::fs::File;
 use std::io::{self, Read};

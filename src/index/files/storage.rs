@@ -2,8 +2,6 @@
 //! removes an index file, and every such step asks [`fault::storage`] first, so that tests can make
 //! each one fail.
 
-#![forbid(unsafe_code)]
-
 pub(crate) mod filled;
 mod gathered;
 mod spill;

@@ -1,8 +1,6 @@
 //! How are index files read when memory counts? By positioned reads through a small window, never
 //! through the map, whose pages would count as resident memory.
 
-#![forbid(unsafe_code)]
-
 use crate::index::error::IndexError;
 use crate::index::format::{HEADER_BYTES, PAGE_BYTES};
 use std::fs::File;

@@ -2,8 +2,6 @@
 //! links the files of old runs, takes new ones, notes deleted documents, and is published like
 //! every other generation.
 
-#![forbid(unsafe_code)]
-
 #[cfg(test)]
 mod room;
 #[cfg(test)]

@@ -4,8 +4,6 @@
 //! open is not removed (`in_use`), and a reader that finds a file gone while it opens a generation
 //! looks at `CURRENT` again.
 
-#![forbid(unsafe_code)]
-
 use crate::index::error::IndexError;
 use crate::index::files::{plain, storage};
 use crate::index::format::{CURRENT, CURRENT_TMP, LOCK, RUNS, generation_name, generation_number};

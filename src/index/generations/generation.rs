@@ -2,8 +2,6 @@
 //! read, or verified whole when asked.
 
 #![warn(missing_docs)]
-#![forbid(unsafe_code)]
-
 use crate::index::documents::Documents;
 use crate::index::error::IndexError;
 use crate::index::format::HEADER_BYTES;

@@ -4,8 +4,6 @@
 //! On a local disk mapped files would outlive their names, on others not, and a generation must not
 //! lose a file while it is opened. Where the file system has no locks, readers do not count.
 
-#![forbid(unsafe_code)]
-
 use crate::index::error::IndexError;
 use crate::index::files::plain;
 use crate::index::format::MANIFEST;

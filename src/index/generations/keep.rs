@@ -8,8 +8,6 @@
 //! 2. `CURRENT` names the new generation;
 //! 3. `KEPT` names the last few of those, and what it names no more is removed.
 
-#![forbid(unsafe_code)]
-
 use crate::index::error::IndexError;
 use crate::index::files::{plain, storage};
 use crate::index::format::{KEPT, KEPT_TMP, generation_name, generation_number};

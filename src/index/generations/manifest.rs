@@ -1,8 +1,6 @@
 //! The manifest of a generation: how it was built, what it holds, and length and checksum of every
 //! file (`docs/index-format.md`, Manifest).
 
-#![forbid(unsafe_code)]
-
 pub(crate) mod read;
 pub(crate) mod sharded;
 pub(crate) mod summary;

@@ -1,8 +1,6 @@
 //! Publishes generations, so that a job killed at any instant leaves the old one or the new one
 //! whole: everything of the new one is synced, then one rename replaces `CURRENT`.
 
-#![forbid(unsafe_code)]
-
 use crate::index::error::IndexError;
 use crate::index::files::storage;
 use crate::index::format::{CURRENT_TMP, KEPT_TMP, MANIFEST, RUNS, generation_name};

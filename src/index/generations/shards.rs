@@ -6,8 +6,6 @@
 //! (`docs/index-format.md`, Shards). Only `CURRENT` says what is live, on the disk of process 0.
 //! Docids count from the first document of a shard, which is `first_docid` in the whole index.
 
-#![forbid(unsafe_code)]
-
 use crate::index::error::IndexError;
 use crate::index::files::{plain, storage};
 use crate::index::format::{

@@ -1,8 +1,6 @@
 //! Watches whether the live generation is another than the one that a job has open. As long as it
 //! is not, a look is one question to the file system.
 
-#![forbid(unsafe_code)]
-
 use crate::index::error::IndexError;
 use crate::index::format::CURRENT;
 use crate::index::generations::folder::current;

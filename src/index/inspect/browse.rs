@@ -1,7 +1,5 @@
 //! Walks through the terms and postings of a generation, for tools that look into an index.
 
-#![forbid(unsafe_code)]
-
 use crate::index::error::IndexError;
 use crate::index::format::HEADER_BYTES;
 use crate::index::generations::generation::Generation;

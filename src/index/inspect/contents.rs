@@ -1,7 +1,5 @@
 //! The contents of an index by its manifests.
 
-#![forbid(unsafe_code)]
-
 use crate::index::cache_plan::CachePlan;
 use crate::index::error::IndexError;
 use crate::index::files::storage::FileEntry;

@@ -1,8 +1,6 @@
 //! Writes all that an index holds as lines for other programs: objects of JSON, or columns with
 //! tabs between them.
 
-#![forbid(unsafe_code)]
-
 use crate::index::generations::generation::Generation;
 use crate::index::inspect::browse::{ExportError, for_each_term};
 use crate::index::inspect::find::DocumentRow;

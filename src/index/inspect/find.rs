@@ -1,8 +1,6 @@
 //! Finds the document of a docid or a name, and the generation or shard that has it, for tools that
 //! look into an index.
 
-#![forbid(unsafe_code)]
-
 use crate::index::error::IndexError;
 use crate::index::format::shard_name;
 use crate::index::generations::generation::Generation;

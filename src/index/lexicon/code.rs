@@ -1,7 +1,5 @@
 //! Codes terms into blocks, wherever these come to lie in a file.
 
-#![forbid(unsafe_code)]
-
 use crate::codec::vbyte;
 use crate::index::format::{DIRECTORY_ENTRIES, LEXICON_BLOCK, MAX_TERM_BYTES};
 

@@ -1,7 +1,5 @@
 //! Cuts the terms of a run into parts for threads: trie collections that are neighbours.
 
-#![forbid(unsafe_code)]
-
 use super::LexiconStream;
 use crate::index::error::IndexError;
 use crate::index::generations::manifest::RunEntry;

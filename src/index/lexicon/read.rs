@@ -1,7 +1,5 @@
 //! Finds terms in the mapped lexicon.
 
-#![forbid(unsafe_code)]
-
 use super::{CodedTerm, LexiconHeader, TermEntry, no_term};
 use crate::codec::prefetch::prefetch_bytes;
 use crate::index::error::IndexError;

@@ -1,7 +1,5 @@
 //! Reads all terms of a run in order with little memory.
 
-#![forbid(unsafe_code)]
-
 use super::{BLOCK_ENTRY_BYTES, CodedTerm, LexiconHeader, MAX_CODED_BYTES, TermEntry, no_term};
 use crate::index::error::IndexError;
 use crate::index::files::window::Window;

@@ -1,7 +1,5 @@
 //! Writes a lexicon in one go.
 
-#![forbid(unsafe_code)]
-
 use super::code::CodedTerms;
 use crate::index::error::IndexError;
 use crate::index::files::storage::{Durability, FileEntry, Spill, StorageFile};

@@ -2,8 +2,6 @@
 //! neighbouring documents, each to its place in the files: how many documents and bytes of names
 //! come before it follows from where names end, and from the documents that are left out.
 
-#![forbid(unsafe_code)]
-
 use super::lengths::{long_documents, no_long, of_long};
 use super::{Input, Merging};
 use crate::crew::Crew;

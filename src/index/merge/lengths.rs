@@ -1,8 +1,6 @@
 //! The documents' lengths, which bounds are made of, as the encoder takes them: codes of a byte each,
 //! of all documents, which threads read and share.
 
-#![forbid(unsafe_code)]
-
 use crate::crew::Crew;
 use crate::index::error::IndexError;
 use crate::index::files::window::Window;

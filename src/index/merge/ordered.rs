@@ -4,8 +4,6 @@
 //!
 //! There is one run, and it has no deleted documents: where there are more, they are merged first.
 
-#![forbid(unsafe_code)]
-
 #[cfg(test)]
 mod tests;
 

@@ -4,8 +4,6 @@
 //! bounded. The least part that is not written is a thread's that waits for nobody, for all that it
 //! has made is written at once.
 
-#![forbid(unsafe_code)]
-
 use super::lengths::Lengths;
 use super::source::{Base, Encoding, ListSource, Renumbering};
 use super::terms::TermMerge;

@@ -1,7 +1,5 @@
 //! How are the runs of a published index merged? Into one run of a new generation.
 
-#![forbid(unsafe_code)]
-
 use super::ordered::reorder;
 use super::{Merging, deletions_of, merge_runs};
 use crate::crew::Crew;

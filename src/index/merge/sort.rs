@@ -1,7 +1,5 @@
 //! Sorts the documents of a run by an order.
 
-#![forbid(unsafe_code)]
-
 use crate::index::documents::RunDocuments;
 use crate::index::order::DocumentOrder;
 use std::cmp::Ordering;

@@ -1,7 +1,5 @@
 //! How are the postings of one list handed to the encoder without holding the list?
 
-#![forbid(unsafe_code)]
-
 use super::lengths::Lengths;
 use crate::codec::folded;
 use crate::dictionary::strings::short;

@@ -1,7 +1,5 @@
 //! Which term comes next, and which runs have it? A heap over the lexicons' streams.
 
-#![forbid(unsafe_code)]
-
 use crate::index::error::IndexError;
 use crate::index::lexicon::{LexiconStream, TermEntry};
 

@@ -1,7 +1,5 @@
 //! Gives lists that come one after the other away by chunks, laid out.
 
-#![forbid(unsafe_code)]
-
 use super::lay::{LaidChunk, Layout, Stretch};
 use crate::index::error::IndexError;
 use crate::index::list::Form;

@@ -1,8 +1,6 @@
 //! How is a deletions file made? Every list of the run is looked through for postings of deleted
 //! documents; blocks without any are passed over.
 
-#![forbid(unsafe_code)]
-
 use super::Run;
 use crate::index::deletions::Deletions;
 use crate::index::documents::RunDocuments;

@@ -5,8 +5,6 @@
 //! A collection has one source, and a list with a full block begins at a multiple of 16 bytes. So a
 //! stretch begins with a collection, with such a list, and with a chunk.
 
-#![forbid(unsafe_code)]
-
 use crate::index::files::storage::{FilledFile, ZEROS};
 use crate::index::format::LIST_ALIGNMENT;
 use crate::index::lexicon::{BlockStart, TermCoder};

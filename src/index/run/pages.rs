@@ -1,8 +1,6 @@
 //! Are the bytes of a list those that were written? The postings have a checksum for each page,
 //! which is verified when a list that lies there is first asked for, and remembered.
 
-#![forbid(unsafe_code)]
-
 use super::PostingsHeader;
 use crate::index::error::IndexError;
 use crate::index::files::map::Map;

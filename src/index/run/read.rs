@@ -1,7 +1,5 @@
 //! How are lists of a run found and read in place?
 
-#![forbid(unsafe_code)]
-
 use super::pages::Pages;
 use super::{PostingsHeader, check_agreement};
 use crate::codec::prefetch::{prefetch, prefetch_bytes};

@@ -6,8 +6,6 @@
 //! the least collection at the head of a source's queue. They are laid out ([`LaidChunk`]): only the
 //! place of each stretch is decided here; bytes are gathered, summed and written by threads.
 
-#![forbid(unsafe_code)]
-
 use super::WrittenRun;
 use super::lay::{Guard, LaidChunk, Stretch};
 use crate::index::error::IndexError;

@@ -4,8 +4,6 @@
 //! A [`Machine`] reads byte after byte and tells where the next record ends; [`MachineBorders`]
 //! makes of that what a cutter asks.
 
-#![forbid(unsafe_code)]
-
 use super::found::{Found, Gone};
 use memchr::{memchr, memchr2};
 

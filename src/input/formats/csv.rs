@@ -10,8 +10,6 @@
 //!
 //! Records count in the place of lines; the head is the first.
 
-#![forbid(unsafe_code)]
-
 use super::fields::Fields;
 use crate::input::borders::machine::{Csv, Machine};
 use crate::input::document::{Document, DocumentSink, Name, PieceView, Skip};

@@ -1,7 +1,5 @@
 //! Which fields of a record are its name and its text, in JSON and CSV?
 
-#![forbid(unsafe_code)]
-
 /// Fields that name a document if nothing else is said, the best first. `pid` stands before
 /// `docid`, which in MS MARCO's passages is the document that a passage is from.
 pub const NAMES: [&str; 5] = ["id", "_id", "pid", "docid", "docno"];

@@ -1,8 +1,6 @@
 //! What is the document of a file of HTML? The text of the page, named by the caller; see
 //! [`HtmlText`].
 
-#![forbid(unsafe_code)]
-
 use crate::input::document::{Document, DocumentSink, Name};
 use crate::text::html::{HtmlText, Markup, Page};
 

@@ -9,8 +9,6 @@
 //! forbids them, but they are common in collections and harm nothing here. Nothing here looks at
 //! whether strings are UTF-8.
 
-#![forbid(unsafe_code)]
-
 use std::ops::Range;
 
 use super::scan::{Scan, simple_escape};

@@ -6,8 +6,6 @@
 //! objects become line feeds, and the brackets around all of them blanks. So every byte stays in
 //! its place. Records count in the place of lines.
 
-#![forbid(unsafe_code)]
-
 use crate::input::borders::machine::Json;
 
 /// Turns a piece of objects into JSON lines. A line feed is put between objects that nothing but

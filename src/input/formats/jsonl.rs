@@ -16,8 +16,6 @@
 //! Text is copied into a buffer that is used again, while its end is looked for, so that nothing is
 //! allocated for a document. `benches/input.rs` measures it.
 
-#![forbid(unsafe_code)]
-
 mod values;
 
 use super::fields::Fields;

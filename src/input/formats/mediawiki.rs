@@ -5,8 +5,6 @@
 //! says without markup ([`wikitext`]). A page without a title, or one that does
 //! not end, is skipped.
 
-#![forbid(unsafe_code)]
-
 use crate::input::borders::marks::Mark;
 use crate::input::document::{Document, DocumentSink, Name, PieceView, Skip};
 use crate::text::html::{HtmlText, Markup};

@@ -3,8 +3,6 @@
 //! The byte order mark of UTF-8 is dropped; NUL bytes are text like others. A file in UTF-16 would
 //! give no sensible token, so it is refused.
 
-#![forbid(unsafe_code)]
-
 use crate::input::document::{BYTE_ORDER_MARK, Document, DocumentSink, Name, Skip};
 
 /// Whether `head` begins with a byte order mark of UTF-16 (or of UTF-32, which begins alike).

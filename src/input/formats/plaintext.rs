@@ -4,8 +4,6 @@
 //! A line ends with LF or CRLF; blank lines are ignored; a line that is a name alone is an empty
 //! document. The byte order mark of UTF-8 at the file's begin is dropped.
 
-#![forbid(unsafe_code)]
-
 use crate::input::document::{Document, DocumentSink, Name, PieceView, length_without_return};
 use memchr::memchr;
 

@@ -5,6 +5,8 @@
 //! A string ends at a quote that is not escaped. A line feed ends it too, because it ends the
 //! record; the caller sees which of the two it was.
 
+#![allow(unsafe_code)]
+
 #[cfg(target_arch = "x86_64")]
 mod x86;
 

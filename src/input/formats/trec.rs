@@ -9,8 +9,6 @@
 //! - Without, it is text with tags of any names, which are no text; references such as `&amp;` are
 //!   decoded. What [`HIDDEN`] elements hold, names and numbers of a document, is no text.
 
-#![forbid(unsafe_code)]
-
 use crate::input::borders::marks::Mark;
 use crate::input::document::{Document, DocumentSink, Name, PieceView, Skip};
 use crate::text::html::{HtmlText, Markup, Page, attributes, charset_parameter};

@@ -4,8 +4,6 @@
 //! a line without a tab is no document, and an empty name is missing. The byte order mark of UTF-8
 //! at the file's begin is dropped. Text is handed out where it lies.
 
-#![forbid(unsafe_code)]
-
 use memchr::memchr;
 
 use crate::input::document::{

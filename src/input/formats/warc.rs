@@ -20,8 +20,6 @@
 //! | `warc/http.rs` | what does the head of an HTTP response say |
 //! | `warc/body.rs` | what is its body without chunks and compression |
 
-#![forbid(unsafe_code)]
-
 use crate::input::document::{Document, DocumentSink, MediaType, Name, PieceView, Skip, WarcFault};
 use crate::input::turns::Turn;
 use crate::text::html::{HtmlText, Markup, Page, charset_parameter};

@@ -1,8 +1,6 @@
 //! How is a pipe read without waiting for whoever fills it? A thread of its own waits, and who asks
 //! too early is told so, so that a job can end while its input is silent.
 
-#![forbid(unsafe_code)]
-
 use crate::crew::spawn;
 use std::io::{self, ErrorKind, Read};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};

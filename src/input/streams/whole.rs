@@ -1,6 +1,8 @@
 //! How is a gzip member inflated at once that lies whole in memory? Members of web archives are
 //! small, and an inflater that need not stop anywhere is twice as fast (libdeflate).
 
+#![allow(unsafe_code)]
+
 use libdeflate_sys::{
     libdeflate_alloc_decompressor, libdeflate_decompressor, libdeflate_deflate_decompress_ex,
     libdeflate_free_decompressor, libdeflate_result_LIBDEFLATE_SUCCESS,

@@ -1,8 +1,6 @@
 //! Latencies of queries: counts by duration, in classes at most a 32nd wide, so that any thread may
 //! add to them and percentiles need no memory for each query.
 
-#![forbid(unsafe_code)]
-
 use serde::Serialize;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

@@ -1,7 +1,5 @@
 //! Texts of documents, which are read again from the indexed files and checked against the index.
 
-#![forbid(unsafe_code)]
-
 use crate::index::error::IndexError;
 use crate::index::format::{IMPORTED, VECTORS};
 use crate::index::generations::generation::Generation;

@@ -5,8 +5,6 @@
 //! service](crate::dataflow::query::service), which gives the same answers.
 
 #![warn(missing_docs)]
-#![forbid(unsafe_code)]
-
 use crate::crew::Crew;
 use crate::index::error::IndexError;
 use crate::index::files::storage::Stop;

@@ -23,6 +23,7 @@ use crate::query::engines::share::Source;
 use crate::query::plan::Plan;
 use crate::query::wanted::{Algorithm, Stage};
 
+/// How queries are cut into tasks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cutting {
     /// Blocks of a skip, at least 1.
@@ -111,6 +112,7 @@ impl Cut {
     }
 }
 
+/// What came of a query that was begun.
 #[derive(Debug)]
 pub enum Begun {
     /// [`Searcher::hits`] has the hits.

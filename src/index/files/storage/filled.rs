@@ -3,8 +3,6 @@
 //! it takes the checksums of the bytes and writes them there. Those of the file and of its pages are
 //! put together in the order of the rooms.
 
-#![forbid(unsafe_code)]
-
 use super::{Durability, Spill, StorageFile, WRITE_BUFFER_BYTES, write_at};
 use crate::crew::lock;
 use crate::index::error::IndexError;

@@ -2,8 +2,6 @@
 //! pages, each of which has room of its own in the file, where it is put together, by threads if
 //! there are any: of a large file that is most of the work.
 
-#![forbid(unsafe_code)]
-
 use super::filled::{FilledFile, Room};
 use super::{Spill, StorageFile, WRITE_BUFFER_BYTES, ZEROS};
 use crate::crew::lock;

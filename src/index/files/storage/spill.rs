@@ -1,8 +1,6 @@
 //! Where do bytes wait that belong behind a section which is still being written? In memory while
 //! they are few, then in a file beside.
 
-#![forbid(unsafe_code)]
-
 use super::{StorageFile, attempt, remove_file, write_at};
 use crate::index::error::IndexError;
 use std::fs::{File, OpenOptions};

@@ -1,7 +1,5 @@
 //! Reads manifests, and says what is wrong with them.
 
-#![forbid(unsafe_code)]
-
 use super::{Manifest, tail};
 use crate::index::error::IndexError;
 use crate::index::files::plain;

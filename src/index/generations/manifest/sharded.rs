@@ -1,7 +1,5 @@
 //! The manifest of a generation of several shards.
 
-#![forbid(unsafe_code)]
-
 use super::read::Sealed;
 use super::write::sealed;
 use super::{Settings, Statistics};

@@ -1,7 +1,5 @@
 //! A manifest without its inputs, read as a stream.
 
-#![forbid(unsafe_code)]
-
 use super::sharded::{ShardEntry, ShardedManifest};
 use super::{Manifest, RunEntry, Statistics, tail};
 use crate::index::error::IndexError;

@@ -1,7 +1,5 @@
 //! Lays manifests out in pieces, so that a list of millions of inputs is never in memory as text.
 
-#![forbid(unsafe_code)]
-
 use super::{InputEntry, Manifest, tail};
 use crate::index::error::IndexError;
 use crate::index::files::storage::WRITE_BUFFER_BYTES;

@@ -1,8 +1,6 @@
 //! Checks the documents of a run: names that are text, inputs that there are, and numbers that
 //! agree.
 
-#![forbid(unsafe_code)]
-
 use super::{BODY, Check};
 use crate::index::deletions::Deletions;
 use crate::index::documents::RunDocuments;

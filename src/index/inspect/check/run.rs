@@ -6,8 +6,6 @@
 //! for each other's memory at every posting: they compare two sums over all documents, in each of
 //! which a document has a weight of its own.
 
-#![forbid(unsafe_code)]
-
 use super::{BODY, Check, Share};
 use crate::crew::Crew;
 use crate::index::deletions::Deletions;

@@ -3,8 +3,6 @@
 //! bytes around other values has found a line that means the same
 //! ([`lines`](crate::dictionary::device::lines)).
 
-#![forbid(unsafe_code)]
-
 use super::{Cursor, JsonlParser, KEPT_BUFFER_BYTES, NO_NAME, Record, Role, Span};
 use crate::dictionary::device::lines::{self, LONGEST_NAME, LineShape, Value, number_bytes};
 use std::ops::Range;

@@ -5,6 +5,8 @@
 //! marked, the bytes behind them translated through a table in registers, and the marked ones
 //! squeezed out (`vpcompressb`), so that the speed hardly depends on how many escapes there are.
 
+#![allow(unsafe_code)]
+
 use std::arch::x86_64::*;
 
 use super::{STEP, Scan, Scanning, simple_escape};

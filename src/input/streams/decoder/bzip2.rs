@@ -1,7 +1,5 @@
 //! How is a bzip2 file of any number of streams decompressed, as its bytes come in?
 
-#![forbid(unsafe_code)]
-
 use super::{DecodeError, Output};
 use bzip2::{Decompress, Status};
 

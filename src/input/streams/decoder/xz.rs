@@ -1,7 +1,5 @@
 //! How is an xz file of any number of streams decompressed, as its bytes come in?
 
-#![forbid(unsafe_code)]
-
 use super::{DecodeError, Output};
 use liblzma::stream::{Action, CONCATENATED, Status, Stream};
 
