@@ -64,8 +64,9 @@ const RUN_OVERHEAD_BYTES: u64 = 20 << 10;
 /// With what means runs are merged, and to what.
 #[derive(Clone, Debug)]
 pub(crate) struct Merging {
-    /// Memory, in bytes: 4 MB and a byte for each document are taken if this is less, and besides 34
-    /// bytes for every block of the longest list, and for each thread 2 MB if its codec has segments.
+    /// Memory, in bytes: 4 MB and a byte for each document are taken if this is less, and besides
+    /// 34 bytes for every block of the longest list, and for each thread 2 MB if its codec has
+    /// segments.
     pub memory_bytes: u64,
     /// Threads that work, at most. The bytes do not depend on them.
     pub threads: usize,

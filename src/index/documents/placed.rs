@@ -35,9 +35,9 @@ pub(crate) struct DocumentsPlace {
 /// The five files of a run's documents, which any threads write at their places. Together these
 /// leave nothing out.
 ///
-/// Memory: 2 bytes for each document while it is written, a write buffer for each thread, 8 bytes for
-/// each document of 65,535 tokens or more, and what is known of documents that were written before
-/// their turn.
+/// Memory: 2 bytes for each document while it is written, a write buffer for each thread, 8 bytes
+/// for each document of 65,535 tokens or more, and what is known of documents that were written
+/// before their turn.
 #[derive(Debug)]
 pub(crate) struct PlacedDocuments {
     lengths: FilledFile,

@@ -1,5 +1,5 @@
-//! The documents' lengths, which bounds are made of, as the encoder takes them: codes of a byte each,
-//! of all documents, which threads read and share.
+//! The documents' lengths, which bounds are made of, as the encoder takes them: codes of a byte
+//! each, of all documents, which threads read and share.
 
 #![forbid(unsafe_code)]
 
