@@ -164,7 +164,7 @@ pub(crate) fn write_documents(
         let location = Location { offset: u64::from(docid) * 10, bytes: 10, input };
         let (name, length) = (format!("doc-{docid}"), terms.values().sum());
         let hash = u64::from(docid).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        documents.push(name.as_bytes(), length, location, hash).unwrap();
+        documents.push(&name, length, location, hash).unwrap();
     }
     documents.finish().unwrap()
 }

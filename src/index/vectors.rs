@@ -202,7 +202,7 @@ fn write(
     }
     let mut table = DocumentsWriter::create(folder, number, durability, 0)?;
     for ((name, location), &length) in documents.iter().zip(&lengths) {
-        table.push(name.as_bytes(), length, *location, XxHash3_64::oneshot(name.as_bytes()))?;
+        table.push(name, length, *location, XxHash3_64::oneshot(name.as_bytes()))?;
     }
     let mut terms: Vec<(u16, Box<str>, u32)> =
         numbers.into_iter().map(|(term, list)| (trie_collection(&term), term, list)).collect();

@@ -204,7 +204,7 @@ fn document<R: BufRead + Seek>(
     }
     let bytes = u32::try_from(end - at).unwrap_or(u32::MAX);
     let location = Location { offset: at, bytes, input: 0 };
-    documents.push(name.as_bytes(), length, location, XxHash3_64::oneshot(name.as_bytes()))?;
+    documents.push(&name, length, location, XxHash3_64::oneshot(name.as_bytes()))?;
     Ok(length)
 }
 

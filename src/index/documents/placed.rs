@@ -83,11 +83,6 @@ impl PlacedDocuments {
         })
     }
 
-    /// Where the names are, for errors.
-    pub(crate) fn path(&self) -> &Path {
-        self.names.path()
-    }
-
     fn sum(&self) -> MutexGuard<'_, Sum> {
         lock(&self.sum)
     }
@@ -108,7 +103,7 @@ impl PlacedDocuments {
         let DocumentColumns { names, ends, lengths, locations, hashes } = columns;
         let count = ends.len();
         assert!([lengths.len(), locations.len(), hashes.len()] == [count; 3]);
-        let refused = |reason| Err(IndexError::refused(self.path(), reason));
+        let refused = |reason| Err(IndexError::refused(self.names.path(), reason));
         let documents =
             u32::try_from(count).ok().filter(|&n| place.documents.checked_add(n).is_some());
         let Some(documents) = documents else {

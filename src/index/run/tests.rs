@@ -230,7 +230,7 @@ fn owners_parts(threads: usize) -> Vec<FileEntry> {
     let mut documents = DocumentsWriter::create(folder.path(), 4, Durability::Scratch, 0).unwrap();
     for number in 0..DOCUMENTS {
         let location = Location { offset: number.into(), bytes: 1, input: 0 };
-        documents.push(number.to_string().as_bytes(), 5, location, 0).unwrap();
+        documents.push(&number.to_string(), 5, location, 0).unwrap();
     }
     documents.finish().unwrap().complete(folder.path(), &mut entry, &mut files).unwrap();
     let run = Run::open(folder.path(), &entry, &files, true).unwrap();
