@@ -19,7 +19,7 @@ use crate::index::generations::folder::IndexLock;
 use crate::index::generations::manifest::{
     InputEntry, Manifest, RunEntry, Settings, Statistics, find_file,
 };
-use crate::index::merge::{Merging, count_distinct_terms, merge_neighbours, verify};
+use crate::index::merge::{Merging, count_distinct_terms, merge_runs, verify};
 use crate::index::run::{Run, write_deletions};
 use crate::index::scores::{RunScores, write_scores};
 use std::collections::{BTreeMap, HashSet};
@@ -198,7 +198,7 @@ impl<'a> Draft<'a> {
     ///
     /// # Errors
     /// `Refused` if there are no such runs; as
-    /// [`merge_in_place`](crate::index::merge::merge_in_place).
+    /// [`merge_runs`].
     pub(crate) fn merge(
         &mut self,
         runs: Range<usize>,
@@ -216,7 +216,7 @@ impl<'a> Draft<'a> {
         verify(&self.folder, self.files.iter().filter(of_old), merging)?;
         let (ranks, ranked) = self.ranks_left(old)?;
         let lost = ranked > 0 && ranked < old.len();
-        let (run, files) = merge_neighbours(&self.folder, old, self.next_run, merging)?;
+        let (run, files) = merge_runs(&self.folder, old, &self.folder, self.next_run, merging)?;
         for file in self.files.extract_if(.., |file| names.contains(&file.name)) {
             let kinds = [Kind::Deletions, Kind::Scores];
             if kinds.iter().any(|kind| file.name.ends_with(kind.extension())) {
