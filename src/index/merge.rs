@@ -96,8 +96,8 @@ struct Input {
     base: u32,
 }
 
-/// Merges the runs of a generation that is not published yet, and leaves one run in their place, run
-/// 0. Else as [`merge_runs`].
+/// Merges the runs of a generation that is not published yet, and leaves one run in their place,
+/// run 0. Else as [`merge_runs`].
 pub(crate) fn merge_in_place(
     generation: &Path,
     runs: &[RunEntry],
@@ -130,8 +130,8 @@ fn rename(
 
 /// Merges neighbouring runs of the generation in the folder `from` to run `number` in the folder of
 /// the generation `to`, where numbers from there on are free. Returns its entry and those of its
-/// files. Runs of another generation stay, and those of the same go. They are in docid order without
-/// gaps.
+/// files. Runs of another generation stay, and those of the same go. They are in docid order
+/// without gaps.
 ///
 /// # Errors
 /// `Refused` if there are gaps between the runs; `Damaged`, `List`, `Newer`, `Storage`, `Stopped`.

@@ -71,12 +71,14 @@ pub(crate) fn term(number: u32) -> String {
     }
 }
 
-/// Writes the lists of a run of so many documents, one after the other: of each its term, its
-/// postings and its bytes.
+/// A list: its term, its postings and its bytes.
+pub(crate) type TestList<'a> = ((u16, &'a [u8]), u32, Vec<u8>);
+
+/// Writes the lists of a run of so many documents, one after the other.
 pub(crate) fn write_lists<'a>(
     run: NewRun<'_>,
     documents: u32,
-    lists: impl IntoIterator<Item = ((u16, &'a [u8]), u32, Vec<u8>)>,
+    lists: impl IntoIterator<Item = TestList<'a>>,
 ) -> WrittenRun {
     let NewRun { form, folder, .. } = run;
     let mut run = RunWriter::create(run, vec![0]).unwrap();

@@ -6,7 +6,7 @@ use crate::index::error::IndexError;
 use crate::index::files::storage::{Durability, FileEntry};
 use crate::index::lexicon::TermCoder;
 use crate::index::list::{BLOCK, Columns, ListEncoder};
-use crate::index::testing::write_lists;
+use crate::index::testing::{TestList, write_lists};
 use proptest::prelude::*;
 use std::fs;
 use std::sync::Arc;
@@ -343,7 +343,7 @@ fn postings(folder: &Path) -> Vec<u8> {
 }
 
 /// What has to stand there.
-fn expected_postings(lists: &[((u16, &[u8]), u32, Vec<u8>)]) -> Vec<u8> {
+fn expected_postings(lists: &[TestList<'_>]) -> Vec<u8> {
     let mut file = vec![0; HEADER_BYTES];
     for (_, df, list) in lists {
         let aligned = if *df >= BLOCK as u32 { 16 } else { 1 };
