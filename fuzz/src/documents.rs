@@ -31,7 +31,7 @@ fn write(take: &mut Take<'_>) -> RunEntry {
     for i in 0..documents {
         let name = format!("{i:0width$}", width = usize::from(take.u8() % 20));
         let location = Location { offset: u64::from(i), bytes: 7, input: 0 };
-        writer.push(name.as_bytes(), u32::from(take.u8()), location, 7).expect("it is written");
+        writer.push(&name, u32::from(take.u8()), location, 7).expect("it is written");
     }
     let documents = documents.into();
     let mut run = RunEntry { name: run_name(0), documents, ..RunEntry::default() };

@@ -21,8 +21,7 @@ use crate::dictionary::indexer::Indexing;
 use crate::dictionary::names::Duplicates;
 use crate::gpu::invert::inverter::ParseLines;
 use crate::gpu::invert::service::{InvertService, Inverting};
-use crate::index::files::storage::FilledFile;
-use crate::index::format::{Kind, VERSION, run_file, run_name};
+use crate::index::format::VERSION;
 use crate::index::generations::manifest::{self, Manifest};
 use crate::index::merge::{self, Merging};
 use crate::index::run::{join, sync_run};
@@ -140,7 +139,7 @@ pub(super) fn dataflow_of(
     let others = if indexing == Indexing::Texts { (under_way - pinned) / TEXTS_PART } else { 0 };
     let in_flow = under_way - pinned - others;
     let buffers = texts.clone();
-    let (of_lists, fields) = (directory.clone(), plan.fields.clone());
+    let (folder, fields) = (directory.clone(), plan.fields.clone());
     // The device has something to do, and the next batch is gathered.
     let batch_bytes = (under_way / 7).max(budget.piece_bytes()).min(options.pipeline.texts_at_once);
     let takes_lines = indexing == Indexing::Texts && which.wanted.is_none() && which.scan.is_none();
@@ -151,10 +150,7 @@ pub(super) fn dataflow_of(
         make_indexer,
         start_inverter: Box::new(move |wake| {
             let (machine, analysis) = (machine.clone(), analysis.clone());
-            let (buffers, of_lists) = (buffers.clone(), of_lists.clone());
-            let lists = Box::new(move |run| {
-                FilledFile::create(&of_lists, &run_file(&run_name(run), Kind::Postings))
-            });
+            let (buffers, folder) = (buffers.clone(), folder.clone());
             let threads = workers;
             // Other memory than that which is pinned: nobody waits for it.
             let (texts, fields) = (TextBuffers::new(batch_bytes), fields.clone());
@@ -165,7 +161,7 @@ pub(super) fn dataflow_of(
                 }
                 parse_lines(text, lines, (max_document, &fields), &texts)
             });
-            let how = Inverting { analysis, threads, run_limit, encodes, buffers, lists, parse };
+            let how = Inverting { analysis, threads, run_limit, encodes, buffers, folder, parse };
             Ok(InvertService::start(Box::new(move || (*machine)()), how, wake)?)
         }),
         batch_bytes,

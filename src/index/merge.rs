@@ -64,8 +64,9 @@ const RUN_OVERHEAD_BYTES: u64 = 20 << 10;
 /// With what means runs are merged, and to what.
 #[derive(Clone, Debug)]
 pub(crate) struct Merging {
-    /// Memory, in bytes: 4 MB and a byte for each document are taken if this is less, and besides 34
-    /// bytes for every block of the longest list, and for each thread 2 MB if its codec has segments.
+    /// Memory, in bytes: 4 MB and a byte for each document are taken if this is less, and besides
+    /// 34 bytes for every block of the longest list, and for each thread 2 MB if its codec has
+    /// segments.
     pub memory_bytes: u64,
     /// Threads that work, at most. The bytes do not depend on them.
     pub threads: usize,
@@ -96,11 +97,7 @@ struct Input {
 }
 
 /// Merges the runs of a generation that is not published yet, and leaves one run in their place,
-/// run
-/// 0. Returns its entry and those of its files. The runs are in docid order without gaps.
-///
-/// # Errors
-/// `Refused` if there are gaps between the runs; `Damaged`, `List`, `Newer`, `Storage`, `Stopped`.
+/// run 0. Else as [`merge_runs`].
 pub(crate) fn merge_in_place(
     generation: &Path,
     runs: &[RunEntry],
@@ -108,8 +105,7 @@ pub(crate) fn merge_in_place(
 ) -> Result<(RunEntry, Vec<FileEntry>), IndexError> {
     let number = |run: &RunEntry| run.name.parse::<u32>().unwrap_or(0);
     let free = runs.iter().map(number).max().map_or(0, |last| last + 1);
-    let inputs = inputs(generation, runs, true)?;
-    let (mut run, mut files) = merge(inputs, generation, free, merging)?;
+    let (mut run, mut files) = merge_runs(generation, runs, generation, free, merging)?;
     rename(generation, &mut run, &mut files, 0)?;
     Ok((run, files))
 }
@@ -132,8 +128,13 @@ fn rename(
     Ok(())
 }
 
-/// Merges runs of the generation in the folder `from`, which stay, to run `number` in the folder of
-/// the generation `to`. Numbers from there on are free in `to`. Else as [`merge_in_place`].
+/// Merges neighbouring runs of the generation in the folder `from` to run `number` in the folder of
+/// the generation `to`, where numbers from there on are free. Returns its entry and those of its
+/// files. Runs of another generation stay, and those of the same go. They are in docid order
+/// without gaps.
+///
+/// # Errors
+/// `Refused` if there are gaps between the runs; `Damaged`, `List`, `Newer`, `Storage`, `Stopped`.
 pub(crate) fn merge_runs(
     from: &Path,
     runs: &[RunEntry],
@@ -141,18 +142,7 @@ pub(crate) fn merge_runs(
     number: u32,
     merging: &Merging,
 ) -> Result<(RunEntry, Vec<FileEntry>), IndexError> {
-    merge(inputs(from, runs, false)?, to, number, merging)
-}
-
-/// Merges neighbouring runs of a generation that is not published yet to run `number`, from which
-/// on numbers are free, and removes them. Else as [`merge_in_place`].
-pub(super) fn merge_neighbours(
-    generation: &Path,
-    runs: &[RunEntry],
-    number: u32,
-    merging: &Merging,
-) -> Result<(RunEntry, Vec<FileEntry>), IndexError> {
-    merge(inputs(generation, runs, true)?, generation, number, merging)
+    merge(inputs(from, runs, from == to)?, to, number, merging)
 }
 
 /// Counts the different terms of some runs, each in the folder of its generation; those that only

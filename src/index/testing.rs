@@ -66,12 +66,14 @@ pub(crate) fn term(number: u32) -> String {
     }
 }
 
-/// Writes the lists of a run of so many documents, one after the other: of each its term, its
-/// postings and its bytes.
+/// A list: its term, its postings and its bytes.
+pub(crate) type TestList<'a> = ((u16, &'a [u8]), u32, Vec<u8>);
+
+/// Writes the lists of a run of so many documents, one after the other.
 pub(crate) fn write_lists<'a>(
     run: NewRun<'_>,
     documents: u32,
-    lists: impl IntoIterator<Item = ((u16, &'a [u8]), u32, Vec<u8>)>,
+    lists: impl IntoIterator<Item = TestList<'a>>,
 ) -> WrittenRun {
     let NewRun { form, folder, .. } = run;
     let mut run = RunWriter::create(run, vec![0]).unwrap();
@@ -158,7 +160,7 @@ pub(crate) fn write_documents(
         let location = Location { offset: u64::from(docid) * 10, bytes: 10, input };
         let (name, length) = (format!("doc-{docid}"), terms.values().sum());
         let hash = u64::from(docid).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        documents.push(name.as_bytes(), length, location, hash).unwrap();
+        documents.push(&name, length, location, hash).unwrap();
     }
     documents.finish().unwrap()
 }

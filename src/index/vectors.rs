@@ -14,15 +14,12 @@
 //! All postings are held in memory, 8 bytes each, until the last document is read: only then is it
 //! known whether the weights are whole numbers already.
 
-use super::ciff::Import;
-use super::documents::{DocumentsWriter, Location};
+use super::ciff::import::{Import, publish};
+use super::documents::{DocumentsEntry, DocumentsWriter, Location};
 use super::error::IndexError;
-use super::format::{IMPORTED, VECTORS};
+use super::format::VECTORS;
 use super::list::ListEncoder;
-use super::run::{CHUNK_BYTES, ListChunks, NewRun, RunWriter};
-use crate::index::files::storage::Durability;
-use crate::index::generations::draft::{Description, Draft};
-use crate::index::generations::folder::IndexLock;
+use super::run::{CHUNK_BYTES, ListChunks, NewRun, RunWriter, WrittenRun};
 use crate::index::generations::manifest::{InputEntry, Manifest, Settings};
 use crate::score::bounds::code_below;
 use crate::text::analysis::MAX_TERM_BYTES;
@@ -115,13 +112,10 @@ pub fn import<'a>(
     }
     let usual = if collected.has_fractions { USUAL_FACTOR } else { 1.0 };
     let factor = factor.unwrap_or(usual);
-    let lock = IndexLock::acquire(index)?.keeping(what.keep);
-    lock.remove_debris()?;
-    let made = write(collected, inputs, &lock, factor, what);
-    if made.is_err() {
-        _ = lock.remove_debris();
-    }
-    made
+    let impact_factor = Some(factor.to_string());
+    let settings = Settings { format: VECTORS.into(), impact_factor, ..what.settings };
+    let what = Import { settings, ..what };
+    publish(index, what, inputs, |run| write(collected, factor, (index, run)))
 }
 
 impl Collected {
@@ -188,14 +182,10 @@ impl Collected {
 
 fn write(
     collected: Collected,
-    inputs: Vec<InputEntry>,
-    lock: &IndexLock,
     factor: f64,
-    what: Import,
-) -> Result<Manifest, IndexError> {
-    let form = what.settings.form().ok_or_else(|| {
-        IndexError::refused(lock.index(), "lists cannot be coded as the settings say")
-    })?;
+    (index, run): (&Path, NewRun<'_>),
+) -> Result<(WrittenRun, DocumentsEntry), IndexError> {
+    let NewRun { folder, number, form, durability, .. } = run;
     let Collected { numbers, lists, documents, .. } = collected;
     let mut lengths = vec![0u32; documents.len()];
     for &(docid, weight) in lists.iter().flatten() {
@@ -205,20 +195,18 @@ fn write(
             let name = &documents[docid as usize].0;
             let why =
                 format!("the impacts of {name} are not below 2^32: a smaller factor is needed");
-            IndexError::refused(lock.index(), why)
+            IndexError::refused(index, why)
         })?;
     }
-    let mut draft = Draft::begin(lock)?;
-    let number = draft.next_run();
-    let mut table = DocumentsWriter::create(draft.folder(), number, Durability::Lasting, 0)?;
+    let mut table = DocumentsWriter::create(folder, number, durability, 0)?;
     for ((name, location), &length) in documents.iter().zip(&lengths) {
-        table.push(name.as_bytes(), length, *location, XxHash3_64::oneshot(name.as_bytes()))?;
+        table.push(name, length, *location, XxHash3_64::oneshot(name.as_bytes()))?;
     }
     let mut terms: Vec<(u16, Box<str>, u32)> =
         numbers.into_iter().map(|(term, list)| (trie_collection(&term), term, list)).collect();
     terms.sort_unstable();
-    let mut run = RunWriter::create(NewRun::alone(draft.folder(), number, form), vec![0])?;
-    let mut chunks = ListChunks::new(form, draft.folder(), CHUNK_BYTES, |chunk| run.put(chunk));
+    let mut run = RunWriter::create(run, vec![0])?;
+    let mut chunks = ListChunks::new(form, folder, CHUNK_BYTES, |chunk| run.put(chunk));
     let mut encoder = ListEncoder::of_form(form);
     for (collection, term, list) in &terms {
         for &(docid, weight) in &lists[*list as usize] {
@@ -234,18 +222,7 @@ fn write(
         chunks.end((*collection, suffix), list, encoder.payload())?;
     }
     chunks.finish(encoder.payload())?;
-    let (mut entry, mut files) = run.finish(0, documents.len() as u32)?;
-    table.finish()?.complete(draft.folder(), &mut entry, &mut files)?;
-    draft.add_inputs(inputs);
-    draft.add(entry, files)?;
-    let settings = Settings {
-        indexer: IMPORTED.into(),
-        format: VECTORS.into(),
-        impact_factor: Some(factor.to_string()),
-        ..what.settings
-    };
-    let (command, workers, skipped) = (what.command, 1, Default::default());
-    draft.publish(Description { command, workers, settings, skipped }, what.memory_bytes)
+    Ok((run.finish(0, documents.len() as u32)?, table.finish()?))
 }
 
 /// A weight as a whole number; none if it does not fit.

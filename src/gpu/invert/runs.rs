@@ -9,12 +9,13 @@ use crate::dictionary::closed::ClosedError;
 use crate::dictionary::device::inverted::{InvertedRun, Lists};
 use crate::gpu::floor::error::GpuError;
 use crate::index::documents::pieces::PieceDocuments;
-use crate::index::error::IndexError;
 use crate::index::files::storage::FilledFile;
+use crate::index::format::{Kind, run_file, run_name};
 use crate::index::run::{LaidChunk, RunPart};
 use crate::order::{PieceCounts, Placement, Sequencer};
 use std::any::Any;
 use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::sleep;
@@ -47,12 +48,11 @@ pub(crate) struct RunEnd {
     pub lengths: Vec<Arc<[u8]>>,
 }
 
-/// By the number of the run.
-pub(crate) type OpenLists = Box<dyn Fn(u32) -> Result<FilledFile, IndexError> + Send + Sync>;
-
+/// The open run of a device.
 pub(crate) struct Runs {
     inverter: Inverter<dyn Machine>,
-    lists: OpenLists,
+    /// That of the generation.
+    folder: PathBuf,
     sequencer: Sequencer,
     /// Batches that are not taken.
     coming: VecDeque<Arc<Vec<PieceText>>>,
@@ -68,17 +68,18 @@ pub(crate) struct Runs {
 const PAUSE: Duration = Duration::from_micros(200);
 
 impl Runs {
-    /// The first run; runs end at about so much cost ([`Budget::run_limit`](crate::order::Budget)),
-    /// all early once `stop` is set. Lists that the device encodes go to the files of `lists`.
+    /// The first run, which ends at about so much cost
+    /// ([`Budget::run_limit`](crate::order::Budget)); all ends early once `stop` is set. Where the
+    /// device encodes lists they go to files in the `folder` of the generation.
     pub(crate) fn new(
         inverter: Inverter<dyn Machine>,
         run_limit: u64,
-        lists: OpenLists,
+        folder: PathBuf,
         stop: Arc<AtomicBool>,
     ) -> Self {
         Self {
             inverter,
-            lists,
+            folder,
             sequencer: Sequencer::new(run_limit),
             coming: VecDeque::new(),
             batches: Vec::new(),
@@ -268,10 +269,10 @@ impl Runs {
         let Placement { run, run_first: first_docid, run_documents: documents, .. } = at;
         let part = RunPart { run, first_docid, documents, owner: 0 };
         let (held, mut is_open) = (Arc::new(()), false);
-        let lists = &self.lists;
+        let folder = &self.folder;
         let open = || {
             is_open = true;
-            Ok(lists(run)?)
+            Ok(FilledFile::create(folder, &run_file(&run_name(run), Kind::Postings))?)
         };
         let run = (part, &self.lengths[..]);
         let encoded = self.inverter.encode(run, &held, open, |chunk| out(Event::Encoded(chunk)));

@@ -3,7 +3,7 @@
 
 use super::inverter::{Inverter, InverterHooks, ParseLines, spent};
 use super::machine::{DeviceMemory, Machine, Uploader};
-use super::runs::{Event, OpenLists, Runs};
+use super::runs::{Event, Runs};
 use super::text::{PieceText, is_fitting, parts};
 use crate::crew::Awaited;
 use crate::dictionary::closed::{ClosedError, Wake};
@@ -16,6 +16,7 @@ use std::any::Any;
 use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -34,7 +35,8 @@ pub(crate) struct Inverting {
     /// The device encodes lists where it has room for them, with
     /// [`bp128`](crate::index::list::Form::BP128).
     pub encodes: bool,
-    pub lists: OpenLists,
+    /// That of the generation, where lists are put.
+    pub folder: PathBuf,
     /// Where texts lie; they end with the last batch.
     pub buffers: Arc<TextBuffers>,
     /// Makes texts of lines that the device cannot read.
@@ -208,7 +210,7 @@ fn drive(
     if how.encodes {
         inverter = inverter.encoding();
     }
-    let mut runs = Runs::new(inverter, how.run_limit, how.lists, stop.clone());
+    let mut runs = Runs::new(inverter, how.run_limit, how.folder, stop.clone());
     let (uploader, coming) =
         (runs.uploader()?, Coming { batches, room, done, buffers: how.buffers });
     let bring = move || {

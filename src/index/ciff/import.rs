@@ -5,15 +5,14 @@
 //! same formula.
 
 use super::read::{Reader, Value};
-use crate::index::documents::{DocumentsWriter, Location};
+use crate::index::documents::{DocumentsEntry, DocumentsWriter, Location};
 use crate::index::error::IndexError;
-use crate::index::files::storage::Durability;
 use crate::index::format::IMPORTED;
 use crate::index::generations::draft::{Description, Draft};
 use crate::index::generations::folder::IndexLock;
 use crate::index::generations::manifest::{InputEntry, Manifest, Settings};
 use crate::index::list::ListEncoder;
-use crate::index::run::{CHUNK_BYTES, LaidChunk, ListChunks, NewRun, RunWriter};
+use crate::index::run::{CHUNK_BYTES, LaidChunk, ListChunks, NewRun, RunWriter, WrittenRun};
 use crate::score::bounds::code_below;
 use crate::text::analysis::MAX_TERM_BYTES;
 use crate::text::trie_collection::{implied_prefix_len, trie_collection};
@@ -58,9 +57,36 @@ pub fn import(path: &Path, index: &Path, what: Import) -> Result<Manifest, Index
     let mut reader = Reader::new(path, BufReader::with_capacity(1 << 18, file), bytes);
     // What is no CIFF leaves no trace.
     let header = header(&mut reader)?;
-    let lock = IndexLock::acquire(index)?.keeping(what.keep);
+    let inputs = vec![what.input.clone()];
+    publish(index, what, inputs, |run| write(&mut reader, &header, run))
+}
+
+/// Makes the run that `write` writes, whose documents lie in the `inputs`, the next generation of
+/// the index in the folder `index`.
+pub(in crate::index) fn publish(
+    index: &Path,
+    what: Import,
+    inputs: Vec<InputEntry>,
+    write: impl FnOnce(NewRun<'_>) -> Result<(WrittenRun, DocumentsEntry), IndexError>,
+) -> Result<Manifest, IndexError> {
+    let Import { command, settings, keep, memory_bytes, .. } = what;
+    let lock = IndexLock::acquire(index)?.keeping(keep);
     lock.remove_debris()?;
-    let made = write(&mut reader, &header, &lock, what);
+    let make = || {
+        let form = settings.form().ok_or_else(|| {
+            IndexError::refused(lock.index(), "lists cannot be coded as the settings say")
+        })?;
+        let mut draft = Draft::begin(&lock)?;
+        let run = NewRun::alone(draft.folder(), draft.next_run(), form);
+        let ((mut entry, mut files), documents) = write(run)?;
+        documents.complete(draft.folder(), &mut entry, &mut files)?;
+        draft.add_inputs(inputs);
+        draft.add(entry, files)?;
+        let (workers, skipped) = (1, Default::default());
+        let settings = Settings { indexer: IMPORTED.into(), ..settings };
+        draft.publish(Description { command, workers, settings, skipped }, memory_bytes)
+    };
+    let made = make();
     if made.is_err() {
         _ = lock.remove_debris();
     }
@@ -70,16 +96,11 @@ pub fn import(path: &Path, index: &Path, what: Import) -> Result<Manifest, Index
 fn write<R: BufRead + Seek>(
     reader: &mut Reader<R>,
     header: &Header,
-    lock: &IndexLock,
-    what: Import,
-) -> Result<Manifest, IndexError> {
-    let form = what.settings.form().ok_or_else(|| {
-        IndexError::refused(lock.index(), "lists cannot be coded as the settings say")
-    })?;
-    let mut draft = Draft::begin(lock)?;
-    let number = draft.next_run();
+    run: NewRun<'_>,
+) -> Result<(WrittenRun, DocumentsEntry), IndexError> {
+    let NewRun { folder, number, form, durability, .. } = run;
     let mut places = (0..header.lists).map(|_| place(reader)).collect::<Result<Vec<_>, _>>()?;
-    let mut documents = DocumentsWriter::create(draft.folder(), number, Durability::Lasting, 0)?;
+    let mut documents = DocumentsWriter::create(folder, number, durability, 0)?;
     let mut lengths = Vec::new();
     for docid in 0..header.documents {
         lengths.push(document(reader, docid, &mut documents)?);
@@ -94,20 +115,14 @@ fn write<R: BufRead + Seek>(
         let found = format!("`{}`, as at byte {first}", a.term);
         return Err(reader.wrong(second, "a list of another term", found));
     }
-    let mut run = RunWriter::create(NewRun::alone(draft.folder(), number, form), vec![0])?;
-    let mut chunks = ListChunks::new(form, draft.folder(), CHUNK_BYTES, |chunk| run.put(chunk));
+    let mut run = RunWriter::create(run, vec![0])?;
+    let mut chunks = ListChunks::new(form, folder, CHUNK_BYTES, |chunk| run.put(chunk));
     let mut encoder = ListEncoder::of_form(form);
     for place in &places {
         list(reader, place, &lengths, (&mut chunks, &mut encoder))?;
     }
     chunks.finish(encoder.payload())?;
-    let (mut entry, mut files) = run.finish(0, header.documents)?;
-    documents.finish()?.complete(draft.folder(), &mut entry, &mut files)?;
-    draft.add_inputs([what.input]);
-    draft.add(entry, files)?;
-    let settings = Settings { indexer: IMPORTED.into(), ..what.settings };
-    let (command, workers, skipped) = (what.command, 1, Default::default());
-    draft.publish(Description { command, workers, settings, skipped }, what.memory_bytes)
+    Ok((run.finish(0, header.documents)?, documents.finish()?))
 }
 
 /// What the file says of itself.
@@ -187,7 +202,7 @@ fn document<R: BufRead + Seek>(
     }
     let bytes = u32::try_from(end - at).unwrap_or(u32::MAX);
     let location = Location { offset: at, bytes, input: 0 };
-    documents.push(name.as_bytes(), length, location, XxHash3_64::oneshot(name.as_bytes()))?;
+    documents.push(&name, length, location, XxHash3_64::oneshot(name.as_bytes()))?;
     Ok(length)
 }
 

@@ -31,9 +31,9 @@ pub(crate) struct DocumentsPlace {
 
 /// The five files of a run's documents, written by any threads at places that leave no gaps.
 ///
-/// Memory: ten times the bytes of a file that wait for its writer; 2 bytes for each document while
-/// it is written, 8 bytes for each one of 65,535 tokens or more, and what was written before its
-/// turn.
+/// Memory: 2 bytes for each document while it is written, a write buffer for each thread, 8 bytes
+/// for each document of 65,535 tokens or more, and what is known of documents that were written
+/// before their turn.
 #[derive(Debug)]
 pub(crate) struct PlacedDocuments {
     lengths: FilledFile,
@@ -78,11 +78,6 @@ impl PlacedDocuments {
         })
     }
 
-    /// Where the names are, for errors.
-    pub(crate) fn path(&self) -> &Path {
-        self.names.path()
-    }
-
     fn sum(&self) -> MutexGuard<'_, Sum> {
         lock(&self.sum)
     }
@@ -100,7 +95,7 @@ impl PlacedDocuments {
         let DocumentColumns { names, ends, lengths, locations, hashes } = columns;
         let count = ends.len();
         assert!([lengths.len(), locations.len(), hashes.len()] == [count; 3]);
-        let refused = |reason| Err(IndexError::refused(self.path(), reason));
+        let refused = |reason| Err(IndexError::refused(self.names.path(), reason));
         let documents =
             u32::try_from(count).ok().filter(|&n| place.documents.checked_add(n).is_some());
         let Some(documents) = documents else {

@@ -5,9 +5,12 @@ use super::{DocumentsEntry, Location};
 use crate::index::error::IndexError;
 use crate::index::files::storage::Durability;
 use std::path::Path;
+use std::sync::Arc;
 
-/// Documents that are written together.
+/// Documents that are written together, if their names have no more bytes than the second; one at
+/// least.
 const AT_ONCE: usize = 1 << 12;
+const NAMES_AT_ONCE: usize = 128 << 10;
 
 /// Writes the documents of a run, one after the other.
 ///
@@ -15,7 +18,7 @@ const AT_ONCE: usize = 1 << 12;
 /// 65,535 tokens or more.
 #[derive(Debug)]
 pub(crate) struct DocumentsWriter {
-    files: PlacedDocuments,
+    files: Arc<PlacedDocuments>,
     place: DocumentsPlace,
     /// Documents that are not written, as columns.
     names: String,
@@ -34,35 +37,39 @@ impl DocumentsWriter {
         first_input: u32,
     ) -> Result<Self, IndexError> {
         let files = PlacedDocuments::create(generation, number, durability, first_input)?;
-        let (place, names, ends) = Default::default();
-        let (lengths, locations, hashes) = Default::default();
-        Ok(Self { files, place, names, ends, lengths, locations, hashes })
+        Ok(Self::at(&Arc::new(files), DocumentsPlace::default()))
     }
 
-    /// Adds the next document: its UTF-8 name, its length in tokens, its place, whose input is
-    /// numbered in the generation, and the hash of its content.
+    /// Writes some neighbouring documents, while others write others.
+    pub(crate) fn at(files: &Arc<PlacedDocuments>, place: DocumentsPlace) -> Self {
+        let (names, ends) = Default::default();
+        let (lengths, locations, hashes) = Default::default();
+        Self { files: files.clone(), place, names, ends, lengths, locations, hashes }
+    }
+
+    /// Adds the next document: its name, its length in tokens, its place, whose input is one of the
+    /// generation's, and the hash of its content.
     ///
     /// # Errors
-    /// `Refused` if the name is not UTF-8, there are 2^32 - 1 documents already or the input is
-    /// before the run's first.
+    /// Those of [`PlacedDocuments::write`].
     pub(crate) fn push(
         &mut self,
-        name: &[u8],
+        name: &str,
         length: u32,
         location: Location,
         hash: u64,
     ) -> Result<(), IndexError> {
-        let name = std::str::from_utf8(name)
-            .map_err(|_| IndexError::refused(self.files.path(), "a document's name is UTF-8"))?;
         self.names.push_str(name);
         self.ends.push(self.names.len() as u64);
         self.lengths.push(length);
         self.locations.push(location);
         self.hashes.push(hash);
-        if self.ends.len() < AT_ONCE { Ok(()) } else { self.write() }
+        let is_enough = self.ends.len() >= AT_ONCE || self.names.len() >= NAMES_AT_ONCE;
+        if is_enough { self.write() } else { Ok(()) }
     }
 
-    fn write(&mut self) -> Result<(), IndexError> {
+    /// Writes what is not written.
+    pub(crate) fn write(&mut self) -> Result<(), IndexError> {
         let Self { files, place, names, ends, lengths, locations, hashes } = self;
         let columns = DocumentColumns { names, ends, lengths, locations, hashes };
         files.write(*place, columns)?;
@@ -77,8 +84,11 @@ impl DocumentsWriter {
     }
 
     /// Writes the headers and syncs the files, if they have to last.
+    ///
+    /// # Panics
+    /// If others write, too.
     pub(crate) fn finish(mut self) -> Result<DocumentsEntry, IndexError> {
         self.write()?;
-        self.files.finish()
+        Arc::into_inner(self.files).expect("nobody else writes").finish()
     }
 }

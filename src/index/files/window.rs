@@ -25,6 +25,21 @@ pub(crate) struct Window {
     sums: Option<PageSums>,
 }
 
+/// Makes sure that what a page has of a file from byte `at` on is as it was written.
+pub(crate) fn check_page(
+    path: &Path,
+    at: u64,
+    bytes: &[u8],
+    expected: u32,
+) -> Result<(), IndexError> {
+    let found = crc32fast::hash(bytes);
+    if found == expected {
+        return Ok(());
+    }
+    let expected = format!("{} bytes with checksum {expected:08x}", bytes.len());
+    Err(IndexError::damaged(path, at, expected, format_args!("{found:08x}")))
+}
+
 /// The checksums of the pages of a file, each a `u32`; the first one is without the header.
 #[derive(Debug)]
 struct PageSums {
@@ -42,13 +57,8 @@ impl PageSums {
             let sum = self.window.read(self.start + 4 * page, 4)?;
             let expected = u32::from_le_bytes(*sum.first_chunk().expect("four bytes were read"));
             let header = if page == 0 { HEADER_BYTES.min(bytes.len()) } else { 0 };
-            let found = crc32fast::hash(&bytes[header..]);
-            if found != expected {
-                let expected =
-                    format!("{} bytes with checksum {expected:08x}", bytes.len() - header);
-                let (path, at) = (self.window.path(), page * PAGE_BYTES + header as u64);
-                return Err(IndexError::damaged(path, at, expected, format_args!("{found:08x}")));
-            }
+            let at = page * PAGE_BYTES + header as u64;
+            check_page(self.window.path(), at, &bytes[header..], expected)?;
         }
         Ok(())
     }

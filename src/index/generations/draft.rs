@@ -18,7 +18,7 @@ use crate::index::generations::manifest::{
     InputEntry, Manifest, RunEntry, Settings, Statistics, find_file,
 };
 use crate::index::merge::{
-    Merging, RanksFound, count_distinct_terms, merge_neighbours, renumber_in_place, verify,
+    Merging, RanksFound, count_distinct_terms, merge_runs, renumber_in_place, verify,
 };
 use crate::index::order::{DocumentOrder, OrderEntry};
 use crate::index::run::{Run, write_deletions};
@@ -185,7 +185,7 @@ impl<'a> Draft<'a> {
     ///
     /// # Errors
     /// `Refused` if there are no such runs; as
-    /// [`merge_in_place`](crate::index::merge::merge_in_place).
+    /// [`merge_runs`].
     pub(crate) fn merge(
         &mut self,
         runs: Range<usize>,
@@ -203,7 +203,7 @@ impl<'a> Draft<'a> {
         verify(&self.folder, self.files.iter().filter(of_old), merging)?;
         let (ranks, ranked) = self.ranks_left(old)?;
         let lost = ranked > 0 && ranked < old.len();
-        let (run, files) = merge_neighbours(&self.folder, old, self.next_run, merging)?;
+        let (run, files) = merge_runs(&self.folder, old, &self.folder, self.next_run, merging)?;
         for file in self.files.extract_if(.., |file| names.contains(&file.name)) {
             let kinds = [Kind::Deletions, Kind::Scores];
             if kinds.iter().any(|kind| file.name.ends_with(kind.extension())) {

@@ -5,9 +5,8 @@
 use super::lengths::{long_documents, no_long, of_long};
 use super::{Input, Merging};
 use crate::crew::Crew;
-use crate::index::deletions::Deletions;
 use crate::index::documents::{
-    DocumentColumns, DocumentsEntry, DocumentsPlace, Location, PlacedDocuments,
+    DocumentsEntry, DocumentsPlace, DocumentsWriter, Location, PlacedDocuments,
 };
 use crate::index::error::IndexError;
 use crate::index::files::storage::{Durability, Stop};
@@ -15,14 +14,16 @@ use crate::index::files::window::Window;
 use crate::index::format::{HEADER_BYTES, Header, Kind, LONG, padding, run_file};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Documents of a stretch. Tests have few documents.
 const STRETCH: u32 = if cfg!(test) { 1 << 6 } else { 1 << 14 };
-/// Documents that are read at a time, if their names have no more bytes than the second; one at
-/// least.
-const AT_ONCE: u32 = STRETCH / 4;
-const NAMES_AT_ONCE: u64 = if cfg!(test) { 100 } else { 128 << 10 };
+/// Documents that are copied before it is asked whether the job is to end.
+const AT_ONCE: u32 = 1 << 12;
+/// Bytes of the windows, and of that on names.
+const WINDOW_BYTES: usize = 32 << 10;
+const NAMES_BYTES: usize = if cfg!(test) { 100 } else { 128 << 10 };
 const THREAD_BYTES: u64 = 1 << 20;
 /// Bytes of the windows that say where stretches begin.
 const BORDER_BYTES: usize = 4 << 10;
@@ -57,6 +58,7 @@ pub(super) fn merge(
         input.cut(number, &mut place, &mut stretches)?;
     }
     let table = PlacedDocuments::create(to, number, Durability::Lasting, first_input)?;
+    let table = Arc::new(table);
     let next = AtomicUsize::new(0);
     let copy = || {
         while let Some(stretch) = stretches.get(next.fetch_add(1, Ordering::Relaxed)) {
@@ -71,7 +73,7 @@ pub(super) fn merge(
     let threads = merging.threads_of(THREAD_BYTES).min(stretches.len());
     let copied = Crew::new("documents").all(vec![&copy; threads]);
     copied.into_iter().collect::<Result<(), _>>()?;
-    table.finish()
+    Arc::into_inner(table).expect("all have written").finish()
 }
 
 /// The documents of 65,535 tokens or more, and their lengths.
@@ -137,87 +139,83 @@ impl Input {
         &self,
         stretch: &Stretch,
         long: &LongDocuments,
-        table: &PlacedDocuments,
+        table: &Arc<PlacedDocuments>,
         stop: &Stop,
     ) -> Result<(), IndexError> {
-        let at_once = AT_ONCE as usize;
-        let mut lengths = self.open(Kind::Lengths, 2 * at_once)?;
-        let mut names = self.open(Kind::Names, NAMES_AT_ONCE as usize)?;
-        let mut ends = self.open(Kind::Ends, 8 * at_once)?;
-        let mut locations = self.open(Kind::Locations, 16 * at_once)?;
-        let mut hashes = self.open(Kind::Hashes, 8 * at_once)?;
-        let mut columns = Columns::default();
-        let Stretch { documents: Range { start, end }, mut place, .. } = *stretch;
-        let mut name_start = end_before(&mut ends, start)?;
-        let mut docid = start;
-        while docid < end {
-            stop.check()?;
-            let most = AT_ONCE.min(end - docid) as usize;
+        let mut lengths = self.open(Kind::Lengths, WINDOW_BYTES)?;
+        let mut names = self.open(Kind::Names, NAMES_BYTES)?;
+        let mut ends = self.open(Kind::Ends, WINDOW_BYTES)?;
+        let mut locations = self.open(Kind::Locations, WINDOW_BYTES)?;
+        let mut hashes = self.open(Kind::Hashes, WINDOW_BYTES)?;
+        let mut writer = DocumentsWriter::at(table, stretch.place);
+        let mut long_name = Vec::new();
+        let mut start = end_before(&mut ends, stretch.documents.start)?;
+        for docid in stretch.documents.clone() {
+            if docid.is_multiple_of(AT_ONCE) {
+                stop.check()?;
+            }
             let at = |size: u64| BODY + size * u64::from(docid);
-            let read = ends.read(at(8), 8 * most)?.as_chunks().0;
-            columns.ends.clear();
-            let mut before = name_start;
-            for (number, &bytes) in read.iter().enumerate() {
-                let name_end = u64::from_le_bytes(bytes);
-                if name_end < before {
-                    let offset = at(8) + 8 * number as u64;
-                    let expected = format!("an end of at least {before}");
-                    let path = self.path(Kind::Ends);
-                    return Err(IndexError::damaged(&path, offset, expected, name_end));
-                }
-                if number > 0 && name_end - name_start > NAMES_AT_ONCE {
-                    break;
-                }
-                before = name_end;
-                columns.ends.push(name_end - name_start);
+            let end = u64::from_le_bytes(fixed(ends.read(at(8), 8)?));
+            if end < start {
+                let (path, expected) =
+                    (self.path(Kind::Ends), format!("an end of at least {start}"));
+                return Err(IndexError::damaged(&path, at(8), expected, end));
             }
-            let count = columns.ends.len();
-            columns.names.clear();
-            let mut name_at = name_start;
-            while name_at < before {
-                let rest = usize::try_from(before - name_at).unwrap_or(usize::MAX);
-                let part = names.read(BODY + name_at, rest)?;
-                columns.names.extend_from_slice(part);
-                name_at += part.len() as u64;
+            let (place, bytes) = (BODY + start, end - start);
+            start = end;
+            if self.deletions.as_ref().is_some_and(|gone| gone.contains(docid)) {
+                continue;
             }
-            columns.lengths.clear();
-            let read = lengths.read(at(2), 2 * count)?.as_chunks().0;
-            for (document, &bytes) in (docid..).zip(read) {
-                columns.lengths.push(match u16::from_le_bytes(bytes) {
-                    LONG => of_long(long, document.into())
-                        .ok_or_else(|| no_long(&self.path(Kind::Lengths), document.into()))?,
-                    length => length.into(),
-                });
-            }
-            let read = locations.read(at(16), 16 * count)?.chunks_exact(16);
-            columns.locations.clear();
-            columns.locations.extend(read.map(|bytes| {
-                let location: Location = bytemuck::pod_read_unaligned(bytes);
-                let input = location.input.saturating_add(self.run.first_input);
-                Location { input, ..location }
-            }));
-            let read = hashes.read(at(8), 8 * count)?.as_chunks().0;
-            columns.hashes.clear();
-            columns.hashes.extend(read.iter().map(|&bytes| u64::from_le_bytes(bytes)));
-            if let Some(deletions) = &self.deletions {
-                columns.leave_out(deletions, docid);
-            }
-            let (left, bytes) = (columns.ends.len() as u32, columns.names.len() as u64);
-            columns.write(place, table, names.path())?;
-            place.documents += left;
-            place.name_bytes += bytes;
-            docid += count as u32;
-            name_start = before;
+            let length = match u16::from_le_bytes(fixed(lengths.read(at(2), 2)?)) {
+                LONG => of_long(long, docid.into())
+                    .ok_or_else(|| no_long(&self.path(Kind::Lengths), docid.into()))?,
+                length => length.into(),
+            };
+            let location: Location = bytemuck::pod_read_unaligned(locations.read(at(16), 16)?);
+            let input = location.input.saturating_add(self.run.first_input);
+            let location = Location { input, ..location };
+            let hash = u64::from_le_bytes(fixed(hashes.read(at(8), 8)?));
+            let name = if bytes <= NAMES_BYTES as u64 {
+                names.read(place, bytes as usize)?
+            } else {
+                read_long(&mut names, place, bytes, &mut long_name)?;
+                &long_name
+            };
+            let name = std::str::from_utf8(name).map_err(|_| {
+                IndexError::refused(&self.path(Kind::Names), "a document's name is UTF-8")
+            })?;
+            writer.push(name, length, location, hash)?;
         }
-        Ok(())
+        writer.write()
     }
+}
+
+/// Reads a name that is longer than the window.
+fn read_long(
+    names: &mut Window,
+    place: u64,
+    bytes: u64,
+    name: &mut Vec<u8>,
+) -> Result<(), IndexError> {
+    name.clear();
+    while (name.len() as u64) < bytes {
+        let at = name.len() as u64;
+        let rest = usize::try_from(bytes - at).unwrap_or(usize::MAX);
+        name.extend_from_slice(names.read(place + at, rest)?);
+    }
+    Ok(())
+}
+
+/// What was read of a window, which has so many bytes.
+fn fixed<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    *bytes.first_chunk().expect("so many bytes were read")
 }
 
 /// Where the name of the document before one ends.
 fn end_before(ends: &mut Window, document: u32) -> Result<u64, IndexError> {
     let Some(before) = document.checked_sub(1) else { return Ok(0) };
     let bytes = ends.read(BODY + 8 * u64::from(before), 8)?;
-    Ok(u64::from_le_bytes(*bytes.first_chunk().expect("eight bytes were read")))
+    Ok(u64::from_le_bytes(fixed(bytes)))
 }
 
 /// Bytes of the names of neighbouring documents.
@@ -227,55 +225,4 @@ fn name_bytes(ends: &mut Window, documents: Range<u32>) -> Result<u64, IndexErro
         let offset = BODY + 8 * u64::from(documents.end - 1);
         IndexError::damaged(ends.path(), offset, format!("an end of at least {start}"), end)
     })
-}
-
-#[derive(Default)]
-struct Columns {
-    names: Vec<u8>,
-    ends: Vec<u64>,
-    lengths: Vec<u32>,
-    locations: Vec<Location>,
-    hashes: Vec<u64>,
-}
-
-impl Columns {
-    /// Leaves documents out; the first has this docid.
-    fn leave_out(&mut self, deletions: &Deletions, first: u32) {
-        let (mut left, mut bytes, mut start) = (0, 0, 0);
-        for (at, docid) in (first..first + self.ends.len() as u32).enumerate() {
-            let end = self.ends[at] as usize;
-            if !deletions.contains(docid) {
-                self.names.copy_within(start..end, bytes);
-                bytes += end - start;
-                self.ends[left] = bytes as u64;
-                self.lengths[left] = self.lengths[at];
-                self.locations[left] = self.locations[at];
-                self.hashes[left] = self.hashes[at];
-                left += 1;
-            }
-            start = end;
-        }
-        self.names.truncate(bytes);
-        self.ends.truncate(left);
-        self.lengths.truncate(left);
-        self.locations.truncate(left);
-        self.hashes.truncate(left);
-    }
-
-    /// Writes them; their names come from the file at `path`.
-    fn write(
-        &mut self,
-        place: DocumentsPlace,
-        table: &PlacedDocuments,
-        path: &Path,
-    ) -> Result<(), IndexError> {
-        let refused = || IndexError::refused(path, "a document's name is UTF-8");
-        let names = std::str::from_utf8(&self.names).map_err(|_| refused())?;
-        let is_apart = |&end: &u64| names.is_char_boundary(end as usize);
-        if !names.is_ascii() && !self.ends.iter().all(is_apart) {
-            return Err(refused());
-        }
-        let Self { ends, lengths, locations, hashes, .. } = self;
-        table.write(place, DocumentColumns { names, ends, lengths, locations, hashes })
-    }
 }

@@ -1,5 +1,5 @@
-//! The documents' lengths, which bounds are made of, as the encoder takes them: codes of a byte each,
-//! of all documents, which threads read and share.
+//! The documents' lengths, which bounds are made of, as the encoder takes them: codes of a byte
+//! each, of all documents, which threads read and share.
 
 use crate::crew::Crew;
 use crate::index::error::IndexError;
@@ -144,7 +144,7 @@ mod tests {
         let length = |docid: u32| docid.wrapping_mul(0x9e37_79b1) >> (docid % 32);
         let documents = 2 * LEAST_DOCUMENTS as u32 + 7;
         for docid in 0..documents {
-            table.push(b"", length(docid), Location::default(), 0).unwrap();
+            table.push("", length(docid), Location::default(), 0).unwrap();
         }
         table.finish().unwrap();
         for threads in [0, 1, 3] {

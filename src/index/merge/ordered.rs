@@ -86,6 +86,8 @@ pub(super) fn reorder(
             let location = table.locations()[at];
             let input = location.input.saturating_add(run.first_input);
             let name = table.name(docid).unwrap_or_default();
+            let name = std::str::from_utf8(name)
+                .map_err(|_| IndexError::refused(from, "a document's name is UTF-8"))?;
             let location = Location { input, ..location };
             writer.push(name, table.lengths()[at], location, table.hashes()[at])?;
         }

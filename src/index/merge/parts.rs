@@ -1,8 +1,8 @@
 //! How do several threads merge runs to one? Trie collections that are neighbours are a *part*;
 //! threads take parts in order, merge them and lay out what comes of it, and the caller's thread
 //! says where it lies in the run ([`RunWriter`]). What a thread has made and is not written is
-//! bounded. The least part that is not written is a thread's that waits for nobody, for all that it
-//! has made is written at once.
+//! bounded. The thread that has the least part which is not written waits for nobody, for all that
+//! it has made is placed at once.
 
 use super::lengths::Lengths;
 use super::source::{Base, Encoding, ListSource, Renumbering};
@@ -28,7 +28,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{ScopedJoinHandle, panicking, scope};
 
 /// A chunk is given away when it has so many bytes: the more, the more memory there is.
-const LEAST_CHUNK_BYTES: usize = 64 << 10;
+const LEAST_CHUNK_BYTES: usize = 128 << 10;
 const MOST_CHUNK_BYTES: usize = 256 << 10;
 /// A thread's part of the memory for what waits holds so many chunks, if there is memory for it.
 const CHUNKS: u64 = 16;
@@ -71,7 +71,7 @@ struct Part {
     bytes: Vec<[u64; 2]>,
 }
 
-/// What a thread that merges holds until a chunk of its own is written.
+/// What a thread that merges waits for to make another chunk.
 struct Credit(Sender<()>);
 
 impl Drop for Credit {
@@ -116,30 +116,17 @@ impl Joint<'_> {
         let list = self.numbers.map_or(0, |numbers| LIST_BYTES * numbers.len() as u64);
         let affordable = self.memory_bytes / (runs * LEAST_THREAD_BYTES + list);
         let affordable = usize::try_from(affordable).unwrap_or(usize::MAX);
-        let threads = self.merging.threads.min(affordable);
-        let memory = self.memory_bytes.saturating_sub(list * threads.max(1) as u64);
-        let writers = if threads > 1 { threads.div_ceil(MERGERS) } else { 0 };
+        let threads = self.merging.threads.min(affordable).max(1);
+        let memory = self.memory_bytes.saturating_sub(list * threads as u64);
         let run = NewRun {
             folder: self.to,
             number: self.number,
             form: self.merging.form,
             durability: self.durability,
             lists: None,
-            threads: writers,
+            threads: if threads > 1 { threads.div_ceil(MERGERS) } else { 0 },
         };
-        let run = match threads {
-            0 | 1 => {
-                let all = Part {
-                    collections: 0..TRIE_COLLECTIONS as u16,
-                    bytes: vec![[u64::MAX; 2]; self.inputs.len()],
-                };
-                let mut run = RunWriter::create(run, vec![0])?;
-                let give = |chunk| run.put(chunk);
-                self.merge_part(&all, (memory, LEAST_CHUNK_BYTES), give)?;
-                run
-            }
-            threads => self.merge_parts(threads, memory, run)?,
-        };
+        let run = self.merge_parts(threads, memory, run)?;
         let merged = run.finish(first_docid, documents)?;
         let gone = superfluous(self.inputs, &[Kind::Lexicon, Kind::Postings]);
         storage::remove_files(&gone, self.merging.threads)?;
@@ -158,7 +145,7 @@ impl Joint<'_> {
         let memory = memory - chunks;
         let chunk_bytes = usize::try_from(chunks / CHUNKS).unwrap_or(usize::MAX);
         let chunk_bytes = chunk_bytes.clamp(LEAST_CHUNK_BYTES, MOST_CHUNK_BYTES);
-        let credit = (chunks / chunk_bytes as u64).max(LEAST_CHUNKS);
+        let credit = (chunks / (chunk_bytes as u64 * 5 / 4)).max(LEAST_CHUNKS);
         let parts = self.cut(threads as u64, chunks)?;
         let run =
             RunWriter::create(run, parts.iter().map(|part| part.collections.start).collect())?;

@@ -113,7 +113,7 @@ impl Recode {
 /// # Errors
 /// `NoIndex`; `Locked`; `NoForm` if the codec has no blocks of that size; `Lacks` if only some runs
 /// have PageRanks, or the memory does not do for an order; else as
-/// [`merge_in_place`](super::merge_in_place).
+/// [`merge_runs`].
 pub fn merge_index(
     index: &Path,
     memory_bytes: u64,

@@ -203,10 +203,10 @@ proptest! {
         // Documents before those of the merged run, those of runs before, and those of this run.
         let mut table = DocumentsWriter::create(folder.path(), 0, Durability::Scratch, 0).unwrap();
         for _ in 0..7 + base {
-            table.push(b"", 1, Location::default(), 0).unwrap();
+            table.push("", 1, Location::default(), 0).unwrap();
         }
         for docid in 0..docid {
-            table.push(b"", length(docid), Location::default(), 0).unwrap();
+            table.push("", length(docid), Location::default(), 0).unwrap();
         }
         table.finish().unwrap();
         let path = folder.path().join(run_file(&run.name, Kind::Lengths));

@@ -74,7 +74,7 @@ pub struct LaidChunk {
     pub ends: bool,
     /// All of the run comes from one source, whoever owns which collection.
     pub whole: bool,
-    /// Is dropped when all lists are written: who made the chunk may wait for its memory.
+    /// Is dropped when the chunk is not needed any more: who made it may wait for its memory.
     pub guard: Option<Guard>,
 }
 
@@ -115,8 +115,8 @@ impl Layout {
         self.in_list = true;
     }
 
-    /// Lays out the list of the next term, or its last part; the list has so many postings and bytes
-    /// in all, and the payload of the chunk so many bytes with it.
+    /// Lays out the list of the next term, or its last part; the list has so many postings and
+    /// bytes in all, and the payload of the chunk so many bytes with it.
     ///
     /// # Errors
     /// What cannot be a term or stand in this order, and a list without a full block that comes in

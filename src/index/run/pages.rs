@@ -4,6 +4,7 @@
 use super::PostingsHeader;
 use crate::index::error::IndexError;
 use crate::index::files::map::Map;
+use crate::index::files::window::check_page;
 use crate::index::format::{HEADER_BYTES, PAGE_BYTES, list_pages};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -61,13 +62,8 @@ impl Pages {
             let page = word * 64 + bit;
             let from = (page * PAGE_BYTES).max(HEADER_BYTES as u64);
             let to = ((page + 1) * PAGE_BYTES).min(end);
-            let found = crc32fast::hash(postings.slice(from, to - from)?);
-            let expected = sums[page as usize];
-            if found != expected {
-                let expected = format!("{} bytes with checksum {expected:08x}", to - from);
-                let found = format_args!("{found:08x}").to_string();
-                return Err(IndexError::damaged(postings.path(), from, expected, found));
-            }
+            let bytes = postings.slice(from, to - from)?;
+            check_page(postings.path(), from, bytes, sums[page as usize])?;
             self.0[word as usize].fetch_or(1 << bit, Ordering::Relaxed);
             missing &= missing - 1;
         }

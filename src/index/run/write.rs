@@ -3,13 +3,15 @@
 //! merge take, a device, or whoever has all lists one after the other.
 //!
 //! Chunks of a source come in the order of the lexicon, so that the next lists are always those of
-//! the least collection at the head of a source's queue. They are laid out ([`LaidChunk`]): only the
-//! place of each stretch is decided here; bytes are gathered, summed and written by threads.
+//! the least collection at the head of a source's queue. They are laid out ([`LaidChunk`]): only
+//! the place of each stretch is decided here; bytes are gathered, summed and written by threads.
 
 use super::WrittenRun;
 use super::lay::{Guard, LaidChunk, Stretch};
 use crate::index::error::IndexError;
-use crate::index::files::storage::{Durability, FilledFile, GatheredFile, Source, StorageFile};
+use crate::index::files::storage::{
+    Durability, FilledFile, GatheredFile, Source, StorageFile, WRITE_BUFFER_BYTES,
+};
 use crate::index::format::{Header, Kind, LIST_ALIGNMENT, POSTINGS_SLACK, run_file, run_name};
 use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::{BlockStart, CodedTerms, LexiconWriter};
@@ -40,6 +42,11 @@ impl<'a> NewRun<'a> {
     }
 }
 
+/// Where the file ends a part may wait for the chunks of others with bytes of this one. It keeps
+/// one or two chunks with so many bytes of lists waiting; many smaller ones, which whoever made
+/// them needs to go on, only until they are placed.
+const LARGE: usize = WRITE_BUFFER_BYTES / 2;
+
 /// The lists of a chunk, until all of them are written.
 struct Payload {
     bytes: Vec<u8>,
@@ -62,6 +69,7 @@ struct Head {
     ends: bool,
     /// How much of each is placed.
     placed: Placed,
+    _guard: Option<Guard>,
 }
 
 #[derive(Default)]
@@ -75,9 +83,11 @@ struct Placed {
 impl Head {
     fn new(chunk: LaidChunk) -> Self {
         let LaidChunk { stretches, terms, blocks, payload, placed, ends, guard, .. } = chunk;
-        let payload = Payload { bytes: payload, _guard: guard };
+        let is_large = payload.len() >= LARGE;
+        let (of_payload, _guard) = if is_large { (guard, None) } else { (None, guard) };
+        let payload = Payload { bytes: payload, _guard: of_payload };
         let payload = placed.is_none().then(|| Arc::new(payload) as Source);
-        Self { stretches, terms, blocks, payload, ends, placed: Placed::default() }
+        Self { stretches, terms, blocks, payload, ends, placed: Placed::default(), _guard }
     }
 
     /// The next stretch, if there is one.
@@ -170,8 +180,6 @@ impl RunWriter {
     pub(crate) fn write(&mut self) -> Result<bool, IndexError> {
         while let Some(&((_, is_there), source)) = self.turns.first() {
             if !is_there {
-                // Who makes the next chunk may need the memory of those before.
-                self.postings.end_part()?;
                 return Ok(false);
             }
             self.turns.pop_first();
@@ -216,8 +224,8 @@ impl RunWriter {
             self.lexicon.coded_terms(&coded, (at, end))?;
             match &head.payload {
                 Some(source) => {
-                    self.postings.fill(at)?;
-                    self.postings.append(source, payload.clone())?;
+                    let zeros = at - self.postings.body_bytes();
+                    self.postings.append(zeros as usize, source, payload.clone())?;
                 }
                 None => self.postings.pass(end),
             }
@@ -227,8 +235,8 @@ impl RunWriter {
         self.postings.check()
     }
 
-    /// Ends the run, all of which is placed and which has so many `documents` from `first_docid` on.
-    /// Syncs the files, if they have to last. Returns its entry, which
+    /// Ends the run, all of which is placed and which has so many `documents` from `first_docid`
+    /// on. Syncs the files, if they have to last. Returns its entry, which
     /// [`complete`](crate::index::documents::DocumentsEntry::complete) completes, and those of its
     /// files.
     pub(crate) fn finish(self, first_docid: u32, documents: u32) -> Result<WrittenRun, IndexError> {

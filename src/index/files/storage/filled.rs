@@ -1,7 +1,7 @@
-//! Writes a file whose parts are ready in any order. Whoever knows what stands next takes *room* for
-//! it, one behind the other, or knows the place of its own, and any thread fills a room at any time:
-//! it takes the checksums of the bytes and writes them there. Those of the file and of its pages are
-//! put together in the order of the rooms.
+//! Writes a file whose parts are ready in any order. Whoever knows what stands next takes *room*
+//! for it, one behind the other, or knows the place of its own, and any thread fills a room at any
+//! time: it takes the checksums of the bytes and writes them there. Those of the file and of its
+//! pages are put together in the order of the rooms.
 
 use super::{Durability, Spill, StorageFile, WRITE_BUFFER_BYTES, write_at};
 use crate::crew::lock;

@@ -1,22 +1,19 @@
-//! How does a file get to the system whose bytes lie in many buffers of others? In *parts* of whole
-//! pages, each of which has room of its own in the file, where it is put together, by threads if
-//! there are any: of a large file that is most of the work.
+//! Writes a file whose bytes lie in many buffers of others, in *parts*, each of which has room of
+//! its own in the file, where it is put together, by threads if there are any: of a large file that
+//! is most of the work.
 
 use super::filled::{FilledFile, Room};
 use super::{Spill, StorageFile, WRITE_BUFFER_BYTES, ZEROS};
 use crate::crew::lock;
 use crate::index::error::IndexError;
-use crate::index::format::{HEADER_BYTES, PAGE_BYTES};
 use std::io;
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
 
-/// Bytes of a part, but for the first, which begins behind the header, those that are ended before
-/// and those behind them.
+/// A part with so many bytes is written.
 const PART_BYTES: u64 = WRITE_BUFFER_BYTES as u64;
-const _: () = assert!(PART_BYTES.is_multiple_of(PAGE_BYTES));
 
 /// A buffer that lives until its bytes are gathered.
 pub(crate) type Source = Arc<dyn AsRef<[u8]> + Send + Sync>;
@@ -81,7 +78,7 @@ pub(crate) struct GatheredFile {
     file: Arc<FilledFile>,
     /// Bytes of the body so far.
     bytes: u64,
-    /// Those of the part that is not full.
+    /// Those of the part that is not written.
     pieces: Vec<Piece>,
     part_bytes: u64,
     /// Of the part that is gathered here, if there are no threads.
@@ -123,46 +120,23 @@ impl GatheredFile {
         self.file.check()
     }
 
-    /// Appends zero bytes, at most 15, until the body has `end` bytes.
-    pub(crate) fn fill(&mut self, end: u64) -> Result<(), IndexError> {
-        while self.bytes < end {
-            let here = self.room().min(end - self.bytes);
-            self.push(Piece::Zeros(here as usize), here)?;
-        }
-        Ok(())
-    }
-
-    /// Appends some bytes of a buffer.
+    /// Appends zero bytes, at most 15, and some bytes of a buffer behind them.
     pub(crate) fn append(
         &mut self,
+        zeros: usize,
         source: &Source,
-        mut range: Range<usize>,
+        range: Range<usize>,
     ) -> Result<(), IndexError> {
-        while !range.is_empty() {
-            let here = self.room().min(range.len() as u64);
-            let end = range.start + here as usize;
-            self.push(Piece::Bytes(source.clone(), range.start..end), here)?;
-            range.start = end;
-        }
-        Ok(())
-    }
-
-    /// Bytes that the part has room for, at least 1.
-    fn room(&self) -> u64 {
-        PART_BYTES - (HEADER_BYTES as u64 + self.bytes) % PART_BYTES
-    }
-
-    fn push(&mut self, piece: Piece, bytes: u64) -> Result<(), IndexError> {
-        let fills = bytes == self.room();
-        self.pieces.push(piece);
+        let bytes = (zeros + range.len()) as u64;
+        self.pieces.extend([Piece::Zeros(zeros), Piece::Bytes(source.clone(), range)]);
         self.bytes += bytes;
         self.part_bytes += bytes;
-        if fills { self.end_part() } else { Ok(()) }
+        if self.part_bytes < PART_BYTES { Ok(()) } else { self.end_part() }
     }
 
     /// Has what there is of a part written.
-    pub(crate) fn end_part(&mut self) -> Result<(), IndexError> {
-        if self.pieces.is_empty() {
+    fn end_part(&mut self) -> Result<(), IndexError> {
+        if self.part_bytes == 0 {
             return Ok(());
         }
         let room = self.file.room(std::mem::take(&mut self.part_bytes));
