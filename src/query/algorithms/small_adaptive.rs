@@ -11,9 +11,8 @@
 //! Different from the paper: galloping goes by blocks, of which only the one is decoded that may
 //! hold the document.
 
-use super::daat::Traversal;
 use crate::index::list::{ListError, ListView};
-use crate::query::cursor::{Cursor, Norms, RunTerm, check_run};
+use crate::query::cursor::{Cursor, RunSearch, RunTerm};
 use crate::query::scratch::Scratch;
 use crate::query::top_k::TopK;
 
@@ -23,23 +22,11 @@ use crate::query::top_k::TopK;
 /// # Errors
 ///
 /// If a list is damaged. Some documents may have been offered.
-///
-/// # Panics
-///
-/// As [`and::search`](super::and::search).
-pub fn search(
-    terms: &[RunTerm<'_>],
-    first_docid: u32,
-    documents: u32,
-    norms: Norms<'_>,
-    top: &mut TopK,
-    scratch: &mut Scratch,
-) -> Result<(), ListError> {
-    check_run(first_docid, documents, norms);
+pub fn search(run: &RunSearch<'_>, top: &mut TopK, scratch: &mut Scratch) -> Result<(), ListError> {
+    let terms = run.terms;
     if terms.iter().any(|term| term.list.is_none()) {
         return Ok(());
     }
-    let run = Traversal { terms, first_docid, documents, norms, level: scratch.level };
     scratch.reset_cursors(terms.len());
     let Scratch { cursors, order, .. } = scratch;
     let cursors = &mut cursors[..terms.len()];
@@ -63,11 +50,11 @@ pub fn search(
                 None => return Ok(()),
             }
         }
-        let mut sum = norms.static_of(docid);
+        let mut sum = run.norms.static_of(docid);
         for (term, cursor) in cursors.iter_mut().enumerate() {
             sum += run.score(cursor, term, docid)?;
         }
-        top.offer(first_docid + docid, sum);
+        top.offer(run.first_docid + docid, sum);
         run.seek(cursors, smallest, docid + 1)?;
     }
 }

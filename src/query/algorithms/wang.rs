@@ -19,9 +19,8 @@ pub(crate) mod segments;
 #[cfg(test)]
 mod tests;
 
-use super::and::Conjunction;
 use crate::index::list::{Columns, ListError, ListView, MAX_BLOCK};
-use crate::query::cursor::{Cursor, Norms, RunTerm, check_run};
+use crate::query::cursor::{Cursor, RunSearch};
 use crate::query::kernels::Room;
 use crate::query::scratch::Scratch;
 use crate::query::top_k::TopK;
@@ -59,20 +58,12 @@ fn find(
 /// same and finds the same as [`and::search`](super::and::search).
 ///
 /// If a list is damaged. Some documents may have been offered.
-///
-/// # Panics
-///
-/// As [`and::search`](super::and::search).
 pub(crate) fn search(
-    terms: &[RunTerm<'_>],
-    first_docid: u32,
-    documents: u32,
-    norms: Norms<'_>,
+    run: &RunSearch<'_>,
     top: &mut TopK,
     scratch: &mut Scratch,
 ) -> Result<(), ListError> {
-    let run = Run { terms, first_docid, documents, norms };
-    run.rounds(Cut::none(documents), top, scratch, &mut |_, _| ()).map(drop)
+    run.rounds(Cut::none(run.documents), top, scratch, &mut |_, _| ()).map(drop)
 }
 
 /// As [`search`], and tells how far each list was visited: the docid of the last document that is
@@ -80,23 +71,16 @@ pub(crate) fn search(
 /// search stopped (section 3.3.1). Of the shortest list that is the last one looked at.
 ///
 /// As [`search`].
-///
-/// # Panics
-///
-/// As [`search`].
 pub(crate) fn visits(
-    terms: &[RunTerm<'_>],
-    (first_docid, documents): (u32, u32),
-    norms: Norms<'_>,
+    run: &RunSearch<'_>,
     top: &mut TopK,
     scratch: &mut Scratch,
     visited: &mut Vec<Option<u32>>,
 ) -> Result<(), ListError> {
     visited.clear();
-    visited.resize(terms.len(), None);
-    let run = Run { terms, first_docid, documents, norms };
+    visited.resize(run.terms.len(), None);
     let note = &mut |term: usize, docid: u32| visited[term] = Some(docid);
-    run.rounds(Cut::none(documents), top, scratch, note).map(drop)
+    run.rounds(Cut::none(run.documents), top, scratch, note).map(drop)
 }
 
 /// As [`search`], with only the first `prefixes` blocks of each list, and more where a list has no
@@ -104,43 +88,31 @@ pub(crate) fn visits(
 /// run's first; none if the answer is complete.
 ///
 /// As [`search`].
-///
-/// # Panics
-///
-/// As [`search`].
 pub(crate) fn search_prefixes(
-    terms: &[RunTerm<'_>],
+    run: &RunSearch<'_>,
     prefixes: &[usize],
-    (first_docid, documents): (u32, u32),
-    norms: Norms<'_>,
     top: &mut TopK,
     scratch: &mut Scratch,
 ) -> Result<Option<u32>, ListError> {
-    prefixed(terms, prefixes, (first_docid, documents), norms, top, (scratch, Test::Safe))
+    prefixed(run, prefixes, top, (scratch, Test::Safe))
 }
 
 /// Goes on where [`search_prefixes`] has ended, with the best so far in `top`.
 ///
 /// As [`search`].
-///
-/// # Panics
-///
-/// As [`search`].
 pub(crate) fn go_on(
-    terms: &[RunTerm<'_>],
+    run: &RunSearch<'_>,
     from: u32,
-    (first_docid, documents): (u32, u32),
-    norms: Norms<'_>,
     top: &mut TopK,
     scratch: &mut Scratch,
 ) -> Result<(), ListError> {
-    let mut rest = terms.to_vec();
+    let mut rest = run.terms.to_vec();
     for term in &mut rest {
-        term.list = term.list.and_then(|list| list.within(from..documents));
+        term.list = term.list.and_then(|list| list.within(from..run.documents));
     }
     // A block may begin with documents that were looked at.
-    top.only(first_docid + from..first_docid + documents);
-    search(&rest, first_docid, documents, norms, top, scratch)
+    top.only(run.first_docid + from..run.first_docid + run.documents);
+    search(&RunSearch { terms: &rest, ..*run }, top, scratch)
 }
 
 /// Which document the k-th score is compared with.
@@ -154,15 +126,13 @@ enum Test {
 }
 
 fn prefixed(
-    terms: &[RunTerm<'_>],
+    run: &RunSearch<'_>,
     prefixes: &[usize],
-    (first_docid, documents): (u32, u32),
-    norms: Norms<'_>,
     top: &mut TopK,
     (scratch, test): (&mut Scratch, Test),
 ) -> Result<Option<u32>, ListError> {
-    let mut cut = Cut { test, ..Cut::none(documents) };
-    let mut terms = terms.to_vec();
+    let mut cut = Cut { test, ..Cut::none(run.documents) };
+    let mut terms = run.terms.to_vec();
     for (term, &blocks) in terms.iter_mut().zip(prefixes) {
         let Some(list) = term.list.filter(|list| blocks < list.blocks()) else { continue };
         term.list = list.part(0..blocks, list.wanted());
@@ -172,9 +142,9 @@ fn prefixed(
             return Ok(Some(0));
         }
     }
-    let run = Run { terms: &terms, first_docid, documents, norms };
-    let is_complete = run.rounds(cut, top, scratch, &mut |_, _| ())?;
-    Ok((!is_complete && cut.end < documents).then_some(cut.end))
+    let cut_run = RunSearch { terms: &terms, ..*run };
+    let is_complete = cut_run.rounds(cut, top, scratch, &mut |_, _| ())?;
+    Ok((!is_complete && cut.end < run.documents).then_some(cut.end))
 }
 
 #[derive(Clone, Copy)]
@@ -190,14 +160,7 @@ impl Cut {
     }
 }
 
-struct Run<'a> {
-    terms: &'a [RunTerm<'a>],
-    first_docid: u32,
-    documents: u32,
-    norms: Norms<'a>,
-}
-
-impl Run<'_> {
+impl RunSearch<'_> {
     /// Goes round by round until nothing that is left can be among the best. Returns whether
     /// nothing can, beyond the end of lists that were cut neither. `note` is told of the last
     /// document in the list of a term and in all shorter ones, round by round.
@@ -208,15 +171,13 @@ impl Run<'_> {
         scratch: &mut Scratch,
         note: &mut impl FnMut(usize, u32),
     ) -> Result<bool, ListError> {
-        let Self { terms, first_docid, documents, norms } = *self;
-        check_run(first_docid, documents, norms);
+        let Self { terms, documents, .. } = *self;
         if terms.iter().any(|term| term.list.is_none()) {
             return Ok(true);
         }
-        let run = Conjunction { terms, first_docid, documents, norms, level: scratch.level };
         scratch.reset_cursors(terms.len());
         let Scratch { cursors, order, candidates, segments, .. } = scratch;
-        run.sort(order);
+        self.sort(order);
         let Some((&first, others)) = order.split_first() else { return Ok(true) };
         let Some(shortest) = terms[first].list else { return Ok(true) };
         if segments.len() < terms.len() {
@@ -231,7 +192,7 @@ impl Run<'_> {
         let mut columns = Columns::default();
         for block in (0..shortest.blocks()).step_by(at_once) {
             let end = shortest.blocks().min(block + at_once);
-            let count = run.take(&mut cursors[first], &shortest, block..end, candidates)?;
+            let count = self.take(&mut cursors[first], &shortest, block..end, candidates)?;
             if count == 0 {
                 break;
             }
@@ -251,9 +212,9 @@ impl Run<'_> {
                 }
                 Ok((found, true))
             };
-            let (count, _) = run.thin_out(cursors, order, (block, count), candidates, find_in)?;
+            let (count, _) = self.thin_out(cursors, order, (block, count), candidates, find_in)?;
             if count > 0 {
-                run.offer(cursors, count, candidates, top)?;
+                self.offer(cursors, count, candidates, top)?;
             }
             let next = next_docid(&shortest, end, documents, &mut columns)?;
             let unfinished = match cut.test {
@@ -261,7 +222,7 @@ impl Run<'_> {
                 #[cfg(test)]
                 Test::Printed => next,
             };
-            if let Some(&global) = norms.globals.get(unfinished as usize)
+            if let Some(&global) = self.norms.globals.get(unfinished as usize)
                 && is_over(top.least(), global, terms.len())
             {
                 return Ok(true);

@@ -11,9 +11,8 @@
 
 use std::ops::Range;
 
-use crate::cpu::Level;
 use crate::index::list::{ListError, ListView};
-use crate::query::cursor::{Cursor, RunTerm};
+use crate::query::cursor::{Cursor, RunSearch};
 use crate::query::kernels::{Documents, LINE, Sink, UNMATCHED, collect, first_block, sweep};
 use crate::query::scratch::WindowMemory;
 use crate::score::weight::Weight;
@@ -32,16 +31,7 @@ const SPARSE_FROM: u64 = 16;
 /// So many postings are worth a window of their own.
 const MANY: u64 = 512;
 
-/// What all steps of a search need to know.
-#[derive(Clone, Copy)]
-pub(crate) struct WindowScan<'a> {
-    pub(crate) terms: &'a [RunTerm<'a>],
-    pub(crate) documents: u32,
-    pub(crate) norms: &'a [f32],
-    pub(crate) level: Level,
-}
-
-impl WindowScan<'_> {
+impl RunSearch<'_> {
     /// Whether windows for so many postings should be sparse.
     pub(crate) fn is_sparse(&self, postings: u64) -> bool {
         postings * SPARSE_FROM < u64::from(self.span())
@@ -67,7 +57,7 @@ impl WindowScan<'_> {
     /// Hands on the documents of one window of at most `longest` docids, which begins at the first
     /// docid that a cursor has left, and uses up its postings. Returns where it begins and ends;
     /// `None` if no cursor has any. Cursors are in the order of the terms; one with no postings
-    /// left takes no part. Docids handed on count from `first_docid`.
+    /// left takes no part.
     ///
     /// If a list is damaged; then `memory` has to be [`cleared`](WindowMemory::clear).
     pub(crate) fn window<S: Sink>(
@@ -75,7 +65,6 @@ impl WindowScan<'_> {
         cursors: &mut [Cursor],
         memory: &mut WindowMemory,
         (is_sparse, longest): (bool, u32),
-        first_docid: u32,
         sink: &mut S,
     ) -> Result<Option<(u32, u32)>, ListError> {
         let Some(start) = cursors.iter().filter_map(Cursor::next_docid).min() else {
@@ -83,7 +72,7 @@ impl WindowScan<'_> {
         };
         let size = longest.min(if is_sparse { SPARSE as u32 } else { DENSE });
         let end = start.saturating_add(size).min(self.documents);
-        self.window_of(cursors, memory, is_sparse, (start, end), first_docid, sink)?;
+        self.window_of(cursors, memory, is_sparse, (start, end), sink)?;
         Ok(Some((start, end)))
     }
 
@@ -97,7 +86,6 @@ impl WindowScan<'_> {
         memory: &mut WindowMemory,
         is_sparse: bool,
         (start, end): (u32, u32),
-        first_docid: u32,
         sink: &mut S,
     ) -> Result<(), ListError> {
         let WindowMemory { accumulators, touched, .. } = memory;
@@ -108,13 +96,14 @@ impl WindowScan<'_> {
             let touched = self.add_all::<true>(cursors, (start, end), accumulators, touched)?;
             for &slot in touched.iter() {
                 let sum = &mut accumulators[slot as usize];
-                sink.push(first_docid + start + slot, *sum);
+                sink.push(self.first_docid + start + slot, *sum);
                 *sum = UNMATCHED;
             }
         } else {
             let sums = &mut accumulators[..DENSE as usize];
             self.add_all::<false>(cursors, (start, end), sums, &mut [])?;
-            sweep(self.level, &mut sums[..(end - start) as usize], first_docid + start, sink);
+            let first = self.first_docid + start;
+            sweep(self.level, &mut sums[..(end - start) as usize], first, sink);
         }
         Ok(())
     }
@@ -226,13 +215,13 @@ impl WindowScan<'_> {
     ) -> Result<bool, ListError> {
         let more = cursor.load_next(list, self.documents)?;
         if more {
-            cursor.score(list, weight, self.norms, self.level)?;
+            cursor.score(list, weight, self.norms.documents, self.level)?;
         }
         Ok(more)
     }
 
     /// Brings a cursor to the first posting from `docid` on, wherever it stood.
-    pub(crate) fn seek(
+    pub(crate) fn seek_scored(
         &self,
         cursor: &mut Cursor,
         (list, weight): (&ListView<'_>, Weight),
