@@ -73,7 +73,7 @@ impl Area {
     /// The same bytes in an area of at least `bytes`, which are more, and as many as a huge page
     /// has: what it takes is what is written, and whenever pages are given back, all cores that run
     /// threads of the process stop for a moment.
-    pub(super) fn grown(self, bytes: usize) -> Self {
+    pub(crate) fn grown(self, bytes: usize) -> Self {
         let bytes = bytes.next_multiple_of(HUGE);
         let mut larger = Self::new(bytes, if bytes < LARGE { bytes } else { 0 });
         // Small pages would stay small where they are moved.

@@ -59,8 +59,8 @@ pub(in crate::gpu) fn longest(generation: &Generation) -> Result<Vec<ListEntries
     Ok(long.into_iter().map(|(_, entries)| entries).collect())
 }
 
-/// Has so many threads of a crew do work one piece after the other, each with a layer and room of its
-/// own, until all is done or `each` says that it was the last.
+/// Has so many threads of a crew do work one piece after the other, each with a layer and room of
+/// its own, until all is done or `each` says that it was the last.
 ///
 /// # Errors
 /// What `each` returns of one of them; nobody begins another one then.
@@ -100,9 +100,9 @@ impl<K, L> Default for ListCache<K, L> {
 
 impl<K: Eq + Hash + Send, L: Copy + Send> ListCache<K, L> {
     /// Brings lists behind those that are there to the first `most` bytes of `arena`, by so many
-    /// threads of a crew, until one has no room. Each thread has a layer of its own, by which `lay` writes a
-    /// list and says its key; a list that it fails to write is left out: who is asked for it finds
-    /// that too.
+    /// threads of a crew, until one has no room. Each thread has a layer of its own, by which `lay`
+    /// writes a list and says its key; a list that it fails to write is left out: who is asked for
+    /// it finds that too.
     pub(super) fn bring<W: Sync, S: Default, E>(
         &mut self,
         wanted: &[W],

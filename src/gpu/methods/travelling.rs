@@ -154,8 +154,8 @@ impl<K: Clone + Eq + Hash + Send + Sync, L: Copy + Send, S: Default + Send> Kept
         self.lists.insert(key, bytes);
     }
 
-    /// Lays out those of some lists that are not kept, by so many threads of a crew, until these have
-    /// no more room all together.
+    /// Lays out those of some lists that are not kept, by so many threads of a crew, until these
+    /// have no more room all together.
     ///
     /// # Errors
     /// What `lay` returns of one of them; those before are kept all the same.
