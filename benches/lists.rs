@@ -149,17 +149,14 @@ fn queries(c: &mut Criterion) {
                         top.reset(k);
                         let terms = black_box(&terms[..]);
                         let (top, scratch) = (&mut top, &mut scratch);
+                        let run = scratch.run(terms, 0..DOCUMENTS, norms);
                         match mode {
-                            "and" => and::search(terms, 0, DOCUMENTS, norms, top, scratch),
-                            "small_adaptive" => {
-                                small_adaptive::search(terms, 0, DOCUMENTS, norms, top, scratch)
-                            }
-                            "wand" => wand::search(terms, 0, DOCUMENTS, norms, top, scratch),
-                            "bmw" => {
-                                wand::search_block_max(terms, 0, DOCUMENTS, norms, top, scratch)
-                            }
-                            "or" => exhaustive::search(terms, 0, DOCUMENTS, norms, top, scratch),
-                            _ => max_score::search(terms, 0, DOCUMENTS, norms, top, scratch),
+                            "and" => and::search(&run, top, scratch),
+                            "small_adaptive" => small_adaptive::search(&run, top, scratch),
+                            "wand" => wand::search(&run, top, scratch),
+                            "bmw" => wand::search_block_max(&run, top, scratch),
+                            "or" => exhaustive::search(&run, top, scratch),
+                            _ => max_score::search(&run, top, scratch),
                         }
                         .expect("the lists are sound");
                         top.take(&mut hits);

@@ -174,7 +174,7 @@ pub mod input {
         formats::{
             fields::{Fields, NAMES},
             jsonl::JsonlParser,
-            tsv::TsvParser,
+            lines::{Between, LinesParser},
             warc::WarcParser,
         },
         hash::{InputHash, entry_of},

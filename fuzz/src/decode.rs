@@ -2,7 +2,7 @@
 
 use crate::fuzzing::take::Take;
 use millrace::input::Compression;
-use millrace::input::streams::decoder::{DecodeError, Decoder, Output};
+use millrace::input::streams::decoder::{DecodeError, Decoder};
 
 /// Streams are followed so far, in bytes: a few bytes may stand for gigabytes.
 const MOST_BYTES: usize = 1 << 20;
@@ -23,14 +23,15 @@ fn decoded(compression: Compression, file: &[u8], block: usize, room: usize) -> 
         let (mut at, mut idle) = (0, 0);
         // As the operator does it: until the block is done with and nothing fills the room.
         loop {
-            let mut to = vec![0; room];
-            let mut out = Output::new(&mut to);
+            let mut out = Vec::with_capacity(room);
+            let capacity = out.capacity();
             let result = decoder.decode(&block[at..], &mut out);
-            bytes.extend_from_slice(out.made());
+            assert_eq!(out.capacity(), capacity, "a decoder keeps to the room");
+            bytes.extend_from_slice(&out);
             match result {
                 Ok(taken) => {
                     assert!(taken <= block.len() - at);
-                    idle = if taken == 0 && out.made().is_empty() { idle + 1 } else { 0 };
+                    idle = if taken == 0 && out.is_empty() { idle + 1 } else { 0 };
                     assert!(idle < 32, "a decoder goes on");
                     at += taken;
                 }
@@ -39,7 +40,7 @@ fn decoded(compression: Compression, file: &[u8], block: usize, room: usize) -> 
             if bytes.len() > MOST_BYTES {
                 return Decoded { bytes, end: None };
             }
-            if at == block.len() && out.made().len() < room {
+            if at == block.len() && out.len() < capacity {
                 break;
             }
         }

@@ -144,7 +144,7 @@ fn search(all: bool, terms: &[RunTerm<'_>], documents: u32, k: usize) -> Option<
         let algorithm = if all { and::search } else { exhaustive::search };
         let found = NORMS.with(|(norms, bounds)| {
             let norms = Norms { documents: norms, bounds, statics: &[], globals: &[] };
-            algorithm(terms, 7, documents, norms, top, scratch)
+            algorithm(&scratch.run(terms, 7..7 + documents, norms), top, scratch)
         });
         top.take(&mut hits);
         found

@@ -2,8 +2,8 @@
 //! bytes?
 
 use millrace::input::document::{Document, DocumentSink, Name, PieceView, Skip};
+use millrace::input::formats::lines::{Between, LinesParser};
 use millrace::input::formats::plain;
-use millrace::input::formats::tsv::TsvParser;
 use millrace::input::{Compression, Format};
 
 #[derive(Debug, Default, PartialEq)]
@@ -55,7 +55,7 @@ pub fn tsv(data: &[u8]) {
     let _ = Compression::by_content(data);
 
     let mut kept = Kept::default();
-    TsvParser::new().parse(PieceView::whole(data), &mut kept);
+    LinesParser::new(Between::Tab).parse(PieceView::whole(data), &mut kept);
     assert_eq!(kept, expected(data));
 
     let mut kept = Kept::default();

@@ -17,10 +17,10 @@ mod tests;
 
 use crate::dataflow::build::context::Build;
 use crate::dataflow::build::documents::write_documents;
-use crate::dataflow::build::encode::Encode;
-use crate::dataflow::build::flush::Flush;
-use crate::dataflow::build::index::Index;
-use crate::dataflow::build::index_tokens::IndexTokens;
+use crate::dataflow::build::encode::encode;
+use crate::dataflow::build::flush::flush;
+use crate::dataflow::build::index::index;
+use crate::dataflow::build::index_tokens::index_tokens;
 use crate::dataflow::build::invert::invert;
 use crate::dataflow::build::parse::parse_input;
 use crate::dictionary::device::texts::Texts;
@@ -56,13 +56,13 @@ pub(crate) fn assemble(build: &Arc<Build>, worker: &mut Worker) {
             Indexing::Postings => {
                 let tally = Tally::new(analysis, owners, memo_bytes);
                 let (groups, batches) = parse_input(scope, build, &absorbed, tally);
-                let (runs, indexed) = groups.index(build);
+                let (runs, indexed) = index(groups, build);
                 (runs, indexed, batches, None)
             }
             Indexing::Tokens => {
                 let tally = TokenTally::new(analysis, owners, memo_bytes);
                 let (groups, batches) = parse_input(scope, build, &absorbed, tally);
-                let (runs, indexed) = groups.index_tokens(build);
+                let (runs, indexed) = index_tokens(groups, build);
                 (runs, indexed, batches, None)
             }
             Indexing::Texts => {
@@ -75,10 +75,10 @@ pub(crate) fn assemble(build: &Arc<Build>, worker: &mut Worker) {
         };
         let written = write_documents(batches, build);
         indexed.concat(written).probe_with(&absorbed);
-        let lists = runs.encode(build);
+        let lists = encode(runs, build);
         match encoded {
-            Some(encoded) => lists.concat(encoded).flush(build),
-            None => lists.flush(build),
+            Some(encoded) => flush(lists.concat(encoded), build),
+            None => flush(lists, build),
         };
     });
 }

@@ -22,17 +22,17 @@ mod tests;
 pub(crate) mod weigh;
 
 use crate::dataflow::query::answer::answer;
-use crate::dataflow::query::ask::Ask;
+use crate::dataflow::query::ask::ask;
 use crate::dataflow::query::batch::{Inbox, batch};
-use crate::dataflow::query::collect::{Collect, Writer};
+use crate::dataflow::query::collect::{Writer, collect};
 use crate::dataflow::query::context::Context;
 use crate::dataflow::query::desk::Desk;
 use crate::dataflow::query::gather::gather;
 use crate::dataflow::query::lay_out::Answered;
-use crate::dataflow::query::look::{Look, Planned};
+use crate::dataflow::query::look::{Planned, look};
 use crate::dataflow::query::messages::ShardHits;
-use crate::dataflow::query::tell::Tell;
-use crate::dataflow::query::weigh::Weigh;
+use crate::dataflow::query::tell::tell;
+use crate::dataflow::query::weigh::weigh;
 use crate::query::engines::engine::{Engines, Wakers};
 use crate::query::top_k::NamedHit;
 use std::sync::Arc;
@@ -76,11 +76,12 @@ pub(super) fn assemble(context: &Arc<Context>, wiring: &Arc<Wiring>, worker: &mu
         let answered = if context.shard.processes == 1 {
             answer(queries, context, engines, &wiring.whole, lay_out::answer)
         } else {
-            let asked = queries.clone().ask(context);
-            let planned = asked.look(context, &wiring.planned).weigh(context, &wiring.planned);
-            let found = answer(planned, context, engines, &wiring.shards, tell::answer).tell();
-            gather(queries, found, context)
+            let asked = ask(queries.clone(), context);
+            let counted = look(asked, context, &wiring.planned);
+            let planned = weigh(counted, context, &wiring.planned);
+            let found = answer(planned, context, engines, &wiring.shards, tell::answer);
+            gather(queries, tell(found), context)
         };
-        answered.collect(context, &wiring.writer).probe_with(&written);
+        collect(answered, context, &wiring.writer).probe_with(&written);
     });
 }

@@ -53,21 +53,44 @@ pub fn entry_of(path: &Path, format: &str) -> io::Result<InputEntry> {
 /// ```
 #[derive(Clone, Default)]
 pub struct InputHash {
-    chunk: Chunk,
-    /// Of the hashes of all chunks before it.
-    chunks: XxHash3_64,
+    /// Of the chunk that has begun, and how many bytes it has.
+    chunk: XxHash3_64,
+    bytes: u64,
+    /// Those of all chunks before it.
+    chunks: Vec<u64>,
 }
 
 impl InputHash {
     /// Adds the bytes that follow.
-    pub fn update(&mut self, bytes: &[u8]) {
-        self.chunk.update(bytes, |hash| self.chunks.write(&hash.to_le_bytes()));
+    pub fn update(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let room = (CHUNK_BYTES - self.bytes) as usize;
+            let (now, rest) = bytes.split_at(room.min(bytes.len()));
+            self.chunk.write(now);
+            self.bytes += now.len() as u64;
+            if self.bytes == CHUNK_BYTES {
+                self.end_chunk();
+            }
+            bytes = rest;
+        }
+    }
+
+    fn end_chunk(&mut self) {
+        self.chunks.push(std::mem::take(&mut self.chunk).finish());
+        self.bytes = 0;
     }
 
     /// The hash of all that came.
-    pub fn digest(mut self) -> u64 {
-        self.chunk.end(|hash| self.chunks.write(&hash.to_le_bytes()));
-        self.chunks.finish()
+    pub fn digest(self) -> u64 {
+        Self::of_chunks(&self.chunks())
+    }
+
+    /// The hashes of all chunks of what came; the last one may be shorter.
+    pub(crate) fn chunks(mut self) -> Vec<u64> {
+        if self.bytes > 0 {
+            self.end_chunk();
+        }
+        self.chunks
     }
 
     /// The hash of an input whose chunks have these hashes.
@@ -75,57 +98,6 @@ impl InputHash {
         let mut chunks = XxHash3_64::default();
         hashes.iter().for_each(|hash| chunks.write(&hash.to_le_bytes()));
         chunks.finish()
-    }
-}
-
-/// Hashes the chunks of a part of an input that begins where a chunk does.
-#[derive(Default)]
-pub(crate) struct ChunkHashes {
-    chunk: Chunk,
-    hashes: Vec<u64>,
-}
-
-impl ChunkHashes {
-    /// Adds the bytes that follow.
-    pub(crate) fn update(&mut self, bytes: &[u8]) {
-        self.chunk.update(bytes, |hash| self.hashes.push(hash));
-    }
-
-    /// The hashes of all chunks; the last one may be shorter.
-    pub(crate) fn digest(mut self) -> Vec<u64> {
-        self.chunk.end(|hash| self.hashes.push(hash));
-        self.hashes
-    }
-}
-
-#[derive(Clone, Default)]
-struct Chunk {
-    hash: XxHash3_64,
-    bytes: u64,
-}
-
-impl Chunk {
-    /// Adds the bytes that follow; `ended` is told the hash of each chunk that is whole.
-    fn update(&mut self, mut bytes: &[u8], mut ended: impl FnMut(u64)) {
-        while !bytes.is_empty() {
-            let room = usize::try_from(CHUNK_BYTES - self.bytes).unwrap_or(usize::MAX);
-            let (now, rest) = bytes.split_at(room.min(bytes.len()));
-            self.hash.write(now);
-            self.bytes += now.len() as u64;
-            if self.bytes == CHUNK_BYTES {
-                self.end(&mut ended);
-            }
-            bytes = rest;
-        }
-    }
-
-    /// Ends the chunk, if it has bytes.
-    fn end(&mut self, ended: impl FnOnce(u64)) {
-        if self.bytes > 0 {
-            ended(self.hash.finish());
-            self.hash = XxHash3_64::default();
-            self.bytes = 0;
-        }
     }
 }
 
@@ -146,9 +118,9 @@ mod tests {
                 bytes.chunks(step).for_each(|part| hash.update(part));
                 assert_eq!(hash.digest(), XxHash3_64::oneshot(&chunks), "{length} bytes by {step}");
                 let parts = bytes.chunks(2 * CHUNK_BYTES as usize).flat_map(|part| {
-                    let mut hashes = ChunkHashes::default();
+                    let mut hashes = InputHash::default();
                     part.chunks(step).for_each(|bytes| hashes.update(bytes));
-                    hashes.digest()
+                    hashes.chunks()
                 });
                 assert_eq!(
                     InputHash::of_chunks(&parts.collect::<Vec<_>>()),

@@ -66,10 +66,10 @@ impl Area {
         self.bytes
     }
 
-    /// The same bytes in a larger area, a multiple of a huge page. Nothing is returned at the end:
-    /// memory is taken only by what is written, and a return of pages stops all cores that run
-    /// threads of the process for a moment.
-    pub(super) fn grown(self, bytes: usize) -> Self {
+    /// The same bytes in an area of at least `bytes`, which are more, and as many as a huge page
+    /// has: what it takes is what is written, and whenever pages are given back, all cores that run
+    /// threads of the process stop for a moment.
+    pub(crate) fn grown(self, bytes: usize) -> Self {
         let bytes = bytes.next_multiple_of(HUGE);
         let mut larger = Self::new(bytes, if bytes < LARGE { bytes } else { 0 });
         // Small pages would stay small if they were moved.

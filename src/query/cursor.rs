@@ -10,6 +10,7 @@ use crate::codec::prefetch::prefetch_bytes;
 use crate::cpu::Level;
 use crate::index::list::{Columns, ListError, ListView, MAX_BLOCK, PackedBlock};
 use crate::score::weight::Weight;
+use std::ops::Range;
 
 /// A term of a query in one run.
 #[derive(Clone, Copy, Debug)]
@@ -19,13 +20,36 @@ pub struct RunTerm<'a> {
     pub list: Option<ListView<'a>>,
 }
 
-/// Checks the arguments of a search; a failure is the caller's mistake.
-pub(super) fn check_run(first_docid: u32, documents: u32, norms: Norms<'_>) {
-    let statics = norms.statics.len();
-    assert!(statics == 0 || statics >= documents as usize, "{statics} of {documents} documents");
-    let norms = norms.documents.len();
-    assert!(norms >= documents as usize, "{norms} norms of {documents} documents");
-    assert!(first_docid.checked_add(documents).is_some(), "{documents} from {first_docid} on");
+/// A search of one run: what all of its steps need to know.
+#[derive(Clone, Copy)]
+pub struct RunSearch<'a> {
+    pub(crate) terms: &'a [RunTerm<'a>],
+    /// The docid of the run's first document, from which those of the lists count.
+    pub(crate) first_docid: u32,
+    pub(crate) documents: u32,
+    /// Of the run's documents.
+    pub(crate) norms: Norms<'a>,
+    pub(crate) level: Level,
+}
+
+impl<'a> RunSearch<'a> {
+    /// Looks for terms in a run of the documents `docids`; `level` is that of the processor.
+    ///
+    /// # Panics
+    /// If there are fewer norms than documents.
+    pub(super) fn new(
+        terms: &'a [RunTerm<'a>],
+        docids: Range<u32>,
+        norms: Norms<'a>,
+        level: Level,
+    ) -> Self {
+        let (first_docid, documents) = (docids.start, docids.len());
+        let statics = norms.statics.len();
+        assert!(statics == 0 || statics >= documents, "{statics} of {documents} documents");
+        let known = norms.documents.len();
+        assert!(known >= documents, "{known} norms of {documents} documents");
+        Self { terms, first_docid, documents: documents as u32, norms, level }
+    }
 }
 
 /// No block; the one after it is block 0.

@@ -1,7 +1,7 @@
 //! Memory that queries reuse. What one algorithm alone needs is defined beside it.
 
 use super::again::Again;
-use super::cursor::Cursor;
+use super::cursor::{Cursor, Norms, RunSearch, RunTerm};
 use super::kernels::{Documents, NO_DOCID, Room};
 use super::top_k::TopK;
 use crate::cpu::{Level, level};
@@ -10,6 +10,7 @@ use crate::query::algorithms::max_score::asking::Asking;
 use crate::query::algorithms::ranges::Ranges;
 use crate::query::algorithms::wand::stand::Stand;
 use crate::query::algorithms::wang::segments::Segments;
+use std::ops::Range;
 
 /// The memory of a worker's queries. It grows to the largest query's need, so that in the long run
 /// no query allocates.
@@ -87,6 +88,20 @@ impl Default for Scratch {
 }
 
 impl Scratch {
+    /// A search for terms in a run of the documents `docids`, whose norms are given.
+    ///
+    /// # Panics
+    /// If there are fewer norms than documents.
+    pub fn run<'a>(
+        &self,
+        terms: &'a [RunTerm<'a>],
+        docids: Range<u32>,
+        norms: Norms<'a>,
+    ) -> RunSearch<'a> {
+        RunSearch::new(terms, docids, norms, self.level)
+    }
+
+    /// Little memory yet.
     pub fn new() -> Self {
         let candidates = Candidates {
             docids: [[NO_DOCID; MAX_BLOCK + 16]; 2],

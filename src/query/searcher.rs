@@ -214,11 +214,12 @@ impl Searcher {
         terms.extend(weighted.map(|(term, &list)| RunTerm { weight: term.weight, list }));
         let docids = source.place(run, number);
         let norms = norms_of(plan, &docids);
+        let has_statics = !norms.statics.is_empty();
         let (top, scratch) = (&mut self.top, &mut self.scratch);
         let search = match (stage, plan.wanted().algorithm) {
-            // Bounds do not cover static parts.
-            (Stage::Any, _) if !norms.statics.is_empty() => scored::search_any,
-            (Stage::All, Algorithm::Exhaustive) if !norms.statics.is_empty() => scored::search_all,
+            // No bound knows what scores begin with.
+            (Stage::Any, _) if has_statics => scored::search_any,
+            (Stage::All, Algorithm::Exhaustive) if has_statics => scored::search_all,
             (Stage::All, Algorithm::SmallAdaptive) => small_adaptive::search,
             (Stage::All, Algorithm::Wang) => wang::search,
             (Stage::All, _) => and::search,
@@ -228,7 +229,8 @@ impl Searcher {
             (_, Algorithm::MaxScore) => max_score::search,
             _ => auto::search,
         };
-        let searched = search(&terms, docids.start, docids.len() as u32, norms, top, scratch);
+        let run = scratch.run(&terms, docids, norms);
+        let searched = search(&run, top, scratch);
         self.run_terms = recycle(terms);
         searched
     }

@@ -165,7 +165,8 @@ fn search(
     let bounds = case.scoring.bounds(MEAN);
     let norms =
         Norms { documents: &case.norms, bounds: &bounds, statics: &case.statics, globals: &[] };
-    search(&terms, case.first_docid, case.documents, norms, &mut top, scratch)?;
+    let docids = case.first_docid..case.first_docid + case.documents;
+    search(&scratch.run(&terms, docids, norms), &mut top, scratch)?;
     top.take(&mut hits);
     Ok(hits)
 }

@@ -4,7 +4,7 @@ use super::collection::{Amount, Compression, Layout, WriteError, Written, write}
 use super::queries::Queries;
 use super::*;
 use millrace::inside::input::JsonlParser;
-use millrace::inside::input::TsvParser;
+use millrace::inside::input::{Between, LinesParser};
 use millrace::inside::input::{Document, DocumentSink, Name, PieceView, Skip};
 use millrace::inside::text::for_each_token;
 use proptest::prelude::*;
@@ -71,7 +71,9 @@ fn parsed(format: Format, files: &[Vec<u8>]) -> Found {
     for file in files {
         match format {
             Format::Jsonl => _ = JsonlParser::new().parse(PieceView::whole(file), &mut found),
-            Format::Tsv => _ = TsvParser::new().parse(PieceView::whole(file), &mut found),
+            Format::Tsv => {
+                _ = LinesParser::new(Between::Tab).parse(PieceView::whole(file), &mut found)
+            }
             Format::Warc => unreachable!("pages are not parsed here"),
         }
     }

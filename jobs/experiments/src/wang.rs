@@ -9,6 +9,7 @@ use crate::Usage;
 use crate::args::{Asked, all_queries, scoring_of_wang};
 use crate::numbers::fastest;
 use crate::rows::print;
+use crate::threads::in_turn;
 use millrace::inside::index::CachePolicy;
 use millrace::inside::query::{Demand, Plan, Planner};
 use millrace::{Algorithm, Mode, Query, Searcher, Snapshot, Wanted};
@@ -16,7 +17,6 @@ use serde_json::json;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 /// Arguments of the experiment.
@@ -189,19 +189,15 @@ fn figure_10(args: &Args, test: &[Plan]) -> anyhow::Result<()> {
 
 /// Has so many threads answer all queries, each the next one, and returns the seconds that it took.
 pub(crate) fn in_threads(plans: &[Plan], threads: usize) -> anyhow::Result<f64> {
-    let next = AtomicUsize::new(0);
     let start = Instant::now();
-    let work = || -> anyhow::Result<()> {
-        let mut searcher = Searcher::new();
-        while let Some(plan) = plans.get(next.fetch_add(1, Ordering::Relaxed)) {
+    in_turn(
+        threads,
+        || Ok(Searcher::new()),
+        |searcher, number| {
+            let Some(plan) = plans.get(number) else { return Ok(None) };
             std::hint::black_box(searcher.answer(plan)?);
-        }
-        Ok(())
-    };
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        let ended = threads.into_iter().map(|thread| thread.join().expect("no search panics"));
-        ended.collect::<anyhow::Result<Vec<()>>>()
-    })?;
+            Ok(Some(()))
+        },
+    )?;
     Ok(start.elapsed().as_secs_f64())
 }

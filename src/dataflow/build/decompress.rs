@@ -45,93 +45,82 @@ pub(crate) const MOST_AT_ONCE: usize = 256;
 /// How long an operator that waits for others sleeps.
 const PAUSE: Duration = Duration::from_micros(500);
 
-pub(crate) trait Decompress<'scope> {
-    /// Reads, decompresses and cuts; `absorbed` follows the far end of the dataflow.
-    fn decompress(
-        self,
-        build: &Arc<Build>,
-        in_hand: Rc<InHand>,
-        absorbed: ProbeHandle<u64>,
-    ) -> StreamVec<'scope, u64, Assigned>;
-}
-
-impl<'scope> Decompress<'scope> for StreamVec<'scope, u64, Taken> {
-    fn decompress(
-        self,
-        build: &Arc<Build>,
-        in_hand: Rc<InHand>,
-        absorbed: ProbeHandle<u64>,
-    ) -> StreamVec<'scope, u64, Assigned> {
-        let build = build.clone();
-        let scope = self.scope();
-        let worker = scope.index();
-        self.unary(Pipeline, "Decompress", move |_, info| {
-            let guard = Guard::new(&build.control, "Decompress", worker);
-            let activator = scope.activator_for(info.address);
-            let mut open: Option<(Capability<u64>, Reading)> = None;
-            // Time of the last piece that went out.
-            let mut last = None;
-            move |input, output| {
-                input.for_each(|cap, data| {
-                    for taken in data.drain(..) {
-                        match taken {
-                            Taken::Piece(piece) => {
-                                let at = cap.retain(0);
-                                output.session(&at).give(Local((worker, piece)));
-                            }
-                            Taken::Split(split) => {
-                                open = Some((cap.retain(0), Reading::new(&build, split)));
-                            }
+/// Reads, decompresses and cuts; `absorbed` follows the far end of the dataflow.
+pub(crate) fn decompress<'scope>(
+    stream: StreamVec<'scope, u64, Taken>,
+    build: &Arc<Build>,
+    in_hand: Rc<InHand>,
+    absorbed: ProbeHandle<u64>,
+) -> StreamVec<'scope, u64, Assigned> {
+    let build = build.clone();
+    let scope = stream.scope();
+    let worker = scope.index();
+    stream.unary(Pipeline, "Decompress", move |_, info| {
+        let guard = Guard::new(&build.control, "Decompress", worker);
+        let activator = scope.activator_for(info.address);
+        let mut open: Option<(Capability<u64>, Reading)> = None;
+        // Time of the last piece that went out.
+        let mut last = None;
+        move |input, output| {
+            input.for_each(|cap, data| {
+                for taken in data.drain(..) {
+                    match taken {
+                        Taken::Piece(piece) => {
+                            let at = cap.retain(0);
+                            output.session(&at).give(Local((worker, piece)));
+                        }
+                        Taken::Split(split) => {
+                            open = Some((cap.retain(0), Reading::new(&build, split)));
                         }
                     }
-                });
-                let mut cut = false;
-                for _ in 0..MOST_AT_ONCE {
-                    let Some((cap, reading)) = &mut open else {
-                        in_hand.short.set(cut);
-                        return;
-                    };
-                    let first = is_first(&absorbed, reading.split);
-                    let unblocked = first && last.is_none_or(|time| !absorbed.less_equal(&time));
-                    if !unblocked && !has_room(&build, &absorbed, reading.split, first) {
-                        return activator.activate_after(PAUSE);
-                    }
-                    let Some(step) = guard.work(|| reading.step(&build, first)) else { return };
-                    let mut busy = false;
-                    match step {
-                        Step::Waits => return activator.activate_after(PAUSE),
-                        Step::Went => {}
-                        Step::Piece(piece) => {
-                            cut = true;
-                            let parser;
-                            (parser, busy) = build.wiring.flow.assign(worker, piece.bytes.len());
-                            last = Some(*cap.time());
-                            output.session(&*cap).give(Local((parser, piece)));
-                            let next = guard.work(|| Ok(Position::next_piece(*cap.time())?));
-                            let Some(next) = next else { return };
-                            cap.downgrade(&next.0);
-                        }
-                    }
-                    if reading.is_done() {
-                        reading.close(&build);
-                        open = None;
-                        in_hand.done();
-                    } else if reading.block.is_none() {
-                        let next = guard
-                            .work(|| Ok(Position::new(reading.split as u64, reading.blocks, 0)?));
+                }
+            });
+            let mut cut = false;
+            for _ in 0..MOST_AT_ONCE {
+                let Some((cap, reading)) = &mut open else {
+                    in_hand.short.set(cut);
+                    return;
+                };
+                let first = is_first(&absorbed, reading.split);
+                let unblocked = first && last.is_none_or(|time| !absorbed.less_equal(&time));
+                if !unblocked && !has_room(&build, &absorbed, reading.split, first) {
+                    return activator.activate_after(PAUSE);
+                }
+                let Some(step) = guard.work(|| reading.step(&build, first)) else { return };
+                let mut busy = false;
+                match step {
+                    Step::Waits => return activator.activate_after(PAUSE),
+                    Step::Went => {}
+                    Step::Piece(piece) => {
+                        cut = true;
+                        let parser;
+                        (parser, busy) = build.wiring.flow.assign(worker, piece.bytes.len());
+                        last = Some(*cap.time());
+                        output.session(&*cap).give(Local((parser, piece)));
+                        let next = guard.work(|| Ok(Position::next_piece(*cap.time())?));
                         let Some(next) = next else { return };
                         cap.downgrade(&next.0);
                     }
-                    if busy {
-                        break;
-                    }
                 }
-                if open.is_some() {
-                    activator.activate();
+                if reading.is_done() {
+                    reading.close(&build);
+                    open = None;
+                    in_hand.done();
+                } else if reading.block.is_none() {
+                    let next =
+                        guard.work(|| Ok(Position::new(reading.split as u64, reading.blocks, 0)?));
+                    let Some(next) = next else { return };
+                    cap.downgrade(&next.0);
+                }
+                if busy {
+                    break;
                 }
             }
-        })
-    }
+            if open.is_some() {
+                activator.activate();
+            }
+        }
+    })
 }
 
 /// What came of a step.

@@ -31,66 +31,62 @@ const PAUSE: Duration = Duration::from_micros(500);
 /// Chunks of an owner that one activation makes at most.
 const AT_ONCE: u64 = 4;
 
-pub(crate) trait Encode<'scope> {
-    fn encode(self, build: &Arc<Build>) -> StreamVec<'scope, u64, Local<LaidChunk>>;
-}
-
-impl<'scope> Encode<'scope> for StreamVec<'scope, u64, ClosedRun> {
-    fn encode(self, build: &Arc<Build>) -> StreamVec<'scope, u64, Local<LaidChunk>> {
-        let build = build.clone();
-        let scope = self.scope();
-        let worker = scope.index();
-        self.unary(Pipeline, "Encode", move |_, info| {
-            let guard = Guard::new(&build.control, "Encode", worker);
-            let wake = wake_of(scope.worker().sync_activator_for(info.address.to_vec()));
-            let activator = scope.activator_for(info.address);
-            // Each owner of this worker has one run here at most.
-            let mut open: Vec<(Capability<u64>, Encoding)> = Vec::new();
-            let mut sent = vec![0u64; build.owners.len()];
-            move |input, output| {
-                input.for_each(|cap, data| {
-                    for run in data.drain(..) {
-                        let encoding = guard.work(|| Ok(Encoding::new(run, &build, &wake)));
-                        open.extend(encoding.map(|encoding| (cap.retain(0), encoding)));
-                    }
-                });
-                let (mut more, mut look) = (false, false);
-                open.retain_mut(|(cap, encoding)| {
-                    let owner = encoding.encoder.part().owner;
-                    let written =
-                        build.wiring.encoded[owner].written_chunks.load(Ordering::Acquire);
-                    let room = (written + build.unwritten_chunks()).saturating_sub(sent[owner]);
-                    for _ in 0..room.min(AT_ONCE) {
-                        let chunk = guard.work(|| encoding.encoder.chunk());
-                        let Some(Some(mut chunk)) = chunk else {
-                            look |= !encoding.is_woken;
-                            return chunk.is_some();
-                        };
-                        let ends = chunk.ends;
-                        let encoded = &build.wiring.encoded[owner];
-                        count(&chunk, encoded);
-                        let written = encoded.written_chunks.clone();
-                        chunk.guard = Some(Arc::new(Unwritten(written)));
-                        sent[owner] += 1;
-                        output.session(&*cap).give(Local(chunk));
-                        if ends {
-                            encoding.busy.set(false);
-                            return false;
-                        }
-                    }
-                    more |= room > AT_ONCE;
-                    // Nobody tells when there is room again.
-                    look |= room <= AT_ONCE;
-                    true
-                });
-                if more {
-                    activator.activate();
-                } else if look {
-                    activator.activate_after(PAUSE);
+pub(crate) fn encode<'scope>(
+    stream: StreamVec<'scope, u64, ClosedRun>,
+    build: &Arc<Build>,
+) -> StreamVec<'scope, u64, Local<LaidChunk>> {
+    let build = build.clone();
+    let scope = stream.scope();
+    let worker = scope.index();
+    stream.unary(Pipeline, "Encode", move |_, info| {
+        let guard = Guard::new(&build.control, "Encode", worker);
+        let wake = wake_of(scope.worker().sync_activator_for(info.address.to_vec()));
+        let activator = scope.activator_for(info.address);
+        // Each owner of this worker has one run here at most.
+        let mut open: Vec<(Capability<u64>, Encoding)> = Vec::new();
+        let mut sent = vec![0u64; build.owners.len()];
+        move |input, output| {
+            input.for_each(|cap, data| {
+                for run in data.drain(..) {
+                    let encoding = guard.work(|| Ok(Encoding::new(run, &build, &wake)));
+                    open.extend(encoding.map(|encoding| (cap.retain(0), encoding)));
                 }
+            });
+            let (mut more, mut look) = (false, false);
+            open.retain_mut(|(cap, encoding)| {
+                let owner = encoding.encoder.part().owner;
+                let written = build.wiring.encoded[owner].written_chunks.load(Ordering::Acquire);
+                let room = (written + build.unwritten_chunks()).saturating_sub(sent[owner]);
+                for _ in 0..room.min(AT_ONCE) {
+                    let chunk = guard.work(|| encoding.encoder.chunk());
+                    let Some(Some(mut chunk)) = chunk else {
+                        look |= !encoding.is_woken;
+                        return chunk.is_some();
+                    };
+                    let ends = chunk.ends;
+                    let encoded = &build.wiring.encoded[owner];
+                    count(&chunk, encoded);
+                    let written = encoded.written_chunks.clone();
+                    chunk.guard = Some(Arc::new(Unwritten(written)));
+                    sent[owner] += 1;
+                    output.session(&*cap).give(Local(chunk));
+                    if ends {
+                        encoding.busy.set(false);
+                        return false;
+                    }
+                }
+                more |= room > AT_ONCE;
+                // Nobody tells when there is room again.
+                look |= room <= AT_ONCE;
+                true
+            });
+            if more {
+                activator.activate();
+            } else if look {
+                activator.activate_after(PAUSE);
             }
-        })
-    }
+        }
+    })
 }
 
 /// An owner's part of a run that is being encoded.

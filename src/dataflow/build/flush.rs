@@ -32,54 +32,50 @@ fn writers(workers: usize) -> usize {
     if workers == 1 { 0 } else { (workers / 4).clamp(2, 6) }
 }
 
-pub(crate) trait Flush<'scope> {
-    /// Writes runs; they are noted in `Build::done`.
-    fn flush(self, build: &Arc<Build>) -> StreamVec<'scope, u64, ()>;
-}
-
-impl<'scope> Flush<'scope> for StreamVec<'scope, u64, Local<LaidChunk>> {
-    fn flush(self, build: &Arc<Build>) -> StreamVec<'scope, u64, ()> {
-        let build = build.clone();
-        let worker = self.scope().index();
-        let writing = build.wiring.writing as u64;
-        let to_writer = Exchange::new(move |_: &Local<LaidChunk>| writing);
-        self.unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(to_writer, "Flush", move |_, _| {
-            let guard = Guard::new(&build.control, "Flush", worker);
-            // An owner that is ahead may have begun the next run.
-            let mut runs: BTreeMap<u32, (RunPart, RunWriter)> = BTreeMap::new();
-            move |input, _output| {
-                input.for_each(|_, data| {
-                    for Local(chunk) in data.drain(..) {
-                        let run = match runs.entry(chunk.part.run) {
-                            Entry::Occupied(open) => open.into_mut(),
-                            Entry::Vacant(none) => match guard.work(|| Ok(create(&build, &chunk)?))
-                            {
-                                Some(run) => none.insert((chunk.part, run)),
-                                None => return,
-                            },
-                        };
-                        run.1.take(chunk.part.owner, chunk);
+/// Writes runs; they are noted in `Build::done`.
+pub(crate) fn flush<'scope>(
+    stream: StreamVec<'scope, u64, Local<LaidChunk>>,
+    build: &Arc<Build>,
+) -> StreamVec<'scope, u64, ()> {
+    let build = build.clone();
+    let worker = stream.scope().index();
+    let writing = build.wiring.writing as u64;
+    let to_writer = Exchange::new(move |_: &Local<LaidChunk>| writing);
+    stream.unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(to_writer, "Flush", move |_, _| {
+        let guard = Guard::new(&build.control, "Flush", worker);
+        // An owner that is ahead may have begun the next run.
+        let mut runs: BTreeMap<u32, (RunPart, RunWriter)> = BTreeMap::new();
+        move |input, _output| {
+            input.for_each(|_, data| {
+                for Local(chunk) in data.drain(..) {
+                    let run = match runs.entry(chunk.part.run) {
+                        Entry::Occupied(open) => open.into_mut(),
+                        Entry::Vacant(none) => match guard.work(|| Ok(create(&build, &chunk)?)) {
+                            Some(run) => none.insert((chunk.part, run)),
+                            None => return,
+                        },
+                    };
+                    run.1.take(chunk.part.owner, chunk);
+                }
+            });
+            while let Some(mut entry) = runs.first_entry() {
+                let done = guard.work(|| {
+                    if !entry.get_mut().1.write()? {
+                        return Ok(false);
                     }
+                    let (part, run) = entry.remove();
+                    let run = run.finish(part.first_docid, part.documents)?;
+                    debug!(run = run.0.name, documents = run.0.documents, "wrote a run");
+                    lock(&build.done).runs.push(run);
+                    Progress::add(&build.progress.runs, 1);
+                    Ok(true)
                 });
-                while let Some(mut entry) = runs.first_entry() {
-                    let done = guard.work(|| {
-                        if !entry.get_mut().1.write()? {
-                            return Ok(false);
-                        }
-                        let (part, run) = entry.remove();
-                        let run = run.finish(part.first_docid, part.documents)?;
-                        debug!(run = run.0.name, documents = run.0.documents, "wrote a run");
-                        lock(&build.done).runs.push(run);
-                        Progress::add(&build.progress.runs, 1);
-                        Ok(true)
-                    });
-                    if done != Some(true) {
-                        return;
-                    }
+                if done != Some(true) {
+                    return;
                 }
             }
-        })
-    }
+        }
+    })
 }
 
 /// Creates the run of a chunk. It is not synced: a merge may make it superfluous.

@@ -21,15 +21,12 @@ const MOST_AT_ONCE: usize = 256;
 /// a piece, or the owner would fall behind, and find what waits for it out of the caches.
 const MOST_BYTES: usize = 4 << 20;
 
-pub(crate) trait Index<'scope> {
-    /// Returns closed runs and the frontier of what is absorbed.
-    fn index(self, build: &Arc<Build>) -> Indexed<'scope>;
-}
-
-impl<'scope> Index<'scope> for StreamVec<'scope, u64, Local<Group>> {
-    fn index(self, build: &Arc<Build>) -> Indexed<'scope> {
-        feed::<PostingsLane>(self, build, "Index")
-    }
+/// Returns closed runs and the frontier of what is absorbed.
+pub(crate) fn index<'scope>(
+    stream: StreamVec<'scope, u64, Local<Group>>,
+    build: &Arc<Build>,
+) -> Indexed<'scope> {
+    feed::<PostingsLane>(stream, build, "Index")
 }
 
 struct PostingsLane {

@@ -24,15 +24,12 @@ use std::time::Instant;
 use timely::dataflow::StreamVec;
 use timely::dataflow::operators::Capability;
 
-pub(crate) trait IndexTokens<'scope> {
-    /// Returns closed runs and the frontier of what is absorbed.
-    fn index_tokens(self, build: &Arc<Build>) -> Indexed<'scope>;
-}
-
-impl<'scope> IndexTokens<'scope> for StreamVec<'scope, u64, Local<TokenGroup>> {
-    fn index_tokens(self, build: &Arc<Build>) -> Indexed<'scope> {
-        feed::<TokensLane>(self, build, "IndexTokens")
-    }
+/// Returns closed runs and the frontier of what is absorbed.
+pub(crate) fn index_tokens<'scope>(
+    stream: StreamVec<'scope, u64, Local<TokenGroup>>,
+    build: &Arc<Build>,
+) -> Indexed<'scope> {
+    feed::<TokensLane>(stream, build, "IndexTokens")
 }
 
 /// A block that an indexer has, and the capability of its first piece: while it is held, no piece

@@ -8,7 +8,7 @@
 //!   time ([`turns`](crate::input::turns)).
 //! - Work per activation: one piece.
 
-use super::decompress::{Assigned, Decompress};
+use super::decompress::{Assigned, decompress};
 use super::read::{InHand, read};
 use crate::dataflow::build::context::{Build, Progress};
 use crate::dataflow::control::Guard;
@@ -38,79 +38,68 @@ pub(crate) fn parse_input<'scope, R: Regroup + 'static>(
     regroup: R,
 ) -> Parsed<'scope, R::Group> {
     let (taken, in_hand) = read(scope, build, absorbed.clone());
-    taken.decompress(build, in_hand.clone(), absorbed.clone()).parse(build, in_hand, regroup)
+    let pieces = decompress(taken, build, in_hand.clone(), absorbed.clone());
+    parse(pieces, build, in_hand, regroup)
 }
 
-pub(crate) trait Parse<'scope> {
-    /// Parses; groups are as `regroup` makes them. `in_hand` is what the same worker reads.
-    fn parse<R: Regroup + 'static>(
-        self,
-        build: &Arc<Build>,
-        in_hand: Rc<InHand>,
-        regroup: R,
-    ) -> Parsed<'scope, R::Group>;
-}
-
-impl<'scope> Parse<'scope> for StreamVec<'scope, u64, Assigned> {
-    fn parse<R: Regroup + 'static>(
-        self,
-        build: &Arc<Build>,
-        in_hand: Rc<InHand>,
-        regroup: R,
-    ) -> Parsed<'scope, R::Group> {
-        let build = build.clone();
-        let scope = self.scope();
-        let worker = scope.index();
-        let mut builder = OperatorBuilder::new("Parse".to_owned(), scope);
-        let to_parser = Exchange::new(|Local((parser, _)): &Assigned| *parser as u64);
-        let mut input = builder.new_input(self, to_parser);
-        let (groups_out, groups) = builder.new_output();
-        let (batches_out, batches) = builder.new_output();
-        let mut groups_out = OutputBuilder::from(groups_out);
-        let mut batches_out = OutputBuilder::from(batches_out);
-        let activator = scope.activator_for(builder.operator_info().address);
-        builder.build(move |_| {
-            let guard = Guard::new(&build.control, "Parse", worker);
-            let mut waiting = VecDeque::new();
-            let mut parser = {
-                let fields = &build.plan.fields;
-                let turns = build.wiring.turns.clone();
-                PieceParser::new(regroup, (build.max_document, fields), turns)
-            };
-            move |_frontiers| {
-                input.for_each(|cap, data| {
-                    for Local((_, piece)) in data.drain(..) {
-                        waiting.push_back((cap.retain(0), cap.retain(1), piece));
-                    }
-                });
-                // Others would have nothing to do while this worker, which reads for them, parses.
-                // It reads on before, once for each time that it gave them something.
-                if build.workers > 1 && in_hand.short.take() {
-                    return activator.activate();
+/// Parses; groups are as `regroup` makes them. `in_hand` is what the same worker reads.
+pub(crate) fn parse<'scope, R: Regroup + 'static>(
+    stream: StreamVec<'scope, u64, Assigned>,
+    build: &Arc<Build>,
+    in_hand: Rc<InHand>,
+    regroup: R,
+) -> Parsed<'scope, R::Group> {
+    let build = build.clone();
+    let scope = stream.scope();
+    let worker = scope.index();
+    let mut builder = OperatorBuilder::new("Parse".to_owned(), scope);
+    let to_parser = Exchange::new(|Local((parser, _)): &Assigned| *parser as u64);
+    let mut input = builder.new_input(stream, to_parser);
+    let (groups_out, groups) = builder.new_output();
+    let (batches_out, batches) = builder.new_output();
+    let mut groups_out = OutputBuilder::from(groups_out);
+    let mut batches_out = OutputBuilder::from(batches_out);
+    let activator = scope.activator_for(builder.operator_info().address);
+    builder.build(move |_| {
+        let guard = Guard::new(&build.control, "Parse", worker);
+        let mut waiting = VecDeque::new();
+        let mut parser = {
+            let fields = &build.plan.fields;
+            let turns = build.wiring.turns.clone();
+            PieceParser::new(regroup, (build.max_document, fields), turns)
+        };
+        move |_frontiers| {
+            input.for_each(|cap, data| {
+                for Local((_, piece)) in data.drain(..) {
+                    waiting.push_back((cap.retain(0), cap.retain(1), piece));
                 }
-                let Some((groups_cap, batches_cap, mut piece)) = waiting.pop_front() else {
-                    return;
-                };
-                let bytes = piece.bytes.len();
-                let parsed =
-                    guard.work(|| Ok(parser.parse(&build.plan, build.wanted.as_ref(), &mut piece)));
-                // Whoever fills the next one has it before anything waits.
-                drop(piece);
-                let Some((groups, batch)) = parsed else { return };
-                let parsed =
-                    groups.iter().map(PieceGroup::memory_bytes).sum::<usize>() + batch.bytes();
-                build.wiring.flow.parsed(worker, bytes, parsed);
-                Progress::add(&build.progress.parsed_bytes, bytes as u64);
-                Progress::add(&build.progress.documents, u64::from(batch.documents()));
-                let mut output = groups_out.activate();
-                output.session(&groups_cap).give_iterator(groups.into_iter().map(Local));
-                let mut output = batches_out.activate();
-                output.session(&batches_cap).give(Local(batch));
-                if !waiting.is_empty() {
-                    activator.activate();
-                }
+            });
+            // Others would have nothing to do while this worker, which reads for them, parses.
+            // It reads on before, once for each time that it gave them something.
+            if build.workers > 1 && in_hand.short.take() {
+                return activator.activate();
             }
-        });
-        (groups, batches)
-    }
+            let Some((groups_cap, batches_cap, mut piece)) = waiting.pop_front() else {
+                return;
+            };
+            let bytes = piece.bytes.len();
+            let parsed =
+                guard.work(|| Ok(parser.parse(&build.plan, build.wanted.as_ref(), &mut piece)));
+            // Whoever fills the next one has it before anything waits.
+            drop(piece);
+            let Some((groups, batch)) = parsed else { return };
+            let parsed = groups.iter().map(PieceGroup::memory_bytes).sum::<usize>() + batch.bytes();
+            build.wiring.flow.parsed(worker, bytes, parsed);
+            Progress::add(&build.progress.parsed_bytes, bytes as u64);
+            Progress::add(&build.progress.documents, u64::from(batch.documents()));
+            let mut output = groups_out.activate();
+            output.session(&groups_cap).give_iterator(groups.into_iter().map(Local));
+            let mut output = batches_out.activate();
+            output.session(&batches_cap).give(Local(batch));
+            if !waiting.is_empty() {
+                activator.activate();
+            }
+        }
+    });
+    (groups, batches)
 }

@@ -186,7 +186,7 @@ impl Reader {
             plan.splits.len(),
             budget.open_files,
             flow.is_hungry(),
-            // Splits that one worker reads, if some are open, come before, and need room themselves.
+            // Splits that one worker reads, if some are open, come before, and need room too.
             |place, streams| flow.is_idle(worker) && (flow.has_room(!streams) || first(place)),
             |split| self.build.open_shared(split),
         )

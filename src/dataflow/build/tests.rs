@@ -5,12 +5,11 @@ mod reading;
 
 use crate::dataflow::build::context::Build;
 use crate::dataflow::build::documents::write_documents;
-use crate::dataflow::build::encode::Encode;
-use crate::dataflow::build::encode::Unwritten;
+use crate::dataflow::build::encode::{Unwritten, encode};
 use crate::dataflow::build::feed::ClosedRun;
-use crate::dataflow::build::flush::Flush;
-use crate::dataflow::build::index::Index;
-use crate::dataflow::build::index_tokens::IndexTokens;
+use crate::dataflow::build::flush::flush;
+use crate::dataflow::build::index::index;
+use crate::dataflow::build::index_tokens::index_tokens;
 use crate::dataflow::harness::{Step, build, failure, pass, plan_of};
 use crate::dataflow::query::local::Local;
 use crate::dictionary::closed::{Advance, ClosedError, ClosedTerms};
@@ -66,7 +65,7 @@ fn index_takes_pieces_in_order_and_closes_the_last_run() {
                 Step { records: vec![], then: None },
             ]
         },
-        move |stream| stream.index(&given).0,
+        move |stream| index(stream, &given).0,
         |mut run: ClosedRun| {
             let (mut terms, mut postings) = (Vec::new(), Vec::new());
             while run.terms.advance(&mut postings).unwrap() == Advance::Term {
@@ -103,7 +102,7 @@ fn index_fails_when_docids_run_out() {
             };
             vec![Step { records: vec![large(0), large(1)], then: None }]
         },
-        move |stream| stream.index(&given).0,
+        move |stream| index(stream, &given).0,
         |_| (),
     );
     assert_eq!(failure(&shared.control).unwrap().0, "Index");
@@ -179,7 +178,7 @@ fn index_tokens_holds_what_its_indexer_is_not_done_with_and_fails_with_it() {
                         group.map(Local)
                     },
                 );
-                groups.index_tokens(&given).1
+                index_tokens(groups, &given).1
             },
             |()| (),
         );
@@ -219,7 +218,7 @@ impl ClosedTerms for Terms {
 }
 
 /// Encodes a run of one owner with these terms.
-fn encode(
+fn encode_terms(
     shared: &Arc<Build>,
     terms: &'static [Result<&'static str, &'static str>],
 ) -> crate::dataflow::harness::Passed<(bool, u64)> {
@@ -236,7 +235,7 @@ fn encode(
                 lengths: vec![Arc::from([1])],
                 busy: Rc::default(),
             });
-            runs.encode(&given)
+            encode(runs, &given)
         },
         |Local(chunk)| (chunk.ends, chunk.ended().0),
     )
@@ -246,7 +245,7 @@ fn encode(
 fn encode_gives_chunks_and_waits_for_the_dictionary_and_fails_with_it() {
     let folder = tempfile::tempdir().unwrap();
     let shared = Arc::new(empty(folder.path()));
-    let passed = encode(&shared, &[Ok("a"), Ok("b")]);
+    let passed = encode_terms(&shared, &[Ok("a"), Ok("b")]);
     assert_eq!(passed.records[0], [(at(0, 0), (true, 2))]);
     assert_eq!(passed.frontier, [Some(at(4, 0)), None]);
     let encoded = &shared.wiring.encoded[0];
@@ -254,12 +253,12 @@ fn encode_gives_chunks_and_waits_for_the_dictionary_and_fails_with_it() {
 
     // The run is held while the dictionary has no term yet.
     let shared = Arc::new(empty(folder.path()));
-    let passed = encode(&shared, &[Ok(LATER)]);
+    let passed = encode_terms(&shared, &[Ok(LATER)]);
     assert!(passed.records.iter().all(Vec::is_empty));
     assert_eq!(passed.frontier, [Some(at(0, 0)); 2]);
 
     let shared = Arc::new(empty(folder.path()));
-    encode(&shared, &[Ok("a"), Err("the device has gone")]);
+    encode_terms(&shared, &[Ok("a"), Err("the device has gone")]);
     assert_eq!(failure(&shared.control), Some(("Encode", "the device has gone".to_string())));
 }
 
@@ -298,7 +297,7 @@ fn flush_writes_a_run_when_its_owners_have_ended_it_and_fails_without_a_folder()
                 };
                 vec![step(0, b"ac", false), step(1, b"x", true)]
             },
-            move |stream| stream.flush(&given),
+            move |stream| flush(stream, &given),
             |()| (),
         );
         if !folder_is_there {

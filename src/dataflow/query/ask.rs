@@ -16,32 +16,29 @@ use timely::dataflow::channels::pact::Pipeline;
 use timely::dataflow::operators::generic::operator::Operator;
 use timely::dataflow::{Stream, StreamVec};
 
-pub(crate) trait Ask<'scope> {
-    fn ask(self, context: &Arc<Context>) -> Stream<'scope, u64, Crossing<Question>>;
-}
-
-impl<'scope> Ask<'scope> for StreamVec<'scope, u64, Local<Numbered>> {
-    fn ask(self, context: &Arc<Context>) -> Stream<'scope, u64, Crossing<Question>> {
-        let context = context.clone();
-        let guard = Guard::new(&context.control, "Ask", self.scope().index());
-        self.unary::<CapacityContainerBuilder<_>, _, _, _>(Pipeline, "Ask", move |_, _| {
-            move |input, output| {
-                input.for_each(|cap, data| {
-                    guard.work(|| {
-                        let mut session = output.session(&cap);
-                        for Local(Numbered { number, query, .. }) in data.drain(..) {
-                            let Ok(query) = query else { continue };
-                            let wanted = query.wanted(&context.wanted);
-                            for process in 0..context.shard.processes {
-                                let worker = context.worker_of(process, number);
-                                let text = query.text.clone();
-                                session.give(Question { worker, number, wanted, text });
-                            }
+pub(crate) fn ask<'scope>(
+    stream: StreamVec<'scope, u64, Local<Numbered>>,
+    context: &Arc<Context>,
+) -> Stream<'scope, u64, Crossing<Question>> {
+    let context = context.clone();
+    let guard = Guard::new(&context.control, "Ask", stream.scope().index());
+    stream.unary::<CapacityContainerBuilder<_>, _, _, _>(Pipeline, "Ask", move |_, _| {
+        move |input, output| {
+            input.for_each(|cap, data| {
+                guard.work(|| {
+                    let mut session = output.session(&cap);
+                    for Local(Numbered { number, query, .. }) in data.drain(..) {
+                        let Ok(query) = query else { continue };
+                        let wanted = query.wanted(&context.wanted);
+                        for process in 0..context.shard.processes {
+                            let worker = context.worker_of(process, number);
+                            let text = query.text.clone();
+                            session.give(Question { worker, number, wanted, text });
                         }
-                        Ok(())
-                    });
+                    }
+                    Ok(())
                 });
-            }
-        })
-    }
+            });
+        }
+    })
 }

@@ -84,49 +84,47 @@ impl Writer {
     }
 }
 
-pub(crate) trait Collect<'scope> {
-    fn collect(self, context: &Arc<Context>, writer: &Writer) -> StreamVec<'scope, u64, ()>;
-}
-
-impl<'scope> Collect<'scope> for StreamVec<'scope, u64, Local<Answered>> {
-    fn collect(self, context: &Arc<Context>, writer: &Writer) -> StreamVec<'scope, u64, ()> {
-        let context = context.clone();
-        let worker = self.scope().index();
-        let mut sink = if worker == 0 { writer.take() } else { None };
-        let to_writer = Exchange::new(|_: &Local<Answered>| 0);
-        self.unary_frontier::<CapacityContainerBuilder<Vec<()>>, _, _, _>(
-            to_writer,
-            "Collect",
-            move |_, _| {
-                let guard = Guard::new(&context.control, "Collect", worker);
-                let mut batches: BTreeMap<u64, (Capability<u64>, Vec<Answered>)> = BTreeMap::new();
-                move |(input, frontier), _output| {
-                    input.for_each(|cap, data| {
-                        let batch = batches
-                            .entry(*cap.time())
-                            .or_insert_with(|| (cap.retain(0), Vec::new()));
-                        batch.1.extend(data.drain(..).map(|Local(answer)| answer));
-                    });
-                    while let Some(entry) = batches.first_entry()
-                        && !frontier.less_equal(entry.key())
-                    {
-                        let (_cap, mut answers) = entry.remove();
-                        guard.work(|| {
-                            let sink = sink.as_mut().ok_or("answers go to worker 0")?;
-                            answers.sort_unstable_by_key(|answer| answer.place);
-                            match sink.put(answers) {
-                                Err(e) if e.kind() == ErrorKind::BrokenPipe => {
-                                    context.control.fail(JobError::OutputClosed);
-                                }
-                                put => put.map_err(Cause::from)?,
+/// Writes answers in order.
+pub(crate) fn collect<'scope>(
+    stream: StreamVec<'scope, u64, Local<Answered>>,
+    context: &Arc<Context>,
+    writer: &Writer,
+) -> StreamVec<'scope, u64, ()> {
+    let context = context.clone();
+    let worker = stream.scope().index();
+    let mut sink = if worker == 0 { writer.take() } else { None };
+    let to_writer = Exchange::new(|_: &Local<Answered>| 0);
+    stream.unary_frontier::<CapacityContainerBuilder<Vec<()>>, _, _, _>(
+        to_writer,
+        "Collect",
+        move |_, _| {
+            let guard = Guard::new(&context.control, "Collect", worker);
+            let mut batches: BTreeMap<u64, (Capability<u64>, Vec<Answered>)> = BTreeMap::new();
+            move |(input, frontier), _output| {
+                input.for_each(|cap, data| {
+                    let batch =
+                        batches.entry(*cap.time()).or_insert_with(|| (cap.retain(0), Vec::new()));
+                    batch.1.extend(data.drain(..).map(|Local(answer)| answer));
+                });
+                while let Some(entry) = batches.first_entry()
+                    && !frontier.less_equal(entry.key())
+                {
+                    let (_cap, mut answers) = entry.remove();
+                    guard.work(|| {
+                        let sink = sink.as_mut().ok_or("answers go to worker 0")?;
+                        answers.sort_unstable_by_key(|answer| answer.place);
+                        match sink.put(answers) {
+                            Err(e) if e.kind() == ErrorKind::BrokenPipe => {
+                                context.control.fail(JobError::OutputClosed);
                             }
-                            context.tally.batches.fetch_add(1, Ordering::Relaxed);
-                            context.tally.answering();
-                            Ok(())
-                        });
-                    }
+                            put => put.map_err(Cause::from)?,
+                        }
+                        context.tally.batches.fetch_add(1, Ordering::Relaxed);
+                        context.tally.answering();
+                        Ok(())
+                    });
                 }
-            },
-        )
-    }
+            }
+        },
+    )
 }

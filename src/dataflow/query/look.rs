@@ -36,58 +36,48 @@ impl Planned {
     }
 }
 
-pub(crate) trait Look<'scope> {
-    fn look(
-        self,
-        context: &Arc<Context>,
-        planned: &Arc<Planned>,
-    ) -> Stream<'scope, u64, Crossing<Counted>>;
-}
-
-impl<'scope> Look<'scope> for Stream<'scope, u64, Crossing<Question>> {
-    fn look(
-        self,
-        context: &Arc<Context>,
-        planned: &Arc<Planned>,
-    ) -> Stream<'scope, u64, Crossing<Counted>> {
-        let (context, planned) = (context.clone(), planned.clone());
-        let scope = self.scope();
-        let guard = Guard::new(&context.control, "Look", scope.index());
-        let named = ExchangeCore::new(|asked: &Result<Question, _>| {
-            asked.as_ref().map_or(0, |asked| asked.worker.into())
-        });
-        self.unary::<CapacityContainerBuilder<_>, _, _, _>(named, "Look", move |_, info| {
-            let activator = scope.activator_for(info.address);
-            let mut planner = Planner::default();
-            let mut waiting = VecDeque::new();
-            move |input, output| {
-                input.for_each(|cap, data| {
-                    waiting.extend(data.0.drain(..).map(|asked| (cap.retain(0), asked)));
+/// Plans, and counts in this shard.
+pub(crate) fn look<'scope>(
+    stream: Stream<'scope, u64, Crossing<Question>>,
+    context: &Arc<Context>,
+    planned: &Arc<Planned>,
+) -> Stream<'scope, u64, Crossing<Counted>> {
+    let (context, planned) = (context.clone(), planned.clone());
+    let scope = stream.scope();
+    let guard = Guard::new(&context.control, "Look", scope.index());
+    let named = ExchangeCore::new(|asked: &Result<Question, _>| {
+        asked.as_ref().map_or(0, |asked| asked.worker.into())
+    });
+    stream.unary::<CapacityContainerBuilder<_>, _, _, _>(named, "Look", move |_, info| {
+        let activator = scope.activator_for(info.address);
+        let mut planner = Planner::default();
+        let mut waiting = VecDeque::new();
+        move |input, output| {
+            input.for_each(|cap, data| {
+                waiting.extend(data.0.drain(..).map(|asked| (cap.retain(0), asked)));
+            });
+            let start = Instant::now();
+            while let Some((cap, asked)) = waiting.pop_front() {
+                let looked = guard.work(|| {
+                    let Question { number, wanted, text, .. } = asked?;
+                    let plan = planner.plan(&context.snapshot(), wanted, &text)?;
+                    let dfs: Vec<u64> = plan.terms().iter().map(|term| term.df.into()).collect();
+                    // It is there before the counts that ask for it.
+                    planned.put(number, plan);
+                    let mut session = output.session(&cap);
+                    for process in 0..context.shard.processes {
+                        let worker = context.first_of(process);
+                        session.give(Counted { worker, number, dfs: dfs.clone() });
+                    }
+                    Ok(())
                 });
-                let start = Instant::now();
-                while let Some((cap, asked)) = waiting.pop_front() {
-                    let looked = guard.work(|| {
-                        let Question { number, wanted, text, .. } = asked?;
-                        let plan = planner.plan(&context.snapshot(), wanted, &text)?;
-                        let dfs: Vec<u64> =
-                            plan.terms().iter().map(|term| term.df.into()).collect();
-                        // It is there before the counts that ask for it.
-                        planned.put(number, plan);
-                        let mut session = output.session(&cap);
-                        for process in 0..context.shard.processes {
-                            let worker = context.first_of(process);
-                            session.give(Counted { worker, number, dfs: dfs.clone() });
-                        }
-                        Ok(())
-                    });
-                    if looked.is_none() {
-                        return;
-                    }
-                    if start.elapsed() > SLICE && !waiting.is_empty() {
-                        return activator.activate();
-                    }
+                if looked.is_none() {
+                    return;
+                }
+                if start.elapsed() > SLICE && !waiting.is_empty() {
+                    return activator.activate();
                 }
             }
-        })
-    }
+        }
+    })
 }

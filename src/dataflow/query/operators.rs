@@ -5,18 +5,18 @@ use super::tests::{context, numbered, snapshot};
 use crate::dataflow::control::JobError;
 use crate::dataflow::crossing::{Crossing, Record};
 use crate::dataflow::harness::{Failure, Step, failure, pass};
-use crate::dataflow::query::ask::Ask;
+use crate::dataflow::query::ask::ask;
 use crate::dataflow::query::batch::Numbered;
-use crate::dataflow::query::collect::{Collect, Sink, Writer};
+use crate::dataflow::query::collect::{Sink, Writer, collect};
 use crate::dataflow::query::context::Context;
 use crate::dataflow::query::desk::Request;
 use crate::dataflow::query::gather::gather;
 use crate::dataflow::query::lay_out::{Answered, Out};
 use crate::dataflow::query::local::Local;
-use crate::dataflow::query::look::{Look, Planned};
+use crate::dataflow::query::look::{Planned, look};
 use crate::dataflow::query::messages::{Counted, Question, ShardHits};
-use crate::dataflow::query::tell::Tell;
-use crate::dataflow::query::weigh::Weigh;
+use crate::dataflow::query::tell::tell;
+use crate::dataflow::query::weigh::weigh;
 use crate::index::testing::term;
 use crate::query::answers::output::AnswerForm;
 use crate::query::engines::shard::Shard;
@@ -83,7 +83,7 @@ fn ask_asks_every_process_once() {
         let given = context.clone();
         let passed = pass(
             move || vec![step(3, vec![numbered(&snapshot, 7, "a mill")], Some(4))],
-            move |stream| arrive(stream.ask(&given)),
+            move |stream| arrive(ask(stream, &given)),
             |asked: Question| (asked.worker, asked.number, asked.text),
         );
         let expected = [0, 1].map(|worker| (3, (worker, 7, "a mill".to_string())));
@@ -105,7 +105,7 @@ fn look_counts_terms_for_every_process_and_keeps_the_plan() {
             let question = Question { worker: 0, number: 5, wanted: Wanted::default(), text };
             vec![step(2, vec![question], Some(3))]
         },
-        move |stream| arrive(cross(stream).look(&given, &plans)),
+        move |stream| arrive(look(cross(stream), &given, &plans)),
         |counted: Counted| (counted.worker, counted.number, counted.dfs),
     );
     assert_eq!(passed.frontier, [Some(3)]);
@@ -117,8 +117,8 @@ fn look_counts_terms_for_every_process_and_keeps_the_plan() {
     assert_eq!(planned.take(5).unwrap().terms().len(), 2);
 }
 
-/// Plans a query for itself, and weighs it by the counts of two shards.
-fn weigh(dfs: [Vec<u64>; 2]) -> (Vec<(u64, u32)>, Option<Failure>) {
+/// Plans a query for itself, and weighs it by what two shards have counted.
+fn weigh_counts(dfs: [Vec<u64>; 2]) -> (Vec<(u64, u32)>, Option<Failure>) {
     let folder = tempfile::tempdir().unwrap();
     let context = of_two(folder.path());
     let planned = Arc::new(Planned::default());
@@ -132,7 +132,7 @@ fn weigh(dfs: [Vec<u64>; 2]) -> (Vec<(u64, u32)>, Option<Failure>) {
                 None,
             )]
         },
-        move |stream| arrive(cross(stream).look(&given, &plans)),
+        move |stream| arrive(look(cross(stream), &given, &plans)),
         |_: Counted| (),
     );
     let given = context.clone();
@@ -141,7 +141,7 @@ fn weigh(dfs: [Vec<u64>; 2]) -> (Vec<(u64, u32)>, Option<Failure>) {
             let counted = dfs.map(|dfs| Counted { worker: 0, number: 5, dfs });
             vec![step(4, counted.into(), Some(5))]
         },
-        move |stream| cross(stream).weigh(&given, &planned),
+        move |stream| weigh(cross(stream), &given, &planned),
         |Local(request)| match request {
             Request::Planned(number, plan) => (number, plan.terms()[1].df),
             Request::Text(_) => panic!("it was planned"),
@@ -152,9 +152,9 @@ fn weigh(dfs: [Vec<u64>; 2]) -> (Vec<(u64, u32)>, Option<Failure>) {
 
 #[test]
 fn weigh_waits_for_all_shards_and_fails_where_they_differ() {
-    let (weighed, failed) = weigh([vec![3, 4], vec![5, 6]]);
+    let (weighed, failed) = weigh_counts([vec![3, 4], vec![5, 6]]);
     assert_eq!((weighed, failed), (vec![(5, 10)], None));
-    let (weighed, failed) = weigh([vec![3, 4], vec![5]]);
+    let (weighed, failed) = weigh_counts([vec![3, 4], vec![5]]);
     let (operator, why) = failed.unwrap();
     assert!(weighed.is_empty() && operator == "Weigh" && why.contains("different terms"), "{why}");
 }
@@ -192,7 +192,7 @@ fn gather_puts_shards_together_and_holds_queries_that_are_open() {
                 Coming::Query(_) => None,
                 Coming::Hits(hits) => Some(Local(hits)),
             });
-            gather(queries, hits.tell(), &given)
+            gather(queries, tell(hits), &given)
         },
         |Local(answered)| match answered.out {
             Out::Text(text) => (answered.place, String::from_utf8(text).unwrap()),
@@ -238,7 +238,7 @@ fn collect_writes_whole_batches_in_order() {
                 step(1, vec![], None),
             ]
         },
-        move |stream| stream.collect(&given, &writer),
+        move |stream| collect(stream, &given, &writer),
         |()| (),
     );
     assert_eq!(passed.frontier, [Some(0), Some(1), None]);
@@ -255,7 +255,7 @@ fn collect_ends_the_job_when_nothing_can_be_written() {
             (context.clone(), Writer::new(Sink::text(AnswerForm::Tsv, Broken(kind))));
         pass(
             || vec![step(0, vec![text(0, "a")], None)],
-            move |stream| stream.collect(&given, &writer),
+            move |stream| collect(stream, &given, &writer),
             |()| (),
         );
         match context.control.take_failure().unwrap() {

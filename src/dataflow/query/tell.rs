@@ -64,19 +64,16 @@ fn name(context: &Context, hits: &[Hit]) -> Vec<NamedHit> {
     named.collect()
 }
 
-pub(crate) trait Tell<'scope> {
-    fn tell(self) -> Stream<'scope, u64, Crossing<ShardHits>>;
-}
-
-impl<'scope> Tell<'scope> for StreamVec<'scope, u64, Local<ShardHits>> {
-    fn tell(self) -> Stream<'scope, u64, Crossing<ShardHits>> {
-        self.unary::<CapacityContainerBuilder<_>, _, _, _>(Pipeline, "Tell", |_, _| {
-            |input, output| {
-                input.for_each(|cap, data| {
-                    let mut session = output.session(&cap);
-                    data.drain(..).for_each(|Local(found)| session.give(found));
-                });
-            }
-        })
-    }
+/// Lets records cross processes.
+pub(crate) fn tell<'scope>(
+    stream: StreamVec<'scope, u64, Local<ShardHits>>,
+) -> Stream<'scope, u64, Crossing<ShardHits>> {
+    stream.unary::<CapacityContainerBuilder<_>, _, _, _>(Pipeline, "Tell", |_, _| {
+        |input, output| {
+            input.for_each(|cap, data| {
+                let mut session = output.session(&cap);
+                data.drain(..).for_each(|Local(found)| session.give(found));
+            });
+        }
+    })
 }

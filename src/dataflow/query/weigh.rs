@@ -19,14 +19,6 @@ use timely::dataflow::channels::pact::ExchangeCore;
 use timely::dataflow::operators::generic::operator::Operator;
 use timely::dataflow::{Stream, StreamVec};
 
-pub(crate) trait Weigh<'scope> {
-    fn weigh(
-        self,
-        context: &Arc<Context>,
-        planned: &Arc<Planned>,
-    ) -> StreamVec<'scope, u64, Local<Request>>;
-}
-
 /// A query whose counts come in.
 #[derive(Default)]
 struct Weighing {
@@ -48,41 +40,40 @@ impl Weighing {
     }
 }
 
-impl<'scope> Weigh<'scope> for Stream<'scope, u64, Crossing<Counted>> {
-    fn weigh(
-        self,
-        context: &Arc<Context>,
-        planned: &Arc<Planned>,
-    ) -> StreamVec<'scope, u64, Local<Request>> {
-        let (context, planned) = (context.clone(), planned.clone());
-        let guard = Guard::new(&context.control, "Weigh", self.scope().index());
-        let named = ExchangeCore::new(|counted: &Result<Counted, _>| {
-            counted.as_ref().map_or(0, |counted| counted.worker.into())
-        });
-        self.unary::<CapacityContainerBuilder<_>, _, _, _>(named, "Weigh", move |_, _| {
-            let mut open: BTreeMap<u64, Weighing> = BTreeMap::new();
-            move |input, output| {
-                input.for_each(|cap, data| {
-                    guard.work(|| {
-                        for counted in data.0.drain(..) {
-                            let counted = counted?;
-                            let number = counted.number;
-                            let query = open.entry(number).or_default();
-                            query.add(counted)?;
-                            if query.shards == context.shard.processes
-                                && let Some(Weighing { dfs, .. }) = open.remove(&number)
-                            {
-                                let plan = planned.take(number);
-                                let mut plan = plan.ok_or("counts came without their query")?;
-                                let most = u64::from(plan.snapshot().whole().documents);
-                                plan.weigh(dfs.into_iter().map(|df| df.min(most) as u32));
-                                output.session(&cap).give(Local(Request::Planned(number, plan)));
-                            }
+/// Weighs plans by the numbers of all shards.
+pub(crate) fn weigh<'scope>(
+    stream: Stream<'scope, u64, Crossing<Counted>>,
+    context: &Arc<Context>,
+    planned: &Arc<Planned>,
+) -> StreamVec<'scope, u64, Local<Request>> {
+    let (context, planned) = (context.clone(), planned.clone());
+    let guard = Guard::new(&context.control, "Weigh", stream.scope().index());
+    let named = ExchangeCore::new(|counted: &Result<Counted, _>| {
+        counted.as_ref().map_or(0, |counted| counted.worker.into())
+    });
+    stream.unary::<CapacityContainerBuilder<_>, _, _, _>(named, "Weigh", move |_, _| {
+        let mut open: BTreeMap<u64, Weighing> = BTreeMap::new();
+        move |input, output| {
+            input.for_each(|cap, data| {
+                guard.work(|| {
+                    for counted in data.0.drain(..) {
+                        let counted = counted?;
+                        let number = counted.number;
+                        let query = open.entry(number).or_default();
+                        query.add(counted)?;
+                        if query.shards == context.shard.processes
+                            && let Some(Weighing { dfs, .. }) = open.remove(&number)
+                        {
+                            let plan = planned.take(number);
+                            let mut plan = plan.ok_or("counts came without their query")?;
+                            let most = u64::from(plan.snapshot().whole().documents);
+                            plan.weigh(dfs.into_iter().map(|df| df.min(most) as u32));
+                            output.session(&cap).give(Local(Request::Planned(number, plan)));
                         }
-                        Ok(())
-                    });
+                    }
+                    Ok(())
                 });
-            }
-        })
-    }
+            });
+        }
+    })
 }

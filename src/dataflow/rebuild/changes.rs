@@ -103,12 +103,8 @@ fn in_chunks(
     workers::run(workers, control, move |worker| {
         worker.dataflow_named::<u64, _, _>("changes", |scope| {
             let probe = ProbeHandle::new();
-            feed(scope, &cut, &shared, probe.clone())
-                .as_collection()
-                .consolidate()
-                .inner
-                .resolve_changes(&cut, &shared, &found)
-                .probe_with(&probe);
+            let updates = feed(scope, &cut, &shared, probe.clone()).as_collection().consolidate();
+            resolve_changes(updates.inner, &cut, &shared, &found).probe_with(&probe);
         });
     })?;
     let mut found = lock(&result);
@@ -161,63 +157,52 @@ fn feed<'scope>(
 }
 
 /// Gives what changed of a chunk to its documents when the frontier has passed it.
-trait ResolveChanges<'scope> {
-    fn resolve_changes(
-        self,
-        cut: &Arc<Cut>,
-        control: &Arc<Control>,
-        found: &Arc<Mutex<Changes>>,
-    ) -> StreamVec<'scope, u64, ()>;
-}
-
-impl<'scope> ResolveChanges<'scope> for StreamVec<'scope, u64, Update> {
-    fn resolve_changes(
-        self,
-        cut: &Arc<Cut>,
-        control: &Arc<Control>,
-        found: &Arc<Mutex<Changes>>,
-    ) -> StreamVec<'scope, u64, ()> {
-        let (cut, found, worker) = (cut.clone(), found.clone(), self.scope().index());
-        let guard = Guard::new(control, "ResolveChanges", worker);
-        let owner = cut.clone();
-        let by_name = Exchange::new(move |((name, _), _, _): &Update| owner.owner(*name));
-        self.unary_frontier::<CapacityContainerBuilder<_>, _, _, _>(
-            by_name,
-            "ResolveChanges",
-            move |_, _| {
-                let mut open: BTreeMap<u64, Vec<(Pair, isize)>> = BTreeMap::new();
-                let (mut next, mut changes) = (0, Some(Changes::default()));
-                move |(input, frontier), _output| {
-                    input.for_each(|_, updates| {
-                        for (pair, time, more) in updates.drain(..) {
-                            open.entry(time).or_default().push((pair, more));
-                        }
+fn resolve_changes<'scope>(
+    stream: StreamVec<'scope, u64, Update>,
+    cut: &Arc<Cut>,
+    control: &Arc<Control>,
+    found: &Arc<Mutex<Changes>>,
+) -> StreamVec<'scope, u64, ()> {
+    let (cut, found, worker) = (cut.clone(), found.clone(), stream.scope().index());
+    let guard = Guard::new(control, "ResolveChanges", worker);
+    let owner = cut.clone();
+    let by_name = Exchange::new(move |((name, _), _, _): &Update| owner.owner(*name));
+    stream.unary_frontier::<CapacityContainerBuilder<_>, _, _, _>(
+        by_name,
+        "ResolveChanges",
+        move |_, _| {
+            let mut open: BTreeMap<u64, Vec<(Pair, isize)>> = BTreeMap::new();
+            let (mut next, mut changes) = (0, Some(Changes::default()));
+            move |(input, frontier), _output| {
+                input.for_each(|_, updates| {
+                    for (pair, time, more) in updates.drain(..) {
+                        open.entry(time).or_default().push((pair, more));
+                    }
+                });
+                let Some(mine) = changes.as_mut() else { return };
+                let held = open.values().map(Vec::len).sum();
+                mine.held_pairs = mine.held_pairs.max(held);
+                while next < cut.chunks && !frontier.less_equal(&next) {
+                    let mut counts = open.remove(&next).unwrap_or_default();
+                    counts.sort_unstable();
+                    let done = guard.work(|| {
+                        let [old, new] = cut.entries(worker, next)?;
+                        let (old, new) = (cut.old.entries(old)?, cut.new.entries(new)?);
+                        mine.resolve(&old, &new, &counts);
+                        Ok(())
                     });
-                    let Some(mine) = changes.as_mut() else { return };
-                    let held = open.values().map(Vec::len).sum();
-                    mine.held_pairs = mine.held_pairs.max(held);
-                    while next < cut.chunks && !frontier.less_equal(&next) {
-                        let mut counts = open.remove(&next).unwrap_or_default();
-                        counts.sort_unstable();
-                        let done = guard.work(|| {
-                            let [old, new] = cut.entries(worker, next)?;
-                            let (old, new) = (cut.old.entries(old)?, cut.new.entries(new)?);
-                            mine.resolve(&old, &new, &counts);
-                            Ok(())
-                        });
-                        if done.is_none() {
-                            return;
-                        }
-                        next += 1;
+                    if done.is_none() {
+                        return;
                     }
-                    if next == cut.chunks {
-                        let mine = changes.take().expect("looked at above");
-                        lock(&found).unite(mine);
-                    }
+                    next += 1;
                 }
-            },
-        )
-    }
+                if next == cut.chunks {
+                    let mine = changes.take().expect("looked at above");
+                    lock(&found).unite(mine);
+                }
+            }
+        },
+    )
 }
 
 #[cfg(test)]

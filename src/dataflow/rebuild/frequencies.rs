@@ -79,12 +79,9 @@ pub(crate) fn frequencies<K: Key + Send>(
         let last = Arc::new(Mutex::new(None));
         worker.dataflow_named::<u32, _, _>("frequencies", |scope| {
             let probe = ProbeHandle::new();
-            feed(scope, days, window, &shared, probe.clone(), &last)
-                .as_collection()
-                .count_total()
-                .inner
-                .tell_changes(tell, &shared, &last)
-                .probe_with(&probe);
+            let days = feed(scope, days, window, &shared, probe.clone(), &last);
+            let counted = days.as_collection().count_total().inner;
+            tell_changes(counted, tell, &shared, &last).probe_with(&probe);
         });
     })
 }
@@ -129,65 +126,52 @@ fn feed<'scope, K: Key>(
 }
 
 /// Hands the changes of each day on.
-trait TellChanges<'scope, K> {
-    fn tell_changes(
-        self,
-        tell: Option<Tell<K>>,
-        control: &Arc<Control>,
-        last: &Arc<Mutex<Option<u32>>>,
-    ) -> StreamVec<'scope, u32, ()>;
-}
-
-impl<'scope, K: Key> TellChanges<'scope, K> for StreamVec<'scope, u32, Counted<K>> {
-    fn tell_changes(
-        self,
-        mut tell: Option<Tell<K>>,
-        control: &Arc<Control>,
-        last: &Arc<Mutex<Option<u32>>>,
-    ) -> StreamVec<'scope, u32, ()> {
-        let (guard, last) =
-            (Guard::new(control, "TellChanges", self.scope().index()), last.clone());
-        let to_first = Exchange::new(|_: &Counted<K>| 0);
-        self.unary_frontier::<timely::container::CapacityContainerBuilder<_>, _, _, _>(
-            to_first,
-            "TellChanges",
-            move |_, _| {
-                let mut open: BTreeMap<u32, BTreeMap<K, (u64, u64)>> = BTreeMap::new();
-                let mut next = 0;
-                move |(input, frontier), _output| {
-                    input.for_each(|_, counts| {
-                        for ((key, count), day, more) in counts.drain(..) {
-                            let counts = open.entry(day).or_default().entry(key).or_default();
-                            match more > 0 {
-                                true => counts.1 += count as u64,
-                                false => counts.0 += count as u64,
-                            }
+fn tell_changes<'scope, K: Key>(
+    stream: StreamVec<'scope, u32, Counted<K>>,
+    mut tell: Option<Tell<K>>,
+    control: &Arc<Control>,
+    last: &Arc<Mutex<Option<u32>>>,
+) -> StreamVec<'scope, u32, ()> {
+    let (guard, last) = (Guard::new(control, "TellChanges", stream.scope().index()), last.clone());
+    let to_first = Exchange::new(|_: &Counted<K>| 0);
+    stream.unary_frontier::<timely::container::CapacityContainerBuilder<_>, _, _, _>(
+        to_first,
+        "TellChanges",
+        move |_, _| {
+            let mut open: BTreeMap<u32, BTreeMap<K, (u64, u64)>> = BTreeMap::new();
+            let mut next = 0;
+            move |(input, frontier), _output| {
+                input.for_each(|_, counts| {
+                    for ((key, count), day, more) in counts.drain(..) {
+                        let counts = open.entry(day).or_default().entry(key).or_default();
+                        match more > 0 {
+                            true => counts.1 += count as u64,
+                            false => counts.0 += count as u64,
                         }
-                    });
-                    let Some(tell) = &mut tell else { return };
-                    // What leaves the window when the days are over is nobody's business.
-                    let end = *lock(&last);
-                    while !frontier.less_equal(&next) && end.is_none_or(|end| next < end) {
-                        let changes = open.remove(&next).unwrap_or_default();
-                        let changes =
-                            changes.into_iter().filter(|(_, (before, now))| before != now);
-                        let change = |(key, (before, now))| Change { key, before, now };
-                        let changes = changes.map(change).collect();
-                        if guard
-                            .work(|| {
-                                tell(next, changes);
-                                Ok(())
-                            })
-                            .is_none()
-                        {
-                            return;
-                        }
-                        next += 1;
                     }
+                });
+                let Some(tell) = &mut tell else { return };
+                // What leaves the window when the days are over is nobody's business.
+                let end = *lock(&last);
+                while !frontier.less_equal(&next) && end.is_none_or(|end| next < end) {
+                    let changes = open.remove(&next).unwrap_or_default();
+                    let changes = changes.into_iter().filter(|(_, (before, now))| before != now);
+                    let change = |(key, (before, now))| Change { key, before, now };
+                    let changes = changes.map(change).collect();
+                    if guard
+                        .work(|| {
+                            tell(next, changes);
+                            Ok(())
+                        })
+                        .is_none()
+                    {
+                        return;
+                    }
+                    next += 1;
                 }
-            },
-        )
-    }
+            }
+        },
+    )
 }
 
 #[cfg(test)]

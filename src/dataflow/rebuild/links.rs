@@ -56,7 +56,7 @@ fn assemble(worker: &mut Worker, build: &Arc<Build>, take: Option<Take>) {
     worker.dataflow_named::<u64, _, _>("links", |scope| {
         let absorbed = ProbeHandle::new();
         let (groups, batches) = parse_input(scope, build, &absorbed, Links::default());
-        groups.take_links(build, take).probe_with(&absorbed);
+        take_links(groups, build, take).probe_with(&absorbed);
         let nobody = (scope.index() == 0).then_some(Ok(()));
         let forget = |(): &mut (), build: &Build, batch: PieceDocuments| {
             build.wiring.flow.absorbed(batch.bytes());
@@ -67,29 +67,27 @@ fn assemble(worker: &mut Worker, build: &Arc<Build>, take: Option<Take>) {
     });
 }
 
-trait TakeLinks<'scope> {
-    fn take_links(self, build: &Arc<Build>, take: Option<Take>) -> StreamVec<'scope, u64, ()>;
-}
-
-impl<'scope> TakeLinks<'scope> for StreamVec<'scope, u64, Local<LinkGroup>> {
-    fn take_links(self, build: &Arc<Build>, mut take: Option<Take>) -> StreamVec<'scope, u64, ()> {
-        let (build, worker) = (build.clone(), self.scope().index());
-        let to_first = Exchange::new(|_: &Local<LinkGroup>| 0);
-        self.unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(to_first, "Links", move |_, _| {
-            let guard = Guard::new(&build.control, "Links", worker);
-            move |input, _output| {
-                input.for_each(|_, groups| {
-                    for Local(group) in groups.drain(..) {
-                        build.wiring.flow.absorbed(group.memory_bytes());
-                        guard.work(|| {
-                            let take = take.as_mut().ok_or("links go to worker 0")?;
-                            group.pages.iter().try_for_each(take)
-                        });
-                    }
-                });
-            }
-        })
-    }
+fn take_links<'scope>(
+    stream: StreamVec<'scope, u64, Local<LinkGroup>>,
+    build: &Arc<Build>,
+    mut take: Option<Take>,
+) -> StreamVec<'scope, u64, ()> {
+    let (build, worker) = (build.clone(), stream.scope().index());
+    let to_first = Exchange::new(|_: &Local<LinkGroup>| 0);
+    stream.unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(to_first, "Links", move |_, _| {
+        let guard = Guard::new(&build.control, "Links", worker);
+        move |input, _output| {
+            input.for_each(|_, groups| {
+                for Local(group) in groups.drain(..) {
+                    build.wiring.flow.absorbed(group.memory_bytes());
+                    guard.work(|| {
+                        let take = take.as_mut().ok_or("links go to worker 0")?;
+                        group.pages.iter().try_for_each(take)
+                    });
+                }
+            });
+        }
+    })
 }
 
 /// Looks for the links of pages, and makes nothing of documents.

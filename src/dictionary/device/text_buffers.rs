@@ -71,7 +71,7 @@ struct Shared {
     /// The area's beginning; each part of it belongs to one [`Memory`].
     start: *mut u8,
     bytes: usize,
-    _area: Area,
+    area: Area,
     /// Bytes of all such memory.
     all: Arc<AtomicUsize>,
 }
@@ -85,13 +85,17 @@ impl Shared {
     fn new(bytes: usize, all: &Arc<AtomicUsize>) -> Self {
         let mut area = Area::new(bytes, if bytes < HUGE { bytes } else { 0 });
         all.fetch_add(bytes, Ordering::Relaxed);
-        Self {
-            pin: OnceLock::new(),
-            start: area.as_mut_ptr(),
-            bytes,
-            _area: area,
-            all: all.clone(),
-        }
+        Self { pin: OnceLock::new(), start: area.as_mut_ptr(), bytes, area, all: all.clone() }
+    }
+}
+
+impl Shared {
+    /// Makes the area larger where nobody copies it.
+    fn grow(&mut self, bytes: usize) {
+        self.area = std::mem::take(&mut self.area).grown(bytes);
+        self.start = self.area.as_mut_ptr();
+        self.all.fetch_add(bytes - self.bytes, Ordering::Relaxed);
+        self.bytes = bytes;
     }
 }
 
@@ -285,6 +289,15 @@ impl TextBuffer {
 
     #[cold]
     fn grow(&mut self, bytes: usize) {
+        // Large memory that is nobody else's is moved by the system.
+        if bytes > HUGE
+            && let Some(Memory { of, bytes: all, .. }) = &mut self.memory
+            && let Some(own) = Arc::get_mut(of).filter(|own| own.pin.get().is_none())
+            && own.bytes == *all
+        {
+            *all = bytes.next_multiple_of(HUGE);
+            return own.grow(*all);
+        }
         let mut larger = self.home.take(bytes);
         larger[..self.len].copy_from_slice(self);
         if let Some(smaller) = self.memory.replace(larger) {
@@ -395,7 +408,8 @@ thread_local! {
     static NEAR: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Reads as many bytes as there is room for, unless the file ends before; tells how many there were.
+/// Reads as many bytes as there is room for, unless the file ends before; tells how many that
+/// were.
 pub(crate) fn read_at(file: &File, room: &mut [u8], at: u64) -> io::Result<usize> {
     loop {
         match file.read_at(room, at) {

@@ -4,10 +4,9 @@ use super::csv::CsvParser;
 use super::fields::Fields;
 use super::html::HtmlParser;
 use super::jsonl::JsonlParser;
+use super::lines::{Between, LinesParser};
 use super::mediawiki::MediawikiParser;
-use super::plaintext::PlaintextParser;
 use super::trec::TrecParser;
-use super::tsv::TsvParser;
 use super::warc::WarcParser;
 use crate::dictionary::device::lines::LineShape;
 use crate::input::Format;
@@ -18,12 +17,12 @@ use crate::input::turns::Turn;
 /// A parser of each format.
 pub(crate) struct Parsers {
     jsonl: JsonlParser,
-    tsv: TsvParser,
+    tsv: LinesParser,
     html: HtmlParser,
     warc: WarcParser,
     trec: TrecParser,
     csv: CsvParser,
-    plaintext: PlaintextParser,
+    plaintext: LinesParser,
     mediawiki: MediawikiParser,
 }
 
@@ -32,12 +31,12 @@ impl Parsers {
     pub(crate) fn new((max_document, fields): (u64, &Fields), turn: Turn) -> Self {
         Self {
             jsonl: JsonlParser::with_fields(fields.clone()),
-            tsv: TsvParser::new(),
+            tsv: LinesParser::new(Between::Tab),
             html: HtmlParser::new(),
             warc: WarcParser::taking_turns(max_document, turn),
             trec: TrecParser::new(),
             csv: CsvParser::new(fields.clone()),
-            plaintext: PlaintextParser::new(),
+            plaintext: LinesParser::new(Between::Space),
             mediawiki: MediawikiParser::new(),
         }
     }

@@ -104,8 +104,8 @@ impl Decoder {
         }
     }
 
-    /// Decodes from `input` to `out`, as far as that has room. Returns the bytes of `input` that are
-    /// done with; the rest is to be given again.
+    /// Decodes from `input` to `out`, as far as that has room. Returns the bytes of `input` that
+    /// are done with; the rest is to be given again.
     ///
     /// # Errors
     /// Damage; `out` has what stood before it. `Window` before anything is done; the same input may

@@ -8,7 +8,7 @@ use crate::crew::lock;
 use crate::dictionary::device::text_buffers::read_at;
 use crate::input::borders::marks::Mark;
 use crate::input::cutter::Cutter;
-use crate::input::hash::{CHUNK_BYTES, ChunkHashes, InputHash};
+use crate::input::hash::{CHUNK_BYTES, InputHash};
 use crate::input::piece::Piece;
 use crate::input::{Compression, Format};
 use rustix::fs::{Advice, fadvise};
@@ -51,7 +51,7 @@ pub(crate) struct Reading {
     end: u64,
     /// What comes before is read, of the stretch and of what follows it.
     at: u64,
-    hashes: ChunkHashes,
+    hashes: InputHash,
 }
 
 impl SharedFile {
@@ -118,7 +118,7 @@ impl SharedFile {
     pub(crate) fn begin(&self, stretch: u64, cutter: &mut Cutter) -> io::Result<Reading> {
         let begin = stretch * self.stretch_bytes;
         let end = begin + self.stretch_len(stretch);
-        let mut hashes = ChunkHashes::default();
+        let mut hashes = InputHash::default();
         let at = self.first_record(begin, end, &mut hashes)?.unwrap_or(end);
         cutter.begin_part(self.format, self.input, at..end);
         Ok(Reading { begin, end, at, hashes })
@@ -167,7 +167,7 @@ impl SharedFile {
         &self,
         begin: u64,
         end: u64,
-        hashes: &mut ChunkHashes,
+        hashes: &mut InputHash,
     ) -> io::Result<Option<u64>> {
         if begin == 0 {
             return Ok(Some(0));
@@ -201,7 +201,7 @@ impl SharedFile {
 
     /// Ends a stretch that is read. When all are, gives the hash of the file.
     pub(crate) fn end(&self, Reading { begin, hashes, .. }: Reading) -> io::Result<Option<u64>> {
-        let hashes = hashes.digest();
+        let hashes = hashes.chunks();
         let mut state = lock(&self.state);
         let first = (begin / CHUNK_BYTES) as usize;
         state.hashes[first..first + hashes.len()].copy_from_slice(&hashes);

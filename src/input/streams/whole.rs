@@ -21,9 +21,9 @@ impl Whole {
         NonNull::new(unsafe { libdeflate_alloc_decompressor() }).map(Self)
     }
 
-    /// Inflates the deflate stream (RFC 1951) that `input` begins with. Returns its bytes in `input`
-    /// and those that it has made in `room`; `None` if it is damaged, goes on behind `input`, or
-    /// does not fit.
+    /// Inflates the deflate stream (RFC 1951) that `input` begins with. Returns its bytes in
+    /// `input` and those that it has made in `room`; `None` if it is damaged, goes on behind
+    /// `input`, or does not fit.
     pub(crate) fn inflate(&mut self, input: &[u8], room: &mut [u8]) -> Option<(usize, usize)> {
         let (mut taken, mut made) = (0, 0);
         // SAFETY: the decompressor is live and borrowed by nobody else; both pointers are good for

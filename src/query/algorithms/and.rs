@@ -6,10 +6,8 @@
 //! scores are added in the order of the query.
 
 use super::exhaustive::search_one;
-use super::windows;
-use crate::cpu::Level;
 use crate::index::list::{ListError, ListView, MAX_BLOCK};
-use crate::query::cursor::{Cursor, Norms, RunTerm, check_run};
+use crate::query::cursor::{Cursor, RunSearch, RunTerm};
 use crate::query::kernels::{NO_DOCID, Room, add_scores, offer_block};
 use crate::query::scratch::{Candidates, Scratch};
 use crate::query::top_k::TopK;
@@ -20,49 +18,20 @@ use std::ops::Range;
 ///
 /// # Errors
 /// If a list is damaged. Some documents may have been offered.
-///
-/// # Panics
-/// If there are fewer norms than `documents`, or the docids do not fit 32 bits.
-pub fn search(
-    terms: &[RunTerm<'_>],
-    first_docid: u32,
-    documents: u32,
-    norms: Norms<'_>,
-    top: &mut TopK,
-    scratch: &mut Scratch,
-) -> Result<(), ListError> {
-    check_run(first_docid, documents, norms);
-    if terms.iter().any(|term| term.list.is_none()) {
+pub fn search(run: &RunSearch<'_>, top: &mut TopK, scratch: &mut Scratch) -> Result<(), ListError> {
+    if run.terms.iter().any(|term| term.list.is_none()) {
         return Ok(());
     }
-    let run = Conjunction { terms, first_docid, documents, norms, level: scratch.level };
-    match terms {
+    match run.terms {
         [] => Ok(()),
-        [term] if !norms.statics.is_empty() => run.offer_all(term, top, scratch),
-        [term] => {
-            let run = windows::WindowScan {
-                terms,
-                documents,
-                norms: norms.documents,
-                level: scratch.level,
-            };
-            search_one(term, first_docid, &run, top, scratch)
-        }
+        [term] if !run.norms.statics.is_empty() => run.offer_all(term, top, scratch),
+        [term] => search_one(term, run, top, scratch),
         _ => run.intersect(top, scratch),
     }
 }
 
-/// The state of a search that does not change. There are two terms or more, and all have a list.
-#[derive(Clone, Copy)]
-pub(crate) struct Conjunction<'a> {
-    pub(crate) terms: &'a [RunTerm<'a>],
-    pub(crate) first_docid: u32,
-    pub(crate) documents: u32,
-    pub(crate) norms: Norms<'a>,
-    pub(crate) level: Level,
-}
-
-impl Conjunction<'_> {
+impl RunSearch<'_> {
+    /// Of two terms or more, all of which have a list.
     fn intersect(&self, top: &mut TopK, scratch: &mut Scratch) -> Result<(), ListError> {
         let terms = self.terms;
         scratch.reset_cursors(terms.len());

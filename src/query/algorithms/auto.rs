@@ -5,7 +5,7 @@
 
 use super::{exhaustive, max_score};
 use crate::index::list::ListError;
-use crate::query::cursor::{Norms, RunTerm};
+use crate::query::cursor::RunSearch;
 use crate::query::scratch::Scratch;
 use crate::query::top_k::TopK;
 
@@ -17,19 +17,16 @@ const FEW_PER_HIT: u64 = 400;
 
 /// Finds the same as [`exhaustive::search`].
 pub(crate) fn search(
-    terms: &[RunTerm<'_>],
-    first_docid: u32,
-    documents: u32,
-    norms: Norms<'_>,
+    run: &RunSearch<'_>,
     top: &mut TopK,
     scratch: &mut Scratch,
 ) -> Result<(), ListError> {
-    let lists = terms.iter().filter_map(|term| term.list);
+    let lists = run.terms.iter().filter_map(|term| term.list);
     let (count, postings) =
         lists.fold((0, 0), |(count, sum), list| (count + 1, sum + u64::from(list.df())));
     // For a single list whole blocks are skipped, which pays sooner.
     let few = if count == 1 { top.k() as u64 } else { FEW_PER_HIT.saturating_mul(top.k() as u64) };
     let search =
         if postings <= few.max(FEW_POSTINGS) { exhaustive::search } else { max_score::search };
-    search(terms, first_docid, documents, norms, top, scratch)
+    search(run, top, scratch)
 }

@@ -1,23 +1,12 @@
 //! What all algorithms share that go document at a time (DAAT).
 
-use crate::cpu::Level;
 use crate::index::list::{ListError, ListView};
-use crate::query::cursor::{Cursor, Norms, RunTerm};
+use crate::query::cursor::{Cursor, Norms, RunSearch, RunTerm};
 use crate::query::top_k::TopK;
 use crate::score::weight::Weight;
 
-/// The state of a search that does not change.
-#[derive(Clone, Copy)]
-pub(crate) struct Traversal<'a> {
-    pub(crate) terms: &'a [RunTerm<'a>],
-    pub(crate) first_docid: u32,
-    pub(crate) documents: u32,
-    pub(crate) norms: Norms<'a>,
-    pub(crate) level: Level,
-}
-
-impl Traversal<'_> {
-    /// Moves the cursor of a term to the first posting from `docid` on.
+impl RunSearch<'_> {
+    /// Brings the cursor of a term to the first posting from `docid` on.
     #[inline]
     pub(crate) fn seek(
         &self,

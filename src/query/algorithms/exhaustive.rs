@@ -2,9 +2,8 @@
 //!
 //! Lists are added up by windows of docids; a single list is offered as it is decoded.
 
-use super::windows::WindowScan;
 use crate::index::list::ListError;
-use crate::query::cursor::{Norms, RunTerm, check_run};
+use crate::query::cursor::{RunSearch, RunTerm};
 use crate::query::kernels::offer_block;
 use crate::query::scratch::Scratch;
 use crate::query::top_k::TopK;
@@ -14,25 +13,13 @@ use crate::query::top_k::TopK;
 ///
 /// # Errors
 /// If a list is damaged. Some documents may have been offered.
-///
-/// # Panics
-/// If there are fewer norms than `documents`, or the docids do not fit 32 bits.
-pub fn search(
-    terms: &[RunTerm<'_>],
-    first_docid: u32,
-    documents: u32,
-    norms: Norms<'_>,
-    top: &mut TopK,
-    scratch: &mut Scratch,
-) -> Result<(), ListError> {
-    check_run(first_docid, documents, norms);
-    let run = WindowScan { terms, documents, norms: norms.documents, level: scratch.level };
-    let mut lists = terms.iter().filter(|term| term.list.is_some());
+pub fn search(run: &RunSearch<'_>, top: &mut TopK, scratch: &mut Scratch) -> Result<(), ListError> {
+    let mut lists = run.terms.iter().filter(|term| term.list.is_some());
     match (lists.next(), lists.next()) {
         (None, _) => Ok(()),
-        (Some(term), None) => search_one(term, first_docid, &run, top, scratch),
+        (Some(term), None) => search_one(term, run, top, scratch),
         _ => {
-            let searched = search_all(&run, first_docid, top, scratch);
+            let searched = search_all(run, top, scratch);
             if searched.is_err() {
                 scratch.windows.clear();
             }
@@ -41,27 +28,21 @@ pub fn search(
     }
 }
 
-/// For two lists or more.
-fn search_all(
-    run: &WindowScan<'_>,
-    first_docid: u32,
-    top: &mut TopK,
-    scratch: &mut Scratch,
-) -> Result<(), ListError> {
+/// Offers all documents of two lists or more.
+fn search_all(run: &RunSearch<'_>, top: &mut TopK, scratch: &mut Scratch) -> Result<(), ListError> {
     scratch.reset_cursors(run.terms.len());
     let cursors = &mut scratch.cursors[..run.terms.len()];
     let lists = run.terms.iter().filter_map(|term| term.list);
     let postings = lists.map(|list| u64::from(list.df())).sum();
     let size = (run.is_sparse(postings), run.sparse_window(postings));
     run.begin(cursors)?;
-    while run.window(cursors, &mut scratch.windows, size, first_docid, top)?.is_some() {}
+    while run.window(cursors, &mut scratch.windows, size, top)?.is_some() {}
     Ok(())
 }
 
 pub(crate) fn search_one(
     term: &RunTerm<'_>,
-    first_docid: u32,
-    run: &WindowScan<'_>,
+    run: &RunSearch<'_>,
     top: &mut TopK,
     scratch: &mut Scratch,
 ) -> Result<(), ListError> {
@@ -70,7 +51,7 @@ pub(crate) fn search_one(
     let cursor = &mut scratch.cursors[0];
     while run.next_block(cursor, (&list, term.weight))? {
         let postings = (&cursor.docids, &cursor.scores);
-        offer_block(run.level, postings, cursor.at..cursor.len, first_docid, top);
+        offer_block(run.level, postings, cursor.at..cursor.len, run.first_docid, top);
     }
     Ok(())
 }

@@ -27,9 +27,9 @@ mod single;
 
 use super::daat::{list_most, rounding};
 use super::ranges::Ranges;
-use super::windows::{DENSE, LONGEST, WindowScan};
+use super::windows::{DENSE, LONGEST};
 use crate::index::list::ListError;
-use crate::query::cursor::{Cursor, Norms, RunTerm, check_run};
+use crate::query::cursor::{Cursor, RunSearch, RunTerm};
 use crate::query::kernels::{Documents, Sink, collect_block, offer_block};
 use crate::query::scratch::{Scratch, WindowMemory};
 use crate::query::top_k::TopK;
@@ -64,21 +64,11 @@ const FIRST_SHARE: usize = 8;
 /// Finds the same as [`exhaustive::search`](super::exhaustive::search).
 ///
 /// # Errors
-/// If a list is damaged. Some documents may have been offered. Damage in a skipped part is not
-/// seen.
 ///
-/// # Panics
-/// If there are fewer norms than `documents`, or the docids do not fit 32 bits.
-pub fn search(
-    terms: &[RunTerm<'_>],
-    first_docid: u32,
-    documents: u32,
-    norms: Norms<'_>,
-    top: &mut TopK,
-    scratch: &mut Scratch,
-) -> Result<(), ListError> {
-    check_run(first_docid, documents, norms);
-    let run = WindowScan { terms, documents, norms: norms.documents, level: scratch.level };
+/// If a list is damaged. Some documents may have been offered. Damage in a part that is skipped is
+/// not seen.
+pub fn search(run: &RunSearch<'_>, top: &mut TopK, scratch: &mut Scratch) -> Result<(), ListError> {
+    let (run, terms) = (*run, run.terms);
     let lists = terms.iter().filter_map(|term| term.list);
     let (count, postings) =
         lists.fold((0, 0), |(count, sum), list| (count + 1, sum + u64::from(list.df())));
@@ -86,7 +76,7 @@ pub fn search(
         return Ok(());
     }
     if count == 1 {
-        return single::search(&run, norms.bounds, first_docid, top, scratch);
+        return single::search(&run, top, scratch);
     }
     // Each term has a cursor for when it is needed and one for when it is optional.
     scratch.reset_cursors(2 * terms.len());
@@ -98,8 +88,6 @@ pub fn search(
     let shift = documents_of_range.max(1).ilog2().clamp(SHORTEST_RANGE, LONGEST_RANGE);
     let mut search = Search {
         run,
-        norms,
-        first_docid,
         rounding: rounding(terms.len()),
         postings,
         is_sparse: 1 << shift > DENSE,
@@ -138,10 +126,8 @@ impl Sink for AnyOrder<'_> {
 }
 
 struct Search<'a> {
-    run: WindowScan<'a>,
-    norms: Norms<'a>,
-    first_docid: u32,
-    /// As of [`rounding`].
+    run: RunSearch<'a>,
+    /// How much rounding may add to a sum of scores, as a factor.
     rounding: f64,
     postings: u64,
     is_sparse: bool,
@@ -165,7 +151,7 @@ impl Search<'_> {
         let terms = self.run.terms;
         let most = |term: usize| {
             let RunTerm { weight, list } = &terms[term];
-            list.as_ref().map_or(0.0, |list| list_most(list, *weight, &self.norms))
+            list.as_ref().map_or(0.0, |list| list_most(list, *weight, &self.run.norms))
         };
         let df = |term: usize| terms[term].list.map_or(0, |list| list.df());
         self.order.clear();
@@ -210,7 +196,7 @@ impl Search<'_> {
         windows: &mut WindowMemory,
         top: &mut TopK,
     ) -> Result<(), ListError> {
-        while ranges.advance(&self.run, self.norms.bounds, self.order, self.needed)? {
+        while ranges.advance(&self.run, self.run.norms.bounds, self.order, self.needed)? {
             self.take_best(ranges, best, windows, top)?;
             let mut from = 0;
             while let Some(range) = ranges.next_above(from, self.bar(top) as f32) {
@@ -318,8 +304,7 @@ impl Search<'_> {
     ) -> Result<(), ListError> {
         self.seek(0, window.0)?;
         let mut sink = AnyOrder(top);
-        let first_docid = self.first_docid;
-        self.run.window_of(self.needed, windows, self.is_sparse, window, first_docid, &mut sink)
+        self.run.window_of(self.needed, windows, self.is_sparse, window, &mut sink)
     }
 
     /// Moves the cursors of the lists from number `from` on to a document; the others take no part.
@@ -331,7 +316,7 @@ impl Search<'_> {
                 continue;
             }
             let RunTerm { weight, list: Some(list) } = self.run.terms[term] else { continue };
-            self.run.seek(cursor, (&list, weight), docid)?;
+            self.run.seek_scored(cursor, (&list, weight), docid)?;
         }
         Ok(())
     }
@@ -356,7 +341,7 @@ impl Search<'_> {
 
 /// Collects the documents of one list before `end` with scores above `bar`.
 fn one_list(
-    run: &WindowScan<'_>,
+    run: &RunSearch<'_>,
     cursor: &mut Cursor,
     term: usize,
     end: u32,

@@ -5,7 +5,7 @@
 mod tests;
 
 use crate::index::list::{Columns, ListError, MAX_BLOCK};
-use crate::query::cursor::{Norms, RunTerm, check_run};
+use crate::query::cursor::{RunSearch, RunTerm};
 use crate::query::scratch::Scratch;
 use crate::query::top_k::TopK;
 
@@ -15,37 +15,29 @@ use crate::query::top_k::TopK;
 /// # Panics
 /// If there are fewer norms than `documents`, or the docids do not fit 32 bits.
 pub(crate) fn search_any(
-    terms: &[RunTerm<'_>],
-    first_docid: u32,
-    documents: u32,
-    norms: Norms<'_>,
+    run: &RunSearch<'_>,
     top: &mut TopK,
     scratch: &mut Scratch,
 ) -> Result<(), ListError> {
-    search(terms, (first_docid, documents), norms, 1, top, scratch)
+    search(run, 1, top, scratch)
 }
 
 /// [`search_any`] for the documents that have every term.
 pub(crate) fn search_all(
-    terms: &[RunTerm<'_>],
-    first_docid: u32,
-    documents: u32,
-    norms: Norms<'_>,
+    run: &RunSearch<'_>,
     top: &mut TopK,
     scratch: &mut Scratch,
 ) -> Result<(), ListError> {
-    search(terms, (first_docid, documents), norms, terms.len().max(1) as u32, top, scratch)
+    search(run, run.terms.len().max(1) as u32, top, scratch)
 }
 
 fn search(
-    terms: &[RunTerm<'_>],
-    (first_docid, documents): (u32, u32),
-    norms: Norms<'_>,
+    run: &RunSearch<'_>,
     least: u32,
     top: &mut TopK,
     scratch: &mut Scratch,
 ) -> Result<(), ListError> {
-    check_run(first_docid, documents, norms);
+    let RunSearch { terms, first_docid, documents, norms, .. } = *run;
     let sums = &mut scratch.sums;
     sums.clear();
     sums.extend((0..documents).map(|docid| (norms.static_of(docid), 0)));

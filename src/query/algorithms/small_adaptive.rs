@@ -8,27 +8,22 @@
 //!
 //! Unlike in the paper, galloping goes by blocks; only the one that may have it is decoded.
 
-use super::daat::Traversal;
 use crate::index::list::{ListError, ListView};
-use crate::query::cursor::{Cursor, Norms, RunTerm, check_run};
+use crate::query::cursor::{Cursor, RunSearch, RunTerm};
 use crate::query::scratch::Scratch;
 use crate::query::top_k::TopK;
 
-/// Offers to `top` all documents of a run that have every term. Finds the same as
-/// [`and::search`](super::and::search) and fails and panics as it does.
-pub fn search(
-    terms: &[RunTerm<'_>],
-    first_docid: u32,
-    documents: u32,
-    norms: Norms<'_>,
-    top: &mut TopK,
-    scratch: &mut Scratch,
-) -> Result<(), ListError> {
-    check_run(first_docid, documents, norms);
+/// Offers to `top` all documents of a run that have every term. Takes the same and finds the same
+/// as [`and::search`](super::and::search).
+///
+/// # Errors
+///
+/// If a list is damaged. Some documents may have been offered.
+pub fn search(run: &RunSearch<'_>, top: &mut TopK, scratch: &mut Scratch) -> Result<(), ListError> {
+    let terms = run.terms;
     if terms.iter().any(|term| term.list.is_none()) {
         return Ok(());
     }
-    let run = Traversal { terms, first_docid, documents, norms, level: scratch.level };
     scratch.reset_cursors(terms.len());
     let Scratch { cursors, order, .. } = scratch;
     let cursors = &mut cursors[..terms.len()];
@@ -52,11 +47,11 @@ pub fn search(
                 None => return Ok(()),
             }
         }
-        let mut sum = norms.static_of(docid);
+        let mut sum = run.norms.static_of(docid);
         for (term, cursor) in cursors.iter_mut().enumerate() {
             sum += run.score(cursor, term, docid)?;
         }
-        top.offer(first_docid + docid, sum);
+        top.offer(run.first_docid + docid, sum);
         run.seek(cursors, smallest, docid + 1)?;
     }
 }

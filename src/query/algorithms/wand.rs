@@ -20,9 +20,9 @@
 
 pub(crate) mod stand;
 
-use super::daat::{Traversal, bar, list_most};
+use super::daat::{bar, list_most};
 use crate::index::list::ListError;
-use crate::query::cursor::{Cursor, Norms, RunTerm, check_run};
+use crate::query::cursor::{Cursor, RunSearch, RunTerm};
 use crate::query::kernels::first_block;
 use crate::query::scratch::Scratch;
 use crate::query::top_k::TopK;
@@ -32,40 +32,28 @@ use stand::Stand;
 /// WAND. Finds the same as [`exhaustive::search`](super::exhaustive::search).
 ///
 /// # Errors
-/// If a list is damaged. Some documents may have been offered. Damage in a skipped part is not
-/// seen.
 ///
-/// # Panics
-/// As [`exhaustive::search`](super::exhaustive::search).
-pub fn search(
-    terms: &[RunTerm<'_>],
-    first_docid: u32,
-    documents: u32,
-    norms: Norms<'_>,
-    top: &mut TopK,
-    scratch: &mut Scratch,
-) -> Result<(), ListError> {
-    check_run(first_docid, documents, norms);
-    let run = Traversal { terms, first_docid, documents, norms, level: scratch.level };
+/// If a list is damaged. Some documents may have been offered. Damage in a part that is skipped is
+/// not seen.
+pub fn search(run: &RunSearch<'_>, top: &mut TopK, scratch: &mut Scratch) -> Result<(), ListError> {
     go_through::<false>(run, top, scratch)
 }
 
-/// [`search`] by block-max WAND.
+/// As [`search`], by block-max WAND.
+///
+/// # Errors
+///
+/// As [`search`].
 pub fn search_block_max(
-    terms: &[RunTerm<'_>],
-    first_docid: u32,
-    documents: u32,
-    norms: Norms<'_>,
+    run: &RunSearch<'_>,
     top: &mut TopK,
     scratch: &mut Scratch,
 ) -> Result<(), ListError> {
-    check_run(first_docid, documents, norms);
-    let run = Traversal { terms, first_docid, documents, norms, level: scratch.level };
     go_through::<true>(run, top, scratch)
 }
 
 fn go_through<const BLOCK_MAX: bool>(
-    run: Traversal<'_>,
+    run: &RunSearch<'_>,
     top: &mut TopK,
     scratch: &mut Scratch,
 ) -> Result<(), ListError> {
@@ -87,9 +75,9 @@ fn go_through<const BLOCK_MAX: bool>(
             block: 0,
             block_last: 0,
         };
-        stand.go_to(&run, cursors, list.wanted().start)?;
+        stand.go_to(run, cursors, list.wanted().start)?;
         if BLOCK_MAX {
-            stand.set_block(&run, 0);
+            stand.set_block(run, 0);
         }
         stands.push(stand);
     }
@@ -105,20 +93,20 @@ fn go_through<const BLOCK_MAX: bool>(
             let mut end = others.first().map_or(run.documents, |stand| stand.docid);
             for stand in here.iter_mut() {
                 if stand.block_last < docid {
-                    stand.set_block(&run, docid);
+                    stand.set_block(run, docid);
                 }
                 sum += f64::from(stand.block_most);
                 end = end.min(stand.block_last.saturating_add(1));
             }
             if sum <= bar {
                 // No document before `end` gets in.
-                here.iter_mut().for_each(|stand| stand.skip_to(&run, cursors, end));
+                here.iter_mut().for_each(|stand| stand.skip_to(run, cursors, end));
                 continue;
             }
         } else {
             sum = here.iter().map(|stand| f64::from(stand.most)).sum();
         }
-        if take(&run, here, docid, (cursors, worths), (sum, bar))? {
+        if take(run, here, docid, (cursors, worths), (sum, bar))? {
             let sum = worths.iter().fold(0.0, |sum, worth| sum + worth);
             top.offer(run.first_docid + docid, sum);
             top.tighten();
@@ -127,9 +115,9 @@ fn go_through<const BLOCK_MAX: bool>(
         for stand in here {
             worths[stand.term] = 0.0;
             if BLOCK_MAX {
-                stand.skip_to(&run, cursors, docid + 1);
+                stand.skip_to(run, cursors, docid + 1);
             } else if stand.docid <= docid {
-                stand.go_to(&run, cursors, docid + 1)?;
+                stand.go_to(run, cursors, docid + 1)?;
             }
         }
     }
@@ -138,7 +126,7 @@ fn go_through<const BLOCK_MAX: bool>(
 /// Finds the scores of a document in the lists that may have it; `false` if none has it, or as soon
 /// as it cannot get in. `sum` is that of their bounds.
 fn take(
-    run: &Traversal<'_>,
+    run: &RunSearch<'_>,
     stands: &mut [Stand],
     docid: u32,
     (cursors, worths): (&mut [Cursor], &mut [f32]),
@@ -179,7 +167,7 @@ impl Stand {
     /// Moves the cursor to the first posting from `docid` on.
     fn go_to(
         &mut self,
-        run: &Traversal<'_>,
+        run: &RunSearch<'_>,
         cursors: &mut [Cursor],
         docid: u32,
     ) -> Result<(), ListError> {
@@ -191,7 +179,7 @@ impl Stand {
 
     /// Goes on to `docid` if the list stands before it; to the posting if that is decoded.
     #[inline]
-    fn skip_to(&mut self, run: &Traversal<'_>, cursors: &mut [Cursor], docid: u32) {
+    fn skip_to(&mut self, run: &RunSearch<'_>, cursors: &mut [Cursor], docid: u32) {
         if self.docid >= docid {
             return;
         }
@@ -203,8 +191,8 @@ impl Stand {
         }
     }
 
-    /// Takes the bound of the block that holds the first posting from `docid` on.
-    fn set_block(&mut self, run: &Traversal<'_>, docid: u32) {
+    /// Looks at the bound of the block that holds the first posting from `docid` on.
+    fn set_block(&mut self, run: &RunSearch<'_>, docid: u32) {
         let RunTerm { weight, list: Some(list) } = &run.terms[self.term] else { return };
         let last_docids = list.last_docids();
         self.block = first_block(last_docids, self.block.min(last_docids.len()), docid);

@@ -19,9 +19,8 @@ pub(crate) mod segments;
 #[cfg(test)]
 mod tests;
 
-use super::and::Conjunction;
 use crate::index::list::{Columns, ListError, ListView, MAX_BLOCK};
-use crate::query::cursor::{Cursor, Norms, RunTerm, check_run};
+use crate::query::cursor::{Cursor, RunSearch};
 use crate::query::kernels::Room;
 use crate::query::scratch::Scratch;
 use crate::query::top_k::TopK;
@@ -58,65 +57,56 @@ fn find(
 /// Offers to `top` all documents of a run that have every term and may be among the best. Finds the
 /// same as [`and::search`](super::and::search) and fails and panics as it does.
 pub(crate) fn search(
-    terms: &[RunTerm<'_>],
-    first_docid: u32,
-    documents: u32,
-    norms: Norms<'_>,
+    run: &RunSearch<'_>,
     top: &mut TopK,
     scratch: &mut Scratch,
 ) -> Result<(), ListError> {
-    let run = Run { terms, first_docid, documents, norms };
-    run.rounds(Cut::none(documents), top, scratch, &mut |_, _| ()).map(drop)
+    run.rounds(Cut::none(run.documents), top, scratch, &mut |_, _| ()).map(drop)
 }
 
 /// [`search`] that records how far each list was visited: the last docid in the list and in all
 /// shorter ones among those looked at before the search stopped (section 3.3.1). For the shortest
 /// list that is the last one looked at.
 pub(crate) fn visits(
-    terms: &[RunTerm<'_>],
-    (first_docid, documents): (u32, u32),
-    norms: Norms<'_>,
+    run: &RunSearch<'_>,
     top: &mut TopK,
     scratch: &mut Scratch,
     visited: &mut Vec<Option<u32>>,
 ) -> Result<(), ListError> {
     visited.clear();
-    visited.resize(terms.len(), None);
-    let run = Run { terms, first_docid, documents, norms };
+    visited.resize(run.terms.len(), None);
     let note = &mut |term: usize, docid: u32| visited[term] = Some(docid);
-    run.rounds(Cut::none(documents), top, scratch, note).map(drop)
+    run.rounds(Cut::none(run.documents), top, scratch, note).map(drop)
 }
 
 /// [`search`] with only the first blocks of each list, as many as `prefixes` has. Returns the
 /// docid, relative to the run, from which the search must go on in the whole lists; `None` if the
 /// answer is complete.
 pub(crate) fn search_prefixes(
-    terms: &[RunTerm<'_>],
+    run: &RunSearch<'_>,
     prefixes: &[usize],
-    (first_docid, documents): (u32, u32),
-    norms: Norms<'_>,
     top: &mut TopK,
     scratch: &mut Scratch,
 ) -> Result<Option<u32>, ListError> {
-    prefixed(terms, prefixes, (first_docid, documents), norms, top, (scratch, Test::Safe))
+    prefixed(run, prefixes, top, (scratch, Test::Safe))
 }
 
 /// Goes on where [`search_prefixes`] has ended, with the best so far in `top`.
+///
+/// As [`search`].
 pub(crate) fn go_on(
-    terms: &[RunTerm<'_>],
+    run: &RunSearch<'_>,
     from: u32,
-    (first_docid, documents): (u32, u32),
-    norms: Norms<'_>,
     top: &mut TopK,
     scratch: &mut Scratch,
 ) -> Result<(), ListError> {
-    let mut rest = terms.to_vec();
+    let mut rest = run.terms.to_vec();
     for term in &mut rest {
-        term.list = term.list.and_then(|list| list.within(from..documents));
+        term.list = term.list.and_then(|list| list.within(from..run.documents));
     }
     // A block may begin with documents that were looked at.
-    top.only(first_docid + from..first_docid + documents);
-    search(&rest, first_docid, documents, norms, top, scratch)
+    top.only(run.first_docid + from..run.first_docid + run.documents);
+    search(&RunSearch { terms: &rest, ..*run }, top, scratch)
 }
 
 /// The document that the k-th score is compared with.
@@ -130,15 +120,13 @@ enum Test {
 }
 
 fn prefixed(
-    terms: &[RunTerm<'_>],
+    run: &RunSearch<'_>,
     prefixes: &[usize],
-    (first_docid, documents): (u32, u32),
-    norms: Norms<'_>,
     top: &mut TopK,
     (scratch, test): (&mut Scratch, Test),
 ) -> Result<Option<u32>, ListError> {
-    let mut cut = Cut { test, ..Cut::none(documents) };
-    let mut terms = terms.to_vec();
+    let mut cut = Cut { test, ..Cut::none(run.documents) };
+    let mut terms = run.terms.to_vec();
     for (term, &blocks) in terms.iter_mut().zip(prefixes) {
         let Some(list) = term.list.filter(|list| blocks < list.blocks()) else { continue };
         term.list = list.part(0..blocks, list.wanted());
@@ -148,9 +136,9 @@ fn prefixed(
             return Ok(Some(0));
         }
     }
-    let run = Run { terms: &terms, first_docid, documents, norms };
-    let is_complete = run.rounds(cut, top, scratch, &mut |_, _| ())?;
-    Ok((!is_complete && cut.end < documents).then_some(cut.end))
+    let cut_run = RunSearch { terms: &terms, ..*run };
+    let is_complete = cut_run.rounds(cut, top, scratch, &mut |_, _| ())?;
+    Ok((!is_complete && cut.end < run.documents).then_some(cut.end))
 }
 
 #[derive(Clone, Copy)]
@@ -166,17 +154,10 @@ impl Cut {
     }
 }
 
-struct Run<'a> {
-    terms: &'a [RunTerm<'a>],
-    first_docid: u32,
-    documents: u32,
-    norms: Norms<'a>,
-}
-
-impl Run<'_> {
-    /// Does rounds until no remaining document can be among the best; returns whether that also
-    /// holds beyond the end of cut lists. `note` gets the last document in the list of a term and
-    /// in all shorter ones, round by round.
+impl RunSearch<'_> {
+    /// Goes round by round until nothing that is left can be among the best. Returns whether
+    /// nothing can, beyond the end of lists that were cut neither. `note` is told of the last
+    /// document in the list of a term and in all shorter ones, round by round.
     fn rounds(
         &self,
         cut: Cut,
@@ -184,15 +165,13 @@ impl Run<'_> {
         scratch: &mut Scratch,
         note: &mut impl FnMut(usize, u32),
     ) -> Result<bool, ListError> {
-        let Self { terms, first_docid, documents, norms } = *self;
-        check_run(first_docid, documents, norms);
+        let Self { terms, documents, .. } = *self;
         if terms.iter().any(|term| term.list.is_none()) {
             return Ok(true);
         }
-        let run = Conjunction { terms, first_docid, documents, norms, level: scratch.level };
         scratch.reset_cursors(terms.len());
         let Scratch { cursors, order, candidates, segments, .. } = scratch;
-        run.sort(order);
+        self.sort(order);
         let Some((&first, others)) = order.split_first() else { return Ok(true) };
         let Some(shortest) = terms[first].list else { return Ok(true) };
         if segments.len() < terms.len() {
@@ -207,7 +186,7 @@ impl Run<'_> {
         let mut columns = Columns::default();
         for block in (0..shortest.blocks()).step_by(at_once) {
             let end = shortest.blocks().min(block + at_once);
-            let count = run.take(&mut cursors[first], &shortest, block..end, candidates)?;
+            let count = self.take(&mut cursors[first], &shortest, block..end, candidates)?;
             if count == 0 {
                 break;
             }
@@ -227,9 +206,9 @@ impl Run<'_> {
                 }
                 Ok((found, true))
             };
-            let (count, _) = run.thin_out(cursors, order, (block, count), candidates, find_in)?;
+            let (count, _) = self.thin_out(cursors, order, (block, count), candidates, find_in)?;
             if count > 0 {
-                run.offer(cursors, count, candidates, top)?;
+                self.offer(cursors, count, candidates, top)?;
             }
             let next = next_docid(&shortest, end, documents, &mut columns)?;
             let unfinished = match cut.test {
@@ -237,7 +216,7 @@ impl Run<'_> {
                 #[cfg(test)]
                 Test::Printed => next,
             };
-            if let Some(&global) = norms.globals.get(unfinished as usize)
+            if let Some(&global) = self.norms.globals.get(unfinished as usize)
                 && is_over(top.least(), global, terms.len())
             {
                 return Ok(true);

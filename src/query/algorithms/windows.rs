@@ -10,9 +10,8 @@
 
 use std::ops::Range;
 
-use crate::cpu::Level;
 use crate::index::list::{ListError, ListView};
-use crate::query::cursor::{Cursor, RunTerm};
+use crate::query::cursor::{Cursor, RunSearch};
 use crate::query::kernels::{Documents, LINE, Sink, UNMATCHED, collect, first_block, sweep};
 use crate::query::scratch::WindowMemory;
 use crate::score::weight::Weight;
@@ -31,16 +30,8 @@ const SPARSE_FROM: u64 = 16;
 /// Postings that deserve a window of their own.
 const MANY: u64 = 512;
 
-/// The state of a search that does not change.
-#[derive(Clone, Copy)]
-pub(crate) struct WindowScan<'a> {
-    pub(crate) terms: &'a [RunTerm<'a>],
-    pub(crate) documents: u32,
-    pub(crate) norms: &'a [f32],
-    pub(crate) level: Level,
-}
-
-impl WindowScan<'_> {
+impl RunSearch<'_> {
+    /// Whether windows for so many postings should be sparse.
     pub(crate) fn is_sparse(&self, postings: u64) -> bool {
         postings * SPARSE_FROM < u64::from(self.span())
     }
@@ -72,7 +63,6 @@ impl WindowScan<'_> {
         cursors: &mut [Cursor],
         memory: &mut WindowMemory,
         (is_sparse, longest): (bool, u32),
-        first_docid: u32,
         sink: &mut S,
     ) -> Result<Option<(u32, u32)>, ListError> {
         let Some(start) = cursors.iter().filter_map(Cursor::next_docid).min() else {
@@ -80,7 +70,7 @@ impl WindowScan<'_> {
         };
         let size = longest.min(if is_sparse { SPARSE as u32 } else { DENSE });
         let end = start.saturating_add(size).min(self.documents);
-        self.window_of(cursors, memory, is_sparse, (start, end), first_docid, sink)?;
+        self.window_of(cursors, memory, is_sparse, (start, end), sink)?;
         Ok(Some((start, end)))
     }
 
@@ -92,7 +82,6 @@ impl WindowScan<'_> {
         memory: &mut WindowMemory,
         is_sparse: bool,
         (start, end): (u32, u32),
-        first_docid: u32,
         sink: &mut S,
     ) -> Result<(), ListError> {
         let WindowMemory { accumulators, touched, .. } = memory;
@@ -103,13 +92,14 @@ impl WindowScan<'_> {
             let touched = self.add_all::<true>(cursors, (start, end), accumulators, touched)?;
             for &slot in touched.iter() {
                 let sum = &mut accumulators[slot as usize];
-                sink.push(first_docid + start + slot, *sum);
+                sink.push(self.first_docid + start + slot, *sum);
                 *sum = UNMATCHED;
             }
         } else {
             let sums = &mut accumulators[..DENSE as usize];
             self.add_all::<false>(cursors, (start, end), sums, &mut [])?;
-            sweep(self.level, &mut sums[..(end - start) as usize], first_docid + start, sink);
+            let first = self.first_docid + start;
+            sweep(self.level, &mut sums[..(end - start) as usize], first, sink);
         }
         Ok(())
     }
@@ -218,13 +208,13 @@ impl WindowScan<'_> {
     ) -> Result<bool, ListError> {
         let more = cursor.load_next(list, self.documents)?;
         if more {
-            cursor.score(list, weight, self.norms, self.level)?;
+            cursor.score(list, weight, self.norms.documents, self.level)?;
         }
         Ok(more)
     }
 
-    /// Moves a cursor to the first posting from `docid` on, forwards or backwards.
-    pub(crate) fn seek(
+    /// Brings a cursor to the first posting from `docid` on, wherever it stood.
+    pub(crate) fn seek_scored(
         &self,
         cursor: &mut Cursor,
         (list, weight): (&ListView<'_>, Weight),

@@ -5,7 +5,7 @@ use super::{Searcher, blame, norms_of, recycle};
 use crate::index::error::IndexError;
 use crate::index::list::{ListError, ListView};
 use crate::query::algorithms::wang;
-use crate::query::cursor::{Norms, RunTerm};
+use crate::query::cursor::{RunSearch, RunTerm};
 use crate::query::engines::share::{ALL, Source};
 use crate::query::plan::Plan;
 use crate::query::scratch::Scratch;
@@ -22,8 +22,8 @@ impl Searcher {
         blocks.clear();
         let mut visited = Vec::new();
         let runs = plan.snapshot().generation().runs().len();
-        self.by_rounds(plan, runs, |terms, run, norms, top, scratch| {
-            wang::visits(terms, run, norms, top, scratch, &mut visited)?;
+        self.by_rounds(plan, runs, |run, top, scratch| {
+            wang::visits(run, top, scratch, &mut visited)?;
             let of_list = |(term, docid): (&RunTerm<'_>, &Option<u32>)| {
                 let of = |list: ListView<'_>| {
                     let visited = docid.map_or(0, |docid| list.block_of(0, docid) + 1);
@@ -31,7 +31,7 @@ impl Searcher {
                 };
                 term.list.map_or((0, 0), of)
             };
-            blocks.extend(terms.iter().zip(&visited).map(of_list));
+            blocks.extend(run.terms.iter().zip(&visited).map(of_list));
             Ok(())
         })?;
         Ok(&self.hits)
@@ -48,10 +48,10 @@ impl Searcher {
         prefixes: &[usize],
     ) -> Result<(&[Hit], bool), IndexError> {
         let mut complete = true;
-        self.by_rounds(plan, 1, |terms, run, norms, top, scratch| {
-            let rest = wang::search_prefixes(terms, prefixes, run, norms, top, scratch)?;
+        self.by_rounds(plan, 1, |run, top, scratch| {
+            let rest = wang::search_prefixes(run, prefixes, top, scratch)?;
             if let Some(from) = rest {
-                wang::go_on(terms, from, run, norms, top, scratch)?;
+                wang::go_on(run, from, top, scratch)?;
             }
             complete = rest.is_none();
             Ok(())
@@ -65,9 +65,9 @@ impl Searcher {
     /// # Panics
     /// If the index has no run.
     pub fn go_on(&mut self, plan: &Plan, hits: &[Hit], from: u32) -> Result<&[Hit], IndexError> {
-        self.by_rounds(plan, 1, |terms, run, norms, top, scratch| {
+        self.by_rounds(plan, 1, |run, top, scratch| {
             hits.iter().for_each(|hit| top.offer(hit.docid, hit.score));
-            wang::go_on(terms, from, run, norms, top, scratch)
+            wang::go_on(run, from, top, scratch)
         })?;
         Ok(&self.hits)
     }
@@ -77,13 +77,7 @@ impl Searcher {
         &mut self,
         plan: &Plan,
         runs: usize,
-        mut work: impl FnMut(
-            &[RunTerm<'_>],
-            (u32, u32),
-            Norms<'_>,
-            &mut TopK,
-            &mut Scratch,
-        ) -> Result<(), ListError>,
+        mut work: impl FnMut(&RunSearch<'_>, &mut TopK, &mut Scratch) -> Result<(), ListError>,
     ) -> Result<(), IndexError> {
         self.with_lists(plan, &ALL, |searcher, lists| {
             plan.snapshot().begin(&mut searcher.top, plan.wanted().k);
@@ -92,12 +86,13 @@ impl Searcher {
                 runs.iter().enumerate().zip(lists.chunks(plan.terms().len().max(1)))
             {
                 let docids = ALL.place(run, number);
-                let place = (docids.start, run.documents());
                 let mut terms = recycle(std::mem::take(&mut searcher.run_terms));
                 let weighted = plan.terms().iter().zip(lists);
                 terms.extend(weighted.map(|(term, &list)| RunTerm { weight: term.weight, list }));
                 let (top, scratch) = (&mut searcher.top, &mut searcher.scratch);
-                let worked = work(&terms, place, norms_of(plan, &docids), top, scratch);
+                let norms = norms_of(plan, &docids);
+                let search = scratch.run(&terms, docids, norms);
+                let worked = work(&search, top, scratch);
                 searcher.run_terms = recycle(terms);
                 worked.map_err(|error| blame(run, plan.split_terms(), error))?;
             }

@@ -2,8 +2,8 @@
 
 use super::at;
 use crate::dataflow::build::context::Build;
-use crate::dataflow::build::decompress::Decompress;
-use crate::dataflow::build::parse::Parse;
+use crate::dataflow::build::decompress::decompress;
+use crate::dataflow::build::parse::parse;
 use crate::dataflow::build::read::read;
 use crate::dataflow::harness::{Step, build, failure, pass, plan_of};
 use crate::dataflow::query::local::Local;
@@ -35,7 +35,7 @@ fn pieces(shared: &Arc<Build>) -> Vec<(u64, Piece)> {
         let (kept, given) = (found.clone(), build.clone());
         worker.dataflow::<u64, _, _>(|scope| {
             let (taken, in_hand) = read(scope, &build, probe.clone());
-            let pieces = taken.decompress(&build, in_hand, probe.clone());
+            let pieces = decompress(taken, &build, in_hand, probe.clone());
             let kept = pieces.unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(
                 Pipeline,
                 "Keep",
@@ -147,7 +147,7 @@ fn parse_gives_groups_and_holds_pieces_that_wait() {
             },
             move |stream| {
                 let tally = Tally::new(Analysis::default(), given.owners.clone(), 1 << 16);
-                stream.parse(&given, Rc::default(), tally).0
+                parse(stream, &given, Rc::default(), tally).0
             },
             |Local(group)| (group.counts.documents, group.counts.postings, group.terms.len()),
         );

@@ -94,7 +94,7 @@ impl Search<'_> {
         }
         cursor.tfs_of_positions(&list, &mut tfs[..found])?;
         for _ in 0..=cursor.again.score() {
-            scores(level, weight, (met, tfs), found, self.run.norms, worth);
+            scores(level, weight, (met, tfs), found, self.run.norms.documents, worth);
         }
         let scores = &mut all[term];
         for (&number, &score) in kept[..found].iter().zip(&*worth) {
@@ -115,7 +115,7 @@ impl Search<'_> {
                     sum += scores[slot as usize];
                 }
             }
-            top.offer(self.first_docid + docid, sum);
+            top.offer(self.run.first_docid + docid, sum);
         }
     }
 }

@@ -3,8 +3,7 @@
 use crate::cpu::Level;
 use crate::index::list::ListError;
 use crate::query::algorithms::ranges::{MOST, NONE, Ranges};
-use crate::query::algorithms::windows::WindowScan;
-use crate::query::cursor::Cursor;
+use crate::query::cursor::{Cursor, RunSearch};
 use crate::query::kernels::mosts;
 use crate::score::bounds::{Bound, BoundNorms};
 use crate::score::weight::Weight;
@@ -17,7 +16,7 @@ impl Ranges {
     /// lists; their cursors serve for the rare ones. Fails if a list that is decoded is damaged.
     pub(crate) fn advance(
         &mut self,
-        run: &WindowScan<'_>,
+        run: &RunSearch<'_>,
         bounds: &BoundNorms,
         order: &[usize],
         cursors: &mut [Cursor],
@@ -39,7 +38,7 @@ impl Ranges {
             let span = (self.first, self.end, self.shift);
             if list.bounds().is_empty() || list.df() < run.span() / RARE {
                 let cursor = &mut cursors[term];
-                run.seek(cursor, (list, weight), self.first)?;
+                run.seek_scored(cursor, (list, weight), self.first)?;
                 while let Some(docid) = cursor.next_docid().filter(|docid| *docid < self.end) {
                     let most = &mut of_list[((docid - self.first) >> self.shift) as usize];
                     *most = most.max(cursor.scores[cursor.at]);

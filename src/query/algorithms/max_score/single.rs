@@ -3,18 +3,14 @@
 use super::AnyOrder;
 use crate::index::list::ListError;
 use crate::query::algorithms::exhaustive;
-use crate::query::algorithms::windows::WindowScan;
-use crate::query::cursor::RunTerm;
+use crate::query::cursor::{RunSearch, RunTerm};
 use crate::query::kernels::offer_block;
 use crate::query::scratch::Scratch;
 use crate::query::top_k::TopK;
-use crate::score::bounds::BoundNorms;
 
 /// Takes the blocks of the greatest bounds first, then all others that reach the threshold.
 pub(crate) fn search(
-    run: &WindowScan<'_>,
-    norms: &BoundNorms,
-    first_docid: u32,
+    run: &RunSearch<'_>,
     top: &mut TopK,
     scratch: &mut Scratch,
 ) -> Result<(), ListError> {
@@ -22,20 +18,20 @@ pub(crate) fn search(
     let Some(&RunTerm { weight, list: Some(list) }) = term else { return Ok(()) };
     if list.bounds().is_empty() {
         let term = RunTerm { weight, list: Some(list) };
-        return exhaustive::search_one(&term, first_docid, run, top, scratch);
+        return exhaustive::search_one(&term, run, top, scratch);
     }
     scratch.reset_cursors(1);
     let Scratch { cursors, of_blocks: mosts, best, .. } = scratch;
     let cursor = &mut cursors[0];
     mosts.clear();
-    mosts.extend(list.bounds().iter().map(|bound| norms.most(weight, bound)));
+    mosts.extend(list.bounds().iter().map(|bound| run.norms.bounds.most(weight, bound)));
     let mut take = |block: u32, most: &mut f32, top: &mut TopK| {
         if *most > top.threshold().next_down() {
             cursor.skip_to(block as usize);
             if run.next_block(cursor, (&list, weight))? {
                 let postings = (&cursor.docids, &cursor.scores);
                 let part = cursor.at..cursor.len;
-                offer_block(run.level, postings, part, first_docid, &mut AnyOrder(top));
+                offer_block(run.level, postings, part, run.first_docid, &mut AnyOrder(top));
                 top.tighten();
             }
         }

@@ -1,6 +1,7 @@
 use super::*;
 use crate::index::list::{Form, ListEncoder};
 use crate::index::testing::Noise;
+use crate::query::cursor::{Norms, RunTerm};
 use crate::query::top_k::Hit;
 use crate::score::bm25::{Bm25, score};
 use crate::score::bounds::BoundNorms;
@@ -99,11 +100,11 @@ impl Case {
         self.with(form, |terms, norms| {
             let (mut top, mut scratch) = (TopK::new(), Scratch::new());
             top.reset(k);
-            let run = (100, self.documents);
+            let run = scratch.run(terms, 100..100 + self.documents, norms);
             let room = (&mut scratch, test);
-            let from = prefixed(terms, prefixes, run, norms, &mut top, room).unwrap();
+            let from = prefixed(&run, prefixes, &mut top, room).unwrap();
             if let Some(from) = from {
-                go_on(terms, from, run, norms, &mut top, &mut scratch).unwrap();
+                go_on(&run, from, &mut top, &mut scratch).unwrap();
             }
             let mut hits = Vec::new();
             top.take(&mut hits);
@@ -130,8 +131,8 @@ fn oracle_all_documents_scored_give_the_same() {
                 let (mut top, mut scratch) = (TopK::new(), Scratch::new());
                 let (mut hits, mut visited) = (Vec::new(), Vec::new());
                 top.reset(k);
-                let (run, room) = ((100, documents), &mut scratch);
-                visits(terms, run, norms, &mut top, room, &mut visited).unwrap();
+                let run = scratch.run(terms, 100..100 + documents, norms);
+                visits(&run, &mut top, &mut scratch, &mut visited).unwrap();
                 top.take(&mut hits);
                 (hits, visited)
             });

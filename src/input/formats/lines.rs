@@ -1,8 +1,12 @@
-//! What are the documents of a file with `name TAB text` a line?
+//! What are the documents of a file with a name and a text on each line? A tab is between them, or,
+//! in PISA's `plaintext`, white space.
 //!
-//! A line ends with LF or CRLF. Tabs behind the first belong to the text. An empty line is ignored,
-//! a line without a tab is no document, and an empty name is missing. The byte order mark of UTF-8
-//! at the file's begin is dropped. Text is handed out where it lies.
+//! A line ends with LF or CRLF, an empty one is ignored, and an empty name is missing. The byte
+//! order mark of UTF-8 at the file's begin is dropped. Text is handed out where it lies.
+//!
+//! - By tabs: those behind the first belong to the text. A line without one is no document.
+//! - By white space: what stands before the name and about the text does not count. A line that is
+//!   a name alone is an empty document.
 
 use memchr::memchr;
 
@@ -10,16 +14,46 @@ use crate::input::document::{
     Document, DocumentSink, Name, PieceView, Skip, length_without_return,
 };
 
-/// Finds the documents of tab-separated lines. It keeps nothing from piece to piece but a buffer.
-#[derive(Debug, Default)]
-pub struct TsvParser {
+/// What is between name and text.
+#[derive(Clone, Copy, Debug)]
+pub enum Between {
+    Tab,
+    Space,
+}
+
+impl Between {
+    /// Name and text of a line; none if there is nothing between them.
+    fn part(self, line: &[u8]) -> Option<(&[u8], &[u8])> {
+        match self {
+            Self::Tab => memchr(b'\t', line).map(|tab| (&line[..tab], &line[tab + 1..])),
+            Self::Space => {
+                let line = line.trim_ascii_start();
+                let space = line.iter().position(u8::is_ascii_whitespace);
+                let (name, text) = line.split_at(space.unwrap_or(line.len()));
+                Some((name, text.trim_ascii()))
+            }
+        }
+    }
+
+    fn is_empty(self, line: &[u8]) -> bool {
+        match self {
+            Self::Tab => line.is_empty(),
+            Self::Space => line.trim_ascii_start().is_empty(),
+        }
+    }
+}
+
+/// Finds the documents of such lines. It keeps nothing from piece to piece but a buffer.
+#[derive(Debug)]
+pub struct LinesParser {
+    between: Between,
     /// A name that was made valid.
     name: String,
 }
 
-impl TsvParser {
-    pub fn new() -> Self {
-        Self::default()
+impl LinesParser {
+    pub fn new(between: Between) -> Self {
+        Self { between, name: String::new() }
     }
 
     /// Gives all records of `piece` to `sink`, in their order, in time linear in the piece's
@@ -32,13 +66,12 @@ impl TsvParser {
             let end = memchr(b'\n', rest).unwrap_or(rest.len());
             let bytes = length_without_return(&rest[..end]);
             let record = &rest[..bytes];
-            match memchr(b'\t', record) {
-                Some(tab) => {
-                    let name = Name::from_raw(&record[..tab], &mut self.name);
-                    let text = &record[tab + 1..];
+            match self.between.part(record) {
+                _ if self.between.is_empty(record) => {}
+                Some((name, text)) => {
+                    let name = Name::from_raw(name, &mut self.name);
                     sink.document(Document { name, text, offset, bytes, line });
                 }
-                None if record.is_empty() => {}
                 None => sink.skipped(offset, line, bytes, Skip::NoTab),
             }
             offset += end + 1;
@@ -56,7 +89,7 @@ mod tests {
 
     fn parse(piece: PieceView<'_>) -> Kept {
         let mut kept = Kept::default();
-        let line_feeds = TsvParser::new().parse(piece, &mut kept);
+        let line_feeds = LinesParser::new(Between::Tab).parse(piece, &mut kept);
         assert_eq!(line_feeds, memchr::memchr_iter(b'\n', piece.bytes).count() as u64);
         kept
     }
@@ -80,6 +113,20 @@ mod tests {
         let kept = parse(PieceView::whole(b"\xef\xbb\xbfid\ttext\n"));
         assert_eq!(kept.documents, vec![(Some("id".into()), b"text".to_vec(), 3, 7, 1)]);
         assert_eq!(parse(PieceView::whole(b"\xef\xbb\xbf")), Kept::default());
+    }
+
+    #[test]
+    fn the_first_word_is_the_name() {
+        let mut kept = Kept::default();
+        let bytes = b"\xef\xbb\xbfd1 one\ttwo \r\n\n \nd2\nd3\t x";
+        assert_eq!(LinesParser::new(Between::Space).parse(PieceView::whole(bytes), &mut kept), 4);
+        let name = |name: &str| Some(name.to_owned());
+        let documents = vec![
+            (name("d1"), b"one\ttwo".to_vec(), 3, 11, 1),
+            (name("d2"), Vec::new(), 19, 2, 4),
+            (name("d3"), b"x".to_vec(), 22, 5, 5),
+        ];
+        assert_eq!(kept, Kept { documents, skipped: Vec::new() });
     }
 
     proptest! {
