@@ -3,7 +3,7 @@
 //! page.
 
 use super::files::replace;
-use super::{Rebuild, RebuildError, is_running};
+use super::{Rebuild, RebuildError};
 use crate::build::{Notes, Peers};
 use crate::dataflow::control::{Control, JobError};
 use crate::rebuild::history::{self, Outcome, Record};
@@ -201,7 +201,7 @@ impl Daemon {
         let due = || self.job.schedule.as_ref()?.after(Timestamp::now());
         let next = next.or_else(due).map(|next| next.to_string());
         let history = history::read(&self.job.index)?;
-        Status::new(&self.job.index, &history, next, is_running(&self.job.index))
+        Status::new(&self.job.index, &history, next)
     }
 
     /// Replaces the file of metrics and the page, if the job has them; that it fails is told and
