@@ -14,7 +14,7 @@ use crate::index::format::RUNS;
 use crate::index::generations::manifest::{InputEntry, Manifest, RunEntry, Settings};
 use crate::input::folder::Walk;
 use crate::input::splits::{InputPlan, Source};
-use crate::input::wanted::{KnownDocuments, WantedDocuments};
+use crate::input::wanted::{KnownDocuments, Wanted, WantedDocuments};
 use crate::order::Budget;
 use crate::rebuild::files::{self, Known};
 use crate::rebuild::history::{DocumentCounts, FOLDER, InputCounts, Record};
@@ -197,11 +197,12 @@ impl Rebuild<'_> {
             Some(known) => {
                 options.memory -= beyond_small(known.memory_bytes(), options.memory);
                 let folder = part_folder(work)?;
+                let wanted = Some(Wanted::Unknown(known));
                 let (manifest, scanned) =
-                    build::build_unknown(options, known, scan, folder.clone())?;
+                    build::build_part(options, wanted, Some(scan), folder.clone())?;
                 looked.read = manifest.inputs.clone();
                 looked.part = Some((manifest, folder));
-                scanned
+                scanned.ok_or(BuildError::NoTable)?
             }
         };
         looked.planned.skipped = scanned.skipped.clone();
@@ -304,12 +305,12 @@ impl Rebuild<'_> {
         }
         let (plan, wanted) = match is_whole {
             true => (looked.plan.only(|_| true), None),
-            false => (looked.touched_plan(), Some(looked.wanted()?)),
+            false => (looked.touched_plan(), Some(Wanted::At(looked.wanted()?))),
         };
         let mut options = self.options()?;
         options.input = Input::Plan(Box::new(plan));
         let folder = part_folder(work)?;
-        let part = build::build_part(options, wanted, folder.clone())?;
+        let (part, _) = build::build_part(options, wanted, None, folder.clone())?;
         if is_whole {
             let planned = &mut looked.planned;
             looked.read = part.inputs.clone();

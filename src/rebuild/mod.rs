@@ -68,7 +68,7 @@ const FILES: &str = "files.json";
 /// One attempt to bring an index up to date.
 pub struct Rebuild<'a> {
     pub job: &'a JobFile,
-    /// Ends the attempt when it is told to. A control serves one attempt.
+    /// Ends the attempt when it is told to.
     pub control: Arc<Control>,
     /// What asked for it, for the manifest.
     pub command: String,
@@ -155,6 +155,12 @@ impl Rebuild<'_> {
     fn attempt(&self, work: &Path, record: &mut Record) -> Result<(), RebuildError> {
         // Logs that are not there are told before anything is built.
         self.job.log_files()?;
+        // A job that was killed has left what it wrote, or the generation before.
+        match IndexLock::acquire(&self.job.index) {
+            Ok(lock) => lock.remove_debris()?,
+            Err(IndexError::Locked { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
         let mut looked = self.look(work, For::Build, record)?;
         looked.tell(record);
         let how = looked.planned.how;
@@ -177,38 +183,28 @@ impl Rebuild<'_> {
             }
             _ => None,
         };
-        let files = self.job.index.join(FOLDER).join(FILES);
-        let live = match looked
-            .live
-            .take_if(|live| how == How::Nothing && self.is_done(live, links.as_ref()))
-        {
+        let done =
+            looked.live.take_if(|live| how == How::Nothing && self.is_done(live, links.as_ref()));
+        let (live, ranked) = match done {
             Some(live) => {
                 record.outcome = Outcome::Unchanged;
-                // A job that was killed behind its last step has left the generation before.
-                match IndexLock::acquire(&self.job.index) {
-                    Ok(lock) => lock.remove_debris()?,
-                    Err(IndexError::Locked { .. }) => {}
-                    Err(error) => return Err(error.into()),
-                }
-                looked.known.generation = live.manifest.generation;
-                looked.known.write(&files)?;
-                live
+                (live, None)
             }
             None => {
-                let publishing =
-                    Publishing { rebuild: self, looked: &looked, links: links.as_ref(), work };
-                let (live, ranked) = publishing.publish(record)?;
+                let links = links.as_ref();
+                let published =
+                    Publishing { rebuild: self, looked: &looked, links, work }.publish(record)?;
                 record.outcome = Outcome::Published;
                 record.incremental = !matches!(how, How::Whole(_));
-                looked.known.generation = live.manifest.generation;
-                looked.known.write(&files)?;
-                if let (Some(links), Some(ranked)) = (&links, ranked) {
-                    ranked.write(self, &live, links)?;
-                    record.ranks = Some(ranked.counts);
-                }
-                live
+                published
             }
         };
+        looked.known.generation = live.manifest.generation;
+        looked.known.write(&self.job.index.join(FOLDER).join(FILES))?;
+        if let (Some(links), Some(ranked)) = (&links, ranked) {
+            ranked.write(self, &live, links)?;
+            record.ranks = Some(ranked.counts);
+        }
         if let Some(keys) = &self.job.logs {
             let planned = record.time("logs", || logs::plan_cache(self, &live, keys));
             record.logs = planned?;

@@ -89,15 +89,15 @@ impl Publishing<'_> {
         let form = description.settings.form().unwrap_or_default();
         let stop = rebuild.control.stop().clone();
         let merging = Merging { memory_bytes, threads, form, stop };
-        // The order that documents have keeps them in one run.
-        let is_kept = looked.planned.how == How::Nothing;
+        // Documents that stay as they are stay in their order, unless that rests on their ranks.
+        let how = looked.planned.how;
         let kept = looked.live.as_ref().and_then(|live| live.manifest.order.clone());
-        let kept = kept.filter(|order| is_kept && order.global.is_none());
+        let kept = kept.filter(|order| how == How::Nothing && order.global.is_none());
         let is_other =
             |order: &&DocumentOrder| kept.as_ref().is_none_or(|kept| kept.name != order.name());
         let order = job.build.order.as_ref().filter(is_other);
         let mut lost = false;
-        if order.is_none() {
+        if how == How::Part && order.is_none() {
             record.time("merge", || {
                 // The last first, so that the places of those before it stay.
                 for runs in affected(draft.runs(), &job.merge).into_iter().rev() {
