@@ -70,8 +70,10 @@ pub(crate) fn read_links(path: &Path, nodes: &Nodes, threads: usize) -> io::Resu
 
 fn read_in_pieces(path: &Path, nodes: &Nodes, threads: usize, piece: u64) -> io::Result<Links> {
     let bytes = fs::metadata(path)?.len();
-    let mut found: Vec<io::Result<(Vec<(u32, u32)>, u64)>> = Vec::new();
-    found.resize_with(bytes.div_ceil(piece) as usize, || Ok(Default::default()));
+    // The links of each piece, and the lines of it that are none.
+    let mut found = Vec::new();
+    let nothing = || io::Result::Ok((Vec::new(), 0));
+    found.resize_with(bytes.div_ceil(piece) as usize, nothing);
     let pieces = (0..).zip(&mut found).collect();
     Crew::new("links").share(threads.max(1) - 1, pieces, |(number, found): (u64, _)| {
         let (start, mut links) = (number * piece, Vec::new());
