@@ -155,9 +155,13 @@ impl Rebuild<'_> {
     fn attempt(&self, work: &Path, record: &mut Record) -> Result<(), RebuildError> {
         // Logs that are not there are told before anything is built.
         self.job.log_files()?;
-        // A job that was killed has left what it wrote, or the generation before.
+        // A job that was killed has left what it wrote, or one generation more than are kept.
         match IndexLock::acquire(&self.job.index) {
-            Ok(lock) => lock.remove_debris()?,
+            Ok(lock) => {
+                let lock = lock.keeping(guards(self.job).keep);
+                lock.keep_few()?;
+                lock.remove_debris()?;
+            }
             Err(IndexError::Locked { .. }) => {}
             Err(error) => return Err(error.into()),
         }
