@@ -7,9 +7,7 @@ use crate::cli::progress::{Watching, merge_line};
 use crate::cli::signals;
 use anyhow::bail;
 use millrace::inside::codec::ListCodec;
-use millrace::inside::index::{
-    Merged, RankSource, Recode, ShardedManifest, Totals, merge_index, summary,
-};
+use millrace::inside::index::{Merged, Recode, ShardedManifest, Totals, merge_index, summary};
 use millrace::inside::shown::number_of;
 use millrace::{Control, IndexError, give_back_large_buffers};
 use std::path::PathBuf;
@@ -55,7 +53,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let path = args.workers.common.report.as_deref();
     let before = path.map(|_| summary::totals(&args.index, None)).transpose()?.flatten();
     let order = args.order.order()?;
-    let ranks = args.order.pagerank.clone().map_or(RankSource::Keep, RankSource::File);
+    let ranks = args.order.pagerank.clone();
     let recode = Recode { codec: args.codec, block_len: args.block_size, order, ranks };
     let (command, stop) = (crate::cli::args::command(), control.stop());
     let watching = Watching::start(stop, args.workers.common.quiet, merge_line);

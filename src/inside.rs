@@ -153,7 +153,7 @@ pub mod index {
         },
         lexicon::{TermEntry, stream::LexiconStream},
         list::{ListView, encode::ListEncoder, error::ListError, form::Form},
-        merge::{Merged, RankSource, Recode, merge_index},
+        merge::{Merged, Recode, merge_index},
         order::DocumentOrder,
         run::{
             lay::{LaidChunk, RunPart},

@@ -200,9 +200,11 @@ fn of_one_process(name: &str) -> Subject {
     Subject::new(Box::new(set), (index, queries), (1, name == "merge"), Box::new(start))
 }
 
-/// A rebuild that adds, changes and deletes documents, links runs and merges some.
+/// A rebuild that adds, changes and deletes documents, links runs, merges some and ranks all.
 fn of_rebuild() -> Subject {
-    let place = Place::new("[guard]\nmin_documents = 0\n[merge]\nruns = 3\n");
+    let job = "[guard]\nmin_documents = 0\n[merge]\nruns = 3\n[links]\nfrom = \"file\"\nfile = \"links.tsv\"\n[pagerank]\n";
+    let place = Place::new(job);
+    place.scratch.write("links.tsv", "d1\td2\nd2\td1\nd31\td1\n");
     let line =
         |n: u32, word: &str| format!("{{\"id\": \"d{n}\", \"contents\": \"mill {word} {n}\"}}\n");
     for round in 0..3u32 {

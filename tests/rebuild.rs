@@ -176,23 +176,41 @@ fn oracle_a_build_of_the_same_files() {
         let files = files.filter(|(path, _)| path.file_name().unwrap() != "manifest.json");
         files.map(|(path, bytes)| (path.strip_prefix(&folder).unwrap().to_owned(), bytes)).collect()
     };
-    let built = |stemmer: &str| {
-        let other = place.scratch.path(stemmer);
+    let built = |stemmer: &str, order: &str| {
+        let other = place.scratch.path(format!("{stemmer}-{order}"));
         let (index, docs) = (place.index(), place.scratch.path("docs"));
-        let of_build =
-            args!["build", "--index", &other, "--memory", "64M", "-w", "2", "--stemmer", stemmer];
+        let of_build = args![
+            "build",
+            "--index",
+            &other,
+            "--memory",
+            "64M",
+            "-w",
+            "2",
+            "--stemmer",
+            stemmer,
+            "--order",
+            order
+        ];
         millrace(of_build.into_iter().chain(args![docs])).ok();
         let live = generation(&index);
         let number = live.file_name().unwrap().to_str().unwrap();
-        assert!(bytes(&index, number) == bytes(&other, "gen-000001"), "{number}, {stemmer}");
+        assert!(
+            bytes(&index, number) == bytes(&other, "gen-000001"),
+            "{number}, {stemmer}, {order}"
+        );
     };
-    built("english");
+    built("english", "input");
     place.write("a.jsonl", 5..35);
     let job = std::fs::read_to_string(&place.job).unwrap();
     place.scratch.write("job.toml", format!("{job}stemmer = \"porter\"\n"));
     assert_eq!(place.plan()["how"]["whole"], "the stemmer is another one");
     assert_eq!(place.once()["incremental"], false);
-    built("porter");
+    built("porter", "input");
+    // Nothing but the order is another one.
+    place.scratch.write("job.toml", format!("{job}stemmer = \"porter\"\norder = \"length\"\n"));
+    assert_eq!(place.once()["outcome"], "published");
+    built("porter", "length");
 }
 
 #[test]

@@ -139,6 +139,7 @@ fn an_index_in_order_follows_its_sources() {
         let record = place.once();
         let outcome = if changed { "published" } else { "unchanged" };
         assert_eq!(record["outcome"], outcome, "{round}: {record}");
+        assert_eq!(record["generation"], 1 + round / 2, "a night publishes once");
         assert_eq!((record["ranks"].is_null(), record["logs"].is_null()), (!changed, !changed));
         let generation = Generation::open(&place.index(), true).unwrap();
         assert_eq!(generation.runs().len(), 1);

@@ -54,7 +54,7 @@ pub(crate) use error::BuildError;
 pub(crate) use guards::Guards;
 pub(crate) use note::Note;
 pub(crate) use options::{BuildOptions, Input, Notes, Peers};
-pub(crate) use part::{build_part, build_unknown, links, scan};
+pub(crate) use part::{build_part, links, scan};
 pub(crate) use report::BuildReport;
 pub(crate) use run::Prepared;
 

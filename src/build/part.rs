@@ -5,13 +5,12 @@ use super::generation::{Which, build_generation, dataflow_of, describe};
 use super::options::BuildOptions;
 use super::prepare::Ready;
 use crate::crew::lock;
-use crate::dataflow::control::JobError;
 use crate::dataflow::rebuild::links::{Take, links as links_of_pages};
 use crate::dataflow::rebuild::scan::scan as scan_documents;
 use crate::dataflow::rebuild::scanned::{Scan, Scanned};
 use crate::gpu::floor::discover::Gpus;
 use crate::index::generations::manifest::{InputEntry, Manifest};
-use crate::input::wanted::{KnownDocuments, Wanted, WantedDocuments};
+use crate::input::wanted::Wanted;
 use std::path::{Path, PathBuf};
 
 /// Finds the documents of the input of `options` for `scan` and indexes nothing; `folder` is for
@@ -30,11 +29,8 @@ pub(crate) fn scan(
     let mut done = lock(&build.done);
     done.inputs.sort_unstable_by_key(|read| read.input);
     let inputs = done.inputs.iter().map(|read| describe(&build, read)).collect();
-    Ok((done.scanned.take().ok_or_else(no_table)?, inputs))
-}
-
-fn no_table() -> JobError {
-    JobError::Start("the dataflow left no table".into())
+    let scanned = done.scanned.take();
+    Ok((scanned.ok_or(BuildError::NoTable)?, inputs))
 }
 
 /// Finds the links of the pages of the input of `options` and indexes nothing; `take` gets those of
@@ -55,30 +51,17 @@ pub(crate) fn links(
 }
 
 /// Builds the runs of the documents that are `wanted`, or of all, into an empty folder that has one
-/// for runs, as generation 1, and publishes nothing.
+/// for runs, as generation 1, and publishes nothing. All documents are found for `scan`, if that is
+/// given.
 pub(crate) fn build_part(
     mut options: BuildOptions,
-    wanted: Option<WantedDocuments>,
+    wanted: Option<Wanted>,
+    scan: Option<Scan>,
     folder: PathBuf,
-) -> Result<Manifest, BuildError> {
+) -> Result<(Manifest, Option<Scanned>), BuildError> {
     let input = Ready::new(&mut options, wanted.is_none())?;
-    let which = Which { wanted: wanted.map(Wanted::At), scan: None };
-    let built = build_generation(&mut options, input, 1, folder, which)?;
+    let built = build_generation(&mut options, input, 1, folder, Which { wanted, scan })?;
+    let scanned = lock(&built.build.done).scanned.take();
     // With the inputs, of which the build has written a list and kept none.
-    Ok(Manifest::read(&built.build.directory)?)
-}
-
-/// The same of the documents that are not `known`, while all are found for `scan`: the input is
-/// read once.
-pub(crate) fn build_unknown(
-    mut options: BuildOptions,
-    known: KnownDocuments,
-    scan: Scan,
-    folder: PathBuf,
-) -> Result<(Manifest, Scanned), BuildError> {
-    let input = Ready::new(&mut options, false)?;
-    let which = Which { wanted: Some(Wanted::Unknown(known)), scan: Some(scan) };
-    let built = build_generation(&mut options, input, 1, folder, which)?;
-    let scanned = lock(&built.build.done).scanned.take().ok_or_else(no_table)?;
     Ok((Manifest::read(&built.build.directory)?, scanned))
 }

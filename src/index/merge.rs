@@ -32,7 +32,7 @@ pub(crate) use ordered::order_in_place;
 pub(super) use ordered::renumber_in_place;
 pub(crate) use published::RanksFound;
 pub(super) use published::verify;
-pub use published::{Merged, RankSource, Recode, merge_index};
+pub use published::{Merged, Recode, merge_index};
 
 use crate::index::deletions::Deletions;
 use crate::index::error::IndexError;

@@ -123,19 +123,13 @@ impl CountedLog {
 pub(crate) fn day_of(name: &str) -> Option<Date> {
     let bytes = name.as_bytes();
     let is_digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
-    let number = |from: usize, digits: usize| -> Option<i16> {
-        (from..from + digits).all(is_digit).then(|| name[from..from + digits].parse().ok())?
-    };
-    (0..bytes.len()).filter(|&at| at == 0 || !is_digit(at - 1)).find_map(|at| {
-        [1, 0].into_iter().find_map(|gap| {
-            let (month, day) = (at + 4 + gap, at + 6 + 2 * gap);
-            let hyphens = gap == 0 || bytes.get(at + 4)? == &b'-' && bytes.get(day - 1)? == &b'-';
-            let numbers = (number(at, 4)?, number(month, 2)?, number(day, 2)?);
-            let (year, month, of_month) = numbers;
-            let date = Date::new(year, i8::try_from(month).ok()?, i8::try_from(of_month).ok()?);
-            date.ok().filter(|_| hyphens && !is_digit(day + 2))
-        })
-    })
+    let starts = (0..bytes.len()).filter(|&at| is_digit(at) && (at == 0 || !is_digit(at - 1)));
+    let ways = starts.flat_map(|at| [(at, at + 10, "%Y-%m-%d"), (at, at + 8, "%Y%m%d")]);
+    let mut dates = ways.filter_map(|(at, end, format)| {
+        let date = Date::strptime(format, name.get(at..end)?).ok()?;
+        (!is_digit(end)).then_some(date)
+    });
+    dates.next()
 }
 
 #[cfg(test)]

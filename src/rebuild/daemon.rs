@@ -3,7 +3,7 @@
 //! page.
 
 use super::files::replace;
-use super::{Rebuild, RebuildError, is_running};
+use super::{Rebuild, RebuildError};
 use crate::build::{Notes, Peers};
 use crate::dataflow::control::{Control, JobError};
 use crate::rebuild::history::{self, Outcome, Record};
@@ -18,7 +18,6 @@ use std::convert::Infallible;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// How often a waiting daemon looks whether it is to end, and at the clock, which may have been
@@ -97,31 +96,13 @@ impl Daemon {
     }
 
     /// Rebuilds, again and again if it fails.
-    fn turn(&self, stop: &Control, next: Option<Timestamp>) -> Result<(), RebuildError> {
+    fn turn(&self, stop: &Arc<Control>, next: Option<Timestamp>) -> Result<(), RebuildError> {
         for attempt in 1.. {
-            // A control serves one attempt; what ends the daemon ends the attempt.
-            let control = Arc::new(Control::default());
-            let over = AtomicBool::new(false);
-            let done = std::thread::scope(|scope| {
-                scope.spawn(|| {
-                    while !over.load(Ordering::Relaxed) {
-                        if let Some(failure) = stop.take_failure() {
-                            return control.fail(failure);
-                        }
-                        std::thread::sleep(LOOK / 10);
-                    }
-                });
-                let done = self.attempt(&control, attempt, next);
-                over.store(true, Ordering::Relaxed);
-                done
-            });
-            if stop.stopped() {
-                let why = stop.take_failure().or_else(|| control.take_failure());
-                return Err(match (why, done) {
-                    (Some(why), _) => why.into(),
-                    (None, Err(error)) => error,
-                    (None, Ok(_)) => JobError::Cancelled.into(),
-                });
+            let done = self.attempt(stop, attempt, next);
+            // What an attempt failed of ends it alone; what was asked for ends the daemon too.
+            if !stop.revive() {
+                let asked = || stop.take_failure().unwrap_or(JobError::Cancelled).into();
+                return Err(done.err().unwrap_or_else(asked));
             }
             let Err(error) = done else { return Ok(()) };
             (self.tell)(&error.chain(), true);
@@ -201,7 +182,7 @@ impl Daemon {
         let due = || self.job.schedule.as_ref()?.after(Timestamp::now());
         let next = next.or_else(due).map(|next| next.to_string());
         let history = history::read(&self.job.index)?;
-        Status::new(&self.job.index, &history, next, is_running(&self.job.index))
+        Status::new(&self.job.index, &history, next)
     }
 
     /// Replaces the file of metrics and the page, if the job has them; that it fails is told and
@@ -263,7 +244,7 @@ mod tests {
         let source = folder.path().join("a.jsonl");
         let sound = fs::read(&source).unwrap();
         fs::write(&source, "").unwrap();
-        let stop = Control::default();
+        let stop = Arc::new(Control::default());
         daemon.turn(&stop, Some(Timestamp::now())).unwrap();
         let lines = std::mem::take(&mut *told.lock().unwrap());
         let begin: Vec<&str> = lines.iter().map(|line| &line[..line.len().min(12)]).collect();
@@ -293,7 +274,7 @@ mod tests {
         assert!(matches!(ended.job(), Some(JobError::Signal(15))), "{ended:?}");
         assert!(told.lock().unwrap()[0].starts_with("the next rebuild is due "));
         // A rebuild that is under way ends with the same reason, and the history has it.
-        let stop = Control::default();
+        let stop = Arc::new(Control::default());
         stop.fail(JobError::Signal(15));
         let ended = daemon.turn(&stop, Some(Timestamp::now())).unwrap_err();
         assert!(matches!(ended.job(), Some(JobError::Signal(15))), "{ended:?}");

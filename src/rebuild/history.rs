@@ -10,9 +10,10 @@ use crate::shown::{count, number_of};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 /// The folder below that of the index where rebuilds keep what they remember.
 pub(crate) const FOLDER: &str = "rebuild";
@@ -120,6 +121,16 @@ pub struct Record {
     pub stages: BTreeMap<String, f64>,
 }
 
+impl Record {
+    /// Does a stage and notes how long it takes.
+    pub(super) fn time<T>(&mut self, stage: &str, work: impl FnOnce() -> T) -> T {
+        let began = Instant::now();
+        let done = work();
+        *self.stages.entry(stage.to_string()).or_default() += began.elapsed().as_secs_f64();
+        done
+    }
+}
+
 impl fmt::Display for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let outcome = match (self.outcome, self.incremental) {
@@ -160,9 +171,9 @@ pub(crate) fn append(index: &Path, record: &Record) -> Result<(), RebuildError> 
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
         }
-        let mut file = OpenOptions::new().read(true).append(true).create(true).open(&path)?;
+        let mut file = OpenOptions::new().append(true).create(true).open(&path)?;
         let mut line = serde_json::to_string(record)?;
-        if ends_amid_a_line(&mut file)? {
+        if fs::read(&path)?.last().is_some_and(|&last| last != b'\n') {
             line.insert(0, '\n');
         }
         line.push('\n');
@@ -171,16 +182,6 @@ pub(crate) fn append(index: &Path, record: &Record) -> Result<(), RebuildError> 
         file.sync_all()
     };
     write().map_err(RebuildError::io(&path))
-}
-
-fn ends_amid_a_line(file: &mut File) -> io::Result<bool> {
-    if file.seek(SeekFrom::End(0))? == 0 {
-        return Ok(false);
-    }
-    file.seek(SeekFrom::End(-1))?;
-    let mut last = [0];
-    file.read_exact(&mut last)?;
-    Ok(last != *b"\n")
 }
 
 /// All records of the index in the folder `index`, the oldest first; none if there is no history.

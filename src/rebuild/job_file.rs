@@ -159,7 +159,7 @@ impl JobFile {
                 return Err(self.wrong(patterns.span(), "no path is named"));
             }
             for pattern in patterns.get_ref() {
-                glob::Pattern::new(&self.from_folder(pattern.get_ref())).map_err(|error| {
+                glob::Pattern::new(&self.with_folder(pattern.get_ref())).map_err(|error| {
                     let message = format!("`{}` is no pattern: {}", pattern.get_ref(), error.msg);
                     self.wrong(pattern.span(), message)
                 })?;
@@ -176,7 +176,7 @@ impl JobFile {
 
     /// A pattern with the folder of the job file in front; characters of the folder's own name are
     /// no pattern.
-    fn from_folder(&self, pattern: &str) -> String {
+    fn with_folder(&self, pattern: &str) -> String {
         let folder = self.path.parent().unwrap_or(Path::new("")).to_string_lossy();
         match Path::new(pattern).is_absolute() || folder.is_empty() {
             true => pattern.to_string(),
@@ -232,7 +232,7 @@ impl JobFile {
             // Hidden files are not input, as in the folders that `build` walks.
             require_literal_leading_dot: true,
         };
-        let paths = glob::glob_with(&self.from_folder(written), options)
+        let paths = glob::glob_with(&self.with_folder(written), options)
             .map_err(|error| wrong(format!(" is no pattern: {}", error.msg)))?;
         let unread = |error: glob::GlobError| {
             wrong(format!(": {}: {}", error.path().display(), error.error()))

@@ -1,7 +1,7 @@
 //! What is there now, and what of it has changed?
 
 use super::live::{Live, Places, deletions, live};
-use super::{FILES, Rebuild, RebuildError, Stages, guards};
+use super::{FILES, Rebuild, RebuildError, guards};
 use crate::build::{self, BuildError, Input};
 use crate::dataflow::build::context::InputRead;
 use crate::dataflow::rebuild::changed::Changes;
@@ -14,7 +14,7 @@ use crate::index::format::RUNS;
 use crate::index::generations::manifest::{InputEntry, Manifest, RunEntry, Settings};
 use crate::input::folder::Walk;
 use crate::input::splits::{InputPlan, Source};
-use crate::input::wanted::{KnownDocuments, WantedDocuments};
+use crate::input::wanted::{KnownDocuments, Wanted, WantedDocuments};
 use crate::order::Budget;
 use crate::rebuild::files::{self, Known};
 use crate::rebuild::history::{DocumentCounts, FOLDER, InputCounts, Record};
@@ -95,11 +95,11 @@ impl Rebuild<'_> {
         &self,
         work: &Path,
         purpose: For,
-        stages: &mut Stages,
+        record: &mut Record,
     ) -> Result<Looked, RebuildError> {
         let index = &self.job.index;
-        let live = stages.time("open", || live(index))?;
-        let plan = stages.time("list", || self.sources())?;
+        let live = record.time("open", || live(index))?;
+        let plan = record.time("list", || self.sources())?;
         let mut before = Known::read(&index.join(FOLDER).join(FILES));
         if live.as_ref().is_none_or(|live| live.manifest.generation != before.generation) {
             before = Known::default();
@@ -113,7 +113,7 @@ impl Rebuild<'_> {
             inputs.map(|input| (input.path.as_str(), input.bytes)).collect();
         let needs = |path: &str, bytes| was.contains(&(path, bytes));
         let known =
-            stages.time("hash", || files::look(&paths, trust, &before, needs, self.workers()))?;
+            record.time("hash", || files::look(&paths, trust, &before, needs, self.workers()))?;
         let inputs = live.iter().flat_map(|live| &live.manifest.inputs);
         let inputs = inputs.map(|input| [&*input.path, &*input.hash, &*input.format]);
         let found = Found::new(&plan, &known, inputs);
@@ -136,10 +136,10 @@ impl Rebuild<'_> {
         let mut looked =
             Looked { planned, plan, touched, known, live, changes, places, read, part };
         if how == How::Part {
-            let (old, known) = stages.time("compare", || self.old_table(&looked, gone, work))?;
+            let (old, known) = record.time("compare", || self.old_table(&looked, gone, work))?;
             let known = known.filter(|_| purpose == For::Build);
-            let scanned = stages.time("read", || self.read(&mut looked, known, work))?;
-            stages.time("compare", || self.compare(&mut looked, old, scanned))?;
+            let scanned = record.time("read", || self.read(&mut looked, known, work))?;
+            record.time("compare", || self.compare(&mut looked, old, scanned))?;
         }
         Ok(looked)
     }
@@ -197,11 +197,12 @@ impl Rebuild<'_> {
             Some(known) => {
                 options.memory -= beyond_small(known.memory_bytes(), options.memory);
                 let folder = part_folder(work)?;
+                let wanted = Some(Wanted::Unknown(known));
                 let (manifest, scanned) =
-                    build::build_unknown(options, known, scan, folder.clone())?;
+                    build::build_part(options, wanted, Some(scan), folder.clone())?;
                 looked.read = manifest.inputs.clone();
                 looked.part = Some((manifest, folder));
-                scanned
+                scanned.ok_or(BuildError::NoTable)?
             }
         };
         looked.planned.skipped = scanned.skipped.clone();
@@ -304,12 +305,12 @@ impl Rebuild<'_> {
         }
         let (plan, wanted) = match is_whole {
             true => (looked.plan.only(|_| true), None),
-            false => (looked.touched_plan(), Some(looked.wanted()?)),
+            false => (looked.touched_plan(), Some(Wanted::At(looked.wanted()?))),
         };
         let mut options = self.options()?;
         options.input = Input::Plan(Box::new(plan));
         let folder = part_folder(work)?;
-        let part = build::build_part(options, wanted, folder.clone())?;
+        let (part, _) = build::build_part(options, wanted, None, folder.clone())?;
         if is_whole {
             let planned = &mut looked.planned;
             looked.read = part.inputs.clone();

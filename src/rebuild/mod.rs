@@ -53,17 +53,13 @@ use links::Found;
 use live::Live;
 use look::For;
 use publish::{Publishing, is_ordered};
-use std::collections::BTreeMap;
-use std::fs::{self, File, TryLockError};
+use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// The file that a rebuild locks while it runs, in the folder of the history.
-const LOCK: &str = "LOCK";
-
-/// Where a rebuild keeps what it needs for a while, in the same folder.
+/// Where a rebuild keeps what it needs for a while, in the folder of the history, which is locked.
 const WORK: &str = "work";
 
 /// What is known of the sources' files, in the same folder.
@@ -72,7 +68,7 @@ const FILES: &str = "files.json";
 /// One attempt to bring an index up to date.
 pub struct Rebuild<'a> {
     pub job: &'a JobFile,
-    /// Ends the attempt when it is told to. A control serves one attempt.
+    /// Ends the attempt when it is told to.
     pub control: Arc<Control>,
     /// What asked for it, for the manifest.
     pub command: String,
@@ -89,7 +85,7 @@ impl Rebuild<'_> {
     pub fn plan(&self) -> Result<Planned, RebuildError> {
         self.job.log_files()?;
         let work = tempfile::tempdir().map_err(RebuildError::io(&std::env::temp_dir()))?;
-        let looked = self.look(work.path(), For::Plan, &mut Stages::default())?;
+        let looked = self.look(work.path(), For::Plan, &mut Record::default())?;
         looked.check(self.job)?;
         Ok(looked.planned)
     }
@@ -118,22 +114,22 @@ impl Rebuild<'_> {
                 });
             }
         }
-        fs::create_dir_all(&folder).map_err(RebuildError::io(&folder))?;
-        let _lock = lock(&folder)?;
+        let _lock = IndexLock::acquire(&folder).map_err(|error| match error {
+            IndexError::Locked { path } => RebuildError::Busy { folder: path },
+            error => error.into(),
+        })?;
         let mut record = Record { started, attempt, ..Record::default() };
-        let mut stages = Stages::default();
         let work = folder.join(WORK);
         let result = fresh(&work)
             .and_then(|()| match &self.peers {
-                None => self.attempt(&work, &mut record, &mut stages),
-                Some(peers) => self.together(peers, Some((&mut record, &mut stages))),
+                None => self.attempt(&work, &mut record),
+                Some(peers) => self.together(peers, Some(&mut record)),
             })
             // A job that is told to end also fails elsewhere; that it was told is the reason.
             .map_err(|error| self.control.take_failure().map_or(error, RebuildError::from));
         // What cannot be removed now is removed by the next rebuild.
         _ = fs::remove_dir_all(&work);
         record.seconds = began.elapsed().as_secs_f64();
-        record.stages = stages.seconds;
         if let Err(error) = &result {
             record.outcome = Outcome::Failed;
             record.reason = Some(error.chain());
@@ -156,15 +152,20 @@ impl Rebuild<'_> {
         result.map(|()| record)
     }
 
-    fn attempt(
-        &self,
-        work: &Path,
-        record: &mut Record,
-        stages: &mut Stages,
-    ) -> Result<(), RebuildError> {
+    fn attempt(&self, work: &Path, record: &mut Record) -> Result<(), RebuildError> {
         // Logs that are not there are told before anything is built.
         self.job.log_files()?;
-        let mut looked = self.look(work, For::Build, stages)?;
+        // A job that was killed has left what it wrote, or one generation more than are kept.
+        match IndexLock::acquire(&self.job.index) {
+            Ok(lock) => {
+                let lock = lock.keeping(guards(self.job).keep);
+                lock.keep_few()?;
+                lock.remove_debris()?;
+            }
+            Err(IndexError::Locked { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let mut looked = self.look(work, For::Build, record)?;
         looked.tell(record);
         let how = looked.planned.how;
         if how != How::Nothing {
@@ -174,7 +175,7 @@ impl Rebuild<'_> {
             {
                 self.note_of_ranks("documents that are built anew have no PageRanks".into());
             }
-            stages.time("build", || self.index_new(&mut looked, work))?;
+            record.time("build", || self.index_new(&mut looked, work))?;
             looked.tell(record);
             looked.check(self.job)?;
             let read = looked.read.iter();
@@ -182,44 +183,35 @@ impl Rebuild<'_> {
         }
         let links = match (&self.job.links, self.job.ranks()) {
             (Some(links), Some(asked)) => {
-                Some(stages.time("rank", || self.links(links, asked, &looked, work))?)
+                Some(record.time("rank", || self.links(links, asked, &looked, work))?)
             }
             _ => None,
         };
-        let files = self.job.index.join(FOLDER).join(FILES);
-        let live = match looked
-            .live
-            .take_if(|live| how == How::Nothing && self.is_done(live, links.as_ref()))
-        {
+        let done =
+            looked.live.take_if(|live| how == How::Nothing && self.is_done(live, links.as_ref()));
+        let (live, ranked) = match done {
             Some(live) => {
                 record.outcome = Outcome::Unchanged;
-                // A job that was killed behind its last step has left the generation before.
-                match IndexLock::acquire(&self.job.index) {
-                    Ok(lock) => lock.remove_debris()?,
-                    Err(IndexError::Locked { .. }) => {}
-                    Err(error) => return Err(error.into()),
-                }
-                looked.known.generation = live.manifest.generation;
-                looked.known.write(&files)?;
-                live
+                (live, None)
             }
             None => {
-                let publishing =
-                    Publishing { rebuild: self, looked: &looked, links: links.as_ref(), work };
-                let (live, ranked) = publishing.publish(stages)?;
+                let links = links.as_ref();
+                let published =
+                    Publishing { rebuild: self, looked: &looked, links, work }.publish(record)?;
                 record.outcome = Outcome::Published;
                 record.incremental = !matches!(how, How::Whole(_));
-                looked.known.generation = live.manifest.generation;
-                looked.known.write(&files)?;
-                if let (Some(links), Some(ranked)) = (&links, ranked) {
-                    ranked.write(self, &live, links)?;
-                    record.ranks = Some(ranked.counts);
-                }
-                live
+                published
             }
         };
+        looked.known.generation = live.manifest.generation;
+        looked.known.write(&self.job.index.join(FOLDER).join(FILES))?;
+        if let (Some(links), Some(ranked)) = (&links, ranked) {
+            ranked.write(self, &live, links)?;
+            record.ranks = Some(ranked.counts);
+        }
         if let Some(keys) = &self.job.logs {
-            record.logs = stages.time("logs", || logs::plan_cache(self, &live, keys))?;
+            let planned = record.time("logs", || logs::plan_cache(self, &live, keys));
+            record.logs = planned?;
         }
         Ok(())
     }
@@ -276,23 +268,6 @@ fn guards(job: &JobFile) -> Guards {
     Guards { allow_empty, allow_cut, max_skipped, min_documents, keep }
 }
 
-/// Whether a rebuild of the index in the folder `index` is under way.
-pub(crate) fn is_running(index: &Path) -> bool {
-    let Ok(file) = File::open(index.join(FOLDER).join(LOCK)) else { return false };
-    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
-}
-
-fn lock(folder: &Path) -> Result<File, RebuildError> {
-    let path = folder.join(LOCK);
-    let open = File::options().create(true).truncate(false).write(true).open(&path);
-    let file = open.map_err(RebuildError::io(&path))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(RebuildError::Busy { folder: folder.to_path_buf() }),
-        Err(TryLockError::Error(source)) => Err(RebuildError::io(&path)(source)),
-    }
-}
-
 /// Makes an empty folder.
 fn fresh(folder: &Path) -> Result<(), RebuildError> {
     let error = RebuildError::io(folder);
@@ -301,19 +276,4 @@ fn fresh(folder: &Path) -> Result<(), RebuildError> {
         _ => {}
     }
     fs::create_dir(folder).map_err(error)
-}
-
-/// Seconds of each stage.
-#[derive(Default)]
-struct Stages {
-    seconds: BTreeMap<String, f64>,
-}
-
-impl Stages {
-    fn time<T>(&mut self, stage: &str, work: impl FnOnce() -> T) -> T {
-        let began = Instant::now();
-        let done = work();
-        *self.seconds.entry(stage.to_string()).or_default() += began.elapsed().as_secs_f64();
-        done
-    }
 }

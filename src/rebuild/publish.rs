@@ -13,7 +13,7 @@ use super::links::Found;
 use super::live::{Live, for_each_name};
 use super::look::{How, Looked};
 use super::rank::{self, Ranked};
-use super::{Rebuild, RebuildError, Stages, guards};
+use super::{Rebuild, RebuildError, guards};
 use crate::dataflow::rebuild::table::name_hash;
 use crate::index::documents::{Documents, Location};
 use crate::index::error::IndexError;
@@ -25,6 +25,7 @@ use crate::index::generations::manifest::{InputEntry, Manifest, RunEntry};
 use crate::index::merge::Merging;
 use crate::index::order::DocumentOrder;
 use crate::index::scores::ranks_of;
+use crate::rebuild::history::Record;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -57,7 +58,7 @@ impl Publishing<'_> {
     /// Makes and publishes the generation, which is live then, with the ranks that were computed.
     pub(super) fn publish(
         &self,
-        stages: &mut Stages,
+        record: &mut Record,
     ) -> Result<(Live, Option<Ranked>), RebuildError> {
         let job = self.rebuild.job;
         let lock = IndexLock::acquire(&job.index)?.keeping(guards(job).keep);
@@ -66,7 +67,7 @@ impl Publishing<'_> {
         if before.as_deref() != self.looked.live.as_ref().map(|live| &*live.path) {
             return Err(RebuildError::Replaced);
         }
-        let published = self.draft(&lock, stages);
+        let published = self.draft(&lock, record);
         if published.is_err() {
             // What cannot be removed now is removed by the next job.
             _ = lock.abandon(before.as_deref());
@@ -77,7 +78,7 @@ impl Publishing<'_> {
     fn draft(
         &self,
         lock: &IndexLock,
-        stages: &mut Stages,
+        record: &mut Record,
     ) -> Result<(Live, Option<Ranked>), RebuildError> {
         let Self { rebuild, looked, .. } = self;
         let job = rebuild.job;
@@ -88,16 +89,16 @@ impl Publishing<'_> {
         let form = description.settings.form().unwrap_or_default();
         let stop = rebuild.control.stop().clone();
         let merging = Merging { memory_bytes, threads, form, stop };
-        // The order that documents have keeps them in one run.
-        let is_kept = looked.planned.how == How::Nothing;
+        // Documents that stay as they are stay in their order, unless that rests on their ranks.
+        let how = looked.planned.how;
         let kept = looked.live.as_ref().and_then(|live| live.manifest.order.clone());
-        let kept = kept.filter(|order| is_kept && order.global.is_none());
+        let kept = kept.filter(|order| how == How::Nothing && order.global.is_none());
         let is_other =
             |order: &&DocumentOrder| kept.as_ref().is_none_or(|kept| kept.name != order.name());
         let order = job.build.order.as_ref().filter(is_other);
         let mut lost = false;
-        if order.is_none() {
-            stages.time("merge", || {
+        if how == How::Part && order.is_none() {
+            record.time("merge", || {
                 // The last first, so that the places of those before it stay.
                 for runs in affected(draft.runs(), &job.merge).into_iter().rev() {
                     lost |= draft.merge(runs, &merging)?;
@@ -105,11 +106,11 @@ impl Publishing<'_> {
                 Ok::<_, RebuildError>(())
             })?;
         }
-        let mut rank = |links| stages.time("rank", || rank::rank(rebuild, &mut draft, links));
+        let mut rank = |links| record.time("rank", || rank::rank(rebuild, &mut draft, links));
         let ranked = self.links.map(&mut rank).transpose()?;
         match order {
             Some(order) => {
-                let ranks = stages.time("order", || draft.order(order, &merging))?;
+                let ranks = record.time("order", || draft.order(order, &merging))?;
                 ranks.remark().into_iter().for_each(|remark| rebuild.note_of_ranks(remark));
             }
             None => draft.keep_order(kept),
@@ -119,7 +120,7 @@ impl Publishing<'_> {
                 "PageRanks of runs that were merged are lost, since others had none: give all anew (merge --pagerank FILE)".into(),
             );
         }
-        let manifest = stages.time("publish", || draft.publish(description, memory_bytes / 4))?;
+        let manifest = record.time("publish", || draft.publish(description, memory_bytes / 4))?;
         let path = job.index.join(generation_name(manifest.generation));
         Ok((Live { path, manifest }, ranked))
     }

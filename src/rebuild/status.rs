@@ -2,8 +2,8 @@
 //! format of Prometheus.
 
 use super::error::RebuildError;
-use super::history::{Outcome, Record};
-use crate::index::generations::folder::current;
+use super::history::{FOLDER, Outcome, Record};
+use crate::index::generations::folder::{current, is_being_written};
 use crate::index::generations::manifest::summary::Summary;
 use serde::Serialize;
 use std::fmt::Write;
@@ -32,14 +32,13 @@ impl Status {
         index: &Path,
         history: &[Record],
         next: Option<String>,
-        running: bool,
     ) -> Result<Self, RebuildError> {
         let live = current(index)?.map(|path| Summary::read(&path)).transpose()?;
         let newest = |want: fn(&Record) -> bool| history.iter().rev().find(|r| want(r)).cloned();
         let failed = |record: &&Record| record.outcome == Outcome::Failed;
         Ok(Self {
             index: index.display().to_string(),
-            running,
+            running: is_being_written(&index.join(FOLDER)),
             next,
             generation: live.map(|live| live.generation),
             failures: history.iter().rev().take_while(failed).count() as u64,
@@ -109,7 +108,7 @@ mod tests {
             record(Outcome::Failed, 1, 1.0),
             record(Outcome::Failed, 1, 2.0),
         ];
-        let status = Status::new(Path::new("a \"b\""), &history, None, false).unwrap();
+        let status = Status::new(Path::new("a \"b\""), &history, None).unwrap();
         assert_eq!(status.failures, 2);
         assert_eq!(status.last_good.as_ref().unwrap().seconds, 0.5);
         assert_eq!(status.last_published.as_ref().unwrap().seconds, 4.0);
@@ -128,9 +127,9 @@ mod tests {
 
     #[test]
     fn an_index_without_a_history() {
-        let status = Status::new(Path::new("idx"), &[], None, true).unwrap();
+        let status = Status::new(Path::new("idx"), &[], None).unwrap();
         assert!(
-            status.last.is_none() && status.prometheus().contains("running{index=\"idx\"} 1\n")
+            status.last.is_none() && status.prometheus().contains("running{index=\"idx\"} 0\n")
         );
         serde_json::to_string(&status).unwrap();
     }

@@ -8,7 +8,7 @@
 //! format that it was read in.
 
 use super::look::Found;
-use super::{FILES, Rebuild, RebuildError, Stages};
+use super::{FILES, Rebuild, RebuildError};
 use crate::build::{self, Peers, Prepared};
 use crate::dataflow::together::Meeting;
 use crate::index::generations::folder::current;
@@ -24,18 +24,18 @@ impl Rebuild<'_> {
     pub(super) fn together(
         &self,
         peers: &Peers,
-        lead: Option<(&mut Record, &mut Stages)>,
+        lead: Option<&mut Record>,
     ) -> Result<(), RebuildError> {
-        let Some((record, stages)) = lead else {
+        let Some(record) = lead else {
             let plan = self.sources().map_err(|error| self.refuse(peers, error))?;
             return self.build_with(peers, plan, false).map(drop);
         };
-        let looked = self.look_together(peers, record, stages);
+        let looked = self.look_together(peers, record);
         let (plan, known) = looked.map_err(|error| self.refuse(peers, error))?;
         let InputCounts { changed, added, removed, .. } = record.inputs;
         let is_live = record.outcome == Outcome::Unchanged;
         let wants = !is_live || changed + added + removed > 0;
-        let report = stages.time("build", || self.build_with(peers, plan, wants))?;
+        let report = record.time("build", || self.build_with(peers, plan, wants))?;
         if let Some(generation) = report {
             record.outcome = Outcome::Published;
             let known = Known { generation, ..known };
@@ -51,9 +51,8 @@ impl Rebuild<'_> {
         &self,
         peers: &Peers,
         record: &mut Record,
-        stages: &mut Stages,
     ) -> Result<(InputPlan, Known), RebuildError> {
-        let plan = stages.time("list", || self.sources())?;
+        let plan = record.time("list", || self.sources())?;
         let live = match current(&self.job.index)? {
             Some(_) => ShardedManifest::live(&self.job.index)?,
             None => None,
@@ -74,7 +73,7 @@ impl Rebuild<'_> {
         }
         let paths = (0..plan.inputs.len()).filter_map(|input| plan.inputs.path(input));
         let (paths, trust) = (paths.collect::<Vec<_>>(), self.job.trust);
-        let mut known = stages
+        let mut known = record
             .time("hash", || files::look(&paths, trust, &before, |_, _| true, self.workers()))?;
         let format =
             |input: Input| Some((input.path?.display().to_string(), input.format.to_string()));

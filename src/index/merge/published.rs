@@ -47,17 +47,8 @@ pub struct Recode {
     pub block_len: Option<usize>,
     /// How documents are numbered; as they stand if none is given.
     pub order: Option<DocumentOrder>,
-    /// Which PageRanks documents have.
-    pub ranks: RankSource,
-}
-
-/// Which PageRanks the documents of a merged index have.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum RankSource {
-    /// Those that they had, if any; refused if only some runs have any.
-    #[default]
-    Keep,
-    File(PathBuf),
+    /// A file of the PageRanks that documents have; those that they had if none is given.
+    pub ranks: Option<PathBuf>,
 }
 
 /// Where the PageRanks of an index come from.
@@ -94,7 +85,7 @@ impl RanksFound {
 impl Recode {
     /// Whether documents stay as they stand and have the ranks that they had.
     fn keeps_documents(&self) -> bool {
-        self.order.is_none() && !matches!(self.ranks, RankSource::File(_))
+        self.order.is_none() && self.ranks.is_none()
     }
 
     fn form(&self, old: Form) -> Result<Form, IndexError> {
@@ -276,7 +267,7 @@ fn ranks(
         let is_left = |&docid: &u32| !deletions.as_ref().is_some_and(|gone| gone.contains(docid));
         live.extend((0..run.documents).filter(is_left).map(|docid| run.first_docid + docid));
     }
-    if let RankSource::File(path) = &recode.ranks {
+    if let Some(path) = &recode.ranks {
         let documents = Documents::open_unverified(from)?;
         let name = |&docid: &u32| documents.name(docid).unwrap_or_default();
         let (ranks, counts) = read_ranks(path, live.iter().map(name), memory_bytes)?;

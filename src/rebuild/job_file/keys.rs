@@ -32,7 +32,7 @@ pub struct InputKeys {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct BuildKeys {
-    #[serde(deserialize_with = "indexer")]
+    #[serde(deserialize_with = "values::named")]
     pub indexer: Indexer,
     #[serde(deserialize_with = "tokenizer")]
     pub tokenizer: Tokenizer,
@@ -263,15 +263,6 @@ fn format<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Format>, D::Error
     text(from, |name| match name {
         "auto" => Ok(None),
         name => name.parse().map(Some),
-    })
-}
-
-fn indexer<'de, D: Deserializer<'de>>(from: D) -> Result<Indexer, D::Error> {
-    text(from, |name| match name {
-        "fast" => Ok(Indexer::Fast),
-        "wei11" => Ok(Indexer::Wei11),
-        "gpu" => Ok(Indexer::Gpu),
-        other => Err(format!("`{other}` is not `fast`, `wei11` or `gpu`")),
     })
 }
 

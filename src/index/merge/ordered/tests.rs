@@ -5,7 +5,7 @@ use crate::index::generations::folder::{IndexLock, current};
 use crate::index::generations::generation::Generation;
 use crate::index::generations::manifest::Manifest;
 use crate::index::inspect::check::check;
-use crate::index::merge::{Merged, Merging, RankSource, RanksFound, Recode, merge_index};
+use crate::index::merge::{Merged, Merging, RanksFound, Recode, merge_index};
 use crate::index::order::DocumentOrder;
 use crate::index::ranks::RankCounts;
 use crate::index::scores::{RunScores, ranks_of};
@@ -145,7 +145,7 @@ fn an_order_is_kept_as_long_as_it_is_true() {
     let file = folder.path().join("ranks.tsv");
     let lines: String = (1..200).map(|docid| format!("doc-{docid}\t{docid}\n")).collect();
     std::fs::write(&file, lines + "doc-900\t3\n").unwrap();
-    let recode = Recode { ranks: RankSource::File(file.clone()), ..ordered(global(0.5)) };
+    let recode = Recode { ranks: Some(file.clone()), ..ordered(global(0.5)) };
     let merged = merge(index, recode, 2).unwrap();
     let Merged::Runs { runs: 2, manifest, ranks } = merged else { panic!("{merged:?}") };
     let counts = RankCounts { found: 199, missing: 1, strangers: 1 };
@@ -167,8 +167,7 @@ fn an_order_is_kept_as_long_as_it_is_true() {
     assert_eq!(manifest.order.as_ref(), Some(&first));
     check(index).unwrap();
     // Other ranks.
-    let merged =
-        merge(index, Recode { ranks: RankSource::File(file), ..Recode::default() }, 1).unwrap();
+    let merged = merge(index, Recode { ranks: Some(file), ..Recode::default() }, 1).unwrap();
     let Merged::Runs { manifest, .. } = merged else { panic!("{merged:?}") };
     assert_eq!(manifest.order, None);
     let live = current(index).unwrap().unwrap();
