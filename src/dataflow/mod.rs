@@ -6,6 +6,7 @@ mod cores;
 pub(crate) mod crossing;
 mod data_line;
 #[cfg(test)]
+#[path = "tests/harness.rs"]
 mod harness;
 pub(crate) mod query;
 pub(crate) mod rebuild;

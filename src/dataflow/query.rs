@@ -14,6 +14,7 @@ pub(crate) mod local;
 pub(crate) mod look;
 pub(crate) mod messages;
 #[cfg(test)]
+#[path = "query/tests/operators.rs"]
 mod operators;
 pub(crate) mod service;
 pub(crate) mod tell;

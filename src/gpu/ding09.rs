@@ -7,6 +7,7 @@ pub(crate) mod batch;
 pub(crate) mod list;
 pub(crate) mod steps;
 #[cfg(test)]
+#[path = "ding09/tests/twin.rs"]
 pub(crate) mod twin;
 
 use crate::gpu::methods::batch::{Made, MethodBatch, PlacedQuery};

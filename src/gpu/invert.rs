@@ -17,6 +17,7 @@ mod staged;
 pub(crate) mod steps;
 pub(crate) mod text;
 #[cfg(any(test, fuzzing))]
+#[path = "invert/tests/twin.rs"]
 pub(crate) mod twin;
 mod upload;
 

@@ -25,6 +25,7 @@ pub(crate) mod residency;
 pub(crate) mod service;
 pub(crate) mod steps;
 #[cfg(test)]
+#[path = "query/tests/twin.rs"]
 pub(crate) mod twin;
 pub(crate) mod unpack;
 pub(crate) mod worth;

@@ -8,6 +8,7 @@
 pub(crate) mod batch;
 pub(crate) mod list;
 #[cfg(test)]
+#[path = "wang/tests/twin.rs"]
 pub(crate) mod twin;
 
 use crate::gpu::methods::batch::{Made, MethodBatch, PlacedQuery};

@@ -64,9 +64,8 @@ const RUN_OVERHEAD_BYTES: u64 = 20 << 10;
 /// With what means runs are merged, and to what.
 #[derive(Clone, Debug)]
 pub(crate) struct Merging {
-    /// Memory, in bytes: 4 MB and a byte for each document are taken if this is less, and besides
-    /// 34 bytes for every block of the longest list, and for each thread 2 MB if its codec has
-    /// segments.
+    /// Memory, in bytes: 4 MB are taken if this is less, and besides 34 bytes for every block of
+    /// the longest list, and for each thread 2 MB if its codec has segments.
     pub memory_bytes: u64,
     /// Threads that work, at most. The bytes do not depend on them.
     pub threads: usize,
@@ -255,11 +254,12 @@ fn merge_lists(
     number: u32,
     merging: &Merging,
 ) -> Result<(RunEntry, Vec<FileEntry>), IndexError> {
-    let lengths = to.join(run_file(&run_name(number), Kind::Lengths));
-    let lengths = &Lengths::read(&lengths, merging.threads)?;
     // The allocator rounds the windows up.
-    let windows = merging.memory_bytes - merging.memory_bytes / 16;
-    let memory_bytes = lengths.memory_behind(windows.saturating_sub(WRITER_BYTES));
+    let memory_bytes = merging.memory_bytes - merging.memory_bytes / 16;
+    let memory_bytes = memory_bytes.saturating_sub(WRITER_BYTES);
+    let lengths = to.join(run_file(&run_name(number), Kind::Lengths));
+    let lengths = &Lengths::read(&lengths, memory_bytes, merging.threads)?;
+    let memory_bytes = lengths.memory_behind(memory_bytes);
     let joint = |inputs: &[Input], number, durability| {
         let numbers = None;
         Joint { lengths, inputs, to, number, durability, memory_bytes, merging, numbers }.merge()

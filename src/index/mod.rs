@@ -18,5 +18,6 @@ pub(crate) mod ranks;
 pub(crate) mod run;
 pub(crate) mod scores;
 #[cfg(test)]
+#[path = "tests/testing.rs"]
 pub(crate) mod testing;
 pub mod vectors;

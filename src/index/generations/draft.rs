@@ -3,6 +3,7 @@
 //! every other generation.
 
 #[cfg(test)]
+#[path = "draft/tests/room.rs"]
 mod room;
 #[cfg(test)]
 mod tests;

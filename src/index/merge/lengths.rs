@@ -1,13 +1,14 @@
 //! The documents' lengths, which bounds are made of, as the encoder takes them: codes of a byte
-//! each, of all documents, which threads read and share.
+//! each, which threads share.
 
-use crate::crew::Crew;
+use crate::crew::{Crew, lock};
 use crate::index::error::IndexError;
 use crate::index::files::window::Window;
 use crate::index::format::{HEADER_BYTES, Header, Kind, LONG, padding};
 use crate::index::list::MAX_BLOCK;
 use crate::score::bounds::code_below;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 /// Documents that are read at a time.
 const AT_ONCE: usize = 1 << 12;
@@ -16,10 +17,27 @@ const LEAST_DOCUMENTS: usize = 64 * AT_ONCE;
 
 /// The codes of the documents' lengths (`score::bounds`) of one run.
 ///
-/// Memory: a byte for each document.
+/// Memory: a byte for each document as long as that leaves a quarter of the memory; else a page.
 #[derive(Debug)]
 pub(super) struct Lengths {
     path: PathBuf,
+    documents: u64,
+    codes: Codes,
+}
+
+#[derive(Debug)]
+enum Codes {
+    All(Vec<u8>),
+    /// Threads read it in turn: a list of few documents meets each page once.
+    Page(Mutex<Page>),
+}
+
+/// Neighbouring documents that were read last.
+#[derive(Debug)]
+struct Page {
+    window: Window,
+    long: Vec<(u32, u32)>,
+    first: u64,
     codes: Vec<u8>,
 }
 
@@ -54,7 +72,7 @@ pub(super) fn no_long(path: &Path, docid: u64) -> IndexError {
 
 impl Lengths {
     /// Reads the lengths of a run, in the file at `path`, with so many `threads`.
-    pub(super) fn read(path: &Path, threads: usize) -> Result<Self, IndexError> {
+    pub(super) fn read(path: &Path, memory_bytes: u64, threads: usize) -> Result<Self, IndexError> {
         let mut window = Window::open(path, 2 * AT_ONCE)?;
         let first = window.length().min(HEADER_BYTES as u64) as usize;
         let header = Header::parse(path, Kind::Lengths, window.read(0, first)?)?;
@@ -63,24 +81,21 @@ impl Lengths {
         let bytes = documents.saturating_mul(2).min(window.length());
         let behind = HEADER_BYTES as u64 + bytes + padding(bytes);
         let long = long_documents(&mut window, behind, long)?;
-        let mut codes = vec![0; (bytes / 2) as usize];
-        let each = codes.len().div_ceil(threads.max(1)).max(LEAST_DOCUMENTS);
-        let read = |(number, part): (usize, &mut [u8])| {
-            let mut window = Window::open(path, 2 * AT_ONCE)?;
-            let first = (number * each) as u64;
-            let mut parts = (first..).step_by(AT_ONCE).zip(part.chunks_mut(AT_ONCE));
-            parts.try_for_each(|(docid, codes)| read_codes(&mut window, &long, docid, codes))
+        let documents = bytes / 2;
+        let codes = if documents > memory_bytes / 4 * 3 {
+            Codes::Page(Mutex::new(Page { window, long, first: 0, codes: Vec::new() }))
+        } else {
+            Codes::All(read_all(path, documents, &long, threads)?)
         };
-        let parts = codes.chunks_mut(each).enumerate();
-        let read = parts.map(|part| move || read(part)).collect();
-        Crew::new("lengths").all(read).into_iter().collect::<Result<(), _>>()?;
-        Ok(Self { path: path.to_path_buf(), codes })
+        Ok(Self { path: path.to_path_buf(), documents, codes })
     }
 
-    /// What they leave of so many bytes of memory; a quarter at least, or many runs would be merged
-    /// few at a time.
+    /// What they leave of so many bytes of memory.
     pub(super) fn memory_behind(&self, memory_bytes: u64) -> u64 {
-        memory_bytes.saturating_sub(self.codes.len() as u64).max(memory_bytes / 4)
+        match &self.codes {
+            Codes::All(codes) => memory_bytes.saturating_sub(codes.len() as u64),
+            Codes::Page(_) => memory_bytes,
+        }
     }
 
     /// Gives the codes of documents, which rise, counted from document `base`.
@@ -95,12 +110,23 @@ impl Lengths {
         codes: &mut [u8; MAX_BLOCK],
     ) -> Result<(), IndexError> {
         // They rise, so that the last is the greatest.
-        let end = docids.last().map_or(0, |&docid| docid as usize + 1);
-        let Some(all) = self.codes.get(base as usize..).and_then(|all| all.get(..end)) else {
-            return Err(self.missing(base + end as u64 - 1));
-        };
-        for (code, &docid) in codes.iter_mut().zip(docids) {
-            *code = all[docid as usize];
+        let end = base + docids.last().map_or(0, |&docid| u64::from(docid) + 1);
+        if end > self.documents {
+            return Err(self.missing(end - 1));
+        }
+        match &self.codes {
+            Codes::All(all) => {
+                let all = &all[base as usize..end as usize];
+                for (code, &docid) in codes.iter_mut().zip(docids) {
+                    *code = all[docid as usize];
+                }
+            }
+            Codes::Page(page) => {
+                let mut page = lock(page);
+                for (code, &docid) in codes.iter_mut().zip(docids) {
+                    *code = page.code(base + u64::from(docid), self.documents)?;
+                }
+            }
         }
         Ok(())
     }
@@ -108,8 +134,48 @@ impl Lengths {
     #[cold]
     fn missing(&self, docid: u64) -> IndexError {
         let expected = format!("more than {docid} documents, as the runs have them");
-        IndexError::damaged(&self.path, 16, expected, self.codes.len())
+        IndexError::damaged(&self.path, 16, expected, self.documents)
     }
+}
+
+impl Page {
+    /// The code of one of so many documents.
+    fn code(&mut self, docid: u64, documents: u64) -> Result<u8, IndexError> {
+        let at = docid.checked_sub(self.first).filter(|&at| at < self.codes.len() as u64);
+        let at = match at {
+            Some(at) => at as usize,
+            None => {
+                self.first = docid / AT_ONCE as u64 * AT_ONCE as u64;
+                let count = (documents - self.first).min(AT_ONCE as u64) as usize;
+                self.codes.clear();
+                let mut codes = vec![0; count];
+                read_codes(&mut self.window, &self.long, self.first, &mut codes)?;
+                self.codes = codes;
+                (docid - self.first) as usize
+            }
+        };
+        Ok(self.codes[at])
+    }
+}
+
+fn read_all(
+    path: &Path,
+    documents: u64,
+    long: &[(u32, u32)],
+    threads: usize,
+) -> Result<Vec<u8>, IndexError> {
+    let mut codes = vec![0; documents as usize];
+    let each = codes.len().div_ceil(threads.max(1)).max(LEAST_DOCUMENTS);
+    let read = |(number, part): (usize, &mut [u8])| {
+        let mut window = Window::open(path, 2 * AT_ONCE)?;
+        let first = (number * each) as u64;
+        let mut parts = (first..).step_by(AT_ONCE).zip(part.chunks_mut(AT_ONCE));
+        parts.try_for_each(|(docid, codes)| read_codes(&mut window, long, docid, codes))
+    };
+    let parts = codes.chunks_mut(each).enumerate();
+    let read = parts.map(|part| move || read(part)).collect();
+    Crew::new("lengths").all(read).into_iter().collect::<Result<(), _>>()?;
+    Ok(codes)
 }
 
 /// Reads the codes of some documents, the first of which has this docid.
@@ -137,7 +203,7 @@ mod tests {
     use crate::index::files::storage::Durability;
 
     #[test]
-    fn lengths_are_read_by_any_number_of_threads() {
+    fn lengths_are_read_by_any_number_of_threads_with_any_memory() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("runs")).unwrap();
         let mut table = DocumentsWriter::create(folder.path(), 0, Durability::Scratch, 0).unwrap();
@@ -147,14 +213,12 @@ mod tests {
             table.push("", length(docid), Location::default(), 0).unwrap();
         }
         table.finish().unwrap();
-        for threads in [0, 1, 3] {
-            let lengths =
-                Lengths::read(&folder.path().join("runs/000000.lengths"), threads).unwrap();
-            assert_eq!(
-                lengths.memory_behind(u64::from(documents) + 9),
-                (u64::from(documents) + 9) / 4
-            );
-            assert_eq!(lengths.memory_behind(1 << 40), (1 << 40) - u64::from(documents));
+        let most = 1 << 40;
+        for (threads, memory) in [(0, most), (1, most), (3, most), (3, u64::from(documents))] {
+            let path = folder.path().join("runs/000000.lengths");
+            let lengths = Lengths::read(&path, memory, threads).unwrap();
+            let taken = if memory == most { u64::from(documents) } else { 0 };
+            assert_eq!(lengths.memory_behind(memory), memory - taken);
             let mut codes = [0; MAX_BLOCK];
             for step in [1usize, 1000, AT_ONCE + 1] {
                 for base in [0, 5, AT_ONCE as u32] {

@@ -107,8 +107,9 @@ pub(super) fn reorder(
         deletions: None,
         base: 0,
     };
-    let lengths = Lengths::read(&to.join(run_file(&name, Kind::Lengths)), merging.threads)?;
     let memory_bytes = merging.memory_bytes - WRITER_BYTES - DOCUMENT_BYTES * count;
+    let lengths = to.join(run_file(&name, Kind::Lengths));
+    let lengths = Lengths::read(&lengths, memory_bytes, merging.threads)?;
     let joint = Joint {
         lengths: &lengths,
         inputs: &[input],

@@ -210,7 +210,7 @@ proptest! {
         }
         table.finish().unwrap();
         let path = folder.path().join(run_file(&run.name, Kind::Lengths));
-        let lengths = Lengths::read(&path, 1).unwrap();
+        let lengths = Lengths::read(&path, 1 << 20, 1).unwrap();
 
         let path = folder.path().join(run_file(&run.name, Kind::Lexicon));
         let mut lexicon = LexiconStream::open(&path, 0).unwrap();
