@@ -13,7 +13,8 @@
 //!    device checks no byte, so damage has to be found there.
 //! 4. `NAME/batch.rs`: the record of a query ([`DeviceMethod::make`]), and the launches of a batch
 //!    ([`DeviceMethod::steps`]).
-//! 5. `NAME/tests/twin.rs`: the same in plain Rust; `tests/inside/NAME.rs` compares both under emulation.
+//! 5. `NAME/tests/twin.rs`: the same in plain Rust; `tests/inside/NAME.rs` compares both under
+//!    emulation.
 //! 6. A variant of [`GpuMethod`](super::query::engine::GpuMethod), and its options in
 //!    [`given`](super::query::given). Tables of a paper are a file of `jobs/experiments`.
 //!
