@@ -273,18 +273,6 @@ fn splits_behind(absorbed: &ProbeHandle<u64>, split: usize) -> usize {
     split.saturating_sub(first).max(1)
 }
 
-/// A file cannot be inflated in this memory.
-#[derive(Debug, thiserror::Error)]
-enum WindowError {
-    #[error("{path}: inflating this needs a window of {} MiB; give the build a memory of {}M or more", bytes >> 20, least >> 20)]
-    Memory { path: String, bytes: u64, least: u64 },
-    #[error(
-        "{path}: inflating this needs a window of {} MiB, and the largest that is read has {} MiB; compress it anew, with zstd --long={MOST_WINDOW_LOG} at most",
-        bytes.div_ceil(1 << 20), 1 << (MOST_WINDOW_LOG - 20)
-    )]
-    TooLarge { path: String, bytes: u64 },
-}
-
 /// Input that would put less in the place of more.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -327,12 +315,21 @@ fn accept(build: &Build, read: &SplitStream, block: &FileBlock, done: bool) -> R
 fn check_window(build: &Build, input: u32, bytes: u64) -> Result<(), Cause> {
     let path = build.plan.path(input);
     if bytes > 1 << MOST_WINDOW_LOG {
-        return Err(WindowError::TooLarge { path, bytes }.into());
+        let (found, most) = (bytes.div_ceil(1 << 20), 1 << (MOST_WINDOW_LOG - 20));
+        return Err(format!(
+            "{path}: inflating this needs a window of {found} MiB, and the largest that is read has \
+             {most} MiB; compress it anew, with zstd --long={MOST_WINDOW_LOG} at most"
+        )
+        .into());
     }
     let workers = build.workers;
     if bytes > build.budget.longest_window(workers) {
-        let least = Budget::least_for_window(bytes, workers);
-        return Err(WindowError::Memory { path, bytes, least }.into());
+        let (found, least) = (bytes >> 20, Budget::least_for_window(bytes, workers) >> 20);
+        return Err(format!(
+            "{path}: inflating this needs a window of {found} MiB; give the build a memory of \
+             {least}M or more"
+        )
+        .into());
     }
     Ok(())
 }
