@@ -173,7 +173,7 @@ impl Devices {
             GpuMethod::Huang(_) => check_lists::<HuangTuning>(snapshot.generation())?,
             GpuMethod::Wang(_) => snapshot.check_global().map_err(GpuError::Order)?,
         }
-        Ok(GpuEngines::open(devices, toolchain, snapshot, *options, wakers, (on_lost, counts))?)
+        GpuEngines::open(devices, toolchain, snapshot, *options, wakers, (on_lost, counts))
     }
 
     /// By the costs of queries.
