@@ -87,13 +87,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     let mut totals = serde_json::json!({"job": "merge", "index": args.index.display().to_string(), "runs": runs, "generation": generation, "memory_bytes": args.memory});
     if let (Some(_), Merged::Runs { manifest, .. }) = (path, &merged) {
-        let now = Totals::of(manifest);
-        let (documents, terms, postings) = (now.documents, now.terms, now.postings);
-        totals["documents"] = documents.into();
-        totals["terms"] = terms.into();
-        totals["postings"] = postings.into();
-        totals["tokens"] = now.tokens.into();
-        totals["index_bytes"] = now.index_bytes.into();
+        let now = serde_json::to_value(Totals::of(manifest))?;
+        let now = now.as_object().cloned().unwrap_or_default();
+        totals.as_object_mut().expect("it was made as one").extend(now);
         totals["files"] = serde_json::json!(manifest.files);
         totals["before"] = serde_json::json!(before);
     }

@@ -21,6 +21,7 @@ use std::io;
 
 /// What a storage operation has to do instead of succeeding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(debug_assertions), allow(dead_code))]
 pub(crate) enum Injected {
     Nothing,
     /// Write half, then fail.

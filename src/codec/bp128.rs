@@ -29,14 +29,6 @@ pub const fn bytes(width: u8) -> usize {
     BLOCK / 8 * width as usize
 }
 
-/// The least width that holds every value: 0 to 32 bits.
-#[inline]
-#[cfg(any(test, fuzzing))]
-pub(crate) fn width(values: &[u32; BLOCK]) -> u8 {
-    let all = values.iter().fold(0, |all, value| all | value);
-    (u32::BITS - all.leading_zeros()) as u8
-}
-
 /// Appends the values to `out` with `width` bits each; higher bits are lost.
 ///
 /// # Panics
@@ -106,24 +98,6 @@ pub(crate) fn sum_docids(previous: u32, values: &mut [u32]) {
         return unsafe { avx2::sum_docids(previous, values) };
     }
     portable::sum_docids(previous, values);
-}
-
-/// Reads value `i` of a block alone.
-///
-/// # Panics
-/// As [`unpack`], and if `i` is not below 128.
-#[inline]
-#[cfg(any(test, fuzzing))]
-pub(crate) fn get(bytes: &[u8], width: u8, i: usize) -> u32 {
-    check::<BLOCK>(bytes, width);
-    assert!(i < BLOCK, "value {i} of a block of 128");
-    let bit = i * usize::from(width);
-    let rest = &bytes[bit / 8..];
-    let window = match rest.first_chunk::<8>() {
-        Some(window) => u64::from_le_bytes(*window),
-        None => rest.iter().rev().fold(0, |window, &byte| window << 8 | u64::from(byte)),
-    };
-    (window >> (bit % 8)) as u32 & mask(width)
 }
 
 #[inline]

@@ -2,10 +2,12 @@
 //! [`tally`](super::tally) makes postings, [`regroup`](super::regroup) tokens.
 
 use super::memo::{Memo, NO_TERM, Term};
+use crate::dictionary::device::members::hash_of_token;
+use crate::dictionary::strings::mixed::{Meaning, Mixed};
 use crate::order::PieceCounts;
 use crate::score::bounds::code_below;
 use crate::text::analysis::Analysis;
-use crate::text::scan::{Key, Scanner, Stretches, TOGETHER};
+use crate::text::scan::{Key, Scanner, Stretches, TOGETHER, plain_key};
 use crate::text::tokenizer::Tokenizer;
 
 /// The current document. Documents are counted from 1 and from piece to piece, so that what is kept
@@ -44,6 +46,7 @@ pub(super) struct Counter<C: Counting> {
 struct Found<C: Counting> {
     tokenizer: Tokenizer,
     memo: Memo<C::State>,
+    mixed: Mixed,
     counting: C,
     now: Now,
     /// Indexed tokens of the current document so far.
@@ -95,12 +98,29 @@ impl<C: Counting> Stretches for Found<C> {
     }
 
     fn mixed(&mut self, bytes: &[u8]) {
-        let Self { tokenizer, memo, counting, now, tokens } = self;
-        tokenizer.for_each_token(bytes, |token| {
-            let term = memo.term_of_token(token);
-            *tokens += u32::from(term != NO_TERM);
-            counting.count(memo.terms_mut(), &[term], *now);
+        let key = plain_key(bytes);
+        if let Some(Meaning { term, bytes, hash }) = key.and_then(|key| self.mixed.get(key)) {
+            if term != NO_TERM {
+                self.memo.see_form(hash, bytes as usize, term);
+                self.count(term);
+            }
+            return;
+        }
+        let (mut meaning, mut tokens) = (Meaning::NOTHING, 0);
+        self.tokenizer.for_each_token(bytes, |token| {
+            let term = self.memo.term_of_token(token);
+            self.count(term);
+            tokens += 1;
+            if key.is_some() {
+                let (hash, bytes) = hash_of_token(token);
+                meaning = Meaning { term, bytes: bytes as u32, hash };
+            }
         });
+        if let Some(key) = key
+            && tokens <= 1
+        {
+            self.mixed.put(key, meaning);
+        }
     }
 }
 
@@ -110,6 +130,7 @@ impl<C: Counting> Counter<C> {
         let found = Found {
             tokenizer: analysis.tokenizer,
             memo: Memo::new(analysis, memo_bytes),
+            mixed: Mixed::default(),
             counting: C::default(),
             now: Now::default(),
             tokens: 0,
@@ -154,8 +175,11 @@ impl<C: Counting> Counter<C> {
             *now = Now::default();
             self.found.counting = C::default();
             self.found.memo.forget();
+            self.found.mixed.forget();
         }
-        self.found.memo.forget_if_full();
+        if self.found.memo.forget_if_full() {
+            self.found.mixed.forget();
+        }
         let large = self.found.counting.reset();
         if large {
             self.scanner = Scanner::new();

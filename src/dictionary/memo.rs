@@ -195,6 +195,11 @@ impl<S: Copy + Default> Memo<S> {
         }
     }
 
+    /// Adds a form that has a known term to the sketch of the piece.
+    pub(super) fn see_form(&mut self, hash: u64, bytes: usize, term: u32) {
+        count_form(&mut self.forms, hash, bytes, term);
+    }
+
     /// Whether no term is known.
     #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {

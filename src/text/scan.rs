@@ -331,6 +331,13 @@ pub(super) fn plain_bytes(whole: u128) -> u128 {
     (digits | letters) & !whole & HIGH_BITS
 }
 
+/// The bytes of a stretch as they stand, if they are as few as a key has.
+#[inline]
+pub(crate) fn plain_key(stretch: &[u8]) -> Option<Key> {
+    let whole = (stretch.len() <= KEY_BYTES).then(|| load_short(stretch))?;
+    Some([whole as u64, (whole >> 64) as u64])
+}
+
 /// The key of a lower-cased ASCII token, or `None` if it has none.
 #[inline]
 pub(crate) fn key_of(token: &[u8]) -> Option<Key> {

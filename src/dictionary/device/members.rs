@@ -38,12 +38,18 @@ pub(crate) fn for_each_unit(hash: u64, bytes: usize, mut f: impl FnMut(u64)) {
     }
 }
 
+/// The hash of a lower-cased token, and its bytes, or 0 where there are less than a unit.
+pub(crate) fn hash_of_token(token: &str) -> (u64, usize) {
+    match key_of(token.as_bytes()) {
+        // A key is shorter than a unit.
+        Some(key) => (hash_of_key(key), 0),
+        None => (hash(token.as_bytes()), token.len()),
+    }
+}
+
 /// Calls `f` with the hash of each member that a lower-cased token, which has a term, adds to the
 /// [`Sketch`](crate::order::Sketch) of its piece: what a [memo](crate::dictionary::memo) adds.
 pub(crate) fn for_each_member(token: &str, f: impl FnMut(u64)) {
-    match key_of(token.as_bytes()) {
-        // A key is shorter than a unit.
-        Some(key) => for_each_unit(hash_of_key(key), 0, f),
-        None => for_each_unit(hash(token.as_bytes()), token.len(), f),
-    }
+    let (hash, bytes) = hash_of_token(token);
+    for_each_unit(hash, bytes, f);
 }

@@ -22,7 +22,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Ends the long work of one job on files, a merge or a check, from any thread, and tells any
 /// thread how far it is. What publishes or removes a generation goes on. All clones are one.
@@ -280,15 +280,9 @@ pub(crate) fn remove_empty(path: &Path) -> Result<(), IndexError> {
 /// # Errors
 /// `Storage`, of the first that cannot be removed; the others are gone.
 pub(crate) fn remove_files(paths: &[PathBuf], threads: usize) -> Result<(), IndexError> {
-    let next = AtomicUsize::new(0);
-    let remove = || {
-        let mut removed = Ok(());
-        while let Some(path) = paths.get(next.fetch_add(1, Ordering::Relaxed)) {
-            removed = removed.and(remove_file(path));
-        }
-        removed
-    };
-    Crew::new("remover").all(vec![&remove; threads.min(paths.len())]).into_iter().collect()
+    // One that cannot be removed keeps none of the others.
+    let remove = |(): &mut (), number: usize| Ok::<_, IndexError>(remove_file(&paths[number]));
+    Crew::new("remover").in_order(threads, paths.len(), remove)?.into_iter().collect()
 }
 
 /// Threads that remove the files of a folder.

@@ -15,7 +15,6 @@ use crate::index::format::{HEADER_BYTES, Header, Kind, LONG, padding, run_file};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Documents of a stretch. Tests have few documents.
 const STRETCH: u32 = if cfg!(test) { 1 << 6 } else { 1 << 14 };
@@ -59,20 +58,12 @@ pub(super) fn merge(
     }
     let table = PlacedDocuments::create(to, number, Durability::Lasting, first_input)?;
     let table = Arc::new(table);
-    let next = AtomicUsize::new(0);
-    let copy = || {
-        while let Some(stretch) = stretches.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let (input, long) = (&inputs[stretch.input], &longs[stretch.input]);
-            input.copy(stretch, long, &table, &merging.stop).inspect_err(|_| {
-                // Nobody begins another one.
-                next.store(stretches.len(), Ordering::Relaxed);
-            })?;
-        }
-        Ok(())
+    let copy = |(): &mut (), number: usize| {
+        let stretch = &stretches[number];
+        inputs[stretch.input].copy(stretch, &longs[stretch.input], &table, &merging.stop)
     };
-    let threads = merging.threads_of(THREAD_BYTES).min(stretches.len());
-    let copied = Crew::new("documents").all(vec![&copy; threads]);
-    copied.into_iter().collect::<Result<(), _>>()?;
+    let threads = merging.threads_of(THREAD_BYTES);
+    Crew::new("documents").in_order(threads, stretches.len(), copy)?;
     Arc::into_inner(table).expect("all have written").finish()
 }
 

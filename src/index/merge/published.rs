@@ -16,9 +16,7 @@ use crate::index::list::{Form, ListCodec};
 use crate::index::order::DocumentOrder;
 use crate::index::ranks::{RankCounts, read_ranks};
 use crate::index::scores::{RunScores, ranks_of, write_scores};
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Bytes of the window that checksums are computed through.
 const CHECKSUM_WINDOW_BYTES: usize = 1 << 20;
@@ -224,22 +222,14 @@ pub(in crate::index) fn verify<'a>(
             parts.push((file, start..file.bytes.min(start + PART_BYTES)));
         }
     }
-    let next = AtomicUsize::new(0);
-    let sum = || {
-        let mut sums = Vec::new();
-        loop {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            let Some((file, part)) = parts.get(number) else { return sums };
-            let path = generation.join(&file.name);
-            sums.push((number, checksum(&path, part.clone(), CHECKSUM_WINDOW_BYTES)));
-        }
-    };
-    let threads = merging.threads_of(CHECKSUM_WINDOW_BYTES as u64).min(parts.len());
-    let sums = Crew::new("verifier").all(vec![&sum; threads]);
-    let sums: BTreeMap<usize, _> = sums.into_iter().flatten().collect();
+    let threads = merging.threads_of(CHECKSUM_WINDOW_BYTES as u64);
+    let sums = Crew::new("verifier").in_order(threads, parts.len(), |(): &mut (), number| {
+        let (file, part) = &parts[number];
+        checksum(&generation.join(&file.name), part.clone(), CHECKSUM_WINDOW_BYTES)
+    })?;
     let mut crc = crc32fast::Hasher::new();
-    for ((file, part), sum) in parts.iter().zip(sums.into_values()) {
-        crc.combine(&sum?);
+    for ((file, part), sum) in parts.iter().zip(sums) {
+        crc.combine(&sum);
         if part.end == file.bytes {
             let crc = std::mem::take(&mut crc).finalize();
             check_crc(&generation.join(&file.name), file.crc32, crc)?;
@@ -273,12 +263,7 @@ fn ranks(
         let (ranks, counts) = read_ranks(path, live.iter().map(name), memory_bytes)?;
         return Ok((Some(ranks), RanksFound::Read(counts)));
     }
-    match ranks_of(from, old) {
-        Ok(None) => Ok((None, RanksFound::None)),
-        Ok(Some(all)) => {
-            let ranks = live.iter().map(|&docid| all[docid as usize]).collect();
-            Ok((Some(ranks), RanksFound::Kept))
-        }
-        Err(error) => Err(error),
-    }
+    let Some(all) = ranks_of(from, old)? else { return Ok((None, RanksFound::None)) };
+    let ranks = live.iter().map(|&docid| all[docid as usize]).collect();
+    Ok((Some(ranks), RanksFound::Kept))
 }
