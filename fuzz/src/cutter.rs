@@ -52,7 +52,7 @@ fn cut(format: Format, max_document: u64, files: &[Vec<u8>], blocks: &[usize]) -
                 let room = buffer.capacity() - buffer.len();
                 assert!(room > 0);
                 let (now, later) = block.split_at(room.min(block.len()));
-                buffer.extend_from_slice(now);
+                buffer.extend([now]);
                 block = later;
                 let mut grown = now.len();
                 while let Some(piece) = cutter.grown(grown) {

@@ -2,7 +2,7 @@
 
 use crate::fuzzing::take::Take;
 use millrace::input::Compression;
-use millrace::input::streams::decoder::{DecodeError, Decoder};
+use millrace::input::streams::decoder::{DecodeError, Decoder, Output};
 
 /// Streams are followed so far, in bytes: a few bytes may stand for gigabytes.
 const MOST_BYTES: usize = 1 << 20;
@@ -18,20 +18,18 @@ struct Decoded {
 
 fn decoded(compression: Compression, file: &[u8], block: usize, room: usize) -> Decoded {
     let mut decoder = Decoder::new(compression, WINDOW_LOG).expect("there is memory");
-    let mut bytes: Vec<u8> = Vec::new();
+    let (mut bytes, mut room) = (Vec::new(), vec![0u8; room]);
     for block in file.chunks(block) {
         let (mut at, mut idle) = (0, 0);
         // As the operator does it: until the block is done with and nothing fills the room.
         loop {
-            let mut out = Vec::with_capacity(room);
-            let capacity = out.capacity();
+            let mut out = Output::new(&mut room);
             let result = decoder.decode(&block[at..], &mut out);
-            assert_eq!(out.capacity(), capacity, "a decoder keeps to the room");
-            bytes.extend_from_slice(&out);
+            bytes.extend_from_slice(out.made());
             match result {
                 Ok(taken) => {
                     assert!(taken <= block.len() - at);
-                    idle = if taken == 0 && out.is_empty() { idle + 1 } else { 0 };
+                    idle = if taken == 0 && out.made().is_empty() { idle + 1 } else { 0 };
                     assert!(idle < 32, "a decoder goes on");
                     at += taken;
                 }
@@ -40,7 +38,7 @@ fn decoded(compression: Compression, file: &[u8], block: usize, room: usize) -> 
             if bytes.len() > MOST_BYTES {
                 return Decoded { bytes, end: None };
             }
-            if at == block.len() && out.len() < capacity {
+            if at == block.len() && !out.is_full() {
                 break;
             }
         }

@@ -6,7 +6,9 @@ use crate::fuzzing::take::Take;
 use millrace::index::error::IndexError;
 use millrace::index::files::storage::Durability;
 use millrace::index::format::{DIRECTORY_ENTRIES, HEADER_BYTES, list_start, padding};
-use millrace::index::lexicon::{Lexicon, LexiconStream, LexiconWriter, TermEntry};
+use millrace::index::lexicon::{
+    BlockStart, CodedTerms, Lexicon, LexiconStream, LexiconWriter, TermCoder, TermEntry,
+};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -18,9 +20,18 @@ type Terms = Vec<(u16, Vec<u8>, TermEntry)>;
 fn write(name: &str, terms: &Terms) -> Result<(), IndexError> {
     // Writers refuse to replace a file.
     let _ = std::fs::remove_file(FOLDER.join(name));
-    let mut writer = LexiconWriter::create(&FOLDER, name, Durability::Scratch)?;
-    for (collection, suffix, entry) in terms {
-        writer.term(*collection, suffix, entry.df, entry.bytes)?;
+    let mut writer = LexiconWriter::create(&FOLDER, name, Durability::Scratch, 128)?;
+    let (mut coder, mut end) = (TermCoder::default(), 0);
+    for (collection, suffix, TermEntry { df, offset, bytes }) in terms {
+        let begins = [BlockStart { terms: 0, lists: 0 }];
+        let blocks = if coder.begins_block(*collection) { &begins[..] } else { &[] };
+        let mut coded = Vec::new();
+        let laid = coder.code(*collection, suffix, (*df, *bytes), &mut coded);
+        laid.map_err(|reason| IndexError::refused(&FOLDER, reason))?;
+        let (collection, postings) = (*collection, u64::from(*df));
+        let term = CodedTerms { collection, terms: 1, postings, bytes: &coded, blocks };
+        writer.coded_terms(&term, (end, offset + bytes))?;
+        end = offset + bytes;
     }
     writer.finish().map(drop)
 }

@@ -9,8 +9,8 @@ use millrace::index::generations::folder::IndexLock;
 use millrace::index::generations::manifest::{
     InputEntry, Manifest, RunEntry, Settings, Statistics, StopWordsEntry,
 };
-use millrace::index::list::ListEncoder;
-use millrace::index::run::RunWriter;
+use millrace::index::list::{Form, ListEncoder};
+use millrace::index::run::{ListChunks, NewRun, RunWriter};
 use millrace::score::bounds::code_below;
 use millrace::text::analysis::Analysis;
 use millrace::text::trie_collection::{implied_prefix_len, trie_collection};
@@ -78,23 +78,25 @@ fn write_run(
             lists.entry((collection, suffix)).or_default().push((docid, *tf));
         }
     }
-    let mut writer = RunWriter::create(generation, number)?;
+    let run = NewRun::alone(generation, number, Form::BP128);
+    let mut writer = RunWriter::create(run, vec![0])?;
+    let mut chunks = ListChunks::new(Form::BP128, generation, 1 << 10, |chunk| writer.put(chunk));
     let mut encoder = ListEncoder::new();
     for ((collection, suffix), list) in lists {
         for (docid, tf) in list {
             let length = documents[docid as usize].values().sum();
             encoder.push(docid, tf, code_below(length));
         }
-        let (df, bytes) = encoder.finish();
-        writer.end_list(collection, suffix, df, bytes, encoder.payload())?;
-        encoder.payload().clear();
+        let list = encoder.finish();
+        chunks.end((collection, suffix), list, encoder.payload())?;
     }
+    chunks.finish(encoder.payload())?;
     let (mut run, mut files) = writer.finish(first_docid as u32, documents.len() as u32)?;
     let mut table = DocumentsWriter::create(generation, number, Durability::Lasting, 0)?;
     for (docid, terms) in (first_docid..).zip(documents) {
         let location = Location { offset: docid as u64 * 100, bytes: 99, input: 0 };
         let name = format!("document-{docid}");
-        table.push(name.as_bytes(), terms.values().sum(), location, docid as u64)?;
+        table.push(&name, terms.values().sum(), location, docid as u64)?;
     }
     table.finish()?.complete(generation, &mut run, &mut files)?;
     Ok((run, files))
