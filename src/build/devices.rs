@@ -1,4 +1,4 @@
-//! Which devices does a build use, and who works on them?
+//! The devices that a build uses, and who works on them.
 
 use super::error::BuildError;
 use super::indexer::Indexer;
@@ -35,8 +35,7 @@ pub(super) struct Chosen {
     toolchain: Option<Toolchain>,
     /// Why there are not more.
     reasons: Vec<String>,
-    /// The device that takes texts, if nobody knows yet which it is: a thread finds and opens it,
-    /// for what has begun already.
+    /// The device that takes texts, while a thread still finds and opens it.
     awaited: Option<Awaited<Result<Box<dyn Machine>, ClosedError>>>,
 }
 
@@ -58,11 +57,9 @@ impl Looking {
     }
 }
 
-/// Begins to find the devices that an index is built with.
-///
 /// # Errors
-/// The indexer uses no GPU and some are asked for, or one and several are; the system gives no
-/// thread.
+/// An indexer that uses no GPU was asked to use some, or one that uses one several; the system
+/// gives no thread.
 pub(super) fn begin_to_find(gpus: Gpus, indexer: Indexer) -> Result<Finding, BuildError> {
     let finding = match gpus {
         Gpus::Number(asked) if asked > 1 && matches!(indexer, Indexer::Auto | Indexer::Gpu) => {
@@ -88,12 +85,11 @@ pub(super) fn begin_to_find(gpus: Gpus, indexer: Indexer) -> Result<Finding, Bui
 }
 
 impl Finding {
-    /// Whether devices are looked for at all.
     pub(super) fn is_under_way(&self) -> bool {
         self.finding.is_ok()
     }
 
-    /// What is used. If any could have been used and there is none, a note says why.
+    /// A note says why there is none, if any could have been used.
     pub(super) fn choose(self, options: &BuildOptions) -> Result<Chosen, BuildError> {
         let discovery = match self.finding {
             Ok(looking) => looking.found(),
@@ -108,9 +104,8 @@ impl Finding {
         Ok(chosen)
     }
 
-    /// What is used by an indexer that needs a device. Where a driver and a compiler are there
-    /// nobody waits for it: a thread finds and opens it, and if there is none, says so to whoever
-    /// [makes](Chosen::make_machine) it.
+    /// What an indexer that needs a device uses. Where a driver and a compiler are there, a thread
+    /// finds and opens it meanwhile; if there is none, [making](Chosen::make_machine) it says so.
     ///
     /// # Errors
     /// There are fewer than were asked for, as far as that is known; the system gives no thread.
@@ -139,8 +134,8 @@ pub fn usable_gpus() -> Result<Vec<String>, String> {
     if names.is_empty() { Err(discovery.reasons().join("; ")) } else { Ok(names) }
 }
 
-/// Indexers on one device if nothing else is asked for. One would keep a device busy; but what it
-/// has found is encoded by the workers of its indexers.
+/// Indexers on a device by default. One would keep it busy, but what it has found is encoded by
+/// the workers of its indexers.
 const ON_A_DEVICE: usize = 16;
 
 /// One of so many workers does not parse where a device counts words: if all cores parse, what
@@ -159,7 +154,6 @@ impl Chosen {
         Ok(Self { devices, toolchain, reasons, awaited: None })
     }
 
-    /// The name of the first device that is used, if any is.
     pub(super) fn device_name(&self) -> Option<&str> {
         self.devices.first().map(|device| device.name.as_str())
     }
@@ -222,7 +216,6 @@ impl Chosen {
         Ok(Box::new(CudaMachine::open(Device::open(info, 1)?, toolchain)?))
     }
 
-    /// Makes the device that takes texts.
     pub(super) fn make_machine(self, indexer: Indexer) -> MakeMachine {
         let chosen = Mutex::new(Some(self));
         Arc::new(move || {
@@ -235,9 +228,9 @@ impl Chosen {
         })
     }
 
-    /// How many indexers work on devices: [`ON_A_DEVICE`] on each unless it was `asked` otherwise,
-    /// as far as there are `workers` and `host_bytes` of pinned memory do, but one on each; a note
-    /// says where memory does not do even for that.
+    /// The indexers on devices: as `asked`, or [`ON_A_DEVICE`] on each, as far as there are
+    /// `workers` and `host_bytes` of pinned memory do, but one on each; a note says where memory
+    /// does not do even for that.
     ///
     /// # Errors
     /// There is no device, or not the memory, for those that were asked for.
@@ -318,7 +311,6 @@ pub(super) fn gpu_sizes(
     Sizes { host_bytes, run_limit: budget.run_limit.min(text) }
 }
 
-/// Makes an indexer of what came of opening its device.
 fn begin(
     owner: u32,
     opened: Result<(Trees, Origin), GpuError>,

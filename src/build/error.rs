@@ -1,4 +1,4 @@
-//! Why does a build fail?
+//! The errors of a build.
 
 #![expect(missing_docs, reason = "the message of a variant says what it is about")]
 
@@ -12,7 +12,6 @@ use std::collections::BTreeMap;
 use std::io;
 use thiserror::Error;
 
-/// Why there is no new generation.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum BuildError {
@@ -26,14 +25,12 @@ pub enum BuildError {
     #[error("no document in {bytes} bytes of {place}: {}", show_reasons(.skipped))]
     NoDocuments {
         bytes: u64,
-        /// What they are of.
         place: String,
         /// Records that were skipped, by reason.
         skipped: BTreeMap<String, u64>,
         /// The first of them: place and reason.
         first_skipped: Vec<String>,
     },
-    /// The rates that are kept of this machine cannot be read.
     #[error("{}: the rates of this machine; measure them again, or remove the file", path.display())]
     Rates {
         path: std::path::PathBuf,
@@ -45,31 +42,27 @@ pub enum BuildError {
     Unreadable {
         /// Files, folders and links.
         count: u64,
-        /// The first: path and reason.
+        /// Path and reason.
         first: String,
     },
-    /// There are documents, and none of them has an indexed term.
     #[error("no text in any of {documents} documents: {seen}")]
     NoText {
         documents: u32,
         /// What the input looks like.
         seen: String,
     },
-    /// More records are broken than may be.
     #[error("{broken} of {records} records are broken, more than {limit}: nothing was published")]
     TooManySkipped {
         broken: u64,
-        /// Those and the documents.
+        /// Broken ones and documents.
         records: u64,
         limit: Limit,
     },
-    /// There are fewer documents than there have to be.
     #[error(
         "{documents} documents, fewer than {least} ({limit} of {}): nothing was published", show_before(*.before)
     )]
     TooFewDocuments {
         documents: u64,
-        /// How many there have to be.
         least: u64,
         limit: Limit,
         /// Documents of the generation before, if there is one.
@@ -90,27 +83,23 @@ pub enum BuildError {
     /// The dataflow failed, or the build was told to end.
     #[error(transparent)]
     Job(#[from] JobError),
-    /// The processes of the build do not work together.
     #[error(transparent)]
     Together(#[from] TogetherError),
     /// Names cannot be kept until they are counted.
     #[error("counting duplicate names")]
     Names(#[source] Cause),
-    /// A process has sent other hashes of names than it was asked for.
     #[error("process {process} sent {bytes} bytes of {expected} names")]
     NamesSent {
         process: usize,
         bytes: usize,
-        /// Names that were asked for.
+        /// Those that were asked for.
         expected: u32,
     },
-    /// The one who asked for the build does not want what came out.
+    /// [`BuildOptions::accept`](super::BuildOptions::accept) does not want what came out.
     #[error("not published")]
     Refused(#[source] Cause),
-    /// The system gives no thread.
     #[error("starting a thread")]
     Thread(#[source] io::Error),
-    /// The dataflow ended without a failure and without a result: a bug.
     #[error("the dataflow left no documents' table (this is a bug: please report it)")]
     NoTable,
 }
@@ -129,8 +118,7 @@ fn show_reasons(skipped: &BTreeMap<String, u64>) -> String {
 }
 
 impl BuildError {
-    /// What a part of the dataflow has found out that would have been said before it began, if
-    /// anybody had known.
+    /// The build's error in the failure of a dataflow that was the first to find it out.
     pub(super) fn of_beginning(self) -> Self {
         match self {
             Self::Job(JobError::Operator { operator, worker, source }) => {
@@ -143,7 +131,6 @@ impl BuildError {
         }
     }
 
-    /// The end of the dataflow that this error is, if it is one.
     pub(crate) fn job(&self) -> Option<&JobError> {
         match self {
             Self::Job(error) | Self::Together(TogetherError::Job(error)) => Some(error),

@@ -1,4 +1,4 @@
-//! How does a generation, or a shard of one, come about in its folder?
+//! Builds a generation, or a shard of one, in its folder.
 
 use super::devices::gpu_sizes;
 use super::error::BuildError;
@@ -38,9 +38,8 @@ use std::sync::{Arc, Mutex};
 /// A generation, or a shard, that is written and not published.
 pub(super) struct Built {
     pub(super) build: Arc<Build>,
-    /// Its manifest, without the inputs.
+    /// Without the inputs.
     pub(super) manifest: Manifest,
-    /// Bytes of the files that were read.
     pub(super) read_bytes: u64,
     pub(super) placement: Placement,
     pub(super) phases: PhasesReport,
@@ -65,12 +64,11 @@ const PROCESS_BYTES: u64 = 12 << 20;
 /// One of so many parts of the memory of texts is not given to those that are under way.
 const TEXTS_PART: usize = 8;
 
-/// Which documents are indexed, and what notes all of them.
 #[derive(Default)]
 pub(super) struct Which {
-    /// Those that are indexed; all if nothing is said.
+    /// All if there is none.
     pub(super) wanted: Option<Wanted>,
-    /// Notes all documents, if that is asked for.
+    /// Notes all documents.
     pub(super) scan: Option<Scan>,
 }
 
@@ -108,7 +106,6 @@ pub(super) fn build_generation(
     Ok(Built { build, manifest, read_bytes, placement, phases, first_skipped })
 }
 
-/// What the dataflow of a build shares.
 pub(super) fn dataflow_of(
     options: &mut BuildOptions,
     input: Ready,
@@ -200,16 +197,15 @@ pub(super) fn dataflow_of(
     Ok((build, placement))
 }
 
-/// What there is when the runs are merged.
 struct Finished {
-    /// The manifest but for its inputs.
+    /// Without its inputs.
     manifest: Manifest,
     inputs: Vec<InputRead>,
     first_skipped: Vec<String>,
 }
 
-/// Merges the runs and describes the generation but for its inputs, which are those that were read.
-/// `resident` is what the process had when the build began.
+/// Merges the runs and describes the generation but for its inputs. `resident` is what the process
+/// had when the build began.
 fn finish(
     options: &BuildOptions,
     build: &Build,
@@ -312,7 +308,6 @@ fn finish(
     Ok(Finished { manifest, inputs: done.inputs, first_skipped })
 }
 
-/// What the manifest says of how the index was built.
 fn settings(options: &BuildOptions) -> manifest::Settings {
     let format = match options.input {
         Input::Paths(_) => options.format.map_or_else(|| "auto".to_string(), |f| f.to_string()),
@@ -328,7 +323,6 @@ fn settings(options: &BuildOptions) -> manifest::Settings {
     }
 }
 
-/// Duplicate names are an error of a strict build.
 pub(super) fn accept_duplicates(
     options: &BuildOptions,
     duplicates: &Duplicates,
@@ -341,7 +335,6 @@ pub(super) fn accept_duplicates(
     }
 }
 
-/// What the manifest says of an input.
 pub(super) fn describe(build: &Build, read: &InputRead) -> manifest::InputEntry {
     let &InputRead { input, bytes, hash, compression } = read;
     manifest::InputEntry {

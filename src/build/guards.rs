@@ -1,6 +1,5 @@
-//! What keeps a build from putting less in the place of more? Empty input, a stream that breaks
-//! off, many broken records or few documents make it fail before it publishes, and the live
-//! generation stays.
+//! What a build refuses to publish, so that less does not take the place of more: empty input, a
+//! stream that breaks off, many broken records or few documents. The live generation stays.
 
 #![warn(missing_docs)]
 
@@ -20,8 +19,7 @@ use std::path::Path;
 pub struct Guards {
     /// Takes input without any content, and publishes an index without any document.
     pub allow_empty: bool,
-    /// Takes what comes before the damage of a compressed stream, or before its end comes too
-    /// early.
+    /// Takes what comes before the damage, or the early end, of a compressed stream.
     pub allow_cut: bool,
     /// The most records that may be broken, of themselves and the documents. What a format leaves
     /// out on purpose, such as the statuses and content types of web pages, does not count.
@@ -42,11 +40,7 @@ impl Default for Guards {
 }
 
 impl Guards {
-    /// Checks a generation of so many `documents`, before it replaces one with as many as `before`
-    /// says, if there is one.
-    ///
-    /// # Errors
-    /// `TooManySkipped` and `TooFewDocuments`; those of `before`.
+    /// Checks a generation of `documents` that is to replace one with as many as `before` says.
     pub(crate) fn check(
         &self,
         documents: u64,

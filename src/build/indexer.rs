@@ -1,4 +1,4 @@
-//! Who finds terms and postings.
+//! The choice of who finds terms and postings.
 
 #![warn(missing_docs)]
 

@@ -1,6 +1,5 @@
-//! What does a build do whose device is lost? What was on it is gone, and nothing is published: the
-//! build begins again, on the CPU. One for which nobody has named a device does so whatever the
-//! device refuses.
+//! A build whose device is lost begins again on the CPU, for what was on it is gone. One for which
+//! nobody has named a device does so whatever the device refuses.
 
 use super::error::BuildError;
 use super::indexer::Indexer;
@@ -13,8 +12,8 @@ use crate::gpu::floor::error::GpuError;
 use crate::shown::chain;
 use std::fs;
 
-/// If a build failed since its device was lost, or did not do what nobody had asked of it, and its
-/// input can be read again: what it reads then, on the CPU.
+/// What a build reads on the CPU whose device was lost, or did not do what nobody had asked of it,
+/// if the input can be read again.
 pub(super) fn on_cpu(
     options: &mut BuildOptions,
     failure: &BuildError,

@@ -1,19 +1,17 @@
-//! How does the resident memory of a process stay what its builds have allocated?
+//! Keeps the resident memory of a process to what its builds have allocated.
 
 #![allow(unsafe_code)]
 #![warn(missing_docs)]
 
 /// Lets the allocator of a process whose builds have `memory` bytes take large buffers from the
-/// system and give each back when it is freed. It changes the whole process, so that a library does
-/// not do it by itself: a program calls it once, before its threads, if it wants
-/// [`BuildOptions::memory`](super::BuildOptions::memory) to bound the resident memory too. It does
-/// nothing where the allocator is not glibc's.
+/// system and give each back when it is freed. It changes the whole process, so a program calls it
+/// once, before its threads, if [`BuildOptions::memory`](super::BuildOptions::memory) is to bound
+/// the resident memory too. It does nothing where the allocator is not glibc's.
 ///
-/// glibc raises its threshold for such buffers to the size of the largest one freed so far, and
-/// from then on keeps them in an arena for each thread, which no other thread can use: with four
-/// workers a build held twice its budget. A megabyte is more than a piece, so that the buffers that
-/// come and go stay in the arenas; a large budget can afford more, and fewer page faults. What an
-/// arena has at its end is given back down to half of that, for more of it is soon needed again.
+/// glibc raises its threshold for such buffers to the largest one freed so far, and from then on
+/// keeps them in an arena for each thread: with four workers a build held twice its budget. A
+/// megabyte is more than a piece, so buffers that come and go stay in the arenas; a large budget
+/// affords more, for fewer page faults. An arena keeps half of that at its end for what follows.
 pub fn give_back_large_buffers(memory: u64) {
     #[cfg(target_env = "gnu")]
     {

@@ -1,4 +1,4 @@
-//! How does a program build an index? It fills in [`BuildOptions`], calls [`build`], and gets a
+//! Builds an index: a program fills in [`BuildOptions`], calls [`build`], and gets a
 //! [`BuildReport`].
 //!
 //! ```
@@ -17,11 +17,10 @@
 //! # }
 //! ```
 //!
-//! What a build does: it lists the input, finds devices if the indexer can use any, places the trie
-//! collections by a sample of the input, runs the dataflow
-//! ([`dataflow::build`](crate::dataflow::build)) into the folder of a new generation, merges the
-//! runs, and publishes by one rename. With [`BuildOptions::peers`] several processes build a shard
-//! each, and process 0 publishes.
+//! A build lists the input, finds devices if the indexer can use any, places the trie collections
+//! by a sample of the input, runs the dataflow ([`dataflow::build`](crate::dataflow::build)) into
+//! the folder of a new generation, merges the runs, and publishes by one rename. With
+//! [`BuildOptions::peers`] several processes build a shard each, and process 0 publishes.
 //!
 //! Nothing here prints, reads the command line, handles signals or installs a panic hook: remarks
 //! go to [`BuildOptions::notes`], figures to [`BuildOptions::progress`], and

@@ -1,6 +1,5 @@
-//! Which documents of all shards have a name that an earlier one has? Process 0 asks every process
-//! for hashes of its names, in docid order and a piece at a time, so that no more than one is under
-//! way, and counts in bounded memory.
+//! Counts the documents of all shards that have the name of an earlier one. Process 0 asks every
+//! process for hashes of its names, in docid order and a piece at a time, in bounded memory.
 
 use super::error::BuildError;
 use crate::dictionary::names::{Duplicates, Names, name_hash};

@@ -1,4 +1,4 @@
-//! What is worth a remark, though the build goes on?
+//! The remarks of a build that goes on.
 
 #![expect(missing_docs, reason = "the message of a variant says what it is about")]
 
@@ -6,7 +6,6 @@ use super::placement::Placement;
 use std::fmt;
 use std::path::PathBuf;
 
-/// A remark of a build that goes on.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Note {
@@ -16,22 +15,18 @@ pub enum Note {
     OnGpu { device: String, bytes: u64 },
     /// The memory has no room for an indexer on each device.
     FewerGpus {
-        /// Devices that are used.
         used: usize,
         /// Devices that could be used.
         devices: usize,
     },
     /// A device has not enough memory: its indexer works on the CPU, and the index is the same.
     IndexerOnCpu { indexer: u32, reason: String },
-    /// The device that took texts is lost: the build begins again on the CPU, and the index is the
-    /// same.
+    /// The device that took texts is lost. The index is the same.
     BuildOnCpu { reason: String },
     /// The next build has to compile the kernels again.
     KernelsNotKept { reason: String },
-    /// The rates that are kept were measured with another device than that of the build: the
-    /// default ones are used.
+    /// The rates of another device than that of the build are kept.
     RatesOfAnother {
-        /// The device of the build.
         device: String,
         /// The device that they were measured with, if there was one.
         measured_with: Option<String>,

@@ -1,4 +1,4 @@
-//! What can be asked of a build?
+//! The options of a build.
 
 #![warn(missing_docs)]
 
@@ -153,10 +153,9 @@ pub struct BuildOptions {
     pub form: Form,
     /// Who finds terms and postings.
     pub indexer: Indexer,
-    /// The most memory that the build takes, in bytes: 1 GiB by default. It bounds what the build
-    /// allocates; that the process's resident memory stays below it too, a program has to call
-    /// [`memory::give_back_large_buffers`](super::memory::give_back_large_buffers) once at its
-    /// start.
+    /// The most memory that the build allocates, in bytes: 1 GiB by default. For resident memory
+    /// to stay below it too, a program calls
+    /// [`memory::give_back_large_buffers`](super::memory::give_back_large_buffers) at its start.
     pub memory: u64,
     /// A longer document is skipped, in bytes; 64 MiB by default, below 4 GiB.
     pub max_document: u64,

@@ -1,4 +1,4 @@
-//! Builds for a rebuild: of the documents that it wants, and of no index at all.
+//! Builds for a rebuild: of the documents that it wants, or of no index at all.
 
 use super::error::BuildError;
 use super::generation::{Which, build_generation, dataflow_of, describe};
@@ -35,9 +35,6 @@ pub(crate) fn scan(
 
 /// Finds the links of the pages of the input of `options` and indexes nothing; `take` gets those of
 /// each page, whose file is the number of its input. `folder` is for what reading may leave.
-///
-/// # Errors
-/// See [`build`](super::build); what `take` says.
 pub(crate) fn links(
     mut options: BuildOptions,
     folder: &Path,

@@ -1,4 +1,4 @@
-//! Which indexer owns what, and what was that decided by?
+//! Places trie collections: which indexer owns what, and what decided that.
 
 use super::devices::Chosen;
 use super::error::BuildError;
@@ -27,7 +27,7 @@ pub(super) fn sample_of(options: &BuildOptions, plan: &InputPlan) -> Option<Samp
     }
 }
 
-/// Places the trie collections by a sample of the input, which is taken now unless it was before.
+/// Takes a sample now unless one was taken before.
 pub(super) fn place(
     options: &BuildOptions,
     plan: &InputPlan,

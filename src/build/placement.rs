@@ -4,7 +4,6 @@ use crate::schedule::placement::Rates;
 use serde::Serialize;
 use std::fmt;
 
-/// How the trie collections were given to indexers.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "by", rename_all = "lowercase")]
 #[non_exhaustive]
@@ -23,17 +22,14 @@ pub enum RatesFrom {
     Given,
     /// They were measured on this machine.
     Measured,
-    /// Nobody has measured: they are those of the machine on which millrace was.
+    /// Of the machine on which millrace was measured.
     Default,
 }
 
-/// What a sample has led to.
 #[derive(Clone, Debug, Serialize)]
 pub struct PlacedCollections {
     pub sample_bytes: u64,
-    /// Places that it was taken from.
     pub sample_places: usize,
-    /// How long it took.
     pub sample_seconds: f64,
     /// Tokens in it, or, where postings are indexed, units of an appended posting.
     pub sample_weight: u64,
@@ -47,13 +43,9 @@ pub struct PlacedCollections {
     pub gpu_indexers: usize,
     #[serde(skip)]
     pub gpus: usize,
-    /// How fast parsers and indexers were taken to be.
     pub rates: Rates,
-    /// Where that comes from.
     pub rates_from: RatesFrom,
-    /// Seconds that the CPU is expected to take for 10^9 tokens.
     pub expected_cpu_s_per_giga_token: f64,
-    /// Seconds that the GPUs are expected to take for 10^9 tokens.
     pub expected_gpu_s_per_giga_token: f64,
 }
 
@@ -98,7 +90,7 @@ impl fmt::Display for Placement {
 }
 
 impl Placement {
-    /// How long the sample took, in seconds; none was taken if they were dealt out in turn.
+    /// None was taken if they were dealt out in turn.
     pub fn sample_seconds(&self) -> Option<f64> {
         match self {
             Self::Turn { .. } => None,

@@ -1,4 +1,4 @@
-//! What is found out of options and input before a build begins.
+//! Finds out of options and input what a build has to know before it begins.
 
 use super::devices::{self, Chosen};
 use super::error::BuildError;
@@ -20,7 +20,7 @@ use std::time::Instant;
 /// What a build reads and how.
 pub(super) struct Ready {
     pub(super) began: Instant,
-    /// Resident memory of the process when the build began, in bytes.
+    /// In bytes, when the build began.
     pub(super) resident: u64,
     pub(super) gpus: Chosen,
     pub(super) roles: Roles,
@@ -28,7 +28,7 @@ pub(super) struct Ready {
     pub(super) plan: InputPlan,
     /// What the input holds, where the start of a GPU's driver left time to find out.
     pub(super) sample: Option<Sample>,
-    /// Whether this is all of the input, or the share of one of several processes.
+    /// This is all of the input, not the share of one of several processes.
     pub(super) whole: bool,
     /// What all processes have to have alike; none for a build by one process.
     pub(super) settings: Vec<SharedSetting>,

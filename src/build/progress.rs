@@ -1,4 +1,4 @@
-//! How far is a build? A thread of its own asks, ten times a second.
+//! Tells how far a build is, ten times a second, from a thread of its own.
 
 use super::error::BuildError;
 use super::options::{BuildProgress, OnProgress};
@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How far `build` is.
 fn snapshot(build: &Build) -> BuildProgress {
     let progress = &build.progress;
     BuildProgress {
@@ -22,7 +21,6 @@ fn snapshot(build: &Build) -> BuildProgress {
     }
 }
 
-/// Time between two snapshots.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// The thread; it ends when this is dropped, and the callback is dropped with it.

@@ -1,5 +1,5 @@
-//! How fast are the parsers and indexers of this machine, as somebody has measured? The rates by
-//! which trie collections are placed where no others are given.
+//! Keeps the rates of this machine's parsers and indexers, as somebody has measured them. Trie
+//! collections are placed by them where no others are given.
 //!
 //! They lie in the user's folder of compiled kernels ([`ModuleCache::of_user`]), which are of this
 //! machine too, as a JSON object: `{"device": "NVIDIA H200", "rates": {"parser": 8000000.0, ...}}`,
@@ -52,7 +52,6 @@ impl MeasuredRates {
         Ok(path)
     }
 
-    /// The rates that are kept, if any are.
     fn kept() -> Result<Option<Self>, BuildError> {
         let Some(path) = path() else { return Ok(None) };
         let read = match std::fs::read(&path) {
@@ -68,7 +67,6 @@ impl MeasuredRates {
     }
 }
 
-/// The rates by which a build places, and where they come from.
 pub(super) fn rates_of(
     options: &BuildOptions,
     gpus: &Chosen,

@@ -1,4 +1,4 @@
-//! What did a build come to? Serialised, a [`BuildReport`] is what `build --report` writes.
+//! The report of a build. Serialised, a [`BuildReport`] is what `build --report` writes.
 
 #![warn(missing_docs)]
 
@@ -280,7 +280,6 @@ impl BuildReport {
     }
 }
 
-/// How fast the indexers of tokens were by split, the slowest of them; of a few splits.
 fn splits(build: &Build) -> Vec<SplitReport> {
     const MOST: usize = 2000;
     let done = lock(&build.done);
@@ -293,7 +292,6 @@ fn splits(build: &Build) -> Vec<SplitReport> {
     if splits.len() > MOST { Vec::new() } else { splits.into_iter().map(row).collect() }
 }
 
-/// What the device has done that takes texts.
 fn inverted(build: &Build) -> Option<InverterWork> {
     lock(&build.done).inverted
 }

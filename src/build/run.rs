@@ -1,4 +1,4 @@
-//! How does a build run, from its options to what is published?
+//! Runs a build, from its options to what is published.
 
 use super::error::BuildError;
 use super::generation::{Built, Which, build_generation};
@@ -52,8 +52,7 @@ impl Prepared {
         }
     }
 
-    /// Builds and publishes together with the other processes, if process 0 `wants` to; nobody does
-    /// if it does not. What others say does not count.
+    /// Builds and publishes with the other processes if process 0 `wants` to, whatever others say.
     ///
     /// # Panics
     /// If there are no other processes.
@@ -104,7 +103,6 @@ impl Prepared {
     }
 }
 
-/// Builds and publishes the next generation.
 fn build_and_publish(
     options: &mut BuildOptions,
     input: Ready,

@@ -52,7 +52,6 @@ struct Begin {
 #[derive(Serialize, Deserialize)]
 struct Synced {
     entry: ShardEntry,
-    /// Bytes of input that were read for it.
     read_bytes: u64,
 }
 
@@ -74,15 +73,13 @@ fn meeting(peers: &Peers) -> Meeting {
     Meeting { hosts, wait, job: "build", data: false, secret }
 }
 
-/// Checks the options, and takes the share of this process; tells the others if it cannot take
-/// part.
+/// Takes the share of this process; tells the others if it cannot take part.
 pub(super) fn prepare(options: &mut BuildOptions, peers: &Peers) -> Result<Ready, BuildError> {
     share(options, peers).inspect_err(|error| {
         meeting(peers).refuse(&options.control, chain(error));
     })
 }
 
-/// The share of this process, with what all processes have to have alike.
 fn share(options: &mut BuildOptions, peers: &Peers) -> Result<Ready, BuildError> {
     let mut input = Ready::new(options, false)?;
     if input.plan.reads_once() {
@@ -112,8 +109,8 @@ fn share(options: &mut BuildOptions, peers: &Peers) -> Result<Ready, BuildError>
     Ok(input)
 }
 
-/// Builds the shard of this process, and publishes all if this is process 0. A rebuild asks process
-/// 0 whether it wants to; none is returned where it does not.
+/// Builds the shard of this process, and publishes all if this is process 0. Returns none if a
+/// rebuild's process 0 does not want to.
 pub(super) fn run(
     options: BuildOptions,
     input: Ready,
@@ -177,7 +174,6 @@ fn lead(
     let before = current(&options.index)?;
     let result = lead_locked(options, input, (cluster, &lock), before.as_deref());
     if result.is_err() {
-        // What cannot be removed now is removed by the next build.
         _ = lock.abandon(before.as_deref());
     }
     let done = result?;
@@ -253,7 +249,6 @@ fn follow(
     let built = build_generation(options, input, generation, directory, Which::default())
         .and_then(|built| Ok((synced(&shard, &built)?, built)));
     if built.is_err() {
-        // What cannot be removed now is removed by the next build.
         _ = shard.retain(&keep);
     }
     let (synced, built) = built?;
@@ -266,7 +261,7 @@ fn follow(
             Order::Clean { keep } => break keep,
         }
     };
-    // What cannot be removed now is removed by the next build, and process 0 may have gone.
+    // Process 0 may have gone.
     _ = shard.retain(&keep);
     _ = cluster.tell(0, &Cleaned);
     Ok(built)
@@ -279,7 +274,6 @@ fn synced(shard: &ShardLock, built: &Built) -> Result<Synced, BuildError> {
     Ok(Synced { entry: Summary::read(directory)?.shard(), read_bytes: built.read_bytes })
 }
 
-/// Documents of all shards, and records that were skipped, by reason.
 fn summed(all: &[Synced]) -> (u64, BTreeMap<String, u64>) {
     let documents = all.iter().map(|shard| shard.entry.statistics.documents).sum();
     let mut skipped = BTreeMap::new();

@@ -1,5 +1,5 @@
-//! Where may a piece end, and which record is too long to be kept? One finder for each way in which
-//! records end.
+//! Finds where a piece may end, and which record is too long to be kept: a finder for each way in
+//! which records end.
 //!
 //! Where each record ends with a [mark](Mark) that nothing else has, anybody finds the borders from
 //! anywhere. In the other formats a border depends on all that comes before: whether a quote or a
@@ -29,7 +29,7 @@ pub(super) enum Borders {
 }
 
 impl Borders {
-    /// Makes the finder of a format: records over `max_document` bytes are too long.
+    /// Records over `max_document` bytes are too long.
     pub(super) fn new(format: Format, max_document: u64) -> Self {
         match format {
             Format::Json => Self::Json(MachineBorders::new(max_document)),
@@ -54,7 +54,7 @@ impl Borders {
         }
     }
 
-    /// Is told that the first `gone` bytes of the piece went, up to a border.
+    /// The first `gone` bytes of the piece went, up to a border.
     pub(super) fn forget(&mut self, gone: usize) {
         match self {
             Self::Marks(marks) => marks.forget(),
@@ -78,7 +78,6 @@ impl Borders {
 }
 
 impl Mark {
-    /// That of a format, if records end with one.
     pub(super) fn of(format: Format) -> Option<Self> {
         match format {
             Format::Jsonl | Format::Tsv | Format::Plaintext => Some(LINE_END),

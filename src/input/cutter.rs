@@ -1,7 +1,7 @@
-//! Where does a piece end? At the first border of records at or behind the next multiple of so many
-//! bytes of the stream, so that pieces depend on the bytes of the stream alone, not on the blocks
-//! in which they came, and who begins in the middle of a file finds the same ones, where records
-//! end with a mark ([`shared_file`](crate::input::streams::shared_file)). `borders` finds them.
+//! Cuts streams into pieces. A piece ends at the first border of records at or behind the next
+//! multiple of so many bytes of the stream, so that pieces depend on the bytes alone, not on the
+//! blocks in which they came, and who begins in the middle of a file finds the same ones, where
+//! records end with a mark ([`shared_file`](crate::input::streams::shared_file)).
 //!
 //! A record longer than the longest document is dropped while it comes in: memory never holds more
 //! than that and a piece.
@@ -22,13 +22,11 @@ use std::sync::Arc;
 pub struct Cutter {
     format: Format,
     max_document: u64,
-    /// A piece ends at the first border at or behind a multiple of this many bytes of the stream.
     piece_bytes: usize,
     borders: Borders,
     buffers: Arc<TextBuffers>,
     /// Buffers from which a device takes lines of JSON, if it does, and whether it is likely to.
     texts: Option<(Arc<TextBuffers>, Arc<AsLines>)>,
-    /// The input that is being read.
     input: u32,
     /// Where `piece.bytes` end in the input's stream.
     end: u64,
@@ -39,7 +37,6 @@ pub struct Cutter {
     head: Option<Arc<[u8]>>,
     /// Where a record that is too long began, while it is dropped.
     dropping: Option<u64>,
-    /// The current input is at its end.
     ended: bool,
 }
 
@@ -49,12 +46,11 @@ const STEP_BYTES: usize = 64 << 10;
 const LEAST_ROOM: usize = 16 << 10;
 
 impl Cutter {
-    /// Makes a cutter of pieces of [`PIECE_BYTES`]; records over `max_document` bytes are skipped.
+    /// Pieces have [`PIECE_BYTES`]; records over `max_document` bytes are skipped.
     pub fn new(format: Format, max_document: u64) -> Self {
         Self::of_pieces(format, max_document, PIECE_BYTES)
     }
 
-    /// Makes a cutter of pieces of `piece_bytes`.
     pub(crate) fn of_pieces(format: Format, max_document: u64, piece_bytes: usize) -> Self {
         Self {
             format,
@@ -73,7 +69,6 @@ impl Cutter {
         }
     }
 
-    /// Fills buffers that come from there.
     pub(crate) fn with_buffers(self, buffers: Arc<TextBuffers>) -> Self {
         Self { buffers, ..self }
     }
@@ -83,7 +78,6 @@ impl Cutter {
         Self { texts, ..self }
     }
 
-    /// The room that a buffer has at first.
     fn room(piece_bytes: usize) -> usize {
         piece_bytes + STEP_BYTES
     }
@@ -115,7 +109,6 @@ impl Cutter {
         (self.piece.offset, self.end, self.until) = (range.start, range.start, range.end);
     }
 
-    /// Whether all records of the part are cut.
     pub(crate) fn is_past_part(&self) -> bool {
         self.dropping.is_none() && self.piece.offset >= self.until
     }
@@ -127,13 +120,11 @@ impl Cutter {
         self.has_piece().then(|| self.split_off(0, 0))
     }
 
-    /// Bytes of the piece that grows behind which it may end: those that come before the next
-    /// multiple.
+    /// Bytes of the piece that grows behind which it may end: those before the next multiple.
     pub(crate) fn enough(&self) -> usize {
         self.piece_bytes - (self.piece.offset % self.piece_bytes as u64) as usize
     }
 
-    /// An empty buffer with so much room.
     fn new_buffer(&self, room: usize) -> TextBuffer {
         let is_likely = |as_lines: &AsLines| self.format == Format::Jsonl && as_lines.is_likely();
         let texts = self.texts.as_ref().filter(|(_, as_lines)| is_likely(as_lines));
@@ -150,9 +141,8 @@ impl Cutter {
         }
         let bytes = &mut self.piece.bytes;
         if bytes.capacity() - bytes.len() < LEAST_ROOM {
-            // Growing copies all of the piece, so it grows by a part of it; not by more, since most
-            // of what is behind its end has to be copied to the next. A buffer that has grown once
-            // is used again.
+            // Growing copies the piece, so it grows by a part of it; not by more, since most of
+            // what is behind its end is copied to the next. A grown buffer is used again.
             bytes.reserve_exact(STEP_BYTES.max(self.piece_bytes / 8));
         }
         bytes
@@ -229,24 +219,20 @@ impl Cutter {
         self.piece.skipped.push(skipped);
     }
 
-    /// Bytes of the piece that grows.
     pub(crate) fn held_bytes(&self) -> usize {
         self.piece.bytes.len()
     }
 
-    /// Bytes of the current input's stream so far.
     pub(crate) fn stream_bytes(&self) -> u64 {
         self.end
     }
 
-    /// Notes that the rest of the input cannot be read.
     pub(crate) fn skip_rest(&mut self, reason: &'static str, detail: String) {
         let skipped = Skipped { input: self.input, offset: self.end, line: 0, reason, detail };
         self.piece.skipped.push(skipped);
     }
 
-    /// Ends the stream of the current input. Returns a piece if one is whole; more may be until it
-    /// returns none.
+    /// As [`grown`](Self::grown), at the end of the current input's stream.
     pub fn end_input(&mut self) -> Option<Piece> {
         let files = self.format.file_is_document();
         if !std::mem::replace(&mut self.ended, true) && files && self.dropping.is_none() {
@@ -265,7 +251,6 @@ impl Cutter {
         (whole && self.has_piece()).then(|| self.last_piece())
     }
 
-    /// Ends the split: what is left, if anything.
     pub(crate) fn end_split(&mut self) -> Option<Piece> {
         self.has_piece().then(|| self.last_piece())
     }

@@ -1,5 +1,5 @@
-//! What does a parser take and what does it give? It takes a [`PieceView`] of the uncompressed
-//! input and gives [`Document`]s, or the reason for which a record is none, to a [`DocumentSink`].
+//! What parsers take and give: a [`PieceView`] of the uncompressed input, and [`Document`]s, or the
+//! reason for which a record is none, for a [`DocumentSink`].
 //!
 //! A document borrows from the piece or from buffers of its parser, so it lives for one call only
 //! and nothing is allocated for it.
@@ -22,7 +22,6 @@ pub struct PieceView<'a> {
 }
 
 impl<'a> PieceView<'a> {
-    /// A file that is one piece.
     pub fn whole(bytes: &'a [u8]) -> Self {
         PieceView { bytes, offset: 0, line: 1 }
     }
@@ -33,32 +32,28 @@ impl<'a> PieceView<'a> {
         line - self.line - u64::from(behind > self.bytes.len())
     }
 
-    /// Where the first record begins in the piece: behind the byte order mark of UTF-8, if the file
-    /// begins here with one.
+    /// Where the first record begins: behind the byte order mark, if the file begins here with one.
     pub(super) fn first_record(&self) -> usize {
         let marked = self.offset == 0 && self.bytes.starts_with(BYTE_ORDER_MARK);
         if marked { BYTE_ORDER_MARK.len() } else { 0 }
     }
 }
 
-/// The byte order mark of UTF-8.
 pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Name<'a> {
-    /// The record's own name, never empty.
+    /// Never empty.
     Given(&'a str),
     /// The record has none; the caller makes `file:number` of its place.
     Missing,
 }
 
 impl<'a> Name<'a> {
-    /// Takes `name` if it is not empty.
     pub(super) fn new(name: &'a str) -> Self {
         if name.is_empty() { Name::Missing } else { Name::Given(name) }
     }
 
-    /// The name, or nothing if it is missing.
     pub(super) fn or_empty(self) -> &'a str {
         match self {
             Name::Given(name) => name,
@@ -73,7 +68,6 @@ impl<'a> Name<'a> {
     }
 }
 
-/// A document, as it stands in its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Document<'a> {
     pub name: Name<'a>,
@@ -102,35 +96,29 @@ pub enum Skip {
         /// What stands there; nothing at the end of the input.
         found: Option<u8>,
     },
-    /// The line is another JSON value than an object.
     #[error("not a JSON object")]
     NotAnObject,
     /// A field that holds text holds neither a string nor null.
     #[error("the field `{field}` is not a string")]
     NotAString { field: &'static str },
-    /// The line has no tab behind the document's name.
     #[error("no tab between name and text")]
     NoTab,
-    /// The file is in UTF-16, which is not read; it can be converted with `iconv`.
     #[error("UTF-16 text; convert it to UTF-8")]
     Utf16,
     /// A WARC record is not as its head says. If its content can be told all the same, it may still
     /// be a document.
     #[error("broken WARC record: {0}")]
     BrokenWarc(WarcFault),
-    /// The record is an HTTP response without success.
     #[error("HTTP status {status}")]
     HttpStatus {
-        /// The status, or 0 if there is none that can be read.
+        /// 0 if there is none that can be read.
         status: u16,
     },
     /// The content is neither HTML nor plain text.
     #[error("content type {0}")]
     ContentType(MediaType),
-    /// The content is too long when it is decompressed.
     #[error("a document of more than {most} bytes when decompressed")]
     TooLong { most: u64 },
-    /// The content is compressed, and nothing of it can be inflated.
     #[error("the body is {coding} that cannot be inflated")]
     BrokenBody { coding: &'static str },
     /// A TREC document has no name: neither `<DOCNO>` nor an `id`.
@@ -139,16 +127,12 @@ pub enum Skip {
     /// A TREC document does not end before the next begins, or the input ends.
     #[error("a <DOC> without </DOC>")]
     NoDocEnd,
-    /// A dump's page does not end before the input does.
     #[error("a <page> without </page>")]
     NoPageEnd,
-    /// A dump's page has no title.
     #[error("a <page> without <title>")]
     NoTitle,
-    /// No column of a CSV file is known as text.
     #[error("no column is known as text; one has to be named")]
     NoTextColumn,
-    /// A CSV record has more fields than the head.
     #[error("{found} fields, where the head has {expected}")]
     TooManyFields { expected: usize, found: usize },
     /// There is text, but no TREC document.
@@ -156,11 +140,9 @@ pub enum Skip {
     NoDoc,
 }
 
-/// What is wrong with a WARC record.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WarcFault {
-    /// Bytes that no record begins with.
     #[error("expected a line such as WARC/1.0; passed over {bytes} bytes")]
     NoVersion { bytes: usize },
     /// The head has no Content-Length that is a number.
@@ -169,7 +151,7 @@ pub enum WarcFault {
         /// Bytes up to the next record.
         bytes: usize,
     },
-    /// Neither that nor anything behind the head. It is no document.
+    /// It is no document.
     #[error("no Content-Length, and no content")]
     NoContent,
     /// Where the record should end, no other begins.
@@ -179,7 +161,7 @@ pub enum WarcFault {
         /// Bytes up to the next record.
         bytes: usize,
     },
-    /// The input ends before the record does. It is no document.
+    /// It is no document.
     #[error("cut short: Content-Length is {expected}, the input ends after {bytes} bytes")]
     CutShort { expected: u64, bytes: usize },
 }
@@ -194,7 +176,6 @@ pub struct MediaType {
 impl MediaType {
     const MOST_BYTES: usize = 30;
 
-    /// Keeps the begin of a name.
     pub(super) fn new(name: &[u8]) -> Self {
         let len = name.len().min(Self::MOST_BYTES);
         let mut bytes = [0; Self::MOST_BYTES];
@@ -251,7 +232,6 @@ pub(crate) fn is_broken_record(reason: &str) -> bool {
     !left_out.contains(&reason)
 }
 
-/// Prints a byte that was found, so that a terminal can show it.
 struct Found(Option<u8>);
 
 impl fmt::Display for Found {
@@ -278,7 +258,6 @@ pub trait DocumentSink {
     fn skipped(&mut self, offset: usize, line: u64, bytes: usize, reason: Skip);
 }
 
-/// Length of `line` without the carriage return of a CRLF line end.
 pub(super) fn length_without_return(line: &[u8]) -> usize {
     line.strip_suffix(b"\r").unwrap_or(line).len()
 }
@@ -287,7 +266,6 @@ pub(super) fn length_without_return(line: &[u8]) -> usize {
 #[cfg(test)]
 pub(super) type KeptDocument = (Option<String>, Vec<u8>, usize, usize, u64);
 
-/// A sink for tests that keeps all.
 #[cfg(test)]
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Kept {

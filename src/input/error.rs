@@ -1,15 +1,13 @@
-//! Why the input cannot be read.
+//! The errors of reading input.
 
 use super::Unknown;
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// Why the input cannot be read.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum InputError {
-    /// A file or folder cannot be opened or read.
     #[error("{path}")]
     Io {
         path: String,
@@ -22,15 +20,12 @@ pub enum InputError {
     /// The format of a pipe or a device would have to be found from bytes that can be read once.
     #[error("{path}: this is not a plain file, so that its format has to be named")]
     NotAFile { path: String },
-    /// A folder has no file that millrace reads.
     #[error(
         "{path}: no file here has an ending that millrace reads (.jsonl .json .ndjson .csv .tsv .plaintext .txt .text .md .markdown .html .htm .warc .wet .trec .xml, also with .gz, .zst, .bz2 or .xz); a format that is named reads all files"
     )]
     NothingInFolder { path: String },
-    /// An index is named as input.
     #[error("{path}: this is an index, or lies in the one that is to be written; it is no input")]
     IsIndex { path: String },
-    /// Nothing in a folder can be read.
     #[error("{path}: nothing here can be read; the first: {first}")]
     NothingReadable {
         path: String,

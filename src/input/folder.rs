@@ -1,5 +1,5 @@
-//! Which files of a folder are read? All that a format claims and that can be read; an index of
-//! millrace is none of them, wherever it lies, and what cannot be read is counted.
+//! Finds the files of a folder that are read: all that a format claims and that can be read. An
+//! index of millrace is none of them, wherever it lies, and what cannot be read is counted.
 
 use crate::index::format::LOCK;
 use crate::index::generations::folder::current;
@@ -28,7 +28,6 @@ impl Passed {
         }
     }
 
-    /// How many could not be read.
     pub(crate) fn unreadable(&self) -> u64 {
         self.counts.values().sum()
     }
@@ -41,7 +40,7 @@ pub(crate) struct Walk {
 }
 
 impl Walk {
-    /// Whether a folder is the index that the job writes, or another one.
+    /// The index that the job writes, or another one.
     pub(super) fn is_index(&self, folder: &Path) -> bool {
         self.is_own(folder) || folder.join(LOCK).exists() && matches!(current(folder), Ok(Some(_)))
     }
@@ -123,7 +122,7 @@ fn reason(path: &Path, circle: bool) -> &'static str {
     }
 }
 
-/// Whether the job may read a file: asked now, so that a job does not fail of it after hours.
+/// Asked now, so that a job does not fail of it after hours.
 fn readable(path: &Path) -> io::Result<()> {
     File::open(path).map(drop)
 }

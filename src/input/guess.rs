@@ -12,7 +12,6 @@ pub(super) const HEAD_BYTES: u64 = 64 << 10;
 /// As many of bzip2, which decodes nothing before it has a block of up to 900,000 bytes.
 const BZIP2_HEAD_BYTES: u64 = 1 << 20;
 
-/// Reads the bytes from which a format is found.
 pub(super) fn read_head(mut stream: impl Read) -> io::Result<Vec<u8>> {
     // With room for all of it: one read a file, where a vector that grows takes twelve.
     let mut head = Vec::with_capacity(HEAD_BYTES as usize);

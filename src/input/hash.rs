@@ -1,5 +1,5 @@
-//! Is a file still the one that was indexed? A hash of its bytes that can be taken of parts side by
-//! side: the hash of the hashes of its chunks (`docs/index-format.md`, Manifest).
+//! Hashes the bytes of files, which tells whether one is still the one that was indexed. Parts can
+//! be hashed side by side: it is a hash of the hashes of chunks (`docs/index-format.md`, Manifest).
 
 use crate::index::generations::manifest::InputEntry;
 use std::fs::File;
@@ -15,9 +15,6 @@ pub(crate) const NAME: &str = "xxh3-1m";
 pub(crate) const CHUNK_BYTES: u64 = 1 << 20;
 
 /// What a manifest says of a file that is read as it lies there.
-///
-/// # Errors
-/// When it cannot be read.
 pub fn entry_of(path: &Path, format: &str) -> io::Result<InputEntry> {
     let (mut file, mut hash) = (File::open(path)?, InputHash::default());
     let (mut bytes, mut block) = (0, vec![0; 1 << 18]);
@@ -61,7 +58,6 @@ pub struct InputHash {
 }
 
 impl InputHash {
-    /// Adds the bytes that follow.
     pub fn update(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let room = (CHUNK_BYTES - self.bytes) as usize;
@@ -80,7 +76,6 @@ impl InputHash {
         self.bytes = 0;
     }
 
-    /// The hash of all that came.
     pub fn digest(self) -> u64 {
         Self::of_chunks(&self.chunks())
     }
@@ -93,7 +88,6 @@ impl InputHash {
         self.chunks
     }
 
-    /// The hash of an input whose chunks have these hashes.
     pub(crate) fn of_chunks(hashes: &[u64]) -> u64 {
         let mut chunks = XxHash3_64::default();
         hashes.iter().for_each(|hash| chunks.write(&hash.to_le_bytes()));

@@ -1,5 +1,5 @@
-//! How are the names of millions of input files kept? End to end in one buffer, below the folders
-//! that they share: about 24 bytes and the name for each.
+//! The list of millions of input files: their names end to end in one buffer, below the folders
+//! that they share, which takes about 24 bytes and the name for each.
 
 use super::{COMPRESSED, Format};
 use std::borrow::Cow;
@@ -16,9 +16,8 @@ pub(crate) struct Input {
     /// The path below the argument that named it, which names documents without a name: that of a
     /// file given by itself is its file name. Without `.gz` and the like.
     pub name: String,
-    /// Its size when the job began.
+    /// When the job began.
     pub bytes: u64,
-    /// How documents are found in it.
     pub format: Format,
 }
 
@@ -31,7 +30,6 @@ pub struct Inputs {
     roots: Vec<PathBuf>,
 }
 
-/// What is known of an input beside its names.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     /// Where its name ends; it begins where the last one ends.
@@ -50,13 +48,10 @@ impl Inputs {
         self.entries.len()
     }
 
-    /// Whether there is none.
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// An input by its number.
-    ///
     /// # Panics
     /// If there is no such input, as all that follow.
     pub(crate) fn get(&self, number: usize) -> Input {
@@ -68,7 +63,6 @@ impl Inputs {
         (0..self.len()).map(|number| self.get(number))
     }
 
-    /// The path of an input, if it has one.
     pub(crate) fn path(&self, number: usize) -> Option<PathBuf> {
         let root = self.entries[number].root;
         (root != NO_ROOT).then(|| self.roots[root as usize].join(self.below_root(number)))
@@ -87,7 +81,7 @@ impl Inputs {
         }
     }
 
-    /// The size of an input when the job began.
+    /// When the job began.
     pub(crate) fn bytes(&self, number: usize) -> u64 {
         self.entries[number].bytes
     }
@@ -101,12 +95,10 @@ impl Inputs {
         self.entries[number].found
     }
 
-    /// Whether an input has no path.
     pub(crate) fn has_no_path(&self, number: usize) -> bool {
         self.entries[number].root == NO_ROOT
     }
 
-    /// The memory that the list takes, in bytes.
     pub(crate) fn memory(&self) -> u64 {
         (self.entries.len() * size_of::<Entry>() + self.names.len()) as u64
     }
@@ -129,7 +121,6 @@ impl Inputs {
         self.push(below.as_os_str(), Entry { end: 0, bytes, root, format, found });
     }
 
-    /// Adds an input without a path.
     pub(super) fn push_stream(&mut self, name: &str, format: Format) {
         let entry = Entry { end: 0, bytes: 0, root: NO_ROOT, format, found: false };
         self.push(OsStr::new(name), entry);
@@ -141,7 +132,6 @@ impl Inputs {
         some
     }
 
-    /// Those for which `keep` says so, by their numbers.
     pub(super) fn only(&self, mut keep: impl FnMut(usize) -> bool) -> Self {
         let mut some = Self { roots: self.roots.clone(), ..Self::default() };
         let kept = (0..self.len()).filter(|&number| keep(number));

@@ -1,5 +1,5 @@
-//! How do documents that a program has become an input? As JSON lines that nobody keeps: what reads
-//! files reads them too, and each is read once.
+//! Documents that a program has become an input as JSON lines that nobody keeps: what reads files
+//! reads them too, and each is read once.
 
 #![warn(missing_docs)]
 use super::Format;
@@ -47,7 +47,7 @@ impl fmt::Debug for GivenDocuments {
 }
 
 impl GivenDocuments {
-    /// Takes what the iterator gives. It is asked when its documents are wanted.
+    /// The iterator is asked when its documents are wanted.
     pub(crate) fn new<I>(documents: I) -> Self
     where
         I: IntoIterator<Item = OwnedDocument>,
@@ -78,8 +78,7 @@ impl Read for GivenDocuments {
 }
 
 impl InputPlan {
-    /// The plan of a build from documents in memory. Their iterator is asked by a thread of its
-    /// own.
+    /// The iterator is asked by a thread of its own.
     pub(crate) fn of_documents(documents: GivenDocuments) -> Result<Self, InputError> {
         let pipe = Pipe::new(Vec::new(), || Ok(documents))
             .map_err(|source| InputError::Io { path: MEMORY.to_string(), source })?;

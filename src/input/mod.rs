@@ -1,4 +1,4 @@
-//! What are the input's files, how are they cut into pieces, and where do documents begin and end?
+//! Reads the input: its files, the pieces that they are cut into, and the documents in these.
 //!
 //! A file's compression is told by its first bytes ([`Compression`]), its format by its name
 //! ([`Format::by_name`]) or else by the first bytes of what is in it ([`Format::by_content`]). A
@@ -52,11 +52,9 @@ pub enum Format {
     Csv,
     /// Name, white space, text a line; see `plaintext`.
     Plaintext,
-    /// A dump of MediaWiki; see `mediawiki`.
     Mediawiki,
 }
 
-/// How a file is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Compression {
     /// It is not, or in a way that is not known here.
@@ -67,7 +65,6 @@ pub enum Compression {
     Xz,
 }
 
-/// A name that is no format's.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error(
     "expected jsonl, tsv, text, html, warc, trec, json, csv, plaintext or mediawiki, found `{found}`"
@@ -80,7 +77,6 @@ pub struct UnknownFormat {
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unknown {
-    /// An index in the form in which indexes are exchanged.
     #[error("this is an index, not documents (CIFF): use `millrace import`")]
     Ciff,
     #[error("these are binary data, not text; if they are text, the format has to be named")]
@@ -112,7 +108,6 @@ impl Format {
         Format::Mediawiki,
     ];
 
-    /// Whether each file is one document.
     pub(crate) fn file_is_document(self) -> bool {
         matches!(self, Format::Text | Format::Html)
     }
@@ -133,9 +128,7 @@ impl Format {
         }
     }
 
-    /// Tells the format by the extension of a file's name, a compression's extension left aside,
-    /// capital or not: jsonl, json and ndjson; tsv; csv; plaintext; txt, text, md and markdown;
-    /// html and htm; warc and wet; trec, trectext and trecweb.
+    /// Tells the format by the extension of a file's name, a compression's left aside, in any case.
     pub(crate) fn by_name(path: &Path) -> Option<Format> {
         let extension = |path: &Path| Some(path.extension()?.to_str()?.to_ascii_lowercase());
         let mut found = extension(path)?;
@@ -156,12 +149,10 @@ impl Format {
     }
 
     /// Tells the format by the first bytes of the uncompressed content, of which some thousand are
-    /// enough. It is WARC or TREC if it begins with the head of a WARC record, or with `<DOC>` and
-    /// a `<DOCNO>` or `</DOC>` behind; it is HTML if it begins with `<!doctype html` or `<html`. A
-    /// first `{` makes it JSON lines, or JSON over lines if the first line breaks off where it may;
-    /// so does `[` before `{`; it is TSV if the first line, and three of four of the lines at the
-    /// head, have a tab behind a first field without white space; else it is text, and so is an
-    /// empty file.
+    /// enough. A first `{` makes it JSON lines, or JSON over lines if the first line breaks off
+    /// where it may; so does `[` before `{`. It is TSV if the first line, and three of four of the
+    /// lines at the head, have a tab behind a first field without white space. What is nothing else
+    /// is text, and so is an empty file.
     ///
     /// # Errors
     /// [`Unknown`] if this is UTF-16, or not text: a NUL among the first bytes, or more than 30 %
@@ -245,7 +236,6 @@ fn is_csv(head: &[u8]) -> bool {
     })
 }
 
-/// Takes the quotes off a field.
 trait TrimQuotes {
     fn trim_ascii_quotes(&self) -> &[u8];
 }

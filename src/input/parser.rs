@@ -1,5 +1,5 @@
-//! What does a piece hold? Its documents, with the terms that a [`Regroup`] makes of their texts,
-//! in any format; or lines of JSON of one shape, if that is all that has to be known of them here.
+//! Parses pieces: finds their documents, with the terms that a [`Regroup`] makes of their texts, in
+//! any format; or lines of JSON of one shape, if that is all that has to be known of them here.
 
 use super::document::{self, Document, DocumentSink, Skip};
 use super::piece::Piece;
@@ -21,7 +21,6 @@ use crate::text::html::Page;
 use std::sync::Arc;
 use twox_hash::XxHash3_64;
 
-/// What one worker needs to parse pieces of any format.
 pub(crate) struct PieceParser<R> {
     max_document: u64,
     regroup: R,
@@ -33,8 +32,7 @@ pub(crate) struct PieceParser<R> {
 }
 
 impl<R: Regroup> PieceParser<R> {
-    /// Makes a parser; a document of more than so many bytes is passed over, and long pieces take
-    /// their turn.
+    /// A document of more than `max_document` bytes is passed over.
     pub(crate) fn new(
         regroup: R,
         (max_document, fields): (u64, &Fields),
@@ -118,8 +116,7 @@ impl<R: Regroup> PieceParser<R> {
         })
     }
 
-    /// What is known of the lines of a piece, if they have a shape, and a device may find the
-    /// documents.
+    /// The lines of a piece, if they have a shape and a device may find the documents.
     fn lines_of(&mut self, piece: &Piece) -> Option<DeviceLines> {
         let is_plain = R::COUNTED_LATER
             && piece.format == Format::Jsonl

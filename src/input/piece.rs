@@ -1,4 +1,4 @@
-//! What flows from the reader of a file to a parser?
+//! The piece: what flows from the reader of a file to a parser.
 
 use super::Format;
 use crate::dictionary::device::text_buffers::TextBuffer;
@@ -10,7 +10,6 @@ use std::sync::Arc;
 pub struct Piece {
     /// Number of the input that the bytes come from, where it is not one of `files`.
     pub input: u32,
-    /// How documents are found in it.
     pub format: Format,
     /// Where the piece begins in the input's uncompressed stream.
     pub offset: u64,

@@ -1,5 +1,4 @@
-//! How is the record of a document read again, from where the index says that it lies, and what is
-//! its text?
+//! Reads the record of a document again, from where the index says that it lies, and its text.
 
 use super::document::{Document, DocumentSink, PieceView, Skip};
 use super::turns::Turn;
@@ -54,7 +53,6 @@ pub(crate) struct Texts {
 }
 
 impl Texts {
-    /// For an index of documents of at most so many bytes, and of these fields.
     pub(crate) fn new(max_document: u64, fields: &Fields) -> Self {
         let parsers = Parsers::new((max_document, fields), Turn::alone());
         Self { parsers, heads: HashMap::new() }

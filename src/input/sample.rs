@@ -1,5 +1,4 @@
-//! What is in the input, judged by a small part of it (wei11, section III.E: 1 MB out of every 1
-//! GB)?
+//! Judges what is in the input by a small part of it (wei11, section III.E: 1 MB of every 1 GB).
 //!
 //! The sample is taken in equal parts from places that are evenly spread over all inputs, before
 //! the dataflow begins and by as many threads as workers will be: nothing else happens meanwhile. A
@@ -47,11 +46,9 @@ pub(crate) struct Sample {
     /// The work that each trie collection makes: tokens, or, where postings are indexed, units of
     /// an appended posting.
     pub weights: Vec<u64>,
-    /// Bytes of uncompressed input in the sample.
+    /// Of uncompressed input.
     pub bytes: u64,
-    /// Places that it was taken from.
     pub places: usize,
-    /// How long it took.
     pub seconds: f64,
 }
 
@@ -100,7 +97,6 @@ pub(crate) fn sample(
 }
 
 impl Sample {
-    /// With what was taken at other places.
     fn and(mut self, other: Self) -> Self {
         self.weights.iter_mut().zip(other.weights).for_each(|(sum, weight)| *sum += weight);
         self.bytes += other.bytes;
@@ -125,7 +121,6 @@ fn weigh_tokens(group: &TokenGroup, weights: &mut [u64]) {
     }
 }
 
-/// Samples places until there are no more.
 fn take<R: Regroup>(
     plan: &InputPlan,
     places: impl FnMut() -> Option<Place>,

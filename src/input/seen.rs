@@ -1,4 +1,4 @@
-//! What does an input look like, of which no document has any text? For the message that says so.
+//! Describes an input of which no document has any text, for the message that says so.
 
 use super::guess::HEAD_BYTES;
 use super::splits::InputPlan;
@@ -8,7 +8,6 @@ use crate::input::streams::unpacked;
 use std::io::Read;
 
 impl InputPlan {
-    /// What the first input looks like and what to try, for a message that no document has text.
     pub(crate) fn what_is_there(&self) -> String {
         if self.inputs.is_empty() {
             return "there is no input".to_string();

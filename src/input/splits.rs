@@ -1,4 +1,4 @@
-//! Which files is the input made of, in which order, and which of them are read as one stream?
+//! The plan of the input: its files in their order, and which of them are read as one stream.
 
 use super::{Compression, Format};
 use crate::crew::lock;
@@ -32,11 +32,9 @@ pub struct Split {
 pub struct InputPlan {
     pub inputs: Inputs,
     pub splits: Vec<Split>,
-    /// Which fields of records are names and text.
     pub fields: Fields,
     /// Files of folders that no format claims.
     pub ignored: u64,
-    /// What else was passed over in folders.
     pub passed: Passed,
     /// Inputs that can be read only once and are open already, by number.
     pipes: Mutex<BTreeMap<u32, Pipe>>,
@@ -59,19 +57,15 @@ impl fmt::Debug for InputPlan {
     }
 }
 
-/// An input that is being read.
 pub(crate) struct Opened {
-    /// Its bytes, from the first.
     pub reader: Box<dyn Read>,
     /// Known from its first bytes.
     pub compression: Compression,
-    /// Bytes read so far.
     pub read: u64,
     file: Option<(File, Metadata)>,
 }
 
 impl Opened {
-    /// Whether the file is still what it was when it was opened.
     pub(crate) fn check_unchanged(&self) -> io::Result<()> {
         let Some((file, before)) = &self.file else { return Ok(()) };
         let now = file.metadata()?;
@@ -82,7 +76,6 @@ impl Opened {
     }
 }
 
-/// The path of standard input, in arguments and in messages.
 pub const STDIN: &str = "-";
 /// The path of documents in memory, in messages and in the manifest.
 pub(crate) const MEMORY: &str = "(memory)";
@@ -132,7 +125,6 @@ impl InputPlan {
         Ok(plan)
     }
 
-    /// A plan of some of the files, for which `keep` says so, by their numbers.
     pub(crate) fn only(&self, keep: impl Fn(usize) -> bool) -> Self {
         let mut plan = Self { fields: self.fields.clone(), ..Self::empty() };
         plan.inputs = self.inputs.only(|number| !self.inputs.has_no_path(number) && keep(number));
@@ -173,7 +165,6 @@ impl InputPlan {
         self.add_file(argument, None, format)
     }
 
-    /// The memory that the lists of inputs and splits take, in bytes.
     pub(crate) fn memory(&self) -> u64 {
         self.inputs.memory() + (self.splits.len() * size_of::<Split>()) as u64
     }
@@ -183,7 +174,6 @@ impl InputPlan {
         (0..self.inputs.len()).map(|input| self.inputs.bytes(input)).sum()
     }
 
-    /// The plan of one input that is read once and is open already.
     pub(super) fn of_pipe(name: &str, format: Format, pipe: Pipe) -> Self {
         let mut plan = Self { memory: true, ..Self::empty() };
         plan.inputs.push_stream(name, format);
@@ -295,7 +285,6 @@ impl InputPlan {
         Ok(())
     }
 
-    /// Adds a file, found below `folder` if there is one.
     fn add_file(
         &mut self,
         path: &Path,
@@ -407,12 +396,10 @@ impl InputPlan {
         Ok(Some(Opened { reader: Box::new(pipe), compression, read: 0, file: None }))
     }
 
-    /// The error for an input that cannot be read.
     pub(crate) fn read_error(&self, input: u32, source: io::Error) -> InputError {
         io_error(self.path(input), source)
     }
 
-    /// The path of an input, for messages and the manifest.
     pub(crate) fn path(&self, input: u32) -> String {
         match self.inputs.path(input as usize) {
             Some(path) => path.display().to_string(),

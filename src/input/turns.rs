@@ -1,7 +1,7 @@
-//! How many long documents may be parsed at once? A document costs several times its bytes while it
-//! is parsed, and what is inflated inside of a WARC record is in no count of pieces. So whoever
-//! meets one takes a part of a room that all parsers of a job share, and waits until it is there; a
-//! document that is longer than the room is parsed alone.
+//! Bounds how many long documents are parsed at once. A document costs several times its bytes
+//! while it is parsed, and what is inflated inside of a WARC record is in no count of pieces. So
+//! whoever meets one takes a part of a room that all parsers of a job share, and waits until it is
+//! there; a document that is longer than the room is parsed alone.
 //!
 //! Waiting is safe: who holds room waits for nobody, and gives it back at the end of the piece.
 
@@ -46,7 +46,6 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
-    /// A parser that holds nothing yet.
     pub(crate) fn new(of: Arc<Turns>) -> Self {
         Self { of, held: 0 }
     }

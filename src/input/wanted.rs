@@ -1,4 +1,4 @@
-//! Which documents of an input are indexed, where only some of them are?
+//! The documents of an input that are indexed, where only some of them are.
 
 use crate::codec::prefetch::prefetch;
 use crate::pages;
@@ -19,7 +19,6 @@ pub(crate) struct WantedDocuments {
 }
 
 impl WantedDocuments {
-    /// Wants nothing of so many inputs.
     pub(crate) fn new(inputs: usize) -> Self {
         Self { offsets: vec![Vec::new(); inputs] }
     }
@@ -68,7 +67,6 @@ pub(crate) struct Named(Option<u64>);
 const NEAR: usize = 16;
 
 impl KnownDocuments {
-    /// Bytes of memory that so many documents take.
     pub(crate) fn bytes_of(documents: u64) -> u64 {
         slots_of(documents) * size_of::<u64>() as u64
     }
@@ -77,15 +75,12 @@ impl KnownDocuments {
         (self.slots.len() * size_of::<u64>()) as u64
     }
 
-    /// Makes room for so many documents.
     pub(crate) fn with_capacity(documents: usize) -> Self {
         let slots = slots_of(documents as u64);
         let shift = 64 - slots.trailing_zeros();
         Self { slots: pages::zeroed(slots as usize), shift, left: documents }
     }
 
-    /// Adds a document.
-    ///
     /// # Panics
     /// If there is no room for it.
     pub(crate) fn insert(&mut self, name: &[u8], content: u64) {

@@ -1,4 +1,4 @@
-//! What is a limit of documents or records: so many, or a share of all?
+//! A limit of documents or records: a number, or a share of all.
 
 #![warn(missing_docs)]
 

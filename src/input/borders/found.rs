@@ -1,6 +1,5 @@
 //! What finders of borders say of the bytes that are there.
 
-/// What is known of the bytes that are there.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     /// No piece ends in them, as far as one can tell.

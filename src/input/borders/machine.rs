@@ -1,8 +1,5 @@
-//! Where do records end that may hold line ends: CSV with quoted fields, and JSON over several
-//! lines?
-//!
-//! A [`Machine`] reads byte after byte and tells where the next record ends; [`MachineBorders`]
-//! makes of that what a cutter asks.
+//! Finds where records end that may hold line ends: CSV with quoted fields, and JSON over several
+//! lines.
 
 use super::found::{Found, Gone};
 use memchr::{memchr, memchr2};
@@ -15,7 +12,6 @@ pub(in crate::input) trait Machine: Default {
     fn next(&mut self, bytes: &[u8], from: usize) -> Option<usize>;
 }
 
-/// Finds the borders of records that a machine tells.
 #[derive(Default)]
 pub(in crate::input) struct MachineBorders<M> {
     max_document: u64,
@@ -98,7 +94,6 @@ impl Json {
         false
     }
 
-    /// Whether no record is open.
     pub(in crate::input) fn between(&self) -> bool {
         self.depth == 0 && !self.in_string
     }
@@ -125,7 +120,6 @@ impl Json {
         at
     }
 
-    /// Whether the reader is inside of a string.
     pub(in crate::input) fn in_string(&self) -> bool {
         self.in_string
     }
@@ -153,7 +147,6 @@ impl Machine for Json {
 /// behind another of these is taken for an opening one too, which real files do not have.
 #[derive(Clone, Copy, Default, PartialEq)]
 pub(in crate::input) enum Csv {
-    /// At the begin of a field.
     #[default]
     Begin,
     /// In a field without quotes, or behind them.

@@ -23,7 +23,6 @@ pub(in crate::input) const LINE_END: Mark = Mark {
     last: |bytes| Some(memrchr(b'\n', bytes)? + 1),
 };
 
-/// Finds records that end with a mark.
 pub(in crate::input) struct Marks {
     mark: Mark,
     max_document: u64,

@@ -181,7 +181,6 @@ const WARC: &[&str] = &[
     "TEXT\r\n\r\n\n\n\n",
 ];
 
-/// What a piece says of itself, and all that is in it.
 type Shown = (u64, Vec<u8>, bool, Vec<Skipped>);
 
 fn shown(pieces: Vec<Piece>) -> Vec<Shown> {

@@ -1,4 +1,4 @@
-//! What are the documents of a CSV file (RFC 4180), whose first record names the columns?
+//! Finds the documents of a CSV file (RFC 4180), whose first record names the columns.
 //!
 //! - Fields are parted by commas, semicolons or tabs, whichever the head has most of; they may
 //!   stand in quotes and hold line ends then.
@@ -18,7 +18,7 @@ use csv_core::{ReadRecordResult, Reader, ReaderBuilder, Terminator};
 /// A buffer that grew beyond this many bytes for one long document is given back after the piece.
 const KEPT_BUFFER_BYTES: usize = 4 << 20;
 
-/// Finds the documents of CSV files. It keeps nothing from piece to piece but its buffers.
+/// It keeps nothing from piece to piece but its buffers.
 #[derive(Debug, Default)]
 pub(crate) struct CsvParser {
     fields: Fields,
@@ -43,7 +43,6 @@ struct Columns {
 }
 
 impl CsvParser {
-    /// Makes a parser that takes names and text from these columns.
     pub(crate) fn new(fields: Fields) -> Self {
         Self { fields, ..Self::default() }
     }
@@ -115,7 +114,6 @@ impl CsvParser {
         sink.document(Document { name, text: &self.text, offset, bytes, line });
     }
 
-    /// Reads one record into `values` and `ends`.
     fn read(&mut self, mut raw: &[u8], delimiter: u8) {
         let mut reader: Reader =
             ReaderBuilder::new().delimiter(delimiter).terminator(Terminator::Any(b'\n')).build();

@@ -1,4 +1,4 @@
-//! Which fields of a record are its name and its text, in JSON and CSV?
+//! The fields of a record that are its name and its text, in JSON and CSV.
 
 /// Fields that name a document if nothing else is said, the best first. `pid` stands before
 /// `docid`, which in MS MARCO's passages is the document that a passage is from.
@@ -11,14 +11,13 @@ pub(crate) const TEXTS: [&str; 7] =
 /// What was asked for; the default is [`NAMES`] and [`TEXTS`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Fields {
-    /// Fields that name a document, the best first; none: [`NAMES`].
+    /// The best first; none: [`NAMES`].
     pub names: Vec<String>,
-    /// Fields that are text; none: [`TEXTS`].
+    /// None: [`TEXTS`].
     pub texts: Vec<String>,
 }
 
 impl Fields {
-    /// Whether nothing was asked for.
     pub(crate) fn is_default(&self) -> bool {
         self.names.is_empty() && self.texts.is_empty()
     }

@@ -1,10 +1,9 @@
-//! What is the document of a file of HTML? The text of the page, named by the caller; see
-//! [`HtmlText`].
+//! The document of a file of HTML: the text of the page ([`HtmlText`]), named by the caller.
 
 use crate::input::document::{Document, DocumentSink, Name};
 use crate::text::html::{HtmlText, Markup, Page};
 
-/// Finds the documents of files of HTML. It keeps nothing from file to file but its buffers.
+/// It keeps nothing from file to file but its buffers.
 #[derive(Debug, Default)]
 pub(crate) struct HtmlParser {
     html: HtmlText,
@@ -15,7 +14,6 @@ impl HtmlParser {
         Self::default()
     }
 
-    /// Gives the file whose bytes are `file` to `sink`: one document.
     pub(crate) fn parse<S: DocumentSink>(&mut self, name: &str, file: &[u8], sink: &mut S) {
         let (path, markup) = (name.as_bytes(), Markup::Html);
         sink.page(&Page { name: path, url: path, bytes: file, markup, charset: None });

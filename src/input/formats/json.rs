@@ -1,4 +1,4 @@
-//! Where do the parts of a JSON value (RFC 8259) on one line end, and are they right?
+//! Finds where the parts of a JSON value (RFC 8259) on one line end, and checks them.
 //!
 //! A [`Cursor`] walks over a piece. It never passes a line feed, which ends the record even inside
 //! of a string, and it never calls itself: nested values cost a bit each, up to [`MAX_DEPTH`].
@@ -22,14 +22,12 @@ pub(crate) const MAX_DEPTH: u32 = 128;
 pub(crate) struct Bad {
     /// Its place in the piece; the place behind the last byte if there is none.
     pub(crate) offset: usize,
-    /// What may stand there.
     pub(crate) expected: &'static str,
 }
 
 /// A string, by the place of what stands between its quotes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
-    /// Its bytes as written.
     pub(crate) range: Range<usize>,
     /// Whether there are escapes among them, all of which are right.
     pub(crate) escapes: bool,
@@ -56,7 +54,6 @@ impl Cursor<'_> {
         }
     }
 
-    /// Steps over `byte` and tells whether it was here.
     #[inline]
     pub(crate) fn take(&mut self, byte: u8) -> bool {
         let here = self.peek() == Some(byte);
@@ -64,19 +61,17 @@ impl Cursor<'_> {
         here
     }
 
-    /// The error that something else is expected here.
     #[cold]
     pub(crate) fn bad(&self, expected: &'static str) -> Bad {
         Bad { offset: self.at, expected }
     }
 
-    /// Steps over the opening quote of a key.
     #[inline]
     pub(crate) fn begin_key(&mut self) -> Result<(), Bad> {
         if self.take(b'"') { Ok(()) } else { Err(self.bad("a key in quotes")) }
     }
 
-    /// Behind a key: steps over the colon, up to the value.
+    /// Steps over the colon, up to the value.
     #[inline]
     pub(crate) fn colon(&mut self) -> Result<(), Bad> {
         self.space();
@@ -87,7 +82,6 @@ impl Cursor<'_> {
         Ok(())
     }
 
-    /// Steps over the key of a member and its colon, up to its value.
     fn key(&mut self) -> Result<(), Bad> {
         self.begin_key()?;
         self.string()?;
@@ -168,7 +162,6 @@ impl Cursor<'_> {
         Ok(char::REPLACEMENT_CHARACTER)
     }
 
-    /// The number of the `\u` and four digits at `at`, if there is one.
     fn hex_escape(&self, at: usize) -> Option<u32> {
         let digits = self.bytes.get(at..)?.strip_prefix(b"\\u")?.first_chunk::<4>()?;
         digits.iter().try_fold(0, |code, digit| Some(code << 4 | char::from(*digit).to_digit(16)?))
@@ -198,7 +191,6 @@ impl Cursor<'_> {
         if self.at == begin { Err(self.bad("a digit")) } else { Ok(()) }
     }
 
-    /// Steps over one of the three words of JSON.
     pub(crate) fn word(&mut self, word: &'static str) -> Result<(), Bad> {
         if !self.bytes[self.at..].starts_with(word.as_bytes()) {
             return Err(self.bad("a value"));

@@ -1,15 +1,13 @@
-//! What are the documents of a file of JSON objects that may go over several lines: an array of
-//! them, or one behind the other?
+//! Turns a file of JSON objects over several lines, an array of them or one behind the other, into
+//! JSON lines of the same length, of which [`jsonl`](super::jsonl) makes documents.
 //!
-//! The piece is turned into JSON lines of the same length, and [`jsonl`](super::jsonl) does the
-//! rest. Line feeds within an object become blanks, for in JSON they are that; the commas between
-//! objects become line feeds, and the brackets around all of them blanks. So every byte stays in
-//! its place. Records count in the place of lines.
+//! Line feeds within an object become blanks, for in JSON they are that; the commas between objects
+//! become line feeds, and the brackets around all of them blanks. So every byte stays in its place.
+//! Records count in the place of lines.
 
 use crate::input::borders::machine::Json;
 
-/// Turns a piece of objects into JSON lines. A line feed is put between objects that nothing but
-/// blanks part, where there is a byte for it.
+/// A line feed is put between objects that only blanks part, where there is a byte for it.
 pub(crate) fn to_lines(bytes: &mut [u8]) {
     let mut state = Json::default();
     let mut at = 0;

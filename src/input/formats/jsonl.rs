@@ -1,4 +1,4 @@
-//! What are the documents of a file with one JSON object a line (JSON lines)?
+//! Finds the documents of a file with one JSON object a line (JSON lines).
 //!
 //! - A line of white space alone is ignored; a line ends with LF or CRLF; the file may begin with
 //!   the byte order mark of UTF-8.
@@ -32,7 +32,7 @@ const KEPT_BUFFER_BYTES: usize = 4 << 20;
 /// The rank of a name that was not found; better ones are smaller.
 const NO_NAME: usize = usize::MAX;
 
-/// Finds the documents of JSON lines. It keeps nothing from piece to piece but its buffers.
+/// It keeps nothing from piece to piece but its buffers.
 #[derive(Debug)]
 pub struct JsonlParser {
     scan: Scan,
@@ -47,7 +47,6 @@ struct Buffers {
     short: TextBuffer,
     /// A name that was made valid.
     name: String,
-    /// What was asked for, if anything was.
     fields: Option<Fields>,
 }
 
@@ -74,12 +73,10 @@ impl Default for JsonlParser {
 }
 
 impl JsonlParser {
-    /// Makes a parser for this processor.
     pub fn new() -> Self {
         Self::with(Scan::best())
     }
 
-    /// Makes a parser that takes names and text from these fields.
     pub(crate) fn with_fields(fields: Fields) -> Self {
         let mut parser = Self::new();
         parser.buffers.fields = (!fields.is_default()).then_some(fields);
@@ -97,9 +94,8 @@ impl JsonlParser {
         JsonlParser { scan, buffers: Buffers::default() }
     }
 
-    /// Gives all records of `piece` to `sink`, in their order. Returns its line feeds.
-    ///
-    /// Takes time linear in the piece's length, and memory for the longest text in it.
+    /// Gives all records of `piece` to `sink`, in their order, in time linear in its length and
+    /// with memory for the longest text in it. Returns its line feeds.
     pub fn parse<S: DocumentSink>(&mut self, piece: PieceView<'_>, sink: &mut S) -> u64 {
         self.scan.run(Lines { parser: self, piece, sink })
     }
@@ -163,7 +159,6 @@ impl<S: DocumentSink> Scanning for Lines<'_, '_, S> {
     }
 }
 
-/// Why a line is not a document.
 enum Failure {
     Bad(Bad),
     Skip(Skip),
@@ -175,7 +170,6 @@ impl From<Bad> for Failure {
     }
 }
 
-/// What a member is good for.
 enum Role {
     /// A name, with the rank of its key; the best is 0.
     Name(usize),
@@ -185,9 +179,8 @@ enum Role {
 
 impl Role {
     /// The role of the key that `rest` begins with, and the bytes that it and its closing quote
-    /// take; nothing if no key with a role stands there, or one with escapes. Because the processor
-    /// guesses the outcome from earlier records, it does not have to wait for the end of a key to
-    /// be found.
+    /// take; none if it has no role, or has escapes. The processor guesses the outcome from earlier
+    /// records, so that it does not wait for the end of a key to be found.
     #[inline(always)]
     fn at(rest: &[u8]) -> Option<(Role, usize)> {
         Some(match rest {
@@ -213,7 +206,6 @@ impl Role {
 }
 
 impl Buffers {
-    /// Reads the object that is the line, up to the line's end.
     fn record(&mut self, cursor: &mut Cursor<'_>, record: &mut Record) -> Result<(), Failure> {
         match cursor.peek() {
             Some(b'{') => cursor.at += 1,
@@ -243,7 +235,6 @@ impl Buffers {
         }
     }
 
-    /// Steps over the key here and its colon, up to its value.
     #[inline(always)]
     fn key(&mut self, cursor: &mut Cursor<'_>) -> Result<Role, Bad> {
         cursor.begin_key()?;
@@ -267,7 +258,6 @@ impl Buffers {
         Ok(role)
     }
 
-    /// The role of a key where fields were asked for.
     #[cold]
     fn asked_role(&mut self, cursor: &Cursor<'_>, key: &Span) -> Role {
         let key = unfolded(cursor, key, &mut self.short);
@@ -334,7 +324,6 @@ impl Buffers {
         Ok(())
     }
 
-    /// The name and the text of a record.
     #[inline(always)]
     fn resolve<'a>(&'a mut self, cursor: &Cursor<'a>, record: &Record) -> (Name<'a>, &'a [u8]) {
         let name = unfolded(cursor, &record.name, &mut self.short);

@@ -1,4 +1,4 @@
-//! What are the documents of a file with a name and a text on each line? A tab is between them, or,
+//! Finds the documents of a file with a name and a text on each line, and a tab between them, or,
 //! in PISA's `plaintext`, white space.
 //!
 //! A line ends with LF or CRLF, an empty one is ignored, and an empty name is missing. The byte
@@ -14,7 +14,6 @@ use crate::input::document::{
     Document, DocumentSink, Name, PieceView, Skip, length_without_return,
 };
 
-/// What is between name and text.
 #[derive(Clone, Copy, Debug)]
 pub enum Between {
     Tab,
@@ -43,7 +42,7 @@ impl Between {
     }
 }
 
-/// Finds the documents of such lines. It keeps nothing from piece to piece but a buffer.
+/// It keeps nothing from piece to piece but a buffer.
 #[derive(Debug)]
 pub struct LinesParser {
     between: Between,

@@ -1,9 +1,8 @@
-//! What are the documents of a dump of MediaWiki (`pages-articles.xml`)?
+//! Finds the documents of a dump of MediaWiki (`pages-articles.xml`).
 //!
 //! A document is a `<page>` of the main namespace that is no redirect; other pages are passed over
 //! and not counted. It is called by its title, and its text is the title and what its last revision
-//! says without markup ([`wikitext`]). A page without a title, or one that does
-//! not end, is skipped.
+//! says without markup ([`wikitext`]). A page without a title, or without an end, is skipped.
 
 use crate::input::borders::marks::Mark;
 use crate::input::document::{Document, DocumentSink, Name, PieceView, Skip};
@@ -24,7 +23,7 @@ pub(crate) const PAGE_END: Mark = Mark {
 /// A buffer that grew beyond this many bytes for one long page is given back after the piece.
 const KEPT_BUFFER_BYTES: usize = 4 << 20;
 
-/// Finds the documents of dumps. It keeps nothing from piece to piece but its buffers.
+/// It keeps nothing from piece to piece but its buffers.
 #[derive(Debug, Default)]
 pub(crate) struct MediawikiParser {
     html: HtmlText,

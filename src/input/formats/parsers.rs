@@ -1,4 +1,4 @@
-//! Which parser does a format have?
+//! The parsers of all formats.
 
 use super::csv::CsvParser;
 use super::fields::Fields;
@@ -14,7 +14,6 @@ use crate::input::document::{DocumentSink, PieceView};
 use crate::input::formats::plain;
 use crate::input::turns::Turn;
 
-/// A parser of each format.
 pub(crate) struct Parsers {
     jsonl: JsonlParser,
     tsv: LinesParser,
@@ -27,7 +26,7 @@ pub(crate) struct Parsers {
 }
 
 impl Parsers {
-    /// Makes all parsers; long bodies of WARC records, of at most so many bytes, take their `turn`.
+    /// Long bodies of WARC records, of at most `max_document` bytes, take their `turn`.
     pub(crate) fn new((max_document, fields): (u64, &Fields), turn: Turn) -> Self {
         Self {
             jsonl: JsonlParser::with_fields(fields.clone()),
@@ -69,12 +68,10 @@ impl Parsers {
         }
     }
 
-    /// The shape of the first of some lines of JSON, if it has one.
     pub(crate) fn line_shape(&mut self, lines: &[u8]) -> Option<LineShape> {
         self.jsonl.line_shape(lines)
     }
 
-    /// Gives a file that is a document to `sink`.
     pub(crate) fn file<S: DocumentSink>(
         &mut self,
         format: Format,

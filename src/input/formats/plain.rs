@@ -1,4 +1,4 @@
-//! What is the document of a file of plain text? The whole file, named by the caller.
+//! The document of a file of plain text: the whole file, named by the caller.
 //!
 //! The byte order mark of UTF-8 is dropped; NUL bytes are text like others. A file in UTF-16 would
 //! give no sensible token, so it is refused.
@@ -12,7 +12,6 @@ pub(crate) fn is_utf16(head: &[u8]) -> bool {
         || head.starts_with(b"\x00\x00\xfe\xff")
 }
 
-/// Gives the file whose bytes are `file` to `sink`: one document, or one record that is none.
 pub(crate) fn parse<S: DocumentSink>(name: &str, file: &[u8], sink: &mut S) {
     if is_utf16(file) {
         return sink.skipped(0, 1, file.len(), Skip::Utf16);

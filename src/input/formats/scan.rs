@@ -1,4 +1,4 @@
-//! Where does a JSON string end, and what is it without its escapes?
+//! Finds where a JSON string ends, and what it is without its escapes.
 //!
 //! [`Scan`] has two ways to answer, chosen once from what the processor can do: AVX-512 (with
 //! VBMI2) and one for every machine. They give the same answers; `benches/input.rs` measures them.
@@ -17,7 +17,6 @@ use crate::dictionary::device::text_buffers::TextBuffer;
 /// Bytes that are looked at, and copied, at a time.
 pub(crate) const STEP: usize = 64;
 
-/// How strings are scanned on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scan {
     Portable,
@@ -46,12 +45,11 @@ impl Scan {
         }
     }
 
-    /// The fastest way on this processor.
     pub(crate) fn best() -> Self {
         Scan::all().last().unwrap_or(Scan::Portable)
     }
 
-    /// All ways that this processor has, the fastest last.
+    /// The fastest last.
     pub(crate) fn all() -> impl Iterator<Item = Scan> {
         #[cfg(target_arch = "x86_64")]
         let all = [Some(Scan::Portable), (level() == Level::Avx512).then_some(Scan::Avx512)];
@@ -101,7 +99,6 @@ pub(crate) const fn simple_escape(byte: u8) -> u8 {
     }
 }
 
-/// [`Scan::find`] on every machine.
 pub(crate) fn find_portable(bytes: &[u8], at: usize) -> usize {
     match memchr::memchr3(b'"', b'\\', b'\n', &bytes[at..]) {
         Some(found) => at + found,
@@ -109,7 +106,6 @@ pub(crate) fn find_portable(bytes: &[u8], at: usize) -> usize {
     }
 }
 
-/// [`Scan::copy`] on every machine.
 pub(crate) fn copy_portable(bytes: &[u8], at: usize, out: &mut TextBuffer) -> usize {
     let stop = find_portable(bytes, at);
     out.extend([&bytes[at..stop]]);

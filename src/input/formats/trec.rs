@@ -1,4 +1,4 @@
-//! What are the documents of a TREC file?
+//! Finds the documents of a TREC file.
 //!
 //! - A document goes from `<DOC>` to `</DOC>`; tags may be in any case. What stands outside is
 //!   nothing.
@@ -34,7 +34,7 @@ pub(crate) const DOCUMENT_END: Mark = Mark {
     },
 };
 
-/// Finds the documents of TREC files. It keeps nothing from piece to piece but its buffers.
+/// It keeps nothing from piece to piece but its buffers.
 #[derive(Debug, Default)]
 pub(crate) struct TrecParser {
     html: HtmlText,

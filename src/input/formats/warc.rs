@@ -1,4 +1,4 @@
-//! What are the documents of a WARC file (1.0, 1.1, and 0.18 as in ClueWeb09)?
+//! Finds the documents of a WARC file (1.0, 1.1, and 0.18 as in ClueWeb09).
 //!
 //! - `conversion` records (WET files), and `response` records whose HTTP status is 200, if the
 //!   content is HTML, XHTML, plain text, or of no type. Other responses are no documents, and are
@@ -12,13 +12,6 @@
 //! - A record that is not as it should be, most often because its length is wrong, is counted, and
 //!   goes up to the next line that is a version line. It may be a document all the same; one that
 //!   the end of the input cuts short is not.
-//!
-//! | file | the question that it answers |
-//! | --- | --- |
-//! | `warc/head.rs` | what does a record's head say, and where does it end |
-//! | `warc/borders.rs` | where do records begin and end |
-//! | `warc/http.rs` | what does the head of an HTTP response say |
-//! | `warc/body.rs` | what is its body without chunks and compression |
 
 use crate::input::document::{Document, DocumentSink, MediaType, Name, PieceView, Skip, WarcFault};
 use crate::input::turns::Turn;
@@ -33,7 +26,7 @@ pub(crate) mod borders;
 mod head;
 mod http;
 
-/// Finds the documents of WARC records. It keeps nothing from piece to piece but its buffers.
+/// It keeps nothing from piece to piece but its buffers.
 pub struct WarcParser {
     body: BodyDecoder,
     html: HtmlText,
@@ -52,14 +45,13 @@ struct Record<'a> {
     fault: Option<WarcFault>,
 }
 
-/// How a body becomes text.
 enum Kind {
     Markup(Markup),
     Plain,
 }
 
 impl WarcParser {
-    /// Makes a parser; bodies that are over `max_document` bytes when decompressed are skipped.
+    /// Bodies that are over `max_document` bytes when decompressed are skipped.
     pub fn new(max_document: u64) -> Self {
         Self::taking_turns(max_document, Turn::alone())
     }
@@ -71,7 +63,6 @@ impl WarcParser {
         Self { body, html: HtmlText::new(), name: String::new() }
     }
 
-    /// Gives back the room that bodies have taken: what came of them is parsed.
     pub(crate) fn give_back(&mut self) {
         self.body.give_back();
     }
@@ -159,7 +150,6 @@ fn text<'a>(
     })
 }
 
-/// How the body of a response becomes text, by its content type.
 fn kind_of(response: &Response<'_>) -> Result<Kind, Skip> {
     let name = http::media_type(response.content_type);
     for (known, kind) in [

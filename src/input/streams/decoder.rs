@@ -1,4 +1,4 @@
-//! How do the bytes of a file become the stream that its documents stand in?
+//! Decodes the bytes of a file to the stream that its documents stand in.
 
 pub(crate) mod bzip2;
 pub(crate) mod gzip;
@@ -16,7 +16,6 @@ use thiserror::Error;
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DecodeError {
-    /// The file ends inside a member or a frame.
     #[error("the compressed stream is cut short")]
     CutShort,
     #[error("damaged {what}")]
@@ -27,10 +26,9 @@ pub enum DecodeError {
     /// A frame needs more memory than is allowed now; it is sound.
     #[error("this needs a window of {bytes} bytes")]
     Window {
-        /// The window's bytes.
+        /// Of the window.
         bytes: u64,
     },
-    /// Bytes behind the last gzip member that do not begin another.
     #[error("bytes behind the last gzip member are not gzip")]
     Garbage,
 }
@@ -48,12 +46,10 @@ impl<'a> Output<'a> {
         Self { bytes, made: 0 }
     }
 
-    /// What has come.
     pub fn made(&self) -> &[u8] {
         &self.bytes[..self.made]
     }
 
-    /// Whether there is no room left.
     pub(crate) fn is_full(&self) -> bool {
         self.made == self.bytes.len()
     }
@@ -68,23 +64,16 @@ impl<'a> Output<'a> {
     }
 }
 
-/// Decompresses one file, as its blocks come in.
+/// Decompresses one file, of any number of members, frames or streams, as its blocks come in.
 pub enum Decoder {
-    /// Not compressed.
     Plain,
-    /// Gzip of any number of members.
     Gzip(Box<Gzip>),
-    /// Zstandard of any number of frames.
     Zstd(Zstd),
-    /// bzip2 of any number of streams.
     Bzip2(Box<Bzip2>),
-    /// xz of any number of streams.
     Xz(Xz),
 }
 
 impl Decoder {
-    /// Makes the decoder of a file.
-    ///
     /// # Errors
     /// When a library has no memory for it.
     pub fn new(compression: Compression, window_log: u32) -> Result<Self, DecodeError> {
@@ -97,7 +86,6 @@ impl Decoder {
         })
     }
 
-    /// Lets windows have up to `bytes` bytes.
     pub(crate) fn allow_window(&mut self, bytes: u64) {
         if let Self::Zstd(zstd) = self {
             zstd.allow(bytes);

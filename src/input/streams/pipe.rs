@@ -1,5 +1,5 @@
-//! How is a pipe read without waiting for whoever fills it? A thread of its own waits, and who asks
-//! too early is told so, so that a job can end while its input is silent.
+//! Reads a pipe without waiting for whoever fills it. A thread of its own waits, and who asks too
+//! early is told so, so that a job can end while its input is silent.
 
 use crate::crew::spawn;
 use std::io::{self, ErrorKind, Read};

@@ -1,4 +1,4 @@
-//! How do many workers read one file? In stretches that begin at multiples of so many bytes: each
+//! Lets many workers read one file, in stretches that begin at multiples of so many bytes: each
 //! has the records that begin in it. A record ends with a mark, such as the end of a line or
 //! `</page>`, and begins where the mark before it ends; so anybody finds the first one of a stretch
 //! without a look at what comes before. Its pieces are those that one reader would cut from first
@@ -27,7 +27,6 @@ const READ_BYTES: u64 = 256 << 10;
 /// Bytes that are read at a time behind a stretch, for the end of its last record.
 const BEHIND_BYTES: usize = 16 << 10;
 
-/// A plain file that several read.
 pub(crate) struct SharedFile {
     input: u32,
     format: Format,
@@ -45,7 +44,6 @@ struct State {
     left: u64,
 }
 
-/// A stretch that is being read.
 pub(crate) struct Reading {
     begin: u64,
     end: u64,
@@ -80,7 +78,6 @@ impl SharedFile {
         Ok(Some(Self { input, format, mark, file, before, stretch_bytes, state }))
     }
 
-    /// Whether records of this format end with a mark.
     pub(crate) fn has_marks(format: Format) -> bool {
         Mark::of(format).is_some()
     }
@@ -97,14 +94,12 @@ impl SharedFile {
         self.bytes().div_ceil(self.stretch_bytes)
     }
 
-    /// Bytes of the file that lie in a stretch.
     pub(crate) fn stretch_len(&self, stretch: u64) -> u64 {
         let begin = stretch * self.stretch_bytes;
         self.bytes().min(begin + self.stretch_bytes) - begin
     }
 
-    /// Asks the system to read a stretch, if there is one of this number, which somebody will do
-    /// soon.
+    /// Asks the system to read a stretch, if there is one, which somebody will do soon.
     pub(crate) fn will_need(&self, stretch: u64) {
         if stretch < self.stretches() {
             // Who is not heard waits longer, no more.

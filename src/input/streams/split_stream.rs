@@ -1,4 +1,4 @@
-//! How does a split become pieces? Its files, block by block, through a decoder and a cutter.
+//! Turns a split into pieces: its files go, block by block, through a decoder and a cutter.
 
 use super::decoder::{DecodeError, Decoder, Output};
 use crate::input::Compression;
@@ -6,18 +6,14 @@ use crate::input::cutter::Cutter;
 use crate::input::piece::Piece;
 use std::error::Error;
 
-/// Any error of a decoder that cannot be made.
 type Cause = Box<dyn Error + Send + Sync>;
 
-/// Some bytes of an input file.
 pub(crate) struct FileBlock {
     pub input: u32,
-    /// The input's compression, known from its first bytes.
+    /// Known from the input's first bytes.
     pub compression: Compression,
     pub bytes: Vec<u8>,
-    /// The input ends with this block.
     pub ends_input: bool,
-    /// The split ends with this block.
     pub ends_split: bool,
 }
 
@@ -62,12 +58,10 @@ impl SplitStream {
         self.broken.as_ref().map(|(offset, error)| (reason(error), *offset, error))
     }
 
-    /// Bytes of content that the input has had so far.
     pub(crate) fn stream_bytes(&self) -> u64 {
         self.cutter.stream_bytes()
     }
 
-    /// Bytes of the piece that grows.
     pub(crate) fn held_bytes(&self) -> usize {
         self.cutter.held_bytes()
     }
@@ -77,7 +71,6 @@ impl SplitStream {
         self.wanted
     }
 
-    /// Lets the current input have windows of `bytes`.
     pub(crate) fn allow_window(&mut self, bytes: u64) {
         self.wanted = None;
         if let Some(decoder) = &mut self.decoder {

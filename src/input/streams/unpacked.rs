@@ -1,4 +1,4 @@
-//! How is a file that may be compressed read as a plain stream?
+//! Reads a file that may be compressed as a plain stream.
 //!
 //! For files that are read whole on one thread, such as judgements, runs and topics. Collections go
 //! through the operators of the dataflow instead, which read and decompress side by side.
@@ -29,10 +29,7 @@ pub struct Unpacked {
 }
 
 impl Unpacked {
-    /// Opens a file; `-` is standard input.
-    ///
-    /// # Errors
-    /// When it cannot be opened or is a folder.
+    /// `-` is standard input; a folder is an error.
     pub fn open(path: &Path) -> io::Result<Self> {
         if path.as_os_str() == crate::input::splits::STDIN {
             return Self::new(Box::new(io::stdin()));
@@ -44,10 +41,7 @@ impl Unpacked {
         Self::new(Box::new(file))
     }
 
-    /// Reads a stream whose first bytes tell how it is compressed.
-    ///
-    /// # Errors
-    /// When its first bytes cannot be read.
+    /// The first bytes of the stream tell how it is compressed.
     pub fn new(mut file: Box<dyn Read + Send>) -> io::Result<Self> {
         let mut block = Vec::with_capacity(BLOCK_BYTES);
         while block.len() < 8 {

@@ -1,5 +1,5 @@
-//! How is a gzip member inflated at once that lies whole in memory? Members of web archives are
-//! small, and an inflater that need not stop anywhere is twice as fast (libdeflate).
+//! Inflates a gzip member at once that lies whole in memory. Members of web archives are small, and
+//! an inflater that need not stop anywhere is twice as fast (libdeflate).
 
 #![allow(unsafe_code)]
 

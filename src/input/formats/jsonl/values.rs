@@ -1,7 +1,6 @@
-//! Which bytes does a line share with those that are like it? All but its strings and numbers:
-//! keys, what separates values, words, and what is in none of them. A device that finds the same
-//! bytes around other values has found a line that means the same
-//! ([`lines`](crate::dictionary::device::lines)).
+//! Finds the shape of a line: the bytes that it shares with those that are like it, all but its
+//! strings and numbers. A device that finds the same bytes around other values has found a line
+//! that means the same ([`lines`](crate::dictionary::device::lines)).
 
 use super::{Cursor, JsonlParser, KEPT_BUFFER_BYTES, NO_NAME, Record, Role, Span};
 use crate::dictionary::device::lines::{self, LONGEST_NAME, LineShape, Value, number_bytes};
@@ -56,8 +55,7 @@ impl Noted<'_> {
         self.from = value.end;
     }
 
-    /// Steps over the value here, of a key with this role, and notes what strings and numbers it
-    /// has.
+    /// Steps over the value of a key with this role, and notes its strings and numbers.
     fn value(&mut self, role: &Role, record: &Record) -> Option<()> {
         let mut ahead = Cursor { ..self.cursor };
         ahead.skip_value().ok()?;
@@ -93,7 +91,6 @@ impl Noted<'_> {
         Some(())
     }
 
-    /// Whether the string that ends here was a key.
     fn is_at_colon(&self) -> bool {
         let mut behind = Cursor { ..self.cursor };
         behind.space();

@@ -1,5 +1,5 @@
-//! How are JSON strings scanned with the vector units of x86? The contract of the functions is that
-//! of [`Scan::find`](super::Scan::find) and [`Scan::copy`](super::Scan::copy).
+//! Scans JSON strings with the vector units of x86, to the contract of
+//! [`Scan::find`](super::Scan::find) and [`Scan::copy`](super::Scan::copy).
 //!
 //! The escapes of one byte are removed without a branch: the backslashes that begin an escape are
 //! marked, the bytes behind them translated through a table in registers, and the marked ones
@@ -13,13 +13,11 @@ use super::{STEP, Scan, Scanning, simple_escape};
 use crate::codec::prefetch::prefetch_at;
 use crate::dictionary::device::text_buffers::TextBuffer;
 
-/// [`Scan::run`] with AVX-512.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,avx2,bmi1,bmi2,popcnt")]
 pub(crate) fn run_avx512<W: Scanning>(work: W) -> W::Outcome {
     work.run(Scan::Avx512)
 }
 
-/// Bits of even places.
 const EVEN: u64 = 0x5555_5555_5555_5555;
 
 /// [`simple_escape`] of the bytes below 128.
@@ -47,7 +45,6 @@ fn load_avx512(bytes: &[u8], at: usize) -> (__m512i, u64) {
     (unsafe { _mm512_maskz_loadu_epi8(inside, rest.as_ptr().cast()) }, !inside)
 }
 
-/// `Scan::find` with AVX-512.
 #[target_feature(enable = "avx512f,avx512bw")]
 #[inline]
 pub(crate) fn find_avx512(bytes: &[u8], mut at: usize) -> usize {
@@ -88,7 +85,6 @@ fn escape_begins(marks: u64) -> u64 {
     (even_runs & EVEN) | (odd_runs & !EVEN)
 }
 
-/// What a step of 64 bytes stands for.
 struct Step {
     /// Its bytes up to where it stops, without the backslashes, with what escapes stand for.
     squeezed: __m512i,

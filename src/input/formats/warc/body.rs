@@ -1,5 +1,4 @@
-//! What is the body of an HTTP response once its codings are undone: chunks, gzip, deflate, br,
-//! zstd?
+//! Undoes the codings of the body of an HTTP response: chunks, gzip, deflate, br, zstd.
 //!
 //! Crawlers undo codings and keep the fields that name them, or the other way round. So a coding is
 //! undone only if the bytes look like it, gzip and zstd even if no field names them; a body that
@@ -26,17 +25,15 @@ const KEPT_BUFFER_BYTES: usize = 4 << 20;
 /// The largest window of a zstd body; RFC 9659 allows no more.
 const ZSTD_WINDOW_LOG: u32 = 23;
 
-/// Why a body cannot be taken.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum BodyError {
-    /// It has more bytes than are taken when it is decoded.
+    /// Decoded, it has more bytes than are taken.
     TooLong,
     /// It is compressed, and nothing can be inflated.
     NotInflated { coding: &'static str },
 }
 
 pub(crate) struct BodyDecoder {
-    /// The longest body that is taken, in bytes.
     most: u64,
     /// Room for what long bodies become.
     turn: Turn,
@@ -47,7 +44,6 @@ pub(crate) struct BodyDecoder {
 }
 
 impl BodyDecoder {
-    /// Makes a decoder; bodies over `most` bytes are too long.
     pub(crate) fn new(most: u64, turn: Turn) -> Self {
         Self {
             most,
@@ -59,7 +55,6 @@ impl BodyDecoder {
         }
     }
 
-    /// The longest body that is taken.
     pub(crate) fn most(&self) -> u64 {
         self.most
     }
@@ -69,7 +64,6 @@ impl BodyDecoder {
         self.turn.give_back();
     }
 
-    /// The body without its codings.
     pub(crate) fn decode<'a>(&'a mut self, response: &Response<'a>) -> Result<&'a [u8], BodyError> {
         let mut body = response.body;
         if response.is_chunked() && join_chunks(body, &mut self.joined) {
@@ -135,7 +129,6 @@ enum Coding {
     Zstd,
 }
 
-/// A decoded body that grows up to a limit.
 struct Out<'a> {
     bytes: &'a mut Vec<u8>,
     most: u64,

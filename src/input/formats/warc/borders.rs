@@ -1,4 +1,4 @@
-//! Where do WARC records begin and end?
+//! Finds where WARC records begin and end.
 //!
 //! A record ends where its length says, if line ends and then the next record follow there. If not,
 //! its length is wrong or missing, and it ends where the next line is a version line (`WARC/1.0`):
@@ -28,7 +28,6 @@ pub(crate) enum After {
     More,
 }
 
-/// Looks what stands at `end`.
 pub(crate) fn after(bytes: &[u8], end: u64, ended: bool) -> After {
     let Some(rest) = usize::try_from(end).ok().and_then(|end| bytes.get(end..)) else {
         return if ended { After::Other } else { After::More };
@@ -70,7 +69,6 @@ fn begins_line(before: &[u8]) -> bool {
     before.last().is_none_or(|byte| *byte == b'\n') || before == BYTE_ORDER_MARK
 }
 
-/// Finds the borders of a stream.
 pub(crate) struct WarcBorders {
     max_document: u64,
     /// Where the record under way begins in the piece.
@@ -97,7 +95,6 @@ impl WarcBorders {
         Self { max_document, record: 0, state: State::Head }
     }
 
-    /// See [`Borders`](crate::input::borders::Borders).
     pub(crate) fn find(&mut self, bytes: &[u8], least: usize, ended: bool) -> Found {
         loop {
             let border = match self.state {
@@ -156,15 +153,13 @@ impl WarcBorders {
         }
     }
 
-    /// See [`Borders`](crate::input::borders::Borders).
     pub(crate) fn forget(&mut self, gone: usize) {
         // What goes ends at a border, or with the record under way.
         self.record = self.record.saturating_sub(gone);
         self.state = State::Head;
     }
 
-    /// See [`Borders`](crate::input::borders::Borders). The record's length is not believed here
-    /// either.
+    /// The record's length is not believed here either.
     pub(crate) fn drop_record(bytes: &[u8]) -> Gone {
         // Its own version line may be the first.
         match search(bytes, 1.min(bytes.len()), false) {

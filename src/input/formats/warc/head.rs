@@ -1,4 +1,4 @@
-//! What does the head of a WARC record say, and where does it end?
+//! Reads the head of a WARC record, and finds where it ends.
 //!
 //! A head is a version line and fields, `Name: value`, up to an empty line. Crawls have heads with
 //! bare line feeds, with control bytes, and with an empty line amid the fields; so a head ends at
@@ -58,7 +58,6 @@ fn version_line_bytes(bytes: &[u8]) -> Option<bool> {
 pub(crate) struct Head<'a> {
     /// Length, up to where the record's content begins, in bytes.
     pub(crate) bytes: usize,
-    /// Length of the record's content, in bytes.
     pub(crate) content_length: Option<u64>,
     pub(crate) kind: &'a [u8],
     pub(crate) content_type: &'a [u8],

@@ -1,11 +1,11 @@
-//! What does the head of an HTTP response say of the body behind it?
+//! Reads what the head of an HTTP response says of the body behind it.
 
 use memchr::memchr;
 
 /// The fields that matter; empty if a field is not there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Response<'a> {
-    /// The status, or 0 if the first line has none.
+    /// 0 if the first line has none.
     pub(crate) status: u16,
     pub(crate) content_type: &'a [u8],
     /// A content type with a character set, if any has one.
@@ -66,7 +66,6 @@ impl<'a> Response<'a> {
         }
     }
 
-    /// Whether the body is said to come in chunks.
     pub(crate) fn is_chunked(&self) -> bool {
         contains(self.transfer_encoding, b"chunked")
     }

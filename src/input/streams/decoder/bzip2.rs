@@ -1,4 +1,4 @@
-//! How is a bzip2 file of any number of streams decompressed, as its bytes come in?
+//! Decompresses a bzip2 file of any number of streams, as its bytes come in.
 
 use super::{DecodeError, Output};
 use bzip2::{Decompress, Status};
@@ -18,11 +18,7 @@ impl Default for Bzip2 {
 }
 
 impl Bzip2 {
-    /// Decompresses from `input` to `out`, as far as that has room. Returns the bytes of `input`
-    /// that are done with.
-    ///
-    /// # Errors
-    /// Damage; `out` has what stood before it.
+    /// See [`Decoder::decode`](super::Decoder::decode).
     pub(crate) fn decode(
         &mut self,
         input: &[u8],
@@ -61,7 +57,6 @@ impl Bzip2 {
         Ok(at)
     }
 
-    /// Is told that the input ends.
     pub(crate) fn finish(&self) -> Result<(), DecodeError> {
         if self.open || !self.any { Err(DecodeError::CutShort) } else { Ok(()) }
     }

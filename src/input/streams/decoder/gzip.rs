@@ -1,4 +1,4 @@
-//! How is a gzip stream of any number of members (RFC 1952) inflated, as its bytes come in?
+//! Inflates a gzip stream of any number of members (RFC 1952), as its bytes come in.
 
 use super::{DecodeError, Output};
 use crate::input::streams::whole::Whole;
@@ -27,7 +27,6 @@ enum State {
     Padding,
 }
 
-/// Inflates member after member.
 pub struct Gzip {
     state: State,
     inflate: Decompress,
@@ -58,7 +57,6 @@ impl Default for Gzip {
 }
 
 impl Gzip {
-    /// Begins a new stream.
     pub(crate) fn reset(&mut self) {
         self.state = State::Header;
         self.last_member = 0;
@@ -66,11 +64,7 @@ impl Gzip {
         self.members = 0;
     }
 
-    /// Inflates from `input` to `out`, as far as that has room. Returns the bytes of `input` that
-    /// are done with.
-    ///
-    /// # Errors
-    /// Damage; `out` has what stood before it.
+    /// See [`Decoder::decode`](super::Decoder::decode).
     pub(crate) fn decode(
         &mut self,
         input: &[u8],
@@ -93,7 +87,6 @@ impl Gzip {
         Ok(at)
     }
 
-    /// Is told that the input ends.
     pub(crate) fn finish(&self) -> Result<(), DecodeError> {
         match self.state {
             State::Padding => Ok(()),

@@ -1,4 +1,4 @@
-//! How is an xz file of any number of streams decompressed, as its bytes come in?
+//! Decompresses an xz file of any number of streams, as its bytes come in.
 
 use super::{DecodeError, Output};
 use liblzma::stream::{Action, CONCATENATED, Status, Stream};
@@ -6,7 +6,6 @@ use liblzma::stream::{Action, CONCATENATED, Status, Stream};
 /// Memory that a decoder takes beside its dictionary.
 const BESIDE_BYTES: u64 = 1 << 20;
 
-/// Decompresses stream after stream.
 pub struct Xz {
     decoder: Stream,
     /// All streams are at their end, once the input is.
@@ -21,11 +20,7 @@ impl Xz {
         Ok(Self { decoder, ended: false })
     }
 
-    /// Decompresses from `input` to `out`, as far as that has room. Returns the bytes of `input`
-    /// that are done with.
-    ///
-    /// # Errors
-    /// Damage, or a dictionary beyond the limit; `out` has what stood before it.
+    /// See [`Decoder::decode`](super::Decoder::decode); a dictionary beyond the limit is damage.
     pub(crate) fn decode(
         &mut self,
         input: &[u8],
@@ -48,7 +43,6 @@ impl Xz {
         Ok(at)
     }
 
-    /// Is told that the input ends.
     pub(crate) fn finish(&mut self) -> Result<(), DecodeError> {
         if self.ended {
             return Ok(());

@@ -1,4 +1,4 @@
-//! How is a Zstandard stream of any number of frames (RFC 8878) decompressed, as its bytes come in?
+//! Decompresses a Zstandard stream of any number of frames (RFC 8878), as its bytes come in.
 //!
 //! A frame says in its header how large its window is, the memory that inflating it takes. The
 //! header is read before the frame is begun, so that who decodes decides whether there is room now;
@@ -11,7 +11,6 @@ use zstd::stream::raw::{DParameter, Decoder, Operation};
 /// tool of zstd itself reads without being asked.
 pub(crate) const MOST_WINDOW_LOG: u32 = 27;
 
-/// Decompresses frame after frame.
 pub struct Zstd {
     decoder: Decoder<'static>,
     open: bool,
@@ -23,7 +22,6 @@ pub struct Zstd {
     allowed: u64,
 }
 
-/// What a header says of the window.
 #[derive(Debug, PartialEq, Eq)]
 enum Window {
     /// More bytes have to come.
@@ -42,17 +40,11 @@ impl Zstd {
         Ok(Self { decoder, open: false, full: false, head, allowed })
     }
 
-    /// Lets windows have up to `bytes` bytes.
     pub(crate) fn allow(&mut self, bytes: u64) {
         self.allowed = self.allowed.max(bytes);
     }
 
-    /// Decompresses from `input` to `out`, as far as that has room. Returns the bytes of `input`
-    /// that are done with.
-    ///
-    /// # Errors
-    /// Damage; `out` has what stood before it. `Window` before a frame whose window is not allowed:
-    /// nothing was done, and the same input may be given again.
+    /// See [`Decoder::decode`](super::Decoder::decode).
     pub(crate) fn decode(
         &mut self,
         input: &[u8],
@@ -106,7 +98,6 @@ impl Zstd {
         Ok(status.bytes_read)
     }
 
-    /// Is told that the input ends.
     pub(crate) fn finish(&self) -> Result<(), DecodeError> {
         let whole = !self.open && self.head.is_empty();
         if whole { Ok(()) } else { Err(DecodeError::CutShort) }
