@@ -28,7 +28,6 @@ use crate::shown::chain;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 
-/// The devices that a build uses, and what their kernels are made with.
 #[derive(Default)]
 pub(super) struct Chosen {
     devices: Vec<DeviceInfo>,
@@ -96,8 +95,7 @@ impl Finding {
             Err(reason) => return Ok(Chosen { reasons: vec![reason], ..Chosen::default() }),
         };
         let chosen = Chosen::of(&discovery, self.gpus)?;
-        // Who names no indexer need not know what would do without a device, and one that needs it
-        // says so itself.
+        // Who names no indexer need not know, and one that needs a device says so itself.
         if chosen.devices.is_empty() && options.indexer == Indexer::Wei11 {
             options.note(&Note::NoGpu { reasons: chosen.reasons.clone() });
         }
@@ -188,8 +186,7 @@ impl Chosen {
         Ok(roles?.on_devices(self.devices.len()))
     }
 
-    /// The indexer where none is named and a GPU pays for so many `bytes`; a note says if one is
-    /// taken.
+    /// The indexer where none is named and a GPU pays for so many `bytes`, which a note says.
     pub(super) fn indexer(&self, options: &BuildOptions, bytes: u64) -> Indexer {
         let given = || options.pipeline.make_machine.as_ref().map(|_| "a device".to_owned());
         let Some(device) = self.devices.first().map(ToString::to_string).or_else(given) else {

@@ -26,7 +26,6 @@ pub enum BuildError {
     NoDocuments {
         bytes: u64,
         place: String,
-        /// Records that were skipped, by reason.
         skipped: BTreeMap<String, u64>,
         /// The first of them: place and reason.
         first_skipped: Vec<String>,
@@ -40,7 +39,6 @@ pub enum BuildError {
     /// Folders hold what cannot be read, and the build is strict.
     #[error("{count} cannot be read; the first: {first}")]
     Unreadable {
-        /// Files, folders and links.
         count: u64,
         /// Path and reason.
         first: String,

@@ -83,20 +83,17 @@ pub struct Pipeline {
     pub parsers: Option<usize>,
     /// Indexers of tokens on the CPU; as many as workers if none is given.
     pub cpu_indexers: Option<usize>,
-    /// Indexers of tokens on GPUs; if none is given, one for each worker, up to sixteen on each
-    /// GPU.
+    /// Indexers of tokens on GPUs; if none is given, one for each worker, at most 16 on a GPU.
     pub gpu_indexers: Option<usize>,
     /// Bytes of text that an indexer of tokens takes together.
     pub parse_block: u64,
-    /// Files that are read at once, at most, each by one worker; if none is given, all workers read
-    /// a file together where they can, and of others as many as it takes to feed the parsers and
-    /// memory allows.
+    /// Most files that are read at once, each by one worker; if none is given, workers read a file
+    /// together where they can, and others as the parsers need them and memory allows.
     pub readers: Option<usize>,
     /// Bytes of each gigabyte of input by which trie collections are given to indexers; 0 deals
     /// them out in turn.
     pub sample: u64,
-    /// How fast parsers and indexers are taken to be when collections are placed; if none is given,
-    /// as measured on this machine, or else the default.
+    /// Rates by which collections are placed; if none, those measured here, or else the default.
     pub rates: Option<Rates>,
     /// Makes the indexers of tokens in place of those of millrace, each by its number.
     pub make_indexer: Option<MakeIndexer>,
@@ -163,8 +160,7 @@ pub struct BuildOptions {
     pub merge: bool,
     /// How documents are numbered; as they lie in the input if none is given. Takes one run.
     pub order: Option<DocumentOrder>,
-    /// A file with the PageRanks of documents ([`read_ranks`](crate::index::ranks::read_ranks)), if
-    /// they are to have any. Takes one run.
+    /// A file with PageRanks ([`read_ranks`](crate::index::ranks::read_ranks)). Takes one run.
     pub ranks: Option<PathBuf>,
     /// Refuses duplicate names and everything that would be skipped.
     pub strict: bool,
@@ -182,8 +178,7 @@ pub struct BuildOptions {
     pub command: String,
     /// Ends the build when it is told to. A control serves one build.
     pub control: Arc<Control>,
-    /// Has the last word before a generation is published; a build by several processes does not
-    /// ask.
+    /// Has the last word before publishing, but not in a build by several processes.
     pub accept: Option<Accept>,
     /// Receives figures while the build runs.
     pub progress: Option<OnProgress>,

@@ -20,7 +20,6 @@ pub enum Placement {
 #[serde(rename_all = "lowercase")]
 pub enum RatesFrom {
     Given,
-    /// They were measured on this machine.
     Measured,
     /// Of the machine on which millrace was measured.
     Default,

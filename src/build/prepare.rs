@@ -17,7 +17,6 @@ use crate::schedule::roles::Roles;
 use crate::settings::SettingError;
 use std::time::Instant;
 
-/// What a build reads and how.
 pub(super) struct Ready {
     pub(super) began: Instant,
     /// In bytes, when the build began.

@@ -41,7 +41,6 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Process 0 lets the others begin.
 #[derive(Serialize, Deserialize)]
 struct Begin {
     generation: u32,
@@ -64,7 +63,6 @@ enum Order {
     Clean { keep: Vec<u32> },
 }
 
-/// What is not live was removed.
 #[derive(Serialize, Deserialize)]
 struct Cleaned;
 
@@ -163,7 +161,6 @@ fn work(
     Ok(Some(BuildReport::new(&options, &built, shard, whole, began.elapsed())))
 }
 
-/// Process 0: builds shard 0, and publishes.
 fn lead(
     options: &mut BuildOptions,
     input: Ready,
@@ -237,7 +234,6 @@ fn lead_locked(
     Ok((built, whole))
 }
 
-/// Every other process: builds its shard.
 fn follow(
     options: &mut BuildOptions,
     input: Ready,

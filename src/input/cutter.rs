@@ -18,7 +18,6 @@ use crate::order::PIECE_BYTES;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Cuts the uncompressed streams of one split.
 pub struct Cutter {
     format: Format,
     max_document: u64,
@@ -82,7 +81,6 @@ impl Cutter {
         piece_bytes + STEP_BYTES
     }
 
-    /// Begins the stream of the next input of the split.
     pub fn begin(&mut self, input: u32) {
         self.input = input;
         self.end = 0;

@@ -10,8 +10,7 @@ use std::fmt;
 
 use thiserror::Error;
 
-/// A part of the uncompressed stream of a file that begins and ends at a border of records, such as
-/// a line's begin.
+/// A part of a file's uncompressed stream that begins and ends at a border of records.
 #[derive(Clone, Copy, Debug)]
 pub struct PieceView<'a> {
     pub bytes: &'a [u8],
@@ -91,7 +90,6 @@ pub enum Skip {
         offset: usize,
         /// The same place in its line, in bytes from 1.
         column: usize,
-        /// What may stand there.
         expected: &'static str,
         /// What stands there; nothing at the end of the input.
         found: Option<u8>,
@@ -105,8 +103,7 @@ pub enum Skip {
     NoTab,
     #[error("UTF-16 text; convert it to UTF-8")]
     Utf16,
-    /// A WARC record is not as its head says. If its content can be told all the same, it may still
-    /// be a document.
+    /// If its content can be told all the same, it may still be a document.
     #[error("broken WARC record: {0}")]
     BrokenWarc(WarcFault),
     #[error("HTTP status {status}")]
@@ -218,8 +215,7 @@ impl Skip {
     }
 }
 
-/// Whether records that are counted by this reason are broken: not those that a format leaves out
-/// on purpose, nor files and links that are no records.
+/// Not those that a format leaves out on purpose, nor files and links that are no records.
 pub(crate) fn is_broken_record(reason: &str) -> bool {
     let left_out = [
         "HTTP status",
@@ -252,9 +248,8 @@ pub trait DocumentSink {
 
     fn document(&mut self, document: Document<'_>);
 
-    /// Takes note of a record that is not a document: where it begins in the piece, its line in the
-    /// file (from 1; 0 where records are not lines), its length in bytes without the line end, and
-    /// why.
+    /// A record that is no document begins at `offset` in the piece and has `bytes` without its
+    /// line end; its `line` counts from 1, and is 0 where records are not lines.
     fn skipped(&mut self, offset: usize, line: u64, bytes: usize, reason: Skip);
 }
 

@@ -40,7 +40,6 @@ struct Entry {
     found: bool,
 }
 
-/// The root of what has no path.
 const NO_ROOT: u32 = u32::MAX;
 
 impl Inputs {
@@ -90,7 +89,6 @@ impl Inputs {
         self.entries[number].format
     }
 
-    /// Whether an input was found in a folder.
     pub(crate) fn was_found(&self, number: usize) -> bool {
         self.entries[number].found
     }

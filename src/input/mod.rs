@@ -256,8 +256,7 @@ fn invalid_bytes(head: &[u8]) -> usize {
     whole.map(<[u8]>::len).sum()
 }
 
-/// Tells whether the lines of `head` look like TSV; one that is cut off does not count, if there
-/// are others.
+/// A line that is cut off does not count, if there are others.
 fn is_tsv(head: &[u8]) -> bool {
     let head = match memchr::memrchr(b'\n', head) {
         Some(last_end) => &head[..last_end],

@@ -42,7 +42,6 @@ pub struct InputPlan {
     memory: bool,
 }
 
-/// Files and folders with one format.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     pub paths: Vec<PathBuf>,
@@ -59,7 +58,6 @@ impl fmt::Debug for InputPlan {
 
 pub(crate) struct Opened {
     pub reader: Box<dyn Read>,
-    /// Known from its first bytes.
     pub compression: Compression,
     pub read: u64,
     file: Option<(File, Metadata)>,

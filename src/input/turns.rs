@@ -54,8 +54,7 @@ impl Turn {
         Self::new(Arc::default())
     }
 
-    /// Takes room for a document, or a piece, that has come to `bytes`, until
-    /// [`give_back`](Self::give_back).
+    /// Takes room for what has come to `bytes`, until [`give_back`](Self::give_back).
     #[inline]
     pub(crate) fn take(&mut self, bytes: usize) {
         if bytes > LONG_BYTES && bytes > self.held {

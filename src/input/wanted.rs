@@ -12,7 +12,6 @@ pub(crate) enum Wanted {
     Unknown(KnownDocuments),
 }
 
-/// The places of documents that are wanted, by input.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct WantedDocuments {
     offsets: Vec<Vec<u64>>,
@@ -23,8 +22,7 @@ impl WantedDocuments {
         Self { offsets: vec![Vec::new(); inputs] }
     }
 
-    /// Wants a document, behind those of this input that are wanted already: its `offset` is that
-    /// of its location.
+    /// Wants a document; `offset` is that of its location.
     ///
     /// # Panics
     /// When there is no such input, or the document is not behind the others.

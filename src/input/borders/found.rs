@@ -6,8 +6,7 @@ pub(crate) enum Found {
     Nothing,
     /// The first border where the piece may end.
     End(usize),
-    /// The record that begins here is longer than the longest document, and no piece ends before
-    /// it.
+    /// The record that begins here is too long, and no piece ends before it.
     Long(usize),
 }
 

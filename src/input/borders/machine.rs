@@ -20,7 +20,6 @@ pub(in crate::input) struct MachineBorders<M> {
     read: usize,
     /// Where the record begins in which the machine stands.
     record: usize,
-    /// The machine that reads a record which is dropped.
     dropping: M,
 }
 
@@ -73,7 +72,6 @@ impl<M: Machine> MachineBorders<M> {
 pub(in crate::input) struct Json {
     depth: u32,
     in_string: bool,
-    /// The next byte of the string is escaped.
     escaped: bool,
 }
 

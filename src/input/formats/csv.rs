@@ -47,8 +47,7 @@ impl CsvParser {
         Self { fields, ..Self::default() }
     }
 
-    /// Gives all records of `piece` but the head to `sink`, in their order, in time linear in the
-    /// piece's length. `head` is the first record of the file.
+    /// Gives all records but the head, the first of the file, to `sink`, in order, in linear time.
     pub(crate) fn parse<S: DocumentSink>(
         &mut self,
         head: &[u8],
@@ -117,8 +116,7 @@ impl CsvParser {
     fn read(&mut self, mut raw: &[u8], delimiter: u8) {
         let mut reader: Reader =
             ReaderBuilder::new().delimiter(delimiter).terminator(Terminator::Any(b'\n')).build();
-        // What is written is never more than what is read, and no record has more fields than
-        // bytes.
+        // No more is written than is read, and no record has more fields than bytes.
         self.values.clear();
         self.values.resize(raw.len() + 1, 0);
         self.ends.clear();

@@ -34,8 +34,7 @@ pub(crate) trait Scanning {
 }
 
 impl Scan {
-    /// Does work with the instructions of this way, so that nothing is called where strings are
-    /// short.
+    /// Does work with the instructions of this way, so that no short string costs a call.
     pub(crate) fn run<W: Scanning>(self, work: W) -> W::Outcome {
         match self {
             Scan::Portable => work.run(Scan::Portable),

@@ -60,8 +60,7 @@ impl TrecParser {
         Self::default()
     }
 
-    /// Gives all documents of `piece` to `sink`, in their order, in time linear in the piece's
-    /// length.
+    /// Gives all documents of `piece` to `sink`, in their order, in linear time.
     pub(crate) fn parse<S: DocumentSink>(&mut self, piece: PieceView<'_>, sink: &mut S) {
         let bytes = piece.bytes;
         let mut at = 0;

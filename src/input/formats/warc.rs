@@ -68,10 +68,8 @@ impl WarcParser {
     }
 
     /// Gives the documents of `piece`, and what should be one and is not, to `sink`, in their
-    /// order. `ends_input`: the input ends with the piece, maybe amid a record. Returns how many
-    /// records there are; the line of a [`Document`] is the record's number.
-    ///
-    /// Takes time linear in the length of the piece and of its bodies when decompressed.
+    /// order, in time linear in all bytes when decompressed. `ends_input`: the input ends with the
+    /// piece, maybe amid a record. Returns the number of records, which are numbered as lines.
     pub fn parse<S: DocumentSink>(
         &mut self,
         piece: PieceView<'_>,

@@ -41,7 +41,6 @@ pub struct Output<'a> {
 }
 
 impl<'a> Output<'a> {
-    /// An output to all of `bytes`, whatever they are.
     pub fn new(bytes: &'a mut [u8]) -> Self {
         Self { bytes, made: 0 }
     }

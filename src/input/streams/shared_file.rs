@@ -17,7 +17,6 @@ use std::io;
 use std::num::NonZeroU64;
 use std::sync::Mutex;
 
-/// What is wrong with a file that grew, shrank or was written to.
 pub(crate) const CHANGED: &str = "the file changed while it was read";
 
 /// Bytes that are read at a time to find the first record of a stretch.

@@ -52,8 +52,7 @@ impl SplitStream {
         }
     }
 
-    /// Where the rest of the input cannot be decoded: a few words, the byte of its content, and
-    /// why.
+    /// Where the rest cannot be decoded: a few words, the byte of the content, and why.
     pub(crate) fn broken(&self) -> Option<(&'static str, u64, &DecodeError)> {
         self.broken.as_ref().map(|(offset, error)| (reason(error), *offset, error))
     }

@@ -9,7 +9,6 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Bytes that are read, and decoded, at once.
 const BLOCK_BYTES: usize = 256 << 10;
 /// Windows of Zstandard up to 2 to this power are read, as in collections.
 const WINDOW_LOG: u32 = 27;

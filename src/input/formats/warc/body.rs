@@ -59,7 +59,6 @@ impl BodyDecoder {
         self.most
     }
 
-    /// See [`Turn::give_back`].
     pub(crate) fn give_back(&mut self) {
         self.turn.give_back();
     }

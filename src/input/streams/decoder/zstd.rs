@@ -18,7 +18,6 @@ pub struct Zstd {
     full: bool,
     /// The header of the next frame, as far as it came; given to the library when all is there.
     head: Vec<u8>,
-    /// The largest window that may be used, in bytes.
     allowed: u64,
 }
 
