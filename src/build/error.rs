@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::io;
 use thiserror::Error;
 
+/// Why there is no new generation.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum BuildError {

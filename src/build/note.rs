@@ -6,6 +6,7 @@ use super::placement::Placement;
 use std::fmt;
 use std::path::PathBuf;
 
+/// A remark of a build that goes on.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Note {

@@ -48,8 +48,7 @@ pub(crate) fn links(
 }
 
 /// Builds the runs of the documents that are `wanted`, or of all, into an empty folder that has one
-/// for runs, as generation 1, and publishes nothing. All documents are found for `scan`, if that is
-/// given.
+/// for runs, as generation 1, and publishes nothing; `scan` gets all documents.
 pub(crate) fn build_part(
     mut options: BuildOptions,
     wanted: Option<Wanted>,

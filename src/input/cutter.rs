@@ -131,8 +131,7 @@ impl Cutter {
         buffer
     }
 
-    /// The buffer that bytes of the stream are appended to, with room for some. What is appended
-    /// must be told to [`grown`](Self::grown).
+    /// Has room for bytes of the stream to be appended, which [`grown`](Self::grown) is told.
     pub fn buffer(&mut self) -> &mut TextBuffer {
         if self.piece.bytes.capacity() == 0 {
             self.piece.bytes = self.new_buffer(Self::room(self.piece_bytes));

@@ -35,10 +35,9 @@ pub(super) fn format_of_content(path: &Path) -> Result<Format, InputError> {
     content_format(&shown, &head)
 }
 
-/// Finds the format from a file's name, if that has a known ending. Where an ending is used for
-/// more than one format, the first bytes decide, if they leave no doubt: the disks of TREC and many
-/// crawls are in files named as text, and JSON may be lines, an array, or objects over several
-/// lines.
+/// Finds the format from a file's name, if that has a known ending. Where formats share an ending,
+/// the first bytes decide, if they leave no doubt: disks of TREC and many crawls are named as text,
+/// and JSON may be lines, an array, or objects over several lines.
 pub(super) fn format_of_name(path: &Path) -> Result<Option<Format>, InputError> {
     use Format::{Json, Jsonl, Mediawiki, Text, Trec, Warc};
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();

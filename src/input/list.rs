@@ -101,8 +101,7 @@ impl Inputs {
         (self.entries.len() * size_of::<Entry>() + self.names.len()) as u64
     }
 
-    /// Adds the file at `path`: below `root` where it was found there, or one that was named by
-    /// itself.
+    /// Adds the file at `path`, found below `root` or named by itself.
     pub(super) fn push_file(
         &mut self,
         path: &Path,

@@ -1,9 +1,8 @@
 //! Reads the input: its files, the pieces that they are cut into, and the documents in these.
 //!
-//! A file's compression is told by its first bytes ([`Compression`]), its format by its name
-//! ([`Format::by_name`]) or else by the first bytes of what is in it ([`Format::by_content`]). A
-//! parser of the format then finds the documents of each piece; [`document`] has what they have in
-//! common.
+//! The first bytes of a file tell its compression ([`Compression`]); its name ([`Format::by_name`])
+//! or else the first bytes of its content ([`Format::by_content`]) tell its format, whose parser
+//! finds the documents of each piece; [`document`] has what parsers have in common.
 
 use std::fmt;
 use std::path::Path;

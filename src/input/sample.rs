@@ -1,13 +1,11 @@
 //! Judges what is in the input by a small part of it (wei11, section III.E: 1 MB of every 1 GB).
 //!
-//! The sample is taken in equal parts from places that are evenly spread over all inputs, before
-//! the dataflow begins and by as many threads as workers will be: nothing else happens meanwhile. A
+//! The sample is taken in equal parts from places evenly spread over all inputs, before the
+//! dataflow begins and by as many threads as workers will be: nothing else happens meanwhile. A
 //! compressed file is sampled at its beginning, since the rest cannot be read without it; its text
-//! is taken to be [`SWELL`] times its bytes. Standard input and pipes, which can be read once, give
-//! no sample. A place in the middle of a file begins in the middle of a record, which the parsers
-//! pass over.
-//!
-//! Nothing that is wrong with the input matters here: the job itself will find it.
+//! is taken to be [`SWELL`] times its bytes. Standard input and pipes, which are read once, give no
+//! sample. A place in the middle of a file begins in the middle of a record, which the parsers pass
+//! over. What is wrong with the input, the job itself will find.
 
 use super::Compression;
 use super::cutter::Cutter;

@@ -87,8 +87,8 @@ impl InputPlan {
         Self::walked(arguments, format, &Walk::default())
     }
 
-    /// As [`new`](Self::new), for a job that writes an index: what belongs to an index is passed
-    /// over in folders, and refused where it is named.
+    /// As [`new`](Self::new), but what belongs to the index of `walk` or another is passed over in
+    /// folders, and refused where it is named.
     pub(crate) fn walked(
         arguments: &[PathBuf],
         format: Option<Format>,
@@ -102,9 +102,8 @@ impl InputPlan {
         Ok(plan)
     }
 
-    /// Expands sources one behind the other, each as [`new`](Self::new) does. A file that is there
-    /// more than once is read once, in its first place. What belongs to an index is passed over:
-    /// patterns match it by chance.
+    /// Expands sources one behind the other. A file that is there twice is read once, in its first
+    /// place; what belongs to an index is passed over, for patterns match it by chance.
     pub(crate) fn of_sources(sources: &[Source], walk: &Walk) -> Result<Self, InputError> {
         let mut plan = Self::empty();
         for Source { paths, format } in sources {
@@ -294,9 +293,8 @@ impl InputPlan {
         Ok(())
     }
 
-    /// Files of records are a split each; neighbouring files that are a document share one up to
-    /// the bytes of a piece, since a split of its own for each of a million small files would cost
-    /// more than they.
+    /// A file of records is a split; neighbouring files that are a document share one up to the
+    /// bytes of a piece, for one for each of a million small files would cost more than they.
     fn make_splits(&mut self) {
         let mut shared = 0;
         for number in 0..self.inputs.len() {
@@ -339,8 +337,7 @@ impl InputPlan {
         Ok(Some(Opened { reader, compression, read: 0, file: Some((file, before)) }))
     }
 
-    /// Opens an input that several can read together ([`SharedFile`]), for pieces of `piece_bytes`;
-    /// none, if it is none.
+    /// Opens an input that several can read together, in pieces of `piece_bytes`, if it is one.
     pub(crate) fn open_shared(
         &self,
         split: &Split,

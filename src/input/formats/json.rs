@@ -1,13 +1,11 @@
 //! Finds where the parts of a JSON value (RFC 8259) on one line end, and checks them.
 //!
 //! A [`Cursor`] walks over a piece. It never passes a line feed, which ends the record even inside
-//! of a string, and it never calls itself: nested values cost a bit each, up to [`MAX_DEPTH`].
-//! Every byte is looked at once (once more where an escape is unfolded), so time is linear in the
-//! input.
+//! of a string, and never calls itself: nested values cost a bit each, up to [`MAX_DEPTH`]. Every
+//! byte is looked at once, or once more where an escape is unfolded, so time is linear.
 //!
-//! Apart from the line feed, raw control characters inside of strings are accepted. RFC 8259
-//! forbids them, but they are common in collections and harm nothing here. Nothing here looks at
-//! whether strings are UTF-8.
+//! Raw control characters inside of strings are accepted: RFC 8259 forbids them, but they are
+//! common in collections and harm nothing here. Nothing here looks at whether strings are UTF-8.
 
 use std::ops::Range;
 
@@ -133,7 +131,6 @@ impl Cursor<'_> {
         Ok(Span { range, escapes })
     }
 
-    /// Steps over the escape that begins at the backslash here.
     #[inline]
     fn escape(&mut self) -> Result<Escape, Bad> {
         let letter = self.bytes.get(self.at + 1).copied().unwrap_or(0);

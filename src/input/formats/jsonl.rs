@@ -41,7 +41,6 @@ pub struct JsonlParser {
 
 #[derive(Debug, Default)]
 struct Buffers {
-    /// What a text is put together in.
     text: TextBuffer,
     /// A key or a name without its escapes.
     short: TextBuffer,

@@ -55,8 +55,7 @@ impl LinesParser {
         Self { between, name: String::new() }
     }
 
-    /// Gives all records of `piece` to `sink`, in their order, in time linear in the piece's
-    /// length. Returns its line feeds.
+    /// Gives all records of `piece` to `sink`, in order, in linear time. Returns its line feeds.
     pub fn parse<S: DocumentSink>(&mut self, piece: PieceView<'_>, sink: &mut S) -> u64 {
         let mut offset = piece.first_record();
         let mut line = piece.line;

@@ -69,7 +69,7 @@ impl WarcParser {
 
     /// Gives the documents of `piece`, and what should be one and is not, to `sink`, in their
     /// order, in time linear in all bytes when decompressed. `ends_input`: the input ends with the
-    /// piece, maybe amid a record. Returns the number of records, which are numbered as lines.
+    /// piece, maybe amid a record. Returns how many records there are; lines are their numbers.
     pub fn parse<S: DocumentSink>(
         &mut self,
         piece: PieceView<'_>,

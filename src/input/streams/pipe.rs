@@ -23,8 +23,7 @@ pub(crate) struct Pipe {
 }
 
 impl Pipe {
-    /// Starts the thread, which opens the stream and reads ahead; `start` was read before and comes
-    /// first.
+    /// Starts the thread, which opens the stream and reads ahead; `start` comes first.
     pub(crate) fn new<R: Read>(
         start: Vec<u8>,
         open: impl FnOnce() -> io::Result<R> + Send + 'static,

@@ -7,8 +7,7 @@ use crate::dictionary::device::lines::{self, LONGEST_NAME, LineShape, Value, num
 use std::ops::Range;
 
 impl JsonlParser {
-    /// The shape of the first of some lines, if it has one. With fields that were asked for it is
-    /// another one.
+    /// The shape of the first of some lines, if it has one; it depends on the fields asked for.
     pub fn line_shape(&mut self, lines: &[u8]) -> Option<LineShape> {
         let mut cursor = Cursor { bytes: lines, at: 0, scan: self.scan };
         let mut record = Record::new();
