@@ -34,8 +34,8 @@ pub(crate) struct Visits {
 }
 
 impl Visits {
-    /// Whether these are about an index with runs of these keys and documents, but for one document of
-    /// [`NEW_SHARE`].
+    /// Whether these are about an index with runs of these keys and documents, but for at most one
+    /// document of [`NEW_SHARE`].
     pub(crate) fn fit(&self, k: u32, runs: &[(u64, u32)]) -> bool {
         let sum = |runs: &mut dyn Iterator<Item = &(u64, u32)>| -> u64 {
             runs.map(|(_, documents)| u64::from(*documents)).sum()

@@ -139,7 +139,7 @@ impl Daemon {
         result
     }
 
-    /// Runs a command of the job file in the file's folder; its failure is told and changes nothing.
+    /// Runs a command of the job file in the file's folder; a failure is told and changes nothing.
     fn call(&self, words: &[String], generation: Option<u32>, reason: &str) {
         let Some((program, arguments)) = words.split_first() else { return };
         let folder = self.job.path.parent().map(PathBuf::from).unwrap_or_default();

@@ -34,6 +34,7 @@ pub enum RebuildError {
     /// Another rebuild of this index is under way.
     #[error("{}: another rebuild is under way", folder.display())]
     Busy {
+        /// The folder that it has locked.
         folder: PathBuf,
     },
     #[error(

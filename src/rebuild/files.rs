@@ -58,7 +58,7 @@ pub(crate) struct Known {
 const TICK_NS: i64 = 2_000_000_000;
 
 impl Known {
-    /// Reads what is known; nothing if the file is missing or damaged, as all can be found out again.
+    /// Reads what is known; nothing if the file is missing or damaged: it is found out again.
     pub(crate) fn read(path: &Path) -> Self {
         let text = fs::read(path).unwrap_or_default();
         serde_json::from_slice(&text).unwrap_or_default()

@@ -88,7 +88,7 @@ impl Due {
         Self { schedule, next, last: None }
     }
 
-    /// Looks at the clock. Times that were missed while a rebuild ran, or the machine slept, are one
+    /// Looks at the clock. Times that were missed in a rebuild, or while the machine slept, are one
     /// turn. What is due after a clock was set back is found from it, but behind the last time due.
     pub(crate) fn look(&mut self, now: Timestamp) -> Turn {
         let Some(next) = self.next else { return Turn::Never };

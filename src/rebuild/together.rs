@@ -43,8 +43,8 @@ impl Rebuild<'_> {
         Ok(())
     }
 
-    /// Compares what there is with what the live generation was built from. The outcome is `Unchanged`
-    /// if there is a live generation of so many processes and such settings.
+    /// Compares what there is with what the live generation was built from. The outcome is
+    /// `Unchanged` if there is a live generation of so many processes and such settings.
     fn look_together(
         &self,
         peers: &Peers,
