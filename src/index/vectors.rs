@@ -82,7 +82,9 @@ fn pairs<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(String, f64)>, D::Er
 #[derive(Default)]
 struct Collected {
     numbers: HashMap<Box<str>, u32>,
+    /// By number of the term: docid and weight.
     lists: Vec<Vec<(u32, f32)>>,
+    /// Names and records.
     documents: Vec<(Box<str>, Location)>,
     /// A weight is no whole number.
     has_fractions: bool,

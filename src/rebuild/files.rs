@@ -44,6 +44,7 @@ pub(crate) struct FileState {
     pub format: String,
 }
 
+/// What was known of the files when a generation became live.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Known {
@@ -147,6 +148,7 @@ pub(crate) fn look(
     Ok(Known { generation: 0, looked_ns, files })
 }
 
+/// Chunks that a thread claims at once.
 const TASK_CHUNKS: u64 = 16;
 
 fn hash_all(

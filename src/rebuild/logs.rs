@@ -55,6 +55,7 @@ struct Log {
     day: Date,
     path: PathBuf,
     hash: String,
+    /// Where what is known of the log is stored.
     kept: PathBuf,
 }
 

@@ -131,6 +131,7 @@ impl Rebuild<'_> {
             record.outcome = Outcome::Failed;
             record.reason = Some(error.chain());
         }
+        // The reason of a failed rebuild tells what it could not read.
         let live = current(&self.job.index).ok().flatten();
         if let Some(live) = live.and_then(|path| Manifest::read(&path).ok()) {
             record.generation = Some(live.generation);

@@ -55,6 +55,7 @@ const PIECE_BYTES: u64 = 4 << 20;
 
 const READ_BYTES: usize = 1 << 16;
 
+/// Lines whose names are looked up together.
 const TOGETHER: usize = 64;
 
 /// Reads a file of links by so many threads. Empty lines do not count.
@@ -75,6 +76,7 @@ fn read_in_pieces(path: &Path, nodes: &Nodes, threads: usize, piece: u64) -> io:
     Ok((links, passed_over.iter().sum()))
 }
 
+/// Reads the lines that begin in a part of a file, whole, and no others.
 fn read_piece(path: &Path, start: u64, end: u64) -> io::Result<Vec<u8>> {
     let mut file = BufReader::with_capacity(READ_BYTES, File::open(path)?);
     let (mut lines, mut at) = (Vec::new(), start);

@@ -38,6 +38,7 @@ pub(crate) struct LinkReader {
 }
 
 impl LinkReader {
+    /// Nothing if there is no file, or it is another one.
     pub(crate) fn open(path: &Path) -> Option<Self> {
         let file = File::open(path).ok()?;
         let most = file.metadata().ok()?.len() / 8;

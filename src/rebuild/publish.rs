@@ -236,6 +236,7 @@ fn keep_ranks(
     Ok(())
 }
 
+/// The live generation with the inputs of now, and the places of its documents in them.
 struct Moved {
     manifest: Manifest,
     /// New files of places, by the number of the run.

@@ -20,6 +20,7 @@ pub struct Status {
     pub failures: u64,
     pub last: Option<Record>,
     pub last_published: Option<Record>,
+    /// Published or unchanged.
     pub last_good: Option<Record>,
 }
 

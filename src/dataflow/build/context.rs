@@ -155,6 +155,7 @@ impl Build {
         usual.max(self.budget.under_way() as usize / 4)
     }
 
+    /// The most encoded chunks of one owner that the writer has not written.
     pub(crate) fn unwritten_chunks(&self) -> u64 {
         (self.budget.worker / 8 / CHUNK_BYTES as u64).max(3)
     }

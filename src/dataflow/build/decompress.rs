@@ -1,7 +1,7 @@
 //! Reads a split from first to last, decompresses it, and cuts its stream into pieces.
 //!
 //! - In: what the same worker has taken of the input. Out: pieces at the position (split, block,
-//!   piece), each for the parser that has the least to do; those of shared splits for this worker.
+//!   piece), each for the parser that has the least to do; those of stretches for this worker.
 //! - While there is no room in the job's [`Flow`](super::flow::Flow), nothing is decompressed,
 //!   but one piece of the first split that is not done, for which all others wait.
 //! - Memory: a block, a piece that grows, and a decoder. A piece that grows long, for it holds a

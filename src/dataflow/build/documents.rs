@@ -28,6 +28,7 @@ use timely::dataflow::operators::generic::OutputBuilder;
 use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
 use timely::dataflow::operators::generic::operator::Operator;
 
+/// The worker that writes, and the documents of a piece.
 type ToWrite = Local<(u64, PieceRows)>;
 
 pub(crate) fn write_documents<'scope>(

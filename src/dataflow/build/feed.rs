@@ -72,6 +72,7 @@ pub(crate) trait Lane: Sized + 'static {
 /// Has an operator scheduled by any thread.
 pub(crate) fn wake_of(activator: SyncActivator) -> Wake {
     Arc::new(move || {
+        // A worker that is gone waits for nothing.
         _ = activator.activate();
     })
 }
@@ -79,12 +80,14 @@ pub(crate) fn wake_of(activator: SyncActivator) -> Wake {
 /// The next piece of an owner.
 pub(crate) struct Turn<G> {
     pub(crate) time: u64,
+    /// While this is held the piece does not count as absorbed.
     pub(crate) absorbed: Capability<u64>,
     pub(crate) group: G,
     /// The docid of its first document, within the run.
     pub(crate) first: u32,
 }
 
+/// The pieces that wait for an owner, and the state of its run.
 pub(crate) struct Head<G> {
     pub(crate) owner: u32,
     waiting: BTreeMap<u64, (Capability<u64>, Capability<u64>, G)>,
@@ -111,6 +114,7 @@ impl<G: PieceGroup> Head<G> {
         }
     }
 
+    /// Whether nothing may be taken now: a run is to close, or is not encoded.
     pub(crate) fn is_held(&self) -> bool {
         self.busy.get() || self.closing.is_some()
     }
@@ -123,6 +127,7 @@ impl<G: PieceGroup> Head<G> {
         self.waiting.first_key_value().is_some_and(|(time, _)| arrived(time))
     }
 
+    /// The next piece, if all that precede it have come and the run goes on.
     pub(crate) fn next(
         &mut self,
         arrived: impl Fn(&u64) -> bool,
@@ -146,6 +151,7 @@ impl<G: PieceGroup> Head<G> {
         Ok(Some(Turn { time, absorbed, group, first: placement.first }))
     }
 
+    /// No piece will come any more: the open run ends, if it has documents.
     pub(crate) fn end(&mut self) {
         if self.closing.is_none() {
             let (run, run_first, run_documents) = self.sequencer.open_run();

@@ -50,6 +50,7 @@ struct TokensLane {
     gathered: Option<UnderWay>,
     under_way: VecDeque<UnderWay>,
     work: IndexerWork,
+    /// Since when the indexer has been idle, or has worked on its first block.
     since: Instant,
     build: Arc<Build>,
 }

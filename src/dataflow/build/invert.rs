@@ -165,6 +165,7 @@ pub(crate) fn invert<'scope>(
                         }
                     },
                 )?;
+                // What the device has finished makes room for more.
                 inverting.send(&build, over);
                 Ok(inverting.has_gathered())
             });

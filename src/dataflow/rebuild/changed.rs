@@ -6,8 +6,10 @@
 
 use super::table::Entry;
 
+/// The hashes of name and content.
 pub(crate) type Pair = (u128, u64);
 
+/// A set of numbers below a limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Numbers {
     words: Vec<u64>,

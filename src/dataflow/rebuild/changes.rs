@@ -38,6 +38,7 @@ const CHUNK: u64 = 1 << 15;
 /// Chunks of a worker that may be under way.
 const AHEAD: u64 = 2;
 
+/// A pair, its time, and the change of its count.
 type Update = (Pair, u64, isize);
 
 /// How the names of two tables are cut: by worker, then by chunk.

@@ -28,6 +28,7 @@ use timely::dataflow::operators::Probe;
 use timely::dataflow::operators::generic::operator::{Operator, source};
 use timely::dataflow::{ProbeHandle, Scope, StreamVec};
 
+/// The keys of a day with their counts.
 pub(crate) type Day<K> = Vec<(K, u32)>;
 
 /// A query, or a part of a list.
@@ -49,6 +50,7 @@ pub(crate) type Tell<K> = Box<dyn FnMut(u32, Vec<Change<K>>) + Send>;
 
 type Update<K> = (K, u32, isize);
 
+/// A key with its count, which is there once more or once less from a day on.
 type Counted<K> = ((K, isize), u32, isize);
 
 /// Follows `days`, which are numbered from 0, over a window of so many days on so many workers.

@@ -26,6 +26,7 @@ pub(crate) struct Scan {
     file: BufWriter<File>,
     number: u32,
     skipped: BTreeMap<String, u64>,
+    /// The current input, and its lines before the current piece.
     input: u32,
     lines: u64,
     name: String,

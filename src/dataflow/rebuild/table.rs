@@ -154,6 +154,7 @@ impl Table {
         Ok(entries)
     }
 
+    /// The number of the first entry whose name is `name` or greater.
     pub(crate) fn first_from(&self, name: u128) -> Result<u64, IndexError> {
         let (mut low, mut high) = (0, self.entries);
         while low < high {

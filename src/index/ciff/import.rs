@@ -51,6 +51,7 @@ pub fn import(path: &Path, index: &Path, what: Import) -> Result<Manifest, Index
     let file = File::open(path).map_err(IndexError::storage("open", path))?;
     let bytes = file.metadata().map_err(IndexError::storage("look at", path))?.len();
     let mut reader = Reader::new(path, BufReader::with_capacity(1 << 18, file), bytes);
+    // What is no CIFF leaves no trace.
     let header = header(&mut reader)?;
     let inputs = vec![what.input.clone()];
     publish(index, what, inputs, |run| write(&mut reader, &header, run))

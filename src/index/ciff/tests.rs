@@ -1,3 +1,5 @@
+//! Tests of CIFF: what is exported comes back, and damaged files are refused.
+
 use super::*;
 use crate::index::generations::folder::current;
 use crate::index::inspect::check::check;

@@ -180,6 +180,7 @@ impl StorageFile {
     /// Appends zeros up to a multiple of 8.
     pub(crate) fn pad(&mut self) -> Result<(), IndexError> {
         let zeros = [0; ALIGNMENT as usize];
+        // At most 7.
         self.write(&zeros[..padding(self.body_bytes()) as usize])
     }
 

@@ -236,6 +236,7 @@ impl Target for GreatestTfs {
         _: &mut [u8; MAX_BLOCK],
     ) -> Result<(), IndexError> {
         for (&docid, &tf) in docids.iter().zip(tfs) {
+            // The list's reader has compared docids with the number of documents.
             let greatest = &mut self.0[docid as usize];
             *greatest = tf.max(*greatest);
         }

@@ -74,6 +74,7 @@ struct Credit(Sender<()>);
 
 impl Drop for Credit {
     fn drop(&mut self) {
+        // A thread that has ended makes no more chunks.
         _ = self.0.send(());
     }
 }

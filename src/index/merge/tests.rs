@@ -1,3 +1,5 @@
+//! Tests of merging: many runs give the bytes of one.
+
 use super::lengths::Lengths;
 use super::source::{Base, Encoding, ListSource};
 use super::terms::TermMerge;

@@ -23,6 +23,7 @@ pub struct RunPart {
     pub owner: usize,
 }
 
+/// Neighbouring lists, or parts of lists, and the numbers of their terms for the lexicon.
 #[derive(Clone, Copy, Debug)]
 pub struct Stretch {
     pub collection: u16,
@@ -68,13 +69,14 @@ pub struct LaidChunk {
     pub suffix_bytes: u64,
     /// Its source has no more of the run.
     pub ends: bool,
-    /// All of the run comes from one source, whoever owns which collection.
+    /// All of the run comes from one source, whatever the owners of collections.
     pub whole: bool,
     /// Dropped when the chunk is not needed any more: its maker may wait for the memory.
     pub guard: Option<Guard>,
 }
 
 impl LaidChunk {
+    /// The lists that end here, and their postings.
     pub(crate) fn ended(&self) -> (u64, u64) {
         let ended = |(terms, postings), s: &Stretch| (terms + s.terms, postings + s.postings);
         self.stretches.iter().fold((0, 0), ended)

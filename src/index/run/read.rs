@@ -130,6 +130,7 @@ impl Run {
             let expected = format!("a list of at most {} postings", self.documents);
             return Err(IndexError::damaged(self.postings_path(), start, expected, term.df));
         }
+        // A list of no bytes is refused below.
         if term.bytes > 0 {
             self.pages.verify(&self.postings, &self.header, (start, term.bytes))?;
         }

@@ -1,3 +1,5 @@
+//! Tests of runs: lists are found, damage is noticed, and chunks are assembled.
+
 use super::*;
 use crate::codec::folded;
 use crate::dictionary::closed::{Advance, ClosedError, ClosedTerms};

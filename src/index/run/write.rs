@@ -97,6 +97,7 @@ struct Queue {
     /// The first of them has a stretch that is not placed.
     chunks: VecDeque<Head>,
     ended: bool,
+    /// No collection before this one follows.
     last: u16,
 }
 

@@ -153,6 +153,7 @@ pub struct MergeKeys {
     /// Of all documents that its runs hold: a generation with more is merged.
     #[serde(deserialize_with = "limit")]
     pub deleted: Limit,
+    /// More runs than this are merged.
     #[serde(deserialize_with = "values::count::<_, _, 1, 100_000>")]
     pub runs: u32,
 }

@@ -1,3 +1,5 @@
+//! Tests of the job file: values, defaults, and errors with their place.
+
 use super::*;
 use crate::build::guards::limit::Limit;
 use crate::index::cache_plan::CachePolicy;

@@ -1,3 +1,5 @@
+//! Tests of the files of an index: one by one, in rooms, and gathered from parts.
+
 use super::*;
 use crate::index::format::{Kind, PAGE_BYTES};
 use proptest::prelude::*;

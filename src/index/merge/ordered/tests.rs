@@ -1,3 +1,5 @@
+//! Tests of documents in another order: it changes docids and nothing else.
+
 use crate::index::error::IndexError;
 use crate::index::files::storage::Stop;
 use crate::index::generations::draft::{Description, Draft};
