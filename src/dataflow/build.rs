@@ -1,4 +1,4 @@
-//! How are the operators of the build job joined?
+//! Joins the operators of the build job.
 
 pub(crate) mod context;
 pub(crate) mod decompress;

@@ -1,6 +1,5 @@
-//! How is an index handed to other search engines, or taken from them? As CIFF, the Common Index
-//! File Format (Lin and others, SIGIR 2020), version 1, which PISA, Terrier, OldDog and others
-//! read.
+//! Exports an index to other search engines as CIFF, the Common Index File Format (Lin and others,
+//! SIGIR 2020), version 1, which PISA, Terrier, OldDog and others read; `import` reads it.
 //!
 //! The file is a row of protobuf messages, each behind its length as a varint: a header, a postings
 //! list for each term, and a record for each document.
@@ -13,8 +12,7 @@
 //! DocRecord     1 docid  2 name  3 tokens
 //! ```
 //!
-//! Lists stand in the order of their terms' bytes, as Lucene's do; the first gap is the docid
-//! itself.
+//! Lists are in the order of their terms' bytes, as Lucene's; the first gap is the docid itself.
 
 pub(crate) mod import;
 mod read;
@@ -35,7 +33,7 @@ pub struct Exported {
     pub documents: u32,
 }
 
-/// What a file says of where it comes from: this program, and how texts became terms.
+/// This program, and how texts became terms.
 pub fn description(generation: &Generation) -> String {
     let settings = &generation.manifest().settings;
     format!(
@@ -47,11 +45,7 @@ pub fn description(generation: &Generation) -> String {
     )
 }
 
-/// Writes a generation as CIFF to a file, which stands under its name when it is whole, and not
-/// before.
-///
-/// # Errors
-/// See [`ExportError`].
+/// Writes a generation as CIFF to a file, which gets its name when it is whole.
 pub fn export_file(
     generation: &Generation,
     description: &str,
@@ -70,13 +64,9 @@ pub fn export_file(
     Ok(exported)
 }
 
-/// Writes a generation as CIFF.
+/// Writes a generation as CIFF. Every list is read twice, since its length stands before it.
 ///
-/// Memory: the terms of the index and some bytes for each, for they are brought into another order.
-/// Every list is read twice, since its length stands before it.
-///
-/// # Errors
-/// See [`ExportError`].
+/// Memory: the terms of the index and some bytes for each, since they are sorted.
 pub fn export(
     generation: &Generation,
     description: &str,
@@ -163,7 +153,6 @@ fn list(
     Ok(written?)
 }
 
-/// Bytes of a posting without its tag and length.
 fn posting_bytes(gap: u32, tf: u32) -> u64 {
     2 + varint_bytes(gap.into()) + varint_bytes(tf.into())
 }
@@ -180,7 +169,7 @@ fn varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// A field that is a number. A 0 is written too, which readers take like one that is not there.
+/// A numeric field. A 0 is written too, which readers take like a missing field.
 fn number(out: &mut Vec<u8>, field: u8, value: u64) {
     out.push(field << 3);
     varint(out, value);
@@ -192,7 +181,6 @@ fn bytes(out: &mut Vec<u8>, field: u8, value: &[u8]) {
     out.extend_from_slice(value);
 }
 
-/// A message behind its length.
 fn put(out: &mut impl Write, message: &[u8]) -> io::Result<()> {
     let mut head = Vec::new();
     varint(&mut head, message.len() as u64);

@@ -1,21 +1,21 @@
-//! How do many runs become one, byte for byte as if it had been built in one go? Terms are merged
-//! in order, and the lists of a term are decoded and encoded again, end to end: but for blocks that
+//! Merges many runs to one, byte for byte as if it had been built in one go. Terms are merged in
+//! order, and the lists of a term are decoded and encoded again, end to end: but for blocks that
 //! come out as they are, most of those of the first run, and for lists that are short even
-//! together, of which only each first gap changes. What is read of lists is verified by the
-//! checksums of its pages.
+//! together, of which only each first gap changes. Reads of lists are verified by the checksums of
+//! their pages.
 //!
-//! Everything is read by positioned reads through windows that share the memory; the map is never
-//! used, and of a list never more than a window is held, but for what the encoder keeps: the 10 to
-//! 17 bytes of each block, and of codecs whose blocks share something the postings of one segment.
-//! The documents are copied first; their lengths, which the lists' bounds are made of, are read
-//! again from there. When the windows would become too small to be of use, neighbouring runs are
-//! merged to scratch runs first, in as few passes as possible.
+//! Everything is read by positioned reads through windows that share the memory, never through the
+//! map. Of a list no more than a window is held, but for what the encoder keeps: the 10 to 17 bytes
+//! of each block, and of codecs with segments the postings of one. The documents are copied first;
+//! their lengths, which the lists' bounds are made of, are read again from there. When the windows
+//! would become too small to be of use, neighbouring runs are merged to scratch runs first, in as
+//! few passes as possible.
 //!
 //! Documents that a generation leaves out go here: the others are numbered anew.
 //!
 //! Where there is memory for it, several threads merge neighbouring trie collections each and lay
-//! out what comes of it; one says where each part lies in the run, and others gather, sum and
-//! write, as they do when a run is flushed (`index/run/write.rs`).
+//! out the result; one places each part in the run, and others gather, sum and write, as when a run
+//! is flushed (`index/run/write.rs`).
 
 mod documents;
 mod lengths;
@@ -49,25 +49,24 @@ use std::sync::Arc;
 use terms::TermMerge;
 use tracing::info;
 
-/// What writing takes of the memory: the run's buffers and tables and the encoder's payload.
+/// Memory that writing takes: the run's buffers and tables and the encoder's payload.
 const WRITER_BYTES: u64 = 3 << 20;
-/// Windows of a run that are smaller than this in all would be filled too often.
+/// Smaller windows of a run in all would be filled too often.
 const LEAST_RUN_BYTES: u64 = 64 << 10;
-/// Windows of a run gain nothing from more than this.
+/// More than this gains nothing for the windows of a run.
 const MOST_RUN_BYTES: u64 = 4 << 20;
 /// The part of a run's memory that goes to its lexicon.
 const LEXICON_SHARE: u64 = 8;
-/// What a run takes beside its windows: whole pages of lists, their checksums, and tables of the
+/// Memory of a run beside its windows: whole pages of lists, their checksums, and tables of the
 /// lexicon.
 const RUN_OVERHEAD_BYTES: u64 = 20 << 10;
 
-/// With what means runs are merged, and to what.
 #[derive(Clone, Debug)]
 pub(crate) struct Merging {
-    /// Memory, in bytes: 4 MB are taken if this is less, and besides 34 bytes for every block of
-    /// the longest list, and for each thread 2 MB if its codec has segments.
+    /// Memory, in bytes, at least 4 MB; besides, 34 bytes for every block of the longest list, and
+    /// for each thread 2 MB if its codec has segments.
     pub memory_bytes: u64,
-    /// Threads that work, at most. The bytes do not depend on them.
+    /// Threads that work, at most. The bytes of the run do not depend on them.
     pub threads: usize,
     /// How the merged lists are coded, whatever forms those of the runs have.
     pub form: Form,
@@ -82,21 +81,18 @@ impl Merging {
     }
 }
 
-/// A run that is to be merged.
 #[derive(Clone, Debug)]
 struct Input {
     generation: PathBuf,
     run: RunEntry,
-    /// Whether it is removed once it is merged.
+    /// Remove it once it is merged.
     remove: bool,
-    /// The documents that are left out.
     deletions: Option<Arc<Deletions>>,
     /// Documents of the last run that come of the runs before it.
     base: u32,
 }
 
-/// Merges the runs of a generation that is not published yet, and leaves one run in their place,
-/// run 0. Else as [`merge_runs`].
+/// Merges the runs of a generation that is not published yet to its run 0; else as [`merge_runs`].
 pub(crate) fn merge_in_place(
     generation: &Path,
     runs: &[RunEntry],
@@ -109,7 +105,6 @@ pub(crate) fn merge_in_place(
     Ok((run, files))
 }
 
-/// Gives the files of a run another number.
 fn rename(
     generation: &Path,
     run: &mut RunEntry,
@@ -127,10 +122,9 @@ fn rename(
     Ok(())
 }
 
-/// Merges neighbouring runs of the generation in the folder `from` to run `number` in the folder of
-/// the generation `to`, where numbers from there on are free. Returns its entry and those of its
-/// files. Runs of another generation stay, and those of the same go. They are in docid order
-/// without gaps.
+/// Merges neighbouring runs of the generation in the folder `from`, in docid order without gaps, to
+/// run `number` of the generation in `to`, where numbers from there on are free. Runs of another
+/// generation stay, and those of the same go.
 ///
 /// # Errors
 /// `Refused` if there are gaps between the runs; `Damaged`, `List`, `Newer`, `Storage`, `Stopped`.
@@ -144,8 +138,8 @@ pub(crate) fn merge_runs(
     merge(inputs(from, runs, from == to)?, to, number, merging)
 }
 
-/// Counts the different terms of some runs, each in the folder of its generation; those that only
-/// deleted documents have are none.
+/// Counts the different terms of some runs, each in the folder of its generation, without those
+/// that only deleted documents have.
 ///
 /// Memory: about `memory_bytes`, but at least 8 KB for each run.
 pub(crate) fn count_distinct_terms(
@@ -199,7 +193,7 @@ impl Input {
     }
 }
 
-/// The runs have to be in docid order without gaps, and their documents have to fit one run.
+/// Refuses gaps in docid order, and documents that do not fit one run.
 fn check_order(inputs: &[Input]) -> Result<(), IndexError> {
     let mut next = inputs.first().map_or(0, |input| input.run.first_docid);
     for Input { generation, run, .. } in inputs {
@@ -215,7 +209,7 @@ fn check_order(inputs: &[Input]) -> Result<(), IndexError> {
     Ok(())
 }
 
-/// Merges the documents, then the lists. What is merged is removed by threads.
+/// Merges the documents, then the lists; threads remove what is merged.
 fn merge(
     inputs: Vec<Input>,
     to: &Path,
@@ -240,7 +234,6 @@ fn merge(
     Ok((run, files))
 }
 
-/// The files of these kinds that are to be removed.
 fn superfluous(inputs: &[Input], kinds: &[Kind]) -> Vec<PathBuf> {
     let of_input = |Input { generation, run, .. }: &Input| {
         kinds.iter().map(|&kind| generation.join(run_file(&run.name, kind))).collect::<Vec<_>>()

@@ -1,7 +1,6 @@
-//! What is a run? An index of its own over one range of docids: its documents, a lexicon, and the
+//! A run: an index of its own over one range of docids, with its documents, a lexicon, and the
 //! postings lists in the lexicon's order (`docs/index-format.md`, Postings). Docids count from the
-//! run's first. What is written here are the lexicon and the lists; the documents are written
-//! beside.
+//! run's first. The lexicon and the lists are written here, the documents beside.
 
 mod chunks;
 mod delete;
@@ -31,18 +30,16 @@ use crate::index::lexicon::LexiconHeader;
 use crate::index::list::Form;
 use std::path::Path;
 
-/// What the header of a postings file says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PostingsHeader {
     pub lists: u64,
     pub postings: u64,
     pub list_bytes: u64,
-    /// How they are coded.
     pub form: Form,
 }
 
 impl PostingsHeader {
-    /// Reads it from the first bytes of a file, and checks the file's length against it.
+    /// Parses the first bytes of a file, and checks the file's length against them.
     pub(crate) fn parse(path: &Path, bytes: &[u8], file_bytes: u64) -> Result<Self, IndexError> {
         let header = Header::parse(path, Kind::Postings, bytes)?;
         let [lists, postings, list_bytes, codec, block_len] = header.values;
@@ -51,7 +48,7 @@ impl PostingsHeader {
             IndexError::damaged(path, 40, "the numbers of a codec and of its blocks", found)
         })?;
         let header = Self { lists, postings, list_bytes, form };
-        // No file is longer than that, and sums do not overflow below it.
+        // No file is longer than that, and sums below it do not overflow.
         let expected = (list_bytes < 1 << 62).then(|| {
             let sums = 4 * list_pages(list_bytes);
             header.sums_start() + sums + padding(sums)
@@ -66,17 +63,16 @@ impl PostingsHeader {
     }
 }
 
-/// Makes a finished run last that was written as [`Scratch`](storage::Durability::Scratch), because
-/// it might have been merged before anything is published.
+/// Syncs a finished run that was written as [`Scratch`](storage::Durability::Scratch), because it
+/// might have been merged before anything is published.
 pub(crate) fn sync_run(generation: &Path, run: &RunEntry) -> Result<(), IndexError> {
     let sync = |kind| storage::sync_file(&generation.join(run_file(&run.name, kind)));
     Kind::OF_RUN.into_iter().try_for_each(sync)
 }
 
-/// The lists of a run, which are written, and their files.
 pub(crate) type WrittenRun = (RunEntry, Vec<FileEntry>);
 
-/// Joins the lists of runs, which were written apart, with their documents: those of run k are the
+/// Joins the lists of runs with their documents, which were written apart: those of run k are the
 /// k-th `documents`. Returns the entries, by docid, and all files.
 pub(crate) fn join(
     generation: &Path,
@@ -97,13 +93,12 @@ pub(crate) fn join(
     Ok((runs, files))
 }
 
-/// Checks that the files of a run hold what its entry of the manifest says.
 pub(crate) fn check_agreement(
     entry: &RunEntry,
     (lexicon_path, lexicon): (&Path, &LexiconHeader),
     (postings_path, postings): (&Path, &PostingsHeader),
 ) -> Result<(), IndexError> {
-    // Where the number stands, what it is and what it has to be.
+    // The place of a number, its value, and the value that it has to have.
     let numbers = [
         (lexicon_path, 16, lexicon.terms, entry.terms),
         (lexicon_path, 40, lexicon.postings, entry.postings),

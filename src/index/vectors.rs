@@ -1,18 +1,18 @@
-//! How does a collection of learned sparse vectors become an index? Anserini's JsonVectorCollection
-//! has an object a line:
+//! Imports a collection of learned sparse vectors as an index. Anserini's JsonVectorCollection has
+//! an object a line:
 //!
 //! ```text
 //! {"id": "d1", "contents": "as people read it", "vector": {"mill": 1.37, "##race": 0.52}}
 //! ```
 //!
-//! Models such as SPLADE, DeepImpact and uniCOIL have learned what each term is worth in each
-//! document. The terms are those of the model's own vocabulary and stay as they are. A weight times
-//! a factor, rounded to the nearest whole number, takes the place of the term frequency (its
+//! Models such as SPLADE, DeepImpact and uniCOIL have learned the weight of each term in each
+//! document. The terms are the model's own vocabulary and stay as they are. A weight times a
+//! factor, rounded to the nearest whole number, takes the place of the term frequency (its
 //! *impact*), and the sum of these that of the length; what rounds to 0 is left out. The factor is
 //! recorded. Scores by `impact` are the sums of the query's weights times these numbers.
 //!
 //! All postings are held in memory, 8 bytes each, until the last document is read: only then is it
-//! known whether the weights are whole numbers already.
+//! known whether the weights are whole numbers.
 
 use super::ciff::import::{Import, publish};
 use super::documents::{DocumentsEntry, DocumentsWriter, Location};
@@ -35,14 +35,14 @@ use twox_hash::XxHash3_64;
 /// The factor where weights are no whole numbers and none is given, as in Anserini.
 pub(crate) const USUAL_FACTOR: f64 = 100.0;
 
-/// A file of vectors, uncompressed, and what is said of it as an input.
+/// An uncompressed file of vectors.
 pub struct VectorFile<'a> {
     pub lines: Box<dyn Read + Send + 'a>,
-    /// Its path, length and hash.
+    /// With its path, length and hash.
     pub entry: InputEntry,
 }
 
-/// A line. Other members are passed over.
+/// A line, whose other members are ignored.
 #[derive(Deserialize)]
 struct Record {
     #[serde(alias = "_id", alias = "docid")]
@@ -58,7 +58,7 @@ enum Id {
     Number(u64),
 }
 
-/// The members of an object, so that none is lost that stands twice.
+/// The members of an object in a list, so that repeated ones are seen.
 fn pairs<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(String, f64)>, D::Error> {
     struct Pairs;
     impl<'de> Visitor<'de> for Pairs {
@@ -84,20 +84,19 @@ struct Collected {
     numbers: HashMap<Box<str>, u32>,
     /// By number of the term: docid and weight.
     lists: Vec<Vec<(u32, f32)>>,
-    /// Of each document: its name and its record.
+    /// Names and records.
     documents: Vec<(Box<str>, Location)>,
-    /// Whether a weight is no whole number.
+    /// A weight is no whole number.
     has_fractions: bool,
 }
 
-/// Makes the vectors of some files the next generation of the index in the folder `index`; `factor`
-/// is chosen by the weights if it is left out.
+/// Makes the vectors of some files the next generation of the index in the folder `index`; without
+/// a `factor` the weights choose it.
 ///
 /// # Errors
 /// `Damaged`, with file and byte, if a line is no such object, a weight is negative or no number, a
-/// term stands twice in a document or has more bytes than a term may have, or an impact does not
-/// fit 32 bits; as `ciff::import` for the rest. The live generation then
-/// stays.
+/// term is repeated in a document or has more bytes than a term may have, or an impact does not fit
+/// 32 bits; as `ciff::import` for the rest. The live generation stays then.
 pub fn import<'a>(
     files: impl IntoIterator<Item = VectorFile<'a>>,
     index: &Path,
@@ -119,7 +118,6 @@ pub fn import<'a>(
 }
 
 impl Collected {
-    /// Reads the documents of a file.
     fn read(&mut self, lines: impl Read, path: &Path, input: u32) -> Result<(), IndexError> {
         let mut lines = BufReader::with_capacity(1 << 18, lines);
         let (mut line, mut at) = (Vec::new(), 0u64);
@@ -225,7 +223,6 @@ fn write(
     Ok((run.finish(0, documents.len() as u32)?, table.finish()?))
 }
 
-/// A weight as a whole number; none if it does not fit.
 fn impact(weight: f32, factor: f64) -> Option<u32> {
     let impact = (f64::from(weight) * factor).round();
     (impact <= f64::from(u32::MAX)).then_some(impact as u32)

@@ -1,9 +1,8 @@
-//! Which runs of a new generation are merged, and which stay as they are?
+//! The choice of the runs of a new generation that are merged.
 //!
 //! A run of which too much is deleted is written anew by itself. Where there are too many runs,
-//! those neighbours are merged that have the fewest documents, as many as it takes: a large run is
-//! not touched for the sake of small ones. Only neighbours are merged, since docids follow the
-//! runs.
+//! those neighbours are merged that have the fewest documents, so that a large run is not touched
+//! for the sake of small ones. Only neighbours, since docids follow the runs.
 
 use crate::index::generations::manifest::RunEntry;
 use crate::rebuild::job_file::keys::MergeKeys;
@@ -26,7 +25,6 @@ pub(super) fn affected(runs: &[RunEntry], limits: &MergeKeys) -> Vec<Range<usize
     groups
 }
 
-/// The neighbours that are merged because there are more runs than `most`; none if there are not.
 fn too_many(runs: &[RunEntry], most: usize) -> Range<usize> {
     if runs.len() <= most {
         return 0..0;

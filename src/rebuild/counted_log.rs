@@ -1,9 +1,8 @@
-//! What is known of a log of queries, so that it need not be read again? How often each query is in
-//! it, and which parts of which lists those queries visit.
+//! What is known of a query log: how often each query is in it, and which parts of which lists
+//! those queries visit.
 //!
-//! A log is one file, of one day, which its name tells. What is known of it lies in a file of its
-//! own in the folder of the history; all of that can be removed at any time, since it can be found
-//! out again.
+//! A log is one file, of one day, which its name tells. What is known of it is a file in the folder
+//! of the history, which can be removed at any time: it is found out again.
 
 use super::error::RebuildError;
 use super::files::replace_json;
@@ -26,19 +25,17 @@ pub(crate) type Visit = (u64, u64, u32, u64, u32, u32);
 /// What the queries of a log want of lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Visits {
-    /// Hits of each query.
     pub k: u32,
     pub runs: Vec<u64>,
     pub queries: u64,
     /// Queries that find nothing, and do not count.
     pub without_answer: u64,
-    /// What those that find something visit.
     pub visits: Vec<(Visit, u32)>,
 }
 
 impl Visits {
-    /// Whether these are about an index with runs of these keys and documents: only so much of it
-    /// is new, one of [`NEW_SHARE`], as the log's day could not know.
+    /// Whether these are about an index with runs of these keys and documents, but for at most one
+    /// document of [`NEW_SHARE`].
     pub(crate) fn fit(&self, k: u32, runs: &[(u64, u32)]) -> bool {
         let sum = |runs: &mut dyn Iterator<Item = &(u64, u32)>| -> u64 {
             runs.map(|(_, documents)| u64::from(*documents)).sum()
@@ -48,14 +45,12 @@ impl Visits {
     }
 }
 
-/// Where more than one document of so many lies in runs that a log does not know, its queries are
-/// searched for again.
+/// A log's queries are searched for again where more than one document of so many lies in runs that
+/// its day did not know.
 pub(crate) const NEW_SHARE: u64 = 10;
 
-/// What tells a run from all others, whatever its place and number: the checksums of its lexicon
-/// and its postings.
-///
-/// Both are 0 if the manifest lacks them, which its reader does not allow.
+/// Identifies a run whatever its place and number: the checksums of its lexicon and its postings,
+/// each 0 if the manifest lacks it, which its reader does not allow.
 pub(crate) fn run_key(manifest: &Manifest, folder: &Path, run: usize) -> u64 {
     let crc = |kind| {
         let name = run_file(&manifest.runs[run].name, kind);
@@ -67,13 +62,11 @@ pub(crate) fn run_key(manifest: &Manifest, folder: &Path, run: usize) -> u64 {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CountedLog {
     pub day: String,
-    /// The hash of its bytes, as `rebuild::files` has it.
+    /// Of its bytes, as `rebuild::files` has it.
     pub hash: String,
-    /// How often each query is in it.
     pub queries: Vec<(String, u32)>,
     /// Lines that are no queries.
     pub refused: u64,
-    /// What its queries want of lists.
     pub visits: Visits,
 }
 
@@ -112,7 +105,6 @@ impl CountedLog {
         serde_json::from_slice(&fs::read(path).ok()?).ok()
     }
 
-    /// Replaces the file by this, at once.
     pub(crate) fn write(&self, path: &Path) -> Result<(), RebuildError> {
         replace_json(path, self)
     }

@@ -1,6 +1,5 @@
-//! How is an index kept up to date for as long as a program runs? Rebuilds when they are due, again
-//! if they fail, and whoever the job file names is told of each: a command, a file of metrics, a
-//! page.
+//! The daemon: it rebuilds an index when the schedule says so, again after a failure, and tells a
+//! command, a file of metrics and a page of each rebuild.
 
 use super::files::replace;
 use super::{Rebuild, RebuildError};
@@ -20,24 +19,20 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How often a waiting daemon looks whether it is to end, and at the clock, which may have been
-/// set.
+/// How often a waiting daemon looks at its end and at the clock, which may have been set.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Rebuilds on the page.
+/// Rebuilds that the page lists.
 const SHOWN: usize = 60;
 
-/// Is told what a daemon does, a line each, and whether something has gone wrong with it.
+/// Receives a line about what a daemon does, and whether something has gone wrong.
 pub(crate) type Tell = Box<dyn Fn(&str, bool) + Send + Sync>;
 
-/// Keeps one index up to date.
 pub struct Daemon {
     pub job: JobFile,
-    /// What asked for it, for the manifests.
+    /// What started it, for the manifests.
     pub command: String,
-    /// Receives the remarks of builds.
     pub notes: Option<Notes>,
-    /// Is told of everything else.
     pub tell: Tell,
     /// The other processes that rebuild shards of the index, if it has some. Process 0 tells, keeps
     /// the history and runs commands.
@@ -61,15 +56,12 @@ impl Daemon {
     }
 
     /// Rebuilds once, now, if the sources have changed.
-    ///
-    /// # Errors
-    /// As [`Rebuild::run`].
     pub fn once(&self, control: &Arc<Control>) -> Result<Record, RebuildError> {
         self.attempt(control, 1, None)
     }
 
-    /// Rebuilds on the job file's schedule until `stop` says that it is to end: a failure of a
-    /// rebuild is told and ends nothing.
+    /// Rebuilds on the job file's schedule until `stop` ends it; a failure of a rebuild is told and
+    /// ends nothing.
     ///
     /// # Errors
     /// What ended it: `NoMoreTimes`, or what `stop` was told.
@@ -95,11 +87,10 @@ impl Daemon {
         }
     }
 
-    /// Rebuilds, again and again if it fails.
     fn turn(&self, stop: &Arc<Control>, next: Option<Timestamp>) -> Result<(), RebuildError> {
         for attempt in 1.. {
             let done = self.attempt(stop, attempt, next);
-            // What an attempt failed of ends it alone; what was asked for ends the daemon too.
+            // A failure ends the attempt alone, a request to end also the daemon.
             if !stop.revive() {
                 let asked = || stop.take_failure().unwrap_or(JobError::Cancelled).into();
                 return Err(done.err().unwrap_or_else(asked));
@@ -118,7 +109,7 @@ impl Daemon {
         Ok(())
     }
 
-    /// Rebuilds once, and tells everybody. Without a `next` time no other attempt follows.
+    /// Rebuilds once and tells of it; without a `next` time no other attempt follows.
     fn attempt(
         &self,
         control: &Arc<Control>,
@@ -148,8 +139,7 @@ impl Daemon {
         result
     }
 
-    /// Runs a command of the job file, in the file's folder, and waits for it; that it fails is
-    /// told and changes nothing.
+    /// Runs a command of the job file in the file's folder; a failure is told and changes nothing.
     fn call(&self, words: &[String], generation: Option<u32>, reason: &str) {
         let Some((program, arguments)) = words.split_first() else { return };
         let folder = self.job.path.parent().map(PathBuf::from).unwrap_or_default();
@@ -173,11 +163,7 @@ impl Daemon {
         }
     }
 
-    /// How the index stands; the next rebuild is due at `next`, by the schedule if that is left
-    /// out.
-    ///
-    /// # Errors
-    /// When the history or the index cannot be read.
+    /// How the index stands; the next rebuild is due at `next`, by default what the schedule says.
     pub fn status(&self, next: Option<Timestamp>) -> Result<Status, RebuildError> {
         let due = || self.job.schedule.as_ref()?.after(Timestamp::now());
         let next = next.or_else(due).map(|next| next.to_string());
@@ -185,8 +171,7 @@ impl Daemon {
         Status::new(&self.job.index, &history, next)
     }
 
-    /// Replaces the file of metrics and the page, if the job has them; that it fails is told and
-    /// changes nothing.
+    /// Replaces the file of metrics and the page, if any; a failure is told and changes nothing.
     fn show(&self, next: Option<Timestamp>) {
         if !self.leads() {
             return;
@@ -207,7 +192,6 @@ impl Daemon {
     }
 }
 
-/// Sleeps, unless the daemon is to end.
 fn sleep(time: Duration, stop: &Control) -> Result<(), RebuildError> {
     std::thread::sleep(time);
     stop.take_failure().map_or(Ok(()), |failure| Err(failure.into()))

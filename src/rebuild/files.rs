@@ -1,9 +1,8 @@
-//! Which files of the sources have changed since they were read? A hash of each, which is that of
-//! the manifest ([`input::hash`](crate::input::hash)), or, where the job trusts them, size and
-//! time.
+//! Finds the files of the sources that have changed since they were read: by a hash of each, which
+//! is that of the manifest ([`input::hash`](crate::input::hash)), or, where the job trusts them, by
+//! size and time.
 //!
-//! The hashes of a file's chunks are taken by all threads, so that one large file is hashed as fast
-//! as many.
+//! All threads hash the chunks of a file, so that one large file is as fast as many small ones.
 
 use super::error::RebuildError;
 use crate::crew::Crew;
@@ -19,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 use twox_hash::XxHash3_64;
 
-/// What is believed of a file that was read before.
+/// What is trusted to tell that a file has not changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Trust {
@@ -35,11 +34,10 @@ pub enum Trust {
 pub(crate) struct FileState {
     pub path: String,
     pub bytes: u64,
-    /// When it was last changed, in nanoseconds since 1970.
+    /// Last change, in nanoseconds since 1970.
     pub mtime_ns: i64,
-    /// Its inode: another file that is moved to its place has another.
+    /// Another file that is moved to its place has another.
     pub inode: u64,
-    /// Hash of its bytes, as the manifest has it.
     pub hash: String,
     /// The format that several processes read it in. One process finds it in the manifest.
     #[serde(default)]
@@ -51,24 +49,22 @@ pub(crate) struct FileState {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Known {
     pub generation: u32,
-    /// When they were looked at, in nanoseconds since 1970.
+    /// In nanoseconds since 1970.
     pub looked_ns: i64,
     pub files: Vec<FileState>,
 }
 
-/// A time stamp younger than this when it was looked at tells nothing: the file may have been
+/// A time stamp younger than this when it was looked at proves nothing: the file may have been
 /// written again within the clock's tick.
 const TICK_NS: i64 = 2_000_000_000;
 
 impl Known {
-    /// Reads what is known; nothing if the file is not there or is not whole, since all of it can
-    /// be found out again.
+    /// Reads what is known; nothing if the file is missing or damaged: it is found out again.
     pub(crate) fn read(path: &Path) -> Self {
         let text = fs::read(path).unwrap_or_default();
         serde_json::from_slice(&text).unwrap_or_default()
     }
 
-    /// Replaces the file by this, at once.
     pub(crate) fn write(&self, path: &Path) -> Result<(), RebuildError> {
         replace_json(path, self)
     }
@@ -78,8 +74,8 @@ impl Known {
         Some(&self.files[at])
     }
 
-    /// Fills in the hashes that were not taken with those of the files' bytes as they were read, by
-    /// path. A file that has changed since it was looked at, or that was not read, is not known.
+    /// Fills in missing hashes with those of the bytes as they were read, by path; a file that has
+    /// changed since it was looked at, or was not read, is dropped.
     pub(crate) fn complete<'a>(&mut self, read: impl IntoIterator<Item = (&'a str, &'a str)>) {
         let read: HashMap<&str, &str> = read.into_iter().collect();
         self.files.retain_mut(|file| {
@@ -94,7 +90,7 @@ impl Known {
         });
     }
 
-    /// The hash of a file that is to be trusted since nothing of it seems to have changed.
+    /// The known hash of a file, if size, time and inode are as they were.
     fn trusted(&self, path: &str, now: &Metadata) -> Option<&str> {
         let file = self.file(path)?;
         let same = (file.bytes, file.mtime_ns, file.inode) == (now.len(), mtime_ns(now), now.ino());
@@ -106,9 +102,9 @@ fn mtime_ns(metadata: &Metadata) -> i64 {
     metadata.mtime().saturating_mul(1_000_000_000).saturating_add(metadata.mtime_nsec())
 }
 
-/// Looks at files, on so many threads; `known` is what is known if `trust` allows to use it. Of a
-/// file of which nothing is known the hash is taken if it `needs` one, by its path and length, and
-/// else left empty. The files come back sorted by path.
+/// Looks at files by so many threads; `known` is what is known if `trust` allows to use it. A file
+/// of which nothing is known is hashed if it `needs` that, by its path and length; else its hash is
+/// empty. The files come back sorted by path.
 ///
 /// # Errors
 /// When a file cannot be read, is not a plain file, or changes meanwhile.
@@ -152,10 +148,9 @@ pub(crate) fn look(
     Ok(Known { generation: 0, looked_ns, files })
 }
 
-/// Chunks that a thread takes together.
+/// Chunks that a thread claims at once.
 const TASK_CHUNKS: u64 = 16;
 
-/// Hashes the files whose numbers are given with their paths.
 fn hash_all(
     files: &mut [FileState],
     unknown: &[(usize, &PathBuf)],
@@ -188,7 +183,6 @@ fn hash_all(
     Ok(())
 }
 
-/// The hashes of the chunks of a task.
 fn hash_chunks(path: &Path, first: u64, bytes: u64, buffer: &mut Vec<u8>) -> io::Result<Vec<u64>> {
     let file = File::open(path)?;
     buffer.resize(CHUNK_BYTES as usize, 0);
@@ -202,10 +196,7 @@ fn hash_chunks(path: &Path, first: u64, bytes: u64, buffer: &mut Vec<u8>) -> io:
     (first..last).map(hash).collect()
 }
 
-/// Replaces a file by these bytes at once, so that whoever reads it never sees a part.
-///
-/// # Errors
-/// When it cannot be written.
+/// Replaces a file by these bytes at once, so that no reader sees a part.
 pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), RebuildError> {
     let mut new = path.as_os_str().to_owned();
     new.push(format!(".{}.tmp", std::process::id()));
@@ -221,7 +212,6 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), RebuildError> {
     })
 }
 
-/// Replaces a file of what is known.
 pub(crate) fn replace_json(path: &Path, value: &impl Serialize) -> Result<(), RebuildError> {
     let json = serde_json::to_vec(value).map_err(io::Error::from);
     replace(path, &json.map_err(RebuildError::io(path))?)

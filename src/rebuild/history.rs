@@ -1,8 +1,7 @@
-//! What have the rebuilds of an index done? A line of JSON for each, in
-//! `INDEX/rebuild/history.jsonl`.
+//! The history of an index's rebuilds: a line of JSON for each, in `INDEX/rebuild/history.jsonl`.
 //!
 //! A line is written at once and synced. A job that is killed meanwhile leaves a part of a line,
-//! which is passed over and ended by the next.
+//! which the next line ends and readers skip.
 
 use super::error::RebuildError;
 use crate::fault;
@@ -15,39 +14,34 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// The folder below that of the index where rebuilds keep what they remember.
+/// The folder below that of the index for what outlives a rebuild.
 pub(crate) const FOLDER: &str = "rebuild";
 
-/// The file of the history in that folder.
 pub(crate) const HISTORY: &str = "history.jsonl";
 
-/// How a rebuild ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
     Published,
-    /// The sources have not changed: the live generation stays.
+    /// The live generation stays.
     Unchanged,
-    /// Something went wrong or is not as the guards ask: the live generation stays.
+    /// Something went wrong or a guard objects: the live generation stays.
     #[default]
     Failed,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InputCounts {
-    /// Files that are as they were, which were not read again.
+    /// Files that were not read again.
     pub unchanged: u64,
-    /// Files that were read before and have changed.
     pub changed: u64,
-    /// Files that were not there.
     pub added: u64,
-    /// Files that are not there any more.
     pub removed: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DocumentCounts {
-    /// Of the live generation after the rebuild.
+    /// In the live generation after the rebuild.
     pub live: u64,
     pub added: u64,
     pub changed: u64,
@@ -58,71 +52,67 @@ pub struct DocumentCounts {
 pub struct RankHistory {
     pub documents: u64,
     pub links: u64,
-    /// Lines of the file of links that are no such link.
+    /// Lines of the file of links that name no two documents.
     pub passed_over: u64,
-    /// Rounds of the method power iteration.
+    /// Rounds of power iteration.
     pub rounds: u32,
 }
 
-/// Logs of queries, and the plan of a cache that was made by them.
+/// Query logs, and the plan of a cache that was made by them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogCounts {
     /// The first and the last day of the window.
     pub days: [String; 2],
     pub logs: u64,
-    /// Those of them that were read: they are new, or others than they were.
+    /// Those that were read: they are new or have changed.
     pub read: u64,
-    /// Those of them whose queries were searched for: those that were read, and all that do not
-    /// know this index.
+    /// Logs whose queries were searched for: those that were read, and those that do not know this
+    /// index.
     pub searched: u64,
     pub queries: u64,
     pub distinct: u64,
-    /// Different ones that are more or less frequent than they were in the window of the day
-    /// before.
+    /// Distinct queries of another frequency than in the window of the day before.
     pub changed: u64,
-    /// Lines of the logs that were read that are no queries.
+    /// Lines of the read logs that are no queries.
     pub refused: u64,
     /// Queries of the window that find no document, and do not count.
     pub without_answer: u64,
     /// Lists of which something is to be cached.
     pub lists: u64,
-    /// Bytes of it, as on disk.
+    /// As on disk.
     pub cached_bytes: u64,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Record {
-    /// When it began, in UTC.
+    /// In UTC.
     pub started: String,
     pub seconds: f64,
-    /// Which attempt it was, from 1.
+    /// From 1.
     pub attempt: u32,
     pub outcome: Outcome,
     pub reason: Option<String>,
-    /// The generation that is live behind it.
+    /// Live behind the rebuild.
     pub generation: Option<u32>,
-    /// Whether only what changed was indexed.
+    /// Only what changed was indexed.
     pub incremental: bool,
     pub inputs: InputCounts,
     pub documents: DocumentCounts,
-    /// Records that are no documents, in the files that were read.
+    /// In the files that were read.
     pub skipped: u64,
-    /// Bytes of the sources that were parsed.
+    /// Of the sources, parsed.
     pub read_bytes: u64,
-    /// Bytes of the live generation.
+    /// Of the live generation.
     pub index_bytes: u64,
     pub runs: u32,
-    /// The ranks, if they were computed.
     pub ranks: Option<RankHistory>,
-    /// The logs of queries, if a cache was planned by them.
     pub logs: Option<LogCounts>,
-    /// Seconds of each stage.
+    /// Seconds by stage.
     pub stages: BTreeMap<String, f64>,
 }
 
 impl Record {
-    /// Does a stage and notes how long it takes.
     pub(super) fn time<T>(&mut self, stage: &str, work: impl FnOnce() -> T) -> T {
         let began = Instant::now();
         let done = work();
@@ -159,12 +149,10 @@ impl fmt::Display for Record {
     }
 }
 
-/// Where the history of the index in the folder `index` lies.
 pub(crate) fn path(index: &Path) -> PathBuf {
     index.join(FOLDER).join(HISTORY)
 }
 
-/// Adds a record to the history of the index in the folder `index`.
 pub(crate) fn append(index: &Path, record: &Record) -> Result<(), RebuildError> {
     let path = path(index);
     let write = || {
@@ -184,7 +172,7 @@ pub(crate) fn append(index: &Path, record: &Record) -> Result<(), RebuildError> 
     write().map_err(RebuildError::io(&path))
 }
 
-/// All records of the index in the folder `index`, the oldest first; none if there is no history.
+/// The records of an index, the oldest first; none without a history.
 ///
 /// # Errors
 /// When the file cannot be read, or a whole line of it is not a record.

@@ -1,5 +1,5 @@
-//! What does the job file ask for? TOML, read once and checked whole: whatever is wrong in it is an
-//! error with the line and the column, before anything else is done.
+//! The job file: TOML that is read once and checked whole, so that whatever is wrong in it is an
+//! error with line and column before anything else is done.
 //!
 //! The keys are those of `docs/rebuild.md`. Paths are relative to the folder of the file.
 
@@ -24,33 +24,27 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use toml::Spanned;
 
-/// A job file that was read and checked.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JobFile {
     #[serde(skip)]
     pub path: PathBuf,
-    /// What the file says, to tell where in it something stands.
+    /// The file's text, for the line and column of errors.
     #[serde(skip)]
     text: String,
     pub index: PathBuf,
-    /// The sources, in order.
     #[serde(rename = "input", default)]
     pub inputs: Vec<InputKeys>,
-    /// How the index is built.
     #[serde(default)]
     pub build: BuildKeys,
-    /// When rebuilds are due; none: only when asked for.
+    /// None: only when asked for.
     pub schedule: Option<CronSchedule>,
-    /// What is believed of a file that was read before.
     #[serde(default)]
     pub trust: Trust,
-    /// What has to hold of the new generation.
     #[serde(default)]
     pub guard: GuardKeys,
     #[serde(default)]
     pub keep: KeepKeys,
-    /// What happens after a failure.
     #[serde(default)]
     pub retry: RetryKeys,
     #[serde(default)]
@@ -59,17 +53,14 @@ pub struct JobFile {
     pub notify: NotifyKeys,
     pub links: Option<LinkKeys>,
     pagerank: Option<Spanned<RankKeys>>,
-    /// Logs of queries, if there are any.
     pub logs: Option<LogKeys>,
     #[serde(default)]
     pub status: StatusKeys,
 }
 
 impl JobFile {
-    /// Reads and checks the file at `path`.
-    ///
     /// # Errors
-    /// When it cannot be read, or anything in it is wrong.
+    /// When the file cannot be read, or anything in it is wrong.
     pub fn read(path: &Path) -> Result<Self, RebuildError> {
         let text = std::fs::read_to_string(path).map_err(RebuildError::io(path))?;
         Self::parse(path, &text)
@@ -168,14 +159,12 @@ impl JobFile {
         Ok(())
     }
 
-    /// What is asked of PageRanks, if there are to be any.
     pub(super) fn ranks(&self) -> Option<RankSettings> {
         let RankKeys { damping, tolerance, .. } = *self.pagerank.as_ref()?.get_ref();
         Some(RankSettings { damping, tolerance })
     }
 
-    /// A pattern with the folder of the job file in front; characters of the folder's own name are
-    /// no pattern.
+    /// A pattern below the folder of the job file, whose own characters are no pattern.
     fn with_folder(&self, pattern: &str) -> String {
         let folder = self.path.parent().unwrap_or(Path::new("")).to_string_lossy();
         match Path::new(pattern).is_absolute() || folder.is_empty() {
@@ -184,20 +173,17 @@ impl JobFile {
         }
     }
 
-    /// Looks whether every pattern matches something now.
-    ///
     /// # Errors
-    /// The first that does not.
+    /// The first pattern that matches nothing now.
     pub fn check_paths(&self) -> Result<(), RebuildError> {
         (0..self.inputs.len()).try_for_each(|input| self.expand(input).map(drop))?;
         self.log_files().map(drop)
     }
 
-    /// The logs that the patterns of `[logs]` match now, each with its day, sorted by day and path;
-    /// none without that section.
+    /// The logs that `[logs]` matches now, sorted by day and path; none without that section.
     ///
     /// # Errors
-    /// When a pattern matches nothing, or something in whose name there is no date.
+    /// When a pattern matches nothing, or a file without a date in its name.
     pub(crate) fn log_files(&self) -> Result<Vec<(Date, PathBuf)>, RebuildError> {
         let mut found = BTreeSet::new();
         for pattern in self.logs.iter().flat_map(|logs| logs.queries.get_ref()) {
@@ -214,15 +200,13 @@ impl JobFile {
         Ok(found.into_iter().collect())
     }
 
-    /// The files and folders that the patterns of input number `input` match now, in the order of
-    /// the patterns, those of one pattern sorted.
+    /// What input number `input` matches now, in the order of its patterns, sorted within each.
     pub(crate) fn expand(&self, input: usize) -> Result<Vec<PathBuf>, RebuildError> {
         let patterns = self.inputs[input].paths.get_ref().iter();
         let found = patterns.map(|pattern| self.matches(pattern)).collect::<Result<Vec<_>, _>>()?;
         Ok(found.concat())
     }
 
-    /// What a pattern matches now, sorted.
     fn matches(&self, pattern: &Spanned<String>) -> Result<Vec<PathBuf>, RebuildError> {
         let written = pattern.get_ref();
         let wrong = |message| self.wrong(pattern.span(), format!("`{written}`{message}"));
@@ -244,7 +228,6 @@ impl JobFile {
         }
     }
 
-    /// The error that what stands at `span` is wrong.
     fn wrong(&self, span: Range<usize>, message: impl Into<String>) -> RebuildError {
         wrong(&self.path, &self.text, span, message.into())
     }

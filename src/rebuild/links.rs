@@ -1,6 +1,5 @@
-//! Which documents link to which? A file tells, or the pages of the sources do: those in files that
-//! are new or have changed are read for it, and what is known of all others is kept
-//! (`rebuild::links`).
+//! The links between documents, from a file or from the pages of the sources: only files that are
+//! new or have changed are read for them, the others' links are stored (`rebuild::links`).
 
 use super::look::Looked;
 use super::{Rebuild, RebuildError};
@@ -19,21 +18,17 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use twox_hash::XxHash3_64;
 
-/// The file of links of pages, in the folder of the history.
 const PAGES: &str = "links";
 
-/// Links, as they are now.
 pub(super) struct Found {
-    /// What tells them from others.
     pub(super) hash: String,
-    /// What is asked of the ranks by them.
     pub(super) asked: RankSettings,
     path: PathBuf,
     of_pages: bool,
 }
 
 impl Rebuild<'_> {
-    /// Finds the links: brings those of pages up to date. `work` is a scratch folder.
+    /// Finds the links, and brings those of pages up to date. `work` is a scratch folder.
     pub(super) fn links(
         &self,
         links: &LinkKeys,
@@ -60,7 +55,7 @@ impl Rebuild<'_> {
                 let path = self.job.index.join(FOLDER).join(PAGES);
                 let mut keys = self.keys(looked);
                 if self.renew(&path, &keys, looked, work, true).is_err() {
-                    // What is kept may be damaged: all of it is found out again.
+                    // A damaged file is found out again whole.
                     self.control.stop().check()?;
                     self.renew(&path, &keys, looked, work, false)?;
                 }
@@ -71,7 +66,6 @@ impl Rebuild<'_> {
         }
     }
 
-    /// The keys of the files of the sources, by their numbers.
     fn keys(&self, looked: &Looked) -> Vec<u64> {
         let key = |input: crate::input::list::Input| {
             let path = input.path.map(|path| path.display().to_string()).unwrap_or_default();
@@ -81,8 +75,8 @@ impl Rebuild<'_> {
         looked.plan.inputs.iter().map(key).collect()
     }
 
-    /// Makes the file of links that of the files with these keys; what it has of them is used if
-    /// `keep`.
+    /// Makes the file of links that of the files with these keys; `keep` reuses what it has of
+    /// them.
     fn renew(
         &self,
         path: &Path,
@@ -133,8 +127,8 @@ impl Rebuild<'_> {
 }
 
 impl Found {
-    /// The links between documents, on so many threads, and how many links there are that lead from
-    /// or to no document; lines of a file that are no links count as such.
+    /// The links between documents, read by so many threads, and how many lead from or to no
+    /// document, lines that are no links among them.
     pub(super) fn read(&self, nodes: &Nodes, threads: usize) -> Result<Links, RebuildError> {
         let read = match self.of_pages {
             true => read_pages(&self.path, nodes),
@@ -144,8 +138,7 @@ impl Found {
     }
 }
 
-/// Links of pages, of which each is read twice: an address is that of the first document with a
-/// page of it.
+/// Reads the links of pages twice, since an address is that of the first document with its page.
 fn read_pages(path: &Path, nodes: &Nodes) -> io::Result<Links> {
     let open = || LinkReader::open(path).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData));
     let mut of_address = HashMap::<u64, u32>::new();

@@ -1,4 +1,4 @@
-//! What does the live generation hold, and where are the documents that were read?
+//! The live generation of an index, and the places of the documents that were read.
 
 use super::RebuildError;
 use crate::index::deletions::Deletions;
@@ -18,14 +18,12 @@ pub(super) struct Live {
 }
 
 impl Live {
-    /// Whether some of its documents have PageRanks.
     pub(super) fn has_ranks(&self) -> bool {
         let extension = Kind::Scores.extension();
         self.manifest.files.iter().any(|file| file.name.ends_with(extension))
     }
 }
 
-/// The documents that are deleted in a run of a generation.
 pub(super) fn deletions(generation: &Path, run: &RunEntry) -> Result<Deletions, RebuildError> {
     Ok(match run.deleted {
         Some(_) => Deletions::open(generation, run, None)?,
@@ -33,8 +31,8 @@ pub(super) fn deletions(generation: &Path, run: &RunEntry) -> Result<Deletions, 
     })
 }
 
-/// Calls `take` for each document of some runs of a generation that is not deleted, in their order:
-/// with the place of the run, the docid in it, and the name.
+/// Calls `take` for each document of some runs that is not deleted, in order: with the place of the
+/// run, the docid in it, and the name.
 pub(super) fn for_each_name(
     generation: &Path,
     runs: &[RunEntry],
@@ -50,7 +48,6 @@ pub(super) fn for_each_name(
     Ok(())
 }
 
-/// The live generation of an index, if there is one.
 pub(super) fn live(index: &Path) -> Result<Option<Live>, RebuildError> {
     let Some(path) = current(index)? else { return Ok(None) };
     if ShardedManifest::live(index)?.is_some() {
@@ -60,11 +57,10 @@ pub(super) fn live(index: &Path) -> Result<Option<Live>, RebuildError> {
     Ok(Some(Live { path, manifest }))
 }
 
-/// The places of documents, by their numbers.
 pub(super) struct Places {
     file: File,
     path: PathBuf,
-    /// What was read last, and the number of the first of them: most are asked for in their order.
+    /// The last block read, and the number of its first: most are asked for in order.
     held: Vec<Location>,
     first: u32,
 }
@@ -77,7 +73,7 @@ impl Places {
         Ok(Self { file: File::open(path)?, path: path.to_path_buf(), held, first })
     }
 
-    /// A place; its input is one of the files that changed.
+    /// Its input is a number among the files that changed.
     pub(super) fn get(&mut self, number: u32) -> Result<Location, RebuildError> {
         let first = number - number % PLACES;
         if self.held.is_empty() || self.first != first {

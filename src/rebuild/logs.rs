@@ -1,16 +1,14 @@
-//! Which parts of which lists are worth a place in memory, by the queries of the last days? Where
-//! the job file asks for it, a rebuild ends with a plan of a cache (`index::cache_plan`) in the
-//! folder of the live generation.
+//! Plans the cache of the live generation by the query logs of the last days: where the job file
+//! asks for it, a rebuild ends with a plan (`index::cache_plan`) in the generation's folder.
 //!
 //! ```text
 //! logs -> queries of each, counted -> searched for: visits of each -> window of days -> plan
 //! ```
 //!
-//! A log is read once, and its queries are searched for once: what is found is kept in
+//! A log is read once, and its queries are searched for once; the result is stored in
 //! `INDEX/rebuild/logs/`. Queries and visits are differential collections with the window of days
-//! ([`frequencies`]). Visits of earlier days stay true of the runs that are as they were; where too
-//! much of the index is new to a log ([`Visits::fit`]) its queries, which are known, are searched
-//! for again.
+//! ([`frequencies`]). Visits of earlier days hold for unchanged runs; where too much of the index
+//! is new to a log ([`Visits::fit`]) its known queries are searched for again.
 //!
 //! Memory: what is known of the logs of the window, and 4 bytes for each unit of their lists.
 
@@ -41,15 +39,14 @@ use twox_hash::XxHash3_64;
 /// The folder of what is known of logs, in that of the history.
 const LOGS: &str = "logs";
 
-/// What the plan that is there was made of, in that folder.
+/// What the present plan was made of, in that folder.
 const PLANNED: &str = "planned.json";
 
-/// What a plan was made of.
 #[derive(Default, PartialEq, Serialize, Deserialize)]
 struct Planned {
-    /// What is known of the files of the logs.
+    /// Of the files of the logs.
     known: Known,
-    /// The generation: its number and the checksum of its manifest.
+    /// The generation's number and the checksum of its manifest.
     of: (u32, u32),
     how: String,
 }
@@ -58,7 +55,7 @@ struct Log {
     day: Date,
     path: PathBuf,
     hash: String,
-    /// Where what is known of it lies.
+    /// Where what is known of the log is stored.
     kept: PathBuf,
 }
 
@@ -95,7 +92,7 @@ pub(super) fn plan_cache(
         let counted = count(rebuild, (&snapshot, keys), log, &mut counts)?;
         all.push((log.day, counted));
     }
-    // Those that were counted before and have left the window leave it in the collections, too.
+    // Counted logs that have left the window leave the collections, too.
     let first = all.first().map(|(day, _)| *day).unwrap_or_default();
     let mut left = Vec::new();
     for entry in fs::read_dir(&folder).map_err(RebuildError::io(&folder))? {
@@ -130,7 +127,6 @@ pub(super) fn plan_cache(
     Ok(Some(counts))
 }
 
-/// The logs of the window, by day, and what is known of their files.
 fn logs(
     rebuild: &Rebuild<'_>,
     keys: &LogKeys,
@@ -154,7 +150,7 @@ fn logs(
     Ok((logs, known))
 }
 
-/// What is known of a log: as it was found out before, as far as that holds.
+/// What is known of a log, found out as far as that does not hold.
 fn count(
     rebuild: &Rebuild<'_>,
     (snapshot, keys): (&Arc<Snapshot>, &LogKeys),
@@ -203,14 +199,12 @@ struct Window {
 }
 
 impl Window {
-    /// The window that ends with a day.
     fn begin(keys: &LogKeys, last: Date) -> Self {
         let back = Span::new().days(i64::from(keys.window.min(1_000_000)) - 1);
         let first = last.checked_sub(back).unwrap_or(Date::MIN);
         Self { first, last, days: keys.window }
     }
 
-    /// What the queries of the window want of the lists of an index.
     fn demand(
         &self,
         rebuild: &Rebuild<'_>,
@@ -257,7 +251,7 @@ impl Window {
         demand.queries = answered;
         for (&visit, &queries) in &*lock(&visited) {
             let (key, offset, df, bytes, blocks, units) = visit;
-            // What is gone from the index is wanted by nobody.
+            // The run is gone from the index.
             let Some(&run) = places.get(&key) else { continue };
             let entry = TermEntry { df, bytes, offset };
             let queries = u32::try_from(queries).unwrap_or(u32::MAX);
@@ -266,8 +260,8 @@ impl Window {
         Ok(demand)
     }
 
-    /// Lets the window slide over the counts of logs, which are sorted by day, up to its last day;
-    /// `tell` gets the changes of each.
+    /// Slides the window over the counts of logs, sorted by day, to its last day; `tell` gets the
+    /// changes of each day.
     fn slide<K: Key + Send>(
         &self,
         rebuild: &Rebuild<'_>,

@@ -1,4 +1,4 @@
-//! What is there now, and what of it has changed?
+//! Looks at the sources and compares them with the live generation.
 
 use super::live::{Live, Places, deletions, live};
 use super::{FILES, Rebuild, RebuildError, guards};
@@ -29,59 +29,53 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum How {
-    /// Nothing: the sources have not changed.
     Nothing,
-    /// Index the documents that are new, and leave out those that are gone.
+    /// Index new documents, and leave out those that are gone.
     Part,
     Whole(&'static str),
 }
 
-/// What a rebuild would do.
 #[derive(Clone, Debug, Serialize)]
 pub struct Planned {
     pub how: How,
     pub inputs: InputCounts,
-    /// What becomes of the documents, as far as only a part is built; `live` are those behind that.
+    /// If only a part is built; `live` are those behind that.
     pub documents: DocumentCounts,
-    /// Records that are no documents in the files that have changed, by reason.
+    /// In the files that have changed, by reason.
     pub skipped: BTreeMap<String, u64>,
-    /// Bytes of the files that have changed.
+    /// Of the files that have changed.
     pub read_bytes: u64,
 }
 
 pub(super) struct Looked {
     pub(super) planned: Planned,
     pub(super) plan: InputPlan,
-    /// For each of their files, whether it has changed or is new.
+    /// By file: it has changed or is new.
     touched: Vec<bool>,
-    /// The files as they are now.
     pub(super) known: Known,
     pub(super) live: Option<Live>,
-    /// What changed, by docids and by numbers of the documents that were read.
+    /// By docids, and by numbers of the documents that were read.
     pub(super) changes: Changes,
-    /// The file with the places of the documents that were read.
     places: Option<PathBuf>,
-    /// The files that were read, by the numbers of their plan.
+    /// By the numbers of their plan.
     pub(super) read: Vec<InputEntry>,
-    /// Runs of the documents whose names and contents the live generation does not have, or of all
-    /// if everything is built anew, and their folder.
+    /// Runs of the documents whose names and contents are not in the live generation, or of all if
+    /// everything is built anew, and their folder.
     pub(super) part: Option<(Manifest, PathBuf)>,
 }
 
-/// The part of the memory that sorting may take: one of so many.
+/// Sorting may take one part of so many of the memory.
 const SORT_SHARE: u64 = 8;
 
-/// The part of the memory that the table of known documents may take, so that what is new is
-/// indexed while it is found.
+/// The same for the table of known documents, by which new ones are indexed while they are found.
 const KNOWN_SHARE: u64 = 4;
 
-/// What a table takes of the memory beyond a small part, which does not count, as that of a build's
-/// lists of inputs.
+/// What a table takes beyond a small part of the memory, which does not count, as that of a
+/// build's lists of inputs.
 fn beyond_small(bytes: u64, memory: u64) -> u64 {
     bytes.saturating_sub(memory / 32)
 }
 
-/// Whether a rebuild looks only, or indexes what is new while it looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum For {
     Plan,
@@ -89,8 +83,8 @@ pub(super) enum For {
 }
 
 impl Rebuild<'_> {
-    /// Lists the sources, hashes them, reads those that changed, and compares with the live
-    /// generation. Scratch files are made in `work`.
+    /// Lists and hashes the sources, reads those that changed, and compares with the live
+    /// generation. `work` is a scratch folder.
     pub(super) fn look(
         &self,
         work: &Path,
@@ -106,8 +100,7 @@ impl Rebuild<'_> {
         }
         let paths = (0..plan.inputs.len()).filter_map(|input| plan.inputs.path(input));
         let (paths, trust) = (paths.collect::<Vec<PathBuf>>(), self.job.trust);
-        // A file that is as long as it was may be what it was. Others are read anyway, and hashed
-        // as they are.
+        // Only a file of its old length may be unchanged: others are read and hashed anyway.
         let inputs = live.iter().flat_map(|live| &live.manifest.inputs);
         let was: HashSet<(&str, u64)> =
             inputs.map(|input| (input.path.as_str(), input.bytes)).collect();
@@ -153,7 +146,7 @@ impl Rebuild<'_> {
         Ok(InputPlan::of_sources(&sources.collect::<Result<Vec<_>, _>>()?, &walk)?)
     }
 
-    /// Why the live generation cannot be added to, if its settings are others.
+    /// Why the live generation cannot be extended, if its settings are others.
     pub(super) fn other_settings(
         &self,
         was: &Settings,
@@ -176,7 +169,6 @@ impl Rebuild<'_> {
         })
     }
 
-    /// Reads the files that changed; indexes what is not `known`, if that is given.
     fn read(
         &self,
         looked: &mut Looked,
@@ -209,9 +201,8 @@ impl Rebuild<'_> {
         Ok(scanned)
     }
 
-    /// The documents of the live generation that came from the files that changed, or from files
-    /// that are `gone`; their numbers are docids. Once more to be looked up while others are read,
-    /// if there is memory for it.
+    /// The documents of the live generation from files that changed or are `gone`, numbered by
+    /// docid; as a table in memory too, to look up while others are read, if there is room.
     fn old_table(
         &self,
         looked: &Looked,
@@ -237,8 +228,8 @@ impl Rebuild<'_> {
         }
         let memory = self.job.build.memory;
         let takes = KnownDocuments::bytes_of(count as u64);
-        // A build holds lists of its inputs too, and would be refused where one of all documents is
-        // not.
+        // A build holds lists of its inputs too, and would be refused where one of all documents
+        // is not.
         let lists = touched.memory() + (touched.inputs.len() * size_of::<InputRead>()) as u64;
         let left = memory - beyond_small(takes, memory);
         let is_room =
@@ -264,8 +255,7 @@ impl Rebuild<'_> {
         Ok((sorter.finish(&work.join("live"))?, known))
     }
 
-    /// Compares what was read with the documents of the live generation that came from the same
-    /// files, or from files that are gone.
+    /// Compares what was read with the live documents of the same files and of files that are gone.
     fn compare(
         &self,
         looked: &mut Looked,
@@ -285,11 +275,11 @@ impl Rebuild<'_> {
 }
 
 impl Rebuild<'_> {
-    /// Sees to it that all that is new is indexed.
+    /// Has all that is new indexed.
     ///
-    /// What was indexed while the files were read is all of it, but where a document is there more
-    /// often than it was, or has no name of its own and lies in another line: then the files are
-    /// read once more. Where everything is built anew nothing was read before.
+    /// That was done while the files were read, but where a document is there more often than
+    /// before, or has no name of its own and lies in another line: then the files are read once
+    /// more. Where everything is built anew nothing was read before.
     pub(super) fn index_new(&self, looked: &mut Looked, work: &Path) -> Result<(), RebuildError> {
         let is_whole = matches!(looked.planned.how, How::Whole(_));
         let wanted = looked.changes.wanted.len();
@@ -325,7 +315,6 @@ impl Rebuild<'_> {
     }
 }
 
-/// Makes the folder in which what is new is indexed.
 fn part_folder(work: &Path) -> Result<PathBuf, RebuildError> {
     let folder = work.join("part");
     storage::create_dir(&folder)?;
@@ -334,7 +323,6 @@ fn part_folder(work: &Path) -> Result<PathBuf, RebuildError> {
 }
 
 impl Looked {
-    /// Tells a record what is known so far.
     pub(super) fn tell(&self, record: &mut Record) {
         let planned = &self.planned;
         (record.inputs, record.documents) = (planned.inputs, planned.documents);
@@ -342,7 +330,6 @@ impl Looked {
         record.read_bytes = planned.read_bytes;
     }
 
-    /// Compares with the guards what is known of the new generation.
     pub(super) fn check(&self, job: &JobFile) -> Result<(), RebuildError> {
         let before = self.live.as_ref().map(|live| live.manifest.statistics.documents);
         let (now, skipped) = match (self.planned.how, &self.part) {
@@ -365,12 +352,11 @@ impl Looked {
         Ok(guards.check(now, skipped, || Ok(before))?)
     }
 
-    /// The files that changed or are new.
     fn touched_plan(&self) -> InputPlan {
         self.plan.only(|input| self.touched.get(input) == Some(&true))
     }
 
-    /// The documents that are to be indexed, by their places in the files that changed.
+    /// By their places in the files that changed.
     fn wanted(&self) -> Result<WantedDocuments, RebuildError> {
         let mut places = self.places()?;
         let mut wanted = WantedDocuments::new(self.touched_plan().inputs.len());
@@ -381,19 +367,16 @@ impl Looked {
         Ok(wanted)
     }
 
-    /// The places of the documents that were read.
     pub(super) fn places(&self) -> Result<Places, RebuildError> {
         let path = self.places.as_deref().ok_or(RebuildError::Replaced)?;
         Places::open(path).map_err(RebuildError::io(path))
     }
 }
 
-/// How the files of the sources differ from those of the live generation.
 pub(super) struct Found {
     pub(super) counts: InputCounts,
-    /// For each file of the plan, whether it has changed or is new.
+    /// By file of the plan: it has changed or is new.
     touched: Vec<bool>,
-    /// Files of the live generation that are sources no more.
     gone: HashSet<String>,
 }
 
@@ -404,7 +387,7 @@ impl Found {
         known: &Known,
         live: impl IntoIterator<Item = [&'a str; 3]>,
     ) -> Self {
-        // A file may be an input of several runs: it has changed if it has for one of them.
+        // A file may be an input of several runs, and changes if it does for one of them.
         let mut before: HashMap<&str, Option<(&str, &str)>> = HashMap::new();
         for [path, hash, format] in live {
             let this = Some((hash, format));

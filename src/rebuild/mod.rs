@@ -1,5 +1,5 @@
-//! How is an index brought up to date with its sources? The job `rebuild` as a call: a job file in,
-//! a [`Record`] out.
+//! The job `rebuild`: it brings an index up to date with its sources, from a job file to a
+//! [`Record`].
 //!
 //! ```text
 //! list the sources -> hash them -> read what changed -> compare -> index what is new -> guard
@@ -7,13 +7,11 @@
 //! ```
 //!
 //! A file whose hash is that of the live generation is not read again. Of the others every document
-//! is read, and its name and content are compared with those of the live generation
-//! ([`dataflow::changes`](crate::dataflow::rebuild::changes)). Only documents that are new or have
-//! changed are indexed; the runs of the live generation are linked, without those that are gone.
-//! Where there is no index, or its settings are others, everything is built. Whatever fails, the
-//! live generation stays.
-//!
-//! A [`Daemon`](daemon::Daemon) does that on a schedule.
+//! is compared by name and content with those of the live generation
+//! ([`dataflow::changes`](crate::dataflow::rebuild::changes)). Only new and changed documents are
+//! indexed; the runs of the live generation are linked, less those that are gone. Where there is no
+//! index, or its settings are others, everything is built. Whatever fails, the live generation
+//! stays. A [`Daemon`](daemon::Daemon) does that on a schedule.
 
 mod affected;
 mod counted_log;
@@ -59,7 +57,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Where a rebuild keeps what it needs for a while, in the folder of the history, which is locked.
+/// The scratch folder of a rebuild, in the folder of the history, which is locked.
 const WORK: &str = "work";
 
 /// What is known of the sources' files, in the same folder.
@@ -68,20 +66,20 @@ const FILES: &str = "files.json";
 /// One attempt to bring an index up to date.
 pub struct Rebuild<'a> {
     pub job: &'a JobFile,
-    /// Ends the attempt when it is told to.
     pub control: Arc<Control>,
-    /// What asked for it, for the manifest.
+    /// What started it, for the manifest.
     pub command: String,
     pub notes: Option<Notes>,
-    /// The other processes that rebuild shards of the index, if it has some.
+    /// The other processes that rebuild shards of the index, if it has some; process 0 tells, has
+    /// the history and runs commands.
     pub peers: Option<Peers>,
 }
 
 impl Rebuild<'_> {
-    /// Says what a rebuild would do now, and writes nothing but scratch files, elsewhere.
+    /// Says what a rebuild would do now; scratch files go elsewhere.
     ///
     /// # Errors
-    /// What would make the rebuild fail before it builds.
+    /// What would fail the rebuild before it builds.
     pub fn plan(&self) -> Result<Planned, RebuildError> {
         self.job.log_files()?;
         let work = tempfile::tempdir().map_err(RebuildError::io(&std::env::temp_dir()))?;
@@ -90,8 +88,7 @@ impl Rebuild<'_> {
         Ok(looked.planned)
     }
 
-    /// Rebuilds if the sources have changed; writes the record of it into the history, whatever
-    /// happens. `attempt` is its number, from 1.
+    /// Rebuilds if the sources have changed. `attempt` is its number, from 1.
     ///
     /// # Errors
     /// Why the live generation stays. The record is in the history all the same, unless another
@@ -125,7 +122,7 @@ impl Rebuild<'_> {
                 None => self.attempt(&work, &mut record),
                 Some(peers) => self.together(peers, Some(&mut record)),
             })
-            // A job that is told to end also fails elsewhere; that it was told is the reason.
+            // Other failures follow from being told to end, which is the reason then.
             .map_err(|error| self.control.take_failure().map_or(error, RebuildError::from));
         // What cannot be removed now is removed by the next rebuild.
         _ = fs::remove_dir_all(&work);
@@ -134,7 +131,7 @@ impl Rebuild<'_> {
             record.outcome = Outcome::Failed;
             record.reason = Some(error.chain());
         }
-        // What a failed rebuild could not read is told by its reason.
+        // The reason of a failed rebuild tells what it could not read.
         let live = current(&self.job.index).ok().flatten();
         if let Some(live) = live.and_then(|path| Manifest::read(&path).ok()) {
             record.generation = Some(live.generation);
@@ -153,9 +150,9 @@ impl Rebuild<'_> {
     }
 
     fn attempt(&self, work: &Path, record: &mut Record) -> Result<(), RebuildError> {
-        // Logs that are not there are told before anything is built.
+        // Missing logs are told before anything is built.
         self.job.log_files()?;
-        // A job that was killed has left what it wrote, or one generation more than are kept.
+        // A killed job may have left scratch, or one generation too many.
         match IndexLock::acquire(&self.job.index) {
             Ok(lock) => {
                 let lock = lock.keeping(guards(self.job).keep);
@@ -216,20 +213,18 @@ impl Rebuild<'_> {
         Ok(())
     }
 
-    /// Whether the live generation, whose sources have not changed, is all that is asked for.
+    /// Whether the live generation, whose sources have not changed, has all that is asked for.
     fn is_done(&self, live: &Live, links: Option<&Found>) -> bool {
         links.is_none_or(|links| rank::are_of(self, live, links))
             && self.job.build.order.is_none_or(|order| is_ordered(&live.manifest, order))
     }
 
-    /// Says what becomes of the PageRanks that documents had.
     fn note_of_ranks(&self, remark: String) {
         if let Some(notes) = &self.notes {
             notes(&Note::Ranks(remark));
         }
     }
 
-    /// The options of a build, as the job file has them.
     fn options(&self) -> Result<BuildOptions, RebuildError> {
         let keys: &BuildKeys = &self.job.build;
         let mut options = BuildOptions::of_paths(&self.job.index, Vec::<PathBuf>::new());
@@ -259,7 +254,6 @@ impl Rebuild<'_> {
     }
 }
 
-/// The guards of a job file, as a build has them.
 fn guards(job: &JobFile) -> Guards {
     let GuardKeys { min_documents, max_skipped, allow_cut, allow_empty } = job.guard;
     let (min_documents, max_skipped) = (Some(min_documents), Some(max_skipped));
@@ -268,7 +262,6 @@ fn guards(job: &JobFile) -> Guards {
     Guards { allow_empty, allow_cut, max_skipped, min_documents, keep }
 }
 
-/// Makes an empty folder.
 fn fresh(folder: &Path) -> Result<(), RebuildError> {
     let error = RebuildError::io(folder);
     match fs::remove_dir_all(folder) {

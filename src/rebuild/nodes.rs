@@ -1,8 +1,8 @@
-//! Which number has the document of this name? And which documents does a file of links join?
+//! Numbers documents by name, and reads the links of a file between them.
 //!
-//! A file of links has the names of two documents a line, a tab between. It is read by all threads,
-//! in pieces; what costs time is to find names in a table that no cache holds, so that those of
-//! some lines are looked up together.
+//! A file of links has the names of two documents a line, a tab between. All threads read it in
+//! pieces; the cost is finding names in a table that no cache holds, so that those of some lines
+//! are looked up together.
 
 use crate::codec::prefetch::prefetch;
 use crate::crew::Crew;
@@ -13,10 +13,8 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
 use std::path::Path;
 
-/// Documents, numbered from 0, that are found by the hashes of their names.
-///
-/// Memory: 16 bytes a document, and 8 bytes for each slot of the table, of which up to 70 % are
-/// taken.
+/// Documents, numbered from 0, by the hashes of their names: 16 bytes a document, and 8 bytes for
+/// each slot of the table, of which up to 70 % are used.
 #[derive(Default)]
 pub(crate) struct Nodes {
     table: HashTable,
@@ -24,7 +22,7 @@ pub(crate) struct Nodes {
 }
 
 impl Nodes {
-    /// Gives the next number to a document. Of several with one name the first is found.
+    /// Numbers a document. Of several with one name the first is found.
     ///
     /// # Panics
     /// When there are 2^32 - 1 documents.
@@ -40,30 +38,27 @@ impl Nodes {
         self.names.len()
     }
 
-    /// The number of the first document of this name.
     pub(crate) fn get(&self, name: u128) -> Option<u32> {
         self.table.find(short(name), |other| self.names[other as usize] == name)
     }
 }
 
-/// The half of a name's hash that the table goes by.
 fn short(name: u128) -> u64 {
     (name >> 64) as u64
 }
 
-/// Links, in parts, and how many lines are no links: they name what is no document.
+/// Links in parts, and the number of lines that name no document.
 pub(crate) type Links = (Vec<Vec<(u32, u32)>>, u64);
 
-/// Bytes of a file that a thread takes together: the lines that begin there.
+/// Bytes of a file that a thread claims: the lines that begin there.
 const PIECE_BYTES: u64 = 4 << 20;
 
-/// Bytes that are read at a time.
 const READ_BYTES: usize = 1 << 16;
 
 /// Lines whose names are looked up together.
 const TOGETHER: usize = 64;
 
-/// Reads a file of links between these nodes, on so many threads. Empty lines do not count.
+/// Reads a file of links by so many threads. Empty lines do not count.
 pub(crate) fn read_links(path: &Path, nodes: &Nodes, threads: usize) -> io::Result<Links> {
     read_in_pieces(path, nodes, threads, PIECE_BYTES)
 }
@@ -155,7 +150,6 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
-        /// Whatever the file holds and however it is cut.
         #[test]
         fn oracle_a_line_after_the_other(
             lines in prop::collection::vec("[a-e]{0,2}\t?[a-e]{0,3}(\r|\t|zzzzzzzzzzzzzzzzz)?", 0..200),

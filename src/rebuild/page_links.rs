@@ -1,5 +1,6 @@
-//! Which pages of the sources lead to which? Links of HTML are looked for once in each file that is
-//! new or has changed, and kept in one file beside the history.
+//! The links of the pages of the sources: HTML is searched once in each new or changed file, and
+//! its links stay in one file beside the history.
+//!
 //!
 //! ```text
 //! magic; files; a key of each file
@@ -7,8 +8,7 @@
 //! 2^64 - 1; hash of all before
 //! ```
 //!
-//! All are little-endian u64. The file can be removed at any time: all of it can be found out
-//! again.
+//! All are little-endian u64. The file can be removed at any time: it is found out again.
 
 use crate::dataflow::rebuild::links::PageLinks;
 use crate::fault;
@@ -20,25 +20,25 @@ use twox_hash::XxHash3_64;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"MRLINKS2");
 
-/// The number of the file of what ends the pages.
+/// Stands for the number of a file behind the last page.
 const END: u64 = u64::MAX;
 
-/// The key of a file: whoever has this path, these bytes and this format has the same links.
+/// Equal path, bytes and format have equal links.
 pub(crate) fn file_key(path: &str, hash: &str, format: &str) -> u64 {
     XxHash3_64::oneshot(format!("{path}\0{hash}\0{format}").as_bytes())
 }
 
-/// The links that are kept, as they are read: they are what was written when all were.
+/// Reads stored links; its hash is checked behind the last.
 pub(crate) struct LinkReader {
     file: BufReader<File>,
-    /// No list is longer than the file.
+    /// The file's length bounds every list.
     most: u64,
     files: Vec<u64>,
     hash: XxHash3_64,
 }
 
 impl LinkReader {
-    /// Opens the file; nothing if there is none, or it is another one.
+    /// Nothing if there is no file, or it is another one.
     pub(crate) fn open(path: &Path) -> Option<Self> {
         let file = File::open(path).ok()?;
         let most = file.metadata().ok()?.len() / 8;
@@ -49,15 +49,12 @@ impl LinkReader {
         Some(reader)
     }
 
-    /// The keys of all files that links are known of.
     pub(crate) fn files(&self) -> &[u64] {
         &self.files
     }
 
-    /// The next page, if there is one.
-    ///
     /// # Errors
-    /// When it cannot be read, or the file is not what was written.
+    /// When the file cannot be read, or is not what was written.
     pub(crate) fn next(&mut self) -> io::Result<Option<PageLinks>> {
         let [file] = self.read()?;
         if file == END {
@@ -100,7 +97,6 @@ fn damaged() -> io::Error {
     io::Error::new(ErrorKind::InvalidData, "the links that are kept are damaged")
 }
 
-/// Links that are written, in the place of those that are kept.
 pub(crate) struct LinkWriter {
     path: PathBuf,
     next: PathBuf,
@@ -109,8 +105,7 @@ pub(crate) struct LinkWriter {
 }
 
 impl LinkWriter {
-    /// Begins a file with the links of the files of these keys, which will take the place of that
-    /// at `path`.
+    /// Begins a file with the links of the files of these keys, which will replace that at `path`.
     pub(crate) fn create(path: &Path, files: &[u64]) -> io::Result<Self> {
         let next = path.with_extension("tmp");
         fault::storage()?;
@@ -134,7 +129,6 @@ impl LinkWriter {
         self.file.write_all(bytes)
     }
 
-    /// Puts the file in its place.
     pub(crate) fn finish(mut self) -> io::Result<()> {
         self.write(&[END])?;
         self.write(&[self.hash.finish()])?;

@@ -1,12 +1,10 @@
-//! How does a new generation come about from the runs of the live one? In one draft, which is
-//! published when all is in it.
+//! Makes a new generation from the runs of the live one, in one draft that is published whole.
 //!
-//! The runs of the live generation are linked; documents that are gone or have changed are left out
-//! of them; what is new becomes runs behind them. What cannot be as it was are the places of
-//! documents in files that were written anew: then a run gets another file of places, and all else
-//! of it is linked. A run gets one more input where one of its documents came in another file
-//! before. Where everything is built anew nothing is linked. Then runs are merged, documents get
-//! their PageRanks, and an order is made.
+//! The runs of the live generation are linked, less the documents that are gone or have changed;
+//! what is new becomes runs behind them. Where files were written anew, documents have other places
+//! in them: their run gets another file of places, and one more input where a document came in
+//! another file before. Where everything is built anew nothing is linked. Then runs are merged,
+//! documents get their PageRanks, and an order is made.
 
 use super::affected::affected;
 use super::links::Found;
@@ -30,7 +28,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// Whether the documents of a generation are in an order already: they are all in one run then.
+/// Whether the documents of a generation are in an order already: then all are in one run.
 pub(super) fn is_ordered(live: &Manifest, order: DocumentOrder) -> bool {
     let is_whole = matches!(&live.runs[..], [run] if run.deleted.is_none());
     let is_so = match (&live.order, order) {
@@ -44,18 +42,16 @@ pub(super) fn is_ordered(live: &Manifest, order: DocumentOrder) -> bool {
     is_whole && is_so
 }
 
-/// A generation that is to be published.
 pub(super) struct Publishing<'a> {
     pub(super) rebuild: &'a Rebuild<'a>,
     pub(super) looked: &'a Looked,
-    /// The links by which documents are ranked, if they are.
+    /// The links by which documents are ranked, if any.
     pub(super) links: Option<&'a Found>,
-    /// A scratch folder.
     pub(super) work: &'a Path,
 }
 
 impl Publishing<'_> {
-    /// Makes and publishes the generation, which is live then, with the ranks that were computed.
+    /// Makes and publishes the generation, with the ranks that were computed.
     pub(super) fn publish(
         &self,
         record: &mut Record,
@@ -89,7 +85,7 @@ impl Publishing<'_> {
         let form = description.settings.form().unwrap_or_default();
         let stop = rebuild.control.stop().clone();
         let merging = Merging { memory_bytes, threads, form, stop };
-        // Documents that stay as they are stay in their order, unless that rests on their ranks.
+        // Documents that stay keep their order, unless that rests on their ranks.
         let how = looked.planned.how;
         let kept = looked.live.as_ref().and_then(|live| live.manifest.order.clone());
         let kept = kept.filter(|order| how == How::Nothing && order.global.is_none());
@@ -125,7 +121,6 @@ impl Publishing<'_> {
         Ok((Live { path, manifest }, ranked))
     }
 
-    /// Fills a draft with the runs of what stays and of what is new.
     fn runs(&self, draft: &mut Draft<'_>) -> Result<Description, RebuildError> {
         let Self { rebuild, looked, .. } = self;
         let is_whole = matches!(looked.planned.how, How::Whole(_));
@@ -160,7 +155,6 @@ impl Publishing<'_> {
         Ok(description)
     }
 
-    /// Links the runs of the live generation, without the documents that are gone.
     fn link(&self, live: &Live, draft: &mut Draft<'_>) -> Result<(), RebuildError> {
         let looked = self.looked;
         let moved = Moved::new(live, looked, self.work)?;
@@ -194,9 +188,8 @@ impl Publishing<'_> {
     }
 }
 
-/// Gives the documents of `new` runs the PageRanks that documents of their names have in the live
-/// generation, if it has any; those whose names it does not have get 0, as where a file of ranks
-/// does not name them.
+/// Gives the documents of `new` runs the PageRanks that their names have in the live generation, if
+/// it has any; unknown names get 0, as where a file of ranks does not name them.
 fn keep_ranks(
     rebuild: &Rebuild<'_>,
     live: &Live,
@@ -243,9 +236,8 @@ fn keep_ranks(
     Ok(())
 }
 
-/// The live generation as its files are now.
+/// The live generation with the inputs of now, and the places of its documents in them.
 struct Moved {
-    /// Its manifest, with the inputs of now.
     manifest: Manifest,
     /// New files of places, by the number of the run.
     places: BTreeMap<usize, PathBuf>,
@@ -270,7 +262,7 @@ impl Moved {
         Ok(moved)
     }
 
-    /// Writes new files of places for the runs whose documents lie elsewhere now.
+    /// Writes new files of places for the runs whose documents moved to other files.
     fn find_places(
         &mut self,
         live: &Live,
@@ -293,7 +285,7 @@ impl Moved {
             for (place, input) in (0..).zip(&inputs[first_input as usize..]) {
                 at.entry(input.path.clone()).or_insert(place);
             }
-            // The input of the run that a file is which was read, once it is known.
+            // The number that a file that was read has as an input of the run, once known.
             let mut of_read = vec![None; self.read.len()];
             let run_documents = documents.runs().nth(number);
             let old = run_documents.map(|documents| documents.locations()).unwrap_or_default();
@@ -315,8 +307,7 @@ impl Moved {
                 *was = now;
             }
             run.first_input = first_input;
-            // The last of its inputs has a document of the run; files that have none any more lie
-            // behind.
+            // The last input has a document of the run; files without any lie behind.
             run.inputs = places.iter().map(|place| place.input + 1).max().unwrap_or(0);
             if other {
                 let entry = write_places(work, number, run, &places)?;
@@ -339,7 +330,6 @@ impl Moved {
     }
 }
 
-/// Writes a file of places into the scratch folder.
 fn write_places(
     work: &Path,
     number: usize,

@@ -1,12 +1,10 @@
-//! How much is each document worth by the links that lead to it? Where the job file asks for it, a
-//! generation gets the PageRanks of its documents as static scores, and `INDEX/rebuild/ranks.tsv`
-//! has them too: a line for each document in the order of docids, with its name, its rank (all add
-//! up to 1), and the rank that the next computation begins with, which makes few rounds of few
-//! changes.
+//! The PageRanks of the documents of a generation, where the job file asks for them: its static
+//! scores, and `INDEX/rebuild/ranks.tsv`, a line for each document in the order of docids with its
+//! name, its rank (all add up to 1), and the rank that the next computation begins with, which
+//! needs few rounds for few changes.
 //!
-//! The first line says what the ranks are of; where that is what they would be of, nothing is
-//! computed. The file is written when the generation is live: a job that is killed before computes
-//! again.
+//! The first line says what the ranks are of; where that has not changed, nothing is computed. The
+//! file is written when the generation is live: a job that is killed before computes again.
 //!
 //! Memory: 16 bytes a link and 80 bytes a document.
 
@@ -25,7 +23,6 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::PathBuf;
 
-/// The ranks of documents, by their names.
 #[derive(Default)]
 pub(super) struct Ranked {
     pub(super) counts: RankHistory,
@@ -34,14 +31,12 @@ pub(super) struct Ranked {
     raw: Vec<f64>,
 }
 
-/// Whether the ranks of the live generation are by these `links`.
 pub(super) fn are_of(rebuild: &Rebuild<'_>, live: &Live, links: &Found) -> bool {
     let lines = File::open(path(rebuild)).map(|file| BufReader::new(file).lines());
     let first = lines.ok().and_then(|mut lines| lines.next()?.ok());
     first.is_some_and(|first| first == head(live, links))
 }
 
-/// Computes the ranks of the documents of a draft by `links` and gives them to it.
 pub(super) fn rank(
     rebuild: &Rebuild<'_>,
     draft: &mut Draft<'_>,
@@ -81,7 +76,6 @@ fn path(rebuild: &Rebuild<'_>) -> PathBuf {
     rebuild.job.index.join(FOLDER).join("ranks.tsv")
 }
 
-/// What ranks are of.
 fn head(live: &Live, links: &Found) -> String {
     let (generation, created) = (live.manifest.generation, &live.manifest.created);
     let (RankSettings { damping, tolerance }, hash) = (links.asked, &links.hash);
@@ -91,7 +85,7 @@ fn head(live: &Live, links: &Found) -> String {
 }
 
 impl Ranked {
-    /// Reads the file. It may be anything: ranks to begin with may be any positive numbers.
+    /// Reads the file, whose ranks to begin with may be any positive numbers.
     fn read(rebuild: &Rebuild<'_>) -> Self {
         let mut before = Self::default();
         let Ok(file) = File::open(path(rebuild)) else { return before };
@@ -107,12 +101,10 @@ impl Ranked {
         before
     }
 
-    /// What the computation begins with for a document of this name.
     fn raw(&self, name: u128) -> f64 {
         self.nodes.get(name).map_or(1.0, |node| self.raw[node as usize])
     }
 
-    /// Replaces the file by these ranks, which are those of the live generation.
     pub(super) fn write(
         &self,
         rebuild: &Rebuild<'_>,
@@ -144,7 +136,7 @@ impl Ranked {
     }
 }
 
-/// A name as the file has it: white space would look like the end of a field or a line.
+/// A name as a field of the file, without white space.
 fn shown(name: &[u8]) -> Vec<u8> {
     let blank = |byte: &u8| if matches!(byte, b'\t' | b'\n' | b'\r') { b' ' } else { *byte };
     name.iter().map(blank).collect()

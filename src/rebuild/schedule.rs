@@ -1,13 +1,12 @@
-//! When is the next rebuild due? A cron expression in a time zone.
+//! The schedule of rebuilds: a cron expression in a time zone.
 //!
-//! Cron expressions have five fields (minute, hour, day, month, weekday). Where clocks are put
-//! forward a job at a fixed time in the missing hour runs at the first instant behind it; where
-//! they are put back it runs once, the first time that the clock shows its time; jobs of every
-//! minute or hour run as time passes. That is what Vixie's cron does, and what the crate `croner`
-//! does.
+//! An expression has five fields (minute, hour, day, month, weekday). Where clocks are put forward
+//! a job at a fixed time in the missing hour runs at the first instant behind it; where they are
+//! put back it runs once, the first time; jobs of every minute or hour run as time passes. That is
+//! what Vixie's cron and the crate `croner` do.
 //!
-//! A clock that is set back, by hand or by a time server, repeats no rebuild: what was due is
-//! remembered, and nothing is due again until a time behind that.
+//! A clock that is set back, by hand or by a time server, repeats no rebuild: nothing is due again
+//! until a time behind what was due last.
 
 use super::values::text;
 use croner::Cron;
@@ -16,7 +15,6 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use serde::{Deserialize, Deserializer};
 
-/// When rebuilds are due.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CronSchedule {
@@ -26,7 +24,7 @@ pub struct CronSchedule {
     zone: TimeZone,
 }
 
-/// Reads a cron expression, which has to match some day: 30 February does not.
+/// Reads a cron expression, which has to match some day: 30 February is refused.
 fn cron<'de, D: Deserializer<'de>>(from: D) -> Result<Cron, D::Error> {
     text(from, |cron| {
         let parser =
@@ -45,8 +43,7 @@ fn utc() -> TimeZone {
     TimeZone::UTC
 }
 
-/// Finds a time zone by its name in the database of IANA, such as `Europe/Zurich`, or the machine's
-/// own, called `local`.
+/// Finds a time zone by its IANA name, such as `Europe/Zurich`, or `local`, the machine's own.
 fn zone<'de, D: Deserializer<'de>>(from: D) -> Result<TimeZone, D::Error> {
     text(from, |name| match name {
         "local" => TimeZone::try_system()
@@ -58,51 +55,41 @@ fn zone<'de, D: Deserializer<'de>>(from: D) -> Result<TimeZone, D::Error> {
 }
 
 impl CronSchedule {
-    /// The first time that matches after `instant`, if there is one.
     pub(crate) fn after(&self, instant: Timestamp) -> Option<Timestamp> {
         let from = instant.to_zoned(self.zone.clone());
         let next: Zoned = self.cron.find_next_occurrence(&from, false).ok()?;
         Some(next.timestamp())
     }
 
-    /// How a time reads on a clock of the schedule's time zone.
     pub(crate) fn show(&self, instant: Timestamp) -> String {
         instant.to_zoned(self.zone.clone()).strftime("%Y-%m-%d %H:%M:%S %Z").to_string()
     }
 }
 
-/// Keeps what is due next, whatever the clock does.
+/// Tells what is due next, whatever the clock does.
 #[derive(Clone, Debug)]
 pub(crate) struct Due {
     schedule: CronSchedule,
     next: Option<Timestamp>,
-    /// The last time that was due.
     last: Option<Timestamp>,
 }
 
-/// What to do now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
-    /// A rebuild is due, for this time of the schedule.
+    /// For this time of the schedule.
     Now(Timestamp),
-    /// Nothing is due before this time.
     Wait(Timestamp),
-    /// Nothing will ever be due.
     Never,
 }
 
 impl Due {
-    /// Begins to wait at `now`.
     pub(crate) fn new(schedule: CronSchedule, now: Timestamp) -> Self {
         let next = schedule.after(now);
         Self { schedule, next, last: None }
     }
 
-    /// Looks at the clock. Times that were missed while a rebuild ran, or the machine slept, are
-    /// one turn and not many.
-    ///
-    /// A clock that was set back is believed: what is due next is found anew from it, but not
-    /// before the last time that was due.
+    /// Looks at the clock. Times that were missed in a rebuild, or while the machine slept, are one
+    /// turn. What is due after a clock was set back is found from it, but behind the last time due.
     pub(crate) fn look(&mut self, now: Timestamp) -> Turn {
         let Some(next) = self.next else { return Turn::Never };
         if now >= next {

@@ -1,5 +1,5 @@
-//! What do the rebuilds of an index tell those who watch them? An object of JSON, and the text
-//! format of Prometheus.
+//! The state of the rebuilds of an index for those who watch it, as JSON and in Prometheus' text
+//! format.
 
 use super::error::RebuildError;
 use super::history::{FOLDER, Outcome, Record};
@@ -12,17 +12,15 @@ use std::path::Path;
 #[derive(Clone, Debug, Serialize)]
 pub struct Status {
     pub index: String,
-    /// Whether a rebuild is under way.
     pub running: bool,
-    /// When the next one is due, in UTC, by the schedule.
+    /// In UTC, by the schedule.
     pub next: Option<String>,
     pub generation: Option<u32>,
-    /// Rebuilds that failed since the last one that did not.
+    /// Since the last rebuild that did not fail.
     pub failures: u64,
     pub last: Option<Record>,
-    /// The last rebuild that published a generation.
     pub last_published: Option<Record>,
-    /// The last rebuild that did not fail.
+    /// Published or unchanged.
     pub last_good: Option<Record>,
 }
 
@@ -48,7 +46,6 @@ impl Status {
         })
     }
 
-    /// The same in Prometheus' text format.
     pub(crate) fn prometheus(&self) -> String {
         let label = self.index.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
         let mut text = String::new();

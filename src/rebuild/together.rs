@@ -1,11 +1,10 @@
-//! How do several processes bring an index with shards up to date? Together or not at all: process
-//! 0 looks whether the sources have changed and tells the others, and if they have all shards are
-//! built anew, as `build` does it. Process 0 publishes when all are synced, by one rename: whoever
-//! fails before that leaves the old generation, and whatever is killed leaves one or the other
-//! whole.
+//! Brings an index with shards up to date by several processes, all of it or nothing: process 0
+//! tells the others whether the sources have changed, and if so all shards are built anew, as
+//! `build` does it. Process 0 publishes when all are synced, by one rename: whatever fails or is
+//! killed leaves one or the other generation whole.
 //!
-//! Process 0 keeps the history. What is known of the sources is the hash of each file, and the
-//! format that it was read in.
+//! Process 0 keeps the history. What is known of the sources is each file's hash and the format
+//! that it was read in.
 
 use super::look::Found;
 use super::{FILES, Rebuild, RebuildError};
@@ -44,9 +43,8 @@ impl Rebuild<'_> {
         Ok(())
     }
 
-    /// What there is, and how it differs from what the live generation was built from. The outcome
-    /// of the record is `Unchanged` if there is a live generation of so many processes and such
-    /// settings.
+    /// Compares what there is with what the live generation was built from. The outcome is
+    /// `Unchanged` if there is a live generation of so many processes and such settings.
     fn look_together(
         &self,
         peers: &Peers,
@@ -86,7 +84,7 @@ impl Rebuild<'_> {
         Ok((plan, known))
     }
 
-    /// Builds together with the others if process 0 wants to; returns the number of the generation.
+    /// Builds if process 0 wants to, and returns the number of the generation.
     fn build_with(
         &self,
         peers: &Peers,
@@ -100,7 +98,6 @@ impl Rebuild<'_> {
         Ok(report.map(|report| report.generation))
     }
 
-    /// Tells the other processes that this one cannot take part.
     fn refuse(&self, peers: &Peers, error: RebuildError) -> RebuildError {
         let Peers { hosts, wait, secret } = peers.clone();
         let meeting = Meeting { hosts, wait, job: "build", data: false, secret };

@@ -1,4 +1,4 @@
-//! What do the values of a job file mean that are written as text, such as sizes and spans of time?
+//! Reads the values of a job file that are written as text, such as sizes and spans of time.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
@@ -8,7 +8,6 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Reads a value that is written as text.
 pub(super) fn text<'de, D: Deserializer<'de>, T, E: Display>(
     from: D,
     read: impl FnOnce(&str) -> Result<T, E>,
@@ -16,26 +15,23 @@ pub(super) fn text<'de, D: Deserializer<'de>, T, E: Display>(
     read(&Cow::<str>::deserialize(from)?).map_err(D::Error::custom)
 }
 
-/// Reads a value that has a name.
 pub(super) fn named<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(
     from: D,
 ) -> Result<T, D::Error> {
     text(from, T::from_str)
 }
 
-/// Reads a number that must be in a range.
 pub(super) fn count<'de, D: Deserializer<'de>, T: From<u32>, const LEAST: u32, const MOST: u32>(
     from: D,
 ) -> Result<T, D::Error> {
     within(from, LEAST..=MOST).map(T::from)
 }
 
-/// Reads a share of one.
 pub(super) fn share<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
     within(from, 0.0..=1.0)
 }
 
-/// Reads a share of one that is neither nothing nor all.
+/// Reads a share of one, without 0 and 1.
 pub(super) fn part<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
     match f64::deserialize(from)? {
         part if part > 0.0 && part < 1.0 => Ok(part),
@@ -60,7 +56,6 @@ pub(super) fn time<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Er
     text(from, duration)
 }
 
-/// Reads a number of whole days.
 pub(super) fn days<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
     text(from, |text| {
         let seconds = duration(text)?.as_secs();
@@ -70,8 +65,7 @@ pub(super) fn days<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> 
     })
 }
 
-/// Reads a span of time: a number of seconds, or numbers with s, m, h or d, as in `90s`, `7d` or
-/// `1h30m`.
+/// Reads a span of time: seconds, or numbers with s, m, h or d, as in `90s`, `7d` or `1h30m`.
 fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("`{text}` is not a span of time; write it as in 30s, 15m, 12h or 7d");
     let (mut seconds, mut number) = (0u64, None::<u64>);
@@ -104,7 +98,7 @@ fn duration(text: &str) -> Result<Duration, String> {
 /// Reads a size: a number of bytes, or one with K, M, G or T (powers of 1024), as in `64M`.
 ///
 /// # Errors
-/// The message for the one who wrote it.
+/// The message for the user.
 pub fn size(text: &str) -> Result<u64, String> {
     let upper = text.trim().to_ascii_uppercase();
     let upper = upper.strip_suffix("IB").or(upper.strip_suffix('B')).unwrap_or(&upper);

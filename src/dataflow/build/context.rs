@@ -1,5 +1,5 @@
-//! What do all operators of a build know, and what joins them beside their streams? It needs no
-//! operator, and the file that joins them ([`build`](crate::dataflow::build)) is needed by none.
+//! What all operators of a build know, and what joins them beside their streams. It needs no
+//! operator, and none needs the file that joins them ([`build`](crate::dataflow::build)).
 
 use super::flow::Flow;
 use crate::dataflow::control::{Cause, Control};
@@ -28,122 +28,105 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Makes the indexer with a number.
+/// Takes the number of the indexer.
 pub(crate) type MakeIndexer =
     Box<dyn Fn(u32) -> Result<Box<dyn TokenIndexer>, Cause> + Send + Sync>;
 
-/// Starts the thread of the device that inverts; it wakes whoever is given.
+/// Starts the thread of the device that inverts; it wakes the given operator.
 pub(crate) type StartInverter = Box<dyn Fn(Wake) -> Result<InvertService, Cause> + Send + Sync>;
 
-/// What all operators of a build know.
 pub(crate) struct Build {
     pub(crate) plan: InputPlan,
-    /// How text becomes terms.
     pub(crate) analysis: Analysis,
-    /// How lists are coded.
     pub(crate) form: Form,
     pub(crate) budget: Budget,
-    /// Documents longer than this are skipped, in bytes.
+    /// In bytes; longer documents are skipped.
     pub(crate) max_document: u64,
     /// Duplicate names and everything that would be skipped are errors.
     pub(crate) strict: bool,
-    /// Input without any content is taken, and not an error.
+    /// Input without any content is no error.
     pub(crate) allow_empty: bool,
-    /// What stands before the damage or the early end of a compressed stream is taken.
+    /// What precedes the damage or early end of a compressed stream is taken.
     pub(crate) allow_cut: bool,
     pub(crate) workers: usize,
-    /// Who owns which trie collection.
+    /// By trie collection.
     pub(crate) owners: Arc<Owners>,
-    /// The generation's folder.
     pub(crate) directory: PathBuf,
-    /// The documents that are indexed; all of them if nothing is said.
+    /// The documents that are indexed; none: all.
     pub(crate) wanted: Option<Wanted>,
-    /// What notes all documents beside that, until the dataflow has it.
+    /// Notes all documents too, until the dataflow takes it.
     pub(crate) scan: Mutex<Option<Scan>>,
-    /// Whether the job goes on.
     pub(crate) control: Arc<Control>,
-    /// What joins them beside their streams.
     pub(crate) wiring: BuildWiring,
     pub(crate) progress: Progress,
     pub(crate) done: Mutex<Done>,
 }
 
-/// What joins the operators of a build beside their streams.
 pub(crate) struct BuildWiring {
     /// The worker that writes runs (`schedule::roles`).
     pub(crate) writing: usize,
-    /// Makes an indexer that takes tokens, by its number.
     pub(crate) make_indexer: MakeIndexer,
     /// Starts the device that takes texts, if one does.
     pub(crate) start_inverter: StartInverter,
-    /// Bytes of text that it takes together, if memory allows it.
+    /// Of text that the device takes together, if memory allows it.
     pub(crate) batch_bytes: usize,
-    /// How indexers get what is parsed.
     pub(crate) indexing: Indexing,
-    /// Bytes of text that an indexer of tokens takes together, if memory allows it.
+    /// Of text that an indexer of tokens takes together, if memory allows it.
     pub(crate) parse_block: u64,
-    /// All workers read a file together where they can; not where somebody said how many read.
+    /// All workers read a file together where they can; not where the number of readers is given.
     pub(crate) all_read: bool,
     pub(crate) claims: Claims<SharedFile>,
     pub(crate) flow: Flow,
-    /// Buffers of pieces.
     pub(crate) buffers: Arc<TextBuffers>,
     /// Those of texts for a device.
     pub(crate) texts: Arc<TextBuffers>,
-    /// Which pieces go to the device as lines, if some may: not where some documents are left out,
-    /// or all of them noted.
+    /// Which pieces go to the device as lines, if some may: none where documents are left out or
+    /// noted.
     pub(crate) as_lines: Option<Arc<AsLines>>,
     /// Room for long documents while they are parsed.
     pub(crate) turns: Arc<Turns>,
-    /// Lengths of the documents of runs that are being encoded.
+    /// Of runs that are being encoded.
     pub(crate) lengths: RunLengths,
-    /// What of each owner is encoded.
+    /// By owner.
     pub(crate) encoded: Vec<Encoded>,
 }
 
-/// What of one owner is encoded.
 #[derive(Default)]
 pub(crate) struct Encoded {
     pub written_chunks: Arc<AtomicU64>,
     pub terms: AtomicU64,
     pub postings: AtomicU64,
-    /// Bytes of the suffixes of those terms.
+    /// Of the suffixes of those terms.
     pub characters: AtomicU64,
 }
 
-/// Counters that grow while the job runs.
 #[derive(Default)]
 pub(crate) struct Progress {
-    /// Bytes of the input files that were read.
+    /// Of the input files.
     pub read_bytes: AtomicU64,
-    /// Bytes of uncompressed input that were parsed.
+    /// Of uncompressed input.
     pub parsed_bytes: AtomicU64,
     pub documents: AtomicU64,
     pub runs: AtomicU64,
 }
 
-/// What the dataflow leaves behind.
 #[derive(Default)]
 pub(crate) struct Done {
     pub runs: Vec<WrittenRun>,
     pub documents: Option<DocumentsDone>,
     pub inputs: Vec<InputRead>,
-    /// What the indexers of tokens have done.
     pub indexers: Vec<IndexerWork>,
-    /// What the device has done that takes texts.
     pub inverted: Option<InverterWork>,
-    /// All documents, if they were to be noted.
+    /// If they were to be noted.
     pub scanned: Option<Scanned>,
 }
 
-/// An input that was read to its end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InputRead {
     pub input: u32,
-    /// Its bytes, as they lie in the file.
+    /// As they lie in the file.
     pub bytes: u64,
     pub hash: u64,
-    /// How they are compressed.
     pub compression: Compression,
 }
 
@@ -154,7 +137,6 @@ impl Progress {
 }
 
 impl Build {
-    /// Opens a split, if all workers read it together.
     pub(crate) fn open_shared(
         &self,
         split: usize,
@@ -166,14 +148,14 @@ impl Build {
         Ok(opened.map(|file| Shared { stretches: file.stretches(), file: Arc::new(file) }))
     }
 
-    /// Bytes of a piece that grows before all that comes before it is absorbed: a longer one holds
-    /// a long document, and waits.
+    /// Bytes of a piece that grows before all that precedes it is absorbed: a longer one holds a
+    /// long document, and waits.
     pub(crate) fn longest_ahead(&self) -> usize {
         let usual = LONG_BYTES.max(2 * self.budget.piece_bytes());
         usual.max(self.budget.under_way() as usize / 4)
     }
 
-    /// Encoded chunks of one owner that the writer has not written, at most.
+    /// The most encoded chunks of one owner that the writer has not written.
     pub(crate) fn unwritten_chunks(&self) -> u64 {
         (self.budget.worker / 8 / CHUNK_BYTES as u64).max(3)
     }

@@ -1,16 +1,14 @@
 //! Reads a split from first to last, decompresses it, and cuts its stream into pieces.
 //!
 //! - In: what the same worker has taken of the input. Out: pieces at the position (split, block,
-//!   piece), each for the parser that has the least to do; those of stretches are for this worker.
-//! - While there is no room in the job's [`Flow`](super::flow::Flow), nothing is decompressed; of
-//!   the first split that is not done, one piece may always be under way, for all others wait for
-//!   it.
+//!   piece), each for the parser that has the least to do; those of stretches for this worker.
+//! - While there is no room in the job's [`Flow`](super::flow::Flow), nothing is decompressed,
+//!   but one piece of the first split that is not done, for which all others wait.
 //! - Memory: a block, a piece that grows, and a decoder. A piece that grows long, for it holds a
-//!   long document, waits until its split is the first that is not done, so that there is one such
-//!   at a time. A zstd window beyond `Budget::window_log` waits until its split is the first that
-//!   is not done, so that there is one at a time, and counts as under way.
+//!   long document, waits until its split is the first that is not done, and so does a zstd window
+//!   beyond `Budget::window_log`, which counts as under way: there is one of each at a time.
 //! - Work per activation: pieces until every parser has enough to do, at most [`MOST_AT_ONCE`];
-//!   this worker parses too, and while it does, the others must not run dry.
+//!   this worker parses too, and meanwhile the others must not run dry.
 
 use super::read::{InHand, Taken};
 use crate::crew::lock;
@@ -37,15 +35,13 @@ use timely::dataflow::operators::Capability;
 use timely::dataflow::operators::generic::operator::Operator;
 use timely::dataflow::{ProbeHandle, StreamVec};
 
-/// A piece on its way to a parser.
 pub(crate) type Assigned = Local<(usize, Piece)>;
 
-/// Blocks or pieces that one activation is done with at most.
+/// Blocks or pieces that one activation handles at most.
 pub(crate) const MOST_AT_ONCE: usize = 256;
-/// How long an operator that waits for others sleeps.
 const PAUSE: Duration = Duration::from_micros(500);
 
-/// Reads, decompresses and cuts; `absorbed` follows the far end of the dataflow.
+/// `absorbed` follows the far end of the dataflow.
 pub(crate) fn decompress<'scope>(
     stream: StreamVec<'scope, u64, Taken>,
     build: &Arc<Build>,
@@ -59,7 +55,6 @@ pub(crate) fn decompress<'scope>(
         let guard = Guard::new(&build.control, "Decompress", worker);
         let activator = scope.activator_for(info.address);
         let mut open: Option<(Capability<u64>, Reading)> = None;
-        // Time of the last piece that went out.
         let mut last = None;
         move |input, output| {
             input.for_each(|cap, data| {
@@ -123,30 +118,26 @@ pub(crate) fn decompress<'scope>(
     })
 }
 
-/// What came of a step.
 enum Step {
     Went,
     Piece(Piece),
-    /// A pipe has no more bytes yet, or it is not the turn of what comes next.
+    /// A pipe has no more bytes yet, or what comes next has to wait.
     Waits,
 }
 
-/// A split that is read from first to last.
 struct Reading {
     split: usize,
-    /// Those of its inputs that are not open.
+    /// Inputs that are not open.
     inputs: Range<u32>,
     file: Option<(u32, Opened, InputHash)>,
-    /// The block that comes next, as far as it is read.
+    /// The next block, as far as it is read.
     bytes: Vec<u8>,
-    /// Blocks that were read.
     blocks: u64,
-    /// The last of them, until it is decompressed.
+    /// The last block, until it is decompressed.
     block: Option<FileBlock>,
     stream: SplitStream,
     /// Bytes of its decoder's window that count as under way.
     window: usize,
-    /// Whether it has given a piece.
     fed: bool,
 }
 
@@ -169,8 +160,7 @@ impl Reading {
         }
     }
 
-    /// Goes on until a piece is whole or a block is done with; `first` says that all earlier splits
-    /// are absorbed.
+    /// Goes on until a piece is whole or a block is done; `first`: all earlier splits are absorbed.
     fn step(&mut self, build: &Build, first: bool) -> Result<Step, Cause> {
         if !first && self.stream.held_bytes() > build.longest_ahead() {
             return Ok(Step::Waits);
@@ -202,7 +192,7 @@ impl Reading {
         Ok(Step::Piece(piece))
     }
 
-    /// Reads on; `None` while the rest of the block is not there, which only pipes do.
+    /// `None` while the rest of the block is not there, which only pipes do.
     fn next_block(&mut self, build: &Build) -> Result<Option<FileBlock>, Cause> {
         let (input, file, hash) = match &mut self.file {
             Some(file) => file,
@@ -236,12 +226,10 @@ impl Reading {
         Ok(Some(FileBlock { input, compression, bytes, ends_input, ends_split }))
     }
 
-    /// Whether all is read and decompressed.
     fn is_done(&self) -> bool {
         self.blocks > 0 && self.file.is_none() && self.inputs.is_empty() && self.block.is_none()
     }
 
-    /// Tells the others so.
     fn close(&self, build: &Build) {
         build.wiring.flow.absorbed(self.window);
         build.wiring.claims.close(self.fed);
@@ -252,39 +240,35 @@ impl Reading {
 fn has_room(build: &Build, absorbed: &ProbeHandle<u64>, split: usize, first: bool) -> bool {
     build.wiring.flow.has_room_behind(match (first, build.wiring.indexing) {
         (true, _) => 0,
-        // A device takes text sooner than one reader brings it: those of the next files use most
-        // of the room.
+        // A device outruns one reader: pieces of the next files use most of the room.
         (false, Indexing::Texts) => splits_behind(absorbed, split),
         (false, _) => 1,
     })
 }
 
-/// Whether nothing of an earlier split is under way.
 fn is_first(absorbed: &ProbeHandle<u64>, split: usize) -> bool {
-    // A split number that does not fit a position has not come this far.
+    // A split number that does not fit a position is not reached yet.
     Position::new(split as u64, 0, 0).is_ok_and(|start| !absorbed.less_than(&start.0))
 }
 
-/// How many splits lie between one that is not the first that is not done, and that, which counts
-/// too.
+/// How many splits behind the first that is not done a split is.
 fn splits_behind(absorbed: &ProbeHandle<u64>, split: usize) -> usize {
     let first = absorbed.with_frontier(|frontier| frontier.first().copied());
     let first = first.map_or(0, Position::split_of) as usize;
     split.saturating_sub(first).max(1)
 }
 
-/// Input that would put less in the place of more.
+/// Input that is refused, as it would publish less in the place of more.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InputRefused {
-    /// A compressed file is cut short or damaged.
     #[error(
         "{path}: {reason} behind byte {offset} of its content: nothing was published; allow cut input to take what comes before"
     )]
     Broken {
         path: String,
         reason: &'static str,
-        /// Bytes of its content before that.
+        /// Of its content, before the damage.
         offset: u64,
         source: DecodeError,
     },
@@ -292,7 +276,7 @@ pub enum InputRefused {
     Empty { path: String },
 }
 
-/// Refuses a stream that breaks off and input without any content, unless they are allowed. A file
+/// Refuses a stream that breaks off and input without any content, unless they are allowed; a file
 /// that is a document and was found in a folder may be empty.
 fn accept(build: &Build, read: &SplitStream, block: &FileBlock, done: bool) -> Result<(), Cause> {
     let path = || build.plan.path(block.input);

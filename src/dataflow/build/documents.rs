@@ -1,14 +1,13 @@
-//! Writes the documents of all runs: worker 0 says where those of each piece stand, and all workers
-//! write them there. Where documents are passed over because they are known, all are noted beside
-//! that.
+//! Writes the documents of all runs: worker 0 places those of each piece, and all workers write
+//! them. Where known documents are skipped, all are noted too.
 //!
 //! - In: the documents of every piece, exchanged to worker 0, and from there to one worker after
 //!   the other. Out: a stream without records whose frontier tells which pieces are written.
-//! - Batches wait until every earlier piece is placed, for docids are places in this order. Where a
-//!   run ends is known from the counts of the pieces, as every owner knows it.
+//! - Batches wait until every earlier piece is placed, for docids are places in this order. The
+//!   counts of the pieces tell where a run ends, as they tell every owner.
 //! - Memory: `NAMES_SHARE` of the budget for the hashes of names.
-//! - Work per activation: all batches whose turn it is; one that is to be written here, since many
-//!   are placed at once where a device counts, and the workers would wait for each other.
+//! - Work per activation: all batches that no earlier one is missing before; one that is to be
+//!   written here, since many are placed at once where a device counts, and workers would wait.
 
 use crate::crew::lock;
 use crate::dataflow::build::context::Build;
@@ -29,14 +28,13 @@ use timely::dataflow::operators::generic::OutputBuilder;
 use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
 use timely::dataflow::operators::generic::operator::Operator;
 
-/// The documents of a piece, and the worker that writes them.
+/// The worker that writes, and the documents of a piece.
 type ToWrite = Local<(u64, PieceRows)>;
 
 pub(crate) fn write_documents<'scope>(
     batches: StreamVec<'scope, u64, Local<PieceDocuments>>,
     build: &Arc<Build>,
 ) -> StreamVec<'scope, u64, ()> {
-    // Worker 0 places, and the others have nothing to do.
     let tables = (batches.scope().index() == 0).then(|| {
         let table = DocumentsTable::new(&build.directory, &build.budget, build.workers);
         Ok((table, lock(&build.scan).take()))
@@ -65,19 +63,18 @@ pub(crate) fn write_documents<'scope>(
     write(take_in_order("Documents", (batches, build), tables, place, finish), build)
 }
 
-/// Names inputs, after which documents without a name are called.
+/// The names of inputs, after which documents without a name are called.
 fn input_name<'a>(build: &'a Build) -> impl Fn(u32) -> Cow<'a, str> {
     |input| build.plan.inputs.name(input as usize)
 }
 
-/// Keeps what came of the table, if it is complete.
+/// Stores what came of the table, if it is complete.
 fn note(build: &Build, done: Option<DocumentsDone>) {
     if done.is_some() {
         lock(&build.done).documents = done;
     }
 }
 
-/// Writes documents that have their places.
 fn write<'scope>(
     rows: StreamVec<'scope, u64, ToWrite>,
     build: &Arc<Build>,
@@ -108,9 +105,9 @@ fn write<'scope>(
     })
 }
 
-/// Makes an operator that lets worker 0, which alone has a `taker`, take the documents of all
-/// pieces in the order of the input, and finish when there are no more. What comes of a piece goes
-/// out at its position. Who takes a piece says when it is absorbed.
+/// Makes an operator by which worker 0, which alone has a `taker`, takes the documents of all
+/// pieces in the order of the input, and finishes behind the last. The result for a piece goes out
+/// at its position; the taker says when the piece is absorbed.
 pub(crate) fn take_in_order<'scope, T: 'static, R: 'static>(
     name: &'static str,
     (batches, build): (StreamVec<'scope, u64, Local<PieceDocuments>>, &Arc<Build>),

@@ -3,8 +3,8 @@
 //! - In: an owner's part of a run. Out: chunks of encoded lists for the one writer, at the same
 //!   position; the last of a run says so.
 //! - Chunks wait for the writer: at most `Build::unwritten_chunks` of each owner are under way. Of
-//!   many owners it often needs the chunks of one, so that a few would make it wait. The owners of
-//!   one worker go on side by side, for the writer may need any of them.
+//!   many owners the writer often needs the chunks of one, so that a few would make it wait. The
+//!   owners of one worker go on side by side, for the writer may need any of them.
 //! - Memory: those chunks, one list as bytes, and a byte for each document of the run, which all
 //!   owners share.
 //! - Work per activation: `AT_ONCE` chunks of each owner, so that the writer's worker writes
@@ -76,7 +76,7 @@ pub(crate) fn encode<'scope>(
                     }
                 }
                 more |= room > AT_ONCE;
-                // Nobody tells when there is room again.
+                // Nothing wakes the operator when there is room again.
                 look |= room <= AT_ONCE;
                 true
             });
@@ -89,12 +89,11 @@ pub(crate) fn encode<'scope>(
     })
 }
 
-/// An owner's part of a run that is being encoded.
 struct Encoding {
     encoder: PartEncoder,
     /// The dictionary wakes the operator when its next term is there.
     is_woken: bool,
-    /// Set until the part is encoded.
+    /// True until the part is encoded.
     busy: Rc<Cell<bool>>,
 }
 

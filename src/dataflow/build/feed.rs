@@ -32,44 +32,40 @@ use timely::dataflow::operators::generic::OutputBuilder;
 use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
 use timely::scheduling::activate::SyncActivator;
 
-/// How long an operator that waits for others sleeps.
 const PAUSE: Duration = Duration::from_micros(500);
 
-/// One owner's part of a run that is complete.
 pub(crate) struct ClosedRun {
     pub part: RunPart,
     pub terms: Box<dyn ClosedTerms>,
-    /// The codes of the documents' lengths, piece by piece.
+    /// The codes of the documents' lengths, by piece.
     pub lengths: Vec<Arc<[u8]>>,
-    /// Set while the run is not encoded.
+    /// True while the run is not encoded.
     pub busy: Rc<Cell<bool>>,
 }
 
 /// Closed runs, and the frontier of what is absorbed.
 pub(crate) type Indexed<'scope> = (StreamVec<'scope, u64, ClosedRun>, StreamVec<'scope, u64, ()>);
 
-/// A run that closed, with the capability that it goes out with.
+/// With the capability that it goes out with.
 pub(crate) type Closed = (Capability<u64>, ClosedRun);
 
-/// One owner on its worker: what is done with the pieces whose turn it is.
+/// One owner on its worker.
 pub(crate) trait Lane: Sized + 'static {
-    /// What it gets of a piece.
     type Group: PieceGroup;
 
-    /// Makes the lane of an owner; `wake` has it looked at, from any thread.
+    /// `wake` has the lane looked at, from any thread.
     fn new(head: Head<Self::Group>, build: &Arc<Build>, wake: &Wake) -> Result<Self, Cause>;
 
     fn head(&mut self) -> &mut Head<Self::Group>;
 
-    /// Takes pieces that have `arrived` with all earlier ones; `over` says that no more will come.
-    /// Returns a run that closes.
+    /// Takes pieces that have `arrived` with all earlier ones; `over`: no more will come. Returns a
+    /// run that closes.
     fn step(&mut self, arrived: impl Fn(&u64) -> bool, over: bool)
     -> Result<Option<Closed>, Cause>;
 
-    /// Whether it can take a piece at once, if there is one.
     fn is_free(&self) -> bool;
 
-    /// Whether it has to be looked at again, though nothing arrives and nobody wakes it.
+    /// Whether it has to be looked at again though nothing arrives or wakes it.
     fn waits(&self) -> bool;
 }
 
@@ -81,18 +77,17 @@ pub(crate) fn wake_of(activator: SyncActivator) -> Wake {
     })
 }
 
-/// A piece whose turn it is.
+/// The next piece of an owner.
 pub(crate) struct Turn<G> {
     pub(crate) time: u64,
     /// While this is held the piece does not count as absorbed.
     pub(crate) absorbed: Capability<u64>,
-    /// What the owner gets of it.
     pub(crate) group: G,
-    /// The docid of its first document, from the first of the run.
+    /// The docid of its first document, within the run.
     pub(crate) first: u32,
 }
 
-/// What waits for an owner, and where its run stands.
+/// The pieces that wait for an owner, and the state of its run.
 pub(crate) struct Head<G> {
     pub(crate) owner: u32,
     waiting: BTreeMap<u64, (Capability<u64>, Capability<u64>, G)>,
@@ -100,7 +95,7 @@ pub(crate) struct Head<G> {
     lengths: Vec<Arc<[u8]>>,
     /// The run ends with what was taken.
     closing: Option<(Capability<u64>, Placement)>,
-    /// The capability of the last piece, with which the last run goes out.
+    /// Of the last piece; the last run goes out with it.
     last: Option<Capability<u64>>,
     /// A run of this owner is not encoded.
     busy: Rc<Cell<bool>>,
@@ -124,12 +119,10 @@ impl<G: PieceGroup> Head<G> {
         self.busy.get() || self.closing.is_some()
     }
 
-    /// Whether nothing has come that was not taken.
     pub(crate) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// Whether the next piece is there and has its turn.
     fn is_ready(&self, arrived: impl Fn(&u64) -> bool) -> bool {
         self.waiting.first_key_value().is_some_and(|(time, _)| arrived(time))
     }
@@ -168,17 +161,14 @@ impl<G: PieceGroup> Head<G> {
         }
     }
 
-    /// Whether a run is to close.
     pub(crate) fn closes(&self) -> bool {
         self.closing.is_some()
     }
 
-    /// Whether a run is not encoded.
     pub(crate) fn is_busy(&self) -> bool {
         self.busy.get()
     }
 
-    /// Closes the run that is to close, with the terms that `close` has for it.
     pub(crate) fn close(
         &mut self,
         close: impl FnOnce() -> Result<Box<dyn ClosedTerms>, Cause>,
@@ -200,7 +190,6 @@ impl<G: PieceGroup> Head<G> {
     }
 }
 
-/// Makes the operator of lanes of one kind, under its `name`.
 pub(crate) fn feed<'scope, L: Lane>(
     groups: StreamVec<'scope, u64, Local<L::Group>>,
     build: &Arc<Build>,

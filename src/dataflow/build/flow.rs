@@ -1,10 +1,10 @@
-//! How much of the input may be under way between the readers and the far end, and which parser
-//! takes the next piece?
+//! Bounds the input under way between the readers and the far end, and picks the parser of the
+//! next piece.
 //!
-//! The index takes pieces in the order of the input, so what comes from later splits waits: as
-//! pieces, then as groups and batches. All of it is counted here in bytes, and a piece that nobody
-//! has parsed counts as what its parsed form is expected to take. The first split that is not done,
-//! for which all others wait, may use all of the room; the others leave it a quarter.
+//! The index takes pieces in the order of the input, so what comes from later splits waits, as
+//! pieces, groups or batches. All of it is counted here in bytes; a piece that is not parsed counts
+//! as the expected size of its parsed form. The first split that is not done, for which all others
+//! wait, may use all of the room; the others leave it a quarter.
 
 use crate::order::PIECE_BYTES;
 use std::ops::Range;
@@ -13,22 +13,21 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 /// A parser with so many pieces of the least size to do, or `ENOUGH_PIECES` of the build's, needs
 /// no more now.
 const ENOUGH_BYTES: usize = 8 * PIECE_BYTES;
-/// The one that it parses, and some for the time in which who reads parses one itself.
+/// The one that it parses, and some for the time in which the reader parses one itself.
 const ENOUGH_PIECES: usize = 4;
 /// Sixteenths of the room that the farthest splits may use.
 const FARTHEST: usize = 3;
-/// The expected swelling before anything is parsed: a piece in which no word occurs twice takes
-/// eight times its bytes. In units of 1/256.
+/// The expected growth before anything is parsed, in units of 1/256: a piece in which no word
+/// occurs twice takes eight times its bytes.
 const SWELL_AT_FIRST: usize = 8 << 8;
 
-/// Shared by all workers of a job.
 pub(crate) struct Flow {
     /// Bytes that may be under way.
     limit: usize,
     /// A parser with so many bytes to do needs no more now.
     enough: usize,
     parsers: Range<usize>,
-    /// Bytes of pieces that are not parsed, for each worker.
+    /// By worker, bytes of pieces that are not parsed.
     loads: Vec<AtomicUsize>,
     /// Bytes of groups and batches that are not absorbed.
     parsed: AtomicUsize,
@@ -37,8 +36,7 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
-    /// Lets `limit` bytes be under way to the workers that are `parsers`, in pieces of
-    /// `piece_bytes`.
+    /// `limit` is in bytes; `parsers` are workers.
     pub(crate) fn new(limit: usize, parsers: Range<usize>, piece_bytes: usize) -> Self {
         Self {
             limit,
@@ -57,7 +55,7 @@ impl Flow {
     }
 
     /// Whether there is room for another piece of the split that is so many behind the first that
-    /// is not done. The farther it is behind the less room it has: what is near is needed sooner.
+    /// is not done. The farther behind, the less room: what is near is needed sooner.
     pub(crate) fn has_room_behind(&self, splits: usize) -> bool {
         let pieces: usize = self.loads.iter().map(|load| load.load(Relaxed)).sum();
         let swollen = pieces.max((pieces * self.swell.load(Relaxed)) >> 8);
@@ -68,18 +66,16 @@ impl Flow {
         self.parsed.load(Relaxed) + swollen < room
     }
 
-    /// Whether there is a parser without anything to do, and room for what it would make.
+    /// Whether there is an idle parser, and room for what it would make.
     pub(crate) fn is_hungry(&self) -> bool {
         let mut loads = self.loads[self.parsers.clone()].iter();
         loads.any(|load| load.load(Relaxed) == 0) && self.has_room(false)
     }
 
-    /// Whether a worker parses and has nothing to do.
     pub(crate) fn is_idle(&self, worker: usize) -> bool {
         self.parsers.contains(&worker) && self.loads[worker].load(Relaxed) == 0
     }
 
-    /// A parser takes a piece of `bytes`.
     pub(crate) fn take(&self, parser: usize, bytes: usize) {
         self.loads[parser].fetch_add(bytes, Relaxed);
     }
@@ -95,11 +91,10 @@ impl Flow {
         (parser, self.loads[parser].fetch_add(bytes, Relaxed) >= self.enough)
     }
 
-    /// Tells that a parser has turned a piece of `bytes` into `parsed` bytes.
     pub(crate) fn parsed(&self, parser: usize, bytes: usize, parsed: usize) {
         self.parsed.fetch_add(parsed, Relaxed);
         self.loads[parser].fetch_sub(bytes, Relaxed);
-        // Pieces of a few records say nothing of the others.
+        // The ratio of a piece of a few records is an outlier.
         if bytes >= PIECE_BYTES / 8 {
             let swell = (parsed << 8) / bytes;
             let before = self.swell.load(Relaxed);
@@ -107,13 +102,11 @@ impl Flow {
         }
     }
 
-    /// Counts `bytes` that a decoder holds for a long time, until they are
-    /// [absorbed](Self::absorbed).
+    /// Counts `bytes` that a decoder holds until they are [absorbed](Self::absorbed).
     pub(crate) fn hold(&self, bytes: usize) {
         self.parsed.fetch_add(bytes, Relaxed);
     }
 
-    /// Tells that `bytes` of parsed form are absorbed.
     pub(crate) fn absorbed(&self, bytes: usize) {
         self.parsed.fetch_sub(bytes, Relaxed);
     }

@@ -1,11 +1,11 @@
 //! Writes runs: the one writer joins the owners' lists in the order of the lexicon.
 //!
-//! - In: chunks of all owners, exchanged to the last worker, for worker 0 has the documents' table
-//!   to end while the last run is written; those of an owner come in the order of the lexicon, and
+//! - In: chunks of all owners, exchanged to the last worker, since worker 0 ends the documents'
+//!   table while the last run is written. Those of an owner come in the order of the lexicon, and
 //!   a trie collection has one owner, so the next list is that of the least collection at the head
 //!   of the owners' queues. Out: a stream without records.
-//! - The operator decides which place chunks get, and writes the lexicon; the lists are gathered,
-//!   summed and written by threads. Where a device encodes all of a run, who takes its lists has
+//! - The operator places chunks and writes the lexicon; threads gather, sum and write the lists.
+//!   Where a device encodes a whole run, its lists are in their places already.
 //!   put them in their places.
 //! - Memory: the chunks that the owners may have under way, and the writers' buffers.
 //! - Work per activation: all lists that can be placed.
@@ -26,13 +26,12 @@ use timely::dataflow::channels::pact::Exchange;
 use timely::dataflow::operators::generic::operator::Operator;
 use tracing::debug;
 
-/// Threads that write the lists, unless one worker does everything: while one is in the system,
-/// which lets one at a time write to a file, the others gather and take checksums.
+/// Threads that write the lists, unless one worker does everything: the system lets one at a time
+/// write to a file, and the others gather and take checksums meanwhile.
 fn writers(workers: usize) -> usize {
     if workers == 1 { 0 } else { (workers / 4).clamp(2, 6) }
 }
 
-/// Writes runs; they are noted in `Build::done`.
 pub(crate) fn flush<'scope>(
     stream: StreamVec<'scope, u64, Local<LaidChunk>>,
     build: &Arc<Build>,
@@ -78,7 +77,7 @@ pub(crate) fn flush<'scope>(
     })
 }
 
-/// Creates the run of a chunk. It is not synced: a merge may make it superfluous.
+/// Not synced: a merge may make the run superfluous.
 fn create(build: &Build, chunk: &LaidChunk) -> Result<RunWriter, IndexError> {
     let owners = if chunk.whole { 1 } else { build.owners.len() };
     let run = NewRun {

@@ -15,13 +15,11 @@ use crate::dictionary::run::{RunDictionary, SortedRun};
 use std::sync::Arc;
 use timely::dataflow::StreamVec;
 
-/// Groups that one step appends at most.
 const MOST_AT_ONCE: usize = 256;
 /// Bytes of them: more than the groups of one owner that all workers make while one of them parses
-/// a piece, or the owner would fall behind, and find what waits for it out of the caches.
+/// a piece, or the owner would fall behind, and find its groups out of the caches.
 const MOST_BYTES: usize = 4 << 20;
 
-/// Returns closed runs and the frontier of what is absorbed.
 pub(crate) fn index<'scope>(
     stream: StreamVec<'scope, u64, Local<Group>>,
     build: &Arc<Build>,

@@ -24,7 +24,6 @@ use std::time::Instant;
 use timely::dataflow::StreamVec;
 use timely::dataflow::operators::Capability;
 
-/// Returns closed runs and the frontier of what is absorbed.
 pub(crate) fn index_tokens<'scope>(
     stream: StreamVec<'scope, u64, Local<TokenGroup>>,
     build: &Arc<Build>,
@@ -32,8 +31,8 @@ pub(crate) fn index_tokens<'scope>(
     feed::<TokensLane>(stream, build, "IndexTokens")
 }
 
-/// A block that an indexer has, and the capability of its first piece: while it is held, no piece
-/// of the block or behind it counts as absorbed.
+/// A block that an indexer has, and the capability of its first piece: while it is held, nothing
+/// from there on counts as absorbed.
 struct UnderWay {
     _absorbed: Capability<u64>,
     split: u32,
@@ -41,19 +40,17 @@ struct UnderWay {
     bytes: usize,
 }
 
-/// An owner that takes tokens: one indexer.
 struct TokensLane {
     head: Head<TokenGroup>,
     indexer: Box<dyn TokenIndexer>,
-    /// The indexer wakes the operator when it is done with a block.
     is_woken: bool,
-    /// The block that is being gathered, its text, and its part of what is under way.
+    /// The block that is gathered, its text, and its bytes under way.
     block: ParsedBlock,
     text_bytes: u64,
     gathered: Option<UnderWay>,
     under_way: VecDeque<UnderWay>,
     work: IndexerWork,
-    /// Since when the indexer has had nothing to do, or has worked on its first block.
+    /// Since when the indexer has been idle, or has worked on its first block.
     since: Instant,
     build: Arc<Build>,
 }
@@ -121,7 +118,6 @@ impl Lane for TokensLane {
 }
 
 impl TokensLane {
-    /// Lets the indexer go on, and forgets the blocks that it is done with.
     fn advance(&mut self) -> Result<(), Cause> {
         if self.under_way.is_empty() {
             return Ok(());
@@ -142,7 +138,6 @@ impl TokensLane {
         Ok(())
     }
 
-    /// Takes pieces for the block while there are any that all earlier ones precede.
     fn gather(&mut self, arrived: impl Fn(&u64) -> bool) -> Result<(), Cause> {
         while self.text_bytes < self.build.wiring.parse_block {
             let Some(turn) = self.head.next(&arrived)? else { break };

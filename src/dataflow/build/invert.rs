@@ -1,18 +1,18 @@
 //! Inverts the texts of all pieces on a device, and gives each owner its part of the closed runs.
 //!
-//! - In: the texts of each piece, and its documents without their lengths and hashes, or its lines,
-//!   and no documents, all exchanged to worker 0. Out: the documents with lengths, hashes and
-//!   counts, at the position of their piece; an owner's part of a run, at the position of the run's
-//!   last piece, on the owner's worker, or the lists of a run that the device has encoded; and a
-//!   stream without records whose frontier tells which pieces are absorbed.
+//! - In: the texts of each piece and its documents without lengths and hashes, or its lines and no
+//!   documents, all exchanged to worker 0. Out: the documents with lengths, hashes and counts, at
+//!   the position of their piece; an owner's part of a run, at the position of the run's last
+//!   piece, on the owner's worker, or the lists of a run that the device has encoded; and a stream
+//!   without records whose frontier tells which pieces are absorbed.
 //! - Pieces wait until every earlier piece has come, and go to the device in batches of
 //!   `BuildWiring::batch_bytes` of text; early where the input ends, when the device has little to
 //!   do, when nothing more may be under way, or when nothing comes: the index does not depend on
 //!   where batches end. A batch is lines or texts.
 //! - The device has a thread of its own
 //!   ([`InvertService`](crate::gpu::invert::service::InvertService)), which wakes this operator;
-//!   nothing here waits. Eight batches are with it at most. Where the device does not encode lists,
-//!   the next run is inverted when the last one is encoded: there is memory for one.
+//!   nothing here waits. Where the device does not encode lists, the next run is inverted when the
+//!   last one is encoded: there is memory for one.
 //! - Work per activation: what has come, and what the device has done.
 
 use super::encode::count;
@@ -42,27 +42,24 @@ use timely::dataflow::operators::generic::OutputBuilder;
 use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
 use timely::dataflow::operators::generic::operator::Operator;
 
-/// How long the operator sleeps that waits for room.
 const PAUSE: Duration = Duration::from_micros(500);
-/// Batches that a device has at a time, if there is room for so many: one that is counted, up to
-/// three whose forms are found, those that were brought there, one that is, and the next.
+/// Batches that a device has at a time, if there is room: one that is counted, up to three whose
+/// forms are found, the uploaded ones, one being uploaded, and the next.
 const MOST_BATCHES: usize = 8;
-/// A batch that is sent early has such a part of the bytes of a whole one, if there is room for
-/// more of the first file.
+/// A batch that is sent early has at least such a part of the bytes of a whole one, if there is
+/// room for more of the first file.
 const LEAST_PART: usize = 4;
-/// If nothing came for so long, the device takes what there is: a reader may wait until all before
-/// a long document is counted.
+/// After so long without input the device takes what there is: a reader may wait until all before a
+/// long document is counted.
 const IDLE: Duration = Duration::from_millis(20);
 
-/// One owner's part of a run, on its way to the owner.
 #[derive(Clone)]
 struct OwnersRun {
     owner: u32,
     end: RunEnd,
 }
 
-/// What an inverted build goes on with: closed runs, documents, the frontier of what is absorbed,
-/// and lists of runs that are encoded.
+/// Closed runs, documents, the frontier of what is absorbed, and lists of runs that are encoded.
 pub(crate) type Inverted<'scope> = (
     StreamVec<'scope, u64, ClosedRun>,
     StreamVec<'scope, u64, Local<PieceDocuments>>,
@@ -70,15 +67,14 @@ pub(crate) type Inverted<'scope> = (
     StreamVec<'scope, u64, Local<LaidChunk>>,
 );
 
-/// The capabilities of a piece: for the run that it may end, for its documents, and for who waits
-/// until it is absorbed.
+/// The capabilities of a piece: for the run that it may end, for its documents, and for what is
+/// absorbed.
 struct Caps {
     run: RunCaps,
     documents: Capability<u64>,
     _absorbed: Capability<u64>,
 }
 
-/// Those for a run: its parts, or its lists.
 struct RunCaps {
     parts: Capability<u64>,
     encoded: Capability<u64>,
@@ -91,7 +87,6 @@ struct Waiting {
     documents: Option<PieceDocuments>,
 }
 
-/// A piece that the device has.
 struct Sent {
     caps: Caps,
     documents: PieceDocuments,
@@ -170,7 +165,7 @@ pub(crate) fn invert<'scope>(
                         }
                     },
                 )?;
-                // What the device is done with makes room for more.
+                // What the device has finished makes room for more.
                 inverting.send(&build, over);
                 Ok(inverting.has_gathered())
             });
@@ -185,7 +180,6 @@ pub(crate) fn invert<'scope>(
     (open(runs, &shared), documents, absorbed, encoded)
 }
 
-/// Opens the parts of runs on their owners' workers.
 fn open<'scope>(
     runs: StreamVec<'scope, u64, Local<OwnersRun>>,
     build: &Arc<Build>,
@@ -219,17 +213,16 @@ enum RunLists {
     Encoded(LaidChunk),
 }
 
-/// The device's side on its worker.
 struct Inverting {
     service: InvertService,
     waiting: BTreeMap<u64, Waiting>,
     gathered: Vec<(Caps, PieceDocuments, TextGroup)>,
     gathered_bytes: usize,
-    /// When the last of them came.
+    /// When the last piece came.
     came: Instant,
     sent: VecDeque<Sent>,
     batches: usize,
-    /// The capability of the last piece that was counted, with which its run goes out.
+    /// Of the last piece that was counted; its run goes out with it.
     last: Option<RunCaps>,
     ended: bool,
 }
@@ -253,7 +246,7 @@ impl Inverting {
         !self.gathered.is_empty()
     }
 
-    /// Takes the pieces whose turn it is.
+    /// Takes the pieces that all earlier ones have preceded.
     fn gather(&mut self, arrived: impl Fn(&u64) -> bool) {
         while let Some(entry) = self.waiting.first_entry()
             && arrived(entry.key())
@@ -269,14 +262,14 @@ impl Inverting {
         }
     }
 
-    /// Hands batches to the device; `over` says that no more pieces will come.
+    /// Hands batches to the device; `over`: no more pieces will come.
     fn send(&mut self, build: &Build, over: bool) {
         let ends = over && self.waiting.is_empty();
         while self.batches < MOST_BATCHES && self.has_gathered() {
             let full = self.gathered_bytes >= build.wiring.batch_bytes
                 || self.gathered.len() >= MOST_PIECES;
-            // A device that has no other batch, or none to be brought, takes what there is; but no
-            // crumbs while more can come: each batch has the waiting of some thirty calls.
+            // An idle device takes what there is, but no crumbs while more can come: each batch
+            // waits for some thirty calls.
             let some = self.gathered_bytes >= build.wiring.batch_bytes / LEAST_PART;
             let starved = match self.batches {
                 0 => some || !build.wiring.flow.has_room(true) || self.came.elapsed() >= IDLE,
@@ -314,7 +307,6 @@ impl Inverting {
         self.last.as_ref().ok_or_else(|| "a run ends with a piece".into())
     }
 
-    /// Takes what the device has done.
     fn receive(
         &mut self,
         build: &Build,
@@ -335,7 +327,7 @@ impl Inverting {
                     sent.documents.count(counts, lengths, contents);
                     documents(&sent.caps.documents, sent.documents);
                     self.batches -= usize::from(sent.ends_batch);
-                    // They are kept until all is over, so that the last outcome finds somebody.
+                    // Kept until all is over, for the last outcome.
                     self.last = Some(sent.caps.run);
                 }
                 Event::Run(end) => runs(self.last()?, RunLists::Parts(end)),

@@ -1,6 +1,5 @@
 //! Parses pieces: finds documents, tokens and terms, and regroups them, as postings or as tokens,
-//! by owner and trie collection. For a device it keeps texts, or hands on lines of JSON as they
-//! are.
+//! by owner and trie collection; for a device it passes on texts, or lines of JSON as they are.
 //!
 //! - In: pieces, each at the worker that it was assigned to. Out: one group for each owner, for
 //!   its index operator, and the piece's documents; both at the piece's position, at once.
@@ -25,12 +24,11 @@ use timely::dataflow::operators::generic::OutputBuilder;
 use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
 use timely::dataflow::{ProbeHandle, Scope, StreamVec};
 
-/// Groups by owner, and batches of documents.
 pub(crate) type Parsed<'scope, G> =
     (StreamVec<'scope, u64, Local<G>>, StreamVec<'scope, u64, Local<PieceDocuments>>);
 
-/// Reads the whole input of a build and parses it; groups are as `regroup` makes them. `absorbed`
-/// follows the far end of the dataflow.
+/// Reads and parses the whole input; groups are as `regroup` makes them. `absorbed` follows the far
+/// end of the dataflow.
 pub(crate) fn parse_input<'scope, R: Regroup + 'static>(
     scope: Scope<'scope, u64>,
     build: &Arc<Build>,
@@ -42,7 +40,7 @@ pub(crate) fn parse_input<'scope, R: Regroup + 'static>(
     parse(pieces, build, in_hand, regroup)
 }
 
-/// Parses; groups are as `regroup` makes them. `in_hand` is what the same worker reads.
+/// `in_hand` is what the same worker reads.
 pub(crate) fn parse<'scope, R: Regroup + 'static>(
     stream: StreamVec<'scope, u64, Assigned>,
     build: &Arc<Build>,
@@ -74,8 +72,8 @@ pub(crate) fn parse<'scope, R: Regroup + 'static>(
                     waiting.push_back((cap.retain(0), cap.retain(1), piece));
                 }
             });
-            // Others would have nothing to do while this worker, which reads for them, parses.
-            // It reads on before, once for each time that it gave them something.
+            // Other parsers would idle while this worker, which reads for them, parses: it reads on
+            // before, once for each time that it gave them something.
             if build.workers > 1 && in_hand.short.take() {
                 return activator.activate();
             }
@@ -85,7 +83,7 @@ pub(crate) fn parse<'scope, R: Regroup + 'static>(
             let bytes = piece.bytes.len();
             let parsed =
                 guard.work(|| Ok(parser.parse(&build.plan, build.wanted.as_ref(), &mut piece)));
-            // Whoever fills the next one has it before anything waits.
+            // The next user of the buffer has it before anything waits.
             drop(piece);
             let Some((groups, batch)) = parsed else { return };
             let parsed = groups.iter().map(PieceGroup::memory_bytes).sum::<usize>() + batch.bytes();

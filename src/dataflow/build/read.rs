@@ -1,16 +1,16 @@
-//! Reads the input, all workers together: who has nothing to do takes what is next.
+//! Reads the input, all workers together: an idle one claims what is next.
 //!
 //! - Out, for the decompressor of the same worker: the pieces of a stretch of a file whose records
 //!   end with marks, at the position (split, stretch, piece), which this worker parses itself. So
-//!   pieces come nearly in the order of the input, few wait for earlier ones, and their bytes have
-//!   not left the core's cache. Or a split that one worker has to read from first to last, at the
+//!   pieces come nearly in the order of the input, few wait for earlier ones, and their bytes are
+//!   still in the core's cache. Or a split that one worker has to read from first to last, at the
 //!   position (split, 0, 0): the decompressor reads it, and none follows before it is done.
 //! - A stretch is claimed while there is room in the job's [`Flow`](super::flow::Flow); the first
-//!   of the input that is not absorbed always is. A split is claimed when a parser has nothing to
-//!   do, though nearly all open splits feed parsers: what comes from a later split waits for all of
-//!   the earlier ones, and has left the caches by then. So plain files are read by one or two
-//!   workers, compressed ones by as many as it takes. At most
-//!   [`Budget::open_files`](crate::order::Budget::open_files) are open. A worker that waits holds a
+//!   of the input that is not absorbed always is. A split is claimed when a parser is idle though
+//!   nearly all open splits feed parsers: what comes from a later split waits for all earlier
+//!   ones, and has left the caches by then. So plain files are read by one or two workers,
+//!   compressed ones by as many as it takes, with at most
+//!   [`Budget::open_files`](crate::order::Budget::open_files) open. A worker that waits holds a
 //!   capability for the first unclaimed place only.
 //! - Memory: a piece. One that grows long, for it holds a long document, waits until all before it
 //!   is absorbed, so that there is one such at a time.
@@ -35,10 +35,8 @@ use timely::dataflow::operators::generic::operator::source;
 use timely::dataflow::{ProbeHandle, Scope, StreamVec};
 use timely::scheduling::Activator;
 
-/// How long a worker that has to wait for others does so before it looks again.
 const PAUSE: Duration = Duration::from_micros(500);
 
-/// What a worker has of the input.
 pub(crate) enum Taken {
     /// For the parser of this worker.
     Piece(Piece),
@@ -46,17 +44,15 @@ pub(crate) enum Taken {
     Split(usize),
 }
 
-/// What the operators of one worker know of the split that it reads from first to last.
 #[derive(Default)]
 pub(crate) struct InHand {
     is_open: Cell<bool>,
     reader: RefCell<Option<Activator>>,
-    /// The decompressor has nothing left, and parsers that need more pieces.
+    /// The decompressor has nothing left, and parsers need more pieces.
     pub short: Cell<bool>,
 }
 
 impl InHand {
-    /// Tells that the split is read, and its pieces are on their way.
     pub(crate) fn done(&self) {
         self.is_open.set(false);
         if let Some(reader) = &*self.reader.borrow() {
@@ -65,8 +61,8 @@ impl InHand {
     }
 }
 
-/// Makes the reading operator; `absorbed` follows the far end of the dataflow. What is returned
-/// beside the stream goes to the decompressor of the same worker.
+/// `absorbed` follows the far end of the dataflow. The second value is for the decompressor of the
+/// same worker.
 pub(crate) fn read<'scope>(
     scope: Scope<'scope, u64>,
     build: &Arc<Build>,
@@ -105,14 +101,13 @@ pub(crate) fn read<'scope>(
     (stream, in_hand)
 }
 
-/// Nothing is taken any more before the given position.
+/// Nothing before the given position will be taken.
 enum Step {
     Went(Position),
     Waits(Position),
     Over,
 }
 
-/// What one worker reads.
 struct Reader {
     build: Arc<Build>,
     absorbed: ProbeHandle<u64>,
@@ -121,18 +116,15 @@ struct Reader {
     open: Option<Stretch>,
 }
 
-/// A stretch of a file that is being read.
 struct Stretch {
     file: Arc<SharedFile>,
     number: u64,
     reading: Reading,
-    /// That of its next piece.
+    /// Of its next piece.
     position: Position,
-    /// The place behind it.
     next: Place,
 }
 
-/// The position of the first piece of a place.
 fn position_of((split, stretch): Place) -> Result<Position, SettingError> {
     Position::new(split as u64, stretch, 0)
 }
@@ -149,12 +141,10 @@ impl Reader {
         Self { build, absorbed, worker, cutter, open: None }
     }
 
-    /// Whether all before a position is absorbed.
     fn is_first(&self, position: Position) -> bool {
         !self.absorbed.less_than(&position.0)
     }
 
-    /// Goes on with what is open, or claims what is next.
     fn step(&mut self, taken: &mut Vec<(u64, Taken)>) -> Result<Step, Cause> {
         if self.open.is_none() {
             match self.claim()? {
@@ -186,7 +176,7 @@ impl Reader {
             plan.splits.len(),
             budget.open_files,
             flow.is_hungry(),
-            // Splits that one worker reads, if some are open, come before, and need room too.
+            // Open splits that one worker reads come before, and need room too.
             |place, streams| flow.is_idle(worker) && (flow.has_room(!streams) || first(place)),
             |split| self.build.open_shared(split),
         )
@@ -208,7 +198,7 @@ impl Reader {
         Ok(Stretch { file, number, reading, position, next })
     }
 
-    /// Reads on; tells whether all is read.
+    /// Tells whether all is read.
     fn read(
         &mut self,
         stretch: &mut Stretch,
@@ -231,7 +221,7 @@ impl Reader {
         Ok(whole)
     }
 
-    /// Ends a stretch, all of which is read; nothing before the returned place will be claimed.
+    /// Ends a stretch that is read; nothing before the returned place will be claimed.
     fn end(&self, stretch: Stretch) -> Result<Place, InputError> {
         let Stretch { file, number, reading, next, .. } = stretch;
         let (build, input) = (&self.build, file.input());

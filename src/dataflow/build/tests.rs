@@ -1,5 +1,5 @@
-//! Does each operator of a build pass on what it gets, hold its frontier while something is open,
-//! and end the job when it fails? Each in a small dataflow of its own.
+//! Tests of each operator of a build in a small dataflow of its own: it passes on what it gets,
+//! holds its frontier while something is open, and ends the job when it fails.
 
 mod reading;
 
@@ -39,7 +39,6 @@ fn at(block: u64, piece: u64) -> u64 {
     Position::new(0, block, piece).unwrap().0
 }
 
-/// A group of the texts of a piece for the one owner.
 fn group(texts: &[&str]) -> Group {
     let owners = Arc::new(crate::dictionary::owners::Owners::in_turn(1));
     let mut tally = Tally::new(Analysis::default(), owners, 1 << 16);
@@ -76,8 +75,7 @@ fn index_takes_pieces_in_order_and_closes_the_last_run() {
     );
     assert!(!shared.control.stopped());
     assert!(passed.records[0].is_empty() && passed.records[1].is_empty(), "the run goes on");
-    // The run will go out at the time of its last piece, of which the operator keeps the
-    // capability.
+    // The operator keeps the capability of the last piece, at whose time the run will go out.
     assert_eq!(passed.frontier, [Some(at(1, 0)), Some(at(1, 1)), None]);
     let (time, (part, terms)) = &passed.records[2][0];
     assert_eq!((*time, part.documents, part.run, part.owner), (at(1, 1), 3, 0, 0));
@@ -194,7 +192,6 @@ fn index_tokens_holds_what_its_indexer_is_not_done_with_and_fails_with_it() {
     }
 }
 
-/// A term that is never there.
 const LATER: &str = "later";
 
 /// Terms of one posting each, of trie collection 0, or errors.

@@ -1,13 +1,12 @@
-//! What becomes of each document: which are new, which are gone, and which stay?
+//! Tells which documents are new, which are gone, and which stay.
 //!
-//! Documents are pairs of name and content, and any number may be equal. What changed is counted
-//! for each pair (`dataflow::changes`); here the counts are given to documents. Of equal documents
-//! the first ones stay, by docid; a document that is new and one that is gone, of one name, are a
-//! change.
+//! Documents are pairs of name and content, and any number may be equal. `dataflow::changes` counts
+//! what changed of each pair; here the counts are given to documents. Of equal documents the first
+//! ones stay, by docid; a new document and one that is gone, of one name, are a change.
 
 use super::table::Entry;
 
-/// A document by name and content, as it is compared.
+/// The hashes of name and content.
 pub(crate) type Pair = (u128, u64);
 
 /// A set of numbers below a limit.
@@ -18,7 +17,7 @@ pub(crate) struct Numbers {
 }
 
 impl Numbers {
-    /// Adds a number; whether it was not there.
+    /// Adds a number; false if it was there.
     pub(crate) fn insert(&mut self, number: u32) -> bool {
         let (word, bit) = (number as usize / 64, 1 << (number % 64));
         if self.words.len() <= word {
@@ -61,25 +60,24 @@ impl Numbers {
     }
 }
 
-/// What changed between two tables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Changes {
-    /// Documents whose name is new, or more frequent than it was.
+    /// The name is new, or more frequent than it was.
     pub added: u64,
-    /// Documents whose name has another content.
+    /// The name has another content.
     pub changed: u64,
     /// Docids of documents that are gone or have changed.
     pub deleted: Numbers,
-    /// Numbers of documents that are new or have changed, as the new table counts them.
+    /// Numbers in the new table of documents that are new or have changed.
     pub wanted: Numbers,
-    /// Docid and new number of each document that stays: it may lie elsewhere in its input now.
+    /// Docid and new number of each document that stays: its place in its input may be another.
     pub kept: Vec<(u32, u32)>,
     /// The most pairs that were compared at a time.
     pub held_pairs: usize,
 }
 
 impl Changes {
-    /// Documents that are gone and whose name nothing new has.
+    /// Documents that are gone, but for those whose name has another content.
     pub(crate) fn removed(&self) -> u64 {
         self.deleted.len() - self.changed
     }
@@ -95,8 +93,8 @@ impl Changes {
     }
 
     /// Gives counts to documents. `old` and `new` are all entries of a range of names, sorted;
-    /// `counts` are the pairs that are there more often in `new` than in `old` (above zero), or
-    /// less often, sorted.
+    /// `counts` are, sorted, the pairs that are more (above zero) or less frequent in `new` than in
+    /// `old`.
     ///
     /// # Panics
     /// When the counts are not those of the entries.
@@ -126,7 +124,7 @@ impl Changes {
             let more: isize = counted.iter().map(|&(_, more)| more).sum();
             assert_eq!(more, after.len() as isize - before.len() as isize, "counts of documents");
             let stay = before.len().min(after.len());
-            // Entries of one pair are sorted by input first; the first of them stay.
+            // Of the entries of a pair, sorted by input, the first stay.
             for entry in &before[stay..] {
                 self.deleted.insert(entry.number);
                 gone += 1;
@@ -149,7 +147,6 @@ fn least(old: &[Entry], new: &[Entry]) -> Option<u128> {
     names.into_iter().flatten().map(|entry| entry.name).min()
 }
 
-/// Cuts what fits `is_in` off the front.
 fn split<'a, T>(rest: &mut &'a [T], is_in: impl FnMut(&T) -> bool) -> &'a [T] {
     let (front, back) = rest.split_at(rest.partition_point(is_in));
     *rest = back;

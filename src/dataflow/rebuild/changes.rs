@@ -1,19 +1,19 @@
-//! What changed between two tables of documents?
+//! Finds what changed between two tables of documents.
 //!
 //! ```text
 //! feed (old - 1, new + 1) -> consolidate -> (exchange by name) -> resolve
 //! ```
 //!
 //! The documents of a table are a differential collection of pairs of name and content hash; the
-//! old one is taken away from the new one, and what is left after consolidation is what changed.
-//! Both are fed in the order of names and in lock-step: a worker has a slice of all names, cuts it
-//! into chunks, and chunk number `t` of all slices has the time `t`. So a document that did not
-//! change meets itself at one time, and a chunk has left the dataflow soon after it came in. The
-//! trace behind `consolidate` has no reader and keeps nothing.
+//! old one is subtracted from the new one, and what consolidation leaves is what changed. Both are
+//! fed in the order of names and in lock-step: a worker has a slice of all names, cuts it into
+//! chunks, and chunk number `t` of all slices has the time `t`. So an unchanged document meets
+//! itself at one time, and a chunk leaves the dataflow soon after it came in. The trace behind
+//! `consolidate` has no reader and keeps nothing.
 //!
 //! - In: two sorted tables. Out: [`Changes`], once the dataflow is complete.
 //! - Memory: the pairs of `AHEAD` chunks of about `CHUNK` entries for each worker, beside the
-//!   changes themselves. One after the other instead of in lock-step would take all of a table.
+//!   changes themselves. One table after the other would take all of it.
 //! - Work per activation: a chunk.
 
 use crate::crew::lock;
@@ -38,10 +38,10 @@ const CHUNK: u64 = 1 << 15;
 /// Chunks of a worker that may be under way.
 const AHEAD: u64 = 2;
 
-/// A change of the number of equal pairs at a time.
+/// A pair, its time, and the change of its count.
 type Update = (Pair, u64, isize);
 
-/// How the names of two tables are cut: for each worker, for each chunk, the entries of both.
+/// How the names of two tables are cut: by worker, then by chunk.
 struct Cut {
     old: Table,
     new: Table,
@@ -61,12 +61,11 @@ impl Cut {
         u128::MAX / (self.workers * u128::from(self.chunks)) + 1
     }
 
-    /// The worker whose slice has a name.
     fn owner(&self, name: u128) -> u64 {
         (name / self.width() / u128::from(self.chunks)) as u64
     }
 
-    /// The entries of a chunk, as numbers in the old table and in the new.
+    /// As numbers in the old table and in the new.
     fn entries(&self, worker: usize, chunk: u64) -> Result<[Range<u64>; 2], IndexError> {
         let number = worker as u128 * u128::from(self.chunks) + u128::from(chunk);
         let range = |table: &Table| {
@@ -80,7 +79,6 @@ impl Cut {
     }
 }
 
-/// Compares two tables on so many workers.
 pub(crate) fn changes(
     old: Table,
     new: Table,
@@ -111,7 +109,6 @@ fn in_chunks(
     Ok(std::mem::take(&mut *found))
 }
 
-/// Feeds the pairs of this worker's slice, chunk after chunk.
 fn feed<'scope>(
     scope: Scope<'scope, u64>,
     cut: &Arc<Cut>,
@@ -156,7 +153,7 @@ fn feed<'scope>(
     })
 }
 
-/// Gives what changed of a chunk to its documents when the frontier has passed it.
+/// Resolves the changes of a chunk when the frontier has passed it.
 fn resolve_changes<'scope>(
     stream: StreamVec<'scope, u64, Update>,
     cut: &Arc<Cut>,
@@ -229,7 +226,6 @@ mod tests {
         in_chunks(tables.0, tables.1, workers, chunk, &control).unwrap()
     }
 
-    /// Documents that are there more often in `a` than in `b`, sorted.
     fn more(a: &[(u32, u64)], b: &[(u32, u64)]) -> Vec<(u32, u64)> {
         let mut counts: HashMap<(u32, u64), usize> = HashMap::new();
         for document in b {
@@ -246,7 +242,6 @@ mod tests {
         left
     }
 
-    /// The documents of a set of numbers, sorted.
     fn of(numbers: impl Iterator<Item = u32>, documents: &[(u32, u64)]) -> Vec<(u32, u64)> {
         let mut found: Vec<_> = numbers.map(|number| documents[number as usize]).collect();
         found.sort_unstable();

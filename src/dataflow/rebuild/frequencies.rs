@@ -1,19 +1,18 @@
-//! How often was each query asked in the last days, and how often was each part of a list visited?
-//! Sliding windows over query logs.
+//! Counts in sliding windows over query logs: how often each query was asked in the last days, and
+//! how often each part of a list was visited.
 //!
 //! ```text
 //! feed (day: + count, day + window: - count) -> count_total -> (exchange) -> tell
 //! ```
 //!
-//! What is in the window, the *keys*, are a differential collection, in which a key is as often as
-//! it was counted; the time is the day. A day's counts come in once, with the day on which they
-//! leave the window, so that no day is counted again. Each day gives the changes alone: keys whose
-//! count is another one than the day before, which is what a plan of caches needs to follow.
+//! The *keys* of the window are a differential collection, in which a key is as often as it was
+//! counted; the time is the day. A day's counts come in once, with the day on which they leave the
+//! window, so that no day is counted again. Each day gives only the keys whose count is not that of
+//! the day before, which is what a plan of caches needs.
 //!
 //! - In: days in their order, each with the counts of its keys. Out: for each day the changed
 //!   counts, sorted by key, once the frontier has passed it.
-//! - Memory: the counts of the window, for each day that they are from, and the counts of the
-//!   window.
+//! - Memory: the counts of the window, by day and in all.
 //! - Work per activation: a day.
 
 use crate::crew::lock;
@@ -29,25 +28,24 @@ use timely::dataflow::operators::Probe;
 use timely::dataflow::operators::generic::operator::{Operator, source};
 use timely::dataflow::{ProbeHandle, Scope, StreamVec};
 
-/// The keys of a day, each with how often it was counted.
+/// The keys of a day with their counts.
 pub(crate) type Day<K> = Vec<(K, u32)>;
 
-/// What is counted: queries, or parts of lists.
+/// A query, or a part of a list.
 pub(crate) trait Key: ExchangeData + Hashable {}
 
 impl<K: ExchangeData + Hashable> Key for K {}
 
-/// A key whose count is another one: the count before, and the count now.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Change<K> {
     pub key: K,
-    /// How often it was in the window of the day before.
+    /// Its count in the window of the day before.
     pub before: u64,
-    /// How often it is in the window now.
+    /// Its count in the window now.
     pub now: u64,
 }
 
-/// Takes the changes of a day, by its number.
+/// Takes the number of a day, and its changes.
 pub(crate) type Tell<K> = Box<dyn FnMut(u32, Vec<Change<K>>) + Send>;
 
 type Update<K> = (K, u32, isize);
@@ -68,7 +66,6 @@ pub(crate) fn frequencies<K: Key + Send>(
 ) -> Result<(), JobError> {
     assert!(window > 0, "a window has a day at least");
     let days: Box<dyn Iterator<Item = Day<K>> + Send> = Box::new(days.into_iter());
-    // Worker 0 takes both.
     let ends = Arc::new(Mutex::new(Some((days, tell))));
     let shared = control.clone();
     workers::run(workers, control, move |worker| {
@@ -86,7 +83,6 @@ pub(crate) fn frequencies<K: Key + Send>(
     })
 }
 
-/// Gives a day at a time.
 fn feed<'scope, K: Key>(
     scope: Scope<'scope, u32>,
     mut days: Option<Box<dyn Iterator<Item = Day<K>> + Send>>,
@@ -125,7 +121,6 @@ fn feed<'scope, K: Key>(
     })
 }
 
-/// Hands the changes of each day on.
 fn tell_changes<'scope, K: Key>(
     stream: StreamVec<'scope, u32, Counted<K>>,
     mut tell: Option<Tell<K>>,
@@ -151,7 +146,7 @@ fn tell_changes<'scope, K: Key>(
                     }
                 });
                 let Some(tell) = &mut tell else { return };
-                // What leaves the window when the days are over is nobody's business.
+                // What leaves the window behind the last day is of no use.
                 let end = *lock(&last);
                 while !frontier.less_equal(&next) && end.is_none_or(|end| next < end) {
                     let changes = open.remove(&next).unwrap_or_default();
@@ -179,7 +174,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The counts of each window, from the changes.
     fn windows(days: &[Day<String>], window: u32, workers: usize) -> Vec<BTreeMap<String, u64>> {
         let found = Arc::new(Mutex::new(Vec::new()));
         let (mut counts, told) = (BTreeMap::new(), found.clone());

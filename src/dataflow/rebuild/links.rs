@@ -1,15 +1,15 @@
-//! Where do the pages of the input lead to, without indexing them?
+//! Finds the links of the pages of the input, without indexing them.
 //!
 //! ```text
 //! read -> decompress -> parse (of links) -> (exchange) -> take
 //! ```
 //!
 //! A page is known by its *key*: a hash of its address without the fragment, an empty query, and
-//! whether it is `http` or `https`. Addresses are resolved and written in one way as the URL
-//! standard has it (the crate `url`). Only addresses of `http`, `https` and `file` are kept; a file
-//! that is a page has its name for an address, from the root on.
+//! the choice of `http` or `https`. Addresses are resolved and normalised as the URL standard has
+//! it (the crate `url`). Only those of `http`, `https` and `file` count; a file that is a page has
+//! its name, below the root, for an address.
 //!
-//! - In: the inputs of a build. Out: the links of each page, in no order, to whoever asked.
+//! - In: the inputs of a build. Out: the links of each page, in no order, to the caller.
 //! - Memory: a build's for what is under way.
 //! - Work per activation: as in a build; in `take` all that has come.
 
@@ -36,14 +36,10 @@ use timely::worker::Worker;
 use twox_hash::XxHash3_64;
 use url::Url;
 
-/// Takes the links of a page.
 pub(crate) type Take = Box<dyn FnMut(&PageLinks) -> Result<(), Cause> + Send>;
 
 /// Reads the inputs of `build`, on its workers, and gives the links of their pages to `take`, on
 /// one of them.
-///
-/// # Errors
-/// When an input cannot be read or is cut short, `take` fails, or the job is told to end.
 pub(crate) fn links(build: &Arc<Build>, take: Take) -> Result<(), JobError> {
     let (shared, take) = (build.clone(), Mutex::new(Some(take)));
     workers::run(build.workers, &build.control, move |worker| {
@@ -90,7 +86,6 @@ fn take_links<'scope>(
     })
 }
 
-/// Looks for the links of pages, and makes nothing of documents.
 #[derive(Default)]
 struct Links {
     html: HtmlText,
@@ -146,12 +141,10 @@ impl Regroup for Links {
     }
 }
 
-/// Where a page leads to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PageLinks {
-    /// The file that the page lies in, by number.
+    /// By number, the file that the page lies in.
     pub file: u32,
-    /// The hash of the name of its document.
     pub name: u128,
     pub key: u64,
     /// The keys of the pages that it leads to; one may be there twice.
@@ -159,7 +152,7 @@ pub(crate) struct PageLinks {
 }
 
 impl PageLinks {
-    /// Looks for the links of a page of a file; nothing if it has no address.
+    /// Nothing if the page has no address.
     pub(crate) fn of(file: u32, page: &Page<'_>, html: &mut HtmlText) -> Option<Self> {
         let own = address(page.url)?;
         let (name, key) = (name_hash(String::from_utf8_lossy(page.name).as_bytes()), key(&own)?);
@@ -185,7 +178,7 @@ impl PageLinks {
 }
 
 /// The address of a page: a URL, maybe in angle brackets as old web archives have it, or the name
-/// of a file, which is taken to lie below the root, wherever the job runs.
+/// of a file, taken to lie below the root wherever the job runs.
 fn address(written: &[u8]) -> Option<Url> {
     let text = String::from_utf8_lossy(written.trim_ascii());
     let text = text.strip_prefix('<').and_then(|text| text.strip_suffix('>')).unwrap_or(&text);
@@ -196,7 +189,7 @@ fn address(written: &[u8]) -> Option<Url> {
     Url::parse(text).ok().or_else(file)
 }
 
-/// The key of an address; none if it is none of a page.
+/// None if it is not the address of a page.
 fn key(address: &Url) -> Option<u64> {
     let text = address.as_str();
     let text = text.split_once('#').map_or(text, |(text, _)| text);
@@ -238,7 +231,6 @@ mod tests {
         assert_eq!(found.key, links_of("<https://www.a.org/m/n?>", "").unwrap().key);
         let based = links_of("http://a.org/x", "<base href=/m/><base href=/n/><a href=b>").unwrap();
         assert_eq!(based.targets, links_of("http://a.org/m/", "<a href=b>").unwrap().targets);
-        // Files lead to files.
         let file = links_of("/pages/a/x y.html", "<a href='../b/z%20z.html'><a href=/q>").unwrap();
         assert_eq!(file.targets[0], links_of("/pages/b/z z.html", "").unwrap().key);
         assert_eq!(file.targets[1], links_of("/q", "").unwrap().key);

@@ -1,4 +1,4 @@
-//! Operators of the rebuild job: what changed, how often it is asked for, what links to it. And the
+//! Operators of the rebuild job: what changed, how often it is asked for, what links to it; and the
 //! tables that they compare and fill.
 
 pub(crate) mod changed;

@@ -1,4 +1,4 @@
-//! Which documents are in the input, without indexing them? Their names, places and content hashes.
+//! Lists the documents of the input without indexing them: names, places and content hashes.
 //!
 //! ```text
 //! read -> decompress -> parse (of nothing) -> (exchange) -> scan
@@ -26,11 +26,8 @@ use timely::dataflow::operators::Probe;
 use timely::dataflow::{ProbeHandle, StreamVec};
 use timely::worker::Worker;
 
-/// Reads the inputs of `build`, on its workers; what it `scan`s into gets all documents, and is
-/// `scanned` afterwards.
-///
-/// # Errors
-/// When an input cannot be read or is cut short, or the job is told to end.
+/// Reads the inputs of `build`, on its workers; its `scan` takes all documents and becomes
+/// `scanned`.
 pub(crate) fn scan(build: &Arc<Build>) -> Result<(), JobError> {
     let shared = build.clone();
     workers::run(build.workers, &build.control, move |worker| assemble(worker, &shared))
@@ -44,7 +41,6 @@ fn assemble(worker: &mut Worker, build: &Arc<Build>) {
     });
 }
 
-/// Makes the operator that notes all documents.
 fn take_documents<'scope>(
     batches: StreamVec<'scope, u64, Local<PieceDocuments>>,
     build: &Arc<Build>,
@@ -62,12 +58,11 @@ fn take_documents<'scope>(
     })
 }
 
-/// Makes no groups: the documents of a piece are all that is wanted.
+/// Makes no groups: only the documents of a piece are wanted.
 struct Nothing {
     documents: u32,
 }
 
-/// What nobody gets: there is none.
 enum NoGroup {}
 
 impl PieceGroup for NoGroup {

@@ -1,4 +1,4 @@
-//! Which documents are in the files that were read? A table of their names and contents, and their
+//! The documents of the files that were read: a table of their names and contents, and their
 //! places, both on disk.
 
 use super::table::{Entry, Sorter, Table, name_hash};
@@ -11,15 +11,14 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 pub(crate) struct Scanned {
-    /// All documents; their numbers are places in `places`.
+    /// Numbers of documents are places in `places`.
     pub table: Table,
-    /// The place of each document, 16 bytes each, in the order of the input.
+    /// 16 bytes a document, in the order of the input.
     pub places: PathBuf,
     /// Records that are no documents, by reason.
     pub skipped: BTreeMap<String, u64>,
 }
 
-/// The table that grows: takes the documents of pieces in the order of the input.
 pub(crate) struct Scan {
     sorter: Sorter,
     table: PathBuf,
@@ -34,7 +33,7 @@ pub(crate) struct Scan {
 }
 
 impl Scan {
-    /// Makes an empty one whose files come into `folder`; sorting takes `memory` bytes at a time.
+    /// Its files come into `folder`; sorting takes `memory` bytes at a time.
     pub(crate) fn new(folder: &Path, memory: u64) -> Result<Self, IndexError> {
         let places = folder.join("places");
         let file = File::create(&places).map_err(IndexError::storage("write", &places))?;
@@ -51,7 +50,6 @@ impl Scan {
         })
     }
 
-    /// Takes the documents of the next piece.
     pub(crate) fn take(
         &mut self,
         plan: &InputPlan,
@@ -82,7 +80,6 @@ impl Scan {
         Ok(())
     }
 
-    /// The table of all that was taken.
     pub(crate) fn finish(self) -> Result<Scanned, IndexError> {
         let written = self.file.into_inner();
         written.map_err(|error| IndexError::storage("write", &self.places)(error.into_error()))?;

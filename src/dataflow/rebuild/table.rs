@@ -1,11 +1,9 @@
-//! Which documents are there, and what do they say? A table of names and content hashes, sorted by
-//! name, on disk.
-//!
-//! A table is a scratch file of one rebuild: its entries, 32 bytes each, and nothing else.
+//! A table of the names and content hashes of documents on disk, sorted by name: a scratch file of
+//! one rebuild, with 32 bytes an entry and nothing else.
 //!
 //! A name is its 128-bit hash: among ten thousand million names two share one with a probability
-//! below 10^-18. [`Sorter`] takes entries in any order and holds no more of them than it is told
-//! to; [`Table`] is read in ranges of names, with positioned reads.
+//! below 10^-18. [`Sorter`] takes entries in any order in bounded memory; [`Table`] is read in
+//! ranges of names, with positioned reads.
 
 use crate::index::error::IndexError;
 use bytemuck::{Pod, Zeroable};
@@ -30,12 +28,10 @@ pub(crate) struct Entry {
     pub number: u32,
 }
 
-/// The hash of a document's name.
 pub(crate) fn name_hash(name: &[u8]) -> u128 {
     twox_hash::XxHash3_128::oneshot(name)
 }
 
-/// Sorts entries in bounded memory.
 pub(crate) struct Sorter {
     folder: PathBuf,
     held: Vec<Entry>,
@@ -44,8 +40,8 @@ pub(crate) struct Sorter {
 }
 
 impl Sorter {
-    /// Makes a sorter that holds `bytes` bytes at most, at least those of a thousand entries, and
-    /// writes what is more to files in `folder`.
+    /// Holds `bytes` bytes at most, at least a thousand entries, and writes the rest to files in
+    /// `folder`.
     pub(crate) fn new(folder: &Path, bytes: u64) -> Self {
         let most = (bytes / ENTRY as u64).clamp(1000, u64::from(u32::MAX)) as usize;
         Self { folder: folder.to_path_buf(), held: Vec::new(), most, parts: Vec::new() }
@@ -63,7 +59,6 @@ impl Sorter {
         Ok(())
     }
 
-    /// Writes the table of all entries to `path`.
     pub(crate) fn finish(mut self, path: &Path) -> Result<Table, IndexError> {
         self.held.sort_unstable();
         if self.parts.is_empty() {
@@ -116,7 +111,7 @@ impl Source {
     }
 }
 
-/// Writes sorted entries as a table. It is not synced: no job needs the table of another.
+/// Not synced: no job needs the table of another.
 fn write(
     path: &Path,
     entries: impl Iterator<Item = Result<Entry, IndexError>>,
@@ -133,7 +128,6 @@ fn write(
     Ok(Table { path: path.to_path_buf(), file, entries: count })
 }
 
-/// A sorted table on disk.
 #[derive(Debug)]
 pub(crate) struct Table {
     path: PathBuf,
@@ -146,13 +140,12 @@ impl Table {
         self.entries
     }
 
-    /// Whether there is no entry.
     #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.entries == 0
     }
 
-    /// The entries whose numbers in the table are in a range.
+    /// The entries whose numbers are in a range.
     pub(crate) fn entries(&self, range: Range<u64>) -> Result<Vec<Entry>, IndexError> {
         let mut entries = vec![Entry::zeroed(); (range.end - range.start) as usize];
         let at = range.start * ENTRY as u64;

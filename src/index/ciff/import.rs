@@ -1,8 +1,7 @@
-//! How does an index of another search engine become one of ours? Its file is read twice: first
-//! terms, names and lengths, which are brought into our order; then list after list.
+//! Imports an index of another search engine. Its file is read twice: first terms, names and
+//! lengths, which are sorted into our order; then list after list.
 //!
-//! What the file says stays: docids, lengths and term frequencies, and so the scores of BM25 by the
-//! same formula.
+//! Docids, lengths and term frequencies stay, and so do the scores of BM25 by the same formula.
 
 use super::read::{Reader, Value};
 use crate::index::documents::{DocumentsEntry, DocumentsWriter, Location};
@@ -24,19 +23,16 @@ use twox_hash::XxHash3_64;
 /// What the file does not say.
 #[derive(Clone, Debug)]
 pub struct Import {
-    /// The command line of the job.
     pub command: String,
-    /// How queries become terms, and how lists are coded.
     pub settings: Settings,
-    /// The file as an input: its path, length and hash.
+    /// The file, with its path, length and hash.
     pub input: InputEntry,
-    /// Generations that are kept beside the new one.
+    /// Generations that stay beside the new one.
     pub keep: usize,
-    /// About how much memory may be taken for counting terms and names.
+    /// About the memory for counting terms and names.
     pub memory_bytes: u64,
 }
 
-/// A term, and where its list stands.
 struct Place {
     collection: u16,
     term: Box<str>,
@@ -48,9 +44,9 @@ struct Place {
 /// Memory: the terms and some bytes for each, 4 bytes for each document, and what publishing takes.
 ///
 /// # Errors
-/// `Damaged`, with the place, if the file is not CIFF of version 1, or says things that do not go
-/// together; `Refused` if the settings have no form of lists; as [`IndexLock::acquire`] and
-/// [`Draft::publish`]. The live generation then stays, and nothing else does.
+/// `Damaged`, with the place, if the file is not CIFF of version 1, or contradicts itself;
+/// `Refused` if the settings have no form of lists; as [`IndexLock::acquire`] and
+/// [`Draft::publish`]. The live generation stays then, and nothing else.
 pub fn import(path: &Path, index: &Path, what: Import) -> Result<Manifest, IndexError> {
     let file = File::open(path).map_err(IndexError::storage("open", path))?;
     let bytes = file.metadata().map_err(IndexError::storage("look at", path))?.len();
@@ -61,8 +57,8 @@ pub fn import(path: &Path, index: &Path, what: Import) -> Result<Manifest, Index
     publish(index, what, inputs, |run| write(&mut reader, &header, run))
 }
 
-/// Makes the run that `write` writes, whose documents lie in the `inputs`, the next generation of
-/// the index in the folder `index`.
+/// Publishes the run that `write` writes, whose documents lie in the `inputs`, as the next
+/// generation of the index in the folder `index`.
 pub(in crate::index) fn publish(
     index: &Path,
     what: Import,
@@ -125,7 +121,6 @@ fn write<R: BufRead + Seek>(
     Ok((run.finish(0, header.documents)?, documents.finish()?))
 }
 
-/// What the file says of itself.
 struct Header {
     lists: u32,
     documents: u32,
@@ -151,7 +146,7 @@ fn header<R: BufRead + Seek>(reader: &mut Reader<R>) -> Result<Header, IndexErro
     Ok(Header { lists, documents })
 }
 
-/// Passes over a list and keeps its term.
+/// Skips a list but for its term.
 fn place<R: BufRead + Seek>(reader: &mut Reader<R>) -> Result<Place, IndexError> {
     let at = reader.at();
     let end = reader.message("a postings list")?;
@@ -160,8 +155,7 @@ fn place<R: BufRead + Seek>(reader: &mut Reader<R>) -> Result<Place, IndexError>
         match value {
             Value::Bytes(bytes) if number == 1 => {
                 term = Some(reader.text(bytes)?);
-                // As everybody writes it, the term stands first; and there are as many postings as
-                // documents.
+                // All writers put the term first, and there are as many postings as documents.
                 break;
             }
             Value::Bytes(bytes) => reader.skip(bytes, end)?,
@@ -177,7 +171,7 @@ fn place<R: BufRead + Seek>(reader: &mut Reader<R>) -> Result<Place, IndexError>
     Ok(Place { collection: trie_collection(&term), term: term.into(), at })
 }
 
-/// Takes a document over; returns its length.
+/// Copies a document; returns its length.
 fn document<R: BufRead + Seek>(
     reader: &mut Reader<R>,
     docid: u32,

@@ -1,13 +1,12 @@
-//! How are messages of a CIFF file read, of which nothing is sure? Field by field, with the place
-//! of every byte, and never more of it in memory than a term or a name.
+//! Reads messages of a CIFF file, which may be damaged: field by field, with the place of every
+//! byte, and never more of it in memory than a term or a name.
 
 use crate::index::error::IndexError;
 use std::fmt::Display;
 use std::io::{BufRead, Seek};
 use std::path::Path;
 
-/// The longest term or name that is read, in bytes. What is longer is no term or name of a
-/// document.
+/// The longest term or name that is read, in bytes.
 const LONGEST_TEXT: u64 = 1 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,31 +14,26 @@ pub(super) enum Value {
     Number(u64),
     /// So many bytes, which come next.
     Bytes(u64),
-    /// A number of 32 or 64 bits that stands as it is.
+    /// A number of 32 or 64 bits.
     Fixed,
 }
 
 pub(super) struct Reader<'a, R> {
     path: &'a Path,
     input: R,
-    /// The next byte.
     at: u64,
-    /// Bytes of the file.
     end: u64,
 }
 
 impl<'a, R: BufRead + Seek> Reader<'a, R> {
-    /// Reads the file `path` of `bytes` bytes from its start.
     pub(super) fn new(path: &'a Path, input: R, bytes: u64) -> Self {
         Self { path, input, at: 0, end: bytes }
     }
 
-    /// The place of the next byte.
     pub(super) fn at(&self) -> u64 {
         self.at
     }
 
-    /// Whether all has been read.
     pub(super) fn is_at_end(&self) -> bool {
         self.at == self.end
     }
@@ -49,7 +43,6 @@ impl<'a, R: BufRead + Seek> Reader<'a, R> {
         IndexError::damaged(self.path, at, expected, found)
     }
 
-    /// Goes on at another place.
     pub(super) fn go_to(&mut self, at: u64) -> Result<(), IndexError> {
         let by = at.wrapping_sub(self.at) as i64;
         self.input.seek_relative(by).map_err(IndexError::storage("read", self.path))?;
@@ -84,7 +77,7 @@ impl<'a, R: BufRead + Seek> Reader<'a, R> {
         Err(self.wrong(start, "a number of 64 bits", "a longer one"))
     }
 
-    /// A length, and where what is so long ends, which is not behind `end`.
+    /// A length, and where so many bytes end, which is not behind `end`.
     fn length(&mut self, end: u64) -> Result<(u64, u64), IndexError> {
         let start = self.at;
         let length = self.varint()?;
@@ -104,13 +97,12 @@ impl<'a, R: BufRead + Seek> Reader<'a, R> {
         Ok(self.length(self.end)?.1)
     }
 
-    /// Begins a message within another one that ends at `end`, of which so many bytes are left.
+    /// The end of an inner message of so many bytes.
     pub(super) fn inner(&self, bytes: u64) -> u64 {
         self.at + bytes
     }
 
-    /// The next field of a message that ends at `end`: its number and what it holds; none at the
-    /// end.
+    /// The number and value of the next field of a message that ends at `end`; none at the end.
     pub(super) fn field(&mut self, end: u64) -> Result<Option<(u64, Value)>, IndexError> {
         let start = self.at;
         if start == end {
@@ -142,7 +134,7 @@ impl<'a, R: BufRead + Seek> Reader<'a, R> {
         Ok(Some((tag >> 3, value)))
     }
 
-    /// Passes over bytes of a message that ends at `end`.
+    /// Skips bytes of a message that ends at `end`.
     pub(super) fn skip(&mut self, bytes: u64, end: u64) -> Result<(), IndexError> {
         let until = self.at.saturating_add(bytes);
         if until > end.min(self.end) {
@@ -170,7 +162,7 @@ impl<'a, R: BufRead + Seek> Reader<'a, R> {
         })
     }
 
-    /// A number that counts something in 31 bits, as all of CIFF's do.
+    /// Checks a number against the 31 bits of all counts of CIFF.
     pub(super) fn count(&self, at: u64, what: &str, number: u64) -> Result<u32, IndexError> {
         let fits = i32::try_from(number).ok();
         fits.map(i32::unsigned_abs)

@@ -1,3 +1,5 @@
+//! Tests of CIFF: what is exported comes back, and damaged files are refused.
+
 use super::*;
 use crate::index::generations::folder::current;
 use crate::index::inspect::check::check;
@@ -20,7 +22,6 @@ fn exported(index: &Path) -> Vec<u8> {
     out
 }
 
-/// Imports bytes into the index in a folder.
 fn imported(folder: &Path, bytes: &[u8]) -> (PathBuf, Result<(), IndexError>) {
     let (file, index) = (folder.join("x.ciff"), folder.join("index"));
     fs::write(&file, bytes).unwrap();
@@ -58,7 +59,6 @@ fn law_what_was_exported_comes_back() {
     }
 }
 
-/// The message of a list, behind its length.
 fn message(term: &str, [df, cf]: [u64; 2], postings: &[(u64, u64)]) -> Vec<u8> {
     let (mut all, mut out) = (Vec::new(), Vec::new());
     bytes(&mut all, 1, term.as_bytes());
@@ -77,7 +77,6 @@ fn message(term: &str, [df, cf]: [u64; 2], postings: &[(u64, u64)]) -> Vec<u8> {
     out
 }
 
-/// A file of these lists and of documents with these numbers, names and lengths.
 fn file(version: u64, lists: &[Vec<u8>], documents: &[(u64, &str, u64)]) -> Vec<u8> {
     let (mut head, mut out) = (Vec::new(), Vec::new());
     number(&mut head, 1, version);
@@ -163,6 +162,5 @@ fn damage_is_an_error_or_another_index() {
             }
         }
     }
-    // Cuts, and most of the changes.
     assert!(refused > good.len() * 3 / 2, "{refused} of {}", good.len());
 }

@@ -1,12 +1,10 @@
-//! How are index files read in place? Through one wrapper around the memory map, whose every access
-//! is checked.
+//! Reads index files in place, through one wrapper of the memory map whose every access is checked.
 //!
 //! A file of a generation never changes once it is written: a newer generation is a new folder, and
-//! removing the old one takes away only the names of files that are still mapped. If some other
-//! program changes a mapped file nevertheless, what is read changes with it, and the checks below
-//! and in the decoders turn that into errors or wrong answers, never into reads outside the map. If
-//! it cuts the file short, the operating system ends this process at the first access behind the
-//! new end (SIGBUS), as it does for every mapped file.
+//! removing the old one takes away only the names of files that are still mapped. If another
+//! program changes a mapped file nevertheless, the checks below and in the decoders turn that into
+//! errors or wrong answers, never into reads outside the map. If it cuts the file short, the system
+//! ends this process at the first access behind the new end (SIGBUS), as for every mapped file.
 
 #![allow(unsafe_code)]
 
@@ -15,7 +13,6 @@ use crate::index::files::plain;
 use memmap2::Mmap;
 use std::path::{Path, PathBuf};
 
-/// A file, mapped for reading.
 #[derive(Debug)]
 pub(crate) struct Map {
     map: Mmap,
@@ -31,22 +28,19 @@ impl Map {
         Ok(Self { map, path: path.to_path_buf() })
     }
 
-    /// Returns where the file is.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns all bytes of the file.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.map
     }
 
-    /// Returns the bytes from `start` to the end of the file; none if that is behind the end.
+    /// The bytes from `start` to the end of the file; none behind the end.
     pub(crate) fn from(&self, start: u64) -> &[u8] {
         usize::try_from(start).ok().and_then(|start| self.map.get(start..)).unwrap_or(&[])
     }
 
-    /// Returns `bytes` bytes from `start` on.
     pub(crate) fn slice(&self, start: u64, bytes: u64) -> Result<&[u8], IndexError> {
         let range = start.checked_add(bytes).and_then(|end| {
             let (start, end) = (usize::try_from(start).ok()?, usize::try_from(end).ok()?);
@@ -58,7 +52,7 @@ impl Map {
         })
     }
 
-    /// Returns `count` numbers or records from `start` on, a multiple of their alignment.
+    /// `count` numbers or records from `start` on, a multiple of their alignment.
     pub(crate) fn array<T: bytemuck::AnyBitPattern>(
         &self,
         start: u64,
@@ -72,12 +66,11 @@ impl Map {
         })
     }
 
-    /// Checks the length and the checksum of the whole file.
     pub(crate) fn verify(&self, bytes: u64, crc32: u32) -> Result<(), IndexError> {
         self.verify_by(bytes, crc32, crc32fast::hash)
     }
 
-    /// The same; `sum` takes the checksum.
+    /// [`verify`](Self::verify), where `sum` takes the checksum.
     pub(crate) fn verify_by(
         &self,
         bytes: u64,
@@ -89,8 +82,6 @@ impl Map {
     }
 }
 
-/// Checks a checksum of a whole file against the manifest's.
-///
 /// # Errors
 /// `Damaged`, at byte 0.
 pub(crate) fn check_crc(path: &Path, expected: u32, found: u32) -> Result<(), IndexError> {

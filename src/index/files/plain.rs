@@ -1,29 +1,26 @@
-//! How is a file of an index opened? Only if it is a plain one: a pipe in its place would let the
-//! job wait for ever.
+//! Opens a file of an index only if it is a plain one: a job would wait for ever for a pipe.
 
 use crate::index::error::IndexError;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Opens the plain file at `path`.
 pub(crate) fn open(path: &Path) -> Result<File, IndexError> {
     open_plain(path).map_err(IndexError::storage("open", path))
 }
 
-/// Reads all of the plain file at `path`.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, IndexError> {
     read_plain(path).map_err(IndexError::storage("read", path))
 }
 
-/// [`read`], for callers that need the system's error.
+/// [`read`], with the system's error.
 pub(crate) fn read_plain(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open_plain(path)?.read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// Asks before it opens, for opening a pipe waits for who writes to it.
+/// Checks before it opens, for opening a pipe waits for a writer.
 fn open_plain(path: &Path) -> io::Result<File> {
     let kind = path.metadata()?;
     if !kind.is_file() {

@@ -1,6 +1,5 @@
-//! How do bytes get to the disk? This is the only module that creates, writes, syncs, renames or
-//! removes an index file, and every such step asks [`fault::storage`] first, so that tests can make
-//! each one fail.
+//! The only module that creates, writes, syncs, renames or removes an index file. Every such step
+//! asks [`fault::storage`] first, so that tests can make each one fail.
 
 pub(crate) mod filled;
 mod gathered;
@@ -25,20 +24,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Ends the long work of one job on files, a merge or a check, from any thread, and tells any
-/// thread how far it is. What publishes or removes a generation goes on. All clones are one.
+/// thread its progress. What publishes or removes a generation goes on. Clones share one state.
 #[derive(Clone, Debug, Default)]
 pub struct Stop(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
     stopped: AtomicBool,
-    /// What is to be done, and what is: postings of a merge, bytes of a check.
+    /// Work in all and done: postings of a merge, bytes of a check.
     all: AtomicU64,
     done: AtomicU64,
 }
 
 impl Stop {
-    /// Asks the job to end.
     pub fn set(&self) {
         self.0.stopped.store(true, Ordering::SeqCst);
     }
@@ -47,45 +45,40 @@ impl Stop {
         self.0.stopped.store(false, Ordering::SeqCst);
     }
 
-    /// Whether the job is to end.
     #[inline]
     pub fn is_set(&self) -> bool {
         self.0.stopped.load(Ordering::Relaxed)
     }
 
-    /// Goes on unless the job is to end.
+    /// `Stopped` if the job is to end.
     pub(crate) fn check(&self) -> Result<(), IndexError> {
         if self.is_set() { Err(IndexError::Stopped) } else { Ok(()) }
     }
 
-    /// So much more is to be done.
     pub(crate) fn expect(&self, more: u64) {
         self.0.all.fetch_add(more, Ordering::Relaxed);
     }
 
-    /// So much more is done.
     pub(crate) fn pass(&self, more: u64) {
         self.0.done.fetch_add(more, Ordering::Relaxed);
     }
 
-    /// What is done, and of how much: postings of a merge, bytes of a check. None before it begins.
+    /// Work done and in all: postings of a merge, bytes of a check. None before it begins.
     pub fn how_far(&self) -> Option<(u64, u64)> {
         let [done, all] = [&self.0.done, &self.0.all].map(|n| n.load(Ordering::Relaxed));
         (all > 0).then_some((done.min(all), all))
     }
 }
 
-/// Bytes that a file being written holds in memory.
 pub(crate) const WRITE_BUFFER_BYTES: usize = 256 << 10;
 
-/// What stands before a list that begins at a multiple of 16 bytes, at most.
+/// The most bytes before a list that begins at a multiple of 16 bytes.
 pub(crate) const ZEROS: [u8; LIST_ALIGNMENT as usize] = [0; LIST_ALIGNMENT as usize];
 
-/// A file of a generation, as its manifest lists it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileEntry {
-    /// Its path from the generation's folder on, with `/` between the parts.
+    /// Below the generation's folder, with `/` between the parts.
     pub name: String,
     pub bytes: u64,
     /// CRC-32 (IEEE) of all its bytes.
@@ -112,7 +105,6 @@ pub(crate) mod hexadecimal {
     }
 }
 
-/// What a crash may do to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Durability {
     /// It is published: synced when it is finished.
@@ -122,23 +114,20 @@ pub(crate) enum Durability {
 }
 
 /// A binary file that is written from its first byte to its last, except for the header, which is
-/// known when all the rest is.
-///
-/// Memory: [`WRITE_BUFFER_BYTES`].
+/// known last. Memory: [`WRITE_BUFFER_BYTES`].
 #[derive(Debug)]
 pub(crate) struct StorageFile {
     file: File,
     path: PathBuf,
     name: String,
     buffer: Vec<u8>,
-    /// Bytes of the body that have left the buffer.
     written: u64,
     crc: crc32fast::Hasher,
     durability: Durability,
 }
 
 impl StorageFile {
-    /// Creates the file `name` in the folder of a generation. It must not be there yet.
+    /// The file `name` in the folder of a generation must not be there yet.
     pub(crate) fn create(
         generation: &Path,
         name: &str,
@@ -163,12 +152,11 @@ impl StorageFile {
         &self.path
     }
 
-    /// Returns how many bytes stand behind the header so far.
+    /// Bytes behind the header so far.
     pub(crate) fn body_bytes(&self) -> u64 {
         self.written + self.buffer.len() as u64
     }
 
-    /// Appends bytes to the body.
     #[inline]
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), IndexError> {
         if bytes.len() <= WRITE_BUFFER_BYTES - self.buffer.len() {
@@ -178,7 +166,6 @@ impl StorageFile {
         self.write_long(bytes)
     }
 
-    /// [`write`](Self::write) for bytes that do not fit the buffer.
     fn write_long(&mut self, mut bytes: &[u8]) -> Result<(), IndexError> {
         while bytes.len() > WRITE_BUFFER_BYTES - self.buffer.len() {
             let (now, rest) = bytes.split_at(WRITE_BUFFER_BYTES - self.buffer.len());
@@ -190,14 +177,14 @@ impl StorageFile {
         Ok(())
     }
 
-    /// Appends zero bytes up to a multiple of 8.
+    /// Appends zeros up to a multiple of 8.
     pub(crate) fn pad(&mut self) -> Result<(), IndexError> {
         let zeros = [0; ALIGNMENT as usize];
         // At most 7.
         self.write(&zeros[..padding(self.body_bytes()) as usize])
     }
 
-    /// Writes the header and what is left of the body, and syncs the file if it has to last.
+    /// Writes the header and the rest of the body, and syncs the file if it has to last.
     pub(crate) fn finish(mut self, header: Header) -> Result<FileEntry, IndexError> {
         self.flush()?;
         let header = header.encode();
@@ -223,7 +210,7 @@ impl StorageFile {
     }
 }
 
-/// Creates a folder if it is not there. Its parent must be.
+/// The parent must be there.
 pub(crate) fn create_dir(path: &Path) -> Result<(), IndexError> {
     if path.is_dir() {
         return Ok(());
@@ -231,7 +218,7 @@ pub(crate) fn create_dir(path: &Path) -> Result<(), IndexError> {
     attempt("create the folder", path, || fs::create_dir(path))
 }
 
-/// Creates a folder and those that it lies in, as far as they are not there, and makes them last.
+/// Creates a folder and its missing parents, and syncs them.
 pub(crate) fn create_dirs(path: &Path) -> Result<(), IndexError> {
     if path.is_dir() {
         return Ok(());
@@ -245,22 +232,22 @@ pub(crate) fn create_dirs(path: &Path) -> Result<(), IndexError> {
     sync_dir(parent)
 }
 
-/// Opens a file that is there to be locked, creating it if need be.
+/// Opens a file to be locked, creating it if need be.
 pub(crate) fn open_lock(path: &Path) -> Result<File, IndexError> {
     attempt("open", path, || OpenOptions::new().write(true).create(true).truncate(false).open(path))
 }
 
-/// Makes the bytes of a finished file last that was written without that.
+/// Syncs a finished file.
 pub(crate) fn sync_file(path: &Path) -> Result<(), IndexError> {
     attempt("sync", path, || File::open(path)?.sync_all())
 }
 
-/// Makes what was created, renamed and removed in a folder last.
+/// Syncs what was created, renamed and removed in a folder.
 pub(crate) fn sync_dir(path: &Path) -> Result<(), IndexError> {
     attempt("sync the folder", path, || File::open(path)?.sync_all())
 }
 
-/// Renames a file, replacing the one that has the new name.
+/// Replaces a file that has the new name.
 pub(crate) fn rename(from: &Path, to: &Path) -> Result<(), IndexError> {
     attempt("rename", from, || fs::rename(from, to))
 }
@@ -269,23 +256,19 @@ pub(crate) fn remove_file(path: &Path) -> Result<(), IndexError> {
     attempt("remove", path, || fs::remove_file(path))
 }
 
-/// Removes a folder in which nothing is.
 pub(crate) fn remove_empty(path: &Path) -> Result<(), IndexError> {
     attempt("remove the folder", path, || fs::remove_dir(path))
 }
 
-/// Removes files, with so many `threads`: of a file in memory the system gives back page after
-/// page.
+/// Removes files by so many `threads`: of a file in memory the system frees page after page.
 ///
 /// # Errors
 /// `Storage`, of the first that cannot be removed; the others are gone.
 pub(crate) fn remove_files(paths: &[PathBuf], threads: usize) -> Result<(), IndexError> {
-    // One that cannot be removed keeps none of the others.
     let remove = |(): &mut (), number: usize| Ok::<_, IndexError>(remove_file(&paths[number]));
     Crew::new("remover").in_order(threads, paths.len(), remove)?.into_iter().collect()
 }
 
-/// Threads that remove the files of a folder.
 const TREE_REMOVERS: usize = 4;
 
 /// Removes a file or a folder with everything in it. Symbolic links are removed, not followed.
@@ -306,8 +289,8 @@ pub(crate) fn remove_tree(path: &Path) -> Result<(), IndexError> {
     attempt("remove the folder", path, || fs::remove_dir(path))
 }
 
-/// Gives the file `from` a second name, `to`, or copies it where the file system knows no second
-/// names.
+/// Links the file `from` to the second name `to`, or copies it where the file system has no hard
+/// links.
 pub(crate) fn link_or_copy(from: &Path, to: &Path) -> Result<(), IndexError> {
     match attempt("link", to, || fs::hard_link(from, to)) {
         Err(IndexError::Storage { source, .. })
@@ -340,12 +323,12 @@ fn copy(from: &Path, to: &Path) -> Result<(), IndexError> {
     }
 }
 
-/// Writes a small file whole, replacing what was there, and syncs it.
+/// Replaces a small file whole, and syncs it.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), IndexError> {
     write_pieces(path, |take| take(bytes))
 }
 
-/// As [`write_whole`], for a file that `write` hands over piece by piece.
+/// [`write_whole`] for a file that `write` hands over piece by piece.
 pub(crate) fn write_pieces(
     path: &Path,
     write: impl FnOnce(&mut dyn FnMut(&[u8]) -> Result<(), IndexError>) -> Result<(), IndexError>,
@@ -370,7 +353,6 @@ fn write_at(file: &File, path: &Path, bytes: &[u8], offset: u64) -> Result<(), I
     written.map_err(IndexError::storage("write", path))
 }
 
-/// Does one step other than a write, unless a fault is injected.
 fn attempt<T>(
     operation: &'static str,
     path: &Path,

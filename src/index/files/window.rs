@@ -1,5 +1,5 @@
-//! How are index files read when memory counts? By positioned reads through a small window, never
-//! through the map, whose pages would count as resident memory.
+//! Reads index files where memory counts: by positioned reads through a small window, since the
+//! pages of a map would count as resident memory.
 
 use crate::index::error::IndexError;
 use crate::index::format::{HEADER_BYTES, PAGE_BYTES};
@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 
 /// The part of a file that is held in memory.
 ///
-/// The file is opened for every read: a merge of very many runs would run out of open files
-/// otherwise, and one opening costs little beside the window that it fills.
+/// The file is opened for every read, which costs little beside the window that it fills: a merge
+/// of very many runs would run out of open files otherwise.
 ///
 /// Memory: the capacity, and of a file with checksums two pages and a window on these.
 #[derive(Debug)]
 pub(crate) struct Window {
     path: PathBuf,
-    /// Bytes of the file.
+    /// Of the file.
     length: u64,
     start: u64,
     buffer: Vec<u8>,
@@ -25,7 +25,7 @@ pub(crate) struct Window {
     sums: Option<PageSums>,
 }
 
-/// Makes sure that what a page has of a file from byte `at` on is as it was written.
+/// Verifies what a page has of a file from byte `at` on.
 pub(crate) fn check_page(
     path: &Path,
     at: u64,
@@ -50,7 +50,7 @@ struct PageSums {
 }
 
 impl PageSums {
-    /// Makes sure that what is in `bytes`, which begin with a page at `at`, is as it was written.
+    /// Verifies `bytes`, which begin with a page at `at`.
     fn verify(&mut self, at: u64, bytes: &[u8]) -> Result<(), IndexError> {
         let bytes = &bytes[..bytes.len().min(self.end.saturating_sub(at) as usize)];
         for (page, bytes) in (at / PAGE_BYTES..).zip(bytes.chunks(PAGE_BYTES as usize)) {
@@ -65,15 +65,14 @@ impl PageSums {
 }
 
 impl Window {
-    /// Opens a window of `capacity` bytes on the file at `path`.
     pub(crate) fn open(path: &Path, capacity: usize) -> Result<Self, IndexError> {
         let metadata = std::fs::metadata(path).map_err(IndexError::storage("open", path))?;
         let (path, buffer) = (path.to_path_buf(), Vec::new());
         Ok(Self { path, length: metadata.len(), start: 0, buffer, capacity, sums: None })
     }
 
-    /// Verifies what it reads from now on by the checksums of pages, which begin at byte `start` of
-    /// the file; up to `end` each page has one.
+    /// Verifies later reads by the checksums of pages, which begin at byte `start` of the file; up
+    /// to `end` each page has one.
     pub(crate) fn verifying(mut self, start: u64, end: u64) -> Result<Self, IndexError> {
         let bytes = 4 * (self.capacity / PAGE_BYTES as usize + 2);
         let window = Box::new(Self::open(&self.path, bytes)?);
@@ -86,7 +85,6 @@ impl Window {
         &self.path
     }
 
-    /// Bytes of the file.
     pub(crate) fn length(&self) -> u64 {
         self.length
     }
@@ -96,7 +94,7 @@ impl Window {
         self.capacity
     }
 
-    /// Returns `bytes` bytes, or as many as the window holds, from `at` on.
+    /// `bytes` bytes, or as many as the window holds, from `at` on.
     #[inline]
     pub(crate) fn read(&mut self, at: u64, bytes: usize) -> Result<&[u8], IndexError> {
         let bytes = bytes.min(self.capacity);
@@ -120,7 +118,7 @@ impl Window {
             }
             None => (at, at.saturating_add(self.capacity as u64).min(self.length)),
         };
-        // What is held already of the new place moves to the front; the rest is read.
+        // What is held already of the new place moves to the front.
         let held = from.checked_sub(self.start).and_then(|skip| usize::try_from(skip).ok());
         let held = held.filter(|skip| *skip < self.buffer.len()).map_or(0, |skip| {
             self.buffer.copy_within(skip.., 0);
@@ -147,7 +145,7 @@ impl Window {
     }
 }
 
-/// Returns the CRC-32 of a part of a file, by reads of at most `capacity` bytes.
+/// The CRC-32 of a part of a file, by reads of at most `capacity` bytes.
 pub(crate) fn checksum(
     path: &Path,
     part: Range<u64>,

@@ -1,6 +1,6 @@
-//! How do the documents of several runs become those of one? Threads copy *stretches* of
-//! neighbouring documents, each to its place in the files: how many documents and bytes of names
-//! come before it follows from where names end, and from the documents that are left out.
+//! Merges the documents of several runs. Threads copy *stretches* of neighbouring documents, each
+//! to its place in the files: the ends of names and the documents that are left out tell how many
+//! documents and bytes of names precede it.
 
 use super::lengths::{long_documents, no_long, of_long};
 use super::{Input, Merging};
@@ -18,17 +18,17 @@ use std::sync::Arc;
 
 /// Documents of a stretch. Tests have few documents.
 const STRETCH: u32 = if cfg!(test) { 1 << 6 } else { 1 << 14 };
-/// Documents that are copied before it is asked whether the job is to end.
+/// Documents that are copied between two looks at `stop`.
 const AT_ONCE: u32 = 1 << 12;
 /// Bytes of the windows, and of that on names.
 const WINDOW_BYTES: usize = 32 << 10;
 const NAMES_BYTES: usize = if cfg!(test) { 100 } else { 128 << 10 };
 const THREAD_BYTES: u64 = 1 << 20;
-/// Bytes of the windows that say where stretches begin.
+/// Bytes of the windows that find where stretches begin.
 const BORDER_BYTES: usize = 4 << 10;
 const BODY: u64 = HEADER_BYTES as u64;
 
-/// Neighbouring documents of an input, and where those that are left stand in the merged run.
+/// Neighbouring documents of an input, and the place in the merged run of those that are left.
 #[derive(Debug)]
 struct Stretch {
     input: usize,
@@ -47,7 +47,7 @@ pub(super) fn merge(
     number: u32,
     merging: &Merging,
 ) -> Result<DocumentsEntry, IndexError> {
-    // Runs that a rebuild has put together need not have their inputs in order.
+    // Runs that a rebuild has put together may have inputs in any order.
     let first_input = inputs.iter().filter(|input| input.run.inputs > 0);
     let first_input = first_input.map(|input| input.run.first_input).min().unwrap_or(0);
     let mut place = DocumentsPlace::default();
@@ -75,12 +75,11 @@ impl Input {
         self.generation.join(run_file(&self.run.name, kind))
     }
 
-    /// Opens a window on a file of the documents.
     fn open(&self, kind: Kind, bytes: usize) -> Result<Window, IndexError> {
         Window::open(&self.path(kind), bytes)
     }
 
-    /// The long documents. The headers of all files are looked at, too.
+    /// Also checks the headers of all files.
     fn long_documents(&self) -> Result<LongDocuments, IndexError> {
         let mut count = 0;
         for kind in Kind::OF_DOCUMENTS {
@@ -101,7 +100,6 @@ impl Input {
         long_documents(&mut window, first, count)
     }
 
-    /// Cuts the documents, which come behind `place`, into stretches.
     fn cut(
         &self,
         input: usize,
@@ -181,7 +179,6 @@ impl Input {
     }
 }
 
-/// Reads a name that is longer than the window.
 fn read_long(
     names: &mut Window,
     place: u64,
@@ -197,19 +194,17 @@ fn read_long(
     Ok(())
 }
 
-/// What was read of a window, which has so many bytes.
 fn fixed<const N: usize>(bytes: &[u8]) -> [u8; N] {
     *bytes.first_chunk().expect("so many bytes were read")
 }
 
-/// Where the name of the document before one ends.
+/// Where the name before that of a document ends.
 fn end_before(ends: &mut Window, document: u32) -> Result<u64, IndexError> {
     let Some(before) = document.checked_sub(1) else { return Ok(0) };
     let bytes = ends.read(BODY + 8 * u64::from(before), 8)?;
     Ok(u64::from_le_bytes(fixed(bytes)))
 }
 
-/// Bytes of the names of neighbouring documents.
 fn name_bytes(ends: &mut Window, documents: Range<u32>) -> Result<u64, IndexError> {
     let (start, end) = (end_before(ends, documents.start)?, end_before(ends, documents.end)?);
     end.checked_sub(start).ok_or_else(|| {

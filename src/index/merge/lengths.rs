@@ -1,5 +1,5 @@
-//! The documents' lengths, which bounds are made of, as the encoder takes them: codes of a byte
-//! each, which threads share.
+//! The documents' lengths for bounds, as the encoder takes them: codes of a byte each, which
+//! threads share.
 
 use crate::crew::{Crew, lock};
 use crate::index::error::IndexError;
@@ -12,7 +12,7 @@ use std::sync::Mutex;
 
 /// Documents that are read at a time.
 const AT_ONCE: usize = 1 << 12;
-/// With fewer documents for each it is not worth starting a thread.
+/// With fewer documents for each, starting a thread does not pay.
 const LEAST_DOCUMENTS: usize = 64 * AT_ONCE;
 
 /// The codes of the documents' lengths (`score::bounds`) of one run.
@@ -28,11 +28,10 @@ pub(super) struct Lengths {
 #[derive(Debug)]
 enum Codes {
     All(Vec<u8>),
-    /// Threads read it in turn: a list of few documents meets each page once.
+    /// Threads take turns: a list of few documents meets each page once.
     Page(Mutex<Page>),
 }
 
-/// Neighbouring documents that were read last.
 #[derive(Debug)]
 struct Page {
     window: Window,
@@ -41,8 +40,8 @@ struct Page {
     codes: Vec<u8>,
 }
 
-/// Reads the `count` documents of 65,535 tokens or more, and their lengths, which stand from byte
-/// `first` of a file of lengths on.
+/// Reads the `count` documents of 65,535 tokens or more, and their lengths, from byte `first` of a
+/// file of lengths on.
 pub(super) fn long_documents(
     window: &mut Window,
     first: u64,
@@ -58,12 +57,12 @@ pub(super) fn long_documents(
     Ok(long)
 }
 
-/// What there is of a long document, by its docid.
+/// The entry of a long document.
 pub(super) fn of_long<T: Copy>(long: &[(u32, T)], docid: u64) -> Option<T> {
     long.binary_search_by_key(&docid, |long| long.0.into()).ok().map(|at| long[at].1)
 }
 
-/// The file of lengths at `path` says that a document is long, and does not have it among those.
+/// The file of lengths at `path` marks a document as long, and does not have it among those.
 #[cold]
 pub(super) fn no_long(path: &Path, docid: u64) -> IndexError {
     let expected = format!("document {docid} among the long ones");
@@ -71,13 +70,12 @@ pub(super) fn no_long(path: &Path, docid: u64) -> IndexError {
 }
 
 impl Lengths {
-    /// Reads the lengths of a run, in the file at `path`, with so many `threads`.
     pub(super) fn read(path: &Path, memory_bytes: u64, threads: usize) -> Result<Self, IndexError> {
         let mut window = Window::open(path, 2 * AT_ONCE)?;
         let first = window.length().min(HEADER_BYTES as u64) as usize;
         let header = Header::parse(path, Kind::Lengths, window.read(0, first)?)?;
         let [documents, _, long, ..] = header.values;
-        // A file of other length is found when a read meets its end.
+        // A file of another length is found when a read meets its end.
         let bytes = documents.saturating_mul(2).min(window.length());
         let behind = HEADER_BYTES as u64 + bytes + padding(bytes);
         let long = long_documents(&mut window, behind, long)?;
@@ -109,7 +107,6 @@ impl Lengths {
         docids: &[u32],
         codes: &mut [u8; MAX_BLOCK],
     ) -> Result<(), IndexError> {
-        // They rise, so that the last is the greatest.
         let end = base + docids.last().map_or(0, |&docid| u64::from(docid) + 1);
         if end > self.documents {
             return Err(self.missing(end - 1));
@@ -139,7 +136,6 @@ impl Lengths {
 }
 
 impl Page {
-    /// The code of one of so many documents.
     fn code(&mut self, docid: u64, documents: u64) -> Result<u8, IndexError> {
         let at = docid.checked_sub(self.first).filter(|&at| at < self.codes.len() as u64);
         let at = match at {
@@ -178,7 +174,6 @@ fn read_all(
     Ok(codes)
 }
 
-/// Reads the codes of some documents, the first of which has this docid.
 fn read_codes(
     window: &mut Window,
     long: &[(u32, u32)],

@@ -1,8 +1,8 @@
-//! How are the documents of a run numbered anew? The greatest tf of each is found if the order asks
-//! for it, the documents are sorted and copied one by one, through the map, and every list is
-//! decoded, sorted by the new numbers in memory and encoded again.
+//! Renumbers the documents of a run. The greatest tf of each is found if the order asks for it, the
+//! documents are sorted and copied one by one, through the map, and every list is decoded, sorted
+//! by the new numbers in memory and encoded again.
 //!
-//! There is one run, and it has no deleted documents: where there are more, they are merged first.
+//! There is one run without deleted documents: more are merged first.
 
 #[cfg(test)]
 mod tests;
@@ -25,12 +25,12 @@ use crate::index::scores::write_scores;
 use crate::score::wang::GlobalParameters;
 use std::path::Path;
 
-/// Documents that are written before it is asked whether the job is to end.
+/// Documents that are written between two looks at `stop`.
 const AT_ONCE: usize = 1 << 10;
 /// Bytes of the windows by which all lists are read once.
 const WINDOW_BYTES: usize = 1 << 20;
-/// Bytes that numbers and scores take for each document: old and new docid, greatest tf, PageRank
-/// and global score, old and new.
+/// Memory for each document: old and new docid, greatest tf, PageRank and global score, old and
+/// new.
 const DOCUMENT_BYTES: u64 = 28;
 
 pub(in crate::index) struct Reordered {
@@ -39,14 +39,14 @@ pub(in crate::index) struct Reordered {
     pub(in crate::index) order: OrderEntry,
 }
 
-/// Writes the run `run` of the generation `from` as run `number` of the generation `to`, where no
-/// run has this number, with its documents in an `order`, and with their PageRanks, which are given
-/// by docid. Removes the old run if `remove`.
+/// Writes the run `run` of the generation `from` as run `number`, which is free, of the generation
+/// `to`, with its documents in an `order`, and with the given PageRanks, by docid. Removes the old
+/// run if `remove`.
 ///
 /// Memory: that of [`Merging`], of which some is for the documents and some for the lists.
 ///
 /// # Errors
-/// `Lacks` if the memory does not do; `Damaged`, `List`, `Newer`, `Storage`, `Stopped`.
+/// `Lacks` if the memory does not suffice; `Damaged`, `List`, `Newer`, `Storage`, `Stopped`.
 pub(super) fn reorder(
     (from, run, remove): (&Path, &RunEntry, bool),
     (to, number): (&Path, u32),
@@ -146,18 +146,16 @@ pub(super) fn reorder(
     Ok(Reordered { run: entry, files, order })
 }
 
-/// A run whose documents were renumbered or given PageRanks.
 pub(crate) struct Ordered {
     pub run: RunEntry,
     pub files: Vec<FileEntry>,
-    /// What the manifest says of the order.
+    /// For the manifest.
     pub order: Option<OrderEntry>,
-    /// Where PageRanks come from.
     pub ranks: RanksFound,
 }
 
-/// Renumbers the documents of the only run of a generation that is not published yet, if an order
-/// is given, and gives them the PageRanks of a file, if there is one. The run keeps its name.
+/// Renumbers the documents of the only run of an unpublished generation, if an order is given, and
+/// gives them the PageRanks of a file, if there is one. The run keeps its name.
 pub(crate) fn order_in_place(
     generation: &Path,
     (run, mut files): (RunEntry, Vec<FileEntry>),
@@ -187,8 +185,8 @@ pub(crate) fn order_in_place(
     Ok(Ordered { run, files, order: Some(order), ranks: found })
 }
 
-/// Renumbers the documents of the only run of a generation that is not published yet, whose
-/// PageRanks are given. The run keeps its name.
+/// Renumbers the documents of the only run of an unpublished generation, with given PageRanks. The
+/// run keeps its name.
 pub(in crate::index) fn renumber_in_place(
     generation: &Path,
     run: RunEntry,
@@ -203,7 +201,6 @@ pub(in crate::index) fn renumber_in_place(
     Ok(new)
 }
 
-/// The global score of every document of a run.
 fn globals(
     generation: &Path,
     run: &RunEntry,
@@ -227,7 +224,7 @@ fn globals(
     Ok(of_documents.map(global).collect())
 }
 
-/// The greatest tf of each document.
+/// By document.
 struct GreatestTfs(Vec<u32>);
 
 impl Target for GreatestTfs {

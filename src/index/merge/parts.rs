@@ -1,8 +1,7 @@
-//! How do several threads merge runs to one? Trie collections that are neighbours are a *part*;
-//! threads take parts in order, merge them and lay out what comes of it, and the caller's thread
-//! says where it lies in the run ([`RunWriter`]). What a thread has made and is not written is
-//! bounded. The thread that has the least part which is not written waits for nobody, for all that
-//! it has made is placed at once.
+//! Merges runs to one by several threads. Neighbouring trie collections are a *part*; threads claim
+//! parts in order, merge them and lay out the result, and the caller's thread places it in the run
+//! ([`RunWriter`]). What a thread has made and is not written is bounded. The thread with the least
+//! unwritten part waits for nobody, since all that it makes is placed at once.
 
 use super::lengths::Lengths;
 use super::source::{Base, Encoding, ListSource, Renumbering};
@@ -30,53 +29,52 @@ use std::thread::{ScopedJoinHandle, panicking, scope};
 /// A chunk is given away when it has so many bytes: the more, the more memory there is.
 const LEAST_CHUNK_BYTES: usize = 128 << 10;
 const MOST_CHUNK_BYTES: usize = 256 << 10;
-/// A thread's part of the memory for what waits holds so many chunks, if there is memory for it.
+/// A thread's part of the memory for unwritten output holds so many chunks, if it suffices.
 const CHUNKS: u64 = 16;
 const LEAST_CHUNKS: u64 = 4;
 /// Parts for each thread, so that all end at about the same time.
 const PARTS: u64 = 16;
 const MOST_PARTS: u64 = 1 << 12;
-/// A term takes as long as lists of so many times its bytes.
+/// A term costs as much time as lists of so many times its bytes.
 const TERM_COST: u64 = 6;
-/// The part of a thread's memory that chunks may take, and how much they take at most.
+/// The part of a thread's memory that chunks may take, and the most that they take.
 const CHUNKS_SHARE: u64 = 4;
 const MOST_CHUNKS_BYTES: u64 = 64 << 20;
 /// A thread has no use for less memory than this for each run.
 const LEAST_THREAD_BYTES: u64 = 4 * LEAST_RUN_BYTES;
-/// There is a thread that writes for each so many that merge.
+/// Threads that merge for each that writes.
 const MERGERS: usize = 4;
 
 /// Bytes that a thread may need for each document: the longest list has a posting of each.
 pub(super) const LIST_BYTES: u64 = 8;
 
 pub(super) struct Joint<'a> {
-    /// The lengths of the documents of all runs that are merged in the end.
+    /// Of the documents of all runs that are merged in the end.
     pub(super) lengths: &'a Lengths,
     pub(super) inputs: &'a [Input],
     /// The generation of the merged run, and its number there.
     pub(super) to: &'a Path,
     pub(super) number: u32,
     pub(super) durability: Durability,
-    /// For all windows and what waits for the writer.
+    /// For all windows and unwritten output.
     pub(super) memory_bytes: u64,
     pub(super) merging: &'a Merging,
     /// The docid of each document of the only run, if documents are numbered anew.
     pub(super) numbers: Option<&'a [u32]>,
 }
 
-/// Neighbouring trie collections that are merged together.
 struct Part {
     collections: Range<u16>,
-    /// Bytes of their terms and of their lists in each run, at most.
+    /// Of their terms and of their lists in each run, at most.
     bytes: Vec<[u64; 2]>,
 }
 
-/// What a thread that merges waits for to make another chunk.
+/// A thread that merges waits for one to make another chunk.
 struct Credit(Sender<()>);
 
 impl Drop for Credit {
     fn drop(&mut self) {
-        // Whoever has ended makes no more.
+        // A thread that has ended makes no more chunks.
         _ = self.0.send(());
     }
 }
@@ -84,7 +82,7 @@ impl Drop for Credit {
 /// A chunk and the number of its part, or why there will be no more.
 type Sent = Result<(usize, LaidChunk), IndexError>;
 
-/// Has all end when its thread panics; the scope passes the panic on when they have.
+/// Ends all threads when its thread panics; the scope passes the panic on behind them.
 struct OnPanic<'a>(&'a Sender<Sent>);
 
 impl Drop for OnPanic<'_> {
@@ -95,7 +93,6 @@ impl Drop for OnPanic<'_> {
     }
 }
 
-/// Writes chunks as they come.
 fn write_all(mut run: RunWriter, chunks: Receiver<Sent>) -> Result<RunWriter, IndexError> {
     for sent in chunks {
         let (part, chunk) = sent?;
@@ -106,13 +103,13 @@ fn write_all(mut run: RunWriter, chunks: Receiver<Sent>) -> Result<RunWriter, In
 }
 
 impl Joint<'_> {
-    /// Merges the runs; removes those that are to be removed.
+    /// Merges the runs, and removes those that are to be removed.
     pub(super) fn merge(&self) -> Result<(RunEntry, Vec<FileEntry>), IndexError> {
         let first_docid = self.inputs.first().map_or(0, |input| input.run.first_docid);
         let documents = self.inputs.iter().map(Input::documents).sum();
         self.merging.stop.expect(self.inputs.iter().map(|input| input.run.postings).sum());
         let runs = self.inputs.len().max(1) as u64;
-        // Beside its windows a thread has a list in memory to sort it.
+        // Beside its windows a thread sorts a list in memory.
         let list = self.numbers.map_or(0, |numbers| LIST_BYTES * numbers.len() as u64);
         let affordable = self.memory_bytes / (runs * LEAST_THREAD_BYTES + list);
         let affordable = usize::try_from(affordable).unwrap_or(usize::MAX);
@@ -133,7 +130,6 @@ impl Joint<'_> {
         Ok(merged)
     }
 
-    /// Merges parts on threads and writes what they make.
     fn merge_parts(
         &self,
         threads: usize,
@@ -187,7 +183,7 @@ impl Joint<'_> {
             let seen: Vec<_> = threads.into_iter().map(join).collect();
             run.map(|run| (run, seen))
         })?;
-        // Each part has found the header of its lexicon and the entry of the run to agree.
+        // Each part has compared the header of its lexicon with the entry of the run.
         for (number, Input { generation, run, .. }) in self.inputs.iter().enumerate() {
             let seen = seen.iter().flatten().map(|seen: &Vec<_>| seen[number]);
             let seen = seen.fold((0, 0), |sum: (u64, u64), seen| (sum.0 + seen.0, sum.1 + seen.1));
@@ -196,7 +192,7 @@ impl Joint<'_> {
         Ok(run)
     }
 
-    /// Cuts the collections into parts that take about as long, at least [`PARTS`] for each of the
+    /// Cuts the collections into parts of about equal cost, at least [`PARTS`] for each of the
     /// `threads`, and so many that each thread has a whole one before `chunks` bytes of its own
     /// wait.
     fn cut(&self, threads: u64, chunks: u64) -> Result<Vec<Part>, IndexError> {
@@ -227,7 +223,7 @@ impl Joint<'_> {
     }
 
     /// Merges some collections of all runs with `memory_bytes` for the windows, to chunks of about
-    /// `chunk_bytes`. Returns how many terms and postings each run had there.
+    /// `chunk_bytes`. Returns the number of terms and postings that each run had there.
     fn merge_part(
         &self,
         part: &Part,
@@ -240,7 +236,7 @@ impl Joint<'_> {
         let (mut streams, mut lists) = (Vec::new(), Vec::new());
         for (input, &[term_bytes, list_bytes]) in self.inputs.iter().zip(&part.bytes) {
             let Input { generation, run, deletions, base, .. } = input;
-            // What lies behind the part is read for nothing.
+            // Reads behind the part are wasted.
             let lexicon_window = (share / LEXICON_SHARE).min(term_bytes) as usize;
             let postings_window = share - share / LEXICON_SHARE - RUN_OVERHEAD_BYTES;
             let postings_window = postings_window.min(list_bytes.saturating_add(POSTINGS_SLACK));

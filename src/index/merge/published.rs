@@ -1,4 +1,4 @@
-//! How are the runs of a published index merged? Into one run of a new generation.
+//! Merges the runs of a published index into one run of a new generation.
 
 use super::ordered::reorder;
 use super::{Merging, deletions_of, merge_runs};
@@ -18,53 +18,45 @@ use crate::index::ranks::{RankCounts, read_ranks};
 use crate::index::scores::{RunScores, ranks_of, write_scores};
 use std::path::{Path, PathBuf};
 
-/// Bytes of the window that checksums are computed through.
 const CHECKSUM_WINDOW_BYTES: usize = 1 << 20;
-/// What a thread reads of a file at a time.
+/// Bytes of a file that a thread claims.
 const PART_BYTES: u64 = 32 << 20;
 
-/// What [`merge_index`] did.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Merged {
-    /// There is one run at most, coded as it should be and without deleted documents: nothing was
-    /// to do.
+    /// There is one run at most, coded as it should be and without deleted documents.
     Nothing,
     Runs {
         runs: usize,
         /// The manifest of the new generation, which is live.
         manifest: Box<Manifest>,
-        /// Where its PageRanks come from.
         ranks: RanksFound,
     },
 }
 
-/// What a merge changes: nothing but the runs, if nothing is given.
+/// What a merge changes beside the runs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recode {
     pub codec: Option<ListCodec>,
     pub block_len: Option<usize>,
-    /// How documents are numbered; as they stand if none is given.
+    /// None: documents stay in their order.
     pub order: Option<DocumentOrder>,
-    /// A file of the PageRanks that documents have; those that they had if none is given.
+    /// A file of the PageRanks of documents; none: they keep theirs.
     pub ranks: Option<PathBuf>,
 }
 
-/// Where the PageRanks of an index come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RanksFound {
     None,
-    /// All documents have the same, since none were given and the order asks for some.
+    /// Equal for all documents, since none were given and the order asks for some.
     Equal,
-    /// Documents have those that they had.
     Kept,
     /// Those of some runs are lost, since others had none.
     Lost,
-    /// They were read from a file.
     Read(RankCounts),
 }
 
 impl RanksFound {
-    /// What is to be said of it, if anything.
     pub fn remark(&self) -> Option<String> {
         match self {
             Self::None | Self::Kept => None,
@@ -81,7 +73,7 @@ impl RanksFound {
 }
 
 impl Recode {
-    /// Whether documents stay as they stand and have the ranks that they had.
+    /// Whether documents keep their numbers and ranks.
     fn keeps_documents(&self) -> bool {
         self.order.is_none() && self.ranks.is_none()
     }
@@ -93,16 +85,15 @@ impl Recode {
     }
 }
 
-/// Merges all runs of the index in the folder `index` to one, in a new generation, with `workers`
-/// threads, and with its lists as `recode` says, until `stop` ends it. Every file of the old one is
-/// verified first, so that damage does not get a new checksum.
+/// Merges all runs of the index in the folder `index` to one, in a new generation, by so many
+/// `workers` and as `recode` says, until `stop` ends it. Every file of the old one is verified
+/// first, so that damage does not get a new checksum.
 ///
 /// Memory: that of [`Merging`].
 ///
 /// # Errors
 /// `NoIndex`; `Locked`; `NoForm` if the codec has no blocks of that size; `Lacks` if only some runs
-/// have PageRanks, or the memory does not do for an order; else as
-/// [`merge_runs`].
+/// have PageRanks, or the memory does not suffice for an order; else as [`merge_runs`].
 pub fn merge_index(
     index: &Path,
     memory_bytes: u64,
@@ -111,7 +102,7 @@ pub fn merge_index(
     recode: Recode,
     stop: &Stop,
 ) -> Result<Merged, IndexError> {
-    // Not before there is an index: taking the lock creates the folder.
+    // Taking the lock creates the folder, so it waits until there is an index.
     let none = || IndexError::NoIndex { path: index.to_path_buf() };
     current(index)?.ok_or_else(none)?;
     let lock = IndexLock::acquire(index)?;
@@ -128,7 +119,7 @@ pub fn merge_index(
     let merging = Merging { memory_bytes, threads, form, stop };
     let merged = merge_generation(&lock, &from, old, (command, workers), &recode, &merging);
     if merged.is_err() {
-        // A full disk is the likely reason; what is left behind would keep it full.
+        // A full disk is the likely reason, and leftovers would keep it full.
         let _ = lock.abandon(Some(&from));
     }
     merged
@@ -201,8 +192,7 @@ fn merge_generation(
     Ok(Merged::Runs { runs, manifest: Box::new(manifest), ranks: found })
 }
 
-/// Makes sure that files of runs that are to be merged are whole, and that nothing of them would be
-/// lost.
+/// Verifies the files of runs that are to be merged, and that nothing of them would be lost.
 pub(in crate::index) fn verify<'a>(
     generation: &Path,
     files: impl IntoIterator<Item = &'a FileEntry>,
@@ -238,13 +228,12 @@ pub(in crate::index) fn verify<'a>(
     Ok(())
 }
 
-/// Whether there is one run, or none, without deleted documents.
+/// Whether there is at most one run, without deleted documents.
 fn is_whole(manifest: &Manifest) -> bool {
     manifest.runs.len() <= 1 && manifest.runs.iter().all(|run| run.deleted.is_none())
 }
 
-/// The PageRanks of the documents that are left, in the order of their docids, and where they come
-/// from.
+/// The PageRanks of the documents that are left, in docid order, and their source.
 fn ranks(
     from: &Path,
     old: &Manifest,

@@ -4,8 +4,7 @@ use crate::index::documents::RunDocuments;
 use crate::index::order::DocumentOrder;
 use std::cmp::Ordering;
 
-/// Sorts the docids of a run's documents, which rise. A global order goes by `globals`, one for
-/// each.
+/// Sorts rising docids of a run's documents. A global order goes by `globals`, one for each.
 pub(super) fn sort(
     order: &DocumentOrder,
     docids: &mut [u32],
@@ -36,7 +35,7 @@ fn compare_addresses(a: &[u8], b: &[u8]) -> Ordering {
     by_host.then_with(|| rest_a.cmp(rest_b)).then_with(|| a.cmp(b))
 }
 
-/// The host of an address, and what follows it; no host if it is none.
+/// The host of an address, empty if there is none, and the rest.
 fn cut(address: &[u8]) -> (&[u8], &[u8]) {
     let Some(scheme) = address.windows(3).position(|three| three == b"://") else {
         return (&[], address);

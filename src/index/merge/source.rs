@@ -1,4 +1,4 @@
-//! How are the postings of one list handed to the encoder without holding the list?
+//! Reads the postings of lists for the encoder without holding a list.
 
 use super::lengths::Lengths;
 use crate::codec::folded;
@@ -18,20 +18,17 @@ use crate::score::bounds::BOUND_BYTES;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Bytes of the windows on the arrays of a long list.
 const ARRAY_WINDOW_BYTES: usize = 4 << 10;
-/// Bytes that a block may take, with those behind it that make reading fast: 5 a value, and 4 more
-/// at the end.
+/// Bytes that a block may take: 5 a value and 4 more at the end, and the slack of wide loads.
 const BLOCK_BYTES: usize = 2 * 5 * MAX_BLOCK + 4 + SLACK;
-/// The most bytes that a tail may take: two integers for each posting.
+/// The most bytes of a tail: two integers for each posting.
 const TAIL_BYTES: u64 = 2 * 10 * (MAX_BLOCK as u64 - 1);
 const SLACK: usize = POSTINGS_SLACK as usize;
 
-/// What takes the postings of lists.
+/// Takes the postings of lists.
 pub(super) trait Target {
-    /// Takes postings in the order of docids. `place` is where the first document of the merged run
-    /// stands among the lengths, and how many documents of it come before docid 0. There is room
-    /// for codes.
+    /// Takes postings in the order of docids. `place` is that of the merged run's first document
+    /// among the lengths, and the number of its documents before docid 0. `codes` is scratch.
     fn take(
         &mut self,
         place: (u32, u32),
@@ -40,13 +37,13 @@ pub(super) trait Target {
         codes: &mut [u8; MAX_BLOCK],
     ) -> Result<(), IndexError>;
 
-    /// Takes the postings of a block as it is, where `documents` come before docid 0 in the merged
-    /// run; false if it cannot.
+    /// Takes the postings of a block as it is, where `documents` of the merged run come before
+    /// docid 0; false if it cannot.
     fn take_whole(&mut self, _documents: u32, _block: &WholeBlock<'_>) -> bool {
         false
     }
 
-    /// Calls `drain` with the bytes of lists so far, if it makes any.
+    /// Calls `drain` with the bytes of lists so far, if there are any.
     fn drain(
         &mut self,
         _drain: &mut impl FnMut(&mut Vec<u8>) -> Result<(), IndexError>,
@@ -55,7 +52,6 @@ pub(super) trait Target {
     }
 }
 
-/// Encodes postings as they come.
 pub(super) struct Encoding<'a> {
     pub(super) lengths: &'a Lengths,
     pub(super) encoder: &'a mut ListEncoder,
@@ -89,9 +85,8 @@ impl Target for Encoding<'_> {
     }
 }
 
-/// Collects the postings of a list under other docids.
 pub(super) struct Renumbering<'a> {
-    /// The docid of each document.
+    /// By old docid.
     numbers: &'a [u32],
     /// Docids and term frequencies, in one number each.
     postings: Vec<u64>,
@@ -102,7 +97,7 @@ impl<'a> Renumbering<'a> {
         Self { numbers, postings: Vec::new() }
     }
 
-    /// Encodes what was collected, in the order of the docids, and forgets it.
+    /// Encodes the collected postings in the order of the docids, and clears them.
     pub(super) fn pour(
         &mut self,
         mut target: Encoding<'_>,
@@ -142,7 +137,6 @@ impl Target for Renumbering<'_> {
     }
 }
 
-/// A window that verifies the pages of lists.
 fn verifying(window: Window, header: &PostingsHeader) -> Result<Window, IndexError> {
     window.verifying(header.sums_start(), HEADER_BYTES as u64 + header.list_bytes)
 }
@@ -161,7 +155,6 @@ pub(super) struct ListSource {
 }
 
 impl ListSource {
-    /// Opens the postings of a run, whose documents stand as `base` says.
     pub(super) fn open(
         generation: &Path,
         run: &RunEntry,
@@ -176,7 +169,7 @@ impl ListSource {
         let first = usize::try_from(length).map_or(HEADER_BYTES, |length| length.min(HEADER_BYTES));
         let header = PostingsHeader::parse(&path, payload.read(0, first)?, length)?;
         check_agreement(run, (lexicon.path(), lexicon.header()), (&path, &header))?;
-        // Blocks are copied with bounds that nobody looks at.
+        // Blocks are copied with bounds that are not checked.
         let payload = verifying(payload, &header)?;
         let (documents, docids, tfs) = (run.documents, [0; MAX_BLOCK], [0; MAX_BLOCK]);
         Ok(Self {
@@ -191,7 +184,7 @@ impl ListSource {
         })
     }
 
-    /// Hands all postings of a list on and calls `drain` with what the target makes now and then.
+    /// Hands on all postings of a list, and calls `drain` with the output now and then.
     pub(super) fn append(
         &mut self,
         list: TermEntry,
@@ -207,7 +200,6 @@ impl ListSource {
         }
     }
 
-    /// Where a list begins in the file.
     #[inline]
     fn start(&self, list: &TermEntry) -> Result<u64, IndexError> {
         let end = list.offset.checked_add(list.bytes);
@@ -219,15 +211,14 @@ impl ListSource {
         Ok(HEADER_BYTES as u64 + list.offset)
     }
 
-    /// Whether the postings of a list, all of them, are single ones: those of a tail.
+    /// Whether a list is nothing but a tail.
     #[inline]
     pub(super) fn is_tail(&self, list: &TermEntry) -> bool {
         self.base.deletions.is_none() && (list.df as usize) < self.header.form.block_len()
     }
 
-    /// Puts a list that [is a tail](Self::is_tail) to the end of one whose last docid is `last`, or
-    /// [`BEFORE_FIRST`], and which is one as well: only the first gap changes. Returns the last
-    /// docid.
+    /// Appends a list that [is a tail](Self::is_tail) to another one whose last docid is `last`, or
+    /// [`BEFORE_FIRST`]: only the first gap changes. Returns the last docid.
     pub(super) fn append_tail(
         &mut self,
         list: TermEntry,
@@ -256,7 +247,6 @@ impl ListSource {
         Ok(base.documents + (all - 1) as u32)
     }
 
-    /// Reads a list that fits the window.
     fn append_short(
         &mut self,
         start: u64,
@@ -283,7 +273,6 @@ impl ListSource {
         base.push(&docids[..count], &tfs[..count], target)
     }
 
-    /// Reads a list through the window, block by block.
     fn append_long(
         &mut self,
         start: u64,
@@ -360,7 +349,7 @@ impl ListSource {
             }
             target.drain(&mut drain)?;
             offset += bytes as u64;
-            // A segment is filled up where it ends.
+            // A segment is padded where it ends.
             if (block + 1).is_multiple_of(form.segment_blocks() as u64)
                 || block + 1 == u64::from(layout.full)
             {
@@ -381,7 +370,6 @@ impl ListSource {
     }
 }
 
-/// What the blocks of one segment share, in memory.
 #[derive(Debug)]
 struct OpenSegment {
     segment: Segment,
@@ -396,7 +384,8 @@ impl Default for OpenSegment {
 }
 
 impl OpenSegment {
-    /// Reads what segment `number` of the list at `start` shares; it has to begin at `offset`.
+    /// Reads the shared part of segment `number` of the list at `start`, which has to begin at
+    /// `offset`.
     fn read(
         &mut self,
         (payload, notes): (&mut Window, &mut Window),
@@ -440,30 +429,28 @@ impl OpenSegment {
     }
 }
 
-/// Where the documents of a run stand.
 #[derive(Debug)]
 pub(super) struct Base {
-    /// Place of the first document of the merged run among the lengths.
+    /// Place of the merged run's first document among the lengths.
     first: u32,
     /// Documents of the merged run before those of this run.
     documents: u32,
-    /// Documents of this run that are left out.
     deletions: Option<Arc<Deletions>>,
-    /// Room for the codes of lengths, and for the postings of other documents.
+    /// Scratch for the codes of lengths, and for the postings of other documents.
     codes: [u8; MAX_BLOCK],
     docids: [u32; MAX_BLOCK],
     tfs: [u32; MAX_BLOCK],
 }
 
 impl Base {
-    /// `first` is the place of the merged run's first document among the lengths, and `documents`
-    /// are how many that has before those of this run.
+    /// `first` is the place of the merged run's first document among the lengths, `documents` the
+    /// number of its documents before those of this run.
     pub(super) fn new(first: u32, documents: u32, deletions: Option<Arc<Deletions>>) -> Self {
         let (docids, tfs) = ([0; MAX_BLOCK], [0; MAX_BLOCK]);
         Self { first, documents, deletions, codes: [0; MAX_BLOCK], docids, tfs }
     }
 
-    /// Hands a block on as it is, if that can be.
+    /// Hands on a block as it is, if possible.
     #[inline]
     fn push_whole(&self, block: &WholeBlock<'_>, target: &mut impl Target) -> bool {
         self.deletions.is_none() && target.take_whole(self.documents, block)

@@ -1,9 +1,8 @@
-//! Which term comes next, and which runs have it? A heap over the lexicons' streams.
+//! Merges the terms of several runs: a heap over the lexicons' streams.
 
 use crate::index::error::IndexError;
 use crate::index::lexicon::{LexiconStream, TermEntry};
 
-/// Bytes of a suffix that a key holds.
 const KEY_SUFFIX_BYTES: usize = 13;
 
 /// A stream's present term in short, big-endian: two bytes of collection, the first 13 bytes of the
@@ -11,13 +10,11 @@ const KEY_SUFFIX_BYTES: usize = 13;
 /// keys is that of their terms; of equal keys only those that end with 14 can have different terms.
 type Key = u128;
 
-/// The merged terms of several runs.
 #[derive(Debug)]
 pub(super) struct TermMerge {
     streams: Vec<LexiconStream>,
     /// Streams that have a term, the least on top; equal terms in the order of the streams.
     heap: Vec<(Key, usize)>,
-    /// The term that was taken last.
     key: Key,
     suffix: Vec<u8>,
 }
@@ -46,17 +43,16 @@ impl TermMerge {
         true
     }
 
-    /// Returns the terms and postings of each run so far.
+    /// The terms and postings of each run so far.
     pub(super) fn seen(&self) -> Vec<(u64, u64)> {
         self.streams.iter().map(LexiconStream::seen).collect()
     }
 
-    /// Returns the term that was taken.
     pub(super) fn taken(&self) -> (u16, &[u8]) {
         ((self.key >> 112) as u16, &self.suffix)
     }
 
-    /// Returns the first run that still stands at the taken term, and its list.
+    /// The first run that still has the taken term, and its list.
     #[inline]
     pub(super) fn source_of_term(&self) -> Option<(usize, TermEntry)> {
         let &(key, source) = self.heap.first()?;
@@ -65,7 +61,7 @@ impl TermMerge {
         equal.then_some((source, term.list))
     }
 
-    /// Lets that run go on to its next term.
+    /// Moves that run to its next term.
     pub(super) fn advance(&mut self) -> Result<(), IndexError> {
         let Some(top) = self.heap.first_mut() else { return Ok(()) };
         let stream = &mut self.streams[top.1];
@@ -116,7 +112,6 @@ fn key(stream: &LexiconStream) -> Key {
     u128::from_be_bytes(bytes)
 }
 
-/// Whether the key holds the whole suffix.
 #[inline]
 fn is_whole(key: Key) -> bool {
     key as u8 <= KEY_SUFFIX_BYTES as u8

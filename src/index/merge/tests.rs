@@ -1,3 +1,5 @@
+//! Tests of merging: many runs give the bytes of one.
+
 use super::lengths::Lengths;
 use super::source::{Base, Encoding, ListSource};
 use super::terms::TermMerge;
@@ -21,14 +23,12 @@ fn merging(memory_bytes: u64, threads: usize) -> Merging {
     Merging { memory_bytes, threads, form: Form::default(), stop: Stop::default() }
 }
 
-/// An empty folder of a generation.
 fn generation() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("runs")).unwrap();
     folder
 }
 
-/// The files of a folder and of those in it, by name.
 fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -262,7 +262,7 @@ fn damaged_runs_give_errors_and_no_panic() {
             let bit = noise.below(8 * bytes.len() as u32) as usize;
             bytes[bit / 8] ^= 1 << (bit % 8);
             fs::write(&path, &bytes).unwrap();
-            // In one thread and in three, which see the lexicon in parts.
+            // One thread, and three, which see the lexicon in parts.
             for (errors, (memory, threads)) in errors.iter_mut().zip([(0, 1), (64 << 20, 3)]) {
                 let merged =
                     merge_runs(from.path(), &runs, to.path(), 0, &merging(memory, threads));
@@ -276,7 +276,7 @@ fn damaged_runs_give_errors_and_no_panic() {
         merge_runs(from.path(), &runs, to.path(), 5, &merging(64 << 20, 3)).unwrap_err();
         fs::write(&path, &good).unwrap();
     }
-    // Of lists every bit has a checksum.
+    // Every bit of lists has a checksum.
     assert!(errors[0] > 225 && errors[0] == errors[1], "{errors:?}");
     merge_runs(from.path(), &runs, to.path(), 0, &merging(0, 1)).unwrap();
 }

@@ -1,15 +1,15 @@
-//! Gives lists that come one after the other away by chunks, laid out.
+//! Hands over lists that come one after the other in chunks with their layout.
 
 use super::lay::{LaidChunk, Layout, Stretch};
 use crate::index::error::IndexError;
 use crate::index::list::Form;
 use std::path::Path;
 
-/// Lists that an encoder puts into a payload, on their way.
+/// Encoded lists in a payload, on their way.
 pub(crate) struct ListChunks<'a, G> {
     layout: Layout,
     chunk_bytes: usize,
-    /// That of the generation, for messages.
+    /// The generation's, for messages.
     folder: &'a Path,
     give: G,
 }
@@ -20,8 +20,8 @@ impl<'a, G: FnMut(LaidChunk) -> Result<(), IndexError>> ListChunks<'a, G> {
         Self { layout: Layout::new(form), chunk_bytes, folder, give }
     }
 
-    /// The payload has another part of the list of a term of this collection, behind others: gives
-    /// it away if it is enough.
+    /// The payload has another part of the list of a term of this collection at its end: hands the
+    /// chunk over if it is large enough.
     pub(crate) fn go_on(
         &mut self,
         collection: u16,
@@ -37,7 +37,7 @@ impl<'a, G: FnMut(LaidChunk) -> Result<(), IndexError>> ListChunks<'a, G> {
     /// The payload has the end of the list of a term: its postings and its bytes.
     ///
     /// # Errors
-    /// `Refused` for what cannot be a term, or stand in this order; what giving chunks may say.
+    /// `Refused` for what cannot be a term, or stand in this order; whatever `give` returns.
     pub(crate) fn end(
         &mut self,
         term: (u16, &[u8]),
@@ -51,7 +51,6 @@ impl<'a, G: FnMut(LaidChunk) -> Result<(), IndexError>> ListChunks<'a, G> {
         if payload.len() + tables < self.chunk_bytes { Ok(()) } else { self.give(payload, false) }
     }
 
-    /// Gives the last chunk away.
     pub(crate) fn finish(mut self, payload: &mut Vec<u8>) -> Result<(), IndexError> {
         self.give(payload, true)
     }

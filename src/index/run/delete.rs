@@ -1,5 +1,5 @@
-//! How is a deletions file made? Every list of the run is looked through for postings of deleted
-//! documents; blocks without any are passed over.
+//! Makes a deletions file: every list of the run is searched for postings of deleted documents,
+//! skipping blocks without any.
 
 use super::Run;
 use crate::index::deletions::Deletions;
@@ -12,13 +12,12 @@ use crate::index::lexicon::LexiconStream;
 use crate::index::list::{BEFORE_FIRST, Columns, ListError, ListView, MAX_BLOCK};
 use std::path::Path;
 
-/// Bytes of the window on the lexicon.
 const WINDOW_BYTES: usize = 64 << 10;
 
-/// Writes the deletions file of the run `run`, whose files are in the folder of the generation, and
-/// syncs it. `docids`, in any order, are all documents that this generation leaves out, counted
-/// from the run's first. Notes them in the run's entry, and adds the file to `files`, in the place
-/// of one that was there.
+/// Writes and syncs the deletions file of the run `run`, whose files are in the generation's
+/// folder. `docids`, in any order and counted from the run's first, are all documents that this
+/// generation leaves out. Notes them in the run's entry, and the file in `files`, in the place of
+/// an earlier one.
 ///
 /// # Errors
 /// `Refused` if there is no such document; `Damaged`, `List`, `Storage`, `Newer`, `Older`.
@@ -91,7 +90,6 @@ fn count(generation: &Path, entry: &RunEntry, bits: Vec<u64>) -> Result<Deletion
     Ok(deletions)
 }
 
-/// Counts the postings of a list that are of deleted documents.
 fn of_list(list: &ListView<'_>, documents: u32, deletions: &Deletions) -> Result<u32, ListError> {
     let (mut docids, mut tfs) = ([0; MAX_BLOCK], [0; MAX_BLOCK]);
     let (mut columns, block_len) = (Columns::default(), list.block_len());
@@ -99,7 +97,7 @@ fn of_list(list: &ListView<'_>, documents: u32, deletions: &Deletions) -> Result
     let (mut found, mut previous) = (0, BEFORE_FIRST);
     for block in 0..list.full_blocks() {
         let last = list.last_docid(block);
-        // Docids of the block lie behind those of the one before, up to the last.
+        // Docids of a block lie behind those of the one before, up to its last.
         let from = previous.wrapping_add(1);
         if deletions.before(last.saturating_add(1)) > deletions.before(from) {
             let docids = &mut docids[..block_len];

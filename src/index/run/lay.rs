@@ -1,5 +1,5 @@
-//! Where do the lists of a source lie in their run, as far as that is known before the lists of the
-//! other sources are? In *stretches*, whose inside is as it will be in the files: the one writer
+//! The layout of the lists of a source in their run, as far as that is known before the lists of
+//! the other sources are: in *stretches*, whose inside is as in the files, so that the one writer
 //! only says where each begins.
 //!
 //! A collection has one source, and a list with a full block begins at a multiple of 16 bytes. So a
@@ -12,19 +12,18 @@ use crate::index::list::Form;
 use std::any::Any;
 use std::sync::Arc;
 
-/// Whoever waits for it to be dropped may go on.
+/// A maker that waits for this to be dropped may go on then.
 pub(crate) type Guard = Arc<dyn Any + Send + Sync>;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunPart {
     pub run: u32,
-    /// Docid of the run's first document.
     pub first_docid: u32,
     pub documents: u32,
     pub owner: usize,
 }
 
-/// Neighbouring lists, or parts of lists, and what the lexicon has of their terms.
+/// Neighbouring lists, or parts of lists, and the numbers of their terms for the lexicon.
 #[derive(Clone, Copy, Debug)]
 pub struct Stretch {
     pub collection: u16,
@@ -38,7 +37,7 @@ pub struct Stretch {
     pub postings: u64,
 }
 
-/// What stands from byte `at` of the lists of a run on: the lists of these stretches, which lie end
+/// The bytes from byte `at` of the lists of a run on: the lists of these stretches, which lie end
 /// to end in the `payload`, and zeros before those that begin at a multiple of 16 bytes.
 pub(crate) fn padded<'a>(
     stretches: &[Stretch],
@@ -53,44 +52,42 @@ pub(crate) fn padded<'a>(
     })
 }
 
-/// Encoded lists of one source, in the order of the lexicon, laid out.
+/// Encoded lists of one source, in the order of the lexicon, with their layout.
 #[derive(Clone, Default)]
 pub struct LaidChunk {
     pub part: RunPart,
-    /// The stretches, one behind another.
+    /// One behind another.
     pub stretches: Vec<Stretch>,
-    /// Bytes of the lists, end to end.
     pub payload: Vec<u8>,
-    /// The file of the lists of the run, if their bytes are where they belong there already; then
-    /// there is no payload.
+    /// The file of the lists of the run, if their bytes are in place there; then there is no
+    /// payload.
     pub placed: Option<Arc<FilledFile>>,
-    /// Bytes of the terms, end to end.
+    /// End to end.
     pub terms: Vec<u8>,
-    /// The beginnings of blocks, each from the beginning of its stretch on.
+    /// Each counted from the beginning of its stretch.
     pub blocks: Vec<BlockStart>,
-    /// Bytes of the suffixes of the terms.
     pub suffix_bytes: u64,
     /// Its source has no more of the run.
     pub ends: bool,
-    /// All of the run comes from one source, whoever owns which collection.
+    /// All of the run comes from one source, whatever the owners of collections.
     pub whole: bool,
-    /// Is dropped when the chunk is not needed any more: who made it may wait for its memory.
+    /// Dropped when the chunk is not needed any more: its maker may wait for the memory.
     pub guard: Option<Guard>,
 }
 
 impl LaidChunk {
-    /// How many lists end here, and how many postings they have.
+    /// The lists that end here, and their postings.
     pub(crate) fn ended(&self) -> (u64, u64) {
         let ended = |(terms, postings), s: &Stretch| (terms + s.terms, postings + s.postings);
         self.stretches.iter().fold((0, 0), ended)
     }
 }
 
-/// Lays out the lists of one source of a run, or some neighbouring ones of them.
+/// Lays out lists of one source of a run, or some neighbouring ones.
 pub(crate) struct Layout {
     form: Form,
     coder: TermCoder,
-    /// A list has begun and not ended; so many bytes of it came.
+    /// A list has begun and not ended, of which `came` bytes are there.
     in_list: bool,
     came: u64,
     chunk: LaidChunk,
@@ -108,8 +105,8 @@ impl Layout {
         Self { form, coder, in_list: false, came: 0, chunk: LaidChunk::default(), at: 0 }
     }
 
-    /// Lays out a part, which is not the last, of the list of the next term, whose collection this
-    /// is; the payload of the chunk has so many bytes with it.
+    /// Lays out a part, which is not the last, of the list of the next term, of this collection;
+    /// the payload of the chunk has `payload_bytes` with it.
     pub(crate) fn part(&mut self, collection: u16, payload_bytes: usize) {
         self.extend(collection, true, payload_bytes);
         self.in_list = true;
@@ -119,8 +116,7 @@ impl Layout {
     /// bytes in all, and the payload of the chunk so many bytes with it.
     ///
     /// # Errors
-    /// What cannot be a term or stand in this order, and a list without a full block that comes in
-    /// parts.
+    /// What cannot be a term or stand in this order; a list without a full block in parts.
     pub(crate) fn list(
         &mut self,
         (collection, suffix): (u16, &[u8]),
@@ -175,12 +171,11 @@ impl Layout {
         self.came += here as u64;
     }
 
-    /// What is laid out of the chunk.
     pub(crate) fn chunk(&self) -> &LaidChunk {
         &self.chunk
     }
 
-    /// Gives the chunk away, which has this payload; the next one begins.
+    /// Ends the chunk, which has this payload; the next one begins.
     pub(crate) fn take(&mut self, payload: Vec<u8>) -> LaidChunk {
         self.at = 0;
         LaidChunk { payload, ..std::mem::take(&mut self.chunk) }

@@ -1,5 +1,5 @@
-//! Are the bytes of a list those that were written? The postings have a checksum for each page,
-//! which is verified when a list that lies there is first asked for, and remembered.
+//! Verifies the bytes of lists: the postings have a checksum for each page, which is compared when
+//! a list that lies there is first asked for; the outcome is remembered.
 
 use super::PostingsHeader;
 use crate::index::error::IndexError;
@@ -8,23 +8,19 @@ use crate::index::files::window::check_page;
 use crate::index::format::{HEADER_BYTES, PAGE_BYTES, list_pages};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Which pages of a run's postings have been verified by this process.
-///
-/// Memory: a bit for each page of 4 KiB.
+/// The pages of a run's postings that this process has verified: a bit for each page of 4 KiB.
 #[derive(Debug)]
 pub(super) struct Pages(Vec<AtomicU64>);
 
 impl Pages {
-    /// None yet.
     pub(super) fn new(header: &PostingsHeader) -> Self {
         let words = list_pages(header.list_bytes).div_ceil(64);
         Self((0..words).map(|_| AtomicU64::new(0)).collect())
     }
 
-    /// Makes sure that the pages of a list are as they were written; `start` and `bytes`, at least
-    /// 1, say where it is in the file `postings`, and it is inside of the lists.
-    ///
-    /// Threads that come at the same time may both verify a page, which does no harm.
+    /// Verifies the pages of a list of at least one byte inside of the lists, at `start` in the
+    /// file `postings`. Threads that come at the same time may both verify a page, which does no
+    /// harm.
     #[inline]
     pub(super) fn verify(
         &self,
@@ -45,7 +41,6 @@ impl Pages {
         Ok(())
     }
 
-    /// Verifies the pages of a word that are `missing`.
     #[cold]
     #[inline(never)]
     fn verify_pages(

@@ -1,5 +1,5 @@
 //! Encodes one owner's part of a closed run: the lists of its terms, in the order of the lexicon,
-//! in chunks, laid out, that the writer of the run puts together with those of the other owners
+//! in chunks that the writer of the run puts together with those of the other owners
 //! ([`RunWriter`](super::RunWriter)).
 //!
 //! Memory: a chunk, one list as bytes, and a byte for each document of the run, which all owners
@@ -10,18 +10,15 @@ use crate::dictionary::closed::{Advance, ClosedError, ClosedTerms};
 use crate::index::list::{Form, ListEncoder};
 use std::sync::Arc;
 
-/// A chunk is whole when it has this many bytes.
 pub(crate) const CHUNK_BYTES: usize = 256 << 10;
 
-/// A part of a run on its way out.
 pub struct PartEncoder {
     part: RunPart,
     terms: Box<dyn ClosedTerms>,
-    /// The list of the term that `terms` stands at is not encoded to its end.
+    /// The list of the present term of `terms` is not encoded to its end.
     in_list: bool,
     encoder: ListEncoder,
     layout: Layout,
-    /// The codes of the documents' lengths.
     lengths: Arc<Vec<u8>>,
     bytes: Vec<u8>,
     /// Where the current list goes on in `bytes`.
@@ -29,8 +26,7 @@ pub struct PartEncoder {
 }
 
 impl PartEncoder {
-    /// Encodes `terms` in lists of a `form`; `lengths` are the codes of the lengths of all
-    /// documents of the run (`score::bounds`).
+    /// `lengths` are the codes of the lengths of all documents of the run (`score::bounds`).
     pub fn new(
         part: RunPart,
         terms: Box<dyn ClosedTerms>,
@@ -49,7 +45,7 @@ impl PartEncoder {
     /// that it is, and none may be asked for behind it.
     ///
     /// # Errors
-    /// Of the device that has the dictionary, and when its postings do not decode, which is a bug.
+    /// Of the device that has the dictionary; postings that do not decode, which is a bug.
     pub fn chunk(&mut self) -> Result<Option<LaidChunk>, ClosedError> {
         let mut ends = false;
         self.encoder.payload().reserve(CHUNK_BYTES + (CHUNK_BYTES >> 2));

@@ -1,4 +1,4 @@
-//! How are lists of a run found and read in place?
+//! Finds lists of a run and reads them in place.
 
 use super::pages::Pages;
 use super::{PostingsHeader, check_agreement};
@@ -13,7 +13,7 @@ use crate::index::lexicon::{Lexicon, TermEntry};
 use crate::index::list::{Layout, ListView};
 use std::path::Path;
 
-/// So many bytes of a list, and as many of its arrays, are fetched before they are read.
+/// So many bytes of a list, and as many of its arrays, are prefetched.
 const FETCHED: usize = 256;
 
 #[derive(Debug)]
@@ -29,8 +29,8 @@ pub struct Run {
 
 impl Run {
     /// Maps the lists of the run `entry` in the folder of a generation. Verifies the checksums of
-    /// the lexicon and of the deletions, and with `verify` that of the postings too, by the
-    /// manifest's `files`.
+    /// the lexicon and of the deletions, and with `verify` that of the postings, by the manifest's
+    /// `files`.
     pub(crate) fn open(
         generation: &Path,
         entry: &RunEntry,
@@ -54,7 +54,7 @@ impl Run {
         Ok(run)
     }
 
-    /// Maps the lists of a run and reads no more than headers and deletions.
+    /// Maps the lists of a run and reads only headers and deletions.
     pub(crate) fn open_unverified(generation: &Path, entry: &RunEntry) -> Result<Self, IndexError> {
         let path = generation.join(run_file(&entry.name, Kind::Lexicon));
         let mut run = Self::assemble(generation, entry, Lexicon::open_unverified(&path)?)?;
@@ -74,7 +74,6 @@ impl Run {
         Ok(Self { lexicon, postings, header, pages, first_docid, documents, deletions })
     }
 
-    /// Makes sure that the lists are coded as the manifest says.
     pub(crate) fn check_form(&self, settings: &Settings) -> Result<(), IndexError> {
         let (expected, found) = (settings.form(), self.header.form);
         if expected == Some(found) {
@@ -85,7 +84,6 @@ impl Run {
         Err(IndexError::damaged(self.postings_path(), 40, expected, found))
     }
 
-    /// Finds the list of a term.
     #[cfg(test)]
     pub(crate) fn find(
         &self,
@@ -95,11 +93,11 @@ impl Run {
         self.lexicon.find(collection, suffix)?.map(|term| self.list(term)).transpose()
     }
 
-    /// Begins to fetch what [`list`](Self::list) reads of a list, and its first block.
+    /// Prefetches what [`list`](Self::list) reads of a list, and its first block.
     pub(crate) fn prefetch(&self, term: &TermEntry) {
         let bytes = self.postings.from(HEADER_BYTES as u64 + term.offset);
         let Ok(layout) = Layout::new(self.header.form, term.df, term.bytes) else { return };
-        // The arrays follow one another; of long ones the rest is fetched as it is read.
+        // The arrays follow one another; the rest of long ones is fetched as it is read.
         for at in [0, layout.last_docids] {
             prefetch_bytes(bytes.get(at as usize..).unwrap_or_default(), FETCHED);
         }
@@ -114,8 +112,8 @@ impl Run {
         }
     }
 
-    /// Returns the list that an entry of the lexicon describes. The first time that a list is asked
-    /// for, the checksums of the pages in which it lies are verified.
+    /// Returns the list of an entry of the lexicon. The first time that a list is asked for, the
+    /// checksums of its pages are verified.
     ///
     /// # Errors
     /// `Damaged`, `List`.
@@ -136,36 +134,34 @@ impl Run {
         if term.bytes > 0 {
             self.pages.verify(&self.postings, &self.header, (start, term.bytes))?;
         }
-        // All that follows belongs to the view, so that wide loads stay inside the file.
+        // The view gets all that follows, so that wide loads stay inside the file.
         ListView::of_form(self.header.form, term.df, term.bytes, self.postings.from(start))
             .map_err(IndexError::list(self.postings_path(), start))
     }
 
-    /// Returns the bytes between two places, counted from the first list.
+    /// Places count from the first list.
     pub(crate) fn list_bytes(&self, from: u64, to: u64) -> Result<&[u8], IndexError> {
         self.postings.slice(HEADER_BYTES as u64 + from, to.saturating_sub(from))
     }
 
-    /// Returns the docid of the run's first document; docids of its lists count from there.
+    /// Docids of the lists count from this one.
     #[inline]
     pub fn first_docid(&self) -> u32 {
         self.first_docid
     }
 
-    /// Returns how many documents the run covers.
     #[inline]
     pub fn documents(&self) -> u32 {
         self.documents
     }
 
-    /// Returns which documents the generation leaves out, if there are any.
+    /// The documents that the generation leaves out.
     #[inline]
     pub(crate) fn deletions(&self) -> Option<&Deletions> {
         self.deletions.as_ref()
     }
 
-    /// Returns how many documents of the generation have a term: the postings of its list without
-    /// those of deleted documents.
+    /// The number of postings of a list without those of deleted documents.
     #[inline]
     pub(crate) fn live_df(&self, term: &TermEntry) -> u32 {
         match &self.deletions {
@@ -178,12 +174,11 @@ impl Run {
         &self.lexicon
     }
 
-    /// Returns what the header of the postings says.
     pub fn postings_header(&self) -> &PostingsHeader {
         &self.header
     }
 
-    /// Returns where the postings are, for errors.
+    /// For errors.
     pub(crate) fn postings_path(&self) -> &Path {
         self.postings.path()
     }

@@ -1,3 +1,5 @@
+//! Tests of runs: lists are found, damage is noticed, and chunks are assembled.
+
 use super::*;
 use crate::codec::folded;
 use crate::dictionary::closed::{Advance, ClosedError, ClosedTerms};
@@ -54,7 +56,7 @@ fn lists_are_found() {
     assert!(run.find(12, b"").unwrap().is_none());
 }
 
-/// What is in the lists of the run of [`write`], as far as they can be read.
+/// The lists of the run of [`write`], as far as they can be read.
 fn read(run: &Run) -> Result<Vec<(u32, u32)>, IndexError> {
     let mut found = Vec::new();
     for (collection, suffix) in [(0u16, "x"), (11, ""), (11, "b")] {
@@ -139,7 +141,7 @@ fn a_run_of_nothing_can_be_read() {
 /// A term's trie collection, suffix and postings, as (docid, tf).
 type Term = (u16, Vec<u8>, Vec<(u32, u32)>);
 
-/// Terms of which each comes at the second question.
+/// Terms of which each comes at the second request.
 struct Terms {
     terms: Vec<Term>,
     behind: usize,
@@ -169,15 +171,14 @@ impl ClosedTerms for Terms {
     }
 }
 
-/// Two owners' parts, encoded in chunks and assembled as they come, are a run with the lists of
-/// both.
+/// Two owners' parts in chunks, assembled as they come, are a run with the lists of both.
 #[test]
 fn owners_parts_become_one_run() {
     let [one, other] = [0, 3].map(owners_parts);
     assert!(one == other, "threads write the same bytes");
 }
 
-/// Writes them with so many threads; returns the files.
+/// Writes them by so many threads; returns the files.
 fn owners_parts(threads: usize) -> Vec<FileEntry> {
     const DOCUMENTS: u32 = 200_000;
     let folder = tempfile::tempdir().unwrap();
@@ -248,8 +249,8 @@ fn owners_parts(threads: usize) -> Vec<FileEntry> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
-    /// Lists that owners give in any chunks, in any order between owners, are the files of a run
-    /// that is written list by list.
+    /// Owners' lists in any chunks, in any order between owners, give the files of a run that is
+    /// written list by list.
     #[test]
     fn oracle_an_assembled_run_is_a_written_one(
         lists in prop::collection::btree_map(
@@ -292,7 +293,7 @@ proptest! {
                 if step(4) == 0 || number > 0 {
                     chunks.push(layout.take(std::mem::take(chunk)));
                     if number == 0 && last.2 > 0 {
-                        // Whoever lays it out knows only what is before.
+                        // The layout knows only what precedes.
                         *layout = Layout::behind(Form::default(), TermCoder::behind(last.0, last.1.as_bytes(), last.2));
                     }
                 }
@@ -337,12 +338,10 @@ proptest! {
     }
 }
 
-/// The postings file of run 2, but for its header.
 fn postings(folder: &Path) -> Vec<u8> {
     fs::read(folder.join("runs/000002.postings")).unwrap()[HEADER_BYTES..].to_vec()
 }
 
-/// What has to stand there.
 fn expected_postings(lists: &[TestList<'_>]) -> Vec<u8> {
     let mut file = vec![0; HEADER_BYTES];
     for (_, df, list) in lists {

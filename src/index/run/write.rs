@@ -1,10 +1,10 @@
-//! Writes the two files of a run from the chunks of its *sources*, each of which has the lists of
-//! some trie collections, and no other has them: the owners of a build, the parts that threads of a
-//! merge take, a device, or whoever has all lists one after the other.
+//! Writes the two files of a run from the chunks of its *sources*, each of which has all lists of
+//! some trie collections: the owners of a build, the parts that threads of a merge claim, a device,
+//! or a caller that has all lists one after the other.
 //!
 //! Chunks of a source come in the order of the lexicon, so that the next lists are always those of
-//! the least collection at the head of a source's queue. They are laid out ([`LaidChunk`]): only
-//! the place of each stretch is decided here; bytes are gathered, summed and written by threads.
+//! the least collection at the head of a source's queue. Chunks have a layout ([`LaidChunk`]): only
+//! the place of each stretch is decided here; threads gather, sum and write the bytes.
 
 use super::WrittenRun;
 use super::lay::{Guard, LaidChunk, Stretch};
@@ -20,9 +20,8 @@ use std::collections::{BTreeSet, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 
-/// A run that is to be written.
 pub(crate) struct NewRun<'a> {
-    /// That of its generation.
+    /// The generation's.
     pub(crate) folder: &'a Path,
     pub(crate) number: u32,
     pub(crate) form: Form,
@@ -31,20 +30,20 @@ pub(crate) struct NewRun<'a> {
     pub(crate) durability: Durability,
     /// The file of the lists, if those who have room in it put them there.
     pub(crate) lists: Option<Arc<FilledFile>>,
-    /// So many write the lists otherwise, or who calls.
+    /// Otherwise so many threads write the lists, or the caller.
     pub(crate) threads: usize,
 }
 
 impl<'a> NewRun<'a> {
-    /// Of lists that whoever calls gives one after the other, which is published.
+    /// A run that is published, whose lists the caller gives one after the other.
     pub(crate) fn alone(folder: &'a Path, number: u32, form: Form) -> Self {
         Self { folder, number, form, durability: Durability::Lasting, lists: None, threads: 0 }
     }
 }
 
-/// Where the file ends a part may wait for the chunks of others with bytes of this one. It keeps
-/// one or two chunks with so many bytes of lists waiting; many smaller ones, which whoever made
-/// them needs to go on, only until they are placed.
+/// Where the file ends a part may wait for the chunks of others with bytes of this one. Of chunks
+/// with so many bytes of lists one or two wait; many smaller ones, whose makers need them to go on,
+/// only until they are placed.
 const LARGE: usize = WRITE_BUFFER_BYTES / 2;
 
 /// The lists of a chunk, until all of them are written.
@@ -59,15 +58,13 @@ impl AsRef<[u8]> for Payload {
     }
 }
 
-/// A chunk that is being placed, or will be.
 struct Head {
     stretches: Vec<Stretch>,
     terms: Vec<u8>,
     blocks: Vec<BlockStart>,
-    /// None if the lists are where they belong already.
+    /// None if the lists are in place already.
     payload: Option<Source>,
     ends: bool,
-    /// How much of each is placed.
     placed: Placed,
     _guard: Option<Guard>,
 }
@@ -90,13 +87,11 @@ impl Head {
         Self { stretches, terms, blocks, payload, ends, placed: Placed::default(), _guard }
     }
 
-    /// The next stretch, if there is one.
     fn next(&self) -> Option<&Stretch> {
         self.stretches.get(self.placed.stretches)
     }
 }
 
-/// Chunks of a source that are not placed.
 #[derive(Default)]
 struct Queue {
     /// The first of them has a stretch that is not placed.
@@ -107,7 +102,7 @@ struct Queue {
 }
 
 impl Queue {
-    /// Leaves out chunks of which all is placed.
+    /// Drops chunks of which all is placed.
     fn pass(&mut self) {
         while let Some(head) = self.chunks.front()
             && head.next().is_none()
@@ -117,8 +112,8 @@ impl Queue {
         }
     }
 
-    /// The collection whose turn has to be before the next chunk is placed, and whether that is
-    /// there; nothing at the end.
+    /// The collection that has to be next before the next chunk is placed, and whether that chunk
+    /// is there; nothing at the end.
     fn turn(&self) -> Option<(u16, bool)> {
         match self.chunks.front().and_then(Head::next) {
             Some(stretch) => Some((stretch.collection, true)),
@@ -127,7 +122,6 @@ impl Queue {
     }
 }
 
-/// A run that is being written.
 pub(crate) struct RunWriter {
     number: u32,
     form: Form,
@@ -140,8 +134,8 @@ pub(crate) struct RunWriter {
 }
 
 impl RunWriter {
-    /// Creates the files of a run, but for that of lists which is there. Of each source it is told
-    /// before which trie collection it has none.
+    /// Creates the files of a run, but for a given one of lists. `sources` has for each the trie
+    /// collection before which it has none.
     pub(crate) fn create(run: NewRun<'_>, sources: Vec<u16>) -> Result<Self, IndexError> {
         let NewRun { folder, number, form, durability, lists, threads } = run;
         let name = run_name(number);
@@ -159,7 +153,6 @@ impl RunWriter {
         Ok(Self { number, form, lexicon, postings, sources, turns })
     }
 
-    /// Takes the next chunk of a source.
     ///
     /// # Panics
     /// If there is no such source.
@@ -173,7 +166,7 @@ impl RunWriter {
         self.turns.extend(queue.turn().map(|turn| (turn, source)));
     }
 
-    /// Places what can be placed; tells whether that was all of the run.
+    /// Places what can be placed; true if that was all of the run.
     ///
     /// # Errors
     /// `Storage`; `Refused` if collections come in another order.
@@ -191,7 +184,7 @@ impl RunWriter {
         Ok(true)
     }
 
-    /// Takes the next chunk of the only source, and writes it.
+    /// Writes the next chunk of the only source.
     pub(crate) fn put(&mut self, chunk: LaidChunk) -> Result<(), IndexError> {
         self.take(0, chunk);
         self.write().map(drop)
@@ -236,9 +229,8 @@ impl RunWriter {
     }
 
     /// Ends the run, all of which is placed and which has so many `documents` from `first_docid`
-    /// on. Syncs the files, if they have to last. Returns its entry, which
-    /// [`complete`](crate::index::documents::DocumentsEntry::complete) completes, and those of its
-    /// files.
+    /// on, and syncs the files if they have to last.
+    /// [`complete`](crate::index::documents::DocumentsEntry::complete) completes its entry.
     pub(crate) fn finish(self, first_docid: u32, documents: u32) -> Result<WrittenRun, IndexError> {
         let Self { number, form, lexicon, postings, .. } = self;
         let (mut file, sums) = postings.end()?;

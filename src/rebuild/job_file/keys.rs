@@ -21,14 +21,13 @@ use toml::Spanned;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InputKeys {
-    /// Patterns of paths, in order.
     pub(super) paths: Spanned<Vec<Spanned<String>>>,
-    /// The format, or none to find out.
+    /// None: it is detected.
     #[serde(default, deserialize_with = "format")]
     pub format: Option<Format>,
 }
 
-/// The options of `millrace build` by their names; an underscore may stand for a hyphen.
+/// The options of `millrace build` by name; an underscore may stand for a hyphen.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct BuildKeys {
@@ -44,27 +43,23 @@ pub struct BuildKeys {
     pub(super) codec: Spanned<ListCodec>,
     #[serde(alias = "block_size")]
     pub(super) block_size: Option<Spanned<usize>>,
-    /// How postings are coded, as the two say.
     #[serde(skip)]
     pub form: Form,
-    /// The most memory, in bytes.
+    /// Bytes.
     #[serde(deserialize_with = "values::bytes")]
     pub memory: u64,
-    /// A longer document is skipped, in bytes.
+    /// Bytes; longer documents are skipped.
     #[serde(alias = "max_document", deserialize_with = "max_document")]
     pub max_document: Option<u64>,
-    /// How documents are numbered; none: as they come.
+    /// None: as they come.
     #[serde(deserialize_with = "order")]
     pub order: Option<DocumentOrder>,
-    /// The runs of one build are kept apart.
     #[serde(alias = "no_merge")]
     pub no_merge: bool,
-    /// Nothing may be skipped.
     pub strict: bool,
-    /// Devices that may be used.
     #[serde(deserialize_with = "values::named")]
     pub gpus: Gpus,
-    /// Worker threads; none: all cores.
+    /// None: all cores.
     #[serde(deserialize_with = "values::count::<_, _, 1, 1024>")]
     pub workers: Option<u32>,
 }
@@ -90,19 +85,16 @@ impl Default for BuildKeys {
     }
 }
 
-/// What has to hold of a new generation, or the live one stays.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct GuardKeys {
-    /// Documents, of those of the live generation.
+    /// Of those of the live generation.
     #[serde(deserialize_with = "limit")]
     pub min_documents: Limit,
-    /// Documents that could not be read, of those that were read.
+    /// Of the documents that were read.
     #[serde(deserialize_with = "limit")]
     pub max_skipped: Limit,
-    /// A compressed file may end early.
     pub allow_cut: bool,
-    /// An input may be empty.
     pub allow_empty: bool,
 }
 
@@ -116,7 +108,7 @@ impl Default for GuardKeys {
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct KeepKeys {
-    /// Generations that stay, the live one among them.
+    /// The live one counts.
     #[serde(deserialize_with = "values::count::<_, _, 1, 1000>")]
     pub generations: u32,
 }
@@ -127,16 +119,14 @@ impl Default for KeepKeys {
     }
 }
 
-/// What happens after a failure.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RetryKeys {
     #[serde(deserialize_with = "values::count::<_, _, 1, 100>")]
     pub attempts: u32,
-    /// The wait before the second, doubled before each further one.
+    /// Before the second attempt, doubled before each further one.
     #[serde(deserialize_with = "values::time")]
     pub wait: Duration,
-    /// No wait is longer.
     #[serde(deserialize_with = "values::time")]
     pub longest: Duration,
 }
@@ -160,7 +150,7 @@ impl RetryKeys {
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct MergeKeys {
-    /// With more deleted documents than this, of all that its runs hold, a generation is merged.
+    /// Of all documents that its runs hold: a generation with more is merged.
     #[serde(deserialize_with = "limit")]
     pub deleted: Limit,
     /// More runs than this are merged.
@@ -174,25 +164,21 @@ impl Default for MergeKeys {
     }
 }
 
-/// Commands, as words, that are run when a rebuild has ended.
+/// Commands, as words.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct NotifyKeys {
-    /// After a rebuild that published a generation.
     #[serde(deserialize_with = "command")]
     pub on_success: Vec<String>,
-    /// After the last attempt failed.
     #[serde(deserialize_with = "command")]
     pub on_failure: Vec<String>,
 }
 
-/// Where links come from.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LinkKeys {
     pub(super) from: Spanned<LinkSource>,
-    /// The names of two documents a line, a tab between; none: the anchors of pages of HTML among
-    /// the sources.
+    /// The names of two documents a line, a tab between; none: anchors in HTML of the sources.
     pub file: Option<Spanned<PathBuf>>,
 }
 
@@ -203,13 +189,12 @@ pub(super) enum LinkSource {
     Html,
 }
 
-/// How static scores are computed.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RankKeys {
     #[serde(deserialize_with = "values::part")]
     pub(super) damping: f64,
-    /// The L1 distance to the exact ranks, of a sum of 1, at most.
+    /// The greatest L1 distance to the exact ranks, which add up to 1.
     #[serde(deserialize_with = "values::part")]
     pub(super) tolerance: f64,
     #[serde(rename = "method", deserialize_with = "method")]
@@ -222,12 +207,11 @@ impl Default for RankKeys {
     }
 }
 
-/// Logs of queries, and the cache that is planned by them.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LogKeys {
     pub(super) queries: Spanned<Vec<Spanned<String>>>,
-    /// Days that count, the last one with a log among them; at least 1.
+    /// Days that count, up to the last with a log; at least 1.
     #[serde(deserialize_with = "values::days")]
     pub window: u32,
     #[serde(deserialize_with = "policy")]
@@ -235,10 +219,9 @@ pub struct LogKeys {
     /// The greatest share of a list that [`CachePolicy::Vfb`] takes, from 0 to 1.
     #[serde(deserialize_with = "values::share")]
     pub lambda: f64,
-    /// Memory of the cache, in bytes.
+    /// Bytes.
     #[serde(deserialize_with = "values::bytes")]
     pub memory: u64,
-    /// Hits of each query.
     #[serde(deserialize_with = "values::count::<_, _, 1, 1_000_000>")]
     pub k: u32,
 }
@@ -253,9 +236,7 @@ impl Default for LogKeys {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct StatusKeys {
-    /// A file of metrics for Prometheus.
     pub prometheus: Option<PathBuf>,
-    /// A page that shows the history.
     pub html: Option<PathBuf>,
 }
 
@@ -299,7 +280,7 @@ fn order<'de, D: Deserializer<'de>>(from: D) -> Result<Option<DocumentOrder>, D:
     })
 }
 
-/// A number, or a share in quotes.
+/// A number, or a share as a string.
 fn limit<'de, D: Deserializer<'de>>(from: D) -> Result<Limit, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]

@@ -1,10 +1,11 @@
+//! Tests of the job file: values, defaults, and errors with their place.
+
 use super::*;
 use crate::build::guards::limit::Limit;
 use crate::index::cache_plan::CachePolicy;
 use crate::input::Format;
 use std::fs;
 
-/// A folder with a few files that job files speak of.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("docs")).unwrap();
@@ -121,7 +122,6 @@ html = "millrace.html"
     assert_eq!(job.status.html, Some(folder.path().join("millrace.html")));
 }
 
-/// What is wrong, and at which line and column.
 #[test]
 fn whatever_is_wrong_is_told_with_its_place() {
     let folder = folder();

@@ -1,7 +1,7 @@
-//! Writes a file whose parts are ready in any order. Whoever knows what stands next takes *room*
-//! for it, one behind the other, or knows the place of its own, and any thread fills a room at any
-//! time: it takes the checksums of the bytes and writes them there. Those of the file and of its
-//! pages are put together in the order of the rooms.
+//! Writes a file whose parts are ready in any order. The owner of the next bytes takes *room* for
+//! them, one behind the other, or knows its place, and any thread fills a room at any time: it
+//! takes the checksums of the bytes and writes them. The checksums of the file and of its pages are
+//! put together in the order of the rooms.
 
 use super::{Durability, Spill, StorageFile, WRITE_BUFFER_BYTES, write_at};
 use crate::crew::lock;
@@ -12,14 +12,12 @@ use std::io;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
 
-/// Bytes that are put together before their checksums are taken.
+/// Bytes that are gathered before their checksums are taken.
 const STEP_BYTES: usize = WRITE_BUFFER_BYTES;
 
-/// The part of the checksums of pages that stays in memory, in bytes: those of 64 MiB. They belong
-/// behind the pages.
+/// Bytes of the checksums of pages that stay in memory, of 64 MiB: they belong behind the pages.
 const SUMS_IN_MEMORY: usize = 64 << 10;
 
-/// The place of some bytes of a file, which only its owner fills.
 #[derive(Debug)]
 pub(crate) struct Room {
     at: u64,
@@ -27,7 +25,6 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// So many bytes fill it.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes as usize
     }
@@ -52,7 +49,7 @@ impl RoomSums {
         while !bytes.is_empty() {
             let (here, rest) = bytes.split_at(bytes.len().min(page_rest(self.at) as usize));
             let (crc, len) = (crc32fast::hash(here), here.len() as u64);
-            // Of a whole page that takes less than another look at it.
+            // For a whole page that is cheaper than reading it again.
             self.crc.combine(&crc32fast::Hasher::new_with_initial_len(crc, len));
             self.pages.push(crc);
             self.at += len;
@@ -61,26 +58,23 @@ impl RoomSums {
     }
 }
 
-/// Bytes of a page from a place on.
 fn page_rest(at: u64) -> u64 {
     PAGE_BYTES - at % PAGE_BYTES
 }
 
 #[derive(Debug)]
 struct Outcome {
-    /// The place of the next room.
     next: u64,
-    /// Where those rooms end that are full, up to the first that is not.
+    /// Where the full rooms end, up to the first that is not full.
     at: u64,
-    /// The checksum of all that is in these, and those of their whole pages, if they are wanted.
+    /// The checksum of all bytes of these, and those of their whole pages, if they are wanted.
     crc: crc32fast::Hasher,
     pages: Option<Spill>,
-    /// The checksum of what they have of their last page, if they end within one.
+    /// The checksum of their part of their last page, if they end within one.
     page: Option<crc32fast::Hasher>,
     /// The checksums of full rooms behind these, by place.
     waiting: BTreeMap<u64, RoomSums>,
     failed: Option<IndexError>,
-    /// Nothing is written any more.
     is_over: bool,
 }
 
@@ -137,8 +131,8 @@ pub struct FilledFile {
 }
 
 impl FilledFile {
-    /// Creates the file of the lists of a run, which has this `name`, in the folder of a
-    /// generation. It is never synced here.
+    /// Creates the file `name` of the lists of a run in the folder of a generation. It is never
+    /// synced here.
     ///
     /// # Errors
     /// `Storage`.
@@ -147,7 +141,7 @@ impl FilledFile {
         Ok(Self::of(file).with_sums())
     }
 
-    /// A file that has no body yet.
+    /// The file has no body yet.
     pub(crate) fn of(file: StorageFile) -> Self {
         let at = HEADER_BYTES as u64;
         let outcome = Mutex::new(Outcome {
@@ -174,7 +168,6 @@ impl FilledFile {
         lock(&self.outcome)
     }
 
-    /// The next room.
     pub(crate) fn room(&self, bytes: u64) -> Room {
         let mut outcome = self.outcome();
         let at = outcome.next;
@@ -182,7 +175,7 @@ impl FilledFile {
         Room { at, bytes }
     }
 
-    /// The room at byte `at` of the body, of which whoever calls knows that it is nobody else's.
+    /// The room at byte `at` of the body, which the caller knows to be its own.
     pub(crate) fn room_at(&self, at: u64, bytes: u64) -> Room {
         let mut outcome = self.outcome();
         let at = HEADER_BYTES as u64 + at;
@@ -190,9 +183,8 @@ impl FilledFile {
         Room { at, bytes }
     }
 
-    /// Fills room with `pieces`, one behind the other, by way of a buffer. Whoever
-    /// [checks](Self::check) or [ends](Self::end) the file hears of errors; after one nothing is
-    /// written.
+    /// Fills room with `pieces`, one behind the other, by way of a buffer. [`check`](Self::check)
+    /// and [`end`](Self::end) report errors; after one nothing is written.
     pub(crate) fn fill<'a>(
         &self,
         room: Room,
@@ -213,7 +205,7 @@ impl FilledFile {
         }
     }
 
-    /// Writes pieces, step by step. What has a step for itself goes there as it lies.
+    /// Writes pieces, step by step; a piece that fills a step is not copied.
     fn write<'a>(
         &self,
         pieces: impl IntoIterator<Item = &'a [u8]>,
@@ -247,7 +239,7 @@ impl FilledFile {
         if buffer.is_empty() { Ok(()) } else { put(buffer).map(drop) }
     }
 
-    /// Whether all is well so far. Whoever asks hears of the first error.
+    /// Returns the first error so far.
     pub(crate) fn check(&self) -> Result<(), IndexError> {
         match &self.outcome().failed {
             None => Ok(()),
@@ -260,7 +252,6 @@ impl FilledFile {
         }
     }
 
-    /// Nothing is written any more.
     pub(crate) fn abandon(&self) {
         self.outcome().is_over = true;
     }
@@ -278,7 +269,7 @@ impl FilledFile {
     /// checksums of its pages up to there, if there are any.
     ///
     /// # Panics
-    /// If somebody who had room has not filled it.
+    /// If a room is not filled.
     pub(crate) fn end(self) -> Result<(StorageFile, Option<Spill>), IndexError> {
         self.check()?;
         let outcome = self.outcome.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());

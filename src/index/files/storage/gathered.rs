@@ -1,6 +1,5 @@
-//! Writes a file whose bytes lie in many buffers of others, in *parts*, each of which has room of
-//! its own in the file, where it is put together, by threads if there are any: of a large file that
-//! is most of the work.
+//! Writes a file whose bytes lie in many buffers, in *parts*, each of which has room of its own in
+//! the file, where threads, if any, put it together: most of the work of a large file.
 
 use super::filled::{FilledFile, Room};
 use super::{Spill, StorageFile, WRITE_BUFFER_BYTES, ZEROS};
@@ -15,10 +14,8 @@ use std::thread::{Builder, JoinHandle};
 /// A part with so many bytes is written.
 const PART_BYTES: u64 = WRITE_BUFFER_BYTES as u64;
 
-/// A buffer that lives until its bytes are gathered.
 pub(crate) type Source = Arc<dyn AsRef<[u8]> + Send + Sync>;
 
-/// Neighbouring bytes of a part.
 enum Piece {
     Zeros(usize),
     Bytes(Source, Range<usize>),
@@ -40,7 +37,6 @@ struct Part {
 
 struct Writers {
     file: Arc<FilledFile>,
-    /// To the threads, if there are any.
     parts: Option<Sender<Part>>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -60,7 +56,6 @@ impl Writers {
         Ok(Self { file: file.clone(), parts: (count > 0).then_some(parts), threads })
     }
 
-    /// Waits until all parts are written.
     fn wait(&mut self) {
         self.parts = None;
         for thread in self.threads.drain(..) {
@@ -72,13 +67,12 @@ impl Writers {
 /// A file that is put together from pieces of buffers, or by others who have room in it. Each page
 /// has a checksum; the first one is without the header.
 ///
-/// Memory: a part for each thread, 64 KB of checksums, and the buffers that have bytes of parts
-/// which are not gathered.
+/// Memory: a part for each thread, 64 KB of checksums, and the buffers of parts that are not
+/// gathered.
 pub(crate) struct GatheredFile {
     file: Arc<FilledFile>,
-    /// Bytes of the body so far.
     bytes: u64,
-    /// Those of the part that is not written.
+    /// Of the part that is not written.
     pieces: Vec<Piece>,
     part_bytes: u64,
     /// Of the part that is gathered here, if there are no threads.
@@ -87,13 +81,13 @@ pub(crate) struct GatheredFile {
 }
 
 impl GatheredFile {
-    /// Puts together the body of a file that has none yet; so many `threads` write it, or who
-    /// calls.
+    /// Puts together the body of a file that has none yet; so many `threads` write it, or the
+    /// caller.
     pub(crate) fn new(file: StorageFile, threads: usize) -> Result<Self, IndexError> {
         Self::of(Arc::new(FilledFile::of(file).with_sums()), threads)
     }
 
-    /// Has a file whose bytes others [put](Self::pass) where they belong.
+    /// A file whose bytes others [put](Self::pass) in place.
     pub(crate) fn by_others(file: Arc<FilledFile>) -> Result<Self, IndexError> {
         Self::of(file, 0)
     }
@@ -104,18 +98,15 @@ impl GatheredFile {
         Ok(Self { file, bytes, pieces, part_bytes, buffer, writers })
     }
 
-    /// Bytes of the body so far.
     pub(crate) fn body_bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Somebody who has taken room puts all bytes there until the body has `end` bytes, or has done
-    /// it.
+    /// Others that took room put all bytes there until the body has `end` bytes.
     pub(crate) fn pass(&mut self, end: u64) {
         self.bytes = end;
     }
 
-    /// Whether all is well so far.
     pub(crate) fn check(&self) -> Result<(), IndexError> {
         self.file.check()
     }
@@ -134,7 +125,6 @@ impl GatheredFile {
         if self.part_bytes < PART_BYTES { Ok(()) } else { self.end_part() }
     }
 
-    /// Has what there is of a part written.
     fn end_part(&mut self) -> Result<(), IndexError> {
         if self.part_bytes == 0 {
             return Ok(());
@@ -149,11 +139,11 @@ impl GatheredFile {
         self.file.check()
     }
 
-    /// Waits until all is written. Returns the file, whose body goes on behind what was put
-    /// together, and the checksums of the pages up to there.
+    /// Waits until all is written. Returns the file, whose body goes on, and the checksums of the
+    /// pages so far.
     ///
     /// # Panics
-    /// If somebody else still has the file.
+    /// If the file is shared.
     pub(crate) fn end(mut self) -> Result<(StorageFile, Option<Spill>), IndexError> {
         self.end_part()?;
         let Self { file, mut writers, .. } = self;
@@ -164,7 +154,7 @@ impl GatheredFile {
 }
 
 impl Drop for Writers {
-    /// Who drops a file that is not complete knows why: what waits is not written.
+    /// An incomplete file is dropped after a failure: what waits is not written.
     fn drop(&mut self) {
         self.file.abandon();
         self.parts = None;
@@ -172,7 +162,6 @@ impl Drop for Writers {
     }
 }
 
-/// Writes parts until there are no more.
 fn write_parts(file: &FilledFile, parts: &Mutex<Receiver<Part>>) {
     let mut buffer = Vec::new();
     loop {

@@ -1,5 +1,5 @@
-//! Where do bytes wait that belong behind a section which is still being written? In memory while
-//! they are few, then in a file beside.
+//! Holds bytes that belong behind a section which is still being written: in memory while they are
+//! few, then in a file beside.
 
 use super::{StorageFile, attempt, remove_file, write_at};
 use crate::index::error::IndexError;
@@ -7,27 +7,23 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-/// Bytes that are written now and read back once, in the same order.
-///
-/// Memory: the limit.
+/// Bytes that are written now and read back once, in the same order. Memory: the limit.
 #[derive(Debug)]
 pub(crate) struct Spill {
     path: PathBuf,
     limit: usize,
     buffer: Vec<u8>,
-    /// Is there when the buffer has overflown.
+    /// Created when the buffer overflows.
     file: Option<File>,
-    /// Bytes in the file.
     spilled: u64,
 }
 
 impl Spill {
-    /// Makes an empty one; the file at `path` is created when more than `limit` bytes come.
+    /// The file at `path` is created when more than `limit` bytes come.
     pub(crate) fn new(path: PathBuf, limit: usize) -> Self {
         Self { path, limit, buffer: Vec::new(), file: None, spilled: 0 }
     }
 
-    /// Appends a few bytes.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<(), IndexError> {
         if self.buffer.len() + bytes.len() > self.limit {
             let path = &self.path;

@@ -1,3 +1,5 @@
+//! Tests of the files of an index: one by one, in rooms, and gathered from parts.
+
 use super::*;
 use crate::index::format::{Kind, PAGE_BYTES};
 use proptest::prelude::*;
@@ -68,7 +70,6 @@ fn parts_that_threads_write_are_the_file_of_one() {
 
 #[test]
 fn a_room_that_is_not_filled_is_an_error_of_all() {
-    // A device without room.
     let Ok(file) = OpenOptions::new().read(true).write(true).open("/dev/full") else { return };
     let folder = tempfile::tempdir().unwrap();
     let full = StorageFile::create(folder.path(), "full", Durability::Scratch).unwrap();
@@ -137,7 +138,6 @@ fn checksums_are_eight_digits() {
     }
 }
 
-/// The checksums of the pages of a file with this body, but for its header.
 fn sums_of(body: &[u8]) -> Vec<u8> {
     let first = (PAGE_BYTES as usize - HEADER_BYTES).min(body.len());
     let (first, rest) = body.split_at(first);

@@ -1,3 +1,5 @@
+//! Tests of documents in another order: it changes docids and nothing else.
+
 use crate::index::error::IndexError;
 use crate::index::files::storage::Stop;
 use crate::index::generations::draft::{Description, Draft};
@@ -31,7 +33,7 @@ fn ordered(order: DocumentOrder) -> Recode {
     Recode { order: Some(order), ..Recode::default() }
 }
 
-/// The documents of an index as they stand: name and terms.
+/// The documents of an index in order: name and terms.
 fn contents(index: &Path, vocabulary: &Collection) -> Vec<(String, BTreeMap<String, u32>)> {
     let generation = Generation::open(index, true).unwrap();
     let names = (0..generation.documents().len()).map(|docid| {
@@ -109,7 +111,7 @@ proptest! {
             match order {
                 DocumentOrder::Name | DocumentOrder::Url => sorted.sort_by_key(|&at| &before[at].0),
                 DocumentOrder::Length => {
-                    // Equals stay as the order before left them: by name.
+                    // Equals keep the order before: by name.
                     sorted.sort_by_key(|&at| (length(&before[at].1), &before[at].0));
                 }
                 DocumentOrder::Global { .. } => sorted.sort_by(|&a, &b| {
@@ -157,7 +159,6 @@ fn an_order_is_kept_as_long_as_it_is_true() {
     assert_eq!((parameters.documents, parameters.tokens), (200, manifest.statistics.tokens));
     assert!(matches!(merge(index, Recode::default(), 1), Ok(Merged::Nothing)));
 
-    // Other lists, the same documents.
     let codec = crate::index::list::ListCodec::NewPfd;
     let recode = Recode { codec: Some(codec), ..Recode::default() };
     let merged = merge(index, recode, 1).unwrap();
@@ -166,7 +167,6 @@ fn an_order_is_kept_as_long_as_it_is_true() {
     };
     assert_eq!(manifest.order.as_ref(), Some(&first));
     check(index).unwrap();
-    // Other ranks.
     let merged = merge(index, Recode { ranks: Some(file), ..Recode::default() }, 1).unwrap();
     let Merged::Runs { manifest, .. } = merged else { panic!("{merged:?}") };
     assert_eq!(manifest.order, None);
@@ -194,7 +194,6 @@ fn ranks_are_not_lost_in_silence() {
     check(index).unwrap();
 }
 
-/// Publishes the runs of the live generation once more, in an order.
 fn draft(index: &Path, order: &DocumentOrder) -> (RanksFound, Manifest) {
     let lock = IndexLock::acquire(index).unwrap();
     let live = current(index).unwrap().unwrap();
