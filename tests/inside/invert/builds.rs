@@ -259,13 +259,17 @@ fn a_full_device_gives_the_index_of_fast(
     fast: &Path,
     emulator: &Arc<Emulator>,
 ) {
-    let full = scratch.path("full");
-    let options = options(&full, inputs, 2);
-    let mut options = on_device(options, emulator, 5, |machine| machine.most_bytes = 200_000);
-    options.pipeline.texts_at_once = 1 << 20;
-    let work = build(options).unwrap().inverter.unwrap();
-    assert_same_index(fast, &full, &[]);
-    assert!(work.spilled == 1, "{work:?}");
+    // Which texts come together depends on time, and what comes in small parts may fit.
+    let is_spilled = (0..8).any(|attempt| {
+        let full = scratch.path(format!("full-{attempt}"));
+        let options = options(&full, inputs, 2);
+        let mut options = on_device(options, emulator, 5, |machine| machine.most_bytes = 200_000);
+        options.pipeline.texts_at_once = 1 << 20;
+        let work = build(options).unwrap().inverter.unwrap();
+        assert_same_index(fast, &full, &[]);
+        work.spilled == 1
+    });
+    assert!(is_spilled, "nothing was taken to the host");
 }
 
 /// A device that is lost before, within and at the end of a run; the third says that nothing is
