@@ -106,7 +106,6 @@ impl Crew {
         let (work, count): (&(dyn Fn(usize) + Sync), _) = (&work, pieces.len());
         // SAFETY: only the lifetime changes. All pieces are done before this function ends, and a
         // thread that finds all taken does not use the work.
-        // thread that finds all taken does not use the work.
         let work = unsafe {
             std::mem::transmute::<*const (dyn Fn(usize) + Sync + '_), *const (dyn Fn(usize) + Sync)>(
                 work,

@@ -2,6 +2,7 @@
 
 use crate::index::error::IndexError;
 use std::error::Error;
+use std::fmt::Display;
 use std::io;
 
 #[derive(Debug, thiserror::Error)]
@@ -28,8 +29,7 @@ pub enum QueryError {
 }
 
 impl QueryError {
-    pub(crate) fn io(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
-        let doing = doing.into();
-        |source| Self::Io { doing, source }
+    pub(crate) fn io(doing: impl Display) -> impl Fn(io::Error) -> Self {
+        move |source| Self::Io { doing: doing.to_string(), source }
     }
 }

@@ -42,15 +42,16 @@ impl Expanded {
         expander: Expander,
         threads: NonZeroUsize,
     ) -> Result<Self, QueryError> {
+        let no_thread = QueryError::io("starting a thread that expands queries");
         let (give, in_order) = sync_channel(AHEAD * threads.get());
         let (tasks, taken) = channel();
         let taken = Arc::new(Mutex::new(taken));
         let more = (1..threads.get()).map(|_| expander.another()).collect::<Result<Vec<_>, _>>()?;
         for expander in more.into_iter().chain([expander]) {
             let taken = taken.clone();
-            spawn(NAME, move || expand(expander, &taken)).map_err(no_thread)?;
+            spawn(NAME, move || expand(expander, &taken)).map_err(&no_thread)?;
         }
-        spawn(NAME, move || deal_out(queries, &tasks, &give)).map_err(no_thread)?;
+        spawn(NAME, move || deal_out(queries, &tasks, &give)).map_err(&no_thread)?;
         Ok(Self { in_order })
     }
 }
@@ -63,10 +64,6 @@ impl Iterator for Expanded {
         let panicked = |_| Err(io::Error::other("a thread that expands queries panicked"));
         Some(query.recv().unwrap_or_else(panicked))
     }
-}
-
-fn no_thread(source: io::Error) -> QueryError {
-    QueryError::io("starting a thread that expands queries")(source)
 }
 
 /// Reads queries until the iterator is gone; refused lines go on unchanged.

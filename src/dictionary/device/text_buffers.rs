@@ -152,9 +152,7 @@ struct Held {
 }
 
 impl TextBuffers {
-    /// Keeps memory as long as it is at most `bytes` together with what is in use. A buffer in use
-    /// has its whole area in use: where small texts lie among much larger ones, all memory may be
-    /// more than `bytes` by an area for each buffer, until these come back. Then none is spare.
+    /// Keeps memory of at most `bytes` that nobody uses.
     pub(crate) fn new(bytes: usize) -> Arc<Self> {
         let held = Mutex::new(Held { most: bytes, ..Held::default() });
         Arc::new(Self { held, ..Self::default() })

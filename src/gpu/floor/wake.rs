@@ -1,13 +1,13 @@
 //! A thread for each device that polls the events of all its owners and wakes whoever waits; it
 //! sleeps while nothing is under way. A worker that polled would be too late, or poll too often.
 
-use crate::crew::lock;
+use crate::crew::{lock, spawn};
 pub(crate) use crate::dictionary::closed::Wake;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, Weak};
-use std::thread::{Builder, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Between polls: less than the shortest copy takes.
@@ -44,7 +44,7 @@ impl Watcher {
 
     fn start(name: String) -> std::io::Result<Self> {
         let (send, receive) = channel();
-        let thread = Builder::new().name(name).spawn(move || watch(&receive))?;
+        let thread = spawn(name, move || watch(&receive))?;
         Ok(Self { watched: Some(send), thread: Some(thread) })
     }
 

@@ -5,7 +5,7 @@ use super::inverter::{Inverter, InverterHooks, ParseLines, spent};
 use super::machine::{DeviceMemory, Machine, Uploader};
 use super::runs::{Event, Runs};
 use super::text::{PieceText, is_fitting, parts};
-use crate::crew::Awaited;
+use crate::crew::{Awaited, spawn};
 use crate::dictionary::closed::{ClosedError, Wake};
 use crate::dictionary::device::text_buffers::TextBuffers;
 use crate::gpu::floor::error::GpuError;
@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::{Builder, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::Instant;
 
 /// Runs on the thread that drives the device.
@@ -59,7 +59,7 @@ impl InvertService {
         let (to, outcomes) = channel();
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
-        let thread = Builder::new().name("inverter".into()).spawn(move || {
+        let thread = spawn("inverter", move || {
             let tell = |outcome: Outcome| {
                 // If the receiver is gone nobody wants it; the same below.
                 _ = to.send(outcome);
@@ -74,7 +74,9 @@ impl InvertService {
                 Ok(Err(error)) => tell(Err(error)),
                 Err(panic) => {
                     let message = panicked(&*panic);
-                    let error = format!("the thread that drives a device panicked: {message} (this is a bug: please report it)");
+                    let error = format!(
+                        "the thread that drives a device panicked: {message} (this is a bug: please report it)"
+                    );
                     tell(Err(error.into()));
                 }
             }
@@ -219,7 +221,7 @@ fn drive(
             _ = to.send(Message::Panicked(cause));
         }
     };
-    *uploading = Some(Builder::new().name("uploader".into()).spawn(bring)?);
+    *uploading = Some(spawn("uploader", bring)?);
     runs.seconds().open = spent(began);
     let (mut brought, mut ended) = (VecDeque::<Brought>::new(), false);
     while !stop.load(Ordering::Relaxed) {

@@ -143,10 +143,9 @@ impl Page {
             None => {
                 self.first = docid / AT_ONCE as u64 * AT_ONCE as u64;
                 let count = (documents - self.first).min(AT_ONCE as u64) as usize;
-                self.codes.clear();
-                let mut codes = vec![0; count];
-                read_codes(&mut self.window, &self.long, self.first, &mut codes)?;
-                self.codes = codes;
+                self.codes.resize(count, 0);
+                read_codes(&mut self.window, &self.long, self.first, &mut self.codes)
+                    .inspect_err(|_| self.codes.clear())?;
                 (docid - self.first) as usize
             }
         };

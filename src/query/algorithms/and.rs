@@ -13,8 +13,7 @@ use crate::query::scratch::{Candidates, Scratch};
 use crate::query::top_k::TopK;
 use std::ops::Range;
 
-/// Offers to `top` all documents of a run that have every term. `norms` are those of the run;
-/// `first_docid` is added to docids offered.
+/// Offers to `top` all documents of a run that have every term.
 ///
 /// # Errors
 /// If a list is damaged. Some documents may have been offered.

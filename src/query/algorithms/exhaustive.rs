@@ -8,8 +8,7 @@ use crate::query::kernels::offer_block;
 use crate::query::scratch::Scratch;
 use crate::query::top_k::TopK;
 
-/// Offers to `top` all documents of a run that have at least one term. `norms` are those of the
-/// run; `first_docid` is added to docids offered.
+/// Offers to `top` all documents of a run that have at least one term.
 ///
 /// # Errors
 /// If a list is damaged. Some documents may have been offered.

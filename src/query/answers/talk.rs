@@ -73,26 +73,23 @@ impl Talk {
         prompt: &str,
         mut out: impl io::Write,
     ) -> Result<(), QueryError> {
+        let writing = QueryError::io("writing the answers");
         let mut queries = queries.into_iter();
         loop {
-            write!(out, "{prompt}").and_then(|()| out.flush()).map_err(writing)?;
+            write!(out, "{prompt}").and_then(|()| out.flush()).map_err(&writing)?;
             let Some(read) = queries.next() else { break };
             let answer = match read.map_err(QueryError::io("reading the queries"))? {
                 Ok(query) => self.answer(&query)?,
                 Err(refused) => format!("{refused}\n"),
             };
-            out.write_all(answer.as_bytes()).map_err(writing)?;
+            out.write_all(answer.as_bytes()).map_err(&writing)?;
         }
         if !prompt.is_empty() {
             // What follows begins on a line of its own.
-            writeln!(out).map_err(writing)?;
+            writeln!(out).map_err(&writing)?;
         }
         Ok(())
     }
-}
-
-fn writing(source: io::Error) -> QueryError {
-    QueryError::io("writing the answers")(source)
 }
 
 fn cut(text: &str, most: usize) -> String {

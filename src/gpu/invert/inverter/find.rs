@@ -12,7 +12,7 @@ use super::learner::{Asker, Tell, Unknown};
 use super::spent;
 use super::typed::{Typed, part};
 use super::work::InverterWork;
-use crate::crew::{Crew, lock};
+use crate::crew::{Crew, lock, spawn};
 use crate::dictionary::device::forms::Meaning;
 use crate::dictionary::device::lines::DeviceLines;
 use crate::gpu::floor::error::GpuError;
@@ -32,7 +32,7 @@ use crate::text::tokenizer::Tokenizer;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::thread::{self, Builder, JoinHandle};
+use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 pub(crate) type ParseLines =
@@ -389,7 +389,7 @@ impl Finding {
                 tell();
             }
         };
-        let thread = Some(Builder::new().name("finder".into()).spawn(find)?);
+        let thread = Some(spawn("finder", find)?);
         Ok(Self { finder, jobs: Some(jobs), outcomes, thread })
     }
 

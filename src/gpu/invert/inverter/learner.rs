@@ -3,7 +3,7 @@
 //! forms, the second looks up their terms.
 
 use super::spent;
-use crate::crew::{Awaited, lock};
+use crate::crew::{Awaited, lock, spawn};
 use crate::dictionary::device::forms::{FormReader, Forms, Meaning, OrderedTerms, ReadForms};
 use crate::text::analysis::Analysis;
 use std::io;
@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
-use std::thread::{self, Builder, JoinHandle};
+use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 /// Forms of a batch that need terms.
@@ -132,8 +132,8 @@ impl Learner {
         };
         let mut learner = Self { known, learned, threads: Vec::new() };
         // If the system refuses the second, the first has nobody to wait for.
-        learner.threads.push(Builder::new().name("learner".into()).spawn(learn_all)?);
-        learner.threads.push(Builder::new().name("words".into()).spawn(find_words)?);
+        learner.threads.push(spawn("learner", learn_all)?);
+        learner.threads.push(spawn("words", find_words)?);
         Ok((learner, Asker { asked, expansions }))
     }
 

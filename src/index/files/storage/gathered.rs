@@ -3,13 +3,13 @@
 
 use super::filled::{FilledFile, Room};
 use super::{Spill, StorageFile, WRITE_BUFFER_BYTES, ZEROS};
-use crate::crew::lock;
+use crate::crew::{lock, spawn};
 use crate::index::error::IndexError;
 use std::io;
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
-use std::thread::{Builder, JoinHandle};
+use std::thread::JoinHandle;
 
 /// A part with so many bytes is written.
 const PART_BYTES: u64 = WRITE_BUFFER_BYTES as u64;
@@ -48,7 +48,7 @@ impl Writers {
         let start = |_| {
             let (file, waiting) = (file.clone(), waiting.clone());
             let work = move || write_parts(&file, &waiting);
-            Builder::new().name("writer".into()).spawn(work)
+            spawn("writer", work)
         };
         let threads: io::Result<Vec<_>> = (0..count).map(start).collect();
         let threads =
