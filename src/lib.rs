@@ -28,28 +28,7 @@
 //! queries.
 //!
 //! The modules are private. `inside` is hidden, is for the binary, the Python module and the
-//! experiments, and may change with any version. Imports run one way, from below in this table to
-//! above (`tests/layers.rs`):
-//!
-//! | module | what it is |
-//! | --- | --- |
-//! | `order` | docids in input order, ends of runs, shares of the memory |
-//! | `fault` | injected failures for tests |
-//! | `cluster` | how the processes of one job find, know and watch each other |
-//! | `codec` | integers in few bits |
-//! | `score` | scores of postings |
-//! | `text` | from a text to its terms |
-//! | `dictionary` | terms and their postings while a run is built |
-//! | `index` | generations on disk: written, read, checked, merged, published |
-//! | `schedule` | which processor does which part of a job |
-//! | `input` | files of the input, their pieces, their documents |
-//! | `evaluate` | rankings against judgements |
-//! | `query` | ranked queries |
-//! | `gpu` | all that runs on NVIDIA GPUs |
-//! | `tune` | search for the parameters of a score |
-//! | `dataflow` | all that as timely operators, spread over workers |
-//! | `build` | a build as programs call it |
-//! | `rebuild` | an index kept up to date with its sources |
+//! experiments, and may change with any version. `docs/ARCHITECTURE.md` has their order.
 
 // A file or room that needs unsafe code says so at its head.
 #![deny(unsafe_code)]

@@ -1,13 +1,15 @@
 //! Docids in the order of the input, ends of runs, and shares of the memory.
 //!
-//! This module owns the contract *Order, cost and equality*: nothing here depends on time, on the
-//! number of workers, or on which worker does the work.
+//! Nothing here depends on time, on the number of workers, or on which worker does the work: that
+//! an index has the same bytes for any number of workers rests on it (`docs/ARCHITECTURE.md`).
 //!
 //! - **Order.** A [`Position`] is the time of the build dataflow. Positions are totally ordered as
 //!   the input is: by split, then by place in the split.
-//! - **Cost.** A piece's [`PieceCounts`] are what parsing it gives. Every index operator feeds the
-//!   counts of all pieces, in order, to a [`Sequencer`] of its own, and all of them come to the
-//!   same docids and the same run borders without a word between them.
+//! - **Cost.** A piece's [`PieceCounts`] are what parsing it gives. A run closes at the end of the
+//!   piece that brings its cost beyond a limit: `2 * bytes of postings + 32 * documents + 112 *
+//!   units of the dictionary`. Every index operator feeds the counts of all pieces, in order, to a
+//!   [`Sequencer`] of its own, and all of them come to the same docids and the same run borders
+//!   without a word between them.
 //! - **Memory.** A [`Budget`] cuts `--memory` into a part for the run, which fixes where runs end
 //!   and so may depend on `--memory` alone, and parts for each worker.
 //!

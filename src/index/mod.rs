@@ -1,5 +1,6 @@
 //! Generations on disk: written, read, checked, merged and published. `docs/index-format.md`
-//! specifies the bytes; `format.rs` has the constants.
+//! specifies the bytes; `format.rs` has the constants. No byte that is read is believed: what is
+//! damaged, cut short, foreign or newer is an error, never a panic or a huge allocation.
 
 pub(crate) mod cache_plan;
 pub mod ciff;

@@ -1,4 +1,7 @@
-//! Spends `--memory`.
+//! Divides `--memory`, once for a build: a fixed part for the process; for the open run a quarter
+//! of the least memory and three quarters of what goes beyond it, up to a most; the rest for the
+//! workers, up to a most for each. Of a worker's part a share bounds its memo, some is for parsing
+//! one piece, and what is left bounds the pieces under way, parsed or not.
 
 use super::{MOST_RUN_BYTES, PIECE_BYTES};
 use crate::settings::SettingError;

@@ -1,5 +1,16 @@
-//! From text to terms; `docs/ARCHITECTURE.md`, section *Text*, has the contract: tokens, stop
-//! words, stemming, cutting, trie collection, in this order.
+//! From text to terms. Documents and queries go through the same steps, in this order:
+//!
+//! 1. A token is a maximal run of `char::is_alphanumeric`, lower-cased as a whole. Bytes that are
+//!    not UTF-8 separate tokens. With `cjk-bigram`, letters of Chinese, Japanese and Korean become
+//!    their bigrams (`tokenizer/cjk.rs`).
+//! 2. A stop word makes no term.
+//! 3. The stemmer makes the term of any other token.
+//! 4. A term over 255 bytes is cut at the last border of a character before. If nothing is left,
+//!    there is no term.
+//! 5. The first characters of a term tell its [trie collection](trie_collection).
+//!
+//! The length of a document is the number of its terms, repeated ones included; the mean length is
+//! over all documents, empty ones included.
 
 pub(crate) mod analysis;
 pub(crate) mod english;

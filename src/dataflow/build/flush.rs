@@ -6,7 +6,6 @@
 //!   of the owners' queues. Out: a stream without records.
 //! - The operator places chunks and writes the lexicon; threads gather, sum and write the lists.
 //!   Where a device encodes a whole run, its lists are in their places already.
-//!   put them in their places.
 //! - Memory: the chunks that the owners may have under way, and the writers' buffers.
 //! - Work per activation: all lists that can be placed.
 
