@@ -1,8 +1,8 @@
-# What is run how often?
+# The commands that are run before a commit, now and then, and seldom.
 #
 #   make check   before every commit: format, lints, tests, documentation; of the experiments too
 #   make gpu     on a machine with a device: a test that finds none fails
-#   make bench   micro-benchmarks
+#   make bench   micro-benchmarks of the parts of a job (jobs/experiments/benches)
 #   make campaign  kills, refused storage and changed indexes, by the thousand
 #   make fuzz    every fuzz target, or FUZZ_TARGETS, for FUZZ_SECONDS each; needs a C++ compiler
 
@@ -32,7 +32,7 @@ gpu:
 	MILLRACE_REQUIRE_GPU=1 MILLRACE_REQUIRE_NVRTC=1 cargo test
 
 bench:
-	cargo bench
+	cargo bench -p experiments
 
 # CAMPAIGN_PART=20 does every twentieth of it. What makes jobs fail is in builds with debug assertions alone.
 campaign:

@@ -41,7 +41,10 @@ pub(crate) fn sources(folders: &[&str]) -> Vec<Source> {
     fn walk(folder: &Path, found: &mut Vec<String>) {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
-            if path.is_dir() {
+            if path.ends_with("target") {
+                // Packages apart are built beside their sources.
+                continue;
+            } else if path.is_dir() {
                 walk(&path, found);
             } else if path.extension().is_some_and(|e| e == "rs" || e == "cu" || e == "cuh") {
                 found.push(path.to_str().unwrap().to_owned());
