@@ -7,7 +7,7 @@
 #   make fuzz    every fuzz target, or FUZZ_TARGETS, for FUZZ_SECONDS each; needs a C++ compiler
 
 FUZZ_SECONDS ?= 60
-FUZZ_TARGETS ?= $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs)))
+FUZZ_TARGETS ?= $(basename $(notdir $(wildcard tests/fuzz/fuzz_targets/*.rs)))
 # Where targets put files: best in memory.
 FUZZ_SCRATCH ?= $(if $(wildcard /dev/shm),/dev/shm,.)
 
@@ -39,10 +39,10 @@ campaign:
 	TMPDIR=$(FUZZ_SCRATCH) cargo test --lib --test tests campaign_ -- --ignored --nocapture --test-threads 1
 
 # libdeflate has a table of one name in two of its files, which the sanitizer takes for a mistake.
-# A target ends with an error at the first input that crashes it; that input is in fuzz/artifacts.
+# A target ends with an error at the first input that crashes it; that input is in tests/fuzz/artifacts.
 fuzz:
-	cd fuzz && cargo build --release --locked
-	@cd fuzz && scratch=$$(mktemp -d -p $(FUZZ_SCRATCH)) && trap 'rm -rf "$$scratch"' EXIT && \
+	cd tests/fuzz && cargo build --release --locked
+	@cd tests/fuzz && scratch=$$(mktemp -d -p $(FUZZ_SCRATCH)) && trap 'rm -rf "$$scratch"' EXIT && \
 	bins=$$(cargo metadata --format-version 1 --no-deps --locked | \
 		sed 's/.*"target_directory":"\([^"]*\)".*/\1/')/x86_64-unknown-linux-gnu/release && \
 	for target in $(FUZZ_TARGETS); do \

@@ -29,7 +29,7 @@
 //!
 //! The modules are private. `inside` is hidden, is for the binary, the Python module and the
 //! experiments, and may change with any version. Imports run one way, from below in this table to
-//! above (`tests/layers.rs`):
+//! above (`tests/house/layers.rs`):
 //!
 //! | module | what it is |
 //! | --- | --- |
@@ -132,9 +132,9 @@ pub mod inside;
 #[cfg(fuzzing)]
 #[doc(hidden)]
 #[allow(unsafe_code)]
-#[path = "../fuzz/src/mod.rs"]
+#[path = "../tests/fuzz/src/mod.rs"]
 pub mod fuzzing;
 #[cfg(test)]
 #[allow(unsafe_code)]
-#[path = "../tests/inside/mod.rs"]
+#[path = "../tests/gpu/inside/mod.rs"]
 mod inside_tests;

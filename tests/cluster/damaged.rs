@@ -202,7 +202,7 @@ fn a_secret_lets_in_who_knows_it() {
     let build = args!["build", "--quiet", "--index", index, "-w", "1", "--secret", secret, input];
     together(&scratch, 2, &build);
     let whole = scratch.path("whole");
-    crate::util::build(&whole, args![input]);
+    crate::support::build(&whole, args![input]);
     let expected = millrace(args!["query", "--index", whole, queries]).ok().stdout;
     let ask = args!["query", "--quiet", "--index", index, "-w", "2", queries];
     let with = |secret: &PathBuf| [&ask[..], &args!["--secret", secret]].concat();

@@ -1,8 +1,8 @@
 //! What becomes of a build whose device fails in the midst of it, and of one on two devices?
 
 use super::{found, usable};
-use crate::sound::OldAndNew;
-use crate::util::*;
+use crate::support::sound::OldAndNew;
+use crate::support::*;
 
 /// A fault in a kernel ends the job with status 1, says that the device is lost, and leaves the
 /// live generation as it is; the next process builds on the same device.

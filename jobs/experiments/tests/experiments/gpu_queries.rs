@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::path::Path;
 
 /// What pretends a device, as the tests of the program have it.
-#[path = "../../../../tests/pretended/mod.rs"]
+#[path = "../../../../tests/support/pretended/mod.rs"]
 mod pretended;
 
 /// The rows of experiments of an engine on two devices.
