@@ -1,5 +1,5 @@
-//! What do searches give back? Columns of docids and scores, which numpy takes as they lie in
-//! memory, and the names, which are looked up when they are asked for.
+//! What searches return: columns of docids and scores, which numpy takes as they lie in memory, and
+//! the names, which are looked up when they are asked for.
 
 use millrace::Hit;
 use millrace::ManyHits;

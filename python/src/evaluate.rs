@@ -134,7 +134,7 @@ pub(crate) fn evaluate<'py>(
     json(py, &found.map_err(|error| of_evaluate(&error))?)
 }
 
-/// Compares a run with another, query by query: is the difference more than chance?
+/// Compares two runs, query by query, and says whether the difference is more than chance.
 ///
 /// Args:
 ///     run, other: as in `evaluate`.

@@ -1,4 +1,4 @@
-//! How are Python's values read as options?
+//! Reads Python's values as options.
 
 use crate::error::wrong;
 use millrace::IdfKind;

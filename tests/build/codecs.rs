@@ -1,4 +1,4 @@
-//! Do indexes of every codec hold the same, answer alike, and turn into one another?
+//! Indexes of every codec hold the same, answer alike, and turn into one another.
 
 use crate::support::fixture::Fixture;
 use crate::support::*;

@@ -1,5 +1,4 @@
-//! Does a collection come to the same index in whatever form it is, and is what cannot be read
-//! refused?
+//! A collection comes to the same index in whatever form it is, and what cannot be read is refused.
 
 use crate::support::*;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Does an index depend on nothing but its input and settings? The same bytes in every file but the
+//! An index depends on nothing but its input and settings: the same bytes in every file but the
 //! manifest, for any number of workers, any way in which the input comes, and, merged, any budget.
 
 use crate::support::*;

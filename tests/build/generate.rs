@@ -1,4 +1,4 @@
-//! Does the generator make collections that the other jobs take?
+//! The generator makes collections that the other jobs take.
 
 use std::path::Path;
 use std::process::{Command, Output};

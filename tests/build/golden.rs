@@ -1,5 +1,5 @@
-//! Can an index be opened that a program of this format once wrote, and does this one still write
-//! the same bytes? And what is said of an index of the format before?
+//! An index that a program of this format once wrote is opened, this program still writes the same
+//! bytes, and an index of the format before is refused with one line.
 //!
 //! `tests/build/golden/format-3` was written by
 //! `millrace build --index format-3 --block-size 64 - <input.jsonl`, without its `LOCK`;

@@ -1,5 +1,5 @@
-//! Does the library serve a program of its own: builds from memory and query services, several of
-//! both at once, one of them cancelled, and remarks, figures and errors that are typed?
+//! The library serves a program of its own: builds from memory and query services, several of both
+//! at once, one of them cancelled, and remarks, figures and errors that are typed.
 
 use crate::support::Scratch;
 use millrace::inside::query::Model;

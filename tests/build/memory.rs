@@ -1,4 +1,4 @@
-//! Does a job keep to its memory, whatever the input holds?
+//! A job holds to its memory, whatever the input is.
 
 use crate::support::*;
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! Are documents put in order, by a build and by a merge, and ranked by what they are worth?
+//! Documents are put in order by a build and by a merge, and ranked by their PageRank.
 
 use crate::support::*;
 use serde_json::Value;

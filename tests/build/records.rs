@@ -1,4 +1,4 @@
-//! What becomes of records that are bad, cut short, of a name that another has, or without one?
+//! What becomes of records that are bad, cut short, without a name, or with one that another has.
 
 use crate::support::*;
 use std::path::Path;

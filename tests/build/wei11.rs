@@ -1,4 +1,4 @@
-//! Does the paper's indexer build what `fast` builds, to the byte, whoever parses and indexes?
+//! The paper's indexer builds what `fast` builds, to the byte, whoever parses and indexes.
 
 use crate::cluster::{files_below, together};
 use crate::support::*;

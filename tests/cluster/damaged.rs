@@ -1,4 +1,5 @@
-//! What if the network damages, cuts, repeats or forges what processes tell each other?
+//! A network that damages, cuts, repeats or forges what processes tell each other ends the job, or
+//! changes no answer.
 
 use super::meeting::call;
 use super::*;

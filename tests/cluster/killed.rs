@@ -1,4 +1,4 @@
-//! What do processes leave when one of them is killed?
+//! Processes end together when one of them is killed or fails, and what they leave is whole.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Do several processes build and answer as one does, and do they end together?
+//! Several processes build and answer as one does, and end together.
 
 mod damaged;
 // Only debug builds have what makes them fail.

@@ -1,7 +1,6 @@
-//! The attack that stays (`make campaign`): jobs are killed, and refused their storage, at one
-//! storage call after the other, and indexes are changed at thousands of places with all checksums
-//! made good again. It takes long and runs by name only; `CAMPAIGN_PART=20` does every twentieth of
-//! it.
+//! The long attack (`make campaign`): jobs are killed, and refused their storage, at one storage
+//! call after the other, and indexes are changed at thousands of places with all checksums made
+//! good again. It takes long and runs by name only; `CAMPAIGN_PART=20` does every twentieth of it.
 //!
 //! Whatever happens, the index is whole and holds what it held or what the job was to make; a job
 //! that fails says why in a line and leaves nothing behind, and one that is killed is made good by

@@ -1,4 +1,5 @@
-//! What is left when a build or a merge dies, is killed, or finds the disk full, at any instant?
+//! A build or a merge that dies, is killed, or finds the disk full, at any instant, leaves a whole
+//! index.
 
 use crate::support::sound::{Answers, OldAndNew, ask, assert_sound, ends_soon, fails_soon, signal};
 use crate::support::{Job, Outcome, Random, args, millrace};

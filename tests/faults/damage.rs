@@ -1,5 +1,5 @@
-//! What happens to an index when bytes of it change or go? Everything runs in this process: a
-//! panic, a wild allocation or an endless loop would show.
+//! An index whose bytes change or go is refused or answers rightly. Everything runs in this
+//! process: a panic, a wild allocation or an endless loop would show.
 
 use crate::support::Random;
 use crate::support::sealed::{Manifest, seal_file};

@@ -1,5 +1,5 @@
-//! Does a job end well when one of its operators does not, when it is asked to end, and when its
-//! input or its reader is silent?
+//! A job ends well when one of its operators does not, when it is asked to end, and when its input
+//! or its reader is silent.
 
 use crate::support::sound::{OldAndNew, ends_soon, fails_soon, signal};
 use crate::support::{Scratch, args, millrace};

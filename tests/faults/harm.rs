@@ -1,4 +1,4 @@
-//! Does what lies around an index and its input harm it? A full log, links that lead nowhere, an
+//! What lies around an index and its input does no harm: a full log, links that lead nowhere, an
 //! index amid its own input, a pipe in the place of a file.
 
 use crate::support::sound::{OldAndNew, ends_soon, fails_soon};

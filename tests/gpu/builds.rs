@@ -1,4 +1,4 @@
-//! What becomes of a build whose device fails in the midst of it, and of one on two devices?
+//! A build whose device fails in the midst of it ends well, and so does one on two devices.
 
 use super::{found, usable};
 use crate::support::sound::OldAndNew;

@@ -1,4 +1,4 @@
-//! Does `ding09` on a device answer as the CPU does? The whole job, on a device that is pretended.
+//! `ding09` on a device answers as the CPU does: the whole job, on a pretended device.
 
 use crate::support::fixture::Fixture;
 use crate::support::pretended::{DING09, pretended};

@@ -1,4 +1,4 @@
-//! Does `huang` on a device answer as the CPU does? The whole job, on devices that are pretended.
+//! `huang` on a device answers as the CPU does: the whole job, on pretended devices.
 
 use crate::support::fixture::Fixture;
 use crate::support::pretended::{HUANG, pretended};

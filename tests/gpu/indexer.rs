@@ -1,4 +1,4 @@
-//! Does a build with GPU indexers give the index of one without, to the byte?
+//! A build with GPU indexers makes the index of one without, to the byte.
 
 use super::found;
 use crate::support::*;

@@ -1,4 +1,4 @@
-//! Does a build whose words a device finds say what it needs?
+//! A build whose words a device finds says what it needs.
 
 use crate::support::*;
 

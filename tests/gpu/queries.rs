@@ -1,5 +1,5 @@
-//! Does a device answer as the CPU does? The whole job, on a device and on devices that are
-//! pretended: the same documents in the same order with the same scores, to the bit.
+//! A device answers as the CPU does: the whole job, on a device and on pretended devices, with the
+//! same documents in the same order with the same scores, to the bit.
 
 use super::found;
 use crate::support::fixture::Fixture;

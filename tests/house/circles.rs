@@ -1,4 +1,4 @@
-//! Does no file import what imports it? Files that need each other cannot be understood, or tested,
+//! No file imports what imports it: files that need each other cannot be understood, or tested,
 //! alone.
 //!
 //! A file and its own child (`a.rs` and `a/b.rs`) may, and so may whoever chooses among several and

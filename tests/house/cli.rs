@@ -1,4 +1,4 @@
-//! Does the command line keep its contract: usage, exit status, messages, reports?
+//! The command line holds its contract: usage, exit status, messages and reports.
 
 use crate::query::forms::check_report;
 use crate::support::*;

@@ -1,5 +1,5 @@
-//! Do imports run one way, does only the dataflow know timely, do files stay short, and do pages of
-//! measurements say whose experiments they are?
+//! Imports run one way, only the dataflow knows timely, only the GPU code knows cudarc, and files
+//! stay short.
 //!
 //! Source files are read as text: comments and strings are dropped, and every path that begins with
 //! `crate`, `super`, `self` or `millrace` is followed to the module of the library that it names.

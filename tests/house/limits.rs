@@ -1,5 +1,4 @@
-//! Keeps the house in order: comments fit a screen, names of public types occur once, folders stay
-//! small.
+//! Comments fit a screen, names of public types occur once, and folders stay small.
 
 use super::layers::{Source, assert_none, sources};
 use std::collections::BTreeMap;

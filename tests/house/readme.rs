@@ -1,4 +1,4 @@
-//! Does README's tour work as it is pasted?
+//! README's tour works as it is pasted.
 
 use crate::support::*;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Do reports say what happened, is each of their fields documented, and is a page drawn from them?
+//! Reports say what happened, each of their fields is documented, and a page is drawn from them.
 
 use crate::support::*;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Are queries answered rightly, and in their order?
+//! Queries are answered rightly, and in their order.
 
 use crate::support::fixture::{Fixture, bits, hits};
 use crate::support::*;

@@ -1,5 +1,5 @@
-//! Is `bench queries` reported as it is printed, are measured rates used, and do pages about
-//! measurements name what is there?
+//! `bench queries` reports what it prints, measured rates are used, and pages about measurements
+//! name what is there.
 
 use crate::support::fixture::Fixture;
 use crate::support::*;

@@ -1,5 +1,4 @@
-//! Is the plan of a cache of lists what the log asks for, and is it refused where it does not
-//! belong?
+//! The plan of a cache of lists is what the log asks for, and is refused where it does not belong.
 
 use crate::support::*;
 use millrace::Generation;

@@ -1,4 +1,4 @@
-//! Are the answers of an index that leaves documents out those of an index without them? To the
+//! The answers of an index that leaves documents out are those of an index without them: to the
 //! bit, by every algorithm and every parallel model.
 
 use crate::support::sound::{Answers, OldAndNew, assert_sound};

@@ -1,4 +1,4 @@
-//! Are the right documents found? nDCG@10 and average precision on public collections with human
+//! The right documents are found: nDCG@10 and average precision on public collections with human
 //! judgements, against what two other engines reach with the same analysis and formula.
 
 use crate::support::*;

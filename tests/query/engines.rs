@@ -1,5 +1,5 @@
-//! Does every engine return what `exhaustive` returns: the same documents in the same order with
-//! the same scores to the bit?
+//! Every engine returns what `exhaustive` returns: the same documents in the same order with the
+//! same scores, to the bit.
 
 use crate::support::*;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Are the values of `evaluate` those of ir_measures 0.4.3 (which asks trec_eval 9)?
+//! The values of `evaluate` are those of ir_measures 0.4.3 (which asks trec_eval 9).
 
 use crate::support::*;
 use serde_json::Value;

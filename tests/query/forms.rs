@@ -1,5 +1,4 @@
-//! Do answers, measurements, reports and records have exactly the form that the contract gives
-//! them?
+//! Answers, measurements, reports and records have exactly the form that the contract names.
 
 use crate::support::fixture::{Fixture, bits, hits};
 use crate::support::*;

@@ -1,4 +1,4 @@
-//! Do `explain`, `dump` and `show --term` tell what queries and builds do?
+//! `explain`, `dump` and `show --term` tell what queries and builds do.
 
 use crate::support::*;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! What may stand in a line of queries, and what happens to one that is none?
+//! What may stand in a line of queries, and what happens to a line that is none.
 
 use crate::support::fixture::Fixture;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Do all models of parallelism give the answers of one worker, to the byte?
+//! All models of parallelism give the answers of one worker, to the byte.
 
 use crate::support::*;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
-//! Does `--rm3` expand queries as its formula says, in every engine, and does it say so where it
-//! cannot? The formula stands here once more, over what `dump` prints, so that texts which are read
-//! again are compared with what was indexed.
+//! `--rm3` expands queries as its formula says, in every engine, and says so where it cannot. The
+//! formula stands here once more, over what `dump` prints, so that texts which are read again are
+//! compared with what was indexed.
 
 use super::scores::Facts;
 use crate::support::*;

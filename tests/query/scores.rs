@@ -1,4 +1,4 @@
-//! Is each score what its formula says, and do all engines find the same by it? The formulas stand
+//! Each score is what its formula says, and all engines find the same by it. The formulas stand
 //! here once more, plainly and in double precision, over what `dump` prints.
 
 use crate::support::*;

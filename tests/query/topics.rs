@@ -1,4 +1,4 @@
-//! Topics as evaluations have them, and answers that are measured at once.
+//! Topics as evaluations have them are read, and answers are measured at once.
 
 use crate::support::fixture::Fixture;
 use crate::support::*;

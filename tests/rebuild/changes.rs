@@ -1,5 +1,5 @@
-//! Are the scores of an index that was rebuilt again and again those of one that was built from
-//! scratch?
+//! The scores of an index that was rebuilt again and again are those of one that was built from
+//! scratch.
 
 use super::Place;
 use crate::support::*;

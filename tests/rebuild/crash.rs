@@ -1,6 +1,6 @@
-//! What is left when a rebuild dies, or finds the disk full, at any of its storage operations, and
-//! when rebuilds and builds of one index run at once? A whole generation, and the next rebuild
-//! comes to the end that it would have come to.
+//! A rebuild that dies, or finds the disk full, at any of its storage operations leaves a whole
+//! generation, and so do rebuilds and builds of one index that run at once; the next rebuild comes
+//! to the end that it would have come to.
 
 use super::Place;
 use crate::support::sound::check;

@@ -1,4 +1,4 @@
-//! Does a rebuild that is killed at any instant leave the live generation, or the new one, whole?
+//! A rebuild that is killed at any instant leaves the live generation, or the new one, whole.
 
 use super::Place;
 use crate::support::*;

@@ -1,4 +1,4 @@
-//! Are the ranks that a rebuild computes those of its documents and its links?
+//! The ranks that a rebuild computes are those of its documents and its links.
 
 use super::Place;
 use crate::support::millrace;

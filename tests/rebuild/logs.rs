@@ -1,5 +1,4 @@
-//! Does the plan of a cache follow the logs of queries, and is a log read and searched for only
-//! once?
+//! The plan of a cache follows the logs of queries, and a log is read and searched for only once.
 
 use super::Place;
 use crate::support::*;

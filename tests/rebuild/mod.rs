@@ -1,4 +1,4 @@
-//! Does an index follow its sources, and stay what it is when they are not sound?
+//! Rebuilds: an index follows its sources, and stays what it is when they are not sound.
 
 mod changes;
 // Only debug builds have what makes jobs fail.

@@ -1,5 +1,4 @@
-//! Does a query job that is running follow its index, without an answer that is lost, repeated or
-//! wrong?
+//! A running query job follows its index, and no answer is lost, repeated or wrong.
 
 use super::Place;
 use crate::support::*;

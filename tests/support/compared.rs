@@ -1,4 +1,4 @@
-//! Do two indexes have the same bytes? Compared file by file.
+//! Compares the bytes of two indexes, file by file.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -1,4 +1,4 @@
-//! Which collections do tests make up? All from seeds.
+//! The collections that tests make up, all from seeds.
 
 use std::fmt::Write;
 

@@ -1,5 +1,5 @@
-//! What do the black-box tests stand on? Scratch folders, runs of the binary, collections made from
-//! a seed, and the comparison of two indexes file by file.
+//! What the tests stand on: scratch folders, runs of the binary, collections made from a seed, the
+//! comparison of two indexes file by file, and devices that are emulated.
 
 // Each module of tests uses its own part.
 #![allow(dead_code)]

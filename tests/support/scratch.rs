@@ -1,5 +1,5 @@
-//! Where do tests write, what lies beside the repository, and how does a test get a process of its
-//! own?
+//! Where tests write, the data that lies beside the repository, and a process of its own for a
+//! test.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! How does somebody change an index who makes all checksums good again? `docs/index-format.md`
+//! Changes an index as somebody does who makes all checksums good again. `docs/index-format.md`
 //! says where they are.
 
 use serde_json::Value;

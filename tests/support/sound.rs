@@ -1,4 +1,4 @@
-//! Is an index whole, and what does it answer? For tests that make jobs fail.
+//! Checks that an index is whole, and asks it, for tests that make jobs fail.
 
 use super::{Collection, Job, Outcome, Scratch, args, cut_lines, millrace};
 use millrace::inside::index::{Stop, check_watched};

@@ -1,4 +1,4 @@
-//! How is a collection written by many threads, the same for any number of them?
+//! Writes a collection with many threads; its bytes are the same for any number of them.
 //!
 //! The documents of a file are cut into blocks of a fixed number, about 1 MiB. A thread takes the
 //! next block of a file and writes it into memory; then it waits, for a moment, until all blocks

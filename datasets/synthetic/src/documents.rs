@@ -1,5 +1,5 @@
-//! What does a document look like in its file? Each depends on the recipe, the format, the number
-//! of its file and its own number in it, and on nothing else, so that any thread may write any
+//! Writes a document as it stands in its file. It depends on the recipe, the format, the number of
+//! its file and its own number there, and on nothing else, so that any thread may write any
 //! document.
 
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! How is a number spelled so that it can be pronounced, and no two numbers alike?
+//! Spells a number as a word that can be pronounced, no two numbers alike.
 //!
 //! A word is letters in turn: consonants to begin with (or none), vowels, then any number of times
 //! consonants and vowels, and consonants to end with (or none). A maximal run of vowels or of

@@ -1,6 +1,5 @@
-//! How do terms become prose? A clause has 5 to 13 tokens and ends with a comma, another mark or a
-//! full stop; sentences begin with a capital letter; one sentence in
-//! eight ends its paragraph.
+//! Makes prose of terms. A clause has 5 to 13 tokens and ends with a comma, another mark or a full
+//! stop; sentences begin with a capital letter; one sentence in eight ends its paragraph.
 //!
 //! The last token of every clause is one of the document's *topics*: a few terms, drawn like all
 //! others but never stop words, that come again and again as the terms of a real text do. The other

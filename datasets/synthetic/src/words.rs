@@ -1,4 +1,4 @@
-//! What does the term of a rank look like?
+//! Says which word the term of a rank is.
 //!
 //! - Ranks 0 to 32: the 33 stop words of English, by their frequency in English.
 //! - Other ranks with a symbol of their own: words of one or two syllables, the more frequent the

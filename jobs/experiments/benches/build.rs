@@ -1,4 +1,4 @@
-//! What does each step of indexing cost on one core? Isolates, on JSON lines in pieces of 1 MiB:
+//! Measures each step of indexing on one core, on JSON lines in pieces of 1 MiB:
 //!
 //! - `scan`: tokens found and dropped, the floor of all that follows;
 //! - `tally`: documents found, tokens, terms, postings, regrouped by trie collection;

@@ -1,4 +1,4 @@
-//! How fast do crawled pages become tokens, on one core? Isolates, on a WARC file in memory:
+//! Measures how fast crawled pages become tokens on one core, on a WARC file in memory:
 //!
 //! - `borders`: the stream copied block by block and cut into pieces; record heads are walked;
 //! - `text`: HTML to text, pages that lie one behind the other;

@@ -1,4 +1,4 @@
-//! How fast are JSON lines split into documents?
+//! Measures how fast JSON lines are split into documents.
 //!
 //! Isolated: the parser alone, over pieces of 1 MiB that are in memory; its sink adds up the
 //! lengths that it gets. Axes: each way of scanning that the processor has; against `serde_json`

@@ -1,4 +1,4 @@
-//! How fast are the inner loops of queries: reading blocks, AND and OR (all postings, MaxScore)?
+//! Measures the inner loops of queries: reading blocks, AND and OR (all postings, MaxScore).
 //!
 //! Isolated: decoding and ranking from memory; no files, no parsing, no threads.
 //! Axes: bits of a packed integer; lengths of the lists of a query; k.

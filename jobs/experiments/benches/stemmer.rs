@@ -1,4 +1,4 @@
-//! How fast do words become stems, on one core? Isolates, on the distinct words of a text:
+//! Measures how fast words become stems on one core, on the distinct words of a text:
 //!
 //! - `english`: our own Snowball English;
 //! - `rust_stemmers`: the same stems by the other implementation, which is its oracle;

@@ -1,4 +1,4 @@
-//! `experiments parallelism`: what do the parallel models of `tatikonda11` gain and cost?
+//! `experiments parallelism`: what the parallel models of `tatikonda11` gain and cost.
 //!
 //! Isolated: how queries are spread over workers. Every model runs the same query job on the same
 //! index in memory; a query's latency is from the moment it is sent to the moment its answer is

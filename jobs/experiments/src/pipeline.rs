@@ -1,4 +1,4 @@
-//! `experiments pipeline`: how do the stages of `wei11` share the work (section IV)?
+//! `experiments pipeline`: how the stages of `wei11` share the work (section IV).
 //!
 //! Every point is a whole build of the input into a folder that goes away, in this process; what
 //! the stages took is what the operators and indexers report. Axes: parsers (figure 10), indexers

@@ -1,5 +1,5 @@
-//! Does each experiment have every point of its figures, and do its rows agree with each other?
-//! What they measure is not judged.
+//! Each experiment has every point of its figures, and its rows agree with each other. What they
+//! measure is not judged.
 
 #[path = "experiments/gpu_queries.rs"]
 mod gpu_queries;

@@ -1,4 +1,4 @@
-//! Are the documents of files from elsewhere found, with their names? The expected ones were read
+//! The documents of files from elsewhere are found, with their names. The expected ones were read
 //! off the files by hand.
 //!
 //! The files lie in `../shared/data`, beside the package; without them these tests say that they

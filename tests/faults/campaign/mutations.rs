@@ -1,6 +1,5 @@
-//! What do commands do with an index that somebody has changed, who has made all checksums good
-//! again? They refuse it or answer; they never panic, take much memory, or hang: a job that takes
-//! minutes is killed.
+//! Commands refuse an index that somebody has changed, who has made all checksums good again, or
+//! answer from it; they never panic, take much memory, or hang: a job that takes minutes is killed.
 
 use super::part;
 use crate::support::sealed::{Manifest, seal_file};

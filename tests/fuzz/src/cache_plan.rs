@@ -1,5 +1,5 @@
-//! Is any plan of a cache either one that is the same when it is written again, or an error, and is
-//! one with lists that are not there refused?
+//! Any plan of a cache is either one that is the same when it is written again, or an error; one
+//! with lists that are not there is refused.
 
 use crate::fuzzing::damage::{edit, edit_header, seal_header};
 use crate::fuzzing::sample;

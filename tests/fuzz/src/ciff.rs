@@ -1,4 +1,5 @@
-//! Is any file that is imported as CIFF refused with a byte of it, or an index that is whole?
+//! Any file that is imported as CIFF is either refused with a byte of it, or an index that is
+//! whole.
 
 use crate::fuzzing::damage::edit;
 use crate::fuzzing::sample;

@@ -1,4 +1,4 @@
-//! Do the integer codecs read any bytes, all of them as their formats say?
+//! The integer codecs read any bytes, all of them as their formats say.
 
 use crate::fuzzing::take::Take;
 use millrace::codec::{Block, Codec, List, ListCodec, Opened, bp128, folded, vbyte};

@@ -1,5 +1,5 @@
-//! Are pieces independent of the blocks in which a stream comes, and of how many read it, and do
-//! they make the stream again?
+//! Pieces do not depend on the blocks in which a stream comes, nor on how many read it, and they
+//! make the stream again.
 
 use crate::fuzzing::take::Take;
 use millrace::index::documents::pieces::Skipped;

@@ -1,4 +1,4 @@
-//! How are files damaged so that the damage goes past their checksums? An input is a list of edits;
+//! Damages files so that the damage goes past their checksums. An input is a list of edits;
 //! checksums are put right afterwards where a target asks for it, as a faulty program would.
 
 use super::take::Take;

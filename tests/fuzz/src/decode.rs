@@ -1,4 +1,4 @@
-//! Do the decoders give the same stream for any blocks, whatever the bytes, and end?
+//! The decoders give the same stream for any blocks, whatever the bytes, and end.
 
 use crate::fuzzing::take::Take;
 use millrace::input::Compression;

@@ -1,4 +1,4 @@
-//! Is any documents' table either read inside of its bounds, or an error?
+//! Any table of documents is either read inside of its bounds, or an error.
 
 use crate::fuzzing::damage::{edit, edit_header, seal_header};
 use crate::fuzzing::take::Take;

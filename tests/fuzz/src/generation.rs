@@ -1,5 +1,5 @@
-//! Is an index whose files were damaged, with or without right checksums, opened, searched, merged
-//! and checked without a panic, and does what `check` accepts work?
+//! An index whose files were damaged, with or without right checksums, is opened, searched, merged
+//! and checked without a panic, and what `check` accepts works.
 
 use crate::fuzzing::damage::{edit, edit_header, manifest_tail, seal_header};
 use crate::fuzzing::sample;

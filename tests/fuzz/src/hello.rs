@@ -1,5 +1,5 @@
-//! Are any bytes on a new line between processes a greeting that is read again as it is written, or
-//! an error, without much room?
+//! Any bytes on a new line between processes are either a greeting that is read again as it is
+//! written, or an error, without much memory.
 
 use millrace::cluster::hello::{Hello, Line};
 

@@ -1,6 +1,6 @@
-//! Are the documents of JSON lines those that a general JSON parser finds, on every way of
-//! scanning, whole and line by line? And does a device that knows the shape of the first line find
-//! the same?
+//! The documents of JSON lines are those that a general JSON parser finds, on every way of
+//! scanning, whole and line by line; and a device that knows the shape of the first line finds the
+//! same.
 
 use millrace::gpu::invert::twin;
 use millrace::input::document::{Document, DocumentSink, Name, PieceView, Skip};

@@ -1,5 +1,5 @@
-//! Is any lexicon either the one that the writer writes for its terms, or an error, and does
-//! looking up end?
+//! Any lexicon is either the one that the writer writes for its terms, or an error, and looking up
+//! ends.
 
 use crate::fuzzing::damage::{edit, edit_header, seal_header};
 use crate::fuzzing::take::Take;

@@ -1,4 +1,4 @@
-//! Is any list either read as rising docids below the bound, or an error, by every way to read it?
+//! Any list is either read as rising docids below the bound, or an error, by every way to read it.
 
 use crate::fuzzing::damage::edit;
 use crate::fuzzing::take::Take;

@@ -1,4 +1,4 @@
-//! Is any manifest either one that says the same when it is written again, or an error?
+//! Any manifest is either one that says the same when it is written again, or an error.
 
 use crate::fuzzing::damage::{edit, manifest_tail};
 use crate::fuzzing::sample;

@@ -1,6 +1,6 @@
-//! What do the fuzz targets have in common? How they take decisions from their input, how they
-//! damage files, and a small index. Each target says in its first line what it asks. They are
-//! compiled with the library, whose inside they need.
+//! What the fuzz targets have in common: how they take decisions from their input, how they damage
+//! files, and a small index. Each target says in its first line what it proves. They are compiled
+//! with the library, whose inside they need.
 
 mod cache_plan;
 mod ciff;

@@ -1,4 +1,4 @@
-//! Does any line that is a query get the hits of a plain search, in a form that can be read?
+//! Any line that is a query gets the hits of a plain search, in a form that can be read.
 
 use crate::fuzzing::sample::{self, Collection};
 use millrace::index::generations::generation::Generation;

@@ -1,5 +1,5 @@
-//! Are WARC, TREC and HTML read without harm, whatever the bytes: documents in order and inside of
-//! the piece, and the same again from a parser that has seen other pieces?
+//! WARC, TREC and HTML are read without harm, whatever the bytes: documents in order and inside of
+//! the piece, and the same again from a parser that has seen other pieces.
 
 use millrace::input::document::{Document, DocumentSink, Name, PieceView, Skip};
 use millrace::input::formats::html::HtmlParser;

@@ -1,4 +1,4 @@
-//! Which index do targets search and damage? A few hundred documents of common and rare words, in
+//! The index that targets search and damage: a few hundred documents of common and rare words, in
 //! two runs, written with the writers themselves.
 
 use millrace::index::documents::{DocumentsWriter, Location};

@@ -1,5 +1,5 @@
-//! Is any file either a list of stop words, all of which can be found, or an error that can be
-//! told?
+//! Any file is either a list of stop words, all of which can be found, or an error that can be
+//! told.
 
 use millrace::text::stop_words::StopWords;
 use std::path::PathBuf;

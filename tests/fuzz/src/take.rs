@@ -1,4 +1,4 @@
-//! How does a target take decisions from its input? From the front, and zeros behind the end.
+//! Takes a target's decisions from its input: from the front, and zeros behind the end.
 
 /// What is left of an input.
 pub(crate) struct Take<'a>(pub(crate) &'a [u8]);

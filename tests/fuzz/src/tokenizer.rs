@@ -1,4 +1,4 @@
-//! Does the fast scanner find the tokens of the plain one, and are terms what they have to be?
+//! The fast scanner finds the tokens of the plain one, and terms are what they have to be.
 
 use millrace::dictionary::owners::Owners;
 use millrace::dictionary::parsed::Regroup;

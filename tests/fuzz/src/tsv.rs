@@ -1,5 +1,5 @@
-//! Are the documents of a TSV file and of a plain file those of the plain rules, whatever the
-//! bytes?
+//! The documents of a TSV file and of a plain file are those of the plain rules, whatever the
+//! bytes.
 
 use millrace::input::document::{Document, DocumentSink, Name, PieceView, Skip};
 use millrace::input::formats::lines::{Between, LinesParser};

@@ -1,5 +1,5 @@
-//! Does a device index as the CPU does? The kernels of `btree.cu`, emulated and on a device,
-//! against their twin: the same terms in the same order with the same postings, to the byte.
+//! A device indexes as the CPU does. The kernels of `btree.cu`, emulated and on a device, against
+//! their twin: the same terms in the same order with the same postings, to the byte.
 
 mod device;
 

@@ -1,4 +1,4 @@
-//! Does `ding09` on a device answer as the CPU does? Its kernels, emulated, against their twins.
+//! `ding09` on a device answers as the CPU does: its kernels, emulated, against their twins.
 
 use crate::inside_tests::emulation::{Arg, Emulator, Launch, Random};
 use crate::inside_tests::methods::{

@@ -1,4 +1,4 @@
-//! Do kernels compile where there is no device, and does work on a device come back?
+//! Kernels compile where there is no device, and work on a device comes back.
 //!
 //! NVRTC needs no device: with the library every kernel is compiled for the architectures that are
 //! supported. What needs the library or a device and finds none prints that it was skipped, unless

@@ -1,4 +1,4 @@
-//! Does a GPU indexer build what the CPU indexer builds? On a device: the same terms with the same
+//! A GPU indexer builds what the CPU indexer builds. On a device: the same terms with the same
 //! postings, however full it is, and the same index, to the byte.
 
 use crate::inside_tests::gpu::found;

@@ -1,5 +1,5 @@
-//! Does a device make of a list of an index what the host makes of it? The kernel `query_unpack`,
-//! emulated, against `ListMaker`: the same bytes.
+//! A device makes of a list of an index what the host makes of it: the kernel `query_unpack`,
+//! emulated, writes the bytes of `ListMaker`.
 
 use crate::inside_tests::emulation::{Arg, Buffer, Emulator, Launch, Random};
 use crate::inside_tests::gpu_queries::TUNING;

@@ -1,5 +1,5 @@
-//! Does a device answer as the CPU does? The kernels of `query.cu`, emulated, against their twin:
-//! the same documents in the same order with the same scores, to the bit.
+//! A device answers as the CPU does. The kernels of `query.cu`, emulated, against their twin: the
+//! same documents in the same order with the same scores, to the bit.
 
 use crate::inside_tests::emulation::{Arg, Buffer, Emulator, Random};
 use millrace::gpu::query::Tuning;

@@ -1,4 +1,4 @@
-//! Does `huang` on a device answer as the CPU does? Its kernels, emulated, against their twins.
+//! `huang` on a device answers as the CPU does: its kernels, emulated, against their twins.
 
 use crate::inside_tests::ding09::{choose, postings};
 use crate::inside_tests::emulation::{Emulator, Random};

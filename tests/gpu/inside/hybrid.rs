@@ -1,4 +1,4 @@
-//! Does a stream of queries over CPU and GPU outlive the loss of the GPU?
+//! A stream of queries over CPU and GPU outlives the loss of the GPU.
 
 use crate::inside_tests::gpu::{arrays, device, found, give};
 use crate::inside_tests::util::{Collection, Scratch};

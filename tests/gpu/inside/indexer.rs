@@ -1,5 +1,5 @@
-//! Does the host's side of a GPU indexer ask a device for the right things, whatever that is like?
-//! On an emulated one whose kernels are their twins.
+//! The host's side of a GPU indexer asks a device for the right things, whatever that is like: an
+//! emulated one whose kernels are their twins.
 
 mod emulated;
 

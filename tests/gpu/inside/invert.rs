@@ -1,5 +1,5 @@
-//! Does a device turn texts into the lists that the CPU makes? The kernels of `invert.cu`, emulated
-//! and on a device, against their twins.
+//! A device makes of texts the lists that the CPU makes. The kernels of `invert.cu`, emulated and
+//! on a device, against their twins.
 
 mod builds;
 mod device;

@@ -1,4 +1,4 @@
-//! Collections, and batches of the methods of papers, on a device that is emulated.
+//! Collections, and batches of the papers' methods, on an emulated device.
 
 use crate::inside_tests::emulation::{Arg, Buffer, Emulator};
 use millrace::gpu::ding09::twin::{Term, best};

@@ -1,5 +1,5 @@
-//! Tests of what is inside the library: kernels against their twins, emulated and on devices, and
-//! what files from elsewhere hold. They are compiled with the library and run without the binary.
+//! Tests of what the library does not show: kernels against their twins, emulated and on devices.
+//! They are compiled with the library (`src/lib.rs`) and run without the binary.
 
 mod btree;
 mod ding09;

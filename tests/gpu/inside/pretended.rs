@@ -1,4 +1,4 @@
-//! Are the kernels that `tests/pretended` has those of the library?
+//! The kernels that `tests/support/pretended` has are those of the library.
 
 use millrace::gpu::ding09::Merging;
 use millrace::gpu::floor::nvrtc::Source;

@@ -1,4 +1,4 @@
-//! What tests of the inside stand on: the part of `tests/util.rs` that needs no binary.
+//! The part of `tests/support` that needs no binary.
 
 // Black-box tests use the rest.
 #![allow(dead_code)]

@@ -1,4 +1,4 @@
-//! Does `wang` on a device answer as the CPU does? Its kernel, emulated, against its twin and all
+//! `wang` on a device answers as the CPU does: its kernel, emulated, against its twin and all
 //! documents.
 
 use crate::inside_tests::ding09::choose;

@@ -1,4 +1,4 @@
-//! Are the intrinsics for numbers those of a device? The same functions by exact arithmetic on the
+//! The intrinsics for numbers are those of a device: the same functions by exact arithmetic on the
 //! host.
 
 use super::{Arg, Emulator, Launch};

@@ -1,4 +1,4 @@
-//! Does the emulation do what a device does, and does it find what a device would not tell?
+//! The emulation does what a device does, and finds what a device would not tell.
 
 use super::{Arg, Emulator, Launch};
 

@@ -1,4 +1,4 @@
-//! What emulates a device?
+//! The C++ headers that emulate a device.
 
 /// What a program is compiled from, beside the kernels.
 pub(crate) const HEADERS: [&str; 5] = [

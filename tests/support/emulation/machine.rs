@@ -1,6 +1,6 @@
-//! A device that is emulated: its arrays lie in the host's memory, full of rubbish at first;
-//! kernels are run by whatever the test has, at once; and work says that it is done some questions
-//! later, or fails, as it is told.
+//! An emulated device: its arrays lie in the host's memory, full of rubbish at first; kernels are
+//! run by whatever the test has, at once; and work says that it is done some questions later, or
+//! fails, as it is told.
 
 use super::{Arg, Emulator, Launch};
 use cudarc::driver::DriverError;

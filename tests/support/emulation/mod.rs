@@ -1,7 +1,7 @@
-//! How does a kernel run without a device? Its source is compiled as C++ against `cuda.h` beside
-//! this file, with sanitizers, to a program that serves launches: buffers and arguments go in
-//! through stdin, buffers come back through stdout. One program serves all launches of a test, and
-//! buffers may stay in it between them.
+//! Runs a kernel without a device. Its source is compiled as C++ against `cuda.h` beside this file,
+//! with sanitizers, to a program that serves launches: buffers and arguments go in through stdin,
+//! buffers come back through stdout. One program serves all launches of a test, and buffers may
+//! stay in it between them.
 //!
 //! The compiler is `CXX`, or `c++`. Without one a test prints that it was skipped, unless
 //! `MILLRACE_REQUIRE_CXX` is set: then it fails. Programs are kept below `target/`, by what they

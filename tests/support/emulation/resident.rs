@@ -1,4 +1,4 @@
-//! Do blocks run beside each other, and do buffers stay where they are?
+//! Blocks run beside each other, and buffers stay where they are.
 
 use super::{Arg, Emulator, Launch};
 

@@ -1,4 +1,4 @@
-// Which fiber runs next, and when do those that wait for each other go on? See cuda.h.
+// Says which fiber runs next, and when those that wait for each other go on; see cuda.h.
 #pragma once
 #include "machine.h"
 

@@ -1,5 +1,5 @@
-//! Which kernels do pretended devices have? Those of the library, which it does not show: a test of
-//! its inside compares them.
+//! The kernels of pretended devices. They are those of the library, which does not show them: a
+//! test of its inside compares them.
 
 /// The kernels of a source, with the sizes that they are compiled with.
 pub(crate) struct Kernels {

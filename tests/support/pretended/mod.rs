@@ -1,7 +1,6 @@
-//! How does a whole job run on devices that are not there? With a library in the place of the
-//! driver's, whose devices are emulated: `driver.cpp`. That shows that the host asks for the right
-//! things and that what it is given back is the answer; it does not show that a real driver takes
-//! them.
+//! Lets a whole job run on devices that are not there: a library takes the place of the driver's,
+//! whose devices are emulated (`driver.cpp`). That shows that the host asks for the right things
+//! and that what it gets back is the answer; it does not show that a real driver takes them.
 
 #[path = "../emulation/headers.rs"]
 mod headers;

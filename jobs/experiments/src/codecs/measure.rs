@@ -1,4 +1,4 @@
-//! How many bytes does a codec make of lists, and how fast does it read them back?
+//! Measures how many bytes a codec makes of lists, and how fast it reads them back.
 //!
 //! Each column of each list is encoded in memory and decoded whole, block after block, from what
 //! lies in the caches: what the blocks of a list share is opened each time, since a query has to. A

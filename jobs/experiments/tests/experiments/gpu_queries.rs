@@ -1,5 +1,5 @@
-//! Do the experiments on GPUs run, and answer as the CPU does? On devices that are pretended, so
-//! that times say nothing.
+//! The experiments on GPUs run and answer as the CPU does, on pretended devices, so that times say
+//! nothing.
 
 use crate::{Fixture, number, of, rows};
 use millrace::inside::codec::ListCodec;

@@ -1,5 +1,5 @@
-//! The kernels on a device. Without one these tests print that they were skipped, unless
-//! `MILLRACE_REQUIRE_GPU` is set. They are small enough for `compute-sanitizer`.
+//! The kernels of `btree.cu` on a device. Without one these tests print that they were skipped,
+//! unless `MILLRACE_REQUIRE_GPU` is set. They are small enough for `compute-sanitizer`.
 
 use super::{Indexer, ROOM, SHAPES, compare, on_cpu, pieces, twin};
 use crate::inside_tests::gpu::device;

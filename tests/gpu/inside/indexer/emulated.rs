@@ -1,4 +1,4 @@
-//! Trees on an emulated device whose kernels are their twins: terms are kept in a map.
+//! Trees on an emulated device whose kernels are their twins: terms lie in a map.
 
 use crate::inside_tests::emulation::machine::{EmulatedArrays, Manner, Memory, Run};
 use millrace::codec::folded;

@@ -1,4 +1,4 @@
-//! Does a build whose words a device finds give the index of `fast`, to the byte? The device is
+//! A build whose words a device finds makes the index of `fast`, to the byte. The device is
 //! emulated, so that all but the driver is as it is with one.
 
 use super::machine::{Emulated, compiled};

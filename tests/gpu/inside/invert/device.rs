@@ -1,4 +1,4 @@
-//! The kernels on a device. Without one this test prints that it was skipped, unless
+//! The kernels of `invert.cu` on a device. Without one this test prints that it was skipped, unless
 //! `MILLRACE_REQUIRE_GPU` is set. It is small enough for `compute-sanitizer`.
 
 use super::encode::encode;

@@ -1,4 +1,4 @@
-//! Does a device encode the lists of a run as the host does? Bytes are compared with those of
+//! A device encodes the lists of a run as the host does: bytes are compared with those of
 //! `ListEncoder`.
 
 use super::machine::{Emulated, compiled};

@@ -1,5 +1,5 @@
-//! Does a device find the names and texts in lines of JSON that a parser finds, and does the host
-//! parse what a device cannot?
+//! A device finds the names and texts in lines of JSON that a parser finds, and the host parses
+//! what a device cannot.
 
 use super::machine::{Emulated, compiled};
 use super::{SHAPES, compare, inverter_of, keyed, put, read, words};

@@ -1,4 +1,4 @@
-//! A device that inverts, emulated: arrays have exactly the bytes that are asked for, and are full
+//! An emulated device that inverts: arrays have exactly the bytes that are asked for, and are full
 //! of rubbish.
 
 use crate::inside_tests::emulation::{Arg, Buffer, Emulator};

@@ -1,4 +1,4 @@
-//! Does a device make the terms of plain forms as the host does, and does it say which are foreign?
+//! A device makes the terms of plain forms as the host does, and says which are foreign.
 
 use super::machine::{Emulated, compiled};
 use super::{get, put, words};
