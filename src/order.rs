@@ -268,6 +268,7 @@ impl Sequencer {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use proptest::test_runner::FileFailurePersistence;
 
     fn hash(i: u64) -> u64 {
         twox_hash::XxHash3_64::oneshot(&i.to_le_bytes())
@@ -326,6 +327,10 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_failure_persistence(
+            FileFailurePersistence::Direct("tests/proptest/order.txt")
+        ))]
+
         /// Runs are contiguous, and docids dense, whatever the pieces and the limit.
         #[test]
         fn law_runs_partition_the_documents(
