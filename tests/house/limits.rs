@@ -79,7 +79,7 @@ fn folders_stay_small() {
         folders.iter().for_each(|folder| look(folder, wrong));
     }
     let mut wrong = Vec::new();
-    for folder in ["src", "jobs"] {
+    for folder in ["src", "jobs", "tests"] {
         look(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder), &mut wrong);
     }
     assert_none(&wrong);

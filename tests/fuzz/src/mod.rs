@@ -1,12 +1,10 @@
-//! What the fuzz targets have in common: how they take decisions from their input, how they damage
-//! files, and a small index. Each target says in its first line what it proves. They are compiled
-//! with the library, whose inside they need.
+//! The fuzz targets, one a file, each of which says in its first line what it asserts. They are
+//! compiled with the library, whose inside they need.
 
 mod cache_plan;
 mod ciff;
 mod codec;
 mod cutter;
-mod damage;
 mod decode;
 mod documents;
 mod generation;
@@ -17,9 +15,8 @@ mod list;
 mod manifest;
 mod query_line;
 mod records;
-mod sample;
 mod stop_words;
-mod take;
+mod support;
 mod tokenizer;
 mod tsv;
 
