@@ -138,7 +138,7 @@ const ON_A_DEVICE: usize = 16;
 
 /// One of so many workers does not parse where a device counts words: if all cores parse, what
 /// serves the device waits for a core for up to 4 ms each time that it wakes up
-/// (docs/measurements/2026-11-25-gpu-indexing.md).
+/// (docs/measurements/gpu-indexing.md).
 const FREE_PART: usize = 6;
 
 /// What a GPU indexer may pin where memory allows it, however small its share is.

@@ -1,7 +1,7 @@
 //! The processors of a machine, and how many of its threads feed devices.
 
 /// Seconds of a thread for a query that a device answers: four threads saturate a GPU that answers
-/// 97,000 queries a second (docs/measurements/2026-11-22-gpu-queries.md).
+/// 97,000 queries a second (docs/measurements/gpu-queries.md).
 const HOST_SECONDS: f64 = 40e-6;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -23,7 +23,7 @@ const AHEAD: f64 = 0.125;
 
 /// Seconds of work that fill a device, and the part of a short deadline allowed for them: a device
 /// that does 37,000 queries a second with 400 at a time does 27,000 with 100
-/// (docs/measurements/2026-11-22-hybrid.md).
+/// (docs/measurements/papers.md).
 const FILLED: (f64, f64) = (8e-3, 0.4);
 
 #[derive(Debug)]

@@ -56,7 +56,7 @@ impl Chosen {
     }
 }
 
-/// That keep a device busy with queries for few hits: docs/measurements/2026-11-22-gpu-queries.md.
+/// That keep a device busy with queries for few hits: docs/measurements/gpu-queries.md.
 const WORKERS_OF_A_DEVICE: usize = 4;
 
 /// Of longer answers, laying them out takes more time than all else.

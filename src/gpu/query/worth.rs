@@ -22,7 +22,7 @@ impl CpuWork {
         self.seconds() >= WORTH_SECONDS
     }
 
-    /// Of the CPU, about. By docs/measurements/2026-11-22-gpu-queries.md: a query of 3 to 5 terms
+    /// Of the CPU, about. By docs/measurements/gpu-queries.md: a query of 3 to 5 terms
     /// has a posting for each nine documents, a core adds up 550 million postings a second with the
     /// fastest engine, and AND takes a fifth of that time.
     fn seconds(&self) -> f64 {
