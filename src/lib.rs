@@ -29,7 +29,7 @@
 //!
 //! The modules are private. `inside` is hidden, is for the binary, the Python module and the
 //! experiments, and may change with any version. Imports run one way, from below in this table to
-//! above (`tests/house/layers.rs`):
+//! above (`tests/layers.rs`):
 //!
 //! | module | what it is |
 //! | --- | --- |
