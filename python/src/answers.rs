@@ -86,7 +86,7 @@ fn texts<'py>(py: Python<'py>, list: Bound<'py, PyList>) -> PyResult<Bound<'py, 
 
 /// The answer to one query: its hits, best first.
 ///
-/// Iterating gives tuples (name, docid, score), without numpy; the columns are numpy arrays.
+/// Iterating yields tuples (name, docid, score), without numpy; the columns are numpy arrays.
 #[pyclass(frozen, sequence, module = "millrace")]
 pub(crate) struct Hits {
     found: Arc<Found>,

@@ -25,7 +25,7 @@ fn of_evaluate(error: &EvaluateError) -> PyErr {
     failed(error)
 }
 
-/// Reads measures by their names; the usual ones if none are given.
+/// Reads measures by their names; the usual ones if there are none.
 pub(crate) fn measures(names: Option<Vec<String>>) -> PyResult<Vec<Measure>> {
     let Some(names) = names else { return Ok(Measure::usual()) };
     names.iter().map(|name| name.parse().map_err(|error: EvaluateError| wrong(error))).collect()

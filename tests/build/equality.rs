@@ -57,7 +57,7 @@ fn any_way_in_which_the_input_comes() {
     // Compressed: offsets are those of the uncompressed stream, and names leave .gz out.
     let gz = scratch.write("gz/c.jsonl.gz", gzip(&bytes, 5));
     let zst = scratch.write("zst/c.jsonl.zst", zstd(&bytes, 3));
-    // Content tells compression, the name only the format.
+    // Content decides the compression, the name only the format.
     let lying = scratch.write("lying/c.jsonl", gzip(&bytes, 1));
     for (name, input) in [("gz", &gz), ("zst", &zst), ("lying", &lying)] {
         let index = scratch.path(format!("index-{name}"));

@@ -117,7 +117,7 @@ fn two_builds_one_cancelled_and_three_services_run_at_once() {
         let (sender, under_way) = channel();
         build.progress = Some(Box::new(move |snapshot| {
             if snapshot.documents > 0 {
-                // It is told again and again.
+                // It is reported again and again.
                 _ = sender.send(());
             }
         }));

@@ -30,7 +30,7 @@ fn bombs(scratch: &Scratch, files: usize) {
     }
 }
 
-/// Each of four workers inflated a body of its own before they took turns: 145 MB.
+/// Each of four workers inflated a body of its own before one waited for the other: 145 MB.
 #[test]
 fn bodies_that_inflate_take_turns() {
     let scratch = Scratch::new();
@@ -84,7 +84,7 @@ fn new_words(documents: usize, words: usize) -> String {
     for document in 0..documents {
         write!(text, "{document}\t").unwrap();
         for word in 0..words {
-            // Letters in turn, so that the words lie in many trie collections.
+            // Letters one after the other, so that the words lie in many trie collections.
             let number = (document * words + word + 1) as u64;
             let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 24;
             write!(text, "{} ", base_26(mixed << 24 | number)).unwrap();

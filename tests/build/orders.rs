@@ -70,7 +70,7 @@ fn a_build_and_a_merge_give_the_same_order() {
         let rounds = ["--algorithm", "wang", "--parallelism", model];
         assert_eq!(found, ask(&plain, &[&wang[..], &rounds].concat()), "{model}");
     }
-    // One that is not in the order that the query asks for is told by its parameter.
+    // One that is not in the order that the query asks for is known by its parameter.
     let refused = |more: &[&str], text: &str| {
         let job = args!["query", "--index", plain, "--score", "wang", "--algorithm", "wang"];
         let outcome = millrace(job).args(["--mode", "and"]).args(more).run().expect_status(1);

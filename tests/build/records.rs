@@ -3,7 +3,7 @@
 use crate::support::*;
 use std::path::Path;
 
-/// One sound document.
+/// One good document.
 const ONE: &str = "{\"id\": \"one\", \"contents\": \"mill race\"}\n";
 
 fn build_job(index: &Path) -> Job {
@@ -20,7 +20,7 @@ fn duplicate_names_are_counted_and_strict_refuses_them() {
     build_job(&index).arg(&input).ok().says("3 duplicate names");
     let found = info(&index);
     assert_eq!((&found["documents"], &found["duplicate_names"]), (&6.into(), &3.into()));
-    // All are kept; a name finds the first.
+    // All are indexed; a name finds the first.
     let show = millrace(args!["show", "--index", index, "b"]).ok();
     assert!(show.text().starts_with("docid     1\n"), "{show:?}");
     let outcome = build_job(&scratch.path("strict")).arg("--strict").arg(&input).fails(1);

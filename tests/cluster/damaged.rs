@@ -132,7 +132,7 @@ fn nothing_that_was_harmed_on_the_way_gives_another_answer() {
     let right = &outcomes[0];
     assert_eq!((right.status, outcomes[1].status), (Some(0), Some(0)), "{outcomes:?}");
     assert!(right.stdout.len() > 1000);
-    // How often progress is told depends on what else the machine does: what every run carries is
+    // How often progress is sent depends on what else the machine does: what every run carries is
     // harmed.
     for _ in 0..3 {
         let (_, again) = through.run(Harm::Nothing, (9, false, 0));

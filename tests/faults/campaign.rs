@@ -126,7 +126,7 @@ impl Subject {
         count.trim().parse().unwrap()
     }
 
-    /// Lets one call fail; tells whether the job published all the same.
+    /// Lets one call fail; returns whether the job published all the same.
     fn fail(&self, (fault, message): (&str, &str), process: usize, n: u64) -> bool {
         self.restore();
         let fault_at = format!("{fault}@{n}");

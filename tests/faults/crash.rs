@@ -110,8 +110,8 @@ fn at_every_operation(kind: Kind) {
     assert!(published > 0, "the last operations follow the renaming");
 }
 
-/// Lets one operation of a job fail, which finds the old generation live; tells whether the new one
-/// then is all the same. Where anything is left, the next job removes it.
+/// Lets one operation of a job fail, which finds the old generation live; returns whether the new
+/// one then is all the same. Where anything is left, the next job removes it.
 fn fail_once(case: &Case, fault: &str, n: u64) -> u64 {
     let when = format!("{fault}@{n}");
     let before = std::fs::read(case.set.index().join("CURRENT")).unwrap();

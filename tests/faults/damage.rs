@@ -64,7 +64,7 @@ impl Victim {
         Self { set, answers, files }
     }
 
-    /// Opens and searches; a panic is an error of the test that tells `what`.
+    /// Opens and searches; a panic is an error of the test that names `what`.
     fn ask(&self, verify: bool, what: &str) -> Result<Answers, IndexError> {
         let asked = || ask(&self.set.index(), verify, &self.set.queries);
         catch_unwind(AssertUnwindSafe(asked)).unwrap_or_else(|_| panic!("panic: {what}"))

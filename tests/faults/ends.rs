@@ -73,7 +73,7 @@ fn an_operator_that_fails_ends_the_query() {
     }
 }
 
-/// Starts a build that reads standard input, gives it some documents, and waits until it has begun.
+/// Starts a build that reads standard input, sends it some documents, and waits until it has begun.
 fn build_from_stdin(set: &OldAndNew, fault: Option<&str>) -> Child {
     let mut build = set.build("-".as_ref()).args(["--format", "jsonl"]);
     if let Some(fault) = fault {

@@ -13,7 +13,7 @@ fn a_fault_in_the_midst_of_a_build_leaves_the_live_generation() {
     set.build(&set.old).ok();
     let old = set.answers();
     let live = std::fs::read(set.index().join("CURRENT")).unwrap();
-    // The kernels of this fault are kept apart from those that jobs use.
+    // The kernels of this fault are cached apart from those that jobs use.
     let cache = set.index().with_file_name("kernels");
     let build = |workers: &str| {
         let (index, input) = (set.index(), &set.new);

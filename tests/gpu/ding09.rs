@@ -24,7 +24,7 @@ fn ding09_is_for_devices() {
     job.args(bench).stdin("x\n").fails(2).says("goes with --device gpu");
 }
 
-/// The whole job, on a device that is pretended.
+/// The whole job, on a pretended device.
 #[test]
 fn pretended_ding09_answers_as_the_cpu_does() {
     let Some(folder) = pretended(&DING09) else { return };

@@ -21,7 +21,7 @@ fn huang_is_for_devices() {
     }
 }
 
-/// The whole job, on devices that are pretended.
+/// The whole job, on pretended devices.
 #[test]
 fn pretended_huang_answers_as_the_cpu_does() {
     let Some(folder) = pretended(&HUANG) else { return };

@@ -16,7 +16,7 @@ mod wang;
 use crate::support::*;
 use serde_json::Value;
 
-/// What `devices --json` tells.
+/// What `devices --json` prints.
 fn told() -> Value {
     serde_json::from_str(millrace(["devices", "--json"]).ok().text()).unwrap()
 }

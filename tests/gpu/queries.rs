@@ -42,7 +42,7 @@ fn a_device_answers_as_the_cpu_does() {
     }
 }
 
-/// The same on devices that are pretended, one and more, with all of the documents and with parts
+/// The same on pretended devices, one and more, with all of the documents and with parts
 /// of them.
 #[test]
 fn pretended_devices_answer_as_the_cpu_does() {
@@ -128,7 +128,7 @@ fn a_scheduler_over_cpu_and_pretended_devices_answers_as_the_cpu_does() {
     }
     with(fixture.query(&hybrid).args(["--mode", "and"])).fails(1).says("--mode and are known");
 
-    // A device that fails amid the stream loses no query, and no order.
+    // A device that fails in the middle of the stream loses no query, and no order.
     for fault in ["trap@2", "full@2"] {
         let of = fixture.scratch.path("report");
         let few =

@@ -23,7 +23,7 @@ fn wang_on_devices_has_options_of_its_own() {
     fixture.query(refused[0].0).stdin("x\n").fails(2).says(refused[0].1);
 }
 
-/// The whole job, on devices that are pretended.
+/// The whole job, on pretended devices.
 #[test]
 fn pretended_wang_answers_as_the_cpu_does() {
     let Some(folder) = pretended(&WANG) else { return };

@@ -32,7 +32,7 @@ fn build_job(index: &Path) -> Job {
     millrace(args!["build", "--index", index])
 }
 
-/// One sound document.
+/// One good document.
 const ONE: &str = "{\"id\": \"one\", \"contents\": \"mill race\"}\n";
 
 #[test]
@@ -184,7 +184,7 @@ fn missing_and_empty_input() {
     scratch.write("folder/picture.png", "x");
     scratch.write("folder/.hidden.jsonl", ONE);
     job().arg(&folder).fails(1).says(folder.to_str().unwrap()).says(".jsonl");
-    // No format can be told.
+    // No format can be recognised.
     let binary = scratch.write("binary", b"\0\x01\x02");
     job().arg(&binary).fails(1).says(binary.to_str().unwrap()).says("--format");
     // Input, but no document.

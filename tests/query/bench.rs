@@ -26,7 +26,7 @@ fn a_report_has_the_row_that_is_printed() {
     assert!(std::fs::read_to_string(&report).unwrap().contains("\"failed\": true"));
 }
 
-/// What an experiment has measured is what placement uses from then on, unless it is told
+/// What an experiment has measured is what placement uses from then on, unless an option says
 /// otherwise.
 #[test]
 fn rates_that_are_kept_place_the_work() {
@@ -56,7 +56,7 @@ fn rates_that_are_kept_place_the_work() {
     assert_eq!((&after["rates_from"], &after["rates"]), (&"measured".into(), &measured));
     let given = placed(&["--rates", "1,2,3,4"]);
     assert_eq!((&given["rates_from"], &given["rates"]["cpu"]), (&"given".into(), &2e6.into()));
-    // What is kept is not believed.
+    // What is stored is not believed.
     let build = || job(&args!["build", "--indexer", "wei11", "--index", scratch.path("index")]);
     for wrong in
         ["", "{}", r#"{"device": null, "rates": {"parser": 0, "cpu": 1, "gpu": 1, "gpu_tree": 1}}"#]
@@ -83,7 +83,7 @@ fn the_files_that_the_page_of_papers_names_are_there() {
     assert!(gone.is_empty(), "{gone:?}");
 }
 
-/// A figure is worth little if nobody knows what it is to be compared with.
+/// A figure says little if nobody knows what it is to be compared with.
 #[test]
 fn every_page_of_measurements_says_at_its_head_what_it_repeats() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/measurements");

@@ -11,7 +11,7 @@ const ENGINES: [(&[&str], &[&str]); 2] = [
     (&["and"], &["galloping", "small-adaptive"]),
 ];
 
-/// The answers to queries in all these modes and for each k, by one engine. A name tells the mode
+/// The answers to queries in all these modes and for each k, by one engine. A name says the mode
 /// and k.
 fn answers(
     index: &Path,

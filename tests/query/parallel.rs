@@ -49,7 +49,7 @@ impl Fixture {
         Self { scratch, index, texts, queries }
     }
 
-    /// A file of all queries in each of these modes, with each k, by each algorithm. A name tells
+    /// A file of all queries in each of these modes, with each k, by each algorithm. A name says
     /// the query, its mode and its k.
     fn asked(&self, ks: &[usize], algorithms: &[&str]) -> PathBuf {
         let mut lines = String::new();

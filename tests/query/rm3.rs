@@ -148,7 +148,7 @@ fn texts_that_are_gone_are_named() {
     let index = scratch.path("index");
     build(&index, args!["--text-field", "Note", "--text-field", "text", &input]);
     expand(&index).ok();
-    // The names of the fields are kept with the index: all terms are found again.
+    // The names of the fields are stored with the index: all terms are found again.
     std::fs::write(&input, text.replace("a mill", "a pond")).unwrap();
     expand(&index).ok();
     std::fs::write(&input, text.replace("a mill", "a   mi")).unwrap();

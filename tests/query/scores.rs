@@ -204,8 +204,8 @@ fn on_collections_with_queries_of_people() {
 }
 
 /// Texts, queries and scores that bm25s 0.3.16 printed for them (`bm25s.BM25(method, k1=1.2,
-/// b=0.75, delta)` in double precision; rank_bm25 0.2.2 has the same for BM25+). It gives documents
-/// that lack a term what the formula makes of a tf of 0.
+/// b=0.75, delta)` in double precision; rank_bm25 0.2.2 has the same for BM25+). It returns for
+/// documents that lack a term what the formula makes of a tf of 0.
 #[test]
 fn golden_scores_are_those_of_bm25s() {
     const TEXTS: [&str; 6] = [

@@ -31,7 +31,7 @@ impl Sources {
         let documents = self.files.get_mut(&file).unwrap();
         let at = random.below(documents.len() + 1);
         match random.below(7) {
-            // New documents, amid a file or in one of their own.
+            // New documents, in the middle of a file or in one of their own.
             0 | 1 => {
                 for n in 0..1 + random.below(6) {
                     self.made += 1;
@@ -45,7 +45,7 @@ impl Sources {
                 let documents = (0..5).map(document).collect();
                 self.files.insert(format!("{name}.jsonl"), documents);
             }
-            // All documents of one name, so that the name tells the text.
+            // All documents of one name, so that the name determines the text.
             3 if at < documents.len() => {
                 let (name, text) = (documents[at].0.clone(), Self::text(random));
                 let all = self.files.values_mut().flatten();
@@ -203,7 +203,7 @@ fn only_what_is_new_is_indexed() {
             std::fs::read_to_string(generation(&place.index()).join("manifest.json")).unwrap();
         serde_json::from_str::<Value>(&text).unwrap()["runs"].as_array().unwrap().clone()
     };
-    // One document changes, one goes and one comes, amid a file.
+    // One document changes, one goes and one comes, in the middle of a file.
     let path = place.scratch.path("docs/a.jsonl");
     let text = std::fs::read_to_string(&path).unwrap();
     let mut lines: Vec<&str> = text.lines().collect();

@@ -52,7 +52,7 @@ impl Case {
         count.trim().parse().unwrap()
     }
 
-    /// Lets an operation fail; tells whether the new documents are live all the same.
+    /// Lets an operation fail; returns whether the new documents are live all the same.
     fn fail(&self, fault: &str, n: u64) -> bool {
         self.reset();
         let when = format!("{fault}@{n}");
@@ -84,7 +84,7 @@ impl Case {
     }
 }
 
-/// The names of the documents of a sound index, which have ranks if any has.
+/// The names of the documents of a whole index, which have ranks if any has.
 fn names(index: &Path) -> BTreeSet<String> {
     check(index).unwrap();
     let generation = Generation::open(index, true).unwrap();

@@ -73,7 +73,7 @@ fn the_plan_follows_the_logs_of_the_window() {
         };
         place.scratch.write(format!("logs/queries-202611{day:02}.zst"), text);
     };
-    // A log whose name tells no day.
+    // A log whose name states no day.
     place.scratch.write("logs/queries", log(1));
     let said = millrace(args!["rebuild", &place.job, "--once"]).fails(1).stderr.clone();
     assert!(said.contains("job.toml:11:12: ") && said.contains("there is no date"), "{said}");

@@ -179,7 +179,7 @@ fn a_stream_goes_on_over_twenty_rebuilds() {
     assert_eq!(names.filter(|name| name.starts_with("gen-")).count(), 1);
 }
 
-/// A generation that cannot be opened is told of, and answers stay as they were; the next one is
+/// A generation that cannot be opened is reported, and answers stay as they were; the next one is
 /// used.
 #[test]
 fn what_cannot_be_opened_is_told_of() {

@@ -110,7 +110,7 @@ impl Job {
         let command = format!("{:?}", self.command);
         let mut child = self.spawn();
         let (mut stdin, bytes) = (child.stdin.take().unwrap(), self.stdin);
-        // A job need not read what it is given.
+        // A job need not read its input.
         let writing = std::thread::spawn(move || drop(stdin.write_all(&bytes)));
         let stdout = drain(child.stdout.take().unwrap());
         let stderr = drain(child.stderr.take().unwrap());
@@ -235,7 +235,7 @@ pub(crate) fn build<A: AsRef<OsStr>>(index: &Path, more: impl IntoIterator<Item 
     millrace(args!["build", "--quiet", "--index", index]).args(more).ok()
 }
 
-/// What `info --json` tells about an index.
+/// What `info --json` says about an index.
 pub(crate) fn info(index: &Path) -> Value {
     let outcome = millrace(args!["info", "--json", "--index", index]).ok();
     serde_json::from_slice(&outcome.stdout).unwrap()

@@ -54,7 +54,7 @@ pub(crate) fn seal_file(name: &str, bytes: &mut [u8]) {
     }
 }
 
-/// Makes the checksums of the pages of postings good again, if it can be told where they are.
+/// Makes the checksums of the pages of postings good again, if it can be found where they are.
 fn seal_pages(postings: &mut [u8]) {
     let list_bytes = u64::from_le_bytes(*postings[32..].first_chunk().unwrap());
     let lists_end = list_bytes.saturating_add(HEADER_BYTES as u64);

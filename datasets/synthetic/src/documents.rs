@@ -29,7 +29,7 @@ static LINE: Style = Style::new(" ", around(("\"", "\"")), BETWEEN);
 pub struct Documents<'m> {
     model: &'m Model,
     format: Format,
-    /// The page of a WARC record, whose length its head tells.
+    /// The page of a WARC record, whose length its head states.
     page: Text<'m>,
     text: Text<'m>,
 }

@@ -150,12 +150,12 @@ impl<'m> Text<'m> {
         self.cluster = Some(Cluster { place, terms, share });
     }
 
-    /// Lets the ranks be kept from here on, in the order of the text.
+    /// Lets the ranks be recorded from here on, in the order of the text.
     pub(super) fn keep(&mut self) {
         self.kept = Some(Vec::new());
     }
 
-    /// The ranks that were kept since the last call.
+    /// The ranks that were recorded since the last call.
     pub(super) fn take_kept(&mut self) -> Vec<u32> {
         self.kept.replace(Vec::new()).unwrap_or_default()
     }

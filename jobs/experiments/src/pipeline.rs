@@ -42,7 +42,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N2,...", value_delimiter = ',')]
     gpu_indexers: Vec<usize>,
     /// What to measure, of parsers, indexers, files, whole, regrouping, inflating, and rates, which
-    /// are kept for the placement of builds to come (default: all but rates).
+    /// are stored for the placement of builds to come (default: all but rates).
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     only: Vec<String>,
     /// The most memory that every build may take.
@@ -66,7 +66,7 @@ fn codec(text: &str) -> Result<ListCodec, String> {
     ListCodec::named(text).ok_or_else(|| "give a codec of `millrace build`".to_string())
 }
 
-/// What is measured. What is kept changes builds to come: only who asks for rates gets them.
+/// What is measured. What is stored changes builds to come: only who asks for rates gets them.
 const FIGURES: &Figures<Bench> = &[
     ("rates", Bench::rates),
     ("parsers", Bench::parsers),

@@ -69,7 +69,7 @@ fn cut(format: Format, max_document: u64, files: &[Vec<u8>], blocks: &[usize]) -
     pieces
 }
 
-/// Cuts a file of which many read a part each, and tells its hash.
+/// Cuts a file of which many read a part each, and returns its hash.
 fn cut_shared(format: Format, max_document: u64, input: u32, file: &[u8]) -> (Vec<Piece>, u64) {
     let mut there = tempfile::tempfile().expect("there is room");
     there.write_all(file).expect("there is room");
@@ -95,7 +95,7 @@ fn cut_shared(format: Format, max_document: u64, input: u32, file: &[u8]) -> (Ve
     (pieces, hash.expect("all is read"))
 }
 
-/// The parts of a stream that are kept and those that are dropped are the whole.
+/// The parts of a stream that are taken and those that are dropped are the whole.
 fn check_whole(file: &[u8], mark: &[u8], input: u32, pieces: &[Piece], skipped: &[&Skipped]) {
     let mut at = 0;
     let mut dropped = skipped.iter().filter(|skipped| skipped.input == input).peekable();

@@ -35,7 +35,7 @@ impl DocumentSink for Kept {
     }
 }
 
-/// The members of an object in their order, keys that are given twice among them.
+/// The members of an object in their order, keys that occur twice among them.
 struct Members(Vec<(String, Box<RawValue>)>);
 
 impl<'de> Visitor<'de> for Members {
@@ -53,7 +53,7 @@ impl<'de> Visitor<'de> for Members {
     }
 }
 
-/// Name and text of an object; none if that cannot be told, or if it is no document.
+/// Name and text of an object; none if that cannot be decided, or if it is no document.
 fn expected(line: &str) -> Option<(Option<String>, String)> {
     let mut parser = serde_json::Deserializer::from_str(line);
     let Members(members) = parser.deserialize_map(Members(Vec::new())).ok()?;

@@ -1,5 +1,5 @@
 //! Any file is either a list of stop words, all of which can be found, or an error that can be
-//! told.
+//! printed.
 
 use millrace::text::stop_words::StopWords;
 use std::path::PathBuf;

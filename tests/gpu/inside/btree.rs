@@ -314,7 +314,7 @@ fn the_level_of_slices_never_wraps() {
     assert_eq!((after >> 16, after & 0xffff), (16, 1), "level and place of the new slice");
 }
 
-/// An arena that is full is told, and nothing is written outside: the sanitizer watches.
+/// An arena that is full is reported, and nothing is written outside: the sanitizer watches.
 #[test]
 fn a_full_arena_is_told() {
     let tuning = TreeTuning { blocks: 1, ..TreeTuning::default() };

@@ -149,7 +149,7 @@ proptest! {
         }
     }
 
-    /// Whatever work fails, the indexer tells it, with device, kernel and geometry.
+    /// Whatever work fails, the indexer reports it, with device, kernel and geometry.
     #[test]
     fn a_failure_of_the_device_is_told(runs in runs(), fails in 0usize..12, delay in 0u32..3) {
         let manner = Manner { fails: Some(fails), delay, ..Manner::default() };

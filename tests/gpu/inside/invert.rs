@@ -27,7 +27,7 @@ use millrace::text::trie_collection::{implied_prefix_len, trie_collection};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Makes a word: common ones, stop words, rare ones, long ones, and stretches of other scripts.
+/// Makes a word: common ones, stop words, rare ones, long ones, and runs of other scripts.
 fn word(random: &mut Random, rare: u32) -> Vec<u8> {
     const COMMON: [&str; 12] = [
         "the",

@@ -48,7 +48,7 @@ impl<L: Copy> Collection<L> {
         self.norms.len() as u32
     }
 
-    /// Adds a list as it was laid out, which stays on the device or travels.
+    /// Adds a list in the device's layout, which stays on the device or travels.
     pub(crate) fn push(
         &mut self,
         postings: Postings,

@@ -186,8 +186,8 @@ T atomicCAS(T* at, V expected, W value) {
     return old;
 }
 
-// Memory. A volatile load cannot be told from another one; the branch of a loop around it is where
-// another thread may run.
+// Memory. A volatile load looks like any other one; the branch of a loop around it is where another
+// thread may run.
 inline void __threadfence() { emulation::may_change(); }
 inline void __threadfence_block() { emulation::may_change(); }
 inline void __threadfence_system() { emulation::may_change(); }

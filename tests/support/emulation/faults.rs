@@ -34,7 +34,7 @@ fn run(
     Ok(out.chunks(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect())
 }
 
-/// What `collectives` gives thread `t` of a block.
+/// What `collectives` returns to thread `t` of a block.
 fn expected(t: u32, threads: u32) -> [u32; 16] {
     let (lane, warp) = (t % 32, t / 32 * 32);
     let other = threads - 1 - t;

@@ -260,7 +260,7 @@ inline void change() {
     emulation_budget = next_budget();
 }
 
-// Waits at a collective and returns what it gives this lane.
+// Waits at a collective and returns what it returns to this lane.
 inline uint64_t meet(Kind kind, unsigned mask, int line, uint64_t value = 0, unsigned lane = 0,
                      unsigned width = 32, uint64_t (*reduce)(uint64_t, uint64_t) = nullptr) {
     emulation_budget = INT_MAX;

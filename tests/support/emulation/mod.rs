@@ -4,7 +4,7 @@
 //! stay in it between them.
 //!
 //! The compiler is `CXX`, or `c++`. Without one a test prints that it was skipped, unless
-//! `MILLRACE_REQUIRE_CXX` is set: then it fails. Programs are kept below `target/`, by what they
+//! `MILLRACE_REQUIRE_CXX` is set: then it fails. Programs are stored below `target/`, by what they
 //! were compiled from.
 
 mod arithmetic;
@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// Random numbers, the same for the same seed, for what kernels and their twins are given.
+/// Random numbers, the same for the same seed, for the input of kernels and their twins.
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
@@ -284,7 +284,7 @@ impl Arg<'_> {
     }
 }
 
-/// Where what is compiled is kept: `target/tmp`, of which Cargo tells other tests alone. This
+/// Where what is compiled is stored: `target/tmp`, which Cargo names to other tests alone. This
 /// program lies in `target/debug/deps`.
 fn target_folder() -> PathBuf {
     let program = std::env::current_exe().unwrap();

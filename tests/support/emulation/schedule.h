@@ -4,7 +4,7 @@
 
 namespace emulation {
 
-// What a collective gives to one lane of a warp.
+// What a collective returns to one lane of a warp.
 inline uint64_t result_of(const Fiber* warp, unsigned lane) {
     const Call& call = warp[lane].call;
     unsigned base = lane & ~(call.width - 1), own = lane - base, from = own;

@@ -9,8 +9,8 @@
 //!
 //! One pass over a file that is not compressed, in memory. `none` does what all have in common, so
 //! that its instructions are taken from those of the others; and what is left over the instructions
-//! of a whole build of the same file is the share that `docs/measurements/indexing.md` records. Each
-//! prints how many records it saw and a sum over what it found, by which the results can be
+//! of a whole build of the same file is the share that `docs/measurements/indexing.md` records.
+//! Each prints how many records it saw and a sum over what it found, by which the results can be
 //! compared.
 
 mod html;

@@ -73,7 +73,7 @@ impl Lists {
         self.gaps.len()
     }
 
-    /// Adds a list, which `read` gives in parts: docids and term frequencies. Given an `order`,
+    /// Adds a list, which `read` returns in parts: docids and term frequencies. With an `order`,
     /// documents get the docids that it has for them.
     pub(super) fn add(
         &mut self,

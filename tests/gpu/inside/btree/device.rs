@@ -68,7 +68,7 @@ fn twin_arenas_beyond_4_gib_on_a_device() {
     compare(shape, &indexer.collect([u64::MAX >> 1; 3]), &on_cpu(&[&pieces]).0);
 }
 
-/// An arena that is full is told, and the next run is right.
+/// An arena that is full is reported, and the next run is right.
 #[test]
 fn a_full_arena_is_told_on_a_device() {
     let Some((device, toolchain)) = device() else { return };
