@@ -110,7 +110,7 @@ impl Job {
         let command = format!("{:?}", self.command);
         let mut child = self.spawn();
         let (mut stdin, bytes) = (child.stdin.take().unwrap(), self.stdin);
-        // A job need not read its input.
+        // A job need not read what it is given.
         let writing = std::thread::spawn(move || drop(stdin.write_all(&bytes)));
         let stdout = drain(child.stdout.take().unwrap());
         let stderr = drain(child.stderr.take().unwrap());

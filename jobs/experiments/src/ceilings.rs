@@ -77,7 +77,7 @@ const STAGES: [Stage; 9] = [
     Stage::Encode,
 ];
 
-/// A range of a file that has whole lines.
+/// A stretch of a file that has whole lines.
 struct Part {
     file: usize,
     start: u64,
@@ -269,7 +269,7 @@ impl DocumentSink for Worker {
     fn skipped(&mut self, _: usize, _: u64, _: usize, _: Skip) {}
 }
 
-/// Counts tokens and runs of text that is not ASCII.
+/// Counts tokens and stretches of text that is not ASCII.
 struct Seen(u64);
 
 impl Stretches for Seen {

@@ -225,7 +225,7 @@ impl Bench {
         self.points(&wanted.collect::<Vec<_>>(), queries)
     }
 
-    /// Measures points, each a way and a rate, one after the other, in so many passes.
+    /// Measures points, given by way and rate, in turn, so many passes.
     fn points(&self, wanted: &[(Way, f64)], queries: &[&Timed]) -> anyhow::Result<Vec<Point>> {
         let texts: Vec<&Query> = queries.iter().map(|timed| &timed.query).collect();
         let mut rigs: Vec<(Way, Rig)> = Vec::new();

@@ -66,7 +66,7 @@ fn codec(text: &str) -> Result<ListCodec, String> {
     ListCodec::named(text).ok_or_else(|| "give a codec of `millrace build`".to_string())
 }
 
-/// What is measured. What is stored changes builds to come: only who asks for rates gets them.
+/// What is measured. What is kept changes builds to come: only who asks for rates gets them.
 const FIGURES: &Figures<Bench> = &[
     ("rates", Bench::rates),
     ("parsers", Bench::parsers),

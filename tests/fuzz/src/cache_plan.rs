@@ -1,9 +1,9 @@
 //! Any plan of a cache is either one that is the same when it is written again, or an error; one
 //! with lists that are not there is refused.
 
-use crate::fuzzing::support::damage::{edit, edit_header, seal_header};
-use crate::fuzzing::support::sample;
-use crate::fuzzing::support::take::Take;
+use crate::fuzzing::damage::{edit, edit_header, seal_header};
+use crate::fuzzing::sample;
+use crate::fuzzing::take::Take;
 use millrace::index::cache_plan::{CachePlan, CachePolicy, CachedList, CachedLists, PlanOf};
 use millrace::index::generations::generation::Generation;
 use millrace::index::lexicon::TermEntry;

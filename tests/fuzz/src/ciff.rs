@@ -1,9 +1,9 @@
 //! Any file that is imported as CIFF is either refused with a byte of it, or an index that is
 //! whole.
 
-use crate::fuzzing::support::damage::edit;
-use crate::fuzzing::support::sample;
-use crate::fuzzing::support::take::Take;
+use crate::fuzzing::damage::edit;
+use crate::fuzzing::sample;
+use crate::fuzzing::take::Take;
 use millrace::index::ciff::{Import, export, import};
 use millrace::index::generations::generation::Generation;
 use millrace::index::generations::manifest::{InputEntry, Manifest};

@@ -1,6 +1,6 @@
 //! The integer codecs read any bytes, all of them as their formats say.
 
-use crate::fuzzing::support::take::Take;
+use crate::fuzzing::take::Take;
 use millrace::codec::{Block, Codec, List, ListCodec, Opened, bp128, folded, vbyte};
 
 /// Value `i` of the bit stream, bit by bit.

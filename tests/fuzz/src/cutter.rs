@@ -1,7 +1,7 @@
 //! Pieces do not depend on the blocks in which a stream comes, nor on how many read it, and they
 //! make the stream again.
 
-use crate::fuzzing::support::take::Take;
+use crate::fuzzing::take::Take;
 use millrace::index::documents::pieces::Skipped;
 use millrace::input::Format;
 use millrace::input::cutter::Cutter;

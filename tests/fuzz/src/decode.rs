@@ -1,6 +1,6 @@
 //! The decoders give the same stream for any blocks, whatever the bytes, and end.
 
-use crate::fuzzing::support::take::Take;
+use crate::fuzzing::take::Take;
 use millrace::input::Compression;
 use millrace::input::streams::decoder::{DecodeError, Decoder, Output};
 

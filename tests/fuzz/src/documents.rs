@@ -1,7 +1,7 @@
 //! Any table of documents is either read inside of its bounds, or an error.
 
-use crate::fuzzing::support::damage::{edit, edit_header, seal_header};
-use crate::fuzzing::support::take::Take;
+use crate::fuzzing::damage::{edit, edit_header, seal_header};
+use crate::fuzzing::take::Take;
 use millrace::index::documents::{DocumentsWriter, Location, RunDocuments};
 use millrace::index::files::storage::Durability;
 use millrace::index::format::{Kind, RUNS, run_file, run_name};

@@ -1,9 +1,9 @@
 //! An index whose files were damaged, with or without right checksums, is opened, searched, merged
 //! and checked without a panic, and what `check` accepts works.
 
-use crate::fuzzing::support::damage::{edit, edit_header, manifest_tail, seal_header};
-use crate::fuzzing::support::sample;
-use crate::fuzzing::support::take::Take;
+use crate::fuzzing::damage::{edit, edit_header, manifest_tail, seal_header};
+use crate::fuzzing::sample;
+use crate::fuzzing::take::Take;
 use millrace::index::error::IndexError;
 use millrace::index::files::storage::Stop;
 use millrace::index::format::{CURRENT, MANIFEST, RUNS};

@@ -1,8 +1,8 @@
 //! Any lexicon is either the one that the writer writes for its terms, or an error, and looking up
 //! ends.
 
-use crate::fuzzing::support::damage::{edit, edit_header, seal_header};
-use crate::fuzzing::support::take::Take;
+use crate::fuzzing::damage::{edit, edit_header, seal_header};
+use crate::fuzzing::take::Take;
 use millrace::index::error::IndexError;
 use millrace::index::files::storage::Durability;
 use millrace::index::format::{DIRECTORY_ENTRIES, HEADER_BYTES, list_start, padding};

@@ -1,7 +1,7 @@
 //! Any list is either read as rising docids below the bound, or an error, by every way to read it.
 
-use crate::fuzzing::support::damage::edit;
-use crate::fuzzing::support::take::Take;
+use crate::fuzzing::damage::edit;
+use crate::fuzzing::take::Take;
 use millrace::index::list::{Columns, Form, ListEncoder, ListError, ListView, MAX_BLOCK};
 use millrace::query::algorithms::{and, exhaustive};
 use millrace::query::cursor::{Norms, RunTerm};

@@ -1,8 +1,8 @@
 //! Any manifest is either one that says the same when it is written again, or an error.
 
-use crate::fuzzing::support::damage::{edit, manifest_tail};
-use crate::fuzzing::support::sample;
-use crate::fuzzing::support::take::Take;
+use crate::fuzzing::damage::{edit, manifest_tail};
+use crate::fuzzing::sample;
+use crate::fuzzing::take::Take;
 use millrace::index::generations::manifest::sharded::ShardedManifest;
 use millrace::index::generations::manifest::summary::Summary;
 use millrace::index::generations::manifest::{Manifest, find_file};

@@ -39,6 +39,7 @@ pub use tokenizer::tokenizer;
 pub use tsv::tsv;
 
 use std::path::PathBuf;
+use support::{damage, sample, take};
 use tempfile::TempDir;
 
 /// Makes a folder for the files of one process, below `TMPDIR`, which is best in memory. libFuzzer

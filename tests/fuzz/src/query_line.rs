@@ -1,6 +1,6 @@
 //! Any line that is a query gets the hits of a plain search, in a form that can be read.
 
-use crate::fuzzing::support::sample::{self, Collection};
+use crate::fuzzing::sample::{self, Collection};
 use millrace::index::generations::generation::Generation;
 use millrace::query::answers::output::{AnswerForm, Tag};
 use millrace::query::reading::lines::Query;

@@ -174,7 +174,7 @@ impl Bench<'_> {
         }
     }
 
-    /// Runs batches over all slots for some seconds, after each was launched once.
+    /// Runs batches in turns over all slots for some seconds, after each was launched once.
     fn throughput(&self, way: Way) -> anyhow::Result<()> {
         let room = self.room(way.2);
         let batches = self.batches(&self.prepared.some(usize::MAX), way, (self.size(), &room))?;

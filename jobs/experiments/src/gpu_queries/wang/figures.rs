@@ -24,7 +24,7 @@ const BUFFER: f64 = 0.057;
 /// Queries of figure 6, where post-processing is not hidden, and takes its time.
 const BEHIND: usize = 2000;
 
-/// What a partition of the memory yields.
+/// What a partition of the memory gives.
 pub(super) struct Measured {
     pub(super) row: Value,
     pub(super) rate: f64,
