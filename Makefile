@@ -1,13 +1,13 @@
-# What is run how often?
+# The commands that are run before a commit, now and then, and seldom.
 #
 #   make check   before every commit: format, lints, tests, documentation; of the experiments too
 #   make gpu     on a machine with a device: a test that finds none fails
-#   make bench   micro-benchmarks
+#   make bench   micro-benchmarks of the parts of a job (jobs/experiments/benches)
 #   make campaign  kills, refused storage and changed indexes, by the thousand
 #   make fuzz    every fuzz target, or FUZZ_TARGETS, for FUZZ_SECONDS each; needs a C++ compiler
 
 FUZZ_SECONDS ?= 60
-FUZZ_TARGETS ?= $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs)))
+FUZZ_TARGETS ?= $(basename $(notdir $(wildcard tests/fuzz/fuzz_targets/*.rs)))
 # Where targets put files: best in memory.
 FUZZ_SCRATCH ?= $(if $(wildcard /dev/shm),/dev/shm,.)
 
@@ -32,17 +32,17 @@ gpu:
 	MILLRACE_REQUIRE_GPU=1 MILLRACE_REQUIRE_NVRTC=1 cargo test
 
 bench:
-	cargo bench
+	cargo bench -p experiments
 
 # CAMPAIGN_PART=20 does every twentieth of it. What makes jobs fail is in builds with debug assertions alone.
 campaign:
 	TMPDIR=$(FUZZ_SCRATCH) cargo test --lib --test tests campaign_ -- --ignored --nocapture --test-threads 1
 
 # libdeflate has a table of one name in two of its files, which the sanitizer takes for a mistake.
-# A target ends with an error at the first input that crashes it; that input is in fuzz/artifacts.
+# A target ends with an error at the first input that crashes it; that input is in tests/fuzz/artifacts.
 fuzz:
-	cd fuzz && cargo build --release --locked
-	@cd fuzz && scratch=$$(mktemp -d -p $(FUZZ_SCRATCH)) && trap 'rm -rf "$$scratch"' EXIT && \
+	cd tests/fuzz && cargo build --release --locked
+	@cd tests/fuzz && scratch=$$(mktemp -d -p $(FUZZ_SCRATCH)) && trap 'rm -rf "$$scratch"' EXIT && \
 	bins=$$(cargo metadata --format-version 1 --no-deps --locked | \
 		sed 's/.*"target_directory":"\([^"]*\)".*/\1/')/x86_64-unknown-linux-gnu/release && \
 	for target in $(FUZZ_TARGETS); do \

@@ -111,9 +111,9 @@ pub mod inside;
 #[cfg(fuzzing)]
 #[doc(hidden)]
 #[allow(unsafe_code)]
-#[path = "../fuzz/src/mod.rs"]
+#[path = "../tests/fuzz/src/mod.rs"]
 pub mod fuzzing;
 #[cfg(test)]
 #[allow(unsafe_code)]
-#[path = "../tests/inside/mod.rs"]
+#[path = "../tests/gpu/inside/mod.rs"]
 mod inside_tests;

@@ -270,6 +270,7 @@ impl Sequencer {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use proptest::test_runner::FileFailurePersistence;
 
     fn hash(i: u64) -> u64 {
         twox_hash::XxHash3_64::oneshot(&i.to_le_bytes())
@@ -328,6 +329,10 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_failure_persistence(
+            FileFailurePersistence::Direct("tests/proptest/order.txt")
+        ))]
+
         /// Runs are contiguous, and docids dense, whatever the pieces and the limit.
         #[test]
         fn law_runs_partition_the_documents(

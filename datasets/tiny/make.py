@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How is the tiny collection made? From the sentences in articles.txt, the same bytes every time.
+"""Makes the tiny collection from the sentences in articles.txt, the same bytes every time.
 
     datasets/tiny/make.py            writes a.jsonl, b.jsonl.gz and collection.toml
     datasets/tiny/make.py --check    tells whether the files are what it would write

@@ -1,5 +1,5 @@
-//! What do searches give back? Columns of docids and scores, which numpy takes as they lie in
-//! memory, and the names, which are looked up when they are asked for.
+//! What searches return: columns of docids and scores, which numpy takes as they lie in memory, and
+//! the names, which are looked up when they are asked for.
 
 use millrace::Hit;
 use millrace::ManyHits;
@@ -86,7 +86,7 @@ fn texts<'py>(py: Python<'py>, list: Bound<'py, PyList>) -> PyResult<Bound<'py, 
 
 /// The answer to one query: its hits, best first.
 ///
-/// Iterating gives tuples (name, docid, score), without numpy; the columns are numpy arrays.
+/// Iterating yields tuples (name, docid, score), without numpy; the columns are numpy arrays.
 #[pyclass(frozen, sequence, module = "millrace")]
 pub(crate) struct Hits {
     found: Arc<Found>,

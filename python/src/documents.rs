@@ -1,5 +1,5 @@
-//! How do the documents of a Python iterable come to a build? A thread of the build asks for them,
-//! some at a time, since each change to the interpreter and back costs more than a short document.
+//! Brings the documents of a Python iterable to a build. A thread of the build asks for them, some
+//! at a time, since each change to the interpreter and back costs more than a short document.
 
 use crate::error::wrong;
 use millrace::Control;

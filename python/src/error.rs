@@ -1,4 +1,4 @@
-//! How do errors of the library become exceptions? With the library's message, causes included.
+//! Makes exceptions of the library's errors, with the library's message, causes included.
 
 use millrace::BuildError;
 use millrace::IndexError;

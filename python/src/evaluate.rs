@@ -25,7 +25,7 @@ fn of_evaluate(error: &EvaluateError) -> PyErr {
     failed(error)
 }
 
-/// Reads measures by their names; the usual ones if none are given.
+/// Reads measures by their names; the usual ones if there are none.
 pub(crate) fn measures(names: Option<Vec<String>>) -> PyResult<Vec<Measure>> {
     let Some(names) = names else { return Ok(Measure::usual()) };
     names.iter().map(|name| name.parse().map_err(|error: EvaluateError| wrong(error))).collect()
@@ -134,7 +134,7 @@ pub(crate) fn evaluate<'py>(
     json(py, &found.map_err(|error| of_evaluate(&error))?)
 }
 
-/// Compares a run with another, query by query: is the difference more than chance?
+/// Compares two runs, query by query, and says whether the difference is more than chance.
 ///
 /// Args:
 ///     run, other: as in `evaluate`.

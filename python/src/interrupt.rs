@@ -1,5 +1,5 @@
-//! How does Ctrl-C end what takes long? The work has a thread of its own; the thread that called
-//! looks for signals meanwhile, tells the work to stop when there is one, and waits until it has.
+//! Lets Ctrl-C end what takes long. The work has a thread of its own; the thread that called looks
+//! for signals meanwhile, tells the work to stop when there is one, and waits until it has.
 
 use pyo3::prelude::*;
 use std::sync::mpsc::{RecvTimeoutError, channel};

@@ -1,4 +1,4 @@
-//! How are Python's values read as options?
+//! Reads Python's values as options.
 
 use crate::error::wrong;
 use millrace::IdfKind;
@@ -39,7 +39,7 @@ impl<T> OneOrMore<T> {
     }
 }
 
-/// So many threads; as many as cores if none are given.
+/// So many threads; as many as cores if none are named.
 pub(crate) fn threads(workers: Option<usize>) -> PyResult<NonZeroUsize> {
     match workers {
         Some(n @ 1..=1024) => Ok(NonZeroUsize::new(n).expect("it is 1 or more")),

@@ -1,4 +1,4 @@
-"""Do the type stubs say what the module has?"""
+"""The type stubs say what the module has."""
 
 import ast
 import inspect

@@ -328,6 +328,7 @@ mod tests {
     use super::*;
     use crate::text::trie_collection::{implied_prefix, trie_collection};
     use proptest::prelude::*;
+    use proptest::test_runner::FileFailurePersistence;
     use std::collections::BTreeMap;
 
     /// By collection, document and alphabet.
@@ -358,6 +359,10 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_failure_persistence(
+            FileFailurePersistence::Direct("tests/proptest/regroup.txt")
+        ))]
+
         /// The streams are the documents' terms by collection, and the counts are those of the
         /// layout of postings.
         #[test]

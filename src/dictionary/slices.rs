@@ -185,6 +185,7 @@ impl Slices {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use proptest::test_runner::FileFailurePersistence;
 
     /// Chains count units, so that a list may go on behind 4 GiB.
     #[test]
@@ -198,6 +199,10 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_failure_persistence(
+            FileFailurePersistence::Direct("tests/proptest/slices.txt")
+        ))]
+
         #[test]
         fn law_reads_what_was_appended(parts in prop::collection::vec((0usize..8, prop::collection::vec(any::<u8>(), 0..700)), 0..200)) {
             let mut slices = Slices::default();

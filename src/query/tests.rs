@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
 
 use super::cursor::{Norms, RunTerm};
 use super::scratch::Scratch;
@@ -350,7 +351,12 @@ fn a_steady_state_takes_no_more_memory() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(32))]
+    #![proptest_config(ProptestConfig {
+        cases: 32,
+        ..ProptestConfig::with_failure_persistence(
+            FileFailurePersistence::Direct("tests/proptest/query.txt")
+        )
+    })]
 
     #[test]
     fn oracle_and_and_or_find_the_same(case in cases(), next in cases()) {

@@ -9,7 +9,7 @@
 //! The result is for the tokenizer, so words matter and layout does not: references such as
 //! `&mdash;` that stand for no letter and no digit become blanks, and so does most white space.
 //!
-//! Measured in `benches/html.rs`.
+//! Measured in `jobs/experiments/benches/html.rs`.
 
 use encoding_rs::{CoderResult, Encoding, UTF_8};
 

@@ -1,4 +1,5 @@
-//! What if the network damages, cuts, repeats or forges what processes tell each other?
+//! A network that damages, cuts, repeats or forges what processes tell each other ends the job, or
+//! changes no answer.
 
 use super::meeting::call;
 use super::*;
@@ -131,7 +132,7 @@ fn nothing_that_was_harmed_on_the_way_gives_another_answer() {
     let right = &outcomes[0];
     assert_eq!((right.status, outcomes[1].status), (Some(0), Some(0)), "{outcomes:?}");
     assert!(right.stdout.len() > 1000);
-    // How often progress is told depends on what else the machine does: what every run carries is
+    // How often progress is sent depends on what else the machine does: what every run carries is
     // harmed.
     for _ in 0..3 {
         let (_, again) = through.run(Harm::Nothing, (9, false, 0));
@@ -202,7 +203,7 @@ fn a_secret_lets_in_who_knows_it() {
     let build = args!["build", "--quiet", "--index", index, "-w", "1", "--secret", secret, input];
     together(&scratch, 2, &build);
     let whole = scratch.path("whole");
-    crate::util::build(&whole, args![input]);
+    crate::support::build(&whole, args![input]);
     let expected = millrace(args!["query", "--index", whole, queries]).ok().stdout;
     let ask = args!["query", "--quiet", "--index", index, "-w", "2", queries];
     let with = |secret: &PathBuf| [&ask[..], &args!["--secret", secret]].concat();

@@ -1,4 +1,4 @@
-//! What do processes leave when one of them is killed?
+//! Processes end together when one of them is killed or fails, and what they leave is whole.
 
 use super::*;
 
@@ -65,7 +65,7 @@ fn a_signal_to_one_ends_all() {
         let first = &mut running.0[0].0;
         first.stdin.as_mut().unwrap().write_all(b"common words\n").unwrap();
         first.stdout.as_mut().unwrap().read_exact(&mut [0; 20]).unwrap();
-        crate::sound::signal(&running.0[victim].0, "TERM");
+        sound::signal(&running.0[victim].0, "TERM");
         for (process, outcome) in running.end_soon(victim).into_iter().enumerate() {
             let outcome = outcome.expect_status(if process == victim { status } else { 1 });
             outcome.says("ended by signal 15");

@@ -1,4 +1,4 @@
-//! Do processes say so that do not come together, or should not?
+//! Processes that do not come together, or should not, say so.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Does every model of parallelism answer in several processes as in one?
+//! Every model of parallelism answers in several processes as in one.
 
 use super::*;
 

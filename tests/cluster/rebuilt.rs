@@ -1,4 +1,4 @@
-//! Do the shards of an index follow its sources together, or not at all?
+//! The shards of an index follow its sources together, or not at all.
 
 use super::*;
 

@@ -1,8 +1,8 @@
-//! What becomes of a build whose device fails in the midst of it, and of one on two devices?
+//! A build whose device fails in the midst of it ends well, and so does one on two devices.
 
 use super::{found, usable};
-use crate::sound::OldAndNew;
-use crate::util::*;
+use crate::support::sound::OldAndNew;
+use crate::support::*;
 
 /// A fault in a kernel ends the job with status 1, says that the device is lost, and leaves the
 /// live generation as it is; the next process builds on the same device.
@@ -13,7 +13,7 @@ fn a_fault_in_the_midst_of_a_build_leaves_the_live_generation() {
     set.build(&set.old).ok();
     let old = set.answers();
     let live = std::fs::read(set.index().join("CURRENT")).unwrap();
-    // The kernels of this fault are kept apart from those that jobs use.
+    // The kernels of this fault are cached apart from those that jobs use.
     let cache = set.index().with_file_name("kernels");
     let build = |workers: &str| {
         let (index, input) = (set.index(), &set.new);

@@ -1,5 +1,5 @@
-//! When do queries arrive? As a Poisson process: independent of each other, at a mean rate. This is
-//! how `tatikonda11` loads a search node (section 4.1).
+//! Arrival times of queries as a Poisson process: independent of each other, at a mean rate. This
+//! is how `tatikonda11` loads a search node (section 4.1).
 
 use crate::random::{Purpose, Random};
 

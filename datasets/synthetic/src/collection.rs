@@ -1,9 +1,9 @@
-//! How is a collection written by many threads, the same for any number of them?
+//! Writes a collection with many threads; its bytes are the same for any number of them.
 //!
 //! The documents of a file are cut into blocks of a fixed number, about 1 MiB. A thread takes the
 //! next block of a file and writes it into memory; then it waits, for a moment, until all blocks
-//! before it have told how long they are. That tells where the block belongs, and whether the file
-//! is long enough before its end; the write itself needs no turn. Threads begin with different
+//! before it have said how long they are. That says where the block belongs, and whether the file
+//! is long enough before its end; the write itself waits for nobody. Threads begin with different
 //! files and help with what is left. A thread holds one block, so memory is some megabytes a
 //! thread.
 
@@ -182,7 +182,7 @@ struct Job<'a> {
 struct FileJob {
     amount: Amount,
     state: Mutex<FileState>,
-    /// A block has had its turn.
+    /// A block has been placed.
     turn: Condvar,
 }
 
@@ -190,9 +190,9 @@ struct FileJob {
 struct FileState {
     /// Blocks that threads have taken.
     taken: u64,
-    /// Blocks that have told their length before compression, in order.
+    /// Blocks that have said their length before compression, in order.
     admitted: u64,
-    /// Blocks that have told their length in the file, in order.
+    /// Blocks that have said their length in the file, in order.
     placed: u64,
     /// Blocks of the whole file, once that is known.
     blocks: Option<u64>,

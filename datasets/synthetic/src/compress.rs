@@ -1,5 +1,5 @@
-//! How are the bytes of a block compressed? As whole gzip members, or as whole frames of Zstandard,
-//! each on its own, so that blocks may be compressed by any thread and laid end to end.
+//! Compresses the bytes of a block as whole gzip members or as whole frames of Zstandard. Each
+//! stands on its own, so that any thread may compress blocks, and a file is blocks end to end.
 
 #![forbid(unsafe_code)]
 

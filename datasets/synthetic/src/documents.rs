@@ -1,5 +1,5 @@
-//! What does a document look like in its file? Each depends on the recipe, the format, the number
-//! of its file and its own number in it, and on nothing else, so that any thread may write any
+//! Writes a document as it stands in its file. It depends on the recipe, the format, the number of
+//! its file and its own number there, and on nothing else, so that any thread may write any
 //! document.
 
 #![forbid(unsafe_code)]
@@ -29,7 +29,7 @@ static LINE: Style = Style::new(" ", around(("\"", "\"")), BETWEEN);
 pub struct Documents<'m> {
     model: &'m Model,
     format: Format,
-    /// The page of a WARC record, whose length its head tells.
+    /// The page of a WARC record, whose length its head states.
     page: Text<'m>,
     text: Text<'m>,
 }

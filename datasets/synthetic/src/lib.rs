@@ -1,6 +1,6 @@
-//! How is a collection of any size made, when a real one is too large to carry around? From a
-//! [`Recipe`], always the same for the same recipe: every byte of the text depends on the recipe
-//! and on numbers of file and document alone, and no function of the platform's mathematics is
+//! Makes a collection of any size from a [`Recipe`], where a real one is too large to carry around.
+//! The same recipe always makes the same collection: every byte of the text depends on the recipe
+//! and on the numbers of file and document alone, and no mathematical function of the platform is
 //! used.
 //!
 //! [`Model`] has the tables: how often each term comes and how it is spelled. [`Documents`] writes

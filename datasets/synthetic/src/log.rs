@@ -1,8 +1,8 @@
-//! What does a log of queries look like? People ask the same again and again: the r-th most
-//! frequent query comes in proportion to r^-s, and most of the different ones come once or twice
-//! (Baeza-Yates and others, *The impact of caching on search engines*, SIGIR 2007, find s about
-//! 0.83). And people ask for other things than the text speaks of: each term has an interest of its
-//! own, whatever its frequency in the text.
+//! Makes a log of queries. People ask the same again and again: the r-th most frequent query comes
+//! in proportion to r^-s, and most of the different ones come once or twice (Baeza-Yates and
+//! others, *The impact of caching on search engines*, SIGIR 2007, find s about 0.83). And people
+//! ask for other things than the text speaks of: each term has an interest of its own, whatever its
+//! frequency in the text.
 
 use crate::queries::Queries;
 use crate::random::{Purpose, Random};

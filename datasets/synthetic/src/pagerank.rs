@@ -1,5 +1,5 @@
-//! How important is each document, where there are no links to tell? Values follow the power law
-//! that PageRank follows on the web: the share of pages above x falls as x^-1.1 (Pandurangan,
+//! Says how important each document is, where there are no links to tell. Values follow the power
+//! law that PageRank follows on the web: the share of pages above x falls as x^-1.1 (Pandurangan,
 //! Raghavan and Upfal, *Using PageRank to characterize web structure*, COCOON 2002). They are
 //! independent of the text and add up to about 1.
 

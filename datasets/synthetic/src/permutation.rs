@@ -1,4 +1,4 @@
-//! Docids in a random order: what is left of a collection's order when nothing is.
+//! Docids in a random order, for collections whose order says nothing.
 
 use crate::random::{Purpose, Random};
 

@@ -1,7 +1,7 @@
-//! What might people ask of such a collection? Each query takes most of its terms from one document
-//! and the others from another, so that every term occurs, many queries have documents with all
-//! terms, and many do not. Terms come as often as in the text, but for stop words, of which nine in
-//! ten are passed over: a mix of frequent, middle and rare ones.
+//! Makes queries for a collection. Each takes most of its terms from one document and the others
+//! from another, so that every term occurs, many queries have documents with all terms, and many do
+//! not. Terms come as often as in the text, but for stop words, of which nine in ten are passed
+//! over: a mix of frequent, middle and rare ones.
 
 #![forbid(unsafe_code)]
 

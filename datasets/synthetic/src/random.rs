@@ -1,6 +1,6 @@
-//! Where do the random numbers come from? From SplitMix64 (Steele, Lea and Flood, *Fast splittable
-//! pseudorandom number generators*, OOPSLA 2014): a counter whose every value is mixed, so that
-//! numbers do not wait for each other and any stream is made from a few integers in no time.
+//! Random numbers by SplitMix64 (Steele, Lea and Flood, *Fast splittable pseudorandom number
+//! generators*, OOPSLA 2014): a counter whose every value is mixed, so that numbers do not wait for
+//! each other and any stream is made from a few integers in no time.
 
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 

@@ -1,5 +1,5 @@
-//! How do logarithms and powers come out alike, to the last bit, on every machine? Those of the
-//! standard library are the platform's and do not. These use additions, multiplications and
+//! Logarithms and powers that come out alike, to the last bit, on every machine. Those of the
+//! standard library are the platform's and do not; these use additions, multiplications and
 //! divisions alone, which IEEE 754 fixes. Their relative error is some 1e-15.
 
 use std::f64::consts::{LN_2, SQRT_2};

@@ -1,6 +1,6 @@
-//! How is a number spelled so that it can be pronounced, and no two numbers alike?
+//! Spells a number as a word that can be pronounced, no two numbers alike.
 //!
-//! A word is letters in turn: consonants to begin with (or none), vowels, then any number of times
+//! A word alternates: consonants to begin with (or none), vowels, then any number of times
 //! consonants and vowels, and consonants to end with (or none). A maximal run of vowels or of
 //! consonants is always one choice from one list, so that words are equal only if all their choices
 //! are. (`qu` begins a word as one choice; no other has a q.)
@@ -270,7 +270,7 @@ impl Syllables {
         word
     }
 
-    /// Writes how a word begins; returns a number that tells how it did, and how it is to end.
+    /// Writes how a word begins; returns a number that says how it did, and how it is to end.
     #[inline(always)]
     fn begin(&self, x: &mut u64, word: &mut Letters) -> (u64, Part) {
         let (first, consonants) = self.first.choose(x);

@@ -1,6 +1,5 @@
-//! How do terms become prose? A clause has 5 to 13 tokens and ends with a comma, another mark or a
-//! full stop; sentences begin with a capital letter; one sentence in
-//! eight ends its paragraph.
+//! Makes prose of terms. A clause has 5 to 13 tokens and ends with a comma, another mark or a full
+//! stop; sentences begin with a capital letter; one sentence in eight ends its paragraph.
 //!
 //! The last token of every clause is one of the document's *topics*: a few terms, drawn like all
 //! others but never stop words, that come again and again as the terms of a real text do. The other
@@ -151,12 +150,12 @@ impl<'m> Text<'m> {
         self.cluster = Some(Cluster { place, terms, share });
     }
 
-    /// Lets the ranks be kept from here on, in the order of the text.
+    /// Lets the ranks be recorded from here on, in the order of the text.
     pub(super) fn keep(&mut self) {
         self.kept = Some(Vec::new());
     }
 
-    /// The ranks that were kept since the last call.
+    /// The ranks that were recorded since the last call.
     pub(super) fn take_kept(&mut self) -> Vec<u32> {
         self.kept.replace(Vec::new()).unwrap_or_default()
     }

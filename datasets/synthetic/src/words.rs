@@ -1,8 +1,8 @@
-//! What does the term of a rank look like?
+//! Says which word the term of a rank is.
 //!
 //! - Ranks 0 to 32: the 33 stop words of English, by their frequency in English.
 //! - Other ranks with a symbol of their own: words of one or two syllables, the more frequent the
-//!   likelier of one, drawn at random and never twice; they are kept in a table.
+//!   likelier of one, drawn at random and never twice; they are stored in a table.
 //! - All others: the rank, shuffled among those of its magnitude, spelled with three syllables or
 //!   more. They take no memory, so that the vocabulary may have billions of terms.
 //!

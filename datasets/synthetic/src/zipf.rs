@@ -1,4 +1,4 @@
-//! How often is each term drawn? Term number R, from 1, in proportion to
+//! Draws terms by their frequencies. Term number R, from 1, comes in proportion to
 //!
 //! ```text
 //! R^-s                     up to the knee at 8192     s: the exponent of Zipf's law

@@ -77,7 +77,7 @@ fn algorithm(text: &str) -> Result<Chosen, String> {
     Chosen::named(text).ok_or_else(|| "give an algorithm of `millrace query`".to_string())
 }
 
-/// The scoring of `wang`, with a share of PageRank that was given.
+/// The scoring of `wang`, with the share of PageRank that the options name.
 pub(crate) fn scoring_of_wang(alpha: Option<f64>) -> Result<Scoring, Usage> {
     let wang = alpha.map_or(Ok(Wang::default()), Wang::new);
     let score = Score::Wang(wang.map_err(|error| Usage(error.to_string()))?);

@@ -1,5 +1,5 @@
-//! `experiments bounds`: how tight are the score bounds of the blocks of an index, and what do
-//! they cost?
+//! `experiments bounds`: how tight the score bounds of the blocks of an index are, and what they
+//! cost.
 //!
 //! Isolated: bounds against the best score of the same block, with a weight of 1, so that every
 //! block counts alike. Lists of fewer than 128 postings have no bounds and are left out of all but

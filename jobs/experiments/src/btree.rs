@@ -1,5 +1,5 @@
-//! `experiments btree`: how many tokens a second do the B-trees take, on one core and on a device
-//! by thread blocks (wei11, section III.D and its sweep of thread blocks)?
+//! `experiments btree`: how many tokens a second the B-trees take, on one core and on a device by
+//! thread blocks (wei11, section III.D and its sweep of thread blocks).
 
 mod streams;
 

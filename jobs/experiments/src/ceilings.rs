@@ -1,5 +1,5 @@
-//! `experiments ceilings`: what can this machine do with a text, stage by stage, when nothing is
-//! shared?
+//! `experiments ceilings`: what this machine can do with a text, stage by stage, when nothing is
+//! shared.
 //!
 //! Isolated: the stages of a build, each with all that come before it, by threads that take the
 //! next part of the files and share nothing else. A part is 2 MiB and the rest of its last line.

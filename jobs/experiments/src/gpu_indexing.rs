@@ -1,4 +1,4 @@
-//! `experiments gpu-indexing`: how fast does a device turn texts into postings lists?
+//! `experiments gpu-indexing`: how fast a device makes postings lists of texts.
 //!
 //! Isolated: pieces lie in the host's memory, and one thread drives one device. A first round is
 //! not measured: in it arrays grow. In a second one each kernel is timed. In the others the batch

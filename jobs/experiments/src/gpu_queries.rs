@@ -1,4 +1,4 @@
-//! `experiments gpu-queries`: how fast does a device answer queries of an index, and is it right?
+//! `experiments gpu-queries`: how fast a device answers queries of an index, and that it is right.
 //!
 //! A sample of the answers is compared with those of the CPU's exhaustive search, to the bit.
 //! Isolated: the engine, from batches of planned queries to their hits in host memory.

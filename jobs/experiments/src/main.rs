@@ -100,7 +100,7 @@ fn main() -> ExitCode {
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let started = millrace::inside::log::start().map_err(|why| Usage(why).into());
     let result = started.and_then(|()| cli.experiment.run());
-    // What was found before something failed is worth having.
+    // What was found before something failed is still of use.
     let told = cli.report.map_or(Ok(()), |path| rows::report(&path, &result));
     match result.and(told) {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,4 +1,5 @@
-//! What do several measurements of one thing come to?
+//! What several measurements of one thing come to: their mean, median and quantiles, and the
+//! fastest.
 
 use std::num::NonZeroUsize;
 

@@ -1,5 +1,5 @@
-//! `experiments pagerank`: what does PageRank cost by differential dataflow's `iterate`, beside the
-//! power iteration of a rebuild (`score/pagerank.rs`)?
+//! `experiments pagerank`: what PageRank costs by differential dataflow's `iterate`, beside the
+//! power iteration of a rebuild (`score/pagerank.rs`).
 //!
 //! Both get one graph in memory, with sources at random and targets by a power law. Expected:
 //! `iterate` takes tens of times longer and gigabytes, since nearly all numbers change in nearly

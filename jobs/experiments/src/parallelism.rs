@@ -1,8 +1,8 @@
-//! `experiments parallelism`: what do the parallel models of `tatikonda11` gain and cost?
+//! `experiments parallelism`: what the parallel models of `tatikonda11` gain and cost.
 //!
 //! Isolated: how queries are spread over workers. Every model runs the same query job on the same
 //! index in memory; a query's latency is from the moment it is sent to the moment its answer is
-//! laid out, waiting included. Axes: model, workers, load, query length, `delta`, size of a skip
+//! formatted, waiting included. Axes: model, workers, load, query length, `delta`, size of a skip
 //! (figures 4 to 7). Points that are compared are measured in turn, pass by pass. Expected: `inter`
 //! has the best throughput, `fgqp` nearly that with the lowest latency, `docp` loses where shares
 //! are uneven.
@@ -189,7 +189,7 @@ impl Bench {
         Cutting { skip, least_ns }
     }
 
-    /// `fgqp` with our rule of which queries are worth cutting, and with all of them cut, as in the
+    /// `fgqp` with our rule of which queries gain by cuts, and with all of them cut, as in the
     /// paper: the same where --cut-us is 0.
     fn fgqp_both(&self, delta: usize, cutting: Cutting) -> Vec<Model> {
         let always = Cutting { least_ns: 0.0, ..cutting };
@@ -246,7 +246,7 @@ impl Bench {
                 let seconds = self.args.seconds;
                 let count = (point.rate.min(most_rate) * seconds) as usize;
                 let count = count.clamp(50, MOST_QUERIES / 2);
-                // Every point and pass begins elsewhere, so that all queries have their turn.
+                // Every point and pass begins elsewhere, so that all queries are measured.
                 let first = pass * count % texts.len();
                 let texts: Vec<&Query> =
                     texts.iter().copied().cycle().skip(first).take(count).collect();

@@ -1,4 +1,4 @@
-//! `experiments pipeline`: how do the stages of `wei11` share the work (section IV)?
+//! `experiments pipeline`: how the stages of `wei11` share the work (section IV).
 //!
 //! Every point is a whole build of the input into a folder that goes away, in this process; what
 //! the stages took is what the operators and indexers report. Axes: parsers (figure 10), indexers
@@ -42,7 +42,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N2,...", value_delimiter = ',')]
     gpu_indexers: Vec<usize>,
     /// What to measure, of parsers, indexers, files, whole, regrouping, inflating, and rates, which
-    /// are kept for the placement of builds to come (default: all but rates).
+    /// are stored for the placement of builds to come (default: all but rates).
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     only: Vec<String>,
     /// The most memory that every build may take.

@@ -1,5 +1,5 @@
-//! How long do queries take in a running query job? A [`Rig`] is the dataflow of `millrace query`
-//! with its workers, fed by this thread, with answers that go nowhere.
+//! Measures how long queries take in a running query job. A [`Rig`] is the dataflow of `millrace
+//! query` with its workers, fed by this thread, with answers that go nowhere.
 
 use anyhow::Context;
 use millrace::inside::dataflow::Hooks;

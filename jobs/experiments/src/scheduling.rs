@@ -1,4 +1,4 @@
-//! `experiments scheduling`: how do streams of queries fare under each schedule? The experiments of
+//! `experiments scheduling`: how streams of queries fare under each schedule. The experiments of
 //! `ding09`, section 9 (figure 7), `huang`, section 3.2 (figures 6 and 7, table 2), and `wang`,
 //! figure 10 (combined).
 //!

@@ -45,7 +45,7 @@ pub(crate) struct Args {
     threads: Vec<NonZeroUsize>,
 }
 
-/// Parts of a list that are told of in figure 3.
+/// Parts of a list that figure 3 shows.
 const PARTS: usize = 20;
 
 /// Runs the experiment.

@@ -1,5 +1,5 @@
-//! Does each experiment have every point of its figures, and do its rows agree with each other?
-//! What they measure is not judged.
+//! Each experiment has every point of its figures, and its rows agree with each other. What they
+//! measure is not judged.
 
 #[path = "experiments/gpu_queries.rs"]
 mod gpu_queries;
@@ -248,7 +248,7 @@ fn pipeline_has_the_tables_of_the_paper() {
     let gain = number(regrouping, "index_in_text_s") / number(regrouping, "index_by_block_s");
     assert!((number(regrouping, "gain") - gain).abs() < 1e-9);
     assert!(of("inflating")[0]["text_bytes"].as_u64().unwrap() > 10_000);
-    // Nothing is kept unless that is asked for.
+    // Nothing is stored unless that is asked for.
     assert!(of("rates").is_empty());
     let kept = cache.path().join("rates.json");
     assert!(!kept.exists());

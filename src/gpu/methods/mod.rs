@@ -6,14 +6,14 @@
 //! By kernels that answer a batch of queries, and one folder, `src/gpu/NAME/`; memory, copies,
 //! launches, queues and replies are the driver's:
 //!
-//! 1. `kernels/NAME.cu`. Its text and sizes go to `tests/pretended/kernels.rs` too, and to the
-//!    `sources` of `gpu`.
+//! 1. `kernels/NAME.cu`. Its text and sizes go to `tests/support/pretended/kernels.rs` too, and to
+//!    the `sources` of `gpu`.
 //! 2. `src/gpu/NAME.rs`: a `struct` of what can be tuned, and [`DeviceMethod`] for it.
 //! 3. `NAME/list.rs`: the layout of a postings list, or another part of an index, on a device. The
 //!    device checks no byte, so damage has to be found there.
 //! 4. `NAME/batch.rs`: the record of a query ([`DeviceMethod::make`]), and the launches of a batch
 //!    ([`DeviceMethod::steps`]).
-//! 5. `NAME/tests/twin.rs`: the same in plain Rust; `tests/inside/NAME.rs` compares both under
+//! 5. `NAME/tests/twin.rs`: the same in plain Rust; `tests/gpu/inside/NAME.rs` compares both under
 //!    emulation.
 //! 6. A variant of [`GpuMethod`](super::query::engine::GpuMethod), and its options in
 //!    [`given`](super::query::given). Tables of a paper are a file of `jobs/experiments`.

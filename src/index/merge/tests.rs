@@ -16,6 +16,7 @@ use crate::index::testing::{
 };
 use crate::score::bounds::code_below;
 use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
@@ -50,7 +51,12 @@ fn sorted(cuts: Vec<prop::sample::Index>, documents: u32) -> Vec<usize> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(40))]
+    #![proptest_config(ProptestConfig {
+        cases: 40,
+        ..ProptestConfig::with_failure_persistence(
+            FileFailurePersistence::Direct("tests/proptest/merge.txt")
+        )
+    })]
 #[test]
     fn law_any_cut_into_runs_merges_to_the_bytes_of_one_run(
         seed: u64,

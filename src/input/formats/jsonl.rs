@@ -14,7 +14,7 @@
 //!   the record, and a lone surrogate becomes U+FFFD.
 //!
 //! Text is copied into a buffer that is used again, while its end is looked for, so that nothing is
-//! allocated for a document. `benches/input.rs` measures it.
+//! allocated for a document. `jobs/experiments/benches/input.rs` measures it.
 
 mod values;
 

@@ -13,3 +13,6 @@ pub(crate) mod plain;
 pub(crate) mod scan;
 pub(crate) mod trec;
 pub(crate) mod warc;
+
+#[cfg(test)]
+mod tests;

@@ -1,9 +1,9 @@
 //! Finds where a JSON string ends, and what it is without its escapes.
 //!
 //! [`Scan`] has two ways to answer, chosen once from what the processor can do: AVX-512 (with
-//! VBMI2) and one for every machine. They give the same answers; `benches/input.rs` measures them.
-//! A string ends at a quote that is not escaped. A line feed ends it too, because it ends the
-//! record; the caller sees which of the two it was.
+//! VBMI2) and one for every machine. They give the same answers; `benches/input.rs` of the
+//! experiments measures them. A string ends at a quote that is not escaped. A line feed ends it
+//! too, because it ends the record; the caller sees which of the two it was.
 
 #![allow(unsafe_code)]
 

@@ -128,6 +128,7 @@ impl Decoder {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use proptest::test_runner::FileFailurePersistence;
     use std::io::Write;
 
     fn gzip(parts: &[Vec<u8>]) -> Vec<u8> {
@@ -232,6 +233,10 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_failure_persistence(
+            FileFailurePersistence::Direct("tests/proptest/decoder.txt")
+        ))]
+
         #[test]
         fn law_any_blocks_give_the_same_bytes(
             parts in prop::collection::vec(prop::collection::vec(0u8..4, 0..2000), 1..5),

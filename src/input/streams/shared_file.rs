@@ -220,6 +220,7 @@ mod tests {
     use super::*;
     use crate::order::PIECE_BYTES;
     use proptest::prelude::*;
+    use proptest::test_runner::FileFailurePersistence;
     use std::io::Write as _;
 
     const MOST_DOCUMENT: u64 = 700_000;
@@ -393,7 +394,12 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(60))]
+        #![proptest_config(ProptestConfig {
+            cases: 60,
+            ..ProptestConfig::with_failure_persistence(
+                FileFailurePersistence::Direct("tests/proptest/shared_file.txt")
+            )
+        })]
 
         #[test]
         fn law_many_readers_cut_what_one_does(

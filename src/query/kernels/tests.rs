@@ -1,4 +1,5 @@
 use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
 
 use super::*;
 use crate::cpu::level;
@@ -45,6 +46,10 @@ fn sums(count: usize) -> impl Strategy<Value = Vec<f32>> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_failure_persistence(
+        FileFailurePersistence::Direct("tests/proptest/kernels.txt")
+    ))]
+
     #[test]
     fn twin_first_posting(docids in (0..=BLOCK).prop_flat_map(|count| rising(count, 9)), from in any::<prop::sample::Index>(), docid in 0..5000u32, stale in any::<u32>()) {
         let from = from.index(docids.len() + 1);

@@ -2,6 +2,7 @@ use super::*;
 use crate::text::tokenizer::for_each_token;
 use proptest::collection::vec;
 use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
 use rust_stemmers::{Algorithm, Stemmer};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -186,7 +187,12 @@ fn all_words_of_the_test_collections() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(20_000))]
+    #![proptest_config(ProptestConfig {
+        cases: 20_000,
+        ..ProptestConfig::with_failure_persistence(
+            FileFailurePersistence::Direct("tests/proptest/english.txt")
+        )
+    })]
 
     #[test]
     fn oracle_words_of_letters(word in "[a-zy']{0,20}") {

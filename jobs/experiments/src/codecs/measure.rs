@@ -1,4 +1,4 @@
-//! How many bytes does a codec make of lists, and how fast does it read them back?
+//! Measures how many bytes a codec makes of lists, and how fast it reads them back.
 //!
 //! Each column of each list is encoded in memory and decoded whole, block after block, from what
 //! lies in the caches: what the blocks of a list share is opened each time, since a query has to. A
@@ -73,7 +73,7 @@ impl Lists {
         self.gaps.len()
     }
 
-    /// Adds a list, which `read` gives in parts: docids and term frequencies. Given an `order`,
+    /// Adds a list, which `read` returns in parts: docids and term frequencies. With an `order`,
     /// documents get the docids that it has for them.
     pub(super) fn add(
         &mut self,

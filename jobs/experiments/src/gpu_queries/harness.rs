@@ -223,7 +223,7 @@ impl<P: Copy> Lists<P> {
         self.places[&key(term)]
     }
 
-    /// What is told of them, with the seconds since they were begun.
+    /// What is reported of them, with the seconds since they were begun.
     pub(super) fn row(&self, start: Instant) -> Value {
         json!({
             "lists": self.places.len(), "bytes": self.bytes,

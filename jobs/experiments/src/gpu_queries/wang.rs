@@ -28,7 +28,7 @@ use std::collections::HashMap;
 /// Queries of a batch at most.
 const BATCH: usize = 16_384;
 
-/// Bytes of lists that the host keeps laid out.
+/// Bytes of lists in the device's layout that the host caches.
 const MOST_KEPT: u64 = 32 << 30;
 
 /// How many hits are compared.

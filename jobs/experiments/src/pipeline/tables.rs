@@ -96,7 +96,7 @@ pub(super) fn work(report: &BuildReport, gpus: usize, gpu: bool) -> Option<Value
     })
 }
 
-/// Tokens of one trie collection that a device is given alone, and their different terms.
+/// Tokens of one trie collection that a device alone gets, and their different terms.
 const TREE_TOKENS: usize = 1 << 20;
 const TREE_TERMS: u32 = 50_000;
 

@@ -1,5 +1,5 @@
-//! Do the experiments on GPUs run, and answer as the CPU does? On devices that are pretended, so
-//! that times say nothing.
+//! The experiments on GPUs run and answer as the CPU does, on pretended devices, so that times say
+//! nothing.
 
 use crate::{Fixture, number, of, rows};
 use millrace::inside::codec::ListCodec;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::path::Path;
 
 /// What pretends a device, as the tests of the program have it.
-#[path = "../../../../tests/pretended/mod.rs"]
+#[path = "../../../../tests/support/pretended/mod.rs"]
 mod pretended;
 
 /// The rows of experiments of an engine on two devices.

@@ -1,5 +1,6 @@
 use super::*;
 use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
 
 proptest! {
     /// Postings that lie as in an open run make the list that they make one by one, wherever its
@@ -33,7 +34,12 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
+    #![proptest_config(ProptestConfig {
+        cases: 256,
+        ..ProptestConfig::with_failure_persistence(
+            FileFailurePersistence::Direct("tests/proptest/list.txt")
+        )
+    })]
 
     #[test]
     fn law_decode_of_encode_is_the_list(

@@ -1,8 +1,14 @@
 use super::*;
 use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(12))]
+    #![proptest_config(ProptestConfig {
+        cases: 12,
+        ..ProptestConfig::with_failure_persistence(
+            FileFailurePersistence::Direct("tests/proptest/searcher.txt")
+        )
+    })]
 
     /// Over a range of docids every algorithm, whole, in shares and in tasks, finds the answers of
     /// the whole collection less those outside of the range.

@@ -1,4 +1,4 @@
-//! Table 1 and figure 4: how fast are lists decoded? Docids with localised sums (*GPU+LPS*), and
+//! Table 1 and figure 4: how fast lists are decoded. Docids with localised sums (*GPU+LPS*), and
 //! gaps alone (*GPU*); `experiments codecs` has the CPU.
 
 use super::super::harness::{PlannedTerm, batches_of, distinct, with};

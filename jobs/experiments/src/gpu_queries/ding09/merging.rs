@@ -1,4 +1,4 @@
-//! Figure 6: what does Parallel Merge Find take for each element, by length and splitters?
+//! Figure 6: what Parallel Merge Find takes for each element, by length and splitters.
 
 use super::{Bench, SPLITTERS};
 use crate::numbers::median;

@@ -101,7 +101,7 @@ impl Bench<'_> {
         Ok(if second.seconds < first.seconds { second } else { first })
     }
 
-    /// Answers batches, and gives queries that have to be ended to `end`. Latencies are a sum,
+    /// Answers batches, and passes queries that have to be ended to `end`. Latencies are a sum,
     /// without those of these queries.
     fn batches(
         &mut self,

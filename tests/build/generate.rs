@@ -1,0 +1,142 @@
+//! The generator makes collections that the other jobs take.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn millrace(args: &[&str], folder: &Path) -> Output {
+    let binary = env!("CARGO_BIN_EXE_millrace");
+    Command::new(binary).args(args).current_dir(folder).output().unwrap()
+}
+
+fn json_of(args: &[&str], folder: &Path) -> serde_json::Value {
+    let output = millrace(args, folder);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{args:?}: {errors}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn an_index_of_a_collection_has_its_documents_and_tokens() {
+    for (format, compress) in [("jsonl", "gzip"), ("tsv", "zstd")] {
+        let folder = tempfile::tempdir().unwrap();
+        let generate = [
+            "bench",
+            "generate",
+            "--output",
+            "c",
+            "--documents",
+            "1234",
+            "--files",
+            "3",
+            "-w",
+            "2",
+            "--format",
+            format,
+            "--compress",
+            compress,
+            "--queries",
+            "40",
+        ];
+        let made = json_of(&generate, folder.path());
+        assert_eq!(made["documents"], 1234);
+        let build = [
+            "build",
+            "--index",
+            "i",
+            "-w",
+            "2",
+            "--stopwords",
+            "none",
+            "--report",
+            "r",
+            "c/documents",
+        ];
+        let output = millrace(&build, folder.path());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let report = std::fs::read(folder.path().join("r")).unwrap();
+        let report: serde_json::Value = serde_json::from_slice(&report).unwrap();
+        assert_eq!(report["documents"], 1234);
+        assert_eq!(report["tokens"], made["tokens"]);
+        assert_eq!(report["uncompressed_bytes"], made["text_bytes"]);
+        assert_eq!(
+            (&report["duplicate_names"], &report["skipped"]),
+            (&0.into(), &serde_json::json!({}))
+        );
+
+        let query = ["query", "--index", "i", "--format", "jsonl", "-k", "1", "c/queries.tsv"];
+        let output = millrace(&query, folder.path());
+        let answers: Vec<serde_json::Value> = String::from_utf8(output.stdout)
+            .unwrap()
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        assert_eq!(answers.len(), 40);
+        assert!(answers.iter().all(|answer| answer["hits"][0]["score"].is_number()));
+    }
+}
+
+#[test]
+fn the_recipes_of_the_datasets_work() {
+    let recipes = include_str!("../../datasets/synthetic.toml");
+    let commands = recipes.lines().filter_map(|line| line.strip_prefix("command = \"millrace "));
+    let mut count = 0;
+    for command in commands {
+        let folder = tempfile::tempdir().unwrap();
+        // Only the amount is another.
+        let mut args: Vec<&str> = command.trim_end_matches('"').split(' ').collect();
+        let amount = args.iter().position(|arg| *arg == "--bytes").unwrap();
+        args[amount + 1] = "1M";
+        let files = args.iter().position(|arg| *arg == "--files").unwrap();
+        args[files + 1] = "2";
+        let made = json_of(&args, folder.path());
+        let text_bytes = made["text_bytes"].as_f64().unwrap();
+        assert!((text_bytes / (1 << 20) as f64 - 1.0).abs() < 0.1, "{made}");
+        count += 1;
+    }
+    assert_eq!(count, recipes.matches("[[recipe]]").count());
+}
+
+#[test]
+fn wrong_settings_are_wrong_usage() {
+    let folder = tempfile::tempdir().unwrap();
+    for (wrong, message) in [
+        (&["--bytes", "1M", "--zipf", "9"][..], "--zipf is 9; it must be from 0.2 to 3"),
+        (&["--bytes", "1M", "--documents", "2"], "--documents"),
+        (&[], "--bytes"),
+        (&["--bytes", "1M", "--level", "3"], "--level goes with"),
+        (&["--bytes", "1M", "--compress", "gzip", "--level", "10"], "--level is over 9"),
+        (&["--bytes", "1M", "--compress", "zstd", "--level", "0"], "--level 0"),
+    ] {
+        let output =
+            millrace(&[&["bench", "generate", "--output", "c"], wrong].concat(), folder.path());
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{wrong:?}: {errors}");
+        assert!(errors.contains(message), "{wrong:?}: {errors}");
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_log_repeats_queries_and_every_document_has_a_value() {
+    let folder = tempfile::tempdir().unwrap();
+    let line = "bench generate --output c --documents 300 --files 2 --clustering 0.4 --cluster 20 \
+                --log 1001 --log-distinct 50 --interest 2 --pagerank";
+    json_of(&line.split_whitespace().collect::<Vec<_>>(), folder.path());
+    let lines = |name: &str| -> Vec<(String, String)> {
+        let text = std::fs::read_to_string(folder.path().join("c").join(name)).unwrap();
+        let fields = text.lines().map(|line| line.split_once('\t').unwrap());
+        fields.map(|(a, b)| (a.to_owned(), b.to_owned())).collect()
+    };
+    let (train, test) = (lines("log-train.tsv"), lines("log-test.tsv"));
+    assert_eq!((train.len(), test.len()), (501, 500));
+    assert_eq!((&*train[0].0, &*test[0].0), ("1", "502"));
+    let queries = |log: &[(String, String)]| -> std::collections::HashSet<String> {
+        log.iter().map(|(_, query)| query.clone()).collect()
+    };
+    let (of_train, of_test) = (queries(&train), queries(&test));
+    assert!((10..=50).contains(&of_train.len()), "{}", of_train.len());
+    assert!(of_train.intersection(&of_test).count() * 2 > of_test.len());
+    let values = lines("pagerank.tsv");
+    assert_eq!(values.len(), 300);
+    assert!(values.iter().all(|(_, value)| value.parse::<f64>().unwrap() > 0.0));
+}

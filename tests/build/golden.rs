@@ -1,0 +1,55 @@
+//! An index that a program of this format once wrote is opened, this program still writes the same
+//! bytes, and an index of the format before is refused with one line.
+//!
+//! `tests/build/golden/format-3` was written by
+//! `millrace build --index format-3 --block-size 64 - <input.jsonl`, without its `LOCK`;
+//! `tests/build/golden/format-2` is what a program of format 2 says of the same, without the files.
+
+use crate::support::sound::{ask, assert_sound};
+use crate::support::{Scratch, args, generation, millrace};
+use std::path::{Path, PathBuf};
+
+fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/build/golden").join(name)
+}
+
+#[test]
+fn an_old_index_is_read_and_written_as_it_was() {
+    let old = golden("format-3");
+    assert_sound(&old, "golden");
+    let queries = ["mill water".to_string(), "北京 runs".to_string()];
+    let answers = ask(&old, true, &queries).unwrap();
+    assert!(answers.iter().all(|hits| hits.len() == 20), "{answers:?}");
+
+    let scratch = Scratch::new();
+    let new = scratch.path("index");
+    let job = millrace(args!["build", "--quiet", "--index", new, "--block-size", "64", "-"]);
+    job.stdin(std::fs::read(golden("input.jsonl")).unwrap()).ok();
+    let (found, expected) = (crate::support::files(&new), crate::support::files(&old));
+    assert_eq!(found.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
+    for (name, bytes) in expected {
+        assert!(found[&name] == bytes, "{name}");
+    }
+    assert!(ask(&new, true, &queries).unwrap() == answers);
+    assert!(generation(&old).ends_with("gen-000001"));
+}
+
+#[test]
+fn an_index_of_format_2_is_refused_with_one_line() {
+    let old = golden("format-2");
+    for job in ["info", "check", "merge", "query"] {
+        // A merge would make a file of its own.
+        let scratch = Scratch::new();
+        let index = scratch.path("index");
+        std::fs::create_dir_all(index.join("gen-000001")).unwrap();
+        for name in ["CURRENT", "gen-000001/manifest.json"] {
+            std::fs::copy(old.join(name), index.join(name)).unwrap();
+        }
+        let outcome = millrace(args![job, "--quiet", "--index", index]).run().expect_status(1);
+        let line = "format version 2 is older than 3, the only one that this program reads";
+        assert!(outcome.stderr.contains(line), "{job}: {outcome:?}");
+        // A check also counts its problems.
+        let lines = if job == "check" { 2 } else { 1 };
+        assert_eq!(outcome.stderr.lines().count(), lines, "{job}: {outcome:?}");
+    }
+}

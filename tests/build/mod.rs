@@ -1,0 +1,14 @@
+//! Builds: what an index holds, and that it is the same however it is built.
+
+mod codecs;
+mod collections;
+mod equality;
+mod generate;
+// Only debug builds have what it checks an index with.
+#[cfg(debug_assertions)]
+mod golden;
+mod library;
+mod memory;
+mod orders;
+mod records;
+mod wei11;

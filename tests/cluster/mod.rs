@@ -1,0 +1,426 @@
+//! Several processes build and answer as one does, and end together.
+
+mod damaged;
+// Only debug builds have what makes them fail.
+#[cfg(debug_assertions)]
+mod killed;
+mod meeting;
+mod models;
+#[cfg(debug_assertions)]
+mod rebuilt;
+
+use crate::support::*;
+use std::ffi::OsString;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// Everything that fails has to fail within this time.
+const SOON: Duration = Duration::from_secs(10);
+
+/// A host file with free ports of this machine.
+pub(crate) struct Hosts {
+    path: PathBuf,
+    addresses: Vec<String>,
+}
+
+impl Hosts {
+    pub(crate) fn new(scratch: &Scratch, n: usize) -> Self {
+        // A port is free again until its process listens: no other test may get it until then.
+        static GIVEN: Mutex<Vec<String>> = Mutex::new(Vec::new());
+        let mut given = GIVEN.lock().unwrap();
+        let first = given.len();
+        while given.len() < first + n {
+            let port = TcpListener::bind("127.0.0.1:0").unwrap();
+            let address = port.local_addr().unwrap().to_string();
+            if !given.contains(&address) {
+                given.push(address);
+            }
+        }
+        let addresses = given[first..].to_vec();
+        drop(given);
+        let name = format!("hosts-{}", addresses[0].replace(':', "-"));
+        Self { path: scratch.write(name, addresses.join("\n")), addresses }
+    }
+
+    /// Process `process` of a job; does not wait long for the others.
+    pub(crate) fn job(&self, process: usize, args: &[OsString]) -> Job {
+        self.job_waiting("20", process, args)
+    }
+
+    /// The same, for so many seconds.
+    pub(crate) fn job_waiting(&self, seconds: &str, process: usize, args: &[OsString]) -> Job {
+        let n = self.addresses.len().to_string();
+        millrace(args)
+            .args(["--wait", seconds, "-n", &n, "-p", &process.to_string(), "--hostfile"])
+            .arg(&self.path)
+    }
+}
+
+/// All processes of a job, running.
+pub(crate) struct Running(Vec<(Child, String)>);
+
+impl Running {
+    pub(crate) fn start(jobs: impl IntoIterator<Item = Job>) -> Self {
+        Self(
+            jobs.into_iter().map(|mut job| (job.spawn(), format!("{:?}", job.command()))).collect(),
+        )
+    }
+
+    /// Ends standard input of all, and waits for them.
+    pub(crate) fn end(self) -> Vec<Outcome> {
+        let running: Vec<_> = self
+            .0
+            .into_iter()
+            .map(|(mut child, command)| {
+                drop(child.stdin.take());
+                std::thread::spawn(move || outcome(child, command))
+            })
+            .collect();
+        running.into_iter().map(|thread| thread.join().unwrap()).collect()
+    }
+
+    /// Waits for all but `but` to end, which takes not long.
+    fn end_soon(self, but: usize) -> Vec<Outcome> {
+        let start = Instant::now();
+        let mut running: Vec<_> = self.0.into_iter().map(Some).collect();
+        // A dropped child is not killed; its streams are closed when the test ends.
+        let (mut victim, command) = running[but].take().unwrap();
+        let mut outcomes: Vec<_> =
+            running.into_iter().flatten().map(|(child, command)| outcome(child, command)).collect();
+        assert!(start.elapsed() < SOON, "{:?}: {outcomes:?}", start.elapsed());
+        drop(victim.stdin.take());
+        outcomes.insert(but, outcome(victim, command));
+        outcomes
+    }
+}
+
+fn outcome(mut child: Child, command: String) -> Outcome {
+    let stdout = drain(child.stdout.take().unwrap());
+    let stderr = drain(child.stderr.take().unwrap());
+    // It kills a process that never ends, which ends its streams too.
+    let status = wait(&mut child, &command);
+    let stderr = String::from_utf8(stderr.join().unwrap()).unwrap();
+    Outcome::new(command, status, stdout.join().unwrap(), stderr)
+}
+
+/// Takes the next call, which comes soon.
+fn accept(listener: &TcpListener) -> TcpStream {
+    listener.set_nonblocking(true).unwrap();
+    let start = Instant::now();
+    loop {
+        match listener.accept() {
+            Ok((line, _)) => {
+                line.set_nonblocking(false).unwrap();
+                return line;
+            }
+            Err(error) => assert!(start.elapsed() < 6 * SOON, "{error}"),
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Runs all processes of a job, which have to succeed; returns what process 0 wrote.
+#[track_caller]
+pub(crate) fn together(scratch: &Scratch, n: usize, args: &[OsString]) -> Vec<u8> {
+    let hosts = Hosts::new(scratch, n);
+    let outcomes = Running::start((0..n).map(|process| hosts.job(process, args))).end();
+    let mut results: Vec<_> = outcomes.into_iter().map(|o| o.expect_status(0).stdout).collect();
+    assert!(results[1..].iter().all(Vec::is_empty), "process 0 alone writes");
+    results.swap_remove(0)
+}
+
+/// Some files of unlike sizes, and queries for them.
+fn collection(scratch: &Scratch) -> (PathBuf, PathBuf) {
+    let collection = Collection::new(3, 700, 25);
+    let mut rest = &collection.docs[..];
+    for (number, count) in [300, 10, 150, 1, 39, 200].into_iter().enumerate() {
+        let (docs, more) = rest.split_at(count);
+        scratch.write(format!("input/{number}.jsonl"), jsonl(docs));
+        rest = more;
+    }
+    // Two terms that no shard has both of, whatever the shards are.
+    scratch.write("input/00.tsv", "first\tonlyfirst common words\n");
+    scratch.write("input/9.tsv", "last\tonlylast common words\nfirst\tcommon onlylast\n");
+    let mut random = Random::new(5);
+    let mut queries = String::from(
+        "onlyfirst common\nonlyfirst onlylast\ncommon onlylast\nnowhere common\nnowhere\nthe\n",
+    );
+    for _ in 0..60 {
+        let words = 1 + random.below(4);
+        queries += &format!("{}\n", collection.words.phrase(&mut random, words));
+    }
+    (scratch.path("input"), scratch.write("queries.txt", queries))
+}
+
+/// Answers without the times that they took.
+fn without_times(answers: Vec<u8>) -> String {
+    let text = String::from_utf8(answers).unwrap();
+    text.lines().map(|line| line.rsplit_once(",\"us\":").map_or(line, |(line, _)| line)).fold(
+        String::new(),
+        |mut all, line| {
+            all += line;
+            all.push('\n');
+            all
+        },
+    )
+}
+
+/// Compares the answers of indexes over `input` built by 2 and 3 processes with those of one built
+/// by one.
+fn assert_equal_answers(scratch: &Scratch, input: &Path, queries: &Path, ks: &[&str]) {
+    let whole = scratch.path("whole");
+    build(&whole, args![input]);
+    for (n, workers) in [(2, "1"), (2, "2"), (3, "1"), (3, "2")] {
+        let index = scratch.path(format!("index-{n}-{workers}"));
+        let arguments = args!["build", "--quiet", "--index", index, "-w", workers, input];
+        together(scratch, n, &arguments);
+        let (one, several) = (info(&whole), info(&index));
+        for number in [
+            "documents",
+            "terms",
+            "postings",
+            "tokens",
+            "empty_documents",
+            "inputs",
+            "skipped",
+            "duplicate_names",
+        ] {
+            assert_eq!(one[number], several[number], "{number}");
+        }
+        assert_eq!(several["shards"].as_array().unwrap().len(), n);
+        millrace(args!["check", "--index", index]).ok().says(format!("in {n} shards"));
+        for (i, mode) in ["or", "and", "and-or"].into_iter().enumerate() {
+            for (j, k) in ks.iter().enumerate() {
+                let form = ["trec", "jsonl", "tsv"][(i + j) % 3];
+                let ask = |index: &Path| {
+                    args!["query", "--index", index, "--mode", mode, "-k", k, "--format", form]
+                        .into_iter()
+                        .chain(args!["-w", workers, "--batch", "7", queries])
+                        // In some cases a range that begins and ends within shards.
+                        .chain(args!["--docids", if i == j { ".." } else { "5..900" }])
+                        .collect::<Vec<_>>()
+                };
+                let expected = without_times(millrace(ask(&whole)).ok().stdout);
+                let found = without_times(together(scratch, n, &ask(&index)));
+                assert!(expected.lines().count() > 1);
+                assert_eq!(expected, found, "{n} processes, {workers} workers, {mode}, k {k}");
+            }
+        }
+    }
+}
+
+#[test]
+fn answers_equal_those_of_one_process() {
+    let scratch = Scratch::new();
+    let (input, queries) = collection(&scratch);
+    assert_equal_answers(&scratch, &input, &queries, &["1", "5", "2000"]);
+}
+
+#[test]
+fn answers_equal_those_of_one_process_on_a_real_collection() {
+    let Some(cisi) = shared("collections/cisi") else { return };
+    let Some(cacm) = shared("collections/cacm") else { return };
+    let scratch = Scratch::new();
+    for (name, folder) in [("a", &cacm), ("b", &cisi)] {
+        let corpus = std::fs::read(folder.join("corpus.jsonl")).unwrap();
+        scratch.write(format!("input/{name}.jsonl"), corpus);
+    }
+    let queries = cisi.join("queries.tsv");
+    assert_equal_answers(&scratch, &scratch.path("input"), &queries, &["10"]);
+}
+
+#[test]
+fn a_shard_may_be_empty() {
+    let scratch = Scratch::new();
+    let input = scratch.write("one.tsv", "a\tsome words\nb\tmore words\n");
+    let index = scratch.path("index");
+    together(&scratch, 3, &args!["build", "--quiet", "--index", index, "-w", "1", input]);
+    millrace(args!["check", "--index", index]).ok();
+    let queries = scratch.write("queries", "words\nmore words\n");
+    let ask = args!["query", "--index", index, "-w", "1", "--mode", "and", queries];
+    let found = String::from_utf8(together(&scratch, 3, &ask)).unwrap();
+    assert_eq!(found.lines().count(), 3, "{found}");
+    let show = |what: &[&str]| millrace(args!["show", "--index", index]).args(what);
+    assert!(show(&["--docid", "1"]).ok().text().contains("docid     1\nname      b"));
+    assert!(show(&["b"]).ok().text().contains("docid     1\nname      b"));
+    show(&["--docid", "2"]).fails(1).says("there are 2 documents");
+    show(&["c"]).fails(1).says("no document is named `c`");
+}
+
+/// Every process has a disk of its own.
+#[test]
+fn shards_may_lie_on_different_disks() {
+    let scratch = Scratch::new();
+    let (input, queries) = collection(&scratch);
+    let whole = scratch.path("whole");
+    build(&whole, args![input]);
+    let index = |process: usize| scratch.path(format!("disk-{process}/index"));
+    // The second time every process finds something to replace.
+    for generation in 1..3 {
+        let hosts = Hosts::new(&scratch, 3);
+        let job = |p| {
+            hosts.job(
+                p,
+                &args!["build", "--keep", "0", "--quiet", "--index", index(p), "-w", "1", input],
+            )
+        };
+        for outcome in Running::start((0..3).map(job)).end() {
+            outcome.expect_status(0);
+        }
+        let names = |process: usize| {
+            let below = files_below(&index(process)).into_iter();
+            let names =
+                below.map(|(path, _)| path.strip_prefix(index(process)).unwrap().to_owned());
+            names.filter(|name| name.ends_with("manifest.json")).collect::<Vec<_>>()
+        };
+        let name =
+            |shard: &str| PathBuf::from(format!("{shard}gen-00000{generation}/manifest.json"));
+        assert_eq!(names(0), [name(""), name("shard-0/")]);
+        assert_eq!(names(2), [name("shard-2/")]);
+    }
+    let ask = |index: &Path| args!["query", "--index", index, "-w", "1", queries];
+    let hosts = Hosts::new(&scratch, 3);
+    let outcomes = Running::start((0..3).map(|p| hosts.job(p, &ask(&index(p))))).end();
+    assert_eq!(outcomes[0].text(), millrace(ask(&whole)).ok().text());
+    millrace(args!["check", "--index", index(0)]).fails(1).says("shard-1").says("shard-2");
+    assert!(info(&whole)["terms"].is_u64() && info(&index(0))["terms"].is_null());
+    let show = |name: &str| millrace(args!["show", "--index", index(0), name]);
+    show("nobody").fails(1).says("not here: shard-1, shard-2");
+
+    // A shard that is not there ends all.
+    std::fs::remove_dir_all(index(2)).unwrap();
+    let hosts = Hosts::new(&scratch, 3);
+    for outcome in Running::start((0..3).map(|p| hosts.job(p, &ask(&index(p))))).end() {
+        outcome.expect_status(1).says("shard-2");
+    }
+}
+
+#[test]
+fn strict_sees_duplicate_names_in_different_shards() {
+    let scratch = Scratch::new();
+    let (input, _) = collection(&scratch);
+    let index = scratch.path("index");
+    let arguments = args!["build", "--strict", "--index", index, "-w", "1", input];
+    let one = millrace(&arguments).fails(1).stderr;
+    let hosts = Hosts::new(&scratch, 3);
+    for outcome in Running::start((0..3).map(|p| hosts.job(p, &arguments))).end() {
+        let message = one.trim().strip_prefix("millrace: ").unwrap();
+        outcome.expect_status(1).says(message);
+    }
+}
+
+#[test]
+fn as_many_processes_as_shards() {
+    let scratch = Scratch::new();
+    let (input, queries) = collection(&scratch);
+    let (index, whole) = (scratch.path("index"), scratch.path("whole"));
+    together(&scratch, 3, &args!["build", "--quiet", "--index", index, "-w", "1", input]);
+    build(&whole, args![input]);
+    let ask = |index: &Path| args!["query", "--index", index, "-w", "1", queries];
+    millrace(ask(&index)).fails(1).says("3 shards").says("1 process").says("-n 3");
+    millrace(args!["bench", "queries", "--index", index, queries]).fails(1).says("3 shards");
+    millrace(args!["merge", "--index", index]).fails(1).says("3 shards");
+    for (index, shards) in [(&index, "3 shards"), (&whole, "1 shard")] {
+        let hosts = Hosts::new(&scratch, 2);
+        for outcome in Running::start((0..2).map(|p| hosts.job(p, &ask(index)))).end() {
+            outcome.expect_status(1).says(shards).says("2 processes");
+        }
+    }
+}
+
+#[test]
+fn one_kind_of_index_replaces_the_other() {
+    let scratch = Scratch::new();
+    let (input, _) = collection(&scratch);
+    let index = scratch.path("index");
+    let several = |n| {
+        together(
+            &scratch,
+            n,
+            &args!["build", "--keep", "0", "--quiet", "--index", index, "-w", "1", input],
+        );
+    };
+    let names = || {
+        let entry = |entry: std::io::Result<std::fs::DirEntry>| entry.unwrap().file_name();
+        let mut names: Vec<_> = std::fs::read_dir(&index).unwrap().map(entry).collect();
+        names.sort();
+        names.into_iter().map(|name| name.into_string().unwrap()).collect::<Vec<_>>()
+    };
+    build(&index, args!["--keep", "0", input]);
+    several(3);
+    assert_eq!(names(), ["CURRENT", "LOCK", "gen-000002", "shard-0", "shard-1", "shard-2"]);
+    // What a killed job leaves behind.
+    std::fs::create_dir_all(index.join("shard-1/gen-000007/runs")).unwrap();
+    std::fs::create_dir_all(index.join("shard-5/gen-000002")).unwrap();
+    millrace(args!["check", "--index", index]).ok().says("gen-000007").says("shard-5");
+    several(2);
+    assert_eq!(names(), ["CURRENT", "LOCK", "gen-000003", "shard-0", "shard-1"]);
+    let inside: Vec<_> = std::fs::read_dir(index.join("shard-1")).unwrap().collect();
+    assert_eq!(inside.len(), 2, "a lock and a generation: {inside:?}");
+    build(&index, args!["--keep", "0", input]);
+    assert_eq!(names(), ["CURRENT", "LOCK", "gen-000004"]);
+}
+
+/// All files below a folder but locks, with their bytes.
+pub(crate) fn files_below(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let entries = walkdir::WalkDir::new(folder).sort_by_file_name().into_iter().map(Result::unwrap);
+    entries
+        .filter(|entry| entry.file_type().is_file() && entry.file_name() != "LOCK")
+        .map(|entry| (entry.path().to_path_buf(), std::fs::read(entry.path()).unwrap()))
+        .collect()
+}
+
+/// A process that dies while queries are answered ends the others, whichever it is.
+#[test]
+fn a_process_that_dies_ends_a_query_job() {
+    let scratch = Scratch::new();
+    let (input, _) = collection(&scratch);
+    let index = scratch.path("index");
+    together(&scratch, 3, &args!["build", "--quiet", "--index", index, "-w", "1", input]);
+    let ask = args!["query", "--index", index, "-w", "2"];
+    for victim in 0..3 {
+        let hosts = Hosts::new(&scratch, 3);
+        let mut running = Running::start((0..3).map(|process| hosts.job(process, &ask)));
+        // An answer says that all are at work.
+        let first = &mut running.0[0].0;
+        first.stdin.as_mut().unwrap().write_all(b"common words\n").unwrap();
+        first.stdout.as_mut().unwrap().read_exact(&mut [0; 20]).unwrap();
+        running.0[victim].0.kill().unwrap();
+        let says = format!("process {victim} ({}): it has gone", hosts.addresses[victim]);
+        let mut named = 0;
+        for (process, outcome) in running.end_soon(victim).into_iter().enumerate() {
+            if process != victim {
+                // The second to notice may see the end of the first.
+                let outcome = outcome.expect_status(1).says("): it has gone");
+                named += usize::from(outcome.stderr.contains(&says));
+            }
+        }
+        assert!(named > 0, "nobody says `{says}`");
+    }
+}
+
+/// A reader of the answers that goes away ends all processes quietly.
+#[test]
+fn a_closed_output_ends_all_quietly() {
+    let scratch = Scratch::new();
+    let (input, queries) = collection(&scratch);
+    let index = scratch.path("index");
+    together(&scratch, 2, &args!["build", "--quiet", "--index", index, "-w", "1", input]);
+    let queries = std::fs::read(queries).unwrap().repeat(50);
+    let queries = scratch.write("many", queries);
+    let hosts = Hosts::new(&scratch, 2);
+    let ask = args!["query", "--quiet", "--index", index, "-w", "1", queries];
+    let mut running = Running::start((0..2).map(|process| hosts.job(process, &ask)));
+    let first = &mut running.0[0].0;
+    first.stdout.as_mut().unwrap().read_exact(&mut [0; 20]).unwrap();
+    drop(first.stdout.take());
+    let start = Instant::now();
+    for (child, command) in &mut running.0 {
+        assert_eq!(wait(child, command), Some(0), "{command}");
+    }
+    assert!(start.elapsed() < SOON);
+}

@@ -1,0 +1,47 @@
+//! Any file that is imported as CIFF is either refused with a byte of it, or an index that is
+//! whole.
+
+use crate::fuzzing::damage::edit;
+use crate::fuzzing::sample;
+use crate::fuzzing::take::Take;
+use millrace::index::ciff::{Import, export, import};
+use millrace::index::generations::generation::Generation;
+use millrace::index::generations::manifest::{InputEntry, Manifest};
+use millrace::index::inspect::check::check;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::LazyLock;
+
+/// A good file, what its manifest was, and a folder.
+static GOOD: LazyLock<(Vec<u8>, Manifest, PathBuf)> = LazyLock::new(|| {
+    let folder = crate::fuzzing::folder();
+    let manifest = sample::build(&folder, &sample::collection(30), &[10]).expect("it is written");
+    let (mut bytes, generation) = (Vec::new(), Generation::open(&folder, true));
+    let generation = generation.expect("it was written");
+    export(&generation, "fuzz", &mut bytes).expect("memory takes it");
+    (bytes, manifest, crate::fuzzing::folder())
+});
+
+/// What is asked of an input.
+pub fn ciff(data: &[u8]) {
+    let (good, manifest, folder) = &*GOOD;
+    let mut take = Take(data);
+    let bytes = if take.u8() & 1 == 0 {
+        take.rest().to_vec()
+    } else {
+        let mut bytes = good.clone();
+        while !take.is_empty() {
+            edit(&mut bytes, &mut take);
+        }
+        bytes
+    };
+    let (file, index) = (folder.join("x.ciff"), folder.join("index"));
+    fs::write(&file, &bytes).expect("the folder can be written");
+    let input = InputEntry { path: "x.ciff".into(), ..manifest.inputs[0].clone() };
+    let (command, settings) = ("fuzz".to_string(), manifest.settings.clone());
+    let what = Import { command, settings, input, keep: 0, memory_bytes: 1 << 20 };
+    match import(&file, &index, what) {
+        Ok(_) => assert!(check(&index).is_ok()),
+        Err(error) => assert!(error.to_string().contains("byte ") || bytes.is_empty(), "{error}"),
+    }
+}

@@ -1,0 +1,84 @@
+//! Any table of documents is either read inside of its bounds, or an error.
+
+use crate::fuzzing::damage::{edit, edit_header, seal_header};
+use crate::fuzzing::take::Take;
+use millrace::index::documents::{DocumentsWriter, Location, RunDocuments};
+use millrace::index::files::storage::Durability;
+use millrace::index::format::{Kind, RUNS, run_file, run_name};
+use millrace::index::generations::manifest::RunEntry;
+use std::path::PathBuf;
+use std::sync::LazyLock;
+
+static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
+    let folder = crate::fuzzing::folder();
+    std::fs::create_dir_all(folder.join(RUNS)).expect("the folder can be written");
+    folder
+});
+
+/// The path of a file of the documents of run 0.
+fn path(kind: Kind) -> PathBuf {
+    FOLDER.join(run_file(&run_name(0), kind))
+}
+
+fn write(take: &mut Take<'_>) -> RunEntry {
+    // Writers refuse to replace a file.
+    for kind in Kind::OF_DOCUMENTS {
+        let _ = std::fs::remove_file(path(kind));
+    }
+    let writer = DocumentsWriter::create(&FOLDER, 0, Durability::Scratch, 0);
+    let mut writer = writer.expect("the folder can be written");
+    let documents = take.u8() % 40;
+    for i in 0..documents {
+        let name = format!("{i:0width$}", width = usize::from(take.u8() % 20));
+        let location = Location { offset: u64::from(i), bytes: 7, input: 0 };
+        writer.push(&name, u32::from(take.u8()), location, 7).expect("it is written");
+    }
+    let documents = documents.into();
+    let mut run = RunEntry { name: run_name(0), documents, ..RunEntry::default() };
+    let written = writer.finish().expect("it is written");
+    written.complete(&FOLDER, &mut run, &mut Vec::new()).expect("they fit");
+    run
+}
+
+/// What is asked of an input.
+pub fn documents(data: &[u8]) {
+    let mut take = Take(data);
+    let run = write(&mut take);
+    while !take.is_empty() {
+        let which = take.u8();
+        let path = path(Kind::OF_DOCUMENTS[usize::from(which % 5)]);
+        let mut bytes = std::fs::read(&path).expect("it was written");
+        match which >> 3 & 3 {
+            0 => edit_header(&mut bytes, &mut take),
+            _ => edit(&mut bytes, &mut take),
+        }
+        if which & 0x80 == 0 {
+            seal_header(&mut bytes);
+        }
+        std::fs::write(&path, bytes).expect("the folder can be written");
+    }
+
+    let documents = match RunDocuments::open_unverified(&FOLDER, &run) {
+        Ok(documents) => documents,
+        Err(error) => {
+            assert!(!error.to_string().is_empty());
+            return;
+        }
+    };
+    let good = documents.check_ends().is_ok();
+    let count = documents.len();
+    assert_eq!(
+        (documents.lengths().len(), documents.locations().len()),
+        (count as usize, count as usize)
+    );
+    for docid in 0..count {
+        let name = documents.name(docid);
+        assert!(!good || name.is_some());
+        if let Some(name) = name {
+            assert!(documents.find_name(name).is_some_and(|first| first <= docid));
+        }
+    }
+    for docid in [count, u32::MAX] {
+        assert_eq!(documents.name(docid), None);
+    }
+}

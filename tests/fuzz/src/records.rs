@@ -1,0 +1,68 @@
+//! WARC, TREC and HTML are read without harm, whatever the bytes: documents in order and inside of
+//! the piece, and the same again from a parser that has seen other pieces.
+
+use millrace::input::document::{Document, DocumentSink, Name, PieceView, Skip};
+use millrace::input::formats::html::HtmlParser;
+use millrace::input::formats::trec::TrecParser;
+use millrace::input::formats::warc::WarcParser;
+
+/// Bodies may decompress to so many bytes.
+const MOST_BYTES: u64 = 1 << 20;
+
+#[derive(Debug, Default, PartialEq)]
+struct Kept {
+    documents: Vec<(Option<String>, Vec<u8>, usize, usize, u64)>,
+    skipped: Vec<(usize, u64, usize)>,
+}
+
+impl Kept {
+    /// All places are inside of `length` bytes, and rise.
+    fn check(&self, length: usize) {
+        let documents = self.documents.iter().map(|d| (d.2, d.3));
+        let skipped = self.skipped.iter().map(|s| (s.0, s.2));
+        for (offset, bytes) in documents.clone().chain(skipped) {
+            assert!(offset <= length && bytes <= length - offset, "{offset} + {bytes} of {length}");
+        }
+        assert!(documents.is_sorted_by_key(|(offset, _)| offset));
+        assert!(self.documents.iter().all(|d| d.0.as_ref().is_none_or(|name| !name.is_empty())));
+    }
+}
+
+impl DocumentSink for Kept {
+    fn document(&mut self, document: Document<'_>) {
+        let Document { name, text, offset, bytes, line } = document;
+        let name = match name {
+            Name::Given(name) => Some(name.to_owned()),
+            Name::Missing => None,
+        };
+        self.documents.push((name, text.to_vec(), offset, bytes, line));
+    }
+
+    fn skipped(&mut self, offset: usize, line: u64, bytes: usize, reason: Skip) {
+        assert!(!reason.to_string().is_empty() && !reason.reason().is_empty());
+        self.skipped.push((offset, line, bytes));
+    }
+}
+
+fn twice(data: &[u8], mut parse: impl FnMut(&[u8], &mut Kept)) {
+    let (mut once, mut again) = (Kept::default(), Kept::default());
+    parse(data, &mut once);
+    once.check(data.len());
+    parse(&data[data.len() / 2..], &mut Kept::default());
+    parse(data, &mut again);
+    assert_eq!(once, again);
+}
+
+/// What is asked of an input.
+pub fn records(data: &[u8]) {
+    for ends in [false, true] {
+        let mut warc = WarcParser::new(MOST_BYTES);
+        twice(data, |data, kept| {
+            warc.parse(PieceView::whole(data), ends, kept);
+        });
+    }
+    let mut trec = TrecParser::new();
+    twice(data, |data, kept| trec.parse(PieceView::whole(data), kept));
+    let mut html = HtmlParser::new();
+    twice(data, |data, kept| html.parse("name", data, kept));
+}

@@ -1,0 +1,5 @@
+//! How targets take decisions from their input and damage files, and a small index.
+
+pub(super) mod damage;
+pub(super) mod sample;
+pub(super) mod take;

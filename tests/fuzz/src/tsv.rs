@@ -1,0 +1,64 @@
+//! The documents of a TSV file and of a plain file are those of the plain rules, whatever the
+//! bytes.
+
+use millrace::input::document::{Document, DocumentSink, Name, PieceView, Skip};
+use millrace::input::formats::lines::{Between, LinesParser};
+use millrace::input::formats::plain;
+use millrace::input::{Compression, Format};
+
+#[derive(Debug, Default, PartialEq)]
+struct Kept {
+    documents: Vec<(Option<String>, Vec<u8>, usize, usize, u64)>,
+    skipped: Vec<(usize, u64, usize)>,
+}
+
+impl DocumentSink for Kept {
+    fn document(&mut self, document: Document<'_>) {
+        let Document { name, text, offset, bytes, line } = document;
+        let name = match name {
+            Name::Given(name) => Some(name.to_owned()),
+            Name::Missing => None,
+        };
+        self.documents.push((name, text.to_vec(), offset, bytes, line));
+    }
+
+    fn skipped(&mut self, offset: usize, line: u64, bytes: usize, reason: Skip) {
+        assert!(!reason.to_string().is_empty());
+        self.skipped.push((offset, line, bytes));
+    }
+}
+
+fn expected(bytes: &[u8]) -> Kept {
+    let mut kept = Kept::default();
+    let mut offset = if bytes.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
+    for (line, record) in (1..).zip(bytes[offset..].split(|byte| *byte == b'\n')) {
+        let start = offset;
+        offset += record.len() + 1;
+        let record = record.strip_suffix(b"\r").unwrap_or(record);
+        match record.iter().position(|byte| *byte == b'\t') {
+            Some(tab) => {
+                let name = String::from_utf8_lossy(&record[..tab]).into_owned();
+                let name = Some(name).filter(|name| !name.is_empty());
+                let text = record[tab + 1..].to_vec();
+                kept.documents.push((name, text, start, record.len(), line));
+            }
+            None if record.is_empty() => {}
+            None => kept.skipped.push((start, line, record.len())),
+        }
+    }
+    kept
+}
+
+/// What is asked of an input.
+pub fn tsv(data: &[u8]) {
+    let _ = Format::by_content(data);
+    let _ = Compression::by_content(data);
+
+    let mut kept = Kept::default();
+    LinesParser::new(Between::Tab).parse(PieceView::whole(data), &mut kept);
+    assert_eq!(kept, expected(data));
+
+    let mut kept = Kept::default();
+    plain::parse("name", data, &mut kept);
+    assert_eq!(kept.documents.len() + kept.skipped.len(), 1);
+}

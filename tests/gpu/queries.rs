@@ -1,0 +1,144 @@
+//! A device answers as the CPU does: the whole job, on a device and on pretended devices, with the
+//! same documents in the same order with the same scores, to the bit.
+
+use super::found;
+use crate::support::fixture::Fixture;
+use crate::support::pretended::{QUERY, pretended};
+
+/// Queries of a collection on a device and on the CPU, through the binary.
+#[test]
+fn a_device_answers_as_the_cpu_does() {
+    if found().is_none() {
+        return;
+    }
+    // Long lists are decoded on the device, short ones are made on the host.
+    let fixture = Fixture::new(71, 9000);
+    let queries = fixture.queries(72, 300).join("\n");
+    let asked = [
+        ("or", "10"),
+        ("or", "1000"),
+        ("or", "70000"),
+        ("and", "1"),
+        ("and", "1000"),
+        ("and-or", "10"),
+    ];
+    for (mode, k) in asked {
+        let asked = ["--mode", mode, "-k", k, "--format", "tsv"];
+        let of = |more: &[&str]| {
+            let job = fixture.query(&asked).args(more).stdin(queries.clone());
+            job.ok().text().to_owned()
+        };
+        let expected = of(&["--algorithm", "exhaustive"]);
+        assert_eq!(of(&["--device", "gpu"]), expected, "{mode} {k}");
+        let range = of(&["--docids", "100..3000"]);
+        assert_eq!(of(&["--device", "gpu", "--docids", "100..3000"]), range, "{mode} {k}");
+        let parts = of(&["--device", "gpu", "--gpu-partition"]);
+        assert_eq!(parts, expected, "{mode} {k}, in parts");
+        // As graphs.
+        let few = ["--batch", "2", "--delay-ms", "0"];
+        assert_eq!(of(&[&["--device", "gpu"], &few[..]].concat()), expected, "{mode} {k}, few");
+        // Hardly any list has room.
+        assert_eq!(of(&["--device", "gpu", "--gpu-memory", "64K"]), expected, "{mode} {k}");
+    }
+}
+
+/// The same on pretended devices, one and more, with all of the documents and with parts
+/// of them.
+#[test]
+fn pretended_devices_answer_as_the_cpu_does() {
+    let Some(folder) = pretended(&QUERY) else { return };
+    let fixture = Fixture::new(74, 700);
+    let queries = fixture.queries(75, 24).join("\n");
+    let alone: [&[&str]; 4] = [
+        &[],
+        &["--gpus", "3", "--gpu-partition"],
+        &["--gpus", "2", "--batch", "3", "--delay-ms", "0"],
+        // Hardly any list has room.
+        &["--gpus", "2", "--gpu-partition", "--gpu-memory", "4K"],
+    ];
+    for (mode, k, docids) in [("or", "5", ".."), ("and", "5", ".."), ("and-or", "40", "100..550")] {
+        let asked = ["--mode", mode, "-k", k, "--docids", docids, "--format", "tsv"];
+        let of = |more: &[&str]| {
+            let job = fixture.query(&asked).args(more).stdin(queries.clone());
+            let job = job.env("LD_LIBRARY_PATH", &folder).env("PRETENDED_GPUS", "3");
+            job.env("MILLRACE_CACHE", fixture.scratch.path("cache")).ok().text().to_owned()
+        };
+        let expected = of(&["--algorithm", "exhaustive"]);
+        for more in alone {
+            let memory: &[&str] = if more.contains(&"4K") { &[] } else { &["--gpu-memory", "16M"] };
+            let found = of(&[&["--device", "gpu"], more, memory].concat());
+            assert_eq!(found, expected, "{mode} {k} {more:?}");
+        }
+    }
+    // A list that no parcel has room for goes by itself; nothing travels after it that would tell
+    // of it.
+    let word = fixture.collection.words.phrase(&mut crate::support::Random::new(76), 1);
+    let job = |more: &[&str]| {
+        let job = fixture.query(&["--format", "tsv"]).args(more).stdin(word.clone() + "\n");
+        let job = job.env("LD_LIBRARY_PATH", &folder).env("MILLRACE_PARCEL_BYTES", "16");
+        job.env("MILLRACE_CACHE", fixture.scratch.path("cache")).ok().text().to_owned()
+    };
+    let found = job(&["--device", "gpu", "--gpu-memory", "16M"]);
+    assert!(!found.is_empty() && found == job(&["--algorithm", "exhaustive"]), "{word}");
+}
+
+#[test]
+fn without_a_device_the_job_says_why() {
+    let fixture = Fixture::new(73, 30);
+    let job = fixture.query(&["--device", "gpu"]).env("CUDA_VISIBLE_DEVICES", "").stdin("x\n");
+    job.fails(1).says("no GPU can be used");
+    let others: [&[&str]; 3] = [&["--gpus", "1"], &["--gpu-memory", "1G"], &["--gpu-partition"]];
+    for more in others {
+        fixture.query(more).stdin("x\n").fails(2).says("goes with --device gpu");
+    }
+    let more = ["--device", "gpu", "--parallelism", "fgqp"];
+    fixture.query(&more).stdin("x\n").fails(2).says("--parallelism inter");
+}
+
+#[test]
+fn a_scheduler_over_cpu_and_pretended_devices_answers_as_the_cpu_does() {
+    let Some(folder) = pretended(&QUERY) else { return };
+    let fixture = Fixture::new(76, 500);
+    let queries = fixture.queries(77, 16).join("\n");
+    let with = |job: crate::support::Job| {
+        let job = job.stdin(queries.clone()).env("LD_LIBRARY_PATH", &folder);
+        job.env("PRETENDED_GPUS", "1").env("MILLRACE_CACHE", fixture.scratch.path("cache"))
+    };
+    let hybrid = ["--device", "hybrid", "--gpu-memory", "16M", "--format", "tsv"];
+    with(fixture.query(&hybrid)).fails(1).says("run millrace calibrate first");
+
+    let costs = fixture.scratch.path("costs");
+    let asked = ["calibrate", "--gpu-memory", "16M", "--sample", "9", "--index"];
+    let job = crate::support::millrace(asked).arg(&fixture.index).arg("--costs").arg(&costs);
+    let report: serde_json::Value = serde_json::from_str(with(job).ok().text()).unwrap();
+    let lines = std::fs::read_to_string(&costs).unwrap();
+    assert_eq!(report["queries"], lines.lines().count());
+    assert!(report["mean_s"]["device"].as_f64().unwrap() > 0.0);
+
+    let expected = with(fixture.query(&["--format", "tsv", "--algorithm", "exhaustive"])).ok();
+    for schedule in ["auto", "ding09", "best-serial", "cached-first:0.5"] {
+        let of = fixture.scratch.path("report");
+        let job = fixture.query(&hybrid).args(["--schedule", schedule, "--report"]).arg(&of);
+        assert_eq!(with(job).ok().text(), expected.text(), "{schedule}");
+        let report: serde_json::Value =
+            serde_json::from_slice(&std::fs::read(&of).unwrap()).unwrap();
+        let shares = [&report["shares"]["cpu"], &report["shares"]["devices"]];
+        let sum: u64 = shares.iter().map(|share| share.as_u64().unwrap()).sum();
+        assert_eq!(sum, report["queries"].as_u64().unwrap(), "{report}");
+    }
+    with(fixture.query(&hybrid).args(["--mode", "and"])).fails(1).says("--mode and are known");
+
+    // A device that fails in the middle of the stream loses no query, and no order.
+    for fault in ["trap@2", "full@2"] {
+        let of = fixture.scratch.path("report");
+        let few =
+            ["--schedule", "gpu", "--deadline-ms", "1", "--batch", "4", "-w", "2", "--report"];
+        let job = crate::support::millrace(["query", "--index"]).arg(&fixture.index).args(hybrid);
+        let job = job.args(few).arg(&of).env("PRETENDED_FAULT", fault);
+        let done = with(job).ok();
+        assert_eq!(done.text(), expected.text(), "{fault}");
+        let report: serde_json::Value =
+            serde_json::from_slice(&std::fs::read(&of).unwrap()).unwrap();
+        assert!(report["shares"]["cpu"].as_u64().unwrap() > 0, "{fault}: {report}");
+    }
+}

@@ -1,0 +1,86 @@
+//! Comments fit a screen, names of public types occur once, and folders stay small.
+
+use super::layers::{Source, assert_none, sources};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+/// Columns that a line of a comment has at most.
+const COLUMNS: usize = 100;
+/// Files that stand in one folder of the program at most.
+const FILES: usize = 20;
+
+#[test]
+fn comments_fit_a_screen() {
+    let mut wrong = Vec::new();
+    let folders = ["src", "jobs", "tests", "examples", "kernels", "python/src"];
+    for Source { path, text } in sources(&folders) {
+        for (line, number) in text.lines().zip(1..) {
+            if line.trim_start().starts_with("//") && line.chars().count() > COLUMNS {
+                wrong.push(format!("{path}:{number}: more than {COLUMNS} columns"));
+            }
+        }
+    }
+    assert_none(&wrong);
+}
+
+/// The name of the type that a line declares as public to everybody.
+fn public_type(line: &str) -> Option<&str> {
+    let rest = line.trim_start().strip_prefix("pub ")?;
+    let rest = rest.strip_prefix("unsafe ").unwrap_or(rest);
+    let rest = ["struct ", "enum ", "trait ", "type ", "union "]
+        .iter()
+        .find_map(|kind| rest.strip_prefix(kind))?;
+    rest.split(|c: char| !c.is_alphanumeric() && c != '_').next()
+}
+
+#[test]
+fn names_of_public_types_occur_once() {
+    let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for Source { path, text } in sources(&["src"]) {
+        for (line, number) in text.lines().zip(1..) {
+            if let Some(name) = public_type(line) {
+                places.entry(name.to_owned()).or_default().push(format!("{path}:{number}"));
+            }
+        }
+    }
+    assert!(places.len() > 100, "{} types", places.len());
+    let twice = places.into_iter().filter(|(_, places)| places.len() > 1);
+    let wrong: Vec<String> =
+        twice.map(|(name, places)| format!("{name}: {}", places.join(", "))).collect();
+    assert_none(&wrong);
+}
+
+#[test]
+fn the_name_of_a_public_type_is_found() {
+    assert_eq!(public_type("pub struct Room<'a> {"), Some("Room"));
+    assert_eq!(public_type("    pub type Cause = Box<dyn Error>;"), Some("Cause"));
+    assert_eq!(public_type("pub(crate) struct Room;"), None);
+    assert_eq!(public_type("pub fn room() {}"), None);
+}
+
+#[test]
+fn folders_stay_small() {
+    fn look(folder: &Path, wrong: &mut Vec<String>) {
+        let (mut files, mut folders) = (0, Vec::new());
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.ends_with("target") {
+                continue;
+            } else if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                files += 1;
+            }
+        }
+        if files > FILES {
+            wrong.push(format!("{}: {files} files, the most is {FILES}", folder.display()));
+        }
+        folders.iter().for_each(|folder| look(folder, wrong));
+    }
+    let mut wrong = Vec::new();
+    for folder in ["src", "jobs", "tests"] {
+        look(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder), &mut wrong);
+    }
+    assert_none(&wrong);
+}

@@ -1,0 +1,8 @@
+//! What holds for the whole: the command line, reports, the README, and the order of the sources.
+
+mod circles;
+mod cli;
+mod layers;
+mod limits;
+mod readme;
+mod reports;

@@ -1,0 +1,42 @@
+//! README's tour works as it is pasted.
+
+use crate::support::*;
+use std::path::Path;
+
+#[test]
+fn the_tour_works_as_it_stands() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(root.join("README.md")).unwrap();
+    let from = text.find("## Two minutes").expect("the tour begins");
+    let tour = text[from..].split("\n## Install").next().unwrap();
+    // Every other part between fences is code. A rebuild writes into the checkout, and processes
+    // need ports that are free.
+    let is_run = |line: &&str| line.starts_with("millrace ") || line.starts_with("echo ");
+    let apart = ["rebuild", "local-cluster"];
+    let lines: Vec<&str> = tour
+        .split("```")
+        .skip(1)
+        .step_by(2)
+        .flat_map(str::lines)
+        .filter(is_run)
+        .filter(|line| apart.iter().all(|word| !line.contains(word)))
+        .collect();
+    assert!(lines.len() > 15, "{lines:?}");
+    let scratch = Scratch::new();
+    let folder = scratch.path("").display().to_string();
+    let script = lines.join("\n").replace("/tmp/", &folder);
+    let program = Path::new(env!("CARGO_BIN_EXE_millrace")).parent().unwrap().display();
+    let path = format!("{program}:{}", std::env::var("PATH").unwrap());
+    let ran = std::process::Command::new("sh")
+        .args(["-ec", &script])
+        .current_dir(root)
+        .env("PATH", path)
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success(), "{told}");
+    for part in ["400 documents", "9 queries", "sound: ", "held out"] {
+        let printed = String::from_utf8_lossy(&ran.stdout);
+        assert!(told.contains(part) || printed.contains(part), "{part}: {told}");
+    }
+}

@@ -1,0 +1,19 @@
+//! Queries: answers and their scores, by every engine, and the jobs around them.
+
+mod answers;
+mod bench;
+mod cache;
+// Only debug builds have what it checks an index with.
+#[cfg(debug_assertions)]
+mod deletions;
+mod effectiveness;
+mod engines;
+mod evaluate;
+pub(crate) mod forms;
+mod inspect;
+mod lines;
+mod parallel;
+mod rm3;
+mod scores;
+mod streaming;
+mod topics;

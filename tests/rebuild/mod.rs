@@ -1,0 +1,344 @@
+//! Rebuilds: an index follows its sources, and stays what it is when they are not sound.
+
+mod changes;
+// Only debug builds have what makes jobs fail.
+#[cfg(debug_assertions)]
+mod crash;
+mod kills;
+mod links;
+mod logs;
+mod swap;
+
+use crate::support::*;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+/// A folder with sources and a job file.
+pub(crate) struct Place {
+    pub(crate) scratch: Scratch,
+    pub(crate) job: PathBuf,
+}
+
+impl Place {
+    pub(crate) fn new(more: &str) -> Self {
+        let scratch = Scratch::new();
+        let keys = "index = \"idx\"\n[[input]]\npaths = [\"docs/*\"]\n[build]\nmemory = \"64M\"\nworkers = 2\ngpus = \"none\"\n";
+        let job = scratch.write("job.toml", format!("{keys}{more}"));
+        let place = Self { scratch, job };
+        place.write("a.jsonl", 0..30);
+        place.write("b.jsonl", 30..40);
+        place
+    }
+
+    /// Writes documents of some numbers into a source.
+    fn write(&self, name: &str, documents: std::ops::Range<u32>) {
+        let line = |n| format!("{{\"id\": \"d{n}\", \"contents\": \"mill {n} race {}\"}}\n", n % 7);
+        self.scratch.write(format!("docs/{name}"), documents.map(line).collect::<String>());
+    }
+
+    pub(crate) fn index(&self) -> PathBuf {
+        self.scratch.path("idx")
+    }
+
+    fn run(&self, option: &str) -> Outcome {
+        millrace(args!["rebuild", &self.job, option]).run()
+    }
+
+    pub(crate) fn once(&self) -> Value {
+        let outcome = self.run("--once");
+        assert_eq!(outcome.status, Some(0), "{outcome:?}");
+        self.status()["last"].clone()
+    }
+
+    /// A rebuild that fails, and leaves the live generation as it is; returns what it says.
+    fn fails(&self, live: u64) -> String {
+        let before = snapshot(&self.index());
+        let outcome = self.run("--once");
+        assert_eq!(outcome.status, Some(1), "{outcome:?}");
+        assert_eq!(snapshot(&self.index()), before);
+        assert_eq!(self.documents(), live);
+        let status = self.status();
+        assert_eq!(status["last"]["outcome"], "failed");
+        let reason = status["last"]["reason"].as_str().unwrap();
+        assert!(outcome.stderr.contains(reason), "{reason}\n{}", outcome.stderr);
+        outcome.stderr
+    }
+
+    fn status(&self) -> Value {
+        let outcome = self.run("--status");
+        assert_eq!(outcome.status, Some(0), "{outcome:?}");
+        serde_json::from_slice(&outcome.stdout).unwrap()
+    }
+
+    fn plan(&self) -> Value {
+        let outcome = self.run("--dry-run");
+        assert_eq!(outcome.status, Some(0), "{outcome:?}");
+        serde_json::from_slice(&outcome.stdout).unwrap()
+    }
+
+    pub(crate) fn documents(&self) -> u64 {
+        let info = millrace(args!["info", "--json", "--index", self.index()]).ok();
+        serde_json::from_slice::<Value>(&info.stdout).unwrap()["documents"].as_u64().unwrap()
+    }
+}
+
+/// Every file of the generations of an index, with its bytes.
+fn snapshot(index: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut files = Vec::new();
+    let mut folders = vec![index.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                // The history grows.
+                if path.file_name().unwrap() != "rebuild" {
+                    folders.push(path);
+                }
+            } else {
+                files.push((path.clone(), std::fs::read(path).unwrap()));
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+#[test]
+fn an_index_follows_its_sources() {
+    let place = Place::new("");
+    let plan = place.plan();
+    assert_eq!(
+        (&plan["how"]["whole"], &plan["inputs"]["added"]),
+        (&"there is no index".into(), &2.into())
+    );
+    assert!(!place.index().exists(), "a plan writes nothing");
+
+    let first = place.once();
+    assert_eq!((&first["outcome"], &first["documents"]["live"]), (&"published".into(), &40.into()));
+    assert_eq!(place.plan()["how"], "nothing");
+    let before = snapshot(&place.index());
+    let second = place.once();
+    assert_eq!((&second["outcome"], &second["generation"]), (&"unchanged".into(), &1.into()));
+    assert_eq!(snapshot(&place.index()), before);
+
+    place.write("b.jsonl", 30..45);
+    place.write("c.jsonl", 45..50);
+    let third = place.once();
+    assert_eq!((&third["outcome"], &third["documents"]["live"]), (&"published".into(), &50.into()));
+    let inputs = &third["inputs"];
+    assert_eq!((&inputs["unchanged"], &inputs["changed"]), (&1.into(), &1.into()));
+    assert_eq!((&inputs["added"], &inputs["removed"]), (&1.into(), &0.into()));
+    let hits = millrace(args!["query", "--index", place.index(), "-k", "1"]).stdin("d\t47\n").ok();
+    assert!(hits.text().contains(" d47 "), "{hits:?}");
+
+    std::fs::remove_file(place.scratch.path("docs/c.jsonl")).unwrap();
+    let fourth = place.once();
+    assert_eq!(
+        (&fourth["documents"]["live"], &fourth["inputs"]["removed"]),
+        (&45.into(), &1.into())
+    );
+    let history = std::fs::read_to_string(place.index().join("rebuild/history.jsonl")).unwrap();
+    assert_eq!(history.lines().count(), 4);
+    let shown = millrace(args!["info", "--history", "--index", place.index()]).ok();
+    assert!(shown.text().lines().nth(1).unwrap().contains("unchanged  generation 1  40 documents"));
+    let shown = millrace(args!["info", "--history", "--json", "--index", place.index()]).ok();
+    assert_eq!(serde_json::from_slice::<Value>(&shown.stdout).unwrap()[3], fourth);
+    millrace(args!["check", "--index", place.index()]).ok();
+}
+
+/// So many generations stay as the job file says, and one of them can become live again; the next
+/// rebuild compares with that.
+#[test]
+fn older_generations_stay_and_come_back() {
+    let place = Place::new("[keep]\ngenerations = 3\n[merge]\nruns = 1\n");
+    place.once();
+    for end in 31..35 {
+        place.write("a.jsonl", 0..end);
+        assert_eq!(place.once()["incremental"], true);
+    }
+    let generations = || -> Vec<String> {
+        let entries = std::fs::read_dir(place.index()).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<_> = names.filter(|name| name.starts_with("gen-")).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(generations(), ["gen-000003", "gen-000004", "gen-000005"]);
+    let runs = || millrace::Generation::open(&place.index(), true).unwrap().runs().len();
+    assert_eq!(runs(), 1, "each rebuild has merged what it published");
+    millrace(args!["rollback", "--index", place.index()]).ok();
+    assert_eq!(place.documents(), 43);
+    assert_eq!(place.once()["documents"]["live"], 44);
+    assert_eq!(place.documents(), 44);
+    millrace(args!["check", "--index", place.index()]).ok();
+}
+
+/// A rebuild of everything, because there is no index or its settings are others, publishes the
+/// bytes of `build`.
+#[test]
+fn oracle_a_build_of_the_same_files() {
+    let place = Place::new("");
+    place.once();
+    let bytes = |index: &Path, generation: &str| -> Vec<_> {
+        let folder = index.join(generation);
+        let files = snapshot(&folder).into_iter();
+        let files = files.filter(|(path, _)| path.file_name().unwrap() != "manifest.json");
+        files.map(|(path, bytes)| (path.strip_prefix(&folder).unwrap().to_owned(), bytes)).collect()
+    };
+    let built = |stemmer: &str, order: &str| {
+        let other = place.scratch.path(format!("{stemmer}-{order}"));
+        let (index, docs) = (place.index(), place.scratch.path("docs"));
+        let of_build = args![
+            "build",
+            "--index",
+            &other,
+            "--memory",
+            "64M",
+            "-w",
+            "2",
+            "--stemmer",
+            stemmer,
+            "--order",
+            order
+        ];
+        millrace(of_build.into_iter().chain(args![docs])).ok();
+        let live = generation(&index);
+        let number = live.file_name().unwrap().to_str().unwrap();
+        assert!(
+            bytes(&index, number) == bytes(&other, "gen-000001"),
+            "{number}, {stemmer}, {order}"
+        );
+    };
+    built("english", "input");
+    place.write("a.jsonl", 5..35);
+    let job = std::fs::read_to_string(&place.job).unwrap();
+    place.scratch.write("job.toml", format!("{job}stemmer = \"porter\"\n"));
+    assert_eq!(place.plan()["how"]["whole"], "the stemmer is another one");
+    assert_eq!(place.once()["incremental"], false);
+    built("porter", "input");
+    // Nothing but the order is another one.
+    place.scratch.write("job.toml", format!("{job}stemmer = \"porter\"\norder = \"length\"\n"));
+    assert_eq!(place.once()["outcome"], "published");
+    built("porter", "length");
+}
+
+#[test]
+fn sources_that_are_not_sound_leave_the_live_generation() {
+    let place = Place::new("");
+    place.once();
+    place.write("a.jsonl", 0..25);
+    assert!(place.fails(40).contains("35 documents, fewer than 36 (90% of the 40 before)"));
+    place.write("a.jsonl", 0..0);
+    assert!(place.fails(40).contains("docs/a.jsonl: this input is empty"));
+    place.write("a.jsonl", 0..30);
+    place.scratch.write("docs/c.jsonl", "{\"id\": \"x\", \"contents\": \"y\"}\n{\n");
+    assert!(place.fails(40).contains("1 of 42 records are broken, more than 1%"));
+    std::fs::remove_dir_all(place.scratch.path("docs")).unwrap();
+    assert!(place.fails(40).contains("job.toml:3:10: `docs/*` matches no file"));
+    let status = place.status();
+    assert_eq!((&status["failures"], &status["last_good"]["generation"]), (&4.into(), &1.into()));
+}
+
+#[test]
+fn a_compressed_file_that_is_cut_short_leaves_the_live_generation() {
+    use std::io::Write;
+    let place = Place::new("[guard]\nmax_skipped = \"50%\"\n");
+    place.once();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    for n in 0..2000 {
+        writeln!(gzip, "{{\"id\": \"z{n}\", \"contents\": \"water {}\"}}", n * 7919).unwrap();
+    }
+    let whole = gzip.finish().unwrap();
+    place.scratch.write("docs/z.jsonl.gz", &whole[..whole.len() / 2]);
+    assert!(place.fails(40).contains("z.jsonl.gz: compressed stream cut short"));
+    place.scratch.write("docs/z.jsonl.gz", &whole);
+    assert_eq!(place.once()["documents"]["live"], 2040);
+}
+
+/// The index, with its history of JSON lines, lies where the patterns match.
+#[test]
+fn an_index_is_no_source_of_itself() {
+    let place = Place::new("");
+    let job = "index = \"docs/idx\"\n[[input]]\npaths = [\"docs/*\", \"docs/**/*.jsonl\"]\n[build]\nmemory = \"64M\"\nworkers = 1\ngpus = \"none\"\n";
+    place.scratch.write("job.toml", job);
+    let generation = |outcome: &str| {
+        assert_eq!(place.run("--once").status, Some(0));
+        let last = place.status()["last"].clone();
+        assert_eq!((&last["outcome"], &last["documents"]["live"]), (&outcome.into(), &40.into()));
+    };
+    generation("published");
+    generation("unchanged");
+    generation("unchanged");
+}
+
+#[test]
+fn two_rebuilds_at_once_and_one_beside_a_build() {
+    let place = Place::new("");
+    place.once();
+    place.write("a.jsonl", 1..31);
+    let lock = std::fs::File::open(place.index().join("rebuild/LOCK")).unwrap();
+    lock.lock().unwrap();
+    let outcome = place.run("--once");
+    assert_eq!(outcome.status, Some(1));
+    assert!(outcome.stderr.contains("another rebuild is under way"), "{outcome:?}");
+    assert_eq!(place.status()["running"], true);
+    drop(lock);
+    let lock = std::fs::File::open(place.index().join("LOCK")).unwrap();
+    lock.lock().unwrap();
+    place.fails(40);
+    drop(lock);
+    assert_eq!(place.once()["documents"]["live"], 40);
+}
+
+#[test]
+fn commands_and_metrics_tell_how_it_went() {
+    let more = "[notify]\non_success = [\"sh\", \"-c\", \"echo $MILLRACE_GENERATION >> good\"]\non_failure = [\"sh\", \"-c\", \"echo $MILLRACE_REASON >> bad\"]\n[status]\nprometheus = \"metrics.prom\"\nhtml = \"page.html\"\n";
+    let place = Place::new(more);
+    place.once();
+    place.once();
+    place.write("a.jsonl", 0..1);
+    place.fails(40);
+    let read = |name| std::fs::read_to_string(place.scratch.path(name)).unwrap();
+    assert_eq!(read("good"), "1\n");
+    assert!(read("bad").contains("fewer than"));
+    assert!(read("metrics.prom").contains("millrace_rebuild_failures{"));
+    let page = read("page.html");
+    assert!(page.contains("<td>published</td>") && page.contains("fewer than"), "{page}");
+}
+
+#[test]
+fn wrong_job_files_and_options_are_wrong_usage() {
+    let place = Place::new("memry = \"1G\"\n");
+    let outcome = place.run("--once");
+    assert_eq!(outcome.status, Some(2), "{outcome:?}");
+    assert!(outcome.stderr.contains("job.toml:8:1: unknown field `memry`"), "{outcome:?}");
+    millrace(args!["rebuild", &place.job, "--once", "--status"]).fails(2);
+    let place = Place::new("");
+    let outcome = millrace(args!["rebuild", &place.job]).fails(2);
+    assert!(outcome.stderr.contains("no [schedule]: give --once"), "{outcome:?}");
+    millrace(args!["rebuild", place.scratch.path("missing.toml"), "--once"]).fails(1);
+}
+
+/// The schedule is every minute, so that a test cannot wait for it; it can see that it waits, and
+/// ends.
+#[cfg(unix)]
+#[test]
+fn a_job_on_a_schedule_waits_and_ends_with_a_signal() {
+    let place = Place::new("[schedule]\ncron = \"0 0 1 1 *\"\n");
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_millrace"))
+        .args(args!["rebuild", &place.job])
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = std::io::BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut said, &mut line).unwrap();
+    assert!(
+        line.contains("the next rebuild is due") && line.contains("-01-01 00:00:00 UTC"),
+        "{line}"
+    );
+    let id = child.id().to_string();
+    assert!(std::process::Command::new("kill").arg(id).status().unwrap().success());
+    assert_eq!(wait(&mut child, "rebuild on a schedule"), Some(143));
+    assert!(!place.index().exists());
+}
