@@ -149,8 +149,10 @@ impl TreeArray {
     /// its suffix in its node, and its last posting, of ten bytes at most, in its record.
     pub(crate) fn all(tuning: &TreeTuning, room: &TreeRoom, most: &Most) -> [(Self, u64); 19] {
         let collections = TRIE_COLLECTIONS as u64;
-        let (nodes, strings, records, slices) =
-            (room.nodes * 512, room.string_words * 8, room.records, room.slice_units * 8);
+        let nodes = room.nodes * 512;
+        let strings = room.string_words * 8;
+        let records = room.records;
+        let slices = room.slice_units * 8;
         [
             (Self::Input, most.bytes as u64),
             (Self::Segments, 16 * (most.segments + PADDING) as u64),

@@ -79,7 +79,8 @@ pub struct HuangTuning {
 
 impl Default for HuangTuning {
     fn default() -> Self {
-        let (threads, traversal) = (DEFAULT_THREADS, Traversal::default());
+        let threads = DEFAULT_THREADS;
+        let traversal = Traversal::default();
         Self { threads, traversal, shared_threshold: false, timed: false }
     }
 }

@@ -149,12 +149,17 @@ impl GpuIndexer {
     /// or until the device is emptied.
     fn next_pieces(&mut self) -> Result<Option<usize>, ClosedError> {
         let mut trees = self.trees.borrow_mut();
-        let (room, warps, most) = (trees.room(), trees.warps(), trees.most());
+        let room = trees.room();
+        let warps = trees.warps();
+        let most = trees.most();
         let most_bytes = most.bytes.min(MOST_BLOCK_BYTES as usize);
         let before = self.coming();
         let waiting = self.waiting.front_mut().expect("there is a block");
         loop {
-            let (mut taken, mut bytes, mut segments, mut coming) = (0, 0, 0, before);
+            let mut taken = 0;
+            let mut bytes = 0;
+            let mut segments = 0;
+            let mut coming = before;
             let mut needed = TreeRoom::default();
             for (group, _) in waiting.iter() {
                 bytes += group.bytes.len();
@@ -171,7 +176,8 @@ impl GpuIndexer {
                 return Ok(Some(taken));
             }
             let first = &waiting[0].0;
-            let (halves, one) = (first.bytes.len() / 2, first.tokens == 1);
+            let halves = first.bytes.len() / 2;
+            let one = first.tokens == 1;
             if first.bytes.len() > most_bytes && !one {
                 split(waiting, most_bytes);
             } else if first.collections.len() > most.segments {

@@ -80,7 +80,9 @@ impl TokenBlock {
                 start = end;
             }
         }
-        let (mut work, mut place, mut next) = (Vec::new(), 0, 0);
+        let mut work = Vec::new();
+        let mut place = 0;
+        let mut next = 0;
         for (collection, share) in (0u32..).zip(&mut shares).filter(|(_, share)| share.bytes > 0) {
             (share.place, share.next) = (place, next);
             work.push([collection, place / STREAM_ALIGN, share.bytes, next]);

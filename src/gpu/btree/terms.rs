@@ -22,7 +22,9 @@ pub(crate) fn starts(sums: &[Sums]) -> (Vec<Sums>, Sums) {
 
 /// Cuts collections into ranges of at most `most`; a range of one collection may have more.
 pub(crate) fn ranges(sums: &[Sums], most: Sums) -> Vec<Range<usize>> {
-    let (mut ranges, mut start, mut here) = (Vec::new(), 0, Sums::default());
+    let mut ranges = Vec::new();
+    let mut start = 0;
+    let mut here = Sums::default();
     for (i, sums) in sums.iter().enumerate() {
         let with: Vec<u64> = here.iter().zip(sums).map(|(a, b)| a + b).collect();
         if i > start && with.iter().zip(most).any(|(&with, most)| with > most) {

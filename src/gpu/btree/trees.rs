@@ -259,6 +259,7 @@ fn reserve(
 }
 
 fn too_small(machine: &dyn Machine<TreeArray>, needed: TreeRoom) -> GpuError {
-    let ((limit, left), bytes) = (machine.memory(), needed.bytes());
+    let (limit, left) = machine.memory();
+    let bytes = needed.bytes();
     GpuError::Budget { device: machine.device(), what: "trees", bytes, left, limit }
 }

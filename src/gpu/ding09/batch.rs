@@ -98,7 +98,8 @@ pub(super) fn make(
     batch: &mut MethodBatch<Merging>,
     query: &PlacedQuery<DingLaid>,
 ) -> Made<DingRecord> {
-    let (first, hits) = (batch.terms.len(), batch.used().hits as u32);
+    let first = batch.terms.len();
+    let hits = batch.used().hits as u32;
     let order = match batch.all_terms {
         true => query.by_length(|laid| laid.postings),
         false => (0..query.terms.len()).collect(),
@@ -106,7 +107,9 @@ pub(super) fn make(
     batch.terms.extend(order.iter().map(|&row| {
         let Placed { place, laid, travels, weight } = query.terms[row];
         let DingLaid { blocks, segments, postings, block_len, .. } = laid;
-        let (travels, row, new) = (travels.into(), row as u32, DingTermRecord::zeroed());
+        let travels = travels.into();
+        let row = row as u32;
+        let new = DingTermRecord::zeroed();
         DingTermRecord { place, blocks, segments, postings, row, weight, block_len, travels, ..new }
     }));
     let mut end = batch.used().words;
@@ -168,7 +171,8 @@ pub(super) fn plan(batch: &mut MethodBatch<Merging>) {
     batch.plan.items = batch.more.len() as u32 / 2;
     let mut more = std::mem::take(&mut batch.more);
     let mut share = |blocks: &mut dyn Iterator<Item = u32>| {
-        let (at, mut sum) = (more.len(), 0u32);
+        let at = more.len();
+        let mut sum = 0u32;
         more.push(0);
         for blocks in blocks {
             sum = sum.saturating_add(blocks);
@@ -241,7 +245,8 @@ impl MethodBatch<Merging> {
 
     /// The tiles of the queries that have a term at `rank`.
     pub(super) fn tiles_at(&self, rank: usize) -> DingShares {
-        let (tiles, queries) = (self.plan.tiles, self.plan.decoders[rank].queries);
+        let tiles = self.plan.tiles;
+        let queries = self.plan.decoders[rank].queries;
         DingShares { queries, blocks: self.more[tiles.at + queries as usize], ..tiles }
     }
 

@@ -99,7 +99,8 @@ impl DingLayer {
         assert!([0, block_len].contains(&self.block_len), "blocks of {block_len}");
         self.block_len = block_len;
         self.columns.close();
-        let (mut docids, mut tfs) = ([0; MAX_BLOCK], [0; MAX_BLOCK]);
+        let mut docids = [0; MAX_BLOCK];
+        let mut tfs = [0; MAX_BLOCK];
         let mut before = first_docid.wrapping_add(BEFORE_FIRST);
         let base = self.bytes.len();
         let mut number = 0;
@@ -233,7 +234,8 @@ fn read_pfor(shared: &[u8], place: u64, column: &mut ColumnRecord) -> Result<(),
     };
     let levels = byte(&mut at);
     if levels != 1 {
-        let (what, found) = ("levels of exceptions for a device", levels.into());
+        let what = "levels of exceptions for a device";
+        let found = levels.into();
         return Err(CodecError::Number { what, most: 1, found });
     }
     column.width = byte(&mut at);

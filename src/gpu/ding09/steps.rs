@@ -102,7 +102,8 @@ impl<'a> Maker<'a> {
 
     fn sum_counts(&mut self, rank: usize, chosen: bool) {
         let queries = self.batch.tiles_at(rank).queries;
-        let (rank, chosen) = (Number(rank as u32), Number(chosen.into()));
+        let rank = Number(rank as u32);
+        let chosen = Number(chosen.into());
         let arguments = vec![self.terms(), RECORDS, rank, chosen, self.ranks(), WORDS];
         self.push("ding_sum_counts", queries, TILE, arguments);
     }

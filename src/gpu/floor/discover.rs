@@ -216,7 +216,8 @@ impl Discovery {
             Gpus::None => usable.clear(),
             Gpus::Auto => {}
             Gpus::Number(n) if n as usize > usable.len() => {
-                let (found, reasons) = (usable.len(), self.reasons().join("; "));
+                let found = usable.len();
+                let reasons = self.reasons().join("; ");
                 let why = format!("{n} GPUs were asked for, and {found} can be used here");
                 let why = if reasons.is_empty() { why } else { format!("{why} ({reasons})") };
                 return Err(SettingError::value("gpus", why));

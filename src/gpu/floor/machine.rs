@@ -171,7 +171,8 @@ impl<A: Copy + Debug + Eq + Hash + Send + 'static> Machine<A> for CudaQueue<A> {
         let Some(mut buffer) = free else { return Ok(None) };
         let ticket = self.enqueue(work, &mut buffer)?;
         let bytes = work.bytes_down() as usize;
-        let (done, buffers) = (Cell::new(false), self.buffers.clone());
+        let done = Cell::new(false);
+        let buffers = self.buffers.clone();
         Ok(Some(Box::new(Given { ticket, done, bytes, buffer: Some(buffer), buffers })))
     }
 

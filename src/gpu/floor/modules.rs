@@ -22,7 +22,8 @@ pub struct Toolchain {
 impl Toolchain {
     /// None if the driver or the compiler is missing.
     pub(crate) fn of(discovery: &Discovery, cache: ModuleCache) -> Option<Self> {
-        let (driver, compiler) = (discovery.driver?, discovery.compiler.clone()?);
+        let driver = discovery.driver?;
+        let compiler = discovery.compiler.clone()?;
         Some(Self { driver, compiler, cache })
     }
 
@@ -43,7 +44,8 @@ impl Toolchain {
         source: &Source,
         kernels: impl IntoIterator<Item = &'static str>,
     ) -> Result<(HashMap<&'static str, CudaFunction>, Origin), GpuError> {
-        let (name, architecture) = (source.name.to_owned(), device.info().architecture);
+        let name = source.name.to_owned();
+        let architecture = device.info().architecture;
         let Cubin { bytes, origin } = self.cache.cubin(&self.compiler, source, architecture)?;
         let module = device.context().load_module(Ptx::from_binary(bytes));
         let module = module.map_err(|error| GpuError::Load {

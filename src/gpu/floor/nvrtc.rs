@@ -65,7 +65,8 @@ impl Compiler {
             return Err(NoCompiler::NoLibrary);
         }
         let silent = |error| NoCompiler::Silent(Nvrtc(error));
-        let (mut major, mut minor) = (0, 0);
+        let mut major = 0;
+        let mut minor = 0;
         // SAFETY: both pointers lead to integers that outlive the call.
         unsafe { sys::nvrtcVersion(&mut major, &mut minor) }.result().map_err(silent)?;
         let number = |n: i32| u32::try_from(n).unwrap_or(0);

@@ -67,7 +67,9 @@ pub(super) fn make(
     batch: &mut MethodBatch<HuangTuning>,
     query: &PlacedQuery<HuangLaid>,
 ) -> Made<HuangRecord> {
-    let (first_term, terms, k) = (batch.terms.len() as u32, query.terms.len(), query.k);
+    let first_term = batch.terms.len() as u32;
+    let terms = query.terms.len();
+    let k = query.k;
     batch.terms.extend(query.terms.iter().map(|list| {
         let per_bound = list.weight * ROUNDING;
         HuangTermRecord {
@@ -108,7 +110,8 @@ pub(super) fn make(
 pub(super) fn steps(batch: &MethodBatch<HuangTuning>) -> Vec<MethodStep> {
     let HuangTuning { threads, traversal, shared_threshold, timed } = batch.how;
     let kernel = if batch.all_terms { "huang_and" } else { traversal.kernel() };
-    let (input, output) = (batch.input(), batch.output());
+    let input = batch.input();
+    let output = batch.output();
     batch.step_by_class(kernel, threads, |first| {
         vec![
             In(MethodArray::Cached, 0),

@@ -74,7 +74,8 @@ impl HuangLayer {
     ) -> Result<(), ListError> {
         assert_eq!((list.form().list_codec(), list.block_len()), (ListCodec::NewPfd, BLOCK));
         self.columns.close();
-        let (mut docids, mut tfs) = ([0; BLOCK], [0; BLOCK]);
+        let mut docids = [0; BLOCK];
+        let mut tfs = [0; BLOCK];
         let mut before = first_docid.wrapping_add(BEFORE_FIRST);
         for (block, bound) in list.bounds().iter().enumerate().take(list.full_blocks()) {
             let line = list.block(block)?;
@@ -83,7 +84,8 @@ impl HuangLayer {
             let wrong = |source| ListError::Body { offset: line.offset, source };
             let place = self.bytes.len();
             let most = |what, most: usize, found: usize| {
-                let (most, found) = (most as u64, found as u64);
+                let most = most as u64;
+                let found = found as u64;
                 if found < most { Ok(()) } else { Err(CodecError::Number { what, most, found }) }
             };
             most("bytes of gaps for a device", MOST_GAP_BYTES, line.gap_bytes()).map_err(wrong)?;
@@ -124,7 +126,9 @@ impl HuangLayer {
         out.extend_from_slice(bytemuck::cast_slice(&self.records));
         out.extend_from_slice(&self.bytes);
         put(out, &[0; SLACK_BYTES]);
-        let (blocks, postings, most) = (self.last.len() as u32, self.postings, self.most);
+        let blocks = self.last.len() as u32;
+        let postings = self.postings;
+        let most = self.most;
         HuangLaid { blocks, postings, most }
     }
 }

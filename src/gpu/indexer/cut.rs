@@ -47,8 +47,12 @@ pub(super) fn cut((whole, first): &Piece, most_bytes: usize) -> Vec<Piece> {
         }
         close(std::mem::replace(&mut open, Part::new(whole, *first)));
         // Parts of this stream; the last may take more collections only if it begins with it.
-        let (mut tokens, mut from, mut base) = (Tokens::new(stream), 0, *first);
-        let (mut end, mut last, mut count) = (0, base, 0);
+        let mut tokens = Tokens::new(stream);
+        let mut from = 0;
+        let mut base = *first;
+        let mut end = 0;
+        let mut last = base;
+        let mut count = 0;
         while let Some((document, _)) = tokens.next() {
             let behind = stream.len() - tokens.rest();
             if behind - from > most_bytes && count > 0 {

@@ -256,7 +256,8 @@ impl Fetch {
 
 /// The first `most` bytes of `left`, and how many there are.
 fn take(left: &VecDeque<Stretch>, most: usize) -> (Vec<Stretch>, usize) {
-    let (mut first, mut bytes) = (Vec::new(), 0);
+    let mut first = Vec::new();
+    let mut bytes = 0;
     for (column, range) in left {
         let here = (range.end - range.start).min((most - bytes) as u64);
         if here > 0 {

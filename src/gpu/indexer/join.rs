@@ -98,7 +98,8 @@ fn join(list: &mut Vec<u8>, last: Option<u32>, more: &[u8]) -> Option<()> {
     let mut at = 0;
     let (docid, tf) = folded::get(more, &mut at)?;
     if docid == last {
-        let (mut start, mut behind) = (0, 0);
+        let mut start = 0;
+        let mut behind = 0;
         let mut open = None;
         while behind < list.len() {
             start = behind;
@@ -120,7 +121,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn encoded(postings: &[(u32, u32)]) -> Vec<u8> {
-        let (mut bytes, mut expected) = (Vec::new(), 0);
+        let mut bytes = Vec::new();
+        let mut expected = 0;
         for &(docid, tf) in postings {
             folded::put(docid - expected, tf, &mut bytes);
             expected = docid + 1;
@@ -146,7 +148,8 @@ mod tests {
                 })
                 .collect();
             let cut = cut.index(whole.len());
-            let (mut before, mut behind) = (whole[..cut].to_vec(), whole[cut..].to_vec());
+            let mut before = whole[..cut].to_vec();
+            let mut behind = whole[cut..].to_vec();
             let (docid, tf) = behind[0];
             if within && tf > 1 {
                 before.push((docid, 1));

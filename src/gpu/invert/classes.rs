@@ -38,7 +38,8 @@ impl Classes {
     }
 
     fn find(tokenizer: Tokenizer) -> Self {
-        let (mut numbers, mut pages) = ([0u8; PAGES], Vec::<[u32; PAGE_WORDS]>::new());
+        let mut numbers = [0u8; PAGES];
+        let mut pages = Vec::<[u32; PAGE_WORDS]>::new();
         let class = |code| match char::from_u32(code) {
             Some(letter) if code < NO_LETTERS => tokenizer.class(letter),
             _ => Class::Separator,
@@ -65,7 +66,8 @@ impl Classes {
     }
 
     fn class(&self, letter: char) -> Class {
-        let (page, i) = (letter as usize / 256, letter as usize % 256);
+        let page = letter as usize / 256;
+        let i = letter as usize % 256;
         let page = usize::from(self.words[page / 4].to_le_bytes()[page % 4]);
         let word = self.words[PAGES / 4 + page * PAGE_WORDS + i / PAGE_WORDS];
         Class::ALL[(word >> (2 * (i % PAGE_WORDS)) & 3) as usize]
@@ -80,7 +82,8 @@ impl Classes {
         let letters = text.utf8_chunks().next().map_or("", |chunk| chunk.valid());
         let mut before = None;
         for (at, letter) in letters.char_indices() {
-            let (here, end) = (self.class(letter), at + letter.len_utf8());
+            let here = self.class(letter);
+            let end = at + letter.len_utf8();
             match (before, here) {
                 (_, Class::Separator)
                 | (Some(Class::Word), Class::Paired)

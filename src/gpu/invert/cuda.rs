@@ -104,7 +104,8 @@ impl CudaMachine {
     /// Returns when all parts are there.
     fn try_read(&mut self, parts: &mut [Reading<'_>]) -> Result<(), GpuError> {
         // Parts of the buffer and their destinations.
-        let (mut brought, mut filled) = (Vec::new(), 0);
+        let mut brought = Vec::new();
+        let mut filled = 0;
         for Reading { array, at, to, is_pinned } in parts {
             let mut at = *at;
             if *is_pinned && !to.is_empty() {

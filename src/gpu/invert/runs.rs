@@ -212,7 +212,8 @@ impl Runs {
             for counted in counted.into_iter().take(taken) {
                 let Counted { counts, lengths, codes, contents, documents } = counted;
                 self.lengths.push(codes);
-                let (counts, documents) = (Arc::new(counts), documents.map(Box::new));
+                let counts = Arc::new(counts);
+                let documents = documents.map(Box::new);
                 out(Event::Piece { counts, lengths, contents, documents });
             }
             self.seconds().give += spent(began);
@@ -268,7 +269,8 @@ impl Runs {
     ) -> Result<bool, ClosedError> {
         let Placement { run, run_first: first_docid, run_documents: documents, .. } = at;
         let part = RunPart { run, first_docid, documents, owner: 0 };
-        let (held, mut is_open) = (Arc::new(()), false);
+        let held = Arc::new(());
+        let mut is_open = false;
         let folder = &self.folder;
         let open = || {
             is_open = true;

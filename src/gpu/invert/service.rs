@@ -155,7 +155,8 @@ fn bring(mut uploader: Box<dyn Uploader>, coming: &Coming, to: &Sender<Message>)
             coming.buffers.end();
             return coming.done.iter().for_each(drop);
         };
-        let (mut pin, mut upload) = (0.0, 0.0);
+        let mut pin = 0.0;
+        let mut upload = 0.0;
         let brought = match is_fitting(&pieces) {
             true => {
                 let began = Instant::now();
@@ -196,7 +197,9 @@ fn drive(
 ) -> Result<(), ClosedError> {
     let began = Instant::now();
     let machine = open()?;
-    let ((to, messages), (give_room, room), (give, done)) = (channel(), channel(), channel());
+    let (to, messages) = channel();
+    let (give_room, room) = channel();
+    let (give, done) = channel();
     for _ in 0..TEXTS_AHEAD {
         _ = give_room.send(None);
     }
@@ -213,8 +216,8 @@ fn drive(
         inverter = inverter.encoding();
     }
     let mut runs = Runs::new(inverter, how.run_limit, how.folder, stop.clone());
-    let (uploader, coming) =
-        (runs.uploader()?, Coming { batches, room, done, buffers: how.buffers });
+    let uploader = runs.uploader()?;
+    let coming = Coming { batches, room, done, buffers: how.buffers };
     let bring = move || {
         let bring = || bring(uploader, &coming, &to);
         if let Err(cause) = catch_unwind(AssertUnwindSafe(bring)) {
@@ -223,7 +226,8 @@ fn drive(
     };
     *uploading = Some(spawn("uploader", bring)?);
     runs.seconds().open = spent(began);
-    let (mut brought, mut ended) = (VecDeque::<Brought>::new(), false);
+    let mut brought = VecDeque::<Brought>::new();
+    let mut ended = false;
     while !stop.load(Ordering::Relaxed) {
         // Forms are found first: the host makes terms of them while the batch before is counted.
         while runs.has_room()

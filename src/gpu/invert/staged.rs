@@ -29,7 +29,8 @@ pub(super) struct Buffers {
 impl Buffers {
     pub(super) fn new(device: &Device) -> Result<Self, GpuError> {
         let buffer = || Ok((Pinned::new(device, "texts", STAGED_BYTES)?, None));
-        let (buffers, crew) = ([buffer()?, buffer()?], Crew::new("copier"));
+        let buffers = [buffer()?, buffer()?];
+        let crew = Crew::new("copier");
         Ok(Self { buffers, current: 0, filled: 0, crew })
     }
 
@@ -41,14 +42,17 @@ impl Buffers {
         parts: &[&[u8]],
     ) -> Result<(), GpuError> {
         let to = on.memory.of(to);
-        let (mut at, mut parts, mut rest) = (at, parts.iter(), &[][..]);
+        let mut at = at;
+        let mut parts = parts.iter();
+        let mut rest = &[][..];
         loop {
             if self.filled == STAGED_BYTES {
                 (self.current, self.filled) = (1 - self.current, 0);
                 // The last copy that was enqueued from it.
                 self.buffers[self.current].1.as_ref().map_or(Ok(()), Ticket::wait)?;
             }
-            let ((buffer, copied), first) = (&mut self.buffers[self.current], self.filled);
+            let (buffer, copied) = &mut self.buffers[self.current];
+            let first = self.filled;
             // SAFETY: all copies from this buffer are of bytes before that.
             let mut room = unsafe { &mut buffer.bytes_mut()[first..] };
             let mut copies = Vec::new();

@@ -213,7 +213,8 @@ fn step(
 pub(crate) fn clear(array: InvertArray, from: u64, words: u64) -> Step {
     // A thread clears 16 words.
     let blocks = words.div_ceil(16 * u64::from(THREADS)) as u32;
-    let (low, high) = (Number(words as u32), Number((words >> 32) as u32));
+    let low = Number(words as u32);
+    let high = Number((words >> 32) as u32);
     step("invert_clear", (blocks, 0), vec![Argument::Array(array, 4 * from), low, high])
 }
 
@@ -342,7 +343,8 @@ fn meanings(tokens: u32) -> Vec<Argument<InvertArray>> {
 }
 
 pub(crate) fn count_terms(tokens: u32) -> Vec<Step> {
-    let (tiles, arguments) = (tiles(tokens), meanings(tokens));
+    let tiles = tiles(tokens);
+    let arguments = meanings(tokens);
     let count = step("invert_count_terms", (tiles, SCAN_SHARED_BYTES), arguments);
     counted(count, tiles)
 }

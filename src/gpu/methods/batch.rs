@@ -33,7 +33,8 @@ impl<M: DeviceMethod> AskedPart<M> {
 
     /// The terms of a query that documents have; `None` if one of them has no part.
     pub fn of_plan(plan: &Plan) -> Option<Vec<Self>> {
-        let (count, terms) = (plan.terms().len(), plan.terms().iter().enumerate());
+        let count = plan.terms().len();
+        let terms = plan.terms().iter().enumerate();
         let known = terms.filter(|(_, term)| term.df > 0);
         let asked = known.map(|(t, term)| {
             let part = M::part(plan.lists().iter().skip(t).step_by(count).copied())?;
@@ -186,7 +187,8 @@ impl<M: DeviceMethod> MethodBatch<M> {
         cached: impl Fn(&M::Key) -> Option<(u64, M::Laid)>,
         lay: impl FnMut(usize) -> Result<Bytes<M::Laid>, E>,
     ) -> Result<bool, E> {
-        let (first, lists) = (self.terms.len(), self.lists.len());
+        let first = self.terms.len();
+        let lists = self.lists.len();
         let may_fit = (1..=M::MOST_TERMS).contains(&asked.len()) && k > 0;
         if !may_fit || first + asked.len() > self.room.terms {
             return Ok(false);
@@ -210,7 +212,8 @@ impl<M: DeviceMethod> MethodBatch<M> {
         }
         self.used = used;
         let Made { shared_bytes, class, work, .. } = made;
-        let (query, hits) = (self.records.len(), (before.hits as usize, made.hits));
+        let query = self.records.len();
+        let hits = (before.hits as usize, made.hits);
         self.queries.push(Sorted { query, hits, shared_bytes, class, work });
         self.records.push(made.record);
         Ok(true)

@@ -113,7 +113,8 @@ impl<M: DeviceMethod> MethodDevice<M> {
             more: M::more_bytes(terms),
             shared_bytes: shared,
         };
-        let (input, output) = (room.input_bytes::<M>(), room.output_bytes::<M>());
+        let input = room.input_bytes::<M>();
+        let output = room.output_bytes::<M>();
         on.take(MethodArray::Input, "queries", input as u64)?;
         on.take(MethodArray::Output, "hits", output as u64)?;
         let input = Pinned::new(&on.device, "queries", input)?;

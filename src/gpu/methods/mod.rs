@@ -83,7 +83,8 @@ pub fn check_lists<M: DeviceMethod>(generation: &Generation) -> Result<(), GpuEr
     let mut forms = generation.runs().iter().map(|run| run.postings_header().form);
     let first = forms.clone().next();
     let other = forms.find(|&form| !M::reads(form, first.unwrap_or(form)));
-    let ([reads, remedy], method) = (M::READS, M::NAME);
+    let [reads, remedy] = M::READS;
+    let method = M::NAME;
     other.map_or(Ok(()), |form| {
         let why = format!(
             "{method} reads lists of {reads}, and the index has some of {form}: build it with \

@@ -113,7 +113,9 @@ pub struct Kept<K, L, S> {
 
 impl<K: Clone + Eq + Hash + Send + Sync, L: Copy + Send, S: Default + Send> Kept<K, L, S> {
     pub(crate) fn new(most: u64) -> Self {
-        let (lists, order, layer) = (HashMap::new(), VecDeque::new(), S::default());
+        let lists = HashMap::new();
+        let order = VecDeque::new();
+        let layer = S::default();
         Self { lists, order, layer, room: Vec::new(), bytes: 0, most }
     }
 
@@ -165,7 +167,8 @@ impl<K: Clone + Eq + Hash + Send + Sync, L: Copy + Send, S: Default + Send> Kept
         let mut known = HashSet::new();
         let is_new = |(key, _): &(&'a K, W)| !self.lists.contains_key(*key) && known.insert(*key);
         let wanted: Vec<(&'a K, W)> = wanted.into_iter().filter(is_new).collect();
-        let (most, state) = (self.most, Mutex::new((self, 0)));
+        let most = self.most;
+        let state = Mutex::new((self, 0));
         by_threads(&wanted, by, |layer, room, (key, list)| {
             let laid = lay(layer, list, room)?;
             let bytes: Bytes<L> = (laid, room.as_slice().into());

@@ -103,7 +103,8 @@ impl<M: DeviceMethod> Turns<M> {
 
     fn fill(&mut self, all_terms: bool) -> Option<(MethodBatch<M>, Vec<Open<M>>)> {
         let mut batch = self.device.batch(self.how, all_terms);
-        let (mut taken, ready) = (Vec::new(), usize::from(!all_terms));
+        let mut taken = Vec::new();
+        let ready = usize::from(!all_terms);
         while taken.len() < self.batch {
             let Some(open) = self.ready[ready].pop_front() else { break };
             let best = (open.job.plan.wanted().k as u32, self.docids.clone());

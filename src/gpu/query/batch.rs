@@ -148,7 +148,9 @@ impl Batch {
         self.records.clear();
         self.places.clear();
         self.places.resize(self.queries.len(), [None; 2]);
-        let (mut keys, mut hits, mut sorted) = (0, 0, 0);
+        let mut keys = 0;
+        let mut hits = 0;
+        let mut sorted = 0;
         let mut counts = [0; 3];
         for (group, count) in counts.iter_mut().enumerate() {
             for (query, places) in self.queries.iter().zip(&mut self.places) {
@@ -208,7 +210,8 @@ impl Batch {
     /// From the states of all records and their hits.
     pub(crate) fn answer(&self, query: usize, states: &[QueryState], hits: &[u64]) -> Answered {
         let of = |place: u32, is_or: bool| {
-            let (record, state) = (&self.records[place as usize], states[place as usize]);
+            let record = &self.records[place as usize];
+            let state = states[place as usize];
             match state.hits {
                 OVERFLOWN => {
                     let mut floors = self.queries[query].floors;

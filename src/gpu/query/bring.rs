@@ -87,7 +87,9 @@ impl<I: Copy> Bringer<I> {
         share: &Range<u32>,
     ) -> Result<Self, GpuError> {
         let parcel_bytes = fault::parcel_bytes(PARCEL_BYTES);
-        let (device, kernels, windows) = (query.device(), query.kernels(), query.windows());
+        let device = query.device();
+        let kernels = query.kernels();
+        let windows = query.windows();
         let resident = |kernel| kernels.resident(device, kernel, THREADS);
         // A portion of a list goes with the numbers of its windows.
         let bytes = parcel_bytes + 16 * windows.len();

@@ -308,7 +308,8 @@ impl Slot {
         steps: &[Step],
     ) -> Result<(), GpuError> {
         self.begin(device, batch, false)?;
-        let (parts, len) = (Parts::new(&self.room), batch.input_bytes());
+        let parts = Parts::new(&self.room);
+        let len = batch.input_bytes();
         let to = self.memory.part(parts.input, len as u64);
         // SAFETY: both parts have so many bytes, and live until the slot goes, which waits.
         unsafe { self.input.copy_up(0..len, to, &self.stream) }?;
@@ -316,7 +317,8 @@ impl Slot {
             self.launch_step(device, step)?;
         }
         let states = self.records * size_of::<QueryState>();
-        let (hits, hits_at) = (8 * self.hits as usize, hits_at(&self.room));
+        let hits = 8 * self.hits as usize;
+        let hits_at = hits_at(&self.room);
         for (at, len) in [(0, states), (hits_at, hits)] {
             let from = self.memory.part(parts.output + at as u64, len as u64);
             // SAFETY: both parts are the slot's, fit its output, and are not read while it is busy.
@@ -351,7 +353,8 @@ impl Slot {
     }
 
     fn launch_step(&self, device: &QueryDevice, step: &Step) -> Result<(), GpuError> {
-        let (parts, zeroed) = (Parts::new(&self.room), Zeroed::new(self.records));
+        let parts = Parts::new(&self.room);
+        let zeroed = Zeroed::new(self.records);
         let address = |array| match (array, zeroed.place(array)) {
             (_, Some(at)) => self.memory.address() + parts.zeroed + at as u64,
             (Array::Arena, _) => device.arena.address(),

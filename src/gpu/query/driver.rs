@@ -197,7 +197,8 @@ impl Driver {
     fn take(&mut self, job: Job) {
         let plan = &job.plan;
         let runs = self.snapshot.generation().runs().len();
-        let (terms, entries) = (plan.terms().len(), plan.lists());
+        let terms = plan.terms().len();
+        let entries = plan.lists();
         let mut ids = Vec::with_capacity(terms);
         let mut missing: Vec<(ListId, Option<usize>)> = Vec::new();
         let mut residency = lock(&self.lists);
@@ -414,7 +415,8 @@ impl Driver {
         let lacks = open.lists.len() < plan.terms().len();
         let asked = plan.wanted().mode;
         let mode = mode.unwrap_or(if lacks && asked == Mode::AndOr { Mode::Or } else { asked });
-        let (k, docids) = (plan.wanted().k as u32, 0..self.share.len() as u32);
+        let k = plan.wanted().k as u32;
+        let docids = 0..self.share.len() as u32;
         BatchQuery { terms, k, mode, docids, floors: open.floors }
     }
 

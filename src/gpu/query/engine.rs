@@ -154,7 +154,8 @@ impl GpuEngines {
         let room = (room / wakers.workers().max(1)).max(64);
         let answers = receivers.into_iter().map(|receiver| Mutex::new(Some(receiver))).collect();
         let snapshot = snapshot.clone();
-        let (devices, partition) = (Arc::new(threads), options.partition);
+        let devices = Arc::new(threads);
+        let partition = options.partition;
         let method = options.method;
         Ok(Self { devices, snapshot, answers, counts, method, room, partition })
     }
@@ -170,7 +171,8 @@ fn start(
     on_lost: &OnLost,
 ) -> Result<DeviceThread, GpuError> {
     let has = Arc::new(AtomicUsize::new(0));
-    let (answers, had) = (answers.to_vec(), has.clone());
+    let answers = answers.to_vec();
+    let had = has.clone();
     let reply = Box::new(move |worker: usize, done: Vec<Done>| {
         had.fetch_sub(done.len(), Ordering::Relaxed);
         // A worker that has ended takes no answers, and needs no waking.
@@ -194,7 +196,8 @@ fn start(
                 slots: options.slots,
                 patience: options.patience,
             };
-            let (k, fetchers) = (options.k, options.fetchers);
+            let k = options.k;
+            let fetchers = options.fetchers;
             let what = (snapshot.clone(), share);
             let driver = Driver::new(query, what, pace, k, fetchers, desk)?;
             lists = Some(driver.lists().clone());

@@ -84,7 +84,8 @@ impl Fetchers {
         let waiting = Arc::new(Waiting::default());
         let (sender, fetched) = channel();
         let start = |number: usize| {
-            let (waiting, sender) = (waiting.clone(), sender.clone());
+            let waiting = waiting.clone();
+            let sender = sender.clone();
             let mut bringer = Bringer::new(device, snapshot, share)?;
             let lists = lists.clone();
             let run = move || {
@@ -131,8 +132,10 @@ impl Drop for Fetchers {
 }
 
 pub(super) fn holds(lists: &Lists, plan: &Plan) -> bool {
-    let (terms, entries) = (plan.terms().len(), plan.lists());
-    let (lists, mut key) = (lock(lists), Key::new());
+    let terms = plan.terms().len();
+    let entries = plan.lists();
+    let lists = lock(lists);
+    let mut key = Key::new();
     (0..terms).filter(|&t| plan.terms()[t].df > 0).all(|t| {
         let of_runs = entries.iter().skip(t).step_by(terms);
         key.clear();

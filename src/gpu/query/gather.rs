@@ -40,7 +40,8 @@ impl Gathering {
             let all = plan.terms().iter().all(|term| term.df > 0);
             plan.want(Wanted { mode: if all { Mode::And } else { Mode::Or }, ..wanted });
         }
-        let (plan, since) = (Arc::new(plan), Instant::now());
+        let plan = Arc::new(plan);
+        let since = Instant::now();
         Self { plan, wanted, left: devices, hits: Vec::new(), back: None, since }
     }
 

@@ -228,10 +228,13 @@ impl<'a> DeviceList<'a> {
         let postings = placed.postings as usize;
         let starts = take(4 * (windows.len() + 1));
         let maxes = take(windows.len());
-        let (docids, impacts, tfs) = (take(2 * postings), take(postings), take(postings));
+        let docids = take(2 * postings);
+        let impacts = take(postings);
+        let tfs = take(postings);
         let exceptions = take(8 * placed.exceptions as usize).as_chunks().0;
         let (exceptions, exceptional_tfs) = exceptions.split_at(placed.exceptions as usize);
-        let (starts, docids) = (starts.as_chunks().0, docids.as_chunks().0);
+        let starts = starts.as_chunks().0;
+        let docids = docids.as_chunks().0;
         Self { starts, maxes, docids, impacts, tfs, exceptions, exceptional_tfs }
     }
 

@@ -65,8 +65,10 @@ fn append(
     norms: &[f32],
     maker: &mut ListMaker,
 ) -> Result<(), ListError> {
-    let (mut docids, mut tfs) = ([0; MAX_BLOCK], [0; MAX_BLOCK]);
-    let (mut columns, block_len) = (Columns::default(), list.block_len());
+    let mut docids = [0; MAX_BLOCK];
+    let mut tfs = [0; MAX_BLOCK];
+    let mut columns = Columns::default();
+    let block_len = list.block_len();
     let first = run.first_docid();
     // Skips blocks that end before the share.
     let before = |block: usize| {

@@ -81,7 +81,8 @@ impl Parcel {
         if bytes.is_empty() {
             return;
         }
-        let (from, units) = ((self.used / 16) as u32, (bytes.len() / 16) as u32);
+        let from = (self.used / 16) as u32;
+        let units = (bytes.len() / 16) as u32;
         self.write(out, bytes);
         self.pieces.push(Piece { to, from, units });
     }

@@ -198,7 +198,9 @@ mod tests {
             postings in prop::collection::vec((1..300u32, 0.1..4.0f32), MOST_TERMS),
         ) {
             let scale = Scale::new(weights.iter().copied()).unwrap();
-            let (mut sum, mut most, mut exact) = (0, 0, 0.0f32);
+            let mut sum = 0;
+            let mut most = 0;
+            let mut exact = 0.0f32;
             for (&weight, &(tf, _)) in weights.iter().zip(&postings) {
                 let multiplier = scale.multiplier(weight);
                 u32::from(u8::MAX).checked_mul(multiplier).and_then(|p| p.checked_add(65535)).unwrap();

@@ -209,8 +209,8 @@ impl Machine {
             In(Array::Answers, 0),
             In(Array::Hits, 0),
         ];
-        let (threads, shared_bytes) =
-            (self.tuning.select_threads, self.tuning.select_shared_bytes());
+        let threads = self.tuning.select_threads;
+        let shared_bytes = self.tuning.select_shared_bytes();
         let geometry = Geometry { blocks: len, threads, shared_bytes };
         Step { kernel: "query_select", geometry, arguments }
     }

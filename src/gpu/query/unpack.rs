@@ -102,12 +102,14 @@ impl<'a> Outline<'a> {
         let RunList { list, first_docid, documents } = *run;
         assert!(list.form().is_bp128(), "only bp128 is decoded on devices");
         let block_len = list.block_len();
-        let (mut docids, mut tfs) = ([0; MAX_BLOCK], [0; MAX_BLOCK]);
+        let mut docids = [0; MAX_BLOCK];
+        let mut tfs = [0; MAX_BLOCK];
         let mut columns = Columns::default();
         let mut lines = Vec::with_capacity(list.full_blocks() + 1);
         // All that is left lies behind the share.
         let mut is_behind = false;
-        let (mut payload, mut words): (&[u8], u32) = (&[], 0);
+        let mut payload: &[u8] = &[];
+        let mut words: u32 = 0;
         for block in 0..list.full_blocks() {
             let line = list.block(block)?;
             let number = first + (block * block_len) as u32;
@@ -146,7 +148,8 @@ impl<'a> Outline<'a> {
         let mut tail = Vec::new();
         if list.tail_len() > 0 && !is_behind {
             let len = list.decode_tail(documents, &mut docids, &mut tfs)?;
-            let (docids, tfs) = (&docids[..len], &tfs[..len]);
+            let docids = &docids[..len];
+            let tfs = &tfs[..len];
             self.begin_windows(docids, first_docid, tail_first, windows, share);
             self.note_great(tfs, tail_first);
             let previous = match list.full_blocks() {
@@ -226,7 +229,8 @@ impl<'a> Outline<'a> {
 
     /// Of the list on the device.
     pub(crate) fn bytes(&self) -> u64 {
-        let (windows, placed) = (self.starts.len() - 1, self.placed());
+        let windows = self.starts.len() - 1;
+        let placed = self.placed();
         let head = (4 * self.starts.len()).next_multiple_of(ALIGNMENT)
             + windows.next_multiple_of(ALIGNMENT);
         let end = (8 * u64::from(placed.exceptions)).next_multiple_of(ALIGNMENT as u64);

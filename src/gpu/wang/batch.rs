@@ -51,7 +51,9 @@ pub(super) fn make(
 ) -> Made<WangRecord> {
     let threads = batch.how.round;
     assert!(ROUNDS.contains(&threads), "a round of {threads}");
-    let (first_term, terms, k) = (batch.terms.len() as u32, query.terms.len(), query.k);
+    let first_term = batch.terms.len() as u32;
+    let terms = query.terms.len();
+    let k = query.k;
     batch.terms.extend(query.terms.iter().map(|&Placed { place, laid, travels, weight }| {
         let WangLaid { postings, buckets, shift, block_bits, .. } = laid;
         let travels = travels.into();
@@ -84,7 +86,8 @@ pub(super) fn make(
 }
 
 pub(super) fn steps(batch: &MethodBatch<WangTuning>) -> Vec<MethodStep> {
-    let (input, output) = (batch.input(), batch.output());
+    let input = batch.input();
+    let output = batch.output();
     batch.step_by_class(KERNEL, batch.how.round, |first| {
         vec![
             In(MethodArray::Cached, 0),

@@ -23,7 +23,8 @@ pub(crate) fn best(
     (k, docids): (usize, Range<u32>),
     all_terms: bool,
 ) -> Vec<Hit> {
-    let (mut scores, mut lists) = (vec![0.0f32; norms.len()], vec![0; norms.len()]);
+    let mut scores = vec![0.0f32; norms.len()];
+    let mut lists = vec![0; norms.len()];
     for term in terms {
         for &(docid, tf) in term.postings {
             scores[docid as usize] += score(term.weight, tf, norms[docid as usize]);

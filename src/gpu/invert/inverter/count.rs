@@ -58,7 +58,8 @@ impl<M: Machine + ?Sized> Inverter<M> {
         first: u32,
     ) -> Result<Vec<Counted>, GpuError> {
         let (terms, pairs) = self.tell_found(&mut found)?;
-        let (documents, tokens) = (found.layout.documents, found.tokens);
+        let documents = found.layout.documents;
+        let tokens = found.tokens;
         let piece_count = found.layout.piece_starts.len() as u32 - 1;
         let began = Instant::now();
         let words = u64::from(documents.max(1));
@@ -196,7 +197,8 @@ impl<M: Machine + ?Sized> Inverter<M> {
     /// New terms have had no document, and no postings.
     pub(super) fn grow_lasts(&mut self, terms: u32) -> Result<(), GpuError> {
         if terms > self.lasts {
-            let (had, more) = (u64::from(self.lasts), u64::from(terms - self.lasts));
+            let had = u64::from(self.lasts);
+            let more = u64::from(terms - self.lasts);
             for array in [InvertArray::Lasts, InvertArray::Counts] {
                 self.machine.reserve(array, 4 * u64::from(terms), 4 * had)?;
                 self.machine.run(&[steps::clear(array, had, more)])?;

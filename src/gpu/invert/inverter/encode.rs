@@ -204,8 +204,10 @@ impl<M: Machine + ?Sized> Inverter<M> {
         open: impl FnOnce() -> Result<FilledFile, ClosedError>,
         emit: &mut (impl FnMut(LaidChunk) + Send),
     ) -> Result<(), ClosedError> {
-        let (ranks, mut open) = (terms.order.numbers.len(), Some(open));
-        let (mut at_once, least) = (sizes.encoded / FIRST_PART, sizes.encoded / LEAST_PART);
+        let ranks = terms.order.numbers.len();
+        let mut open = Some(open);
+        let mut at_once = sizes.encoded / FIRST_PART;
+        let least = sizes.encoded / LEAST_PART;
         self.put(InvertArray::Counters, 0, &[0u32; steps::COUNTERS])?;
         let mut gathered = if is_gathered { 0..ranks } else { 0..0 };
         if !is_gathered {
@@ -214,7 +216,8 @@ impl<M: Machine + ?Sized> Inverter<M> {
         }
         let mut known = Known { first: 0, dfs: Vec::new() };
         let mut lent = 0;
-        let (going, (back, returned)) = (Going::new(terms, emit), channel());
+        let going = Going::new(terms, emit);
+        let (back, returned) = channel();
         scope(|scope| {
             let over = Finally(|| going.end());
             let mut taking: Option<Taking<'_>> = None;

@@ -58,8 +58,10 @@ pub(super) struct Layout {
 impl Layout {
     /// Returns also where each document begins, and the end.
     pub(super) fn of<'a>(pieces: impl Iterator<Item = &'a PieceText>) -> (Self, Vec<u32>) {
-        let (mut bytes, mut documents) = (0, 0);
-        let (mut document_starts, mut piece_starts) = (Vec::new(), Vec::new());
+        let mut bytes = 0;
+        let mut documents = 0;
+        let mut document_starts = Vec::new();
+        let mut piece_starts = Vec::new();
         for piece in pieces {
             piece_starts.push(documents);
             document_starts.extend(piece.starts.iter().map(|s| bytes as u32 + s));
@@ -244,8 +246,10 @@ impl Finder {
         let known = self.known;
         self.machine.run(&[steps::find_forms(tokens, self.slots, known, self.tuning)])?;
         let counters = self.counters()?;
-        let (new, new_bytes) = (counters[NEW_FORMS], counters[NEW_BYTES]);
-        let (used, places) = (self.arena_bytes, u64::from(known) + 1);
+        let new = counters[NEW_FORMS];
+        let new_bytes = counters[NEW_BYTES];
+        let used = self.arena_bytes;
+        let places = u64::from(known) + 1;
         self.machine.reserve(InvertArray::Arena, (used + u64::from(new_bytes)).max(16), used)?;
         let all = places + u64::from(new);
         self.machine.reserve(
@@ -271,9 +275,11 @@ impl Finder {
         readings.push(part(InvertArray::Contents, 0, contents));
         self.machine.read(&mut readings)?;
         drop(readings);
-        let (odd, foreign) = (counters[ODD_TOKENS], counters[FOREIGN_FORMS]);
+        let odd = counters[ODD_TOKENS];
+        let foreign = counters[FOREIGN_FORMS];
         let mut unknown = Unknown { forgets: known == 0, ..Unknown::default() };
-        let (mut parts, mut starts) = (Vec::new(), vec![0u32; odd as usize]);
+        let mut parts = Vec::new();
+        let mut starts = vec![0u32; odd as usize];
         if foreign > 0 {
             unknown.bytes = pages::zeroed(counters[FOREIGN_BYTES] as usize);
             unknown.places = pages::zeroed(foreign as usize);
@@ -356,7 +362,8 @@ impl Finding {
         (parse, threads): (ParseLines, usize),
         (back, tell): (Back, Tell),
     ) -> std::io::Result<Self> {
-        let (tokenizer, (plain, stop_words)) = (analysis.tokenizer, Plain::of(analysis));
+        let tokenizer = analysis.tokenizer;
+        let (plain, stop_words) = Plain::of(analysis);
         let finder = Finder {
             machine,
             tuning: Tuning::default(),
@@ -375,7 +382,8 @@ impl Finding {
             work: InverterWork::default(),
         };
         let finder = Arc::new(Mutex::new(finder));
-        let ((jobs, asked), (to, outcomes)) = (channel::<Job>(), channel());
+        let (jobs, asked) = channel::<Job>();
+        let (to, outcomes) = channel();
         let here = finder.clone();
         let find = move || {
             // Made before they are needed.

@@ -100,9 +100,12 @@ impl Learner {
     ) -> io::Result<(Self, Asker)> {
         let known = Arc::new(Mutex::new(Forms::new(threads)));
         let expansions = Arc::new(AtomicUsize::new(0));
-        let ((asked, questions), (read, from)) = (channel::<Unknown>(), channel());
-        let ((to, learned), (done, spare)) = (channel(), channel::<Read>());
-        let (here, words) = (known.clone(), expansions.clone());
+        let (asked, questions) = channel::<Unknown>();
+        let (read, from) = channel();
+        let (to, learned) = channel();
+        let (done, spare) = channel::<Read>();
+        let here = known.clone();
+        let words = expansions.clone();
         let find_words = move || {
             let mut reader = FormReader::new(analysis, threads);
             for unknown in questions {

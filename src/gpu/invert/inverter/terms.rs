@@ -53,7 +53,8 @@ impl<M: Machine + ?Sized> Inverter<M> {
         self.machine.write(InvertArray::Told, 0, &parts)?;
         self.reserve::<u64>(InvertArray::ForeignMeanings, foreign.into())?;
         self.reserve::<u64>(InvertArray::OddMeanings, odd.into())?;
-        let (place, first) = (*place as u64, u64::from(found.first_form));
+        let place = *place as u64;
+        let first = u64::from(found.first_form);
         self.lengthen(InvertArray::Expansions, place, expansions)?;
         self.lengthen(InvertArray::Meanings, first, found.new)?;
         let told = |first: u32| (InvertArray::Told, u64::from(first));
@@ -95,7 +96,8 @@ impl<M: Machine + ?Sized> Inverter<M> {
         let likely = (most - had).min(LIKELY_TERMS) as usize;
         pages::reserve(codes, likely);
         codes.resize(had as usize + likely, 0);
-        let (mut sum, mut terms) = ([0u32], [0u32]);
+        let mut sum = [0u32];
+        let mut terms = [0u32];
         let told = self.machine.read(&mut [
             part(InvertArray::Counters, SUM as u64, &mut sum),
             part(InvertArray::Terms, 0, &mut terms),

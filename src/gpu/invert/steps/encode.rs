@@ -25,7 +25,8 @@ fn blocks(threads: u32) -> u32 {
 }
 
 pub(crate) fn keep(counted: Columns) -> Step {
-    let (count, kept) = (counted.count, Columns::kept(counted.count));
+    let count = counted.count;
+    let kept = Columns::kept(counted.count);
     let arguments = vec![
         counted.terms,
         counted.documents,
@@ -52,7 +53,8 @@ pub(crate) fn codes(documents: u32) -> Step {
 /// Postings of ranks from `first` on.
 pub(crate) fn rank_counts(first: u32, ranks: u32) -> Step {
     let by_rank = |array| Argument::Array(array, 4 * u64::from(first));
-    let (numbers, dfs) = (by_rank(InvertArray::Numbers), by_rank(InvertArray::Dfs));
+    let numbers = by_rank(InvertArray::Numbers);
+    let dfs = by_rank(InvertArray::Dfs);
     let arguments = vec![of(InvertArray::Counts), numbers, Number(ranks), dfs];
     step("invert_rank_counts", (blocks(ranks), 0), arguments)
 }
@@ -75,7 +77,8 @@ pub(crate) fn make_room(terms: u32) -> Vec<Step> {
 
 /// Places for the postings of the lists of some ranks; `terms` is the number of all.
 pub(crate) fn make_room_for(ranks: &Range<usize>, terms: u32) -> Vec<Step> {
-    let (first, count) = (4 * ranks.start as u64, ranks.len() as u32);
+    let first = 4 * ranks.start as u64;
+    let count = ranks.len() as u32;
     let dfs = Argument::Array(InvertArray::Dfs, first);
     let mut steps = sums_of(dfs, count, InvertArray::ChunkFirsts);
     steps.push(clear(InvertArray::Cursors, 0, terms.into()));

@@ -87,7 +87,8 @@ pub(crate) struct Columns {
 impl Columns {
     /// Of the batch counted last, which begins at docid `first` of the run.
     pub(crate) fn counted(count: u32, first: u32) -> Self {
-        let (terms, documents) = (of(InvertArray::SortedKeys), of(InvertArray::SortedValues));
+        let terms = of(InvertArray::SortedKeys);
+        let documents = of(InvertArray::SortedValues);
         Self { terms, documents, starts: of(InvertArray::Postings), count, first }
     }
 

@@ -30,7 +30,8 @@ impl Plain {
             Stemmer::ENGLISH | Stemmer::NONE => KEY_BYTES,
             _ => 0,
         };
-        let (stems, stop_words) = (analysis.stemmer == Stemmer::ENGLISH, codes.len() as u32);
+        let stems = analysis.stemmer == Stemmer::ENGLISH;
+        let stop_words = codes.len() as u32;
         (Self { longest: longest as u32, stems, stop_words }, codes)
     }
 }
@@ -63,7 +64,8 @@ pub(crate) fn number_terms(
     slots: u32,
     (to, place): (InvertArray, u64),
 ) -> [Step; 2] {
-    let (coded, told) = (At(from, 16 * first), At(to, 8 * place));
+    let coded = At(from, 16 * first);
+    let told = At(to, 8 * place);
     let find = vec![
         coded,
         Number(count),

@@ -17,7 +17,8 @@ use std::ops::Range;
 
 /// `invert_scan`: the sums before each value, and of all.
 pub(crate) fn scan(values: &[u32]) -> (Vec<u32>, u32) {
-    let (mut sums, mut sum) = (Vec::with_capacity(values.len()), 0);
+    let mut sums = Vec::with_capacity(values.len());
+    let mut sum = 0;
     for value in values {
         sums.push(sum);
         sum += value;
@@ -53,7 +54,9 @@ pub(crate) fn line(
     longest: u32,
     line: &[u8],
 ) -> Option<(Range<usize>, Vec<u8>)> {
-    let (mut rest, mut name, mut texts) = (line, 0..0, Vec::new());
+    let mut rest = line;
+    let mut name = 0..0;
+    let mut texts = Vec::new();
     let mut fits = line.len() - 1 <= longest as usize;
     for (before, value) in shape.values() {
         rest = rest.strip_prefix(before)?;
@@ -165,8 +168,10 @@ pub(crate) fn invert(
     let mut docid = first;
     let mut all = Vec::new();
     for piece in pieces {
-        let (mut lists, mut sketch) = (Run::new(), Sketch::default());
-        let (mut lengths, mut contents) = (Vec::new(), Vec::new());
+        let mut lists = Run::new();
+        let mut sketch = Sketch::default();
+        let mut lengths = Vec::new();
+        let mut contents = Vec::new();
         let ends = piece.starts.iter().skip(1).copied().chain([piece.bytes.len() as u32]);
         for (&start, end) in piece.starts.iter().zip(ends) {
             let text = &piece.bytes[start as usize..end as usize];

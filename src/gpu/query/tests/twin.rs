@@ -29,7 +29,8 @@ impl<'a> Memory<'a> {
         let mut hits = Vec::new();
         for window in 0..self.windows.len() {
             let size = 1usize << self.windows.bits;
-            let (mut sums, mut matched) = (vec![0.0f32; size], vec![0; size]);
+            let mut sums = vec![0.0f32; size];
+            let mut matched = vec![0; size];
             let first = (window << self.windows.bits) as u32;
             for term in self.terms(record) {
                 let list = self.list(term);

@@ -47,7 +47,8 @@ pub(crate) fn by_rounds(
     let cut = terms.iter().filter(|term| term.there < term.postings.len());
     let cut = cut.map(|term| term.there().last().map_or(0, |last| last.0 + 1)).min();
     let shortest = terms.iter().min_by_key(|term| term.postings.len()).expect("a term").there();
-    let (mut hits, mut rounds): (Vec<Hit>, u32) = (Vec::new(), 0);
+    let mut hits: Vec<Hit> = Vec::new();
+    let mut rounds: u32 = 0;
     let mut rest = cut;
     for begin in (0..shortest.len()).step_by(round) {
         rounds += 1;
@@ -55,7 +56,8 @@ pub(crate) fn by_rounds(
         for &(docid, _) in &shortest[begin..end] {
             let tfs: Option<Vec<u32>> = terms.iter().map(|term| term.tf(docid)).collect();
             let Some(tfs) = tfs else { continue };
-            let (mut sum, norm) = (worth.statics[docid as usize], worth.norms[docid as usize]);
+            let mut sum = worth.statics[docid as usize];
+            let norm = worth.norms[docid as usize];
             terms.iter().zip(tfs).for_each(|(term, tf)| sum += score(term.weight, tf, norm));
             hits.push(Hit { docid, score: sum });
         }

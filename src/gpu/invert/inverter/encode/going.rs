@@ -55,9 +55,11 @@ pub(super) struct Going<'a, F> {
 impl<'a, F: FnMut(LaidChunk) + Send> Going<'a, F> {
     /// `emit` gets the lexicon's data of parts in their order.
     pub(super) fn new(terms: &'a Terms, emit: F) -> Self {
-        let (chunks, cutter) = (VecDeque::new(), Cutter::new(MOST_TAKEN));
+        let chunks = VecDeque::new();
+        let cutter = Cutter::new(MOST_TAKEN);
         let state = State { chunks, cutter, number: 0, is_over: false, is_left: false };
-        let (given, file) = (Mutex::new(InOrder::new(emit)), OnceLock::new());
+        let given = Mutex::new(InOrder::new(emit));
+        let file = OnceLock::new();
         Self { terms, file, state: Mutex::new(state), changed: Condvar::new(), given }
     }
 
@@ -98,7 +100,8 @@ impl<'a, F: FnMut(LaidChunk) + Send> Going<'a, F> {
                 chunks.pop_front();
                 continue;
             };
-            let (number, chunk) = (std::mem::replace(number, *number + 1), chunk.clone());
+            let number = std::mem::replace(number, *number + 1);
+            let chunk = chunk.clone();
             return Some(Box::new(OnePart { of: self, chunk, part, number }));
         }
     }

@@ -72,7 +72,8 @@ pub(super) struct Cutter {
 
 impl Cutter {
     pub(super) fn new(most: u64) -> Self {
-        let (cut, behind) = (Cut::default(), Cut::default());
+        let cut = Cut::default();
+        let behind = Cut::default();
         Self { most, cut, rank: 0, behind, begin: 0, from: 0, at: 0, long: None }
     }
 
@@ -117,7 +118,8 @@ impl Cutter {
                 self.long = Some(end);
             }
         };
-        let (room, bytes) = (room(placed - self.at), self.from..to);
+        let room = room(placed - self.at);
+        let bytes = self.from..to;
         let part = Part { ranks, bytes, is_of_long, behind: self.behind, room, at: self.at };
         match is_of_long {
             true => (self.from, self.at) = (to, placed),
@@ -169,7 +171,8 @@ impl Terms {
             TermCoder::behind(collection, self.suffix(last.rank, last.suffix), last.terms)
         });
         let mut layout = Layout::behind(Form::BP128, coder);
-        let (mut at, mut payload_bytes) = (part.behind.suffix, 0);
+        let mut at = part.behind.suffix;
+        let mut payload_bytes = 0;
         for rank in part.ranks.clone() {
             let suffix = self.suffix(rank, at);
             at += suffix.len();
@@ -277,11 +280,14 @@ mod tests {
                 at += list.len();
                 list
             }).collect();
-            let (mut layout, mut suffix, mut payload) = (Layout::new(Form::BP128), 0, Vec::new());
+            let mut layout = Layout::new(Form::BP128);
+            let mut suffix = 0;
+            let mut payload = Vec::new();
             for (rank, list) in lists.iter().enumerate() {
                 let here = terms.suffix(rank, suffix);
                 suffix += here.len();
-                let (collection, df) = (terms.order.collections[rank], ranks[rank].1);
+                let collection = terms.order.collections[rank];
+                let df = ranks[rank].1;
                 payload.extend_from_slice(list);
                 if df > 0 {
                     layout.list((collection, here), (df, list.len() as u64), payload.len()).unwrap();
@@ -295,7 +301,9 @@ mod tests {
             let mut ends: Vec<usize> = cuts.into_iter().map(|cut| cut.min(ranks.len())).collect();
             ends.push(ranks.len());
             ends.sort_unstable();
-            let (mut begin, mut cutter, mut chunks) = (0, Cutter::new(most), Vec::new());
+            let mut begin = 0;
+            let mut cutter = Cutter::new(most);
+            let mut chunks = Vec::new();
             for end in ends {
                 let mut places = vec![0];
                 for list in &lists[begin..end] {

@@ -63,7 +63,8 @@ pub(super) struct Batch<'a> {
 
 impl<'a> Batch<'a> {
     fn of_lines(pieces: Vec<Lines<'a>>, read: &Read) -> Self {
-        let (lines, bytes) = (read.of.lines, read.text_bytes as usize);
+        let lines = read.of.lines;
+        let bytes = read.text_bytes as usize;
         let memory = &pieces[0].text().bytes;
         let columns = LineColumns::beside(memory, lines as usize, read.name_bytes as usize);
         let mut piece_starts = vec![0; pieces.len() + 1];
@@ -77,7 +78,8 @@ impl<'a> Batch<'a> {
         let Texts::Device(LinesRead { piece_starts, columns, .. }) = &mut self.texts else {
             return Vec::new();
         };
-        let (pieces, is_pinned) = (piece_starts.len() - 1, columns.is_pinned());
+        let pieces = piece_starts.len() - 1;
+        let is_pinned = columns.is_pinned();
         let (ends, name_lengths, names) = columns.columns();
         vec![
             part(InvertArray::PieceStarts, 0, &mut piece_starts[..pieces]),
@@ -241,13 +243,15 @@ impl Finder {
         let of = LinesOf { lines, pieces: of.len() as u32, are_alike, longest };
         self.machine.run(&[end_lines(tiles)])?;
         self.machine.run(&read_lines(of))?;
-        let (mut name_bytes, mut text_bytes) = ([0u32], [0u32]);
+        let mut name_bytes = [0u32];
+        let mut text_bytes = [0u32];
         self.machine.read(&mut [
             part(InvertArray::OddPieces, 0, &mut odd),
             part(InvertArray::NamePlaces, count, &mut name_bytes),
             part(InvertArray::DocumentStarts, count, &mut text_bytes),
         ])?;
-        let ([name_bytes], [text_bytes]) = (name_bytes, text_bytes);
+        let [name_bytes] = name_bytes;
+        let [text_bytes] = text_bytes;
         Ok(Read { of, odd, name_bytes, text_bytes })
     }
 
@@ -286,7 +290,8 @@ impl Finder {
             Texts::Device(_) => starts
                 .iter()
                 .map(|&start| {
-                    let (at, mut window) = (start as usize, WINDOW);
+                    let at = start as usize;
+                    let mut window = WINDOW;
                     loop {
                         let here = window.min(bytes - at);
                         let text: Vec<u8> = self.get(InvertArray::Text, u64::from(start), here)?;
