@@ -84,7 +84,8 @@ impl TokenBlock {
         let mut place = 0;
         let mut next = 0;
         for (collection, share) in (0u32..).zip(&mut shares).filter(|(_, share)| share.bytes > 0) {
-            (share.place, share.next) = (place, next);
+            share.place = place;
+            share.next = next;
             work.push([collection, place / STREAM_ALIGN, share.bytes, next]);
             place += share.bytes.next_multiple_of(STREAM_ALIGN);
             next += share.segments;

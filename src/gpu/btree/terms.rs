@@ -29,7 +29,8 @@ pub(crate) fn ranges(sums: &[Sums], most: Sums) -> Vec<Range<usize>> {
         let with: Vec<u64> = here.iter().zip(sums).map(|(a, b)| a + b).collect();
         if i > start && with.iter().zip(most).any(|(&with, most)| with > most) {
             ranges.push(start..i);
-            (start, here) = (i, *sums);
+            start = i;
+            here = *sums;
         } else {
             here = [with[0], with[1], with[2]];
         }

@@ -80,7 +80,8 @@ impl DingLayer {
         self.segment_of.clear();
         self.records.clear();
         self.bytes.clear();
-        (self.opened_words, self.block_len) = (0, 0);
+        self.opened_words = 0;
+        self.block_len = 0;
     }
 
     /// Adds the list of a run, whose docids count from `first_docid` and are below `documents`.

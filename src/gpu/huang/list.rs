@@ -58,7 +58,8 @@ impl HuangLayer {
         self.last.clear();
         self.records.clear();
         self.bytes.clear();
-        (self.postings, self.most) = (0, 0.0);
+        self.postings = 0;
+        self.most = 0.0;
     }
 
     /// Adds the list of a run, whose docids count from `first_docid` and are below `documents`.

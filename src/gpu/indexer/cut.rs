@@ -59,9 +59,13 @@ pub(super) fn cut((whole, first): &Piece, most_bytes: usize) -> Vec<Piece> {
                 let mut part = Part::new(whole, base);
                 part.push(collection, &stream[from..end], count);
                 close(part);
-                (from, base, count) = (end, last, 0);
+                from = end;
+                base = last;
+                count = 0;
             }
-            (end, last, count) = (behind, first + document, count + 1);
+            end = behind;
+            last = first + document;
+            count = count + 1;
         }
         let mut rest = Part::new(whole, base);
         if count > 0 {

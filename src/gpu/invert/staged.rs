@@ -47,7 +47,8 @@ impl Buffers {
         let mut rest = &[][..];
         loop {
             if self.filled == STAGED_BYTES {
-                (self.current, self.filled) = (1 - self.current, 0);
+                self.current = 1 - self.current;
+                self.filled = 0;
                 // The last copy that was enqueued from it.
                 self.buffers[self.current].1.as_ref().map_or(Ok(()), Ticket::wait)?;
             }
@@ -65,7 +66,8 @@ impl Buffers {
                 let len = rest.len().min(room.len()).min(COPY_BYTES);
                 let (to, behind) = room.split_at_mut(len);
                 let (from, more) = rest.split_at(len);
-                (room, rest) = (behind, more);
+                room = behind;
+                rest = more;
                 copies.push((to, from));
                 self.filled += len;
             }

@@ -104,7 +104,9 @@ impl Batch {
         records.clear();
         places.clear();
         queries.clear();
-        (*groups, *hits, *used) = (Groups::default(), 0, Used::default());
+        *groups = Groups::default();
+        *hits = 0;
+        *used = Used::default();
     }
 
     pub fn len(&self) -> usize {

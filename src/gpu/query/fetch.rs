@@ -121,7 +121,8 @@ impl Fetchers {
 impl Drop for Fetchers {
     fn drop(&mut self) {
         let mut queue = self.waiting.lock();
-        (queue.closed, queue.wanted) = (true, VecDeque::new());
+        queue.closed = true;
+        queue.wanted = VecDeque::new();
         drop(queue);
         self.waiting.more.notify_all();
         for thread in self.threads.drain(..) {

@@ -75,7 +75,8 @@ impl Gathering {
         if was_all && hits.len() < self.wanted.k {
             let mut plan = Plan::clone(&self.plan);
             plan.want(Wanted { mode: Mode::Or, ..self.wanted });
-            (self.plan, self.left) = (Arc::new(plan), devices);
+            self.plan = Arc::new(plan);
+            self.left = devices;
             return Next::Again(self.plan.clone());
         }
         Next::Hits(hits)

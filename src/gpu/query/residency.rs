@@ -54,7 +54,8 @@ impl Ranges {
             && before + len == at
         {
             self.free.remove(&before);
-            (at, bytes) = (before, bytes + len);
+            at = before;
+            bytes = bytes + len;
         }
         if let Some(len) = self.free.remove(&(at + bytes)) {
             bytes += len;
@@ -232,7 +233,8 @@ impl<K: Eq + Hash, P: Copy> Residency<K, P> {
             if let Place::Here(at, _) = entry.place {
                 self.ranges.give(at, entry.bytes);
                 freed += entry.bytes;
-                (entry.place, entry.bytes) = (Place::Away, 0);
+                entry.place = Place::Away;
+                entry.bytes = 0;
                 self.evicted += 1;
             }
             if found.is_none() {

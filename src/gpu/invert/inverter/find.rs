@@ -147,12 +147,16 @@ impl Finder {
     /// The device knows no forms afterwards.
     fn free(&mut self) {
         self.machine.places().free_but(&[]);
-        (self.known, self.arena_bytes, self.slots, self.has_classes) = (0, 0, 0, false);
+        self.known = 0;
+        self.arena_bytes = 0;
+        self.slots = 0;
+        self.has_classes = false;
     }
 
     /// The terms of the run stay known.
     fn forget_forms(&mut self) {
-        (self.known, self.arena_bytes) = (0, 0);
+        self.known = 0;
+        self.arena_bytes = 0;
     }
 
     fn try_find(

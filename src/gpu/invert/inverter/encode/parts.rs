@@ -78,7 +78,10 @@ impl Cutter {
     }
 
     fn begin(&mut self, from: u64) {
-        (self.behind, self.begin, self.from, self.at) = (self.cut, self.rank, from, self.cut.end);
+        self.behind = self.cut;
+        self.begin = self.rank;
+        self.from = from;
+        self.at = self.cut.end;
     }
 
     /// The next part of a chunk; None when the next chunk may come.
