@@ -107,19 +107,22 @@ impl Encoder for Writer {
         check_values(values, self.block_len);
         let Choice { width, overflow_width, .. } = choose(values);
         bits::pack(values, width, out);
-        let (mut places, mut overflows) = ([0; MAX_LEN], [0; MAX_LEN]);
+        let mut places = [0; MAX_LEN];
+        let mut overflows = [0; MAX_LEN];
         let mut count = 0;
         for (place, &value) in values.iter().enumerate() {
             let high = value.checked_shr(width.into()).unwrap_or(0);
             if high > 0 {
-                (places[count], overflows[count]) = (place as u8, high - 1);
+                places[count] = place as u8;
+                overflows[count] = high - 1;
                 count += 1;
             }
         }
         if count == 0 {
             return width;
         }
-        let (places, overflows) = (&places[..count], &overflows[..count]);
+        let places = &places[..count];
+        let overflows = &overflows[..count];
         out.extend_from_slice(&[count as u8, overflow_width]);
         let map = values.len().div_ceil(8);
         if count < map {
@@ -218,7 +221,10 @@ impl<'a> Parts<'a> {
 fn map_of(places: &[u8], count: usize, len: usize) -> Result<u128, CodecError> {
     let wrong = |found| CodecError::Place { values: len as u64, found };
     if count < len.div_ceil(8) {
-        let (mut low, mut high, mut least, mut rises) = (0u64, 0u64, 0, true);
+        let mut low = 0u64;
+        let mut high = 0u64;
+        let mut least = 0;
+        let mut rises = true;
         for &place in places {
             let bit = 1 << (place % 64);
             low |= if place < 64 { bit } else { 0 };
@@ -269,8 +275,10 @@ fn add_exceptions_portable(
     mut map: u128,
     values: &mut [u32],
 ) -> Result<usize, CodecError> {
-    let (mut highs, mut lows) = ([0; MAX_LEN], [0; MAX_LEN]);
-    let (highs, lows) = (&mut highs[..parts.count], &mut lows[..parts.count]);
+    let mut highs = [0; MAX_LEN];
+    let mut lows = [0; MAX_LEN];
+    let highs = &mut highs[..parts.count];
+    let lows = &mut lows[..parts.count];
     let end = unary::read(parts.unary, 0, highs).ok_or_else(|| parts.unary_error())?;
     check_quotients(parts, highs.iter().fold(0, |all, high| all | high))?;
     bits::unpack(parts.lows, parts.overflow_width, lows);

@@ -84,7 +84,8 @@ impl Encoder for Writer {
         each_exception(values, width, |place, high| {
             highs.push(high);
             gaps.push(*since + (place - next) as u32);
-            (next, *since) = (place + 1, 0);
+            next = place + 1;
+            *since = 0;
         });
         *since += (values.len() - next) as u32;
         bits::pack(values, width, out);
@@ -99,7 +100,8 @@ impl Encoder for Writer {
         }
         self.highs.clear();
         self.gaps.clear();
-        (self.since, self.survey) = (0, Survey::default());
+        self.since = 0;
+        self.survey = Survey::default();
     }
 }
 
@@ -150,7 +152,8 @@ impl Codec for Pfor {
         if at < shared.len() {
             return Err(CodecError::Rest { expected: at as u64, found: shared.len() as u64 });
         }
-        (opened.width, opened.block_len) = (width, block_len);
+        opened.width = width;
+        opened.block_len = block_len;
         firsts.clear();
         for (i, &place) in (0..).zip(&*places) {
             let block = (place >> shift) as usize;

@@ -104,7 +104,8 @@ fn unary_of<'a>(list: List<'a>, block: usize) -> Result<(&'a [u8], u64), CodecEr
             Ok((vector, u32::from_le_bytes(*begin).into()))
         }
         _ => {
-            let (most, found) = (blocks as u64, block as u64);
+            let most = blocks as u64;
+            let found = block as u64;
             Err(CodecError::Number { what: "a block", most, found })
         }
     }
@@ -164,7 +165,9 @@ impl Codec for Rice {
             found if found < expected => Err(CodecError::CutShort { expected, found }),
             found if found > expected => Err(CodecError::Rest { expected, found }),
             _ => {
-                (opened.width, opened.blocks, opened.unary_bits) = (width, blocks, unary_bits);
+                opened.width = width;
+                opened.blocks = blocks;
+                opened.unary_bits = unary_bits;
                 Ok(())
             }
         }
@@ -181,7 +184,8 @@ impl Codec for Rice {
         CodecError::need(bytes, block.body.len())?;
         let (vector, from) = unary_of(list, block.index)?;
         let values = out.len() as u64;
-        let (mut from, mut at) = (from, 0);
+        let mut from = from;
+        let mut at = 0;
         for part in out.chunks_mut(bp128::BLOCK) {
             let mut highs = [0; bp128::BLOCK];
             let highs = &mut highs[..part.len()];

@@ -35,7 +35,8 @@ pub(super) unsafe fn add_exceptions(
     }
     let overflow_up = _mm_cvtsi32_si128(parts.overflow_width.into());
     let up = _mm_cvtsi32_si128(parts.width.into());
-    let (one, mut all) = (_mm512_set1_epi32(1), _mm512_setzero_si512());
+    let one = _mm512_set1_epi32(1);
+    let mut all = _mm512_setzero_si512();
     // Sixteen more than there can be, so that any sixteen can be loaded.
     let mut highs = MaybeUninit::<[u32; MAX_LEN + 32]>::uninit();
     let to = highs.as_mut_ptr().cast::<u32>();
@@ -60,7 +61,8 @@ pub(super) unsafe fn add_exceptions(
     // SAFETY: that is at most 128, and sixteen values are behind it.
     unsafe { _mm512_storeu_si512(to.add(behind).cast(), one) };
 
-    let (mut map, mut used) = (map, 0);
+    let mut map = map;
+    let mut used = 0;
     let (groups, rest) = values.as_chunks_mut::<16>();
     for group in groups {
         let lanes = map as u16;

@@ -39,7 +39,9 @@ impl Encoder for Writer {
         let mut widths = [0; 33];
         count_widths(values, &mut widths);
         let width = choose_width(&widths, self.levels);
-        let (mut highs, mut gaps, mut next) = (Vec::new(), Vec::new(), 0);
+        let mut highs = Vec::new();
+        let mut gaps = Vec::new();
+        let mut next = 0;
         each_exception(values, width, |place, high| {
             highs.push(high);
             gaps.push((place - next) as u32);
@@ -82,7 +84,8 @@ impl Codec for PforBlocks {
             let begin = at as u64;
             let count = vbyte::get(block.body, &mut at).and_then(|n| usize::try_from(n).ok());
             let what = (count.ok_or(CodecError::Integer { at: begin })?, out.len(), width);
-            let (mut places, mut highs) = (Vec::new(), Vec::new());
+            let mut places = Vec::new();
+            let mut highs = Vec::new();
             read_exceptions(block.body, &mut at, what, self.levels, &mut places, &mut highs)?;
             for (&place, &high) in places.iter().zip(&highs) {
                 out[place as usize] |= high << width;
