@@ -109,7 +109,8 @@ mod tests {
 
     /// Each step of `steps` first skips so many bytes, and is one in a tag or not.
     fn check(page: &[u8], steps: &[(usize, bool)]) {
-        let (mut marks, mut at) = (Marks::new(page), 0);
+        let mut marks = Marks::new(page);
+        let mut at = 0;
         for &(skipped, in_tag) in steps {
             let from = (at + skipped).min(page.len());
             let set = if in_tag { &b">=\"'"[..] } else { b"<&" };

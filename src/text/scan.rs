@@ -79,7 +79,8 @@ impl Scanner {
             loop {
                 let taken = batch.take(text, pairs, high, out.ahead());
                 let Some((&[start, end], behind)) = pairs[taken..].split_first() else { break };
-                let (stretch, end) = (&text[start as usize..end as usize], end as usize);
+                let stretch = &text[start as usize..end as usize];
+                let end = end as usize;
                 // A byte from 0x80 on is a word byte, so no stretch before this one had it.
                 if end > high {
                     out.mixed(stretch);
@@ -116,7 +117,8 @@ impl Scanner {
     }
 
     fn find_edges_portable(&mut self, text: &[u8]) -> bool {
-        let (mut carry, mut last) = (0, [0; 64]);
+        let mut carry = 0;
+        let mut last = [0; 64];
         for (i, bytes) in text.chunks(64).enumerate() {
             let step = bytes.try_into().unwrap_or_else(|_| {
                 last[..bytes.len()].copy_from_slice(bytes);
@@ -246,7 +248,8 @@ impl Batch {
         let room = self.keys[self.found..].iter_mut().zip(&mut self.ahead[self.found..]);
         let mut taken = 0;
         for (&[start, end], (key, ahead)) in pairs.iter().zip(room) {
-            let (start, len) = (start as usize, (end - start) as usize);
+            let len = (end - start) as usize;
+            let start = start as usize;
             if end as usize > high || len > KEY_BYTES {
                 break;
             }

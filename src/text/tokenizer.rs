@@ -121,7 +121,8 @@ struct Found<'a> {
 /// The token that begins at byte `start`; empty before a separator or the end.
 fn token_at(text: &str, start: usize) -> Found<'_> {
     let bytes = text.as_bytes();
-    let (mut is_ascii, mut has_upper) = (true, false);
+    let mut is_ascii = true;
+    let mut has_upper = false;
     let mut end = start;
     while let Some(&byte) = bytes.get(end) {
         if byte.is_ascii_alphanumeric() {

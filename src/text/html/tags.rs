@@ -9,7 +9,8 @@ pub(super) fn is_space(byte: u8) -> bool {
 pub(in crate::text) type TagName = u64;
 
 pub(in crate::text) const fn tag(name: &[u8]) -> TagName {
-    let (mut packed, mut i) = (0, 0);
+    let mut packed = 0;
+    let mut i = 0;
     while i < name.len() {
         packed = packed << 8 | name[i] as TagName;
         i += 1;
@@ -138,7 +139,8 @@ pub(in crate::text) fn name_at(page: &[u8], start: usize) -> (TagName, usize) {
 
 /// The general form of [`name_at`].
 pub(super) fn any_name_at(page: &[u8], start: usize) -> (TagName, usize) {
-    let (mut name, mut at) = (0, start);
+    let mut name = 0;
+    let mut at = start;
     while let Some(byte) = page.get(at).map(|byte| NAME_BYTE[usize::from(*byte)])
         && byte != 0
     {

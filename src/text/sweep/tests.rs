@@ -71,7 +71,8 @@ proptest! {
     ) {
         let Some(best) = best_lanes() else { return Ok(()) };
         let block = bytes.first_chunk().unwrap();
-        let (mut out, mut expected) = (Vec::with_capacity(2 * BLOCK), Vec::new());
+        let mut out = Vec::with_capacity(2 * BLOCK);
+        let mut expected = Vec::new();
         best.squeeze(block, keep, feeds, &mut out);
         Portable.squeeze(block, keep, feeds, &mut expected);
         prop_assert_eq!(out, expected);
