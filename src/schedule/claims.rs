@@ -98,7 +98,8 @@ impl<F> Claims<F> {
     ) -> Result<Claim<F>, E> {
         let mut state = self.state();
         state.shared(splits, open)?;
-        let (place, streams) = (state.place(), state.open > 0);
+        let place = state.place();
+        let streams = state.open > 0;
         if let Some((Shared { file, stretches }, stretch)) = &mut state.shared {
             if !may_share(place, streams) {
                 return Ok(Claim::Wait(place));

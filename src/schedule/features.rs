@@ -95,7 +95,8 @@ impl Costs {
 
     /// Seconds of a device with `others`, which share the extra time of a query alone.
     pub(crate) fn on_device_beside(&self, others: usize) -> f64 {
-        let ([_, together], [_, alone]) = (self.seconds, self.alone);
+        let [_, together] = self.seconds;
+        let [_, alone] = self.alone;
         together + (alone - together).max(0.0) / (1 + others) as f64
     }
 
@@ -139,7 +140,8 @@ impl CostModel {
             chosen.map(|(_, cost)| cost.example(kind)).collect()
         };
         let [cpu, device] = [0, 1].map(|kind| ModelTree::learn(&examples(kind, false)));
-        let (cpu, device) = (cpu?, device?);
+        let cpu = cpu?;
+        let device = device?;
         let errors = [cpu.errors(&examples(0, true)), device.errors(&examples(1, true))];
         let sum = |of: fn(&Cost) -> f64| queries.iter().map(of).sum::<f64>();
         let alone = [

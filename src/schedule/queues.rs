@@ -346,7 +346,8 @@ impl<T> Queues<T> {
     /// thread must not begin what a device does a hundred times as fast.
     fn steal(&mut self, kind: Processor, now: f64) -> Option<Waiting<T>> {
         let other = kind.other();
-        let (of, wait) = (&self.kinds[other as usize], self.wait(other));
+        let of = &self.kinds[other as usize];
+        let wait = self.wait(other);
         let loss = |it: &Waiting<T>| it.costs.on(kind) / it.costs.on(other);
         let (at, least) = of
             .own

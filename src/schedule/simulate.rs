@@ -75,7 +75,8 @@ pub fn latencies(
         }
         let mut at = 0;
         while at < idle.len() {
-            let (server, seconds) = (idle[at], now as f64 / 1e9);
+            let server = idle[at];
+            let seconds = now as f64 / 1e9;
             let Some(query) = queues.take(kind(server), seconds) else {
                 at += 1;
                 continue;
@@ -87,7 +88,8 @@ pub fn latencies(
                     arrivals[query].real.on_thread_beside(busy)
                 }
                 Processor::Device => {
-                    let (mut work, mut longer) = (0.0, 0.0_f64);
+                    let mut work = 0.0;
+                    let mut longer = 0.0_f64;
                     let mut add = |query: usize| {
                         let Costs { seconds: [_, together], alone: [_, alone], .. } =
                             arrivals[query].real;
