@@ -86,7 +86,8 @@ impl Measure {
                 first.iter().position(relevant).map_or(0.0, |at| 1.0 / (at + 1) as f64)
             }
             Kind::AveragePrecision => {
-                let (mut found, mut sum) = (0.0, 0.0);
+                let mut found = 0.0;
+                let mut sum = 0.0;
                 for (at, _) in first.iter().enumerate().filter(|(_, level)| relevant(level)) {
                     found += 1.0;
                     sum += found / (at + 1) as f64;
@@ -109,7 +110,8 @@ impl Measure {
         // A negative level marks a document that was not in the pool.
         let not = |level: &i32| (0..self.rel).contains(level);
         let all_not = judged.levels().iter().filter(|level| not(level)).count() as f64;
-        let (mut before, mut sum) = (0.0f64, 0.0);
+        let mut before = 0.0f64;
+        let mut sum = 0.0;
         for level in ranked.iter().flatten() {
             if not(level) {
                 before += 1.0;

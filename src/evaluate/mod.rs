@@ -62,7 +62,8 @@ impl Evaluation {
         }
         let not_judged = run.queries().filter(|qid| qrels.get(qid).is_none()).count();
         if without_hits == per_query.len() {
-            let (run, qrels) = (run.name().to_string(), qrels.name().to_string());
+            let run = run.name().to_string();
+            let qrels = qrels.name().to_string();
             return Err(EvaluateError::NothingInCommon { run, qrels });
         }
         let mean = |at: usize| {
@@ -70,7 +71,8 @@ impl Evaluation {
             sum / per_query.len() as f64
         };
         let means = (0..measures.len()).map(mean).collect();
-        let (run, measures) = (run.name().to_string(), measures.to_vec());
+        let run = run.name().to_string();
+        let measures = measures.to_vec();
         Ok(Self { run, measures, per_query, means, without_hits, not_judged })
     }
 

@@ -105,7 +105,9 @@ fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
 impl Rankings {
     /// A run without rankings.
     pub fn new(name: &str) -> Self {
-        let (names, queries, order) = (Vec::new(), HashMap::new(), Vec::new());
+        let names = Vec::new();
+        let queries = HashMap::new();
+        let order = Vec::new();
         Self { name: name.to_string(), names, queries, order }
     }
 
@@ -149,7 +151,8 @@ impl Rankings {
             }
             return Some(());
         }
-        let (mut fields, mut count) = ([&b""[..]; 6], 0);
+        let mut fields = [&b""[..]; 6];
+        let mut count = 0;
         for word in words(line) {
             *fields.get_mut(count)? = word;
             count += 1;
