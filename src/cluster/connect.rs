@@ -80,7 +80,8 @@ fn make_lines(
     lines: &mut Lines,
     stopped: impl Fn() -> bool,
 ) -> Result<(), ClusterError> {
-    let (hosts, start) = (&call.hosts, Instant::now());
+    let hosts = &call.hosts;
+    let start = Instant::now();
     let me = hosts.process();
     let build = build_id()?;
     let kinds = if call.data { &[Line::Control, Line::Data][..] } else { &[Line::Control] };
@@ -103,12 +104,14 @@ fn make_lines(
         let listener = TcpListener::bind(address)
             .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
             .map_err(|source| ClusterError::Listen { address: address.to_string(), source })?;
-        let (shared, sender) = (shared.clone(), sender.clone());
+        let shared = shared.clone();
+        let sender = sender.clone();
         thread::spawn(move || shared.answer_calls(&listener, &sender));
     }
     let troubles = shared.troubles.clone();
     for &(kind, other) in wanted.iter().filter(|&&(_, other)| other < me) {
-        let (shared, sender) = (shared.clone(), sender.clone());
+        let shared = shared.clone();
+        let sender = sender.clone();
         thread::spawn(move || shared.call_until_answered((kind, other), &sender));
     }
     while !wanted.is_empty() {
@@ -189,7 +192,8 @@ impl Calling {
         while !self.is_over() {
             match listener.accept() {
                 Ok((stream, from)) => {
-                    let (shared, events) = (self.clone(), events.clone());
+                    let shared = self.clone();
+                    let events = events.clone();
                     thread::spawn(move || {
                         if let Ok(event) = shared.answer(stream, &from.to_string()) {
                             // The job may have ended.
@@ -233,7 +237,8 @@ impl Calling {
 
     fn greet(&self, mut stream: TcpStream, line: Line, other: usize) -> io::Result<Event> {
         prepare(&stream)?;
-        let (secret, address) = (&self.call.secret, self.call.hosts.address(other));
+        let secret = &self.call.secret;
+        let address = self.call.hosts.address(other);
         let ours = self.hello(other, line)?;
         let called = ours.write(&mut stream)?;
         stream.write_all(secret.tag(Purpose::Call, &[&called]).as_bytes())?;

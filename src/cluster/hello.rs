@@ -58,7 +58,8 @@ impl Hello {
         processes: usize,
         (process, meant, line): (usize, usize, Line),
     ) -> Self {
-        let (build, job) = (build.to_string(), job.to_string());
+        let build = build.to_string();
+        let job = job.to_string();
         let (secret, nonce) = Default::default();
         let protocol = PROTOCOL;
         Self { protocol, build, format, job, processes, process, meant, line, secret, nonce }
@@ -112,7 +113,8 @@ impl Hello {
         ];
         for (what, theirs, ours, remedy) in rows {
             if theirs != ours {
-                let (process, address) = (other.process, address.to_string());
+                let process = other.process;
+                let address = address.to_string();
                 return Err(ClusterError::Mismatch {
                     process,
                     address,

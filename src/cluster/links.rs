@@ -89,7 +89,8 @@ impl Links {
         let lines = Arc::new(lines);
         let over = Arc::new(AtomicBool::new(false));
         let pulse = {
-            let (lines, over) = (Arc::clone(&lines), over.clone());
+            let lines = Arc::clone(&lines);
+            let over = over.clone();
             spawn("pulse", move || beat(&lines, &over))?
         };
         let inbox = Mutex::new(inbox);

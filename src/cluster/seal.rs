@@ -61,7 +61,8 @@ impl Secret {
             ClusterError::SecretFile { path, source }
         })?;
         if bytes.len() < LEAST_SECRET_BYTES {
-            let (path, found) = (path.to_path_buf(), bytes.len());
+            let path = path.to_path_buf();
+            let found = bytes.len();
             return Err(ClusterError::ShortSecret { path, least: LEAST_SECRET_BYTES, found });
         }
         Ok(Self(Some(blake3::derive_key("millrace cluster 2026: secret of a job", &bytes))))
@@ -95,7 +96,8 @@ impl Secret {
     /// The two ends of a line for the process that was called, or that called.
     pub(crate) fn ends(&self, called: bool, greetings: [&[u8]; 2]) -> (Sealer, Opener) {
         let key = |purpose| Key(self.0.map(|_| *self.tag(purpose, &greetings).as_bytes()));
-        let (caller, answerer) = (key(Purpose::FromCaller), key(Purpose::FromAnswerer));
+        let caller = key(Purpose::FromCaller);
+        let answerer = key(Purpose::FromAnswerer);
         let (out, back) = if called { (answerer, caller) } else { (caller, answerer) };
         (Sealer { key: out, next: 0 }, Opener { key: back, next: 0 })
     }
