@@ -81,7 +81,8 @@ impl CachedLists {
 
     /// Returns false for a list that is there already.
     fn push(&mut self, list: CachedList) -> bool {
-        let (next, key) = (self.lists.len() as u32, (list.run, list.entry.offset));
+        let next = self.lists.len() as u32;
+        let key = (list.run, list.entry.offset);
         let is_new = *self.places.entry(key).or_insert(next) == next;
         if is_new {
             self.lists.push(list);
@@ -112,7 +113,8 @@ pub struct PlanOf {
 impl PlanOf {
     pub fn generation(generation: &Generation) -> Result<Self, IndexError> {
         let bytes = plain::read(&generation.path().join(MANIFEST))?;
-        let (number, crc) = (generation.manifest().generation, crc32fast::hash(&bytes));
+        let number = generation.manifest().generation;
+        let crc = crc32fast::hash(&bytes);
         Ok(Self { generation: number, manifest_crc: crc })
     }
 }
@@ -188,10 +190,13 @@ impl CachePlan {
         }
         let mut cached = CachedLists::default();
         for (number, record) in (1..).zip(records) {
-            let (record, at) = (Record(*record), at + number * RECORD_BYTES as u64);
+            let record = Record(*record);
+            let at = at + number * RECORD_BYTES as u64;
             let entry =
                 TermEntry { df: record.u32(4), offset: record.u64(16), bytes: record.u64(24) };
-            let (run, blocks, queries) = (record.u32(0), record.u32(8), record.u32(12));
+            let run = record.u32(0);
+            let blocks = record.u32(8);
+            let queries = record.u32(12);
             if blocks == 0 || blocks > entry.df {
                 let expected = format!("1 to {} blocks", entry.df);
                 return Err(IndexError::damaged(path, at + 8, expected, blocks));
@@ -236,7 +241,8 @@ impl CachePlan {
     pub(crate) fn check(&self, path: &Path, generation: &Generation) -> Result<(), IndexError> {
         let now = PlanOf::generation(generation)?;
         if now != self.of {
-            let (of, now) = (self.of.generation, now.generation);
+            let of = self.of.generation;
+            let now = now.generation;
             let reason = match of == now {
                 true => format!("the plan is about another index with a generation {of}"),
                 false => format!("the plan is about generation {of}, and this is generation {now}"),

@@ -107,7 +107,8 @@ impl Deletions {
         }
         let offsets = BODY + 8 * self.bits.len() as u64;
         if let Some(i) = self.lists.windows(2).position(|pair| pair[0] >= pair[1]) {
-            let (at, found) = (offsets + 8 * (i as u64 + 1), self.lists[i + 1]);
+            let at = offsets + 8 * (i as u64 + 1);
+            let found = self.lists[i + 1];
             return Some((at, format!("more than {}", self.lists[i]), found));
         }
         let counts = offsets + 8 * self.lists.len() as u64;

@@ -215,20 +215,24 @@ impl Header {
         }
         let version = u32_at(12);
         if version > VERSION {
-            let (path, found) = (path.to_path_buf(), u64::from(version));
+            let path = path.to_path_buf();
+            let found = u64::from(version);
             return Err(IndexError::Newer { path, found, supported: VERSION });
         }
         if bytes[8..12] != kind.code() {
-            let (expected, found) = (kind.code(), bytes[8..12].escape_ascii());
+            let expected = kind.code();
+            let found = bytes[8..12].escape_ascii();
             return Err(IndexError::damaged(path, 8, expected.escape_ascii(), found));
         }
-        let (crc, found) = (crc32fast::hash(&bytes[..60]), u32_at(60));
+        let crc = crc32fast::hash(&bytes[..60]);
+        let found = u32_at(60);
         if crc != found {
             let expected = format!("checksum {crc:08x} of the header");
             return Err(IndexError::damaged(path, 60, expected, format_args!("{found:08x}")));
         }
         if version != VERSION {
-            let (path, found) = (path.to_path_buf(), u64::from(version));
+            let path = path.to_path_buf();
+            let found = u64::from(version);
             return Err(IndexError::Older { path, found, supported: VERSION });
         }
         let last = u32_at(56);

@@ -284,7 +284,8 @@ impl<'a> ListView<'a> {
             let offset = (self.heads_at + self.form.head_bytes() * block) as u64;
             return ListError::Width { offset, found };
         }
-        let (offset, expected) = (line.offset, line.bytes() as u64);
+        let offset = line.offset;
+        let expected = line.bytes() as u64;
         let found = (self.arrays as u64).saturating_sub(offset);
         if found < expected || offset > self.arrays as u64 {
             return ListError::CutShort { offset, expected, found };

@@ -177,7 +177,8 @@ fn inputs(generation: &Path, runs: &[RunEntry], remove: bool) -> Result<Vec<Inpu
     let mut base = 0u32;
     let input = |run: &RunEntry| {
         let deletions = deletions_of(generation, run)?;
-        let (generation, run) = (generation.to_path_buf(), run.clone());
+        let generation = generation.to_path_buf();
+        let run = run.clone();
         let input = Input { generation, run, remove, deletions, base };
         // Docids that do not fit are refused before any is used.
         base = base.saturating_add(input.documents());
@@ -271,7 +272,8 @@ fn merge_lists(
             }
             scratch += 1;
             let (run, _) = joint(group, scratch, Durability::Scratch)?;
-            let (generation, base) = (to.to_path_buf(), group[0].base);
+            let generation = to.to_path_buf();
+            let base = group[0].base;
             merged.push(Input { generation, run, remove: true, deletions: None, base });
         }
         inputs = merged;

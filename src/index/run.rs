@@ -84,7 +84,8 @@ pub(crate) fn join(
         let reason = format!("{} runs have the documents of {}", lists.len(), documents.len());
         return Err(IndexError::refused(generation, reason));
     }
-    let (mut runs, mut files) = (Vec::new(), Vec::new());
+    let mut runs = Vec::new();
+    let mut files = Vec::new();
     for ((mut run, more), documents) in lists.into_iter().zip(documents) {
         files.extend(more);
         documents.complete(generation, &mut run, &mut files)?;

@@ -165,7 +165,8 @@ impl RunScores {
 /// `Lacks` if only some runs have them.
 pub fn ranks_of(generation: &Path, manifest: &Manifest) -> Result<Option<Vec<f32>>, IndexError> {
     let mut ranks = Vec::new();
-    let (mut with, mut without) = (None, None);
+    let mut with = None;
+    let mut without = None;
     for run in &manifest.runs {
         match RunScores::open(generation, run, &manifest.files)? {
             Some(scores) => {

@@ -103,7 +103,8 @@ pub fn import<'a>(
     factor: Option<f64>,
     what: Import,
 ) -> Result<Manifest, IndexError> {
-    let (mut collected, mut inputs) = (Collected::default(), Vec::new());
+    let mut collected = Collected::default();
+    let mut inputs = Vec::new();
     for file in files {
         let number = inputs.len() as u32;
         collected.read(file.lines, Path::new(&file.entry.path), number)?;
@@ -120,7 +121,8 @@ pub fn import<'a>(
 impl Collected {
     fn read(&mut self, lines: impl Read, path: &Path, input: u32) -> Result<(), IndexError> {
         let mut lines = BufReader::with_capacity(1 << 18, lines);
-        let (mut line, mut at) = (Vec::new(), 0u64);
+        let mut line = Vec::new();
+        let mut at = 0u64;
         loop {
             line.clear();
             let offset = at;

@@ -78,7 +78,8 @@ pub(in crate::index) fn publish(
         documents.complete(draft.folder(), &mut entry, &mut files)?;
         draft.add_inputs(inputs);
         draft.add(entry, files)?;
-        let (workers, skipped) = (1, Default::default());
+        let workers = 1;
+        let skipped = Default::default();
         let settings = Settings { indexer: IMPORTED.into(), ..settings };
         draft.publish(Description { command, workers, settings, skipped }, memory_bytes)
     };
@@ -107,7 +108,8 @@ fn write<R: BufRead + Seek>(
     }
     places.sort_unstable_by(|a, b| (a.collection, &a.term).cmp(&(b.collection, &b.term)));
     if let Some([a, b, ..]) = places.windows(2).find(|pair| pair[0].term == pair[1].term) {
-        let (first, second) = (a.at.min(b.at), a.at.max(b.at));
+        let first = a.at.min(b.at);
+        let second = a.at.max(b.at);
         let found = format!("`{}`, as at byte {first}", a.term);
         return Err(reader.wrong(second, "a list of another term", found));
     }
@@ -128,7 +130,9 @@ struct Header {
 
 fn header<R: BufRead + Seek>(reader: &mut Reader<R>) -> Result<Header, IndexError> {
     let end = reader.message("the header of a CIFF file")?;
-    let (mut version, mut lists, mut documents) = (0, 0, 0);
+    let mut version = 0;
+    let mut lists = 0;
+    let mut documents = 0;
     loop {
         let at = reader.at();
         let Some(field) = reader.field(end)? else { break };
@@ -179,7 +183,9 @@ fn document<R: BufRead + Seek>(
 ) -> Result<u32, IndexError> {
     let at = reader.at();
     let end = reader.message("a document")?;
-    let (mut found, mut name, mut length) = (0, String::new(), 0);
+    let mut found = 0;
+    let mut name = String::new();
+    let mut length = 0;
     loop {
         let at = reader.at();
         let Some(field) = reader.field(end)? else { break };
@@ -208,7 +214,10 @@ fn list<R: BufRead + Seek, G: FnMut(LaidChunk) -> Result<(), IndexError>>(
 ) -> Result<(), IndexError> {
     reader.go_to(place.at)?;
     let end = reader.message("a postings list")?;
-    let (mut df, mut cf, mut docid, mut tokens) = (0, 0, 0u64, 0u64);
+    let mut df = 0;
+    let mut cf = 0;
+    let mut docid = 0u64;
+    let mut tokens = 0u64;
     loop {
         let at = reader.at();
         let Some(field) = reader.field(end)? else { break };
@@ -258,7 +267,8 @@ fn posting<R: BufRead + Seek>(
     bytes: u64,
 ) -> Result<(u64, u64), IndexError> {
     let end = reader.inner(bytes);
-    let (mut gap, mut tf) = (0, 0);
+    let mut gap = 0;
+    let mut tf = 0;
     while let Some((number, value)) = reader.field(end)? {
         match (number, value) {
             (1, Value::Number(number)) => gap = number,

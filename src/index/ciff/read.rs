@@ -62,7 +62,8 @@ impl<'a, R: BufRead + Seek> Reader<'a, R> {
     }
 
     fn varint(&mut self) -> Result<u64, IndexError> {
-        let (start, mut value) = (self.at, 0u64);
+        let start = self.at;
+        let mut value = 0u64;
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
             let bits = u64::from(byte & 0x7f);

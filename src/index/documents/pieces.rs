@@ -164,7 +164,8 @@ impl PieceDocuments {
     ) {
         assert_eq!(lengths.len(), self.documents() as usize, "each document has a length");
         assert_eq!(contents.len(), self.documents() as usize, "each document has a hash");
-        (self.rows.lengths, self.rows.contents) = (lengths, contents);
+        self.rows.lengths = lengths;
+        self.rows.contents = contents;
         self.counts = counts;
     }
 

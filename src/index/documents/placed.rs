@@ -109,7 +109,8 @@ impl PlacedDocuments {
             location.input = input;
             inputs = inputs.max(input.saturating_add(1));
         }
-        let (mut long, mut tokens) = (Vec::new(), 0);
+        let mut long = Vec::new();
+        let mut tokens = 0;
         let shorts = (place.documents..).zip(lengths).map(|(docid, &length)| {
             tokens += u64::from(length);
             let short = u16::try_from(length).unwrap_or(LONG);

@@ -87,7 +87,8 @@ impl RunDocuments {
         }
         let expected = name_bytes.checked_add(BODY + padding(name_bytes));
         check_length(names.path(), names.bytes().len() as u64, expected)?;
-        let (documents, lengths_file) = (run.documents, lengths);
+        let documents = run.documents;
+        let lengths_file = lengths;
         let lengths = read_lengths(&lengths_file, documents, long)?;
         Ok(Self {
             lengths,
@@ -136,10 +137,12 @@ impl RunDocuments {
 
     /// UTF-8 unless the file was damaged after it was opened.
     pub(crate) fn name(&self, docid: u32) -> Option<&[u8]> {
-        let (ends, docid) = (self.ends(), docid as usize);
+        let ends = self.ends();
+        let docid = docid as usize;
         let end = *ends.get(docid)?;
         let start = docid.checked_sub(1).map_or(0, |before| ends[before]);
-        let (start, end) = (usize::try_from(start).ok()?, usize::try_from(end).ok()?);
+        let start = usize::try_from(start).ok()?;
+        let end = usize::try_from(end).ok()?;
         self.name_section().get(start..end)
     }
 

@@ -67,7 +67,8 @@ impl PageSums {
 impl Window {
     pub(crate) fn open(path: &Path, capacity: usize) -> Result<Self, IndexError> {
         let metadata = std::fs::metadata(path).map_err(IndexError::storage("open", path))?;
-        let (path, buffer) = (path.to_path_buf(), Vec::new());
+        let path = path.to_path_buf();
+        let buffer = Vec::new();
         Ok(Self { path, length: metadata.len(), start: 0, buffer, capacity, sums: None })
     }
 
@@ -107,7 +108,8 @@ impl Window {
 
     fn fill(&mut self, at: u64, bytes: usize) -> Result<&[u8], IndexError> {
         if self.length.checked_sub(at).is_none_or(|rest| rest < bytes as u64) {
-            let (expected, found) = (format!("{bytes} bytes from byte {at} on"), "the end");
+            let expected = format!("{bytes} bytes from byte {at} on");
+            let found = "the end";
             return Err(IndexError::damaged(&self.path, self.length, expected, found));
         }
         // Only whole pages can be verified.

@@ -100,13 +100,15 @@ impl<'a> Draft<'a> {
         run: usize,
     ) -> Result<usize, IndexError> {
         let Some(old) = manifest.runs.get(run) else {
-            let (expected, found) = (format!("run {run}"), format!("{} runs", manifest.runs.len()));
+            let expected = format!("run {run}");
+            let found = format!("{} runs", manifest.runs.len());
             let path = from.join(crate::index::format::MANIFEST);
             return Err(IndexError::damaged(&path, 0, expected, found));
         };
         let name = run_name(self.next_run());
         for kind in Kind::OF_RUN.into_iter().chain(Kind::OPTIONAL) {
-            let (old_name, name) = (run_file(&old.name, kind), run_file(&name, kind));
+            let old_name = run_file(&old.name, kind);
+            let name = run_file(&name, kind);
             let entry = find_file(&manifest.files, from, &old_name);
             if entry.is_err() && Kind::OPTIONAL.contains(&kind) {
                 continue;
@@ -255,7 +257,8 @@ impl<'a> Draft<'a> {
             storage::remove_file(&self.folder.join(run_file(&run.name, Kind::Scores)))?;
         }
         let ordered = renumber_in_place(&self.folder, run, order, ranks.as_deref(), merging)?;
-        (self.runs, self.files) = (vec![ordered.run], ordered.files);
+        self.runs = vec![ordered.run];
+        self.files = ordered.files;
         self.order = Some(ordered.order);
         Ok(found)
     }
@@ -263,7 +266,8 @@ impl<'a> Draft<'a> {
     /// The PageRanks of the documents of some runs that are not deleted, and how many of the runs
     /// have any.
     fn ranks_left(&self, runs: &[RunEntry]) -> Result<(Vec<f32>, usize), IndexError> {
-        let (mut ranks, mut ranked) = (Vec::new(), 0);
+        let mut ranks = Vec::new();
+        let mut ranked = 0;
         for run in runs {
             let Some(scores) = RunScores::open(&self.folder, run, &self.files)? else { continue };
             ranked += 1;

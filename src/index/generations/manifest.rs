@@ -239,8 +239,13 @@ impl Manifest {
         if let Some(wrong) = self.wrong_order() {
             return Some(wrong);
         }
-        let (mut next, mut postings, mut terms, mut tokens) = (0u64, 0u64, 0u64, 0u64);
-        let (mut documents, mut expected, mut optional) = (0u64, Vec::new(), Vec::new());
+        let mut next = 0u64;
+        let mut postings = 0u64;
+        let mut terms = 0u64;
+        let mut tokens = 0u64;
+        let mut documents = 0u64;
+        let mut expected = Vec::new();
+        let mut optional = Vec::new();
         for run in &self.runs {
             if !is_run_name(&run.name) {
                 return Some(format!("`{}` is no name of a run", run.name));

@@ -64,7 +64,8 @@ impl LexiconWriter {
         }
         let begin = self.file.body_bytes();
         for block in coded.blocks {
-            let (terms, lists) = (begin + block.terms as u64, at + block.lists as u64);
+            let terms = begin + block.terms as u64;
+            let lists = at + block.lists as u64;
             self.begin_block(coded.collection, terms, lists)?;
         }
         self.file.write(coded.bytes)?;

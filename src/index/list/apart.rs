@@ -27,7 +27,8 @@ impl PackedBlock {
     fn check_size(&self, column: usize, found: usize) -> Result<(), ListError> {
         let expected = usize::from(self.sizes[column]);
         if found != expected {
-            let (expected, found) = (expected as u64, found as u64);
+            let expected = expected as u64;
+            let found = found as u64;
             return Err(self.damaged_body(column, CodecError::Rest { expected, found }));
         }
         Ok(())
@@ -74,7 +75,8 @@ impl PackedBlock {
         source: Source<'_>,
         i: usize,
     ) -> Result<u32, ListError> {
-        let (list, body) = (source.columns[column], self.body(column, source.bytes));
+        let list = source.columns[column];
+        let body = self.body(column, source.bytes);
         let value = self.form.codec().value(list, body, self.form.block_len(), i);
         value.map_err(|source| self.damaged_body(column, source))
     }
@@ -86,7 +88,8 @@ impl PackedBlock {
         gaps: &[u32],
         tfs: &[u32],
     ) -> Result<(), ListError> {
-        let (mut bytes, mut heads) = (Vec::new(), Vec::new());
+        let mut bytes = Vec::new();
+        let mut heads = Vec::new();
         let encoder = &mut *self.form.codec().encoder(self.form.block_len());
         packed::pack_apart(encoder, gaps, tfs, &mut bytes, &mut heads);
         let [gap_bytes, tf_bytes] = self.sizes.map(u16::to_le_bytes);

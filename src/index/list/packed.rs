@@ -66,7 +66,8 @@ pub(super) fn pack_apart(
     let middle = out.len();
     let tf_head = encoder.block(tfs, out);
     // 128 values take no more than 5 bytes each.
-    let (gap_bytes, tf_bytes) = ((middle - begin) as u16, (out.len() - middle) as u16);
+    let gap_bytes = (middle - begin) as u16;
+    let tf_bytes = (out.len() - middle) as u16;
     out.resize(begin + (out.len() - begin).next_multiple_of(4), 0);
     heads.extend_from_slice(&[gap_head, tf_head]);
     heads.extend_from_slice(&gap_bytes.to_le_bytes());
@@ -75,7 +76,8 @@ pub(super) fn pack_apart(
 
 /// Appends a block of `gap_minus_one` and tf - 1 to `out`, and returns its head.
 pub(super) fn pack(gaps: &[u32], tfs: &[u32], out: &mut Vec<u8>) -> Head {
-    let (gap_bits, tf_bits) = (bits::width(gaps), bits::width(tfs));
+    let gap_bits = bits::width(gaps);
+    let tf_bits = bits::width(tfs);
     bits::pack(gaps, gap_bits, out);
     bits::pack(tfs, tf_bits, out);
     [gap_bits, tf_bits]
@@ -144,7 +146,9 @@ impl PackedBlock {
         previous: u32,
         last: u32,
     ) -> Self {
-        let (form, sizes, number) = (Form::BP128, [0; 2], 0);
+        let form = Form::BP128;
+        let sizes = [0; 2];
+        let number = 0;
         PackedBlock { offset, gap_bits, tf_bits, previous, last, form, sizes, number }
     }
 
@@ -157,7 +161,9 @@ impl PackedBlock {
         previous: u32,
         last: u32,
     ) -> Self {
-        let (offset, sizes, number) = (place * form.place_unit(), [0; 2], 0);
+        let offset = place * form.place_unit();
+        let sizes = [0; 2];
+        let number = 0;
         PackedBlock { offset, gap_bits, tf_bits, previous, last, form, sizes, number }
     }
 
@@ -188,7 +194,8 @@ impl PackedBlock {
     ) -> Self {
         let before = (number % form.segment_blocks()) as u64 * segment.block_bytes();
         let offset = segment.offset + segment.shared_bytes() + before;
-        let (sizes, number) = (segment.bodies, number as u32);
+        let sizes = segment.bodies;
+        let number = number as u32;
         PackedBlock { form, sizes, number, ..Self::new(offset, [0; 2], previous, last) }
     }
 

@@ -168,7 +168,8 @@ impl<'a> ListView<'a> {
         segment: &Segment,
         blocks: usize,
     ) -> Result<&'a [u8], ListError> {
-        let (offset, expected) = (segment.offset, segment.bytes(blocks));
+        let offset = segment.offset;
+        let expected = segment.bytes(blocks);
         let found = (self.arrays as u64).saturating_sub(offset);
         if expected > found {
             return Err(ListError::CutShort { offset, expected, found });
@@ -217,7 +218,8 @@ impl<'a> ListView<'a> {
         columns: &'c mut Columns,
     ) -> Result<[List<'c>; 2], ListError> {
         let segment = self.segment(number);
-        let (offset, expected) = (segment.offset, segment.shared_bytes());
+        let offset = segment.offset;
+        let expected = segment.shared_bytes();
         let found = (self.arrays as u64).saturating_sub(offset);
         if expected > found {
             return Err(ListError::CutShort { offset, expected, found });

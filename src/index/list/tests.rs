@@ -59,7 +59,8 @@ fn decode_as(
 
 fn decode_view(list: &ListView<'_>, documents: u32) -> Result<Postings, ListError> {
     let mut postings = Vec::new();
-    let (mut docids, mut tfs) = (vec![0; list.block_len()], vec![0; list.block_len()]);
+    let mut docids = vec![0; list.block_len()];
+    let mut tfs = vec![0; list.block_len()];
     let mut columns = Columns::default();
     for block in 0..list.full_blocks() {
         list.decode_block(block, documents, &mut columns, &mut docids)?;

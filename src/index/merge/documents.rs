@@ -51,7 +51,8 @@ pub(super) fn merge(
     let first_input = inputs.iter().filter(|input| input.run.inputs > 0);
     let first_input = first_input.map(|input| input.run.first_input).min().unwrap_or(0);
     let mut place = DocumentsPlace::default();
-    let (mut stretches, mut longs) = (Vec::new(), Vec::new());
+    let mut stretches = Vec::new();
+    let mut longs = Vec::new();
     for (number, input) in inputs.iter().enumerate() {
         longs.push(input.long_documents()?);
         input.cut(number, &mut place, &mut stretches)?;
@@ -86,7 +87,8 @@ impl Input {
             let mut window = self.open(kind, HEADER_BYTES)?;
             let first = window.length().min(BODY) as usize;
             let header = Header::parse(&self.path(kind), kind, window.read(0, first)?)?;
-            let (documents, found) = (u64::from(self.run.documents), header.values[0]);
+            let documents = u64::from(self.run.documents);
+            let found = header.values[0];
             if found != documents {
                 return Err(IndexError::damaged(window.path(), 16, documents, found));
             }
@@ -146,11 +148,12 @@ impl Input {
             let at = |size: u64| BODY + size * u64::from(docid);
             let end = u64::from_le_bytes(fixed(ends.read(at(8), 8)?));
             if end < start {
-                let (path, expected) =
-                    (self.path(Kind::Ends), format!("an end of at least {start}"));
+                let path = self.path(Kind::Ends);
+                let expected = format!("an end of at least {start}");
                 return Err(IndexError::damaged(&path, at(8), expected, end));
             }
-            let (place, bytes) = (BODY + start, end - start);
+            let place = BODY + start;
+            let bytes = end - start;
             start = end;
             if self.deletions.as_ref().is_some_and(|gone| gone.contains(docid)) {
                 continue;
@@ -206,7 +209,8 @@ fn end_before(ends: &mut Window, document: u32) -> Result<u64, IndexError> {
 }
 
 fn name_bytes(ends: &mut Window, documents: Range<u32>) -> Result<u64, IndexError> {
-    let (start, end) = (end_before(ends, documents.start)?, end_before(ends, documents.end)?);
+    let start = end_before(ends, documents.start)?;
+    let end = end_before(ends, documents.end)?;
     end.checked_sub(start).ok_or_else(|| {
         let offset = BODY + 8 * u64::from(documents.end - 1);
         IndexError::damaged(ends.path(), offset, format!("an end of at least {start}"), end)

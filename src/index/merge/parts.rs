@@ -202,7 +202,8 @@ impl Joint<'_> {
             starts.push(LexiconStream::collection_starts(&path)?);
         }
         let between = |starts: &Vec<[u64; 2]>, from: usize, to: usize| {
-            let (from, to) = (starts[from], starts[to]);
+            let from = starts[from];
+            let to = starts[to];
             [0, 1].map(|i| to[i].saturating_sub(from[i]))
         };
         let weight = |from: usize, to: usize| {
@@ -233,7 +234,8 @@ impl Joint<'_> {
         let share = memory_bytes / self.inputs.len().max(1) as u64;
         let share = share.clamp(LEAST_RUN_BYTES, MOST_RUN_BYTES);
         let first = self.inputs.first().map_or(0, |input| input.base);
-        let (mut streams, mut lists) = (Vec::new(), Vec::new());
+        let mut streams = Vec::new();
+        let mut lists = Vec::new();
         for (input, &[term_bytes, list_bytes]) in self.inputs.iter().zip(&part.bytes) {
             let Input { generation, run, deletions, base, .. } = input;
             // Reads behind the part are wasted.
@@ -258,7 +260,8 @@ impl Joint<'_> {
             give(chunk)
         };
         let mut laying = ListChunks::new(self.merging.form, self.to, chunk_bytes, give);
-        let (mut entries, block_len) = (Vec::new(), self.merging.form.block_len() as u64);
+        let mut entries = Vec::new();
+        let block_len = self.merging.form.block_len() as u64;
         while terms.take_term() {
             let collection = terms.taken().0;
             entries.clear();
@@ -271,7 +274,8 @@ impl Joint<'_> {
             let is_tail = |(source, list): &(usize, TermEntry)| lists[*source].is_tail(list);
             if df < block_len && renumbering.is_none() && entries.iter().all(is_tail) {
                 let payload = encoder.payload();
-                let (before, mut last) = (payload.len(), BEFORE_FIRST);
+                let before = payload.len();
+                let mut last = BEFORE_FIRST;
                 for &(source, list) in &entries {
                     last = lists[source].append_tail(list, last, payload)?;
                 }

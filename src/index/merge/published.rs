@@ -115,7 +115,8 @@ pub fn merge_index(
     if is_done || old.runs.is_empty() {
         return Ok(Merged::Nothing);
     }
-    let (threads, stop) = (workers.max(1) as usize, stop.clone());
+    let threads = workers.max(1) as usize;
+    let stop = stop.clone();
     let merging = Merging { memory_bytes, threads, form, stop };
     let merged = merge_generation(&lock, &from, old, (command, workers), &recode, &merging);
     if merged.is_err() {
@@ -166,7 +167,8 @@ fn merge_generation(
                     // Other ranks make another order.
                     order = order.filter(|order| order.global.is_none());
                 }
-                let (lasting, globals) = (Durability::Lasting, globals.as_deref());
+                let lasting = Durability::Lasting;
+                let globals = globals.as_deref();
                 files.push(write_scores(&to, &run.name, &ranks, globals, lasting)?);
             }
             (run, files, order)

@@ -92,7 +92,8 @@ impl TermMerge {
 
     #[inline]
     fn before(&self, a: usize, b: usize) -> bool {
-        let (a, b) = (self.heap[a], self.heap[b]);
+        let a = self.heap[a];
+        let b = self.heap[b];
         if a.0 != b.0 || is_whole(a.0) {
             return a < b;
         }

@@ -61,7 +61,8 @@ proptest! {
         threads in 1..5usize,
     ) {
         let collection = collection(seed, documents, vocabulary);
-        let (one, many) = (generation(), generation());
+        let one = generation();
+        let many = generation();
         let (expected, _) = write_run(one.path(), 0, 0, &collection);
         let (runs, _) = write_runs(many.path(), &collection, &sorted(cuts, documents));
 
@@ -246,7 +247,8 @@ fn runs_must_follow_each_other() {
 
 #[test]
 fn damaged_runs_give_errors_and_no_panic() {
-    let (from, to) = (generation(), generation());
+    let from = generation();
+    let to = generation();
     let mut documents = collection(3, 700, 20);
     for terms in &mut documents {
         terms.insert("common".into(), 100_000);
@@ -283,7 +285,8 @@ fn damaged_runs_give_errors_and_no_panic() {
 
 #[test]
 fn an_index_is_merged_to_what_one_run_would_have_been() {
-    let (one, many) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let one = tempfile::tempdir().unwrap();
+    let many = tempfile::tempdir().unwrap();
     let collection = collection(5, 500, 300);
     build(one.path(), &collection, &[]);
     build(many.path(), &collection, &[100, 100, 499]);

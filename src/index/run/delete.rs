@@ -91,10 +91,13 @@ fn count(generation: &Path, entry: &RunEntry, bits: Vec<u64>) -> Result<Deletion
 }
 
 fn of_list(list: &ListView<'_>, documents: u32, deletions: &Deletions) -> Result<u32, ListError> {
-    let (mut docids, mut tfs) = ([0; MAX_BLOCK], [0; MAX_BLOCK]);
-    let (mut columns, block_len) = (Columns::default(), list.block_len());
+    let mut docids = [0; MAX_BLOCK];
+    let mut tfs = [0; MAX_BLOCK];
+    let mut columns = Columns::default();
+    let block_len = list.block_len();
     let count = |docids: &[u32]| docids.iter().filter(|docid| deletions.contains(**docid)).count();
-    let (mut found, mut previous) = (0, BEFORE_FIRST);
+    let mut found = 0;
+    let mut previous = BEFORE_FIRST;
     for block in 0..list.full_blocks() {
         let last = list.last_docid(block);
         // Docids of a block lie behind those of the one before, up to its last.

@@ -33,7 +33,9 @@ impl PartEncoder {
         lengths: Arc<Vec<u8>>,
         form: Form,
     ) -> Self {
-        let (encoder, layout, bytes) = (ListEncoder::of_form(form), Layout::new(form), Vec::new());
+        let encoder = ListEncoder::of_form(form);
+        let layout = Layout::new(form);
+        let bytes = Vec::new();
         Self { part, terms, in_list: false, encoder, layout, lengths, bytes, at: 0 }
     }
 

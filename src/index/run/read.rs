@@ -68,14 +68,16 @@ impl Run {
         let bytes = postings.bytes();
         let header = PostingsHeader::parse(postings.path(), bytes, bytes.len() as u64)?;
         check_agreement(entry, (lexicon.path(), lexicon.header()), (postings.path(), &header))?;
-        let (first_docid, documents) = (entry.first_docid, entry.documents);
+        let first_docid = entry.first_docid;
+        let documents = entry.documents;
         let pages = Pages::new(&header);
         let deletions = None;
         Ok(Self { lexicon, postings, header, pages, first_docid, documents, deletions })
     }
 
     pub(crate) fn check_form(&self, settings: &Settings) -> Result<(), IndexError> {
-        let (expected, found) = (settings.form(), self.header.form);
+        let expected = settings.form();
+        let found = self.header.form;
         if expected == Some(found) {
             return Ok(());
         }
@@ -120,7 +122,8 @@ impl Run {
     pub fn list(&self, term: TermEntry) -> Result<ListView<'_>, IndexError> {
         let end = term.offset.checked_add(term.bytes);
         if end.is_none_or(|end| end > self.header.list_bytes) {
-            let (offset, bytes) = (term.offset, term.bytes);
+            let offset = term.offset;
+            let bytes = term.bytes;
             let found = format!("one of {bytes} bytes {offset} bytes behind the first");
             let expected = format!("a list inside of {} bytes", self.header.list_bytes);
             return Err(IndexError::damaged(self.postings_path(), 32, expected, found));

@@ -63,7 +63,8 @@ fn read(run: &Run) -> Result<Vec<(u32, u32)>, IndexError> {
         let list = run.find(collection, suffix.as_bytes())?.expect("the lexicon has it");
         let wrong = |error| IndexError::list(run.postings_path(), 0)(error);
         let columns = &mut Columns::default();
-        let (mut docids, mut tfs) = ([0; BLOCK], [0; BLOCK]);
+        let mut docids = [0; BLOCK];
+        let mut tfs = [0; BLOCK];
         for i in 0..list.full_blocks() {
             list.decode_block(i, run.documents(), columns, &mut docids).map_err(wrong)?;
             list.decode_tfs(i, columns, &mut tfs).map_err(wrong)?;
@@ -82,7 +83,9 @@ fn lists_with_a_full_block_begin_on_sixteen_bytes() {
     let run = Run::open(folder.path(), &entry, &files, true).unwrap();
     let offset =
         |c, suffix: &str| run.lexicon().find(c, suffix.as_bytes()).unwrap().unwrap().offset;
-    let (x, one, b) = (offset(0, "x"), offset(11, ""), offset(11, "b"));
+    let x = offset(0, "x");
+    let one = offset(11, "");
+    let b = offset(11, "b");
     assert!(x == 0 && b % 16 == 0 && b > one + 1, "{x} {one} {b}");
     let list = run.find(11, b"b").unwrap().unwrap();
     let block = list.bytes_of(&list.block(0).unwrap());
@@ -114,7 +117,8 @@ fn a_flipped_bit_is_an_error_or_makes_no_difference() {
     assert!((8 * 64..8 * 80).contains(&harmless), "{harmless} bits of slack and padding");
     fs::remove_file(&path).unwrap();
     fs::write(&path, &bytes).unwrap();
-    let (path, good) = (path, bytes);
+    let path = path;
+    let good = bytes;
     for length in 0..good.len() {
         fs::remove_file(&path).unwrap();
         fs::write(&path, &good[..length]).unwrap();
@@ -205,14 +209,16 @@ fn owners_parts(threads: usize) -> Vec<FileEntry> {
     let new = NewRun { threads, ..NewRun::alone(folder.path(), 4, Form::default()) };
     let mut run = RunWriter::create(new, vec![0; 2]).unwrap();
     let written = [(); 2].map(|()| Arc::new(()));
-    let (mut made, mut lists) = ([0; 2], [(0, 0); 2]);
+    let mut made = [0; 2];
+    let mut lists = [(0, 0); 2];
     // The first owner is ahead.
     for owner in [0, 1] {
         assert_eq!(encoders[owner].part().owner, owner);
         loop {
             let Some(mut chunk) = encoders[owner].chunk().unwrap() else { continue };
             chunk.guard = Some(written[owner].clone());
-            let (ends, ended) = (chunk.ends, chunk.ended());
+            let ends = chunk.ends;
+            let ended = chunk.ended();
             lists[owner] = (lists[owner].0 + ended.0, lists[owner].1 + ended.1);
             made[owner] += 1;
             run.take(owner, chunk);
@@ -286,7 +292,9 @@ proptest! {
             // A long list in several parts, each in a chunk of its own.
             let parts = if df >= BLOCK as u32 { 1 + step(3) } else { 1 };
             let owner = usize::from(*collection) * 5 % owners;
-            let (chunks, layout, last) = (&mut chunks[owner], &mut layouts[owner], &mut last[owner]);
+            let chunks = &mut chunks[owner];
+            let layout = &mut layouts[owner];
+            let last = &mut last[owner];
             let chunk = &mut payloads[owner];
             for number in 0..parts {
                 let here = &payload[payload.len() * number / parts..payload.len() * (number + 1) / parts];

@@ -223,7 +223,9 @@ impl RunWriter {
                 None => self.postings.pass(end),
             }
             placed.stretches += 1;
-            (placed.payload, placed.terms, placed.blocks) = (payload.end, terms.end, blocks.end);
+            placed.payload = payload.end;
+            placed.terms = terms.end;
+            placed.blocks = blocks.end;
         }
         self.postings.check()
     }
@@ -234,8 +236,9 @@ impl RunWriter {
     pub(crate) fn finish(self, first_docid: u32, documents: u32) -> Result<WrittenRun, IndexError> {
         let Self { number, form, lexicon, postings, .. } = self;
         let (mut file, sums) = postings.end()?;
-        let (list_bytes, terms, postings) =
-            (file.body_bytes(), lexicon.terms(), lexicon.postings());
+        let list_bytes = file.body_bytes();
+        let terms = lexicon.terms();
+        let postings = lexicon.postings();
         file.pad()?;
         file.write(&[0; POSTINGS_SLACK as usize])?;
         sums.map_or(Ok(()), |sums| sums.pour(&mut file))?;

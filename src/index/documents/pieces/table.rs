@@ -98,7 +98,8 @@ impl DocumentsTable {
     /// A table in the folder of a generation; `threads` count the names.
     pub(crate) fn new(directory: &Path, budget: &Budget, threads: usize) -> Self {
         let names = Names::new(directory, budget.memory / NAMES_SHARE);
-        let (directory, sum) = (directory.to_path_buf(), Mutex::default());
+        let directory = directory.to_path_buf();
+        let sum = Mutex::default();
         Self {
             directory: directory.clone(),
             sequencer: Sequencer::new(budget.run_limit),
@@ -127,7 +128,8 @@ impl DocumentsTable {
         input_path: impl Fn(u32) -> String,
     ) -> Result<Option<PieceRows>, Cause> {
         if piece.input != self.input {
-            (self.input, self.lines) = (piece.input, 0);
+            self.input = piece.input;
+            self.lines = 0;
         }
         let placement = self.sequencer.place(&piece.counts)?;
         self.note_skipped(strict, std::mem::take(&mut piece.skipped), input_path)?;
@@ -139,14 +141,18 @@ impl DocumentsTable {
             let (run, place) = match &mut self.run {
                 Some(open) => open,
                 none => {
-                    let (number, scratch) = (placement.run, Durability::Scratch);
+                    let number = placement.run;
+                    let scratch = Durability::Scratch;
                     let folder = &self.directory;
                     let files = PlacedDocuments::create(folder, number, scratch, first_input)?;
                     none.insert((Arc::new(Run { number, files }), DocumentsPlace::default()))
                 }
             };
-            let (documents, docid) = (piece.documents(), self.documents);
-            let (run, shared, here) = (run.clone(), self.shared.clone(), *place);
+            let documents = piece.documents();
+            let docid = self.documents;
+            let run = run.clone();
+            let shared = self.shared.clone();
+            let here = *place;
             place.documents += documents;
             place.name_bytes += name_bytes;
             self.documents += documents;
@@ -192,7 +198,8 @@ impl DocumentsTable {
         self.end_run()?;
         let Self { shared, skipped, first_skipped, .. } = self;
         let mut sum = shared.sum();
-        (sum.skipped, sum.first_skipped) = (skipped, first_skipped);
+        sum.skipped = skipped;
+        sum.first_skipped = first_skipped;
         drop(sum);
         Shared::end(shared)
     }
@@ -293,13 +300,15 @@ impl Rows {
         if !self.is_nameless {
             return bytes;
         }
-        let (mut input, mut file) = (None, 0);
+        let mut input = None;
+        let mut file = 0;
         for (name, (location, line)) in self.names().zip(self.locations.iter().zip(&self.lines)) {
             if !name.is_empty() {
                 continue;
             }
             if input != Some(location.input) {
-                (input, file) = (Some(location.input), input_name(location.input).len());
+                input = Some(location.input);
+                file = input_name(location.input).len();
             }
             bytes += made_name_bytes(file, lines + line);
         }
@@ -313,9 +322,11 @@ impl Rows {
         lines: u64,
     ) -> Vec<u128> {
         use std::fmt::Write;
-        let (mut names, mut ends) = (String::new(), Vec::with_capacity(self.len()));
+        let mut names = String::new();
+        let mut ends = Vec::with_capacity(self.len());
         let mut hashes = Vec::with_capacity(self.len());
-        let (mut input, mut file) = (None, Cow::Borrowed(""));
+        let mut input = None;
+        let mut file = Cow::Borrowed("");
         for (name, (location, line)) in self.names().zip(self.locations.iter().zip(&self.lines)) {
             let start = names.len();
             if name.is_empty() {
@@ -330,7 +341,8 @@ impl Rows {
             ends.push(names.len() as u64);
             hashes.push(name_hash(&names.as_bytes()[start..]));
         }
-        (self.names, self.ends) = (names, ends);
+        self.names = names;
+        self.ends = ends;
         hashes
     }
 }
@@ -383,7 +395,8 @@ mod tests {
         assert_eq!(done.duplicates.wait(folder.path()).unwrap().count, 1);
         let mut run =
             RunEntry { name: run_name(0), documents: done.documents, ..RunEntry::default() };
-        let (mut runs, mut files) = (done.runs.into_iter(), Vec::new());
+        let mut runs = done.runs.into_iter();
+        let mut files = Vec::new();
         let entry = runs.next().expect("there is one run");
         entry.complete(folder.path(), &mut run, &mut files).unwrap();
         let read = RunDocuments::open(folder.path(), &run, &files).unwrap();

@@ -48,7 +48,8 @@ impl RoomSums {
     fn add(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let (here, rest) = bytes.split_at(bytes.len().min(page_rest(self.at) as usize));
-            let (crc, len) = (crc32fast::hash(here), here.len() as u64);
+            let crc = crc32fast::hash(here);
+            let len = here.len() as u64;
             // For a whole page that is cheaper than reading it again.
             self.crc.combine(&crc32fast::Hasher::new_with_initial_len(crc, len));
             self.pages.push(crc);

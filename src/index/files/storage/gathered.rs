@@ -46,7 +46,8 @@ impl Writers {
         let (parts, waiting) = channel();
         let waiting = Arc::new(Mutex::new(waiting));
         let start = |_| {
-            let (file, waiting) = (file.clone(), waiting.clone());
+            let file = file.clone();
+            let waiting = waiting.clone();
             let work = move || write_parts(&file, &waiting);
             spawn("writer", work)
         };
@@ -94,7 +95,10 @@ impl GatheredFile {
 
     fn of(file: Arc<FilledFile>, threads: usize) -> Result<Self, IndexError> {
         let writers = Writers::start(&file, threads)?;
-        let (bytes, part_bytes, pieces, buffer) = (0, 0, Vec::new(), Vec::new());
+        let bytes = 0;
+        let part_bytes = 0;
+        let pieces = Vec::new();
+        let buffer = Vec::new();
         Ok(Self { file, bytes, pieces, part_bytes, buffer, writers })
     }
 

@@ -44,7 +44,8 @@ fn parts_that_threads_write_are_the_file_of_one() {
         // Every fourth part is written by the same thread.
         std::thread::scope(|scope| {
             for thread in 0..4 {
-                let (placed, body) = (&placed, &body);
+                let placed = &placed;
+                let body = &body;
                 scope.spawn(move || {
                     let mut buffer = Vec::new();
                     for at in (thread * part..body.len()).step_by(4 * part) {
@@ -171,7 +172,8 @@ proptest! {
         let rest = taken.split_off(halves);
         std::thread::scope(|scope| {
             for half in [taken, rest] {
-                let (filled, bytes) = (&filled, &bytes);
+                let filled = &filled;
+                let bytes = &bytes;
                 scope.spawn(move || {
                     let mut buffer = Vec::new();
                     for (room, range) in half {

@@ -12,7 +12,8 @@ pub(crate) type Take<'a> = dyn FnMut(&[u8]) -> Result<(), IndexError> + 'a;
 
 /// Hands a manifest of either kind to `take` piece by piece, its checksum last.
 pub(crate) fn seal(manifest: &impl Serialize, take: &mut Take<'_>) -> Result<(), IndexError> {
-    let (buffer, crc) = (Vec::new(), crc32fast::Hasher::new());
+    let buffer = Vec::new();
+    let crc = crc32fast::Hasher::new();
     let mut pieces = Pieces { take, buffer, crc, failed: None };
     let laid = manifest.serialize(&mut serde_json::Serializer::pretty(&mut pieces));
     if let Some(failed) = pieces.failed {

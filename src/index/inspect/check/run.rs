@@ -109,14 +109,16 @@ impl Check<'_> {
     /// Whether threads find nothing wrong with the terms, the lists and the lengths of their
     /// documents. Also false if there is only one thread, or little to read.
     pub(crate) fn lists_are_whole(&self, (entry, run): (&RunEntry, &Run), lengths: &[u32]) -> bool {
-        let (lexicon, Share { threads, least }) = (run.lexicon(), self.share);
+        let lexicon = run.lexicon();
+        let Share { threads, least } = self.share;
         if threads < 2 {
             return false;
         }
         let weight = |terms: u64, lists: u64| terms.saturating_mul(TERM_COST).saturating_add(lists);
         let parts = parts_of(lexicon.path(), (least, threads * PARTS), weight);
         let Some(parts) = parts.ok().filter(|parts| parts.len() > 1) else { return false };
-        let (is_wrong, sums) = (AtomicBool::new(false), [const { AtomicU64::new(0) }; 3]);
+        let is_wrong = AtomicBool::new(false);
+        let sums = [const { AtomicU64::new(0) }; 3];
         let read = |collections: Range<u16>| {
             let mut part = Check { problems: Vec::new(), ..*self };
             let mut terms = LexiconStream::open_part(lexicon.path(), WINDOW_BYTES, collections)?;
@@ -137,8 +139,8 @@ impl Check<'_> {
                 is_wrong.store(true, Relaxed);
             }
         });
-        let (header, [terms, postings, tokens]) =
-            (lexicon.header(), sums.map(AtomicU64::into_inner));
+        let header = lexicon.header();
+        let [terms, postings, tokens] = sums.map(AtomicU64::into_inner);
         !is_wrong.into_inner()
             && (terms, postings) == (header.terms, header.postings)
             && (!self.has_tokens() || tokens == weighted((0..).zip(lengths)))
@@ -154,7 +156,8 @@ impl Check<'_> {
     ) -> bool {
         let path = run.lexicon().path();
         // Where the lists of the terms before end.
-        let (mut all_read, mut lists_end) = (true, terms.term().list.offset);
+        let mut all_read = true;
+        let mut lists_end = terms.term().list.offset;
         loop {
             let place = terms.position();
             match self.note(terms.advance()) {
@@ -180,7 +183,8 @@ impl Check<'_> {
             lists_end = term.list.offset.saturating_add(term.list.bytes);
             self.watched.pass(term.list.bytes);
             let start = BODY + term.list.offset;
-            let (mut deleted, list) = (0, term.list);
+            let mut deleted = 0;
+            let list = term.list;
             let read = run.list(list).and_then(|list| {
                 let each = |docids: &[u32], tfs: &[u32]| {
                     take(docids, tfs);

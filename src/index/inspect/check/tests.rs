@@ -116,7 +116,8 @@ fn what_is_found_does_not_depend_on_the_threads() {
     let documents = RunDocuments::open_unverified(&generation, entry).unwrap();
     let is_whole = |threads| {
         let manifest = read_manifest(&generation).unwrap();
-        let (share, watched) = (Share { threads, least: 1 }, &Stop::default());
+        let share = Share { threads, least: 1 };
+        let watched = &Stop::default();
         let check = Check {
             generation: &generation,
             manifest: &manifest,
@@ -218,7 +219,8 @@ fn sealed(generation: &Path, name: &str, bytes: &[u8]) {
     replace(&generation.join(name), &bytes);
     let mut manifest = read_manifest(generation).unwrap();
     let file = manifest.files.iter_mut().find(|file| file.name == name).unwrap();
-    (file.bytes, file.crc32) = (bytes.len() as u64, crc32fast::hash(&bytes));
+    file.bytes = bytes.len() as u64;
+    file.crc32 = crc32fast::hash(&bytes);
     fs::write(generation.join(MANIFEST), manifest.encode()).unwrap();
 }
 

@@ -35,14 +35,18 @@ fn write_scores(folder: &Path, run: &RunEntry) -> FileEntry {
 /// Every posting has its term at positions 3, 5, 7 and so on.
 fn write_positions(folder: &Path, run: &RunEntry, files: &[FileEntry]) -> FileEntry {
     let opened = Run::open(folder, run, files, true).unwrap();
-    let (mut positions, mut groups, mut ordinal) = (Vec::new(), Vec::new(), 0usize);
+    let mut positions = Vec::new();
+    let mut groups = Vec::new();
+    let mut ordinal = 0usize;
     let mut blocks = Vec::new();
     let mut terms = LexiconStream::open(opened.lexicon().path(), 1 << 16).unwrap();
-    let (mut collection, mut of_collection) = (None, 0);
+    let mut collection = None;
+    let mut of_collection = 0;
     while terms.advance().unwrap() {
         let term = terms.term();
         if collection != Some(term.collection) {
-            (collection, of_collection) = (Some(term.collection), 0);
+            collection = Some(term.collection);
+            of_collection = 0;
         }
         if of_collection % 16 == 0 {
             blocks.push(ordinal as u64);
