@@ -74,7 +74,8 @@ pub(crate) fn sample(
     let places = places(plan, per_gigabyte);
     let next = AtomicUsize::new(0);
     let take = || {
-        let (analysis, owners) = (analysis.clone(), owners.clone());
+        let analysis = analysis.clone();
+        let owners = owners.clone();
         let places = || places.get(next.fetch_add(1, Ordering::Relaxed)).copied();
         match indexing {
             // What a device makes of texts is encoded as what parsers count is.
@@ -180,7 +181,8 @@ fn places(plan: &InputPlan, per_gigabyte: u64) -> Vec<Place> {
     let bytes = wanted.max(per_gigabyte).min(total / PART).min(MOST_BYTES);
     let number = bytes.div_ceil(PLACE_BYTES);
     let mut places: Vec<Place> = Vec::new();
-    let (mut input, mut before) = (0, 0);
+    let mut input = 0;
+    let mut before = 0;
     for i in 0..number {
         let at = (u128::from(total) * u128::from(2 * i + 1) / u128::from(2 * number)) as u64;
         while before + sizes[input].0 <= at {
@@ -248,7 +250,8 @@ mod tests {
             let threads = take(Indexing::Tokens, 3);
             assert_eq!((tokens.bytes, &tokens.weights), (threads.bytes, &threads.weights));
             let weight = |sample: &Sample, term| sample.weights[usize::from(trie_collection(term))];
-            let (twice, once) = (weight(&tokens, "miller"), weight(&tokens, "common"));
+            let twice = weight(&tokens, "miller");
+            let once = weight(&tokens, "common");
             assert!(once > 100 && twice == 2 * once, "{name}: {twice} {once}");
             let numbers = tokens.weights.iter().sum::<u64>() - twice - once;
             assert_eq!(numbers, once, "{name}");

@@ -273,7 +273,8 @@ impl InputPlan {
         if self.inputs.len() == before
             && let Some(first) = self.passed.first.first()
         {
-            let (path, first) = (folder.display().to_string(), first.clone());
+            let path = folder.display().to_string();
+            let first = first.clone();
             return Err(InputError::NothingReadable { path, first });
         }
         if self.inputs.len() == before {
@@ -298,7 +299,8 @@ impl InputPlan {
     fn make_splits(&mut self) {
         let mut shared = 0;
         for number in 0..self.inputs.len() {
-            let (format, bytes) = (self.inputs.format(number), self.inputs.bytes(number));
+            let format = self.inputs.format(number);
+            let bytes = self.inputs.bytes(number);
             let number = number as u32;
             match self.splits.last_mut() {
                 Some(split)
@@ -343,7 +345,8 @@ impl InputPlan {
         split: &Split,
         piece_bytes: usize,
     ) -> Result<Option<SharedFile>, InputError> {
-        let (input, format) = (split.inputs.start, split.format);
+        let input = split.inputs.start;
+        let format = split.format;
         let Some(path) = self.inputs.path(input as usize) else { return Ok(None) };
         let open = || match SharedFile::has_marks(format) && path.metadata()?.is_file() {
             true => SharedFile::new(input, format, File::open(&path)?, piece_bytes),

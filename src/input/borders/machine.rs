@@ -209,7 +209,9 @@ mod tests {
             cut in 0usize..60,
         ) {
             fn parts<M: Machine>(bytes: &[u8], cut: usize) -> Vec<usize> {
-                let (mut machine, mut ends, mut read) = (M::default(), Vec::new(), 0);
+                let mut machine = M::default();
+                let mut ends = Vec::new();
+                let mut read = 0;
                 for part in [&bytes[..cut], bytes] {
                     while let Some(end) = machine.next(part, read) {
                         ends.push(end);

@@ -261,10 +261,12 @@ fn small_blocks_make_the_same_pieces() {
 #[test]
 fn a_warc_record_too_long_is_dropped_wherever_it_stands() {
     let record = |kind: usize, bytes| stream(&[(kind, bytes)], WARC);
-    let (limit, long) = (2 << 20, 7 << 20);
+    let limit = 2 << 20;
+    let long = 7 << 20;
     for before in [0, 100, PIECE_BYTES, PIECE_BYTES * 3 / 2] {
         for kind in [0, 2, 4, 5] {
-            let (first, last) = (record(0, before), record(1, 9));
+            let first = record(0, before);
+            let last = record(1, 9);
             let file = [&first[..], &record(kind, long), &last].concat();
             for block in [70_000, 10 << 20] {
                 let pieces = cut(Format::Warc, limit, &[&file], block);

@@ -94,7 +94,8 @@ impl CsvParser {
         }
         self.read(raw, columns.delimiter);
         if self.ends.len() > columns.count {
-            let (expected, found) = (columns.count, self.ends.len());
+            let expected = columns.count;
+            let found = self.ends.len();
             return sink.skipped(offset, line, bytes, Skip::TooManyFields { expected, found });
         }
         self.text.clear();
@@ -121,7 +122,8 @@ impl CsvParser {
         self.values.resize(raw.len() + 1, 0);
         self.ends.clear();
         self.ends.resize(16, 0);
-        let (mut values, mut ends) = (0, 0);
+        let mut values = 0;
+        let mut ends = 0;
         loop {
             let (result, read, written, ended) =
                 reader.read_record(raw, &mut self.values[values..], &mut self.ends[ends..]);
@@ -154,7 +156,8 @@ impl CsvParser {
         self.read(head, delimiter);
         let mut columns =
             Columns { delimiter, count: self.ends.len(), name: None, texts: Vec::new() };
-        let (mut start, mut best) = (0, usize::MAX);
+        let mut start = 0;
+        let mut best = usize::MAX;
         for (column, &end) in self.ends.iter().enumerate() {
             let given = self.values[start..end].trim_ascii();
             let lower = given.to_ascii_lowercase();
@@ -162,7 +165,8 @@ impl CsvParser {
             if let Some(rank) = self.fields.name_rank(known(!self.fields.names.is_empty()))
                 && rank < best
             {
-                (best, columns.name) = (rank, Some(column));
+                best = rank;
+                columns.name = Some(column);
             }
             if self.fields.is_text(known(!self.fields.texts.is_empty())) {
                 columns.texts.push(column);

@@ -15,7 +15,8 @@ impl HtmlParser {
     }
 
     pub(crate) fn parse<S: DocumentSink>(&mut self, name: &str, file: &[u8], sink: &mut S) {
-        let (path, markup) = (name.as_bytes(), Markup::Html);
+        let path = name.as_bytes();
+        let markup = Markup::Html;
         sink.page(&Page { name: path, url: path, bytes: file, markup, charset: None });
         let text = self.html.text(file, markup, None);
         let name = Name::new(name);

@@ -89,7 +89,8 @@ impl Cursor<'_> {
     /// Steps over a string, from behind its opening quote to behind its closing one.
     #[inline(always)]
     pub(crate) fn string(&mut self) -> Result<Span, Bad> {
-        let (begin, mut escapes) = (self.at, false);
+        let begin = self.at;
+        let mut escapes = false;
         loop {
             self.at = self.scan.find(self.bytes, self.at);
             if self.peek() != Some(b'\\') {

@@ -52,7 +52,8 @@ mod tests {
         let mut kept = Kept::default();
         JsonlParser::new().parse(PieceView::whole(&bytes), &mut kept);
         let row = |d: &crate::input::document::KeptDocument| {
-            let (name, text) = (d.0.clone().unwrap_or_default(), String::from_utf8_lossy(&d.1));
+            let name = d.0.clone().unwrap_or_default();
+            let text = String::from_utf8_lossy(&d.1);
             (name, text.into_owned(), d.2)
         };
         (kept.documents.iter().map(row).collect(), kept.skipped.len())

@@ -292,7 +292,8 @@ impl Buffers {
                     _ => return Ok(cursor.skip_value()?),
                 };
                 if !name.range.is_empty() {
-                    (record.name_rank, record.name) = (rank, name);
+                    record.name_rank = rank;
+                    record.name = name;
                 }
             }
             Role::Text(field) => match cursor.peek() {

@@ -43,7 +43,8 @@ impl MediawikiParser {
     /// length. Returns how many pages there are; they count in the place of lines.
     pub(crate) fn parse<S: DocumentSink>(&mut self, piece: PieceView<'_>, sink: &mut S) -> u64 {
         let bytes = piece.bytes;
-        let (mut at, mut pages) = (0, 0);
+        let mut at = 0;
+        let mut pages = 0;
         while let Some(n) = find(&bytes[at..], PAGE) {
             let offset = at + n;
             pages += 1;

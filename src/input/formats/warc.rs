@@ -140,7 +140,8 @@ fn text<'a>(
     })?;
     Ok(match kind {
         Kind::Markup(markup) => {
-            let (name, url) = (record.head.name(), record.head.target_uri);
+            let name = record.head.name();
+            let url = record.head.target_uri;
             take(&Page { name, url, bytes: body, markup, charset });
             html.text(body, markup, charset)
         }
@@ -207,7 +208,8 @@ fn each_record<S: DocumentSink>(
             sink.skipped(offset, 0, end - offset, Skip::BrokenWarc(fault));
         }
         number += 1;
-        let (content, bytes) = (&bytes[start..end], end - offset);
+        let content = &bytes[start..end];
+        let bytes = end - offset;
         take(Record { head, offset, number, content, bytes, fault }, sink);
         offset = next;
     }

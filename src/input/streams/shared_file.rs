@@ -102,7 +102,8 @@ impl SharedFile {
     pub(crate) fn will_need(&self, stretch: u64) {
         if stretch < self.stretches() {
             // Who is not heard waits longer, no more.
-            let (offset, len) = (stretch * self.stretch_bytes, self.stretch_len(stretch));
+            let offset = stretch * self.stretch_bytes;
+            let len = self.stretch_len(stretch);
             _ = fadvise(&self.file, offset, NonZeroU64::new(len), Advice::WillNeed);
         }
     }
@@ -168,7 +169,8 @@ impl SharedFile {
         }
         // It begins behind a mark, all of which may stand before.
         let mut at = begin - self.mark.bytes as u64;
-        let (mut room, mut len) = ([0; LOOK_BYTES], 0);
+        let mut room = [0; LOOK_BYTES];
+        let mut len = 0;
         loop {
             let seen = at + len as u64;
             let read = read_at(&self.file, &mut room[len..], seen)?;
@@ -255,10 +257,12 @@ mod tests {
         stretches.rotate_left(turned);
         let mut cutters = [Format::Jsonl, Format::Trec]
             .map(|format| Cutter::of_pieces(format, MOST_DOCUMENT, piece_bytes));
-        let (mut cut, mut hash) = (Vec::new(), None);
+        let mut cut = Vec::new();
+        let mut hash = None;
         for (turn, stretch) in stretches.into_iter().enumerate() {
             assert_eq!(hash, None, "not before the last");
-            let (mut pieces, cutter) = (Vec::new(), &mut cutters[turn % 2]);
+            let mut pieces = Vec::new();
+            let cutter = &mut cutters[turn % 2];
             let mut reading = file.begin(stretch, cutter).unwrap();
             let most_held = piece_bytes + 200_000;
             if !file.read(&mut reading, cutter, most_held, |piece| pieces.push(piece)).unwrap() {

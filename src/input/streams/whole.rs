@@ -25,7 +25,8 @@ impl Whole {
     /// `input` and those that it has made in `room`; `None` if it is damaged, goes on behind
     /// `input`, or does not fit.
     pub(crate) fn inflate(&mut self, input: &[u8], room: &mut [u8]) -> Option<(usize, usize)> {
-        let (mut taken, mut made) = (0, 0);
+        let mut taken = 0;
+        let mut made = 0;
         // SAFETY: the decompressor is live and borrowed by nobody else; both pointers are good for
         // the lengths given with them, and the function reads nothing from `room`.
         let result = unsafe {

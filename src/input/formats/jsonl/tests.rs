@@ -173,7 +173,8 @@ fn the_record_after_a_bad_one_is_read() {
 #[test]
 fn a_long_text_does_not_keep_its_memory() {
     let line = format!("{{\"text\":\"{}\\n\"}}", "x".repeat(2 * KEPT_BUFFER_BYTES));
-    let (mut parser, mut kept) = (JsonlParser::new(), Kept::default());
+    let mut parser = JsonlParser::new();
+    let mut kept = Kept::default();
     parser.parse(PieceView::whole(line.as_bytes()), &mut kept);
     assert_eq!(kept.documents[0].1.len(), 2 * KEPT_BUFFER_BYTES + 1);
     assert_eq!(parser.buffers.text.capacity(), 0);
@@ -270,7 +271,8 @@ proptest! {
         let mut places: Vec<_> = kept.documents.iter().map(|d| (d.2, d.4, d.3)).collect();
         places.extend(kept.skipped.iter().map(|s| (s.0, s.1, s.2)));
         places.sort_unstable();
-        let (mut offset, mut expected) = (0, Vec::new());
+        let mut offset = 0;
+        let mut expected = Vec::new();
         for (line, text) in (1..).zip(bytes.split(|byte| *byte == b'\n')) {
             if text.iter().any(|byte| !b" \t\r".contains(byte)) {
                 expected.push((offset, line, length_without_return(text)));

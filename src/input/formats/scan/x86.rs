@@ -132,7 +132,8 @@ pub(crate) fn copy_avx512(bytes: &[u8], mut at: usize, out: &mut TextBuffer) -> 
     let mut carried = 0;
     loop {
         let window = out.room(STEP);
-        let (mut from, mut written) = (at, 0);
+        let mut from = at;
+        let mut written = 0;
         // Each step has all of its bytes, and room for them.
         let last = at + bytes[at..].len().min(window.len()) / STEP * STEP;
         let step = loop {
@@ -185,7 +186,8 @@ mod tests {
                 1 => state | state >> 7 | state << 9,
                 _ => [0, 1, u64::MAX, 1 << 63, 3 << 62, !1, EVEN, !EVEN][round / 3 % 8],
             };
-            let (mut expected, mut inside) = (0u64, false);
+            let mut expected = 0u64;
+            let mut inside = false;
             for place in 0..64 {
                 inside = marks >> place & 1 == 1 && !inside;
                 expected |= u64::from(inside) << place;

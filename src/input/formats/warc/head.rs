@@ -108,7 +108,8 @@ impl<'a> Head<'a> {
 
     fn field(&mut self, line: &'a [u8]) {
         let Some(colon) = memchr(b':', line) else { return };
-        let (name, value) = (line[..colon].trim_ascii_end(), line[colon + 1..].trim_ascii());
+        let name = line[..colon].trim_ascii_end();
+        let value = line[colon + 1..].trim_ascii();
         let place = match name.len() {
             9 if name.eq_ignore_ascii_case(b"WARC-Type") => &mut self.kind,
             12 if name.eq_ignore_ascii_case(b"Content-Type") => &mut self.content_type,

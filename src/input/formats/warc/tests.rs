@@ -80,7 +80,8 @@ fn pages_and_conversions_are_documents() {
             ("", "nine"),
         ],
     );
-    let (status, content) = ("HTTP status", "content type");
+    let status = "HTTP status";
+    let content = "content type";
     assert_eq!(reasons(&kept), [status, status, content, content, status, content]);
     assert_eq!(kept.skipped[0].3, Skip::HttpStatus { status: 404 });
     assert_eq!(kept.skipped[2].3.to_string(), "content type image/png");
@@ -153,7 +154,8 @@ fn a_record_with_a_wrong_length_is_counted_and_kept() {
         let page = "HTTP/1.1 200 OK\n\n<p>two";
         format!("WARC/0.18\nWARC-Type: response\nWARC-TREC-ID: 2\n{length}\n\n{page}\n\n")
     };
-    let (one, three) = (response("1", "200 OK", "<p>one"), response("3", "200 OK", "<p>three"));
+    let one = response("1", "200 OK", "<p>one");
+    let three = response("3", "200 OK", "<p>three");
     for length in [
         "Content-Length: 5",
         "Content-Length: 26",

@@ -165,7 +165,8 @@ impl Gzip {
     }
 
     fn body(&mut self, input: &[u8], out: &mut Output<'_>) -> Result<usize, DecodeError> {
-        let (taken, made) = (self.inflate.total_in(), self.inflate.total_out());
+        let taken = self.inflate.total_in();
+        let made = self.inflate.total_out();
         let status = self.inflate.decompress(input, out.rest(), FlushDecompress::None);
         let taken = (self.inflate.total_in() - taken) as usize;
         let made = (self.inflate.total_out() - made) as usize;
@@ -188,8 +189,8 @@ impl Gzip {
         self.held.extend_from_slice(&input[..n]);
         if let Some(trailer) = self.held.first_chunk::<TRAILER_BYTES>() {
             let [a, b, c, d, e, f, g, h] = *trailer;
-            let (crc, length) =
-                (u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h]));
+            let crc = u32::from_le_bytes([a, b, c, d]);
+            let length = u32::from_le_bytes([e, f, g, h]);
             let got = self.crc.clone().finalize();
             if (crc, length) != (got, self.length) {
                 return Err(DecodeError::Damaged {

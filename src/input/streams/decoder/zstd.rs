@@ -35,7 +35,8 @@ impl Zstd {
     pub(crate) fn new(window_log: u32) -> Result<Self, DecodeError> {
         let mut decoder = Decoder::new().map_err(damaged)?;
         decoder.set_parameter(DParameter::WindowLogMax(MOST_WINDOW_LOG)).map_err(damaged)?;
-        let (head, allowed) = (Vec::new(), 1 << window_log);
+        let head = Vec::new();
+        let allowed = 1 << window_log;
         Ok(Self { decoder, open: false, full: false, head, allowed })
     }
 
@@ -56,7 +57,8 @@ impl Zstd {
                 continue;
             }
             // Between frames: a header, byte by byte.
-            let (held, begin) = (self.head.len(), at);
+            let held = self.head.len();
+            let begin = at;
             let window = loop {
                 match window(&self.head) {
                     Window::More if at == input.len() => return Ok(at),
@@ -165,7 +167,8 @@ mod tests {
         let file = [frame(20, b"one"), frame(27, b"two"), frame(24, b"three")].concat();
         for block in [1, 5, 7, file.len()] {
             let mut decoder = Zstd::new(23).unwrap();
-            let (mut all, mut asked) = (Vec::new(), Vec::new());
+            let mut all = Vec::new();
+            let mut asked = Vec::new();
             for part in file.chunks(block) {
                 let mut at = 0;
                 while at < part.len() {
