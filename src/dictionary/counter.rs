@@ -106,7 +106,8 @@ impl<C: Counting> Stretches for Found<C> {
             }
             return;
         }
-        let (mut meaning, mut tokens) = (Meaning::NOTHING, 0);
+        let mut meaning = Meaning::NOTHING;
+        let mut tokens = 0;
         self.tokenizer.for_each_token(bytes, |token| {
             let term = self.memo.term_of_token(token);
             self.count(term);

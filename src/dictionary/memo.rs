@@ -260,7 +260,8 @@ impl<S: Copy + Default> Memo<S> {
             self.list = no_terms();
             self.strings = Vec::new();
         }
-        (self.is_full, self.is_kept) = (false, true);
+        self.is_full = false;
+        self.is_kept = true;
     }
 
     /// Prefetches the first slot for a key, and returns what [`terms_of_keys`](Self::terms_of_keys)
@@ -287,7 +288,9 @@ impl<S: Copy + Default> Memo<S> {
         known: impl Fn(&[Term<S>], u32),
     ) -> u128 {
         let mut unknown = 0u128;
-        let (slots, list, piece) = (&mut self.slots[..], &self.list[..], self.piece);
+        let slots = &mut self.slots[..];
+        let list = &self.list[..];
+        let piece = self.piece;
         for (i, ((term, &key), &spread)) in terms.iter_mut().zip(keys).zip(spreads).enumerate() {
             match find_key(slots, key, spread, piece) {
                 Ok(slot) => {
@@ -327,7 +330,9 @@ impl<S: Copy + Default> Memo<S> {
         let analysis = Arc::clone(&self.analysis);
         let mut known = Some(terms);
         while unknown != 0 {
-            let (mut places, mut tokens, mut found) = ([0; AT_ONCE], [([0; 16], 0); AT_ONCE], 0);
+            let mut places = [0; AT_ONCE];
+            let mut tokens = [([0; 16], 0); AT_ONCE];
+            let mut found = 0;
             while unknown != 0 && found < AT_ONCE {
                 places[found] = unknown.trailing_zeros() as usize;
                 tokens[found] = key_bytes(keys[places[found]]);
@@ -375,7 +380,8 @@ impl<S: Copy + Default> Memo<S> {
         self.slots[at] = Slot { key, term, seen: self.piece };
         see_key(&mut self.forms, key, term);
         self.used += 1;
-        let (used, slots) = (self.used, self.slots.len());
+        let used = self.used;
+        let slots = self.slots.len();
         if used * 2 > slots && (used * 8 > slots * 7 || self.may_double()) {
             self.double();
         }
@@ -405,7 +411,8 @@ impl<S: Copy + Default> Memo<S> {
 
     pub(super) fn term_of_long(&mut self, token: &[u8]) -> u32 {
         let next = self.other_forms.len() as u32;
-        let (forms, strings) = (&self.other_forms, &self.strings);
+        let forms = &self.other_forms;
+        let strings = &self.strings;
         let hash = hash(token);
         let found = self.others.find_or_insert(hash, next, |n| {
             let form = &forms[n as usize];
@@ -445,7 +452,8 @@ impl<S: Copy + Default> Memo<S> {
         let bytes = &term.as_bytes()[implied_prefix_len(collection)..];
         let suffix = Suffix::new(collection, bytes);
         let next = self.list.len() as u32;
-        let (list, strings) = (&self.list, &self.strings);
+        let list = &self.list;
+        let strings = &self.strings;
         let found = self.terms.find_or_insert(hash, next, |n| {
             let t = &list[n as usize];
             t.hash == hash && t.suffix.same(strings, &suffix, bytes)

@@ -82,7 +82,8 @@ impl Spilled {
     fn read(&self, number: usize, entries: &mut Vec<Entry>) -> io::Result<()> {
         for Parted { at, ends } in &self.parted {
             let file = self.file.as_ref().expect("entries went to a file");
-            let (range, have) = (range(ends, number), entries.len());
+            let range = range(ends, number);
+            let have = entries.len();
             entries.resize(have + range.len(), Entry { hash: 0, docid: 0 });
             let at = (at + range.start as u64) * size_of::<Entry>() as u64;
             file.read_exact_at(bytemuck::cast_slice_mut(&mut entries[have..]), at)?;
@@ -160,7 +161,8 @@ impl Names {
         if kept.hashes < self.most {
             return Ok(());
         }
-        let (mut count, mut pieces) = (0, 0);
+        let mut count = 0;
+        let mut pieces = 0;
         while count < self.at_once && pieces < kept.pieces.len() {
             count += kept.pieces[pieces].hashes.len();
             pieces += 1;
@@ -171,7 +173,8 @@ impl Names {
             crate::fault::storage()?;
             kept.file = Some(Arc::new(tempfile::tempfile_in(&self.folder)?));
         }
-        let (file, at) = (kept.file.clone().expect("a file was made"), kept.spilled);
+        let file = kept.file.clone().expect("a file was made");
+        let at = kept.spilled;
         kept.spilled += count as u64;
         // Others may go on.
         drop(kept);
@@ -198,7 +201,8 @@ impl Names {
         // Parts may also take what hashes that are not there would have.
         let bytes = most.saturating_mul(HASH_BYTES) - hashes.min(most) * size_of::<u128>();
         let room = (bytes / size_of::<Entry>()).max(at_once);
-        let (mut duplicates, mut begin) = (Duplicates::default(), 0);
+        let mut duplicates = Duplicates::default();
+        let mut begin = 0;
         while begin < 1 << bits {
             let mut names = 0;
             let enough = (begin..1 << bits).find(|&number| {
@@ -261,7 +265,8 @@ fn sizes_of_parts(pieces: &[Piece], bits: u32) -> Vec<u32> {
 /// a power of two.
 fn part(pieces: &[Piece], sizes: &[u32], parts: Range<usize>) -> InParts {
     let bits = sizes.len().ilog2();
-    let (mut ends, mut names) = (vec![0; sizes.len()], 0);
+    let mut ends = vec![0; sizes.len()];
+    let mut names = 0;
     for (number, end) in ends.iter_mut().enumerate() {
         // The beginning of the part, until its entries are there.
         *end = names;
@@ -297,7 +302,8 @@ fn count(entries: &mut [Entry], slots: &mut Vec<u32>) -> Duplicates {
     let mask = (2 * entries.len()).next_power_of_two() - 1;
     slots.clear();
     slots.resize(mask + 1, 0);
-    let (mut count, mut first) = (0, (u32::MAX, u32::MAX));
+    let mut count = 0;
+    let mut first = (u32::MAX, u32::MAX);
     for number in 0..entries.len() {
         let Entry { hash, docid } = entries[number];
         let mut slot = hash as usize & mask;

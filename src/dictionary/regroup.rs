@@ -98,7 +98,8 @@ impl Counting for Postings {
         if large {
             *self = Self::default();
         }
-        (self.terms, self.used) = (0, 0);
+        self.terms = 0;
+        self.used = 0;
         large
     }
 }
@@ -221,7 +222,8 @@ impl TokenTally {
         for (stream, collection) in self.streams.iter_mut().zip(self.owners.in_order()) {
             let owner = self.owners.of(collection);
             if owner != owner_before {
-                (owner_start, owner_before) = (end, owner);
+                owner_start = end;
+                owner_before = owner;
             }
             let start = end;
             end = end.checked_add(stream.at).expect("a piece's tokens stay below 4 GiB");
@@ -303,7 +305,8 @@ impl Regroup for TokenTally {
         self.measure(&mut counts);
         let mut groups = self.place();
         self.write();
-        let (counts, lengths) = (Arc::new(counts), Arc::from(&*self.counter.lengths));
+        let counts = Arc::new(counts);
+        let lengths = Arc::from(&*self.counter.lengths);
         let mut rest = &self.bytes[..];
         for group in &mut groups {
             let end = group.collections.last().map_or(0, |&(_, end)| end as usize);
@@ -311,7 +314,8 @@ impl Regroup for TokenTally {
             rest = behind;
             group.bytes = bytes.to_vec();
             group.text_bytes = self.text_bytes;
-            (group.counts, group.lengths) = (Arc::clone(&counts), Arc::clone(&lengths));
+            group.counts = Arc::clone(&counts);
+            group.lengths = Arc::clone(&lengths);
         }
         self.text_bytes = 0;
         if self.counter.reset() {

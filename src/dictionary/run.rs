@@ -106,7 +106,8 @@ impl RunDictionary {
     /// The number of a term, new if it has none; `strings` has its suffix if that is long.
     #[inline(always)]
     fn number(&mut self, guessed: u32, term: &GroupTerm, strings: &[u8]) -> u32 {
-        let (entries, suffixes) = (&self.entries, &self.suffixes);
+        let entries = &self.entries;
+        let suffixes = &self.suffixes;
         let same = |n: u32| {
             let entry = entries.get(n as usize);
             entry.is_some_and(|entry| entry.suffix.same(suffixes, &term.suffix, strings))
@@ -247,7 +248,9 @@ mod tests {
             for ((collection, suffix), list) in &expected {
                 prop_assert_eq!(run.advance(&mut bytes).unwrap(), Advance::Term);
                 prop_assert_eq!(run.term(), (*collection, &suffix[..]));
-                let (mut at, mut next, mut got) = (0, 0, Vec::new());
+                let mut at = 0;
+                let mut next = 0;
+                let mut got = Vec::new();
                 while let Some((gap, tf)) = folded::get(&bytes, &mut at) {
                     got.push((next + gap, tf));
                     next += gap + 1;

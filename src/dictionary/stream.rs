@@ -156,7 +156,8 @@ impl<'a> Iterator for Tokens<'a> {
     /// `None` at the end, and where a token is cut short, which leaves a [`rest`](Self::rest).
     #[inline]
     fn next(&mut self) -> Option<(u32, &'a [u8])> {
-        let (mut document, mut at) = (self.document, 0);
+        let mut document = self.document;
+        let mut at = 0;
         let length = loop {
             let &[gap, next, ..] = self.bytes.get(at..)? else { return None };
             document = document.checked_add(u32::from(gap))?;

@@ -89,7 +89,8 @@ impl State {
 
     #[inline(never)]
     fn lay_spilled(&self, spilled: &Spilled, lists: &mut Vec<u8>) -> (u32, u32) {
-        let (before, chain) = (lists.len(), &spilled.chains[self.spilled as usize - 1]);
+        let before = lists.len();
+        let chain = &spilled.chains[self.spilled as usize - 1];
         spilled.slices.read(chain, |slice| lists.extend_from_slice(slice));
         lists.extend_from_slice(&self.bytes[..usize::from(self.used)]);
         let mut at = before;
@@ -188,7 +189,8 @@ impl Counting for Postings {
             self.document.resize(2 * self.here + 1024, 0);
         }
         self.make_room(terms.len());
-        let (document, seen) = (&mut self.document[self.here..][..TOGETHER], &mut self.seen[..]);
+        let document = &mut self.document[self.here..][..TOGETHER];
+        let seen = &mut self.seen[..];
         let mut found = 0;
         for &term in tokens {
             document[found] = term;
@@ -210,7 +212,8 @@ impl Counting for Postings {
             self.touched.resize(2 * (self.terms + document.len()) + 1024, 0);
         }
         let touched = &mut self.touched[self.terms..][..document.len()];
-        let (seen, spilled) = (&self.seen[..terms.len()], &mut self.spilled);
+        let seen = &self.seen[..terms.len()];
+        let spilled = &mut self.spilled;
         let mut found = 0;
         for (&term, &ahead) in document.iter().zip(&document[AHEAD..]) {
             prefetch_at(terms, ahead as usize);
@@ -230,7 +233,8 @@ impl Counting for Postings {
         if large {
             *self = Self::default();
         }
-        (self.terms, self.posted) = (0, 0);
+        self.terms = 0;
+        self.posted = 0;
         self.spilled.slices.clear();
         self.spilled.chains.clear();
         large
@@ -256,9 +260,11 @@ impl Regroup for Tally {
     fn finish(&mut self) -> Vec<Group> {
         let mut counts = self.counter.piece_counts();
         let mut parts = self.encode(&mut counts);
-        let (counts, lengths) = (Arc::new(counts), Arc::from(&*self.counter.lengths));
+        let counts = Arc::new(counts);
+        let lengths = Arc::from(&*self.counter.lengths);
         for part in &mut parts {
-            (part.counts, part.lengths) = (counts.clone(), Arc::clone(&lengths));
+            part.counts = counts.clone();
+            part.lengths = Arc::clone(&lengths);
         }
         self.counter.reset();
         parts
@@ -410,7 +416,9 @@ mod tests {
             let analysis = Analysis { tokenizer, ..Analysis::default() };
             let mut tally = Tally::new(analysis.clone(), owners.clone(), memo_bytes);
             for texts in pieces {
-                let (mut expected, mut lengths, mut forms) = (Lists::new(), Vec::new(), Sketch::default());
+                let mut expected = Lists::new();
+                let mut lengths = Vec::new();
+                let mut forms = Sketch::default();
                 for (document, text) in (0u32..).zip(&texts) {
                     let mut length = 0;
                     tokenizer.for_each_token(text.as_bytes(), |token| {

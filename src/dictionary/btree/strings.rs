@@ -32,7 +32,9 @@ fn word(bytes: &[u8]) -> u64 {
         // The two ends overlap; what both have is the same.
         4.. => be32(0) << 32 | be32(n - 4) << (64 - 8 * n),
         _ => {
-            let (first, middle, last) = (bytes[0], bytes[n / 2], bytes[n - 1]);
+            let first = bytes[0];
+            let middle = bytes[n / 2];
+            let last = bytes[n - 1];
             u64::from(first) << 56
                 | u64::from(middle) << (56 - 8 * (n / 2))
                 | u64::from(last) << (64 - 8 * n)

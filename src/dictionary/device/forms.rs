@@ -219,7 +219,8 @@ impl Part {
                     analysis.tokenizer.for_each_token(form, token);
                 }
             }
-            let (words, members) = (self.words.len() - before.0, self.members.len() - before.1);
+            let words = self.words.len() - before.0;
+            let members = self.members.len() - before.1;
             if words > 0 && (words, members) != (1, 1) {
                 self.expansions += 1 + members;
             }
@@ -254,7 +255,8 @@ impl Part {
         self.words.push((shard as u64, members));
         let OfShard { words, strings } = &mut self.by_shard[shard];
         let number = AtomicU32::new(0);
-        let (collection, len) = (trie_collection(term), term.len() as u8);
+        let collection = trie_collection(term);
+        let len = term.len() as u8;
         words.push(Word { hash, number, collection, len });
         short::push(term.as_bytes(), strings);
     }
@@ -262,7 +264,9 @@ impl Part {
     /// Writes what the forms stand for, and their expansions, which will stand behind `place` other
     /// meanings.
     fn meanings(&self, place: usize, meanings: &mut [Meaning], expansions: &mut [Meaning]) {
-        let (mut word, mut before, mut filled) = (0, 0, 0);
+        let mut word = 0;
+        let mut before = 0;
+        let mut filled = 0;
         let mut of_shards = self.by_shard.each_ref().map(|of| of.words.iter());
         let mut code = |code_or_shard: u64| match of_shards.get_mut(code_or_shard as usize) {
             None => code_or_shard,
@@ -413,12 +417,15 @@ impl Forms {
         });
         let all: usize = parts.iter().map(|part| part.expansions).sum();
         assert!(2 * (place + all) < EXPANDED as usize, "expansions take too much");
-        let (mut meanings, mut expansions) = (pages::zeroed(*count), pages::zeroed(all));
-        let (mut rest, mut place) = (&mut expansions[..], place);
+        let mut meanings = pages::zeroed(*count);
+        let mut expansions = pages::zeroed(all);
+        let mut rest = &mut expansions[..];
+        let mut place = place;
         let told = parts.iter().zip(meanings.chunks_mut(PART_FORMS)).map(|(part, meanings)| {
             let (expansions, behind) = std::mem::take(&mut rest).split_at_mut(part.expansions);
             let here = place;
-            (place, rest) = (place + part.expansions, behind);
+            place = place + part.expansions;
+            rest = behind;
             (part, here, meanings, expansions)
         });
         crew.share(others, told.collect(), |(part, place, meanings, expansions)| {

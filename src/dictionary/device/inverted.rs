@@ -63,7 +63,8 @@ impl InvertedTerms {
     }
 
     fn sort(&mut self) -> Vec<Term> {
-        let (mut order, suffixes) = (Vec::new(), &mut self.suffixes);
+        let mut order = Vec::new();
+        let suffixes = &mut self.suffixes;
         self.run.terms.for_each(|number, collection, suffix| {
             if self.owners.of(collection) == self.owner {
                 let place = TermPlace::new(suffixes.len(), collection, suffix.len());

@@ -164,8 +164,8 @@ pub(crate) fn number_bytes(bytes: &[u8]) -> Option<usize> {
     let length = bytes.iter().take_while(|byte| is_of_number(byte)).count();
     let number = &bytes[..length];
     let parts = number.strip_prefix(b"-").unwrap_or(number).splitn(2, |&byte| byte == b'.');
-    let (mut parts, are_digits) =
-        (parts, |part: &[u8]| !part.is_empty() && part.iter().all(u8::is_ascii_digit));
+    let mut parts = parts;
+    let are_digits = |part: &[u8]| !part.is_empty() && part.iter().all(u8::is_ascii_digit);
     let whole = parts.next()?;
     let is_number =
         are_digits(whole) && (whole.len() == 1 || whole[0] != b'0') && parts.all(are_digits);
@@ -254,7 +254,8 @@ mod tests {
         assert_eq!((&rich.words()[..4], rich.end_bytes()), (&[5, 1, 0, 4][..], 1));
         assert_eq!(rich.words()[4..10], [TEXT, NUMBER, TEXT, NAME | NUMBER, TEXT, 0]);
 
-        let (named, text) = (("\"", NAMED), ("\",\"", TEXTUAL));
+        let named = ("\"", NAMED);
+        let text = ("\",\"", TEXTUAL);
         assert!(of(&[named, text], "\"}\n").is_some());
         assert_eq!(of(&[text], "\"\n").unwrap().words()[..4], [1, 0, 0, 0]);
         let many = |count| [vec![named, text], vec![("\",\"", Value::NONE); count - 2]].concat();

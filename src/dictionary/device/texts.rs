@@ -92,7 +92,8 @@ pub struct Texts {
 
 impl Texts {
     pub fn new(buffers: Arc<TextBuffers>) -> Self {
-        let (text, pauses) = (PieceText::of(&buffers), Cell::new(false));
+        let text = PieceText::of(&buffers);
+        let pauses = Cell::new(false);
         Self { text, last: (0, 0), buffers, as_lines: None, pauses }
     }
 
@@ -129,7 +130,8 @@ impl Regroup for Texts {
     }
 
     fn lines(&mut self, bytes: TextBuffer, lines: DeviceLines) {
-        (self.text.bytes, self.text.lines) = (bytes, Some(lines));
+        self.text.bytes = bytes;
+        self.text.lines = Some(lines);
     }
 
     /// Its length is not known, and 0 stands for it. Panics if the piece would have 4 GiB or more.

@@ -145,7 +145,8 @@ impl Scattered {
             sizes[usize::from(term.collection)].add(Size { terms: 1, bytes: term.suffix().len() });
         }
         // As terms come the beginnings move to the ends.
-        let (mut ends, mut count) = (Vec::with_capacity(sizes.len()), 0);
+        let mut ends = Vec::with_capacity(sizes.len());
+        let mut count = 0;
         for size in &sizes {
             ends.push(count);
             count += size.terms;
@@ -177,7 +178,9 @@ struct Part<'a> {
 
 impl Part<'_> {
     fn fill(self, all: All<'_>, scattered: &[Scattered]) {
-        let (mut terms, mut begin, mut written) = (Vec::new(), 0, 0);
+        let mut terms = Vec::new();
+        let mut begin = 0;
+        let mut written = 0;
         for collection in self.collections {
             terms.clear();
             scattered.iter().for_each(|some| terms.extend_from_slice(some.collection(collection)));
@@ -190,7 +193,8 @@ impl Part<'_> {
             self.of[begin..end].fill(collection as u16);
             let to = self.numbers[begin..end].iter_mut().zip(&mut self.suffix_bytes[begin..end]);
             for (i, (term, (number, suffix_bytes))) in terms.iter().zip(to).enumerate() {
-                (*number, *suffix_bytes) = (term.number, term.len);
+                *number = term.number;
+                *suffix_bytes = term.len;
                 all.prefetch([3, 2, 1].map(|steps| terms.get(i + steps * AHEAD)));
                 let len = usize::from(term.len);
                 let to = &mut self.suffixes[written..];
@@ -237,7 +241,9 @@ impl Forms {
         let mut rest =
             (&mut numbers[..], &mut collections[..], &mut suffix_bytes[..], &mut suffixes[..]);
         let each = all.terms.div_ceil(*threads * PARTS).max(PART_FORMS);
-        let (mut parts, mut begin, mut here) = (Vec::new(), 0, Size::default());
+        let mut parts = Vec::new();
+        let mut begin = 0;
+        let mut here = Size::default();
         for (collection, &size) in sizes.iter().enumerate() {
             here.add(size);
             if here.terms >= each || collection + 1 == TRIE_COLLECTIONS {
@@ -295,7 +301,8 @@ mod tests {
             let mut expected = Vec::new();
             terms.for_each(|n, collection, suffix| expected.push((collection, suffix.to_vec(), n)));
             expected.sort_unstable();
-            let (mut at, mut found) = (0, Vec::new());
+            let mut at = 0;
+            let mut found = Vec::new();
             for (i, &number) in ordered.numbers.iter().enumerate() {
                 let end = at + usize::from(ordered.suffix_bytes[i]);
                 found.push((ordered.collections[i], ordered.suffixes[at..end].to_vec(), number));
