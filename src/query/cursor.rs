@@ -43,7 +43,8 @@ impl<'a> RunSearch<'a> {
         norms: Norms<'a>,
         level: Level,
     ) -> Self {
-        let (first_docid, documents) = (docids.start, docids.len());
+        let first_docid = docids.start;
+        let documents = docids.len();
         let statics = norms.statics.len();
         assert!(statics == 0 || statics >= documents, "{statics} of {documents} documents");
         let known = norms.documents.len();
@@ -119,7 +120,10 @@ impl Default for Cursor {
 
 impl Cursor {
     pub(super) fn reset(&mut self) {
-        (self.len, self.at, self.block, self.tfs_block) = (0, 0, NONE, NONE);
+        self.len = 0;
+        self.at = 0;
+        self.block = NONE;
+        self.tfs_block = NONE;
         self.columns.close();
     }
 
@@ -374,7 +378,8 @@ impl Cursor {
                 prefetch_bytes(list.bytes_of(line), FETCHED);
             }
         }
-        let (mut found, mut next) = (0, 0);
+        let mut found = 0;
+        let mut next = 0;
         for share in 0..self.shares.len {
             let block = self.shares.blocks[share] as usize;
             let end = self.shares.ends[share] as usize;

@@ -91,7 +91,8 @@ impl Expander {
     /// If texts of the index cannot be had.
     pub fn new(snapshot: Arc<Snapshot>, rm3: Rm3, wanted: Wanted) -> Result<Self, QueryError> {
         let reread = Reread::new(snapshot.generation())?;
-        let (searcher, kept) = (Searcher::new(), Arc::default());
+        let searcher = Searcher::new();
+        let kept = Arc::default();
         Ok(Self { snapshot, rm3, wanted, searcher, reread, kept })
     }
 

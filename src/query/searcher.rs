@@ -215,7 +215,8 @@ impl Searcher {
         let docids = source.place(run, number);
         let norms = norms_of(plan, &docids);
         let has_statics = !norms.statics.is_empty();
-        let (top, scratch) = (&mut self.top, &mut self.scratch);
+        let top = &mut self.top;
+        let scratch = &mut self.scratch;
         let search = match (stage, plan.wanted().algorithm) {
             // No bound knows what scores begin with.
             (Stage::Any, _) if has_statics => scored::search_any,

@@ -141,11 +141,13 @@ impl RunSearch<'_> {
     ) -> Result<(usize, bool), ListError> {
         let mut more = true;
         let Candidates { docids: [from, to], kept, .. } = candidates;
-        let (mut from, mut to) = (from, to);
+        let mut from = from;
+        let mut to = to;
         for (number, &term) in order.iter().enumerate().skip(1) {
             let Some(list) = self.terms[term].list else { return Ok((0, false)) };
             let has_more;
-            let (found_in, found) = ((&*from, count), (&mut *to, &mut *kept));
+            let found_in = (&*from, count);
+            let found = (&mut *to, &mut *kept);
             (count, has_more) = find(&mut cursors[term], (term, &list), found_in, found)?;
             more &= has_more;
             if count == 0 {

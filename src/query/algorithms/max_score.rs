@@ -68,7 +68,8 @@ const FIRST_SHARE: usize = 8;
 /// If a list is damaged. Some documents may have been offered. Damage in a part that is skipped is
 /// not seen.
 pub fn search(run: &RunSearch<'_>, top: &mut TopK, scratch: &mut Scratch) -> Result<(), ListError> {
-    let (run, terms) = (*run, run.terms);
+    let terms = run.terms;
+    let run = *run;
     let lists = terms.iter().filter_map(|term| term.list);
     let (count, postings) =
         lists.fold((0, 0), |(count, sum), list| (count + 1, sum + u64::from(list.df())));

@@ -38,7 +38,10 @@ pub(crate) struct Ranges {
 impl Ranges {
     /// Begins a search through `lists` lists for some documents, with ranges of `1 << shift`.
     pub(crate) fn begin(&mut self, lists: usize, shift: u32, wanted: Range<u32>) {
-        (self.shift, self.first, self.end, self.stop) = (shift, 0, wanted.start, wanted.end);
+        self.shift = shift;
+        self.first = 0;
+        self.end = wanted.start;
+        self.stop = wanted.end;
         self.of_lists.resize(lists * MOST, NONE);
         self.blocks.clear();
         self.blocks.resize(lists, 0);

@@ -41,12 +41,14 @@ fn search(
     let sums = &mut scratch.sums;
     sums.clear();
     sums.extend((0..documents).map(|docid| (norms.static_of(docid), 0)));
-    let (mut docids, mut tfs) = ([0; MAX_BLOCK], [0; MAX_BLOCK]);
+    let mut docids = [0; MAX_BLOCK];
+    let mut tfs = [0; MAX_BLOCK];
     let mut columns = Columns::default();
     for RunTerm { weight, list } in terms {
         let Some(list) = list else { continue };
         columns.close();
-        let (block_len, wanted) = (list.block_len(), list.wanted());
+        let block_len = list.block_len();
+        let wanted = list.wanted();
         for block in 0..list.blocks() {
             let count = if block < list.full_blocks() {
                 list.decode_block(block, documents, &mut columns, &mut docids[..block_len])?;

@@ -119,7 +119,8 @@ impl RunSearch<'_> {
         accumulators.resize(SPARSE, UNMATCHED);
         lines.resize(SPARSE / LINE, 0);
         let slots = (end - start).next_power_of_two().clamp(64 * LINE as u32, LONGEST) as usize;
-        let (sums, lines) = (&mut accumulators[..slots], &mut lines[..slots / LINE]);
+        let sums = &mut accumulators[..slots];
+        let lines = &mut lines[..slots / LINE];
         for (cursor, term) in cursors.iter_mut().zip(self.terms) {
             let Some(list) = &term.list else { continue };
             let add = |slot: usize, score: f32| {

@@ -86,7 +86,8 @@ impl Reread {
         })?;
         let text = self.texts.of((Path::new(&row.input), format), row.offset, row.bytes);
         let text = text.map_err(|source| unread(&row, source))?;
-        let (mut terms, mut found) = (BTreeMap::new(), 0);
+        let mut terms = BTreeMap::new();
+        let mut found = 0;
         self.analysis.terms(&text, |term| {
             found += 1;
             match terms.get_mut(term) {

@@ -77,7 +77,8 @@ impl CopiedRun {
         let docids = first_docid + wanted.start..first_docid + wanted.end;
         let lengths = &lengths[docids.start as usize..docids.end as usize];
         let codes: Vec<u8> = lengths.iter().map(|&length| code_below(length)).collect();
-        let (mut lists, mut data) = (HashMap::new(), Vec::new());
+        let mut lists = HashMap::new();
+        let mut data = Vec::new();
         let form = run.postings_header().form;
         let mut encoder = ListEncoder::of_form(form);
         let mut terms = LexiconStream::open(run.lexicon().path(), WINDOW_BYTES)?;
@@ -115,8 +116,10 @@ fn copy(
     codes: &[u8],
     encoder: &mut ListEncoder,
 ) -> Result<(), crate::index::list::ListError> {
-    let (mut docids, mut tfs) = ([0; MAX_BLOCK], [0; MAX_BLOCK]);
-    let (mut columns, block_len) = (Columns::default(), list.block_len());
+    let mut docids = [0; MAX_BLOCK];
+    let mut tfs = [0; MAX_BLOCK];
+    let mut columns = Columns::default();
+    let block_len = list.block_len();
     for block in 0..list.blocks() {
         let count = if block < list.full_blocks() {
             list.decode_block(block, documents, &mut columns, &mut docids[..block_len])?;

@@ -115,7 +115,8 @@ impl<Q> Pool<Q> {
             cuts: false,
             idle: Vec::with_capacity(workers),
         };
-        let (workers, state) = (workers.max(1), Mutex::new(state));
+        let workers = workers.max(1);
+        let state = Mutex::new(state);
         Self { delta, workers, there: 0.into(), state }
     }
 
@@ -205,7 +206,8 @@ impl<Q> Pool<Q> {
         // With several open queries nobody waits at the end of one, and fewer parts are less work.
         let parts = (2 * self.workers / state.open.len().max(1)).max(1);
         let (open, first) = state.open.front_mut()?;
-        let (first_taken, tasks) = (*first, open.cut.tasks());
+        let first_taken = *first;
+        let tasks = open.cut.tasks();
         let fair = (tasks - first_taken).div_ceil(parts);
         let end = first_taken + fair.max(open.least.load(Ordering::Relaxed));
         let end = end.min(open.cut.end_of_run(first_taken));

@@ -88,7 +88,8 @@ pub(super) fn scores(
     let Ok(documents) = i32::try_from(norms.len()) else {
         return portable::scores(weight, (docids, tfs), len, norms, scores);
     };
-    let (weight, documents) = (_mm512_set1_ps(weight), _mm512_set1_epi32(documents));
+    let weight = _mm512_set1_ps(weight);
+    let documents = _mm512_set1_epi32(documents);
     for at in (0..len).step_by(16) {
         let docids = load(docids, at);
         let valid = _mm512_cmplt_epu32_mask(docids, documents);

@@ -18,7 +18,8 @@ const FEW: usize = 4;
 /// if there is none.
 #[inline(always)]
 pub(in super::super) fn first_block(last_docids: &[[u8; 4]], from: usize, docid: u32) -> usize {
-    let (mut from, mut step) = (from, 1);
+    let mut from = from;
+    let mut step = 1;
     let below = |last: &[u8; 4]| u32::from_le_bytes(*last) < docid;
     while last_docids.get(from + step - 1).is_some_and(below) {
         from += step;
@@ -40,7 +41,8 @@ pub(super) fn share_out(
     (candidates, count): (&Room, usize),
     shares: &mut Shares,
 ) {
-    let (mut block, mut next) = (from, 0);
+    let mut block = from;
+    let mut next = 0;
     shares.len = 0;
     while next < count {
         block = first_block(last_docids, block, candidates[next]);
@@ -74,9 +76,11 @@ pub(super) fn match_block(
         }
         return;
     }
-    let (mut candidate, mut at) = (from, 0);
+    let mut candidate = from;
+    let mut at = 0;
     while candidate < end && at < docids.len() {
-        let (wanted, docid) = (candidates[candidate], docids[at]);
+        let wanted = candidates[candidate];
+        let docid = docids[at];
         met[*found] = wanted;
         kept[*found] = candidate as u32;
         positions[*found] = block.first + at as u32;
@@ -197,7 +201,8 @@ pub(super) fn collect_block(
 pub(super) fn narrow(bar: f32, rest: Rest<'_>, left: &mut Left) {
     let mut count = 0;
     for at in 0..left.count {
-        let (docid, sum) = (left.docids[at], left.sums[at]);
+        let docid = left.docids[at];
+        let sum = left.sums[at];
         let more = rest.of_ranges[((docid - rest.first) >> rest.shift) as usize];
         left.docids[count] = docid;
         left.sums[count] = sum;

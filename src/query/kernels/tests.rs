@@ -31,7 +31,8 @@ fn array<const N: usize>(docids: &[u32]) -> [u32; N] {
 }
 
 fn hits(k: usize, offer: impl FnOnce(&mut TopK)) -> Vec<Hit> {
-    let (mut top, mut hits) = (TopK::new(), Vec::new());
+    let mut top = TopK::new();
+    let mut hits = Vec::new();
     top.reset(k);
     offer(&mut top);
     top.take(&mut hits);
@@ -105,7 +106,9 @@ proptest! {
             .collect();
         let block = Block { docids: &array(&docids), len: docids.len(), first: 1280 };
         for level in levels() {
-            let (mut met, mut kept, mut positions) = (array(&[]), array(&[]), array(&[]));
+            let mut met = array(&[]);
+            let mut kept = array(&[]);
+            let mut positions = array(&[]);
             let mut matches = Matches {
                 found,
                 docids: &mut met,
@@ -139,7 +142,8 @@ proptest! {
         weight in prop_oneof![Just(0.0f32), (1u32..1_000_000).prop_map(|n| n as f32 / 1000.0)],
         count in 1..=BLOCK,
     ) {
-        let (block, len) = (array(&docids), docids.len());
+        let block = array(&docids);
+        let len = docids.len();
         let tfs = array(&tfs);
         let expected = docids.iter().zip(&tfs).map(|(&docid, &tf)| {
             crate::score::bm25::score(weight, tf, norms[docid as usize]).to_bits()

@@ -142,15 +142,19 @@ pub(crate) fn topics(file: &[u8], fields: &[String]) -> Vec<Result<Topic, (usize
     let mut read = Vec::new();
     let mut topic: Option<Begun> = None;
     // The field of the current text, and the start of this text.
-    let (mut field, mut from) = (String::new(), 0);
+    let mut field = String::new();
+    let mut from = 0;
     let mut at = 0;
     while let Some(tag) = next_tag(file, at) {
-        let (begins, is_topic) = (!tag.closes, ["top", "topic"].contains(&&*tag.name));
+        let begins = !tag.closes;
+        let is_topic = ["top", "topic"].contains(&&*tag.name);
         // In a text that is not of XML it may be no tag at all.
         at = tag.start + 1;
         let Some(begun) = &mut topic else {
             if begins && (is_topic || tag.name == "query") {
-                (field, from, at) = (String::new(), tag.end, tag.end);
+                field = String::new();
+                from = tag.end;
+                at = tag.end;
                 topic = Some(Begun::new(tag));
             }
             continue;
@@ -168,11 +172,14 @@ pub(crate) fn topics(file: &[u8], fields: &[String]) -> Vec<Result<Topic, (usize
                     Err((begun.offset, why))
                 }
             });
-            (field, from, at) = (String::new(), tag.end, tag.end);
+            field = String::new();
+            from = tag.end;
+            at = tag.end;
             topic = (!ends).then(|| Begun::new(tag));
         } else if tag.closes && tag.name == field || begins && is_field(&tag.name, fields) {
             begun.add(&field, &plain(from, tag.start));
-            (from, at) = (tag.end, tag.end);
+            from = tag.end;
+            at = tag.end;
             field = if begins { tag.name } else { String::new() };
         }
     }

@@ -156,7 +156,8 @@ impl Searcher {
         tasks: Range<usize>,
         floor: f32,
     ) -> Result<(), IndexError> {
-        let (plan, share) = (&*cut.plan, self.share_of(&cut.plan));
+        let plan = &*cut.plan;
+        let share = self.share_of(&cut.plan);
         let (number, end) = cut.run_of(tasks.start);
         assert!(!tasks.is_empty() && tasks.end <= end, "tasks {tasks:?} of a run up to {end}");
         let run = &plan.snapshot().generation().runs()[number];
@@ -169,8 +170,8 @@ impl Searcher {
                 None => None,
                 Some(list) if cut.stage == Stage::Any => list.within(docids.clone()),
                 Some(list) => {
-                    let (first, last) =
-                        (&cut.blocks(tasks.start)[i], &cut.blocks(tasks.end - 1)[i]);
+                    let first = &cut.blocks(tasks.start)[i];
+                    let last = &cut.blocks(tasks.end - 1)[i];
                     list.part(first.start as usize..last.end as usize, docids.clone())
                 }
             };
@@ -236,7 +237,8 @@ impl Cut {
         let shortest = (0..lists.len()).min_by_key(|&term| (lists[term].df(), term)).unwrap_or(0);
         let of_shortest = lists[shortest];
         let mut ends = vec![0; lists.len()];
-        let (mut block, mut least) = (0, 0);
+        let mut block = 0;
+        let mut least = 0;
         while block < of_shortest.blocks() {
             let next = (block + skip).min(of_shortest.blocks());
             // The last docid of the skip; that of the tail is not known.
@@ -262,7 +264,8 @@ impl Cut {
                 return;
             }
             self.docids.push(least..last.saturating_add(1));
-            (block, least) = (next, last.saturating_add(1));
+            block = next;
+            least = last.saturating_add(1);
         }
     }
 
@@ -271,7 +274,9 @@ impl Cut {
         let Some(longest) = lists.iter().flatten().max_by_key(|list| list.df()) else { return };
         let tasks = (or_cost(lists) / OR_TASK_NS).ceil().max(1.0) as usize;
         let blocks = longest.full_blocks();
-        let (step, mut block, mut least) = ((blocks / tasks).max(1), 0, 0);
+        let step = (blocks / tasks).max(1);
+        let mut block = 0;
+        let mut least = 0;
         while block + 2 * step <= blocks {
             block += step;
             let end = longest.last_docid(block - 1).saturating_add(1);

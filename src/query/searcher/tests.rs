@@ -100,7 +100,8 @@ fn by_tasks(
             Begun::Answered => return searcher.hits().to_vec(),
             Begun::Cut(cut) => cut,
         };
-        let (mut portions, mut first) = (Vec::new(), 0);
+        let mut portions = Vec::new();
+        let mut first = 0;
         while first < cut.tasks() {
             let size = 1 + order[portions.len() % order.len()] % 7;
             let end = (first + size).min(cut.end_of_run(first));
@@ -172,9 +173,11 @@ fn tasks_are_those_of_the_papers_algorithm() {
                 list.last_docids().get(block).map_or(u32::MAX, |last| u32::from_le_bytes(*last))
             };
             for task in 0..cut.tasks() {
-                let (own, other) = (&cut.blocks(task)[shortest], &cut.blocks(task)[1 - shortest]);
+                let own = &cut.blocks(task)[shortest];
+                let other = &cut.blocks(task)[1 - shortest];
                 let blocks = lists[shortest].blocks();
-                let (start, end) = (task * skip, ((task + 1) * skip).min(blocks));
+                let start = task * skip;
+                let end = ((task + 1) * skip).min(blocks);
                 assert_eq!(*own, start as u32..end as u32);
                 // The least blocks that hold d1 and d2.
                 let d1 = if start == 0 { 0 } else { last(&lists[shortest], start - 1) + 1 };
@@ -235,7 +238,8 @@ fn a_pool_gives_every_task_once_and_new_queries_when_few_are_open() {
         woken.sort_unstable();
         assert_eq!(woken, [1, 2]);
         pool.push([1]);
-        let (mut next, mut begun) = (0, false);
+        let mut next = 0;
+        let mut begun = false;
         while next < tasks || !begun {
             match pool.take(0, true).0.unwrap() {
                 Work::Begin(query, _) => {
@@ -268,10 +272,14 @@ fn a_pool_gives_greater_parts_when_more_queries_are_open() {
             let cut = cut_of(&snapshot, &term(7), &ALL).expect("it is cut");
             pool.open(query, cut);
         }
-        let (mut tasks, mut parts, mut took) = (0, 0, 0);
+        let mut tasks = 0;
+        let mut parts = 0;
+        let mut took = 0;
         while let (Some(Work::Tasks(open, range)), _) = pool.take(0, true) {
             if open.query == 0 {
-                (tasks, parts, took) = (open.cut.tasks(), parts + 1, took + range.len());
+                tasks = open.cut.tasks();
+                parts = parts + 1;
+                took = took + range.len();
             }
             // A task takes long enough to be taken alone.
             open.done((range.clone(), Duration::from_millis(1) * range.len() as u32), &[]);
@@ -279,7 +287,9 @@ fn a_pool_gives_greater_parts_when_more_queries_are_open() {
         assert_eq!(took, tasks);
         parts
     };
-    let (one, two, four) = (parts(1), parts(2), parts(4));
+    let one = parts(1);
+    let two = parts(2);
+    let four = parts(4);
     assert!(one > two && two > four && four == 2, "{one} {two} {four}");
 }
 
@@ -289,7 +299,8 @@ fn a_pool_learns_how_many_tasks_are_worth_taking() {
     let snapshot = fixture.snapshot();
     let last_part = |task: Duration| {
         let cut = cut_of(&snapshot, &term(7), &ALL).expect("it is cut");
-        let (pool, mut parts) = (Pool::new(5, 4), Vec::new());
+        let pool = Pool::new(5, 4);
+        let mut parts = Vec::new();
         pool.open(0, cut);
         while let (Some(Work::Tasks(open, range)), _) = pool.take(0, true) {
             parts.push(range.len());

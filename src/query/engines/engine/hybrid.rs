@@ -336,7 +336,8 @@ impl HybridEngine {
     /// there are none, the worker counts as asleep. Returns whether devices and the CPU got any.
     fn take_on(&mut self) -> [bool; 2] {
         let mut got = [false; 2];
-        let (feeds, workers) = (self.feeds(), self.shared.wakers.workers());
+        let feeds = self.feeds();
+        let workers = self.shared.wakers.workers();
         let feeders = self.shared.feeders.load(Ordering::Relaxed);
         let mut state = self.shared.lock();
         state.idle.retain(|&idle| idle != self.worker);

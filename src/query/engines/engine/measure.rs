@@ -17,7 +17,8 @@ const TIMES: usize = 3;
 
 /// Submits queries while there is room until all answers are there; returns the seconds.
 fn answer(engine: &mut dyn QueryEngine, plans: &[Plan]) -> Result<f64, QueryError> {
-    let (mut next, mut answers): (usize, Vec<Answer>) = (0, Vec::new());
+    let mut next: usize = 0;
+    let mut answers: Vec<Answer> = Vec::new();
     let began = Instant::now();
     while answers.len() < plans.len() {
         while next < plans.len() && engine.room() > 0 {
@@ -82,7 +83,9 @@ fn beside_others(
     for class in by_length.chunks(plans.len().div_ceil(CLASSES).max(1)) {
         let once: f64 = class.iter().map(|&at| alone[at]).sum();
         // More and more until the device is full; one that does a query at a time is at once.
-        let (mut times, mut took, mut before) = (1, f64::INFINITY, 0.8 * once / FULL);
+        let mut times = 1;
+        let mut took = f64::INFINITY;
+        let mut before = 0.8 * once / FULL;
         loop {
             let of = |at: &usize| plans[*at].clone();
             let queries = class.iter().map(of).cycle().take(times * class.len());

@@ -290,8 +290,11 @@ mod tests {
                 (0..3).map(|worker| engines.engine(worker, &snapshots[0]).unwrap()).collect();
             prop_assert!(renewer.is_held());
             let wanted = Wanted { k: 5, mode: Mode::Or, algorithm: Algorithm::Auto };
-            let (mut live, mut number, mut expected) = (0, 0, BTreeMap::new());
-            let (mut planner, mut answers) = (Planner::default(), Vec::new());
+            let mut live = 0;
+            let mut number = 0;
+            let mut expected = BTreeMap::new();
+            let mut planner = Planner::default();
+            let mut answers = Vec::new();
             let mut retired = false;
             for (worker, action) in steps {
                 let engine = &mut workers[worker];

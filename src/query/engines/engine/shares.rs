@@ -164,7 +164,8 @@ impl ShareEngine {
             Some(copied) => self.searcher.answer_stage_of_copy(&round.plan, round.stage, copied)?,
         };
         let Some(hits) = round.add(hits, self.shared.desks.len()) else { return Ok(()) };
-        let (number, plan) = (round.number, &round.plan);
+        let number = round.number;
+        let plan = &round.plan;
         match round.stage.next(plan.wanted(), hits.len()) {
             Some(stage) => self.shared.lay(self.worker, number, plan.clone(), stage),
             None => {

@@ -39,7 +39,8 @@ impl Crew {
         let workers = wakers.workers();
         let least_ns = if workers > 1 { cutting.least_ns } else { f64::INFINITY };
         let cutting = Cutting { least_ns, ..cutting };
-        let (pool, wakers) = (Pool::new(delta, workers), wakers.clone());
+        let pool = Pool::new(delta, workers);
+        let wakers = wakers.clone();
         Self(Arc::new(Shared { pool, cutting, patience, wakers }))
     }
 }

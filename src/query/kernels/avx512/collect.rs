@@ -66,7 +66,8 @@ pub(in super::super) fn narrow(bar: f32, rest: Rest<'_>, left: &mut Left) {
     let ranges = _mm512_set1_epi32(rest.of_ranges.len() as i32);
     let mut count = 0;
     for at in (0..left.count).step_by(16) {
-        let (docids, sums) = (load(&left.docids, at), load_floats(&left.sums, at));
+        let docids = load(&left.docids, at);
+        let sums = load_floats(&left.sums, at);
         let slots = load(&left.slots, at);
         let numbers =
             _mm512_srl_epi32(_mm512_sub_epi32(docids, first), _mm_cvtsi32_si128(rest.shift as i32));

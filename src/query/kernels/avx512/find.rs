@@ -62,7 +62,8 @@ fn share_out_far(
     (candidates, count): (&Room, usize),
     shares: &mut Shares,
 ) {
-    let (mut block, mut next) = (from, 0);
+    let mut block = from;
+    let mut next = 0;
     while next < count {
         block = first_block(last_docids, block, candidates[next]);
         next = match last_docids.get(block) {
@@ -84,7 +85,8 @@ fn share_out_near(
 ) {
     let all = _mm512_set1_epi32(count as i32);
     let mut before = _mm512_setzero_si512();
-    let (mut block, mut len) = (from, 0);
+    let mut block = from;
+    let mut len = 0;
     let mut shared_out = 0;
     while shared_out < count && block < last_docids.len() {
         let rest = &last_docids[block..];
@@ -182,7 +184,8 @@ fn match_few<const IS_LONG: bool>(
     let mut found = matches.found;
     for four in (from..end).step_by(4) {
         for (candidate, &wanted) in (four..).zip(&candidates[four..four + 4]) {
-            let (mut first, mut ends) = (0, ends);
+            let mut first = 0;
+            let mut ends = ends;
             if IS_LONG {
                 let before = |part: &usize| wanted > docids[128 * part - 1];
                 first = 128 * (1..parts).take_while(before).count();
@@ -216,7 +219,8 @@ fn match_many<const INTERSECTS: bool>(
 ) {
     let start = matches.found;
     let mut found = start;
-    let (mut candidate, mut at) = (from, 0);
+    let mut candidate = from;
+    let mut at = 0;
     // Read apart from the vectors: to extract the last lane takes longer than to load it, and the
     // compiler would do that if it saw that both are the same.
     let (wanted_ends, docid_ends) = black_box((candidates, block.docids));
@@ -232,11 +236,10 @@ fn match_many<const INTERSECTS: bool>(
         let places = number(block.first.wrapping_add(at as u32));
         store(matches.positions, found, _mm512_maskz_compress_epi32(met, places));
         found += kept.count_ones() as usize;
-        let (most_wanted, most) = (wanted_ends[candidate + 15], docid_ends[at + 15]);
-        (candidate, at) = (
-            select_unpredictable(most_wanted <= most, candidate + 16, candidate),
-            select_unpredictable(most <= most_wanted, at + 16, at),
-        );
+        let most_wanted = wanted_ends[candidate + 15];
+        let most = docid_ends[at + 15];
+        candidate = select_unpredictable(most_wanted <= most, candidate + 16, candidate);
+        at = select_unpredictable(most <= most_wanted, at + 16, at);
     }
     // What follows the candidates may have met what follows the docids of a tail: in the last step,
     // behind all true matches.
@@ -269,7 +272,8 @@ fn intersect(a: __m512i, b: __m512i) -> (u16, u16) {
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 fn compare_all(a: __m512i, mut b: __m512i) -> (u16, u16) {
-    let (mut in_b, mut in_a) = (0, 0);
+    let mut in_b = 0;
+    let mut in_a = 0;
     for turn in 0..16 {
         let equal = _mm512_cmpeq_epi32_mask(a, b);
         in_b |= equal;
