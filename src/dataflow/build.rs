@@ -50,7 +50,8 @@ use timely::worker::Worker;
 pub(crate) fn assemble(build: &Arc<Build>, worker: &mut Worker) {
     worker.dataflow_named::<u64, _, _>("build", |scope| {
         let absorbed = ProbeHandle::new();
-        let (analysis, owners) = (build.analysis.clone(), build.owners.clone());
+        let analysis = build.analysis.clone();
+        let owners = build.owners.clone();
         let memo_bytes = build.budget.memo() as usize;
         let (runs, indexed, batches, encoded) = match build.wiring.indexing {
             Indexing::Postings => {

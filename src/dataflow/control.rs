@@ -173,7 +173,8 @@ pub(crate) struct Guard {
 
 impl Guard {
     pub(crate) fn new(control: &Arc<Control>, operator: &'static str, worker: usize) -> Self {
-        let (until, control) = (Cell::new(control.began), control.clone());
+        let until = Cell::new(control.began);
+        let control = control.clone();
         let (worked, timeline) = Default::default();
         Self { control, operator, worker, worked, until, timeline }
     }
@@ -194,7 +195,8 @@ impl Guard {
         match result {
             Ok(result) => Some(result),
             Err(source) => {
-                let (operator, worker) = (self.operator, self.worker);
+                let operator = self.operator;
+                let worker = self.worker;
                 self.control.fail(JobError::Operator { operator, worker, source });
                 None
             }
@@ -206,7 +208,9 @@ impl Drop for Guard {
     fn drop(&mut self) {
         let seconds = self.worked.get().as_secs_f64();
         let until = (self.until.get() - self.control.began).as_secs_f64();
-        let (operator, worker, timeline) = (self.operator, self.worker, self.timeline.take());
+        let operator = self.operator;
+        let worker = self.worker;
+        let timeline = self.timeline.take();
         let time = OperatorTime { operator, worker, seconds, until, timeline };
         lock(&self.control.times).push(time);
     }

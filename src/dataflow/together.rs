@@ -100,7 +100,8 @@ impl Meeting {
             move |why: Option<_>| ending.fail(why.map_or(JobError::OutputClosed, JobError::Peer));
         let links =
             Links::start(hosts.clone(), lines.control, end).map_err(TogetherError::Start)?;
-        let (process, processes) = (hosts.process(), hosts.processes());
+        let process = hosts.process();
+        let processes = hosts.processes();
         Ok((Cluster { links, control: control.clone(), process, processes }, lines.data))
     }
 

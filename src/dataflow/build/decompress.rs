@@ -214,10 +214,12 @@ impl Reading {
         file.read += bytes.len() as u64;
         Progress::add(&build.progress.read_bytes, bytes.len() as u64);
         let ends_input = bytes.len() < BLOCK_BYTES;
-        let (input, compression) = (*input, file.compression);
+        let input = *input;
+        let compression = file.compression;
         if ends_input {
             file.check_unchanged().map_err(|e| build.plan.read_error(input, e))?;
-            let (bytes, hash) = (file.read, hash.clone().digest());
+            let bytes = file.read;
+            let hash = hash.clone().digest();
             lock(&build.done).inputs.push(InputRead { input, bytes, hash, compression });
             self.file = None;
         }
@@ -286,7 +288,8 @@ fn accept(build: &Build, read: &SplitStream, block: &FileBlock, done: bool) -> R
         let source = error.clone();
         return Err(InputRefused::Broken { path: path(), reason, offset, source }.into());
     }
-    let (inputs, input) = (&build.plan.inputs, block.input as usize);
+    let inputs = &build.plan.inputs;
+    let input = block.input as usize;
     let may_be_empty =
         build.allow_empty || inputs.was_found(input) && inputs.format(input).file_is_document();
     if done && block.ends_input && !may_be_empty && read.stream_bytes() == 0 {
@@ -299,7 +302,8 @@ fn accept(build: &Build, read: &SplitStream, block: &FileBlock, done: bool) -> R
 fn check_window(build: &Build, input: u32, bytes: u64) -> Result<(), Cause> {
     let path = build.plan.path(input);
     if bytes > 1 << MOST_WINDOW_LOG {
-        let (found, most) = (bytes.div_ceil(1 << 20), 1 << (MOST_WINDOW_LOG - 20));
+        let found = bytes.div_ceil(1 << 20);
+        let most = 1 << (MOST_WINDOW_LOG - 20);
         return Err(format!(
             "{path}: inflating this needs a window of {found} MiB, and the largest that is read has \
              {most} MiB; compress it anew, with zstd --long={MOST_WINDOW_LOG} at most"
@@ -308,7 +312,8 @@ fn check_window(build: &Build, input: u32, bytes: u64) -> Result<(), Cause> {
     }
     let workers = build.workers;
     if bytes > build.budget.longest_window(workers) {
-        let (found, least) = (bytes >> 20, Budget::least_for_window(bytes, workers) >> 20);
+        let found = bytes >> 20;
+        let least = Budget::least_for_window(bytes, workers) >> 20;
         return Err(format!(
             "{path}: inflating this needs a window of {found} MiB; give the build a memory of \
              {least}M or more"

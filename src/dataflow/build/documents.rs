@@ -79,7 +79,8 @@ fn write<'scope>(
     rows: StreamVec<'scope, u64, ToWrite>,
     build: &Arc<Build>,
 ) -> StreamVec<'scope, u64, ()> {
-    let (build, worker) = (build.clone(), rows.scope().index());
+    let build = build.clone();
+    let worker = rows.scope().index();
     let to_writer = Exchange::new(|Local((writer, _)): &ToWrite| *writer);
     let name = "WriteDocuments";
     let scope = rows.scope();
@@ -115,7 +116,8 @@ pub(crate) fn take_in_order<'scope, T: 'static, R: 'static>(
     mut take: impl FnMut(&mut T, &Build, PieceDocuments) -> Result<Option<R>, Cause> + 'static,
     mut finish: impl FnMut(T, &Build) -> Result<(), Cause> + 'static,
 ) -> StreamVec<'scope, u64, R> {
-    let (build, scope) = (build.clone(), batches.scope());
+    let build = build.clone();
+    let scope = batches.scope();
     let worker = scope.index();
     let mut builder = OperatorBuilder::new(name.to_owned(), scope);
     let mut input = builder.new_input(batches, Exchange::new(|_: &Local<PieceDocuments>| 0));

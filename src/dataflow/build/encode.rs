@@ -52,7 +52,8 @@ pub(crate) fn encode<'scope>(
                     open.extend(encoding.map(|encoding| (cap.retain(0), encoding)));
                 }
             });
-            let (mut more, mut look) = (false, false);
+            let mut more = false;
+            let mut look = false;
             open.retain_mut(|(cap, encoding)| {
                 let owner = encoding.encoder.part().owner;
                 let written = build.wiring.encoded[owner].written_chunks.load(Ordering::Acquire);

@@ -144,7 +144,8 @@ impl<G: PieceGroup> Head<G> {
         let placement = self.sequencer.place(group.counts())?;
         self.lengths.push(group.lengths().clone());
         if placement.closes {
-            (self.closing, self.last) = (Some((runs, placement)), None);
+            self.closing = Some((runs, placement));
+            self.last = None;
         } else {
             self.last = Some(runs);
         }
@@ -230,7 +231,8 @@ pub(crate) fn feed<'scope, L: Lane>(
                 }
             });
             let arrived = |time: &u64| !frontier.less_equal(time);
-            let (mut now, mut later) = (false, false);
+            let mut now = false;
+            let mut later = false;
             for lane in &mut lanes {
                 let over = frontier.is_empty();
                 let Some(closed) = guard.work(|| lane.step(arrived, over)) else { return };

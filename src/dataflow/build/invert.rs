@@ -279,7 +279,8 @@ impl Inverting {
             if !(full || ends || starved) {
                 break;
             }
-            let (mut taken, mut bytes) = (0, 0);
+            let mut taken = 0;
+            let mut bytes = 0;
             let are_lines = |piece: usize| self.gathered[piece].2.text.lines.is_some();
             while taken < self.gathered.len().min(MOST_PIECES)
                 && bytes < build.wiring.batch_bytes

@@ -69,7 +69,8 @@ pub(crate) fn read<'scope>(
     absorbed: ProbeHandle<u64>,
 ) -> (StreamVec<'scope, u64, Taken>, Rc<InHand>) {
     let in_hand = Rc::new(InHand::default());
-    let (build, shared) = (build.clone(), in_hand.clone());
+    let build = build.clone();
+    let shared = in_hand.clone();
     let stream = source(scope, "Read", move |capability, info| {
         let worker = scope.index();
         let guard = Guard::new(&build.control, "Read", worker);
@@ -169,7 +170,8 @@ impl Reader {
     }
 
     fn claim(&self) -> Result<Claim<SharedFile>, InputError> {
-        let (Build { plan, budget, wiring, .. }, worker) = (&*self.build, self.worker);
+        let Build { plan, budget, wiring, .. } = &*self.build;
+        let worker = self.worker;
         let flow = &wiring.flow;
         let first = |place| position_of(place).is_ok_and(|start| self.is_first(start));
         wiring.claims.claim(
@@ -188,7 +190,8 @@ impl Reader {
         place: Place,
         next: Place,
     ) -> Result<Stretch, Cause> {
-        let (position, number) = (position_of(place)?, place.1);
+        let position = position_of(place)?;
+        let number = place.1;
         // The first asks for what all will read next, the others for one more.
         let workers = self.build.workers as u64;
         let ahead = if number == 0 { 1 } else { workers };
@@ -224,11 +227,13 @@ impl Reader {
     /// Ends a stretch that is read; nothing before the returned place will be claimed.
     fn end(&self, stretch: Stretch) -> Result<Place, InputError> {
         let Stretch { file, number, reading, next, .. } = stretch;
-        let (build, input) = (&self.build, file.input());
+        let build = &self.build;
+        let input = file.input();
         let hash = file.end(reading).map_err(|e| build.plan.read_error(input, e))?;
         Progress::add(&build.progress.read_bytes, file.stretch_len(number));
         if let Some(hash) = hash {
-            let (bytes, compression) = (file.bytes(), Compression::None);
+            let bytes = file.bytes();
+            let compression = Compression::None;
             lock(&build.done).inputs.push(InputRead { input, bytes, hash, compression });
         }
         Ok(next)

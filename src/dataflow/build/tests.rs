@@ -66,7 +66,8 @@ fn index_takes_pieces_in_order_and_closes_the_last_run() {
         },
         move |stream| index(stream, &given).0,
         |mut run: ClosedRun| {
-            let (mut terms, mut postings) = (Vec::new(), Vec::new());
+            let mut terms = Vec::new();
+            let mut postings = Vec::new();
             while run.terms.advance(&mut postings).unwrap() == Advance::Term {
                 terms.push((run.terms.term().1.to_vec(), postings.len()));
             }
@@ -280,7 +281,8 @@ fn flush_writes_a_run_when_its_owners_have_ended_it_and_fails_without_a_folder()
             std::fs::create_dir(folder.path().join("runs")).unwrap();
         }
         let shared = Arc::new(empty(folder.path()));
-        let (given, of_chunks) = (shared.clone(), shared.clone());
+        let given = shared.clone();
+        let of_chunks = shared.clone();
         let passed = pass(
             move || {
                 let shared = &of_chunks;

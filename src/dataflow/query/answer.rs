@@ -59,7 +59,8 @@ where
     S: Default + Send + 'static,
     T: Send + 'static,
 {
-    let (context, desk) = (context.clone(), desk.clone());
+    let context = context.clone();
+    let desk = desk.clone();
     let scope = queries.scope();
     let worker = scope.index() % context.workers;
     queries.unary(Pipeline, "Answer", move |_, info| {
@@ -75,7 +76,8 @@ where
         let leaves = worker == FIRST && engines.answers_whole();
         // Without its engine the job has failed, and no query is answered.
         let mut answering = engine.map(|engine| {
-            let (planner, answers) = (Planner::default(), Vec::new());
+            let planner = Planner::default();
+            let answers = Vec::new();
             Answering { context, desk, finish, worker, leaves, planner, engine, answers }
         });
         let slice = if worker == FIRST { SLICE / 5 } else { SLICE };
@@ -143,7 +145,8 @@ where
             }
         }
         let pace = self.engine.advance()?;
-        let (mut answers, mut again) = (std::mem::take(&mut self.answers), false);
+        let mut answers = std::mem::take(&mut self.answers);
+        let mut again = false;
         self.engine.take(&mut answers);
         for answer in answers.drain(..) {
             let number = answer.number;
@@ -158,7 +161,8 @@ where
 
     /// Plans and submits a query.
     fn begin(&mut self, batch: u64, asked: Request) -> Result<(), Cause> {
-        let (began, before) = (Instant::now(), S::default());
+        let began = Instant::now();
+        let before = S::default();
         let (number, plan, asked) = match asked {
             Request::Planned(number, mut plan) => {
                 let whole = plan.split_stages();
@@ -166,7 +170,8 @@ where
             }
             Request::Text(numbered) => match &numbered.query {
                 Ok(_) if self.context.shed.is_some_and(|most| numbered.came.elapsed() > most) => {
-                    let (number, asked) = (numbered.number, Some(Request::Text(numbered)));
+                    let number = numbered.number;
+                    let asked = Some(Request::Text(numbered));
                     let late = Answer { number, hits: Vec::new(), known: true, late: true };
                     self.finish(number, Taken { batch, asked, before, began }, Some(late))?;
                     return Ok(());
@@ -177,7 +182,8 @@ where
                     (numbered.number, plan, Some(Request::Text(numbered)))
                 }
                 Err(_) => {
-                    let (number, asked) = (numbered.number, Some(Request::Text(numbered)));
+                    let number = numbered.number;
+                    let asked = Some(Request::Text(numbered));
                     self.finish(number, Taken { batch, asked, before, began }, None)?;
                     return Ok(());
                 }

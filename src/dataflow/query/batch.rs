@@ -141,7 +141,8 @@ pub(crate) fn batch<'scope>(
     source(scope, "Batch", move |capability, info| {
         let guard = Guard::new(&context.control, "Batch", scope.index());
         let activator = scope.activator_for(info.address.clone());
-        let (mut open, bell) = (None, inbox.bell.clone());
+        let mut open = None;
+        let bell = inbox.bell.clone();
         if scope.index() == 0 {
             let waker = scope.worker().sync_activator_for(info.address.to_vec());
             *lock(&inbox.bell.waker) = Some(waker);
@@ -151,10 +152,12 @@ pub(crate) fn batch<'scope>(
         // Why the stream of queries has failed; they end there.
         let mut failed: Option<Cause> = None;
         let mut first_came = Instant::now();
-        let (mut number, mut batches) = (0u64, 0u64);
+        let mut number = 0u64;
+        let mut batches = 0u64;
         // Batches under way, each with the number of the first query behind it, and the number
         // behind the last query that is written.
-        let (mut under_way, mut answered) = (VecDeque::<(u64, u64)>::new(), 0u64);
+        let mut under_way = VecDeque::<(u64, u64)>::new();
+        let mut answered = 0u64;
         let most =
             MOST_BATCHES.saturating_mul(context.workers).saturating_mul(context.batch) as u64;
         let most = context.most_open.map_or(most, |open| most.min(open.get() as u64));

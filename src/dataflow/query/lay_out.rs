@@ -124,7 +124,9 @@ impl Context {
                 Out::Text(text)
             }
             (Ok(query), Layout::Values) => {
-                let (hits, known, late) = (Vec::new(), true, true);
+                let hits = Vec::new();
+                let known = true;
+                let late = true;
                 Out::Value(Box::new(Ok(QueryAnswer { query, hits, known, late, took })))
             }
         };

@@ -42,7 +42,8 @@ pub(crate) fn look<'scope>(
     context: &Arc<Context>,
     planned: &Arc<Planned>,
 ) -> Stream<'scope, u64, Crossing<Counted>> {
-    let (context, planned) = (context.clone(), planned.clone());
+    let context = context.clone();
+    let planned = planned.clone();
     let scope = stream.scope();
     let guard = Guard::new(&context.control, "Look", scope.index());
     let named = ExchangeCore::new(|asked: &Result<Question, _>| {

@@ -50,7 +50,8 @@ impl Record for Question {
     }
 
     fn read(words: &mut Words<'_>) -> Option<Self> {
-        let (worker, number) = (words.small()?, words.word()?);
+        let worker = words.small()?;
+        let number = words.word()?;
         let k = words.word()?.try_into().ok()?;
         let mode = *Mode::ALL.get(words.small()? as usize)?;
         let algorithm = *Algorithm::ALL.get(words.small()? as usize)?;
@@ -67,7 +68,8 @@ impl Record for Counted {
     }
 
     fn read(words: &mut Words<'_>) -> Option<Self> {
-        let (worker, number) = (words.small()?, words.word()?);
+        let worker = words.small()?;
+        let number = words.word()?;
         Some(Self { worker, number, dfs: words.numbers()? })
     }
 }
@@ -86,10 +88,12 @@ impl Record for ShardHits {
     }
 
     fn read(words: &mut Words<'_>) -> Option<Self> {
-        let (number, known) = (words.word()?, words.flag()?);
+        let number = words.word()?;
+        let known = words.flag()?;
         let mut hits = || {
             // The count may be wrong, so the room grows with what is there.
-            let (mut hits, count) = (Vec::new(), words.word()?);
+            let mut hits = Vec::new();
+            let count = words.word()?;
             for _ in 0..count {
                 let word = words.word()?;
                 let score = f32::from_bits(word as u32);
@@ -145,7 +149,8 @@ mod tests {
             dfs in prop::collection::vec(any::<u64>(), 0..4),
             (hits, any) in (hits(), hits()),
         ) {
-            let (mode, algorithm) = (Mode::ALL[mode], Algorithm::ALL[algorithm]);
+            let mode = Mode::ALL[mode];
+            let algorithm = Algorithm::ALL[algorithm];
             let wanted = Wanted { k, mode, algorithm };
             let asked = Question { worker, number, wanted, text };
             send(&[asked.clone(), asked]);

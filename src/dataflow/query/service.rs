@@ -127,10 +127,13 @@ impl fmt::Display for QueryReport {
         if process > 0 {
             write!(f, " (shard {process} of {processes})")?;
         }
-        let (queries, hits, seconds) = (self.queries, self.hits, self.took.as_secs_f64());
+        let queries = self.queries;
+        let hits = self.hits;
+        let seconds = self.took.as_secs_f64();
         let per_second = queries as f64 / seconds;
         let of_queries = |n| number_of(n, "query", "queries");
-        let (queries, hits) = (of_queries(queries), number_of(hits, "hit", "hits"));
+        let queries = of_queries(queries);
+        let hits = number_of(hits, "hit", "hits");
         write!(f, ": {queries}, {hits} in {seconds:.3} s ({per_second:.0} queries/s)")?;
         if self.late > 0 {
             write!(f, "; {} came too late and had no answer", of_queries(self.late))?;
@@ -188,7 +191,8 @@ impl QueryService {
         let room = options.most_open.map_or(options.room, |most| options.room.min(most.get()));
         let (asker, inbox) = Asker::new(room);
         let wakers = Wakers::new(options.workers.get());
-        let (engines, snapshot) = (engines(&wakers), Arc::new(Mutex::new(snapshot)));
+        let engines = engines(&wakers);
+        let snapshot = Arc::new(Mutex::new(snapshot));
         let control = Arc::new(Control::default());
         (Self { options, shard, snapshot, inbox, engines, wakers, control }, asker)
     }
@@ -243,7 +247,8 @@ impl QueryService {
         let QueryOptions {
             wanted, workers, batch, delay, most_open, shed, hooks, latencies, ..
         } = options;
-        let (workers, layout) = (workers.get(), sink.layout());
+        let workers = workers.get();
+        let layout = sink.layout();
         let context = Arc::new(Context {
             wanted,
             batch: batch.get(),

@@ -46,7 +46,8 @@ pub(crate) fn weigh<'scope>(
     context: &Arc<Context>,
     planned: &Arc<Planned>,
 ) -> StreamVec<'scope, u64, Local<Request>> {
-    let (context, planned) = (context.clone(), planned.clone());
+    let context = context.clone();
+    let planned = planned.clone();
     let guard = Guard::new(&context.control, "Weigh", stream.scope().index());
     let named = ExchangeCore::new(|counted: &Result<Counted, _>| {
         counted.as_ref().map_or(0, |counted| counted.worker.into())

@@ -19,7 +19,8 @@ pub(crate) struct Numbers {
 impl Numbers {
     /// Adds a number; false if it was there.
     pub(crate) fn insert(&mut self, number: u32) -> bool {
-        let (word, bit) = (number as usize / 64, 1 << (number % 64));
+        let word = number as usize / 64;
+        let bit = 1 << (number % 64);
         if self.words.len() <= word {
             self.words.resize(word + 1, 0);
         }
@@ -99,7 +100,9 @@ impl Changes {
     /// # Panics
     /// When the counts are not those of the entries.
     pub(crate) fn resolve(&mut self, old: &[Entry], new: &[Entry], counts: &[(Pair, isize)]) {
-        let (mut old, mut new, mut counts) = (old, new, counts);
+        let mut old = old;
+        let mut new = new;
+        let mut counts = counts;
         while let Some(name) = least(old, new) {
             let before = split(&mut old, |entry| entry.name == name);
             let after = split(&mut new, |entry| entry.name == name);
@@ -110,7 +113,8 @@ impl Changes {
     }
 
     fn resolve_name(&mut self, mut old: &[Entry], mut new: &[Entry], counts: &[(Pair, isize)]) {
-        let (mut gone, mut came) = (0u64, 0u64);
+        let mut gone = 0u64;
+        let mut came = 0u64;
         let mut counts = counts;
         loop {
             let content = match (old.first(), new.first()) {

@@ -97,7 +97,8 @@ fn in_chunks(
 ) -> Result<Changes, JobError> {
     let cut = Arc::new(Cut::new(old, new, workers, chunk));
     let found = Arc::new(Mutex::new(Changes::default()));
-    let (shared, result) = (control.clone(), found.clone());
+    let shared = control.clone();
+    let result = found.clone();
     workers::run(workers, control, move |worker| {
         worker.dataflow_named::<u64, _, _>("changes", |scope| {
             let probe = ProbeHandle::new();
@@ -115,11 +116,13 @@ fn feed<'scope>(
     control: &Arc<Control>,
     probe: ProbeHandle<u64>,
 ) -> StreamVec<'scope, u64, Update> {
-    let (cut, worker) = (cut.clone(), scope.index());
+    let cut = cut.clone();
+    let worker = scope.index();
     let guard = Guard::new(control, "FeedDocuments", worker);
     source(scope, "FeedDocuments", move |capability, info| {
         let activator = scope.activator_for(info.address);
-        let (mut capability, mut chunk) = (Some(capability), 0);
+        let mut capability = Some(capability);
+        let mut chunk = 0;
         move |output| {
             let Some(cap) = capability.as_mut() else { return };
             if chunk >= AHEAD && probe.less_than(&(chunk - AHEAD + 1)) {
@@ -160,7 +163,9 @@ fn resolve_changes<'scope>(
     control: &Arc<Control>,
     found: &Arc<Mutex<Changes>>,
 ) -> StreamVec<'scope, u64, ()> {
-    let (cut, found, worker) = (cut.clone(), found.clone(), stream.scope().index());
+    let cut = cut.clone();
+    let found = found.clone();
+    let worker = stream.scope().index();
     let guard = Guard::new(control, "ResolveChanges", worker);
     let owner = cut.clone();
     let by_name = Exchange::new(move |((name, _), _, _): &Update| owner.owner(*name));
@@ -169,7 +174,8 @@ fn resolve_changes<'scope>(
         "ResolveChanges",
         move |_, _| {
             let mut open: BTreeMap<u64, Vec<(Pair, isize)>> = BTreeMap::new();
-            let (mut next, mut changes) = (0, Some(Changes::default()));
+            let mut next = 0;
+            let mut changes = Some(Changes::default());
             move |(input, frontier), _output| {
                 input.for_each(|_, updates| {
                     for (pair, time, more) in updates.drain(..) {
@@ -184,7 +190,8 @@ fn resolve_changes<'scope>(
                     counts.sort_unstable();
                     let done = guard.work(|| {
                         let [old, new] = cut.entries(worker, next)?;
-                        let (old, new) = (cut.old.entries(old)?, cut.new.entries(new)?);
+                        let old = cut.old.entries(old)?;
+                        let new = cut.new.entries(new)?;
                         mine.resolve(&old, &new, &counts);
                         Ok(())
                     });

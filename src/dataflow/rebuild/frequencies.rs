@@ -95,7 +95,8 @@ fn feed<'scope, K: Key>(
     let guard = Guard::new(control, "FeedDays", scope.index());
     source(scope, "FeedDays", move |capability, info| {
         let activator = scope.activator_for(info.address);
-        let (mut capability, mut day) = (Some(capability), 0u32);
+        let mut capability = Some(capability);
+        let mut day = 0u32;
         move |output| {
             let Some(cap) = capability.as_mut() else { return };
             if day > 0 && probe.less_than(&day) {
@@ -127,7 +128,8 @@ fn tell_changes<'scope, K: Key>(
     control: &Arc<Control>,
     last: &Arc<Mutex<Option<u32>>>,
 ) -> StreamVec<'scope, u32, ()> {
-    let (guard, last) = (Guard::new(control, "TellChanges", stream.scope().index()), last.clone());
+    let guard = Guard::new(control, "TellChanges", stream.scope().index());
+    let last = last.clone();
     let to_first = Exchange::new(|_: &Counted<K>| 0);
     stream.unary_frontier::<timely::container::CapacityContainerBuilder<_>, _, _, _>(
         to_first,
@@ -176,7 +178,8 @@ mod tests {
 
     fn windows(days: &[Day<String>], window: u32, workers: usize) -> Vec<BTreeMap<String, u64>> {
         let found = Arc::new(Mutex::new(Vec::new()));
-        let (mut counts, told) = (BTreeMap::new(), found.clone());
+        let mut counts = BTreeMap::new();
+        let told = found.clone();
         let tell = Box::new(move |day: u32, changes: Vec<Change<String>>| {
             assert!(changes.is_sorted());
             for Change { key: query, before, now } in changes {

@@ -133,7 +133,8 @@ mod tests {
             let given = shared.clone();
             let passed = pass(
                 || {
-                    let (reason, detail) = ("bad JSON", "no object".to_string());
+                    let reason = "bad JSON";
+                    let detail = "no object".to_string();
                     let bad = Skipped { input: 0, offset: 5, line: 2, reason, detail };
                     vec![
                         Step { records: vec![(2, batch("", 20, vec![bad]))], then: Some(2) },

@@ -56,7 +56,8 @@ impl Scan {
         batch: &PieceDocuments,
     ) -> Result<(), IndexError> {
         if batch.input != self.input {
-            (self.input, self.lines) = (batch.input, 0);
+            self.input = batch.input;
+            self.lines = 0;
         }
         let table = &self.table;
         let too_many = || IndexError::refused(table, "more than 2^32 - 1 documents");
@@ -67,7 +68,8 @@ impl Scan {
                 self.name = format!("{file}:{}", self.lines + line);
                 name = &self.name;
             }
-            let (name, input) = (name_hash(name.as_bytes()), location.input);
+            let name = name_hash(name.as_bytes());
+            let input = location.input;
             self.sorter.push(Entry { name, content, input, number: self.number })?;
             let written = self.file.write_all(bytemuck::bytes_of(&location));
             written.map_err(IndexError::storage("write", &self.places))?;

@@ -156,7 +156,8 @@ impl Table {
 
     /// The number of the first entry whose name is `name` or greater.
     pub(crate) fn first_from(&self, name: u128) -> Result<u64, IndexError> {
-        let (mut low, mut high) = (0, self.entries);
+        let mut low = 0;
+        let mut high = self.entries;
         while low < high {
             let middle = low + (high - low) / 2;
             match self.entries(middle..middle + 1)?[0].name < name {

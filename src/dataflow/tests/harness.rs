@@ -58,7 +58,8 @@ where
     R: Send + 'static,
 {
     timely::execute_directly(move |worker| {
-        let (found, probe) = (Rc::new(RefCell::new(Vec::new())), ProbeHandle::new());
+        let found = Rc::new(RefCell::new(Vec::new()));
+        let probe = ProbeHandle::new();
         let records = found.clone();
         let mut input = worker.dataflow::<u64, _, _>(|scope| {
             // timely's inputs may copy records; these are taken once.

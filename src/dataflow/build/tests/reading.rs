@@ -29,10 +29,13 @@ use timely::dataflow::operators::generic::operator::Operator;
 /// What one worker reads and cuts of the input of a build, whose far end absorbs each piece at
 /// once.
 fn pieces(shared: &Arc<Build>) -> Vec<(u64, Piece)> {
-    let (build, control) = (shared.clone(), shared.control.clone());
+    let build = shared.clone();
+    let control = shared.control.clone();
     timely::execute_directly(move |worker| {
-        let (found, probe) = (Rc::new(RefCell::new(Vec::new())), ProbeHandle::new());
-        let (kept, given) = (found.clone(), build.clone());
+        let found = Rc::new(RefCell::new(Vec::new()));
+        let probe = ProbeHandle::new();
+        let kept = found.clone();
+        let given = build.clone();
         worker.dataflow::<u64, _, _>(|scope| {
             let (taken, in_hand) = read(scope, &build, probe.clone());
             let pieces = decompress(taken, &build, in_hand, probe.clone());

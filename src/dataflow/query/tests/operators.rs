@@ -98,7 +98,8 @@ fn look_counts_terms_for_every_process_and_keeps_the_plan() {
     let folder = tempfile::tempdir().unwrap();
     let context = of_two(folder.path());
     let planned = Arc::new(Planned::default());
-    let (given, plans) = (context.clone(), planned.clone());
+    let given = context.clone();
+    let plans = planned.clone();
     let passed = pass(
         || {
             let text = format!("{} nowhere", term(7));
@@ -122,7 +123,8 @@ fn weigh_counts(dfs: [Vec<u64>; 2]) -> (Vec<(u64, u32)>, Option<Failure>) {
     let folder = tempfile::tempdir().unwrap();
     let context = of_two(folder.path());
     let planned = Arc::new(Planned::default());
-    let (given, plans) = (context.clone(), planned.clone());
+    let given = context.clone();
+    let plans = planned.clone();
     pass(
         || {
             let text = format!("{} {}", term(7), term(8));
@@ -229,7 +231,8 @@ fn collect_writes_whole_batches_in_order() {
     let context = context(&snapshot(folder.path(), 1, 30), 1);
     let written = folder.path().join("out");
     let file = std::fs::File::create(&written).unwrap();
-    let (given, writer) = (context.clone(), Writer::new(Sink::text(AnswerForm::Tsv, file)));
+    let given = context.clone();
+    let writer = Writer::new(Sink::text(AnswerForm::Tsv, file));
     let passed = pass(
         || {
             vec![
@@ -251,8 +254,8 @@ fn collect_ends_the_job_when_nothing_can_be_written() {
     for kind in [io::ErrorKind::BrokenPipe, io::ErrorKind::StorageFull] {
         let folder = tempfile::tempdir().unwrap();
         let context = context(&snapshot(folder.path(), 1, 30), 1);
-        let (given, writer) =
-            (context.clone(), Writer::new(Sink::text(AnswerForm::Tsv, Broken(kind))));
+        let given = context.clone();
+        let writer = Writer::new(Sink::text(AnswerForm::Tsv, Broken(kind)));
         pass(
             || vec![step(0, vec![text(0, "a")], None)],
             move |stream| collect(stream, &given, &writer),
