@@ -112,7 +112,9 @@ impl Finding {
         if !self.finding.as_ref().is_ok_and(is_likely) {
             return self.choose(options);
         }
-        let (finding, gpus, indexer) = (self.finding, self.gpus, options.indexer);
+        let finding = self.finding;
+        let gpus = self.gpus;
+        let indexer = options.indexer;
         let open = move || {
             let discovery = finding.map(Looking::found).expect("it is under way");
             Chosen::of(&discovery, gpus)?.open(indexer)
@@ -146,8 +148,8 @@ const ENOUGH_HOST_BYTES: usize = 8 << 20;
 
 impl Chosen {
     fn of(discovery: &Discovery, gpus: Gpus) -> Result<Self, BuildError> {
-        let (devices, reasons) =
-            (discovery.choose(gpus).map_err(BuildError::Devices)?, discovery.reasons());
+        let devices = discovery.choose(gpus).map_err(BuildError::Devices)?;
+        let reasons = discovery.reasons();
         let toolchain = Toolchain::of(discovery, ModuleCache::of_user());
         Ok(Self { devices, toolchain, reasons, awaited: None })
     }
@@ -161,7 +163,8 @@ impl Chosen {
         options: &BuildOptions,
         budget: &Budget,
     ) -> Result<Roles, BuildError> {
-        let (pipeline, workers) = (&options.pipeline, options.workers);
+        let pipeline = &options.pipeline;
+        let workers = options.workers;
         let is_wei11 = options.indexer == Indexer::Wei11;
         SettingError::check([
             ("cpu-indexers", pipeline.cpu_indexers.is_some(), is_wei11, "indexer wei11".into()),
@@ -238,7 +241,8 @@ impl Chosen {
         host_bytes: u64,
         note: impl Fn(Note),
     ) -> Result<usize, BuildError> {
-        let (devices, least) = (self.devices.len(), Sizes::LEAST_HOST_BYTES as u64);
+        let devices = self.devices.len();
+        let least = Sizes::LEAST_HOST_BYTES as u64;
         let room = usize::try_from(host_bytes / least).unwrap_or(usize::MAX);
         match asked {
             Some(asked) if asked > 0 && devices == 0 => {
@@ -270,7 +274,8 @@ impl Chosen {
         sizes: Sizes,
         notes: Option<Notes>,
     ) -> MakeIndexer {
-        let (devices, toolchain) = (self.devices.clone(), self.toolchain.clone());
+        let devices = self.devices.clone();
+        let toolchain = self.toolchain.clone();
         Box::new(move |owner| {
             let Some(toolchain) = toolchain.as_ref().filter(|_| roles.on_gpu(owner)) else {
                 return Ok(Box::new(CpuIndexer::default()));
@@ -278,7 +283,8 @@ impl Chosen {
             let number = owner as usize % devices.len();
             let alike = |g: &usize| g % devices.len() == number;
             let owners = (0..roles.gpu_indexers).filter(alike).count();
-            let (device, toolchain) = (devices[number].clone(), toolchain.clone());
+            let device = devices[number].clone();
+            let toolchain = toolchain.clone();
             let open = move || cuda::open(&device, owners, &toolchain, &sizes);
             let notes = notes.clone();
             let begin = move |opened| begin(owner, opened, notes.as_ref());

@@ -124,9 +124,11 @@ pub(super) fn dataflow_of(
     };
     let under_way = under_way as usize * workers;
     let own = options.pipeline.make_indexer.take();
-    let (analysis, run_limit) = (options.analysis.clone(), budget.run_limit);
+    let analysis = options.analysis.clone();
+    let run_limit = budget.run_limit;
     let encodes = options.device_encodes();
-    let (notes, max_document) = (options.notes.clone(), options.max_document);
+    let notes = options.notes.clone();
+    let max_document = options.max_document;
     let make_indexer = own.unwrap_or_else(|| gpus.make_indexer(roles, sizes, notes));
     let given = options.pipeline.make_machine.take();
     let machine = given.unwrap_or_else(|| gpus.make_machine(options.indexer));
@@ -136,7 +138,8 @@ pub(super) fn dataflow_of(
     let others = if indexing == Indexing::Texts { (under_way - pinned) / TEXTS_PART } else { 0 };
     let in_flow = under_way - pinned - others;
     let buffers = texts.clone();
-    let (folder, fields) = (directory.clone(), plan.fields.clone());
+    let folder = directory.clone();
+    let fields = plan.fields.clone();
     // The device has something to do, and the next batch is gathered.
     let batch_bytes = (under_way / 7).max(budget.piece_bytes()).min(options.pipeline.texts_at_once);
     let takes_lines = indexing == Indexing::Texts && which.wanted.is_none() && which.scan.is_none();
@@ -146,11 +149,14 @@ pub(super) fn dataflow_of(
         writing: roles.writing(),
         make_indexer,
         start_inverter: Box::new(move |wake| {
-            let (machine, analysis) = (machine.clone(), analysis.clone());
-            let (buffers, folder) = (buffers.clone(), folder.clone());
+            let machine = machine.clone();
+            let analysis = analysis.clone();
+            let buffers = buffers.clone();
+            let folder = folder.clone();
             let threads = workers;
             // Other memory than that which is pinned: nobody waits for it.
-            let (texts, fields) = (TextBuffers::new(batch_bytes), fields.clone());
+            let texts = TextBuffers::new(batch_bytes);
+            let fields = fields.clone();
             let as_lines = fails.clone();
             let parse: ParseLines = Arc::new(move |text, lines| {
                 if let Some(as_lines) = &as_lines {
@@ -214,7 +220,8 @@ fn finish(
     resident: u64,
 ) -> Result<Finished, BuildError> {
     let mut done = lock(&build.done);
-    let (indexers, inverted) = (std::mem::take(&mut done.indexers), done.inverted);
+    let indexers = std::mem::take(&mut done.indexers);
+    let inverted = done.inverted;
     let scanned = done.scanned.take();
     let rest = Done { indexers, inverted, scanned, ..Done::default() };
     let mut done = std::mem::replace(&mut *done, rest);
@@ -228,11 +235,13 @@ fn finish(
             1 => build.plan.path(0),
             n => format!("{} and {} more inputs", build.plan.path(0), n - 1),
         };
-        let (skipped, first_skipped) = (documents.skipped, documents.first_skipped);
+        let skipped = documents.skipped;
+        let first_skipped = documents.first_skipped;
         return Err(BuildError::NoDocuments { bytes: read, place, skipped, first_skipped });
     }
     if whole && documents.documents > 0 && documents.tokens == 0 {
-        let (documents, seen) = (documents.documents, build.plan.what_is_there());
+        let documents = documents.documents;
+        let seen = build.plan.what_is_there();
         return Err(BuildError::NoText { documents, seen });
     }
     let duplicates = documents.duplicates.wait(&build.directory).map_err(BuildError::Names)?;
@@ -245,7 +254,9 @@ fn finish(
     let memory = build.budget.memory.saturating_sub(kept);
     if runs.len() > 1 && options.merge {
         let run;
-        let (threads, form, stop) = (build.workers, build.form, options.control.stop().clone());
+        let threads = build.workers;
+        let form = build.form;
+        let stop = options.control.stop().clone();
         let merging = Merging { memory_bytes: memory, threads, form, stop };
         (run, files) = merge::merge_in_place(&build.directory, &runs, &merging)?;
         runs = vec![run];
@@ -256,12 +267,16 @@ fn finish(
     }
     let mut order = None;
     if (options.order.is_some() || options.ranks.is_some()) && runs.len() == 1 {
-        let (threads, form, stop) = (build.workers, build.form, options.control.stop().clone());
+        let threads = build.workers;
+        let form = build.form;
+        let stop = options.control.stop().clone();
         let merging = Merging { memory_bytes: memory, threads, form, stop };
-        let (wish, ranks) = (options.order.as_ref(), options.ranks.as_deref());
+        let wish = options.order.as_ref();
+        let ranks = options.ranks.as_deref();
         let run = (runs.remove(0), std::mem::take(&mut files));
         let ordered = merge::order_in_place(&build.directory, run, wish, ranks, &merging)?;
-        (files, order) = (ordered.files, ordered.order);
+        files = ordered.files;
+        order = ordered.order;
         runs = vec![ordered.run];
         if let Some(remark) = ordered.ranks.remark() {
             options.note(&Note::Ranks(remark));

@@ -21,7 +21,8 @@ pub(super) fn sample_of(options: &BuildOptions, plan: &InputPlan) -> Option<Samp
         0 => None,
         _ if options.device_encodes() => None,
         bytes => {
-            let (indexing, threads) = (options.indexer.indexing(), options.workers);
+            let indexing = options.indexer.indexing();
+            let threads = options.workers;
             sample(plan, &options.analysis, options.max_document, indexing, bytes, threads)
         }
     }

@@ -38,14 +38,16 @@ impl Ready {
     pub(super) fn new(options: &mut BuildOptions, whole: bool) -> Result<Self, BuildError> {
         let began = Instant::now();
         let resident = memory::resident();
-        let (memory, workers) = (options.memory, options.workers);
+        let memory = options.memory;
+        let workers = options.workers;
         Budget::new(memory, workers)?;
         if options.max_document >= 4 << 30 {
             let why = format!("documents of {} bytes: give less than 4 GiB", options.max_document);
             return Err(SettingError::value("max-document", why).into());
         }
         if options.indexer == Indexer::Gpu && options.max_document > MOST_DEVICE_DOCUMENT {
-            let (got, indexer) = (options.max_document, options.indexer);
+            let got = options.max_document;
+            let indexer = options.indexer;
             let most = MOST_DEVICE_DOCUMENT;
             let why =
                 format!("documents of {got} bytes: the indexer {indexer} takes at most {most}");
@@ -99,7 +101,8 @@ impl Ready {
 
 /// What folders hold and cannot be read is an error of a strict build, and else a remark.
 fn accept_passed(options: &BuildOptions, plan: &InputPlan) -> Result<(), BuildError> {
-    let (count, first) = (plan.passed.unreadable(), &plan.passed.first);
+    let count = plan.passed.unreadable();
+    let first = &plan.passed.first;
     if options.strict
         && let Some(first) = first.first()
     {

@@ -34,7 +34,8 @@ impl Watching {
     pub(super) fn start(tell: Option<OnProgress>, build: &Arc<Build>) -> Result<Self, BuildError> {
         let over = Arc::new(AtomicBool::new(false));
         let Some(mut tell) = tell else { return Ok(Self { over, thread: None }) };
-        let (build, ended) = (build.clone(), over.clone());
+        let build = build.clone();
+        let ended = over.clone();
         let watch = move || loop {
             let last = ended.load(Ordering::Acquire);
             tell(&snapshot(&build));
