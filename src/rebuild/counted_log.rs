@@ -88,7 +88,8 @@ impl CountedLog {
         if blank_after_qid(open()?)? {
             lines = lines.with_blank_after_qid();
         }
-        let (mut times, mut refused) = (HashMap::<String, u32>::new(), 0);
+        let mut times = HashMap::<String, u32>::new();
+        let mut refused = 0;
         for query in lines {
             match query? {
                 Ok(query) => *times.entry(query.text).or_default() += 1,

@@ -189,7 +189,8 @@ pub fn read(index: &Path) -> Result<Vec<Record>, RebuildError> {
             // The part of a line that a killed job left is no JSON.
             Err(source) if !source.is_data() => {}
             Err(error) => {
-                let (column, message) = (error.column(), "this is not a record of a rebuild");
+                let column = error.column();
+                let message = "this is not a record of a rebuild";
                 let message = format!("{message}: {error}");
                 return Err(RebuildError::Wrong { path, line, column, message });
             }

@@ -149,7 +149,9 @@ fn read_pages(path: &Path, nodes: &Nodes) -> io::Result<Links> {
             *first = node.min(*first);
         }
     }
-    let (mut links, mut passed_over, mut reader) = (Vec::new(), 0, open()?);
+    let mut links = Vec::new();
+    let mut passed_over = 0;
+    let mut reader = open()?;
     while let Some(page) = reader.next()? {
         let source = nodes.get(page.name);
         for target in &page.targets {

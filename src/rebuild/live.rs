@@ -87,7 +87,8 @@ impl Places {
         let place_bytes = size_of::<Location>() as u64;
         let all = self.file.metadata()?.len() / place_bytes;
         let count = all.saturating_sub(first.into()).min(PLACES.into());
-        (self.first, self.held) = (first, vec![Location::default(); count as usize]);
+        self.first = first;
+        self.held = vec![Location::default(); count as usize];
         let bytes = bytemuck::cast_slice_mut(&mut self.held);
         self.file.read_exact_at(bytes, u64::from(first) * place_bytes)
     }

@@ -118,7 +118,8 @@ pub(super) fn plan_cache(
     let k = NonZeroU32::new(keys.k).unwrap_or(NonZeroU32::MIN);
     let plan = demand.plan(of, (keys.cache, keys.lambda), k, keys.memory);
     plan.write(&live.path)?;
-    (counts.lists, counts.cached_bytes) = (plan.cached.lists().len() as u64, plan.cached_bytes);
+    counts.lists = plan.cached.lists().len() as u64;
+    counts.cached_bytes = plan.cached_bytes;
     replace_json(&state, &planned)?;
     for path in left {
         // What cannot be removed now is removed by the next rebuild.
@@ -169,7 +170,8 @@ fn count(
         }
     };
     let generation = snapshot.generation();
-    let (manifest, folder) = (generation.manifest(), generation.path());
+    let manifest = generation.manifest();
+    let folder = generation.path();
     let run = |(place, run): (usize, &RunEntry)| (run_key(manifest, folder, place), run.documents);
     let runs: Vec<(u64, u32)> = manifest.runs.iter().enumerate().map(run).collect();
     if !counted.visits.fit(keys.k, &runs) {
@@ -177,14 +179,17 @@ fn count(
         let k = keys.k;
         let demand = Demand::of_log(snapshot, &counted.queries, k as usize, rebuild.workers())?;
         let visits = demand.lists().flat_map(|list| {
-            let (key, entry, blocks) = (runs[list.run as usize].0, list.entry, list.blocks);
+            let key = runs[list.run as usize].0;
+            let entry = list.entry;
+            let blocks = list.blocks;
             list.by_units().map(move |(units, queries)| {
                 ((key, entry.offset, entry.df, entry.bytes, blocks, units), queries)
             })
         });
         let mut visits: Vec<(Visit, u32)> = visits.collect();
         visits.sort_unstable();
-        let (queries, without_answer) = (demand.queries, demand.without_answer);
+        let queries = demand.queries;
+        let without_answer = demand.without_answer;
         let runs = runs.iter().map(|(key, _)| *key).collect();
         counted.visits = Visits { k, runs, queries, without_answer, visits };
         counted.write(&log.kept)?;
@@ -212,7 +217,8 @@ impl Window {
         logs: Vec<(Date, CountedLog)>,
         counts: &mut LogCounts,
     ) -> Result<Demand, RebuildError> {
-        let (mut queries, mut visits) = (Vec::new(), Vec::new());
+        let mut queries = Vec::new();
+        let mut visits = Vec::new();
         let mut answered = 0;
         for (day, log) in logs {
             answered += log.visits.queries * u64::from(day >= self.first);
@@ -243,7 +249,8 @@ impl Window {
             }
         })?;
         let generation = snapshot.generation();
-        let (manifest, folder) = (generation.manifest(), generation.path());
+        let manifest = generation.manifest();
+        let folder = generation.path();
         let places: HashMap<u64, u32> = (0..manifest.runs.len())
             .map(|run| (run_key(manifest, folder, run), run as u32))
             .collect();

@@ -99,7 +99,8 @@ impl Rebuild<'_> {
             before = Known::default();
         }
         let paths = (0..plan.inputs.len()).filter_map(|input| plan.inputs.path(input));
-        let (paths, trust) = (paths.collect::<Vec<PathBuf>>(), self.job.trust);
+        let paths = paths.collect::<Vec<PathBuf>>();
+        let trust = self.job.trust;
         // Only a file of its old length may be unchanged: others are read and hashed anyway.
         let inputs = live.iter().flat_map(|live| &live.manifest.inputs);
         let was: HashSet<(&str, u64)> =
@@ -210,7 +211,8 @@ impl Rebuild<'_> {
         work: &Path,
     ) -> Result<(Table, Option<KnownDocuments>), RebuildError> {
         let Some(live) = &looked.live else { return Err(RebuildError::Replaced) };
-        let (mut paths, touched) = (gone, looked.touched_plan());
+        let mut paths = gone;
+        let touched = looked.touched_plan();
         for input in touched.inputs.iter() {
             paths.extend(input.path.map(|path| path.display().to_string()));
         }
@@ -266,7 +268,8 @@ impl Rebuild<'_> {
         let found = changes(old, table, self.workers(), &self.control)?;
         let documents = &mut looked.planned.documents;
         documents.live = documents.live - found.deleted.len() + found.wanted.len();
-        (documents.added, documents.changed) = (found.added, found.changed);
+        documents.added = found.added;
+        documents.changed = found.changed;
         documents.removed = found.removed();
         looked.changes = found;
         looked.places = Some(places);
@@ -325,7 +328,8 @@ fn part_folder(work: &Path) -> Result<PathBuf, RebuildError> {
 impl Looked {
     pub(super) fn tell(&self, record: &mut Record) {
         let planned = &self.planned;
-        (record.inputs, record.documents) = (planned.inputs, planned.documents);
+        record.inputs = planned.inputs;
+        record.documents = planned.documents;
         record.skipped = planned.skipped.values().sum();
         record.read_bytes = planned.read_bytes;
     }
@@ -400,7 +404,8 @@ impl Found {
         let mut touched = Vec::with_capacity(plan.inputs.len());
         for input in plan.inputs.iter() {
             let path = input.path.as_ref().map(|path| path.display().to_string());
-            let (path, format) = (path.unwrap_or_default(), input.format.to_string());
+            let path = path.unwrap_or_default();
+            let format = input.format.to_string();
             let file = known.file(&path);
             let was = before.remove(path.as_str());
             let now = file.map(|file| (file.hash.as_str(), format.as_str()));

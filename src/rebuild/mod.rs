@@ -94,7 +94,8 @@ impl Rebuild<'_> {
     /// Why the live generation stays. The record is in the history all the same, unless another
     /// rebuild is under way or the history cannot be written.
     pub(crate) fn run(&self, attempt: u32) -> Result<Record, RebuildError> {
-        let (began, started) = (Instant::now(), jiff::Timestamp::now().to_string());
+        let began = Instant::now();
+        let started = jiff::Timestamp::now().to_string();
         let folder = self.job.index.join(FOLDER);
         if let Some(peers) = &self.peers {
             let JobFile { logs, build, .. } = self.job;
@@ -256,7 +257,8 @@ impl Rebuild<'_> {
 
 fn guards(job: &JobFile) -> Guards {
     let GuardKeys { min_documents, max_skipped, allow_cut, allow_empty } = job.guard;
-    let (min_documents, max_skipped) = (Some(min_documents), Some(max_skipped));
+    let min_documents = Some(min_documents);
+    let max_skipped = Some(max_skipped);
     // The job file counts the live generation too.
     let keep = job.keep.generations as usize - 1;
     Guards { allow_empty, allow_cut, max_skipped, min_documents, keep }

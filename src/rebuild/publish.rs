@@ -78,7 +78,8 @@ impl Publishing<'_> {
     ) -> Result<(Live, Option<Ranked>), RebuildError> {
         let Self { rebuild, looked, .. } = self;
         let job = rebuild.job;
-        let (memory_bytes, threads) = (job.build.memory, rebuild.workers());
+        let memory_bytes = job.build.memory;
+        let threads = rebuild.workers();
         let mut draft = Draft::begin(lock)?;
         let mut description = self.runs(&mut draft)?;
         description.settings.memory_bytes = memory_bytes;
@@ -125,7 +126,8 @@ impl Publishing<'_> {
         let Self { rebuild, looked, .. } = self;
         let is_whole = matches!(looked.planned.how, How::Whole(_));
         let live = looked.live.as_ref().filter(|_| !is_whole);
-        let (command, workers) = (rebuild.command.clone(), rebuild.workers() as u32);
+        let command = rebuild.command.clone();
+        let workers = rebuild.workers() as u32;
         let mut description = Description { command, workers, ..Description::default() };
         if let Some(live) = live {
             description.settings = live.manifest.settings.clone();
@@ -159,7 +161,8 @@ impl Publishing<'_> {
         let looked = self.looked;
         let moved = Moved::new(live, looked, self.work)?;
         let deleted = |run: &RunEntry| {
-            let (first, end) = (run.first_docid, run.first_docid + run.documents);
+            let first = run.first_docid;
+            let end = run.first_docid + run.documents;
             let deleted =
                 looked.changes.deleted.iter().filter(move |docid| (first..end).contains(docid));
             deleted.map(|docid| docid - first).collect::<Vec<u32>>()
@@ -273,7 +276,8 @@ impl Moved {
         let mut new = looked.places()?;
         let mut kept = looked.changes.kept.clone();
         kept.sort_unstable();
-        let (mut inputs, mut rest) = (Vec::new(), &kept[..]);
+        let mut inputs = Vec::new();
+        let mut rest = &kept[..];
         for (number, run) in self.manifest.runs.iter_mut().enumerate() {
             let end = run.first_docid + run.documents;
             let (mine, behind) = rest.split_at(rest.partition_point(|&(docid, _)| docid < end));

@@ -43,7 +43,8 @@ pub(super) fn rank(
     links: &Found,
 ) -> Result<Ranked, RebuildError> {
     let before = Ranked::read(rebuild);
-    let (mut nodes, mut first) = (Nodes::default(), Vec::new());
+    let mut nodes = Nodes::default();
+    let mut first = Vec::new();
     for_each_name(draft.folder(), draft.runs(), |_, _, name| {
         let name = name_hash(name);
         // Links of a name lead to the first document of it.
@@ -67,7 +68,8 @@ pub(super) fn rank(
     for (run, ranks) in of_runs.iter().enumerate() {
         draft.rank(run, ranks)?;
     }
-    let (documents, rounds) = (u64::from(graph.nodes()), found.rounds);
+    let documents = u64::from(graph.nodes());
+    let rounds = found.rounds;
     let counts = RankHistory { documents, links: graph.links(), passed_over, rounds };
     Ok(Ranked { counts, nodes, raw: found.raw })
 }
@@ -77,8 +79,10 @@ fn path(rebuild: &Rebuild<'_>) -> PathBuf {
 }
 
 fn head(live: &Live, links: &Found) -> String {
-    let (generation, created) = (live.manifest.generation, &live.manifest.created);
-    let (RankSettings { damping, tolerance }, hash) = (links.asked, &links.hash);
+    let generation = live.manifest.generation;
+    let created = &live.manifest.created;
+    let RankSettings { damping, tolerance } = links.asked;
+    let hash = &links.hash;
     format!(
         "# generation {generation} of {created}, links {hash}, damping {damping}, tolerance {tolerance}, Power"
     )
@@ -111,7 +115,8 @@ impl Ranked {
         live: &Live,
         links: &Found,
     ) -> Result<(), RebuildError> {
-        let (path, runs) = (path(rebuild), &live.manifest.runs);
+        let path = path(rebuild);
+        let runs = &live.manifest.runs;
         let next = path.with_extension("tmp");
         let error = RebuildError::io(&next);
         let mut ranks = Vec::with_capacity(self.raw.len());
@@ -126,7 +131,8 @@ impl Ranked {
         let mut file = BufWriter::with_capacity(1 << 18, File::create(&next).map_err(error)?);
         writeln!(file, "{}", head(live, links)).map_err(error)?;
         for_each_name(&live.path, runs, |_, _, name| {
-            let (rank, raw) = (ranks.next().unwrap_or_default(), self.raw(name_hash(name)));
+            let rank = ranks.next().unwrap_or_default();
+            let raw = self.raw(name_hash(name));
             file.write_all(&shown(name)).map_err(error)?;
             writeln!(file, "\t{rank}\t{raw}").map_err(error)
         })?;

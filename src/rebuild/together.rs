@@ -70,7 +70,8 @@ impl Rebuild<'_> {
             record.outcome = Outcome::Unchanged;
         }
         let paths = (0..plan.inputs.len()).filter_map(|input| plan.inputs.path(input));
-        let (paths, trust) = (paths.collect::<Vec<_>>(), self.job.trust);
+        let paths = paths.collect::<Vec<_>>();
+        let trust = self.job.trust;
         let mut known = record
             .time("hash", || files::look(&paths, trust, &before, |_, _| true, self.workers()))?;
         let format =
