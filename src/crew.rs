@@ -68,7 +68,8 @@ impl Crew {
     ) -> Result<Vec<T>, E> {
         let next = AtomicUsize::new(0);
         let take = || {
-            let (mut state, mut made) = (S::default(), Vec::new());
+            let mut state = S::default();
+            let mut made = Vec::new();
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 if number >= count {
@@ -103,7 +104,8 @@ impl Crew {
             let piece = lock(&pieces[number]).take();
             work(piece.expect("a piece is taken once"));
         };
-        let (work, count): (&(dyn Fn(usize) + Sync), _) = (&work, pieces.len());
+        let work: &(dyn Fn(usize) + Sync) = &work;
+        let count: _ = pieces.len();
         // SAFETY: only the lifetime changes. All pieces are done before this function ends, and a
         // thread that finds all taken does not use the work.
         let work = unsafe {
@@ -111,7 +113,8 @@ impl Crew {
                 work,
             )
         };
-        let (next, done) = (AtomicUsize::new(0), Mutex::default());
+        let next = AtomicUsize::new(0);
+        let done = Mutex::default();
         let shared = Arc::new(Shared { work, count, next, done, all: Condvar::new() });
         for number in 0..others.min(count.saturating_sub(1)) {
             let here = shared.clone();

@@ -333,7 +333,9 @@ mod tests {
             limit in 1_000u64..200_000,
         ) {
             let mut s = Sequencer::new(limit);
-            let (mut next, mut run, mut run_first) = (0u32, 0u32, 0u32);
+            let mut next = 0u32;
+            let mut run = 0u32;
+            let mut run_first = 0u32;
             for (documents, bytes, terms) in pieces {
                 let p = s.place(&counts(documents, bytes, 0..terms)).unwrap();
                 prop_assert_eq!((p.run, p.run_first), (run, run_first));
