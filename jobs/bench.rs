@@ -47,7 +47,8 @@ struct Queries {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let (began, report) = (Instant::now(), args.report.as_deref());
+    let began = Instant::now();
+    let report = args.report.as_deref();
     match &args.experiment {
         Experiment::Queries(args) => {
             let row = queries(args)?;
@@ -63,7 +64,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 /// A query's latency is its median over the passes, with analysis and look-up.
 fn queries(args: &Queries) -> anyhow::Result<Value> {
     let queries = all_queries(args.queries.as_deref())?;
-    let (snapshot, wanted) = (args.ranking.open()?, args.ranking.wanted());
+    let snapshot = args.ranking.open()?;
+    let wanted = args.ranking.wanted();
     let mut searcher = Searcher::new();
     let passes = args.passes.get();
     let mut micros = vec![Vec::with_capacity(passes); queries.len()];

@@ -117,9 +117,11 @@ fn parse_format(text: &str) -> Result<AutoFormat, String> {
 
 impl How {
     fn fill(&self, options: &mut BuildOptions) -> anyhow::Result<()> {
-        (options.form, options.analysis) = (self.index.form()?, self.index.analysis()?);
+        options.form = self.index.form()?;
+        options.analysis = self.index.analysis()?;
         options.format = self.format.0;
-        let (names, texts) = (self.id_fields.clone(), self.text_fields.clone());
+        let names = self.id_fields.clone();
+        let texts = self.text_fields.clone();
         options.fields = Fields { names, texts };
         options.max_document = self.max_document;
         options.merge = !self.no_merge;
@@ -132,15 +134,18 @@ impl How {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let (workers, quiet) = (&args.workers, args.workers.common.quiet);
+    let workers = &args.workers;
+    let quiet = args.workers.common.quiet;
     let mut options = BuildOptions::of_paths(&args.index, &args.inputs);
     args.how.fill(&mut options)?;
     args.parts.fill(&mut options.pipeline);
     let GuardArgs { allow_empty, allow_cut, max_skipped, min_documents, keep } =
         args.guards.clone();
     options.guards = Guards { allow_empty, allow_cut, max_skipped, min_documents, keep };
-    (options.indexer, options.memory) = (args.indexer, args.memory);
-    (options.order, options.ranks) = (args.order.order()?, args.order.pagerank.clone());
+    options.indexer = args.indexer;
+    options.memory = args.memory;
+    options.order = args.order.order()?;
+    options.ranks = args.order.pagerank.clone();
     options.workers = workers.count()?;
     options.peers = workers.peers()?;
     if !quiet {

@@ -55,7 +55,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let order = args.order.order()?;
     let ranks = args.order.pagerank.clone();
     let recode = Recode { codec: args.codec, block_len: args.block_size, order, ranks };
-    let (command, stop) = (crate::cli::args::command(), control.stop());
+    let command = crate::cli::args::command();
+    let stop = control.stop();
     let watching = Watching::start(stop, args.workers.common.quiet, merge_line);
     let merged = merge_index(&args.index, args.memory, &command, workers as u32, recode, stop);
     drop(watching);

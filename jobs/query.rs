@@ -218,7 +218,9 @@ fn run_on(
     (options, measured): (QueryOptions, Option<&Measured>),
     control: &Arc<Control>,
 ) -> anyhow::Result<()> {
-    let (mut by, mut failed, mut renewer) = (AnsweredBy::default(), None, None);
+    let mut by = AnsweredBy::default();
+    let mut failed = None;
+    let mut renewer = None;
     let quiet = args.workers.common.quiet;
     let maker = Maker::new(args, devices);
     let engines = |wakers: &Arc<Wakers>| -> Box<dyn Engines> {
@@ -281,7 +283,8 @@ impl Maker {
         snapshot: &Arc<Snapshot>,
         wakers: &Arc<Wakers>,
     ) -> anyhow::Result<Arc<dyn Engines>> {
-        let (args, devices) = (&self.args, &self.devices);
+        let args = &self.args;
+        let devices = &self.devices;
         let quiet = args.workers.common.quiet;
         let told = (args.shed, quiet);
         let scheduling = args.place.scheduling(devices, &args.ranking, told, &self.shares)?;

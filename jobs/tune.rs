@@ -88,7 +88,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     let threads = workers_of(args.workers)?;
     let generation = open_plain(&args.index)?;
-    let (measure, k, mode, folds) = (args.measure, args.k, args.mode, args.folds);
+    let measure = args.measure;
+    let k = args.k;
+    let mode = args.mode;
+    let folds = args.folds;
     let goal = Goal { measure, k, mode, folds, threads };
     let found = tune(generation.path(), &grid, &topics, &goal)?;
     let mut totals = serde_json::to_value(&found)?;

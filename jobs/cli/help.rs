@@ -86,7 +86,8 @@ mod tests {
             let lines: Vec<&str> = text.lines().map(str::trim_start).collect();
             assert_eq!(lines.len(), 4, "{job}");
             for example in lines.chunks(2) {
-                let (what, line) = (example[0], example[1]);
+                let what = example[0];
+                let line = example[1];
                 let words: Vec<&str> = line.split(' ').collect();
                 assert_eq!(words[..2], ["millrace", job]);
                 assert!(what.ends_with(':') && line.len() < 110, "{line}");

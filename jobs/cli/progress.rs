@@ -47,7 +47,8 @@ impl Drop for Line {
 
 /// None unless standard error is a terminal.
 pub(crate) fn of_build() -> Option<OnProgress> {
-    let (line, began) = (std::io::stderr().is_terminal().then(Line::new)?, Instant::now());
+    let line = std::io::stderr().is_terminal().then(Line::new)?;
+    let began = Instant::now();
     Some(Box::new(move |progress| line.draw(build_line(progress, began.elapsed()))))
 }
 
@@ -116,7 +117,9 @@ impl Watching {
         if quiet || !std::io::stderr().is_terminal() {
             return nothing;
         }
-        let (stop, began, (over, ends)) = (stop.clone(), Instant::now(), channel());
+        let stop = stop.clone();
+        let began = Instant::now();
+        let (over, ends) = channel();
         let watch = move || {
             let drawn = Line::new();
             while let Err(RecvTimeoutError::Timeout) = ends.recv_timeout(PAUSE) {
@@ -175,8 +178,10 @@ mod tests {
     #[test]
     fn lines_say_the_stage_and_fit_a_terminal() {
         let half = |snapshot: &mut BuildProgress| {
-            (snapshot.read_bytes, snapshot.total_bytes) = (5 << 30, 10 << 30);
-            (snapshot.documents, snapshot.runs) = (123_456, 1);
+            snapshot.read_bytes = 5 << 30;
+            snapshot.total_bytes = 10 << 30;
+            snapshot.documents = 123_456;
+            snapshot.runs = 1;
         };
         let expected = "indexing 50 %, 10 s left: 5.00 GiB of 10.00 GiB, 123,456 documents, 1 run";
         assert_eq!(line(half, 10), expected);

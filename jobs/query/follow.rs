@@ -19,8 +19,11 @@ pub(crate) fn follow(
     mover: Mover,
     mut renew: Renew,
 ) -> anyhow::Result<()> {
-    let (index, docids, verify) = (ranking.index.clone(), ranking.docids.0.clone(), ranking.verify);
-    let (name, scoring) = (index.display().to_string(), ranking.scoring()?);
+    let index = ranking.index.clone();
+    let docids = ranking.docids.0.clone();
+    let verify = ranking.verify;
+    let name = index.display().to_string();
+    let scoring = ranking.scoring()?;
     let path = index.clone();
     let open =
         move || Snapshot::of_range(Generation::open(&path, verify)?, scoring, docids.clone());
@@ -46,7 +49,8 @@ pub(crate) fn follow(
 /// Reports every generation that becomes live, since expanded queries do not move over to it.
 pub(crate) fn stay(ranking: &Ranking, quiet: bool, snapshot: &Snapshot) -> anyhow::Result<()> {
     let manifest = snapshot.generation().manifest();
-    let (name, number) = (ranking.index.display().to_string(), manifest.generation);
+    let name = ranking.index.display().to_string();
+    let number = manifest.generation;
     let tell = move || {
         if !quiet {
             say!(

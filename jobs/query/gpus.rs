@@ -151,7 +151,8 @@ impl Where {
             return Ok(None);
         }
         let models = devices.models(&ranking.index).map_err(explain)?;
-        let (of, here) = (&models.machine, devices.machine());
+        let of = &models.machine;
+        let here = devices.machine();
         if *of != here && !quiet {
             say!(
                 "millrace: costs were measured on another machine ({of}, not {here}): run millrace calibrate here"
@@ -175,7 +176,8 @@ impl Where {
             }
         });
         let predict = models.predict();
-        let (deadline, on_slow) = (self.deadline(), Some(on_slow));
+        let deadline = self.deadline();
+        let on_slow = Some(on_slow);
         Ok(Some(Scheduling { policy, deadline, shed, predict, on_slow, shares: shares.clone() }))
     }
 

@@ -87,7 +87,8 @@ impl Ranking {
 
     /// Process 0 says which generation is live.
     pub(super) fn open_shard(&self, cluster: &Cluster) -> anyhow::Result<(Arc<Snapshot>, Shard)> {
-        let (process, processes) = (cluster.process, cluster.processes);
+        let process = cluster.process;
+        let processes = cluster.processes;
         let manifest = if process == 0 {
             let live = ShardedManifest::live_for(&self.index, processes)?;
             cluster.tell_others(&live)?;
@@ -95,7 +96,8 @@ impl Ranking {
         } else {
             cluster.hear_first::<ShardedManifest>()?
         };
-        let (scoring, place) = (self.scoring()?, (process, processes));
+        let scoring = self.scoring()?;
+        let place = (process, processes);
         Ok(Shard::open(&self.index, &manifest, place, self.verify, scoring, &self.docids.0)?)
     }
 }

@@ -91,10 +91,12 @@ fn blocks(pieces: &[(TokenGroup, u32)], block_bytes: u64) -> Vec<Prepared<'_>> {
 
 /// One core; returns terms and postings.
 fn on_cpu(args: &Args, blocks: &[Prepared<'_>]) -> anyhow::Result<(u64, u64)> {
-    let (mut run, began) = (BTreeRun::default(), Instant::now());
+    let mut run = BTreeRun::default();
+    let began = Instant::now();
     blocks.iter().for_each(|of| run.append(&of.pieces));
     let seconds = began.elapsed().as_secs_f64();
-    let (terms, postings) = (run.terms() as u64, run.postings_len());
+    let terms = run.terms() as u64;
+    let postings = run.postings_len();
     print(json!({
         "on": "cpu", "terms": terms, "postings": postings, "nodes": run.forest().nodes(),
         "insert_s": seconds, "tokens_per_s": args.tokens as f64 / seconds,
@@ -129,7 +131,8 @@ fn on_device(
     };
     let room = TreeRoom::of_bytes(args.arenas);
     let mut trees = Trees::alone(device, toolchain, tuning, room, most)?;
-    let (mut now, mut seconds) = (Usage::default(), 0.0);
+    let mut now = Usage::default();
+    let mut seconds = 0.0;
     for Prepared { block, pieces } in blocks {
         done(|| trees.bring(pieces, block))?;
         seconds -= done(|| trees.work_on(block, false))?.1;

@@ -126,7 +126,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 
 /// Opens the files and cuts what is looked at.
 fn parts(args: &Args) -> anyhow::Result<(Vec<File>, Vec<Part>)> {
-    let (mut files, mut parts, mut left) = (Vec::new(), Vec::new(), args.bytes);
+    let mut files = Vec::new();
+    let mut parts = Vec::new();
+    let mut left = args.bytes;
     for (number, path) in args.inputs.iter().enumerate() {
         let shown = || path.display().to_string();
         let file = File::open(path).with_context(shown)?;
@@ -137,7 +139,8 @@ fn parts(args: &Args) -> anyhow::Result<(Vec<File>, Vec<Part>)> {
             "{}: the stages are those of JSON lines, which begin with a brace",
             path.display()
         );
-        let (mut start, most) = (0, bytes.min(left));
+        let mut start = 0;
+        let most = bytes.min(left);
         while start < most {
             // The line that the last byte is of ends there or behind.
             let last = lines.seek(SeekFrom::Start((start + PART_BYTES).min(bytes) - 1))?;
@@ -159,10 +162,13 @@ fn point(
     threads: usize,
     memo: usize,
 ) -> anyhow::Result<(f64, Totals)> {
-    let (next, barrier) = (AtomicUsize::new(0), Barrier::new(threads + 1));
+    let next = AtomicUsize::new(0);
+    let barrier = Barrier::new(threads + 1);
     let thread = || {
-        let (mut worker, mut jsonl) = (Worker::new(stage, memo), JsonlParser::new());
-        let (mut bytes, mut copy) = (vec![0; PART_BYTES as usize], Vec::new());
+        let mut worker = Worker::new(stage, memo);
+        let mut jsonl = JsonlParser::new();
+        let mut bytes = vec![0; PART_BYTES as usize];
+        let mut copy = Vec::new();
         barrier.wait();
         while let Some(part) = parts.get(next.fetch_add(1, Ordering::Relaxed)) {
             bytes.resize(part.bytes, 0);
@@ -223,7 +229,9 @@ struct Worker {
 impl Worker {
     fn new(stage: Stage, memo: usize) -> Self {
         let tally = Tally::new(Analysis::default(), Arc::new(Owners::in_turn(1)), memo);
-        let (scanner, run, lengths) = (Scanner::new(), RunDictionary::default(), Vec::new());
+        let scanner = Scanner::new();
+        let run = RunDictionary::default();
+        let lengths = Vec::new();
         Self { stage, scanner, tally, run, lengths, totals: Totals::default() }
     }
 
@@ -293,7 +301,9 @@ fn whole(args: &Args, workers: usize) -> anyhow::Result<()> {
         let folder = tempfile::tempdir()?;
         let mut options = BuildOptions::of_paths(folder.path().join("index"), &args.inputs);
         options.indexer = Indexer::Fast;
-        (options.memory, options.workers, options.gpus) = (args.memory, workers, Gpus::None);
+        options.memory = args.memory;
+        options.workers = workers;
+        options.gpus = Gpus::None;
         build(options).map_err(of_build)
     };
     let report = fastest(args.repeat, |report| report.seconds, once)?;

@@ -53,7 +53,8 @@ fn touched(args: &Args) -> anyhow::Result<Vec<Lists>> {
     let order = |run: &Run| args.shuffle.map(|seed| permutation(seed, run.documents()));
     let orders: Vec<_> = runs.iter().map(order).collect();
     let wanted = Wanted { k: 10, mode: Mode::Or, algorithm: Algorithm::Auto };
-    let (mut planner, mut seen) = (Planner::default(), BTreeSet::new());
+    let mut planner = Planner::default();
+    let mut seen = BTreeSet::new();
     let mut classes = vec![Lists::default(); 32];
     for query in args.asked.queries()? {
         let plan = planner.plan(&snapshot, wanted, &query.text)?;
@@ -76,7 +77,8 @@ fn print(
     length_from: Option<u64>,
     figures: &Figures,
 ) -> anyhow::Result<()> {
-    let (gaps, tfs) = (&figures.gaps, &figures.tfs);
+    let gaps = &figures.gaps;
+    let tfs = &figures.tfs;
     crate::rows::print(json!({
         "codec": setting.codec.name(),
         "levels": setting.levels,

@@ -120,7 +120,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
                     --features stages -- cpu-queries --stages";
         return Err(Usage(text.into()).into());
     }
-    let (queries, snapshot) = (args.asked.queries()?, args.asked.open()?);
+    let queries = args.asked.queries()?;
+    let snapshot = args.asked.open()?;
     let blocks = blocks(&snapshot, &queries)?;
     let mut points = Vec::new();
     if args.stages {
@@ -153,7 +154,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
 /// How many blocks the lists of each query have, the tails counted as blocks.
 fn blocks(snapshot: &Arc<Snapshot>, queries: &[Query]) -> anyhow::Result<Vec<usize>> {
     let wanted = Wanted { k: 10, mode: Mode::Or, algorithm: Algorithm::Auto };
-    let (mut planner, mut all) = (Planner::default(), Vec::new());
+    let mut planner = Planner::default();
+    let mut all = Vec::new();
     for query in queries {
         let plan = planner.plan(snapshot, wanted, &query.text)?;
         let mut blocks = 0;
@@ -173,7 +175,8 @@ fn print_stages(points: &[Point]) -> anyhow::Result<()> {
     for row in points[1..].chunks(3) {
         let whole = row[0].mean_us();
         let stage = |point: &Point| ((point.mean_us() - whole) / f64::from(TIMES)).max(0.0);
-        let (decompression, scoring) = (stage(&row[1]), stage(&row[2]));
+        let decompression = stage(&row[1]);
+        let scoring = stage(&row[2]);
         print(json!({
             "table": "ding09 table 2", "algorithm": row[0].name, "k": 10, "mean_us": whole,
             "look_up_us": look_up, "decompression_us": decompression,

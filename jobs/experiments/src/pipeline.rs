@@ -183,8 +183,10 @@ impl Bench {
         let folder = tempfile::tempdir()?;
         let mut options = of(folder.path().join("index"));
         options.form = Form::new(self.args.codec, 128).context("the codec has no blocks of 128")?;
-        (options.memory, options.workers) = (self.args.memory, self.workers);
-        (options.indexer, options.gpus) = (Indexer::Fast, Gpus::None);
+        options.memory = self.args.memory;
+        options.workers = self.workers;
+        options.indexer = Indexer::Fast;
+        options.gpus = Gpus::None;
         if let Some((parsers, cpu, gpu)) = way.roles {
             options.indexer = Indexer::Wei11;
             options.pipeline.parsers = Some(parsers);
@@ -251,7 +253,8 @@ impl Bench {
         let steps = |roles| self.steps(roles, &self.build(Way::wei11(roles))?);
         let on_cpu = steps((parsers, 2, 0))?;
         for &gpu in &self.gpu_indexers {
-            let (alone, both) = (steps((parsers, 0, gpu))?, steps((parsers, 2, gpu))?);
+            let alone = steps((parsers, 0, gpu))?;
+            let both = steps((parsers, 2, gpu))?;
             print(
                 "superlinear",
                 json!({"gpu_indexers": gpu, "cpu_mb_per_s": on_cpu, "gpu_mb_per_s": alone,

@@ -67,7 +67,8 @@ impl Rig {
             service.run(Sink::text(AnswerForm::Trec(Tag::default()), io::sink()))?;
             Ok(())
         })?;
-        let (asker, running) = (Some(asker), Some(running));
+        let asker = Some(asker);
+        let running = Some(running);
         let mut rig = Self { control, asker, running, answers, sent: 0 };
         let first: Vec<&Query> =
             queries.iter().copied().cycle().take(64.max(8 * workers)).collect();

@@ -286,7 +286,8 @@ impl Bench<'_> {
             |policy| *self.at_rate(policy, f64::INFINITY, false).last().expect("there are queries");
         let halves = seconds(Policy::Halves);
         let print = |name: &str, policy, threshold: Option<u64>| {
-            let (took, queries) = (seconds(policy), self.args.queries as f64);
+            let took = seconds(policy);
+            let queries = self.args.queries as f64;
             // With a threshold, which side of it devices have.
             let swept = threshold.and_then(|_| Some(name.split_once(':')?.0));
             print(json!({

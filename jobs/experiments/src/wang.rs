@@ -107,7 +107,9 @@ fn plans(
     queries: Vec<Query>,
 ) -> anyhow::Result<(Vec<Plan>, usize)> {
     let wanted = Wanted { k: 10, mode: Mode::And, algorithm: Algorithm::Wang };
-    let (mut planner, mut plans, mut none) = (Planner::default(), Vec::new(), 0);
+    let mut planner = Planner::default();
+    let mut plans = Vec::new();
+    let mut none = 0;
     for query in queries {
         let plan = planner.plan(snapshot, wanted, &query.text)?;
         if searcher.answer(&plan)?.is_empty() {
@@ -139,7 +141,10 @@ fn figure_7(
     (policy, memory, lambda): (CachePolicy, u64, f64),
 ) -> anyhow::Result<serde_json::Value> {
     let admitted = demand.admit(policy, memory, lambda);
-    let (mut lists, mut hits, mut bytes, mut complete) = (0u64, 0u64, 0u64, 0usize);
+    let mut lists = 0u64;
+    let mut hits = 0u64;
+    let mut bytes = 0u64;
+    let mut complete = 0usize;
     for plan in test {
         let mut prefixes = Vec::new();
         for entry in plan.lists_of(0).iter().flatten() {

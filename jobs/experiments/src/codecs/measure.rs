@@ -172,7 +172,9 @@ impl Coded {
         if setting.codec.surveys() {
             encoder.survey(values);
         }
-        let (mut blocks, mut bodies, mut shared) = (Vec::new(), Vec::new(), Vec::new());
+        let mut blocks = Vec::new();
+        let mut bodies = Vec::new();
+        let mut shared = Vec::new();
         for block in values.chunks(setting.block_len) {
             let begin = bodies.len();
             blocks.push((encoder.block(block, &mut bodies), begin));
@@ -227,7 +229,8 @@ impl Coded {
         let mut out = [0; 512];
         codec.open(&self.shared, self.len, block_len, opened)?;
         let list = List { shared: &self.shared, opened };
-        let (mut missing, mut previous) = (self.len, u32::MAX);
+        let mut missing = self.len;
+        let mut previous = u32::MAX;
         for (index, &(head, begin)) in self.blocks.iter().enumerate() {
             let block = Block { index, head, body: &self.bodies[begin..] };
             let out = &mut out[..missing.min(block_len)];

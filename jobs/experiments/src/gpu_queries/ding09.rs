@@ -175,7 +175,8 @@ impl Bench<'_> {
         let postings: u64 = queries.iter().map(|planned| planned.postings()).sum();
         for (mode, cpu_ms, gpu_ms) in TABLE_2 {
             let micros = self.alone(&queries, mode)?;
-            let (mean_ms, [p50, p99]) = (mean(&micros) / 1e3, spread(&micros));
+            let mean_ms = mean(&micros) / 1e3;
+            let [p50, p99] = spread(&micros);
             print(json!({
                 "row": "ding09-table2", "mode": mode.name(), "k": 10, "queries": queries.len(),
                 "postings_per_query": postings / queries.len() as u64, "mean_ms": mean_ms,
@@ -228,7 +229,8 @@ impl Bench<'_> {
         let modes = [(Mode::And, true, Some(blocks)), (Mode::Or, false, None)];
         for (mode, all_terms, blocks) in modes {
             for size in [1, self.size()] {
-                let (mut stages, mut chosen) = (BTreeMap::<&str, f64>::new(), 0);
+                let mut stages = BTreeMap::<&str, f64>::new();
+                let mut chosen = 0;
                 for batch in self.of(&queries, 10, size, all_terms)? {
                     let steps = Merging::steps(&batch);
                     let times = self.device.time_steps(&batch, &steps)?;

@@ -108,7 +108,8 @@ impl<'a> Prepared<'a> {
         travelling: Option<u64>,
     ) -> anyhow::Result<MethodDevice<M>> {
         let memory = Memory { lists: self.args.gpu_memory, travelling, queries, k };
-        let (device, toolchain) = (self.device(number)?, &self.toolchain);
+        let device = self.device(number)?;
+        let toolchain = &self.toolchain;
         Ok(MethodDevice::open(device, toolchain, &self.snapshot, memory, threads())?)
     }
 
@@ -239,7 +240,8 @@ pub(super) fn batches<D, B, Q>(
     empty: impl Fn(&D) -> B,
     mut add: impl FnMut(&mut D, &mut B, &Q) -> anyhow::Result<bool>,
 ) -> anyhow::Result<Vec<B>> {
-    let (mut batches, mut len): (Vec<B>, usize) = (Vec::new(), 0);
+    let mut batches: Vec<B> = Vec::new();
+    let mut len: usize = 0;
     for query in queries {
         let has_room = match batches.last_mut() {
             Some(last) if len < size => add(device, last, &query)?,
@@ -300,7 +302,8 @@ impl Took {
         queries: usize,
         answer: impl FnOnce() -> anyhow::Result<f32>,
     ) -> anyhow::Result<Self> {
-        let (start, queries) = (Instant::now(), queries as f64);
+        let start = Instant::now();
+        let queries = queries as f64;
         let device_ms = f64::from(answer()?);
         let latency_s = queries * start.elapsed().as_secs_f64();
         Ok(Self { queries, latency_s, device_ms, seconds: 0.0 })
@@ -321,7 +324,8 @@ pub(super) fn passes(
     mut pass: impl FnMut() -> anyhow::Result<Took>,
 ) -> anyhow::Result<Took> {
     pass()?;
-    let (mut all, start) = (Took::default(), Instant::now());
+    let mut all = Took::default();
+    let start = Instant::now();
     while all.seconds == 0.0 || all.seconds < seconds {
         all += pass()?;
         all.seconds = start.elapsed().as_secs_f64();

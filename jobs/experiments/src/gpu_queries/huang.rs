@@ -217,8 +217,8 @@ impl<'a> Bench<'a> {
     fn check(&mut self) -> anyhow::Result<()> {
         let sample = self.prepared.sample();
         for k in [10, 1, 20, 1000] {
-            let (all, any) =
-                (expected(&sample, (Mode::And, k))?, expected(&sample, (Mode::Or, k))?);
+            let all = expected(&sample, (Mode::And, k))?;
+            let any = expected(&sample, (Mode::Or, k))?;
             let usual = |threads: &u32| k == 10 || *threads == DEFAULT_THREADS;
             for threads in self.threads().into_iter().filter(usual) {
                 let mut made = self.make_one(&sample, (k, threads))?;
@@ -274,7 +274,8 @@ impl<'a> Bench<'a> {
     }
 
     fn figure_4(&mut self) -> anyhow::Result<()> {
-        let (all, mut upto_here) = (self.prepared.planned.len() as f64, 0.0);
+        let all = self.prepared.planned.len() as f64;
+        let mut upto_here = 0.0;
         for (upto, queries) in self.by_blocks() {
             let share = queries.len() as f64 / all;
             upto_here += share;

@@ -41,7 +41,8 @@ pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
     let start = Instant::now();
     let all = (Wanted::default(), usize::MAX);
     let mut prepared = Prepared::new((args, queries), Scoring::default(), all)?;
-    let (device, norms) = (prepared.device(0)?, prepared.snapshot.norms());
+    let device = prepared.device(0)?;
+    let norms = prepared.snapshot.norms();
     let device = QueryDevice::open(device, &prepared.toolchain, norms, args.gpu_memory)?;
     let lists = load(&device, &prepared)?;
     prepared.planned.retain(|planned| query(&lists, planned, WAYS[0]).is_possible());
@@ -69,7 +70,8 @@ fn load(device: &QueryDevice, prepared: &Prepared<'_>) -> anyhow::Result<Lists<P
     let begin = || Ok(Bringer::new(device, &prepared.snapshot, &documents)?);
     let made = in_turn(threads(), begin, |bringer, number| {
         let Some(some) = lists.chunks(TOGETHER).nth(number) else { return Ok(None) };
-        let (mut lens, mut came) = ([0; TOGETHER], Vec::new());
+        let mut lens = [0; TOGETHER];
+        let mut came = Vec::new();
         let asked =
             (0..).zip(some).map(|(id, (_, term))| ListRequest { id, entries: &term.entries });
         let room = |id: usize, bytes| {
@@ -136,7 +138,8 @@ impl Bench<'_> {
         let mut slot = Slot::new(&self.device, room, false)?;
         let mut ordered = Slot::new(&self.device, self.device.room(1, k), true)?;
         let sample = self.prepared.sample();
-        let (mut found, mut overflown) = (Vec::new(), 0);
+        let mut found = Vec::new();
+        let mut overflown = 0;
         for batch in self.batches(&sample, way, (self.size(), &room))? {
             slot.launch(&self.device, &batch)?;
             slot.wait()?;
@@ -181,7 +184,9 @@ impl Bench<'_> {
         let slots = (0..SLOTS).map(|_| Slot::new(&self.device, room, false));
         let mut slots = slots.collect::<Result<Vec<_>, _>>()?;
         let mut waiting: Vec<Option<&Batch>> = vec![None; slots.len()];
-        let (mut queries, mut overflown, mut is_warm) = (0, 0, false);
+        let mut queries = 0;
+        let mut overflown = 0;
+        let mut is_warm = false;
         let mut start = Instant::now();
         for (number, batch) in batches.iter().cycle().enumerate() {
             let turn = number % slots.len();
@@ -200,7 +205,10 @@ impl Bench<'_> {
                 break;
             }
             if !is_warm && (is_over || number > batches.len()) {
-                (is_warm, queries, overflown, start) = (true, 0, 0, Instant::now());
+                is_warm = true;
+                queries = 0;
+                overflown = 0;
+                start = Instant::now();
             }
         }
         let rate = queries as f64 / start.elapsed().as_secs_f64();
@@ -230,7 +238,8 @@ impl Bench<'_> {
             Ok(())
         })?;
         let timed = on_device.len().checked_sub(micros.len()).context("all are timed")?;
-        let ([p50, p99], [device_p50, device_p99]) = (spread(&micros), spread(&on_device[timed..]));
+        let [p50, p99] = spread(&micros);
+        let [device_p50, device_p99] = spread(&on_device[timed..]);
         print(json!({
             "row": "latency", "name": way.0, "queries": micros.len(), "p50_us": p50, "p99_us": p99,
             "device_p50_us": device_p50, "device_p99_us": device_p99,

@@ -136,7 +136,8 @@ impl Bench {
     /// Tasks of AND queries by size of a skip, and what the size does to the model. Skips are whole
     /// blocks: one of 64 needs an index with such blocks.
     fn skips(&self) -> anyhow::Result<()> {
-        let (mut models, mut rows) = (vec![Model::Inter], Vec::new());
+        let mut models = vec![Model::Inter];
+        let mut rows = Vec::new();
         for postings in [512, 256, 128, 64].into_iter().filter(|n| n % self.block_len == 0) {
             let cutting = Cutting { skip: postings / self.block_len, ..self.cutting() };
             rows.push(Tasks::of(self, Cutting { least_ns: 0.0, ..cutting })?);

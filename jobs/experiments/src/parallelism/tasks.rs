@@ -23,15 +23,19 @@ pub(super) struct Tasks {
 
 impl Tasks {
     pub(super) fn of(bench: &Bench, cutting: Cutting) -> anyhow::Result<Self> {
-        let (mut planner, mut searcher) = (Planner::default(), Searcher::new());
-        let (skip, postings) = (cutting.skip, cutting.skip * bench.block_len);
+        let mut planner = Planner::default();
+        let mut searcher = Searcher::new();
+        let skip = cutting.skip;
+        let postings = cutting.skip * bench.block_len;
         let mut sums = Tasks { skip, postings, ..Tasks::default() };
         for timed in bench.queries.iter().filter(|timed| timed.terms > 1) {
             // What is cut is an AND query, so that is what its time is compared with.
             let wanted = timed.query.wanted(&bench.args.ranking.wanted());
             let wanted = Wanted { mode: Mode::And, ..wanted };
             let plan = Arc::new(planner.plan(&bench.snapshot, wanted, &timed.query.text)?);
-            let (mut whole, mut creation, mut cut) = (f64::INFINITY, f64::INFINITY, None);
+            let mut whole = f64::INFINITY;
+            let mut creation = f64::INFINITY;
+            let mut cut = None;
             for _ in 0..bench.args.passes.get() {
                 let start = Instant::now();
                 searcher.answer(&plan)?;

@@ -61,7 +61,8 @@ fn preprocessing(report: &BuildReport) -> f64 {
 pub(super) fn times(report: &BuildReport, (parsers, cpu, gpu): Roles) -> Value {
     let busy = |on_gpu| of_side(report, gpu, on_gpu, |_, took| took.busy_s).0;
     let waited = |on_gpu| of_side(report, gpu, on_gpu, |_, took| took.waited_s).0;
-    let (preprocessing, indexing) = (preprocessing(report), busy(false).max(busy(true)));
+    let preprocessing = preprocessing(report);
+    let indexing = busy(false).max(busy(true));
     let postprocessing = wall(report, "Encode") + wall(report, "Flush");
     let total = (until(report, "Flush") - report.phases.prepare_s).max(indexing);
     let mb_per_s = |seconds: f64| report.uncompressed_bytes as f64 / 1e6 / seconds.max(1e-9);
@@ -117,7 +118,8 @@ impl Bench {
         let mut rates = Rates::default();
         let roles = self.usual_roles();
         let way = |rates| Way { rates: Some(rates), ..Way::wei11(roles) };
-        let (mut alone, mut trials) = (None, Vec::new());
+        let mut alone = None;
+        let mut trials = Vec::new();
         if device.is_some() {
             rates.gpu_tree = self.one_tree()?;
             alone = Some(rates.gpu_tree);

@@ -27,10 +27,13 @@ pub(super) struct Measured {
 
 /// Measures a sample of the queries.
 pub(super) fn measure(args: &Args) -> anyhow::Result<Measured> {
-    let (devices, snapshot) = (args.devices()?, args.ranking.open()?);
+    let devices = args.devices()?;
+    let snapshot = args.ranking.open()?;
     let queries = crate::args::all_queries(args.input.as_deref())?;
     let step = queries.len().div_ceil(args.sample.max(1)).max(1);
-    let (mut planner, mut plans, mut sampled) = (Planner::default(), Vec::new(), Vec::new());
+    let mut planner = Planner::default();
+    let mut plans = Vec::new();
+    let mut sampled = Vec::new();
     for query in queries.into_iter().step_by(step) {
         let plan = planner.plan(&snapshot, args.ranking.wanted(), &query.text)?;
         if plan.known() {
@@ -80,7 +83,8 @@ impl<'a> Real<'a> {
     /// A query job by a schedule; `cpu` and `gpu` are engines without a scheduler.
     fn start(&self, policy: Policy) -> anyhow::Result<Rig> {
         let Measured { snapshot, devices, .. } = self.measured;
-        let (args, mut failed) = (self.bench.args, None);
+        let args = self.bench.args;
+        let mut failed = None;
         let workers = self.bench.machine.threads;
         let open = |wakers: &Arc<Wakers>| -> anyhow::Result<Box<dyn Engines>> {
             if policy == Policy::Only(Processor::Cpu) {
@@ -151,7 +155,8 @@ impl<'a> Real<'a> {
         if args.at_once {
             return rig.end();
         }
-        let (mut good, mut bad) = (0.0_f64, f64::INFINITY);
+        let mut good = 0.0_f64;
+        let mut bad = f64::INFINITY;
         for rate in self.bench.rates() {
             let latencies = self.stream(&mut rig, rate, args.seconds)?;
             self.bench.print_load("real", name, rate, &latencies)?;

@@ -76,7 +76,8 @@ impl Bench<'_> {
         mergings: impl Iterator<Item = Merging>,
     ) -> anyhow::Result<()> {
         // Both over the same range.
-        let (a, b) = (rising(m, 8 * (n / m), 1), rising(n, 8, 2));
+        let a = rising(m, 8 * (n / m), 1);
+        let b = rising(n, 8, 2);
         let places = a.iter().map(|&docid| b.partition_point(|&head| head < docid) as u32);
         let expected: Vec<u32> = places.collect();
         let batch = self.device.batch(Merging::default(), true);

@@ -35,7 +35,8 @@ impl Bench<'_> {
                 }
             }
             let Some((at, measured)) = best else { continue };
-            let (cache, fitted) = ((&measured.cached, at.cache()), measured.fitted);
+            let cache = (&measured.cached, at.cache());
+            let fitted = measured.fitted;
             let batch = (fitted.buffer, fitted.queries);
             let (together, by_device) = self.together(&log.plans, cache, batch)?;
             let row = json!({

@@ -126,8 +126,11 @@ impl Sizes {
         cached: &CachedLists,
         (buffer, most): (u64, usize),
     ) -> Batches {
-        let (mut travels, mut bytes, mut queries) = (HashSet::new(), 0, 0);
-        let (mut all_bytes, mut batches) = (0u64, 1u64);
+        let mut travels = HashSet::new();
+        let mut bytes = 0;
+        let mut queries = 0;
+        let mut all_bytes = 0u64;
+        let mut batches = 1u64;
         let of_batch = |queries: usize| queries as f64 * log.model.c.at(queries as f64);
         let mut c_s = 0.0;
         for plan in &log.plans {
@@ -143,10 +146,13 @@ impl Sizes {
                 all_bytes += bytes;
                 c_s += of_batch(queries);
                 travels.clear();
-                (bytes, queries, batches) = (0, 0, batches + 1);
+                bytes = 0;
+                queries = 0;
+                batches = batches + 1;
                 here = more(&mut travels);
             }
-            (bytes, queries) = (bytes + here, queries + 1);
+            bytes = bytes + here;
+            queries = queries + 1;
         }
         let count = log.plans.len().max(1) as f64;
         Batches {
@@ -159,7 +165,8 @@ impl Sizes {
     /// What is cached; and the greatest buffer, of what the cache leaves of the memory, whose
     /// batches are answered in time. None if even the smallest takes longer.
     pub(super) fn fit(&self, log: &Log, at: Point) -> Option<(CachedLists, Fitted)> {
-        let (cached, largest) = (self.admit(log, at), self.largest_query(&log.plans));
+        let cached = self.admit(log, at);
+        let largest = self.largest_query(&log.plans);
         let fitted = (1..=BUFFERS).rev().find_map(|part| {
             let buffer = at.left() / u64::from(BUFFERS) * u64::from(part);
             let mut queries = BATCH;
@@ -169,7 +176,8 @@ impl Sizes {
             loop {
                 let batches = self.simulate(log, &cached, (buffer, queries));
                 let seconds = batches.c_s + log.model.t.at(buffer as f64) * batches.bytes;
-                let (rate, response_s) = (1.0 / seconds, batches.queries * seconds);
+                let rate = 1.0 / seconds;
+                let response_s = batches.queries * seconds;
                 let fitted = Fitted { buffer, queries, batches, rate, response_s };
                 if response_s <= at.deadline_s {
                     return Some(fitted);

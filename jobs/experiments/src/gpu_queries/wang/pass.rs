@@ -58,14 +58,16 @@ impl Bench<'_> {
         let (sender, receiver) = channel::<Begun>();
         let receiver = Mutex::new(receiver);
         let work = || -> anyhow::Result<Vec<Ended>> {
-            let (mut searcher, mut ended) = (Searcher::new(), Vec::new());
+            let mut searcher = Searcher::new();
+            let mut ended = Vec::new();
             loop {
                 let begun = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
                 let Ok(begun) = begun else { return Ok(ended) };
                 ended.push(end(&mut searcher, begun)?);
             }
         };
-        let (mut searcher, mut ended) = (Searcher::new(), Vec::new());
+        let mut searcher = Searcher::new();
+        let mut ended = Vec::new();
         let (mut answers, mut took) = std::thread::scope(|scope| {
             let count = if how.behind { 0 } else { threads() };
             let workers: Vec<_> = (0..count).map(|_| scope.spawn(work)).collect();
@@ -109,7 +111,8 @@ impl Bench<'_> {
         how: How,
         mut end: impl FnMut(Begun) -> anyhow::Result<()>,
     ) -> anyhow::Result<(Vec<Vec<Hit>>, Took)> {
-        let (mut answers, mut took) = (Vec::with_capacity(plans.len()), Took::default());
+        let mut answers = Vec::with_capacity(plans.len());
+        let mut took = Took::default();
         while answers.len() < plans.len() {
             let first = answers.len();
             let since = Instant::now();
