@@ -63,7 +63,8 @@ fn the_name_of_a_public_type_is_found() {
 #[test]
 fn folders_stay_small() {
     fn look(folder: &Path, wrong: &mut Vec<String>) {
-        let (mut files, mut folders) = (0, Vec::new());
+        let mut files = 0;
+        let mut folders = Vec::new();
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {

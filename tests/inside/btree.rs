@@ -87,7 +87,9 @@ fn on_cpu(blocks: &[&[(TokenGroup, u32)]]) -> (Vec<Entry>, u64) {
         run.append(&block.iter().map(|(group, first)| (group, *first)).collect::<Vec<_>>());
     }
     let postings = run.postings_len();
-    let (mut run, mut list, mut entries) = (WalkedRun::from(run), Vec::new(), Vec::new());
+    let mut run = WalkedRun::from(run);
+    let mut list = Vec::new();
+    let mut entries = Vec::new();
     while run.advance(&mut list).unwrap() == Advance::Term {
         let (collection, suffix) = run.term();
         entries.push((collection, suffix.to_vec(), list.clone()));
@@ -101,7 +103,9 @@ fn entries(columns: TermColumns, first: usize, sums: &[Sums]) -> Vec<Entry> {
     let mut entries = Vec::new();
     for (collection, sum) in (first as u16..).zip(sums) {
         for term in terms.by_ref().take(sum[0] as usize) {
-            let (mut at, mut df, mut next) = (0, 0, 0);
+            let mut at = 0;
+            let mut df = 0;
+            let mut next = 0;
             while let Some((gap, _)) = millrace::codec::folded::get(term.list, &mut at) {
                 next += gap + 1;
                 df += 1;
@@ -302,7 +306,8 @@ fn the_level_of_slices_never_wraps() {
         (0..documents).for_each(|document| writer.token(7, document, b"term"));
         writer.finish(Arc::default(), Arc::default())
     };
-    let (two, one) = ([(piece(2), 0)], [(piece(1), 2)]);
+    let two = [(piece(2), 0)];
+    let one = [(piece(1), 2)];
     let mut device = emulated(&emulator, (tuning, ROOM), (&two, 1), 0);
     device.insert(&two);
     // The last slice is full and of the greatest level that the record can hold, which no counting

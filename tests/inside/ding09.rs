@@ -26,7 +26,8 @@ fn form(codec: ListCodec, block_len: usize) -> Form {
 
 /// Postings with gaps of about `gap`, some of them long, and term frequencies of all sorts.
 pub(crate) fn postings(documents: u32, gap: u32, random: &mut Random) -> Postings {
-    let (mut postings, mut docid) = (Vec::new(), random.below(gap));
+    let mut postings = Vec::new();
+    let mut docid = random.below(gap);
     while docid < documents {
         let tf = match random.below(60) {
             0 => 254 + random.below(1000),
@@ -252,13 +253,15 @@ fn twin_parallel_merge_find() {
             };
             (0..len).map(next).collect::<Vec<u32>>()
         };
-        let (a, b) = (rising(m), rising(n));
+        let a = rising(m);
+        let b = rising(n);
         let expected = merge_find(&a, &b);
         for (levels, bits) in
             (0..=4).map(|levels| (levels, 0)).chain([(1, 3), (3, 1), (4, 2), (2, 16)])
         {
             let upload = |values: &[u32]| emulator.upload(bytemuck::cast_slice(values)).unwrap();
-            let (on_a, on_b) = (upload(&a), upload(&b));
+            let on_a = upload(&a);
+            let on_b = upload(&b);
             let places = emulator.alloc(4 * a.len()).unwrap();
             for level in 1..=levels + 1 {
                 let launch = Launch {

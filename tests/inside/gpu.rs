@@ -188,7 +188,8 @@ fn work_on_a_device_comes_back() {
     let Some((device, toolchain)) = device() else { return };
     let none = Kernels::load(&toolchain, &device, &turn(), [("none", 0)]);
     assert!(matches!(none, Err(GpuError::NoKernel { .. })));
-    let (allowance, bytes) = (device.memory().clone(), 1 << 20);
+    let allowance = device.memory().clone();
+    let bytes = 1 << 20;
     let mut device = arrays((device, toolchain), &[("turn", 0)], (2, bytes));
     for array in [TurnArray::In, TurnArray::Out] {
         device.reserve(array, bytes as u64).unwrap();

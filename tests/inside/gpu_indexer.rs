@@ -71,7 +71,8 @@ fn index(indexer: &mut dyn TokenIndexer, blocks: Vec<ParsedBlock>) -> Terms {
         std::thread::yield_now();
     }
     let mut closed = indexer.close().unwrap();
-    let (mut terms, mut postings) = (Terms::new(), Vec::new());
+    let mut terms = Terms::new();
+    let mut postings = Vec::new();
     loop {
         match closed.advance(&mut postings).unwrap() {
             Advance::End => return terms,

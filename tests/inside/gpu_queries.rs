@@ -64,7 +64,9 @@ impl Collection {
     }
 
     fn list(&mut self, gap: u32, kind: Kind, random: &mut Random) {
-        let (mut docids, mut tfs, mut docid) = (Vec::new(), Vec::new(), random.below(gap));
+        let mut docids = Vec::new();
+        let mut tfs = Vec::new();
+        let mut docid = random.below(gap);
         while docid < self.windows.documents {
             docids.push(docid);
             tfs.push(match (kind, random.below(60)) {
@@ -215,7 +217,8 @@ fn check(
             Answered::Overflown(floors) => again.push(BatchQuery { floors, ..query.clone() }),
         }
     }
-    let (mut second, mut last) = (0, 0);
+    let mut second = 0;
+    let mut last = 0;
     for (query, answer) in again.iter().zip(run(emulator, collection, &again, room, seed + 1)) {
         let wanted = expected(collection, query);
         match answer {
@@ -252,7 +255,8 @@ fn run(
     let mut device = Device::new(emulator, collection, &batch, room);
     device.seed = seed;
     device.run(&machine().batch(collection.windows, batch.groups));
-    let (states, hits) = (device.answers(), device.hits());
+    let states = device.answers();
+    let hits = device.hits();
     (0..queries.len()).map(|number| batch.answer(number, &states, &hits)).collect()
 }
 

@@ -110,7 +110,9 @@ fn read(inverted: &millrace::dictionary::device::forms::Terms, batches: &[Lists]
                 bytes.extend_from_slice(&batch.bytes[*start as usize..*end as usize]);
             }
         }
-        let (mut at, mut next, mut list) = (0, 0, Vec::new());
+        let mut at = 0;
+        let mut next = 0;
+        let mut list = Vec::new();
         while let Some((gap, tf)) = folded::get(&bytes, &mut at) {
             list.push((next + gap, tf));
             next += gap + 1;
@@ -175,9 +177,12 @@ fn invert<M: Machine>(
     seed: u64,
     shape: (u32, u32, u32, u32),
 ) {
-    let (mut random, analysis) = (Random(seed), Analysis { tokenizer, ..Analysis::default() });
+    let mut random = Random(seed);
+    let analysis = Analysis { tokenizer, ..Analysis::default() };
     for batches in [5, 1] {
-        let (mut run, mut lists, mut first) = (Run::new(), Vec::new(), 0);
+        let mut run = Run::new();
+        let mut lists = Vec::new();
+        let mut first = 0;
         let all = Vec::from_iter((0..batches).map(|_| Arc::new(pieces(&mut random, shape))));
         for (batch, pieces) in all.iter().enumerate() {
             ask(inverter, &mut random, &all[batch..]);
@@ -218,7 +223,9 @@ fn texts_that_were_brought_are_used_once() {
     let Some(emulator) = compiled() else { return };
     let analysis = Analysis::default();
     let mut inverter = inverter(Emulated::new(emulator, 3), 1);
-    let (mut random, mut run, mut first) = (Random(17), Run::new(), 0);
+    let mut random = Random(17);
+    let mut run = Run::new();
+    let mut first = 0;
     let mut batch = Arc::new(pieces(&mut random, SHAPES[2]));
     let bytes: usize = batch.iter().map(|piece| piece.bytes.len()).sum();
     let rest = vec![b' '; bytes.next_multiple_of(TILE_BYTES) - bytes];
@@ -401,7 +408,9 @@ fn a_full_device_takes_smaller_batches() {
     let mut inverter = inverter(machine, 1);
     let Err(error) = inverter.count(&pieces, 0) else { panic!("a full device takes all") };
     assert!(error.is_out_of_memory(), "{error}");
-    let (mut run, mut found, mut first) = (Run::new(), Vec::new(), 0);
+    let mut run = Run::new();
+    let mut found = Vec::new();
+    let mut first = 0;
     for pieces in pieces.chunks(2) {
         let expected = twin::invert(&analysis, pieces, first, &mut run);
         compare(&inverter.count(pieces, first).unwrap(), &expected);
@@ -421,10 +430,14 @@ fn a_full_device_has_one_table_of_terms() {
         words.for_each(|n| _ = piece.document(format!("w{n} mill").as_bytes()));
         [piece.take()]
     });
-    let (mut refused, mut tables) = (0, Vec::new());
+    let mut refused = 0;
+    let mut tables = Vec::new();
     for room in (0..24).map(|n| n << 11) {
         let mut inverter = inverter(Emulated::new(emulator.clone(), 6), 1);
-        let (mut run, mut found, mut first, mut is_refused) = (Run::new(), Vec::new(), 0, false);
+        let mut run = Run::new();
+        let mut found = Vec::new();
+        let mut first = 0;
+        let mut is_refused = false;
         let table = |machine: &Emulated| {
             machine.bytes_of(InvertArray::TermSlots) + machine.bytes_of(InvertArray::SlotTerms)
         };

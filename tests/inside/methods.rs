@@ -90,7 +90,8 @@ impl Query {
     {
         let of = |n: u64| &collection.lists[n as usize];
         let asked = self.lists.iter().map(|&n| {
-            let (key, weight) = ([n as u64].into(), collection.lists[n].weight);
+            let key = [n as u64].into();
+            let weight = collection.lists[n].weight;
             AskedPart { part: [].into(), key, weight }
         });
         let asked: Vec<AskedPart<M>> = asked.collect();
@@ -134,7 +135,8 @@ pub(crate) fn emulated_steps<M: DeviceMethod>(
     for (at, part) in batch.parts() {
         input[at..at + part.len()].copy_from_slice(part);
     }
-    let (used, output) = (batch.used(), batch.output().bytes);
+    let used = batch.used();
+    let output = batch.output().bytes;
     assert!(input.len() <= used.input_bytes::<M>() && output <= used.output_bytes::<M>());
     let floats = |values: &[f32]| emulator.upload(bytemuck::cast_slice(values)).unwrap();
     let arrays: HashMap<MethodArray, Buffer> = [

@@ -237,7 +237,9 @@ fn emulator() -> Option<Emulator> {
 fn twin_wang_answers_are_exact_with_lists_of_any_length() {
     let Some(emulator) = emulator() else { return };
     // Queries that end before their shortest list does, and those that the CPU has to end.
-    let (mut early, mut begun, mut all) = (0, 0, 0);
+    let mut early = 0;
+    let mut begun = 0;
+    let mut all = 0;
     for (seed, round) in (0..).zip([64, 128, 256, 64, 512]) {
         let mut random = Random(seed + 1);
         let alpha = [0.3, 0.7, 0.0, 1.0, 0.9][seed as usize];

@@ -74,9 +74,11 @@ impl<A: Copy + Debug + Eq + Hash + Send + 'static> Machine<A> for EmulatedArrays
             return Ok(());
         }
         self.memory.remove(&array);
-        let (limit, left) = (self.manner.memory.1, self.manner.memory.1 - self.bytes());
+        let limit = self.manner.memory.1;
+        let left = self.manner.memory.1 - self.bytes();
         if bytes > left {
-            let (device, what) = (NAME.to_owned(), "arrays");
+            let device = NAME.to_owned();
+            let what = "arrays";
             return Err(GpuError::Budget { device, what, bytes, left, limit });
         }
         self.memory.insert(array, vec![0xa5; bytes as usize]);
@@ -128,7 +130,8 @@ impl<A: Copy + Debug + Eq + Hash + Send + 'static> Machine<A> for EmulatedArrays
             source: Cuda(DriverError(CUresult::CUDA_ERROR_ILLEGAL_ADDRESS)),
         });
         let left = AtomicU32::new(self.manner.delay);
-        let (fails, under_way) = (Mutex::new(fails), self.under_way.clone());
+        let fails = Mutex::new(fails);
+        let under_way = self.under_way.clone();
         Ok(Some(Box::new(Late { left, fails, bytes, under_way })))
     }
 

@@ -29,7 +29,8 @@ fn pinned_memory_is_nobodys_while_a_copy_uses_it() {
     let mut device = arrays(found, &[("wait_for", 0)], (2, 4096));
     device.reserve(TurnArray::In, 4096).unwrap();
     let gate = gate(&mut device);
-    let (seven, all) = ([7; 4096], 0..4096);
+    let seven = [7; 4096];
+    let all = 0..4096;
     let kept = give(
         &mut device,
         vec![(TurnArray::In, 0, vec![&seven])],

@@ -75,15 +75,17 @@ fn insert(
         terms.clear();
     }
     let Argument::Number(collections) = step.arguments[2] else { panic!("no number") };
-    let (input, segments) = (&memory[&TreeArray::Input], &memory[&TreeArray::Segments]);
-    let (segments, work): (Vec<[u32; 4]>, Vec<[u32; 4]>) =
-        (values(segments), values(&memory[&TreeArray::Work]));
+    let input = &memory[&TreeArray::Input];
+    let segments = &memory[&TreeArray::Segments];
+    let segments: Vec<[u32; 4]> = values(segments);
+    let work: Vec<[u32; 4]> = values(&memory[&TreeArray::Work]);
     for &[collection, _, bytes, mut segment] in &work[..collections as usize] {
         let mut done = 0;
         while done < bytes {
             let [from, _, here, first] = segments[segment as usize];
             for (document, suffix) in Tokens::new(&input[from as usize..][..here as usize]) {
-                let (term, docid) = ((collection as u16, suffix.to_vec()), first + document);
+                let term = (collection as u16, suffix.to_vec());
+                let docid = first + document;
                 let list = terms.entry(term).or_default();
                 match list.last_mut() {
                     Some((last, tf)) if *last == docid => *tf += 1,
@@ -100,7 +102,8 @@ fn insert(
     let usage = counted(terms);
     assert!(room.holds(usage.taken), "an arena is full: {usage:?}");
     let TreeRoom { nodes, string_words, records, slice_units } = usage.taken;
-    let (terms, postings) = (usage.terms, usage.postings);
+    let terms = usage.terms;
+    let postings = usage.postings;
     let counters =
         [nodes, string_words, records, slice_units, 0, 0, terms, postings, usage.list_bytes];
     write(memory, TreeArray::Counters, 0, bytemuck::cast_slice(&counters));
@@ -121,7 +124,8 @@ fn counted(terms: &Terms) -> Usage {
 }
 
 fn encoded(postings: &[(u32, u32)]) -> Vec<u8> {
-    let (mut bytes, mut expected) = (Vec::new(), 0);
+    let mut bytes = Vec::new();
+    let mut expected = 0;
     for &(docid, tf) in postings {
         folded::put(docid - expected, tf, &mut bytes);
         expected = docid + 1;
@@ -137,13 +141,15 @@ fn last_bytes(postings: &[(u32, u32)]) -> usize {
 
 fn collect(memory: &mut Memory<TreeArray>, terms: &Terms) {
     let starts: Vec<Sums> = values(&memory[&TreeArray::Starts]);
-    let (mut place, mut before) = (Sums::default(), None);
+    let mut place = Sums::default();
+    let mut before = None;
     for ((collection, suffix), postings) in terms {
         if before != Some(*collection) {
             assert_eq!(starts[usize::from(*collection)], place, "collection {collection}");
             before = Some(*collection);
         }
-        let (list, last) = (encoded(postings), postings.last().unwrap().0);
+        let list = encoded(postings);
+        let last = postings.last().unwrap().0;
         let [df, list_bytes] = [postings.len(), list.len()].map(|n| n as u32);
         for (column, number) in
             [(TreeArray::Dfs, df), (TreeArray::Lasts, last), (TreeArray::ListBytes, list_bytes)]

@@ -129,7 +129,8 @@ impl Machine for Emulated {
             *before = before.saturating_sub(1);
         }
         if bytes > left || is_refused {
-            let (device, limit) = ("an emulated device".to_owned(), self.most_bytes);
+            let device = "an emulated device".to_owned();
+            let limit = self.most_bytes;
             return Err(GpuError::Budget { device, what: "arrays", bytes, left, limit });
         }
         let new = self.emulator.alloc(bytes as usize).unwrap();
