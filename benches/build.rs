@@ -129,7 +129,8 @@ fn steps(criterion: &mut Criterion) {
             count.0
         });
     });
-    let (mut tally, mut jsonl) = (tally(), JsonlParser::new());
+    let mut tally = tally();
+    let mut jsonl = JsonlParser::new();
     group.bench_function("tally", |b| b.iter(|| parse(&mut tally, &mut jsonl, &pieces).len()));
     let groups = parse(&mut tally, &mut jsonl, &pieces);
     group.bench_function("append", |b| b.iter(|| run(&groups).terms()));

@@ -138,7 +138,8 @@ fn html(criterion: &mut Criterion) {
     let mut pieces = Vec::new();
     cut(&stream, |piece| pieces.push(piece));
     let mut parser = WarcParser::new(MAX_DOCUMENT);
-    let (mut documents, mut text_bytes) = (0, 0);
+    let mut documents = 0;
+    let mut text_bytes = 0;
     parse(&mut parser, &pieces, |text| {
         documents += 1;
         text_bytes += text.len();

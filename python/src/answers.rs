@@ -203,7 +203,8 @@ impl Answers {
 
     fn write_to(&self, path: &Path, form: AnswerForm) -> std::io::Result<()> {
         let mut out = BufWriter::with_capacity(1 << 18, File::create(path)?);
-        let (mut text, mut hits) = (Vec::new(), Vec::new());
+        let mut text = Vec::new();
+        let mut hits = Vec::new();
         for (at, (qid, query)) in self.queries.iter().enumerate() {
             let (start, end) = self.range(at);
             let ManyHits { docids, scores, .. } = &self.found.hits;
