@@ -79,7 +79,7 @@ pub mod gpu {
         btree::{
             TreeTuning,
             block::{Most, TokenBlock},
-            room::{TreeRoom, Usage},
+            room::{TreeRoom, TreeUsage},
             trees::{Trees, usage},
         },
         ding09::{

@@ -16,10 +16,10 @@ use crate::gpu::floor::discover::{DeviceInfo, Discovery, Gpus};
 use crate::gpu::floor::error::GpuError;
 use crate::gpu::floor::modules::Toolchain;
 use crate::gpu::indexer::GpuIndexer;
-use crate::gpu::indexer::cuda::{self, Sizes};
+use crate::gpu::indexer::cuda::{self, IndexerSizes};
 use crate::gpu::indexer::opening::Opening;
 use crate::gpu::invert::cuda::CudaMachine;
-use crate::gpu::invert::machine::{Machine, MakeMachine};
+use crate::gpu::invert::machine::{InvertMachine, MakeMachine};
 use crate::input::splits::InputPlan;
 use crate::order::Budget;
 use crate::schedule::roles::Roles;
@@ -35,7 +35,7 @@ pub(super) struct Chosen {
     /// Why there are not more.
     reasons: Vec<String>,
     /// The device that takes texts, while a thread still finds and opens it.
-    awaited: Option<Awaited<Result<Box<dyn Machine>, ClosedError>>>,
+    awaited: Option<Awaited<Result<Box<dyn InvertMachine>, ClosedError>>>,
 }
 
 /// The devices of the machine, while they are found: the driver takes some tenths of a second.
@@ -210,7 +210,7 @@ impl Chosen {
     }
 
     /// Opens the device that takes texts, which is the first one.
-    fn open(&self, indexer: Indexer) -> Result<Box<dyn Machine>, ClosedError> {
+    fn open(&self, indexer: Indexer) -> Result<Box<dyn InvertMachine>, ClosedError> {
         let info = self.needs_one(indexer)?;
         let toolchain = self.toolchain.as_ref().ok_or("what can be used has a compiler")?;
         Ok(Box::new(CudaMachine::open(Device::open(info, 1)?, toolchain)?))
@@ -242,7 +242,7 @@ impl Chosen {
         note: impl Fn(Note),
     ) -> Result<usize, BuildError> {
         let devices = self.devices.len();
-        let least = Sizes::LEAST_HOST_BYTES as u64;
+        let least = IndexerSizes::LEAST_HOST_BYTES as u64;
         let room = usize::try_from(host_bytes / least).unwrap_or(usize::MAX);
         match asked {
             Some(asked) if asked > 0 && devices == 0 => {
@@ -271,7 +271,7 @@ impl Chosen {
     pub(super) fn make_indexer(
         &self,
         roles: Roles,
-        sizes: Sizes,
+        sizes: IndexerSizes,
         notes: Option<Notes>,
     ) -> MakeIndexer {
         let devices = self.devices.clone();
@@ -301,17 +301,17 @@ pub(super) fn gpu_sizes(
     budget: &Budget,
     roles: &Roles,
     plan: &InputPlan,
-) -> Sizes {
+) -> IndexerSizes {
     let under_way = budget.under_way() as usize * roles.workers;
     let indexers = roles.gpu_indexers.max(1);
     let blocks = usize::try_from(parse_block).unwrap_or(usize::MAX).saturating_mul(4);
     let host_bytes = (blocks / indexers).max(ENOUGH_HOST_BYTES).min(under_way / 4 / indexers);
-    let host_bytes = host_bytes.max(Sizes::LEAST_HOST_BYTES);
+    let host_bytes = host_bytes.max(IndexerSizes::LEAST_HOST_BYTES);
     // A run costs less than its text, for which the bytes of the files stand; twice its share,
     // for shares are not equal. A pipe, which has no size, may bring anything.
     let known = (0..plan.inputs.len()).all(|input| plan.inputs.bytes(input) > 0);
     let text = if known { plan.bytes() / indexers as u64 * 2 } else { u64::MAX };
-    Sizes { host_bytes, run_limit: budget.run_limit.min(text) }
+    IndexerSizes { host_bytes, run_limit: budget.run_limit.min(text) }
 }
 
 fn begin(
@@ -358,7 +358,7 @@ mod tests {
 
     #[test]
     fn devices_and_memory_bound_the_indexers() {
-        let two = 2 * Sizes::LEAST_HOST_BYTES as u64;
+        let two = 2 * IndexerSizes::LEAST_HOST_BYTES as u64;
         let indexers = |devices, asked| chosen(devices).indexers(asked, 16, two, |_| ());
         for (devices, asked, expected) in [
             (0, None, 0),

@@ -20,7 +20,7 @@ use crate::dictionary::device::text_buffers::TextBuffers;
 use crate::dictionary::indexer::Indexing;
 use crate::dictionary::names::Duplicates;
 use crate::gpu::invert::inverter::ParseLines;
-use crate::gpu::invert::service::{InvertService, Inverting};
+use crate::gpu::invert::service::{InvertService, InvertSettings};
 use crate::index::format::VERSION;
 use crate::index::generations::manifest::{self, Manifest};
 use crate::index::merge::{self, Merging};
@@ -164,7 +164,8 @@ pub(super) fn dataflow_of(
                 }
                 parse_lines(text, lines, (max_document, &fields), &texts)
             });
-            let how = Inverting { analysis, threads, run_limit, encodes, buffers, folder, parse };
+            let how =
+                InvertSettings { analysis, threads, run_limit, encodes, buffers, folder, parse };
             Ok(InvertService::start(Box::new(move || (*machine)()), how, wake)?)
         }),
         batch_bytes,

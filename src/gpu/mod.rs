@@ -28,7 +28,7 @@ pub(crate) mod wang;
 
 /// Every source under `kernels/`, with its default tuning.
 #[cfg(test)]
-pub(crate) fn sources() -> Vec<floor::nvrtc::Source> {
+pub(crate) fn sources() -> Vec<floor::nvrtc::KernelSource> {
     vec![
         btree::TreeTuning::default().source(),
         methods::source::<ding09::Merging>(),

@@ -30,7 +30,7 @@ pub(crate) mod twin;
 pub(crate) mod unpack;
 pub(crate) mod worth;
 
-use crate::gpu::floor::nvrtc::Source;
+use crate::gpu::floor::nvrtc::KernelSource;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tuning {
@@ -77,7 +77,7 @@ impl Tuning {
         all.into_iter().find(fits).unwrap_or(all[3])
     }
 
-    pub(crate) fn source(&self) -> Source {
+    pub(crate) fn source(&self) -> KernelSource {
         let sizes = [
             ("WINDOW_BITS", self.window_bits),
             ("THREADS", self.threads),
@@ -104,7 +104,7 @@ impl Tuning {
             include_str!("../../kernels/query_unpack.cuh"),
             include_str!("../../kernels/query.cu"),
         );
-        Source { name: "query", text, sizes: sizes.into() }
+        KernelSource { name: "query", text, sizes: sizes.into() }
     }
 
     /// Of a block with sums of so many bits.

@@ -9,9 +9,9 @@ use millrace::dictionary::btree::run::{BTreeRun, WalkedRun};
 use millrace::dictionary::closed::{Advance, ClosedTerms};
 use millrace::dictionary::stream::{StreamWriter, TokenGroup};
 use millrace::gpu::btree::block::{Most, TokenBlock};
-use millrace::gpu::btree::room::{COUNTERS, Coming, TreeRoom, Usage};
-use millrace::gpu::btree::terms::{Sums, TermColumns, ranges, starts};
-use millrace::gpu::btree::trees::{Given, Trees};
+use millrace::gpu::btree::room::{COUNTERS, ComingTokens, TreeRoom, TreeUsage};
+use millrace::gpu::btree::terms::{TermColumns, TermSums, ranges, starts};
+use millrace::gpu::btree::trees::{TreeTicket, Trees};
 use millrace::gpu::btree::{KERNELS, TreeArray, TreeTuning};
 use millrace::gpu::floor::machine::Work;
 use millrace::gpu::floor::steps::Step;
@@ -98,7 +98,7 @@ fn on_cpu(blocks: &[&[(TokenGroup, u32)]]) -> (Vec<Entry>, u64) {
 }
 
 /// Terms of a range of collections as they came back.
-fn entries(columns: TermColumns, first: usize, sums: &[Sums]) -> Vec<Entry> {
+fn entries(columns: TermColumns, first: usize, sums: &[TermSums]) -> Vec<Entry> {
     let mut terms = columns;
     let mut entries = Vec::new();
     for (collection, sum) in (first as u16..).zip(sums) {
@@ -147,7 +147,7 @@ fn values<T: bytemuck::AnyBitPattern>(bytes: &[u8]) -> Vec<T> {
 }
 
 /// What a device brings, once it is there.
-fn done(given: Given) -> Vec<u8> {
+fn done(given: TreeTicket) -> Vec<u8> {
     let given = given.expect("a buffer is free");
     while !given.is_done().unwrap() {
         std::thread::yield_now();
@@ -184,16 +184,16 @@ impl Indexer {
         done(self.trees.machine().give(&work).unwrap());
     }
 
-    fn usage(&mut self) -> Usage {
+    fn usage(&mut self) -> TreeUsage {
         let counters = self.read::<u64>(TreeArray::Counters, 0..8 * COUNTERS as u64);
-        Usage::from(<[u64; COUNTERS]>::try_from(counters).unwrap())
+        TreeUsage::from(<[u64; COUNTERS]>::try_from(counters).unwrap())
     }
 
     /// The terms, by ranges of collections that have at most so much.
-    fn collect(&mut self, most: Sums) -> Vec<Entry> {
+    fn collect(&mut self, most: TermSums) -> Vec<Entry> {
         let all = 0..TRIE_COLLECTIONS as u32;
         self.run(self.tuning.measure(all));
-        let sums: Vec<Sums> = self.read(TreeArray::Sums, 0..24 * TRIE_COLLECTIONS as u64);
+        let sums: Vec<TermSums> = self.read(TreeArray::Sums, 0..24 * TRIE_COLLECTIONS as u64);
         let mut found = Vec::new();
         for range in ranges(&sums, most) {
             let (starts, all) = starts(&sums[range.clone()]);
@@ -256,7 +256,7 @@ fn twin(
     let blocks: Vec<_> = pieces.chunks(pieces_of_block).collect();
     let (expected, postings) = on_cpu(&blocks);
     for block in &blocks {
-        let coming = Coming {
+        let coming = ComingTokens {
             tokens: block.iter().map(|(group, _)| u64::from(group.tokens)).sum(),
             bytes: block.iter().map(|(group, _)| group.bytes.len() as u64).sum(),
             documents: pieces.last().unwrap().1 + shape.gap * shape.tokens + 1,

@@ -14,7 +14,7 @@ use millrace::gpu::floor::discover::{DeviceInfo, Discovery};
 use millrace::gpu::floor::error::{Geometry, GpuError};
 use millrace::gpu::floor::machine::{CudaQueue, Machine, UnderWay, Work};
 use millrace::gpu::floor::modules::Toolchain;
-use millrace::gpu::floor::nvrtc::{Compiler, Source};
+use millrace::gpu::floor::nvrtc::{Compiler, KernelSource};
 use millrace::gpu::floor::slab::Slab;
 use millrace::gpu::floor::steps::{Argument, Kernels, Step};
 use millrace::gpu::floor::version::Architecture;
@@ -28,10 +28,10 @@ const ARCHITECTURES: [Architecture; 3] = [Architecture(75), Architecture(80), Ar
 const CTA: u32 = 64;
 
 /// The kernels of `turn.cu`: one of them traps.
-pub(crate) fn turn() -> Source {
+pub(crate) fn turn() -> KernelSource {
     let text =
         concat!(include_str!("../../kernels/common.cuh"), include_str!("../kernels/turn.cu"));
-    Source { name: "turn", text, sizes: vec![("CTA", CTA)] }
+    KernelSource { name: "turn", text, sizes: vec![("CTA", CTA)] }
 }
 
 fn skipped(variable: &str, reasons: &[String]) {
@@ -105,7 +105,8 @@ fn every_kernel_compiles_for_every_architecture() {
 #[test]
 fn a_source_that_does_not_compile_shows_the_log() {
     let Some(compiler) = compiler() else { return };
-    let source = Source { name: "bad", text: "__global__ void f() { x = 1; }", sizes: Vec::new() };
+    let source =
+        KernelSource { name: "bad", text: "__global__ void f() { x = 1; }", sizes: Vec::new() };
     let error = compiler.compile(&source, ARCHITECTURES[2]).unwrap_err().to_string();
     for part in ["bad.cu", "sm_90", "--fmad=false", "identifier \"x\" is undefined"] {
         assert!(error.contains(part), "{error}");

@@ -14,10 +14,10 @@ use millrace::codec::folded;
 use millrace::dictionary::device::inverted::Lists;
 use millrace::dictionary::device::texts::Texts;
 use millrace::dictionary::parsed::Regroup;
-use millrace::gpu::invert::Tuning;
-use millrace::gpu::invert::classes::Classes;
-use millrace::gpu::invert::inverter::{Counted, Inverter, InverterHooks};
-use millrace::gpu::invert::machine::{Machine, Reading};
+use millrace::gpu::invert::InvertTuning;
+use millrace::gpu::invert::classes::CharacterClasses;
+use millrace::gpu::invert::inverter::{CountedBatch, Inverter, InverterHooks};
+use millrace::gpu::invert::machine::{ArrayReading, InvertMachine};
 use millrace::gpu::invert::steps::{self, InvertArray, postings};
 use millrace::gpu::invert::text::{PieceText, TILE_BYTES, content};
 use millrace::gpu::invert::twin::{self, Run};
@@ -133,30 +133,30 @@ fn keyed(run: &Run) -> Keyed {
     keyed.collect()
 }
 
-fn compare(counted: &[Counted], expected: &[Counted]) {
+fn compare(counted: &[CountedBatch], expected: &[CountedBatch]) {
     assert_eq!(counted.len(), expected.len());
     for (counted, expected) in counted.iter().zip(expected) {
         assert_eq!((&counted.lengths, &counted.contents), (&expected.lengths, &expected.contents));
         assert_eq!(counted.codes, expected.codes);
         let numbers =
-            |of: &Counted| (of.counts.documents, of.counts.postings, of.counts.list_bytes);
+            |of: &CountedBatch| (of.counts.documents, of.counts.postings, of.counts.list_bytes);
         assert_eq!(numbers(counted), numbers(expected));
         assert!(counted.counts.forms == expected.counts.forms, "the sketches differ");
     }
 }
 
 /// An inverter of which nobody hears beside.
-fn inverter<M: Machine>(machine: M, threads: usize) -> Inverter<M> {
+fn inverter<M: InvertMachine>(machine: M, threads: usize) -> Inverter<M> {
     inverter_of(machine, Tokenizer::default(), threads)
 }
 
-fn inverter_of<M: Machine>(machine: M, tokenizer: Tokenizer, threads: usize) -> Inverter<M> {
+fn inverter_of<M: InvertMachine>(machine: M, tokenizer: Tokenizer, threads: usize) -> Inverter<M> {
     let analysis = Analysis { tokenizer, ..Analysis::default() };
     Inverter::new(Box::new(machine), &analysis, threads, &InverterHooks::default()).unwrap()
 }
 
 /// Asks for some of the batches that come, if there is room.
-fn ask<M: Machine>(
+fn ask<M: InvertMachine>(
     inverter: &mut Inverter<M>,
     random: &mut Random,
     coming: &[Arc<Vec<PieceText>>],
@@ -171,7 +171,7 @@ fn ask<M: Machine>(
 
 /// Two runs of several batches, one of them counted twice since the run is to end within it; forms
 /// of later ones are found before, or not.
-fn invert<M: Machine>(
+fn invert<M: InvertMachine>(
     inverter: &mut Inverter<M>,
     tokenizer: Tokenizer,
     seed: u64,
@@ -251,7 +251,11 @@ fn twin_emulated_clashes_change_nothing() {
     let Some(emulator) = compiled() else { return };
     for (seed, tokenizer) in [0, 7].into_iter().zip(Tokenizer::ALL) {
         let mut inverter = inverter_of(Emulated::new(emulator.clone(), seed), tokenizer, 1);
-        inverter = inverter.tuned(Tuning { fingerprint_bits: 5, probes: 2, ..Tuning::default() });
+        inverter = inverter.tuned(InvertTuning {
+            fingerprint_bits: 5,
+            probes: 2,
+            ..InvertTuning::default()
+        });
         invert(&mut inverter, tokenizer, seed + 200, SHAPES[2]);
         let work = inverter.work();
         assert!(work.odd * 8 > work.tokens, "{work:?}");
@@ -264,11 +268,11 @@ fn words(values: &[u32]) -> Vec<u8> {
 
 fn get(machine: &mut Emulated, array: InvertArray, len: usize) -> Vec<u32> {
     let mut bytes = vec![0; 4 * len];
-    machine.read(&mut [Reading { array, at: 0, to: &mut bytes, is_pinned: false }]).unwrap();
+    machine.read(&mut [ArrayReading { array, at: 0, to: &mut bytes, is_pinned: false }]).unwrap();
     bytes.chunks(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect()
 }
 
-fn put<M: Machine>(machine: &mut M, array: InvertArray, bytes: &[u8]) {
+fn put<M: InvertMachine>(machine: &mut M, array: InvertArray, bytes: &[u8]) {
     machine.reserve(array, bytes.len().max(16) as u64, 0).unwrap();
     machine.write(array, 0, &[bytes]).unwrap();
 }
@@ -298,7 +302,11 @@ fn twin_emulated_steps_find_what_their_twins_find() {
                 *byte = b" aZ0-@[`{:/'x"[random.below(13) as usize];
             }
             text[3 * TILE_BYTES - 1] = b' ';
-            put(&mut machine, InvertArray::Classes, &words(Classes::of(tokenizer).words()));
+            put(
+                &mut machine,
+                InvertArray::Classes,
+                &words(CharacterClasses::of(tokenizer).words()),
+            );
             put(&mut machine, InvertArray::Text, &text);
             put(&mut machine, InvertArray::Tiles, &[0; 12]);
             machine.run(&steps::count_tokens(3)).unwrap();

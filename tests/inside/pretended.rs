@@ -1,7 +1,7 @@
 //! Are the kernels that `tests/pretended` has those of the library?
 
 use millrace::gpu::ding09::Merging;
-use millrace::gpu::floor::nvrtc::Source;
+use millrace::gpu::floor::nvrtc::KernelSource;
 use millrace::gpu::huang::HuangTuning;
 use millrace::gpu::methods::{DeviceMethod, source};
 use millrace::gpu::query::{self, Tuning};
@@ -12,7 +12,7 @@ mod kernels;
 
 #[test]
 fn pretended_kernels_are_those_of_the_library() {
-    let same = |kernels: &kernels::Kernels, names: &[&str], source: Source| {
+    let same = |kernels: &kernels::Kernels, names: &[&str], source: KernelSource| {
         assert_eq!((kernels.names, kernels.sizes), (names, &*source.sizes));
         assert!(kernels.text == source.text, "{}", source.name);
     };

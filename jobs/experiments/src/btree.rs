@@ -8,8 +8,8 @@ use crate::rows::print;
 use anyhow::{Context as _, ensure};
 use millrace::inside::dictionary::{BTreeRun, TokenGroup};
 use millrace::inside::gpu::{
-    Device, GpuError, ModuleCache, Most, TokenBlock, Toolchain, TreeRoom, TreeTuning, Trees,
-    UnderWay, Usage, usage,
+    Device, GpuError, ModuleCache, Most, TokenBlock, Toolchain, TreeRoom, TreeTuning, TreeUsage,
+    Trees, UnderWay, usage,
 };
 use serde_json::json;
 use std::time::Instant;
@@ -124,14 +124,14 @@ fn on_device(
     toolchain: &Toolchain,
     tuning: TreeTuning,
     blocks: &[Prepared<'_>],
-) -> anyhow::Result<(Usage, f64)> {
+) -> anyhow::Result<(TreeUsage, f64)> {
     let most = Most {
         bytes: blocks.iter().map(|of| of.block.input_bytes as usize).max().unwrap_or(0),
         segments: blocks.iter().map(|of| of.block.segments_len() as usize).max().unwrap_or(0),
     };
     let room = TreeRoom::of_bytes(args.arenas);
     let mut trees = Trees::alone(device, toolchain, tuning, room, most)?;
-    let mut now = Usage::default();
+    let mut now = TreeUsage::default();
     let mut seconds = 0.0;
     for Prepared { block, pieces } in blocks {
         done(|| trees.bring(pieces, block))?;

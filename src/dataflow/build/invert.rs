@@ -25,7 +25,7 @@ use crate::dataflow::sole_time::SoleTime;
 use crate::dictionary::device::inverted::InvertedTerms;
 use crate::dictionary::device::texts::{PieceText, TextGroup};
 use crate::dictionary::parsed::PieceGroup;
-use crate::gpu::invert::runs::{Event, RunEnd};
+use crate::gpu::invert::runs::{RunEnd, RunEvent};
 use crate::gpu::invert::service::InvertService;
 use crate::gpu::invert::text::MOST_PIECES;
 use crate::index::documents::pieces::PieceDocuments;
@@ -316,7 +316,7 @@ impl Inverting {
     ) -> Result<(), Cause> {
         while let Some(outcome) = self.service.outcome() {
             match outcome? {
-                Event::Piece { counts, lengths, contents, documents: read } => {
+                RunEvent::Piece { counts, lengths, contents, documents: read } => {
                     let mut sent = self.sent.pop_front().ok_or("a device counts what it has")?;
                     if let Some(read) = read {
                         // Nothing was known of them when the piece was parsed.
@@ -331,12 +331,12 @@ impl Inverting {
                     // Kept until all is over, for the last outcome.
                     self.last = Some(sent.caps.run);
                 }
-                Event::Run(end) => runs(self.last()?, RunLists::Parts(end)),
-                Event::Encoded(chunk) => {
+                RunEvent::Run(end) => runs(self.last()?, RunLists::Parts(end)),
+                RunEvent::Encoded(chunk) => {
                     count(&chunk, &build.wiring.encoded[chunk.part.owner]);
                     runs(self.last()?, RunLists::Encoded(chunk));
                 }
-                Event::End(work) => {
+                RunEvent::End(work) => {
                     self.last = None;
                     lock(&build.done).inverted = Some(work);
                 }

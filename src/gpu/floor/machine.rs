@@ -173,7 +173,7 @@ impl<A: Copy + Debug + Eq + Hash + Send + 'static> Machine<A> for CudaQueue<A> {
         let bytes = work.bytes_down() as usize;
         let done = Cell::new(false);
         let buffers = self.buffers.clone();
-        Ok(Some(Box::new(Given { ticket, done, bytes, buffer: Some(buffer), buffers })))
+        Ok(Some(Box::new(LentTicket { ticket, done, bytes, buffer: Some(buffer), buffers })))
     }
 
     fn buffer_bytes(&self) -> usize {
@@ -186,7 +186,7 @@ impl<A: Copy + Debug + Eq + Hash + Send + 'static> Machine<A> for CudaQueue<A> {
 }
 
 /// Its buffer goes back when it is dropped.
-struct Given {
+struct LentTicket {
     ticket: Ticket,
     done: Cell<bool>,
     bytes: usize,
@@ -194,7 +194,7 @@ struct Given {
     buffers: Arc<Mutex<Vec<Pinned>>>,
 }
 
-impl UnderWay for Given {
+impl UnderWay for LentTicket {
     fn is_done(&self) -> Result<bool, GpuError> {
         self.done.set(self.done.get() || self.ticket.is_done()?);
         Ok(self.done.get())
@@ -208,7 +208,7 @@ impl UnderWay for Given {
     }
 }
 
-impl Drop for Given {
+impl Drop for LentTicket {
     fn drop(&mut self) {
         // Else copies may still use the buffer: it is freed, behind them.
         lock(&self.buffers).extend(self.buffer.take().filter(|_| self.done.get()));

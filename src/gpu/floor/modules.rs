@@ -6,7 +6,7 @@ use super::cache::{Cubin, ModuleCache, Origin};
 use super::device::Device;
 use super::discover::{DeviceInfo, Discovery};
 use super::error::{Cuda, GpuError};
-use super::nvrtc::{Compiler, Source};
+use super::nvrtc::{Compiler, KernelSource};
 use super::version::Version;
 use cudarc::driver::CudaFunction;
 use cudarc::nvrtc::Ptx;
@@ -41,7 +41,7 @@ impl Toolchain {
     pub(super) fn load(
         &self,
         device: &Device,
-        source: &Source,
+        source: &KernelSource,
         kernels: impl IntoIterator<Item = &'static str>,
     ) -> Result<(HashMap<&'static str, CudaFunction>, Origin), GpuError> {
         let name = source.name.to_owned();

@@ -24,12 +24,16 @@ const COPY_BYTES: usize = 4 << 20;
 const LEAST_SHARED: usize = 2 << 20;
 
 /// Bytes and their place.
-type Part<'a> = (usize, &'a [u8]);
+type PlacedBytes<'a> = (usize, &'a [u8]);
 
 /// Cuts parts, whose places rise, into pieces, and groups these so that each goes at most
 /// `copy_bytes` beyond the end of the group before, unless it is a single piece.
-fn groups<'a>(parts: &[Part<'a>], piece_bytes: usize, copy_bytes: usize) -> Vec<Vec<Part<'a>>> {
-    let mut groups = Vec::<Vec<Part<'a>>>::new();
+fn groups<'a>(
+    parts: &[PlacedBytes<'a>],
+    piece_bytes: usize,
+    copy_bytes: usize,
+) -> Vec<Vec<PlacedBytes<'a>>> {
+    let mut groups = Vec::<Vec<PlacedBytes<'a>>>::new();
     let mut begin = 0;
     let mut end = 0;
     for &(place, bytes) in parts {
@@ -129,7 +133,7 @@ impl Pinned {
     /// If a part has no room, or places do not rise.
     pub(crate) unsafe fn write_up(
         &mut self,
-        parts: &[Part<'_>],
+        parts: &[PlacedBytes<'_>],
         (crew, threads): (&mut Crew, usize),
         to: u64,
         stream: &CudaStream,

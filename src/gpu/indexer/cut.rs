@@ -4,14 +4,14 @@
 use crate::dictionary::stream::{TokenGroup, Tokens};
 
 /// A group with the docid of its piece's first document, counted from the run's first.
-pub(super) type Piece = (TokenGroup, u32);
+pub(super) type PlacedGroup = (TokenGroup, u32);
 
-struct Part {
+struct CutGroup {
     group: TokenGroup,
     first: u32,
 }
 
-impl Part {
+impl CutGroup {
     fn new(whole: &TokenGroup, first: u32) -> Self {
         let group = TokenGroup {
             owner: whole.owner,
@@ -31,10 +31,10 @@ impl Part {
 
 /// Cuts a group into parts of at most `most_bytes`, or of one token. A part that begins within a
 /// stream has the docid of the token before as its first, from which its first gap counts.
-pub(super) fn cut((whole, first): &Piece, most_bytes: usize) -> Vec<Piece> {
+pub(super) fn cut((whole, first): &PlacedGroup, most_bytes: usize) -> Vec<PlacedGroup> {
     let mut parts = Vec::new();
-    let mut open = Part::new(whole, *first);
-    let mut close = |part: Part| {
+    let mut open = CutGroup::new(whole, *first);
+    let mut close = |part: CutGroup| {
         if !part.group.bytes.is_empty() {
             parts.push((part.group, part.first));
         }
@@ -45,7 +45,7 @@ pub(super) fn cut((whole, first): &Piece, most_bytes: usize) -> Vec<Piece> {
             open.push(collection, stream, tokens);
             continue;
         }
-        close(std::mem::replace(&mut open, Part::new(whole, *first)));
+        close(std::mem::replace(&mut open, CutGroup::new(whole, *first)));
         // Parts of this stream; the last may take more collections only if it begins with it.
         let mut tokens = Tokens::new(stream);
         let mut from = 0;
@@ -56,7 +56,7 @@ pub(super) fn cut((whole, first): &Piece, most_bytes: usize) -> Vec<Piece> {
         while let Some((document, _)) = tokens.next() {
             let behind = stream.len() - tokens.rest();
             if behind - from > most_bytes && count > 0 {
-                let mut part = Part::new(whole, base);
+                let mut part = CutGroup::new(whole, base);
                 part.push(collection, &stream[from..end], count);
                 close(part);
                 from = end;
@@ -67,7 +67,7 @@ pub(super) fn cut((whole, first): &Piece, most_bytes: usize) -> Vec<Piece> {
             last = first + document;
             count = count + 1;
         }
-        let mut rest = Part::new(whole, base);
+        let mut rest = CutGroup::new(whole, base);
         if count > 0 {
             rest.push(collection, &stream[from..end], count);
         }
@@ -90,7 +90,7 @@ mod tests {
 
     type Found = Vec<(u16, u32, Vec<u8>)>;
 
-    fn tokens(pieces: &[Piece]) -> Found {
+    fn tokens(pieces: &[PlacedGroup]) -> Found {
         let mut found = Found::new();
         for (group, first) in pieces {
             for (collection, stream) in group.streams() {

@@ -17,7 +17,7 @@ pub(super) const COPIERS: usize = 4;
 
 /// One is filled while the other is copied.
 #[derive(Debug)]
-pub(super) struct Buffers {
+pub(super) struct StagingBuffers {
     /// With the last copy from each.
     buffers: [(Pinned, Option<Ticket>); 2],
     /// Which is filled, and how far.
@@ -26,7 +26,7 @@ pub(super) struct Buffers {
     pub(super) crew: Crew,
 }
 
-impl Buffers {
+impl StagingBuffers {
     pub(super) fn new(device: &Device) -> Result<Self, GpuError> {
         let buffer = || Ok((Pinned::new(device, "texts", STAGED_BYTES)?, None));
         let buffers = [buffer()?, buffer()?];

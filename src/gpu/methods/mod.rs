@@ -39,7 +39,7 @@ pub(crate) mod travelling;
 pub(crate) mod turns;
 
 use crate::gpu::floor::error::GpuError;
-use crate::gpu::floor::nvrtc::Source;
+use crate::gpu::floor::nvrtc::KernelSource;
 use crate::gpu::floor::steps;
 use crate::index::error::IndexError;
 use crate::index::generations::generation::Generation;
@@ -74,8 +74,8 @@ pub(crate) type Argument = steps::Argument<MethodArray>;
 
 pub(crate) type MethodStep = steps::Step<MethodArray>;
 
-pub(crate) fn source<M: DeviceMethod>() -> Source {
-    Source { name: M::NAME, text: M::TEXT, sizes: M::SIZES.to_vec() }
+pub(crate) fn source<M: DeviceMethod>() -> KernelSource {
+    KernelSource { name: M::NAME, text: M::TEXT, sizes: M::SIZES.to_vec() }
 }
 
 /// Fails if a device cannot read all lists of a generation.

@@ -4,8 +4,8 @@ use crate::inside_tests::emulation::machine::{EmulatedArrays, Manner, Memory, Ru
 use millrace::codec::folded;
 use millrace::dictionary::stream::Tokens;
 use millrace::gpu::btree::block::Most;
-use millrace::gpu::btree::room::{Coming, TreeRoom, Usage};
-use millrace::gpu::btree::terms::Sums;
+use millrace::gpu::btree::room::{ComingTokens, TreeRoom, TreeUsage};
+use millrace::gpu::btree::terms::TermSums;
 use millrace::gpu::btree::trees::Trees;
 use millrace::gpu::btree::{TreeArray, TreeTuning};
 use millrace::gpu::floor::steps::{Argument, Step};
@@ -41,8 +41,8 @@ pub(super) fn twins(room: TreeRoom) -> Run<TreeArray> {
         "btree_regroup" => {}
         "btree_insert" => insert(step, memory, &mut terms, room),
         "btree_measure" => {
-            let mut sums: Vec<Sums> = values(&memory[&TreeArray::Sums]);
-            sums.fill(Sums::default());
+            let mut sums: Vec<TermSums> = values(&memory[&TreeArray::Sums]);
+            sums.fill(TermSums::default());
             for ((collection, suffix), postings) in &terms {
                 let sum = &mut sums[usize::from(*collection)];
                 sum[0] += 1;
@@ -110,8 +110,8 @@ fn insert(
 }
 
 /// What a device counts, with words and slices as few as they can be.
-fn counted(terms: &Terms) -> Usage {
-    let mut usage = Usage { terms: terms.len() as u64, ..Usage::default() };
+fn counted(terms: &Terms) -> TreeUsage {
+    let mut usage = TreeUsage { terms: terms.len() as u64, ..TreeUsage::default() };
     for ((_, suffix), postings) in terms {
         usage.postings += postings.len() as u64;
         usage.taken.string_words += suffix.len().saturating_sub(4).div_ceil(8) as u64;
@@ -140,8 +140,8 @@ fn last_bytes(postings: &[(u32, u32)]) -> usize {
 }
 
 fn collect(memory: &mut Memory<TreeArray>, terms: &Terms) {
-    let starts: Vec<Sums> = values(&memory[&TreeArray::Starts]);
-    let mut place = Sums::default();
+    let starts: Vec<TermSums> = values(&memory[&TreeArray::Starts]);
+    let mut place = TermSums::default();
     let mut before = None;
     for ((collection, suffix), postings) in terms {
         if before != Some(*collection) {
@@ -166,6 +166,6 @@ fn collect(memory: &mut Memory<TreeArray>, terms: &Terms) {
 
 /// The room for `tokens` tokens of up to 40 bytes each, whatever they are.
 pub(super) fn room_for(tokens: u64) -> TreeRoom {
-    let coming = Coming { tokens, bytes: 42 * tokens, documents: 1 << 20 };
-    Usage::default().with(&coming, 0)
+    let coming = ComingTokens { tokens, bytes: 42 * tokens, documents: 1 << 20 };
+    TreeUsage::default().with(&coming, 0)
 }

@@ -9,9 +9,9 @@ use millrace::codec::vbyte;
 use millrace::dictionary::device::texts::Texts;
 use millrace::dictionary::parsed::Regroup;
 use millrace::gpu::floor::error::GpuError;
-use millrace::gpu::invert::Tuning;
+use millrace::gpu::invert::InvertTuning;
 use millrace::gpu::invert::inverter::Inverter;
-use millrace::gpu::invert::machine::Machine;
+use millrace::gpu::invert::machine::InvertMachine;
 use millrace::gpu::invert::text::PieceText;
 use millrace::gpu::invert::twin::{self, Run};
 use millrace::index::files::storage::FilledFile;
@@ -119,7 +119,7 @@ fn expected(run: &Run, codes: &[u8]) -> Encoded {
 }
 
 /// Runs of several batches, of which the first is large; later ones are asked for before, or not.
-pub(super) fn encode<M: Machine>(inverter: &mut Inverter<M>, seed: u64, documents: u32) {
+pub(super) fn encode<M: InvertMachine>(inverter: &mut Inverter<M>, seed: u64, documents: u32) {
     let mut random = Random(seed);
     let analysis = Analysis::default();
     for (number, documents) in [documents, 0, 30].into_iter().enumerate() {
@@ -180,7 +180,7 @@ fn twin_emulated_runs_are_encoded() {
         (8, 400, 500, 300),
     ] {
         let machine = Emulated::new(emulator.clone(), seed);
-        let tuning = Tuning { gathered_at_once, encoded_at_once, ..Tuning::default() };
+        let tuning = InvertTuning { gathered_at_once, encoded_at_once, ..InvertTuning::default() };
         let mut inverter = super::inverter(machine, 2).tuned(tuning).encoding();
         encode(&mut inverter, seed + 5, documents);
         assert_eq!(inverter.work().spilled, 0);
@@ -207,7 +207,7 @@ fn lists_are_gathered_as_many_at_a_time_as_there_is_room_for() {
     let mut times = Vec::new();
     for room in (4..16).map(|n| 1500 * n).chain([1 << 20]) {
         let machine = Emulated::new(emulator.clone(), 2);
-        let tuning = Tuning { encoded_at_once: 700, ..Tuning::default() };
+        let tuning = InvertTuning { encoded_at_once: 700, ..InvertTuning::default() };
         let mut inverter = super::inverter(machine, 1).tuned(tuning).encoding();
         inverter.count(&pieces, 0).unwrap();
         assert!(inverter.lists().unwrap().is_none());
@@ -242,7 +242,7 @@ fn lists_are_encoded_with_less_room_than_was_likely() {
     let Some(emulator) = compiled() else { return };
     let (pieces, codes, expected) = one_batch();
     for refusals in [(1, 1), (1, 2), (1, 3)] {
-        let tuning = Tuning { encoded_at_once: 700, ..Tuning::default() };
+        let tuning = InvertTuning { encoded_at_once: 700, ..InvertTuning::default() };
         let mut machine = Emulated::new(emulator.clone(), 2);
         machine.refusals = refusals;
         let mut inverter = super::inverter(machine, 1).tuned(tuning).encoding();
@@ -268,7 +268,7 @@ fn lists_that_cannot_be_written_are_not_encoded() {
     let pieces = [piece(&mut Random(8), 600)];
     let chunks = [false, true].map(|ends_early| {
         let machine = Emulated::new(emulator.clone(), 2);
-        let tuning = Tuning { encoded_at_once: 30, ..Tuning::default() };
+        let tuning = InvertTuning { encoded_at_once: 30, ..InvertTuning::default() };
         let mut inverter = super::inverter(machine, 1).tuned(tuning).encoding();
         let counted = inverter.count(&pieces, 0).unwrap();
         let codes = counted[0].codes.clone();

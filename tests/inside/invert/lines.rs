@@ -8,8 +8,8 @@ use millrace::dictionary::device::lines::{DeviceLines, LONGEST_NAME, LineShape, 
 use millrace::dictionary::device::text_buffers::TextBuffer;
 use millrace::dictionary::device::texts::Texts;
 use millrace::dictionary::parsed::Regroup;
-use millrace::gpu::invert::Tuning;
-use millrace::gpu::invert::machine::{Machine, Reading};
+use millrace::gpu::invert::InvertTuning;
+use millrace::gpu::invert::machine::{ArrayReading, InvertMachine};
 use millrace::gpu::invert::steps::lines::{
     LinesOf, count_lines, end_lines, read_lines, write_lines,
 };
@@ -189,19 +189,19 @@ fn raw(random: &mut Random, pieces: u32, lines: u32, wrong: bool) -> Vec<(usize,
     (0..pieces).map(piece).collect()
 }
 
-fn get<M: Machine>(machine: &mut M, array: InvertArray, bytes: usize) -> Vec<u8> {
+fn get<M: InvertMachine>(machine: &mut M, array: InvertArray, bytes: usize) -> Vec<u8> {
     let mut read = vec![0; bytes];
-    machine.read(&mut [Reading { array, at: 0, to: &mut read, is_pinned: false }]).unwrap();
+    machine.read(&mut [ArrayReading { array, at: 0, to: &mut read, is_pinned: false }]).unwrap();
     read
 }
 
-fn numbers<M: Machine>(machine: &mut M, array: InvertArray, len: usize) -> Vec<u32> {
+fn numbers<M: InvertMachine>(machine: &mut M, array: InvertArray, len: usize) -> Vec<u32> {
     let bytes = get(machine, array, 4 * len);
     bytes.chunks(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect()
 }
 
 /// The kernels against their twin.
-pub(super) fn lines_are_read<M: Machine>(mut machine: M, seed: u64) {
+pub(super) fn lines_are_read<M: InvertMachine>(mut machine: M, seed: u64) {
     let mut random = Random(seed);
     for (pieces, lines, wrong) in [(1, 1, false), (3, 40, false), (2, 30, true), (40, 90, false)] {
         let pieces = raw(&mut random, pieces, lines, wrong);
@@ -438,7 +438,7 @@ fn batches_of_lines_are_inverted() {
     for (seed, bits) in [(0, 64), (1, 5)] {
         let tokenizer = Tokenizer::ALL[seed as usize % 2];
         let analysis = Analysis { tokenizer, ..Analysis::default() };
-        let tuning = Tuning { fingerprint_bits: bits, probes: 2, ..Tuning::default() };
+        let tuning = InvertTuning { fingerprint_bits: bits, probes: 2, ..InvertTuning::default() };
         let machine = Emulated::new(emulator.clone(), seed);
         let mut inverter = inverter_of(machine, tokenizer, 2).tuned(tuning);
         let (mut random, mut run, mut lists, mut first) = (Random(seed), Run::new(), Vec::new(), 0);

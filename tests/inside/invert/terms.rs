@@ -5,7 +5,7 @@ use super::{get, put, words};
 use crate::inside_tests::emulation::Random;
 use millrace::dictionary::device::forms::{EXPANDED, NO_TERM};
 use millrace::dictionary::strings::codes::{code_of, code_of_number};
-use millrace::gpu::invert::machine::Machine;
+use millrace::gpu::invert::machine::InvertMachine;
 use millrace::gpu::invert::steps::terms::{Plain, code_forms, fill_table, number_terms};
 use millrace::gpu::invert::steps::{self, InvertArray};
 use millrace::gpu::invert::twin;

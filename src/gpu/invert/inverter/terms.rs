@@ -2,13 +2,13 @@
 //! [plain](terms::Plain) forms, which it makes itself, and of those that the host has made. A code
 //! that is not there gets the next number, and the host takes the codes by number.
 
-use super::find::Found;
+use super::find::FoundForms;
 use super::learner::Learned;
 use super::typed::{Typed, part};
 use super::{Inverter, spent};
 use crate::dictionary::device::forms::Meaning;
 use crate::gpu::floor::error::GpuError;
-use crate::gpu::invert::machine::Machine;
+use crate::gpu::invert::machine::InvertMachine;
 use crate::gpu::invert::steps::{self, COUNTERS, InvertArray, SUM, terms};
 use crate::pages;
 use std::sync::Arc;
@@ -37,12 +37,12 @@ pub(super) struct Numbering {
 /// Part of an array from a number on, its meanings, and where what they become goes.
 type Told = ((InvertArray, u64), u32, (InvertArray, u64));
 
-impl<M: Machine + ?Sized> Inverter<M> {
+impl<M: InvertMachine + ?Sized> Inverter<M> {
     /// Tells the device what the new forms of a batch and its odd tokens mean. Returns the terms of
     /// the run, and those of all tokens of the batch.
     pub(super) fn tell(
         &mut self,
-        (found, learned): (&Found, &Learned),
+        (found, learned): (&FoundForms, &Learned),
     ) -> Result<(u32, u32), GpuError> {
         let began = Instant::now();
         let Learned { foreign, odd, expansions, place, .. } = learned;

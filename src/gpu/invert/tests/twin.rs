@@ -1,6 +1,6 @@
 //! The twins of the kernels in plain Rust, by the definitions alone.
 
-use super::inverter::Counted;
+use super::inverter::CountedBatch;
 use super::text::{PieceText, content};
 use crate::codec::folded;
 use crate::dictionary::device::forms::Meaning;
@@ -164,7 +164,7 @@ pub(crate) fn invert(
     pieces: &[PieceText],
     first: u32,
     run: &mut Run,
-) -> Vec<Counted> {
+) -> Vec<CountedBatch> {
     let mut docid = first;
     let mut all = Vec::new();
     for piece in pieces {
@@ -203,7 +203,7 @@ pub(crate) fn invert(
             forms: sketch,
         };
         let codes = lengths.iter().map(|&length| code_below(length)).collect();
-        all.push(Counted { counts, lengths, codes, contents, documents: None });
+        all.push(CountedBatch { counts, lengths, codes, contents, documents: None });
         for (term, list) in lists {
             run.entry(term).or_default().extend(list);
         }

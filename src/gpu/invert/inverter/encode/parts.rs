@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// In the order of the lexicon.
-pub(super) struct Terms {
+pub(super) struct RunTerms {
     pub(super) order: OrderedTerms,
     pub(super) numbers: u32,
 }
@@ -29,13 +29,13 @@ struct Last {
 /// A place behind some lists: where the suffix of the next rank begins, the last term before, and
 /// where its list ends among those of the run.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Cut {
+pub(super) struct RankCut {
     suffix: usize,
     last: Option<Last>,
     end: u64,
 }
 
-pub(super) struct Encoded<L> {
+pub(super) struct EncodedRanks<L> {
     pub(super) ranks: Range<usize>,
     /// Postings of each; 0 of terms of which only pieces behind the run have a form.
     pub(super) dfs: Vec<u32>,
@@ -44,25 +44,25 @@ pub(super) struct Encoded<L> {
 }
 
 /// Some of them, or some bytes of one that is longer than a part.
-pub(super) struct Part {
+pub(super) struct ListPart {
     /// Of the lists that end here.
     ranks: Range<usize>,
     pub(super) bytes: Range<u64>,
     is_of_long: bool,
-    behind: Cut,
+    behind: RankCut,
     /// In the file, and its beginning among the lists of the run.
     room: Room,
     at: u64,
 }
 
 /// Cuts the lists of a run, chunk after chunk, into parts of at most `most` bytes.
-pub(super) struct Cutter {
+pub(super) struct ListCutter {
     most: u64,
     /// Behind the lists that are passed, and the next rank.
-    cut: Cut,
+    cut: RankCut,
     rank: usize,
     /// Of the open part: what is before it, first rank, and first byte of the chunk and of the run.
-    behind: Cut,
+    behind: RankCut,
     begin: usize,
     from: u64,
     at: u64,
@@ -70,10 +70,10 @@ pub(super) struct Cutter {
     long: Option<u64>,
 }
 
-impl Cutter {
+impl ListCutter {
     pub(super) fn new(most: u64) -> Self {
-        let cut = Cut::default();
-        let behind = Cut::default();
+        let cut = RankCut::default();
+        let behind = RankCut::default();
         Self { most, cut, rank: 0, behind, begin: 0, from: 0, at: 0, long: None }
     }
 
@@ -87,10 +87,10 @@ impl Cutter {
     /// The next part of a chunk; None when the next chunk may come.
     pub(super) fn part<L>(
         &mut self,
-        terms: &Terms,
-        encoded: &Encoded<L>,
+        terms: &RunTerms,
+        encoded: &EncodedRanks<L>,
         room: impl FnOnce(u64) -> Room,
-    ) -> Option<Part> {
+    ) -> Option<ListPart> {
         let Range { start: first, end: last } = encoded.ranks;
         let place = |rank: usize| u64::from(encoded.places[rank - first]);
         let (ranks, to, placed, is_of_long) = loop {
@@ -123,7 +123,7 @@ impl Cutter {
         };
         let room = room(placed - self.at);
         let bytes = self.from..to;
-        let part = Part { ranks, bytes, is_of_long, behind: self.behind, room, at: self.at };
+        let part = ListPart { ranks, bytes, is_of_long, behind: self.behind, room, at: self.at };
         match is_of_long {
             true => (self.from, self.at) = (to, placed),
             false => self.begin(to),
@@ -132,12 +132,12 @@ impl Cutter {
     }
 }
 
-impl Terms {
+impl RunTerms {
     fn suffix(&self, rank: usize, at: usize) -> &[u8] {
         &self.order.suffixes[at..at + usize::from(self.order.suffix_bytes[rank])]
     }
 
-    fn pass(&self, cut: &mut Cut, rank: usize, df: u32, bytes: u64) {
+    fn pass(&self, cut: &mut RankCut, rank: usize, df: u32, bytes: u64) {
         let collections = &self.order.collections;
         if df > 0 {
             let same = cut.last.filter(|last| collections[last.rank] == collections[rank]);
@@ -151,8 +151,8 @@ impl Terms {
 
     pub(super) fn place<L>(
         &self,
-        encoded: &Encoded<L>,
-        part: Part,
+        encoded: &EncodedRanks<L>,
+        part: ListPart,
         payload: &[u8],
         file: &Arc<FilledFile>,
     ) -> LaidChunk {
@@ -168,7 +168,7 @@ impl Terms {
         LaidChunk { placed: Some(file.clone()), ..laid }
     }
 
-    fn lay<L>(&self, encoded: &Encoded<L>, part: &Part) -> LaidChunk {
+    fn lay<L>(&self, encoded: &EncodedRanks<L>, part: &ListPart) -> LaidChunk {
         let coder = part.behind.last.map_or_else(TermCoder::default, |last| {
             let collection = self.order.collections[last.rank];
             TermCoder::behind(collection, self.suffix(last.rank, last.suffix), last.terms)
@@ -231,7 +231,7 @@ mod tests {
         prop::collection::vec((prop::bool::weighted(0.2), df, bytes), 0..60)
     }
 
-    fn terms(ranks: &[Rank]) -> Terms {
+    fn terms(ranks: &[Rank]) -> RunTerms {
         let mut order = OrderedTerms::default();
         let mut collection = 3;
         for (n, &(begins, _, _)) in ranks.iter().enumerate() {
@@ -242,7 +242,7 @@ mod tests {
             order.suffix_bytes.push(suffix.len() as u8);
             order.suffixes.extend_from_slice(suffix.as_bytes());
         }
-        Terms { order, numbers: ranks.len() as u32 }
+        RunTerms { order, numbers: ranks.len() as u32 }
     }
 
     /// Lexicon and postings.
@@ -305,7 +305,7 @@ mod tests {
             ends.push(ranks.len());
             ends.sort_unstable();
             let mut begin = 0;
-            let mut cutter = Cutter::new(most);
+            let mut cutter = ListCutter::new(most);
             let mut chunks = Vec::new();
             for end in ends {
                 let mut places = vec![0];
@@ -313,7 +313,7 @@ mod tests {
                     places.push(places.last().unwrap() + list.len() as u32);
                 }
                 let dfs = ranks[begin..end].iter().map(|rank| rank.1).collect();
-                let encoded = Encoded { ranks: begin..end, dfs, places, lists: () };
+                let encoded = EncodedRanks { ranks: begin..end, dfs, places, lists: () };
                 let payload = lists[begin..end].concat();
                 begin = end;
                 let mut parts = Vec::new();
