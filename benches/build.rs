@@ -22,7 +22,7 @@ use millrace::inside::dictionary::{RunDictionary, SortedRun};
 use millrace::inside::input::JsonlParser;
 use millrace::inside::input::{Document, DocumentSink, PieceView, Skip};
 use millrace::inside::text::Analysis;
-use millrace::inside::text::{Key, Scanner, Stretches};
+use millrace::inside::text::{Scanner, Stretches, TokenKey};
 use std::hint::black_box;
 use std::sync::Arc;
 
@@ -84,7 +84,7 @@ impl DocumentSink for ToTally<'_> {
 struct Count(u64);
 
 impl Stretches for Count {
-    fn keys(&mut self, keys: &[Key], _: &[u32]) {
+    fn keys(&mut self, keys: &[TokenKey], _: &[u32]) {
         keys.iter().for_each(|key| self.0 = self.0.wrapping_add(key[0] ^ key[1]));
     }
     fn long(&mut self, _: &[u8]) {}

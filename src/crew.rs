@@ -115,7 +115,7 @@ impl Crew {
         };
         let next = AtomicUsize::new(0);
         let done = Mutex::default();
-        let shared = Arc::new(Shared { work, count, next, done, all: Condvar::new() });
+        let shared = Arc::new(SharedWork { work, count, next, done, all: Condvar::new() });
         for number in 0..others.min(count.saturating_sub(1)) {
             let here = shared.clone();
             // If the system gives no more threads, those that there are do it.
@@ -146,7 +146,7 @@ impl Crew {
 }
 
 /// Pieces of work that threads take one after the other.
-struct Shared {
+struct SharedWork {
     /// Does a piece by its number.
     work: *const (dyn Fn(usize) + Sync),
     count: usize,
@@ -164,11 +164,11 @@ struct Done {
 
 // SAFETY: several threads may use the work at once, and only those do that have taken a piece, for
 // which `share` waits.
-unsafe impl Send for Shared {}
+unsafe impl Send for SharedWork {}
 // SAFETY: as above.
-unsafe impl Sync for Shared {}
+unsafe impl Sync for SharedWork {}
 
-impl Shared {
+impl SharedWork {
     fn take(&self) {
         loop {
             let number = self.next.fetch_add(1, Ordering::Relaxed);

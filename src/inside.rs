@@ -108,7 +108,7 @@ pub mod gpu {
         },
         methods::{
             DeviceMethod, MethodArray,
-            batch::{AskedPart, BatchRoom, Found, MethodBatch},
+            batch::{AskedPart, BatchRoom, FoundHits, MethodBatch},
             check_lists,
             device::{Memory, MethodDevice},
         },
@@ -274,7 +274,7 @@ pub mod text {
     pub use crate::text::{
         analysis::Analysis,
         html::{HtmlText, Markup},
-        scan::{Key, Scanner, Stretches},
+        scan::{Scanner, Stretches, TokenKey},
         stemmer::Stemmer,
         stop_words::StopWords,
         tokenizer::{Tokenizer, for_each_token},

@@ -95,7 +95,7 @@ impl Secret {
 
     /// The two ends of a line for the process that was called, or that called.
     pub(crate) fn ends(&self, called: bool, greetings: [&[u8]; 2]) -> (Sealer, Opener) {
-        let key = |purpose| Key(self.0.map(|_| *self.tag(purpose, &greetings).as_bytes()));
+        let key = |purpose| SealKey(self.0.map(|_| *self.tag(purpose, &greetings).as_bytes()));
         let caller = key(Purpose::FromCaller);
         let answerer = key(Purpose::FromAnswerer);
         let (out, back) = if called { (answerer, caller) } else { (caller, answerer) };
@@ -104,9 +104,9 @@ impl Secret {
 }
 
 #[derive(Clone)]
-struct Key(Option<[u8; blake3::KEY_LEN]>);
+struct SealKey(Option<[u8; blake3::KEY_LEN]>);
 
-impl Key {
+impl SealKey {
     fn tag(&self, number: u64, message: &[u8]) -> [u8; TAG_BYTES] {
         match &self.0 {
             None => XxHash3_128::oneshot_with_seed(number, message).to_be_bytes(),
@@ -132,7 +132,7 @@ fn damaged(what: String) -> io::Error {
 }
 
 pub(crate) struct Sealer {
-    key: Key,
+    key: SealKey,
     next: u64,
 }
 
@@ -151,7 +151,7 @@ impl Sealer {
 }
 
 pub(crate) struct Opener {
-    key: Key,
+    key: SealKey,
     next: u64,
 }
 

@@ -43,7 +43,7 @@ const EXCEPTIONS: u8 = 64;
 pub(crate) struct NewPfd;
 
 #[derive(Debug)]
-struct Writer {
+struct NewPfdWriter {
     block_len: usize,
     unary: UnaryWriter,
 }
@@ -102,7 +102,7 @@ fn choose_overflow_width(overflows: &[u32]) -> (u8, usize) {
     sizes.min_by_key(|&(_, bytes)| bytes).unwrap_or((0, 0))
 }
 
-impl Encoder for Writer {
+impl Encoder for NewPfdWriter {
     fn block(&mut self, values: &[u32], out: &mut Vec<u8>) -> u8 {
         check_values(values, self.block_len);
         let Choice { width, overflow_width, .. } = choose(values);
@@ -312,7 +312,7 @@ impl Codec for NewPfd {
 
     fn encoder(&self, block_len: usize) -> Box<dyn Encoder> {
         let block_len = checked_block_len(self, block_len);
-        Box::new(Writer { block_len, unary: UnaryWriter::default() })
+        Box::new(NewPfdWriter { block_len, unary: UnaryWriter::default() })
     }
 
     #[inline]

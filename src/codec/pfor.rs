@@ -58,7 +58,7 @@ impl Pfor {
 }
 
 #[derive(Debug)]
-struct Writer {
+struct PforWriter {
     levels: u8,
     block_len: usize,
     survey: Survey,
@@ -71,7 +71,7 @@ struct Writer {
     since: u32,
 }
 
-impl Encoder for Writer {
+impl Encoder for PforWriter {
     fn survey(&mut self, values: &[u32]) {
         self.survey.add(values);
     }
@@ -119,7 +119,7 @@ impl Codec for Pfor {
     }
 
     fn encoder(&self, block_len: usize) -> Box<dyn Encoder> {
-        Box::new(Writer {
+        Box::new(PforWriter {
             levels: self.levels,
             block_len: checked_block_len(self, block_len),
             survey: Survey::default(),

@@ -47,7 +47,7 @@ fn choose_width(survey: &Survey) -> u8 {
 }
 
 #[derive(Debug)]
-struct Writer {
+struct RiceWriter {
     block_len: usize,
     survey: Survey,
     width: Option<u8>,
@@ -55,7 +55,7 @@ struct Writer {
     unary: UnaryWriter,
 }
 
-impl Encoder for Writer {
+impl Encoder for RiceWriter {
     fn survey(&mut self, values: &[u32]) {
         self.survey.add(values);
     }
@@ -137,7 +137,7 @@ impl Codec for Rice {
     }
 
     fn encoder(&self, block_len: usize) -> Box<dyn Encoder> {
-        Box::new(Writer {
+        Box::new(RiceWriter {
             block_len: checked_block_len(self, block_len),
             survey: Survey::default(),
             width: None,

@@ -29,10 +29,10 @@ const GRACE: Duration = Duration::from_millis(700);
 
 pub(super) struct DataLine {
     stream: TcpStream,
-    shared: Arc<Shared>,
+    shared: Arc<SharedLines>,
 }
 
-struct Shared {
+struct SharedLines {
     process: usize,
     hosts: Hosts,
     control: Arc<Control>,
@@ -66,7 +66,7 @@ impl DataLine {
         let (stream, sealer, opener) = line.into_parts();
         let sending = Sending { sealer, message: Vec::new(), over: false };
         let receiving = Receiving { opener, message: Vec::new(), given: 0, over: false };
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedLines {
             process,
             hosts: hosts.clone(),
             control: control.clone(),
@@ -78,7 +78,7 @@ impl DataLine {
 
     /// Ends the job; returns the error for timely.
     fn broken(&self, error: io::Error) -> io::Error {
-        let Shared { process, hosts, control, .. } = &*self.shared;
+        let SharedLines { process, hosts, control, .. } = &*self.shared;
         let start = Instant::now();
         // Damage has no other reason; a process that is gone may have told one.
         while error.kind() != ErrorKind::InvalidData

@@ -25,7 +25,7 @@ pub(crate) mod weigh;
 use crate::dataflow::query::answer::answer;
 use crate::dataflow::query::ask::ask;
 use crate::dataflow::query::batch::{Inbox, batch};
-use crate::dataflow::query::collect::{Writer, collect};
+use crate::dataflow::query::collect::{AnswerWriter, collect};
 use crate::dataflow::query::context::Context;
 use crate::dataflow::query::desk::Desk;
 use crate::dataflow::query::gather::gather;
@@ -44,7 +44,7 @@ use timely::worker::Worker;
 /// What the operators of a process share beside their streams.
 pub(super) struct Wiring {
     pub(super) inbox: Arc<Inbox>,
-    pub(super) writer: Writer,
+    pub(super) writer: AnswerWriter,
     pub(super) engines: Box<dyn Engines>,
     pub(super) wakers: Arc<Wakers>,
     /// The queries of a process that has all of the index.

@@ -7,7 +7,7 @@ use crate::dictionary::strings::mixed::{Meaning, Mixed};
 use crate::order::PieceCounts;
 use crate::score::bounds::code_below;
 use crate::text::analysis::Analysis;
-use crate::text::scan::{Key, Scanner, Stretches, TOGETHER, plain_key};
+use crate::text::scan::{Scanner, Stretches, TOGETHER, TokenKey, plain_key};
 use crate::text::tokenizer::Tokenizer;
 
 /// The current document. Documents are counted from 1 and from piece to piece, so that what is kept
@@ -38,12 +38,12 @@ pub(super) trait Counting: Default {
 
 pub(super) struct Counter<C: Counting> {
     scanner: Scanner,
-    found: Found<C>,
+    found: FormCounter<C>,
     /// Codes of the lengths of the piece's documents.
     pub(super) lengths: Vec<u8>,
 }
 
-struct Found<C: Counting> {
+struct FormCounter<C: Counting> {
     tokenizer: Tokenizer,
     memo: Memo<C::State>,
     mixed: Mixed,
@@ -53,21 +53,21 @@ struct Found<C: Counting> {
     tokens: u32,
 }
 
-impl<C: Counting> Found<C> {
+impl<C: Counting> FormCounter<C> {
     fn count(&mut self, term: u32) {
         self.tokens += u32::from(term != NO_TERM);
         self.counting.count(self.memo.terms_mut(), &[term], self.now);
     }
 }
 
-impl<C: Counting> Stretches for Found<C> {
+impl<C: Counting> Stretches for FormCounter<C> {
     /// The cache misses of one overlap those of the others.
     #[inline(always)]
-    fn ahead(&self) -> impl Fn(Key) -> u32 {
+    fn ahead(&self) -> impl Fn(TokenKey) -> u32 {
         self.memo.prefetch()
     }
 
-    fn keys(&mut self, keys: &[Key], spreads: &[u32]) {
+    fn keys(&mut self, keys: &[TokenKey], spreads: &[u32]) {
         let mut terms = [NO_TERM; TOGETHER];
         let terms = &mut terms[..keys.len()];
         let Self { memo, counting, now, tokens, .. } = self;
@@ -128,7 +128,7 @@ impl<C: Counting> Stretches for Found<C> {
 impl<C: Counting> Counter<C> {
     /// The memo takes at most `memo_bytes` from piece to piece.
     pub(super) fn new(analysis: Analysis, memo_bytes: usize) -> Self {
-        let found = Found {
+        let found = FormCounter {
             tokenizer: analysis.tokenizer,
             memo: Memo::new(analysis, memo_bytes),
             mixed: Mixed::default(),

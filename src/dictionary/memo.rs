@@ -4,12 +4,12 @@
 use crate::codec::prefetch::{prefetch, prefetch_at};
 use crate::dictionary::device::members::{for_each_unit, hash_of_key};
 use crate::dictionary::strings::doubled::double;
-use crate::dictionary::strings::hash::{Found, HashTable, hash};
+use crate::dictionary::strings::hash::{FoundOrNew, HashTable, hash};
 use crate::dictionary::strings::suffix::Suffix;
 use crate::order::Sketch;
 use crate::pages::Grown;
 use crate::text::analysis::Analysis;
-use crate::text::scan::{Key, key_bytes, key_of};
+use crate::text::scan::{TokenKey, key_bytes, key_of};
 use crate::text::trie_collection::{implied_prefix_len, trie_collection};
 use bytemuck::Zeroable;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub(crate) struct Term<S> {
 #[derive(Clone, Copy, Default, PartialEq, Zeroable)]
 #[repr(align(32))]
 struct Slot {
-    key: Key,
+    key: TokenKey,
     term: u32,
     /// The last piece that had the form.
     seen: u32,
@@ -77,7 +77,7 @@ const MANY_SLOTS: usize = 1 << 21;
 /// The place of a key, in as many of the lower bits as there are slots: multiplied, every byte
 /// reaches the uppermost byte, which is swapped to be the lowest.
 #[inline(always)]
-fn spread(key: Key) -> u32 {
+fn spread(key: TokenKey) -> u32 {
     let folded = key[0] ^ key[1].wrapping_mul(0xd6e8_feb8_6659_fd93);
     folded.wrapping_mul(0x9e37_79b9_7f4a_7c15).swap_bytes() as u32
 }
@@ -90,7 +90,7 @@ fn count_form(forms: &mut Sketch, hash: u64, bytes: usize, term: u32) {
 }
 
 #[inline(never)]
-fn see_key(forms: &mut Sketch, key: Key, term: u32) {
+fn see_key(forms: &mut Sketch, key: TokenKey, term: u32) {
     // A key is shorter than a unit.
     count_form(forms, hash_of_key(key), 0, term);
 }
@@ -102,7 +102,12 @@ fn see_key(forms: &mut Sketch, key: Key, term: u32) {
 /// common forms come to be found at once. The other one is still found, for all slots between are
 /// in use.
 #[inline(always)]
-fn find_key(slots: &mut [Slot], key: Key, spread: u32, piece: u32) -> Result<&mut Slot, usize> {
+fn find_key(
+    slots: &mut [Slot],
+    key: TokenKey,
+    spread: u32,
+    piece: u32,
+) -> Result<&mut Slot, usize> {
     let mask = slots.len() - 1;
     let home = spread as usize & mask;
     let mut at = home;
@@ -267,7 +272,7 @@ impl<S: Copy + Default> Memo<S> {
     /// Prefetches the first slot for a key, and returns what [`terms_of_keys`](Self::terms_of_keys)
     /// takes with it.
     #[inline(always)]
-    pub(super) fn prefetch(&self) -> impl Fn(Key) -> u32 {
+    pub(super) fn prefetch(&self) -> impl Fn(TokenKey) -> u32 {
         let slots = &self.slots[..];
         move |key| {
             let spread = spread(key);
@@ -282,7 +287,7 @@ impl<S: Copy + Default> Memo<S> {
     #[inline(always)]
     pub(super) fn terms_of_keys(
         &mut self,
-        keys: &[Key],
+        keys: &[TokenKey],
         spreads: &[u32],
         terms: &mut [u32],
         known: impl Fn(&[Term<S>], u32),
@@ -307,7 +312,7 @@ impl<S: Copy + Default> Memo<S> {
         unknown
     }
 
-    fn term_of_key(&mut self, key: Key) -> u32 {
+    fn term_of_key(&mut self, key: TokenKey) -> u32 {
         let mut term = [NO_TERM];
         if self.terms_of_keys(&[key], &[spread(key)], &mut term, |_, _| {}) != 0 {
             self.learn_keys(&[key], 1, &term.clone(), |_, learned| term[0] = learned[0]);
@@ -322,7 +327,7 @@ impl<S: Copy + Default> Memo<S> {
     #[inline(never)]
     pub(super) fn learn_keys(
         &mut self,
-        keys: &[Key],
+        keys: &[TokenKey],
         mut unknown: u128,
         terms: &[u32],
         mut count: impl FnMut(&mut [Term<S>], &[u32]),
@@ -376,7 +381,7 @@ impl<S: Copy + Default> Memo<S> {
         }
     }
 
-    fn learn_key(&mut self, key: Key, at: usize, term: u32) {
+    fn learn_key(&mut self, key: TokenKey, at: usize, term: u32) {
         self.slots[at] = Slot { key, term, seen: self.piece };
         see_key(&mut self.forms, key, term);
         self.used += 1;
@@ -419,8 +424,8 @@ impl<S: Copy + Default> Memo<S> {
             &strings[form.start as usize..form.end as usize] == token
         });
         let number = match found {
-            Found::Old(number) => number,
-            Found::New => {
+            FoundOrNew::Old(number) => number,
+            FoundOrNew::New => {
                 let start = self.strings.len() as u32;
                 self.strings.extend_from_slice(token);
                 let end = u32::try_from(self.strings.len()).expect("forms take less than 4 GiB");
@@ -459,8 +464,8 @@ impl<S: Copy + Default> Memo<S> {
             t.hash == hash && t.suffix.same(strings, &suffix, bytes)
         });
         match found {
-            Found::Old(n) => n,
-            Found::New => {
+            FoundOrNew::Old(n) => n,
+            FoundOrNew::New => {
                 let suffix = suffix.moved(bytes, &mut self.strings);
                 self.list.push(Term { hash, suffix, state: S::default() });
                 next

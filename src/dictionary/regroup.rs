@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 /// Where a term was last seen; all zero when it never was.
 #[derive(Clone, Copy, Default)]
-struct State {
+struct LastSeen {
     /// The last document with the term, counted as [`Now`] counts.
     document: u32,
     /// Where the posting of that document lies, while its piece is counted.
@@ -57,10 +57,10 @@ struct Postings {
 }
 
 impl Counting for Postings {
-    type State = State;
+    type State = LastSeen;
 
     #[inline(always)]
-    fn count(&mut self, terms: &mut [Term<State>], tokens: &[u32], now: Now) {
+    fn count(&mut self, terms: &mut [Term<LastSeen>], tokens: &[u32], now: Now) {
         if self.postings.len() < self.used + TOGETHER {
             self.postings.resize(2 * self.used + 1024, Posting::default());
         }
@@ -71,7 +71,7 @@ impl Counting for Postings {
             let state = &mut terms[term as usize].state;
             let new_here = state.document != now.document;
             let new = state.document <= now.before;
-            *state = State {
+            *state = LastSeen {
                 document: now.document,
                 slot: select_unpredictable(new_here, self.used as u32, state.slot),
                 ordinal: select_unpredictable(new, self.terms as u32, state.ordinal),
@@ -87,11 +87,11 @@ impl Counting for Postings {
     }
 
     #[inline(always)]
-    fn prefetch(&self, terms: &[Term<State>], term: u32) {
+    fn prefetch(&self, terms: &[Term<LastSeen>], term: u32) {
         prefetch(&terms[term as usize]);
     }
 
-    fn end_document(&mut self, _: &mut [Term<State>], _: Now) {}
+    fn end_document(&mut self, _: &mut [Term<LastSeen>], _: Now) {}
 
     fn reset(&mut self) -> bool {
         let large = self.postings.capacity() > KEEP;

@@ -6,7 +6,7 @@ use super::group::{Group, GroupTerm};
 use super::slices::{Chain, Slices};
 use crate::codec::folded;
 use crate::codec::prefetch::{prefetch, prefetch_at};
-use crate::dictionary::strings::hash::{Found, HashTable};
+use crate::dictionary::strings::hash::{FoundOrNew, HashTable};
 use crate::dictionary::strings::short;
 use crate::dictionary::strings::suffix::Suffix;
 use crate::pages::{self, Grown};
@@ -117,8 +117,8 @@ impl RunDictionary {
         }
         let next = entries.len() as u32;
         match self.table.find_or_insert(term.hash, next, same) {
-            Found::Old(number) => number,
-            Found::New => {
+            FoundOrNew::Old(number) => number,
+            FoundOrNew::New => {
                 let suffix = term.suffix.moved(strings, &mut self.suffixes);
                 let entry = Entry { suffix, df: 0, next: 0, chain: self.slices.begin() };
                 self.entries.push(entry);

@@ -28,7 +28,7 @@ const AT_ONCE: usize = 4;
 /// The postings in a term's line.
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
-struct State {
+struct LinePostings {
     /// The document of the last posting, counted as [`Now`] counts.
     posted: u32,
     /// The term's postings in the piece.
@@ -42,9 +42,9 @@ struct State {
     bytes: [u8; LINE_BYTES],
 }
 
-const _: () = assert!(size_of::<Term<State>>() == 64);
+const _: () = assert!(size_of::<Term<LinePostings>>() == 64);
 
-impl State {
+impl LinePostings {
     /// Adds the posting of the current document. Returns whether it is the term's first of the
     /// piece.
     #[inline(always)]
@@ -175,16 +175,16 @@ impl Postings {
 }
 
 impl Counting for Postings {
-    type State = State;
+    type State = LinePostings;
 
     #[inline(always)]
-    fn prefetch(&self, terms: &[Term<State>], term: u32) {
+    fn prefetch(&self, terms: &[Term<LinePostings>], term: u32) {
         prefetch_at(&self.seen, term as usize);
         prefetch_at(terms, term as usize);
     }
 
     #[inline(always)]
-    fn count(&mut self, terms: &mut [Term<State>], tokens: &[u32], now: Now) {
+    fn count(&mut self, terms: &mut [Term<LinePostings>], tokens: &[u32], now: Now) {
         if self.document.len() < self.here + TOGETHER {
             self.document.resize(2 * self.here + 1024, 0);
         }
@@ -199,7 +199,7 @@ impl Counting for Postings {
         self.here += found;
     }
 
-    fn end_document(&mut self, terms: &mut [Term<State>], now: Now) {
+    fn end_document(&mut self, terms: &mut [Term<LinePostings>], now: Now) {
         // As many as there are terms, so that bounds are checked once.
         self.make_room(terms.len());
         // Terms to be prefetched stand behind the document's.

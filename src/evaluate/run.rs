@@ -21,18 +21,18 @@ use std::path::Path;
 pub struct Rankings {
     name: String,
     names: Vec<u8>,
-    queries: HashMap<String, Vec<Found>>,
+    queries: HashMap<String, Vec<RunHit>>,
     order: Vec<String>,
 }
 
 #[derive(Clone, Debug)]
-struct Found {
+struct RunHit {
     start: usize,
     bytes: u32,
     score: f32,
 }
 
-impl Found {
+impl RunHit {
     fn name(&self) -> Range<usize> {
         self.start..self.start + self.bytes as usize
     }
@@ -174,12 +174,12 @@ impl Rankings {
     /// Adds a document to the ranking of a query.
     pub fn add(&mut self, qid: &str, document: &[u8], score: f32) {
         // A name is part of a line, which is shorter than 4 GiB.
-        let found = Found { start: self.names.len(), bytes: document.len() as u32, score };
+        let found = RunHit { start: self.names.len(), bytes: document.len() as u32, score };
         self.names.extend_from_slice(document);
         self.query(qid).push(found);
     }
 
-    fn query(&mut self, qid: &str) -> &mut Vec<Found> {
+    fn query(&mut self, qid: &str) -> &mut Vec<RunHit> {
         if !self.queries.contains_key(qid) {
             self.order.push(qid.to_string());
             self.queries.insert(qid.to_string(), Vec::new());
@@ -226,7 +226,7 @@ impl Rankings {
     pub(crate) fn ranking(&mut self, qid: &str, judged: &Judged) -> Result<Ranked, EvaluateError> {
         self.sort(qid)?;
         let Some(ranking) = self.queries.get(qid) else { return Ok(Ranked::default()) };
-        let level = |found: &Found| judged.level(&self.names[found.name()]);
+        let level = |found: &RunHit| judged.level(&self.names[found.name()]);
         let ties = ranking.chunk_by(|a, b| a.score == b.score);
         Ok(Ranked {
             levels: ranking.iter().map(level).collect(),

@@ -109,7 +109,7 @@ pub(crate) enum TreeArray {
     Strings,
     Records,
     Slices,
-    /// u64, as [`Usage`](room::TreeUsage) reads them.
+    /// u64, as [`TreeUsage`](room::TreeUsage) reads them.
     Counters,
     /// What each warp has left of its chunks of the arenas.
     Spares,

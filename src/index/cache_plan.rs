@@ -174,7 +174,8 @@ impl CachePlan {
         }
         check_crc(path, sealed as u32, crc32fast::hash(body))?;
         let mut records = body[HEADER_BYTES..].as_chunks::<RECORD_BYTES>().0.iter();
-        let first = records.next().map_or(Record([0; RECORD_BYTES]), |record| Record(*record));
+        let first =
+            records.next().map_or(PlanRecord([0; RECORD_BYTES]), |record| PlanRecord(*record));
         let at = HEADER_BYTES as u64;
         let policy = CachePolicy::ALL.get(first.u32(0) as usize).copied();
         let policy = policy.ok_or_else(|| {
@@ -190,7 +191,7 @@ impl CachePlan {
         }
         let mut cached = CachedLists::default();
         for (number, record) in (1..).zip(records) {
-            let record = Record(*record);
+            let record = PlanRecord(*record);
             let at = at + number * RECORD_BYTES as u64;
             let entry =
                 TermEntry { df: record.u32(4), offset: record.u64(16), bytes: record.u64(24) };
@@ -268,9 +269,9 @@ impl CachePlan {
     }
 }
 
-struct Record([u8; RECORD_BYTES]);
+struct PlanRecord([u8; RECORD_BYTES]);
 
-impl Record {
+impl PlanRecord {
     fn u32(&self, at: usize) -> u32 {
         self.0[at..].first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes))
     }

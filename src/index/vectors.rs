@@ -44,7 +44,7 @@ pub struct VectorFile<'a> {
 
 /// A line, whose other members are ignored.
 #[derive(Deserialize)]
-struct Record {
+struct VectorLine {
     #[serde(alias = "_id", alias = "docid")]
     id: Id,
     #[serde(deserialize_with = "pairs")]
@@ -139,7 +139,7 @@ impl Collected {
             let wrong = |expected: &str, found: String| {
                 Err(IndexError::damaged(path, offset, expected, found))
             };
-            let record: Record = match serde_json::from_slice(text) {
+            let record: VectorLine = match serde_json::from_slice(text) {
                 Ok(record) => record,
                 Err(error) => {
                     let expected = "an object with \"id\" and \"vector\", a line each";

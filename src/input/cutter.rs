@@ -8,7 +8,7 @@
 
 use super::Format;
 use super::borders::Borders;
-use super::borders::found::Found;
+use super::borders::found::FoundBorder;
 use super::piece::Piece;
 use crate::dictionary::device::lines::AsLines;
 use crate::dictionary::device::text_buffers::{TextBuffer, TextBuffers};
@@ -174,9 +174,9 @@ impl Cutter {
                 return None;
             }
             match self.borders.find(&self.piece.bytes, self.enough(), self.ended) {
-                Found::Nothing => return None,
-                Found::End(end) => return Some(self.split_off(end, end)),
-                Found::Long(start) => {
+                FoundBorder::Nothing => return None,
+                FoundBorder::End(end) => return Some(self.split_off(end, end)),
+                FoundBorder::Long(start) => {
                     // What stands before the record goes on, the record goes.
                     let gone = self.borders.drop_record(&self.piece.bytes[start..]);
                     let offset = self.piece.offset + start as u64;

@@ -84,7 +84,7 @@ pub struct Document<'a> {
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Skip {
-    #[error("bad JSON at byte {column} of the line: expected {expected}, found {}", Found(*found))]
+    #[error("bad JSON at byte {column} of the line: expected {expected}, found {}", FoundByte(*found))]
     BadJson {
         /// Where the first wrong byte is, in bytes from the begin of the piece.
         offset: usize,
@@ -228,9 +228,9 @@ pub(crate) fn is_broken_record(reason: &str) -> bool {
     !left_out.contains(&reason)
 }
 
-struct Found(Option<u8>);
+struct FoundByte(Option<u8>);
 
-impl fmt::Display for Found {
+impl fmt::Display for FoundByte {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             None | Some(b'\n') => f.write_str("the end of the line"),

@@ -78,7 +78,7 @@ impl Texts {
         if format == Format::Json {
             json_values::to_lines(&mut record);
         }
-        let mut found = Found::default();
+        let mut found = FirstDocument::default();
         if format.file_is_document() {
             let name = path.to_string_lossy();
             self.parsers.file(format, &name, &record, &mut found);
@@ -97,12 +97,12 @@ impl Texts {
 
 /// The first document of a record.
 #[derive(Default)]
-struct Found {
+struct FirstDocument {
     text: Option<Vec<u8>>,
     why: Option<Skip>,
 }
 
-impl DocumentSink for Found {
+impl DocumentSink for FirstDocument {
     fn document(&mut self, document: Document<'_>) {
         self.text.get_or_insert_with(|| document.text.to_vec());
     }

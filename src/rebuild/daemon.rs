@@ -5,7 +5,7 @@ use super::files::replace;
 use super::{Rebuild, RebuildError};
 use crate::build::{Notes, Peers};
 use crate::dataflow::control::{Control, JobError};
-use crate::rebuild::history::{self, Outcome, Record};
+use crate::rebuild::history::{self, HistoryRecord, Outcome};
 use crate::rebuild::job_file::JobFile;
 use crate::rebuild::job_file::keys::StatusKeys;
 use crate::rebuild::schedule::{Due, Turn};
@@ -56,7 +56,7 @@ impl Daemon {
     }
 
     /// Rebuilds once, now, if the sources have changed.
-    pub fn once(&self, control: &Arc<Control>) -> Result<Record, RebuildError> {
+    pub fn once(&self, control: &Arc<Control>) -> Result<HistoryRecord, RebuildError> {
         self.attempt(control, 1, None)
     }
 
@@ -115,7 +115,7 @@ impl Daemon {
         control: &Arc<Control>,
         attempt: u32,
         next: Option<Timestamp>,
-    ) -> Result<Record, RebuildError> {
+    ) -> Result<HistoryRecord, RebuildError> {
         let result = self.rebuild(control).run(attempt);
         if !self.leads() {
             return result;
@@ -182,7 +182,7 @@ impl Daemon {
             .map(|path| replace(path, self.status(next)?.prometheus().as_bytes()));
         let page = html.as_ref().map(|path| {
             let nights = history::read(&self.job.index)?;
-            let newest_first: Vec<&Record> = nights.iter().rev().take(SHOWN).collect();
+            let newest_first: Vec<&HistoryRecord> = nights.iter().rev().take(SHOWN).collect();
             let title = format!("Rebuilds of {}", self.job.index.display());
             replace(path, page(&title, &json!(newest_first)).as_bytes())
         });

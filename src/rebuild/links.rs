@@ -20,7 +20,7 @@ use twox_hash::XxHash3_64;
 
 const PAGES: &str = "links";
 
-pub(super) struct Found {
+pub(super) struct FoundLinks {
     pub(super) hash: String,
     pub(super) asked: RankSettings,
     path: PathBuf,
@@ -35,7 +35,7 @@ impl Rebuild<'_> {
         asked: RankSettings,
         looked: &Looked,
         work: &Path,
-    ) -> Result<Found, RebuildError> {
+    ) -> Result<FoundLinks, RebuildError> {
         match &links.file {
             Some(path) => {
                 let path = path.get_ref();
@@ -49,7 +49,7 @@ impl Rebuild<'_> {
                 )?;
                 let hash = known.file(&path.display().to_string()).map(|file| file.hash.clone());
                 let hash = hash.unwrap_or_default();
-                Ok(Found { hash, asked, path: path.clone(), of_pages: false })
+                Ok(FoundLinks { hash, asked, path: path.clone(), of_pages: false })
             }
             None => {
                 let path = self.job.index.join(FOLDER).join(PAGES);
@@ -61,7 +61,7 @@ impl Rebuild<'_> {
                 }
                 keys.sort_unstable();
                 let hash = format!("{:016x}", XxHash3_64::oneshot(bytemuck::cast_slice(&keys)));
-                Ok(Found { hash, asked, path, of_pages: true })
+                Ok(FoundLinks { hash, asked, path, of_pages: true })
             }
         }
     }
@@ -126,7 +126,7 @@ impl Rebuild<'_> {
     }
 }
 
-impl Found {
+impl FoundLinks {
     /// The links between documents, read by so many threads, and how many lead from or to no
     /// document, lines that are no links among them.
     pub(super) fn read(&self, nodes: &Nodes, threads: usize) -> Result<Links, RebuildError> {

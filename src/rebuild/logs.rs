@@ -15,7 +15,7 @@
 use super::live::Live;
 use super::{Rebuild, RebuildError};
 use crate::crew::lock;
-use crate::dataflow::rebuild::frequencies::{Change, Day, Key, frequencies};
+use crate::dataflow::rebuild::frequencies::{Change, Day, FrequencyKey, frequencies};
 use crate::index::cache_plan::{CachePlan, PlanOf};
 use crate::index::generations::generation::Generation;
 use crate::index::generations::manifest::RunEntry;
@@ -269,7 +269,7 @@ impl Window {
 
     /// Slides the window over the counts of logs, sorted by day, to its last day; `tell` gets the
     /// changes of each day.
-    fn slide<K: Key + Send>(
+    fn slide<K: FrequencyKey + Send>(
         &self,
         rebuild: &Rebuild<'_>,
         logs: Vec<(Date, Day<K>)>,

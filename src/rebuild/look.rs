@@ -17,7 +17,7 @@ use crate::input::splits::{InputPlan, Source};
 use crate::input::wanted::{KnownDocuments, Wanted, WantedDocuments};
 use crate::order::Budget;
 use crate::rebuild::files::{self, Known};
-use crate::rebuild::history::{DocumentCounts, FOLDER, InputCounts, Record};
+use crate::rebuild::history::{DocumentCounts, FOLDER, HistoryRecord, InputCounts};
 use crate::rebuild::job_file::JobFile;
 use crate::rebuild::job_file::keys::InputKeys;
 use crate::text::tokenizer::Tokenizer;
@@ -89,7 +89,7 @@ impl Rebuild<'_> {
         &self,
         work: &Path,
         purpose: For,
-        record: &mut Record,
+        record: &mut HistoryRecord,
     ) -> Result<Looked, RebuildError> {
         let index = &self.job.index;
         let live = record.time("open", || live(index))?;
@@ -110,8 +110,8 @@ impl Rebuild<'_> {
             record.time("hash", || files::look(&paths, trust, &before, needs, self.workers()))?;
         let inputs = live.iter().flat_map(|live| &live.manifest.inputs);
         let inputs = inputs.map(|input| [&*input.path, &*input.hash, &*input.format]);
-        let found = Found::new(&plan, &known, inputs);
-        let Found { counts: inputs, touched, gone } = found;
+        let found = FoundChanges::new(&plan, &known, inputs);
+        let FoundChanges { counts: inputs, touched, gone } = found;
         let other =
             live.as_ref().map(|live| self.other_settings(&live.manifest.settings)).transpose()?;
         let how = match (&live, other.flatten()) {
@@ -326,7 +326,7 @@ fn part_folder(work: &Path) -> Result<PathBuf, RebuildError> {
 }
 
 impl Looked {
-    pub(super) fn tell(&self, record: &mut Record) {
+    pub(super) fn tell(&self, record: &mut HistoryRecord) {
         let planned = &self.planned;
         record.inputs = planned.inputs;
         record.documents = planned.documents;
@@ -377,14 +377,14 @@ impl Looked {
     }
 }
 
-pub(super) struct Found {
+pub(super) struct FoundChanges {
     pub(super) counts: InputCounts,
     /// By file of the plan: it has changed or is new.
     touched: Vec<bool>,
     gone: HashSet<String>,
 }
 
-impl Found {
+impl FoundChanges {
     /// `live` are path, hash and format of each input of the live generation.
     pub(super) fn new<'a>(
         plan: &InputPlan,

@@ -1,5 +1,5 @@
 //! The job `rebuild`: it brings an index up to date with its sources, from a job file to a
-//! [`Record`].
+//! [`HistoryRecord`].
 //!
 //! ```text
 //! list the sources -> hash them -> read what changed -> compare -> index what is new -> guard
@@ -42,12 +42,12 @@ use crate::index::error::IndexError;
 use crate::index::generations::folder::{IndexLock, current};
 use crate::index::generations::manifest::Manifest;
 use crate::index::generations::manifest::sharded::ShardedManifest;
-use crate::rebuild::history::{FOLDER, Outcome, Record};
+use crate::rebuild::history::{FOLDER, HistoryRecord, Outcome};
 use crate::rebuild::job_file::JobFile;
 use crate::rebuild::job_file::keys::{BuildKeys, GuardKeys};
 use crate::text::analysis::Analysis;
 use crate::text::stop_words::StopWords;
-use links::Found;
+use links::FoundLinks;
 use live::Live;
 use look::For;
 use publish::{Publishing, is_ordered};
@@ -83,7 +83,7 @@ impl Rebuild<'_> {
     pub fn plan(&self) -> Result<Planned, RebuildError> {
         self.job.log_files()?;
         let work = tempfile::tempdir().map_err(RebuildError::io(&std::env::temp_dir()))?;
-        let looked = self.look(work.path(), For::Plan, &mut Record::default())?;
+        let looked = self.look(work.path(), For::Plan, &mut HistoryRecord::default())?;
         looked.check(self.job)?;
         Ok(looked.planned)
     }
@@ -93,7 +93,7 @@ impl Rebuild<'_> {
     /// # Errors
     /// Why the live generation stays. The record is in the history all the same, unless another
     /// rebuild is under way or the history cannot be written.
-    pub(crate) fn run(&self, attempt: u32) -> Result<Record, RebuildError> {
+    pub(crate) fn run(&self, attempt: u32) -> Result<HistoryRecord, RebuildError> {
         let began = Instant::now();
         let started = jiff::Timestamp::now().to_string();
         let folder = self.job.index.join(FOLDER);
@@ -104,11 +104,11 @@ impl Rebuild<'_> {
             }
             if peers.hosts.process() > 0 {
                 self.together(peers, None)?;
-                return Ok(Record {
+                return Ok(HistoryRecord {
                     started,
                     attempt,
                     outcome: Outcome::Unchanged,
-                    ..Record::default()
+                    ..HistoryRecord::default()
                 });
             }
         }
@@ -116,7 +116,7 @@ impl Rebuild<'_> {
             IndexError::Locked { path } => RebuildError::Busy { folder: path },
             error => error.into(),
         })?;
-        let mut record = Record { started, attempt, ..Record::default() };
+        let mut record = HistoryRecord { started, attempt, ..HistoryRecord::default() };
         let work = folder.join(WORK);
         let result = fresh(&work)
             .and_then(|()| match &self.peers {
@@ -150,7 +150,7 @@ impl Rebuild<'_> {
         result.map(|()| record)
     }
 
-    fn attempt(&self, work: &Path, record: &mut Record) -> Result<(), RebuildError> {
+    fn attempt(&self, work: &Path, record: &mut HistoryRecord) -> Result<(), RebuildError> {
         // Missing logs are told before anything is built.
         self.job.log_files()?;
         // A killed job may have left scratch, or one generation too many.
@@ -215,7 +215,7 @@ impl Rebuild<'_> {
     }
 
     /// Whether the live generation, whose sources have not changed, has all that is asked for.
-    fn is_done(&self, live: &Live, links: Option<&Found>) -> bool {
+    fn is_done(&self, live: &Live, links: Option<&FoundLinks>) -> bool {
         links.is_none_or(|links| rank::are_of(self, live, links))
             && self.job.build.order.is_none_or(|order| is_ordered(&live.manifest, order))
     }

@@ -7,7 +7,7 @@
 //! documents get their PageRanks, and an order is made.
 
 use super::affected::affected;
-use super::links::Found;
+use super::links::FoundLinks;
 use super::live::{Live, for_each_name};
 use super::look::{How, Looked};
 use super::rank::{self, Ranked};
@@ -23,7 +23,7 @@ use crate::index::generations::manifest::{InputEntry, Manifest, RunEntry};
 use crate::index::merge::Merging;
 use crate::index::order::DocumentOrder;
 use crate::index::scores::ranks_of;
-use crate::rebuild::history::Record;
+use crate::rebuild::history::HistoryRecord;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -46,7 +46,7 @@ pub(super) struct Publishing<'a> {
     pub(super) rebuild: &'a Rebuild<'a>,
     pub(super) looked: &'a Looked,
     /// The links by which documents are ranked, if any.
-    pub(super) links: Option<&'a Found>,
+    pub(super) links: Option<&'a FoundLinks>,
     pub(super) work: &'a Path,
 }
 
@@ -54,7 +54,7 @@ impl Publishing<'_> {
     /// Makes and publishes the generation, with the ranks that were computed.
     pub(super) fn publish(
         &self,
-        record: &mut Record,
+        record: &mut HistoryRecord,
     ) -> Result<(Live, Option<Ranked>), RebuildError> {
         let job = self.rebuild.job;
         let lock = IndexLock::acquire(&job.index)?.keeping(guards(job).keep);
@@ -74,7 +74,7 @@ impl Publishing<'_> {
     fn draft(
         &self,
         lock: &IndexLock,
-        record: &mut Record,
+        record: &mut HistoryRecord,
     ) -> Result<(Live, Option<Ranked>), RebuildError> {
         let Self { rebuild, looked, .. } = self;
         let job = rebuild.job;

@@ -8,7 +8,7 @@
 //!
 //! Memory: 16 bytes a link and 80 bytes a document.
 
-use super::links::Found;
+use super::links::FoundLinks;
 use super::live::{Live, for_each_name};
 use super::{Rebuild, RebuildError};
 use crate::dataflow::rebuild::table::name_hash;
@@ -31,7 +31,7 @@ pub(super) struct Ranked {
     raw: Vec<f64>,
 }
 
-pub(super) fn are_of(rebuild: &Rebuild<'_>, live: &Live, links: &Found) -> bool {
+pub(super) fn are_of(rebuild: &Rebuild<'_>, live: &Live, links: &FoundLinks) -> bool {
     let lines = File::open(path(rebuild)).map(|file| BufReader::new(file).lines());
     let first = lines.ok().and_then(|mut lines| lines.next()?.ok());
     first.is_some_and(|first| first == head(live, links))
@@ -40,7 +40,7 @@ pub(super) fn are_of(rebuild: &Rebuild<'_>, live: &Live, links: &Found) -> bool 
 pub(super) fn rank(
     rebuild: &Rebuild<'_>,
     draft: &mut Draft<'_>,
-    links: &Found,
+    links: &FoundLinks,
 ) -> Result<Ranked, RebuildError> {
     let before = Ranked::read(rebuild);
     let mut nodes = Nodes::default();
@@ -78,7 +78,7 @@ fn path(rebuild: &Rebuild<'_>) -> PathBuf {
     rebuild.job.index.join(FOLDER).join("ranks.tsv")
 }
 
-fn head(live: &Live, links: &Found) -> String {
+fn head(live: &Live, links: &FoundLinks) -> String {
     let generation = live.manifest.generation;
     let created = &live.manifest.created;
     let RankSettings { damping, tolerance } = links.asked;
@@ -113,7 +113,7 @@ impl Ranked {
         &self,
         rebuild: &Rebuild<'_>,
         live: &Live,
-        links: &Found,
+        links: &FoundLinks,
     ) -> Result<(), RebuildError> {
         let path = path(rebuild);
         let runs = &live.manifest.runs;

@@ -2,7 +2,7 @@
 //! format.
 
 use super::error::RebuildError;
-use super::history::{FOLDER, Outcome, Record};
+use super::history::{FOLDER, HistoryRecord, Outcome};
 use crate::index::generations::folder::{current, is_being_written};
 use crate::index::generations::manifest::summary::Summary;
 use serde::Serialize;
@@ -18,22 +18,23 @@ pub struct Status {
     pub generation: Option<u32>,
     /// Since the last rebuild that did not fail.
     pub failures: u64,
-    pub last: Option<Record>,
-    pub last_published: Option<Record>,
+    pub last: Option<HistoryRecord>,
+    pub last_published: Option<HistoryRecord>,
     /// Published or unchanged.
-    pub last_good: Option<Record>,
+    pub last_good: Option<HistoryRecord>,
 }
 
 impl Status {
     /// Looks at a history, the oldest record first, and at the index.
     pub(crate) fn new(
         index: &Path,
-        history: &[Record],
+        history: &[HistoryRecord],
         next: Option<String>,
     ) -> Result<Self, RebuildError> {
         let live = current(index)?.map(|path| Summary::read(&path)).transpose()?;
-        let newest = |want: fn(&Record) -> bool| history.iter().rev().find(|r| want(r)).cloned();
-        let failed = |record: &&Record| record.outcome == Outcome::Failed;
+        let newest =
+            |want: fn(&HistoryRecord) -> bool| history.iter().rev().find(|r| want(r)).cloned();
+        let failed = |record: &&HistoryRecord| record.outcome == Outcome::Failed;
         Ok(Self {
             index: index.display().to_string(),
             running: is_being_written(&index.join(FOLDER)),
@@ -57,7 +58,7 @@ impl Status {
                 _ = writeln!(text, "{name}{{index=\"{label}\"}} {value}");
             }
         };
-        let ended = |record: &Record| {
+        let ended = |record: &HistoryRecord| {
             let started: jiff::Timestamp = record.started.parse().ok()?;
             Some(started.as_millisecond() as f64 / 1000.0 + record.seconds)
         };
@@ -92,9 +93,15 @@ impl Status {
 mod tests {
     use super::*;
 
-    fn record(outcome: Outcome, generation: u32, seconds: f64) -> Record {
+    fn record(outcome: Outcome, generation: u32, seconds: f64) -> HistoryRecord {
         let started = "2026-11-22T03:00:00Z".to_string();
-        Record { started, outcome, seconds, generation: Some(generation), ..Record::default() }
+        HistoryRecord {
+            started,
+            outcome,
+            seconds,
+            generation: Some(generation),
+            ..HistoryRecord::default()
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! Process 0 keeps the history. What is known of the sources is each file's hash and the format
 //! that it was read in.
 
-use super::look::Found;
+use super::look::FoundChanges;
 use super::{FILES, Rebuild, RebuildError};
 use crate::build::{self, Peers, Prepared};
 use crate::dataflow::together::Meeting;
@@ -15,7 +15,7 @@ use crate::index::generations::manifest::sharded::ShardedManifest;
 use crate::input::list::Input;
 use crate::input::splits::InputPlan;
 use crate::rebuild::files::{self, Known};
-use crate::rebuild::history::{FOLDER, InputCounts, Outcome, Record};
+use crate::rebuild::history::{FOLDER, HistoryRecord, InputCounts, Outcome};
 use std::collections::HashMap;
 
 impl Rebuild<'_> {
@@ -23,7 +23,7 @@ impl Rebuild<'_> {
     pub(super) fn together(
         &self,
         peers: &Peers,
-        lead: Option<&mut Record>,
+        lead: Option<&mut HistoryRecord>,
     ) -> Result<(), RebuildError> {
         let Some(record) = lead else {
             let plan = self.sources().map_err(|error| self.refuse(peers, error))?;
@@ -48,7 +48,7 @@ impl Rebuild<'_> {
     fn look_together(
         &self,
         peers: &Peers,
-        record: &mut Record,
+        record: &mut HistoryRecord,
     ) -> Result<(InputPlan, Known), RebuildError> {
         let plan = record.time("list", || self.sources())?;
         let live = match current(&self.job.index)? {
@@ -81,7 +81,7 @@ impl Rebuild<'_> {
             file.format = formats.get(&file.path).cloned().unwrap_or_default();
         }
         let before = before.files.iter().map(|file| [&*file.path, &*file.hash, &*file.format]);
-        record.inputs = Found::new(&plan, &known, before).counts;
+        record.inputs = FoundChanges::new(&plan, &known, before).counts;
         Ok((plan, known))
     }
 

@@ -18,7 +18,7 @@ impl<F> Default for Claims<F> {
 struct ClaimState<F> {
     next: usize,
     /// The split before `next`, if it is a shared file, and its next stretch.
-    shared: Option<(Shared<F>, u64)>,
+    shared: Option<(SharedSplit<F>, u64)>,
     /// The split `next` is known not to be a shared file.
     is_stream: bool,
     open: usize,
@@ -27,7 +27,7 @@ struct ClaimState<F> {
 }
 
 #[derive(Debug)]
-pub(crate) struct Shared<F> {
+pub(crate) struct SharedSplit<F> {
     pub file: Arc<F>,
     /// One at least.
     pub stretches: u64,
@@ -59,7 +59,7 @@ impl<F> ClaimState<F> {
     fn shared<E>(
         &mut self,
         splits: usize,
-        open: impl FnOnce(usize) -> Result<Option<Shared<F>>, E>,
+        open: impl FnOnce(usize) -> Result<Option<SharedSplit<F>>, E>,
     ) -> Result<(), E> {
         if self.shared.is_none() && self.next < splits && !self.is_stream {
             match open(self.next)? {
@@ -94,13 +94,13 @@ impl<F> Claims<F> {
         most: usize,
         hungry: bool,
         may_share: impl FnOnce(Place, bool) -> bool,
-        open: impl FnOnce(usize) -> Result<Option<Shared<F>>, E>,
+        open: impl FnOnce(usize) -> Result<Option<SharedSplit<F>>, E>,
     ) -> Result<Claim<F>, E> {
         let mut state = self.state();
         state.shared(splits, open)?;
         let place = state.place();
         let streams = state.open > 0;
-        if let Some((Shared { file, stretches }, stretch)) = &mut state.shared {
+        if let Some((SharedSplit { file, stretches }, stretch)) = &mut state.shared {
             if !may_share(place, streams) {
                 return Ok(Claim::Wait(place));
             }
@@ -188,8 +188,9 @@ mod tests {
     fn shared_files_are_handed_out_in_stretches() {
         let claims = Claims::default();
         // The first and the last are such files.
-        let open =
-            |split: usize| Ok((split != 1).then(|| Shared { file: Arc::new(split), stretches: 2 }));
+        let open = |split: usize| {
+            Ok((split != 1).then(|| SharedSplit { file: Arc::new(split), stretches: 2 }))
+        };
         let claim = |may: bool| {
             let claim = claims.claim(3, 2, true, |_, _| may, open);
             if let Ok(Claim::Stretch { file, place, .. }) = &claim {

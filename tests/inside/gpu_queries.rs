@@ -7,7 +7,7 @@ use millrace::gpu::query::batch::{Answered, Batch, BatchQuery, Room};
 use millrace::gpu::query::device::KERNELS;
 use millrace::gpu::query::list::{ListMaker, Placed, Windows};
 use millrace::gpu::query::plan::{OVERFLOWN, PlacedTerm, QueryState};
-use millrace::gpu::query::steps::{Array, Machine, Step, Zeroed};
+use millrace::gpu::query::steps::{Array, Machine, QueryStep, Zeroed};
 use millrace::gpu::query::twin::Memory;
 use millrace::query::top_k::Hit;
 use millrace::query::wanted::Mode;
@@ -143,7 +143,7 @@ impl<'a> Device<'a> {
         Self { emulator, zeroed, memory, arrays: arrays.into(), seed: 0 }
     }
 
-    fn run(&mut self, steps: &[Step]) {
+    fn run(&mut self, steps: &[QueryStep]) {
         self.emulator.run(steps, self.seed, |array, at| match self.zeroed.place(array) {
             Some(place) => Arg::Resident(&self.memory, place as u64 + at),
             None => Arg::Resident(&self.arrays[&array], at),

@@ -2,7 +2,7 @@
 
 use crate::inside_tests::emulation::{Arg, Buffer, Emulator};
 use millrace::gpu::ding09::twin::{Term, best};
-use millrace::gpu::methods::batch::{AskedPart, BatchRoom, Found, MethodBatch};
+use millrace::gpu::methods::batch::{AskedPart, BatchRoom, FoundHits, MethodBatch};
 use millrace::gpu::methods::lists::{ListEntries, ListKey};
 use millrace::gpu::methods::travelling::Bytes;
 use millrace::gpu::methods::{DeviceMethod, MethodArray, MethodStep};
@@ -154,7 +154,7 @@ pub(crate) fn emulated_steps<M: DeviceMethod>(
 }
 
 /// Hits of answers that are whole.
-pub(crate) fn hits(found: Vec<Found>) -> Vec<Vec<Hit>> {
+pub(crate) fn hits(found: Vec<FoundHits>) -> Vec<Vec<Hit>> {
     assert!(found.iter().all(|found| found.rest.is_none()));
     found.into_iter().map(|found| found.hits).collect()
 }

@@ -4,7 +4,7 @@
 use crate::inside_tests::ding09::choose;
 use crate::inside_tests::emulation::{Emulator, Random};
 use crate::inside_tests::methods::{ROOM, emulated};
-use millrace::gpu::methods::batch::{AskedPart, BatchRoom, Found, MethodBatch};
+use millrace::gpu::methods::batch::{AskedPart, BatchRoom, FoundHits, MethodBatch};
 use millrace::gpu::methods::travelling::Bytes;
 use millrace::gpu::methods::{DeviceMethod as _, source};
 use millrace::gpu::wang::batch::wang_shared_bytes;
@@ -178,7 +178,7 @@ impl Query {
         added.unwrap()
     }
 
-    fn twin(&self, collection: &Collection, round: u32) -> (Found, u32) {
+    fn twin(&self, collection: &Collection, round: u32) -> (FoundHits, u32) {
         let terms = self.lists.iter().zip(self.weights(collection)).map(|(&n, weight)| {
             let List { postings, laid, .. } = &collection.lists[n];
             Term { weight, postings, there: laid.postings as usize }
@@ -216,7 +216,7 @@ fn run(
     collection: &Collection,
     queries: &[Query],
     (round, seed): (u32, u64),
-) -> Vec<(Found, u32)> {
+) -> Vec<(FoundHits, u32)> {
     let mut batch = batch(collection.norms.len(), round);
     for query in queries {
         assert!(query.add(collection, &mut batch));

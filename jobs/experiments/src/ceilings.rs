@@ -15,7 +15,7 @@ use millrace::inside::gpu::Gpus;
 use millrace::inside::index::{Form, PartEncoder, RunPart};
 use millrace::inside::input::{Document, DocumentSink, InputHash, JsonlParser, PieceView, Skip};
 use millrace::inside::order::Budget;
-use millrace::inside::text::{Analysis, Key, Scanner, Stretches};
+use millrace::inside::text::{Analysis, Scanner, Stretches, TokenKey};
 use millrace::{BuildOptions, BuildReport, Indexer, build, give_back_large_buffers};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -78,7 +78,7 @@ const STAGES: [Stage; 9] = [
 ];
 
 /// A stretch of a file that has whole lines.
-struct Part {
+struct FilePart {
     file: usize,
     start: u64,
     bytes: usize,
@@ -125,7 +125,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 /// Opens the files and cuts what is looked at.
-fn parts(args: &Args) -> anyhow::Result<(Vec<File>, Vec<Part>)> {
+fn parts(args: &Args) -> anyhow::Result<(Vec<File>, Vec<FilePart>)> {
     let mut files = Vec::new();
     let mut parts = Vec::new();
     let mut left = args.bytes;
@@ -145,7 +145,7 @@ fn parts(args: &Args) -> anyhow::Result<(Vec<File>, Vec<Part>)> {
             // The line that the last byte is of ends there or behind.
             let last = lines.seek(SeekFrom::Start((start + PART_BYTES).min(bytes) - 1))?;
             let end = last + lines.read_until(b'\n', &mut Vec::new())? as u64;
-            parts.push(Part { file: number, start, bytes: (end - start) as usize });
+            parts.push(FilePart { file: number, start, bytes: (end - start) as usize });
             start = end;
         }
         left = left.saturating_sub(start);
@@ -157,7 +157,7 @@ fn parts(args: &Args) -> anyhow::Result<(Vec<File>, Vec<Part>)> {
 
 /// Does all up to a stage with so many threads; returns the seconds and what they found.
 fn point(
-    (files, parts): (&[File], &[Part]),
+    (files, parts): (&[File], &[FilePart]),
     stage: Stage,
     threads: usize,
     memo: usize,
@@ -281,7 +281,7 @@ impl DocumentSink for Worker {
 struct Seen(u64);
 
 impl Stretches for Seen {
-    fn keys(&mut self, keys: &[Key], _: &[u32]) {
+    fn keys(&mut self, keys: &[TokenKey], _: &[u32]) {
         self.0 += black_box(keys).len() as u64;
     }
 

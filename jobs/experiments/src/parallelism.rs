@@ -88,7 +88,7 @@ struct Timed {
 }
 
 /// What all figures need.
-struct Bench {
+struct ParallelismBench {
     args: Args,
     snapshot: Arc<Snapshot>,
     queries: Vec<Timed>,
@@ -117,7 +117,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         workers.push(cores);
     }
     workers.sort_unstable();
-    let bench = Bench { args: args.clone(), snapshot, queries, workers, block_len };
+    let bench = ParallelismBench { args: args.clone(), snapshot, queries, workers, block_len };
     crate::args::figures(&bench, figures::FIGURES, &args.only)
 }
 
@@ -180,7 +180,7 @@ impl Point {
     }
 }
 
-impl Bench {
+impl ParallelismBench {
     /// How queries are cut.
     fn cutting(&self) -> Cutting {
         let usual = Cutting::default();

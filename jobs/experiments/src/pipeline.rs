@@ -67,12 +67,12 @@ fn codec(text: &str) -> Result<ListCodec, String> {
 }
 
 /// What is measured. What is kept changes builds to come: only who asks for rates gets them.
-const FIGURES: &Figures<Bench> = &[
-    ("rates", Bench::rates),
-    ("parsers", Bench::parsers),
-    ("indexers", Bench::indexers),
-    ("files", Bench::files),
-    ("whole", Bench::whole),
+const FIGURES: &Figures<PipelineBench> = &[
+    ("rates", PipelineBench::rates),
+    ("parsers", PipelineBench::parsers),
+    ("indexers", PipelineBench::indexers),
+    ("files", PipelineBench::files),
+    ("whole", PipelineBench::whole),
     ("regrouping", |bench| print("regrouping", parts::regrouping(&bench.args.inputs)?)),
     ("inflating", |bench| {
         parts::inflating(&bench.args.inputs)?.map_or(Ok(()), |row| print("inflating", row))
@@ -103,7 +103,7 @@ impl TokenIndexer for Discard {
 /// Parsers, CPU indexers and GPU indexers.
 type Roles = (usize, usize, usize);
 
-struct Bench {
+struct PipelineBench {
     args: Args,
     workers: usize,
     /// The names of the GPUs that may be used.
@@ -155,8 +155,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         gpu_indexers = vec![gpus.len(), 8 * gpus.len()];
     }
     give_back_large_buffers(args.memory);
-    let bench =
-        Bench { args: args.clone(), workers: workers_or_cores(args.workers), gpus, gpu_indexers };
+    let bench = PipelineBench {
+        args: args.clone(),
+        workers: workers_or_cores(args.workers),
+        gpus,
+        gpu_indexers,
+    };
     let usual = if args.only.is_empty() { &FIGURES[1..] } else { FIGURES };
     figures(&bench, usual, &args.only)
 }
@@ -166,7 +170,7 @@ fn print(figure: &str, mut row: Value) -> anyhow::Result<()> {
     crate::rows::print(row)
 }
 
-impl Bench {
+impl PipelineBench {
     /// Builds the input, the fastest of so many times as are asked for.
     fn build(&self, way: Way) -> anyhow::Result<BuildReport> {
         let once =

@@ -118,7 +118,7 @@ struct Scheduled {
     known: bool,
 }
 
-struct Bench<'a> {
+struct SchedulingBench<'a> {
     args: &'a Args,
     stream: Vec<(Cost, Costs)>,
     machine: Hardware,
@@ -161,7 +161,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
         "deadline_ms": 1e3 * deadline, "best": choice.best, "lbd": choice.by_blocks,
     }))?;
     let stream = stream.iter().map(|cost| (*cost, model.costs(&cost.features))).collect();
-    let bench = Bench { args, stream, machine, deadline };
+    let bench = SchedulingBench { args, stream, machine, deadline };
     let schedules = bench.schedules(&choice)?;
     if let Some(measured) = &measured {
         let real = Real::new(&bench, measured, (first, &model));
@@ -183,7 +183,7 @@ fn read_costs(args: &Args) -> anyhow::Result<Vec<Cost>> {
     costs.collect()
 }
 
-impl Bench<'_> {
+impl SchedulingBench<'_> {
     /// The schedules that are asked for; ding09 with costs that are known, too.
     fn schedules(&self, choice: &Choice) -> anyhow::Result<Vec<Scheduled>> {
         let mut found = Vec::new();

@@ -28,12 +28,12 @@ impl PforBlocks {
 }
 
 #[derive(Debug)]
-struct Writer {
+struct PforBlockWriter {
     levels: u8,
     block_len: usize,
 }
 
-impl Encoder for Writer {
+impl Encoder for PforBlockWriter {
     fn block(&mut self, values: &[u32], out: &mut Vec<u8>) -> u8 {
         check_values(values, self.block_len);
         let mut widths = [0; 33];
@@ -71,7 +71,10 @@ impl Codec for PforBlocks {
     }
 
     fn encoder(&self, block_len: usize) -> Box<dyn Encoder> {
-        Box::new(Writer { levels: self.levels, block_len: checked_block_len(self, block_len) })
+        Box::new(PforBlockWriter {
+            levels: self.levels,
+            block_len: checked_block_len(self, block_len),
+        })
     }
 
     fn values(&self, _: List<'_>, block: Block<'_>, out: &mut [u32]) -> Result<usize, CodecError> {

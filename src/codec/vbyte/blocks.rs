@@ -8,11 +8,11 @@ use super::{get, put};
 pub(crate) struct VByte;
 
 #[derive(Debug)]
-struct Writer {
+struct VbyteBlockWriter {
     block_len: usize,
 }
 
-impl Encoder for Writer {
+impl Encoder for VbyteBlockWriter {
     fn block(&mut self, values: &[u32], out: &mut Vec<u8>) -> u8 {
         check_values(values, self.block_len);
         values.iter().for_each(|&value| put(value.into(), out));
@@ -38,7 +38,7 @@ impl Codec for VByte {
     }
 
     fn encoder(&self, block_len: usize) -> Box<dyn Encoder> {
-        Box::new(Writer { block_len: checked_block_len(self, block_len) })
+        Box::new(VbyteBlockWriter { block_len: checked_block_len(self, block_len) })
     }
 
     fn values(&self, _: List<'_>, block: Block<'_>, out: &mut [u32]) -> Result<usize, CodecError> {

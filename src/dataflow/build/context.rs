@@ -22,7 +22,7 @@ use crate::input::streams::shared_file::SharedFile;
 use crate::input::turns::{LONG_BYTES, Turns};
 use crate::input::wanted::Wanted;
 use crate::order::Budget;
-use crate::schedule::claims::{Claims, Shared};
+use crate::schedule::claims::{Claims, SharedSplit};
 use crate::text::analysis::Analysis;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -140,12 +140,12 @@ impl Build {
     pub(crate) fn open_shared(
         &self,
         split: usize,
-    ) -> Result<Option<Shared<SharedFile>>, InputError> {
+    ) -> Result<Option<SharedSplit<SharedFile>>, InputError> {
         if !self.wiring.all_read {
             return Ok(None);
         }
         let opened = self.plan.open_shared(&self.plan.splits[split], self.budget.piece_bytes())?;
-        Ok(opened.map(|file| Shared { stretches: file.stretches(), file: Arc::new(file) }))
+        Ok(opened.map(|file| SharedSplit { stretches: file.stretches(), file: Arc::new(file) }))
     }
 
     /// Bytes of a piece that grows before all that precedes it is absorbed: a longer one holds a

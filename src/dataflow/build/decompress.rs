@@ -84,9 +84,9 @@ pub(crate) fn decompress<'scope>(
                 let Some(step) = guard.work(|| reading.step(&build, first)) else { return };
                 let mut busy = false;
                 match step {
-                    Step::Waits => return activator.activate_after(PAUSE),
-                    Step::Went => {}
-                    Step::Piece(piece) => {
+                    DecompressStep::Waits => return activator.activate_after(PAUSE),
+                    DecompressStep::Went => {}
+                    DecompressStep::Piece(piece) => {
                         cut = true;
                         let parser;
                         (parser, busy) = build.wiring.flow.assign(worker, piece.bytes.len());
@@ -118,7 +118,7 @@ pub(crate) fn decompress<'scope>(
     })
 }
 
-enum Step {
+enum DecompressStep {
     Went,
     Piece(Piece),
     /// A pipe has no more bytes yet, or what comes next has to wait.
@@ -161,35 +161,35 @@ impl Reading {
     }
 
     /// Goes on until a piece is whole or a block is done; `first`: all earlier splits are absorbed.
-    fn step(&mut self, build: &Build, first: bool) -> Result<Step, Cause> {
+    fn step(&mut self, build: &Build, first: bool) -> Result<DecompressStep, Cause> {
         if !first && self.stream.held_bytes() > build.longest_ahead() {
-            return Ok(Step::Waits);
+            return Ok(DecompressStep::Waits);
         }
         if self.block.is_none() {
             self.block = self.next_block(build)?;
         }
-        let Some(block) = &self.block else { return Ok(Step::Waits) };
+        let Some(block) = &self.block else { return Ok(DecompressStep::Waits) };
         let (piece, done) = self.stream.step(block)?;
         accept(build, &self.stream, block, done)?;
         if let Some(bytes) = self.stream.wanted_window() {
             check_window(build, block.input, bytes)?;
             if !first {
-                return Ok(Step::Waits);
+                return Ok(DecompressStep::Waits);
             }
             build.wiring.flow.hold(bytes as usize);
             build.wiring.flow.absorbed(std::mem::replace(&mut self.window, bytes as usize));
             self.stream.allow_window(bytes);
-            return Ok(Step::Went);
+            return Ok(DecompressStep::Went);
         }
         if done {
             self.bytes = self.block.take().expect("it was there").bytes;
             self.bytes.clear();
         }
-        let Some(piece) = piece else { return Ok(Step::Went) };
+        let Some(piece) = piece else { return Ok(DecompressStep::Went) };
         if !std::mem::replace(&mut self.fed, true) {
             build.wiring.claims.feeds();
         }
-        Ok(Step::Piece(piece))
+        Ok(DecompressStep::Piece(piece))
     }
 
     /// `None` while the rest of the block is not there, which only pipes do.

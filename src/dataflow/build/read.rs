@@ -87,15 +87,15 @@ pub(crate) fn read<'scope>(
                 output.session(&cap.delayed(&position)).give(taken);
             }
             match step {
-                Some(Step::Went(next)) => {
+                Some(ReadStep::Went(next)) => {
                     activator.activate();
                     cap.downgrade(&next.0);
                 }
-                Some(Step::Waits(next)) => {
+                Some(ReadStep::Waits(next)) => {
                     activator.activate_after(PAUSE);
                     cap.downgrade(&next.0);
                 }
-                Some(Step::Over) | None => capability = None,
+                Some(ReadStep::Over) | None => capability = None,
             }
         }
     });
@@ -103,7 +103,7 @@ pub(crate) fn read<'scope>(
 }
 
 /// Nothing before the given position will be taken.
-enum Step {
+enum ReadStep {
     Went(Position),
     Waits(Position),
     Over,
@@ -146,7 +146,7 @@ impl Reader {
         !self.absorbed.less_than(&position.0)
     }
 
-    fn step(&mut self, taken: &mut Vec<(u64, Taken)>) -> Result<Step, Cause> {
+    fn step(&mut self, taken: &mut Vec<(u64, Taken)>) -> Result<ReadStep, Cause> {
         if self.open.is_none() {
             match self.claim()? {
                 Claim::Stretch { file, place, next } => {
@@ -154,19 +154,19 @@ impl Reader {
                 }
                 Claim::Split { split, next } => {
                     taken.push((position_of((split, 0))?.0, Taken::Split(split)));
-                    return Ok(Step::Went(position_of(next)?));
+                    return Ok(ReadStep::Went(position_of(next)?));
                 }
-                Claim::Wait(next) => return Ok(Step::Waits(position_of(next)?)),
-                Claim::Over => return Ok(Step::Over),
+                Claim::Wait(next) => return Ok(ReadStep::Waits(position_of(next)?)),
+                Claim::Over => return Ok(ReadStep::Over),
             }
         }
         let mut stretch = self.open.take().expect("it was begun");
         if self.read(&mut stretch, taken)? {
-            return Ok(Step::Went(position_of(self.end(stretch)?)?));
+            return Ok(ReadStep::Went(position_of(self.end(stretch)?)?));
         }
         let position = stretch.position;
         self.open = Some(stretch);
-        Ok(Step::Waits(position))
+        Ok(ReadStep::Waits(position))
     }
 
     fn claim(&self) -> Result<Claim<SharedFile>, InputError> {

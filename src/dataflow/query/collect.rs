@@ -72,9 +72,9 @@ impl Sink {
 }
 
 /// Holds the sink until worker 0 takes it.
-pub(crate) struct Writer(Mutex<Option<Sink>>);
+pub(crate) struct AnswerWriter(Mutex<Option<Sink>>);
 
-impl Writer {
+impl AnswerWriter {
     pub(crate) fn new(sink: Sink) -> Self {
         Self(Mutex::new(Some(sink)))
     }
@@ -88,7 +88,7 @@ impl Writer {
 pub(crate) fn collect<'scope>(
     stream: StreamVec<'scope, u64, Local<Answered>>,
     context: &Arc<Context>,
-    writer: &Writer,
+    writer: &AnswerWriter,
 ) -> StreamVec<'scope, u64, ()> {
     let context = context.clone();
     let worker = stream.scope().index();

@@ -54,7 +54,7 @@ pub(crate) enum Outcome<S, T> {
 /// See the [module](self). `S` are results of earlier stages, `T` is an answer on its way out.
 pub(crate) struct Desk<S, T> {
     wakers: Arc<Wakers>,
-    state: Mutex<State>,
+    state: Mutex<DeskState>,
     /// Queries that wait, to be read without the lock.
     waiting: AtomicUsize,
     open: Mutex<HashMap<u64, Taken<S>>>,
@@ -62,14 +62,14 @@ pub(crate) struct Desk<S, T> {
 }
 
 #[derive(Default)]
-struct State {
+struct DeskState {
     waiting: VecDeque<(u64, Request)>,
     idle: Vec<usize>,
     /// Workers that were woken, or have not begun, and have not looked for a query since.
     coming: Vec<usize>,
 }
 
-impl State {
+impl DeskState {
     fn wake(&mut self, work: usize) -> Vec<usize> {
         let most = WAKES.min(work).min(self.idle.len());
         let woken = self.idle.split_off(self.idle.len() - most);
@@ -93,7 +93,7 @@ impl State {
 impl<S, T> Desk<S, T> {
     pub(crate) fn new(wakers: Arc<Wakers>) -> Self {
         let coming = (0..wakers.workers()).collect();
-        let state = Mutex::new(State { coming, ..State::default() });
+        let state = Mutex::new(DeskState { coming, ..DeskState::default() });
         let (waiting, open, answers) = Default::default();
         Self { wakers, state, waiting, open, answers }
     }

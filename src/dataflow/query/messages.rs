@@ -1,7 +1,7 @@
 //! Messages of processes about a query: the query, the document frequencies of its terms in each
 //! shard, and the best hits of each shard.
 
-use crate::dataflow::crossing::{Record, Words, put_numbers, put_text};
+use crate::dataflow::crossing::{CrossingRecord, Words, put_numbers, put_text};
 use crate::query::top_k::{Hit, NamedHit};
 use crate::query::wanted::{Algorithm, Mode, Wanted};
 
@@ -39,7 +39,7 @@ fn place<T: PartialEq>(all: &[T], item: &T) -> u64 {
     all.iter().position(|other| other == item).unwrap_or(all.len()) as u64
 }
 
-impl Record for Question {
+impl CrossingRecord for Question {
     fn write(&self, put: &mut impl FnMut(u64)) {
         put(self.worker.into());
         put(self.number);
@@ -60,7 +60,7 @@ impl Record for Question {
     }
 }
 
-impl Record for Counted {
+impl CrossingRecord for Counted {
     fn write(&self, put: &mut impl FnMut(u64)) {
         put(self.worker.into());
         put(self.number);
@@ -74,7 +74,7 @@ impl Record for Counted {
     }
 }
 
-impl Record for ShardHits {
+impl CrossingRecord for ShardHits {
     fn write(&self, put: &mut impl FnMut(u64)) {
         put(self.number);
         put(self.known.into());
@@ -116,7 +116,7 @@ mod tests {
     use timely::container::PushInto;
     use timely::dataflow::channels::ContainerBytes;
 
-    fn send<R: Record + Clone + Debug + PartialEq>(records: &[R]) {
+    fn send<R: CrossingRecord + Clone + Debug + PartialEq>(records: &[R]) {
         let mut container = Crossing::default();
         records.iter().for_each(|record| container.push_into(record.clone()));
         let mut bytes = Vec::new();

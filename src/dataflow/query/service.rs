@@ -27,7 +27,7 @@ pub(crate) use super::context::Hooks;
 pub(crate) use crate::query::engines::shard::Shard;
 
 use super::batch::Inbox;
-use super::collect::Writer;
+use super::collect::AnswerWriter;
 use super::context::{Context, Tally};
 use super::desk::Desk;
 use crate::cluster::hosts::Hosts;
@@ -265,7 +265,7 @@ impl QueryService {
         });
         let wiring = Arc::new(Wiring {
             inbox,
-            writer: Writer::new(sink),
+            writer: AnswerWriter::new(sink),
             engines,
             whole: Arc::new(Desk::new(wakers.clone())),
             shards: Arc::new(Desk::new(wakers.clone())),

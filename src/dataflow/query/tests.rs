@@ -63,7 +63,7 @@ fn wiring(engines: Box<dyn Engines>, sink: Sink) -> (Arc<Wiring>, Asker) {
     let wakers = Wakers::new(1);
     let wiring = Wiring {
         inbox,
-        writer: Writer::new(sink),
+        writer: AnswerWriter::new(sink),
         engines,
         whole: Arc::new(Desk::new(wakers.clone())),
         shards: Arc::new(Desk::new(wakers.clone())),

@@ -32,9 +32,9 @@ use timely::dataflow::{ProbeHandle, Scope, StreamVec};
 pub(crate) type Day<K> = Vec<(K, u32)>;
 
 /// A query, or a part of a list.
-pub(crate) trait Key: ExchangeData + Hashable {}
+pub(crate) trait FrequencyKey: ExchangeData + Hashable {}
 
-impl<K: ExchangeData + Hashable> Key for K {}
+impl<K: ExchangeData + Hashable> FrequencyKey for K {}
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Change<K> {
@@ -57,7 +57,7 @@ type Counted<K> = ((K, isize), u32, isize);
 ///
 /// # Panics
 /// When the window has no day.
-pub(crate) fn frequencies<K: Key + Send>(
+pub(crate) fn frequencies<K: FrequencyKey + Send>(
     days: impl IntoIterator<Item = Day<K>, IntoIter: Send + 'static>,
     window: u32,
     workers: usize,
@@ -83,7 +83,7 @@ pub(crate) fn frequencies<K: Key + Send>(
     })
 }
 
-fn feed<'scope, K: Key>(
+fn feed<'scope, K: FrequencyKey>(
     scope: Scope<'scope, u32>,
     mut days: Option<Box<dyn Iterator<Item = Day<K>> + Send>>,
     window: u32,
@@ -122,7 +122,7 @@ fn feed<'scope, K: Key>(
     })
 }
 
-fn tell_changes<'scope, K: Key>(
+fn tell_changes<'scope, K: FrequencyKey>(
     stream: StreamVec<'scope, u32, Counted<K>>,
     mut tell: Option<Tell<K>>,
     control: &Arc<Control>,

@@ -17,7 +17,7 @@ use crate::dictionary::slices::{Chain, Slices};
 use crate::dictionary::stream::{TokenGroup, Tokens};
 
 #[derive(Clone, Copy)]
-struct Record {
+struct PostingsRecord {
     /// The postings that are not open; begins with the second posting.
     chain: Chain,
     df: u32,
@@ -32,7 +32,7 @@ struct Record {
 #[derive(Default)]
 pub struct BTreeRun {
     forest: Forest,
-    records: Vec<Record>,
+    records: Vec<PostingsRecord>,
     slices: Slices,
     postings: u64,
     bytes: Vec<u8>,
@@ -125,7 +125,13 @@ impl BTreeRun {
         if new {
             self.postings += 1;
             let chain = Chain::default();
-            return self.records.push(Record { chain, df: 1, last: docid, gap: docid, tf: 1 });
+            return self.records.push(PostingsRecord {
+                chain,
+                df: 1,
+                last: docid,
+                gap: docid,
+                tf: 1,
+            });
         }
         let record = &mut self.records[term as usize];
         if record.last == docid {

@@ -18,7 +18,7 @@ pub(crate) use order::OrderedTerms;
 use super::members::{for_each_member, hash_of_key};
 use crate::crew::Crew;
 use crate::dictionary::strings::codes::{Coded, Spelt, code_of, code_of_number, spell};
-use crate::dictionary::strings::hash::{Found, HashTable, hash};
+use crate::dictionary::strings::hash::{FoundOrNew, HashTable, hash};
 use crate::dictionary::strings::place::TermPlace;
 use crate::dictionary::strings::short;
 use crate::order::Sketch;
@@ -94,8 +94,8 @@ impl Shard {
             short::equal(terms.entries[n as usize].of(&terms.strings), term)
         });
         match found {
-            Found::Old(number) => number,
-            Found::New => {
+            FoundOrNew::Old(number) => number,
+            FoundOrNew::New => {
                 let start = self.terms.strings.len();
                 let entry = TermPlace::new(start, collection, term.len());
                 // As much as a short one may be copied with.
@@ -188,7 +188,7 @@ struct OfShard {
 
 /// Some of the forms that are learned together. Its memory is used again.
 #[derive(Default)]
-struct Part {
+struct LearnedPart {
     /// Words up to the end of each form.
     ends: Vec<u32>,
     /// Of each word, the code of its term, or the shard if it has none, and where its members end.
@@ -200,7 +200,7 @@ struct Part {
     expansions: usize,
 }
 
-impl Part {
+impl LearnedPart {
     fn read<'a>(&mut self, analysis: &Analysis, forms: impl Iterator<Item = &'a [u8]>) {
         self.ends.clear();
         self.words.clear();
@@ -310,7 +310,7 @@ impl Part {
 
 /// Numbers the terms of the words of shard `n`. The table is prefetched for words of the next part,
 /// too, while those of one are looked up.
-fn number(parts: &[Part], n: usize, shard: &mut Shard) {
+fn number(parts: &[LearnedPart], n: usize, shard: &mut Shard) {
     let mut later = parts.iter().flat_map(|part| &part.by_shard[n].words);
     later.by_ref().take(AHEAD).for_each(|word| shard.table.prefetch(word.hash));
     for part in parts {
@@ -342,7 +342,7 @@ fn shard_of(hash: u64) -> usize {
 #[derive(Default)]
 pub(crate) struct ReadForms {
     count: usize,
-    parts: Vec<Part>,
+    parts: Vec<LearnedPart>,
 }
 
 /// Finds the words of forms, which needs no terms.
@@ -350,7 +350,7 @@ pub(crate) struct FormReader {
     analysis: Analysis,
     threads: usize,
     crew: Crew,
-    spare: Vec<Part>,
+    spare: Vec<LearnedPart>,
 }
 
 impl FormReader {
@@ -365,7 +365,7 @@ impl FormReader {
         form: impl Fn(usize) -> &'a [u8] + Sync,
     ) -> ReadForms {
         let Self { analysis, threads, crew, spare } = self;
-        let mut parts: Vec<Part> = Vec::new();
+        let mut parts: Vec<LearnedPart> = Vec::new();
         parts.resize_with(count.div_ceil(PART_FORMS), || spare.pop().unwrap_or_default());
         let others = (*threads - 1).min(parts.len() / 2);
         crew.share(others, parts.iter_mut().enumerate().collect(), |(n, part)| {

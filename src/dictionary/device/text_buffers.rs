@@ -65,7 +65,7 @@ fn rounded(bytes: usize) -> usize {
 }
 
 /// An area of one buffer, or of many.
-struct Shared {
+struct BufferArea {
     /// Stands before the area, so that it is dropped before that is freed.
     pin: OnceLock<Pin>,
     /// The area's beginning; each part of it belongs to one [`Memory`].
@@ -77,11 +77,11 @@ struct Shared {
 }
 
 // SAFETY: the area is the allocator's; only the owner of a part of it looks there.
-unsafe impl Send for Shared {}
+unsafe impl Send for BufferArea {}
 // SAFETY: as above.
-unsafe impl Sync for Shared {}
+unsafe impl Sync for BufferArea {}
 
-impl Shared {
+impl BufferArea {
     fn new(bytes: usize, all: &Arc<AtomicUsize>) -> Self {
         let mut area = Area::new(bytes, if bytes < HUGE { bytes } else { 0 });
         all.fetch_add(bytes, Ordering::Relaxed);
@@ -89,7 +89,7 @@ impl Shared {
     }
 }
 
-impl Shared {
+impl BufferArea {
     /// Makes the area larger where nobody copies it.
     fn grow(&mut self, bytes: usize) {
         self.area = std::mem::take(&mut self.area).grown(bytes);
@@ -99,7 +99,7 @@ impl Shared {
     }
 }
 
-impl Drop for Shared {
+impl Drop for BufferArea {
     fn drop(&mut self) {
         self.all.fetch_sub(self.bytes, Ordering::Relaxed);
     }
@@ -107,7 +107,7 @@ impl Drop for Shared {
 
 /// The memory of a buffer: a part of an area.
 struct Memory {
-    of: Arc<Shared>,
+    of: Arc<BufferArea>,
     at: usize,
     bytes: usize,
 }
@@ -198,7 +198,7 @@ impl TextBuffers {
         // If others use what there is, no more is taken than is needed.
         let is_own = is_own || is_over(new, &held);
         let new = if is_own { bytes } else { new };
-        let whole = Memory { of: Arc::new(Shared::new(new, &self.bytes)), at: 0, bytes: new };
+        let whole = Memory { of: Arc::new(BufferArea::new(new, &self.bytes)), at: 0, bytes: new };
         if is_own {
             return whole;
         }

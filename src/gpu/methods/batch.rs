@@ -13,7 +13,7 @@ use std::ops::Range;
 
 /// The result of a query.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Found {
+pub struct FoundHits {
     pub hits: Vec<Hit>,
     /// The docid from which it is not answered, if it is not.
     pub rest: Option<u32>,
@@ -295,7 +295,7 @@ impl<M: DeviceMethod> MethodBatch<M> {
     }
 
     /// In the order in which queries were added.
-    pub fn answers(&self, output: &[u8]) -> Vec<Found> {
+    pub fn answers(&self, output: &[u8]) -> Vec<FoundHits> {
         let BatchOutput { hits, bytes, .. } = self.output();
         let keys: &[[u8; 8]] = output[hits..bytes].as_chunks().0;
         let found = self.queries.iter().zip(self.said(output)).map(|(query, said)| {
@@ -303,7 +303,7 @@ impl<M: DeviceMethod> MethodBatch<M> {
             let count = said.as_ref()[0].min(most) as usize;
             let keys = keys[first..][..count].iter();
             let hits = keys.map(|key| Hit::of_key(u64::from_le_bytes(*key))).collect();
-            Found { hits, rest: M::rest(&said) }
+            FoundHits { hits, rest: M::rest(&said) }
         });
         self.as_added(found)
     }

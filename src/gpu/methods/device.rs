@@ -2,7 +2,7 @@
 //! parts that stay, and memory that one batch at a time works in. A batch brings the parts that it
 //! lacks in the same copy as its queries.
 
-use super::batch::{AskedPart, BatchRoom, Found, MethodBatch};
+use super::batch::{AskedPart, BatchRoom, FoundHits, MethodBatch};
 use super::lists::ListCache;
 use super::travelling::Kept;
 use super::{DeviceMethod, MethodArray, MethodStep, source};
@@ -321,7 +321,7 @@ impl<M: DeviceMethod> MethodDevice<M> {
     }
 
     /// Answers a finished batch.
-    pub fn answer(&mut self, batch: &MethodBatch<M>) -> Result<Vec<Found>, GpuError> {
+    pub fn answer(&mut self, batch: &MethodBatch<M>) -> Result<Vec<FoundHits>, GpuError> {
         self.launch(batch, &M::steps(batch), false)?;
         self.wait()?;
         Ok(batch.answers(self.output()))

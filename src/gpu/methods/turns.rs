@@ -4,7 +4,7 @@
 //! finds too few (ding09, section 8.3). What the device cannot answer goes back to its worker.
 
 use super::DeviceMethod;
-use super::batch::{AskedPart, Found, MethodBatch};
+use super::batch::{AskedPart, FoundHits, MethodBatch};
 use super::device::MethodDevice;
 use crate::gpu::floor::error::GpuError;
 use crate::gpu::query::service::{Desk, Job, Why};
@@ -131,8 +131,8 @@ impl<M: DeviceMethod> Turns<M> {
         Some((batch, taken))
     }
 
-    fn answered(&mut self, open: Vec<Open<M>>, answers: Vec<Found>) {
-        for (open, Found { hits, rest }) in open.into_iter().zip(answers) {
+    fn answered(&mut self, open: Vec<Open<M>>, answers: Vec<FoundHits>) {
+        for (open, FoundHits { hits, rest }) in open.into_iter().zip(answers) {
             match open.stage.next(open.job.plan.wanted(), hits.len()) {
                 Some(stage) => self.queue(Open { stage, ..open }),
                 None => self.desk.hits(&open.job, hits, rest),

@@ -7,7 +7,7 @@ use super::Tuning;
 use super::batch::{Answered, Batch, INPUT_HEAD_BYTES, Room};
 use super::list::Windows;
 use super::plan::{QueryRecord, QueryState, TermRecord};
-use super::steps::{Array, Groups, Machine, Step, Zeroed};
+use super::steps::{Array, Groups, Machine, QueryStep, Zeroed};
 use crate::gpu::floor::device::Device;
 use crate::gpu::floor::error::{GpuError, GpuWork};
 use crate::gpu::floor::events::Ticket;
@@ -274,7 +274,7 @@ impl Slot {
     }
 
     /// Makes a graph of steps, which serves all batches of the same groups.
-    fn capture(&self, device: &QueryDevice, steps: &[Step]) -> Result<Graph, GpuError> {
+    fn capture(&self, device: &QueryDevice, steps: &[QueryStep]) -> Result<Graph, GpuError> {
         let call = |e| device.device.call("make a graph of kernels", e);
         // Other threads go on with their own calls meanwhile.
         let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -305,7 +305,7 @@ impl Slot {
         &mut self,
         device: &QueryDevice,
         batch: &Batch,
-        steps: &[Step],
+        steps: &[QueryStep],
     ) -> Result<(), GpuError> {
         self.begin(device, batch, false)?;
         let parts = Parts::new(&self.room);
@@ -352,7 +352,7 @@ impl Slot {
         Ok(())
     }
 
-    fn launch_step(&self, device: &QueryDevice, step: &Step) -> Result<(), GpuError> {
+    fn launch_step(&self, device: &QueryDevice, step: &QueryStep) -> Result<(), GpuError> {
         let parts = Parts::new(&self.room);
         let zeroed = Zeroed::new(self.records);
         let address = |array| match (array, zeroed.place(array)) {

@@ -5,7 +5,7 @@
 use super::batch::{Answered, Batch, BatchQuery, Floors, Room};
 use super::bring::Brought;
 use super::device::{QueryDevice, Slot};
-use super::fetch::{FetchRequest, Fetchers, Key, Lists, NO_LIST};
+use super::fetch::{FetchRequest, Fetchers, Lists, NO_LIST, ResidentKey};
 use super::plan::{MOST_HITS, PlacedTerm};
 use super::residency::{ListId, Place, Residency};
 use super::service::{Desk, Job, Why};
@@ -57,7 +57,7 @@ pub(super) struct Driver {
     /// The numbers of the queries in `waiting` that wait for a list.
     waits_for: HashMap<ListId, Vec<u64>>,
     next_wait: u64,
-    key: Key,
+    key: ResidentKey,
     ready: VecDeque<Open>,
     ready_since: Option<Instant>,
     desk: Desk,
@@ -96,7 +96,7 @@ impl Driver {
             waiting: HashMap::new(),
             waits_for: HashMap::new(),
             next_wait: 0,
-            key: Key::new(),
+            key: ResidentKey::new(),
             ready: VecDeque::new(),
             ready_since: None,
             desk,

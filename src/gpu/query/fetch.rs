@@ -15,7 +15,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 
 /// Where the list begins in each run of the index, or [`NO_LIST`].
-pub(in crate::gpu) type Key = Vec<u64>;
+pub(in crate::gpu) type ResidentKey = Vec<u64>;
 
 /// The run has no list of the term.
 pub(in crate::gpu) const NO_LIST: u64 = u64::MAX;
@@ -25,7 +25,7 @@ pub(in crate::gpu) struct FetchRequest {
     pub(in crate::gpu) entries: Box<[Option<TermEntry>]>,
 }
 
-pub(super) type Lists = Arc<Mutex<Residency<Key>>>;
+pub(super) type Lists = Arc<Mutex<Residency<ResidentKey>>>;
 
 pub(super) fn norms_of<'a>(snapshot: &'a Snapshot, share: &Range<u32>) -> &'a [f32] {
     &snapshot.norms()[share.start as usize..share.end as usize]
@@ -136,7 +136,7 @@ pub(super) fn holds(lists: &Lists, plan: &Plan) -> bool {
     let terms = plan.terms().len();
     let entries = plan.lists();
     let lists = lock(lists);
-    let mut key = Key::new();
+    let mut key = ResidentKey::new();
     (0..terms).filter(|&t| plan.terms()[t].df > 0).all(|t| {
         let of_runs = entries.iter().skip(t).step_by(terms);
         key.clear();

@@ -26,10 +26,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// Ends the long work of one job on files, a merge or a check, from any thread, and tells any
 /// thread its progress. What publishes or removes a generation goes on. Clones share one state.
 #[derive(Clone, Debug, Default)]
-pub struct Stop(Arc<Shared>);
+pub struct Stop(Arc<SharedProgress>);
 
 #[derive(Debug, Default)]
-struct Shared {
+struct SharedProgress {
     stopped: AtomicBool,
     /// Work in all and done: postings of a merge, bytes of a check.
     all: AtomicU64,

@@ -63,7 +63,7 @@ pub(super) struct Joint<'a> {
     pub(super) numbers: Option<&'a [u32]>,
 }
 
-struct Part {
+struct MergePart {
     collections: Range<u16>,
     /// Of their terms and of their lists in each run, at most.
     bytes: Vec<[u64; 2]>,
@@ -195,7 +195,7 @@ impl Joint<'_> {
     /// Cuts the collections into parts of about equal cost, at least [`PARTS`] for each of the
     /// `threads`, and so many that each thread has a whole one before `chunks` bytes of its own
     /// wait.
-    fn cut(&self, threads: u64, chunks: u64) -> Result<Vec<Part>, IndexError> {
+    fn cut(&self, threads: u64, chunks: u64) -> Result<Vec<MergePart>, IndexError> {
         let mut starts = Vec::new();
         for Input { generation, run, .. } in self.inputs {
             let path = generation.join(run_file(&run.name, Kind::Lexicon));
@@ -218,7 +218,7 @@ impl Joint<'_> {
         let part = |collections: Range<u16>| {
             let [from, to] = [collections.start, collections.end].map(usize::from);
             let bytes = starts.iter().map(|starts| between(starts, from, to)).collect();
-            Part { collections, bytes }
+            MergePart { collections, bytes }
         };
         Ok(cut(parts, weight).into_iter().map(part).collect())
     }
@@ -227,7 +227,7 @@ impl Joint<'_> {
     /// `chunk_bytes`. Returns the number of terms and postings that each run had there.
     fn merge_part(
         &self,
-        part: &Part,
+        part: &MergePart,
         (memory_bytes, chunk_bytes): (u64, usize),
         mut give: impl FnMut(LaidChunk) -> Result<(), IndexError>,
     ) -> Result<Vec<(u64, u64)>, IndexError> {

@@ -1,7 +1,7 @@
 //! Finds where records end that may hold line ends: CSV with quoted fields, and JSON over several
 //! lines.
 
-use super::found::{Found, Gone};
+use super::found::{FoundBorder, Gone};
 use memchr::{memchr, memchr2};
 
 /// What has to be known of the bytes before to tell where a record ends. The default stands at a
@@ -28,25 +28,29 @@ impl<M: Machine> MachineBorders<M> {
         Self { max_document, ..Self::default() }
     }
 
-    pub(in crate::input) fn find(&mut self, bytes: &[u8], least: usize) -> Found {
+    pub(in crate::input) fn find(&mut self, bytes: &[u8], least: usize) -> FoundBorder {
         // Only the record that reaches beyond the piece can be too long to be kept.
         if bytes.len() < least {
-            return Found::Nothing;
+            return FoundBorder::Nothing;
         }
         let long = |length: usize| length as u64 > self.max_document;
         while let Some(end) = self.machine.next(bytes, self.read) {
             self.read = end;
             if end >= least {
                 return if long(end - self.record) {
-                    Found::Long(self.record)
+                    FoundBorder::Long(self.record)
                 } else {
-                    Found::End(end)
+                    FoundBorder::End(end)
                 };
             }
             self.record = end;
         }
         self.read = bytes.len();
-        if long(bytes.len() - self.record) { Found::Long(self.record) } else { Found::Nothing }
+        if long(bytes.len() - self.record) {
+            FoundBorder::Long(self.record)
+        } else {
+            FoundBorder::Nothing
+        }
     }
 
     /// The next piece begins at a record's begin.

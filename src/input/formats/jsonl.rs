@@ -49,7 +49,7 @@ struct Buffers {
     fields: Option<Fields>,
 }
 
-struct Record {
+struct JsonRecord {
     /// The rank of the key that named it, or [`NO_NAME`].
     name_rank: usize,
     name: Span,
@@ -57,11 +57,11 @@ struct Record {
     texts: u32,
 }
 
-impl Record {
+impl JsonRecord {
     #[inline(always)]
     fn new() -> Self {
         let name = Span { range: 0..0, escapes: false };
-        Record { name_rank: NO_NAME, name, texts: 0 }
+        JsonRecord { name_rank: NO_NAME, name, texts: 0 }
     }
 }
 
@@ -104,7 +104,7 @@ impl JsonlParser {
     fn line<S: DocumentSink>(&mut self, cursor: &mut Cursor<'_>, line: u64, sink: &mut S) {
         let offset = cursor.at;
         // Filled in place: moving it in a `Result` stalls, because it is read wider than written.
-        let mut record = Record::new();
+        let mut record = JsonRecord::new();
         cursor.space();
         if matches!(cursor.peek(), None | Some(b'\n')) {
             return;
@@ -205,7 +205,7 @@ impl Role {
 }
 
 impl Buffers {
-    fn record(&mut self, cursor: &mut Cursor<'_>, record: &mut Record) -> Result<(), Failure> {
+    fn record(&mut self, cursor: &mut Cursor<'_>, record: &mut JsonRecord) -> Result<(), Failure> {
         match cursor.peek() {
             Some(b'{') => cursor.at += 1,
             Some(b'[' | b'"' | b'-' | b'0'..=b'9' | b't' | b'f' | b'n') => {
@@ -280,7 +280,7 @@ impl Buffers {
     }
 
     #[inline(always)]
-    fn member(&mut self, cursor: &mut Cursor<'_>, record: &mut Record) -> Result<(), Failure> {
+    fn member(&mut self, cursor: &mut Cursor<'_>, record: &mut JsonRecord) -> Result<(), Failure> {
         match self.key(cursor)? {
             Role::Name(rank) if rank < record.name_rank => {
                 let name = match cursor.peek() {
@@ -314,7 +314,7 @@ impl Buffers {
 
     /// Adds the string here, from behind its opening quote, to the text.
     #[inline(always)]
-    fn text(&mut self, cursor: &mut Cursor<'_>, record: &mut Record) -> Result<(), Bad> {
+    fn text(&mut self, cursor: &mut Cursor<'_>, record: &mut JsonRecord) -> Result<(), Bad> {
         match record.texts {
             0 => self.text.truncate(0),
             _ => self.text.extend([b"\n"]),
@@ -325,7 +325,7 @@ impl Buffers {
     }
 
     #[inline(always)]
-    fn resolve<'a>(&'a mut self, cursor: &Cursor<'a>, record: &Record) -> (Name<'a>, &'a [u8]) {
+    fn resolve<'a>(&'a mut self, cursor: &Cursor<'a>, record: &JsonRecord) -> (Name<'a>, &'a [u8]) {
         let name = unfolded(cursor, &record.name, &mut self.short);
         let text = if record.texts == 0 { &[] } else { &*self.text };
         (Name::from_raw(name, &mut self.name), text)

@@ -34,7 +34,7 @@ pub struct WarcParser {
     name: String,
 }
 
-struct Record<'a> {
+struct WarcRecord<'a> {
     head: Head<'a>,
     /// Its place in the piece, and its number from 1.
     offset: usize,
@@ -87,7 +87,7 @@ impl WarcParser {
         records
     }
 
-    fn record<S: DocumentSink>(&mut self, record: &Record<'_>, sink: &mut S) {
+    fn record<S: DocumentSink>(&mut self, record: &WarcRecord<'_>, sink: &mut S) {
         let head = &record.head;
         let kind = head.kind;
         let conversion = kind.eq_ignore_ascii_case(b"conversion");
@@ -105,7 +105,7 @@ impl WarcParser {
             Err(skip) => return sink.skipped(record.offset, 0, record.bytes, skip),
         };
         let name = Name::from_raw(head.name(), &mut self.name);
-        let Record { offset, bytes, number: line, .. } = *record;
+        let WarcRecord { offset, bytes, number: line, .. } = *record;
         sink.document(Document { name, text, offset, bytes, line });
     }
 }
@@ -114,7 +114,7 @@ impl WarcParser {
 fn text<'a>(
     decoder: &'a mut BodyDecoder,
     html: &'a mut HtmlText,
-    record: &Record<'a>,
+    record: &WarcRecord<'a>,
     conversion: bool,
     take: impl FnOnce(&Page<'_>),
 ) -> Result<&'a [u8], Skip> {
@@ -174,7 +174,7 @@ fn each_record<S: DocumentSink>(
     piece: PieceView<'_>,
     ends_input: bool,
     sink: &mut S,
-    mut take: impl FnMut(Record<'_>, &mut S),
+    mut take: impl FnMut(WarcRecord<'_>, &mut S),
 ) {
     let bytes = piece.bytes;
     let next_from = |from| search(bytes, from, true).unwrap_or(bytes.len());
@@ -210,7 +210,7 @@ fn each_record<S: DocumentSink>(
         number += 1;
         let content = &bytes[start..end];
         let bytes = end - offset;
-        take(Record { head, offset, number, content, bytes, fault }, sink);
+        take(WarcRecord { head, offset, number, content, bytes, fault }, sink);
         offset = next;
     }
 }

@@ -33,10 +33,10 @@ pub(crate) struct SharedFile {
     file: File,
     before: Metadata,
     stretch_bytes: u64,
-    state: Mutex<State>,
+    state: Mutex<SharedFileState>,
 }
 
-struct State {
+struct SharedFileState {
     /// Of all chunks of the file.
     hashes: Vec<u64>,
     /// Stretches that are not read.
@@ -73,7 +73,7 @@ impl SharedFile {
         let stretch_bytes = (piece_bytes as u64).max(CHUNK_BYTES);
         let left = before.len().div_ceil(stretch_bytes);
         let hashes = vec![0; before.len().div_ceil(CHUNK_BYTES) as usize];
-        let state = Mutex::new(State { hashes, left });
+        let state = Mutex::new(SharedFileState { hashes, left });
         Ok(Some(Self { input, format, mark, file, before, stretch_bytes, state }))
     }
 

@@ -30,13 +30,13 @@ const LEAST_NS: f64 = 20_000.0;
 pub(crate) struct OpenQuery<Q> {
     pub query: Q,
     pub cut: Cut,
-    found: Mutex<Found>,
+    found: Mutex<PartialAnswer>,
     /// Least number of tasks taken at once.
     least: AtomicUsize,
 }
 
 #[derive(Debug)]
-struct Found {
+struct PartialAnswer {
     combined: Combined,
     floor: f32,
     left: usize,
@@ -58,11 +58,11 @@ pub(crate) struct Pool<Q> {
     workers: usize,
     /// Waiting queries and tasks that are not taken, read without the lock.
     there: AtomicUsize,
-    state: Mutex<State<Q>>,
+    state: Mutex<PoolState<Q>>,
 }
 
 #[derive(Debug)]
-struct State<Q> {
+struct PoolState<Q> {
     waiting: VecDeque<Q>,
     /// Queries that wait outside until the pool wants one.
     behind: usize,
@@ -79,7 +79,7 @@ struct State<Q> {
 /// A worker that finds more to do than it takes wakes so many others, and these wake others.
 const WAKES: usize = 3;
 
-impl<Q> State<Q> {
+impl<Q> PoolState<Q> {
     /// Notes whether a query that was begun was cut. AND+OR may be begun twice and taken once, but
     /// these counts only decide about waking early.
     fn ended(&mut self, cut: bool) {
@@ -106,7 +106,7 @@ impl<Q> State<Q> {
 
 impl<Q> Pool<Q> {
     pub(crate) fn new(delta: usize, workers: usize) -> Self {
-        let state = State {
+        let state = PoolState {
             waiting: VecDeque::new(),
             behind: 0,
             open: VecDeque::new(),
@@ -150,7 +150,7 @@ impl<Q> Pool<Q> {
         let open = Arc::new(OpenQuery {
             query,
             cut,
-            found: Mutex::new(Found {
+            found: Mutex::new(PartialAnswer {
                 combined,
                 floor: f32::NEG_INFINITY,
                 left: tasks,
@@ -202,7 +202,7 @@ impl<Q> Pool<Q> {
         (work, woken)
     }
 
-    fn take_tasks(&self, state: &mut State<Q>) -> Option<Work<Q>> {
+    fn take_tasks(&self, state: &mut PoolState<Q>) -> Option<Work<Q>> {
         // With several open queries nobody waits at the end of one, and fewer parts are less work.
         let parts = (2 * self.workers / state.open.len().max(1)).max(1);
         let (open, first) = state.open.front_mut()?;

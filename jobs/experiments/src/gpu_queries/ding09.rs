@@ -56,26 +56,26 @@ pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
         "codec": form.name(), "block_size": form.block_len(),
     });
     prepared.load("ding09-load", device.device(), more)?;
-    let mut bench = Bench { prepared: &prepared, device };
+    let mut bench = Ding09Bench { prepared: &prepared, device };
     run_wanted(
         args,
         &mut bench,
         &[
-            ("ding09-check", Bench::check),
-            ("ding09-table1", Bench::table_1),
-            ("ding09-figure4", Bench::figure_4),
-            ("ding09-figure6", Bench::figure_6),
-            ("ding09-table2", Bench::table_2),
-            ("ding09-table3", Bench::table_3),
-            ("ding09-terms", Bench::terms),
-            ("ding09-levels", Bench::levels),
-            ("ding09-splitters", Bench::splitters),
-            ("ding09-batched", Bench::batched),
+            ("ding09-check", Ding09Bench::check),
+            ("ding09-table1", Ding09Bench::table_1),
+            ("ding09-figure4", Ding09Bench::figure_4),
+            ("ding09-figure6", Ding09Bench::figure_6),
+            ("ding09-table2", Ding09Bench::table_2),
+            ("ding09-table3", Ding09Bench::table_3),
+            ("ding09-terms", Ding09Bench::terms),
+            ("ding09-levels", Ding09Bench::levels),
+            ("ding09-splitters", Ding09Bench::splitters),
+            ("ding09-batched", Ding09Bench::batched),
         ],
     )
 }
 
-struct Bench<'a> {
+struct Ding09Bench<'a> {
     prepared: &'a Prepared<'a>,
     device: MethodDevice<Merging>,
 }
@@ -96,7 +96,7 @@ fn stage(kernel: &str, all_terms: bool) -> &'static str {
     }
 }
 
-impl Bench<'_> {
+impl Ding09Bench<'_> {
     /// Batches of queries, to be answered as is usual.
     fn of(
         &mut self,

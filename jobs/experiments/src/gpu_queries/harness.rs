@@ -6,7 +6,7 @@ use crate::rows::print;
 use crate::threads::{in_turn, threads};
 use anyhow::ensure;
 use millrace::inside::gpu::{
-    AskedPart, Device, DeviceInfo, DeviceMethod, Found, Memory, MethodBatch, MethodDevice,
+    AskedPart, Device, DeviceInfo, DeviceMethod, FoundHits, Memory, MethodBatch, MethodDevice,
     ModuleCache, Toolchain,
 };
 use millrace::inside::index::TermEntry;
@@ -189,32 +189,32 @@ pub(super) fn expected(
 }
 
 /// Where the lists of a term begin, run by run.
-pub(super) type Key = Vec<Option<u64>>;
+pub(super) type TermOffsets = Vec<Option<u64>>;
 
-fn key(term: &PlannedTerm) -> Key {
+fn key(term: &PlannedTerm) -> TermOffsets {
     term.entries.iter().map(|entry| entry.map(|entry| entry.offset)).collect()
 }
 
 /// The lists of all terms, each once, the longest first.
-pub(super) fn distinct(planned: &[Planned]) -> Vec<(Key, &PlannedTerm)> {
-    let mut lists: HashMap<Key, &PlannedTerm> = HashMap::new();
+pub(super) fn distinct(planned: &[Planned]) -> Vec<(TermOffsets, &PlannedTerm)> {
+    let mut lists: HashMap<TermOffsets, &PlannedTerm> = HashMap::new();
     for term in planned.iter().flat_map(|query| &query.terms) {
         lists.entry(key(term)).or_insert(term);
     }
-    let mut lists: Vec<(Key, &PlannedTerm)> = lists.into_iter().collect();
+    let mut lists: Vec<(TermOffsets, &PlannedTerm)> = lists.into_iter().collect();
     lists.sort_by_key(|(_, term)| std::cmp::Reverse(term.df));
     lists
 }
 
 /// All lists of the queries, in the memory of a device.
 pub(super) struct Lists<P> {
-    places: HashMap<Key, (u64, P)>,
+    places: HashMap<TermOffsets, (u64, P)>,
     bytes: u64,
 }
 
 impl<P: Copy> Lists<P> {
     /// Of each list its key, where it is, what is known of it, and its bytes.
-    pub(super) fn new(made: Vec<(Key, u64, P, u64)>) -> Self {
+    pub(super) fn new(made: Vec<(TermOffsets, u64, P, u64)>) -> Self {
         let bytes = made.iter().map(|(.., bytes)| bytes).sum();
         let places = made.into_iter().map(|(key, at, place, _)| (key, (at, place)));
         Self { places: places.collect(), bytes }
@@ -273,7 +273,7 @@ pub(super) fn batches_of<M: DeviceMethod>(
 }
 
 /// The hits of queries that are answered as a whole.
-pub(super) fn hits(found: Vec<Found>) -> impl Iterator<Item = Vec<Hit>> {
+pub(super) fn hits(found: Vec<FoundHits>) -> impl Iterator<Item = Vec<Hit>> {
     found.into_iter().map(|found| found.hits)
 }
 

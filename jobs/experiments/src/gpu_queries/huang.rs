@@ -88,17 +88,17 @@ pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
     prepared.load("huang-load", device.device(), lists)?;
     // A cell of it can be asked for: huang-table1-64-10 has 64 threads and k 10.
     let cell = args.only.as_deref().filter(|only| only.starts_with("huang-table1-"));
-    let mut bench = Bench { prepared: &prepared, devices: vec![device] };
+    let mut bench = HuangBench { prepared: &prepared, devices: vec![device] };
     run_wanted(
         args,
         &mut bench,
         &[
-            ("huang-check", Bench::check),
-            (cell.unwrap_or("huang-table1"), Bench::table_1),
-            ("huang-figure3", Bench::figure_3),
-            ("huang-figure4", Bench::figure_4),
-            ("huang-figure5", Bench::figure_5),
-            ("huang-table3", Bench::table_3),
+            ("huang-check", HuangBench::check),
+            (cell.unwrap_or("huang-table1"), HuangBench::table_1),
+            ("huang-figure3", HuangBench::figure_3),
+            ("huang-figure4", HuangBench::figure_4),
+            ("huang-figure5", HuangBench::figure_5),
+            ("huang-table3", HuangBench::table_3),
         ],
     )
 }
@@ -123,12 +123,12 @@ struct Made {
     queries: usize,
 }
 
-struct Bench<'a> {
+struct HuangBench<'a> {
     prepared: &'a Prepared<'a>,
     devices: Vec<MethodDevice<HuangTuning>>,
 }
 
-impl<'a> Bench<'a> {
+impl<'a> HuangBench<'a> {
     /// Batches of at most so many queries, for so many devices.
     fn make(
         &mut self,

@@ -47,7 +47,7 @@ pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
     let lists = load(&device, &prepared)?;
     prepared.planned.retain(|planned| query(&lists, planned, WAYS[0]).is_possible());
     prepared.load("load", device.device(), lists.row(start))?;
-    let bench = Bench { prepared: &prepared, device, lists };
+    let bench = UsualBench { prepared: &prepared, device, lists };
     for way in WAYS.into_iter().filter(|way| args.wants("check") || args.wants(way.0)) {
         bench.check(way)?;
     }
@@ -99,13 +99,13 @@ fn query(lists: &Lists<Placed>, planned: &Planned, (_, mode, k): Way) -> BatchQu
     BatchQuery { terms: terms.collect(), k, mode, docids: 0..u32::MAX, floors: [0; 2] }
 }
 
-struct Bench<'a> {
+struct UsualBench<'a> {
     prepared: &'a Prepared<'a>,
     device: QueryDevice,
     lists: Lists<Placed>,
 }
 
-impl Bench<'_> {
+impl UsualBench<'_> {
     /// Batches of queries, each of which has this room.
     fn batches(
         &self,

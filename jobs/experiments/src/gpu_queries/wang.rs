@@ -48,7 +48,7 @@ pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
     });
     prepared.load("wang-load", device.device(), more)?;
     let sizes = Sizes::default();
-    let mut bench = Bench { prepared: &prepared, device, lists, asked: Vec::new(), sizes };
+    let mut bench = WangBench { prepared: &prepared, device, lists, asked: Vec::new(), sizes };
     if args.wants("wang-check") {
         bench.check()?;
     }
@@ -73,7 +73,7 @@ struct Log {
 /// A figure of a bench.
 type Figure<B> = fn(&mut B, &Log) -> anyhow::Result<()>;
 
-struct Bench<'a> {
+struct WangBench<'a> {
     prepared: &'a Prepared<'a>,
     device: MethodDevice<WangTuning>,
     /// All lists of more than one block, the longest first.
@@ -83,7 +83,7 @@ struct Bench<'a> {
     sizes: Sizes,
 }
 
-impl<'a> Bench<'a> {
+impl<'a> WangBench<'a> {
     /// The queries by which caches are filled, and those that are answered in figures.
     fn halves(&self) -> (&'a [Planned], &'a [Planned]) {
         self.prepared.planned.split_at(self.prepared.planned.len() / 2)

@@ -1,18 +1,18 @@
 //! The figures of `tatikonda11`, one a method.
 
 use super::tasks::Tasks;
-use super::{Bench, Timed, Way};
+use super::{ParallelismBench, Timed, Way};
 use crate::args::Figures;
 use anyhow::Context;
 use millrace::inside::query::{Cutting, Model};
 use serde_json::json;
 
-pub(super) const FIGURES: &Figures<Bench> = &[
-    ("models", Bench::models),
-    ("delta", Bench::delta),
+pub(super) const FIGURES: &Figures<ParallelismBench> = &[
+    ("models", ParallelismBench::models),
+    ("delta", ParallelismBench::delta),
     ("load", |bench| bench.load("load", &bench.all())),
-    ("length", Bench::length),
-    ("skips", Bench::skips),
+    ("length", ParallelismBench::length),
+    ("skips", ParallelismBench::skips),
 ];
 
 /// The pool thresholds that the paper compares everywhere.
@@ -22,7 +22,7 @@ const THROUGHPUT: usize = 150;
 /// Loads, as parts of what `inter` can do.
 const LOADS: [f64; 9] = [0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.3];
 
-impl Bench {
+impl ParallelismBench {
     /// By workers, in two experiments.
     ///
     /// `models-closed-loop` has the paper's figures 4a and 4b: all queries are there, a model takes

@@ -1,6 +1,6 @@
 //! The tasks of all queries, as AND queries, with one size of skips.
 
-use super::Bench;
+use super::ParallelismBench;
 use millrace::inside::query::{Begun, Cut, Cutting, Planner, Stage};
 use millrace::{Mode, Searcher, Wanted};
 use serde_json::json;
@@ -22,7 +22,7 @@ pub(super) struct Tasks {
 }
 
 impl Tasks {
-    pub(super) fn of(bench: &Bench, cutting: Cutting) -> anyhow::Result<Self> {
+    pub(super) fn of(bench: &ParallelismBench, cutting: Cutting) -> anyhow::Result<Self> {
         let mut planner = Planner::default();
         let mut searcher = Searcher::new();
         let skip = cutting.skip;

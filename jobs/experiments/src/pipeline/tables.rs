@@ -1,6 +1,6 @@
 //! Rows of the paper's tables, and the rates of this machine, from what builds report.
 
-use super::{Bench, Roles, Way, print};
+use super::{PipelineBench, Roles, Way, print};
 use crate::numbers::uniform;
 use anyhow::Context;
 use millrace::inside::build::{IndexerReport, MeasuredRates, TokensTaken};
@@ -104,7 +104,7 @@ const TREE_TERMS: u32 = 50_000;
 /// Tokens of a document.
 const DOCUMENT_TOKENS: usize = 400;
 
-impl Bench {
+impl PipelineBench {
     /// Measures the four rates and keeps them. The paper finds the share of the CPU by tests on a
     /// sample (section III.E); the last rate is found so here.
     ///

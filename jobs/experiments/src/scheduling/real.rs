@@ -4,7 +4,7 @@
 //! the rest is the stream. Each schedule has a query job of its own, with the dataflow of `millrace
 //! query`.
 
-use super::{Args, Bench, Scheduled};
+use super::{Args, Scheduled, SchedulingBench};
 use crate::args::explain;
 use crate::rig::{Rig, Timings};
 use crate::rows::print;
@@ -60,7 +60,7 @@ fn open(
 
 /// Real runs of the queries behind the first of them.
 pub(super) struct Real<'a> {
-    bench: &'a Bench<'a>,
+    bench: &'a SchedulingBench<'a>,
     measured: &'a Measured,
     queries: Vec<&'a Query>,
     predict: Predict,
@@ -68,7 +68,7 @@ pub(super) struct Real<'a> {
 
 impl<'a> Real<'a> {
     pub(super) fn new(
-        bench: &'a Bench<'a>,
+        bench: &'a SchedulingBench<'a>,
         measured: &'a Measured,
         (first, model): (usize, &CostModel),
     ) -> Self {

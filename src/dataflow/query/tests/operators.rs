@@ -3,11 +3,11 @@
 
 use super::tests::{context, numbered, snapshot};
 use crate::dataflow::control::JobError;
-use crate::dataflow::crossing::{Crossing, Record};
+use crate::dataflow::crossing::{Crossing, CrossingRecord};
 use crate::dataflow::harness::{Failure, Step, failure, pass};
 use crate::dataflow::query::ask::ask;
 use crate::dataflow::query::batch::Numbered;
-use crate::dataflow::query::collect::{Sink, Writer, collect};
+use crate::dataflow::query::collect::{AnswerWriter, Sink, collect};
 use crate::dataflow::query::context::Context;
 use crate::dataflow::query::desk::Request;
 use crate::dataflow::query::gather::gather;
@@ -40,7 +40,7 @@ fn of_two(folder: &std::path::Path) -> Arc<Context> {
 }
 
 /// Records as they come from other processes.
-fn cross<'scope, T: Record + 'static>(
+fn cross<'scope, T: CrossingRecord + 'static>(
     stream: StreamVec<'scope, u64, T>,
 ) -> Stream<'scope, u64, Crossing<T>> {
     stream.unary::<CapacityContainerBuilder<_>, _, _, _>(Pipeline, "Cross", |_, _| {
@@ -54,7 +54,7 @@ fn cross<'scope, T: Record + 'static>(
 }
 
 /// Records that go to other processes.
-fn arrive<'scope, T: Record + 'static>(
+fn arrive<'scope, T: CrossingRecord + 'static>(
     stream: Stream<'scope, u64, Crossing<T>>,
 ) -> StreamVec<'scope, u64, T> {
     stream.unary::<CapacityContainerBuilder<_>, _, _, _>(Pipeline, "Arrive", |_, _| {
@@ -232,7 +232,7 @@ fn collect_writes_whole_batches_in_order() {
     let written = folder.path().join("out");
     let file = std::fs::File::create(&written).unwrap();
     let given = context.clone();
-    let writer = Writer::new(Sink::text(AnswerForm::Tsv, file));
+    let writer = AnswerWriter::new(Sink::text(AnswerForm::Tsv, file));
     let passed = pass(
         || {
             vec![
@@ -255,7 +255,7 @@ fn collect_ends_the_job_when_nothing_can_be_written() {
         let folder = tempfile::tempdir().unwrap();
         let context = context(&snapshot(folder.path(), 1, 30), 1);
         let given = context.clone();
-        let writer = Writer::new(Sink::text(AnswerForm::Tsv, Broken(kind)));
+        let writer = AnswerWriter::new(Sink::text(AnswerForm::Tsv, Broken(kind)));
         pass(
             || vec![step(0, vec![text(0, "a")], None)],
             move |stream| collect(stream, &given, &writer),

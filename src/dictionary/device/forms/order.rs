@@ -168,7 +168,7 @@ impl Scattered {
 }
 
 /// The places of the terms of some collections in the result.
-struct Part<'a> {
+struct OrderPart<'a> {
     collections: Range<usize>,
     numbers: &'a mut [u32],
     of: &'a mut [u16],
@@ -176,7 +176,7 @@ struct Part<'a> {
     suffixes: &'a mut [u8],
 }
 
-impl Part<'_> {
+impl OrderPart<'_> {
     fn fill(self, all: All<'_>, scattered: &[Scattered]) {
         let mut terms = Vec::new();
         let mut begin = 0;
@@ -249,7 +249,7 @@ impl Forms {
             if here.terms >= each || collection + 1 == TRIE_COLLECTIONS {
                 let Size { terms, bytes } = std::mem::take(&mut here);
                 let taken = "there are so many in all";
-                parts.push(Part {
+                parts.push(OrderPart {
                     collections: begin..collection + 1,
                     numbers: rest.0.split_off_mut(..terms).expect(taken),
                     of: rest.1.split_off_mut(..terms).expect(taken),

@@ -1,6 +1,6 @@
 //! The twin of the kernel in plain Rust, on postings that are not coded.
 
-use crate::gpu::methods::batch::Found;
+use crate::gpu::methods::batch::FoundHits;
 use crate::query::top_k::Hit;
 use crate::score::bm25::score;
 use crate::score::wang::is_over;
@@ -42,7 +42,7 @@ pub(crate) fn by_rounds(
     worth: Worth<'_>,
     k: usize,
     round: usize,
-) -> (Found, u32) {
+) -> (FoundHits, u32) {
     let documents = worth.norms.len() as u32;
     let cut = terms.iter().filter(|term| term.there < term.postings.len());
     let cut = cut.map(|term| term.there().last().map_or(0, |last| last.0 + 1)).min();
@@ -76,5 +76,5 @@ pub(crate) fn by_rounds(
             break;
         }
     }
-    (Found { hits, rest }, rounds)
+    (FoundHits { hits, rest }, rounds)
 }

@@ -52,7 +52,7 @@ pub(crate) struct DocumentsTable {
     sequencer: Sequencer,
     /// The open run, once it has a document, and what of it is placed.
     run: Option<(Arc<Run>, DocumentsPlace)>,
-    shared: Arc<Shared>,
+    shared: Arc<SharedTable>,
     documents: u32,
     skipped: BTreeMap<String, u64>,
     first_skipped: Vec<String>,
@@ -68,7 +68,7 @@ struct Run {
 }
 
 /// What all writers share; the last owner ends the table.
-struct Shared {
+struct SharedTable {
     directory: PathBuf,
     /// Threads that count the names.
     threads: usize,
@@ -91,7 +91,7 @@ pub(crate) struct PieceRows {
     docid: u32,
     lines: u64,
     run: Arc<Run>,
-    shared: Arc<Shared>,
+    shared: Arc<SharedTable>,
 }
 
 impl DocumentsTable {
@@ -104,7 +104,7 @@ impl DocumentsTable {
             directory: directory.clone(),
             sequencer: Sequencer::new(budget.run_limit),
             run: None,
-            shared: Arc::new(Shared { directory, threads, names, sum }),
+            shared: Arc::new(SharedTable { directory, threads, names, sum }),
             documents: 0,
             skipped: BTreeMap::new(),
             first_skipped: Vec::new(),
@@ -201,7 +201,7 @@ impl DocumentsTable {
         sum.skipped = skipped;
         sum.first_skipped = first_skipped;
         drop(sum);
-        Shared::end(shared)
+        SharedTable::end(shared)
     }
 }
 
@@ -234,11 +234,11 @@ impl PieceRows {
         let empty = rows.lengths.iter().filter(|&&length| length == 0).count();
         shared.sum().empty += empty as u64;
         shared.leave(run)?;
-        Shared::end(shared)
+        SharedTable::end(shared)
     }
 }
 
-impl Shared {
+impl SharedTable {
     fn sum(&self) -> MutexGuard<'_, Sum> {
         // Sums are whole after any panic.
         lock(&self.sum)

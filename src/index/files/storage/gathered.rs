@@ -30,14 +30,14 @@ impl Piece {
     }
 }
 
-struct Part {
+struct GatheredPart {
     room: Room,
     pieces: Vec<Piece>,
 }
 
 struct Writers {
     file: Arc<FilledFile>,
-    parts: Option<Sender<Part>>,
+    parts: Option<Sender<GatheredPart>>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -134,7 +134,7 @@ impl GatheredFile {
             return Ok(());
         }
         let room = self.file.room(std::mem::take(&mut self.part_bytes));
-        let part = Part { room, pieces: std::mem::take(&mut self.pieces) };
+        let part = GatheredPart { room, pieces: std::mem::take(&mut self.pieces) };
         match &self.writers.parts {
             // The threads take parts until there are no more, whatever fails.
             Some(parts) => _ = parts.send(part),
@@ -166,7 +166,7 @@ impl Drop for Writers {
     }
 }
 
-fn write_parts(file: &FilledFile, parts: &Mutex<Receiver<Part>>) {
+fn write_parts(file: &FilledFile, parts: &Mutex<Receiver<GatheredPart>>) {
     let mut buffer = Vec::new();
     loop {
         let part = lock(parts).recv();
@@ -175,6 +175,10 @@ fn write_parts(file: &FilledFile, parts: &Mutex<Receiver<Part>>) {
     }
 }
 
-fn write_part(file: &FilledFile, Part { room, pieces }: Part, buffer: &mut Vec<u8>) {
+fn write_part(
+    file: &FilledFile,
+    GatheredPart { room, pieces }: GatheredPart,
+    buffer: &mut Vec<u8>,
+) {
     file.fill(room, pieces.iter().map(Piece::bytes), buffer);
 }

@@ -2,7 +2,7 @@
 //! strings and numbers. A device that finds the same bytes around other values has found a line
 //! that means the same ([`lines`](crate::dictionary::device::lines)).
 
-use super::{Cursor, JsonlParser, KEPT_BUFFER_BYTES, NO_NAME, Record, Role, Span};
+use super::{Cursor, JsonRecord, JsonlParser, KEPT_BUFFER_BYTES, NO_NAME, Role, Span};
 use crate::dictionary::device::lines::{self, LONGEST_NAME, LineShape, Value, number_bytes};
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ impl JsonlParser {
     /// The shape of the first of some lines, if it has one; it depends on the fields asked for.
     pub fn line_shape(&mut self, lines: &[u8]) -> Option<LineShape> {
         let mut cursor = Cursor { bytes: lines, at: 0, scan: self.scan };
-        let mut record = Record::new();
+        let mut record = JsonRecord::new();
         let is_right = self.buffers.record(&mut cursor, &mut record).is_ok();
         self.buffers.text.shrink(KEPT_BUFFER_BYTES);
         let name = &record.name;
@@ -55,7 +55,7 @@ impl Noted<'_> {
     }
 
     /// Steps over the value of a key with this role, and notes its strings and numbers.
-    fn value(&mut self, role: &Role, record: &Record) -> Option<()> {
+    fn value(&mut self, role: &Role, record: &JsonRecord) -> Option<()> {
         let mut ahead = Cursor { ..self.cursor };
         ahead.skip_value().ok()?;
         while self.cursor.at < ahead.at {

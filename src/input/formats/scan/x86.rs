@@ -85,7 +85,7 @@ fn escape_begins(marks: u64) -> u64 {
     (even_runs & EVEN) | (odd_runs & !EVEN)
 }
 
-struct Step {
+struct EscapeStep {
     /// Its bytes up to where it stops, without the backslashes, with what escapes stand for.
     squeezed: __m512i,
     bytes: usize,
@@ -100,7 +100,7 @@ struct Step {
 /// Translates the escapes of a step that stops at `behind_end`; `carried` is of the one before.
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,bmi1,bmi2,popcnt")]
 #[inline]
-fn translate(lanes: __m512i, behind_end: u64, carried: u64) -> Step {
+fn translate(lanes: __m512i, behind_end: u64, carried: u64) -> EscapeStep {
     // SAFETY: the first 64 of the table's 128 bytes.
     let table_low = unsafe { _mm512_loadu_si512(ESCAPES.as_ptr().cast()) };
     // SAFETY: the last 64 of the table's 128 bytes.
@@ -122,7 +122,13 @@ fn translate(lanes: __m512i, behind_end: u64, carried: u64) -> Step {
     let before_stop = !stops & stops.wrapping_sub(1);
     let kept = before_stop & !begins;
     let squeezed = _mm512_maskz_compress_epi8(kept, copied);
-    Step { squeezed, bytes: kept.count_ones() as usize, stops, escaped, carried: begins >> 63 }
+    EscapeStep {
+        squeezed,
+        bytes: kept.count_ones() as usize,
+        stops,
+        escaped,
+        carried: begins >> 63,
+    }
 }
 
 /// `Scan::copy` with AVX-512; it leaves `\u` and bad escapes to the caller.

@@ -103,7 +103,7 @@ pub struct Scheduling {
     pub shares: Arc<Shares>,
 }
 
-struct State {
+struct HybridState {
     queues: Queues<(u64, Plan)>,
     idle: Vec<usize>,
     /// Seconds of a device for a query: the mean of the last ones.
@@ -111,7 +111,7 @@ struct State {
     failing: usize,
 }
 
-impl State {
+impl HybridState {
     /// Takes a sleeping worker that feeds devices or does not.
     fn wake(&mut self, feeders: usize, feeds: bool) -> Option<usize> {
         let at = self.idle.iter().rposition(|&worker| (worker < feeders) == feeds);
@@ -119,8 +119,8 @@ impl State {
     }
 }
 
-struct Shared {
-    state: Mutex<State>,
+struct SharedQueues {
+    state: Mutex<HybridState>,
     /// Queries that wait, read without the lock.
     waiting: AtomicUsize,
     /// Queries that devices have, as far as workers have looked.
@@ -137,8 +137,8 @@ struct Shared {
     began: Instant,
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl SharedQueues {
+    fn lock(&self) -> MutexGuard<'_, HybridState> {
         lock(&self.state)
     }
 
@@ -164,7 +164,7 @@ impl Shared {
 }
 
 pub struct Hybrid {
-    shared: Arc<Shared>,
+    shared: Arc<SharedQueues>,
     devices: Box<dyn Engines>,
 }
 
@@ -183,8 +183,8 @@ impl Hybrid {
     ) -> std::io::Result<Self> {
         let deadline = scheduling.deadline.as_secs_f64();
         let queues = Queues::new(scheduling.policy, deadline, (wakers.workers(), number));
-        let state = State { queues, idle: Vec::new(), device_seconds: 1e-3, failing: 0 };
-        let shared = Arc::new(Shared {
+        let state = HybridState { queues, idle: Vec::new(), device_seconds: 1e-3, failing: 0 };
+        let shared = Arc::new(SharedQueues {
             state: Mutex::new(state),
             waiting: AtomicUsize::new(0),
             on_devices: AtomicUsize::new(0),
@@ -198,7 +198,7 @@ impl Hybrid {
         });
         let pause = Duration::from_secs_f64((deadline / 8.0).clamp(0.005, 0.05));
         let weak = Arc::downgrade(&shared);
-        spawn("scheduler", move || Shared::look(weak, pause))?;
+        spawn("scheduler", move || SharedQueues::look(weak, pause))?;
         Ok(Self { shared, devices })
     }
 
@@ -232,7 +232,7 @@ impl Engines for Hybrid {
 }
 
 struct HybridEngine {
-    shared: Arc<Shared>,
+    shared: Arc<SharedQueues>,
     worker: usize,
     cpu: Whole,
     device: Box<dyn QueryEngine>,

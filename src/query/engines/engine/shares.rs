@@ -58,7 +58,7 @@ struct Desk {
     asleep: bool,
 }
 
-struct Shared {
+struct SharedDesks {
     copies: bool,
     barrier: bool,
     wakers: Arc<Wakers>,
@@ -66,7 +66,7 @@ struct Shared {
     open: AtomicUsize,
 }
 
-impl Shared {
+impl SharedDesks {
     /// Gives a stage of a query to all workers; worker `own` is awake.
     fn lay(&self, own: usize, number: u64, plan: Arc<Plan>, stage: Stage) {
         let found = Mutex::new((Combined::new(plan.wanted().k), 0));
@@ -83,14 +83,14 @@ impl Shared {
     }
 }
 
-pub(crate) struct Crew(Arc<Shared>);
+pub(crate) struct Crew(Arc<SharedDesks>);
 
 impl Crew {
     /// With `copies` each worker has postings of its own.
     pub(crate) fn new(copies: bool, barrier: bool, wakers: &Arc<Wakers>) -> Self {
         let desks = std::iter::repeat_with(Mutex::default).take(wakers.workers()).collect();
         let wakers = wakers.clone();
-        Self(Arc::new(Shared { copies, barrier, wakers, desks, open: AtomicUsize::new(0) }))
+        Self(Arc::new(SharedDesks { copies, barrier, wakers, desks, open: AtomicUsize::new(0) }))
     }
 }
 
@@ -115,7 +115,7 @@ impl Engines for Crew {
 }
 
 struct ShareEngine {
-    shared: Arc<Shared>,
+    shared: Arc<SharedDesks>,
     worker: usize,
     searcher: Searcher,
     copied: Option<Copied>,

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 type Numbered = (u64, Arc<Plan>);
 
 #[derive(Debug)]
-struct Shared {
+struct SharedPool {
     pool: Pool<Numbered>,
     cutting: Cutting,
     patience: Duration,
@@ -25,7 +25,7 @@ struct Shared {
 }
 
 #[derive(Debug)]
-pub(crate) struct Crew(Arc<Shared>);
+pub(crate) struct Crew(Arc<SharedPool>);
 
 impl Crew {
     /// A new query is cut only while at most `delta` tasks are open; workers look for work for
@@ -41,7 +41,7 @@ impl Crew {
         let cutting = Cutting { least_ns, ..cutting };
         let pool = Pool::new(delta, workers);
         let wakers = wakers.clone();
-        Self(Arc::new(Shared { pool, cutting, patience, wakers }))
+        Self(Arc::new(SharedPool { pool, cutting, patience, wakers }))
     }
 }
 
@@ -66,7 +66,7 @@ impl Engines for Crew {
 }
 
 struct TaskEngine {
-    shared: Arc<Shared>,
+    shared: Arc<SharedPool>,
     worker: usize,
     searcher: Searcher,
     /// Since when a worker that does not sleep has had nothing to do.

@@ -1,6 +1,6 @@
 //! Figure 6: what does Parallel Merge Find take for each element, by length and splitters?
 
-use super::{Bench, SPLITTERS};
+use super::{Ding09Bench, SPLITTERS};
 use crate::numbers::median;
 use crate::rows::print;
 use anyhow::ensure;
@@ -45,7 +45,7 @@ fn steps((m, n): (u32, u32), merging: Merging) -> (Vec<Step<MethodArray>>, u64) 
     ((1..=merging.levels + 1).map(step).collect(), places)
 }
 
-impl Bench<'_> {
+impl Ding09Bench<'_> {
     pub(super) fn figure_6(&mut self) -> anyhow::Result<()> {
         let equal = (0..12).map(|i| 5000 << i).chain([16_000_000]).map(|n| ("equal", n, n));
         let longer = (0..7).map(|i| ("200,000 in more", 200_000, 200_000 << i));

@@ -5,7 +5,7 @@
 use super::super::harness::with;
 use super::figures::{MEMORY, Measured};
 use super::model::Point;
-use super::{Bench, Log};
+use super::{Log, WangBench};
 use crate::rows::print;
 use crate::threads::threads;
 use millrace::Searcher;
@@ -21,7 +21,7 @@ const KS: [usize; 4] = [1, 5, 10, 15];
 /// Greatest parts of a list that are tried.
 const LAMBDAS: [f64; 3] = [0.85, 0.95, 1.0];
 
-impl Bench<'_> {
+impl WangBench<'_> {
     pub(super) fn figure_10(&mut self, log: &Log) -> anyhow::Result<()> {
         for k in KS {
             let log = self.log(log.model.clone(), k)?;

@@ -3,7 +3,7 @@
 use super::super::harness::with;
 use super::model::{CACHES, Fitted, Point};
 use super::pass::{How, Took};
-use super::{BATCH, Bench, Log};
+use super::{BATCH, Log, WangBench};
 use crate::rows::print;
 use millrace::inside::gpu::{DEFAULT_ROUND, of_plan};
 use millrace::inside::index::{CachePolicy, CachedLists};
@@ -32,7 +32,7 @@ pub(super) struct Measured {
     pub(super) fitted: Fitted,
 }
 
-impl Bench<'_> {
+impl WangBench<'_> {
     /// The device's memory in figures where it does not vary, without a deadline.
     pub(super) fn usual(&self, policy: CachePolicy, lambda: f64) -> Point {
         let memory = MEMORY * self.sizes.index;

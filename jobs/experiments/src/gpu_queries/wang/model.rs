@@ -4,7 +4,7 @@
 //! from the plan of the cache and the log, and from S_b, which the paper leaves out.
 
 use super::pass::How;
-use super::{BATCH, Bench, Log};
+use super::{BATCH, Log, WangBench};
 use millrace::inside::gpu::DEFAULT_ROUND;
 use millrace::inside::index::{CachePolicy, CachedLists, TermEntry};
 use millrace::inside::query::Plan;
@@ -202,7 +202,7 @@ impl Sizes {
     }
 }
 
-impl Bench<'_> {
+impl WangBench<'_> {
     /// Measures c by n, with all lists of the queries on the device, and t by S_b, with none.
     pub(super) fn measure(&mut self, plans: &[Plan]) -> anyhow::Result<Model> {
         let mut model = Model::default();

@@ -1,9 +1,9 @@
 //! All queries once, batch after batch; threads end queries where the device cannot.
 
-use super::Bench;
+use super::WangBench;
 use crate::threads::threads;
 use anyhow::Context as _;
-use millrace::inside::gpu::{AskedPart, BatchRoom, DeviceMethod as _, Found, WangTuning};
+use millrace::inside::gpu::{AskedPart, BatchRoom, DeviceMethod as _, FoundHits, WangTuning};
 use millrace::inside::query::Plan;
 use millrace::{Hit, Searcher};
 use std::sync::mpsc::channel;
@@ -41,7 +41,7 @@ type Begun = (usize, Vec<Hit>, u32, Instant);
 /// One that was ended: its number, hits, seconds to end it, and those since its batch was begun.
 type Ended = (usize, Vec<Hit>, f64, f64);
 
-impl Bench<'_> {
+impl WangBench<'_> {
     /// Answers queries, of which plans say the k, in their order.
     pub(super) fn device_pass(
         &mut self,
@@ -133,7 +133,7 @@ impl Bench<'_> {
             took.copy_s += f64::from(times_ms[0]) / 1e3;
             took.list_bytes += batch.used().list_bytes as u64;
             took.batches += 1;
-            for (number, Found { hits, rest }) in (first..).zip(found) {
+            for (number, FoundHits { hits, rest }) in (first..).zip(found) {
                 if let Some(from) = rest {
                     took.begun += 1;
                     end((number, hits, from, since))?;
