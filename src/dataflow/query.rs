@@ -30,7 +30,7 @@ use crate::dataflow::query::context::Context;
 use crate::dataflow::query::desk::Desk;
 use crate::dataflow::query::gather::gather;
 use crate::dataflow::query::lay_out::Answered;
-use crate::dataflow::query::look::{Planned, look};
+use crate::dataflow::query::look::{PlansByNumber, look};
 use crate::dataflow::query::messages::ShardHits;
 use crate::dataflow::query::tell::tell;
 use crate::dataflow::query::weigh::weigh;
@@ -52,7 +52,7 @@ pub(super) struct Wiring {
     /// The queries of a process that has a shard.
     pub(super) shards: Arc<Desk<Option<Vec<NamedHit>>, ShardHits>>,
     /// Plans of a shard that wait for the numbers of the others.
-    pub(super) planned: Arc<Planned>,
+    pub(super) planned: Arc<PlansByNumber>,
 }
 
 /// Joins the operators on one worker. In one process, whatever the engine:

@@ -25,7 +25,7 @@ pub(crate) use encode::ListEncoder;
 pub(crate) use error::ListError;
 pub(crate) use form::{Form, ListCodec};
 pub(crate) use packed::{PackedBlock, decode_tail};
-pub(crate) use segment::{Columns, MOST_SHARED_BYTES, RECORD_BYTES, Segment, Source};
+pub(crate) use segment::{BlockSource, Columns, MOST_SHARED_BYTES, RECORD_BYTES, Segment};
 pub(crate) use whole::WholeBlock;
 
 use crate::codec::bp128;

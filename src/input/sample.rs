@@ -51,7 +51,7 @@ pub(crate) struct Sample {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
+struct SamplePlace {
     input: u32,
     /// Where it begins in the file, in bytes.
     offset: u64,
@@ -122,7 +122,7 @@ fn weigh_tokens(group: &TokenGroup, weights: &mut [u64]) {
 
 fn take<R: Regroup>(
     plan: &InputPlan,
-    places: impl FnMut() -> Option<Place>,
+    places: impl FnMut() -> Option<SamplePlace>,
     regroup: R,
     max_document: u64,
     weigh: fn(&R::Group, &mut [u64]),
@@ -152,7 +152,7 @@ fn take<R: Regroup>(
 }
 
 /// Reads a place as a block that ends its split; `None` if that is not possible.
-fn read(plan: &InputPlan, place: Place) -> Option<FileBlock> {
+fn read(plan: &InputPlan, place: SamplePlace) -> Option<FileBlock> {
     let read = |offset, bytes| plan.peek(place.input, offset, bytes).ok();
     let mut head = read(0, 4)?;
     let compression = Compression::by_content(&head);
@@ -166,7 +166,7 @@ fn read(plan: &InputPlan, place: Place) -> Option<FileBlock> {
     Some(FileBlock { input: place.input, compression, bytes, ends_input: true, ends_split: true })
 }
 
-fn places(plan: &InputPlan, per_gigabyte: u64) -> Vec<Place> {
+fn places(plan: &InputPlan, per_gigabyte: u64) -> Vec<SamplePlace> {
     let text = |bytes: u64, compressed: bool| if compressed { bytes * SWELL } else { bytes };
     let sizes: Vec<(u64, bool)> = (0..plan.inputs.len())
         .map(|i| {
@@ -180,7 +180,7 @@ fn places(plan: &InputPlan, per_gigabyte: u64) -> Vec<Place> {
     let wanted = ((u128::from(total) * u128::from(per_gigabyte)) >> 30) as u64;
     let bytes = wanted.max(per_gigabyte).min(total / PART).min(MOST_BYTES);
     let number = bytes.div_ceil(PLACE_BYTES);
-    let mut places: Vec<Place> = Vec::new();
+    let mut places: Vec<SamplePlace> = Vec::new();
     let mut input = 0;
     let mut before = 0;
     for i in 0..number {
@@ -189,7 +189,7 @@ fn places(plan: &InputPlan, per_gigabyte: u64) -> Vec<Place> {
             before += sizes[input].0;
             input += 1;
         }
-        let place = Place { input: input as u32, offset: at - before, bytes: bytes / number };
+        let place = SamplePlace { input: input as u32, offset: at - before, bytes: bytes / number };
         match places.last_mut() {
             // A compressed file has one place, its beginning.
             Some(last) if last.input == place.input && sizes[input].1 => last.bytes += place.bytes,

@@ -43,7 +43,7 @@ pub struct InputPlan {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Source {
+pub(crate) struct InputSource {
     pub paths: Vec<PathBuf>,
     /// Found out for each file if none is given.
     pub format: Option<Format>,
@@ -104,9 +104,9 @@ impl InputPlan {
 
     /// Expands sources one behind the other. A file that is there twice is read once, in its first
     /// place; what belongs to an index is passed over, for patterns match it by chance.
-    pub(crate) fn of_sources(sources: &[Source], walk: &Walk) -> Result<Self, InputError> {
+    pub(crate) fn of_sources(sources: &[InputSource], walk: &Walk) -> Result<Self, InputError> {
         let mut plan = Self::empty();
-        for Source { paths, format } in sources {
+        for InputSource { paths, format } in sources {
             for path in paths {
                 match plan.add(path, *format, walk) {
                     Err(InputError::IsIndex { .. }) => plan.passed.indexes.push(path.clone()),

@@ -5,7 +5,7 @@ use super::files::replace;
 use super::{Rebuild, RebuildError};
 use crate::build::{Notes, Peers};
 use crate::dataflow::control::{Control, JobError};
-use crate::rebuild::history::{self, HistoryRecord, Outcome};
+use crate::rebuild::history::{self, HistoryRecord, RebuildOutcome};
 use crate::rebuild::job_file::JobFile;
 use crate::rebuild::job_file::keys::StatusKeys;
 use crate::rebuild::schedule::{Due, Turn};
@@ -124,7 +124,7 @@ impl Daemon {
         match &result {
             Ok(record) => {
                 (self.tell)(&format!("{}: {record}", self.job.index.display()), false);
-                if record.outcome == Outcome::Published {
+                if record.outcome == RebuildOutcome::Published {
                     self.call(&self.job.notify.on_success, record.generation, "");
                 }
             }

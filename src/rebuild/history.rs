@@ -21,7 +21,7 @@ pub(crate) const HISTORY: &str = "history.jsonl";
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Outcome {
+pub enum RebuildOutcome {
     Published,
     /// The live generation stays.
     Unchanged,
@@ -91,7 +91,7 @@ pub struct HistoryRecord {
     pub seconds: f64,
     /// From 1.
     pub attempt: u32,
-    pub outcome: Outcome,
+    pub outcome: RebuildOutcome,
     pub reason: Option<String>,
     /// Live behind the rebuild.
     pub generation: Option<u32>,
@@ -124,10 +124,10 @@ impl HistoryRecord {
 impl fmt::Display for HistoryRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let outcome = match (self.outcome, self.incremental) {
-            (Outcome::Failed, _) => "failed",
-            (Outcome::Unchanged, _) => "unchanged",
-            (Outcome::Published, true) => "added to",
-            (Outcome::Published, false) => "built",
+            (RebuildOutcome::Failed, _) => "failed",
+            (RebuildOutcome::Unchanged, _) => "unchanged",
+            (RebuildOutcome::Published, true) => "added to",
+            (RebuildOutcome::Published, false) => "built",
         };
         let started = self.started.split('.').next().unwrap_or_default();
         let generation = self.generation.map_or("-".into(), |number| number.to_string());

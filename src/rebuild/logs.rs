@@ -43,7 +43,7 @@ const LOGS: &str = "logs";
 const PLANNED: &str = "planned.json";
 
 #[derive(Default, PartialEq, Serialize, Deserialize)]
-struct Planned {
+struct PlannedLogs {
     /// Of the files of the logs.
     known: Known,
     /// The generation's number and the checksum of its manifest.
@@ -68,7 +68,7 @@ pub(super) fn plan_cache(
     let folder = rebuild.job.index.join(FOLDER).join(LOGS);
     fs::create_dir_all(&folder).map_err(RebuildError::io(&folder))?;
     let state = folder.join(PLANNED);
-    let before: Planned = fs::read(&state)
+    let before: PlannedLogs = fs::read(&state)
         .ok()
         .and_then(|bytes| serde_json::from_slice(&bytes).ok())
         .unwrap_or_default();
@@ -78,7 +78,7 @@ pub(super) fn plan_cache(
     let hashes: Vec<_> = logs.iter().map(|log| (&log.kept, &log.hash)).collect();
     let how = format!("{hashes:?} {} {:?} {}", keys.window, keys.cache, keys.lambda);
     let how = format!("{how} {} {}", keys.memory, keys.k);
-    let planned = Planned { known, of: (of.generation, of.manifest_crc), how };
+    let planned = PlannedLogs { known, of: (of.generation, of.manifest_crc), how };
     let is_there = CachePlan::open(&generation).is_ok_and(|plan| plan.is_some());
     if is_there && (planned.of, &planned.how) == (before.of, &before.how) {
         return Ok(None);

@@ -13,7 +13,7 @@ use crate::index::files::storage;
 use crate::index::format::RUNS;
 use crate::index::generations::manifest::{InputEntry, Manifest, RunEntry, Settings};
 use crate::input::folder::Walk;
-use crate::input::splits::{InputPlan, Source};
+use crate::input::splits::{InputPlan, InputSource};
 use crate::input::wanted::{KnownDocuments, Wanted, WantedDocuments};
 use crate::order::Budget;
 use crate::rebuild::files::{self, Known};
@@ -36,7 +36,7 @@ pub enum How {
 }
 
 #[derive(Clone, Debug, Serialize)]
-pub struct Planned {
+pub struct PlannedRebuild {
     pub how: How,
     pub inputs: InputCounts,
     /// If only a part is built; `live` are those behind that.
@@ -48,7 +48,7 @@ pub struct Planned {
 }
 
 pub(super) struct Looked {
-    pub(super) planned: Planned,
+    pub(super) planned: PlannedRebuild,
     pub(super) plan: InputPlan,
     /// By file: it has changed or is new.
     touched: Vec<bool>,
@@ -125,7 +125,7 @@ impl Rebuild<'_> {
             ..DocumentCounts::default()
         };
         let (skipped, read_bytes) = Default::default();
-        let planned = Planned { how, inputs, documents, skipped, read_bytes };
+        let planned = PlannedRebuild { how, inputs, documents, skipped, read_bytes };
         let (changes, places, read, part) = Default::default();
         let mut looked =
             Looked { planned, plan, touched, known, live, changes, places, read, part };
@@ -140,7 +140,10 @@ impl Rebuild<'_> {
 
     pub(super) fn sources(&self) -> Result<InputPlan, RebuildError> {
         let source = |(number, input): (usize, &InputKeys)| {
-            Ok::<_, RebuildError>(Source { paths: self.job.expand(number)?, format: input.format })
+            Ok::<_, RebuildError>(InputSource {
+                paths: self.job.expand(number)?,
+                format: input.format,
+            })
         };
         let sources = self.job.inputs.iter().enumerate().map(source);
         let walk = Walk { index: Some(self.job.index.clone()) };

@@ -34,7 +34,7 @@ mod together;
 pub(crate) mod values;
 
 pub(crate) use error::RebuildError;
-pub(crate) use look::{How, Planned};
+pub(crate) use look::{How, PlannedRebuild};
 
 use crate::build::{BuildOptions, Guards, Note, Notes, Peers};
 use crate::dataflow::control::Control;
@@ -42,7 +42,7 @@ use crate::index::error::IndexError;
 use crate::index::generations::folder::{IndexLock, current};
 use crate::index::generations::manifest::Manifest;
 use crate::index::generations::manifest::sharded::ShardedManifest;
-use crate::rebuild::history::{FOLDER, HistoryRecord, Outcome};
+use crate::rebuild::history::{FOLDER, HistoryRecord, RebuildOutcome};
 use crate::rebuild::job_file::JobFile;
 use crate::rebuild::job_file::keys::{BuildKeys, GuardKeys};
 use crate::text::analysis::Analysis;
@@ -80,7 +80,7 @@ impl Rebuild<'_> {
     ///
     /// # Errors
     /// What would fail the rebuild before it builds.
-    pub fn plan(&self) -> Result<Planned, RebuildError> {
+    pub fn plan(&self) -> Result<PlannedRebuild, RebuildError> {
         self.job.log_files()?;
         let work = tempfile::tempdir().map_err(RebuildError::io(&std::env::temp_dir()))?;
         let looked = self.look(work.path(), For::Plan, &mut HistoryRecord::default())?;
@@ -107,7 +107,7 @@ impl Rebuild<'_> {
                 return Ok(HistoryRecord {
                     started,
                     attempt,
-                    outcome: Outcome::Unchanged,
+                    outcome: RebuildOutcome::Unchanged,
                     ..HistoryRecord::default()
                 });
             }
@@ -129,7 +129,7 @@ impl Rebuild<'_> {
         _ = fs::remove_dir_all(&work);
         record.seconds = began.elapsed().as_secs_f64();
         if let Err(error) = &result {
-            record.outcome = Outcome::Failed;
+            record.outcome = RebuildOutcome::Failed;
             record.reason = Some(error.chain());
         }
         // The reason of a failed rebuild tells what it could not read.
@@ -189,14 +189,14 @@ impl Rebuild<'_> {
             looked.live.take_if(|live| how == How::Nothing && self.is_done(live, links.as_ref()));
         let (live, ranked) = match done {
             Some(live) => {
-                record.outcome = Outcome::Unchanged;
+                record.outcome = RebuildOutcome::Unchanged;
                 (live, None)
             }
             None => {
                 let links = links.as_ref();
                 let published =
                     Publishing { rebuild: self, looked: &looked, links, work }.publish(record)?;
-                record.outcome = Outcome::Published;
+                record.outcome = RebuildOutcome::Published;
                 record.incremental = !matches!(how, How::Whole(_));
                 published
             }

@@ -2,7 +2,7 @@
 //! format.
 
 use super::error::RebuildError;
-use super::history::{FOLDER, HistoryRecord, Outcome};
+use super::history::{FOLDER, HistoryRecord, RebuildOutcome};
 use crate::index::generations::folder::{current, is_being_written};
 use crate::index::generations::manifest::summary::Summary;
 use serde::Serialize;
@@ -34,7 +34,7 @@ impl Status {
         let live = current(index)?.map(|path| Summary::read(&path)).transpose()?;
         let newest =
             |want: fn(&HistoryRecord) -> bool| history.iter().rev().find(|r| want(r)).cloned();
-        let failed = |record: &&HistoryRecord| record.outcome == Outcome::Failed;
+        let failed = |record: &&HistoryRecord| record.outcome == RebuildOutcome::Failed;
         Ok(Self {
             index: index.display().to_string(),
             running: is_being_written(&index.join(FOLDER)),
@@ -42,8 +42,8 @@ impl Status {
             generation: live.map(|live| live.generation),
             failures: history.iter().rev().take_while(failed).count() as u64,
             last: history.last().cloned(),
-            last_published: newest(|record| record.outcome == Outcome::Published),
-            last_good: newest(|record| record.outcome != Outcome::Failed),
+            last_published: newest(|record| record.outcome == RebuildOutcome::Published),
+            last_good: newest(|record| record.outcome != RebuildOutcome::Failed),
         })
     }
 
@@ -93,7 +93,7 @@ impl Status {
 mod tests {
     use super::*;
 
-    fn record(outcome: Outcome, generation: u32, seconds: f64) -> HistoryRecord {
+    fn record(outcome: RebuildOutcome, generation: u32, seconds: f64) -> HistoryRecord {
         let started = "2026-11-22T03:00:00Z".to_string();
         HistoryRecord {
             started,
@@ -107,10 +107,10 @@ mod tests {
     #[test]
     fn the_last_records_tell_how_it_stands() {
         let history = [
-            record(Outcome::Published, 1, 4.0),
-            record(Outcome::Unchanged, 1, 0.5),
-            record(Outcome::Failed, 1, 1.0),
-            record(Outcome::Failed, 1, 2.0),
+            record(RebuildOutcome::Published, 1, 4.0),
+            record(RebuildOutcome::Unchanged, 1, 0.5),
+            record(RebuildOutcome::Failed, 1, 1.0),
+            record(RebuildOutcome::Failed, 1, 2.0),
         ];
         let status = Status::new(Path::new("a \"b\""), &history, None).unwrap();
         assert_eq!(status.failures, 2);

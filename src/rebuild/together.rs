@@ -15,7 +15,7 @@ use crate::index::generations::manifest::sharded::ShardedManifest;
 use crate::input::list::Input;
 use crate::input::splits::InputPlan;
 use crate::rebuild::files::{self, Known};
-use crate::rebuild::history::{FOLDER, HistoryRecord, InputCounts, Outcome};
+use crate::rebuild::history::{FOLDER, HistoryRecord, InputCounts, RebuildOutcome};
 use std::collections::HashMap;
 
 impl Rebuild<'_> {
@@ -32,11 +32,11 @@ impl Rebuild<'_> {
         let looked = self.look_together(peers, record);
         let (plan, known) = looked.map_err(|error| self.refuse(peers, error))?;
         let InputCounts { changed, added, removed, .. } = record.inputs;
-        let is_live = record.outcome == Outcome::Unchanged;
+        let is_live = record.outcome == RebuildOutcome::Unchanged;
         let wants = !is_live || changed + added + removed > 0;
         let report = record.time("build", || self.build_with(peers, plan, wants))?;
         if let Some(generation) = report {
-            record.outcome = Outcome::Published;
+            record.outcome = RebuildOutcome::Published;
             let known = Known { generation, ..known };
             known.write(&self.job.index.join(FOLDER).join(FILES))?;
         }
@@ -67,7 +67,7 @@ impl Rebuild<'_> {
         if live.is_none() || before.generation != number {
             before = Known::default();
         } else {
-            record.outcome = Outcome::Unchanged;
+            record.outcome = RebuildOutcome::Unchanged;
         }
         let paths = (0..plan.inputs.len()).filter_map(|input| plan.inputs.path(input));
         let paths = paths.collect::<Vec<_>>();

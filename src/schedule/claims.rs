@@ -34,23 +34,23 @@ pub(crate) struct SharedSplit<F> {
 }
 
 /// The numbers of a split and of a stretch in it.
-pub(crate) type Place = (usize, u64);
+pub(crate) type ClaimPlace = (usize, u64);
 
 /// What is next, for who asks.
 pub(crate) enum Claim<F> {
     /// A stretch of a shared file; nothing before the `next` place will be claimed.
     Stretch {
         file: Arc<F>,
-        place: Place,
-        next: Place,
+        place: ClaimPlace,
+        next: ClaimPlace,
     },
     /// A split that one worker reads; nothing before the `next` place will be claimed.
     Split {
         split: usize,
-        next: Place,
+        next: ClaimPlace,
     },
     /// Not now; nothing before this place will be claimed.
-    Wait(Place),
+    Wait(ClaimPlace),
     Over,
 }
 
@@ -73,7 +73,7 @@ impl<F> ClaimState<F> {
         Ok(())
     }
 
-    fn place(&self) -> Place {
+    fn place(&self) -> ClaimPlace {
         match self.shared {
             Some((_, stretch)) => (self.next - 1, stretch),
             None => (self.next, 0),
@@ -93,7 +93,7 @@ impl<F> Claims<F> {
         splits: usize,
         most: usize,
         hungry: bool,
-        may_share: impl FnOnce(Place, bool) -> bool,
+        may_share: impl FnOnce(ClaimPlace, bool) -> bool,
         open: impl FnOnce(usize) -> Result<Option<SharedSplit<F>>, E>,
     ) -> Result<Claim<F>, E> {
         let mut state = self.state();
@@ -144,7 +144,7 @@ mod tests {
     use std::convert::Infallible;
 
     /// What is claimed, and the place behind it; the same place twice where one has to wait.
-    type Claimed = Option<(Place, Place)>;
+    type Claimed = Option<(ClaimPlace, ClaimPlace)>;
 
     fn claimed<F>(claim: Result<Claim<F>, Infallible>) -> Claimed {
         match claim.unwrap_or_else(|never| match never {}) {
@@ -159,7 +159,7 @@ mod tests {
         Some(((split, 0), (split + 1, 0)))
     }
 
-    fn wait(place: Place) -> Claimed {
+    fn wait(place: ClaimPlace) -> Claimed {
         Some((place, place))
     }
 

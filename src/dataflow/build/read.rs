@@ -25,7 +25,7 @@ use crate::input::piece::Piece;
 use crate::input::streams::shared_file::{Reading, SharedFile};
 use crate::input::{Compression, Format};
 use crate::order::Position;
-use crate::schedule::claims::{Claim, Place};
+use crate::schedule::claims::{Claim, ClaimPlace};
 use crate::settings::SettingError;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -114,19 +114,19 @@ struct Reader {
     absorbed: ProbeHandle<u64>,
     worker: usize,
     cutter: Cutter,
-    open: Option<Stretch>,
+    open: Option<OpenStretch>,
 }
 
-struct Stretch {
+struct OpenStretch {
     file: Arc<SharedFile>,
     number: u64,
     reading: Reading,
     /// Of its next piece.
     position: Position,
-    next: Place,
+    next: ClaimPlace,
 }
 
-fn position_of((split, stretch): Place) -> Result<Position, SettingError> {
+fn position_of((split, stretch): ClaimPlace) -> Result<Position, SettingError> {
     Position::new(split as u64, stretch, 0)
 }
 
@@ -187,9 +187,9 @@ impl Reader {
     fn begin(
         &mut self,
         file: Arc<SharedFile>,
-        place: Place,
-        next: Place,
-    ) -> Result<Stretch, Cause> {
+        place: ClaimPlace,
+        next: ClaimPlace,
+    ) -> Result<OpenStretch, Cause> {
         let position = position_of(place)?;
         let number = place.1;
         // The first asks for what all will read next, the others for one more.
@@ -198,20 +198,20 @@ impl Reader {
         (ahead..=workers).for_each(|ahead| file.will_need(number + ahead));
         let reading = file.begin(number, &mut self.cutter);
         let reading = reading.map_err(|e| self.build.plan.read_error(file.input(), e))?;
-        Ok(Stretch { file, number, reading, position, next })
+        Ok(OpenStretch { file, number, reading, position, next })
     }
 
     /// Tells whether all is read.
     fn read(
         &mut self,
-        stretch: &mut Stretch,
+        stretch: &mut OpenStretch,
         taken: &mut Vec<(u64, Taken)>,
     ) -> Result<bool, Cause> {
         let most_held = match self.is_first(stretch.position) {
             true => usize::MAX,
             false => self.build.longest_ahead(),
         };
-        let Stretch { file, reading, position, .. } = stretch;
+        let OpenStretch { file, reading, position, .. } = stretch;
         let mut pieces = Vec::new();
         let whole = file
             .read(reading, &mut self.cutter, most_held, |piece| pieces.push(piece))
@@ -225,8 +225,8 @@ impl Reader {
     }
 
     /// Ends a stretch that is read; nothing before the returned place will be claimed.
-    fn end(&self, stretch: Stretch) -> Result<Place, InputError> {
-        let Stretch { file, number, reading, next, .. } = stretch;
+    fn end(&self, stretch: OpenStretch) -> Result<ClaimPlace, InputError> {
+        let OpenStretch { file, number, reading, next, .. } = stretch;
         let build = &self.build;
         let input = file.input();
         let hash = file.end(reading).map_err(|e| build.plan.read_error(input, e))?;

@@ -16,7 +16,7 @@
 //!   to make and answers to write.
 
 use super::context::{Context, FIRST};
-use super::desk::{Desk, Outcome, Request, Taken};
+use super::desk::{Desk, DeskOutcome, Request, Taken};
 use super::local::Local;
 use crate::dataflow::control::{Cause, Guard};
 use crate::dataflow::cores;
@@ -52,7 +52,7 @@ pub(crate) fn answer<'scope, D, S, T>(
     context: &Arc<Context>,
     (engines, wakers): (&dyn Engines, &Wakers),
     desk: &Arc<Desk<S, T>>,
-    finish: impl Fn(&Context, Taken<S>, Option<Answer>) -> Result<Outcome<S, T>, Cause> + 'static,
+    finish: impl Fn(&Context, Taken<S>, Option<Answer>) -> Result<DeskOutcome<S, T>, Cause> + 'static,
 ) -> StreamVec<'scope, u64, Local<T>>
 where
     D: Into<Request> + 'static,
@@ -130,7 +130,7 @@ where
 impl<S, T, F> Answering<S, T, F>
 where
     S: Default,
-    F: Fn(&Context, Taken<S>, Option<Answer>) -> Result<Outcome<S, T>, Cause>,
+    F: Fn(&Context, Taken<S>, Option<Answer>) -> Result<DeskOutcome<S, T>, Cause>,
 {
     /// Takes queries if there is room for some, and lets the engine go on.
     fn advance(&mut self, start: Instant, slice: Duration) -> Result<Pace, Cause> {
@@ -207,11 +207,11 @@ where
     ) -> Result<bool, Cause> {
         let batch = taken.batch;
         match (self.finish)(&self.context, taken, answer)? {
-            Outcome::Out(out) => {
+            DeskOutcome::Out(out) => {
                 self.desk.hand_out(self.worker, batch, out);
                 Ok(false)
             }
-            Outcome::Again(again) => {
+            DeskOutcome::Again(again) => {
                 let (taken, plan) = *again;
                 self.desk.begin(number, taken);
                 self.engine.submit(number, plan);

@@ -45,7 +45,7 @@ impl From<Numbered> for Request {
 }
 
 /// What becomes of a query when its engine has answered.
-pub(crate) enum Outcome<S, T> {
+pub(crate) enum DeskOutcome<S, T> {
     Out(T),
     /// The engine is asked for another stage.
     Again(Box<(Taken<S>, Plan)>),

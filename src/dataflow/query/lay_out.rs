@@ -5,7 +5,7 @@
 
 use super::batch::Numbered;
 use super::context::{Context, Layout};
-use super::desk::{Outcome, Request, Taken};
+use super::desk::{DeskOutcome, Request, Taken};
 use crate::dataflow::control::Cause;
 use crate::query::answers::output::{AnswerForm, write_json};
 use crate::query::answers::snippet::{self, Snippets};
@@ -51,19 +51,21 @@ pub(crate) fn answer(
     context: &Context,
     taken: Taken<()>,
     answer: Option<Answer>,
-) -> Result<Outcome<(), Answered>, Cause> {
+) -> Result<DeskOutcome<(), Answered>, Cause> {
     let Some(Request::Text(numbered)) = taken.asked else {
         return Err("a query came without its text".into());
     };
-    let Some(answer) = answer else { return Ok(Outcome::Out(context.lay_out_refused(numbered))) };
+    let Some(answer) = answer else {
+        return Ok(DeskOutcome::Out(context.lay_out_refused(numbered)));
+    };
     if answer.late {
-        return Ok(Outcome::Out(context.lay_out_late(numbered, taken.began.elapsed())));
+        return Ok(DeskOutcome::Out(context.lay_out_late(numbered, taken.began.elapsed())));
     }
     let snapshot = numbered.snapshot.clone();
     let documents = snapshot.generation().documents();
     let name = documents.names(|at| answer.hits.get(at).map(|hit: &Hit| hit.docid));
     let took = taken.began.elapsed();
-    Ok(Outcome::Out(context.lay_out(numbered, (&answer.hits, answer.known), took, name)))
+    Ok(DeskOutcome::Out(context.lay_out(numbered, (&answer.hits, answer.known), took, name)))
 }
 
 impl Context {

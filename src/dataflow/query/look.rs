@@ -24,9 +24,9 @@ use timely::dataflow::operators::generic::operator::Operator;
 
 /// Plans by the numbers of their queries.
 #[derive(Debug, Default)]
-pub(crate) struct Planned(Mutex<HashMap<u64, Plan>>);
+pub(crate) struct PlansByNumber(Mutex<HashMap<u64, Plan>>);
 
-impl Planned {
+impl PlansByNumber {
     fn put(&self, number: u64, plan: Plan) {
         lock(&self.0).insert(number, plan);
     }
@@ -40,7 +40,7 @@ impl Planned {
 pub(crate) fn look<'scope>(
     stream: Stream<'scope, u64, Crossing<Question>>,
     context: &Arc<Context>,
-    planned: &Arc<Planned>,
+    planned: &Arc<PlansByNumber>,
 ) -> Stream<'scope, u64, Crossing<Counted>> {
     let context = context.clone();
     let planned = planned.clone();

@@ -8,7 +8,7 @@
 use super::context::Context;
 use super::desk::Request;
 use super::local::Local;
-use super::look::Planned;
+use super::look::PlansByNumber;
 use super::messages::Counted;
 use crate::dataflow::control::{Cause, Guard};
 use crate::dataflow::crossing::Crossing;
@@ -44,7 +44,7 @@ impl Weighing {
 pub(crate) fn weigh<'scope>(
     stream: Stream<'scope, u64, Crossing<Counted>>,
     context: &Arc<Context>,
-    planned: &Arc<Planned>,
+    planned: &Arc<PlansByNumber>,
 ) -> StreamVec<'scope, u64, Local<Request>> {
     let context = context.clone();
     let planned = planned.clone();

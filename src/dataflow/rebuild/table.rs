@@ -64,10 +64,10 @@ impl Sorter {
         if self.parts.is_empty() {
             return write(path, self.held.iter().map(|entry| Ok(*entry)));
         }
-        let mut sources = vec![Source::Held(std::mem::take(&mut self.held).into_iter())];
+        let mut sources = vec![EntrySource::Held(std::mem::take(&mut self.held).into_iter())];
         for part in &self.parts {
             let file = File::open(part).map_err(IndexError::storage("open", part))?;
-            sources.push(Source::Part(BufReader::with_capacity(1 << 18, file), part.clone()));
+            sources.push(EntrySource::Part(BufReader::with_capacity(1 << 18, file), part.clone()));
         }
         let mut heads = BinaryHeap::new();
         for (number, source) in sources.iter_mut().enumerate() {
@@ -90,16 +90,16 @@ impl Sorter {
     }
 }
 
-enum Source {
+enum EntrySource {
     Held(std::vec::IntoIter<Entry>),
     Part(BufReader<File>, PathBuf),
 }
 
-impl Source {
+impl EntrySource {
     fn next(&mut self) -> Option<Result<Entry, IndexError>> {
         match self {
-            Source::Held(entries) => entries.next().map(Ok),
-            Source::Part(file, path) => {
+            EntrySource::Held(entries) => entries.next().map(Ok),
+            EntrySource::Part(file, path) => {
                 let mut entry = Entry::zeroed();
                 match file.read_exact(bytemuck::bytes_of_mut(&mut entry)) {
                     Ok(()) => Some(Ok(entry)),

@@ -66,7 +66,7 @@ impl Default for Forest {
     }
 }
 
-enum Place {
+enum TreePlace {
     Found(u32),
     Before(usize),
 }
@@ -118,8 +118,8 @@ impl Forest {
         loop {
             let node = self.nodes.get(at);
             let i = match self.search::<V>(node, &query) {
-                Place::Found(term) => return (term, false),
-                Place::Before(i) => i,
+                TreePlace::Found(term) => return (term, false),
+                TreePlace::Before(i) => i,
             };
             if node.leaf != 0 {
                 return (self.insert(at, i, &query), true);
@@ -138,11 +138,11 @@ impl Forest {
     }
 
     #[inline(always)]
-    fn search<V: Vectors>(&self, node: &Node, query: &Query<'_>) -> Place {
+    fn search<V: Vectors>(&self, node: &Node, query: &Query<'_>) -> TreePlace {
         let mut low = V::below(&node.caches, query.cache);
         // Of 31 terms at most 31 are below, and the padding is no term's cache.
         if node.caches[low] != query.cache {
-            return Place::Before(low);
+            return TreePlace::Before(low);
         }
         let mut high = V::below(&node.caches, query.cache + 1);
         while low < high {
@@ -150,10 +150,10 @@ impl Forest {
             match self.strings.compare(node.strings[middle], query) {
                 Ordering::Less => low = middle + 1,
                 Ordering::Greater => high = middle,
-                Ordering::Equal => return Place::Found(node.postings[middle]),
+                Ordering::Equal => return TreePlace::Found(node.postings[middle]),
             }
         }
-        Place::Before(low)
+        TreePlace::Before(low)
     }
 
     #[inline(never)]

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-struct Open<M: DeviceMethod> {
+struct OpenTurn<M: DeviceMethod> {
     job: Job,
     terms: Vec<AskedPart<M>>,
     stage: Stage,
@@ -26,7 +26,7 @@ pub(in crate::gpu) struct Turns<M: DeviceMethod> {
     docids: Range<u32>,
     batch: usize,
     /// Queries of AND, and of OR.
-    ready: [VecDeque<Open<M>>; 2],
+    ready: [VecDeque<OpenTurn<M>>; 2],
     desk: Desk,
 }
 
@@ -74,13 +74,13 @@ impl<M: DeviceMethod> Turns<M> {
             // With a term that no document has AND finds none.
             let stage = if job.plan.may_find(stage) { stage } else { Stage::Any };
             match terms {
-                Some(terms) => self.queue(Open { job, terms, stage }),
+                Some(terms) => self.queue(OpenTurn { job, terms, stage }),
                 None => self.desk.back(&job, Why::Unsuited),
             }
         }
     }
 
-    fn queue(&mut self, open: Open<M>) {
+    fn queue(&mut self, open: OpenTurn<M>) {
         self.ready[usize::from(open.stage == Stage::Any)].push_back(open);
     }
 
@@ -101,7 +101,7 @@ impl<M: DeviceMethod> Turns<M> {
         Ok(())
     }
 
-    fn fill(&mut self, all_terms: bool) -> Option<(MethodBatch<M>, Vec<Open<M>>)> {
+    fn fill(&mut self, all_terms: bool) -> Option<(MethodBatch<M>, Vec<OpenTurn<M>>)> {
         let mut batch = self.device.batch(self.how, all_terms);
         let mut taken = Vec::new();
         let ready = usize::from(!all_terms);
@@ -131,10 +131,10 @@ impl<M: DeviceMethod> Turns<M> {
         Some((batch, taken))
     }
 
-    fn answered(&mut self, open: Vec<Open<M>>, answers: Vec<FoundHits>) {
+    fn answered(&mut self, open: Vec<OpenTurn<M>>, answers: Vec<FoundHits>) {
         for (open, FoundHits { hits, rest }) in open.into_iter().zip(answers) {
             match open.stage.next(open.job.plan.wanted(), hits.len()) {
-                Some(stage) => self.queue(Open { stage, ..open }),
+                Some(stage) => self.queue(OpenTurn { stage, ..open }),
                 None => self.desk.hits(&open.job, hits, rest),
             }
         }

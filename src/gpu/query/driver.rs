@@ -7,7 +7,7 @@ use super::bring::Brought;
 use super::device::{QueryDevice, Slot};
 use super::fetch::{FetchRequest, Fetchers, Lists, NO_LIST, ResidentKey};
 use super::plan::{MOST_HITS, PlacedTerm};
-use super::residency::{ListId, Place, Residency};
+use super::residency::{ListId, Residence, Residency};
 use super::service::{Desk, Job, Why};
 use crate::crew::lock;
 use crate::gpu::floor::error::GpuError;
@@ -30,7 +30,7 @@ pub(super) struct Pace {
 }
 
 /// A query that waits for its lists, or for a batch.
-struct Open {
+struct WaitingQuery {
     job: Job,
     /// Of its terms that are in the index.
     lists: Vec<ListId>,
@@ -47,18 +47,18 @@ pub(super) struct Driver {
     room: Room,
     lists: Lists,
     fetchers: Fetchers,
-    slots: Vec<(Slot, Batch, Vec<Open>)>,
-    ordered: (Slot, Batch, Option<Open>),
+    slots: Vec<(Slot, Batch, Vec<WaitingQuery>)>,
+    ordered: (Slot, Batch, Option<WaitingQuery>),
     /// For the ordered kernels.
-    overflown: VecDeque<Open>,
+    overflown: VecDeque<WaitingQuery>,
     /// Queries whose lists are not asked for yet, since those of others leave no room.
     held: VecDeque<Job>,
-    waiting: HashMap<u64, Open>,
+    waiting: HashMap<u64, WaitingQuery>,
     /// The numbers of the queries in `waiting` that wait for a list.
     waits_for: HashMap<ListId, Vec<u64>>,
     next_wait: u64,
     key: ResidentKey,
-    ready: VecDeque<Open>,
+    ready: VecDeque<WaitingQuery>,
     ready_since: Option<Instant>,
     desk: Desk,
 }
@@ -211,9 +211,9 @@ impl Driver {
             self.key.extend(of_runs.map(|entry| entry.map_or(NO_LIST, |entry| entry.offset)));
             let (id, place) = residency.ask(&self.key[..]);
             match place {
-                Place::Here(..) => {}
-                Place::Coming => missing.push((id, None)),
-                Place::Away => {
+                Residence::Here(..) => {}
+                Residence::Coming => missing.push((id, None)),
+                Residence::Away => {
                     let df = (0..runs).filter_map(|run| entries[run * terms + t]);
                     let df = df.map(|entry| u64::from(entry.df)).sum();
                     residency.fetch(id, self.device.windows().about_bytes(df));
@@ -224,7 +224,7 @@ impl Driver {
         }
         drop(residency);
         if missing.is_empty() {
-            return self.is_ready(Open { job, lists: ids, missing: 0, floors: [0; 2] });
+            return self.is_ready(WaitingQuery { job, lists: ids, missing: 0, floors: [0; 2] });
         }
         let number = self.next_wait;
         self.next_wait += 1;
@@ -235,11 +235,11 @@ impl Driver {
                 self.fetchers.want(FetchRequest { id, entries });
             }
         }
-        let open = Open { missing: missing.len(), job, lists: ids, floors: [0; 2] };
+        let open = WaitingQuery { missing: missing.len(), job, lists: ids, floors: [0; 2] };
         self.waiting.insert(number, open);
     }
 
-    fn is_ready(&mut self, open: Open) {
+    fn is_ready(&mut self, open: WaitingQuery) {
         self.ready_since.get_or_insert_with(Instant::now);
         self.ready.push_back(open);
     }
@@ -269,12 +269,12 @@ impl Driver {
         }
     }
 
-    fn unpin(&self, open: &Open) {
+    fn unpin(&self, open: &WaitingQuery) {
         let mut residency = lock(&self.lists);
         open.lists.iter().for_each(|&id| residency.unpin(id));
     }
 
-    fn hits(&mut self, open: Open, mut hits: Vec<Hit>) {
+    fn hits(&mut self, open: WaitingQuery, mut hits: Vec<Hit>) {
         self.unpin(&open);
         hits.iter_mut().for_each(|hit| hit.docid += self.share.start);
         self.desk.hits(&open.job, hits, None);
@@ -383,7 +383,7 @@ impl Driver {
         slot.launch(&self.device, kept)
     }
 
-    fn launch_ordered(&mut self, open: Open, mode: Mode) -> Result<(), GpuError> {
+    fn launch_ordered(&mut self, open: WaitingQuery, mode: Mode) -> Result<(), GpuError> {
         let query = self.placed(&open, Some(mode));
         let (slot, batch, kept) = &mut self.ordered;
         batch.clear();
@@ -399,13 +399,13 @@ impl Driver {
     }
 
     /// A query whose lists are all there.
-    fn placed(&self, open: &Open, mode: Option<Mode>) -> BatchQuery {
+    fn placed(&self, open: &WaitingQuery, mode: Option<Mode>) -> BatchQuery {
         let plan = &open.job.plan;
         let residency = lock(&self.lists);
         let known = plan.terms().iter().filter(|term| term.df > 0).zip(&open.lists);
         let mut terms = Vec::with_capacity(open.lists.len());
         terms.extend(known.map(|(term, &id)| match residency.place(id) {
-            Place::Here(place, placed) => {
+            Residence::Here(place, placed) => {
                 PlacedTerm { place, placed, df: term.df, weight: term.weight.factor() }
             }
             // An answer without one of its lists would be wrong, and nobody would notice.
@@ -427,7 +427,7 @@ impl Driver {
     }
 
     fn take_all(&mut self) -> Vec<Job> {
-        let mut all: Vec<Open> = Vec::new();
+        let mut all: Vec<WaitingQuery> = Vec::new();
         for (_, _, open) in &mut self.slots {
             all.append(open);
         }

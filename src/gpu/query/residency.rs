@@ -65,7 +65,7 @@ impl Ranges {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place<P = Placed> {
+pub(crate) enum Residence<P = Placed> {
     Here(u64, P),
     Coming,
     Away,
@@ -76,7 +76,7 @@ pub(crate) type ListId = u32;
 
 #[derive(Debug)]
 struct Entry<P> {
-    place: Place<P>,
+    place: Residence<P>,
     /// What it takes, or about what it will; 0 if it is away.
     bytes: u64,
     /// Batches that read it, and queries that wait for it.
@@ -111,7 +111,7 @@ impl<K: Eq + Hash, P: Copy> Residency<K, P> {
     }
 
     /// Pins the list.
-    pub(crate) fn ask<Q>(&mut self, key: &Q) -> (ListId, Place<P>)
+    pub(crate) fn ask<Q>(&mut self, key: &Q) -> (ListId, Residence<P>)
     where
         K: Borrow<Q>,
         Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
@@ -126,7 +126,7 @@ impl<K: Eq + Hash, P: Copy> Residency<K, P> {
             entry.pins += 1;
             return (id, entry.place);
         }
-        let entry = Entry { place: Place::Away, bytes: 0, pins: 1, times: 1 };
+        let entry = Entry { place: Residence::Away, bytes: 0, pins: 1, times: 1 };
         let id = match self.unused.pop() {
             Some(id) => {
                 self.entries[id as usize] = entry;
@@ -138,7 +138,7 @@ impl<K: Eq + Hash, P: Copy> Residency<K, P> {
             }
         };
         self.ids.insert(key.to_owned(), id);
-        (id, Place::Away)
+        (id, Residence::Away)
     }
 
     pub(crate) fn holds<Q>(&self, key: &Q) -> bool
@@ -146,10 +146,10 @@ impl<K: Eq + Hash, P: Copy> Residency<K, P> {
         K: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
     {
-        self.ids.get(key).is_some_and(|&id| matches!(self.place(id), Place::Here(..)))
+        self.ids.get(key).is_some_and(|&id| matches!(self.place(id), Residence::Here(..)))
     }
 
-    pub(crate) fn place(&self, id: ListId) -> Place<P> {
+    pub(crate) fn place(&self, id: ListId) -> Residence<P> {
         self.entries[id as usize].place
     }
 
@@ -176,7 +176,7 @@ impl<K: Eq + Hash, P: Copy> Residency<K, P> {
 
     /// Notes that a list is fetched, which takes about so many bytes.
     pub(crate) fn fetch(&mut self, id: ListId, bytes: u64) {
-        self.entries[id as usize].place = Place::Coming;
+        self.entries[id as usize].place = Residence::Coming;
         self.set_bytes(id, bytes);
     }
 
@@ -194,14 +194,14 @@ impl<K: Eq + Hash, P: Copy> Residency<K, P> {
     /// The list is where [`make_room`](Self::make_room) said. By the thread that tells who waits.
     pub(crate) fn arrived(&mut self, id: ListId, at: u64, placed: P) {
         let entry = &mut self.entries[id as usize];
-        entry.place = Place::Here(at, placed);
+        entry.place = Residence::Here(at, placed);
         self.loaded_bytes += entry.bytes;
     }
 
     /// The list does not come; `at` is from [`make_room`](Self::make_room).
     pub(crate) fn failed(&mut self, id: ListId, at: Option<u64>) {
         let entry = &mut self.entries[id as usize];
-        entry.place = Place::Away;
+        entry.place = Residence::Away;
         if let Some(at) = at {
             self.ranges.give(at, entry.bytes);
         }
@@ -210,7 +210,8 @@ impl<K: Eq + Hash, P: Copy> Residency<K, P> {
 
     /// Evicts lists without pins until there is room, least often asked for first.
     fn evict_for(&mut self, bytes: u64) -> Option<u64> {
-        let can_go = |entry: &Entry<P>| matches!(entry.place, Place::Here(..)) && entry.pins == 0;
+        let can_go =
+            |entry: &Entry<P>| matches!(entry.place, Residence::Here(..)) && entry.pins == 0;
         let mut going: Vec<(u32, u64, usize)> = (0..)
             .zip(&self.entries)
             .filter(|(_, entry)| can_go(entry))
@@ -230,10 +231,10 @@ impl<K: Eq + Hash, P: Copy> Residency<K, P> {
                 break;
             }
             let entry = &mut self.entries[number];
-            if let Place::Here(at, _) = entry.place {
+            if let Residence::Here(at, _) = entry.place {
                 self.ranges.give(at, entry.bytes);
                 freed += entry.bytes;
-                entry.place = Place::Away;
+                entry.place = Residence::Away;
                 entry.bytes = 0;
                 self.evicted += 1;
             }
@@ -255,7 +256,8 @@ impl<K: Eq + Hash, P: Copy> Residency<K, P> {
         ids.retain(|_, id| {
             let entry = &mut entries[*id as usize];
             entry.times /= 2;
-            let stays = entry.times > 0 || entry.pins > 0 || !matches!(entry.place, Place::Away);
+            let stays =
+                entry.times > 0 || entry.pins > 0 || !matches!(entry.place, Residence::Away);
             if !stays {
                 unused.push(*id);
             }
@@ -271,7 +273,7 @@ mod tests {
 
     fn bring(lists: &mut Residency<u32>, key: u32, bytes: u64) -> bool {
         let (id, place) = lists.ask(&key);
-        if let Place::Here(..) = place {
+        if let Residence::Here(..) = place {
             lists.unpin(id);
             return true;
         }
@@ -285,7 +287,7 @@ mod tests {
         at.is_some()
     }
 
-    fn place(lists: &Residency<u32>, key: u32) -> Place {
+    fn place(lists: &Residency<u32>, key: u32) -> Residence {
         lists.place(lists.ids[&key])
     }
 
@@ -297,10 +299,10 @@ mod tests {
         }
         assert!(bring(&mut lists, 2, 1536));
         assert!(bring(&mut lists, 3, 1536), "list 2 goes");
-        assert_eq!(place(&lists, 2), Place::Away);
-        assert_eq!(place(&lists, 1), Place::Here(0, Placed::default()));
+        assert_eq!(place(&lists, 2), Residence::Away);
+        assert_eq!(place(&lists, 1), Residence::Here(0, Placed::default()));
         assert!(bring(&mut lists, 4, 2560), "list 3 is not enough");
-        assert_eq!((place(&lists, 3), place(&lists, 1)), (Place::Away, Place::Away));
+        assert_eq!((place(&lists, 3), place(&lists, 1)), (Residence::Away, Residence::Away));
         assert!(!bring(&mut lists, 5, 4097), "more than there is");
     }
 
@@ -309,7 +311,7 @@ mod tests {
         let mut lists = Residency::new(1024);
         assert!(bring(&mut lists, 1, 1024));
         let (one, place) = lists.ask(&1);
-        assert_eq!(place, Place::Here(0, Placed::default()));
+        assert_eq!(place, Residence::Here(0, Placed::default()));
         for _ in 0..9 {
             assert!(!bring(&mut lists, 2, 1024));
         }
@@ -318,7 +320,7 @@ mod tests {
         let (three, _) = lists.ask(&3);
         lists.fetch(three, 64);
         lists.failed(three, None);
-        assert_eq!(lists.place(three), Place::Away);
+        assert_eq!(lists.place(three), Residence::Away);
     }
 
     /// A query that waited for it is dropped since another of its lists has no room; a second query
@@ -327,16 +329,16 @@ mod tests {
     fn a_list_that_is_on_its_way_cannot_go() {
         let mut lists = Residency::new(1024);
         let (one, place) = lists.ask(&1);
-        assert_eq!(place, Place::Away);
+        assert_eq!(place, Residence::Away);
         lists.fetch(one, 1000);
         let at = lists.make_room(one, 1024).expect("all is free");
         lists.unpin(one);
         for _ in 0..9 {
             assert!(!bring(&mut lists, 2, 1024), "the place of a list that comes was taken");
         }
-        assert_eq!(lists.ask(&1), (one, Place::Coming));
+        assert_eq!(lists.ask(&1), (one, Residence::Coming));
         lists.arrived(one, at, Placed::default());
-        assert_eq!(lists.place(one), Place::Here(at, Placed::default()));
+        assert_eq!(lists.place(one), Residence::Here(at, Placed::default()));
         assert!(!bring(&mut lists, 2, 1024), "it is pinned");
         lists.unpin(one);
         assert!(bring(&mut lists, 2, 1024));
@@ -354,7 +356,7 @@ mod tests {
         lists.asked = FADE - 1;
         let (new, _) = lists.ask(&9);
         assert_eq!((lists.ids.len(), lists.entries.len()), (3, 9), "0 is there, 1 is pinned");
-        assert!(new != kept && place(&lists, 0) == Place::Here(0, Placed::default()));
+        assert!(new != kept && place(&lists, 0) == Residence::Here(0, Placed::default()));
     }
 
     #[test]

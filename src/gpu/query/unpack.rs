@@ -25,7 +25,7 @@ pub(crate) struct BlockLine {
 
 /// Consecutive blocks of a list in one run, and their bytes.
 #[derive(Clone, Debug)]
-struct Stretch<'a> {
+struct BlockStretch<'a> {
     /// The last may be that of the tail.
     lines: Vec<BlockLine>,
     payload: &'a [u8],
@@ -36,7 +36,7 @@ struct Stretch<'a> {
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outline<'a> {
-    stretches: Vec<Stretch<'a>>,
+    stretches: Vec<BlockStretch<'a>>,
     /// The number in the index of the first posting of each window, and of the first behind all.
     pub firsts: Vec<u32>,
     /// The same in the list of the device.
@@ -164,7 +164,7 @@ impl<'a> Outline<'a> {
                 number: tail_first,
             });
         }
-        self.stretches.push(Stretch {
+        self.stretches.push(BlockStretch {
             lines,
             payload: &payload[..4 * words as usize],
             tail,
@@ -291,7 +291,7 @@ impl Portion<'_> {
 }
 
 struct Portions<'a> {
-    stretch: &'a Stretch<'a>,
+    stretch: &'a BlockStretch<'a>,
     most: usize,
     next: usize,
 }
@@ -300,7 +300,7 @@ impl<'a> Iterator for Portions<'a> {
     type Item = Portion<'a>;
 
     fn next(&mut self) -> Option<Portion<'a>> {
-        let Stretch { lines, payload, tail, block_len } = self.stretch;
+        let BlockStretch { lines, payload, tail, block_len } = self.stretch;
         let from = self.next;
         let begin = 4 * lines.get(from)?.place as usize;
         let all = payload.len() + size_of_val(&tail[..]);

@@ -33,7 +33,7 @@ pub struct Import {
     pub memory_bytes: u64,
 }
 
-struct Place {
+struct CiffTerm {
     collection: u16,
     term: Box<str>,
     at: u64,
@@ -151,7 +151,7 @@ fn header<R: BufRead + Seek>(reader: &mut Reader<R>) -> Result<Header, IndexErro
 }
 
 /// Skips a list but for its term.
-fn place<R: BufRead + Seek>(reader: &mut Reader<R>) -> Result<Place, IndexError> {
+fn place<R: BufRead + Seek>(reader: &mut Reader<R>) -> Result<CiffTerm, IndexError> {
     let at = reader.at();
     let end = reader.message("a postings list")?;
     let mut term = None;
@@ -172,7 +172,7 @@ fn place<R: BufRead + Seek>(reader: &mut Reader<R>) -> Result<Place, IndexError>
         return Err(reader.wrong(at, expected, format!("{} bytes", term.len())));
     }
     reader.go_to(end)?;
-    Ok(Place { collection: trie_collection(&term), term: term.into(), at })
+    Ok(CiffTerm { collection: trie_collection(&term), term: term.into(), at })
 }
 
 /// Copies a document; returns its length.
@@ -208,7 +208,7 @@ fn document<R: BufRead + Seek>(
 
 fn list<R: BufRead + Seek, G: FnMut(LaidChunk) -> Result<(), IndexError>>(
     reader: &mut Reader<R>,
-    place: &Place,
+    place: &CiffTerm,
     lengths: &[u32],
     (chunks, encoder): (&mut ListChunks<'_, G>, &mut ListEncoder),
 ) -> Result<(), IndexError> {

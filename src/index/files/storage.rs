@@ -8,7 +8,7 @@ mod spill;
 mod tests;
 
 pub(crate) use filled::{FilledFile, Room};
-pub(crate) use gathered::{GatheredFile, Source};
+pub(crate) use gathered::{GatheredFile, SharedBytes};
 pub(crate) use spill::Spill;
 
 use crate::crew::Crew;

@@ -1,7 +1,7 @@
 //! Reads blocks of codecs other than bp128, by the codec's trait; the sizes that the list notes of
 //! a block's two bodies give their places.
 
-use super::{ListError, PackedBlock, Source, packed};
+use super::{BlockSource, ListError, PackedBlock, packed};
 use crate::codec::{Block, CodecError};
 
 impl PackedBlock {
@@ -37,7 +37,7 @@ impl PackedBlock {
     #[inline(never)]
     pub(super) fn docids_apart(
         &self,
-        source: Source<'_>,
+        source: BlockSource<'_>,
         documents: u32,
         docids: &mut [u32],
     ) -> Result<(), ListError> {
@@ -55,7 +55,11 @@ impl PackedBlock {
     }
 
     #[inline(never)]
-    pub(super) fn tfs_apart(&self, source: Source<'_>, tfs: &mut [u32]) -> Result<(), ListError> {
+    pub(super) fn tfs_apart(
+        &self,
+        source: BlockSource<'_>,
+        tfs: &mut [u32],
+    ) -> Result<(), ListError> {
         let body = self.body(1, source.bytes);
         let read = self.form.codec().values(source.columns[1], body, tfs);
         self.check_size(1, read.map_err(|source| self.damaged_body(1, source))?)?;
@@ -72,7 +76,7 @@ impl PackedBlock {
     pub(super) fn value_apart(
         &self,
         column: usize,
-        source: Source<'_>,
+        source: BlockSource<'_>,
         i: usize,
     ) -> Result<u32, ListError> {
         let list = source.columns[column];

@@ -3,7 +3,7 @@
 #[cfg(doc)]
 use super::BEFORE_FIRST;
 use super::form::{Form, HEAD_BYTES};
-use super::{ListError, Segment, Source};
+use super::{BlockSource, ListError, Segment};
 use crate::codec::{Encoder, bits, bp128, vbyte};
 
 /// The widest gaps that overflow a docid at most once: 128 x 2^24 is below 2^32.
@@ -223,7 +223,7 @@ impl PackedBlock {
 
     /// The least docid of the block, read alone, if the block is sound. Fails if it is cut short.
     #[inline]
-    pub(crate) fn first_docid(&self, source: Source<'_>) -> Result<u32, ListError> {
+    pub(crate) fn first_docid(&self, source: BlockSource<'_>) -> Result<u32, ListError> {
         self.check_extent(source.bytes)?;
         let gap = if self.form.is_bp128() {
             bits::get(source.bytes, self.gap_bits, 0)
@@ -260,7 +260,7 @@ impl PackedBlock {
     #[inline]
     pub(crate) fn docids(
         &self,
-        source: Source<'_>,
+        source: BlockSource<'_>,
         documents: u32,
         docids: &mut [u32],
     ) -> Result<(), ListError> {
@@ -297,7 +297,7 @@ impl PackedBlock {
     /// Reads the term frequencies of the block. Fails if it is cut short or a term frequency does
     /// not fit 32 bits. Panics if `tfs` has not the length of a block.
     #[inline]
-    pub(crate) fn tfs(&self, source: Source<'_>, tfs: &mut [u32]) -> Result<(), ListError> {
+    pub(crate) fn tfs(&self, source: BlockSource<'_>, tfs: &mut [u32]) -> Result<(), ListError> {
         if !self.form.is_bp128() {
             assert_eq!(tfs.len(), self.block_len());
             self.check_extent(source.bytes)?;
@@ -320,7 +320,7 @@ impl PackedBlock {
 
     /// Reads the term frequency of posting `i` alone. Panics if there is none.
     #[inline]
-    pub(crate) fn tf(&self, source: Source<'_>, i: usize) -> Result<u32, ListError> {
+    pub(crate) fn tf(&self, source: BlockSource<'_>, i: usize) -> Result<u32, ListError> {
         assert!(i < self.block_len(), "posting {i} of a block of {}", self.block_len());
         self.check_extent(source.bytes)?;
         let less_one = if self.form.is_bp128() {

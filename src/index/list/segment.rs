@@ -138,19 +138,19 @@ impl Columns {
 
 /// Where a block is read from.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Source<'a> {
+pub(crate) struct BlockSource<'a> {
     /// From its first byte on; longer than the block if there was more.
     pub bytes: &'a [u8],
     /// What it shares with its neighbours.
     pub columns: [List<'a>; 2],
 }
 
-impl<'a> Source<'a> {
+impl<'a> BlockSource<'a> {
     /// For a block that shares nothing.
     #[inline(always)]
     pub(crate) fn alone(bytes: &'a [u8]) -> Self {
         const NONE: List<'static> = List { shared: &[], opened: &NOTHING };
-        Source { bytes, columns: [NONE; 2] }
+        BlockSource { bytes, columns: [NONE; 2] }
     }
 }
 
@@ -202,13 +202,13 @@ impl<'a> ListView<'a> {
         &'c self,
         line: &PackedBlock,
         columns: &'c mut Columns,
-    ) -> Result<Source<'c>, ListError> {
+    ) -> Result<BlockSource<'c>, ListError> {
         let bytes = self.bytes_of(line);
         if !self.form.has_segments() {
-            return Ok(Source::alone(bytes));
+            return Ok(BlockSource::alone(bytes));
         }
         let columns = self.open(line.number as usize / self.form.segment_blocks(), columns)?;
-        Ok(Source { bytes, columns })
+        Ok(BlockSource { bytes, columns })
     }
 
     #[inline(never)]

@@ -235,7 +235,7 @@ fn a_wrap_around_is_found_at_every_width() {
         bp128::unpack_docids(&block, gap_bits, previous, &mut docids);
         let last = docids[BLOCK - 1];
         let line = PackedBlock::new(0, [gap_bits, 0], previous, last);
-        let error = line.docids(Source::alone(&block), u32::MAX, &mut docids).unwrap_err();
+        let error = line.docids(BlockSource::alone(&block), u32::MAX, &mut docids).unwrap_err();
         assert_eq!(error, ListError::Order { offset: 0, expected: last, found: last });
     }
 }

@@ -30,7 +30,7 @@ const BODY: u64 = HEADER_BYTES as u64;
 
 /// Neighbouring documents of an input, and the place in the merged run of those that are left.
 #[derive(Debug)]
-struct Stretch {
+struct DocumentStretch {
     input: usize,
     documents: Range<u32>,
     place: DocumentsPlace,
@@ -106,14 +106,14 @@ impl Input {
         &self,
         input: usize,
         place: &mut DocumentsPlace,
-        stretches: &mut Vec<Stretch>,
+        stretches: &mut Vec<DocumentStretch>,
     ) -> Result<(), IndexError> {
         let mut ends = self.open(Kind::Ends, BORDER_BYTES)?;
         let mut deleted = self.deletions.iter().flat_map(|gone| gone.docids()).peekable();
         let documents = self.run.documents;
         for start in (0..documents).step_by(STRETCH as usize) {
             let end = documents.min(start.saturating_add(STRETCH));
-            stretches.push(Stretch { input, documents: start..end, place: *place });
+            stretches.push(DocumentStretch { input, documents: start..end, place: *place });
             let mut count = end - start;
             let mut bytes = name_bytes(&mut ends, start..end)?;
             while let Some(gone) = deleted.next_if(|&gone| gone < end) {
@@ -128,7 +128,7 @@ impl Input {
 
     fn copy(
         &self,
-        stretch: &Stretch,
+        stretch: &DocumentStretch,
         long: &LongDocuments,
         table: &Arc<PlacedDocuments>,
         stop: &Stop,

@@ -10,8 +10,8 @@ use crate::index::format::{HEADER_BYTES, Kind, POSTINGS_SLACK, run_file};
 use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::{LexiconStream, TermEntry};
 use crate::index::list::{
-    BEFORE_FIRST, Columns, Form, Layout, ListEncoder, ListError, ListView, MAX_BLOCK,
-    MOST_SHARED_BYTES, PackedBlock, RECORD_BYTES, Segment, Source, WholeBlock, decode_tail,
+    BEFORE_FIRST, BlockSource, Columns, Form, Layout, ListEncoder, ListError, ListView, MAX_BLOCK,
+    MOST_SHARED_BYTES, PackedBlock, RECORD_BYTES, Segment, WholeBlock, decode_tail,
 };
 use crate::index::run::{PostingsHeader, check_agreement};
 use crate::score::bounds::BOUND_BYTES;
@@ -338,7 +338,7 @@ impl ListSource {
                 return Err(wrong(ListError::CutShort { offset, expected, found }));
             }
             let payload = self.payload.read(start + offset, bytes + SLACK)?;
-            let mut source = Source::alone(payload);
+            let mut source = BlockSource::alone(payload);
             let docids = &mut self.docids[..block_len];
             let tfs = &mut self.tfs[..block_len];
             let is_taken = if form.has_segments() {

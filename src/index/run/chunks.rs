@@ -1,6 +1,6 @@
 //! Hands over lists that come one after the other in chunks with their layout.
 
-use super::lay::{LaidChunk, Layout, Stretch};
+use super::lay::{LaidChunk, Layout, ListStretch};
 use crate::index::error::IndexError;
 use crate::index::list::Form;
 use std::path::Path;
@@ -47,7 +47,7 @@ impl<'a, G: FnMut(LaidChunk) -> Result<(), IndexError>> ListChunks<'a, G> {
         let laid = self.layout.list(term, list, payload.len());
         laid.map_err(|reason| IndexError::refused(self.folder, reason))?;
         let LaidChunk { stretches, terms, .. } = self.layout.chunk();
-        let tables = terms.len() + stretches.len() * size_of::<Stretch>();
+        let tables = terms.len() + stretches.len() * size_of::<ListStretch>();
         if payload.len() + tables < self.chunk_bytes { Ok(()) } else { self.give(payload, false) }
     }
 

@@ -7,10 +7,10 @@
 //! the place of each stretch is decided here; threads gather, sum and write the bytes.
 
 use super::WrittenRun;
-use super::lay::{Guard, LaidChunk, Stretch};
+use super::lay::{Guard, LaidChunk, ListStretch};
 use crate::index::error::IndexError;
 use crate::index::files::storage::{
-    Durability, FilledFile, GatheredFile, Source, StorageFile, WRITE_BUFFER_BYTES,
+    Durability, FilledFile, GatheredFile, SharedBytes, StorageFile, WRITE_BUFFER_BYTES,
 };
 use crate::index::format::{Header, Kind, LIST_ALIGNMENT, POSTINGS_SLACK, run_file, run_name};
 use crate::index::generations::manifest::RunEntry;
@@ -59,11 +59,11 @@ impl AsRef<[u8]> for Payload {
 }
 
 struct Head {
-    stretches: Vec<Stretch>,
+    stretches: Vec<ListStretch>,
     terms: Vec<u8>,
     blocks: Vec<BlockStart>,
     /// None if the lists are in place already.
-    payload: Option<Source>,
+    payload: Option<SharedBytes>,
     ends: bool,
     placed: Placed,
     _guard: Option<Guard>,
@@ -83,11 +83,11 @@ impl Head {
         let is_large = payload.len() >= LARGE;
         let (of_payload, _guard) = if is_large { (guard, None) } else { (None, guard) };
         let payload = Payload { bytes: payload, _guard: of_payload };
-        let payload = placed.is_none().then(|| Arc::new(payload) as Source);
+        let payload = placed.is_none().then(|| Arc::new(payload) as SharedBytes);
         Self { stretches, terms, blocks, payload, ends, placed: Placed::default(), _guard }
     }
 
-    fn next(&self) -> Option<&Stretch> {
+    fn next(&self) -> Option<&ListStretch> {
         self.stretches.get(self.placed.stretches)
     }
 }

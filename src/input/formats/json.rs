@@ -199,7 +199,7 @@ impl Cursor<'_> {
 
     /// Steps over the value here, which lies in one other.
     pub(crate) fn skip_value(&mut self) -> Result<(), Bad> {
-        let mut open = Open { kinds: 0, depth: 1 };
+        let mut open = OpenValues { kinds: 0, depth: 1 };
         loop {
             if self.value_or_open(&mut open)? && self.close(&mut open)? {
                 return Ok(());
@@ -208,7 +208,7 @@ impl Cursor<'_> {
     }
 
     /// Steps over a value whole (and says so), or into the first member or element of one.
-    fn value_or_open(&mut self, open: &mut Open) -> Result<bool, Bad> {
+    fn value_or_open(&mut self, open: &mut OpenValues) -> Result<bool, Bad> {
         match self.peek() {
             Some(b'"') => {
                 self.at += 1;
@@ -240,7 +240,7 @@ impl Cursor<'_> {
 
     /// Behind a value: steps over what closes, up to the next value or (and says so) to the end of
     /// the outermost one.
-    fn close(&mut self, open: &mut Open) -> Result<bool, Bad> {
+    fn close(&mut self, open: &mut OpenValues) -> Result<bool, Bad> {
         while open.depth > 1 {
             self.space();
             let object = open.in_object();
@@ -269,12 +269,12 @@ enum Escape {
 }
 
 /// The values around a place: a bit each, set for an object, the innermost lowest.
-struct Open {
+struct OpenValues {
     kinds: u128,
     depth: u32,
 }
 
-impl Open {
+impl OpenValues {
     fn push(&mut self, object: bool) {
         self.kinds = self.kinds << 1 | u128::from(object);
         self.depth += 1;

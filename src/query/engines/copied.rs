@@ -2,7 +2,7 @@
 //! baseline for the ranges of [`DocumentShare`](super::share::DocumentShare), used by the engine of
 //! `docp-pi` alone.
 
-use super::share::{ALL, Source, local};
+use super::share::{ALL, SearchedLists, local};
 use crate::index::error::IndexError;
 use crate::index::format::HEADER_BYTES;
 use crate::index::generations::generation::Generation;
@@ -34,7 +34,7 @@ impl Copied {
     }
 }
 
-impl Source for Copied {
+impl SearchedLists for Copied {
     fn list<'a>(
         &'a self,
         run: &'a Run,

@@ -6,7 +6,7 @@ use crate::index::error::IndexError;
 use crate::index::list::{ListError, ListView};
 use crate::query::algorithms::wang;
 use crate::query::cursor::{RunSearch, RunTerm};
-use crate::query::engines::share::{ALL, Source};
+use crate::query::engines::share::{ALL, SearchedLists};
 use crate::query::plan::Plan;
 use crate::query::scratch::Scratch;
 use crate::query::top_k::{Hit, TopK};

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use super::{Searcher, blame, recycle};
 use crate::index::error::IndexError;
 use crate::index::list::ListView;
-use crate::query::engines::share::Source;
+use crate::query::engines::share::SearchedLists;
 use crate::query::plan::Plan;
 use crate::query::wanted::{Algorithm, Stage};
 

@@ -8,7 +8,7 @@ mod merging;
 
 use super::Args;
 use super::harness::{
-    Planned, PlannedTerm, Prepared, Took, alone, batches_of, distinct, expected, hits, passes,
+    PlannedQuery, PlannedTerm, Prepared, Took, alone, batches_of, distinct, expected, hits, passes,
     run_wanted, spread,
 };
 use crate::args::explain;
@@ -100,7 +100,7 @@ impl Ding09Bench<'_> {
     /// Batches of queries, to be answered as is usual.
     fn of(
         &mut self,
-        planned: &[&Planned],
+        planned: &[&PlannedQuery],
         k: u32,
         size: usize,
         all_terms: bool,
@@ -129,7 +129,7 @@ impl Ding09Bench<'_> {
     /// The answers to queries, in batches of so many: first those of AND, then those of OR.
     fn answers(
         &mut self,
-        queries: &[&Planned],
+        queries: &[&PlannedQuery],
         (mode, k): (Mode, u32),
         size: usize,
     ) -> anyhow::Result<Vec<Vec<Hit>>> {
@@ -141,7 +141,7 @@ impl Ding09Bench<'_> {
         let mut found = vec![Vec::new(); queries.len()];
         let mut asked: Vec<usize> = (0..queries.len()).collect();
         for &all_terms in stages {
-            let some: Vec<&Planned> = asked.iter().map(|&q| queries[q]).collect();
+            let some: Vec<&PlannedQuery> = asked.iter().map(|&q| queries[q]).collect();
             let mut all = Vec::with_capacity(some.len());
             for batch in self.of(&some, k, size, all_terms)? {
                 all.extend(hits(self.device.answer(&batch)?));
@@ -166,7 +166,7 @@ impl Ding09Bench<'_> {
     }
 
     /// Microseconds of each query alone, for the best 10.
-    fn alone(&mut self, queries: &[&Planned], mode: Mode) -> anyhow::Result<Vec<f64>> {
+    fn alone(&mut self, queries: &[&PlannedQuery], mode: Mode) -> anyhow::Result<Vec<f64>> {
         alone(queries, |planned| self.answers(&[planned], (mode, 10), 1).map(drop))
     }
 
@@ -191,7 +191,7 @@ impl Ding09Bench<'_> {
     fn terms(&mut self) -> anyhow::Result<()> {
         let queries = self.prepared.some(ALONE);
         let bin = |postings: u64| postings.max(1).next_power_of_two();
-        let shortest = |query: &Planned| query.terms.iter().map(|term| term.df).min();
+        let shortest = |query: &PlannedQuery| query.terms.iter().map(|term| term.df).min();
         for mode in [Mode::And, Mode::Or] {
             let micros = self.alone(&queries, mode)?;
             let mut bins: BTreeMap<(&str, u64), Vec<f64>> = BTreeMap::new();
@@ -218,7 +218,7 @@ impl Ding09Bench<'_> {
     /// but the shortest, how many blocks are decoded.
     fn table_3(&mut self) -> anyhow::Result<()> {
         let queries = self.prepared.some(STAGED);
-        let others = |planned: &&Planned| -> u64 {
+        let others = |planned: &&PlannedQuery| -> u64 {
             let laid = |term| self.device.cache().place(&asked(term).key).map(|(_, laid)| laid);
             let lists = planned.terms.iter().filter_map(laid);
             let all: u64 = lists.clone().map(|laid| u64::from(laid.blocks)).sum();

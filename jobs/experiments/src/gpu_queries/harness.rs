@@ -29,14 +29,14 @@ pub(super) struct PlannedTerm {
 }
 
 /// A query that has terms of the index.
-pub(super) struct Planned {
+pub(super) struct PlannedQuery {
     /// Its number among the queries.
     pub(super) number: usize,
     pub(super) plan: Plan,
     pub(super) terms: Vec<PlannedTerm>,
 }
 
-impl Planned {
+impl PlannedQuery {
     fn new(number: usize, plan: Plan) -> Self {
         let len = plan.terms().len();
         let terms = plan.terms().iter().enumerate().map(|(t, term)| PlannedTerm {
@@ -62,7 +62,7 @@ pub(super) struct Prepared<'a> {
     pub(super) args: &'a Args,
     pub(super) queries: &'a [Query],
     pub(super) snapshot: Arc<Snapshot>,
-    pub(super) planned: Vec<Planned>,
+    pub(super) planned: Vec<PlannedQuery>,
     pub(super) devices: Vec<DeviceInfo>,
     pub(super) toolchain: Toolchain,
 }
@@ -86,9 +86,9 @@ impl<'a> Prepared<'a> {
             let fits = (args.terms.0..=args.terms.1.min(most_terms)).contains(&plan.terms().len())
                 && plan.terms().iter().all(|term| term.df > 0)
                 && (wanted.mode != Mode::And || !searcher.answer(&plan)?.is_empty());
-            Ok(Some(fits.then(|| Planned::new(number, plan))))
+            Ok(Some(fits.then(|| PlannedQuery::new(number, plan))))
         })?;
-        let planned: Vec<Planned> = all.into_iter().flatten().collect();
+        let planned: Vec<PlannedQuery> = all.into_iter().flatten().collect();
         ensure!(!planned.is_empty(), "no query has terms of the index, as many as --terms says");
         let (devices, toolchain) = Toolchain::of_machine(ModuleCache::of_user())?;
         Ok(Self { args, queries, snapshot, planned, devices, toolchain })
@@ -115,7 +115,7 @@ impl<'a> Prepared<'a> {
 
     /// Prints what there is, and what an engine says of its lists.
     pub(super) fn load(&self, row: &str, device: &Device, lists: Value) -> anyhow::Result<()> {
-        let postings: u64 = self.planned.iter().map(Planned::postings).sum();
+        let postings: u64 = self.planned.iter().map(PlannedQuery::postings).sum();
         let row = json!({
             "row": row, "device": device.info().to_string(),
             "documents": self.snapshot.norms().len(), "queries": self.planned.len(),
@@ -125,12 +125,12 @@ impl<'a> Prepared<'a> {
     }
 
     /// At most so many of the queries, spread over all.
-    pub(super) fn some(&self, count: usize) -> Vec<&Planned> {
+    pub(super) fn some(&self, count: usize) -> Vec<&PlannedQuery> {
         self.planned.iter().step_by(self.planned.len().div_ceil(count.max(1))).collect()
     }
 
     /// The queries whose answers are compared.
-    pub(super) fn sample(&self) -> Vec<&Planned> {
+    pub(super) fn sample(&self) -> Vec<&PlannedQuery> {
         self.some(self.args.sample)
     }
 
@@ -138,7 +138,7 @@ impl<'a> Prepared<'a> {
     pub(super) fn compare(
         &self,
         row: Value,
-        sample: &[&Planned],
+        sample: &[&PlannedQuery],
         (found, expected): (&[Vec<Hit>], &[Vec<Hit>]),
     ) -> anyhow::Result<()> {
         let bits = |hit: &Hit| (hit.docid, hit.score.to_bits());
@@ -163,7 +163,7 @@ pub(super) fn with(mut row: Value, more: Value) -> Value {
 
 /// The same queries, of which something else is wanted.
 pub(super) fn wanting<'a>(
-    plans: impl IntoIterator<Item = &'a Planned>,
+    plans: impl IntoIterator<Item = &'a PlannedQuery>,
     wanted: Wanted,
 ) -> Vec<Plan> {
     let mut plans: Vec<Plan> = plans.into_iter().map(|planned| planned.plan.clone()).collect();
@@ -173,7 +173,7 @@ pub(super) fn wanting<'a>(
 
 /// The answers of the CPU's exhaustive search, by all its threads.
 pub(super) fn expected(
-    sample: &[&Planned],
+    sample: &[&PlannedQuery],
     (mode, k): (Mode, u32),
 ) -> anyhow::Result<Vec<Vec<Hit>>> {
     let wanted = Wanted { k: k as usize, mode, algorithm: Algorithm::Exhaustive };
@@ -196,7 +196,7 @@ fn key(term: &PlannedTerm) -> TermOffsets {
 }
 
 /// The lists of all terms, each once, the longest first.
-pub(super) fn distinct(planned: &[Planned]) -> Vec<(TermOffsets, &PlannedTerm)> {
+pub(super) fn distinct(planned: &[PlannedQuery]) -> Vec<(TermOffsets, &PlannedTerm)> {
     let mut lists: HashMap<TermOffsets, &PlannedTerm> = HashMap::new();
     for term in planned.iter().flat_map(|query| &query.terms) {
         lists.entry(key(term)).or_insert(term);

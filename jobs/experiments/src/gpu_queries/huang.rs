@@ -8,7 +8,7 @@
 
 use super::Args;
 use super::harness::{
-    Planned, Prepared, Took, batches_of, expected, has_room, hits, passes, run_wanted, with,
+    PlannedQuery, Prepared, Took, batches_of, expected, has_room, hits, passes, run_wanted, with,
 };
 use crate::args::explain;
 use crate::rows::print;
@@ -111,7 +111,7 @@ fn open(prepared: &Prepared<'_>, number: usize) -> anyhow::Result<MethodDevice<H
 }
 
 /// Blocks of the lists of a query.
-fn blocks(planned: &Planned) -> u64 {
+fn blocks(planned: &PlannedQuery) -> u64 {
     planned.terms.iter().map(|term| u64::from(term.df).div_ceil(BLOCK as u64)).sum()
 }
 
@@ -132,7 +132,7 @@ impl<'a> HuangBench<'a> {
     /// Batches of at most so many queries, for so many devices.
     fn make(
         &mut self,
-        planned: &[&Planned],
+        planned: &[&PlannedQuery],
         (k, threads): (u32, u32),
         (devices, size): (usize, usize),
     ) -> anyhow::Result<Made> {
@@ -146,7 +146,7 @@ impl<'a> HuangBench<'a> {
     }
 
     /// The same for the first device, of as many queries as are asked for.
-    fn make_one(&mut self, planned: &[&Planned], how: (u32, u32)) -> anyhow::Result<Made> {
+    fn make_one(&mut self, planned: &[&PlannedQuery], how: (u32, u32)) -> anyhow::Result<Made> {
         let size = self.prepared.args.batch_or(BATCH);
         self.make(planned, how, (1, size))
     }
@@ -253,8 +253,8 @@ impl<'a> HuangBench<'a> {
     }
 
     /// Queries by the next power of two of their blocks.
-    fn by_blocks(&self) -> BTreeMap<u64, Vec<&'a Planned>> {
-        let mut bins: BTreeMap<u64, Vec<&Planned>> = BTreeMap::new();
+    fn by_blocks(&self) -> BTreeMap<u64, Vec<&'a PlannedQuery>> {
+        let mut bins: BTreeMap<u64, Vec<&PlannedQuery>> = BTreeMap::new();
         for planned in &self.prepared.planned {
             bins.entry(blocks(planned).next_power_of_two()).or_default().push(planned);
         }

@@ -1,7 +1,7 @@
 //! The engine of `millrace query`: batches are in flight in several slots.
 
 use super::Args;
-use super::harness::{Lists, Planned, Prepared, alone, batches, distinct, expected, spread};
+use super::harness::{Lists, PlannedQuery, Prepared, alone, batches, distinct, expected, spread};
 use crate::rows::print;
 use crate::threads::{in_turn, threads};
 use anyhow::{Context as _, bail};
@@ -91,7 +91,7 @@ fn load(device: &QueryDevice, prepared: &Prepared<'_>) -> anyhow::Result<Lists<P
 }
 
 /// A query of a batch.
-fn query(lists: &Lists<Placed>, planned: &Planned, (_, mode, k): Way) -> BatchQuery {
+fn query(lists: &Lists<Placed>, planned: &PlannedQuery, (_, mode, k): Way) -> BatchQuery {
     let terms = planned.terms.iter().map(|term| {
         let (place, placed) = lists.at(term);
         PlacedTerm { place, placed, df: term.df, weight: term.weight }
@@ -109,7 +109,7 @@ impl UsualBench<'_> {
     /// Batches of queries, each of which has this room.
     fn batches(
         &self,
-        planned: &[&Planned],
+        planned: &[&PlannedQuery],
         way: Way,
         (size, room): (usize, &Room),
     ) -> anyhow::Result<Vec<Batch>> {
@@ -158,7 +158,12 @@ impl UsualBench<'_> {
     }
 
     /// The answer of the ordered kernels.
-    fn ordered(&self, slot: &mut Slot, planned: &Planned, way: Way) -> anyhow::Result<Vec<Hit>> {
+    fn ordered(
+        &self,
+        slot: &mut Slot,
+        planned: &PlannedQuery,
+        way: Way,
+    ) -> anyhow::Result<Vec<Hit>> {
         let (name, mode, k) = way;
         if mode == Mode::AndOr {
             let all = self.ordered(slot, planned, (name, Mode::And, k))?;

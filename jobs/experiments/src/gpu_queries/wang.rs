@@ -10,7 +10,7 @@ mod model;
 mod pass;
 
 use super::Args;
-use super::harness::{Planned, Prepared, expected, has_room, wanting};
+use super::harness::{PlannedQuery, Prepared, expected, has_room, wanting};
 use crate::args::scoring_of_wang;
 use crate::threads::threads;
 use millrace::inside::gpu::{
@@ -85,14 +85,14 @@ struct WangBench<'a> {
 
 impl<'a> WangBench<'a> {
     /// The queries by which caches are filled, and those that are answered in figures.
-    fn halves(&self) -> (&'a [Planned], &'a [Planned]) {
+    fn halves(&self) -> (&'a [PlannedQuery], &'a [PlannedQuery]) {
         self.prepared.planned.split_at(self.prepared.planned.len() / 2)
     }
 
     /// The log for the best k, to be answered as the model says.
     fn log(&self, model: Model, k: usize) -> anyhow::Result<Log> {
         let (train, test) = self.halves();
-        let text = |planned: &Planned| (&*self.prepared.queries[planned.number].text, 1);
+        let text = |planned: &PlannedQuery| (&*self.prepared.queries[planned.number].text, 1);
         let texts: Vec<(&str, _)> = train.iter().map(text).collect();
         let demand = Demand::of_log(&self.prepared.snapshot, &texts, k, threads())?;
         Ok(Log { model, demand, plans: wanting(test, of_wang(k)) })

@@ -13,7 +13,7 @@ use crate::dataflow::query::desk::Request;
 use crate::dataflow::query::gather::gather;
 use crate::dataflow::query::lay_out::{Answered, Out};
 use crate::dataflow::query::local::Local;
-use crate::dataflow::query::look::{Planned, look};
+use crate::dataflow::query::look::{PlansByNumber, look};
 use crate::dataflow::query::messages::{Counted, Question, ShardHits};
 use crate::dataflow::query::tell::tell;
 use crate::dataflow::query::weigh::weigh;
@@ -97,7 +97,7 @@ fn ask_asks_every_process_once() {
 fn look_counts_terms_for_every_process_and_keeps_the_plan() {
     let folder = tempfile::tempdir().unwrap();
     let context = of_two(folder.path());
-    let planned = Arc::new(Planned::default());
+    let planned = Arc::new(PlansByNumber::default());
     let given = context.clone();
     let plans = planned.clone();
     let passed = pass(
@@ -122,7 +122,7 @@ fn look_counts_terms_for_every_process_and_keeps_the_plan() {
 fn weigh_counts(dfs: [Vec<u64>; 2]) -> (Vec<(u64, u32)>, Option<Failure>) {
     let folder = tempfile::tempdir().unwrap();
     let context = of_two(folder.path());
-    let planned = Arc::new(Planned::default());
+    let planned = Arc::new(PlansByNumber::default());
     let given = context.clone();
     let plans = planned.clone();
     pass(

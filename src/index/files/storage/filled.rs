@@ -64,7 +64,7 @@ fn page_rest(at: u64) -> u64 {
 }
 
 #[derive(Debug)]
-struct Outcome {
+struct FilledOutcome {
     next: u64,
     /// Where the full rooms end, up to the first that is not full.
     at: u64,
@@ -79,7 +79,7 @@ struct Outcome {
     is_over: bool,
 }
 
-impl Outcome {
+impl FilledOutcome {
     fn take(&mut self, place: u64, sums: RoomSums) -> Result<(), IndexError> {
         self.waiting.insert(place, sums);
         while let Some(RoomSums { at: end, crc, pages }) = self.waiting.remove(&self.at) {
@@ -128,7 +128,7 @@ impl Outcome {
 #[derive(Debug)]
 pub struct FilledFile {
     file: StorageFile,
-    outcome: Mutex<Outcome>,
+    outcome: Mutex<FilledOutcome>,
 }
 
 impl FilledFile {
@@ -145,7 +145,7 @@ impl FilledFile {
     /// The file has no body yet.
     pub(crate) fn of(file: StorageFile) -> Self {
         let at = HEADER_BYTES as u64;
-        let outcome = Mutex::new(Outcome {
+        let outcome = Mutex::new(FilledOutcome {
             next: at,
             at,
             crc: crc32fast::Hasher::new(),
@@ -165,7 +165,7 @@ impl FilledFile {
         self
     }
 
-    fn outcome(&self) -> MutexGuard<'_, Outcome> {
+    fn outcome(&self) -> MutexGuard<'_, FilledOutcome> {
         lock(&self.outcome)
     }
 
@@ -274,7 +274,7 @@ impl FilledFile {
     pub(crate) fn end(self) -> Result<(StorageFile, Option<Spill>), IndexError> {
         self.check()?;
         let outcome = self.outcome.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let Outcome { next, at, crc, mut pages, page, .. } = outcome;
+        let FilledOutcome { next, at, crc, mut pages, page, .. } = outcome;
         assert_eq!(next, at, "a part of a file was written by nobody");
         if let (Some(pages), Some(page)) = (&mut pages, page) {
             pages.push(&page.finalize().to_le_bytes())?;

@@ -14,11 +14,11 @@ use std::thread::JoinHandle;
 /// A part with so many bytes is written.
 const PART_BYTES: u64 = WRITE_BUFFER_BYTES as u64;
 
-pub(crate) type Source = Arc<dyn AsRef<[u8]> + Send + Sync>;
+pub(crate) type SharedBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
 
 enum Piece {
     Zeros(usize),
-    Bytes(Source, Range<usize>),
+    Bytes(SharedBytes, Range<usize>),
 }
 
 impl Piece {
@@ -119,7 +119,7 @@ impl GatheredFile {
     pub(crate) fn append(
         &mut self,
         zeros: usize,
-        source: &Source,
+        source: &SharedBytes,
         range: Range<usize>,
     ) -> Result<(), IndexError> {
         let bytes = (zeros + range.len()) as u64;

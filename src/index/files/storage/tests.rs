@@ -224,12 +224,12 @@ fn what_is_gathered_is_the_same_file() {
                 let mut source = vec![7; 3];
                 source.extend(bytes(i));
                 let end = source.len();
-                let source: Source = Arc::new(source);
+                let source: SharedBytes = Arc::new(source);
                 file.append(zeros, &source, 3..end).unwrap();
                 zeros =
                     file.body_bytes().next_multiple_of(16) as usize - file.body_bytes() as usize;
             }
-            file.append(zeros, &(Arc::new(Vec::new()) as Source), 0..0).unwrap();
+            file.append(zeros, &(Arc::new(Vec::new()) as SharedBytes), 0..0).unwrap();
             let (file, sums) = file.end().unwrap();
             let sums = std::cell::RefCell::new(sums);
             let found = entry(&name, file, &|file| {
