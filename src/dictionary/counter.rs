@@ -1,7 +1,7 @@
 //! Finds the terms of a piece and hands them on in batches. The layouts count them:
 //! [`tally`](super::tally) makes postings, [`regroup`](super::regroup) tokens.
 
-use super::memo::{Memo, NO_TERM, Term};
+use super::memo::{Memo, MemoTerm, NO_TERM};
 use crate::dictionary::device::members::hash_of_token;
 use crate::dictionary::strings::mixed::{Meaning, Mixed};
 use crate::order::PieceCounts;
@@ -24,13 +24,13 @@ pub(super) trait Counting: Default {
     type State: Copy + Default;
 
     /// Prefetches what [`count`](Self::count) needs of a term.
-    fn prefetch(&self, terms: &[Term<Self::State>], term: u32);
+    fn prefetch(&self, terms: &[MemoTerm<Self::State>], term: u32);
 
     /// Counts at most [`TOGETHER`] tokens of the current document by their terms; stop words as if
     /// they were one term.
-    fn count(&mut self, terms: &mut [Term<Self::State>], tokens: &[u32], now: Now);
+    fn count(&mut self, terms: &mut [MemoTerm<Self::State>], tokens: &[u32], now: Now);
 
-    fn end_document(&mut self, terms: &mut [Term<Self::State>], now: Now);
+    fn end_document(&mut self, terms: &mut [MemoTerm<Self::State>], now: Now);
 
     /// Begins the next piece. Returns true if the last one was so large that its scratch is freed.
     fn reset(&mut self) -> bool;
@@ -74,7 +74,7 @@ impl<C: Counting> Stretches for FormCounter<C> {
         let unknown = memo.terms_of_keys(keys, spreads, terms, |list, term| {
             counting.prefetch(list, term);
         });
-        let mut count = |list: &mut [Term<C::State>], terms: &[u32]| {
+        let mut count = |list: &mut [MemoTerm<C::State>], terms: &[u32]| {
             *tokens += terms.iter().map(|&term| u32::from(term != NO_TERM)).sum::<u32>();
             counting.count(list, terms, *now);
         };

@@ -20,7 +20,7 @@ pub(crate) const NO_TERM: u32 = 0;
 /// A term that a parser knows, and what its counter keeps with it: in one line of the cache.
 #[derive(Clone, Copy, Default)]
 #[repr(C, align(64))]
-pub(crate) struct Term<S> {
+pub(crate) struct MemoTerm<S> {
     pub hash: u64,
     /// The memo's strings have a long one.
     pub suffix: Suffix,
@@ -56,7 +56,7 @@ pub(crate) struct Memo<S: Copy> {
     other_forms: Vec<OtherForm>,
     terms: HashTable,
     /// Number 0 stands for all stop words.
-    list: Grown<Term<S>>,
+    list: Grown<MemoTerm<S>>,
     strings: Vec<u8>,
     most_bytes: usize,
     is_full: bool,
@@ -139,9 +139,9 @@ fn no_forms() -> Grown<Slot> {
 }
 
 /// With the entry for stop words.
-fn no_terms<S: Copy + Default>() -> Grown<Term<S>> {
+fn no_terms<S: Copy + Default>() -> Grown<MemoTerm<S>> {
     let mut list = Grown::default();
-    list.push(Term::default());
+    list.push(MemoTerm::default());
     list
 }
 
@@ -214,23 +214,23 @@ impl<S: Copy + Default> Memo<S> {
     /// All terms by their numbers, to change what is kept with them; the first stands for all stop
     /// words.
     #[inline]
-    pub(super) fn terms_mut(&mut self) -> &mut [Term<S>] {
+    pub(super) fn terms_mut(&mut self) -> &mut [MemoTerm<S>] {
         &mut self.list
     }
 
     #[inline]
-    pub(crate) fn term(&self, number: u32) -> &Term<S> {
+    pub(crate) fn term(&self, number: u32) -> &MemoTerm<S> {
         &self.list[number as usize]
     }
 
     #[inline]
-    pub(crate) fn suffix<'a>(&'a self, term: &'a Term<S>) -> &'a [u8] {
+    pub(crate) fn suffix<'a>(&'a self, term: &'a MemoTerm<S>) -> &'a [u8] {
         term.suffix.of(&self.strings)
     }
 
     /// A long suffix is appended to the group's strings.
     #[inline]
-    pub(super) fn put_suffix(&self, term: &Term<S>, strings: &mut Vec<u8>) -> Suffix {
+    pub(super) fn put_suffix(&self, term: &MemoTerm<S>, strings: &mut Vec<u8>) -> Suffix {
         term.suffix.moved(&self.strings, strings)
     }
 
@@ -239,7 +239,7 @@ impl<S: Copy + Default> Memo<S> {
             + self.others.bytes()
             + self.terms.bytes()
             + self.other_forms.len() * size_of::<OtherForm>()
-            + self.list.len() * size_of::<Term<S>>()
+            + self.list.len() * size_of::<MemoTerm<S>>()
             + self.strings.len()
     }
 
@@ -259,7 +259,7 @@ impl<S: Copy + Default> Memo<S> {
         self.forget_forms();
         if self.is_kept {
             self.list.truncate(1);
-            self.list[0] = Term::default();
+            self.list[0] = MemoTerm::default();
             self.strings.clear();
         } else {
             self.list = no_terms();
@@ -290,7 +290,7 @@ impl<S: Copy + Default> Memo<S> {
         keys: &[TokenKey],
         spreads: &[u32],
         terms: &mut [u32],
-        known: impl Fn(&[Term<S>], u32),
+        known: impl Fn(&[MemoTerm<S>], u32),
     ) -> u128 {
         let mut unknown = 0u128;
         let slots = &mut self.slots[..];
@@ -330,7 +330,7 @@ impl<S: Copy + Default> Memo<S> {
         keys: &[TokenKey],
         mut unknown: u128,
         terms: &[u32],
-        mut count: impl FnMut(&mut [Term<S>], &[u32]),
+        mut count: impl FnMut(&mut [MemoTerm<S>], &[u32]),
     ) {
         let analysis = Arc::clone(&self.analysis);
         let mut known = Some(terms);
@@ -467,7 +467,7 @@ impl<S: Copy + Default> Memo<S> {
             FoundOrNew::Old(n) => n,
             FoundOrNew::New => {
                 let suffix = suffix.moved(bytes, &mut self.strings);
-                self.list.push(Term { hash, suffix, state: S::default() });
+                self.list.push(MemoTerm { hash, suffix, state: S::default() });
                 next
             }
         }

@@ -7,7 +7,7 @@
 //! [`Tally`](super::tally::Tally), so that runs end at the same documents.
 
 use super::counter::{Counter, Counting, FIRST_POSTING_BYTES, KEEP, Now};
-use super::memo::{NO_TERM, Term};
+use super::memo::{MemoTerm, NO_TERM};
 use super::owners::Owners;
 use super::parsed::Regroup;
 use super::stream::{MORE, TokenGroup};
@@ -60,7 +60,7 @@ impl Counting for Postings {
     type State = LastSeen;
 
     #[inline(always)]
-    fn count(&mut self, terms: &mut [Term<LastSeen>], tokens: &[u32], now: Now) {
+    fn count(&mut self, terms: &mut [MemoTerm<LastSeen>], tokens: &[u32], now: Now) {
         if self.postings.len() < self.used + TOGETHER {
             self.postings.resize(2 * self.used + 1024, Posting::default());
         }
@@ -87,11 +87,11 @@ impl Counting for Postings {
     }
 
     #[inline(always)]
-    fn prefetch(&self, terms: &[Term<LastSeen>], term: u32) {
+    fn prefetch(&self, terms: &[MemoTerm<LastSeen>], term: u32) {
         prefetch(&terms[term as usize]);
     }
 
-    fn end_document(&mut self, _: &mut [Term<LastSeen>], _: Now) {}
+    fn end_document(&mut self, _: &mut [MemoTerm<LastSeen>], _: Now) {}
 
     fn reset(&mut self) -> bool {
         let large = self.postings.capacity() > KEEP;

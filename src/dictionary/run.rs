@@ -14,19 +14,19 @@ use crate::pages::{self, Grown};
 /// Two to a line of the cache.
 #[derive(Clone, Copy)]
 #[repr(align(32))]
-struct Entry {
+struct DictionaryEntry {
     suffix: Suffix,
     df: u32,
     /// The docid behind that of the last posting, counted from the run's first document.
     next: u32,
     chain: Chain,
 }
-const _: () = assert!(size_of::<Entry>() == 32);
+const _: () = assert!(size_of::<DictionaryEntry>() == 32);
 
 #[derive(Default)]
 pub struct RunDictionary {
     table: HashTable,
-    entries: Grown<Entry>,
+    entries: Grown<DictionaryEntry>,
     /// Of terms with long ones.
     suffixes: Vec<u8>,
     slices: Slices,
@@ -120,7 +120,7 @@ impl RunDictionary {
             FoundOrNew::Old(number) => number,
             FoundOrNew::New => {
                 let suffix = term.suffix.moved(strings, &mut self.suffixes);
-                let entry = Entry { suffix, df: 0, next: 0, chain: self.slices.begin() };
+                let entry = DictionaryEntry { suffix, df: 0, next: 0, chain: self.slices.begin() };
                 self.entries.push(entry);
                 next
             }

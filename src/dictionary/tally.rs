@@ -8,7 +8,7 @@
 
 use super::counter::{Counter, Counting, FIRST_POSTING_BYTES, KEEP, Now};
 use super::group::{Group, GroupTerm};
-use super::memo::{NO_TERM, Term};
+use super::memo::{MemoTerm, NO_TERM};
 use super::owners::Owners;
 use super::parsed::Regroup;
 use super::slices::{Chain, Slices};
@@ -42,7 +42,7 @@ struct LinePostings {
     bytes: [u8; LINE_BYTES],
 }
 
-const _: () = assert!(size_of::<Term<LinePostings>>() == 64);
+const _: () = assert!(size_of::<MemoTerm<LinePostings>>() == 64);
 
 impl LinePostings {
     /// Adds the posting of the current document. Returns whether it is the term's first of the
@@ -178,13 +178,13 @@ impl Counting for Postings {
     type State = LinePostings;
 
     #[inline(always)]
-    fn prefetch(&self, terms: &[Term<LinePostings>], term: u32) {
+    fn prefetch(&self, terms: &[MemoTerm<LinePostings>], term: u32) {
         prefetch_at(&self.seen, term as usize);
         prefetch_at(terms, term as usize);
     }
 
     #[inline(always)]
-    fn count(&mut self, terms: &mut [Term<LinePostings>], tokens: &[u32], now: Now) {
+    fn count(&mut self, terms: &mut [MemoTerm<LinePostings>], tokens: &[u32], now: Now) {
         if self.document.len() < self.here + TOGETHER {
             self.document.resize(2 * self.here + 1024, 0);
         }
@@ -199,7 +199,7 @@ impl Counting for Postings {
         self.here += found;
     }
 
-    fn end_document(&mut self, terms: &mut [Term<LinePostings>], now: Now) {
+    fn end_document(&mut self, terms: &mut [MemoTerm<LinePostings>], now: Now) {
         // As many as there are terms, so that bounds are checked once.
         self.make_room(terms.len());
         // Terms to be prefetched stand behind the document's.

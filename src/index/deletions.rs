@@ -8,7 +8,7 @@ mod tests;
 use crate::index::error::IndexError;
 use crate::index::files::map::Map;
 use crate::index::files::storage::FileEntry;
-use crate::index::format::{HEADER_BYTES, Header, Kind, check_length, padding, run_file};
+use crate::index::format::{FileKind, HEADER_BYTES, Header, check_length, padding, run_file};
 use crate::index::generations::manifest::{Deleted, RunEntry};
 use crate::index::lexicon::TermEntry;
 use std::path::Path;
@@ -39,11 +39,11 @@ impl Deletions {
         run: &RunEntry,
         file: Option<&FileEntry>,
     ) -> Result<Self, IndexError> {
-        let map = Map::open(&generation.join(run_file(&run.name, Kind::Deletions)))?;
+        let map = Map::open(&generation.join(run_file(&run.name, FileKind::Deletions)))?;
         if let Some(file) = file {
             map.verify(file.bytes, file.crc32)?;
         }
-        let header = Header::parse(map.path(), Kind::Deletions, map.bytes())?;
+        let header = Header::parse(map.path(), FileKind::Deletions, map.bytes())?;
         let [documents, deleted, tokens, postings, lists] = header.values;
         let of_run = run.deleted.unwrap_or_default();
         for (at, expected, found) in [

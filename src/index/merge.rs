@@ -37,7 +37,7 @@ pub use published::{Merged, Recode, merge_index};
 use crate::index::deletions::Deletions;
 use crate::index::error::IndexError;
 use crate::index::files::storage::{self, Durability, FileEntry, Stop};
-use crate::index::format::{Kind, run_file, run_name};
+use crate::index::format::{FileKind, run_file, run_name};
 use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::LexiconStream;
 use crate::index::list::Form;
@@ -112,7 +112,7 @@ fn rename(
     number: u32,
 ) -> Result<(), IndexError> {
     let old = std::mem::replace(&mut run.name, run_name(number));
-    for kind in Kind::OF_RUN.into_iter().chain(Kind::OPTIONAL) {
+    for kind in FileKind::OF_RUN.into_iter().chain(FileKind::OPTIONAL) {
         let [from, to] = [&old, &run.name].map(|name| run_file(name, kind));
         for file in files.iter_mut().filter(|file| file.name == from && from != to) {
             storage::rename(&generation.join(&from), &generation.join(&to))?;
@@ -148,7 +148,7 @@ pub(crate) fn count_distinct_terms(
 ) -> Result<u64, IndexError> {
     let window = (memory_bytes / runs.len().max(1) as u64).min(MOST_RUN_BYTES) as usize;
     let open = |&(generation, run): &(&Path, &RunEntry)| {
-        let path = generation.join(run_file(&run.name, Kind::Lexicon));
+        let path = generation.join(run_file(&run.name, FileKind::Lexicon));
         LexiconStream::open(&path, window.max(4 << 10))
     };
     let streams = runs.iter().map(open).collect::<Result<_, _>>()?;
@@ -220,7 +220,7 @@ fn merge(
     check_order(&inputs)?;
     info!(runs = inputs.len(), generation = %to.display(), "merging");
     let documents = documents::merge(&inputs, to, number, merging)?;
-    let gone = superfluous(&inputs, &Kind::OF_DOCUMENTS);
+    let gone = superfluous(&inputs, &FileKind::OF_DOCUMENTS);
     let (mut run, mut files) = std::thread::scope(|scope| {
         let removed = match merging.threads {
             0 | 1 => storage::remove_files(&gone, 1).map(|()| None)?,
@@ -235,7 +235,7 @@ fn merge(
     Ok((run, files))
 }
 
-fn superfluous(inputs: &[Input], kinds: &[Kind]) -> Vec<PathBuf> {
+fn superfluous(inputs: &[Input], kinds: &[FileKind]) -> Vec<PathBuf> {
     let of_input = |Input { generation, run, .. }: &Input| {
         kinds.iter().map(|&kind| generation.join(run_file(&run.name, kind))).collect::<Vec<_>>()
     };
@@ -251,7 +251,7 @@ fn merge_lists(
     // The allocator rounds the windows up.
     let memory_bytes = merging.memory_bytes - merging.memory_bytes / 16;
     let memory_bytes = memory_bytes.saturating_sub(WRITER_BYTES);
-    let lengths = to.join(run_file(&run_name(number), Kind::Lengths));
+    let lengths = to.join(run_file(&run_name(number), FileKind::Lengths));
     let lengths = &Lengths::read(&lengths, memory_bytes, merging.threads)?;
     let memory_bytes = lengths.memory_behind(memory_bytes);
     let joint = |inputs: &[Input], number, durability| {

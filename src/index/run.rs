@@ -23,7 +23,7 @@ use crate::index::documents::DocumentsEntry;
 use crate::index::error::IndexError;
 use crate::index::files::storage::{self, FileEntry};
 use crate::index::format::{
-    HEADER_BYTES, Header, Kind, POSTINGS_SLACK, check_length, list_pages, padding, run_file,
+    FileKind, HEADER_BYTES, Header, POSTINGS_SLACK, check_length, list_pages, padding, run_file,
 };
 use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::LexiconHeader;
@@ -41,7 +41,7 @@ pub struct PostingsHeader {
 impl PostingsHeader {
     /// Parses the first bytes of a file, and checks the file's length against them.
     pub(crate) fn parse(path: &Path, bytes: &[u8], file_bytes: u64) -> Result<Self, IndexError> {
-        let header = Header::parse(path, Kind::Postings, bytes)?;
+        let header = Header::parse(path, FileKind::Postings, bytes)?;
         let [lists, postings, list_bytes, codec, block_len] = header.values;
         let form = Form::of_numbers([codec, block_len]).ok_or_else(|| {
             let found = format!("{codec} and {block_len}");
@@ -67,7 +67,7 @@ impl PostingsHeader {
 /// might have been merged before anything is published.
 pub(crate) fn sync_run(generation: &Path, run: &RunEntry) -> Result<(), IndexError> {
     let sync = |kind| storage::sync_file(&generation.join(run_file(&run.name, kind)));
-    Kind::OF_RUN.into_iter().try_for_each(sync)
+    FileKind::OF_RUN.into_iter().try_for_each(sync)
 }
 
 pub(crate) type WrittenRun = (RunEntry, Vec<FileEntry>);

@@ -11,7 +11,7 @@ use crate::dictionary::device::text_buffers::TextBuffers;
 use crate::dictionary::device::texts::{PieceText, Texts};
 use crate::dictionary::parsed::{PieceGroup, Regroup};
 use crate::index::documents::Location;
-use crate::index::documents::pieces::{PieceDocuments, Room, Skipped};
+use crate::index::documents::pieces::{DocumentsRoom, PieceDocuments, Skipped};
 use crate::input::Format;
 use crate::input::formats::fields::Fields;
 use crate::input::formats::json_values;
@@ -28,7 +28,7 @@ pub(crate) struct PieceParser<R> {
     turn: Turn,
     parsers: Parsers,
     /// What the next piece may need: about as much as the last one.
-    room: Room,
+    room: DocumentsRoom,
 }
 
 impl<R: Regroup> PieceParser<R> {
@@ -43,7 +43,7 @@ impl<R: Regroup> PieceParser<R> {
             turn: Turn::new(turns.clone()),
             regroup,
             parsers: Parsers::new((max_document, fields), Turn::new(turns)),
-            room: Room::default(),
+            room: DocumentsRoom::default(),
         }
     }
 

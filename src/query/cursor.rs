@@ -2,7 +2,7 @@
 
 use super::again::Again;
 use super::kernels::{
-    Block, Matches, NO_DOCID, Room, Shares, first_block, first_posting, match_block, scores,
+    Block, BlockRoom, Matches, NO_DOCID, Shares, first_block, first_posting, match_block, scores,
     share_out,
 };
 pub(crate) use super::norms::Norms;
@@ -71,12 +71,12 @@ const FETCHED: usize = 192;
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Cursor {
-    pub(super) docids: Room,
+    pub(super) docids: BlockRoom,
     tail_tfs: [u32; MAX_BLOCK],
     apart: [u8; 640],
     tfs: [u32; MAX_BLOCK],
     /// The places of the candidates in the list.
-    pub(super) positions: Room,
+    pub(super) positions: BlockRoom,
     apart_too: [u8; 576],
     pub(super) scores: [f32; MAX_BLOCK],
     shares: Shares,
@@ -363,8 +363,8 @@ impl Cursor {
     pub(super) fn find(
         &mut self,
         (list, documents): (&ListView<'_>, u32),
-        (candidates, count): (&Room, usize),
-        (docids, kept): (&mut Room, &mut Room),
+        (candidates, count): (&BlockRoom, usize),
+        (docids, kept): (&mut BlockRoom, &mut BlockRoom),
         level: Level,
     ) -> Result<(usize, bool), ListError> {
         let from = if self.block == NONE { 0 } else { self.block };

@@ -32,22 +32,22 @@ pub(super) const UNMATCHED: f32 = -0.0;
 /// Room for the numbers of the longest block and one vector beyond it. If the numbers are docids,
 /// [`NO_DOCID`] follows them 16 times, and those of a block up to a multiple of 128 besides; the
 /// rest is arbitrary.
-pub(super) type Room = [u32; BLOCK + 16];
+pub(super) type BlockRoom = [u32; BLOCK + 16];
 
 #[derive(Debug)]
 pub(super) struct Matches<'a> {
     /// How many were found; the arrays are arbitrary behind them.
     pub(super) found: usize,
-    pub(super) docids: &'a mut Room,
+    pub(super) docids: &'a mut BlockRoom,
     /// Their numbers among the candidates.
-    pub(super) kept: &'a mut Room,
+    pub(super) kept: &'a mut BlockRoom,
     /// Their places in the list.
-    pub(super) positions: &'a mut Room,
+    pub(super) positions: &'a mut BlockRoom,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Block<'a> {
-    pub(super) docids: &'a Room,
+    pub(super) docids: &'a BlockRoom,
     /// How many docids: at least 1.
     pub(super) len: usize,
     /// Position of the first in the list.
@@ -72,9 +72,9 @@ macro_rules! dispatch {
 /// Candidates by the block of a list in which they lie: a share for each block.
 #[derive(Clone, Debug)]
 pub(super) struct Shares {
-    pub(super) blocks: Room,
+    pub(super) blocks: BlockRoom,
     /// Of each share, the number of the first candidate behind it.
-    pub(super) ends: Room,
+    pub(super) ends: BlockRoom,
     /// How many shares; the arrays are arbitrary behind them.
     pub(super) len: usize,
 }
@@ -97,7 +97,7 @@ pub(super) fn share_out(
     level: Level,
     last_docids: &[[u8; 4]],
     from: usize,
-    candidates: (&Room, usize),
+    candidates: (&BlockRoom, usize),
     shares: &mut Shares,
 ) {
     dispatch!(level, share_out(last_docids, from, candidates, shares))
@@ -109,7 +109,7 @@ pub(super) fn share_out(
 #[inline]
 pub(super) fn match_block(
     level: Level,
-    candidates: &Room,
+    candidates: &BlockRoom,
     (from, end): (usize, usize),
     block: Block<'_>,
     matches: &mut Matches<'_>,
@@ -122,7 +122,7 @@ pub(super) fn match_block(
 #[inline]
 pub(super) fn first_posting(
     level: Level,
-    docids: &Room,
+    docids: &BlockRoom,
     (from, len): (usize, usize),
     docid: u32,
 ) -> usize {
@@ -134,7 +134,7 @@ pub(super) fn first_posting(
 pub(super) fn scores(
     level: Level,
     weight: Weight,
-    (docids, tfs): (&Room, &[u32; BLOCK]),
+    (docids, tfs): (&BlockRoom, &[u32; BLOCK]),
     len: usize,
     norms: &[f32],
     scores: &mut [f32; BLOCK],
@@ -153,7 +153,7 @@ pub(super) fn scores(
 fn other_scores(
     level: Level,
     weight: Weight,
-    (docids, tfs): (&Room, &[u32; BLOCK]),
+    (docids, tfs): (&BlockRoom, &[u32; BLOCK]),
     len: usize,
     norms: &[f32],
     scores: &mut [f32; BLOCK],
@@ -203,10 +203,10 @@ fn add_other_scores(
 #[repr(C, align(64))]
 pub(crate) struct Left {
     /// They rise, with [`NO_DOCID`] 16 times behind them.
-    pub(super) docids: Room,
+    pub(super) docids: BlockRoom,
     pub(super) sums: [f32; BLOCK + 16],
     /// Where their scores are stored.
-    pub(super) slots: Room,
+    pub(super) slots: BlockRoom,
     pub(super) count: usize,
 }
 
@@ -279,7 +279,7 @@ pub(super) fn collect(
 #[inline]
 pub(super) fn collect_block(
     level: Level,
-    (docids, scores): (&Room, &[f32; BLOCK]),
+    (docids, scores): (&BlockRoom, &[f32; BLOCK]),
     part: Range<usize>,
     bar: f32,
     found: &mut Documents,
@@ -327,7 +327,7 @@ impl Sink for TopK {
 #[inline]
 pub(super) fn offer_block<S: Sink>(
     level: Level,
-    (docids, scores): (&Room, &[f32; BLOCK]),
+    (docids, scores): (&BlockRoom, &[f32; BLOCK]),
     part: Range<usize>,
     first_docid: u32,
     sink: &mut S,

@@ -2,7 +2,7 @@
 
 use super::again::Again;
 use super::cursor::{Cursor, Norms, RunSearch, RunTerm};
-use super::kernels::{Documents, NO_DOCID, Room};
+use super::kernels::{BlockRoom, Documents, NO_DOCID};
 use super::top_k::TopK;
 use crate::cpu::{Level, level};
 use crate::index::list::MAX_BLOCK;
@@ -67,10 +67,10 @@ impl WindowMemory {
 #[repr(C, align(64))]
 pub(crate) struct Candidates {
     /// Docids before and after a list was searched, alternately.
-    pub(super) docids: [Room; 2],
+    pub(super) docids: [BlockRoom; 2],
     apart: [u8; 576],
     /// Numbers of those found last.
-    pub(super) kept: Room,
+    pub(super) kept: BlockRoom,
     pub(super) norms: [f32; MAX_BLOCK],
     apart_too: [u8; 576],
     /// Of full matches in one list.

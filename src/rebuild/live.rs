@@ -3,7 +3,7 @@
 use super::RebuildError;
 use crate::index::deletions::Deletions;
 use crate::index::documents::{Location, RunDocuments};
-use crate::index::format::Kind;
+use crate::index::format::FileKind;
 use crate::index::generations::folder::current;
 use crate::index::generations::manifest::sharded::ShardedManifest;
 use crate::index::generations::manifest::{Manifest, RunEntry};
@@ -19,7 +19,7 @@ pub(super) struct Live {
 
 impl Live {
     pub(super) fn has_ranks(&self) -> bool {
-        let extension = Kind::Scores.extension();
+        let extension = FileKind::Scores.extension();
         self.manifest.files.iter().any(|file| file.name.ends_with(extension))
     }
 }

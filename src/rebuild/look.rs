@@ -7,7 +7,7 @@ use crate::dataflow::build::context::InputRead;
 use crate::dataflow::rebuild::changed::Changes;
 use crate::dataflow::rebuild::changes::changes;
 use crate::dataflow::rebuild::scanned::{Scan, Scanned};
-use crate::dataflow::rebuild::table::{Entry, Sorter, Table, name_hash};
+use crate::dataflow::rebuild::table::{Sorter, Table, TableEntry, name_hash};
 use crate::index::documents::{Documents, Location};
 use crate::index::files::storage;
 use crate::index::format::RUNS;
@@ -254,7 +254,7 @@ impl Rebuild<'_> {
                 }
                 let input = run.first_input.saturating_add(place.input);
                 let number = run.first_docid + docid;
-                sorter.push(Entry { name: name_hash(name), content, input, number })?;
+                sorter.push(TableEntry { name: name_hash(name), content, input, number })?;
             }
         }
         Ok((sorter.finish(&work.join("live"))?, known))

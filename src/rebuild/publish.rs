@@ -16,7 +16,7 @@ use crate::dataflow::rebuild::table::name_hash;
 use crate::index::documents::{Documents, Location};
 use crate::index::error::IndexError;
 use crate::index::files::storage::{self, Durability, FileEntry, StorageFile};
-use crate::index::format::{Header, Kind, generation_name, run_file, run_name};
+use crate::index::format::{FileKind, Header, generation_name, run_file, run_name};
 use crate::index::generations::draft::{Description, Draft};
 use crate::index::generations::folder::{IndexLock, current};
 use crate::index::generations::manifest::{InputEntry, Manifest, RunEntry};
@@ -179,7 +179,7 @@ impl Publishing<'_> {
             }
             let place = draft.link(&live.path, &moved.manifest, number)?;
             if let Some(places) = moved.places.get(&number) {
-                let name = run_file(&run_name(place as u32), Kind::Locations);
+                let name = run_file(&run_name(place as u32), FileKind::Locations);
                 storage::rename(places, &draft.folder().join(name))?;
             }
             let deleted = deleted(run);
@@ -317,7 +317,7 @@ impl Moved {
                 let entry = write_places(work, number, run, &places)?;
                 let name = entry.name.clone();
                 self.places.insert(number, work.join(&name));
-                let wanted = run_file(&run.name, Kind::Locations);
+                let wanted = run_file(&run.name, FileKind::Locations);
                 for file in &mut self.manifest.files {
                     if file.name == wanted {
                         *file = FileEntry { name: wanted.clone(), ..entry.clone() };
@@ -343,5 +343,5 @@ fn write_places(
     let mut file = StorageFile::create(work, &format!("places-{number}"), Durability::Lasting)?;
     file.write(bytemuck::cast_slice(places))?;
     let values = [u64::from(run.documents), 0, 0, 0, 0];
-    file.finish(Header { kind: Kind::Locations, values, last: 0 })
+    file.finish(Header { kind: FileKind::Locations, values, last: 0 })
 }

@@ -78,7 +78,7 @@ impl Default for Rates {
 const WRITING: u64 = 40;
 
 #[derive(Debug)]
-pub(crate) struct Placed {
+pub(crate) struct PlacedOwners {
     pub owners: Owners,
     /// Collections of the sample that CPU indexers own.
     pub popular: usize,
@@ -101,7 +101,7 @@ pub(crate) fn in_turn(roles: &Roles) -> Owners {
 ///
 /// # Panics
 /// If there is not a weight for each of the 17,613 collections, or no indexer.
-pub(crate) fn by_weight(weights: &[u64], roles: &Roles, rates: &Rates) -> Placed {
+pub(crate) fn by_weight(weights: &[u64], roles: &Roles, rates: &Rates) -> PlacedOwners {
     assert_eq!(weights.len(), TRIE_COLLECTIONS, "every collection has a weight");
     let mut order: Vec<u16> = (0..TRIE_COLLECTIONS as u16).collect();
     order.sort_by_key(|&c| Reverse(weights[usize::from(c)]));
@@ -135,7 +135,7 @@ pub(crate) fn by_weight(weights: &[u64], roles: &Roles, rates: &Rates) -> Placed
     let on_cpu: u64 = sorted[..border].iter().sum();
     let times = times(on_cpu, total, sorted.get(border).copied().unwrap_or(0), roles, rates);
     let per_giga = 1e9 / (total.max(1)) as f64;
-    Placed {
+    PlacedOwners {
         owners: Owners::new(|c| owner[usize::from(c)], roles.indexing()),
         popular: border.min(seen),
         seen,

@@ -35,7 +35,7 @@ struct Waiting<T> {
 }
 
 #[derive(Debug)]
-struct Kind<T> {
+struct ProcessorQueue<T> {
     servers: usize,
     own: VecDeque<Waiting<T>>,
     /// Those that the other kind could not do; nobody steals them.
@@ -48,7 +48,7 @@ struct Kind<T> {
     lost: bool,
 }
 
-impl<T> Kind<T> {
+impl<T> ProcessorQueue<T> {
     fn new(servers: usize) -> Self {
         Self {
             servers: servers.max(1),
@@ -72,7 +72,7 @@ impl<T> Kind<T> {
 pub(crate) struct Queues<T> {
     policy: Policy,
     deadline: f64,
-    kinds: [Kind<T>; 2],
+    kinds: [ProcessorQueue<T>; 2],
     either: VecDeque<Waiting<T>>,
     /// The ratio of costs from which a query belongs to one kind.
     much_better: f64,
@@ -85,7 +85,7 @@ impl<T> Queues<T> {
         Self {
             policy,
             deadline,
-            kinds: [Kind::new(threads), Kind::new(devices)],
+            kinds: [ProcessorQueue::new(threads), ProcessorQueue::new(devices)],
             either: VecDeque::new(),
             much_better: MUCH_BETTER,
             coin: 0x9e37_79b9_7f4a_7c15,
@@ -97,7 +97,7 @@ impl<T> Queues<T> {
     }
 
     pub(crate) fn len(&self) -> usize {
-        let waiting = |kind: &Kind<T>| kind.own.len() + kind.returned.len();
+        let waiting = |kind: &ProcessorQueue<T>| kind.own.len() + kind.returned.len();
         self.kinds.iter().map(waiting).sum::<usize>() + self.either.len()
     }
 

@@ -3,9 +3,9 @@
 
 use crate::inside_tests::emulation::{Arg, Buffer, Emulator, Random};
 use millrace::gpu::query::Tuning;
-use millrace::gpu::query::batch::{Answered, Batch, BatchQuery, Room};
+use millrace::gpu::query::batch::{Answered, Batch, BatchQuery, QueryBatchRoom};
 use millrace::gpu::query::device::KERNELS;
-use millrace::gpu::query::list::{ListMaker, Placed, Windows};
+use millrace::gpu::query::list::{ListMaker, PlacedList, Windows};
 use millrace::gpu::query::plan::{OVERFLOWN, PlacedTerm, QueryState};
 use millrace::gpu::query::steps::{Array, Machine, QueryStep, Zeroed};
 use millrace::gpu::query::twin::Memory;
@@ -34,7 +34,7 @@ struct Collection {
     windows: Windows,
     norms: Vec<f32>,
     arena: Vec<u8>,
-    lists: Vec<(u64, Placed, u32)>,
+    lists: Vec<(u64, PlacedList, u32)>,
 }
 
 /// How documents differ.
@@ -120,7 +120,12 @@ struct Device<'a> {
 }
 
 impl<'a> Device<'a> {
-    fn new(emulator: &'a Emulator, collection: &Collection, batch: &Batch, room: &Room) -> Self {
+    fn new(
+        emulator: &'a Emulator,
+        collection: &Collection,
+        batch: &Batch,
+        room: &QueryBatchRoom,
+    ) -> Self {
         let zeroed = Zeroed::new(batch.records.len());
         let upload = |bytes: &[u8]| emulator.upload(bytes).unwrap();
         let alloc = |len: usize| emulator.alloc(len).unwrap();
@@ -163,8 +168,8 @@ fn machine() -> Machine {
     Machine { tuning: TUNING, multiprocessors: 2 }
 }
 
-fn room(candidates: u32) -> Room {
-    Room {
+fn room(candidates: u32) -> QueryBatchRoom {
+    QueryBatchRoom {
         records: 64,
         terms: 4096,
         keys: 1 << 22,
@@ -206,7 +211,7 @@ fn check(
     emulator: &Emulator,
     collection: &Collection,
     queries: &[BatchQuery],
-    room: &Room,
+    room: &QueryBatchRoom,
     seed: u64,
 ) -> [usize; 2] {
     let first = run(emulator, collection, queries, room, seed);
@@ -240,7 +245,7 @@ fn run(
     emulator: &Emulator,
     collection: &Collection,
     queries: &[BatchQuery],
-    room: &Room,
+    room: &QueryBatchRoom,
     seed: u64,
 ) -> Vec<Answered> {
     if queries.is_empty() {

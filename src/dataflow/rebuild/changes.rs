@@ -138,7 +138,7 @@ fn feed<'scope>(
             };
             let mut session = output.session(&*cap);
             let update = |more: isize| {
-                move |entry: &crate::dataflow::rebuild::table::Entry| {
+                move |entry: &crate::dataflow::rebuild::table::TableEntry| {
                     ((entry.name, entry.content), chunk, more)
                 }
             };
@@ -212,7 +212,7 @@ fn resolve_changes<'scope>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dataflow::rebuild::table::{Entry, Sorter, name_hash};
+    use crate::dataflow::rebuild::table::{Sorter, TableEntry, name_hash};
     use proptest::prelude::*;
     use std::collections::HashMap;
     use std::path::Path;
@@ -221,7 +221,7 @@ mod tests {
         let mut sorter = Sorter::new(folder, 0);
         for (number, &(name, content)) in (0..).zip(documents) {
             let name = name_hash(&name.to_le_bytes());
-            sorter.push(Entry { name, content, input: 0, number }).unwrap();
+            sorter.push(TableEntry { name, content, input: 0, number }).unwrap();
         }
         sorter.finish(&folder.join(name)).unwrap()
     }

@@ -1,7 +1,7 @@
 //! The documents of the files that were read: a table of their names and contents, and their
 //! places, both on disk.
 
-use super::table::{Entry, Sorter, Table, name_hash};
+use super::table::{Sorter, Table, TableEntry, name_hash};
 use crate::index::documents::pieces::PieceDocuments;
 use crate::index::error::IndexError;
 use crate::input::splits::InputPlan;
@@ -70,7 +70,7 @@ impl Scan {
             }
             let name = name_hash(name.as_bytes());
             let input = location.input;
-            self.sorter.push(Entry { name, content, input, number: self.number })?;
+            self.sorter.push(TableEntry { name, content, input, number: self.number })?;
             let written = self.file.write_all(bytemuck::bytes_of(&location));
             written.map_err(IndexError::storage("write", &self.places))?;
             self.number = self.number.checked_add(1).ok_or_else(too_many)?;

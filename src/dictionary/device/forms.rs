@@ -118,13 +118,13 @@ impl Terms {
     /// Calls `f` with each term's number, trie collection and suffix.
     pub(crate) fn for_each(&self, mut f: impl FnMut(u32, u16, &[u8])) {
         for (number, &code) in (0..).zip(&*self.codes) {
-            let term = Term::of(code, |shard| &self.shards[shard]);
+            let term = FormTerm::of(code, |shard| &self.shards[shard]);
             f(number, term.collection, term.suffix());
         }
     }
 }
 
-struct Term<'a> {
+struct FormTerm<'a> {
     collection: u16,
     suffix: Suffix<'a>,
 }
@@ -135,7 +135,7 @@ enum Suffix<'a> {
     Numbered(&'a [u8]),
 }
 
-impl<'a> Term<'a> {
+impl<'a> FormTerm<'a> {
     #[inline]
     fn of(code: u64, shard: impl FnOnce(usize) -> &'a ShardTerms) -> Self {
         match spell(code) {

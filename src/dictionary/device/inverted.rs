@@ -40,13 +40,13 @@ pub(crate) struct InvertedTerms {
     owners: Arc<Owners>,
     owner: u32,
     /// In the order of the lexicon. Made when the first is asked for.
-    order: Option<Vec<Term>>,
+    order: Option<Vec<InvertedTerm>>,
     suffixes: Vec<u8>,
     given: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Term {
+struct InvertedTerm {
     /// See [`order_key`].
     key: u64,
     number: u32,
@@ -62,17 +62,17 @@ impl InvertedTerms {
         Self { run, owners, owner, order: None, suffixes: Vec::new(), given: 0 }
     }
 
-    fn sort(&mut self) -> Vec<Term> {
+    fn sort(&mut self) -> Vec<InvertedTerm> {
         let mut order = Vec::new();
         let suffixes = &mut self.suffixes;
         self.run.terms.for_each(|number, collection, suffix| {
             if self.owners.of(collection) == self.owner {
                 let place = TermPlace::new(suffixes.len(), collection, suffix.len());
                 suffixes.extend_from_slice(suffix);
-                order.push(Term { key: order_key(collection, suffix), number, place });
+                order.push(InvertedTerm { key: order_key(collection, suffix), number, place });
             }
         });
-        let string = |term: &Term| term.place.of(suffixes);
+        let string = |term: &InvertedTerm| term.place.of(suffixes);
         order.sort_unstable_by(|a, b| a.key.cmp(&b.key).then_with(|| string(a).cmp(string(b))));
         order
     }

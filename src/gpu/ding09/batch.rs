@@ -4,7 +4,7 @@
 use super::Merging;
 use super::list::DingLaid;
 use crate::gpu::methods::batch::{Made, MethodBatch, PlacedQuery};
-use crate::gpu::methods::travelling::Placed;
+use crate::gpu::methods::travelling::TravellingTerm;
 use bytemuck::{Pod, Zeroable};
 use std::collections::{HashMap, HashSet};
 
@@ -105,7 +105,7 @@ pub(super) fn make(
         false => (0..query.terms.len()).collect(),
     };
     batch.terms.extend(order.iter().map(|&row| {
-        let Placed { place, laid, travels, weight } = query.terms[row];
+        let TravellingTerm { place, laid, travels, weight } = query.terms[row];
         let DingLaid { blocks, segments, postings, block_len, .. } = laid;
         let travels = travels.into();
         let row = row as u32;

@@ -10,7 +10,7 @@ use crate::dictionary::device::inverted::{InvertedRun, Lists};
 use crate::gpu::floor::error::GpuError;
 use crate::index::documents::pieces::PieceDocuments;
 use crate::index::files::storage::FilledFile;
-use crate::index::format::{Kind, run_file, run_name};
+use crate::index::format::{FileKind, run_file, run_name};
 use crate::index::run::{LaidChunk, RunPart};
 use crate::order::{PieceCounts, Placement, Sequencer};
 use std::any::Any;
@@ -274,7 +274,7 @@ impl Runs {
         let folder = &self.folder;
         let open = || {
             is_open = true;
-            Ok(FilledFile::create(folder, &run_file(&run_name(run), Kind::Postings))?)
+            Ok(FilledFile::create(folder, &run_file(&run_name(run), FileKind::Postings))?)
         };
         let run = (part, &self.lengths[..]);
         let encoded = self.inverter.encode(run, &held, open, |chunk| out(RunEvent::Encoded(chunk)));

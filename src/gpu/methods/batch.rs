@@ -3,7 +3,7 @@
 //! long leaves the device idle beside it. Parts not on the device travel with the batch, each once.
 
 use super::lists::ALIGNMENT;
-use super::travelling::{Bytes, Placed, Travelling};
+use super::travelling::{Bytes, Travelling, TravellingTerm};
 use super::{Argument, DeviceMethod, MethodStep};
 use crate::gpu::floor::error::Geometry;
 use crate::query::plan::Plan;
@@ -46,7 +46,7 @@ impl<M: DeviceMethod> AskedPart<M> {
 
 #[derive(Clone, Debug)]
 pub struct PlacedQuery<L> {
-    pub(in crate::gpu) terms: Vec<Placed<L>>,
+    pub(in crate::gpu) terms: Vec<TravellingTerm<L>>,
     pub k: u32,
     pub docids: Range<u32>,
 }

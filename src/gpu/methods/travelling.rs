@@ -20,7 +20,7 @@ pub(in crate::gpu) struct Travelling<K, L> {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(in crate::gpu) struct Placed<L> {
+pub(in crate::gpu) struct TravellingTerm<L> {
     /// In bytes, on the device or among those that travel.
     pub(in crate::gpu) place: u64,
     pub(in crate::gpu) laid: L,
@@ -62,7 +62,7 @@ impl<K: Clone + Eq + Hash, L: Copy> Travelling<K, L> {
         &mut self,
         asked: impl IntoIterator<Item = (&'a K, Option<(u64, L)>, f32)>,
         mut lay: impl FnMut(usize) -> Result<Bytes<L>, E>,
-    ) -> Result<Vec<Placed<L>>, E>
+    ) -> Result<Vec<TravellingTerm<L>>, E>
     where
         K: 'a,
     {
@@ -72,7 +72,7 @@ impl<K: Clone + Eq + Hash, L: Copy> Travelling<K, L> {
                 Some(place) => place,
                 None => self.place(key, || lay(number))?,
             };
-            Ok(Placed { place, laid, travels: on_device.is_none(), weight })
+            Ok(TravellingTerm { place, laid, travels: on_device.is_none(), weight })
         });
         placed.collect::<Result<_, E>>().inspect_err(|_| self.truncate(before))
     }

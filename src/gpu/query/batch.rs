@@ -13,7 +13,7 @@ use std::ops::Range;
 
 /// The capacity of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Room {
+pub struct QueryBatchRoom {
     /// Those of AND+OR count twice.
     pub records: usize,
     pub terms: usize,
@@ -28,7 +28,7 @@ pub struct Room {
     pub candidates_per_hit: u32,
 }
 
-impl Room {
+impl QueryBatchRoom {
     /// Room for candidates of a query for `k` hits.
     pub(crate) fn capacity(&self, k: u32) -> u32 {
         // A sample's threshold lets some times k documents through until it has risen.
@@ -118,7 +118,7 @@ impl Batch {
     }
 
     /// Takes a query that [is possible](BatchQuery::is_possible), or returns it for want of room.
-    pub fn add(&mut self, query: BatchQuery, room: &Room) -> Result<(), BatchQuery> {
+    pub fn add(&mut self, query: BatchQuery, room: &QueryBatchRoom) -> Result<(), BatchQuery> {
         let records = query.records();
         let many = records as u64;
         let sorted = match query.k > room.sorted_shared {
@@ -145,7 +145,7 @@ impl Batch {
         Ok(())
     }
 
-    pub fn finish(&mut self, room: &Room) {
+    pub fn finish(&mut self, room: &QueryBatchRoom) {
         self.terms.clear();
         self.records.clear();
         self.places.clear();

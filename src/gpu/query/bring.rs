@@ -4,7 +4,7 @@
 //! hardly touches them; others are made on the host. Lists travel together as fit a [`Parcel`].
 
 use super::device::QueryDevice;
-use super::list::{ListMaker, Placed, Windows};
+use super::list::{ListMaker, PlacedList, Windows};
 use super::load::{lists_to_unpack, make_list};
 use super::parcel::{Parcel, Tables};
 use super::unpack::Outline;
@@ -32,7 +32,7 @@ const THREADS: u32 = 256;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Brought {
     /// In this place.
-    Here(u64, Placed),
+    Here(u64, PlacedList),
     NoRoom,
     /// The index is damaged: whoever searches it finds out where. Its place, if that was known.
     Damaged(Option<u64>),
@@ -74,7 +74,7 @@ pub struct Bringer<I> {
     staging: Pinned,
     memory: Slab,
     /// Lists whose last bytes are in the parcel.
-    travelling: Vec<(I, u64, Placed)>,
+    travelling: Vec<(I, u64, PlacedList)>,
     maker: ListMaker,
     bytes: Vec<u8>,
 }

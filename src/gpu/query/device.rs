@@ -4,7 +4,7 @@
 //! enqueued at once, without the host in between; an event says when the results are there.
 
 use super::Tuning;
-use super::batch::{Answered, Batch, INPUT_HEAD_BYTES, Room};
+use super::batch::{Answered, Batch, INPUT_HEAD_BYTES, QueryBatchRoom};
 use super::list::Windows;
 use super::plan::{QueryRecord, QueryState, TermRecord};
 use super::steps::{Array, Groups, Machine, QueryStep, Zeroed};
@@ -107,10 +107,10 @@ impl QueryDevice {
     }
 
     /// The capacity of a slot.
-    pub fn room(&self, queries: usize, k: u32) -> Room {
+    pub fn room(&self, queries: usize, k: u32) -> QueryBatchRoom {
         let candidates = 1 << 15;
         let sorted_shared = self.machine.tuning.sorted;
-        let mut room = Room {
+        let mut room = QueryBatchRoom {
             records: 2 * queries,
             terms: 24 * queries,
             keys: 0,
@@ -138,7 +138,7 @@ impl QueryDevice {
 /// The memory of one batch, from its records to its results.
 #[derive(Debug)]
 pub struct Slot {
-    room: Room,
+    room: QueryBatchRoom,
     memory: Slab,
     input: Pinned,
     output: Pinned,
@@ -184,7 +184,7 @@ struct Parts {
 }
 
 impl Parts {
-    fn new(room: &Room) -> Self {
+    fn new(room: &QueryBatchRoom) -> Self {
         let mut at = 0;
         let mut part = |bytes: u64| {
             let here = at;
@@ -203,24 +203,28 @@ impl Parts {
 }
 
 /// At most.
-fn input_bytes(room: &Room) -> usize {
+fn input_bytes(room: &QueryBatchRoom) -> usize {
     let records = room.records * size_of::<QueryRecord>();
     INPUT_HEAD_BYTES + records + room.terms * size_of::<TermRecord>()
 }
 
 /// Of all states and hits.
-fn output_bytes(room: &Room) -> usize {
+fn output_bytes(room: &QueryBatchRoom) -> usize {
     hits_at(room) + 8 * room.hits as usize
 }
 
 /// Hits stand behind the states.
-fn hits_at(room: &Room) -> usize {
+fn hits_at(room: &QueryBatchRoom) -> usize {
     room.records * size_of::<QueryState>()
 }
 
 impl Slot {
     /// One that `answers_ordered` can run the ordered kernels too.
-    pub fn new(device: &QueryDevice, room: Room, answers_ordered: bool) -> Result<Self, GpuError> {
+    pub fn new(
+        device: &QueryDevice,
+        room: QueryBatchRoom,
+        answers_ordered: bool,
+    ) -> Result<Self, GpuError> {
         let on = &device.device;
         let parts = Parts::new(&room);
         let scores = match answers_ordered {
@@ -244,7 +248,7 @@ impl Slot {
         })
     }
 
-    pub fn room(&self) -> &Room {
+    pub fn room(&self) -> &QueryBatchRoom {
         &self.room
     }
 

@@ -2,7 +2,7 @@
 //! waits for their lists, makes batches, and sends answers back. A query that the device cannot
 //! answer, or not soon, goes back to its worker, which answers it on the CPU.
 
-use super::batch::{Answered, Batch, BatchQuery, Floors, Room};
+use super::batch::{Answered, Batch, BatchQuery, Floors, QueryBatchRoom};
 use super::bring::Brought;
 use super::device::{QueryDevice, Slot};
 use super::fetch::{FetchRequest, Fetchers, Lists, NO_LIST, ResidentKey};
@@ -44,7 +44,7 @@ pub(super) struct Driver {
     /// The documents of the device.
     share: Range<u32>,
     pace: Pace,
-    room: Room,
+    room: QueryBatchRoom,
     lists: Lists,
     fetchers: Fetchers,
     slots: Vec<(Slot, Batch, Vec<WaitingQuery>)>,

@@ -1,6 +1,6 @@
 //! Makes a list of a device from one of an index, decoded by blocks, whatever its codec, by runs.
 
-use super::list::{ListMaker, Placed, Windows};
+use super::list::{ListMaker, PlacedList, Windows};
 use super::unpack::{LEAST_UNPACKED, RunList};
 use crate::index::error::IndexError;
 use crate::index::format::HEADER_BYTES;
@@ -43,7 +43,7 @@ pub(crate) fn make_list(
     norms: &[f32],
     maker: &mut ListMaker,
     out: &mut Vec<u8>,
-) -> Result<Placed, IndexError> {
+) -> Result<PlacedList, IndexError> {
     assert_eq!(norms.len(), windows.documents as usize, "a norm for each document");
     assert_eq!(norms.len(), share.len(), "a norm for each document");
     assert_eq!(entries.len(), generation.runs().len(), "an entry for each run");

@@ -8,7 +8,7 @@
 //! in units, and a document whose sum is below `T - slack` is not among the best k. The roundings
 //! of f32, of one part in 2^24 each, are part of the slack.
 
-use super::list::{MOST_IMPACT, Placed};
+use super::list::{MOST_IMPACT, PlacedList};
 use bytemuck::{Pod, Zeroable};
 use std::ops::Range;
 
@@ -75,7 +75,7 @@ pub(crate) const OVERFLOWN: u32 = u32::MAX;
 pub struct PlacedTerm {
     /// Of its list.
     pub place: u64,
-    pub placed: Placed,
+    pub placed: PlacedList,
     pub df: u32,
     /// Above zero.
     pub weight: f32,

@@ -5,7 +5,7 @@
 //! for, and costs its bytes, so the number of times decides. Old times fade. A list that a query
 //! waits for or a batch is reading is pinned; callers watch how much that is.
 
-use super::list::Placed;
+use super::list::PlacedList;
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
@@ -65,7 +65,7 @@ impl Ranges {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Residence<P = Placed> {
+pub(crate) enum Residence<P = PlacedList> {
     Here(u64, P),
     Coming,
     Away,
@@ -75,7 +75,7 @@ pub(crate) enum Residence<P = Placed> {
 pub(crate) type ListId = u32;
 
 #[derive(Debug)]
-struct Entry<P> {
+struct ResidentList<P> {
     place: Residence<P>,
     /// What it takes, or about what it will; 0 if it is away.
     bytes: u64,
@@ -86,10 +86,10 @@ struct Entry<P> {
 
 /// The lists of an arena; `P` describes one that is there.
 #[derive(Debug)]
-pub(crate) struct Residency<K, P = Placed> {
+pub(crate) struct Residency<K, P = PlacedList> {
     ranges: Ranges,
     ids: HashMap<K, ListId>,
-    entries: Vec<Entry<P>>,
+    entries: Vec<ResidentList<P>>,
     /// Of lists that were forgotten.
     unused: Vec<ListId>,
     /// Requests since times were last halved.
@@ -126,7 +126,7 @@ impl<K: Eq + Hash, P: Copy> Residency<K, P> {
             entry.pins += 1;
             return (id, entry.place);
         }
-        let entry = Entry { place: Residence::Away, bytes: 0, pins: 1, times: 1 };
+        let entry = ResidentList { place: Residence::Away, bytes: 0, pins: 1, times: 1 };
         let id = match self.unused.pop() {
             Some(id) => {
                 self.entries[id as usize] = entry;
@@ -211,7 +211,7 @@ impl<K: Eq + Hash, P: Copy> Residency<K, P> {
     /// Evicts lists without pins until there is room, least often asked for first.
     fn evict_for(&mut self, bytes: u64) -> Option<u64> {
         let can_go =
-            |entry: &Entry<P>| matches!(entry.place, Residence::Here(..)) && entry.pins == 0;
+            |entry: &ResidentList<P>| matches!(entry.place, Residence::Here(..)) && entry.pins == 0;
         let mut going: Vec<(u32, u64, usize)> = (0..)
             .zip(&self.entries)
             .filter(|(_, entry)| can_go(entry))
@@ -280,7 +280,7 @@ mod tests {
         lists.fetch(id, bytes);
         let at = lists.make_room(id, bytes);
         match at {
-            Some(at) => lists.arrived(id, at, Placed::default()),
+            Some(at) => lists.arrived(id, at, PlacedList::default()),
             None => lists.failed(id, None),
         }
         lists.unpin(id);
@@ -300,7 +300,7 @@ mod tests {
         assert!(bring(&mut lists, 2, 1536));
         assert!(bring(&mut lists, 3, 1536), "list 2 goes");
         assert_eq!(place(&lists, 2), Residence::Away);
-        assert_eq!(place(&lists, 1), Residence::Here(0, Placed::default()));
+        assert_eq!(place(&lists, 1), Residence::Here(0, PlacedList::default()));
         assert!(bring(&mut lists, 4, 2560), "list 3 is not enough");
         assert_eq!((place(&lists, 3), place(&lists, 1)), (Residence::Away, Residence::Away));
         assert!(!bring(&mut lists, 5, 4097), "more than there is");
@@ -311,7 +311,7 @@ mod tests {
         let mut lists = Residency::new(1024);
         assert!(bring(&mut lists, 1, 1024));
         let (one, place) = lists.ask(&1);
-        assert_eq!(place, Residence::Here(0, Placed::default()));
+        assert_eq!(place, Residence::Here(0, PlacedList::default()));
         for _ in 0..9 {
             assert!(!bring(&mut lists, 2, 1024));
         }
@@ -337,8 +337,8 @@ mod tests {
             assert!(!bring(&mut lists, 2, 1024), "the place of a list that comes was taken");
         }
         assert_eq!(lists.ask(&1), (one, Residence::Coming));
-        lists.arrived(one, at, Placed::default());
-        assert_eq!(lists.place(one), Residence::Here(at, Placed::default()));
+        lists.arrived(one, at, PlacedList::default());
+        assert_eq!(lists.place(one), Residence::Here(at, PlacedList::default()));
         assert!(!bring(&mut lists, 2, 1024), "it is pinned");
         lists.unpin(one);
         assert!(bring(&mut lists, 2, 1024));
@@ -356,7 +356,7 @@ mod tests {
         lists.asked = FADE - 1;
         let (new, _) = lists.ask(&9);
         assert_eq!((lists.ids.len(), lists.entries.len()), (3, 9), "0 is there, 1 is pinned");
-        assert!(new != kept && place(&lists, 0) == Residence::Here(0, Placed::default()));
+        assert!(new != kept && place(&lists, 0) == Residence::Here(0, PlacedList::default()));
     }
 
     #[test]
@@ -369,7 +369,7 @@ mod tests {
         lists.ask(&1);
         lists.unpin(one);
         assert_eq!(lists.pinned(), 1200);
-        lists.arrived(one, at, Placed::default());
+        lists.arrived(one, at, PlacedList::default());
         lists.unpin(one);
         assert_eq!(lists.pinned(), 0);
         let (two, _) = lists.ask(&2);

@@ -4,7 +4,7 @@
 //!
 //! The list is then the one that a [`ListMaker`](super::list::ListMaker) makes, to the byte.
 
-use super::list::{ALIGNMENT, EXCEPTION, GROUP, Placed, Windows};
+use super::list::{ALIGNMENT, EXCEPTION, GROUP, PlacedList, Windows};
 use crate::index::list::{BEFORE_FIRST, Columns, ListError, ListView, MAX_BLOCK};
 use crate::score::bounds::{Bound, greatest_tf};
 use bytemuck::{Pod, Zeroable};
@@ -198,9 +198,9 @@ impl<'a> Outline<'a> {
         self.great.extend(numbered.filter(|&(_, tf)| tf >= EXCEPTION));
     }
 
-    pub(crate) fn placed(&self) -> Placed {
+    pub(crate) fn placed(&self) -> PlacedList {
         let postings = self.starts[self.starts.len() - 1].next_multiple_of(ALIGNMENT as u32);
-        Placed { postings, exceptions: self.exceptions().count() as u32 }
+        PlacedList { postings, exceptions: self.exceptions().count() as u32 }
     }
 
     /// Place in the device's list, and tf, of postings whose tf is too great for a byte.

@@ -5,7 +5,7 @@ use super::list::WangLaid;
 use super::{KERNEL, ROUNDS, WangTuning};
 use crate::gpu::floor::steps::Argument::{Array as In, Number};
 use crate::gpu::methods::batch::{Made, MethodBatch, PlacedQuery, in_a_word};
-use crate::gpu::methods::travelling::Placed;
+use crate::gpu::methods::travelling::TravellingTerm;
 use crate::gpu::methods::{MethodArray, MethodStep};
 use crate::score::wang::slack;
 use bytemuck::{Pod, Zeroable};
@@ -54,11 +54,13 @@ pub(super) fn make(
     let first_term = batch.terms.len() as u32;
     let terms = query.terms.len();
     let k = query.k;
-    batch.terms.extend(query.terms.iter().map(|&Placed { place, laid, travels, weight }| {
-        let WangLaid { postings, buckets, shift, block_bits, .. } = laid;
-        let travels = travels.into();
-        WangTermRecord { place, postings, buckets, shift, block_bits, travels, weight }
-    }));
+    batch.terms.extend(query.terms.iter().map(
+        |&TravellingTerm { place, laid, travels, weight }| {
+            let WangLaid { postings, buckets, shift, block_bits, .. } = laid;
+            let travels = travels.into();
+            WangTermRecord { place, postings, buckets, shift, block_bits, travels, weight }
+        },
+    ));
     let order = query.by_length(|laid| laid.df);
     let shortest = query.terms[order[0]].laid.postings;
     let ends = query.terms.iter().filter_map(|list| list.laid.end);

@@ -5,7 +5,7 @@ use super::{DocumentsEntry, Location};
 use crate::crew::lock;
 use crate::index::error::IndexError;
 use crate::index::files::storage::{Durability, FilledFile, StorageFile};
-use crate::index::format::{Header, Kind, LONG, run_file, run_name};
+use crate::index::format::{FileKind, Header, LONG, run_file, run_name};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
 
@@ -68,11 +68,11 @@ impl PlacedDocuments {
             Ok(FilledFile::of(file))
         };
         Ok(Self {
-            lengths: create(Kind::Lengths)?,
-            names: create(Kind::Names)?,
-            ends: create(Kind::Ends)?,
-            locations: create(Kind::Locations)?,
-            hashes: create(Kind::Hashes)?,
+            lengths: create(FileKind::Lengths)?,
+            names: create(FileKind::Names)?,
+            ends: create(FileKind::Ends)?,
+            locations: create(FileKind::Locations)?,
+            hashes: create(FileKind::Hashes)?,
             first_input,
             sum: Mutex::default(),
         })
@@ -160,11 +160,11 @@ impl PlacedDocuments {
         let header = |kind, b| Header { kind, values: [count, b, 0, 0, 0], last: 0 };
         let values = [count, tokens, long.len() as u64, 0, 0];
         let files = vec![
-            lengths.finish(Header { kind: Kind::Lengths, values, last: 0 })?,
-            names.finish(header(Kind::Names, name_bytes))?,
-            self.ends.end()?.0.finish(header(Kind::Ends, name_bytes))?,
-            self.locations.end()?.0.finish(header(Kind::Locations, 0))?,
-            self.hashes.end()?.0.finish(header(Kind::Hashes, 0))?,
+            lengths.finish(Header { kind: FileKind::Lengths, values, last: 0 })?,
+            names.finish(header(FileKind::Names, name_bytes))?,
+            self.ends.end()?.0.finish(header(FileKind::Ends, name_bytes))?,
+            self.locations.end()?.0.finish(header(FileKind::Locations, 0))?,
+            self.hashes.end()?.0.finish(header(FileKind::Hashes, 0))?,
         ];
         let first_input = if inputs == 0 { 0 } else { self.first_input };
         Ok(DocumentsEntry { documents, tokens, first_input, inputs, files })

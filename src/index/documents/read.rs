@@ -5,7 +5,7 @@ use crate::codec::prefetch::{prefetch, prefetch_bytes};
 use crate::index::error::IndexError;
 use crate::index::files::map::Map;
 use crate::index::files::storage::FileEntry;
-use crate::index::format::{HEADER_BYTES, Header, Kind, LONG, check_length, padding, run_file};
+use crate::index::format::{FileKind, HEADER_BYTES, Header, LONG, check_length, padding, run_file};
 use crate::index::generations::manifest::{RunEntry, find_file};
 use std::path::Path;
 
@@ -39,11 +39,11 @@ impl RunDocuments {
     ) -> Result<Self, IndexError> {
         let documents = Self::open_unverified(generation, run)?;
         for (map, kind) in [
-            (&documents.lengths_file, Kind::Lengths),
-            (&documents.names, Kind::Names),
-            (&documents.ends, Kind::Ends),
-            (&documents.locations, Kind::Locations),
-            (&documents.hashes, Kind::Hashes),
+            (&documents.lengths_file, FileKind::Lengths),
+            (&documents.names, FileKind::Names),
+            (&documents.ends, FileKind::Ends),
+            (&documents.locations, FileKind::Locations),
+            (&documents.hashes, FileKind::Hashes),
         ] {
             let entry = find_file(files, generation, &run_file(&run.name, kind))?;
             map.verify(entry.bytes, entry.crc32)?;
@@ -60,11 +60,11 @@ impl RunDocuments {
             header.check_unused(map.path(), used)?;
             Ok((map, header.values))
         };
-        let (lengths, [count, tokens, long, ..]) = open(Kind::Lengths, 3)?;
-        let (names, [names_count, name_bytes, ..]) = open(Kind::Names, 2)?;
-        let (ends, [ends_count, ends_bytes, ..]) = open(Kind::Ends, 2)?;
-        let (locations, [locations_count, ..]) = open(Kind::Locations, 1)?;
-        let (hashes, [hashes_count, ..]) = open(Kind::Hashes, 1)?;
+        let (lengths, [count, tokens, long, ..]) = open(FileKind::Lengths, 3)?;
+        let (names, [names_count, name_bytes, ..]) = open(FileKind::Names, 2)?;
+        let (ends, [ends_count, ends_bytes, ..]) = open(FileKind::Ends, 2)?;
+        let (locations, [locations_count, ..]) = open(FileKind::Locations, 1)?;
+        let (hashes, [hashes_count, ..]) = open(FileKind::Hashes, 1)?;
         for (map, at, expected, found) in [
             (&lengths, 16, run.documents.into(), count),
             (&lengths, 24, run.tokens, tokens),

@@ -7,7 +7,7 @@ mod spill;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use filled::{FilledFile, Room};
+pub(crate) use filled::{FileRoom, FilledFile};
 pub(crate) use gathered::{GatheredFile, SharedBytes};
 pub(crate) use spill::Spill;
 

@@ -11,7 +11,7 @@ use crate::index::documents::{
 use crate::index::error::IndexError;
 use crate::index::files::storage::{Durability, Stop};
 use crate::index::files::window::Window;
-use crate::index::format::{HEADER_BYTES, Header, Kind, LONG, padding, run_file};
+use crate::index::format::{FileKind, HEADER_BYTES, Header, LONG, padding, run_file};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -72,18 +72,18 @@ pub(super) fn merge(
 type LongDocuments = Vec<(u32, u32)>;
 
 impl Input {
-    fn path(&self, kind: Kind) -> PathBuf {
+    fn path(&self, kind: FileKind) -> PathBuf {
         self.generation.join(run_file(&self.run.name, kind))
     }
 
-    fn open(&self, kind: Kind, bytes: usize) -> Result<Window, IndexError> {
+    fn open(&self, kind: FileKind, bytes: usize) -> Result<Window, IndexError> {
         Window::open(&self.path(kind), bytes)
     }
 
     /// Also checks the headers of all files.
     fn long_documents(&self) -> Result<LongDocuments, IndexError> {
         let mut count = 0;
-        for kind in Kind::OF_DOCUMENTS {
+        for kind in FileKind::OF_DOCUMENTS {
             let mut window = self.open(kind, HEADER_BYTES)?;
             let first = window.length().min(BODY) as usize;
             let header = Header::parse(&self.path(kind), kind, window.read(0, first)?)?;
@@ -92,11 +92,11 @@ impl Input {
             if found != documents {
                 return Err(IndexError::damaged(window.path(), 16, documents, found));
             }
-            if kind == Kind::Lengths {
+            if kind == FileKind::Lengths {
                 count = header.values[2];
             }
         }
-        let mut window = self.open(Kind::Lengths, BORDER_BYTES)?;
+        let mut window = self.open(FileKind::Lengths, BORDER_BYTES)?;
         let bytes = 2 * u64::from(self.run.documents);
         let first = BODY + bytes + padding(bytes);
         long_documents(&mut window, first, count)
@@ -108,7 +108,7 @@ impl Input {
         place: &mut DocumentsPlace,
         stretches: &mut Vec<DocumentStretch>,
     ) -> Result<(), IndexError> {
-        let mut ends = self.open(Kind::Ends, BORDER_BYTES)?;
+        let mut ends = self.open(FileKind::Ends, BORDER_BYTES)?;
         let mut deleted = self.deletions.iter().flat_map(|gone| gone.docids()).peekable();
         let documents = self.run.documents;
         for start in (0..documents).step_by(STRETCH as usize) {
@@ -133,11 +133,11 @@ impl Input {
         table: &Arc<PlacedDocuments>,
         stop: &Stop,
     ) -> Result<(), IndexError> {
-        let mut lengths = self.open(Kind::Lengths, WINDOW_BYTES)?;
-        let mut names = self.open(Kind::Names, NAMES_BYTES)?;
-        let mut ends = self.open(Kind::Ends, WINDOW_BYTES)?;
-        let mut locations = self.open(Kind::Locations, WINDOW_BYTES)?;
-        let mut hashes = self.open(Kind::Hashes, WINDOW_BYTES)?;
+        let mut lengths = self.open(FileKind::Lengths, WINDOW_BYTES)?;
+        let mut names = self.open(FileKind::Names, NAMES_BYTES)?;
+        let mut ends = self.open(FileKind::Ends, WINDOW_BYTES)?;
+        let mut locations = self.open(FileKind::Locations, WINDOW_BYTES)?;
+        let mut hashes = self.open(FileKind::Hashes, WINDOW_BYTES)?;
         let mut writer = DocumentsWriter::at(table, stretch.place);
         let mut long_name = Vec::new();
         let mut start = end_before(&mut ends, stretch.documents.start)?;
@@ -148,7 +148,7 @@ impl Input {
             let at = |size: u64| BODY + size * u64::from(docid);
             let end = u64::from_le_bytes(fixed(ends.read(at(8), 8)?));
             if end < start {
-                let path = self.path(Kind::Ends);
+                let path = self.path(FileKind::Ends);
                 let expected = format!("an end of at least {start}");
                 return Err(IndexError::damaged(&path, at(8), expected, end));
             }
@@ -160,7 +160,7 @@ impl Input {
             }
             let length = match u16::from_le_bytes(fixed(lengths.read(at(2), 2)?)) {
                 LONG => of_long(long, docid.into())
-                    .ok_or_else(|| no_long(&self.path(Kind::Lengths), docid.into()))?,
+                    .ok_or_else(|| no_long(&self.path(FileKind::Lengths), docid.into()))?,
                 length => length.into(),
             };
             let location: Location = bytemuck::pod_read_unaligned(locations.read(at(16), 16)?);
@@ -174,7 +174,7 @@ impl Input {
                 &long_name
             };
             let name = std::str::from_utf8(name).map_err(|_| {
-                IndexError::refused(&self.path(Kind::Names), "a document's name is UTF-8")
+                IndexError::refused(&self.path(FileKind::Names), "a document's name is UTF-8")
             })?;
             writer.push(name, length, location, hash)?;
         }

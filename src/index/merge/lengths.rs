@@ -4,7 +4,7 @@
 use crate::crew::{Crew, lock};
 use crate::index::error::IndexError;
 use crate::index::files::window::Window;
-use crate::index::format::{HEADER_BYTES, Header, Kind, LONG, padding};
+use crate::index::format::{FileKind, HEADER_BYTES, Header, LONG, padding};
 use crate::index::list::MAX_BLOCK;
 use crate::score::bounds::code_below;
 use std::path::{Path, PathBuf};
@@ -73,7 +73,7 @@ impl Lengths {
     pub(super) fn read(path: &Path, memory_bytes: u64, threads: usize) -> Result<Self, IndexError> {
         let mut window = Window::open(path, 2 * AT_ONCE)?;
         let first = window.length().min(HEADER_BYTES as u64) as usize;
-        let header = Header::parse(path, Kind::Lengths, window.read(0, first)?)?;
+        let header = Header::parse(path, FileKind::Lengths, window.read(0, first)?)?;
         let [documents, _, long, ..] = header.values;
         // A file of another length is found when a read meets its end.
         let bytes = documents.saturating_mul(2).min(window.length());

@@ -15,7 +15,7 @@ use super::{Input, Merging, RanksFound, WRITER_BYTES, rename};
 use crate::index::documents::{DocumentsWriter, Location, RunDocuments};
 use crate::index::error::IndexError;
 use crate::index::files::storage::{self, Durability, FileEntry};
-use crate::index::format::{Kind, run_file, run_name};
+use crate::index::format::{FileKind, run_file, run_name};
 use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::LexiconStream;
 use crate::index::list::MAX_BLOCK;
@@ -109,7 +109,7 @@ pub(super) fn reorder(
         base: 0,
     };
     let memory_bytes = merging.memory_bytes - WRITER_BYTES - DOCUMENT_BYTES * count;
-    let lengths = to.join(run_file(&name, Kind::Lengths));
+    let lengths = to.join(run_file(&name, FileKind::Lengths));
     let lengths = Lengths::read(&lengths, memory_bytes, merging.threads)?;
     let joint = Joint {
         lengths: &lengths,
@@ -133,7 +133,7 @@ pub(super) fn reorder(
         let globals = globals.as_deref();
         files.push(write_scores(to, &name, &ranks, globals, Durability::Lasting)?);
     }
-    for kind in Kind::OF_DOCUMENTS.into_iter().filter(|_| remove) {
+    for kind in FileKind::OF_DOCUMENTS.into_iter().filter(|_| remove) {
         storage::remove_file(&from.join(run_file(&run.name, kind)))?;
     }
     let parameters = |wang, bm25| {
@@ -213,7 +213,7 @@ fn globals(
     parameters: &GlobalParameters,
 ) -> Result<Vec<f32>, IndexError> {
     let mut greatest_tfs = GreatestTfs(vec![0; run.documents as usize]);
-    let lexicon = generation.join(run_file(&run.name, Kind::Lexicon));
+    let lexicon = generation.join(run_file(&run.name, FileKind::Lexicon));
     let mut terms = LexiconStream::open(&lexicon, WINDOW_BYTES)?;
     let base = Base::new(0, 0, None);
     let mut lists = ListSource::open(generation, run, &terms, base, WINDOW_BYTES)?;

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::index::error::IndexError;
 use crate::index::files::storage::{self, Durability, FileEntry};
-use crate::index::format::{Kind, POSTINGS_SLACK, run_file};
+use crate::index::format::{FileKind, POSTINGS_SLACK, run_file};
 use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::{LexiconStream, TermEntry, cut, expect_totals};
 use crate::index::list::{BEFORE_FIRST, ListEncoder};
@@ -125,7 +125,7 @@ impl Joint<'_> {
         };
         let run = self.merge_parts(threads, memory, run)?;
         let merged = run.finish(first_docid, documents)?;
-        let gone = superfluous(self.inputs, &[Kind::Lexicon, Kind::Postings]);
+        let gone = superfluous(self.inputs, &[FileKind::Lexicon, FileKind::Postings]);
         storage::remove_files(&gone, self.merging.threads)?;
         Ok(merged)
     }
@@ -187,7 +187,7 @@ impl Joint<'_> {
         for (number, Input { generation, run, .. }) in self.inputs.iter().enumerate() {
             let seen = seen.iter().flatten().map(|seen: &Vec<_>| seen[number]);
             let seen = seen.fold((0, 0), |sum: (u64, u64), seen| (sum.0 + seen.0, sum.1 + seen.1));
-            expect_totals(&generation.join(run_file(&run.name, Kind::Lexicon)), run, seen)?;
+            expect_totals(&generation.join(run_file(&run.name, FileKind::Lexicon)), run, seen)?;
         }
         Ok(run)
     }
@@ -198,7 +198,7 @@ impl Joint<'_> {
     fn cut(&self, threads: u64, chunks: u64) -> Result<Vec<MergePart>, IndexError> {
         let mut starts = Vec::new();
         for Input { generation, run, .. } in self.inputs {
-            let path = generation.join(run_file(&run.name, Kind::Lexicon));
+            let path = generation.join(run_file(&run.name, FileKind::Lexicon));
             starts.push(LexiconStream::collection_starts(&path)?);
         }
         let between = |starts: &Vec<[u64; 2]>, from: usize, to: usize| {
@@ -242,7 +242,7 @@ impl Joint<'_> {
             let lexicon_window = (share / LEXICON_SHARE).min(term_bytes) as usize;
             let postings_window = share - share / LEXICON_SHARE - RUN_OVERHEAD_BYTES;
             let postings_window = postings_window.min(list_bytes.saturating_add(POSTINGS_SLACK));
-            let path = generation.join(run_file(&run.name, Kind::Lexicon));
+            let path = generation.join(run_file(&run.name, FileKind::Lexicon));
             let collections = part.collections.clone();
             let stream = LexiconStream::open_part(&path, lexicon_window, collections)?;
             let base = Base::new(first, base - first, deletions.clone());

@@ -8,7 +8,7 @@ use crate::index::error::IndexError;
 use crate::index::files::map::check_crc;
 use crate::index::files::storage::{Durability, FileEntry, Stop};
 use crate::index::files::window::{Window, checksum};
-use crate::index::format::{Kind, check_length};
+use crate::index::format::{FileKind, check_length};
 use crate::index::generations::folder::{IndexLock, current};
 use crate::index::generations::manifest::Manifest;
 use crate::index::generations::manifest::read::read_manifest;
@@ -203,7 +203,7 @@ pub(in crate::index) fn verify<'a>(
     let mut parts = Vec::new();
     for file in files {
         let path = generation.join(&file.name);
-        let unknown = Kind::Positions.extension();
+        let unknown = FileKind::Positions.extension();
         if file.name.ends_with(unknown) {
             let reason = format!("this program cannot merge the {unknown} of runs");
             return Err(IndexError::refused(&path, reason));

@@ -6,7 +6,7 @@ use crate::dictionary::strings::short;
 use crate::index::deletions::Deletions;
 use crate::index::error::IndexError;
 use crate::index::files::window::Window;
-use crate::index::format::{HEADER_BYTES, Kind, POSTINGS_SLACK, run_file};
+use crate::index::format::{FileKind, HEADER_BYTES, POSTINGS_SLACK, run_file};
 use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::{LexiconStream, TermEntry};
 use crate::index::list::{
@@ -164,7 +164,7 @@ impl ListSource {
         base: Base,
         window_bytes: usize,
     ) -> Result<Self, IndexError> {
-        let path = generation.join(run_file(&run.name, Kind::Postings));
+        let path = generation.join(run_file(&run.name, FileKind::Postings));
         let window_bytes = window_bytes.max(TAIL_BYTES as usize).max(BLOCK_BYTES);
         let mut payload = Window::open(&path, window_bytes)?;
         let length = payload.length();

@@ -128,7 +128,7 @@ proptest! {
             });
         let expected = (0..).zip(expected).filter(|(docid, _)| !gone.contains(docid));
         prop_assert_eq!(documents, Vec::from_iter(expected.map(|(_, document)| document)));
-        for kind in [Kind::Lexicon, Kind::Postings, Kind::Lengths] {
+        for kind in [FileKind::Lexicon, FileKind::Postings, FileKind::Lengths] {
             let [found, expected] = [&merged, &one]
                 .map(|folder| fs::read(folder.path().join(run_file("000000", kind))).unwrap());
             prop_assert!(found == expected, "{kind:?}");
@@ -210,10 +210,10 @@ proptest! {
             table.push("", length(docid), Location::default(), 0).unwrap();
         }
         table.finish().unwrap();
-        let path = folder.path().join(run_file(&run.name, Kind::Lengths));
+        let path = folder.path().join(run_file(&run.name, FileKind::Lengths));
         let lengths = Lengths::read(&path, 1 << 20, 1).unwrap();
 
-        let path = folder.path().join(run_file(&run.name, Kind::Lexicon));
+        let path = folder.path().join(run_file(&run.name, FileKind::Lexicon));
         let mut lexicon = LexiconStream::open(&path, 0).unwrap();
         let mut source = ListSource::open(folder.path(), &run, &lexicon, Base::new(7, base, None), 0).unwrap();
         prop_assert!(lexicon.advance().unwrap());

@@ -6,7 +6,7 @@ use crate::index::deletions::Deletions;
 use crate::index::documents::RunDocuments;
 use crate::index::error::IndexError;
 use crate::index::files::storage::{Durability, FileEntry, StorageFile};
-use crate::index::format::{HEADER_BYTES, Header, Kind, run_file};
+use crate::index::format::{FileKind, HEADER_BYTES, Header, run_file};
 use crate::index::generations::manifest::{Deleted, RunEntry};
 use crate::index::lexicon::LexiconStream;
 use crate::index::list::{BEFORE_FIRST, Columns, ListError, ListView, MAX_BLOCK};
@@ -27,7 +27,7 @@ pub(crate) fn write_deletions(
     files: &mut Vec<FileEntry>,
     docids: &[u32],
 ) -> Result<(), IndexError> {
-    let name = run_file(&run.name, Kind::Deletions);
+    let name = run_file(&run.name, FileKind::Deletions);
     let path = generation.join(&name);
     let mut bits = vec![0u64; (run.documents as usize).div_ceil(64)];
     for &docid in docids {
@@ -57,7 +57,7 @@ pub(crate) fn write_deletions(
     let Deleted { documents, tokens, postings } = deletions.totals;
     let lists = deletions.lists.len() as u64;
     let values = [run.documents.into(), documents.into(), tokens, postings, lists];
-    files.push(file.finish(Header { kind: Kind::Deletions, values, last: 0 })?);
+    files.push(file.finish(Header { kind: FileKind::Deletions, values, last: 0 })?);
     Ok(())
 }
 

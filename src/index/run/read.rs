@@ -7,7 +7,7 @@ use crate::index::deletions::Deletions;
 use crate::index::error::IndexError;
 use crate::index::files::map::Map;
 use crate::index::files::storage::FileEntry;
-use crate::index::format::{HEADER_BYTES, Kind, run_file};
+use crate::index::format::{FileKind, HEADER_BYTES, run_file};
 use crate::index::generations::manifest::{RunEntry, Settings, find_file};
 use crate::index::lexicon::{Lexicon, TermEntry};
 use crate::index::list::{Layout, ListView};
@@ -39,16 +39,16 @@ impl Run {
     ) -> Result<Self, IndexError> {
         let lexicon = Lexicon::open(
             generation,
-            find_file(files, generation, &run_file(&entry.name, Kind::Lexicon))?,
+            find_file(files, generation, &run_file(&entry.name, FileKind::Lexicon))?,
         )?;
         let mut run = Self::assemble(generation, entry, lexicon)?;
         if entry.deleted.is_some() {
-            let name = run_file(&entry.name, Kind::Deletions);
+            let name = run_file(&entry.name, FileKind::Deletions);
             let file = find_file(files, generation, &name)?;
             run.deletions = Some(Deletions::open(generation, entry, Some(file))?);
         }
         if verify {
-            let file = find_file(files, generation, &run_file(&entry.name, Kind::Postings))?;
+            let file = find_file(files, generation, &run_file(&entry.name, FileKind::Postings))?;
             run.postings.verify(file.bytes, file.crc32)?;
         }
         Ok(run)
@@ -56,7 +56,7 @@ impl Run {
 
     /// Maps the lists of a run and reads only headers and deletions.
     pub(crate) fn open_unverified(generation: &Path, entry: &RunEntry) -> Result<Self, IndexError> {
-        let path = generation.join(run_file(&entry.name, Kind::Lexicon));
+        let path = generation.join(run_file(&entry.name, FileKind::Lexicon));
         let mut run = Self::assemble(generation, entry, Lexicon::open_unverified(&path)?)?;
         let open = |_| Deletions::open(generation, entry, None);
         run.deletions = entry.deleted.map(open).transpose()?;
@@ -64,7 +64,7 @@ impl Run {
     }
 
     fn assemble(generation: &Path, entry: &RunEntry, lexicon: Lexicon) -> Result<Self, IndexError> {
-        let postings = Map::open(&generation.join(run_file(&entry.name, Kind::Postings)))?;
+        let postings = Map::open(&generation.join(run_file(&entry.name, FileKind::Postings)))?;
         let bytes = postings.bytes();
         let header = PostingsHeader::parse(postings.path(), bytes, bytes.len() as u64)?;
         check_agreement(entry, (lexicon.path(), lexicon.header()), (postings.path(), &header))?;

@@ -12,7 +12,7 @@ use crate::index::error::IndexError;
 use crate::index::files::storage::{
     Durability, FilledFile, GatheredFile, SharedBytes, StorageFile, WRITE_BUFFER_BYTES,
 };
-use crate::index::format::{Header, Kind, LIST_ALIGNMENT, POSTINGS_SLACK, run_file, run_name};
+use crate::index::format::{FileKind, Header, LIST_ALIGNMENT, POSTINGS_SLACK, run_file, run_name};
 use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::{BlockStart, CodedTerms, LexiconWriter};
 use crate::index::list::Form;
@@ -65,12 +65,12 @@ struct Head {
     /// None if the lists are in place already.
     payload: Option<SharedBytes>,
     ends: bool,
-    placed: Placed,
+    placed: PlacedCounts,
     _guard: Option<Guard>,
 }
 
 #[derive(Default)]
-struct Placed {
+struct PlacedCounts {
     stretches: usize,
     terms: usize,
     blocks: usize,
@@ -84,7 +84,7 @@ impl Head {
         let (of_payload, _guard) = if is_large { (guard, None) } else { (None, guard) };
         let payload = Payload { bytes: payload, _guard: of_payload };
         let payload = placed.is_none().then(|| Arc::new(payload) as SharedBytes);
-        Self { stretches, terms, blocks, payload, ends, placed: Placed::default(), _guard }
+        Self { stretches, terms, blocks, payload, ends, placed: PlacedCounts::default(), _guard }
     }
 
     fn next(&self) -> Option<&ListStretch> {
@@ -139,12 +139,12 @@ impl RunWriter {
     pub(crate) fn create(run: NewRun<'_>, sources: Vec<u16>) -> Result<Self, IndexError> {
         let NewRun { folder, number, form, durability, lists, threads } = run;
         let name = run_name(number);
-        let lexicon = run_file(&name, Kind::Lexicon);
+        let lexicon = run_file(&name, FileKind::Lexicon);
         let lexicon = LexiconWriter::create(folder, &lexicon, durability, form.block_len())?;
         let postings = match lists {
             Some(file) => GatheredFile::by_others(file)?,
             None => {
-                let name = run_file(&name, Kind::Postings);
+                let name = run_file(&name, FileKind::Postings);
                 GatheredFile::new(StorageFile::create(folder, &name, durability)?, threads)?
             }
         };
@@ -245,7 +245,7 @@ impl RunWriter {
         file.pad()?;
         let [codec, block_len] = form.numbers();
         let values = [terms, postings, list_bytes, codec, block_len];
-        let header = Header { kind: Kind::Postings, values, last: 0 };
+        let header = Header { kind: FileKind::Postings, values, last: 0 };
         let files = vec![lexicon.finish()?, file.finish(header)?];
         let name = run_name(number);
         let run = RunEntry { name, first_docid, documents, terms, postings, ..RunEntry::default() };

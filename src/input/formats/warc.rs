@@ -45,7 +45,7 @@ struct WarcRecord<'a> {
     fault: Option<WarcFault>,
 }
 
-enum Kind {
+enum WarcContent {
     Markup(Markup),
     Plain,
 }
@@ -139,22 +139,22 @@ fn text<'a>(
         BodyError::NotInflated { coding } => Skip::BrokenBody { coding },
     })?;
     Ok(match kind {
-        Kind::Markup(markup) => {
+        WarcContent::Markup(markup) => {
             let name = record.head.name();
             let url = record.head.target_uri;
             take(&Page { name, url, bytes: body, markup, charset });
             html.text(body, markup, charset)
         }
-        Kind::Plain => html.plain(body, charset),
+        WarcContent::Plain => html.plain(body, charset),
     })
 }
 
-fn kind_of(response: &Response<'_>) -> Result<Kind, Skip> {
+fn kind_of(response: &Response<'_>) -> Result<WarcContent, Skip> {
     let name = http::media_type(response.content_type);
     for (known, kind) in [
-        (&b"text/html"[..], Kind::Markup(Markup::Html)),
-        (b"application/xhtml+xml", Kind::Markup(Markup::Xhtml)),
-        (b"text/plain", Kind::Plain),
+        (&b"text/html"[..], WarcContent::Markup(Markup::Html)),
+        (b"application/xhtml+xml", WarcContent::Markup(Markup::Xhtml)),
+        (b"text/plain", WarcContent::Plain),
     ] {
         if name.eq_ignore_ascii_case(known) {
             return Ok(kind);
@@ -164,7 +164,7 @@ fn kind_of(response: &Response<'_>) -> Result<Kind, Skip> {
     const HEAD_BYTES: usize = 1024;
     let head = &response.body[..response.body.len().min(HEAD_BYTES)];
     if name.is_empty() && !head.contains(&0) {
-        return Ok(Kind::Markup(Markup::Html));
+        return Ok(WarcContent::Markup(Markup::Html));
     }
     Err(Skip::ContentType(MediaType::new(name)))
 }

@@ -8,7 +8,7 @@
 use super::exhaustive::search_one;
 use crate::index::list::{ListError, ListView, MAX_BLOCK};
 use crate::query::cursor::{Cursor, RunSearch, RunTerm};
-use crate::query::kernels::{NO_DOCID, Room, add_scores, offer_block};
+use crate::query::kernels::{BlockRoom, NO_DOCID, add_scores, offer_block};
 use crate::query::scratch::{Candidates, Scratch};
 use crate::query::top_k::TopK;
 use std::ops::Range;
@@ -50,8 +50,8 @@ impl RunSearch<'_> {
             }
             let find = |cursor: &mut Cursor,
                         (_, list): (usize, &ListView<'_>),
-                        from: (&Room, usize),
-                        to: (&mut Room, &mut Room)| {
+                        from: (&BlockRoom, usize),
+                        to: (&mut BlockRoom, &mut BlockRoom)| {
                 cursor.find((list, self.documents), from, to, self.level)
             };
             let (count, more) = self.thin_out(cursors, order, (block, count), candidates, find)?;
@@ -135,8 +135,8 @@ impl RunSearch<'_> {
         mut find: impl FnMut(
             &mut Cursor,
             (usize, &ListView<'_>),
-            (&Room, usize),
-            (&mut Room, &mut Room),
+            (&BlockRoom, usize),
+            (&mut BlockRoom, &mut BlockRoom),
         ) -> Result<(usize, bool), ListError>,
     ) -> Result<(usize, bool), ListError> {
         let mut more = true;
@@ -202,7 +202,7 @@ impl RunSearch<'_> {
 
 /// Keeps the numbers at rising places.
 #[inline]
-fn keep(numbers: &mut Room, kept: &[u32]) {
+fn keep(numbers: &mut BlockRoom, kept: &[u32]) {
     for (to, &from) in kept.iter().enumerate() {
         // A number moves forwards or stays, so none is overwritten before it is read.
         numbers[to] = numbers[from as usize];

@@ -21,7 +21,7 @@ mod tests;
 
 use crate::index::list::{Columns, ListError, ListView, MAX_BLOCK};
 use crate::query::cursor::{Cursor, RunSearch};
-use crate::query::kernels::Room;
+use crate::query::kernels::BlockRoom;
 use crate::query::scratch::Scratch;
 use crate::query::top_k::TopK;
 use crate::score::wang::is_over;
@@ -35,8 +35,8 @@ fn find(
     segments: &Segments,
     cursor: &mut Cursor,
     (list, documents): (&ListView<'_>, u32),
-    (candidates, count): (&Room, usize),
-    (docids, kept): (&mut Room, &mut Room),
+    (candidates, count): (&BlockRoom, usize),
+    (docids, kept): (&mut BlockRoom, &mut BlockRoom),
 ) -> Result<usize, ListError> {
     let mut found = 0;
     for (number, &docid) in (0..).zip(&candidates[..count]) {
@@ -195,17 +195,18 @@ impl RunSearch<'_> {
                 (0..).zip(&mut candidates.kept).for_each(|(number, kept)| *kept = number);
                 cursors[first].number_positions(block, &candidates.kept[..count]);
             }
-            let find_in = |cursor: &mut Cursor,
-                           (term, list): (usize, &ListView<'_>),
-                           from: (&Room, usize),
-                           (docids, kept): (&mut Room, &mut Room)| {
-                let to = (&mut *docids, kept);
-                let found = find(&segments[term], cursor, (list, documents), from, to)?;
-                if let Some(last) = found.checked_sub(1) {
-                    note(term, docids[last]);
-                }
-                Ok((found, true))
-            };
+            let find_in =
+                |cursor: &mut Cursor,
+                 (term, list): (usize, &ListView<'_>),
+                 from: (&BlockRoom, usize),
+                 (docids, kept): (&mut BlockRoom, &mut BlockRoom)| {
+                    let to = (&mut *docids, kept);
+                    let found = find(&segments[term], cursor, (list, documents), from, to)?;
+                    if let Some(last) = found.checked_sub(1) {
+                        note(term, docids[last]);
+                    }
+                    Ok((found, true))
+                };
             let (count, _) = self.thin_out(cursors, order, (block, count), candidates, find_in)?;
             if count > 0 {
                 self.offer(cursors, count, candidates, top)?;

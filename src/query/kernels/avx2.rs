@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::score::bounds::{Bound, BoundNorms};
 use crate::score::weight::Weight;
 
-use super::{BLOCK, Block, Documents, Left, Matches, Rest, Room, Shares, Sink, portable};
+use super::{BLOCK, Block, BlockRoom, Documents, Left, Matches, Rest, Shares, Sink, portable};
 
 macro_rules! compiled_for_avx2 {
     ($(fn $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)?;)*) => {$(
@@ -20,19 +20,19 @@ compiled_for_avx2! {
     fn share_out(
         last_docids: &[[u8; 4]],
         from: usize,
-        candidates: (&Room, usize),
+        candidates: (&BlockRoom, usize),
         shares: &mut Shares
     );
-    fn first_posting(docids: &Room, span: (usize, usize), docid: u32) -> usize;
+    fn first_posting(docids: &BlockRoom, span: (usize, usize), docid: u32) -> usize;
     fn match_block(
-        candidates: &Room,
+        candidates: &BlockRoom,
         span: (usize, usize),
         block: Block<'_>,
         matches: &mut Matches<'_>
     );
     fn scores(
         weight: f32,
-        postings: (&Room, &[u32; BLOCK]),
+        postings: (&BlockRoom, &[u32; BLOCK]),
         len: usize,
         norms: &[f32],
         scores: &mut [f32; BLOCK]
@@ -54,7 +54,7 @@ compiled_for_avx2! {
         found: &mut Documents
     );
     fn collect_block(
-        postings: (&Room, &[f32; BLOCK]),
+        postings: (&BlockRoom, &[f32; BLOCK]),
         part: Range<usize>,
         bar: f32,
         found: &mut Documents
@@ -68,7 +68,7 @@ pub(super) fn sweep<S: Sink>(accumulators: &mut [f32], first_docid: u32, sink: &
 
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 pub(super) fn offer_block<S: Sink>(
-    documents: (&Room, &[f32; BLOCK]),
+    documents: (&BlockRoom, &[f32; BLOCK]),
     part: Range<usize>,
     first_docid: u32,
     sink: &mut S,

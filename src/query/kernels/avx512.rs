@@ -13,7 +13,7 @@ pub(super) use collect::{collect, collect_block, narrow};
 pub(super) use find::check_intersections;
 pub(super) use find::{match_block, share_out};
 
-use super::{BLOCK, Room, Sink, UNMATCHED, bits_to_exceed, portable};
+use super::{BLOCK, BlockRoom, Sink, UNMATCHED, bits_to_exceed, portable};
 use crate::score::weight::Weight;
 
 #[inline]
@@ -62,7 +62,7 @@ fn iota() -> __m512i {
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
-pub(super) fn first_posting(docids: &Room, (from, len): (usize, usize), docid: u32) -> usize {
+pub(super) fn first_posting(docids: &BlockRoom, (from, len): (usize, usize), docid: u32) -> usize {
     let wanted = _mm512_set1_epi32(docid as i32);
     let mut at = from;
     while at < len {
@@ -79,7 +79,7 @@ pub(super) fn first_posting(docids: &Room, (from, len): (usize, usize), docid: u
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
 pub(super) fn scores(
     weight: f32,
-    (docids, tfs): (&Room, &[u32; BLOCK]),
+    (docids, tfs): (&BlockRoom, &[u32; BLOCK]),
     len: usize,
     norms: &[f32],
     scores: &mut [f32; BLOCK],
@@ -134,7 +134,7 @@ pub(super) fn add_scores(
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
 pub(super) fn offer_block<S: Sink>(
-    (docids, scores): (&Room, &[f32; BLOCK]),
+    (docids, scores): (&BlockRoom, &[f32; BLOCK]),
     part: Range<usize>,
     first_docid: u32,
     sink: &mut S,

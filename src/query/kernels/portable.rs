@@ -4,8 +4,8 @@
 use std::ops::Range;
 
 use super::{
-    BLOCK, Block, Documents, LINE, Left, Matches, NO_DOCID, Rest, Room, Shares, Sink, UNMATCHED,
-    bits_to_exceed,
+    BLOCK, Block, BlockRoom, Documents, LINE, Left, Matches, NO_DOCID, Rest, Shares, Sink,
+    UNMATCHED, bits_to_exceed,
 };
 use crate::score::bm25::score;
 use crate::score::bounds::{Bound, BoundNorms};
@@ -30,7 +30,7 @@ pub(in super::super) fn first_block(last_docids: &[[u8; 4]], from: usize, docid:
 }
 
 #[inline(always)]
-pub(super) fn first_posting(docids: &Room, (from, len): (usize, usize), docid: u32) -> usize {
+pub(super) fn first_posting(docids: &BlockRoom, (from, len): (usize, usize), docid: u32) -> usize {
     from + docids[from..len].partition_point(|&other| other < docid)
 }
 
@@ -38,7 +38,7 @@ pub(super) fn first_posting(docids: &Room, (from, len): (usize, usize), docid: u
 pub(super) fn share_out(
     last_docids: &[[u8; 4]],
     from: usize,
-    (candidates, count): (&Room, usize),
+    (candidates, count): (&BlockRoom, usize),
     shares: &mut Shares,
 ) {
     let mut block = from;
@@ -59,7 +59,7 @@ pub(super) fn share_out(
 
 #[inline(always)]
 pub(super) fn match_block(
-    candidates: &Room,
+    candidates: &BlockRoom,
     (from, end): (usize, usize),
     block: Block<'_>,
     matches: &mut Matches<'_>,
@@ -93,7 +93,7 @@ pub(super) fn match_block(
 #[inline(always)]
 pub(super) fn scores(
     weight: f32,
-    (docids, tfs): (&Room, &[u32; BLOCK]),
+    (docids, tfs): (&BlockRoom, &[u32; BLOCK]),
     len: usize,
     norms: &[f32],
     scores: &mut [f32; BLOCK],
@@ -126,7 +126,7 @@ pub(super) fn score_all(weight: Weight, tfs: &[u32], norms: &mut [f32]) {
 
 #[inline(always)]
 pub(super) fn offer_block<S: Sink>(
-    (docids, scores): (&Room, &[f32; BLOCK]),
+    (docids, scores): (&BlockRoom, &[f32; BLOCK]),
     part: Range<usize>,
     first_docid: u32,
     sink: &mut S,
@@ -187,7 +187,7 @@ fn push_if(wanted: bool, docid: u32, sum: f32, found: &mut Documents) {
 
 #[inline(always)]
 pub(super) fn collect_block(
-    (docids, scores): (&Room, &[f32; BLOCK]),
+    (docids, scores): (&BlockRoom, &[f32; BLOCK]),
     part: Range<usize>,
     bar: f32,
     found: &mut Documents,

@@ -6,8 +6,8 @@ use crate::rows::print;
 use crate::threads::{in_turn, threads};
 use anyhow::{Context as _, bail};
 use millrace::inside::gpu::{
-    Answered, Batch, BatchQuery, Bringer, Brought, ListRequest, Placed, PlacedTerm, QueryDevice,
-    Ranges, Room, Slot,
+    Answered, Batch, BatchQuery, Bringer, Brought, ListRequest, PlacedList, PlacedTerm,
+    QueryBatchRoom, QueryDevice, Ranges, Slot,
 };
 use millrace::{Hit, Mode, Query, Scoring, Wanted};
 use serde_json::json;
@@ -63,7 +63,7 @@ pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
 }
 
 /// Brings all lists, by all threads.
-fn load(device: &QueryDevice, prepared: &Prepared<'_>) -> anyhow::Result<Lists<Placed>> {
+fn load(device: &QueryDevice, prepared: &Prepared<'_>) -> anyhow::Result<Lists<PlacedList>> {
     let lists = distinct(&prepared.planned);
     let ranges = Mutex::new(Ranges::new(device.arena().bytes()));
     let documents = 0..device.windows().documents;
@@ -91,7 +91,7 @@ fn load(device: &QueryDevice, prepared: &Prepared<'_>) -> anyhow::Result<Lists<P
 }
 
 /// A query of a batch.
-fn query(lists: &Lists<Placed>, planned: &PlannedQuery, (_, mode, k): Way) -> BatchQuery {
+fn query(lists: &Lists<PlacedList>, planned: &PlannedQuery, (_, mode, k): Way) -> BatchQuery {
     let terms = planned.terms.iter().map(|term| {
         let (place, placed) = lists.at(term);
         PlacedTerm { place, placed, df: term.df, weight: term.weight }
@@ -102,7 +102,7 @@ fn query(lists: &Lists<Placed>, planned: &PlannedQuery, (_, mode, k): Way) -> Ba
 struct UsualBench<'a> {
     prepared: &'a Prepared<'a>,
     device: QueryDevice,
-    lists: Lists<Placed>,
+    lists: Lists<PlacedList>,
 }
 
 impl UsualBench<'_> {
@@ -111,7 +111,7 @@ impl UsualBench<'_> {
         &self,
         planned: &[&PlannedQuery],
         way: Way,
-        (size, room): (usize, &Room),
+        (size, room): (usize, &QueryBatchRoom),
     ) -> anyhow::Result<Vec<Batch>> {
         let queries = planned.iter().map(|planned| query(&self.lists, planned, way));
         let mut all = batches(
@@ -128,7 +128,7 @@ impl UsualBench<'_> {
         self.prepared.args.batch_or(256)
     }
 
-    fn room(&self, k: u32) -> Room {
+    fn room(&self, k: u32) -> QueryBatchRoom {
         self.device.room(self.size(), k)
     }
 

@@ -3,7 +3,7 @@
 //! terms of each together, sort them, and write to their part of the result. A term is sorted by
 //! the first bytes of its suffix as a number; most suffixes are no longer.
 
-use super::{Forms, PART_FORMS, Shard, Suffix, Term, place_of};
+use super::{FormTerm, Forms, PART_FORMS, Shard, Suffix, place_of};
 use crate::codec::prefetch::prefetch_at;
 use crate::dictionary::strings::codes::{Coded, spell};
 use crate::pages;
@@ -55,7 +55,7 @@ fn key(suffix: &[u8]) -> u64 {
 }
 
 /// The same of the suffix of a term.
-fn key_of(term: &Term<'_>) -> u64 {
+fn key_of(term: &FormTerm<'_>) -> u64 {
     match term.suffix {
         Suffix::Short([a, b, c, d, e, f, g, ..], len) => {
             u64::from_be_bytes([a, b, c, d, e, f, g, len.min(KEY_BYTES + 1) as u8])
@@ -85,11 +85,11 @@ struct All<'a> {
 }
 
 impl<'a> All<'a> {
-    fn term(self, code: u64) -> Term<'a> {
-        Term::of(code, |shard| &self.shards[shard].terms)
+    fn term(self, code: u64) -> FormTerm<'a> {
+        FormTerm::of(code, |shard| &self.shards[shard].terms)
     }
 
-    fn of(self, term: &Sorted) -> Term<'a> {
+    fn of(self, term: &Sorted) -> FormTerm<'a> {
         self.term(self.codes[term.number as usize])
     }
 

@@ -1,7 +1,7 @@
 //! The twin of `kernels/query.cu` in plain Rust: sums of upper bounds, exact scores, and the best k
 //! of a query, by the definitions alone.
 
-use super::list::{DeviceList, Placed, Windows};
+use super::list::{DeviceList, PlacedList, Windows};
 use super::plan::{QueryRecord, TermRecord};
 use crate::query::top_k::Hit;
 use crate::score::bm25::score;
@@ -20,7 +20,7 @@ impl<'a> Memory<'a> {
     }
 
     fn list(&self, term: &TermRecord) -> DeviceList<'a> {
-        let placed = Placed { postings: term.postings, exceptions: term.exceptions };
+        let placed = PlacedList { postings: term.postings, exceptions: term.exceptions };
         DeviceList::new(self.windows, placed, &self.arena[term.place as usize..])
     }
 

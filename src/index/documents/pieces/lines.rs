@@ -1,7 +1,7 @@
 //! Documents of lines that a device has read. The device gives the ends of lines and their names;
 //! the threads that write the documents make columns of these, beside each other.
 
-use super::{PieceDocuments, Room, Rows, made_name_bytes, name_hash};
+use super::{DocumentsRoom, PieceDocuments, Rows, made_name_bytes, name_hash};
 use crate::dictionary::device::lines::DeviceLines;
 use crate::dictionary::device::text_buffers::TextBuffer;
 use crate::index::documents::Location;
@@ -149,7 +149,7 @@ impl PieceDocuments {
         let Some(unread) = self.unread.take() else { return };
         let documents = unread.len();
         let name_bytes = unread.names.len();
-        self.reserve(Room { documents, counted: 0, name_bytes });
+        self.reserve(DocumentsRoom { documents, counted: 0, name_bytes });
         let Rows { names, ends, is_nameless, lines, locations, .. } = &mut self.rows;
         let lengths = &unread.columns.name_lengths()[unread.lines.clone()];
         *is_nameless |= lengths.contains(&0);

@@ -19,12 +19,12 @@ const STEP_BYTES: usize = WRITE_BUFFER_BYTES;
 const SUMS_IN_MEMORY: usize = 64 << 10;
 
 #[derive(Debug)]
-pub(crate) struct Room {
+pub(crate) struct FileRoom {
     at: u64,
     bytes: u64,
 }
 
-impl Room {
+impl FileRoom {
     pub(crate) fn bytes(&self) -> usize {
         self.bytes as usize
     }
@@ -169,26 +169,26 @@ impl FilledFile {
         lock(&self.outcome)
     }
 
-    pub(crate) fn room(&self, bytes: u64) -> Room {
+    pub(crate) fn room(&self, bytes: u64) -> FileRoom {
         let mut outcome = self.outcome();
         let at = outcome.next;
         outcome.next = at + bytes;
-        Room { at, bytes }
+        FileRoom { at, bytes }
     }
 
     /// The room at byte `at` of the body, which the caller knows to be its own.
-    pub(crate) fn room_at(&self, at: u64, bytes: u64) -> Room {
+    pub(crate) fn room_at(&self, at: u64, bytes: u64) -> FileRoom {
         let mut outcome = self.outcome();
         let at = HEADER_BYTES as u64 + at;
         outcome.next = outcome.next.max(at + bytes);
-        Room { at, bytes }
+        FileRoom { at, bytes }
     }
 
     /// Fills room with `pieces`, one behind the other, by way of a buffer. [`check`](Self::check)
     /// and [`end`](Self::end) report errors; after one nothing is written.
     pub(crate) fn fill<'a>(
         &self,
-        room: Room,
+        room: FileRoom,
         pieces: impl IntoIterator<Item = &'a [u8]>,
         buffer: &mut Vec<u8>,
     ) {

@@ -1,7 +1,7 @@
 //! Writes a file whose bytes lie in many buffers, in *parts*, each of which has room of its own in
 //! the file, where threads, if any, put it together: most of the work of a large file.
 
-use super::filled::{FilledFile, Room};
+use super::filled::{FileRoom, FilledFile};
 use super::{Spill, StorageFile, WRITE_BUFFER_BYTES, ZEROS};
 use crate::crew::{lock, spawn};
 use crate::index::error::IndexError;
@@ -16,12 +16,12 @@ const PART_BYTES: u64 = WRITE_BUFFER_BYTES as u64;
 
 pub(crate) type SharedBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
 
-enum Piece {
+enum GatheredPiece {
     Zeros(usize),
     Bytes(SharedBytes, Range<usize>),
 }
 
-impl Piece {
+impl GatheredPiece {
     fn bytes(&self) -> &[u8] {
         match self {
             Self::Zeros(count) => &ZEROS[..*count],
@@ -31,8 +31,8 @@ impl Piece {
 }
 
 struct GatheredPart {
-    room: Room,
-    pieces: Vec<Piece>,
+    room: FileRoom,
+    pieces: Vec<GatheredPiece>,
 }
 
 struct Writers {
@@ -74,7 +74,7 @@ pub(crate) struct GatheredFile {
     file: Arc<FilledFile>,
     bytes: u64,
     /// Of the part that is not written.
-    pieces: Vec<Piece>,
+    pieces: Vec<GatheredPiece>,
     part_bytes: u64,
     /// Of the part that is gathered here, if there are no threads.
     buffer: Vec<u8>,
@@ -123,7 +123,8 @@ impl GatheredFile {
         range: Range<usize>,
     ) -> Result<(), IndexError> {
         let bytes = (zeros + range.len()) as u64;
-        self.pieces.extend([Piece::Zeros(zeros), Piece::Bytes(source.clone(), range)]);
+        self.pieces
+            .extend([GatheredPiece::Zeros(zeros), GatheredPiece::Bytes(source.clone(), range)]);
         self.bytes += bytes;
         self.part_bytes += bytes;
         if self.part_bytes < PART_BYTES { Ok(()) } else { self.end_part() }
@@ -180,5 +181,5 @@ fn write_part(
     GatheredPart { room, pieces }: GatheredPart,
     buffer: &mut Vec<u8>,
 ) {
-    file.fill(room, pieces.iter().map(Piece::bytes), buffer);
+    file.fill(room, pieces.iter().map(GatheredPiece::bytes), buffer);
 }

@@ -1,11 +1,11 @@
 //! Tests of the files of an index: one by one, in rooms, and gathered from parts.
 
 use super::*;
-use crate::index::format::{Kind, PAGE_BYTES};
+use crate::index::format::{FileKind, PAGE_BYTES};
 use proptest::prelude::*;
 
 fn header() -> Header {
-    Header { kind: Kind::Names, values: [1, 2, 3, 0, 0], last: 0 }
+    Header { kind: FileKind::Names, values: [1, 2, 3, 0, 0], last: 0 }
 }
 
 #[test]

@@ -83,7 +83,7 @@ proptest! {
             let generation = current(index).unwrap().unwrap();
             fs::read(generation.join(run_file("000000", kind))).unwrap()
         };
-        for kind in [Kind::Lexicon, Kind::Postings, Kind::Lengths] {
+        for kind in [FileKind::Lexicon, FileKind::Postings, FileKind::Lengths] {
             prop_assert!(files(index, kind) == files(rest, kind), "{:?}", kind);
         }
     }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::index::documents::RunDocuments;
-use crate::index::format::{Header, Kind, run_file};
+use crate::index::format::{FileKind, Header, run_file};
 use crate::index::lexicon::{LexiconStream, TermEntry};
 use crate::index::run::Run;
 use crate::index::testing::{build, collection};
@@ -128,7 +128,8 @@ fn what_is_found_does_not_depend_on_the_threads() {
         check.lists_are_whole((entry, &run), documents.lengths())
     };
     assert!(is_whole(2) && is_whole(3) && !is_whole(1), "one thread need not read twice");
-    let kinds = [Kind::Lexicon, Kind::Postings, Kind::Lengths].map(|kind| run_file("000000", kind));
+    let kinds = [FileKind::Lexicon, FileKind::Postings, FileKind::Lengths]
+        .map(|kind| run_file("000000", kind));
     for (name, step) in kinds.iter().zip([331, 157, 23]) {
         let good = fs::read(generation.join(name)).unwrap();
         let header = 8 * 60..8 * 64;
@@ -293,12 +294,12 @@ fn a_run_of_another_codec_is_found() {
 fn documents_that_lie_are_found() {
     let (folder, generation) = tiny();
     let changes = [
-        (Kind::Names, BODY, 0xff, "a name in UTF-8"),
-        (Kind::Locations, BODY + 12, 3, "an input below 3"),
-        (Kind::Lengths, 24, 0xff, "found"),
-        (Kind::Lengths, BODY + 20, 0xff, "tokens"),
-        (Kind::Ends, BODY, 0xff, "an end"),
-        (Kind::Hashes, 16, 1, "found 1"),
+        (FileKind::Names, BODY, 0xff, "a name in UTF-8"),
+        (FileKind::Locations, BODY + 12, 3, "an input below 3"),
+        (FileKind::Lengths, 24, 0xff, "found"),
+        (FileKind::Lengths, BODY + 20, 0xff, "tokens"),
+        (FileKind::Ends, BODY, 0xff, "an end"),
+        (FileKind::Hashes, 16, 1, "found 1"),
     ];
     for (kind, at, value, expected) in changes {
         let name = &run_file("000000", kind);
@@ -311,8 +312,8 @@ fn documents_that_lie_are_found() {
         assert!(found, "{name}: {problems:?}");
         sealed(&generation, name, &good);
     }
-    let path = generation.join(run_file("000000", Kind::Names));
-    Header::parse(&path, Kind::Names, &fs::read(&path).unwrap()).unwrap();
+    let path = generation.join(run_file("000000", FileKind::Names));
+    Header::parse(&path, FileKind::Names, &fs::read(&path).unwrap()).unwrap();
     check(folder.path()).unwrap();
 }
 

@@ -3,7 +3,7 @@
 use std::arch::x86_64::*;
 use std::ops::Range;
 
-use super::super::{BLOCK, Documents, LINE, Left, NO_DOCID, Rest, Room, UNMATCHED};
+use super::super::{BLOCK, BlockRoom, Documents, LINE, Left, NO_DOCID, Rest, UNMATCHED};
 use super::{first_lanes, iota, load, load_floats, store, store_floats};
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
@@ -45,7 +45,7 @@ fn push(wanted: u16, docids: __m512i, sums: __m512, found: &mut Documents) {
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
 pub(in super::super) fn collect_block(
-    (docids, scores): (&Room, &[f32; BLOCK]),
+    (docids, scores): (&BlockRoom, &[f32; BLOCK]),
     part: Range<usize>,
     bar: f32,
     found: &mut Documents,

@@ -6,7 +6,7 @@ use std::hint::{black_box, select_unpredictable};
 
 use crate::cpu::INTERSECTS;
 
-use super::super::{BLOCK, Block, Matches, NO_DOCID, Room, Shares, portable};
+use super::super::{BLOCK, Block, BlockRoom, Matches, NO_DOCID, Shares, portable};
 use super::{first_lanes, iota, load, store};
 
 /// Up to this many candidates a block are looked for one by one: each takes about 5 cycles, a merge
@@ -42,7 +42,7 @@ fn first_block(last_docids: &[[u8; 4]], mut from: usize, docid: u32) -> usize {
 pub(in super::super) fn share_out(
     last_docids: &[[u8; 4]],
     from: usize,
-    (candidates, count): (&Room, usize),
+    (candidates, count): (&BlockRoom, usize),
     shares: &mut Shares,
 ) {
     shares.len = 0;
@@ -59,7 +59,7 @@ pub(in super::super) fn share_out(
 fn share_out_far(
     last_docids: &[[u8; 4]],
     from: usize,
-    (candidates, count): (&Room, usize),
+    (candidates, count): (&BlockRoom, usize),
     shares: &mut Shares,
 ) {
     let mut block = from;
@@ -80,7 +80,7 @@ fn share_out_far(
 fn share_out_near(
     last_docids: &[[u8; 4]],
     from: usize,
-    (candidates, count): (&Room, usize),
+    (candidates, count): (&BlockRoom, usize),
     shares: &mut Shares,
 ) {
     let all = _mm512_set1_epi32(count as i32);
@@ -114,7 +114,7 @@ fn share_out_near(
 /// For each lane of `last`, the number of candidates up to it.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
-fn ranks((candidates, count): (&Room, usize), last: __m512i) -> __m512i {
+fn ranks((candidates, count): (&BlockRoom, usize), last: __m512i) -> __m512i {
     // First whole sixteens, then the place in the sixteen.
     let mut ranks = _mm512_setzero_si512();
     for sixteen in 0..count.div_ceil(16).min(BLOCK / 16) {
@@ -137,7 +137,7 @@ fn ranks((candidates, count): (&Room, usize), last: __m512i) -> __m512i {
 /// The number of the first candidate behind `last`.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
-fn count_up_to(candidates: &Room, mut from: usize, last: u32) -> usize {
+fn count_up_to(candidates: &BlockRoom, mut from: usize, last: u32) -> usize {
     let last = _mm512_set1_epi32(last as i32);
     while from < BLOCK {
         let here = _mm512_cmple_epu32_mask(load(candidates, from), last).count_ones() as usize;
@@ -151,7 +151,7 @@ fn count_up_to(candidates: &Room, mut from: usize, last: u32) -> usize {
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
 pub(in super::super) fn match_block(
-    candidates: &Room,
+    candidates: &BlockRoom,
     (from, end): (usize, usize),
     block: Block<'_>,
     matches: &mut Matches<'_>,
@@ -173,7 +173,7 @@ pub(in super::super) fn match_block(
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
 fn match_few<const IS_LONG: bool>(
-    candidates: &Room,
+    candidates: &BlockRoom,
     (from, end): (usize, usize),
     block: Block<'_>,
     matches: &mut Matches<'_>,
@@ -212,7 +212,7 @@ fn match_few<const IS_LONG: bool>(
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
 fn match_many<const INTERSECTS: bool>(
-    candidates: &Room,
+    candidates: &BlockRoom,
     (from, end): (usize, usize),
     block: Block<'_>,
     matches: &mut Matches<'_>,

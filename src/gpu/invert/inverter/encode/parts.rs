@@ -3,7 +3,7 @@
 //! takes a part puts it there, and lays out what the lexicon has of its terms.
 
 use crate::dictionary::device::forms::OrderedTerms;
-use crate::index::files::storage::{FilledFile, Room, ZEROS};
+use crate::index::files::storage::{FileRoom, FilledFile, ZEROS};
 use crate::index::format::list_start;
 use crate::index::lexicon::TermCoder;
 use crate::index::list::{BLOCK, Form};
@@ -51,7 +51,7 @@ pub(super) struct ListPart {
     is_of_long: bool,
     behind: RankCut,
     /// In the file, and its beginning among the lists of the run.
-    room: Room,
+    room: FileRoom,
     at: u64,
 }
 
@@ -89,7 +89,7 @@ impl ListCutter {
         &mut self,
         terms: &RunTerms,
         encoded: &EncodedRanks<L>,
-        room: impl FnOnce(u64) -> Room,
+        room: impl FnOnce(u64) -> FileRoom,
     ) -> Option<ListPart> {
         let Range { start: first, end: last } = encoded.ranks;
         let place = |rank: usize| u64::from(encoded.places[rank - first]);
