@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 mod pipeline;
 
-use pipeline::{Parts, Tuning};
+use pipeline::{Tuning, WorkerParts};
 
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
@@ -38,7 +38,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     guards: GuardArgs,
     #[command(flatten)]
-    parts: Parts,
+    parts: WorkerParts,
     #[command(flatten)]
     order: OrderArgs,
     #[command(flatten)]

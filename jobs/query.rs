@@ -11,7 +11,7 @@ pub(crate) mod score;
 use self::expanded::Expansion;
 use self::follow::Renew;
 use self::gpus::Where;
-use self::input::{Input, Queries, end, remark};
+use self::input::{Queries, QueryInput, end, remark};
 use self::measured::Measured;
 use self::ranking::Ranking;
 use crate::Usage;
@@ -75,7 +75,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     qrels: Option<PathBuf>,
     #[command(flatten)]
-    input: Input,
+    input: QueryInput,
     #[command(flatten)]
     expansion: Expansion,
 }

@@ -2,7 +2,7 @@
 
 use crate::Usage;
 use crate::cli::args::{Common, workers_of};
-use crate::query::input::Input;
+use crate::query::input::QueryInput;
 use crate::query::score::parse_idf;
 use anyhow::{Context, bail};
 use millrace::inside::index::open_plain;
@@ -69,7 +69,7 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "N")]
     workers: Option<NonZeroUsize>,
     #[command(flatten)]
-    input: Input,
+    input: QueryInput,
     #[command(flatten)]
     common: Common,
 }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Builder, JoinHandle};
 use std::{fmt, io};
 
-type Job = Box<dyn FnOnce() + Send>;
+type CrewJob = Box<dyn FnOnce() + Send>;
 
 /// Ignores poison: a panic is reported to the thread that waits for the one that panicked, and what
 /// is behind such locks is whole after any panic.
@@ -21,7 +21,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// A thread that does what it is sent, until no sender is left.
 struct Hand {
-    jobs: Sender<Job>,
+    jobs: Sender<CrewJob>,
     thread: JoinHandle<()>,
 }
 
@@ -137,7 +137,7 @@ impl Crew {
     fn hand(&mut self, number: usize) -> Option<&Hand> {
         if number >= self.hands.len() {
             let (jobs, from) = channel();
-            let work = move || from.into_iter().for_each(|job: Job| job());
+            let work = move || from.into_iter().for_each(|job: CrewJob| job());
             let thread = spawn(self.name, work).ok()?;
             self.hands.push(Hand { jobs, thread });
         }
@@ -152,12 +152,12 @@ struct SharedWork {
     count: usize,
     /// The first that is not taken.
     next: AtomicUsize,
-    done: Mutex<Done>,
+    done: Mutex<DonePieces>,
     all: Condvar,
 }
 
 #[derive(Default)]
-struct Done {
+struct DonePieces {
     pieces: usize,
     panic: Option<Box<dyn Any + Send>>,
 }

@@ -225,7 +225,7 @@ pub mod query {
         reading::{docids::Docids, lines::operator, refusals::Refusals},
         rm3::{Expander, Rm3},
         scratch::Scratch,
-        searcher::tasks::{Begun, Cut, Cutting},
+        searcher::tasks::{Begun, Cutting, QueryCut},
         term_statistics::TermStatistics,
         top_k::TopK,
         wanted::Stage,

@@ -7,7 +7,7 @@ use millrace::inside::schedule::Rates;
 
 /// How workers share the steps of the job. The index does not depend on it.
 #[derive(clap::Args, Clone, Debug)]
-pub(super) struct Parts {
+pub(super) struct WorkerParts {
     /// Number of workers that parse (default: all).
     #[arg(long, value_name = "M")]
     parsers: Option<usize>,
@@ -47,7 +47,7 @@ fn bytes(text: &str) -> Result<u64, String> {
     if text == "0" { Ok(0) } else { size(text) }
 }
 
-impl Parts {
+impl WorkerParts {
     pub(super) fn fill(&self, pipeline: &mut Pipeline) {
         pipeline.parsers = self.parsers;
         pipeline.cpu_indexers = self.cpu_indexers;

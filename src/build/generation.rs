@@ -11,7 +11,7 @@ use super::prepare::Ready;
 use super::progress::Watching;
 use crate::crew::lock;
 use crate::dataflow::build::assemble;
-use crate::dataflow::build::context::{Build, BuildWiring, Done, InputRead};
+use crate::dataflow::build::context::{Build, BuildDone, BuildWiring, InputRead};
 use crate::dataflow::build::flow::Flow;
 use crate::dataflow::rebuild::scanned::Scan;
 use crate::dataflow::workers;
@@ -224,7 +224,7 @@ fn finish(
     let indexers = std::mem::take(&mut done.indexers);
     let inverted = done.inverted;
     let scanned = done.scanned.take();
-    let rest = Done { indexers, inverted, scanned, ..Done::default() };
+    let rest = BuildDone { indexers, inverted, scanned, ..BuildDone::default() };
     let mut done = std::mem::replace(&mut *done, rest);
     let mut documents = done.documents.take().ok_or(BuildError::NoTable)?;
     for (reason, n) in &build.plan.passed.counts {

@@ -32,7 +32,7 @@ pub(crate) struct Call {
 
 /// The lines of this process, by the number of the process at the other end.
 #[derive(Debug, Default)]
-pub(crate) struct Lines {
+pub(crate) struct ProcessLines {
     /// Between process 0 and each other.
     pub control: Vec<Option<SealedLine>>,
     /// To all others, if the job needs them.
@@ -53,10 +53,15 @@ const GREETING: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 /// All of [`ClusterError`] but those of the host file. Processes that came before are told.
-pub(crate) fn connect(call: &Call, stopped: impl Fn() -> bool) -> Result<Lines, ClusterError> {
+pub(crate) fn connect(
+    call: &Call,
+    stopped: impl Fn() -> bool,
+) -> Result<ProcessLines, ClusterError> {
     let n = call.hosts.processes();
-    let mut lines =
-        Lines { control: (0..n).map(|_| None).collect(), data: (0..n).map(|_| None).collect() };
+    let mut lines = ProcessLines {
+        control: (0..n).map(|_| None).collect(),
+        data: (0..n).map(|_| None).collect(),
+    };
     let made = make_lines(call, &mut lines, stopped);
     if let Err(error) = &made {
         for line in lines.control.iter_mut().flatten() {
@@ -77,7 +82,7 @@ fn chain(error: &ClusterError) -> String {
 
 fn make_lines(
     call: &Call,
-    lines: &mut Lines,
+    lines: &mut ProcessLines,
     stopped: impl Fn() -> bool,
 ) -> Result<(), ClusterError> {
     let hosts = &call.hosts;

@@ -46,7 +46,7 @@ pub enum PeerOutcome {
     Peer(PeerFailure),
 }
 
-pub(crate) struct Links {
+pub(crate) struct ProcessLinks {
     hosts: Hosts,
     lines: Arc<Vec<Option<Mutex<Sending>>>>,
     inbox: Mutex<Receiver<(usize, Vec<u8>)>>,
@@ -55,7 +55,7 @@ pub(crate) struct Links {
     over: Arc<AtomicBool>,
 }
 
-impl Links {
+impl ProcessLinks {
     /// Begins to listen on the lines that [`connect`](super::connect::connect) made. `end` is
     /// called when another process makes this one end: with `None` for a quiet end.
     pub(crate) fn start(
@@ -75,7 +75,7 @@ impl Links {
             let (stream, sealer, opener) = line.into_parts();
             stream.set_read_timeout(Some(SILENCE))?;
             stream.set_write_timeout(Some(SILENCE))?;
-            let reader = Reader {
+            let reader = MessageReader {
                 process,
                 hosts: hosts.clone(),
                 stream: stream.try_clone()?,
@@ -211,7 +211,7 @@ fn beat(lines: &[Option<Mutex<Sending>>], over: &AtomicBool) {
     }
 }
 
-struct Reader {
+struct MessageReader {
     process: usize,
     hosts: Hosts,
     stream: TcpStream,
@@ -220,7 +220,7 @@ struct Reader {
     end: Arc<dyn Fn(Option<PeerFailure>) + Send + Sync>,
 }
 
-impl Reader {
+impl MessageReader {
     fn run(mut self) {
         loop {
             match self.read() {
@@ -276,7 +276,7 @@ mod tests {
     type Ends = Arc<Mutex<Vec<Option<PeerFailure>>>>;
 
     /// The control lines of processes 0 and 1, and what ended each.
-    fn pair() -> ([Links; 2], [Ends; 2]) {
+    fn pair() -> ([ProcessLinks; 2], [Ends; 2]) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let caller = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let answerer = listener.accept().unwrap().0;
@@ -284,7 +284,7 @@ mod tests {
         let start = |me: usize, control| {
             let ends = ends[me].clone();
             let end = move |why| ends.lock().unwrap().push(why);
-            Links::start(Hosts::local(2, me), control, end).unwrap()
+            ProcessLinks::start(Hosts::local(2, me), control, end).unwrap()
         };
         let line = |stream, called| {
             Some(SealedLine::new(stream, Secret::none().ends(called, [b"one", b"two"])))

@@ -142,7 +142,7 @@ impl Encoder for NewPfdWriter {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Parts<'a> {
+struct BlockParts<'a> {
     width: u8,
     count: usize,
     overflow_width: u8,
@@ -154,7 +154,7 @@ struct Parts<'a> {
     bytes: usize,
 }
 
-impl<'a> Parts<'a> {
+impl<'a> BlockParts<'a> {
     #[inline]
     fn of(block: Block<'a>, len: usize) -> Result<Self, CodecError> {
         let Block { head, body, .. } = block;
@@ -164,7 +164,7 @@ impl<'a> Parts<'a> {
         CodecError::need(slots, body.len())?;
         let rest = &body[slots..];
         if head & EXCEPTIONS == 0 {
-            let nothing = Parts {
+            let nothing = BlockParts {
                 width,
                 count: 0,
                 overflow_width: 0,
@@ -195,7 +195,15 @@ impl<'a> Parts<'a> {
         CodecError::need(place_bytes + low_bytes, rest.len())?;
         let (places, lows) = rest.split_at(place_bytes);
         let bytes = slots + 2 + place_bytes + low_bytes;
-        Ok(Parts { width, count, overflow_width, places, lows, unary: &lows[low_bytes..], bytes })
+        Ok(BlockParts {
+            width,
+            count,
+            overflow_width,
+            places,
+            lows,
+            unary: &lows[low_bytes..],
+            bytes,
+        })
     }
 
     /// What an exception adds to its slot. An overflow of only ones, never written, adds nothing.
@@ -255,10 +263,14 @@ fn map_of(places: &[u8], count: usize, len: usize) -> Result<u128, CodecError> {
 
 /// Adds the high bits of exceptions to the values and returns the bytes of the body.
 #[inline]
-fn add_exceptions(parts: &Parts<'_>, map: u128, values: &mut [u32]) -> Result<usize, CodecError> {
+fn add_exceptions(
+    parts: &BlockParts<'_>,
+    map: u128,
+    values: &mut [u32],
+) -> Result<usize, CodecError> {
     #[cfg(target_arch = "x86_64")]
     if level() == Level::Avx512 {
-        // SAFETY: `level` found the instructions; `Parts::of` made sure of the count and the lows.
+        // SAFETY: `level` found the instructions; `BlockParts::of` made sure of the count and the lows.
         let added = unsafe { avx512::add_exceptions(parts, map, values) };
         if let Some((end, quotients)) = added {
             check_quotients(parts, quotients)?;
@@ -271,7 +283,7 @@ fn add_exceptions(parts: &Parts<'_>, map: u128, values: &mut [u32]) -> Result<us
 /// The path of every machine, and of unary codes of any length.
 #[inline(never)]
 fn add_exceptions_portable(
-    parts: &Parts<'_>,
+    parts: &BlockParts<'_>,
     mut map: u128,
     values: &mut [u32],
 ) -> Result<usize, CodecError> {
@@ -291,7 +303,7 @@ fn add_exceptions_portable(
 
 /// Checks that the quotients of overflows, whose bits are or-ed in `all`, fit above the slots.
 #[inline]
-fn check_quotients(parts: &Parts<'_>, all: u32) -> Result<(), CodecError> {
+fn check_quotients(parts: &BlockParts<'_>, all: u32) -> Result<(), CodecError> {
     let below = u32::from(parts.width) + u32::from(parts.overflow_width);
     let most = u32::MAX.checked_shr(below).unwrap_or(0);
     CodecError::at_most("a quotient", most as usize, all as usize)
@@ -318,7 +330,7 @@ impl Codec for NewPfd {
     #[inline]
     fn values(&self, _: List<'_>, block: Block<'_>, out: &mut [u32]) -> Result<usize, CodecError> {
         CodecError::at_most("values", MAX_LEN, out.len())?;
-        let parts = Parts::of(block, out.len())?;
+        let parts = BlockParts::of(block, out.len())?;
         bits::unpack(block.body, parts.width, out);
         if parts.count == 0 {
             return Ok(parts.bytes);
@@ -335,7 +347,7 @@ impl Codec for NewPfd {
         i: usize,
     ) -> Result<u32, CodecError> {
         assert!(i < len && len <= MAX_LEN, "value {i} of a block of {len}");
-        let parts = Parts::of(block, len)?;
+        let parts = BlockParts::of(block, len)?;
         let low = bits::get(block.body, parts.width, i);
         let map = map_of(parts.places, parts.count, len)?;
         if map >> i & 1 == 0 {
@@ -350,7 +362,7 @@ impl Codec for NewPfd {
     }
 
     fn body_bytes(&self, _: List<'_>, block: Block<'_>, len: usize) -> Result<usize, CodecError> {
-        let parts = Parts::of(block, len)?;
+        let parts = BlockParts::of(block, len)?;
         match parts.count {
             0 => Ok(parts.bytes),
             count => unary::end_of(parts.unary, 0, count)
@@ -392,7 +404,7 @@ mod tests {
         assert_eq!(body[17..], [0b1101_1011, 0b1011_0110, 0b0110_1101]);
     }
 
-    type Add = fn(&Parts<'_>, u128, &mut [u32]) -> Result<usize, CodecError>;
+    type Add = fn(&BlockParts<'_>, u128, &mut [u32]) -> Result<usize, CodecError>;
 
     proptest! {
         #[test]
@@ -410,7 +422,7 @@ mod tests {
                 body[place] ^= bits;
             }
             let read = |add: Add| {
-                let parts = Parts::of(Block { index: 0, head, body: &body }, values.len())?;
+                let parts = BlockParts::of(Block { index: 0, head, body: &body }, values.len())?;
                 let mut out = vec![0; values.len()];
                 bits::unpack(&body, parts.width, &mut out);
                 let map = map_of(parts.places, parts.count, values.len())?;

@@ -101,11 +101,11 @@ pub(crate) struct Names {
     at_once: usize,
     /// Bits at the beginning of a hash that give its part.
     bits: u32,
-    kept: Mutex<Kept>,
+    kept: Mutex<KeptNames>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct KeptNames {
     pieces: Vec<NameHashes>,
     hashes: usize,
     file: Option<Arc<File>>,
@@ -123,7 +123,7 @@ impl Names {
         Self { folder: folder.to_path_buf(), most, at_once, bits, kept: Mutex::default() }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, KeptNames> {
         lock(&self.kept)
     }
 
@@ -157,7 +157,7 @@ impl Names {
         self.spill_if_many(kept)
     }
 
-    fn spill_if_many(&self, mut kept: MutexGuard<'_, Kept>) -> io::Result<()> {
+    fn spill_if_many(&self, mut kept: MutexGuard<'_, KeptNames>) -> io::Result<()> {
         if kept.hashes < self.most {
             return Ok(());
         }
@@ -190,7 +190,7 @@ impl Names {
     pub(crate) fn finish(self, threads: usize) -> io::Result<Duplicates> {
         let Self { most, at_once, bits, kept, .. } = self;
         let kept = kept.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let Kept { pieces, hashes, file, spilled, parted } = kept;
+        let KeptNames { pieces, hashes, file, spilled, parted } = kept;
         let spilled = Spilled { names: spilled as usize, file, parted };
         let names = hashes + spilled.names;
         let threads = threads.min(names / LEAST_NAMES).max(1);

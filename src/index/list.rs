@@ -4,7 +4,7 @@
 //! Postings).
 //!
 //! [`ListEncoder`] writes a list from postings in docid order and lets finished blocks go at once;
-//! [`ListView`] reads a list in place; [`Layout`], [`PackedBlock`] and [`decode_tail`] read one
+//! [`ListView`] reads a list in place; [`ListLayout`], [`PackedBlock`] and [`decode_tail`] read one
 //! from bytes that come in pieces. No byte is believed: a part that is read without an error holds
 //! docids that rise, lie behind the part before it and are below the bound that the reader gave,
 //! and term frequencies of 1 or more.
@@ -31,7 +31,7 @@ pub(crate) use whole::WholeBlock;
 use crate::codec::bp128;
 use crate::score::bounds::{BOUND_BYTES, Bound};
 use form::HEAD_BYTES;
-use packed::{ANCHOR_BLOCKS, Head};
+use packed::{ANCHOR_BLOCKS, BlockHead};
 
 /// Postings in a block by default.
 pub(crate) const BLOCK: usize = bp128::BLOCK;
@@ -43,7 +43,7 @@ pub(crate) const BEFORE_FIRST: u32 = u32::MAX;
 
 /// The places of the parts of a list, in bytes from its first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Layout {
+pub(crate) struct ListLayout {
     pub full: u32,
     pub tail_len: u32,
     /// Last docid of each block, u32; also the end of the tail.
@@ -57,7 +57,7 @@ pub(crate) struct Layout {
     pub bytes: u64,
 }
 
-impl Layout {
+impl ListLayout {
     /// Fails if `df` is 0 or the arrays alone take more than `bytes`.
     pub(crate) fn new(form: Form, df: u32, bytes: u64) -> Result<Self, ListError> {
         if df == 0 {
@@ -80,7 +80,7 @@ impl Layout {
         let places = last_docids + last_docids_bytes;
         let heads = places + places_bytes;
         let bounds = heads + heads_bytes;
-        Ok(Layout { full, tail_len, last_docids, places, heads, bounds, bytes })
+        Ok(ListLayout { full, tail_len, last_docids, places, heads, bounds, bytes })
     }
 }
 
@@ -100,7 +100,7 @@ pub struct ListView<'a> {
     data: &'a [u8],
     last_docids: &'a [[u8; 4]],
     places: &'a [[u8; 4]],
-    heads: &'a [Head],
+    heads: &'a [BlockHead],
     bounds: &'a [Bound],
     list_bounds: &'a [Bound],
     form: Form,
@@ -133,7 +133,7 @@ impl<'a> ListView<'a> {
         bytes: u64,
         data: &'a [u8],
     ) -> Result<Self, ListError> {
-        let layout = Layout::new(form, df, bytes)?;
+        let layout = ListLayout::new(form, df, bytes)?;
         if bytes > data.len() as u64 {
             let found = data.len() as u64;
             return Err(ListError::CutShort { offset: 0, expected: bytes, found });

@@ -82,7 +82,7 @@ impl Merging {
 }
 
 #[derive(Clone, Debug)]
-struct Input {
+struct MergeInput {
     generation: PathBuf,
     run: RunEntry,
     /// Remove it once it is merged.
@@ -173,13 +173,17 @@ fn deletions_of(generation: &Path, run: &RunEntry) -> Result<Option<Arc<Deletion
     run.deleted.map(open).transpose()
 }
 
-fn inputs(generation: &Path, runs: &[RunEntry], remove: bool) -> Result<Vec<Input>, IndexError> {
+fn inputs(
+    generation: &Path,
+    runs: &[RunEntry],
+    remove: bool,
+) -> Result<Vec<MergeInput>, IndexError> {
     let mut base = 0u32;
     let input = |run: &RunEntry| {
         let deletions = deletions_of(generation, run)?;
         let generation = generation.to_path_buf();
         let run = run.clone();
-        let input = Input { generation, run, remove, deletions, base };
+        let input = MergeInput { generation, run, remove, deletions, base };
         // Docids that do not fit are refused before any is used.
         base = base.saturating_add(input.documents());
         Ok(input)
@@ -187,7 +191,7 @@ fn inputs(generation: &Path, runs: &[RunEntry], remove: bool) -> Result<Vec<Inpu
     runs.iter().map(input).collect()
 }
 
-impl Input {
+impl MergeInput {
     /// Documents of the merged run that come of this one.
     fn documents(&self) -> u32 {
         self.run.live_documents()
@@ -195,9 +199,9 @@ impl Input {
 }
 
 /// Refuses gaps in docid order, and documents that do not fit one run.
-fn check_order(inputs: &[Input]) -> Result<(), IndexError> {
+fn check_order(inputs: &[MergeInput]) -> Result<(), IndexError> {
     let mut next = inputs.first().map_or(0, |input| input.run.first_docid);
-    for Input { generation, run, .. } in inputs {
+    for MergeInput { generation, run, .. } in inputs {
         let Some(end) = run.first_docid.checked_add(run.documents) else {
             return Err(IndexError::refused(generation, "runs have at most 2^32 - 1 documents"));
         };
@@ -212,7 +216,7 @@ fn check_order(inputs: &[Input]) -> Result<(), IndexError> {
 
 /// Merges the documents, then the lists; threads remove what is merged.
 fn merge(
-    inputs: Vec<Input>,
+    inputs: Vec<MergeInput>,
     to: &Path,
     number: u32,
     merging: &Merging,
@@ -235,15 +239,15 @@ fn merge(
     Ok((run, files))
 }
 
-fn superfluous(inputs: &[Input], kinds: &[FileKind]) -> Vec<PathBuf> {
-    let of_input = |Input { generation, run, .. }: &Input| {
+fn superfluous(inputs: &[MergeInput], kinds: &[FileKind]) -> Vec<PathBuf> {
+    let of_input = |MergeInput { generation, run, .. }: &MergeInput| {
         kinds.iter().map(|&kind| generation.join(run_file(&run.name, kind))).collect::<Vec<_>>()
     };
     inputs.iter().filter(|input| input.remove).flat_map(of_input).collect()
 }
 
 fn merge_lists(
-    mut inputs: Vec<Input>,
+    mut inputs: Vec<MergeInput>,
     to: &Path,
     number: u32,
     merging: &Merging,
@@ -254,7 +258,7 @@ fn merge_lists(
     let lengths = to.join(run_file(&run_name(number), FileKind::Lengths));
     let lengths = &Lengths::read(&lengths, memory_bytes, merging.threads)?;
     let memory_bytes = lengths.memory_behind(memory_bytes);
-    let joint = |inputs: &[Input], number, durability| {
+    let joint = |inputs: &[MergeInput], number, durability| {
         let numbers = None;
         Joint { lengths, inputs, to, number, durability, memory_bytes, merging, numbers }.merge()
     };
@@ -274,7 +278,7 @@ fn merge_lists(
             let (run, _) = joint(group, scratch, Durability::Scratch)?;
             let generation = to.to_path_buf();
             let base = group[0].base;
-            merged.push(Input { generation, run, remove: true, deletions: None, base });
+            merged.push(MergeInput { generation, run, remove: true, deletions: None, base });
         }
         inputs = merged;
     }

@@ -14,7 +14,7 @@ mod write;
 
 pub(crate) use chunks::ListChunks;
 pub(crate) use delete::write_deletions;
-pub(crate) use lay::{Guard, LaidChunk, Layout, RunPart, padded};
+pub(crate) use lay::{ChunkLayout, Guard, LaidChunk, RunPart, padded};
 pub(crate) use part::{CHUNK_BYTES, PartEncoder};
 pub(crate) use read::Run;
 pub(crate) use write::{NewRun, RunWriter};

@@ -263,14 +263,14 @@ pub(super) type KeptDocument = (Option<String>, Vec<u8>, usize, usize, u64);
 
 #[cfg(test)]
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Kept {
+pub(super) struct KeptDocuments {
     pub(super) documents: Vec<KeptDocument>,
     /// Offset, line, bytes, reason.
     pub(super) skipped: Vec<(usize, u64, usize, Skip)>,
 }
 
 #[cfg(test)]
-impl DocumentSink for Kept {
+impl DocumentSink for KeptDocuments {
     fn document(&mut self, d: Document<'_>) {
         let name = match d.name {
             Name::Given(name) => Some(name.to_owned()),

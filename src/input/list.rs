@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// One file of the input, or standard input.
 #[derive(Clone, Debug)]
-pub(crate) struct Input {
+pub(crate) struct InputFile {
     /// Where it is; `None` for standard input and documents in memory.
     pub path: Option<PathBuf>,
     /// The path below the argument that named it, which names documents without a name: that of a
@@ -53,12 +53,12 @@ impl Inputs {
 
     /// # Panics
     /// If there is no such input, as all that follow.
-    pub(crate) fn get(&self, number: usize) -> Input {
+    pub(crate) fn get(&self, number: usize) -> InputFile {
         let ListedFile { bytes, format, .. } = self.entries[number];
-        Input { path: self.path(number), name: self.name(number).into(), bytes, format }
+        InputFile { path: self.path(number), name: self.name(number).into(), bytes, format }
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = Input> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = InputFile> {
         (0..self.len()).map(|number| self.get(number))
     }
 

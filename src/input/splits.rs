@@ -15,7 +15,7 @@ use std::sync::Mutex;
 use super::error::{InputError, io_error};
 use super::folder::{Passed, Walk};
 use super::guess::{content_format, format_of_content, format_of_name, metadata, read_head};
-use super::list::{Input, Inputs};
+use super::list::{InputFile, Inputs};
 use crate::input::streams::pipe::Pipe;
 use crate::input::streams::shared_file::{CHANGED, SharedFile};
 use crate::order::PIECE_BYTES;
@@ -188,7 +188,7 @@ impl InputPlan {
     pub(crate) fn digest(&self) -> u64 {
         let mut hash = twox_hash::XxHash3_64::new();
         hash.write(format!("{:?}\n", self.fields).as_bytes());
-        for Input { name, bytes, format, .. } in self.inputs.iter() {
+        for InputFile { name, bytes, format, .. } in self.inputs.iter() {
             hash.write(format!("{}:{name}:{bytes}:{format}\n", name.len()).as_bytes());
         }
         hash.finish()

@@ -71,7 +71,7 @@ impl FromStr for Rm3 {
 const KEPT_DOCUMENTS: usize = 10_000;
 
 /// Terms with their frequencies, by document.
-type Kept = HashMap<u32, Arc<BTreeMap<String, u32>>>;
+type KeptTerms = HashMap<u32, Arc<BTreeMap<String, u32>>>;
 
 pub struct Expander {
     snapshot: Arc<Snapshot>,
@@ -80,7 +80,7 @@ pub struct Expander {
     searcher: Searcher,
     reread: Reread,
     /// Documents that were read, for later queries.
-    kept: Arc<Mutex<Kept>>,
+    kept: Arc<Mutex<KeptTerms>>,
 }
 
 impl Expander {
@@ -147,7 +147,7 @@ impl Expander {
         Ok(terms)
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, KeptTerms> {
         // What is behind the lock is whole after any panic.
         lock(&self.kept)
     }

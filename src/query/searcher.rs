@@ -8,7 +8,7 @@ pub(crate) mod tasks;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use tasks::{Begun, Cut, Cutting};
+pub(crate) use tasks::{Begun, Cutting, QueryCut};
 
 use super::cursor::{Norms, RunTerm};
 use super::plan::{Plan, Planner};

@@ -9,7 +9,7 @@ use crate::dataflow::rebuild::links::PageLinks;
 use crate::rebuild::files::{self, Trust};
 use crate::rebuild::history::FOLDER;
 use crate::rebuild::job_file::keys::LinkKeys;
-use crate::rebuild::nodes::{Links, Nodes, read_links};
+use crate::rebuild::nodes::{LinksInParts, Nodes, read_links};
 use crate::rebuild::page_links::{LinkReader, LinkWriter, file_key};
 use crate::score::pagerank::RankSettings;
 use std::collections::{HashMap, HashSet};
@@ -67,7 +67,7 @@ impl Rebuild<'_> {
     }
 
     fn keys(&self, looked: &Looked) -> Vec<u64> {
-        let key = |input: crate::input::list::Input| {
+        let key = |input: crate::input::list::InputFile| {
             let path = input.path.map(|path| path.display().to_string()).unwrap_or_default();
             let hash = looked.known.file(&path).map_or("", |file| &file.hash);
             file_key(&path, hash, &input.format.to_string())
@@ -129,7 +129,7 @@ impl Rebuild<'_> {
 impl FoundLinks {
     /// The links between documents, read by so many threads, and how many lead from or to no
     /// document, lines that are no links among them.
-    pub(super) fn read(&self, nodes: &Nodes, threads: usize) -> Result<Links, RebuildError> {
+    pub(super) fn read(&self, nodes: &Nodes, threads: usize) -> Result<LinksInParts, RebuildError> {
         let read = match self.of_pages {
             true => read_pages(&self.path, nodes),
             false => read_links(&self.path, nodes, threads),
@@ -139,7 +139,7 @@ impl FoundLinks {
 }
 
 /// Reads the links of pages twice, since an address is that of the first document with its page.
-fn read_pages(path: &Path, nodes: &Nodes) -> io::Result<Links> {
+fn read_pages(path: &Path, nodes: &Nodes) -> io::Result<LinksInParts> {
     let open = || LinkReader::open(path).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData));
     let mut of_address = HashMap::<u64, u32>::new();
     let mut reader = open()?;

@@ -48,7 +48,7 @@ fn short(name: u128) -> u64 {
 }
 
 /// Links in parts, and the number of lines that name no document.
-pub(crate) type Links = (Vec<Vec<(u32, u32)>>, u64);
+pub(crate) type LinksInParts = (Vec<Vec<(u32, u32)>>, u64);
 
 /// Bytes of a file that a thread claims: the lines that begin there.
 const PIECE_BYTES: u64 = 4 << 20;
@@ -59,11 +59,16 @@ const READ_BYTES: usize = 1 << 16;
 const TOGETHER: usize = 64;
 
 /// Reads a file of links by so many threads. Empty lines do not count.
-pub(crate) fn read_links(path: &Path, nodes: &Nodes, threads: usize) -> io::Result<Links> {
+pub(crate) fn read_links(path: &Path, nodes: &Nodes, threads: usize) -> io::Result<LinksInParts> {
     read_in_pieces(path, nodes, threads, PIECE_BYTES)
 }
 
-fn read_in_pieces(path: &Path, nodes: &Nodes, threads: usize, piece: u64) -> io::Result<Links> {
+fn read_in_pieces(
+    path: &Path,
+    nodes: &Nodes,
+    threads: usize,
+    piece: u64,
+) -> io::Result<LinksInParts> {
     let bytes = fs::metadata(path)?.len();
     let pieces = bytes.div_ceil(piece) as usize;
     let found = Crew::new("links").in_order(threads, pieces, |(): &mut (), number| {

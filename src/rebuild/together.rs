@@ -12,7 +12,7 @@ use crate::build::{self, Peers, Prepared};
 use crate::dataflow::together::Meeting;
 use crate::index::generations::folder::current;
 use crate::index::generations::manifest::sharded::ShardedManifest;
-use crate::input::list::Input;
+use crate::input::list::InputFile;
 use crate::input::splits::InputPlan;
 use crate::rebuild::files::{self, Known};
 use crate::rebuild::history::{FOLDER, HistoryRecord, InputCounts, RebuildOutcome};
@@ -75,7 +75,7 @@ impl Rebuild<'_> {
         let mut known = record
             .time("hash", || files::look(&paths, trust, &before, |_, _| true, self.workers()))?;
         let format =
-            |input: Input| Some((input.path?.display().to_string(), input.format.to_string()));
+            |input: InputFile| Some((input.path?.display().to_string(), input.format.to_string()));
         let formats: HashMap<String, String> = plan.inputs.iter().filter_map(format).collect();
         for file in &mut known.files {
             file.format = formats.get(&file.path).cloned().unwrap_or_default();

@@ -7,7 +7,7 @@ use millrace::gpu::query::batch::{Answered, Batch, BatchQuery, QueryBatchRoom};
 use millrace::gpu::query::device::KERNELS;
 use millrace::gpu::query::list::{ListMaker, PlacedList, Windows};
 use millrace::gpu::query::plan::{OVERFLOWN, PlacedTerm, QueryState};
-use millrace::gpu::query::steps::{Array, Machine, QueryStep, Zeroed};
+use millrace::gpu::query::steps::{Array, LaunchSettings, QueryStep, Zeroed};
 use millrace::gpu::query::twin::Memory;
 use millrace::query::top_k::Hit;
 use millrace::query::wanted::Mode;
@@ -164,8 +164,8 @@ impl<'a> Device<'a> {
     }
 }
 
-fn machine() -> Machine {
-    Machine { tuning: TUNING, multiprocessors: 2 }
+fn machine() -> LaunchSettings {
+    LaunchSettings { tuning: TUNING, multiprocessors: 2 }
 }
 
 fn room(candidates: u32) -> QueryBatchRoom {

@@ -11,7 +11,7 @@ mod terms;
 use crate::inside_tests::emulation::Random;
 use machine::{Emulated, compiled};
 use millrace::codec::folded;
-use millrace::dictionary::device::inverted::Lists;
+use millrace::dictionary::device::inverted::InvertedLists;
 use millrace::dictionary::device::texts::Texts;
 use millrace::dictionary::parsed::Regroup;
 use millrace::gpu::invert::InvertTuning;
@@ -101,7 +101,7 @@ fn pieces(
 type Keyed = BTreeMap<(u16, Vec<u8>), Vec<(u32, u32)>>;
 
 /// The lists of a run.
-fn read(inverted: &millrace::dictionary::device::forms::Terms, batches: &[Lists]) -> Keyed {
+fn read(inverted: &millrace::dictionary::device::forms::Terms, batches: &[InvertedLists]) -> Keyed {
     let mut lists = BTreeMap::new();
     inverted.for_each(|number, collection, suffix| {
         let mut bytes = Vec::new();

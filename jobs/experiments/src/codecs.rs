@@ -4,7 +4,7 @@
 mod measure;
 
 use crate::args::Asked;
-use measure::{Figures, Lists, Setting, measure, settings};
+use measure::{Figures, ListColumns, Setting, measure, settings};
 use millrace::inside::index::Run;
 use millrace::inside::query::Planner;
 use millrace::{Algorithm, Mode, Wanted};
@@ -33,7 +33,10 @@ pub(super) struct Args {
 /// Runs the experiment.
 pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     let classes = touched(args)?;
-    anyhow::ensure!(!classes.iter().all(Lists::is_empty), "no term of the queries is in the index");
+    anyhow::ensure!(
+        !classes.iter().all(ListColumns::is_empty),
+        "no term of the queries is in the index"
+    );
     for setting in settings() {
         let mut all = Figures::default();
         for (power, class) in classes.iter().enumerate().filter(|(_, class)| !class.is_empty()) {
@@ -47,7 +50,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 /// The lists of the distinct terms of the queries, by the power of two that their length reaches.
-fn touched(args: &Args) -> anyhow::Result<Vec<Lists>> {
+fn touched(args: &Args) -> anyhow::Result<Vec<ListColumns>> {
     let snapshot = args.asked.open()?;
     let runs = snapshot.generation().runs();
     let order = |run: &Run| args.shuffle.map(|seed| permutation(seed, run.documents()));
@@ -55,7 +58,7 @@ fn touched(args: &Args) -> anyhow::Result<Vec<Lists>> {
     let wanted = Wanted { k: 10, mode: Mode::Or, algorithm: Algorithm::Auto };
     let mut planner = Planner::default();
     let mut seen = BTreeSet::new();
-    let mut classes = vec![Lists::default(); 32];
+    let mut classes = vec![ListColumns::default(); 32];
     for query in args.asked.queries()? {
         let plan = planner.plan(&snapshot, wanted, &query.text)?;
         for (number, (run, order)) in runs.iter().zip(&orders).enumerate() {

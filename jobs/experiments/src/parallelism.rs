@@ -145,14 +145,14 @@ fn mean_us(queries: &[&Timed]) -> f64 {
 
 /// A way to run a query job.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Way {
+struct JobWay {
     model: Model,
     workers: usize,
 }
 
 /// How a way does at a load.
 struct Point {
-    way: Way,
+    way: JobWay,
     /// Queries a second that arrive; infinity if all are there from the beginning.
     rate: f64,
     runs: Vec<Timings>,
@@ -200,13 +200,13 @@ impl ParallelismBench {
     }
 
     /// Those of some models that are asked for, on so many workers.
-    fn ways(&self, models: impl IntoIterator<Item = Model>, workers: usize) -> Vec<Way> {
+    fn ways(&self, models: impl IntoIterator<Item = Model>, workers: usize) -> Vec<JobWay> {
         let names = &self.args.models;
         let wanted = |model: &Model| {
             let name = name(*model);
             names.is_empty() || name == "inter" || names.iter().any(|other| other == name)
         };
-        models.into_iter().filter(wanted).map(|model| Way { model, workers }).collect()
+        models.into_iter().filter(wanted).map(|model| JobWay { model, workers }).collect()
     }
 
     fn all(&self) -> Vec<&Timed> {
@@ -218,7 +218,7 @@ impl ParallelismBench {
     }
 
     /// Measures ways with all queries there, and at light load.
-    fn both_loads(&self, ways: &[Way], queries: &[&Timed]) -> anyhow::Result<Vec<Point>> {
+    fn both_loads(&self, ways: &[JobWay], queries: &[&Timed]) -> anyhow::Result<Vec<Point>> {
         let light = self.args.light * 1e6 / mean_us(queries);
         let loads = [f64::INFINITY, light];
         let wanted = loads.iter().flat_map(|&rate| ways.iter().map(move |&way| (way, rate)));
@@ -226,9 +226,9 @@ impl ParallelismBench {
     }
 
     /// Measures points, given by way and rate, in turn, so many passes.
-    fn points(&self, wanted: &[(Way, f64)], queries: &[&Timed]) -> anyhow::Result<Vec<Point>> {
+    fn points(&self, wanted: &[(JobWay, f64)], queries: &[&Timed]) -> anyhow::Result<Vec<Point>> {
         let texts: Vec<&Query> = queries.iter().map(|timed| &timed.query).collect();
-        let mut rigs: Vec<(Way, Rig)> = Vec::new();
+        let mut rigs: Vec<(JobWay, Rig)> = Vec::new();
         for &(way, _) in wanted {
             if rigs.iter().all(|(other, _)| *other != way) {
                 let what = (&self.snapshot, self.args.ranking.wanted());
@@ -236,7 +236,7 @@ impl ParallelismBench {
                 rigs.push((way, Rig::start(what, engines, way.workers, &texts)?));
             }
         }
-        let of = |&(way, rate): &(Way, f64)| Point { way, rate, runs: Vec::new() };
+        let of = |&(way, rate): &(JobWay, f64)| Point { way, rate, runs: Vec::new() };
         let mut points: Vec<Point> = wanted.iter().map(of).collect();
         // All answer the same queries: so few of them differ much in what they take.
         let most = rigs.iter().map(|(way, _)| way.workers).max().unwrap_or(1);
@@ -265,7 +265,7 @@ impl ParallelismBench {
     /// Prints a point with more fields.
     fn print(&self, figure: &str, point: &Point, more: Value) -> anyhow::Result<()> {
         let all = point.sorted(|run| &run.latencies);
-        let Way { model, workers } = point.way;
+        let JobWay { model, workers } = point.way;
         let (delta, skip) = match model {
             Model::Fgqp { delta, cutting, .. } => {
                 (Some(delta), Some(cutting.skip * self.block_len))

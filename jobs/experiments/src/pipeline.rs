@@ -114,7 +114,7 @@ struct PipelineBench {
 
 /// What differs between builds of the bench.
 #[derive(Clone, Copy, Debug)]
-struct Way {
+struct BuildWay {
     /// None for `fast`, which has no indexers of tokens.
     roles: Option<Roles>,
     /// GPUs that are used at most.
@@ -125,9 +125,9 @@ struct Way {
     discard: bool,
 }
 
-const FAST: Way = Way { roles: None, gpus: 0, rates: None, discard: false };
+const FAST: BuildWay = BuildWay { roles: None, gpus: 0, rates: None, discard: false };
 
-impl Way {
+impl BuildWay {
     fn wei11(roles: Roles) -> Self {
         Self { roles: Some(roles), gpus: usize::MAX, ..FAST }
     }
@@ -172,7 +172,7 @@ fn print(figure: &str, mut row: Value) -> anyhow::Result<()> {
 
 impl PipelineBench {
     /// Builds the input, the fastest of so many times as are asked for.
-    fn build(&self, way: Way) -> anyhow::Result<BuildReport> {
+    fn build(&self, way: BuildWay) -> anyhow::Result<BuildReport> {
         let once =
             || self.build_once(way, |index| BuildOptions::of_paths(index, &self.args.inputs));
         fastest(self.args.repeat, |report| report.seconds, once)
@@ -181,7 +181,7 @@ impl PipelineBench {
     /// Builds what `of` asks for into a folder that goes away.
     fn build_once(
         &self,
-        way: Way,
+        way: BuildWay,
         of: impl FnOnce(PathBuf) -> BuildOptions,
     ) -> anyhow::Result<BuildReport> {
         let folder = tempfile::tempdir()?;
@@ -224,11 +224,11 @@ impl PipelineBench {
     fn parsers(&self) -> anyhow::Result<()> {
         for parsers in 1..self.workers.max(2) {
             let cpu = self.workers.saturating_sub(parsers).max(1);
-            let on_cpu = Way::wei11((parsers, cpu, 0));
+            let on_cpu = BuildWay::wei11((parsers, cpu, 0));
             let mut scenarios = vec![("cpu", on_cpu)];
-            let gpu = |&gpu: &usize| ("cpu and gpu", Way::wei11((parsers, cpu, gpu)));
+            let gpu = |&gpu: &usize| ("cpu and gpu", BuildWay::wei11((parsers, cpu, gpu)));
             scenarios.extend(self.gpu_indexers.iter().map(gpu));
-            scenarios.push(("no indexers", Way { discard: true, ..on_cpu }));
+            scenarios.push(("no indexers", BuildWay { discard: true, ..on_cpu }));
             for (scenario, way) in scenarios {
                 let report = self.build(way)?;
                 let (_, cpu, gpu) = way.roles.unwrap_or_default();
@@ -246,7 +246,7 @@ impl PipelineBench {
     /// whether CPU and GPU together index more than the sum of what each does alone (section IV.B).
     fn indexers(&self) -> anyhow::Result<()> {
         let parsers = self.usual_parsers();
-        let report = self.build(Way::wei11((parsers, 1, 0)))?;
+        let report = self.build(BuildWay::wei11((parsers, 1, 0)))?;
         print(
             "collection",
             json!({"compressed_bytes": report.read_bytes, "documents": report.documents,
@@ -254,7 +254,7 @@ impl PipelineBench {
                 "tokens": report.tokens, "postings": report.postings}),
         )?;
         self.steps((parsers, 1, 0), &report)?;
-        let steps = |roles| self.steps(roles, &self.build(Way::wei11(roles))?);
+        let steps = |roles| self.steps(roles, &self.build(BuildWay::wei11(roles))?);
         let on_cpu = steps((parsers, 2, 0))?;
         for &gpu in &self.gpu_indexers {
             let alone = steps((parsers, 0, gpu))?;
@@ -290,7 +290,7 @@ impl PipelineBench {
         let mut settings = vec![(parsers, 1, 0), (parsers, 2, 0)];
         settings.extend(self.gpu_indexers.last().map(|&gpu| (parsers, 2, gpu)));
         for roles in settings {
-            for split in &self.build(Way::wei11(roles))?.splits {
+            for split in &self.build(BuildWay::wei11(roles))?.splits {
                 let mb_per_s = split.text_bytes as f64 / 1e6 / split.seconds.max(1e-9);
                 print(
                     "files",
@@ -305,9 +305,9 @@ impl PipelineBench {
     /// Table VI: the whole job by its parts, beside `fast`. Our dictionary is written with each
     /// run, so that the paper's two last rows are one: joining runs, syncing and describing them.
     fn whole(&self) -> anyhow::Result<()> {
-        let mut jobs = vec![FAST, Way::wei11((self.workers, self.workers, 0))];
+        let mut jobs = vec![FAST, BuildWay::wei11((self.workers, self.workers, 0))];
         if !self.gpus.is_empty() {
-            jobs.push(Way::wei11(self.usual_roles()));
+            jobs.push(BuildWay::wei11(self.usual_roles()));
         }
         for way in jobs {
             let report = self.build(way)?;

@@ -8,7 +8,7 @@
 use std::arch::x86_64::*;
 use std::mem::MaybeUninit;
 
-use super::{MAX_LEN, Parts, bits, unary};
+use super::{BlockParts, MAX_LEN, bits, unary};
 use crate::cpu::IOTA;
 
 /// Words of 64 unary bits, whose places fit a byte.
@@ -22,7 +22,7 @@ const WORDS: u64 = 4;
 /// `parts` has at most 128 exceptions and their low bits; the machine has the instructions.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,popcnt")]
 pub(super) unsafe fn add_exceptions(
-    parts: &Parts<'_>,
+    parts: &BlockParts<'_>,
     map: u128,
     values: &mut [u32],
 ) -> Option<(u64, u32)> {

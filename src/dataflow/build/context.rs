@@ -59,7 +59,7 @@ pub(crate) struct Build {
     pub(crate) control: Arc<Control>,
     pub(crate) wiring: BuildWiring,
     pub(crate) progress: Progress,
-    pub(crate) done: Mutex<Done>,
+    pub(crate) done: Mutex<BuildDone>,
 }
 
 pub(crate) struct BuildWiring {
@@ -111,7 +111,7 @@ pub(crate) struct Progress {
 }
 
 #[derive(Default)]
-pub(crate) struct Done {
+pub(crate) struct BuildDone {
     pub runs: Vec<WrittenRun>,
     pub documents: Option<DocumentsDone>,
     pub inputs: Vec<InputRead>,

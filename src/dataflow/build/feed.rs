@@ -54,9 +54,9 @@ pub(crate) trait Lane: Sized + 'static {
     type Group: PieceGroup;
 
     /// `wake` has the lane looked at, from any thread.
-    fn new(head: Head<Self::Group>, build: &Arc<Build>, wake: &Wake) -> Result<Self, Cause>;
+    fn new(head: FeedHead<Self::Group>, build: &Arc<Build>, wake: &Wake) -> Result<Self, Cause>;
 
-    fn head(&mut self) -> &mut Head<Self::Group>;
+    fn head(&mut self) -> &mut FeedHead<Self::Group>;
 
     /// Takes pieces that have `arrived` with all earlier ones; `over`: no more will come. Returns a
     /// run that closes.
@@ -88,7 +88,7 @@ pub(crate) struct Turn<G> {
 }
 
 /// The pieces that wait for an owner, and the state of its run.
-pub(crate) struct Head<G> {
+pub(crate) struct FeedHead<G> {
     pub(crate) owner: u32,
     waiting: BTreeMap<u64, (Capability<u64>, Capability<u64>, G)>,
     sequencer: Sequencer,
@@ -101,7 +101,7 @@ pub(crate) struct Head<G> {
     busy: Rc<Cell<bool>>,
 }
 
-impl<G: PieceGroup> Head<G> {
+impl<G: PieceGroup> FeedHead<G> {
     fn new(owner: u32, run_limit: u64) -> Self {
         Self {
             owner,
@@ -215,7 +215,7 @@ pub(crate) fn feed<'scope, L: Lane>(
         let guard = Guard::new(&build.control, name, worker);
         let mut lanes: Vec<L> = Vec::new();
         for owner in build.owners.on_worker(worker) {
-            let head = Head::new(owner, build.budget.run_limit);
+            let head = FeedHead::new(owner, build.budget.run_limit);
             lanes.extend(guard.work(|| L::new(head, &build, &wake)));
         }
         move |frontiers| {

@@ -4,7 +4,7 @@
 //! Work per step: at most `MOST_AT_ONCE` groups, or `MOST_BYTES` of them, for every worker has a
 //! group of each piece while it parses a few of the pieces.
 
-use super::feed::{Closed, Head, Indexed, Lane, feed};
+use super::feed::{Closed, FeedHead, Indexed, Lane, feed};
 use crate::dataflow::build::context::Build;
 use crate::dataflow::control::Cause;
 use crate::dataflow::query::local::Local;
@@ -28,7 +28,7 @@ pub(crate) fn index<'scope>(
 }
 
 struct PostingsLane {
-    head: Head<Group>,
+    head: FeedHead<Group>,
     dictionary: RunDictionary,
     build: Arc<Build>,
 }
@@ -36,11 +36,11 @@ struct PostingsLane {
 impl Lane for PostingsLane {
     type Group = Group;
 
-    fn new(head: Head<Group>, build: &Arc<Build>, _: &Wake) -> Result<Self, Cause> {
+    fn new(head: FeedHead<Group>, build: &Arc<Build>, _: &Wake) -> Result<Self, Cause> {
         Ok(Self { head, dictionary: RunDictionary::default(), build: build.clone() })
     }
 
-    fn head(&mut self) -> &mut Head<Group> {
+    fn head(&mut self) -> &mut FeedHead<Group> {
         &mut self.head
     }
 

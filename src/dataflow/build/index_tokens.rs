@@ -8,7 +8,7 @@
 //!
 //! Work per step: a block.
 
-use super::feed::{Closed, Head, Indexed, Lane, feed};
+use super::feed::{Closed, FeedHead, Indexed, Lane, feed};
 use crate::crew::lock;
 use crate::dataflow::build::context::Build;
 use crate::dataflow::control::Cause;
@@ -41,7 +41,7 @@ struct UnderWay {
 }
 
 struct TokensLane {
-    head: Head<TokenGroup>,
+    head: FeedHead<TokenGroup>,
     indexer: Box<dyn TokenIndexer>,
     is_woken: bool,
     /// The block that is gathered, its text, and its bytes under way.
@@ -58,7 +58,7 @@ struct TokensLane {
 impl Lane for TokensLane {
     type Group = TokenGroup;
 
-    fn new(head: Head<TokenGroup>, build: &Arc<Build>, wake: &Wake) -> Result<Self, Cause> {
+    fn new(head: FeedHead<TokenGroup>, build: &Arc<Build>, wake: &Wake) -> Result<Self, Cause> {
         let owner = head.owner;
         let mut indexer = (build.wiring.make_indexer)(owner)?;
         Ok(Self {
@@ -75,7 +75,7 @@ impl Lane for TokensLane {
         })
     }
 
-    fn head(&mut self) -> &mut Head<TokenGroup> {
+    fn head(&mut self) -> &mut FeedHead<TokenGroup> {
         &mut self.head
     }
 

@@ -77,7 +77,7 @@ pub(crate) fn read<'scope>(
         let activator = scope.activator_for(info.address.clone());
         *shared.reader.borrow_mut() = Some(scope.activator_for(info.address));
         let mut capability = Some(capability);
-        let mut reader = Reader::new(build, absorbed, worker);
+        let mut reader = SplitReader::new(build, absorbed, worker);
         let mut taken = Vec::new();
         move |output| {
             let Some(cap) = capability.as_mut().filter(|_| !shared.is_open.get()) else { return };
@@ -109,7 +109,7 @@ enum ReadStep {
     Over,
 }
 
-struct Reader {
+struct SplitReader {
     build: Arc<Build>,
     absorbed: ProbeHandle<u64>,
     worker: usize,
@@ -130,7 +130,7 @@ fn position_of((split, stretch): ClaimPlace) -> Result<Position, SettingError> {
     Position::new(split as u64, stretch, 0)
 }
 
-impl Reader {
+impl SplitReader {
     fn new(build: Arc<Build>, absorbed: ProbeHandle<u64>, worker: usize) -> Self {
         let wiring = &build.wiring;
         let texts = wiring.as_lines.clone().map(|as_lines| (wiring.texts.clone(), as_lines));

@@ -21,7 +21,7 @@ use crate::dictionary::stream::TokenGroup;
 use crate::dictionary::tally::Tally;
 use crate::index::documents::Location;
 use crate::index::documents::pieces::{PieceDocuments, Skipped};
-use crate::index::run::{LaidChunk, Layout, RunPart};
+use crate::index::run::{ChunkLayout, LaidChunk, RunPart};
 use crate::input::splits::InputPlan;
 use crate::order::{PieceCounts, Position};
 use crate::text::analysis::Analysis;
@@ -261,7 +261,7 @@ fn encode_gives_chunks_and_waits_for_the_dictionary_and_fails_with_it() {
 }
 
 /// A chunk with a list of one posting for each of some terms of trie collection 0.
-fn chunk(shared: &Build, layout: &mut Layout, suffixes: &[u8], ends: bool) -> LaidChunk {
+fn chunk(shared: &Build, layout: &mut ChunkLayout, suffixes: &[u8], ends: bool) -> LaidChunk {
     for (n, suffix) in suffixes.chunks(1).enumerate() {
         layout.list((0, suffix), (1, 1), n + 1).unwrap();
     }
@@ -286,7 +286,7 @@ fn flush_writes_a_run_when_its_owners_have_ended_it_and_fails_without_a_folder()
         let passed = pass(
             move || {
                 let shared = &of_chunks;
-                let mut layout = Layout::new(shared.form);
+                let mut layout = ChunkLayout::new(shared.form);
                 let mut step = |number, suffixes: &[u8], ends_run| Step {
                     records: vec![(
                         at(number, 0),

@@ -8,7 +8,7 @@
 
 #![warn(missing_docs)]
 
-use super::context::{Context, Layout};
+use super::context::{AnswerLayout, Context};
 use super::lay_out::{Answered, Out, QueryAnswer};
 use super::local::Local;
 use crate::crew::lock;
@@ -48,10 +48,10 @@ impl Sink {
         Self::Values(Box::new(take))
     }
 
-    pub(crate) fn layout(&self) -> Layout {
+    pub(crate) fn layout(&self) -> AnswerLayout {
         match self {
-            Self::Text(form, _) => Layout::Text(*form),
-            Self::Values(_) => Layout::Values,
+            Self::Text(form, _) => AnswerLayout::Text(*form),
+            Self::Values(_) => AnswerLayout::Values,
         }
     }
 

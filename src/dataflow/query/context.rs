@@ -32,7 +32,7 @@ pub(crate) struct Context {
     pub(crate) shard: Shard,
     /// What the next batch is answered from.
     pub(crate) snapshot: Arc<Mutex<Arc<Snapshot>>>,
-    pub(crate) layout: Layout,
+    pub(crate) layout: AnswerLayout,
     pub(crate) hooks: Hooks,
     pub(crate) tally: Tally,
     pub(crate) control: Arc<Control>,
@@ -94,7 +94,7 @@ impl Context {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Layout {
+pub(crate) enum AnswerLayout {
     Text(AnswerForm),
     Values,
 }

@@ -4,7 +4,7 @@
 #![warn(missing_docs)]
 
 use super::batch::Numbered;
-use super::context::{Context, Layout};
+use super::context::{AnswerLayout, Context};
 use super::desk::{DeskOutcome, Request, Taken};
 use crate::dataflow::control::Cause;
 use crate::query::answers::output::{AnswerForm, write_json};
@@ -80,19 +80,19 @@ impl Context {
         let Numbered { place, number, query, snapshot, .. } = numbered;
         let out = match (query, self.layout) {
             (Err(refused), _) => return self.refused(place, refused),
-            (Ok(query), Layout::Text(AnswerForm::Snippets)) => {
+            (Ok(query), AnswerLayout::Text(AnswerForm::Snippets)) => {
                 let mut text = Vec::new();
                 let snippets = Snippets::new(&snapshot, &query.text, snippet::CHARACTERS);
                 let snippet = |at: usize| snippets.of(hits[at].docid);
                 write_json(&query, hits, took, (name, snippet), &mut text);
                 Out::Text(text)
             }
-            (Ok(query), Layout::Text(form)) => {
+            (Ok(query), AnswerLayout::Text(form)) => {
                 let mut text = Vec::new();
                 form.write(&query, hits, took, name, &mut text);
                 Out::Text(text)
             }
-            (Ok(query), Layout::Values) => {
+            (Ok(query), AnswerLayout::Values) => {
                 let named = |(at, &hit)| NamedHit { hit, name: name(at).into_owned() };
                 let hits = hits.iter().enumerate().map(named).collect();
                 Out::Value(Box::new(Ok(QueryAnswer { query, hits, known, late: false, took })))
@@ -120,12 +120,12 @@ impl Context {
         let Numbered { place, number, query, .. } = numbered;
         let out = match (query, self.layout) {
             (Err(refused), _) => return self.refused(place, refused),
-            (Ok(query), Layout::Text(form)) => {
+            (Ok(query), AnswerLayout::Text(form)) => {
                 let mut text = Vec::new();
                 form.write_late(&query, &mut text);
                 Out::Text(text)
             }
-            (Ok(query), Layout::Values) => {
+            (Ok(query), AnswerLayout::Values) => {
                 let hits = Vec::new();
                 let known = true;
                 let late = true;
@@ -141,8 +141,8 @@ impl Context {
 
     fn refused(&self, place: u32, refused: Refused) -> Answered {
         let out = match self.layout {
-            Layout::Values => Out::Value(Box::new(Err(refused))),
-            Layout::Text(form) => {
+            AnswerLayout::Values => Out::Value(Box::new(Err(refused))),
+            AnswerLayout::Text(form) => {
                 let mut text = Vec::new();
                 form.write_refused(&refused, &mut text);
                 Out::Text(text)

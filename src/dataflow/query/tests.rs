@@ -5,7 +5,7 @@ use super::super::control::JobError;
 use super::super::sole_time::SoleTime;
 use super::*;
 use crate::dataflow::query::batch::{Asker, Numbered};
-use crate::dataflow::query::context::{Hooks, Layout, Tally};
+use crate::dataflow::query::context::{AnswerLayout, Hooks, Tally};
 use crate::dataflow::query::local::Local;
 use crate::dataflow::query::service::{QueryOptions, QueryService, Sink};
 use crate::index::generations::generation::Generation;
@@ -51,7 +51,7 @@ pub(super) fn context(snapshot: &Arc<Snapshot>, workers: usize) -> Arc<Context> 
         workers,
         shard: Shard::WHOLE,
         snapshot: Arc::new(Mutex::new(snapshot.clone())),
-        layout: Layout::Text(AnswerForm::Tsv),
+        layout: AnswerLayout::Text(AnswerForm::Tsv),
         hooks: Hooks::default(),
         tally: Tally::default(),
         control: Arc::default(),

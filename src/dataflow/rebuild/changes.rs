@@ -42,14 +42,14 @@ const AHEAD: u64 = 2;
 type Update = (Pair, u64, isize);
 
 /// How the names of two tables are cut: by worker, then by chunk.
-struct Cut {
+struct NamesCut {
     old: Table,
     new: Table,
     workers: u128,
     chunks: u64,
 }
 
-impl Cut {
+impl NamesCut {
     fn new(old: Table, new: Table, workers: usize, chunk: u64) -> Self {
         // Two at least, so that the width of a chunk is a u128.
         let chunks = (old.len() + new.len()).div_ceil(chunk * workers as u64).max(2);
@@ -95,7 +95,7 @@ fn in_chunks(
     chunk: u64,
     control: &Arc<Control>,
 ) -> Result<Changes, JobError> {
-    let cut = Arc::new(Cut::new(old, new, workers, chunk));
+    let cut = Arc::new(NamesCut::new(old, new, workers, chunk));
     let found = Arc::new(Mutex::new(Changes::default()));
     let shared = control.clone();
     let result = found.clone();
@@ -112,7 +112,7 @@ fn in_chunks(
 
 fn feed<'scope>(
     scope: Scope<'scope, u64>,
-    cut: &Arc<Cut>,
+    cut: &Arc<NamesCut>,
     control: &Arc<Control>,
     probe: ProbeHandle<u64>,
 ) -> StreamVec<'scope, u64, Update> {
@@ -159,7 +159,7 @@ fn feed<'scope>(
 /// Resolves the changes of a chunk when the frontier has passed it.
 fn resolve_changes<'scope>(
     stream: StreamVec<'scope, u64, Update>,
-    cut: &Arc<Cut>,
+    cut: &Arc<NamesCut>,
     control: &Arc<Control>,
     found: &Arc<Mutex<Changes>>,
 ) -> StreamVec<'scope, u64, ()> {

@@ -52,7 +52,7 @@ pub(crate) fn links(build: &Arc<Build>, take: Take) -> Result<(), JobError> {
 fn assemble(worker: &mut Worker, build: &Arc<Build>, take: Option<Take>) {
     worker.dataflow_named::<u64, _, _>("links", |scope| {
         let absorbed = ProbeHandle::new();
-        let (groups, batches) = parse_input(scope, build, &absorbed, Links::default());
+        let (groups, batches) = parse_input(scope, build, &absorbed, GatheredLinks::default());
         take_links(groups, build, take).probe_with(&absorbed);
         let nobody = (scope.index() == 0).then_some(Ok(()));
         let forget = |(): &mut (), build: &Build, batch: PieceDocuments| {
@@ -89,7 +89,7 @@ fn take_links<'scope>(
 }
 
 #[derive(Default)]
-struct Links {
+struct GatheredLinks {
     html: HtmlText,
     pages: Vec<PageLinks>,
     documents: u32,
@@ -119,7 +119,7 @@ impl PieceGroup for LinkGroup {
     }
 }
 
-impl Regroup for Links {
+impl Regroup for GatheredLinks {
     type Group = LinkGroup;
 
     fn page(&mut self, input: u32, page: &Page<'_>) {

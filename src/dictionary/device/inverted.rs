@@ -10,7 +10,7 @@ use crate::dictionary::strings::place::TermPlace;
 use std::sync::Arc;
 
 #[derive(Debug, Default)]
-pub struct Lists {
+pub struct InvertedLists {
     /// The beginning of each term's list, by number, and the end of the last. Terms that came later
     /// have none.
     pub starts: Vec<u32>,
@@ -19,7 +19,7 @@ pub struct Lists {
     pub bytes: Vec<u8>,
 }
 
-impl Lists {
+impl InvertedLists {
     fn of(&self, term: u32) -> &[u8] {
         match self.starts.get(term as usize..term as usize + 2) {
             Some(&[start, end]) => &self.bytes[start as usize..end as usize],
@@ -32,7 +32,7 @@ impl Lists {
 pub(crate) struct InvertedRun {
     pub terms: Terms,
     /// In the order of their documents.
-    pub batches: Vec<Lists>,
+    pub batches: Vec<InvertedLists>,
 }
 
 pub(crate) struct InvertedTerms {

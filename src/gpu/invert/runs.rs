@@ -6,7 +6,7 @@ use super::inverter::{CountedBatch, Inverter, InverterSeconds, InverterWork, MOS
 use super::machine::{DeviceMemory, InvertMachine, Uploader};
 use super::text::{MOST_BYTES, PieceText, fitting, is_fitting};
 use crate::dictionary::closed::ClosedError;
-use crate::dictionary::device::inverted::{InvertedRun, Lists};
+use crate::dictionary::device::inverted::{InvertedLists, InvertedRun};
 use crate::gpu::floor::error::GpuError;
 use crate::index::documents::pieces::PieceDocuments;
 use crate::index::files::storage::FilledFile;
@@ -56,7 +56,7 @@ pub(crate) struct Runs {
     sequencer: Sequencer,
     /// Batches that are not taken.
     coming: VecDeque<Arc<Vec<PieceText>>>,
-    batches: Vec<Lists>,
+    batches: Vec<InvertedLists>,
     /// Codes of the documents' lengths.
     lengths: Vec<Arc<[u8]>>,
     /// The run before, until it is encoded or written: there is memory for one.

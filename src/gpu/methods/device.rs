@@ -4,7 +4,7 @@
 
 use super::batch::{AskedPart, BatchRoom, FoundHits, MethodBatch};
 use super::lists::ListCache;
-use super::travelling::Kept;
+use super::travelling::KeptLists;
 use super::{DeviceMethod, MethodArray, MethodStep, source};
 use crate::crew::Crew;
 use crate::gpu::floor::arrays::CudaArrays;
@@ -68,7 +68,7 @@ pub struct MethodDevice<M: DeviceMethod> {
     on: CudaArrays<MethodArray>,
     snapshot: Arc<Snapshot>,
     cache: ListCache<M::Key, M::Laid>,
-    kept: Kept<M::Key, M::Laid, M::Layer>,
+    kept: KeptLists<M::Key, M::Laid, M::Layer>,
     room: BatchRoom,
     /// Of the host, to bring lists.
     threads: usize,
@@ -130,7 +130,7 @@ impl<M: DeviceMethod> MethodDevice<M> {
             on,
             snapshot: snapshot.clone(),
             cache: ListCache::default(),
-            kept: Kept::new(MOST_KEPT),
+            kept: KeptLists::new(MOST_KEPT),
             room,
             threads,
             travelled: 0,
@@ -179,7 +179,7 @@ impl<M: DeviceMethod> MethodDevice<M> {
 
     /// Restarts the host's cache of laid-out parts, with room for `most` bytes.
     pub fn keep(&mut self, most: u64) {
-        self.kept = Kept::new(most);
+        self.kept = KeptLists::new(most);
     }
 
     /// Lays out those parts that are neither on the device nor cached.
@@ -194,7 +194,7 @@ impl<M: DeviceMethod> MethodDevice<M> {
         kept.lay_ahead(wanted, (crew, *threads), lay)
     }
 
-    pub fn kept(&self) -> &Kept<M::Key, M::Laid, M::Layer> {
+    pub fn kept(&self) -> &KeptLists<M::Key, M::Laid, M::Layer> {
         &self.kept
     }
 

@@ -101,7 +101,7 @@ impl<K: Clone + Eq + Hash, L: Copy> Travelling<K, L> {
 
 /// A cache of lists in their layout for a device, on the host.
 #[derive(Debug)]
-pub struct Kept<K, L, S> {
+pub struct KeptLists<K, L, S> {
     lists: HashMap<K, Bytes<L>>,
     /// In the order in which they came.
     order: VecDeque<K>,
@@ -111,7 +111,7 @@ pub struct Kept<K, L, S> {
     most: u64,
 }
 
-impl<K: Clone + Eq + Hash + Send + Sync, L: Copy + Send, S: Default + Send> Kept<K, L, S> {
+impl<K: Clone + Eq + Hash + Send + Sync, L: Copy + Send, S: Default + Send> KeptLists<K, L, S> {
     pub(crate) fn new(most: u64) -> Self {
         let lists = HashMap::new();
         let order = VecDeque::new();
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn those_that_came_last_are_kept() {
-        let mut kept = Kept::<u8, u8, ()>::new(100);
+        let mut kept = KeptLists::<u8, u8, ()>::new(100);
         let mut ask = |key: u8| kept.list(&key, |(), out| lay(key, out)).map(|(laid, _)| laid);
         for key in [40, 30, 20, 40] {
             assert_eq!(ask(key), Ok(key));
@@ -220,7 +220,7 @@ mod tests {
     #[test]
     fn lists_are_laid_out_ahead_as_far_as_they_have_room() {
         for threads in [1, 3] {
-            let mut kept = Kept::<u8, u8, ()>::new(100);
+            let mut kept = KeptLists::<u8, u8, ()>::new(100);
             let each = |keys: &'static [u8]| keys.iter().map(|key| (key, *key)).collect::<Vec<_>>();
             let of = |(): &mut (), key: &u8, out: &mut Vec<u8>| lay(*key, out);
             let mut crew = Crew::new("test");

@@ -7,14 +7,14 @@ use super::DeviceMethod;
 use super::batch::{AskedPart, FoundHits, MethodBatch};
 use super::device::MethodDevice;
 use crate::gpu::floor::error::GpuError;
-use crate::gpu::query::service::{Desk, Job, Why};
+use crate::gpu::query::service::{Desk, DeviceJob, Why};
 use crate::query::wanted::Stage;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 struct OpenTurn<M: DeviceMethod> {
-    job: Job,
+    job: DeviceJob,
     terms: Vec<AskedPart<M>>,
     stage: Stage,
 }
@@ -64,7 +64,7 @@ impl<M: DeviceMethod> Turns<M> {
         self.desk.close(&failed, ready);
     }
 
-    fn take(&mut self, jobs: Vec<Job>) {
+    fn take(&mut self, jobs: Vec<DeviceJob>) {
         let asked: Vec<_> = jobs.iter().map(|job| AskedPart::of_plan(&job.plan)).collect();
         // A damaged list is found again with its query, a device that fails with the next batch.
         _ = self.device.grow(asked.iter().flatten().flatten());

@@ -7,7 +7,7 @@ use super::Tuning;
 use super::batch::{Answered, Batch, INPUT_HEAD_BYTES, QueryBatchRoom};
 use super::list::Windows;
 use super::plan::{QueryRecord, QueryState, TermRecord};
-use super::steps::{Array, Groups, Machine, QueryStep, Zeroed};
+use super::steps::{Array, Groups, LaunchSettings, QueryStep, Zeroed};
 use crate::gpu::floor::device::Device;
 use crate::gpu::floor::error::{GpuError, GpuWork};
 use crate::gpu::floor::events::Ticket;
@@ -45,7 +45,7 @@ pub(crate) const KERNELS: [&str; 14] = [
 pub struct QueryDevice {
     device: Arc<Device>,
     kernels: Kernels,
-    machine: Machine,
+    machine: LaunchSettings,
     windows: Windows,
     norms: Arc<Slab>,
     arena: Arc<Slab>,
@@ -81,7 +81,7 @@ impl QueryDevice {
             None => device.free_bytes()? / 100 * ARENA_PERCENT,
         };
         let arena = Arc::new(Slab::new(&device, "postings lists", arena_bytes)?);
-        let machine = Machine { tuning, multiprocessors: device.info().multiprocessors };
+        let machine = LaunchSettings { tuning, multiprocessors: device.info().multiprocessors };
         Ok(Self { device: Arc::new(device), kernels, machine, windows, norms: on_device, arena })
     }
 
@@ -172,7 +172,7 @@ impl fmt::Debug for Graph {
 }
 
 /// In bytes from the first of a slot's memory.
-struct Parts {
+struct SlotParts {
     terms: u64,
     records: u64,
     zeroed: u64,
@@ -183,7 +183,7 @@ struct Parts {
     all: u64,
 }
 
-impl Parts {
+impl SlotParts {
     fn new(room: &QueryBatchRoom) -> Self {
         let mut at = 0;
         let mut part = |bytes: u64| {
@@ -226,7 +226,7 @@ impl Slot {
         answers_ordered: bool,
     ) -> Result<Self, GpuError> {
         let on = &device.device;
-        let parts = Parts::new(&room);
+        let parts = SlotParts::new(&room);
         let scores = match answers_ordered {
             true => Some(Slab::new(on, "scores", 4 * u64::from(device.windows.documents))?),
             false => None,
@@ -312,7 +312,7 @@ impl Slot {
         steps: &[QueryStep],
     ) -> Result<(), GpuError> {
         self.begin(device, batch, false)?;
-        let parts = Parts::new(&self.room);
+        let parts = SlotParts::new(&self.room);
         let len = batch.input_bytes();
         let to = self.memory.part(parts.input, len as u64);
         // SAFETY: both parts have so many bytes, and live until the slot goes, which waits.
@@ -357,7 +357,7 @@ impl Slot {
     }
 
     fn launch_step(&self, device: &QueryDevice, step: &QueryStep) -> Result<(), GpuError> {
-        let parts = Parts::new(&self.room);
+        let parts = SlotParts::new(&self.room);
         let zeroed = Zeroed::new(self.records);
         let address = |array| match (array, zeroed.place(array)) {
             (_, Some(at)) => self.memory.address() + parts.zeroed + at as u64,

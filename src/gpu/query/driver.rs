@@ -5,10 +5,10 @@
 use super::batch::{Answered, Batch, BatchQuery, Floors, QueryBatchRoom};
 use super::bring::Brought;
 use super::device::{QueryDevice, Slot};
-use super::fetch::{FetchRequest, Fetchers, Lists, NO_LIST, ResidentKey};
+use super::fetch::{FetchRequest, Fetchers, NO_LIST, ResidentKey, ResidentLists};
 use super::plan::{MOST_HITS, PlacedTerm};
 use super::residency::{ListId, Residence, Residency};
-use super::service::{Desk, Job, Why};
+use super::service::{Desk, DeviceJob, Why};
 use crate::crew::lock;
 use crate::gpu::floor::error::GpuError;
 use crate::query::snapshot::Snapshot;
@@ -31,7 +31,7 @@ pub(super) struct Pace {
 
 /// A query that waits for its lists, or for a batch.
 struct WaitingQuery {
-    job: Job,
+    job: DeviceJob,
     /// Of its terms that are in the index.
     lists: Vec<ListId>,
     missing: usize,
@@ -45,14 +45,14 @@ pub(super) struct Driver {
     share: Range<u32>,
     pace: Pace,
     room: QueryBatchRoom,
-    lists: Lists,
+    lists: ResidentLists,
     fetchers: Fetchers,
     slots: Vec<(Slot, Batch, Vec<WaitingQuery>)>,
     ordered: (Slot, Batch, Option<WaitingQuery>),
     /// For the ordered kernels.
     overflown: VecDeque<WaitingQuery>,
     /// Queries whose lists are not asked for yet, since those of others leave no room.
-    held: VecDeque<Job>,
+    held: VecDeque<DeviceJob>,
     waiting: HashMap<u64, WaitingQuery>,
     /// The numbers of the queries in `waiting` that wait for a list.
     waits_for: HashMap<ListId, Vec<u64>>,
@@ -79,7 +79,7 @@ impl Driver {
             .map(|_| Ok((slot(room, false)?, Batch::default(), Vec::new())))
             .collect::<Result<Vec<_>, GpuError>>()?;
         let ordered = (slot(device.room(1, k), true)?, Batch::default(), None);
-        let lists: Lists = Arc::new(Mutex::new(Residency::new(device.arena().bytes())));
+        let lists: ResidentLists = Arc::new(Mutex::new(Residency::new(device.arena().bytes())));
         let fetchers = Fetchers::start(fetchers, &snapshot, &device, &share, &lists)?;
         Ok(Self {
             device,
@@ -119,7 +119,7 @@ impl Driver {
         self.desk.close(&failed, all);
     }
 
-    pub(super) fn lists(&self) -> &Lists {
+    pub(super) fn lists(&self) -> &ResidentLists {
         &self.lists
     }
 
@@ -194,7 +194,7 @@ impl Driver {
     }
 
     /// Pins the lists of a query, and asks for those that are not here.
-    fn take(&mut self, job: Job) {
+    fn take(&mut self, job: DeviceJob) {
         let plan = &job.plan;
         let runs = self.snapshot.generation().runs().len();
         let terms = plan.terms().len();
@@ -426,7 +426,7 @@ impl Driver {
         self.desk.send();
     }
 
-    fn take_all(&mut self) -> Vec<Job> {
+    fn take_all(&mut self) -> Vec<DeviceJob> {
         let mut all: Vec<WaitingQuery> = Vec::new();
         for (_, _, open) in &mut self.slots {
             all.append(open);

@@ -4,10 +4,10 @@
 
 use super::device::QueryDevice;
 use super::driver::{Driver, Pace as DriverPace};
-use super::fetch::{Lists, holds, norms_of};
+use super::fetch::{ResidentLists, holds, norms_of};
 use super::gather::{Gathering, Next};
 use super::plan::{MOST_HITS, Scale};
-use super::service::{Counts, Desk, Done, Job, OnLost, Why};
+use super::service::{Counts, Desk, DeviceAnswer, DeviceJob, OnLost, Why};
 use crate::crew::{lock, spawn};
 use crate::gpu::ding09::Merging;
 use crate::gpu::floor::device::Device;
@@ -86,11 +86,11 @@ impl Default for GpuOptions {
 }
 
 struct DeviceThread {
-    jobs: Option<Sender<Job>>,
+    jobs: Option<Sender<DeviceJob>>,
     lost: Arc<AtomicBool>,
     has: Arc<AtomicUsize>,
     /// With [`GpuMethod::Bounds`] alone.
-    lists: Option<Lists>,
+    lists: Option<ResidentLists>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -108,7 +108,7 @@ impl Drop for DeviceThread {
 pub struct GpuEngines {
     devices: Arc<Vec<DeviceThread>>,
     snapshot: Arc<Snapshot>,
-    answers: Vec<Mutex<Option<Receiver<Vec<Done>>>>>,
+    answers: Vec<Mutex<Option<Receiver<Vec<DeviceAnswer>>>>>,
     counts: Arc<Counts>,
     method: GpuMethod,
     room: usize,
@@ -167,13 +167,13 @@ fn start(
     (snapshot, share): (&Arc<Snapshot>, Range<u32>),
     options: GpuOptions,
     (wakers, counts): (Arc<Wakers>, Arc<Counts>),
-    answers: &[Sender<Vec<Done>>],
+    answers: &[Sender<Vec<DeviceAnswer>>],
     on_lost: &OnLost,
 ) -> Result<DeviceThread, GpuError> {
     let has = Arc::new(AtomicUsize::new(0));
     let answers = answers.to_vec();
     let had = has.clone();
-    let reply = Box::new(move |worker: usize, done: Vec<Done>| {
+    let reply = Box::new(move |worker: usize, done: Vec<DeviceAnswer>| {
         had.fetch_sub(done.len(), Ordering::Relaxed);
         // A worker that has ended takes no answers, and needs no waking.
         if answers[worker].send(done).is_ok() {
@@ -269,7 +269,7 @@ struct GpuEngine {
     snapshot: Arc<Snapshot>,
     /// Each device has a part of the documents.
     partition: bool,
-    answers: Receiver<Vec<Done>>,
+    answers: Receiver<Vec<DeviceAnswer>>,
     /// Queries of this worker at devices.
     open: HashMap<u64, Gathering>,
     ready: Vec<Answer>,
@@ -306,7 +306,7 @@ impl GpuEngine {
         };
         let mut sent = 0;
         for device in chosen {
-            let job = Job { worker: self.worker, number, plan: plan.clone() };
+            let job = DeviceJob { worker: self.worker, number, plan: plan.clone() };
             device.has.fetch_add(1, Ordering::Relaxed);
             sent += usize::from(device.jobs.as_ref().is_some_and(|jobs| jobs.send(job).is_ok()));
         }
@@ -393,9 +393,9 @@ impl QueryEngine for GpuEngine {
         while let Ok(done) = self.answers.try_recv() {
             for done in done {
                 match done {
-                    Done::Hits(number, hits) => self.answered(number, Ok(hits)),
-                    Done::Begun(number, hits, from) => self.begun(number, hits, from),
-                    Done::Back(number, why) => self.answered(number, Err(why)),
+                    DeviceAnswer::Hits(number, hits) => self.answered(number, Ok(hits)),
+                    DeviceAnswer::Begun(number, hits, from) => self.begun(number, hits, from),
+                    DeviceAnswer::Back(number, why) => self.answered(number, Err(why)),
                 }
             }
         }

@@ -25,7 +25,7 @@ pub(in crate::gpu) struct FetchRequest {
     pub(in crate::gpu) entries: Box<[Option<TermEntry>]>,
 }
 
-pub(super) type Lists = Arc<Mutex<Residency<ResidentKey>>>;
+pub(super) type ResidentLists = Arc<Mutex<Residency<ResidentKey>>>;
 
 pub(super) fn norms_of<'a>(snapshot: &'a Snapshot, share: &Range<u32>) -> &'a [f32] {
     &snapshot.norms()[share.start as usize..share.end as usize]
@@ -79,7 +79,7 @@ impl Fetchers {
         snapshot: &Arc<Snapshot>,
         device: &QueryDevice,
         share: &Range<u32>,
-        lists: &Lists,
+        lists: &ResidentLists,
     ) -> Result<Self, GpuError> {
         let waiting = Arc::new(Waiting::default());
         let (sender, fetched) = channel();
@@ -132,7 +132,7 @@ impl Drop for Fetchers {
     }
 }
 
-pub(super) fn holds(lists: &Lists, plan: &Plan) -> bool {
+pub(super) fn holds(lists: &ResidentLists, plan: &Plan) -> bool {
     let terms = plan.terms().len();
     let entries = plan.lists();
     let lists = lock(lists);

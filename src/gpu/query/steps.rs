@@ -64,7 +64,7 @@ impl Groups {
 
 /// What decides about the geometry of launches.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Machine {
+pub(crate) struct LaunchSettings {
     pub tuning: Tuning,
     pub multiprocessors: u32,
 }
@@ -77,7 +77,7 @@ const LEAST_SAMPLED: u32 = 8;
 
 use AnyArgument::{Array as In, Number};
 
-impl Machine {
+impl LaunchSettings {
     pub(crate) fn batch(&self, windows: Windows, groups: Groups) -> Vec<QueryStep> {
         let mut steps = vec![self.begin(groups.len())];
         let mut work = 0;

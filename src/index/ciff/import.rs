@@ -3,7 +3,7 @@
 //!
 //! Docids, lengths and term frequencies stay, and so do the scores of BM25 by the same formula.
 
-use super::read::{Reader, Value};
+use super::read::{CiffReader, Value};
 use crate::index::documents::{DocumentsEntry, DocumentsWriter, Location};
 use crate::index::error::IndexError;
 use crate::index::format::IMPORTED;
@@ -50,7 +50,7 @@ struct CiffTerm {
 pub fn import(path: &Path, index: &Path, what: Import) -> Result<Manifest, IndexError> {
     let file = File::open(path).map_err(IndexError::storage("open", path))?;
     let bytes = file.metadata().map_err(IndexError::storage("look at", path))?.len();
-    let mut reader = Reader::new(path, BufReader::with_capacity(1 << 18, file), bytes);
+    let mut reader = CiffReader::new(path, BufReader::with_capacity(1 << 18, file), bytes);
     // What is no CIFF leaves no trace.
     let header = header(&mut reader)?;
     let inputs = vec![what.input.clone()];
@@ -91,7 +91,7 @@ pub(in crate::index) fn publish(
 }
 
 fn write<R: BufRead + Seek>(
-    reader: &mut Reader<R>,
+    reader: &mut CiffReader<R>,
     header: &Header,
     run: NewRun<'_>,
 ) -> Result<(WrittenRun, DocumentsEntry), IndexError> {
@@ -128,7 +128,7 @@ struct Header {
     documents: u32,
 }
 
-fn header<R: BufRead + Seek>(reader: &mut Reader<R>) -> Result<Header, IndexError> {
+fn header<R: BufRead + Seek>(reader: &mut CiffReader<R>) -> Result<Header, IndexError> {
     let end = reader.message("the header of a CIFF file")?;
     let mut version = 0;
     let mut lists = 0;
@@ -151,7 +151,7 @@ fn header<R: BufRead + Seek>(reader: &mut Reader<R>) -> Result<Header, IndexErro
 }
 
 /// Skips a list but for its term.
-fn place<R: BufRead + Seek>(reader: &mut Reader<R>) -> Result<CiffTerm, IndexError> {
+fn place<R: BufRead + Seek>(reader: &mut CiffReader<R>) -> Result<CiffTerm, IndexError> {
     let at = reader.at();
     let end = reader.message("a postings list")?;
     let mut term = None;
@@ -177,7 +177,7 @@ fn place<R: BufRead + Seek>(reader: &mut Reader<R>) -> Result<CiffTerm, IndexErr
 
 /// Copies a document; returns its length.
 fn document<R: BufRead + Seek>(
-    reader: &mut Reader<R>,
+    reader: &mut CiffReader<R>,
     docid: u32,
     documents: &mut DocumentsWriter,
 ) -> Result<u32, IndexError> {
@@ -207,7 +207,7 @@ fn document<R: BufRead + Seek>(
 }
 
 fn list<R: BufRead + Seek, G: FnMut(LaidChunk) -> Result<(), IndexError>>(
-    reader: &mut Reader<R>,
+    reader: &mut CiffReader<R>,
     place: &CiffTerm,
     lengths: &[u32],
     (chunks, encoder): (&mut ListChunks<'_, G>, &mut ListEncoder),
@@ -263,7 +263,7 @@ fn list<R: BufRead + Seek, G: FnMut(LaidChunk) -> Result<(), IndexError>>(
 
 /// Reads a posting of so many bytes: the gap to the docid before, and the term frequency.
 fn posting<R: BufRead + Seek>(
-    reader: &mut Reader<R>,
+    reader: &mut CiffReader<R>,
     bytes: u64,
 ) -> Result<(u64, u64), IndexError> {
     let end = reader.inner(bytes);

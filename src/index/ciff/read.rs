@@ -18,14 +18,14 @@ pub(super) enum Value {
     Fixed,
 }
 
-pub(super) struct Reader<'a, R> {
+pub(super) struct CiffReader<'a, R> {
     path: &'a Path,
     input: R,
     at: u64,
     end: u64,
 }
 
-impl<'a, R: BufRead + Seek> Reader<'a, R> {
+impl<'a, R: BufRead + Seek> CiffReader<'a, R> {
     pub(super) fn new(path: &'a Path, input: R, bytes: u64) -> Self {
         Self { path, input, at: 0, end: bytes }
     }

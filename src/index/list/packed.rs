@@ -15,7 +15,7 @@ fn safe_gap_bits(block_len: usize) -> u8 {
 /// What a codec notes of each block, beside its place, is one or three of these: the heads of the
 /// gaps and of the term frequencies (for bp128 their bits); then the bytes of the gaps, and of the
 /// term frequencies.
-pub(super) type Head = [u8; HEAD_BYTES];
+pub(super) type BlockHead = [u8; HEAD_BYTES];
 
 /// The places of every so many blocks are kept; those between follow from the heads.
 pub(super) const ANCHOR_BLOCKS: usize = 16;
@@ -41,13 +41,13 @@ pub(super) fn units(heads: &[u8], count: usize) -> u32 {
 }
 
 /// As [`units`] for a form other than bp128.
-pub(super) fn units_apart(form: Form, heads: &[Head]) -> u64 {
+pub(super) fn units_apart(form: Form, heads: &[BlockHead]) -> u64 {
     let blocks = heads.chunks_exact(form.head_pairs());
     blocks.map(|head| bytes_apart(head) as u64 / form.place_unit()).sum()
 }
 
 /// Of a form other than bp128, up to where the next block begins.
-fn bytes_apart(head: &[Head]) -> usize {
+fn bytes_apart(head: &[BlockHead]) -> usize {
     let [_, gaps, tfs] = *head else { return 0 };
     let bytes = usize::from(u16::from_le_bytes(gaps)) + usize::from(u16::from_le_bytes(tfs));
     bytes.next_multiple_of(4)
@@ -75,7 +75,7 @@ pub(super) fn pack_apart(
 }
 
 /// Appends a block of `gap_minus_one` and tf - 1 to `out`, and returns its head.
-pub(super) fn pack(gaps: &[u32], tfs: &[u32], out: &mut Vec<u8>) -> Head {
+pub(super) fn pack(gaps: &[u32], tfs: &[u32], out: &mut Vec<u8>) -> BlockHead {
     let gap_bits = bits::width(gaps);
     let tf_bits = bits::width(tfs);
     bits::pack(gaps, gap_bits, out);
@@ -157,7 +157,7 @@ impl PackedBlock {
     pub(super) fn packed(
         form: Form,
         place: u64,
-        [gap_bits, tf_bits]: Head,
+        [gap_bits, tf_bits]: BlockHead,
         previous: u32,
         last: u32,
     ) -> Self {

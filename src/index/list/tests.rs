@@ -253,13 +253,13 @@ fn check_finds_what_reading_leaves_alone() {
         Ok::<_, ListError>(all)
     };
     assert_eq!(check(&bytes), Ok(list));
-    let places = Layout::new(Form::BP128, df, size).unwrap().places as usize;
+    let places = ListLayout::new(Form::BP128, df, size).unwrap().places as usize;
     let mut moved = bytes.clone();
     moved[places] = 1;
     let found = check(&moved).unwrap_err();
     assert_eq!(found, ListError::Place { offset: places as u64, expected: 0, found: 1 });
 
-    let bounds = Layout::new(Form::BP128, df, size).unwrap().bounds as usize;
+    let bounds = ListLayout::new(Form::BP128, df, size).unwrap().bounds as usize;
     for (number, byte) in [(0, 0), (1, 5), (7, 1), (8, 3)] {
         let at = bounds + BOUND_BYTES * number + byte;
         let mut loose = bytes.clone();

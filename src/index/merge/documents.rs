@@ -3,7 +3,7 @@
 //! documents and bytes of names precede it.
 
 use super::lengths::{long_documents, no_long, of_long};
-use super::{Input, Merging};
+use super::{MergeInput, Merging};
 use crate::crew::Crew;
 use crate::index::documents::{
     DocumentsEntry, DocumentsPlace, DocumentsWriter, Location, PlacedDocuments,
@@ -42,7 +42,7 @@ struct DocumentStretch {
 /// Memory: for each thread [`THREAD_BYTES`], and the longest name twice; 8 bytes for each document
 /// of 65,535 tokens or more.
 pub(super) fn merge(
-    inputs: &[Input],
+    inputs: &[MergeInput],
     to: &Path,
     number: u32,
     merging: &Merging,
@@ -71,7 +71,7 @@ pub(super) fn merge(
 /// The documents of 65,535 tokens or more, and their lengths.
 type LongDocuments = Vec<(u32, u32)>;
 
-impl Input {
+impl MergeInput {
     fn path(&self, kind: FileKind) -> PathBuf {
         self.generation.join(run_file(&self.run.name, kind))
     }

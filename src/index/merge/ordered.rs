@@ -11,7 +11,7 @@ use super::lengths::Lengths;
 use super::parts::{Joint, LIST_BYTES};
 use super::sort::sort;
 use super::source::{Base, ListSource, Target};
-use super::{Input, Merging, RanksFound, WRITER_BYTES, rename};
+use super::{MergeInput, Merging, RanksFound, WRITER_BYTES, rename};
 use crate::index::documents::{DocumentsWriter, Location, RunDocuments};
 use crate::index::error::IndexError;
 use crate::index::files::storage::{self, Durability, FileEntry};
@@ -101,7 +101,7 @@ pub(super) fn reorder(
         numbers[docid as usize] = number;
     }
     let name = run_name(number);
-    let input = Input {
+    let input = MergeInput {
         generation: from.to_path_buf(),
         run: run.clone(),
         remove,

@@ -7,7 +7,8 @@ use super::lengths::Lengths;
 use super::source::{Base, Encoding, ListSource, Renumbering};
 use super::terms::TermMerge;
 use super::{
-    Input, LEAST_RUN_BYTES, LEXICON_SHARE, MOST_RUN_BYTES, Merging, RUN_OVERHEAD_BYTES, superfluous,
+    LEAST_RUN_BYTES, LEXICON_SHARE, MOST_RUN_BYTES, MergeInput, Merging, RUN_OVERHEAD_BYTES,
+    superfluous,
 };
 use crate::index::error::IndexError;
 use crate::index::files::storage::{self, Durability, FileEntry};
@@ -51,7 +52,7 @@ pub(super) const LIST_BYTES: u64 = 8;
 pub(super) struct Joint<'a> {
     /// Of the documents of all runs that are merged in the end.
     pub(super) lengths: &'a Lengths,
-    pub(super) inputs: &'a [Input],
+    pub(super) inputs: &'a [MergeInput],
     /// The generation of the merged run, and its number there.
     pub(super) to: &'a Path,
     pub(super) number: u32,
@@ -106,7 +107,7 @@ impl Joint<'_> {
     /// Merges the runs, and removes those that are to be removed.
     pub(super) fn merge(&self) -> Result<(RunEntry, Vec<FileEntry>), IndexError> {
         let first_docid = self.inputs.first().map_or(0, |input| input.run.first_docid);
-        let documents = self.inputs.iter().map(Input::documents).sum();
+        let documents = self.inputs.iter().map(MergeInput::documents).sum();
         self.merging.stop.expect(self.inputs.iter().map(|input| input.run.postings).sum());
         let runs = self.inputs.len().max(1) as u64;
         // Beside its windows a thread sorts a list in memory.
@@ -184,7 +185,7 @@ impl Joint<'_> {
             run.map(|run| (run, seen))
         })?;
         // Each part has compared the header of its lexicon with the entry of the run.
-        for (number, Input { generation, run, .. }) in self.inputs.iter().enumerate() {
+        for (number, MergeInput { generation, run, .. }) in self.inputs.iter().enumerate() {
             let seen = seen.iter().flatten().map(|seen: &Vec<_>| seen[number]);
             let seen = seen.fold((0, 0), |sum: (u64, u64), seen| (sum.0 + seen.0, sum.1 + seen.1));
             expect_totals(&generation.join(run_file(&run.name, FileKind::Lexicon)), run, seen)?;
@@ -197,7 +198,7 @@ impl Joint<'_> {
     /// wait.
     fn cut(&self, threads: u64, chunks: u64) -> Result<Vec<MergePart>, IndexError> {
         let mut starts = Vec::new();
-        for Input { generation, run, .. } in self.inputs {
+        for MergeInput { generation, run, .. } in self.inputs {
             let path = generation.join(run_file(&run.name, FileKind::Lexicon));
             starts.push(LexiconStream::collection_starts(&path)?);
         }
@@ -237,7 +238,7 @@ impl Joint<'_> {
         let mut streams = Vec::new();
         let mut lists = Vec::new();
         for (input, &[term_bytes, list_bytes]) in self.inputs.iter().zip(&part.bytes) {
-            let Input { generation, run, deletions, base, .. } = input;
+            let MergeInput { generation, run, deletions, base, .. } = input;
             // Reads behind the part are wasted.
             let lexicon_window = (share / LEXICON_SHARE).min(term_bytes) as usize;
             let postings_window = share - share / LEXICON_SHARE - RUN_OVERHEAD_BYTES;

@@ -10,8 +10,8 @@ use crate::index::format::{FileKind, HEADER_BYTES, POSTINGS_SLACK, run_file};
 use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::{LexiconStream, TermEntry};
 use crate::index::list::{
-    BEFORE_FIRST, BlockSource, Columns, Form, Layout, ListEncoder, ListError, ListView, MAX_BLOCK,
-    MOST_SHARED_BYTES, PackedBlock, RECORD_BYTES, Segment, WholeBlock, decode_tail,
+    BEFORE_FIRST, BlockSource, Columns, Form, ListEncoder, ListError, ListLayout, ListView,
+    MAX_BLOCK, MOST_SHARED_BYTES, PackedBlock, RECORD_BYTES, Segment, WholeBlock, decode_tail,
 };
 use crate::index::run::{PostingsHeader, check_agreement};
 use crate::score::bounds::BOUND_BYTES;
@@ -291,7 +291,7 @@ impl ListSource {
         let wrong = |error| IndexError::list(&path, start)(error);
         let form = self.header.form;
         let block_len = form.block_len();
-        let layout = Layout::new(form, list.df, list.bytes).map_err(wrong)?;
+        let layout = ListLayout::new(form, list.df, list.bytes).map_err(wrong)?;
         let header = self.header;
         let open = || verifying(Window::open(&path, ARRAY_WINDOW_BYTES)?, &header);
         let mut last_docids = open()?;
@@ -403,7 +403,7 @@ impl OpenSegment {
         &mut self,
         (payload, notes): (&mut Window, &mut Window),
         start: u64,
-        (form, layout): (Form, &Layout),
+        (form, layout): (Form, &ListLayout),
         number: usize,
         offset: u64,
     ) -> Result<(), IndexError> {

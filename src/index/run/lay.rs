@@ -84,7 +84,7 @@ impl LaidChunk {
 }
 
 /// Lays out lists of one source of a run, or some neighbouring ones.
-pub(crate) struct Layout {
+pub(crate) struct ChunkLayout {
     form: Form,
     coder: TermCoder,
     /// A list has begun and not ended, of which `came` bytes are there.
@@ -95,7 +95,7 @@ pub(crate) struct Layout {
     at: usize,
 }
 
-impl Layout {
+impl ChunkLayout {
     pub(crate) fn new(form: Form) -> Self {
         Self::behind(form, TermCoder::default())
     }

@@ -10,7 +10,7 @@ use crate::index::files::storage::FileEntry;
 use crate::index::format::{FileKind, HEADER_BYTES, run_file};
 use crate::index::generations::manifest::{RunEntry, Settings, find_file};
 use crate::index::lexicon::{Lexicon, TermEntry};
-use crate::index::list::{Layout, ListView};
+use crate::index::list::{ListLayout, ListView};
 use std::path::Path;
 
 /// So many bytes of a list, and as many of its arrays, are prefetched.
@@ -98,7 +98,7 @@ impl Run {
     /// Prefetches what [`list`](Self::list) reads of a list, and its first block.
     pub(crate) fn prefetch(&self, term: &TermEntry) {
         let bytes = self.postings.from(HEADER_BYTES as u64 + term.offset);
-        let Ok(layout) = Layout::new(self.header.form, term.df, term.bytes) else { return };
+        let Ok(layout) = ListLayout::new(self.header.form, term.df, term.bytes) else { return };
         // The arrays follow one another; the rest of long ones is fetched as it is read.
         for at in [0, layout.last_docids] {
             prefetch_bytes(bytes.get(at as usize..).unwrap_or_default(), FETCHED);

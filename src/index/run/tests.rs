@@ -279,7 +279,7 @@ proptest! {
         let mut all = Vec::new();
         let mut chunks = vec![Vec::new(); owners];
         let mut payloads = vec![Vec::new(); owners];
-        let mut layouts: Vec<Layout> = (0..owners).map(|_| Layout::new(Form::default())).collect();
+        let mut layouts: Vec<ChunkLayout> = (0..owners).map(|_| ChunkLayout::new(Form::default())).collect();
         // The last term of each owner, and how many its collection has.
         let mut last = vec![(0, "", 0); owners];
         let mut encoder = ListEncoder::new();
@@ -302,7 +302,7 @@ proptest! {
                     chunks.push(layout.take(std::mem::take(chunk)));
                     if number == 0 && last.2 > 0 {
                         // The layout knows only what precedes.
-                        *layout = Layout::behind(Form::default(), TermCoder::behind(last.0, last.1.as_bytes(), last.2));
+                        *layout = ChunkLayout::behind(Form::default(), TermCoder::behind(last.0, last.1.as_bytes(), last.2));
                     }
                 }
                 chunk.extend_from_slice(here);
@@ -372,7 +372,7 @@ fn expected_postings(lists: &[TestList<'_>]) -> Vec<u8> {
 #[test]
 fn lists_that_do_not_fit_are_not_laid_out() {
     let lay = |lists: &[(&str, u32, u64)]| {
-        let mut layout = Layout::new(Form::default());
+        let mut layout = ChunkLayout::new(Form::default());
         (1..).zip(lists).try_for_each(|(n, &(suffix, df, bytes))| {
             layout.list((3, suffix.as_bytes()), (df, bytes), 2 * n)
         })
@@ -380,7 +380,7 @@ fn lists_that_do_not_fit_are_not_laid_out() {
     assert_eq!(lay(&[("a", 1, 2), ("b", 1, 2)]), Ok(()));
     assert_eq!(lay(&[("b", 1, 2), ("a", 1, 2)]), Err("terms come in rising order"));
     assert_eq!(lay(&[("a", 1, 3)]), Err("a list came with other bytes than it has"));
-    let mut layout = Layout::new(Form::default());
+    let mut layout = ChunkLayout::new(Form::default());
     layout.part(3, 2);
     let reason = "a list without a full block came in parts";
     assert_eq!(layout.list((3, b"a"), (127, 4), 4), Err(reason));

@@ -58,7 +58,7 @@ impl AsRef<[u8]> for Payload {
     }
 }
 
-struct Head {
+struct ChunkHead {
     stretches: Vec<ListStretch>,
     terms: Vec<u8>,
     blocks: Vec<BlockStart>,
@@ -77,7 +77,7 @@ struct PlacedCounts {
     payload: usize,
 }
 
-impl Head {
+impl ChunkHead {
     fn new(chunk: LaidChunk) -> Self {
         let LaidChunk { stretches, terms, blocks, payload, placed, ends, guard, .. } = chunk;
         let is_large = payload.len() >= LARGE;
@@ -95,7 +95,7 @@ impl Head {
 #[derive(Default)]
 struct Queue {
     /// The first of them has a stretch that is not placed.
-    chunks: VecDeque<Head>,
+    chunks: VecDeque<ChunkHead>,
     ended: bool,
     /// No collection before this one follows.
     last: u16,
@@ -115,7 +115,7 @@ impl Queue {
     /// The collection that has to be next before the next chunk is placed, and whether that chunk
     /// is there; nothing at the end.
     fn turn(&self) -> Option<(u16, bool)> {
-        match self.chunks.front().and_then(Head::next) {
+        match self.chunks.front().and_then(ChunkHead::next) {
             Some(stretch) => Some((stretch.collection, true)),
             None => (!self.ended).then_some((self.last, false)),
         }
@@ -161,7 +161,7 @@ impl RunWriter {
         if let Some(turn) = queue.turn() {
             self.turns.remove(&(turn, source));
         }
-        queue.chunks.push_back(Head::new(chunk));
+        queue.chunks.push_back(ChunkHead::new(chunk));
         queue.pass();
         self.turns.extend(queue.turn().map(|turn| (turn, source)));
     }

@@ -6,7 +6,7 @@ use memchr::{memchr, memchr2};
 
 /// What has to be known of the bytes before to tell where a record ends. The default stands at a
 /// record's begin.
-pub(in crate::input) trait Machine: Default {
+pub(in crate::input) trait BorderMachine: Default {
     /// Reads on from a place in `bytes`. Returns the place behind the next record's end, or nothing
     /// if all bytes were read before it came; then the machine is to go on behind them.
     fn next(&mut self, bytes: &[u8], from: usize) -> Option<usize>;
@@ -23,7 +23,7 @@ pub(in crate::input) struct MachineBorders<M> {
     dropping: M,
 }
 
-impl<M: Machine> MachineBorders<M> {
+impl<M: BorderMachine> MachineBorders<M> {
     pub(in crate::input) fn new(max_document: u64) -> Self {
         Self { max_document, ..Self::default() }
     }
@@ -127,7 +127,7 @@ impl Json {
     }
 }
 
-impl Machine for Json {
+impl BorderMachine for Json {
     fn next(&mut self, bytes: &[u8], from: usize) -> Option<usize> {
         let mut at = from;
         while at < bytes.len() {
@@ -158,7 +158,7 @@ pub(in crate::input) enum Csv {
     Quote,
 }
 
-impl Machine for Csv {
+impl BorderMachine for Csv {
     fn next(&mut self, bytes: &[u8], from: usize) -> Option<usize> {
         let mut at = from;
         while at < bytes.len() {
@@ -191,7 +191,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn ends<M: Machine>(bytes: &[u8]) -> Vec<usize> {
+    fn ends<M: BorderMachine>(bytes: &[u8]) -> Vec<usize> {
         let mut machine = M::default();
         let mut ends: Vec<usize> = Vec::new();
         while let Some(end) = machine.next(bytes, ends.last().copied().unwrap_or(0)) {
@@ -212,7 +212,7 @@ mod tests {
             bytes in proptest::collection::vec(proptest::sample::select(b"\"\\{}[],;\n a".to_vec()), 0..60),
             cut in 0usize..60,
         ) {
-            fn parts<M: Machine>(bytes: &[u8], cut: usize) -> Vec<usize> {
+            fn parts<M: BorderMachine>(bytes: &[u8], cut: usize) -> Vec<usize> {
                 let mut machine = M::default();
                 let mut ends = Vec::new();
                 let mut read = 0;

@@ -1,4 +1,4 @@
-use super::super::document::{self, Kept};
+use super::super::document::{self, KeptDocuments};
 use super::*;
 use crate::input::formats::trec::TrecParser;
 use crate::input::formats::warc::WarcParser;
@@ -188,10 +188,13 @@ fn shown(pieces: Vec<Piece>) -> Vec<Shown> {
 }
 
 /// Documents, and what is skipped, of all pieces; places are those in the stream.
-fn parsed<'a>(format: Format, pieces: impl IntoIterator<Item = (u64, &'a [u8], bool)>) -> Kept {
-    let mut all = Kept::default();
+fn parsed<'a>(
+    format: Format,
+    pieces: impl IntoIterator<Item = (u64, &'a [u8], bool)>,
+) -> KeptDocuments {
+    let mut all = KeptDocuments::default();
     for (offset, bytes, ends_input) in pieces {
-        let mut kept = Kept::default();
+        let mut kept = KeptDocuments::default();
         let piece = document::PieceView { bytes, offset, line: 1 };
         match format {
             Format::Warc => _ = WarcParser::new(1 << 30).parse(piece, ends_input, &mut kept),
@@ -241,7 +244,7 @@ proptest! {
             let whole = parsed(format, [(0, &*stream, true)]);
             prop_assert!(cut.documents == whole.documents);
             // A first piece without a document says so, though others may follow.
-            let notes = |kept: &Kept| {
+            let notes = |kept: &KeptDocuments| {
                 let some = kept.skipped.iter().filter(|s| s.3 != document::Skip::NoDoc);
                 some.copied().collect::<Vec<_>>()
             };

@@ -11,7 +11,7 @@
 //! Records count in the place of lines; the head is the first.
 
 use super::fields::Fields;
-use crate::input::borders::machine::{Csv, Machine};
+use crate::input::borders::machine::{BorderMachine, Csv};
 use crate::input::document::{Document, DocumentSink, Name, PieceView, Skip};
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder, Terminator};
 
@@ -180,10 +180,10 @@ impl CsvParser {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::input::document::Kept;
+    use crate::input::document::KeptDocuments;
 
-    fn parse(fields: Fields, text: &str) -> Kept {
-        let mut kept = Kept::default();
+    fn parse(fields: Fields, text: &str) -> KeptDocuments {
+        let mut kept = KeptDocuments::default();
         let head = Csv::default().next(text.as_bytes(), 0).unwrap_or(text.len());
         CsvParser::new(fields).parse(
             &text.as_bytes()[..head],
@@ -193,7 +193,7 @@ mod tests {
         kept
     }
 
-    fn rows(kept: &Kept) -> Vec<(&str, &str)> {
+    fn rows(kept: &KeptDocuments) -> Vec<(&str, &str)> {
         let text = |text| std::str::from_utf8(text).unwrap();
         kept.documents.iter().map(|d| (d.0.as_deref().unwrap_or(""), text(&d.1))).collect()
     }
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_piece_that_is_not_the_first_has_no_head() {
-        let mut kept = Kept::default();
+        let mut kept = KeptDocuments::default();
         let piece = PieceView { bytes: b"7,seven\n", offset: 100, line: 1 };
         CsvParser::new(Fields::default()).parse(b"id,text\n", piece, &mut kept);
         assert_eq!(rows(&kept), [("7", "seven")]);

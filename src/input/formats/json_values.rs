@@ -43,13 +43,13 @@ fn blank_line_feeds(bytes: &mut [u8]) {
 mod tests {
     use super::super::jsonl::JsonlParser;
     use super::*;
-    use crate::input::document::{Kept, PieceView};
+    use crate::input::document::{KeptDocuments, PieceView};
 
     fn documents(text: &str) -> (Vec<(String, String, usize)>, usize) {
         let mut bytes = text.as_bytes().to_vec();
         to_lines(&mut bytes);
         assert_eq!(bytes.len(), text.len());
-        let mut kept = Kept::default();
+        let mut kept = KeptDocuments::default();
         JsonlParser::new().parse(PieceView::whole(&bytes), &mut kept);
         let row = |d: &crate::input::document::KeptDocument| {
             let name = d.0.clone().unwrap_or_default();

@@ -96,7 +96,7 @@ impl JsonlParser {
     /// Gives all records of `piece` to `sink`, in their order, in time linear in its length and
     /// with memory for the longest text in it. Returns its line feeds.
     pub fn parse<S: DocumentSink>(&mut self, piece: PieceView<'_>, sink: &mut S) -> u64 {
-        self.scan.run(Lines { parser: self, piece, sink })
+        self.scan.run(JsonLines { parser: self, piece, sink })
     }
 
     /// Deals with one line and leaves the cursor at its line feed or at the end of the piece.
@@ -132,13 +132,13 @@ impl JsonlParser {
     }
 }
 
-struct Lines<'a, 'p, S> {
+struct JsonLines<'a, 'p, S> {
     parser: &'a mut JsonlParser,
     piece: PieceView<'p>,
     sink: &'a mut S,
 }
 
-impl<S: DocumentSink> Scanning for Lines<'_, '_, S> {
+impl<S: DocumentSink> Scanning for JsonLines<'_, '_, S> {
     type Outcome = u64;
 
     #[inline(always)]

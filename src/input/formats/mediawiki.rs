@@ -132,7 +132,7 @@ fn unescape(bytes: &[u8], out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::input::document::Kept;
+    use crate::input::document::KeptDocuments;
 
     #[test]
     fn articles_are_documents() {
@@ -144,7 +144,7 @@ mod tests {
             <page><title> </title><ns>0</ns><revision><text>no</text></revision></page>\n\
             <page><title>Empty</title><ns>0</ns><revision><text /></revision></page>\n\
             <page><title>Cut</title>";
-        let mut kept = Kept::default();
+        let mut kept = KeptDocuments::default();
         assert_eq!(MediawikiParser::new().parse(PieceView::whole(dump.as_bytes()), &mut kept), 6);
         let rows: Vec<(String, String)> = kept
             .documents

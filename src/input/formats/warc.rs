@@ -18,7 +18,7 @@ use crate::input::turns::Turn;
 use crate::text::html::{HtmlText, Markup, Page, charset_parameter};
 use body::{BodyDecoder, BodyError};
 use borders::{After, after, search};
-use head::{Head, Seen, version_line};
+use head::{Seen, WarcHead, version_line};
 use http::Response;
 
 mod body;
@@ -35,7 +35,7 @@ pub struct WarcParser {
 }
 
 struct WarcRecord<'a> {
-    head: Head<'a>,
+    head: WarcHead<'a>,
     /// Its place in the piece, and its number from 1.
     offset: usize,
     number: u64,
@@ -190,7 +190,7 @@ fn each_record<S: DocumentSink>(
             offset = next;
             continue;
         }
-        let Some(head) = Head::read(&bytes[offset..], true) else { return };
+        let Some(head) = WarcHead::read(&bytes[offset..], true) else { return };
         let start = offset + head.bytes;
         let end = head.content_length.map(|length| start as u64 + length);
         let found = end.map_or(After::Other, |end| after(bytes, end, true));
@@ -221,7 +221,7 @@ fn line_ends(content: &[u8]) -> usize {
 }
 
 /// What is wrong with a record of `bytes` bytes that does not end where its head says.
-fn fault(head: &Head<'_>, bytes: usize, ends_input: bool) -> WarcFault {
+fn fault(head: &WarcHead<'_>, bytes: usize, ends_input: bool) -> WarcFault {
     match head.content_length {
         None if bytes == 0 => WarcFault::NoContent,
         None => WarcFault::NoLength { bytes },

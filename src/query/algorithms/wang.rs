@@ -61,7 +61,7 @@ pub(crate) fn search(
     top: &mut TopK,
     scratch: &mut Scratch,
 ) -> Result<(), ListError> {
-    run.rounds(Cut::none(run.documents), top, scratch, &mut |_, _| ()).map(drop)
+    run.rounds(WangCut::none(run.documents), top, scratch, &mut |_, _| ()).map(drop)
 }
 
 /// [`search`] that records how far each list was visited: the last docid in the list and in all
@@ -76,7 +76,7 @@ pub(crate) fn visits(
     visited.clear();
     visited.resize(run.terms.len(), None);
     let note = &mut |term: usize, docid: u32| visited[term] = Some(docid);
-    run.rounds(Cut::none(run.documents), top, scratch, note).map(drop)
+    run.rounds(WangCut::none(run.documents), top, scratch, note).map(drop)
 }
 
 /// [`search`] with only the first blocks of each list, as many as `prefixes` has. Returns the
@@ -125,7 +125,7 @@ fn prefixed(
     top: &mut TopK,
     (scratch, test): (&mut Scratch, Test),
 ) -> Result<Option<u32>, ListError> {
-    let mut cut = Cut { test, ..Cut::none(run.documents) };
+    let mut cut = WangCut { test, ..WangCut::none(run.documents) };
     let mut terms = run.terms.to_vec();
     for (term, &blocks) in terms.iter_mut().zip(prefixes) {
         let Some(list) = term.list.filter(|list| blocks < list.blocks()) else { continue };
@@ -142,13 +142,13 @@ fn prefixed(
 }
 
 #[derive(Clone, Copy)]
-struct Cut {
+struct WangCut {
     /// The first docid that some list may lack because it was cut.
     end: u32,
     test: Test,
 }
 
-impl Cut {
+impl WangCut {
     fn none(documents: u32) -> Self {
         Self { end: documents, test: Test::Safe }
     }
@@ -160,7 +160,7 @@ impl RunSearch<'_> {
     /// document in the list of a term and in all shorter ones, round by round.
     fn rounds(
         &self,
-        cut: Cut,
+        cut: WangCut,
         top: &mut TopK,
         scratch: &mut Scratch,
         note: &mut impl FnMut(usize, u32),

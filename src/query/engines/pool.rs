@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::query::searcher::Cut;
+use crate::query::searcher::QueryCut;
 use crate::query::top_k::{Combined, Hit};
 use crate::query::wanted::Stage;
 
@@ -29,7 +29,7 @@ const LEAST_NS: f64 = 20_000.0;
 #[derive(Debug)]
 pub(crate) struct OpenQuery<Q> {
     pub query: Q,
-    pub cut: Cut,
+    pub cut: QueryCut,
     found: Mutex<PartialAnswer>,
     /// Least number of tasks taken at once.
     least: AtomicUsize,
@@ -143,7 +143,7 @@ impl<Q> Pool<Q> {
     }
 
     /// Adds a query that was cut and returns workers to wake; the caller takes tasks next.
-    pub(crate) fn open(&self, query: Q, cut: Cut) -> Vec<usize> {
+    pub(crate) fn open(&self, query: Q, cut: QueryCut) -> Vec<usize> {
         let tasks = cut.tasks();
         let least = (LEAST_NS * tasks as f64 / cut.cost_ns().max(1.0)).ceil() as usize;
         let combined = Combined::new(cut.plan().wanted().k);
@@ -223,7 +223,7 @@ impl<Q> Pool<Q> {
 
 /// The state of a query after tasks of it were done.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Done {
+pub(crate) enum TasksDone {
     More,
     Answered(Vec<Hit>),
     /// Another stage of the query has to begin.
@@ -237,7 +237,7 @@ impl<Q> OpenQuery<Q> {
     }
 
     /// Adds the hits of some tasks that are done, and their time.
-    pub(crate) fn done(&self, (tasks, took): (Range<usize>, Duration), hits: &[Hit]) -> Done {
+    pub(crate) fn done(&self, (tasks, took): (Range<usize>, Duration), hits: &[Hit]) -> TasksDone {
         let mut found = lock(&self.found);
         found.floor = found.combined.add(hits);
         found.left -= tasks.len();
@@ -246,12 +246,12 @@ impl<Q> OpenQuery<Q> {
         let least = LEAST_NS * done / (found.took.as_nanos() as f64).max(1.0);
         self.least.store((least as usize).max(1), Ordering::Relaxed);
         if found.left > 0 {
-            return Done::More;
+            return TasksDone::More;
         }
         let hits = found.combined.take();
         match self.cut.stage().next(self.cut.plan().wanted(), hits.len()) {
-            Some(stage) => Done::Next(stage),
-            None => Done::Answered(hits),
+            Some(stage) => TasksDone::Next(stage),
+            None => TasksDone::Answered(hits),
         }
     }
 }

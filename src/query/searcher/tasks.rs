@@ -28,7 +28,7 @@ use crate::query::wanted::{Algorithm, Stage};
 pub struct Cutting {
     /// Blocks of a skip, at least 1.
     pub skip: usize,
-    /// Queries with a lower [estimate](Cut::cost_ns) in nanoseconds are answered whole.
+    /// Queries with a lower [estimate](QueryCut::cost_ns) in nanoseconds are answered whole.
     pub least_ns: f64,
 }
 
@@ -61,7 +61,7 @@ const OR_TASK_NS: f64 = 15_000.0;
 
 /// A stage of a query that was cut, for any number of searchers.
 #[derive(Debug)]
-pub struct Cut {
+pub struct QueryCut {
     plan: Arc<Plan>,
     stage: Stage,
     /// Of each run with tasks, its number and the number of the first task behind it.
@@ -73,7 +73,7 @@ pub struct Cut {
     cost_ns: f64,
 }
 
-impl Cut {
+impl QueryCut {
     /// At least one.
     pub fn tasks(&self) -> usize {
         self.docids.len()
@@ -118,7 +118,7 @@ pub enum Begun {
     /// [`Searcher::hits`] has the hits.
     Answered,
     /// A stage of it was cut. [`Stage::next`] tells whether another follows its tasks.
-    Cut(Cut),
+    Cut(QueryCut),
 }
 
 impl Searcher {
@@ -152,7 +152,7 @@ impl Searcher {
     /// If there are no such tasks, or they are of several runs.
     pub(crate) fn work(
         &mut self,
-        cut: &Cut,
+        cut: &QueryCut,
         tasks: Range<usize>,
         floor: f32,
     ) -> Result<(), IndexError> {
@@ -197,7 +197,7 @@ fn cut(
     lists: &[Option<ListView<'_>>],
     stage: Stage,
     cutting: &Cutting,
-) -> Option<Cut> {
+) -> Option<QueryCut> {
     let terms = plan.terms().len();
     let cost_of = match (stage, plan.wanted().algorithm) {
         (Stage::All, Algorithm::SmallAdaptive) => adaptive_cost,
@@ -208,7 +208,7 @@ fn cut(
     if cost_ns < cutting.least_ns {
         return None;
     }
-    let mut cut = Cut {
+    let mut cut = QueryCut {
         plan: plan.clone(),
         stage,
         runs: Vec::new(),
@@ -230,7 +230,7 @@ fn cut(
     (!cut.docids.is_empty()).then_some(cut)
 }
 
-impl Cut {
+impl QueryCut {
     /// Algorithm 4: adds a task for each skip of a run's shortest list, until a longer list ends.
     fn by_skips(&mut self, lists: &[Option<ListView<'_>>], skip: usize) {
         let Some(lists) = lists.iter().copied().collect::<Option<Vec<_>>>() else { return };

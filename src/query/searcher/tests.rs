@@ -6,7 +6,7 @@ use super::*;
 use crate::index::generations::generation::Generation;
 use crate::index::testing::{Collection, build, collection, term};
 use crate::query::engines::copied::Copied;
-use crate::query::engines::pool::{Done, Pool, Work};
+use crate::query::engines::pool::{Pool, TasksDone, Work};
 use crate::query::engines::share::{ALL as ALL_DOCIDS, share_of};
 use crate::query::snapshot::Scoring;
 use crate::query::top_k::Combined;
@@ -80,7 +80,7 @@ fn plan(snapshot: &Arc<Snapshot>, wanted: &Wanted, text: &str) -> Arc<Plan> {
 
 const AND: Wanted = Wanted { k: 10, mode: Mode::And, algorithm: Algorithm::Auto };
 
-fn cut_of(snapshot: &Arc<Snapshot>, text: &str, cutting: &Cutting) -> Option<Cut> {
+fn cut_of(snapshot: &Arc<Snapshot>, text: &str, cutting: &Cutting) -> Option<QueryCut> {
     match Searcher::new().begin(&plan(snapshot, &AND, text), Stage::All, cutting).unwrap() {
         Begun::Cut(cut) => Some(cut),
         Begun::Answered => None,
@@ -253,7 +253,7 @@ fn a_pool_gives_every_task_once_and_new_queries_when_few_are_open() {
                     assert!(range.end <= open.cut.end_of_run(next));
                     next = range.end;
                     let done = open.done((range, Duration::from_micros(10)), &[]);
-                    assert_eq!(done == Done::Answered(vec![]), next == tasks);
+                    assert_eq!(done == TasksDone::Answered(vec![]), next == tasks);
                 }
             }
         }

@@ -59,12 +59,12 @@ pub(super) fn settings() -> Vec<Setting> {
 
 /// The columns of some lists.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Lists {
+pub(super) struct ListColumns {
     gaps: Vec<Vec<u32>>,
     tfs: Vec<Vec<u32>>,
 }
 
-impl Lists {
+impl ListColumns {
     pub(super) fn is_empty(&self) -> bool {
         self.gaps.is_empty()
     }
@@ -138,7 +138,7 @@ impl Figures {
 /// Encodes and decodes all these lists.
 pub(super) fn measure(
     setting: &Setting,
-    lists: &Lists,
+    lists: &ListColumns,
     passes: NonZeroUsize,
 ) -> Result<Figures, CodecError> {
     let mut figures = Figures { lists: lists.len(), ..Figures::default() };

@@ -207,12 +207,12 @@ pub(super) fn distinct(planned: &[PlannedQuery]) -> Vec<(TermOffsets, &PlannedTe
 }
 
 /// All lists of the queries, in the memory of a device.
-pub(super) struct Lists<P> {
+pub(super) struct DeviceLists<P> {
     places: HashMap<TermOffsets, (u64, P)>,
     bytes: u64,
 }
 
-impl<P: Copy> Lists<P> {
+impl<P: Copy> DeviceLists<P> {
     /// Of each list its key, where it is, what is known of it, and its bytes.
     pub(super) fn new(made: Vec<(TermOffsets, u64, P, u64)>) -> Self {
         let bytes = made.iter().map(|(.., bytes)| bytes).sum();

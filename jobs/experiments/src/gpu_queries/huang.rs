@@ -24,14 +24,14 @@ use std::time::Instant;
 
 /// A way to find documents: its name, which documents match, and how threads go through lists.
 #[derive(Clone, Copy)]
-struct Way {
+struct HuangWay {
     name: &'static str,
     mode: Mode,
     traversal: Traversal,
     shared_threshold: bool,
 }
 
-impl Way {
+impl HuangWay {
     /// Has a batch answered so.
     fn tell(self, batch: &mut MethodBatch<HuangTuning>) {
         batch.all_terms = self.mode == Mode::And;
@@ -43,15 +43,15 @@ impl Way {
 const OF_PAPER: usize = 4;
 
 /// The paper's, and two of them with one threshold for all threads of a query.
-fn ways() -> [Way; 6] {
-    let any = |name, traversal, shared_threshold| Way {
+fn ways() -> [HuangWay; 6] {
+    let any = |name, traversal, shared_threshold| HuangWay {
         name,
         mode: Mode::Or,
         traversal,
         shared_threshold,
     };
     [
-        Way { mode: Mode::And, ..any("and", Traversal::Exhaustive, false) },
+        HuangWay { mode: Mode::And, ..any("and", Traversal::Exhaustive, false) },
         any("or", Traversal::Exhaustive, false),
         any("wand", Traversal::Wand, false),
         any("bmw", Traversal::Bmw, false),
@@ -152,7 +152,7 @@ impl<'a> HuangBench<'a> {
     }
 
     /// Answers all batches; devices take the next one when they have ended one.
-    fn pass(&mut self, made: &mut Made, way: Way) -> anyhow::Result<Took> {
+    fn pass(&mut self, made: &mut Made, way: HuangWay) -> anyhow::Result<Took> {
         let next = AtomicUsize::new(0);
         let work = |device: &mut MethodDevice<HuangTuning>,
                     batches: &mut [MethodBatch<HuangTuning>]|
@@ -186,7 +186,7 @@ impl<'a> HuangBench<'a> {
         &mut self,
         row: &str,
         made: &mut Made,
-        ways: &[Way],
+        ways: &[HuangWay],
         mut more: impl FnMut(usize, f64) -> Value,
     ) -> anyhow::Result<()> {
         for (place, &way) in ways.iter().enumerate() {

@@ -1,7 +1,9 @@
 //! The engine of `millrace query`: batches are in flight in several slots.
 
 use super::Args;
-use super::harness::{Lists, PlannedQuery, Prepared, alone, batches, distinct, expected, spread};
+use super::harness::{
+    DeviceLists, PlannedQuery, Prepared, alone, batches, distinct, expected, spread,
+};
 use crate::rows::print;
 use crate::threads::{in_turn, threads};
 use anyhow::{Context as _, bail};
@@ -15,10 +17,10 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 /// A way to ask: its name, which documents match, and how many hits.
-type Way = (&'static str, Mode, u32);
+type AskedWay = (&'static str, Mode, u32);
 
 /// The ways that are compared, of which the first ones are timed.
-const WAYS: [Way; 6] = [
+const WAYS: [AskedWay; 6] = [
     ("or-10", Mode::Or, 10),
     ("or-1000", Mode::Or, 1000),
     ("and-10", Mode::And, 10),
@@ -63,7 +65,7 @@ pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
 }
 
 /// Brings all lists, by all threads.
-fn load(device: &QueryDevice, prepared: &Prepared<'_>) -> anyhow::Result<Lists<PlacedList>> {
+fn load(device: &QueryDevice, prepared: &Prepared<'_>) -> anyhow::Result<DeviceLists<PlacedList>> {
     let lists = distinct(&prepared.planned);
     let ranges = Mutex::new(Ranges::new(device.arena().bytes()));
     let documents = 0..device.windows().documents;
@@ -87,11 +89,15 @@ fn load(device: &QueryDevice, prepared: &Prepared<'_>) -> anyhow::Result<Lists<P
         });
         Ok(Some(made.collect::<anyhow::Result<Vec<_>>>()?))
     })?;
-    Ok(Lists::new(made.into_iter().flatten().collect()))
+    Ok(DeviceLists::new(made.into_iter().flatten().collect()))
 }
 
 /// A query of a batch.
-fn query(lists: &Lists<PlacedList>, planned: &PlannedQuery, (_, mode, k): Way) -> BatchQuery {
+fn query(
+    lists: &DeviceLists<PlacedList>,
+    planned: &PlannedQuery,
+    (_, mode, k): AskedWay,
+) -> BatchQuery {
     let terms = planned.terms.iter().map(|term| {
         let (place, placed) = lists.at(term);
         PlacedTerm { place, placed, df: term.df, weight: term.weight }
@@ -102,7 +108,7 @@ fn query(lists: &Lists<PlacedList>, planned: &PlannedQuery, (_, mode, k): Way) -
 struct UsualBench<'a> {
     prepared: &'a Prepared<'a>,
     device: QueryDevice,
-    lists: Lists<PlacedList>,
+    lists: DeviceLists<PlacedList>,
 }
 
 impl UsualBench<'_> {
@@ -110,7 +116,7 @@ impl UsualBench<'_> {
     fn batches(
         &self,
         planned: &[&PlannedQuery],
-        way: Way,
+        way: AskedWay,
         (size, room): (usize, &QueryBatchRoom),
     ) -> anyhow::Result<Vec<Batch>> {
         let queries = planned.iter().map(|planned| query(&self.lists, planned, way));
@@ -132,7 +138,7 @@ impl UsualBench<'_> {
         self.device.room(self.size(), k)
     }
 
-    fn check(&self, way: Way) -> anyhow::Result<()> {
+    fn check(&self, way: AskedWay) -> anyhow::Result<()> {
         let (name, mode, k) = way;
         let room = self.room(k);
         let mut slot = Slot::new(&self.device, room, false)?;
@@ -162,7 +168,7 @@ impl UsualBench<'_> {
         &self,
         slot: &mut Slot,
         planned: &PlannedQuery,
-        way: Way,
+        way: AskedWay,
     ) -> anyhow::Result<Vec<Hit>> {
         let (name, mode, k) = way;
         if mode == Mode::AndOr {
@@ -183,7 +189,7 @@ impl UsualBench<'_> {
     }
 
     /// Runs batches in turns over all slots for some seconds, after each was launched once.
-    fn throughput(&self, way: Way) -> anyhow::Result<()> {
+    fn throughput(&self, way: AskedWay) -> anyhow::Result<()> {
         let room = self.room(way.2);
         let batches = self.batches(&self.prepared.some(usize::MAX), way, (self.size(), &room))?;
         let slots = (0..SLOTS).map(|_| Slot::new(&self.device, room, false));
@@ -228,7 +234,7 @@ impl UsualBench<'_> {
     }
 
     /// One query at a time, from its launch to its hits.
-    fn latency(&self, way: Way) -> anyhow::Result<()> {
+    fn latency(&self, way: AskedWay) -> anyhow::Result<()> {
         let room = self.device.room(1, way.2);
         let batches = self.batches(&self.prepared.some(ALONE), way, (1, &room))?;
         let mut slot = Slot::new(&self.device, room, false)?;

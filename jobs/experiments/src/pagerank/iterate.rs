@@ -77,11 +77,11 @@ pub(super) fn pagerank_by_iterate(
 }
 
 type Nodes<'scope> = VecCollection<'scope, u32, u32, isize>;
-type Links<'scope> = VecCollection<'scope, u32, (u32, u32), isize>;
+type LinkCollection<'scope> = VecCollection<'scope, u32, (u32, u32), isize>;
 
 fn surfers<'scope>(
     nodes: Nodes<'scope>,
-    links: Links<'scope>,
+    links: LinkCollection<'scope>,
     damping: f64,
     iterations: u32,
 ) -> Nodes<'scope> {

@@ -1,7 +1,7 @@
 //! The figures of `tatikonda11`, one a method.
 
 use super::tasks::Tasks;
-use super::{ParallelismBench, Timed, Way};
+use super::{JobWay, ParallelismBench, Timed};
 use crate::args::Figures;
 use anyhow::Context;
 use millrace::inside::query::{Cutting, Model};
@@ -60,14 +60,14 @@ impl ParallelismBench {
     /// worker and on as many.
     fn compare(&self, figure: &str, models: Vec<Model>, workers: usize) -> anyhow::Result<()> {
         let mut ways = self.ways(models, workers);
-        let one = Way { model: Model::Inter, workers: 1 };
+        let one = JobWay { model: Model::Inter, workers: 1 };
         if !ways.contains(&one) {
             ways.insert(0, one);
         }
         let points = self.both_loads(&ways, &self.all())?;
         for point in &points {
             let inter = |workers| {
-                let way = Way { model: Model::Inter, workers };
+                let way = JobWay { model: Model::Inter, workers };
                 points.iter().find(|other| other.way == way && other.rate == point.rate)
             };
             let (one, all) = inter(1).zip(inter(point.way.workers)).context("inter is there")?;
@@ -92,7 +92,7 @@ impl ParallelismBench {
     }
 
     /// The models that the figures by load and by length compare.
-    fn few(&self, workers: usize) -> Vec<Way> {
+    fn few(&self, workers: usize) -> Vec<JobWay> {
         let mut models = vec![Model::Inter, Model::DocpUi { barrier: true }];
         models.extend(self.fgqp_both(LATENCY, self.cutting()));
         self.ways(models, workers)
@@ -101,11 +101,11 @@ impl ParallelismBench {
     /// Latency from light load to past saturation.
     fn load(&self, figure: &str, queries: &[&Timed]) -> anyhow::Result<()> {
         for &workers in self.workers.iter().rev().take(2) {
-            let inter = Way { model: Model::Inter, workers };
+            let inter = JobWay { model: Model::Inter, workers };
             let capacity = self.points(&[(inter, f64::INFINITY)], queries)?[0].throughput();
             let few = self.few(workers);
             let of = |load: f64| few.iter().map(move |&way| (way, load * capacity));
-            let wanted: Vec<(Way, f64)> = LOADS.into_iter().flat_map(of).collect();
+            let wanted: Vec<(JobWay, f64)> = LOADS.into_iter().flat_map(of).collect();
             for point in &self.points(&wanted, queries)? {
                 self.print(figure, point, json!({ "load": point.rate / capacity }))?;
             }

@@ -1,7 +1,7 @@
 //! The tasks of all queries, as AND queries, with one size of skips.
 
 use super::ParallelismBench;
-use millrace::inside::query::{Begun, Cut, Cutting, Planner, Stage};
+use millrace::inside::query::{Begun, Cutting, Planner, QueryCut, Stage};
 use millrace::{Mode, Searcher, Wanted};
 use serde_json::json;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ impl Tasks {
     }
 
     /// Counts the tasks of a query of so many terms.
-    fn add(&mut self, cut: &Cut, terms: usize) {
+    fn add(&mut self, cut: &QueryCut, terms: usize) {
         let skip = self.skip as u32;
         let skips_of = |blocks: u32| f64::from(blocks.div_ceil(skip));
         self.queries += 1;

@@ -1,6 +1,6 @@
 //! Rows of the paper's tables, and the rates of this machine, from what builds report.
 
-use super::{PipelineBench, Roles, Way, print};
+use super::{BuildWay, PipelineBench, Roles, print};
 use crate::numbers::uniform;
 use anyhow::Context;
 use millrace::inside::build::{IndexerReport, MeasuredRates, TokensTaken};
@@ -117,7 +117,7 @@ impl PipelineBench {
         let device = self.gpus.first().cloned();
         let mut rates = Rates::default();
         let roles = self.usual_roles();
-        let way = |rates| Way { rates: Some(rates), ..Way::wei11(roles) };
+        let way = |rates| BuildWay { rates: Some(rates), ..BuildWay::wei11(roles) };
         let mut alone = None;
         let mut trials = Vec::new();
         if device.is_some() {
@@ -153,7 +153,7 @@ impl PipelineBench {
 
     /// Tokens a second that one GPU indexer takes of a single trie collection.
     fn one_tree(&self) -> anyhow::Result<f64> {
-        let way = Way { gpus: 1, ..Way::wei11((self.workers, 0, 1)) };
+        let way = BuildWay { gpus: 1, ..BuildWay::wei11((self.workers, 0, 1)) };
         let report = self.build_once(way, |index| {
             let mut options = BuildOptions::of_documents(index, one_tree_documents());
             let stop_words = StopWords::none();

@@ -5,7 +5,7 @@
 use super::find::FoundForms;
 use super::typed::{Typed, part};
 use super::{CountedBatch, Inverter, MOST_FOUND, OpenBatch, spent};
-use crate::dictionary::device::inverted::Lists;
+use crate::dictionary::device::inverted::InvertedLists;
 use crate::gpu::floor::error::GpuError;
 use crate::gpu::invert::machine::InvertMachine;
 use crate::gpu::invert::steps::postings::{self, PostingColumns};
@@ -115,7 +115,7 @@ impl<M: InvertMachine + ?Sized> Inverter<M> {
     ///
     /// # Panics
     /// If no batch was counted, or its lists were taken.
-    pub fn lists(&mut self) -> Result<Option<Lists>, GpuError> {
+    pub fn lists(&mut self) -> Result<Option<InvertedLists>, GpuError> {
         let open = self.open.take().expect("a batch was counted");
         let OpenBatch { first, postings, terms, list_bytes } = open;
         self.work.postings += u64::from(postings);
@@ -125,7 +125,7 @@ impl<M: InvertMachine + ?Sized> Inverter<M> {
             return Ok(None);
         }
         if postings == 0 {
-            return Ok(Some(Lists::default()));
+            return Ok(Some(InvertedLists::default()));
         }
         self.take_lists(columns, terms, list_bytes).map(Some)
     }
@@ -146,9 +146,9 @@ impl<M: InvertMachine + ?Sized> Inverter<M> {
         columns: PostingColumns,
         terms: u32,
         bytes: u32,
-    ) -> Result<Lists, GpuError> {
+    ) -> Result<InvertedLists, GpuError> {
         self.machine.run(&postings::write_lists(columns, terms))?;
-        Ok(Lists {
+        Ok(InvertedLists {
             starts: self.get(InvertArray::ListStarts, 0, terms as usize + 1)?,
             bytes: self.get(InvertArray::Lists, 0, bytes as usize)?,
         })

@@ -7,7 +7,7 @@
 use super::Inverter;
 use super::terms::OF_TERMS;
 use super::typed::Typed;
-use crate::dictionary::device::inverted::Lists;
+use crate::dictionary::device::inverted::InvertedLists;
 use crate::gpu::floor::error::GpuError;
 use crate::gpu::invert::machine::{Downloader, InvertMachine};
 use crate::gpu::invert::steps::postings::{self, PostingColumns};
@@ -69,7 +69,7 @@ impl<M: InvertMachine + ?Sized> Inverter<M> {
     ///
     /// # Errors
     /// Of the device; the inverter cannot go on.
-    pub(crate) fn spill(&mut self) -> Result<Vec<Lists>, GpuError> {
+    pub(crate) fn spill(&mut self) -> Result<Vec<InvertedLists>, GpuError> {
         self.keeping.spilled = true;
         self.work.spilled += 1;
         self.free_but_run();

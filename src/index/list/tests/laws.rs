@@ -178,7 +178,7 @@ proptest! {
         if form.list_codec() != ListCodec::Bp128 && checked.is_ok() && bytes != sound {
             // Bounds are not checked without lengths; all else is checked byte for byte.
             let (_, _, again) = encode_as(form, &decode_as(form, df, size, &bytes, u32::MAX)?, 1);
-            let bounds = Layout::new(form, df, size)?.bounds as usize;
+            let bounds = ListLayout::new(form, df, size)?.bounds as usize;
             prop_assert_eq!(&again[..bounds], &bytes[..bounds]);
         }
         if let Ok(read) = decode_as(form, df, size, &bytes, documents) {

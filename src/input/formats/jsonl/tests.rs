@@ -4,12 +4,12 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::dictionary::device::lines::{self, LONGEST_NAME};
-use crate::input::document::Kept;
+use crate::input::document::KeptDocuments;
 
 /// Parses `piece` in every way of scanning.
-fn parse(piece: PieceView<'_>) -> Kept {
+fn parse(piece: PieceView<'_>) -> KeptDocuments {
     let mut all = JsonlParser::all().map(|(_, mut parser)| {
-        let mut kept = Kept::default();
+        let mut kept = KeptDocuments::default();
         let line_feeds = parser.parse(piece, &mut kept);
         assert_eq!(line_feeds, memchr::memchr_iter(b'\n', piece.bytes).count() as u64);
         kept
@@ -45,7 +45,7 @@ fn places_count_from_the_piece_and_the_file() {
         (Some("a".into()), b"x".to_vec(), 0, 21, 50),
         (Some("7".into()), b"y\nz".to_vec(), 30, 22, 53),
     ];
-    assert_eq!(kept, Kept { documents, skipped: vec![(26, 52, 3, Skip::NotAnObject)] });
+    assert_eq!(kept, KeptDocuments { documents, skipped: vec![(26, 52, 3, Skip::NotAnObject)] });
 }
 
 /// The line with a letter for each value of its shape: N and T for what names it and its texts, x
@@ -174,7 +174,7 @@ fn the_record_after_a_bad_one_is_read() {
 fn a_long_text_does_not_keep_its_memory() {
     let line = format!("{{\"text\":\"{}\\n\"}}", "x".repeat(2 * KEPT_BUFFER_BYTES));
     let mut parser = JsonlParser::new();
-    let mut kept = Kept::default();
+    let mut kept = KeptDocuments::default();
     parser.parse(PieceView::whole(line.as_bytes()), &mut kept);
     assert_eq!(kept.documents[0].1.len(), 2 * KEPT_BUFFER_BYTES + 1);
     assert_eq!(parser.buffers.text.capacity(), 0);

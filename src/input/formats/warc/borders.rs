@@ -8,7 +8,7 @@
 //! The search goes over no byte twice: it begins behind the head of the record that is wrong, and
 //! the next begins where it ended.
 
-use super::head::{Head, Seen, VERSION_LINE_BYTES, version_line};
+use super::head::{Seen, VERSION_LINE_BYTES, WarcHead, version_line};
 use crate::input::borders::found::{FoundBorder, Gone};
 use crate::input::document::BYTE_ORDER_MARK;
 use memchr::memmem::Finder;
@@ -100,7 +100,7 @@ impl WarcBorders {
             let border = match self.state {
                 WarcState::Head => {
                     match version_line(&bytes[self.record..], ended) {
-                        Seen::Yes => match Head::read(&bytes[self.record..], ended) {
+                        Seen::Yes => match WarcHead::read(&bytes[self.record..], ended) {
                             None => return FoundBorder::Nothing,
                             Some(head) => self.state = self.behind(&head),
                         },
@@ -147,7 +147,7 @@ impl WarcBorders {
         }
     }
 
-    fn behind(&self, head: &Head<'_>) -> WarcState {
+    fn behind(&self, head: &WarcHead<'_>) -> WarcState {
         let start = self.record + head.bytes;
         match head.content_length {
             Some(length) => WarcState::Content { start, end: start as u64 + length },

@@ -3,7 +3,7 @@
 //! last task of a query has its answer.
 
 use super::{Answer, Engines, Pace, QueryEngine, Wakers};
-use crate::query::engines::pool::{Done, OpenQuery, Pool, Work};
+use crate::query::engines::pool::{OpenQuery, Pool, TasksDone, Work};
 use crate::query::error::QueryError;
 use crate::query::plan::Plan;
 use crate::query::searcher::{Begun, Cutting, Searcher};
@@ -114,9 +114,9 @@ impl TaskEngine {
         self.searcher.work(&open.cut, tasks.clone(), open.floor())?;
         let (number, plan) = &open.query;
         match open.done((tasks, start.elapsed()), self.searcher.hits()) {
-            Done::More => {}
-            Done::Answered(hits) => self.answer(*number, plan, hits),
-            Done::Next(stage) => {
+            TasksDone::More => {}
+            TasksDone::Answered(hits) => self.answer(*number, plan, hits),
+            TasksDone::Next(stage) => {
                 let cutting = self.shared.cutting;
                 self.begin(*number, plan, stage, &cutting)?;
             }

@@ -7,7 +7,7 @@ use crate::index::files::storage::{FileRoom, FilledFile, ZEROS};
 use crate::index::format::list_start;
 use crate::index::lexicon::TermCoder;
 use crate::index::list::{BLOCK, Form};
-use crate::index::run::{LaidChunk, Layout, padded};
+use crate::index::run::{ChunkLayout, LaidChunk, padded};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -173,7 +173,7 @@ impl RunTerms {
             let collection = self.order.collections[last.rank];
             TermCoder::behind(collection, self.suffix(last.rank, last.suffix), last.terms)
         });
-        let mut layout = Layout::behind(Form::BP128, coder);
+        let mut layout = ChunkLayout::behind(Form::BP128, coder);
         let mut at = part.behind.suffix;
         let mut payload_bytes = 0;
         for rank in part.ranks.clone() {
@@ -283,7 +283,7 @@ mod tests {
                 at += list.len();
                 list
             }).collect();
-            let mut layout = Layout::new(Form::BP128);
+            let mut layout = ChunkLayout::new(Form::BP128);
             let mut suffix = 0;
             let mut payload = Vec::new();
             for (rank, list) in lists.iter().enumerate() {
