@@ -5,7 +5,7 @@ mod generate;
 
 use crate::cli::report;
 use crate::query::input::open_queries;
-use crate::query::ranking::Ranking;
+use crate::query::ranking::RankingArgs;
 
 use anyhow::Context;
 use millrace::{Query, Searcher};
@@ -18,7 +18,7 @@ use std::time::Instant;
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    experiment: Experiment,
+    experiment: BenchKind,
     /// Write a report of the job to FILE: a page of tables if the name ends in .html, otherwise
     /// JSON. See docs/reports.md.
     #[arg(long, value_name = "FILE", global = true)]
@@ -26,7 +26,7 @@ pub(crate) struct Args {
 }
 
 #[derive(clap::Subcommand, Clone, Debug)]
-enum Experiment {
+enum BenchKind {
     /// Latency of queries: one worker answers them one at a time.
     Queries(Queries),
     /// Write a synthetic collection of any size, and queries for it.
@@ -36,7 +36,7 @@ enum Experiment {
 #[derive(clap::Args, Clone, Debug)]
 struct Queries {
     #[command(flatten)]
-    ranking: Ranking,
+    ranking: RankingArgs,
     /// Number of measured passes over the queries. One pass before them is not measured.
     #[arg(long, default_value = "3", value_name = "N")]
     passes: NonZeroUsize,
@@ -50,14 +50,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let began = Instant::now();
     let report = args.report.as_deref();
     match &args.experiment {
-        Experiment::Queries(args) => {
+        BenchKind::Queries(args) => {
             let row = queries(args)?;
             writeln!(std::io::stdout(), "{row}")?;
             let totals = json!({"job": "bench queries", "rows": [row]});
             let threads = std::thread::available_parallelism().map_or(0, NonZeroUsize::get);
             report::write(report, totals, began.elapsed().as_secs_f64(), threads, &[])
         }
-        Experiment::Generate(args) => generate::run(args, report),
+        BenchKind::Generate(args) => generate::run(args, report),
     }
 }
 

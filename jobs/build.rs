@@ -5,7 +5,7 @@ use crate::cli::args::{Workers, command, size};
 use crate::cli::index_args::IndexArgs;
 use crate::cli::order_args::OrderArgs;
 use crate::cli::{progress, report, signals};
-use millrace::inside::build::Prepared;
+use millrace::inside::build::PreparedBuild;
 use millrace::inside::dataflow::{InputRefused, TogetherError};
 use millrace::inside::gpu::Gpus;
 use millrace::inside::index::summary;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 mod pipeline;
 
-use pipeline::{Tuning, WorkerParts};
+use pipeline::{PipelineTuning, WorkerParts};
 
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
@@ -34,7 +34,7 @@ pub(crate) struct Args {
     #[arg(long, default_value = "1G", value_parser = size)]
     memory: u64,
     #[command(flatten)]
-    how: How,
+    how: BuildHow,
     #[command(flatten)]
     guards: GuardArgs,
     #[command(flatten)]
@@ -72,7 +72,7 @@ struct GuardArgs {
 
 /// How an index is built.
 #[derive(clap::Args, Clone, Debug)]
-struct How {
+struct BuildHow {
     /// Format of the input: auto, jsonl, json, csv, tsv, plaintext, text, html, warc, trec or
     /// mediawiki.
     #[arg(long, default_value = "auto", value_parser = parse_format)]
@@ -101,7 +101,7 @@ struct How {
     #[arg(long, default_value = "auto", value_name = "auto|none|N")]
     gpus: Gpus,
     #[command(flatten)]
-    tuning: Tuning,
+    tuning: PipelineTuning,
 }
 
 /// None to detect it.
@@ -115,7 +115,7 @@ fn parse_format(text: &str) -> Result<AutoFormat, String> {
     }
 }
 
-impl How {
+impl BuildHow {
     fn fill(&self, options: &mut BuildOptions) -> anyhow::Result<()> {
         options.form = self.index.form()?;
         options.analysis = self.index.analysis()?;
@@ -165,7 +165,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let path = workers.common.report.as_deref();
     let shard = workers.hosts()?.map(|hosts| (hosts.process(), hosts.processes()));
     let before = path.map(|_| summary::totals(&args.index, shard)).transpose()?.flatten();
-    let prepared = Prepared::new(options).map_err(explain)?;
+    let prepared = PreparedBuild::new(options).map_err(explain)?;
     if !peers {
         signals::watch(&control, None)?;
     }

@@ -2,7 +2,7 @@
 
 use crate::bench::all_queries;
 use crate::query::gpus::{self, Where};
-use crate::query::ranking::Ranking;
+use crate::query::ranking::RankingArgs;
 use anyhow::{Context as _, ensure};
 use millrace::inside::gpu::Counts;
 use millrace::inside::query::{Engines, Models, Planner, Wakers, costs};
@@ -17,7 +17,7 @@ use synthetic::arrivals::Poisson;
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
     #[command(flatten)]
-    ranking: Ranking,
+    ranking: RankingArgs,
     #[command(flatten)]
     place: Where,
     /// Greatest number of queries to measure. They are taken from all over the file.

@@ -12,8 +12,8 @@ use self::expanded::Expansion;
 use self::follow::Renew;
 use self::gpus::Where;
 use self::input::{Queries, QueryInput, end, remark};
-use self::measured::Measured;
-use self::ranking::Ranking;
+use self::measured::MeasuredAnswers;
+use self::ranking::RankingArgs;
 use crate::Usage;
 use crate::cli::args::Workers;
 use crate::cli::{report, signals};
@@ -37,7 +37,7 @@ use std::time::Duration;
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
     #[command(flatten)]
-    pub(crate) ranking: Ranking,
+    pub(crate) ranking: RankingArgs,
     #[command(flatten)]
     spreading: Spreading,
     #[command(flatten)]
@@ -144,7 +144,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if args.snippets && (args.format.as_deref() != Some("jsonl") || processes > 1) {
         return Err(Usage("--snippets goes with --format jsonl, in one process".into()).into());
     }
-    let Ranking { k, algorithm, .. } = args.ranking;
+    let RankingArgs { k, algorithm, .. } = args.ranking;
     let devices = if args.leaves_devices(score) {
         without_devices(algorithm).map_err(Usage::from)?;
         say!("millrace: the score {} is computed by the CPU alone: no GPU is used", score.name());
@@ -215,7 +215,7 @@ fn run_on(
     args: &Args,
     (devices, snapshot): (Devices, Arc<Snapshot>),
     queries: impl Iterator<Item = <Queries as Iterator>::Item> + Send + 'static,
-    (options, measured): (QueryOptions, Option<&Measured>),
+    (options, measured): (QueryOptions, Option<&MeasuredAnswers>),
     control: &Arc<Control>,
 ) -> anyhow::Result<()> {
     let mut by = AnsweredBy::default();
@@ -354,16 +354,16 @@ impl Args {
     }
 
     /// For process 0, which writes the answers.
-    fn measured(&self, process: usize) -> anyhow::Result<Option<Measured>> {
+    fn measured(&self, process: usize) -> anyhow::Result<Option<MeasuredAnswers>> {
         if self.qrels.is_some() && self.format.as_deref() == Some("binary") {
             let why = "--qrels measures names, and --format binary has none";
             return Err(Usage(why.into()).into());
         }
         let qrels = self.qrels.as_deref().filter(|_| process == 0);
-        qrels.map(Measured::new).transpose()
+        qrels.map(MeasuredAnswers::new).transpose()
     }
 
-    fn answers(&self, measured: Option<&Measured>) -> Sink {
+    fn answers(&self, measured: Option<&MeasuredAnswers>) -> Sink {
         let form = match self.format.as_deref() {
             Some("jsonl") if self.snippets => AnswerForm::Snippets,
             Some("jsonl") => AnswerForm::Jsonl,
@@ -385,7 +385,7 @@ impl Args {
         model: Model,
         snapshot: &Snapshot,
     ) -> Option<Devices> {
-        let Ranking { k, mode, algorithm, .. } = self.ranking;
+        let RankingArgs { k, mode, algorithm, .. } = self.ranking;
         if !snapshot.scoring().score.is_on_devices() {
             return None;
         }
@@ -431,7 +431,7 @@ impl Args {
 
     /// The settings that all processes must share.
     fn alike(&self, workers: usize) -> Vec<SharedSetting> {
-        let Ranking { k, mode, algorithm, scored, docids, .. } = &self.ranking;
+        let RankingArgs { k, mode, algorithm, scored, docids, .. } = &self.ranking;
         let mut rows = vec![
             ("--workers", workers.to_string()),
             ("-k", k.to_string()),
@@ -448,7 +448,7 @@ impl Args {
 fn totals(
     args: &Args,
     report: &QueryReport,
-    (by, measured): (AnsweredBy, Option<&Measured>),
+    (by, measured): (AnsweredBy, Option<&MeasuredAnswers>),
 ) -> anyhow::Result<()> {
     let index = args.ranking.index.display().to_string();
     if !args.workers.common.quiet {

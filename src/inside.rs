@@ -8,7 +8,7 @@ pub mod build {
         options::{BuildProgress, Notes, OnProgress, Peers, Pipeline},
         rates::MeasuredRates,
         report::{IndexerReport, TokensTaken},
-        run::Prepared,
+        run::PreparedBuild,
     };
 }
 
@@ -49,7 +49,7 @@ pub mod dictionary {
         device::{
             lines::{DeviceLines, LONGEST_LINE},
             text_buffers::TextBuffer,
-            texts::{PieceText, Texts},
+            texts::{PieceText, TextGatherer},
         },
         group::Group,
         indexer::{ParsedBlock, TokenIndexer},
@@ -113,10 +113,10 @@ pub mod gpu {
             device::{Memory, MethodDevice},
         },
         query::{
-            batch::{Answered, Batch, BatchQuery, QueryBatchRoom},
+            batch::{Answered, BatchQuery, QueryBatch, QueryBatchRoom},
             bring::{Bringer, Brought, ListRequest},
             choose::{Chosen, Devices},
-            device::{QueryDevice, Slot},
+            device::{BatchSlot, QueryDevice},
             engine::{GpuEngines, GpuMethod},
             given::{self, GivenDevices, without_devices},
             list::PlacedList,
@@ -219,7 +219,7 @@ pub mod query {
             spreading::{self, patience},
         },
         error::QueryError,
-        expanding::{Expanded, Read},
+        expanding::{Expanded, ReadQuery},
         norms::Norms,
         plan::{Plan, Planner},
         reading::{docids::Docids, lines::operator, refusals::Refusals},

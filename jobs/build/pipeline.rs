@@ -22,7 +22,7 @@ pub(super) struct WorkerParts {
 
 /// How much is taken at a time, and what is known of the machine. The index does not depend on it.
 #[derive(clap::Args, Clone, Debug)]
-pub(super) struct Tuning {
+pub(super) struct PipelineTuning {
     /// With --indexer wei11: bytes of text that an indexer takes at a time.
     #[arg(long, default_value = "16M", value_parser = size, value_name = "SIZE")]
     parse_block: u64,
@@ -55,7 +55,7 @@ impl WorkerParts {
     }
 }
 
-impl Tuning {
+impl PipelineTuning {
     pub(super) fn fill(&self, pipeline: &mut Pipeline) {
         pipeline.parse_block = self.parse_block;
         pipeline.readers = self.readers;

@@ -25,9 +25,9 @@ pub(crate) fn aside(write: impl FnOnce()) {
 }
 
 /// A line that goes when it is dropped.
-struct Line(ProgressBar);
+struct ProgressLine(ProgressBar);
 
-impl Line {
+impl ProgressLine {
     fn new() -> Self {
         let style =
             ProgressStyle::with_template("{wide_msg}").expect("the template is well-formed");
@@ -39,7 +39,7 @@ impl Line {
     }
 }
 
-impl Drop for Line {
+impl Drop for ProgressLine {
     fn drop(&mut self) {
         self.0.finish_and_clear();
     }
@@ -47,7 +47,7 @@ impl Drop for Line {
 
 /// None unless standard error is a terminal.
 pub(crate) fn of_build() -> Option<OnProgress> {
-    let line = std::io::stderr().is_terminal().then(Line::new)?;
+    let line = std::io::stderr().is_terminal().then(ProgressLine::new)?;
     let began = Instant::now();
     Some(Box::new(move |progress| line.draw(build_line(progress, began.elapsed()))))
 }
@@ -121,7 +121,7 @@ impl Watching {
         let began = Instant::now();
         let (over, ends) = channel();
         let watch = move || {
-            let drawn = Line::new();
+            let drawn = ProgressLine::new();
             while let Err(RecvTimeoutError::Timeout) = ends.recv_timeout(PAUSE) {
                 if let Some((done, of)) = stop.how_far() {
                     drawn.draw(line(done, of, began.elapsed()));

@@ -1,6 +1,6 @@
 //! Query jobs that follow their index.
 
-use super::ranking::Ranking;
+use super::ranking::RankingArgs;
 use crate::cli::signals;
 use millrace::inside::dataflow::{Followed, Follower, Mover};
 use millrace::inside::shown::chain;
@@ -13,7 +13,7 @@ pub(crate) type Renew = Box<dyn FnMut(&Arc<Snapshot>) + Send>;
 /// Moves a service that answers from `snapshot` over to every generation that becomes live, and
 /// calls `renew` behind each move; SIGHUP lets it look at once.
 pub(crate) fn follow(
-    ranking: &Ranking,
+    ranking: &RankingArgs,
     quiet: bool,
     snapshot: &Snapshot,
     mover: Mover,
@@ -47,7 +47,7 @@ pub(crate) fn follow(
 }
 
 /// Reports every generation that becomes live, since expanded queries do not move over to it.
-pub(crate) fn stay(ranking: &Ranking, quiet: bool, snapshot: &Snapshot) -> anyhow::Result<()> {
+pub(crate) fn stay(ranking: &RankingArgs, quiet: bool, snapshot: &Snapshot) -> anyhow::Result<()> {
     let manifest = snapshot.generation().manifest();
     let name = ranking.index.display().to_string();
     let number = manifest.generation;

@@ -1,6 +1,6 @@
 //! Options of the devices that answer queries.
 
-use super::ranking::Ranking;
+use super::ranking::RankingArgs;
 use crate::Usage;
 use anyhow::{Context as _, bail};
 use millrace::Snapshot;
@@ -143,7 +143,7 @@ impl Where {
     pub(crate) fn scheduling(
         &self,
         devices: &Devices,
-        ranking: &Ranking,
+        ranking: &RankingArgs,
         (shed, quiet): (bool, bool),
         shares: &Arc<Shares>,
     ) -> anyhow::Result<Option<Scheduling>> {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// How queries are answered.
 #[derive(clap::Args, Clone, Debug)]
-pub(crate) struct Ranking {
+pub(crate) struct RankingArgs {
     /// Folder of the index.
     #[arg(long, value_name = "DIR")]
     pub(crate) index: PathBuf,
@@ -51,7 +51,7 @@ fn parse_algorithm(text: &str) -> Result<Chosen, String> {
     })
 }
 
-impl Ranking {
+impl RankingArgs {
     /// To be searched by the CPU.
     pub(crate) fn open(&self) -> anyhow::Result<Arc<Snapshot>> {
         without_devices(self.algorithm).map_err(Usage::from)?;

@@ -5,7 +5,7 @@ use super::generation::{Which, build_generation, dataflow_of, describe};
 use super::options::BuildOptions;
 use super::prepare::Ready;
 use crate::crew::lock;
-use crate::dataflow::rebuild::links::{Take, links as links_of_pages};
+use crate::dataflow::rebuild::links::{TakeLinks, links as links_of_pages};
 use crate::dataflow::rebuild::scan::scan as scan_documents;
 use crate::dataflow::rebuild::scanned::{Scan, Scanned};
 use crate::gpu::floor::discover::Gpus;
@@ -38,7 +38,7 @@ pub(crate) fn scan(
 pub(crate) fn links(
     mut options: BuildOptions,
     folder: &Path,
-    take: Take,
+    take: TakeLinks,
 ) -> Result<(), BuildError> {
     options.gpus = Gpus::None;
     options.pipeline.sample = 0;

@@ -2,7 +2,7 @@
 //! those with greater ones, for a bounded time.
 
 use super::ClusterError;
-use super::hello::{Hello, Line, PROTOCOL, build_id, nonce};
+use super::hello::{Hello, LineKind, PROTOCOL, build_id, nonce};
 use super::hosts::Hosts;
 use super::line::SealedLine;
 use super::links::{SILENCE, send_failure};
@@ -39,8 +39,8 @@ pub(crate) struct ProcessLines {
     pub data: Vec<Option<SealedLine>>,
 }
 
-enum Event {
-    Line(Line, usize, SealedLine),
+enum ConnectEvent {
+    Line(LineKind, usize, SealedLine),
     Failed(ClusterError),
 }
 
@@ -89,12 +89,14 @@ fn make_lines(
     let start = Instant::now();
     let me = hosts.process();
     let build = build_id()?;
-    let kinds = if call.data { &[Line::Control, Line::Data][..] } else { &[Line::Control] };
+    let kinds =
+        if call.data { &[LineKind::Control, LineKind::Data][..] } else { &[LineKind::Control] };
     let mut wanted = BTreeSet::new();
     for &kind in kinds {
         let others = (0..hosts.processes()).filter(|&other| other != me);
-        wanted
-            .extend(others.filter(|&o| kind == Line::Data || me == 0 || o == 0).map(|o| (kind, o)));
+        wanted.extend(
+            others.filter(|&o| kind == LineKind::Data || me == 0 || o == 0).map(|o| (kind, o)),
+        );
     }
     let shared = Arc::new(Calling {
         call: call.clone(),
@@ -124,17 +126,17 @@ fn make_lines(
             return Err(ClusterError::Stopped);
         }
         match events.recv_timeout(PAUSE) {
-            Ok(Event::Line(kind, other, stream)) => {
+            Ok(ConnectEvent::Line(kind, other, stream)) => {
                 if !wanted.remove(&(kind, other)) {
                     return Err(ClusterError::Twice { process: other });
                 }
                 let place = match kind {
-                    Line::Control => &mut lines.control[other],
-                    Line::Data => &mut lines.data[other],
+                    LineKind::Control => &mut lines.control[other],
+                    LineKind::Data => &mut lines.data[other],
                 };
                 *place = Some(stream);
             }
-            Ok(Event::Failed(error)) => return Err(error),
+            Ok(ConnectEvent::Failed(error)) => return Err(error),
             // This thread holds a sender itself.
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
         }
@@ -180,7 +182,7 @@ impl Calling {
         self.over.load(Ordering::Relaxed)
     }
 
-    fn hello(&self, other: usize, line: Line) -> io::Result<Hello> {
+    fn hello(&self, other: usize, line: LineKind) -> io::Result<Hello> {
         let Call { hosts, job, format, secret, .. } = &self.call;
         let ends = (hosts.process(), other, line);
         let hello = Hello::new(&self.build, *format, job, hosts.processes(), ends);
@@ -193,7 +195,7 @@ impl Calling {
     }
 
     /// Takes calls; a caller that does not greet as millrace gets no answer.
-    fn answer_calls(self: &Arc<Self>, listener: &TcpListener, events: &Sender<Event>) {
+    fn answer_calls(self: &Arc<Self>, listener: &TcpListener, events: &Sender<ConnectEvent>) {
         while !self.is_over() {
             match listener.accept() {
                 Ok((stream, from)) => {
@@ -212,7 +214,7 @@ impl Calling {
         }
     }
 
-    fn answer(&self, mut stream: TcpStream, from: &str) -> io::Result<Event> {
+    fn answer(&self, mut stream: TcpStream, from: &str) -> io::Result<ConnectEvent> {
         prepare(&stream)?;
         let secret = &self.call.secret;
         let (theirs, called) = Hello::read(&mut stream)?;
@@ -230,17 +232,22 @@ impl Calling {
             return Err(ErrorKind::PermissionDenied.into());
         }
         if let Err(error) = ours.agree(&theirs, from) {
-            return Ok(Event::Failed(error));
+            return Ok(ConnectEvent::Failed(error));
         }
         let greetings = [&called[..], &answered];
         if !genuine || !secret.verify(Purpose::Confirm, &greetings, read_tag(&mut stream)?) {
             return Err(ErrorKind::InvalidData.into());
         }
         let line = SealedLine::new(stream, secret.ends(true, greetings));
-        Ok(Event::Line(theirs.line, theirs.process, line))
+        Ok(ConnectEvent::Line(theirs.line, theirs.process, line))
     }
 
-    fn greet(&self, mut stream: TcpStream, line: Line, other: usize) -> io::Result<Event> {
+    fn greet(
+        &self,
+        mut stream: TcpStream,
+        line: LineKind,
+        other: usize,
+    ) -> io::Result<ConnectEvent> {
         prepare(&stream)?;
         let secret = &self.call.secret;
         let address = self.call.hosts.address(other);
@@ -250,25 +257,25 @@ impl Calling {
         let (theirs, answered) = Hello::read(&mut stream)?;
         let unproved = theirs.protocol != PROTOCOL || !secret.is_given();
         if unproved && let Err(error) = ours.agree(&theirs, address) {
-            return Ok(Event::Failed(error));
+            return Ok(ConnectEvent::Failed(error));
         }
         let greetings = [&called[..], &answered];
         if !secret.verify(Purpose::Answer, &greetings, read_tag(&mut stream)?) {
             if secret.is_given() {
                 let address = address.to_string();
-                return Ok(Event::Failed(ClusterError::WrongSecret { address }));
+                return Ok(ConnectEvent::Failed(ClusterError::WrongSecret { address }));
             }
             return Err(io::Error::new(ErrorKind::InvalidData, "the greeting was damaged"));
         }
         if let Err(error) = ours.agree(&theirs, address) {
-            return Ok(Event::Failed(error));
+            return Ok(ConnectEvent::Failed(error));
         }
         stream.write_all(secret.tag(Purpose::Confirm, &greetings).as_bytes())?;
         let sealed = SealedLine::new(stream, secret.ends(false, greetings));
-        Ok(Event::Line(line, other, sealed))
+        Ok(ConnectEvent::Line(line, other, sealed))
     }
 
-    fn call_until_answered(&self, (line, other): (Line, usize), events: &Sender<Event>) {
+    fn call_until_answered(&self, (line, other): (LineKind, usize), events: &Sender<ConnectEvent>) {
         while !self.is_over() {
             match self.call_once(line, other) {
                 Ok(event) => {
@@ -281,7 +288,7 @@ impl Calling {
         }
     }
 
-    fn call_once(&self, line: Line, other: usize) -> io::Result<Event> {
+    fn call_once(&self, line: LineKind, other: usize) -> io::Result<ConnectEvent> {
         let address = self.call.hosts.address(other);
         let mut last = io::Error::other("the host has no address");
         for at in address.to_socket_addrs()? {

@@ -17,7 +17,7 @@ const MOST_BYTES: u32 = 4096;
 pub(super) const PROTOCOL: u32 = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(crate) enum Line {
+pub(crate) enum LineKind {
     /// Messages of the job, heartbeats, and the reason of the end.
     Control,
     /// Records between timely's workers.
@@ -34,7 +34,7 @@ pub(crate) struct Hello {
     pub process: usize,
     /// The number that it takes the other process for.
     pub meant: usize,
-    pub line: Line,
+    pub line: LineKind,
     #[serde(default)]
     secret: bool,
     /// Unique, so that no two lines have the same keys.
@@ -56,7 +56,7 @@ impl Hello {
         format: u32,
         job: &str,
         processes: usize,
-        (process, meant, line): (usize, usize, Line),
+        (process, meant, line): (usize, usize, LineKind),
     ) -> Self {
         let build = build.to_string();
         let job = job.to_string();
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     fn hello(process: usize, meant: usize) -> Hello {
-        Hello::new("b", 1, "build", 3, (process, meant, Line::Control))
+        Hello::new("b", 1, "build", 3, (process, meant, LineKind::Control))
     }
 
     #[test]

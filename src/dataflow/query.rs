@@ -27,7 +27,7 @@ use crate::dataflow::query::ask::ask;
 use crate::dataflow::query::batch::{Inbox, batch};
 use crate::dataflow::query::collect::{AnswerWriter, collect};
 use crate::dataflow::query::context::Context;
-use crate::dataflow::query::desk::Desk;
+use crate::dataflow::query::desk::QueryDesk;
 use crate::dataflow::query::gather::gather;
 use crate::dataflow::query::lay_out::Answered;
 use crate::dataflow::query::look::{PlansByNumber, look};
@@ -48,9 +48,9 @@ pub(super) struct Wiring {
     pub(super) engines: Box<dyn Engines>,
     pub(super) wakers: Arc<Wakers>,
     /// The queries of a process that has all of the index.
-    pub(super) whole: Arc<Desk<(), Answered>>,
+    pub(super) whole: Arc<QueryDesk<(), Answered>>,
     /// The queries of a process that has a shard.
-    pub(super) shards: Arc<Desk<Option<Vec<NamedHit>>, ShardHits>>,
+    pub(super) shards: Arc<QueryDesk<Option<Vec<NamedHit>>, ShardHits>>,
     /// Plans of a shard that wait for the numbers of the others.
     pub(super) planned: Arc<PlansByNumber>,
 }

@@ -29,7 +29,7 @@ pub(crate) struct MemoTerm<S> {
 
 #[derive(Clone, Copy, Default, PartialEq, Zeroable)]
 #[repr(align(32))]
-struct Slot {
+struct MemoSlot {
     key: TokenKey,
     term: u32,
     /// The last piece that had the form.
@@ -49,7 +49,7 @@ struct OtherForm {
 pub(crate) struct Memo<S: Copy> {
     analysis: Arc<Analysis>,
     /// Forms with a key; a slot whose key is zero is free.
-    slots: Grown<Slot>,
+    slots: Grown<MemoSlot>,
     used: usize,
     /// Forms without a key, lower-cased.
     others: HashTable,
@@ -103,11 +103,11 @@ fn see_key(forms: &mut Sketch, key: TokenKey, term: u32) {
 /// in use.
 #[inline(always)]
 fn find_key(
-    slots: &mut [Slot],
+    slots: &mut [MemoSlot],
     key: TokenKey,
     spread: u32,
     piece: u32,
-) -> Result<&mut Slot, usize> {
+) -> Result<&mut MemoSlot, usize> {
     let mask = slots.len() - 1;
     let home = spread as usize & mask;
     let mut at = home;
@@ -132,7 +132,7 @@ fn find_key(
     Ok(&mut slots[at])
 }
 
-fn no_forms() -> Grown<Slot> {
+fn no_forms() -> Grown<MemoSlot> {
     let mut slots = Grown::default();
     slots.lengthen(LEAST_SLOTS);
     slots
@@ -187,7 +187,7 @@ impl<S: Copy + Default> Memo<S> {
         let used = std::mem::take(&mut self.used);
         if self.is_kept {
             if used > 0 {
-                self.slots.fill(Slot::default());
+                self.slots.fill(MemoSlot::default());
             }
             self.others.empty();
             self.other_forms.clear();
@@ -235,7 +235,7 @@ impl<S: Copy + Default> Memo<S> {
     }
 
     fn bytes(&self) -> usize {
-        self.slots.len() * size_of::<Slot>()
+        self.slots.len() * size_of::<MemoSlot>()
             + self.others.bytes()
             + self.terms.bytes()
             + self.other_forms.len() * size_of::<OtherForm>()
@@ -382,7 +382,7 @@ impl<S: Copy + Default> Memo<S> {
     }
 
     fn learn_key(&mut self, key: TokenKey, at: usize, term: u32) {
-        self.slots[at] = Slot { key, term, seen: self.piece };
+        self.slots[at] = MemoSlot { key, term, seen: self.piece };
         see_key(&mut self.forms, key, term);
         self.used += 1;
         let used = self.used;
@@ -397,7 +397,7 @@ impl<S: Copy + Default> Memo<S> {
     /// at once, and its memory, far beyond what it may keep, would be taken from the system again.
     fn may_double(&self) -> bool {
         let slots = self.slots.len();
-        slots < MANY_SLOTS && self.bytes() + slots * size_of::<Slot>() <= self.most_bytes
+        slots < MANY_SLOTS && self.bytes() + slots * size_of::<MemoSlot>() <= self.most_bytes
     }
 
     fn double(&mut self) {

@@ -327,7 +327,7 @@ impl Regroup for TokenTally {
 
 #[cfg(test)]
 mod tests {
-    use super::super::stream::Tokens;
+    use super::super::stream::StreamTokens;
     use super::super::tally::Tally;
     use super::*;
     use crate::text::trie_collection::{implied_prefix, trie_collection};
@@ -347,7 +347,7 @@ mod tests {
                 assert_eq!(owners.of(collection), owner);
                 let (prefix, len) = implied_prefix(collection);
                 let term = |suffix| String::from_utf8([&prefix[..len], suffix].concat()).unwrap();
-                let mut stream = Tokens::new(bytes);
+                let mut stream = StreamTokens::new(bytes);
                 let mut list: Vec<_> =
                     stream.by_ref().map(|(document, suffix)| (document, term(suffix))).collect();
                 assert!(list.is_sorted_by_key(|&(document, _)| document));

@@ -130,9 +130,9 @@ struct Spilled {
 /// The last document with a term, counted as [`Now`] counts, and above it the term's frequency
 /// there. In one number, so that a token is one load and one store.
 #[derive(Clone, Copy, Default)]
-struct Seen(u64);
+struct SeenCount(u64);
 
-impl Seen {
+impl SeenCount {
     /// Counts a token of a document. Returns whether it is the first of the term there.
     #[inline(always)]
     fn count(&mut self, document: u32) -> bool {
@@ -152,7 +152,7 @@ impl Seen {
 struct Postings {
     /// By the numbers of terms. Apart from their lines: common terms, which have low numbers, so
     /// share lines, and most tokens find them in the nearest cache.
-    seen: Grown<Seen>,
+    seen: Grown<SeenCount>,
     /// The document's terms in order of appearance, the first `here`; then room. [`NO_TERM`] may be
     /// among them.
     document: Vec<u32>,
@@ -169,7 +169,7 @@ impl Postings {
     #[inline(always)]
     fn make_room(&mut self, terms: usize) {
         if self.seen.len() < terms {
-            self.seen.resize(terms + terms / 4, Seen::default());
+            self.seen.resize(terms + terms / 4, SeenCount::default());
         }
     }
 }

@@ -10,7 +10,7 @@ pub(crate) mod steps;
 #[path = "ding09/tests/twin.rs"]
 pub(crate) mod twin;
 
-use crate::gpu::methods::batch::{Made, MethodBatch, PlacedQuery};
+use crate::gpu::methods::batch::{MadeQuery, MethodBatch, PlacedQuery};
 use crate::gpu::methods::lists::{ListEntries, ListKey, key_of};
 use crate::gpu::methods::{DeviceMethod, MethodStep};
 use crate::index::error::IndexError;
@@ -127,7 +127,7 @@ impl DeviceMethod for Merging {
         Ok(layer.finish(out))
     }
 
-    fn make(batch: &mut MethodBatch<Self>, query: &PlacedQuery<DingLaid>) -> Made<DingRecord> {
+    fn make(batch: &mut MethodBatch<Self>, query: &PlacedQuery<DingLaid>) -> MadeQuery<DingRecord> {
         batch::make(batch, query)
     }
 

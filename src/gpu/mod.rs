@@ -34,7 +34,7 @@ pub(crate) fn sources() -> Vec<floor::nvrtc::KernelSource> {
         methods::source::<ding09::Merging>(),
         methods::source::<huang::HuangTuning>(),
         invert::source(),
-        query::Tuning::default().source(),
+        query::QueryTuning::default().source(),
         methods::source::<wang::WangTuning>(),
     ]
 }

@@ -25,7 +25,7 @@ pub(crate) use encode::ListEncoder;
 pub(crate) use error::ListError;
 pub(crate) use form::{Form, ListCodec};
 pub(crate) use packed::{PackedBlock, decode_tail};
-pub(crate) use segment::{BlockSource, Columns, MOST_SHARED_BYTES, RECORD_BYTES, Segment};
+pub(crate) use segment::{BlockSource, MOST_SHARED_BYTES, RECORD_BYTES, Segment, SegmentColumns};
 pub(crate) use whole::WholeBlock;
 
 use crate::codec::bp128;
@@ -227,7 +227,7 @@ impl<'a> ListView<'a> {
     pub(crate) fn first_docid(
         &self,
         block: usize,
-        columns: &mut Columns,
+        columns: &mut SegmentColumns,
     ) -> Result<u32, ListError> {
         let line = self.block(block)?;
         line.first_docid(self.source(&line, columns)?)
@@ -306,7 +306,7 @@ impl<'a> ListView<'a> {
     pub(crate) fn docids_of(
         &self,
         line: &PackedBlock,
-        columns: &mut Columns,
+        columns: &mut SegmentColumns,
         documents: u32,
         docids: &mut [u32],
     ) -> Result<(), ListError> {
@@ -321,7 +321,7 @@ impl<'a> ListView<'a> {
     pub(crate) fn tfs_of(
         &self,
         line: &PackedBlock,
-        columns: &mut Columns,
+        columns: &mut SegmentColumns,
         tfs: &mut [u32],
     ) -> Result<(), ListError> {
         if self.form.is_bp128() {
@@ -338,7 +338,7 @@ impl<'a> ListView<'a> {
         &self,
         block: usize,
         documents: u32,
-        columns: &mut Columns,
+        columns: &mut SegmentColumns,
         docids: &mut [u32],
     ) -> Result<(), ListError> {
         let line = self.block(block)?;
@@ -350,7 +350,7 @@ impl<'a> ListView<'a> {
     pub(crate) fn decode_tfs(
         &self,
         block: usize,
-        columns: &mut Columns,
+        columns: &mut SegmentColumns,
         tfs: &mut [u32],
     ) -> Result<(), ListError> {
         let line = self.block(block)?;
@@ -364,7 +364,7 @@ impl<'a> ListView<'a> {
         &self,
         block: usize,
         i: usize,
-        columns: &mut Columns,
+        columns: &mut SegmentColumns,
     ) -> Result<u32, ListError> {
         let line = self.block(block)?;
         line.tf(self.source(&line, columns)?, i)

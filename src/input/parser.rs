@@ -8,7 +8,7 @@ use super::turns::{Turn, Turns};
 use super::wanted::Wanted;
 use crate::dictionary::device::lines::{DeviceLines, LONGEST_LINE, MOST_LINES_BYTES};
 use crate::dictionary::device::text_buffers::TextBuffers;
-use crate::dictionary::device::texts::{PieceText, Texts};
+use crate::dictionary::device::texts::{PieceText, TextGatherer};
 use crate::dictionary::parsed::{PieceGroup, Regroup};
 use crate::index::documents::Location;
 use crate::index::documents::pieces::{DocumentsRoom, PieceDocuments, Skipped};
@@ -143,7 +143,7 @@ pub(crate) fn parse_lines(
     buffers: &Arc<TextBuffers>,
 ) -> (PieceText, PieceDocuments) {
     // No text is longer than its line.
-    let mut texts = Texts::new(buffers.clone()).expecting(text.bytes.len());
+    let mut texts = TextGatherer::new(buffers.clone()).expecting(text.bytes.len());
     let mut batch = PieceDocuments::new(lines.input, Vec::new());
     let mut sink = PieceSink {
         regroup: &mut texts,
@@ -251,7 +251,7 @@ mod tests {
         }
         let wanted = Wanted::At(wanted);
         let most = lines[2].len() as u64 - 1;
-        let texts = Texts::new(Arc::default());
+        let texts = TextGatherer::new(Arc::default());
         let mut parser = PieceParser::new(texts, (most, &plan.fields), Arc::default());
         // The second piece has room from the first.
         for (wanted, expected, starts) in [

@@ -17,7 +17,7 @@ use crate::dictionary::indexer::Indexing;
 use crate::dictionary::owners::Owners;
 use crate::dictionary::parsed::Regroup;
 use crate::dictionary::regroup::TokenTally;
-use crate::dictionary::stream::{TokenGroup, Tokens};
+use crate::dictionary::stream::{StreamTokens, TokenGroup};
 use crate::dictionary::tally::Tally;
 use crate::input::streams::split_stream::{FileBlock, SplitStream};
 use crate::text::analysis::Analysis;
@@ -116,7 +116,7 @@ fn weigh_postings(group: &Group, weights: &mut [u64]) {
 
 fn weigh_tokens(group: &TokenGroup, weights: &mut [u64]) {
     for (collection, stream) in group.streams() {
-        weights[usize::from(collection)] += Tokens::new(stream).count() as u64;
+        weights[usize::from(collection)] += StreamTokens::new(stream).count() as u64;
     }
 }
 

@@ -8,7 +8,7 @@ use super::kernels::{
 pub(crate) use super::norms::Norms;
 use crate::codec::prefetch::prefetch_bytes;
 use crate::cpu::Level;
-use crate::index::list::{Columns, ListError, ListView, MAX_BLOCK, PackedBlock};
+use crate::index::list::{ListError, ListView, MAX_BLOCK, PackedBlock, SegmentColumns};
 use crate::score::weight::Weight;
 use std::ops::Range;
 
@@ -89,7 +89,7 @@ pub(crate) struct Cursor {
     tfs_block: usize,
     block_len: usize,
     pub(super) again: Again,
-    columns: Columns,
+    columns: SegmentColumns,
     lines: [PackedBlock; MAX_BLOCK + 16],
 }
 
@@ -112,7 +112,7 @@ impl Default for Cursor {
             tfs_block: NONE,
             block_len: 0,
             again: Again::default(),
-            columns: Columns::default(),
+            columns: SegmentColumns::default(),
             lines: [line; MAX_BLOCK + 16],
         }
     }

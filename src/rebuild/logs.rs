@@ -101,7 +101,7 @@ pub(super) fn plan_cache(
             left.push(path);
         }
     }
-    let window = Window::begin(keys, all.last().map(|(day, _)| *day).unwrap_or_default());
+    let window = DayWindow::begin(keys, all.last().map(|(day, _)| *day).unwrap_or_default());
     for path in &left {
         let day = path.file_name().and_then(|name| day_of(&name.to_string_lossy()));
         let log = day.filter(|day| *day < window.first).and_then(|_| CountedLog::read(path));
@@ -136,7 +136,7 @@ fn logs(
 ) -> Result<(Vec<Log>, Known), RebuildError> {
     let mut found = rebuild.job.log_files()?;
     if let Some(&(last, _)) = found.last() {
-        let first = Window::begin(keys, last).first;
+        let first = DayWindow::begin(keys, last).first;
         found.retain(|(day, _)| *day >= first);
     }
     let paths: Vec<PathBuf> = found.iter().map(|(_, path)| path.clone()).collect();
@@ -197,13 +197,13 @@ fn count(
     Ok(counted)
 }
 
-struct Window {
+struct DayWindow {
     first: Date,
     last: Date,
     days: u32,
 }
 
-impl Window {
+impl DayWindow {
     fn begin(keys: &LogKeys, last: Date) -> Self {
         let back = Span::new().days(i64::from(keys.window.min(1_000_000)) - 1);
         let first = last.checked_sub(back).unwrap_or(Date::MIN);

@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum How {
+pub enum RebuildKind {
     Nothing,
     /// Index new documents, and leave out those that are gone.
     Part,
@@ -37,7 +37,7 @@ pub enum How {
 
 #[derive(Clone, Debug, Serialize)]
 pub struct PlannedRebuild {
-    pub how: How,
+    pub how: RebuildKind,
     pub inputs: InputCounts,
     /// If only a part is built; `live` are those behind that.
     pub documents: DocumentCounts,
@@ -115,10 +115,10 @@ impl Rebuild<'_> {
         let other =
             live.as_ref().map(|live| self.other_settings(&live.manifest.settings)).transpose()?;
         let how = match (&live, other.flatten()) {
-            (None, _) => How::Whole("there is no index"),
-            (_, Some(reason)) => How::Whole(reason),
-            _ if touched.contains(&true) || !gone.is_empty() => How::Part,
-            _ => How::Nothing,
+            (None, _) => RebuildKind::Whole("there is no index"),
+            (_, Some(reason)) => RebuildKind::Whole(reason),
+            _ if touched.contains(&true) || !gone.is_empty() => RebuildKind::Part,
+            _ => RebuildKind::Nothing,
         };
         let documents = DocumentCounts {
             live: live.as_ref().map_or(0, |live| live.manifest.statistics.documents),
@@ -129,7 +129,7 @@ impl Rebuild<'_> {
         let (changes, places, read, part) = Default::default();
         let mut looked =
             Looked { planned, plan, touched, known, live, changes, places, read, part };
-        if how == How::Part {
+        if how == RebuildKind::Part {
             let (old, known) = record.time("compare", || self.old_table(&looked, gone, work))?;
             let known = known.filter(|_| purpose == For::Build);
             let scanned = record.time("read", || self.read(&mut looked, known, work))?;
@@ -287,7 +287,7 @@ impl Rebuild<'_> {
     /// before, or has no name of its own and lies in another line: then the files are read once
     /// more. Where everything is built anew nothing was read before.
     pub(super) fn index_new(&self, looked: &mut Looked, work: &Path) -> Result<(), RebuildError> {
-        let is_whole = matches!(looked.planned.how, How::Whole(_));
+        let is_whole = matches!(looked.planned.how, RebuildKind::Whole(_));
         let wanted = looked.changes.wanted.len();
         if !is_whole && wanted == 0 {
             looked.part = None;
@@ -340,8 +340,8 @@ impl Looked {
     pub(super) fn check(&self, job: &JobFile) -> Result<(), RebuildError> {
         let before = self.live.as_ref().map(|live| live.manifest.statistics.documents);
         let (now, skipped) = match (self.planned.how, &self.part) {
-            (How::Part, _) => (self.planned.documents.live, &self.planned.skipped),
-            (How::Whole(_), Some((whole, _))) => {
+            (RebuildKind::Part, _) => (self.planned.documents.live, &self.planned.skipped),
+            (RebuildKind::Whole(_), Some((whole, _))) => {
                 (whole.statistics.documents, &whole.statistics.skipped)
             }
             _ => return Ok(()),

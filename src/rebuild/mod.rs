@@ -34,7 +34,7 @@ mod together;
 pub(crate) mod values;
 
 pub(crate) use error::RebuildError;
-pub(crate) use look::{How, PlannedRebuild};
+pub(crate) use look::{PlannedRebuild, RebuildKind};
 
 use crate::build::{BuildOptions, Guards, Note, Notes, Peers};
 use crate::dataflow::control::Control;
@@ -166,8 +166,8 @@ impl Rebuild<'_> {
         let mut looked = self.look(work, For::Build, record)?;
         looked.tell(record);
         let how = looked.planned.how;
-        if how != How::Nothing {
-            if matches!(how, How::Whole(_))
+        if how != RebuildKind::Nothing {
+            if matches!(how, RebuildKind::Whole(_))
                 && self.job.ranks().is_none()
                 && looked.live.as_ref().is_some_and(Live::has_ranks)
             {
@@ -185,8 +185,9 @@ impl Rebuild<'_> {
             }
             _ => None,
         };
-        let done =
-            looked.live.take_if(|live| how == How::Nothing && self.is_done(live, links.as_ref()));
+        let done = looked
+            .live
+            .take_if(|live| how == RebuildKind::Nothing && self.is_done(live, links.as_ref()));
         let (live, ranked) = match done {
             Some(live) => {
                 record.outcome = RebuildOutcome::Unchanged;
@@ -197,7 +198,7 @@ impl Rebuild<'_> {
                 let published =
                     Publishing { rebuild: self, looked: &looked, links, work }.publish(record)?;
                 record.outcome = RebuildOutcome::Published;
-                record.incremental = !matches!(how, How::Whole(_));
+                record.incremental = !matches!(how, RebuildKind::Whole(_));
                 published
             }
         };

@@ -9,7 +9,7 @@
 use super::affected::affected;
 use super::links::FoundLinks;
 use super::live::{Live, for_each_name};
-use super::look::{How, Looked};
+use super::look::{Looked, RebuildKind};
 use super::rank::{self, Ranked};
 use super::{Rebuild, RebuildError, guards};
 use crate::dataflow::rebuild::table::name_hash;
@@ -89,12 +89,12 @@ impl Publishing<'_> {
         // Documents that stay keep their order, unless that rests on their ranks.
         let how = looked.planned.how;
         let kept = looked.live.as_ref().and_then(|live| live.manifest.order.clone());
-        let kept = kept.filter(|order| how == How::Nothing && order.global.is_none());
+        let kept = kept.filter(|order| how == RebuildKind::Nothing && order.global.is_none());
         let is_other =
             |order: &&DocumentOrder| kept.as_ref().is_none_or(|kept| kept.name != order.name());
         let order = job.build.order.as_ref().filter(is_other);
         let mut lost = false;
-        if how == How::Part && order.is_none() {
+        if how == RebuildKind::Part && order.is_none() {
             record.time("merge", || {
                 // The last first, so that the places of those before it stay.
                 for runs in affected(draft.runs(), &job.merge).into_iter().rev() {
@@ -124,7 +124,7 @@ impl Publishing<'_> {
 
     fn runs(&self, draft: &mut Draft<'_>) -> Result<Description, RebuildError> {
         let Self { rebuild, looked, .. } = self;
-        let is_whole = matches!(looked.planned.how, How::Whole(_));
+        let is_whole = matches!(looked.planned.how, RebuildKind::Whole(_));
         let live = looked.live.as_ref().filter(|_| !is_whole);
         let command = rebuild.command.clone();
         let workers = rebuild.workers() as u32;

@@ -8,7 +8,7 @@
 
 use super::look::FoundChanges;
 use super::{FILES, Rebuild, RebuildError};
-use crate::build::{self, Peers, Prepared};
+use crate::build::{self, Peers, PreparedBuild};
 use crate::dataflow::together::Meeting;
 use crate::index::generations::folder::current;
 use crate::index::generations::manifest::sharded::ShardedManifest;
@@ -95,7 +95,7 @@ impl Rebuild<'_> {
         let mut options = self.options()?;
         options.input = build::Input::Plan(Box::new(plan));
         options.peers = Some(peers.clone());
-        let report = Prepared::new(options)?.run_if(wants)?;
+        let report = PreparedBuild::new(options)?.run_if(wants)?;
         Ok(report.map(|report| report.generation))
     }
 

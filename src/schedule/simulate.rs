@@ -17,7 +17,7 @@ pub struct Arrival {
 }
 
 /// Time in nanoseconds, the processor that becomes free, and the number of its answers.
-type Event = Reverse<(u64, usize, usize)>;
+type ProcessorFree = Reverse<(u64, usize, usize)>;
 
 /// The latency of each query in seconds. A device takes as one batch the work that it may have at a
 /// time: the sum of what its queries take beside others, or what the feeding threads need, and once
@@ -49,7 +49,7 @@ pub fn latencies(
     };
     let mut queues = Queues::new(policy, deadline, (threads, machine.devices));
     let mut idle: Vec<usize> = (0..threads + machine.devices).collect();
-    let mut events: BinaryHeap<Event> = BinaryHeap::new();
+    let mut events: BinaryHeap<ProcessorFree> = BinaryHeap::new();
     let mut found = vec![0.0; arrivals.len()];
     let mut next = 0;
     loop {

@@ -21,14 +21,14 @@ pub struct Scoring {
 
 /// The collection's counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Whole {
+pub struct WholeCollection {
     /// Documents.
     pub documents: u32,
     /// Indexed tokens.
     pub tokens: u64,
 }
 
-impl Whole {
+impl WholeCollection {
     /// Mean tokens of a document; 0 without documents.
     pub(crate) fn mean(&self) -> f64 {
         match self.documents {
@@ -111,7 +111,7 @@ impl Scoring {
     }
 
     /// The weight of a term; [`Score::Wang`] weighs all together ([`Self::wang_part`]).
-    pub(crate) fn weight(&self, whole: Whole, counts: &TermCounts) -> Weight {
+    pub(crate) fn weight(&self, whole: WholeCollection, counts: &TermCounts) -> Weight {
         let TermCounts { times, df, cf } = *counts;
         let part = times * self.idf(whole.documents, df).unwrap_or(1.0);
         let k1 = self.bm25.k1();

@@ -73,7 +73,7 @@ impl Scanner {
         let mut high = if any_high { next_high(&self.high, 0) } else { usize::MAX };
         let (pairs, rest) = self.edges.as_chunks::<2>();
         debug_assert!(rest.is_empty());
-        let mut batch = Batch { keys: [[0; 2]; TOGETHER], ahead: [0; TOGETHER], found: 0 };
+        let mut batch = KeyBatch { keys: [[0; 2]; TOGETHER], ahead: [0; TOGETHER], found: 0 };
         for mut pairs in pairs.chunks(TOGETHER) {
             batch.found = 0;
             loop {
@@ -227,14 +227,14 @@ fn next_high(high: &[u64], from: usize) -> usize {
     usize::MAX
 }
 
-struct Batch {
+struct KeyBatch {
     keys: [TokenKey; TOGETHER],
     /// What [`Stretches::ahead`] returned for each.
     ahead: [u32; TOGETHER],
     found: usize,
 }
 
-impl Batch {
+impl KeyBatch {
     /// Takes stretches up to the first without a key: one with the byte at `high`, or a long one.
     /// Returns their number. A function of its own keeps the loop's state in registers.
     #[inline(never)]

@@ -20,7 +20,7 @@ mod tests;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-use super::html::tags::{INLINE, ROLES, Role, name_at, role_of, tag};
+use super::html::tags::{INLINE, ROLES, TagRole, name_at, role_of, tag};
 #[cfg(test)]
 pub(super) use tests::portable;
 
@@ -35,7 +35,7 @@ pub(super) enum Stop {
     /// At a reference, a comment, a tag with a long name, or the page's end.
     Here,
     /// Behind a tag with a meaning, whose name is at `name..after`.
-    Behind { name: usize, after: usize, is_end: bool, role: Role },
+    Behind { name: usize, after: usize, is_end: bool, role: TagRole },
     /// Before irregular markup, which must be stepped through up to there.
     Odd { until: usize },
 }
@@ -400,9 +400,9 @@ fn look(page: &[u8], name: usize, is_end: bool) -> Look {
         return Look::Unknown;
     }
     match role_of(packed) {
-        Role::Block => Look::Plain(0),
-        Role::Inline => Look::Plain(1),
-        role if is_end && role != Role::Template => Look::Plain(0),
+        TagRole::Block => Look::Plain(0),
+        TagRole::Inline => Look::Plain(1),
+        role if is_end && role != TagRole::Template => Look::Plain(0),
         role => Look::Means(Stop::Behind { name, after, is_end, role }),
     }
 }

@@ -2,8 +2,8 @@
 //! the same documents in the same order with the same scores, to the bit.
 
 use crate::inside_tests::emulation::{Arg, Buffer, Emulator, Random};
-use millrace::gpu::query::Tuning;
-use millrace::gpu::query::batch::{Answered, Batch, BatchQuery, QueryBatchRoom};
+use millrace::gpu::query::QueryTuning;
+use millrace::gpu::query::batch::{Answered, BatchQuery, QueryBatch, QueryBatchRoom};
 use millrace::gpu::query::device::KERNELS;
 use millrace::gpu::query::list::{ListMaker, PlacedList, Windows};
 use millrace::gpu::query::plan::{OVERFLOWN, PlacedTerm, QueryState};
@@ -14,7 +14,7 @@ use millrace::query::wanted::Mode;
 use std::collections::HashMap;
 
 /// Small windows and blocks, so that a few thousand documents meet every border.
-pub(crate) const TUNING: Tuning = Tuning {
+pub(crate) const TUNING: QueryTuning = QueryTuning {
     window_bits: 8,
     threads: 96,
     wide_threads: 64,
@@ -123,7 +123,7 @@ impl<'a> Device<'a> {
     fn new(
         emulator: &'a Emulator,
         collection: &Collection,
-        batch: &Batch,
+        batch: &QueryBatch,
         room: &QueryBatchRoom,
     ) -> Self {
         let zeroed = Zeroed::new(batch.records.len());
@@ -184,7 +184,7 @@ fn room(candidates: u32) -> QueryBatchRoom {
 /// What the twin finds.
 fn expected(collection: &Collection, query: &BatchQuery) -> Vec<Hit> {
     let best = |mode| {
-        let mut batch = Batch::default();
+        let mut batch = QueryBatch::default();
         let anew = BatchQuery { mode, floors: [0; 2], ..query.clone() };
         batch.add(anew, &room(1 << 15)).unwrap();
         batch.finish(&room(1 << 15));
@@ -251,7 +251,7 @@ fn run(
     if queries.is_empty() {
         return Vec::new();
     }
-    let mut batch = Batch::default();
+    let mut batch = QueryBatch::default();
     for query in queries {
         assert!(query.is_possible());
         batch.add(query.clone(), room).unwrap();
@@ -274,7 +274,7 @@ fn ordered(
 ) -> Vec<Hit> {
     let one = |mode| {
         let room = room(query.k);
-        let mut batch = Batch::default();
+        let mut batch = QueryBatch::default();
         batch.add(BatchQuery { mode, ..query.clone() }, &room).unwrap();
         batch.finish(&room);
         let mut device = Device::new(emulator, collection, &batch, &room);

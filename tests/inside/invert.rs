@@ -12,7 +12,7 @@ use crate::inside_tests::emulation::Random;
 use machine::{Emulated, compiled};
 use millrace::codec::folded;
 use millrace::dictionary::device::inverted::InvertedLists;
-use millrace::dictionary::device::texts::Texts;
+use millrace::dictionary::device::texts::TextGatherer;
 use millrace::dictionary::parsed::Regroup;
 use millrace::gpu::invert::InvertTuning;
 use millrace::gpu::invert::classes::CharacterClasses;
@@ -81,7 +81,7 @@ fn pieces(
     (pieces, documents, words, rare): (u32, u32, u32, u32),
 ) -> Vec<PieceText> {
     let piece = |random: &mut Random| {
-        let mut piece = Texts::new(Arc::default());
+        let mut piece = TextGatherer::new(Arc::default());
         for _ in 0..random.below(documents + 1) {
             let mut text = Vec::new();
             for _ in 0..random.below(words + 1) {
@@ -376,7 +376,7 @@ fn twin_emulated_texts_are_hashed() {
     let mut random = Random(11);
     let mut machine = Emulated::new(emulator, 2);
     for round in 0..8 {
-        let mut texts = Texts::new(Arc::default());
+        let mut texts = TextGatherer::new(Arc::default());
         let mut expected = Vec::new();
         // With a first text of other lengths all others begin elsewhere.
         let lengths = (0..300).chain([1023, 1024, 1025, 1087, 1088, 1089, 2048, 2049, 5000]);
@@ -434,7 +434,7 @@ fn a_full_device_takes_smaller_batches() {
 fn a_full_device_has_one_table_of_terms() {
     let Some(emulator) = compiled() else { return };
     let pieces = [0..900, 300..1100].map(|words| {
-        let mut piece = Texts::new(Arc::default());
+        let mut piece = TextGatherer::new(Arc::default());
         words.for_each(|n| _ = piece.document(format!("w{n} mill").as_bytes()));
         [piece.take()]
     });

@@ -4,7 +4,7 @@ use millrace::gpu::ding09::Merging;
 use millrace::gpu::floor::nvrtc::KernelSource;
 use millrace::gpu::huang::HuangTuning;
 use millrace::gpu::methods::{DeviceMethod, source};
-use millrace::gpu::query::{self, Tuning};
+use millrace::gpu::query::{self, QueryTuning};
 use millrace::gpu::wang::WangTuning;
 
 #[path = "../pretended/kernels.rs"]
@@ -18,6 +18,6 @@ fn pretended_kernels_are_those_of_the_library() {
     };
     same(&kernels::DING09, Merging::KERNELS, source::<Merging>());
     same(&kernels::HUANG, HuangTuning::KERNELS, source::<HuangTuning>());
-    same(&kernels::QUERY, &query::device::KERNELS, Tuning::of_device(16 << 10).source());
+    same(&kernels::QUERY, &query::device::KERNELS, QueryTuning::of_device(16 << 10).source());
     same(&kernels::WANG, WangTuning::KERNELS, source::<WangTuning>());
 }

@@ -38,7 +38,7 @@ impl Asked {
 
 /// How queries are answered.
 #[derive(clap::Args, Clone, Debug)]
-pub(crate) struct Ranking {
+pub(crate) struct AskedRanking {
     /// Folder of the index.
     #[arg(long, value_name = "DIR")]
     pub(crate) index: PathBuf,
@@ -53,7 +53,7 @@ pub(crate) struct Ranking {
     pub(crate) algorithm: Chosen,
 }
 
-impl Ranking {
+impl AskedRanking {
     /// Opens the index.
     pub(crate) fn open(&self) -> anyhow::Result<Arc<Snapshot>> {
         if self.algorithm != Chosen::Cpu(Algorithm::Wang) {

@@ -37,7 +37,7 @@ pub(super) struct Args {
 }
 
 /// A block, and the pieces that it was made from.
-struct Prepared<'a> {
+struct PreparedBlock<'a> {
     block: TokenBlock,
     pieces: Vec<(&'a TokenGroup, u32)>,
 }
@@ -75,7 +75,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 /// Cuts the pieces into blocks of at least so many bytes.
-fn blocks(pieces: &[(TokenGroup, u32)], block_bytes: u64) -> Vec<Prepared<'_>> {
+fn blocks(pieces: &[(TokenGroup, u32)], block_bytes: u64) -> Vec<PreparedBlock<'_>> {
     let mut blocks: Vec<Vec<(&TokenGroup, u32)>> = vec![Vec::new()];
     let mut bytes = 0;
     for (group, first) in pieces {
@@ -86,11 +86,14 @@ fn blocks(pieces: &[(TokenGroup, u32)], block_bytes: u64) -> Vec<Prepared<'_>> {
         bytes += group.bytes.len() as u64;
         blocks.last_mut().expect("a block was begun").push((group, *first));
     }
-    blocks.into_iter().map(|pieces| Prepared { block: TokenBlock::of(&pieces), pieces }).collect()
+    blocks
+        .into_iter()
+        .map(|pieces| PreparedBlock { block: TokenBlock::of(&pieces), pieces })
+        .collect()
 }
 
 /// One core; returns terms and postings.
-fn on_cpu(args: &Args, blocks: &[Prepared<'_>]) -> anyhow::Result<(u64, u64)> {
+fn on_cpu(args: &Args, blocks: &[PreparedBlock<'_>]) -> anyhow::Result<(u64, u64)> {
     let mut run = BTreeRun::default();
     let began = Instant::now();
     blocks.iter().for_each(|of| run.append(&of.pieces));
@@ -123,7 +126,7 @@ fn on_device(
     device: Device,
     toolchain: &Toolchain,
     tuning: TreeTuning,
-    blocks: &[Prepared<'_>],
+    blocks: &[PreparedBlock<'_>],
 ) -> anyhow::Result<(TreeUsage, f64)> {
     let most = Most {
         bytes: blocks.iter().map(|of| of.block.input_bytes as usize).max().unwrap_or(0),
@@ -133,7 +136,7 @@ fn on_device(
     let mut trees = Trees::alone(device, toolchain, tuning, room, most)?;
     let mut now = TreeUsage::default();
     let mut seconds = 0.0;
-    for Prepared { block, pieces } in blocks {
+    for PreparedBlock { block, pieces } in blocks {
         done(|| trees.bring(pieces, block))?;
         seconds -= done(|| trees.work_on(block, false))?.1;
         let (inserted, took) = done(|| trees.work_on(block, true))?;

@@ -266,7 +266,7 @@ impl DocumentSink for Worker {
     fn document(&mut self, document: Document<'_>) {
         self.totals.documents += 1;
         if self.stage == Stage::Tokens {
-            let mut seen = Seen(0);
+            let mut seen = TokenCount(0);
             self.scanner.scan(document.text, &mut seen);
             self.totals.tokens += seen.0;
         } else if self.stage > Stage::Tokens {
@@ -278,9 +278,9 @@ impl DocumentSink for Worker {
 }
 
 /// Counts tokens and stretches of text that is not ASCII.
-struct Seen(u64);
+struct TokenCount(u64);
 
-impl Stretches for Seen {
+impl Stretches for TokenCount {
     fn keys(&mut self, keys: &[TokenKey], _: &[u32]) {
         self.0 += black_box(keys).len() as u64;
     }

@@ -67,14 +67,14 @@ const PRUNING: [Row; 5] = [
 const BEST: [usize; 3] = [1, 10, 20];
 
 /// What is measured: a searcher and the least time of each query.
-struct Point {
+struct StagePoint {
     name: &'static str,
     wanted: Wanted,
     searcher: Searcher,
     micros: Vec<f64>,
 }
 
-impl Point {
+impl StagePoint {
     fn new((name, mode, algorithm): Row, k: usize, searcher: Searcher) -> Self {
         Self { name, wanted: Wanted { k, mode, algorithm }, searcher, micros: Vec::new() }
     }
@@ -125,13 +125,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     let blocks = blocks(&snapshot, &queries)?;
     let mut points = Vec::new();
     if args.stages {
-        points.push(Point::new(STAGES[0], 0, searcher(0, 0)));
+        points.push(StagePoint::new(STAGES[0], 0, searcher(0, 0)));
         for row in STAGES {
             let all = [searcher(0, 0), searcher(TIMES, 0), searcher(0, TIMES)];
-            points.extend(all.map(|searcher| Point::new(row, 10, searcher)));
+            points.extend(all.map(|searcher| StagePoint::new(row, 10, searcher)));
         }
     } else {
-        let best = |row| BEST.map(|k| Point::new(row, k, searcher(0, 0)));
+        let best = |row| BEST.map(|k| StagePoint::new(row, k, searcher(0, 0)));
         points.extend(PRUNING.into_iter().flat_map(best));
     }
     for point in &mut points {
@@ -170,11 +170,11 @@ fn blocks(snapshot: &Arc<Snapshot>, queries: &[Query]) -> anyhow::Result<Vec<usi
 }
 
 /// Table 2 of `ding09`.
-fn print_stages(points: &[Point]) -> anyhow::Result<()> {
+fn print_stages(points: &[StagePoint]) -> anyhow::Result<()> {
     let look_up = points[0].mean_us();
     for row in points[1..].chunks(3) {
         let whole = row[0].mean_us();
-        let stage = |point: &Point| ((point.mean_us() - whole) / f64::from(TIMES)).max(0.0);
+        let stage = |point: &StagePoint| ((point.mean_us() - whole) / f64::from(TIMES)).max(0.0);
         let decompression = stage(&row[1]);
         let scoring = stage(&row[2]);
         print(json!({
@@ -187,7 +187,7 @@ fn print_stages(points: &[Point]) -> anyhow::Result<()> {
 }
 
 /// Table 1 of `huang`, and figure 3: by the power of two that the blocks of a query reach.
-fn print_best(points: &[Point], blocks: &[usize]) -> anyhow::Result<()> {
+fn print_best(points: &[StagePoint], blocks: &[usize]) -> anyhow::Result<()> {
     for point in points {
         print(json!({
             "table": "huang table 1", "algorithm": point.name, "k": point.wanted.k,

@@ -10,7 +10,7 @@ use crate::rows::print;
 use crate::threads::threads;
 use anyhow::{Context, anyhow, ensure};
 use millrace::inside::dictionary::{
-    DeviceLines, LONGEST_LINE, PieceText, Regroup, TextBuffer, Texts,
+    DeviceLines, LONGEST_LINE, PieceText, Regroup, TextBuffer, TextGatherer,
 };
 use millrace::inside::gpu::{
     CudaMachine, Device, Inverter, InverterHooks, MOST_PIECES, ModuleCache, Toolchain,
@@ -146,7 +146,7 @@ fn pieces(args: &Args) -> anyhow::Result<Vec<PieceText>> {
     let mut pieces = Vec::new();
     let mut left = args.bytes;
     let mut jsonl = JsonlParser::new();
-    let mut texts = Texts::new(Arc::default());
+    let mut texts = TextGatherer::new(Arc::default());
     for path in &args.inputs {
         let shown = || path.display().to_string();
         let file = std::fs::File::open(path).with_context(shown)?;

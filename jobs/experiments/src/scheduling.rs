@@ -24,7 +24,7 @@
 mod real;
 
 use crate::Usage;
-use crate::args::{Ranking, explain, size, workers_or_cores};
+use crate::args::{AskedRanking, explain, size, workers_or_cores};
 use crate::rows::print;
 use anyhow::{Context as _, ensure};
 use millrace::inside::gpu::{Devices, GivenDevices, Traversal, given};
@@ -32,7 +32,7 @@ use millrace::inside::schedule::{
     Arrival, Choice, Cost, CostModel, Costs, Hardware, ModelTree, Policy, Processor, Schedule,
     choose, latencies, thresholds,
 };
-use real::{Measured, Real};
+use real::{MeasuredSample, Real};
 use serde_json::json;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -47,7 +47,7 @@ const NO_INDEX: &str = "-";
 #[command(mut_arg("index", |index| index.required(false).default_value(NO_INDEX).hide_default_value(true)))]
 pub(crate) struct Args {
     #[command(flatten)]
-    ranking: Ranking,
+    ranking: AskedRanking,
     /// Milliseconds within which a query should be answered.
     #[arg(long, default_value_t = 500, value_name = "MS")]
     deadline_ms: u64,
@@ -133,7 +133,7 @@ fn poisson(rate: f64, count: usize) -> Vec<f64> {
 /// Runs the experiment.
 pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     let is_real = args.ranking.index.as_os_str() != NO_INDEX;
-    let measured: Option<Measured> = is_real.then(|| real::measure(args)).transpose()?;
+    let measured: Option<MeasuredSample> = is_real.then(|| real::measure(args)).transpose()?;
     let costs = match &measured {
         Some(measured) => measured.costs.clone(),
         None => read_costs(args)?,

@@ -54,7 +54,7 @@ pub(crate) fn decompress<'scope>(
     stream.unary(Pipeline, "Decompress", move |_, info| {
         let guard = Guard::new(&build.control, "Decompress", worker);
         let activator = scope.activator_for(info.address);
-        let mut open: Option<(Capability<u64>, Reading)> = None;
+        let mut open: Option<(Capability<u64>, OpenSplit)> = None;
         let mut last = None;
         move |input, output| {
             input.for_each(|cap, data| {
@@ -65,7 +65,7 @@ pub(crate) fn decompress<'scope>(
                             output.session(&at).give(Local((worker, piece)));
                         }
                         Taken::Split(split) => {
-                            open = Some((cap.retain(0), Reading::new(&build, split)));
+                            open = Some((cap.retain(0), OpenSplit::new(&build, split)));
                         }
                     }
                 }
@@ -125,7 +125,7 @@ enum DecompressStep {
     Waits,
 }
 
-struct Reading {
+struct OpenSplit {
     split: usize,
     /// Inputs that are not open.
     inputs: Range<u32>,
@@ -141,7 +141,7 @@ struct Reading {
     fed: bool,
 }
 
-impl Reading {
+impl OpenSplit {
     fn new(build: &Build, split: usize) -> Self {
         let Split { inputs, format } = build.plan.splits[split].clone();
         let budget = &build.budget;

@@ -78,7 +78,7 @@ pub(crate) fn wake_of(activator: SyncActivator) -> Wake {
 }
 
 /// The next piece of an owner.
-pub(crate) struct Turn<G> {
+pub(crate) struct OwnerTurn<G> {
     pub(crate) time: u64,
     /// While this is held the piece does not count as absorbed.
     pub(crate) absorbed: Capability<u64>,
@@ -131,7 +131,7 @@ impl<G: PieceGroup> FeedHead<G> {
     pub(crate) fn next(
         &mut self,
         arrived: impl Fn(&u64) -> bool,
-    ) -> Result<Option<Turn<G>>, Cause> {
+    ) -> Result<Option<OwnerTurn<G>>, Cause> {
         if self.is_held() {
             return Ok(None);
         }
@@ -149,7 +149,7 @@ impl<G: PieceGroup> FeedHead<G> {
         } else {
             self.last = Some(runs);
         }
-        Ok(Some(Turn { time, absorbed, group, first: placement.first }))
+        Ok(Some(OwnerTurn { time, absorbed, group, first: placement.first }))
     }
 
     /// No piece will come any more: the open run ends, if it has documents.

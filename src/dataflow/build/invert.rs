@@ -82,7 +82,7 @@ struct RunCaps {
 
 /// A piece that waits for earlier ones, or for one of its two halves.
 #[derive(Default)]
-struct Waiting {
+struct WaitingPiece {
     text: Option<(Caps, TextGroup)>,
     documents: Option<PieceDocuments>,
 }
@@ -215,7 +215,7 @@ enum RunLists {
 
 struct Inverting {
     service: InvertService,
-    waiting: BTreeMap<u64, Waiting>,
+    waiting: BTreeMap<u64, WaitingPiece>,
     gathered: Vec<(Caps, PieceDocuments, TextGroup)>,
     gathered_bytes: usize,
     /// When the last piece came.
@@ -252,7 +252,7 @@ impl Inverting {
             && arrived(entry.key())
         {
             // Both halves of a piece have its time, which both frontiers have passed.
-            if let Waiting { text: Some((caps, group)), documents: Some(documents) } =
+            if let WaitingPiece { text: Some((caps, group)), documents: Some(documents) } =
                 entry.remove()
             {
                 self.gathered_bytes += group.text.bytes.len();

@@ -22,7 +22,7 @@ use crate::dataflow::control::{Cause, Guard};
 use crate::input::cutter::Cutter;
 use crate::input::error::InputError;
 use crate::input::piece::Piece;
-use crate::input::streams::shared_file::{Reading, SharedFile};
+use crate::input::streams::shared_file::{SharedFile, StretchReading};
 use crate::input::{Compression, Format};
 use crate::order::Position;
 use crate::schedule::claims::{Claim, ClaimPlace};
@@ -120,7 +120,7 @@ struct SplitReader {
 struct OpenStretch {
     file: Arc<SharedFile>,
     number: u64,
-    reading: Reading,
+    reading: StretchReading,
     /// Of its next piece.
     position: Position,
     next: ClaimPlace,

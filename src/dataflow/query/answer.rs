@@ -2,7 +2,7 @@
 //!
 //! - In: queries, on the first worker of a process. Out, there too: answers, at the batch's time,
 //!   in no order.
-//! - Queries and answers go through memory that the workers of the process share ([`Desk`]), not
+//! - Queries and answers go through memory that the workers of the process share ([`QueryDesk`]), not
 //!   through channels: a channel fixes the worker of a record when it is sent, the desk when a
 //!   worker is free. A worker takes a query when its engine has room, plans it, and lays its answer
 //!   out when its engine has one, whoever took the query.
@@ -16,7 +16,7 @@
 //!   to make and answers to write.
 
 use super::context::{Context, FIRST};
-use super::desk::{Desk, DeskOutcome, Request, Taken};
+use super::desk::{DeskOutcome, QueryDesk, Request, Taken};
 use super::local::Local;
 use crate::dataflow::control::{Cause, Guard};
 use crate::dataflow::cores;
@@ -36,7 +36,7 @@ pub(crate) const SLICE: Duration = Duration::from_millis(1);
 
 struct Answering<S, T, F> {
     context: Arc<Context>,
-    desk: Arc<Desk<S, T>>,
+    desk: Arc<QueryDesk<S, T>>,
     finish: F,
     worker: usize,
     /// Leaves queries to other workers that are free.
@@ -51,7 +51,7 @@ pub(crate) fn answer<'scope, D, S, T>(
     queries: StreamVec<'scope, u64, Local<D>>,
     context: &Arc<Context>,
     (engines, wakers): (&dyn Engines, &Wakers),
-    desk: &Arc<Desk<S, T>>,
+    desk: &Arc<QueryDesk<S, T>>,
     finish: impl Fn(&Context, Taken<S>, Option<Answer>) -> Result<DeskOutcome<S, T>, Cause> + 'static,
 ) -> StreamVec<'scope, u64, Local<T>>
 where

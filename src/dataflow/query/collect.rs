@@ -27,14 +27,14 @@ use timely::dataflow::operators::Capability;
 use timely::dataflow::operators::generic::operator::Operator;
 
 /// Takes answers, and refusals of lines that are no queries.
-type Take = Box<dyn FnMut(Result<QueryAnswer, Refused>) + Send>;
+type TakeAnswer = Box<dyn FnMut(Result<QueryAnswer, Refused>) + Send>;
 
 /// Where answers go, in the order of the queries.
 pub enum Sink {
     /// They are written as text, and flushed after each batch.
     Text(AnswerForm, Box<dyn Write + Send>),
     /// This is called with each. It makes the job wait as long as it takes.
-    Values(Take),
+    Values(TakeAnswer),
 }
 
 impl Sink {

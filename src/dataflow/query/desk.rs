@@ -52,7 +52,7 @@ pub(crate) enum DeskOutcome<S, T> {
 }
 
 /// See the [module](self). `S` are results of earlier stages, `T` is an answer on its way out.
-pub(crate) struct Desk<S, T> {
+pub(crate) struct QueryDesk<S, T> {
     wakers: Arc<Wakers>,
     state: Mutex<DeskState>,
     /// Queries that wait, to be read without the lock.
@@ -90,7 +90,7 @@ impl DeskState {
     }
 }
 
-impl<S, T> Desk<S, T> {
+impl<S, T> QueryDesk<S, T> {
     pub(crate) fn new(wakers: Arc<Wakers>) -> Self {
         let coming = (0..wakers.workers()).collect();
         let state = Mutex::new(DeskState { coming, ..DeskState::default() });
@@ -201,8 +201,8 @@ mod tests {
         Numbered { place: 0, number: 0, query, snapshot, came: Instant::now() }.into()
     }
 
-    fn desk(workers: usize, queries: usize) -> Desk<(), ()> {
-        let desk = Desk::new(Wakers::new(workers));
+    fn desk(workers: usize, queries: usize) -> QueryDesk<(), ()> {
+        let desk = QueryDesk::new(Wakers::new(workers));
         desk.push(0, std::iter::repeat_with(query).take(queries));
         desk
     }

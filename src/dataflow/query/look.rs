@@ -8,7 +8,7 @@
 
 use super::answer::SLICE;
 use super::context::Context;
-use super::messages::{Counted, Question};
+use super::messages::{CountedTerms, Question};
 use crate::crew::lock;
 use crate::dataflow::control::Guard;
 use crate::dataflow::crossing::Crossing;
@@ -41,7 +41,7 @@ pub(crate) fn look<'scope>(
     stream: Stream<'scope, u64, Crossing<Question>>,
     context: &Arc<Context>,
     planned: &Arc<PlansByNumber>,
-) -> Stream<'scope, u64, Crossing<Counted>> {
+) -> Stream<'scope, u64, Crossing<CountedTerms>> {
     let context = context.clone();
     let planned = planned.clone();
     let scope = stream.scope();
@@ -68,7 +68,7 @@ pub(crate) fn look<'scope>(
                     let mut session = output.session(&cap);
                     for process in 0..context.shard.processes {
                         let worker = context.first_of(process);
-                        session.give(Counted { worker, number, dfs: dfs.clone() });
+                        session.give(CountedTerms { worker, number, dfs: dfs.clone() });
                     }
                     Ok(())
                 });

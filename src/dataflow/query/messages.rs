@@ -16,7 +16,7 @@ pub(crate) struct Question {
 
 /// The document frequencies of a query's terms in one shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Counted {
+pub(crate) struct CountedTerms {
     /// The worker that receives them.
     pub worker: u32,
     pub number: u64,
@@ -60,7 +60,7 @@ impl CrossingRecord for Question {
     }
 }
 
-impl CrossingRecord for Counted {
+impl CrossingRecord for CountedTerms {
     fn write(&self, put: &mut impl FnMut(u64)) {
         put(self.worker.into());
         put(self.number);
@@ -154,7 +154,7 @@ mod tests {
             let wanted = Wanted { k, mode, algorithm };
             let asked = Question { worker, number, wanted, text };
             send(&[asked.clone(), asked]);
-            let counted = Counted { worker, number, dfs };
+            let counted = CountedTerms { worker, number, dfs };
             send(&[counted.clone(), counted]);
             let found = ShardHits { number, known, hits, any };
             send(&[found.clone(), found]);

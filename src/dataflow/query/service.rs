@@ -29,7 +29,7 @@ pub(crate) use crate::query::engines::shard::Shard;
 use super::batch::Inbox;
 use super::collect::AnswerWriter;
 use super::context::{Context, Tally};
-use super::desk::Desk;
+use super::desk::QueryDesk;
 use crate::cluster::hosts::Hosts;
 use crate::cluster::line::SealedLine;
 use crate::crew::lock;
@@ -267,8 +267,8 @@ impl QueryService {
             inbox,
             writer: AnswerWriter::new(sink),
             engines,
-            whole: Arc::new(Desk::new(wakers.clone())),
-            shards: Arc::new(Desk::new(wakers.clone())),
+            whole: Arc::new(QueryDesk::new(wakers.clone())),
+            shards: Arc::new(QueryDesk::new(wakers.clone())),
             wakers,
             planned: Arc::default(),
         });

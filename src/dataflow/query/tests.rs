@@ -65,8 +65,8 @@ fn wiring(engines: Box<dyn Engines>, sink: Sink) -> (Arc<Wiring>, Asker) {
         inbox,
         writer: AnswerWriter::new(sink),
         engines,
-        whole: Arc::new(Desk::new(wakers.clone())),
-        shards: Arc::new(Desk::new(wakers.clone())),
+        whole: Arc::new(QueryDesk::new(wakers.clone())),
+        shards: Arc::new(QueryDesk::new(wakers.clone())),
         wakers,
         planned: Arc::default(),
     };

@@ -46,12 +46,12 @@ pub(crate) struct Change<K> {
 }
 
 /// Takes the number of a day, and its changes.
-pub(crate) type Tell<K> = Box<dyn FnMut(u32, Vec<Change<K>>) + Send>;
+pub(crate) type TellDay<K> = Box<dyn FnMut(u32, Vec<Change<K>>) + Send>;
 
 type Update<K> = (K, u32, isize);
 
 /// A key with its count, which is there once more or once less from a day on.
-type Counted<K> = ((K, isize), u32, isize);
+type CountedKey<K> = ((K, isize), u32, isize);
 
 /// Follows `days`, which are numbered from 0, over a window of so many days on so many workers.
 ///
@@ -62,7 +62,7 @@ pub(crate) fn frequencies<K: FrequencyKey + Send>(
     window: u32,
     workers: usize,
     control: &Arc<Control>,
-    tell: Tell<K>,
+    tell: TellDay<K>,
 ) -> Result<(), JobError> {
     assert!(window > 0, "a window has a day at least");
     let days: Box<dyn Iterator<Item = Day<K>> + Send> = Box::new(days.into_iter());
@@ -123,14 +123,14 @@ fn feed<'scope, K: FrequencyKey>(
 }
 
 fn tell_changes<'scope, K: FrequencyKey>(
-    stream: StreamVec<'scope, u32, Counted<K>>,
-    mut tell: Option<Tell<K>>,
+    stream: StreamVec<'scope, u32, CountedKey<K>>,
+    mut tell: Option<TellDay<K>>,
     control: &Arc<Control>,
     last: &Arc<Mutex<Option<u32>>>,
 ) -> StreamVec<'scope, u32, ()> {
     let guard = Guard::new(control, "TellChanges", stream.scope().index());
     let last = last.clone();
-    let to_first = Exchange::new(|_: &Counted<K>| 0);
+    let to_first = Exchange::new(|_: &CountedKey<K>| 0);
     stream.unary_frontier::<timely::container::CapacityContainerBuilder<_>, _, _, _>(
         to_first,
         "TellChanges",

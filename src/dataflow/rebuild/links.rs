@@ -36,11 +36,11 @@ use timely::worker::Worker;
 use twox_hash::XxHash3_64;
 use url::Url;
 
-pub(crate) type Take = Box<dyn FnMut(&PageLinks) -> Result<(), Cause> + Send>;
+pub(crate) type TakeLinks = Box<dyn FnMut(&PageLinks) -> Result<(), Cause> + Send>;
 
 /// Reads the inputs of `build`, on its workers, and gives the links of their pages to `take`, on
 /// one of them.
-pub(crate) fn links(build: &Arc<Build>, take: Take) -> Result<(), JobError> {
+pub(crate) fn links(build: &Arc<Build>, take: TakeLinks) -> Result<(), JobError> {
     let shared = build.clone();
     let take = Mutex::new(Some(take));
     workers::run(build.workers, &build.control, move |worker| {
@@ -49,7 +49,7 @@ pub(crate) fn links(build: &Arc<Build>, take: Take) -> Result<(), JobError> {
     })
 }
 
-fn assemble(worker: &mut Worker, build: &Arc<Build>, take: Option<Take>) {
+fn assemble(worker: &mut Worker, build: &Arc<Build>, take: Option<TakeLinks>) {
     worker.dataflow_named::<u64, _, _>("links", |scope| {
         let absorbed = ProbeHandle::new();
         let (groups, batches) = parse_input(scope, build, &absorbed, GatheredLinks::default());
@@ -67,7 +67,7 @@ fn assemble(worker: &mut Worker, build: &Arc<Build>, take: Option<Take>) {
 fn take_links<'scope>(
     stream: StreamVec<'scope, u64, Local<LinkGroup>>,
     build: &Arc<Build>,
-    mut take: Option<Take>,
+    mut take: Option<TakeLinks>,
 ) -> StreamVec<'scope, u64, ()> {
     let build = build.clone();
     let worker = stream.scope().index();

@@ -19,12 +19,12 @@ use std::cmp::Ordering;
 const CHUNK_BITS: u32 = 8;
 
 #[derive(Default)]
-struct Nodes {
+struct NodeArena {
     chunks: Vec<Vec<Node>>,
     used: u32,
 }
 
-impl Nodes {
+impl NodeArena {
     #[inline(always)]
     fn get(&self, node: u32) -> &Node {
         &self.chunks[(node >> CHUNK_BITS) as usize][node as usize % (1 << CHUNK_BITS)]
@@ -50,7 +50,7 @@ impl Nodes {
 /// The trees of all trie collections. Terms are numbered from 0 as they come.
 pub struct Forest {
     roots: Box<[u32]>,
-    nodes: Nodes,
+    nodes: NodeArena,
     strings: Strings,
     terms: u32,
 }
@@ -59,7 +59,7 @@ impl Default for Forest {
     fn default() -> Self {
         Self {
             roots: vec![NONE; TRIE_COLLECTIONS].into_boxed_slice(),
-            nodes: Nodes::default(),
+            nodes: NodeArena::default(),
             strings: Strings::default(),
             terms: 0,
         }

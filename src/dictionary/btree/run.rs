@@ -14,7 +14,7 @@ use crate::codec::folded;
 use crate::cpu::{Level, level};
 use crate::dictionary::closed::{Advance, ClosedError, ClosedTerms};
 use crate::dictionary::slices::{Chain, Slices};
-use crate::dictionary::stream::{TokenGroup, Tokens};
+use crate::dictionary::stream::{StreamTokens, TokenGroup};
 
 #[derive(Clone, Copy)]
 struct PostingsRecord {
@@ -113,7 +113,7 @@ impl BTreeRun {
         for &(collection, piece, place) in streams {
             let (group, first) = block[piece as usize];
             let stream = group.stream(place as usize).map_or(&[][..], |(_, stream)| stream);
-            for (document, suffix) in Tokens::new(stream) {
+            for (document, suffix) in StreamTokens::new(stream) {
                 let (term, new) = self.forest.find_or_insert_by::<V>(collection, suffix);
                 self.count(term, new, first + document);
             }

@@ -23,7 +23,7 @@ pub const LONGEST_LINE: usize = 256 << 10;
 pub(crate) const MOST_LINES_BYTES: usize = 16 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
+pub(crate) enum ValueRole {
     Other,
     Name,
     /// A part of the document's text.
@@ -38,18 +38,18 @@ pub(crate) const NUMBER: u32 = 4;
 /// A value that may differ in the next line: a string, or a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Value {
-    pub role: Role,
+    pub role: ValueRole,
     pub is_number: bool,
 }
 
 impl Value {
-    const NONE: Self = Self { role: Role::Other, is_number: false };
+    const NONE: Self = Self { role: ValueRole::Other, is_number: false };
 
     fn bits(self) -> u32 {
         let role = match self.role {
-            Role::Other => 0,
-            Role::Name => NAME,
-            Role::Text => TEXT,
+            ValueRole::Other => 0,
+            ValueRole::Name => NAME,
+            ValueRole::Text => TEXT,
         };
         if self.is_number { role | NUMBER } else { role }
     }
@@ -81,7 +81,10 @@ impl LineShape {
         if values.len() > MOST_VALUES || bytes > MOST_AROUND {
             return None;
         }
-        if count(Role::Name) > 1 || count(Role::Text) == 0 || behind.last() != Some(&b'\n') {
+        if count(ValueRole::Name) > 1
+            || count(ValueRole::Text) == 0
+            || behind.last() != Some(&b'\n')
+        {
             return None;
         }
         for (&(before, value), after) in values.iter().zip(arounds().skip(1)) {
@@ -90,7 +93,9 @@ impl LineShape {
                 true => after.first().is_some_and(|byte| !is_of_number(byte)),
                 false => quotes[1],
             };
-            if !ends || quotes[0] == value.is_number || value.is_number && value.role == Role::Text
+            if !ends
+                || quotes[0] == value.is_number
+                || value.is_number && value.role == ValueRole::Text
             {
                 return None;
             }
@@ -115,7 +120,7 @@ impl LineShape {
 
     /// Of lines that are one string each, a text.
     pub(crate) fn of_strings() -> Self {
-        let text = Value { role: Role::Text, is_number: false };
+        let text = Value { role: ValueRole::Text, is_number: false };
         Self::of(&[(b"\"", text)], b"\"\n").expect("a string ends at its quote")
     }
 
@@ -140,11 +145,11 @@ impl LineShape {
     }
 
     pub(crate) fn words(&self) -> [u32; SHAPE_WORDS] {
-        let is_text = |value: &Value| value.role == Role::Text;
+        let is_text = |value: &Value| value.role == ValueRole::Text;
         let first = self.values.iter().position(is_text).unwrap_or(0) as u32;
         let last = self.values.iter().rposition(is_text).unwrap_or(0) as u32;
         let (chunks, _) = self.around.as_chunks();
-        let is_named = self.values.iter().any(|value| value.role == Role::Name);
+        let is_named = self.values.iter().any(|value| value.role == ValueRole::Name);
         let numbers = [self.count.into(), is_named.into(), first, last].into_iter();
         let numbers = numbers.chain(self.values.map(Value::bits)).chain(self.ends.map(u32::from));
         let mut words = [0; SHAPE_WORDS];
@@ -229,10 +234,10 @@ impl AsLines {
 mod tests {
     use super::*;
 
-    const NAMED: Value = Value { role: Role::Name, is_number: false };
-    const NUMBERED: Value = Value { role: Role::Name, is_number: true };
-    const TEXTUAL: Value = Value { role: Role::Text, is_number: false };
-    const YEAR: Value = Value { role: Role::Other, is_number: true };
+    const NAMED: Value = Value { role: ValueRole::Name, is_number: false };
+    const NUMBERED: Value = Value { role: ValueRole::Name, is_number: true };
+    const TEXTUAL: Value = Value { role: ValueRole::Text, is_number: false };
+    const YEAR: Value = Value { role: ValueRole::Other, is_number: true };
 
     #[test]
     fn a_shape_says_where_values_end() {
@@ -277,7 +282,7 @@ mod tests {
             (vec![("\"", NUMBERED), ("\",\"", TEXTUAL)], "\"\n"),
             (vec![(":", NUMBERED), ("0,\"", TEXTUAL)], "\"\n"),
             (vec![(":", NUMBERED), ("", TEXTUAL)], "\"\n"),
-            (vec![named, ("\":", Value { role: Role::Text, is_number: true })], "}\n"),
+            (vec![named, ("\":", Value { role: ValueRole::Text, is_number: true })], "}\n"),
         ] {
             assert_eq!(of(&values, behind), None, "{values:?} {behind}");
         }

@@ -80,7 +80,7 @@ impl PieceGroup for TextGroup {
 }
 
 /// Gathers the texts of one piece after the other.
-pub struct Texts {
+pub struct TextGatherer {
     text: PieceText,
     /// Bytes and documents of the last piece: the next one's are about as many.
     last: (usize, usize),
@@ -90,7 +90,7 @@ pub struct Texts {
     pauses: Cell<bool>,
 }
 
-impl Texts {
+impl TextGatherer {
     pub fn new(buffers: Arc<TextBuffers>) -> Self {
         let text = PieceText::of(&buffers);
         let pauses = Cell::new(false);
@@ -118,7 +118,7 @@ impl Texts {
     }
 }
 
-impl Regroup for Texts {
+impl Regroup for TextGatherer {
     type Group = TextGroup;
 
     const COUNTED_LATER: bool = true;

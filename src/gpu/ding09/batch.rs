@@ -3,7 +3,7 @@
 
 use super::Merging;
 use super::list::DingLaid;
-use crate::gpu::methods::batch::{Made, MethodBatch, PlacedQuery};
+use crate::gpu::methods::batch::{MadeQuery, MethodBatch, PlacedQuery};
 use crate::gpu::methods::travelling::TravellingTerm;
 use bytemuck::{Pod, Zeroable};
 use std::collections::{HashMap, HashSet};
@@ -97,7 +97,7 @@ fn div_up(a: u64, b: u32) -> u32 {
 pub(super) fn make(
     batch: &mut MethodBatch<Merging>,
     query: &PlacedQuery<DingLaid>,
-) -> Made<DingRecord> {
+) -> MadeQuery<DingRecord> {
     let first = batch.terms.len();
     let hits = batch.used().hits as u32;
     let order = match batch.all_terms {
@@ -150,7 +150,7 @@ pub(super) fn make(
             }
         };
     }
-    Made {
+    MadeQuery {
         record,
         words: end - batch.used().words,
         hits: query.k,

@@ -7,7 +7,7 @@
 use crate::codec::{CodecError, bits, vbyte};
 use crate::gpu::methods::lists::{ALIGNMENT, put};
 use crate::index::list::{
-    BEFORE_FIRST, Columns, Form, ListCodec, ListError, ListView, MAX_BLOCK, Segment,
+    BEFORE_FIRST, Form, ListCodec, ListError, ListView, MAX_BLOCK, Segment, SegmentColumns,
 };
 use bytemuck::{Pod, Zeroable};
 
@@ -67,7 +67,7 @@ pub struct DingLayer {
     segment_of: Vec<u32>,
     records: Vec<SegmentRecord>,
     bytes: Vec<u8>,
-    columns: Columns,
+    columns: SegmentColumns,
     opened_words: u64,
     block_len: u32,
 }

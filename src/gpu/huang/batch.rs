@@ -4,7 +4,7 @@
 use super::HuangTuning;
 use super::list::HuangLaid;
 use crate::gpu::floor::steps::Argument::{Array as In, Number};
-use crate::gpu::methods::batch::{Made, MethodBatch, PlacedQuery, in_a_word};
+use crate::gpu::methods::batch::{MadeQuery, MethodBatch, PlacedQuery, in_a_word};
 use crate::gpu::methods::{DeviceMethod as _, MethodArray, MethodStep};
 use bytemuck::{Pod, Zeroable};
 
@@ -66,7 +66,7 @@ const ROUNDING: f32 = 1.0 + 16.0 * f32::EPSILON;
 pub(super) fn make(
     batch: &mut MethodBatch<HuangTuning>,
     query: &PlacedQuery<HuangLaid>,
-) -> Made<HuangRecord> {
+) -> MadeQuery<HuangRecord> {
     let first_term = batch.terms.len() as u32;
     let terms = query.terms.len();
     let k = query.k;
@@ -96,7 +96,7 @@ pub(super) fn make(
         to: query.docids.end,
         slack: 1.0 - (2 * terms + 8) as f32 * f32::EPSILON,
     };
-    Made {
+    MadeQuery {
         record,
         words: 2 * u64::from(capacity) * u64::from(threads),
         hits: k,

@@ -6,7 +6,7 @@
 
 use crate::codec::CodecError;
 use crate::gpu::methods::lists::put;
-use crate::index::list::{BEFORE_FIRST, Columns, ListCodec, ListError, ListView};
+use crate::index::list::{BEFORE_FIRST, ListCodec, ListError, ListView, SegmentColumns};
 use crate::score::bm25::score;
 use crate::score::bounds::BoundNorms;
 use crate::score::weight::ROUNDING;
@@ -48,7 +48,7 @@ pub struct HuangLayer {
     last: Vec<u32>,
     records: Vec<[u32; 4]>,
     bytes: Vec<u8>,
-    columns: Columns,
+    columns: SegmentColumns,
     postings: u32,
     most: f32,
 }

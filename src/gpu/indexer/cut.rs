@@ -1,7 +1,7 @@
 //! Cuts a piece that is too large for a buffer, or for the room that is left, into parts: some of
 //! its collections, or some tokens of one.
 
-use crate::dictionary::stream::{TokenGroup, Tokens};
+use crate::dictionary::stream::{StreamTokens, TokenGroup};
 
 /// A group with the docid of its piece's first document, counted from the run's first.
 pub(super) type PlacedGroup = (TokenGroup, u32);
@@ -41,13 +41,13 @@ pub(super) fn cut((whole, first): &PlacedGroup, most_bytes: usize) -> Vec<Placed
     };
     for (collection, stream) in whole.streams() {
         if open.group.bytes.len() + stream.len() <= most_bytes {
-            let tokens = Tokens::new(stream).count() as u32;
+            let tokens = StreamTokens::new(stream).count() as u32;
             open.push(collection, stream, tokens);
             continue;
         }
         close(std::mem::replace(&mut open, CutGroup::new(whole, *first)));
         // Parts of this stream; the last may take more collections only if it begins with it.
-        let mut tokens = Tokens::new(stream);
+        let mut tokens = StreamTokens::new(stream);
         let mut from = 0;
         let mut base = *first;
         let mut end = 0;
@@ -94,7 +94,7 @@ mod tests {
         let mut found = Found::new();
         for (group, first) in pieces {
             for (collection, stream) in group.streams() {
-                let tokens = Tokens::new(stream);
+                let tokens = StreamTokens::new(stream);
                 found.extend(tokens.map(|(d, s)| (collection, first + d, s.to_vec())));
             }
         }
@@ -128,7 +128,7 @@ mod tests {
             for (group, _) in &parts {
                 prop_assert_eq!(group.owner, 2);
                 prop_assert!(group.bytes.len() <= most || group.tokens == 1);
-                prop_assert_eq!(group.tokens as usize, group.streams().map(|(_, s)| Tokens::new(s).count()).sum::<usize>());
+                prop_assert_eq!(group.tokens as usize, group.streams().map(|(_, s)| StreamTokens::new(s).count()).sum::<usize>());
             }
         }
     }

@@ -66,7 +66,7 @@ pub(in crate::gpu) fn in_a_word(order: &[usize]) -> u64 {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct Made<R> {
+pub struct MadeQuery<R> {
     pub record: R,
     /// Of the batch's memory.
     pub words: u64,
@@ -211,7 +211,7 @@ impl<M: DeviceMethod> MethodBatch<M> {
             return Ok(false);
         }
         self.used = used;
-        let Made { shared_bytes, class, work, .. } = made;
+        let MadeQuery { shared_bytes, class, work, .. } = made;
         let query = self.records.len();
         let hits = (before.hits as usize, made.hits);
         self.queries.push(Sorted { query, hits, shared_bytes, class, work });

@@ -47,7 +47,7 @@ use crate::index::lexicon::TermEntry;
 use crate::index::list::Form;
 use crate::query::snapshot::Snapshot;
 use crate::settings::SettingError;
-use batch::{Made, MethodBatch, PlacedQuery};
+use batch::{MadeQuery, MethodBatch, PlacedQuery};
 use bytemuck::Pod;
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -163,7 +163,10 @@ pub trait DeviceMethod: Copy + Debug + Send + Sync + 'static {
     ) -> Result<Self::Laid, IndexError>;
 
     /// Makes the record of a query, and adds its terms to the batch's.
-    fn make(batch: &mut MethodBatch<Self>, query: &PlacedQuery<Self::Laid>) -> Made<Self::Record>;
+    fn make(
+        batch: &mut MethodBatch<Self>,
+        query: &PlacedQuery<Self::Laid>,
+    ) -> MadeQuery<Self::Record>;
 
     /// Bytes of [`MethodBatch::more`] for so many terms, at most.
     fn more_bytes(_terms: usize) -> usize {

@@ -7,7 +7,7 @@ use super::DeviceMethod;
 use super::batch::{AskedPart, FoundHits, MethodBatch};
 use super::device::MethodDevice;
 use crate::gpu::floor::error::GpuError;
-use crate::gpu::query::service::{Desk, DeviceJob, Why};
+use crate::gpu::query::service::{DeviceDesk, DeviceJob, Why};
 use crate::query::wanted::Stage;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -27,7 +27,7 @@ pub(in crate::gpu) struct Turns<M: DeviceMethod> {
     batch: usize,
     /// Queries of AND, and of OR.
     ready: [VecDeque<OpenTurn<M>>; 2],
-    desk: Desk,
+    desk: DeviceDesk,
 }
 
 impl<M: DeviceMethod> Turns<M> {
@@ -36,7 +36,7 @@ impl<M: DeviceMethod> Turns<M> {
         how: M,
         docids: Range<u32>,
         batch: usize,
-        desk: Desk,
+        desk: DeviceDesk,
     ) -> Self {
         Self { device, how, docids, batch, ready: Default::default(), desk }
     }

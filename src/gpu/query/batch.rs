@@ -76,7 +76,7 @@ pub enum Answered {
 pub(super) const INPUT_HEAD_BYTES: usize = 16;
 
 #[derive(Debug, Default)]
-pub struct Batch {
+pub struct QueryBatch {
     pub terms: Vec<TermRecord>,
     pub records: Vec<QueryRecord>,
     pub groups: Groups,
@@ -97,7 +97,7 @@ struct Used {
     sorted: u64,
 }
 
-impl Batch {
+impl QueryBatch {
     pub(crate) fn clear(&mut self) {
         let Self { terms, records, groups, hits, places, queries, used } = self;
         terms.clear();

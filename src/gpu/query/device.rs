@@ -1,10 +1,10 @@
 //! A device that takes several batches at a time, and the memory of one batch. A [`QueryDevice`]
-//! has the kernels, the norms, and the arena of the lists. A [`Slot`] has a stream of its own,
+//! has the kernels, the norms, and the arena of the lists. A [`BatchSlot`] has a stream of its own,
 //! memory on the device, and pinned memory for a batch and its results. All steps of a batch are
 //! enqueued at once, without the host in between; an event says when the results are there.
 
-use super::Tuning;
-use super::batch::{Answered, Batch, INPUT_HEAD_BYTES, QueryBatchRoom};
+use super::QueryTuning;
+use super::batch::{Answered, INPUT_HEAD_BYTES, QueryBatch, QueryBatchRoom};
 use super::list::Windows;
 use super::plan::{QueryRecord, QueryState, TermRecord};
 use super::steps::{Array, Groups, LaunchSettings, QueryStep, Zeroed};
@@ -62,7 +62,7 @@ impl QueryDevice {
         norms: &[f32],
         arena_bytes: Option<u64>,
     ) -> Result<Self, GpuError> {
-        let tuning = Tuning::of_device(device.most_shared_bytes());
+        let tuning = QueryTuning::of_device(device.most_shared_bytes());
         let shared_bytes = |name: &'static str| match name {
             "query_sample" | "query_or" => tuning.or_shared_bytes(8),
             "query_wide_sample" | "query_wide_or" => tuning.or_shared_bytes(16),
@@ -137,7 +137,7 @@ impl QueryDevice {
 
 /// The memory of one batch, from its records to its results.
 #[derive(Debug)]
-pub struct Slot {
+pub struct BatchSlot {
     room: QueryBatchRoom,
     memory: Slab,
     input: Pinned,
@@ -218,7 +218,7 @@ fn hits_at(room: &QueryBatchRoom) -> usize {
     room.records * size_of::<QueryState>()
 }
 
-impl Slot {
+impl BatchSlot {
     /// One that `answers_ordered` can run the ordered kernels too.
     pub fn new(
         device: &QueryDevice,
@@ -261,7 +261,7 @@ impl Slot {
     ///
     /// # Panics
     /// If the slot is busy, or the batch does not fit it.
-    pub fn launch(&mut self, device: &QueryDevice, batch: &Batch) -> Result<(), GpuError> {
+    pub fn launch(&mut self, device: &QueryDevice, batch: &QueryBatch) -> Result<(), GpuError> {
         if batch.groups.len() > MOST_GRAPHED {
             let steps = device.machine.batch(device.windows, batch.groups);
             return self.run(device, batch, &steps);
@@ -294,7 +294,11 @@ impl Slot {
     ///
     /// # Panics
     /// As there, or if this slot does not answer so, or the batch has not one record.
-    pub fn launch_ordered(&mut self, device: &QueryDevice, batch: &Batch) -> Result<(), GpuError> {
+    pub fn launch_ordered(
+        &mut self,
+        device: &QueryDevice,
+        batch: &QueryBatch,
+    ) -> Result<(), GpuError> {
         assert!(batch.records.len() == 1 && self.scores.is_some(), "one query in the right slot");
         let all_terms = batch.queries()[0].mode == Mode::And;
         let steps = device.machine.ordered(device.windows, all_terms, batch.records[0].k);
@@ -308,7 +312,7 @@ impl Slot {
     pub(crate) fn run(
         &mut self,
         device: &QueryDevice,
-        batch: &Batch,
+        batch: &QueryBatch,
         steps: &[QueryStep],
     ) -> Result<(), GpuError> {
         self.begin(device, batch, false)?;
@@ -338,7 +342,12 @@ impl Slot {
     }
 
     /// Writes a batch where its kernels read it, or where it is copied from.
-    fn begin(&mut self, device: &QueryDevice, batch: &Batch, mapped: bool) -> Result<(), GpuError> {
+    fn begin(
+        &mut self,
+        device: &QueryDevice,
+        batch: &QueryBatch,
+        mapped: bool,
+    ) -> Result<(), GpuError> {
         assert!(!self.busy, "a slot has one batch at a time");
         assert!(
             batch.records.len() <= self.room.records && batch.terms.len() <= self.room.terms,
@@ -411,7 +420,7 @@ impl Slot {
     }
 
     /// The answers to the launched batch, which is done; the slot is free then.
-    pub fn answers(&mut self, batch: &Batch) -> Vec<Answered> {
+    pub fn answers(&mut self, batch: &QueryBatch) -> Vec<Answered> {
         self.busy = false;
         // SAFETY: the batch is done, and with it all copies.
         let output = unsafe { self.output.bytes() };

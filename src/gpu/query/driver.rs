@@ -2,13 +2,13 @@
 //! waits for their lists, makes batches, and sends answers back. A query that the device cannot
 //! answer, or not soon, goes back to its worker, which answers it on the CPU.
 
-use super::batch::{Answered, Batch, BatchQuery, Floors, QueryBatchRoom};
+use super::batch::{Answered, BatchQuery, Floors, QueryBatch, QueryBatchRoom};
 use super::bring::Brought;
-use super::device::{QueryDevice, Slot};
+use super::device::{BatchSlot, QueryDevice};
 use super::fetch::{FetchRequest, Fetchers, NO_LIST, ResidentKey, ResidentLists};
 use super::plan::{MOST_HITS, PlacedTerm};
 use super::residency::{ListId, Residence, Residency};
-use super::service::{Desk, DeviceJob, Why};
+use super::service::{DeviceDesk, DeviceJob, Why};
 use crate::crew::lock;
 use crate::gpu::floor::error::GpuError;
 use crate::query::snapshot::Snapshot;
@@ -47,8 +47,8 @@ pub(super) struct Driver {
     room: QueryBatchRoom,
     lists: ResidentLists,
     fetchers: Fetchers,
-    slots: Vec<(Slot, Batch, Vec<WaitingQuery>)>,
-    ordered: (Slot, Batch, Option<WaitingQuery>),
+    slots: Vec<(BatchSlot, QueryBatch, Vec<WaitingQuery>)>,
+    ordered: (BatchSlot, QueryBatch, Option<WaitingQuery>),
     /// For the ordered kernels.
     overflown: VecDeque<WaitingQuery>,
     /// Queries whose lists are not asked for yet, since those of others leave no room.
@@ -60,7 +60,7 @@ pub(super) struct Driver {
     key: ResidentKey,
     ready: VecDeque<WaitingQuery>,
     ready_since: Option<Instant>,
-    desk: Desk,
+    desk: DeviceDesk,
 }
 
 impl Driver {
@@ -70,15 +70,15 @@ impl Driver {
         pace: Pace,
         k: usize,
         fetchers: usize,
-        desk: Desk,
+        desk: DeviceDesk,
     ) -> Result<Self, GpuError> {
         let k = k.clamp(1, MOST_HITS) as u32;
         let room = device.room(pace.batch, k);
-        let slot = |room, ordered| Slot::new(&device, room, ordered);
+        let slot = |room, ordered| BatchSlot::new(&device, room, ordered);
         let slots = (0..pace.slots)
-            .map(|_| Ok((slot(room, false)?, Batch::default(), Vec::new())))
+            .map(|_| Ok((slot(room, false)?, QueryBatch::default(), Vec::new())))
             .collect::<Result<Vec<_>, GpuError>>()?;
-        let ordered = (slot(device.room(1, k), true)?, Batch::default(), None);
+        let ordered = (slot(device.room(1, k), true)?, QueryBatch::default(), None);
         let lists: ResidentLists = Arc::new(Mutex::new(Residency::new(device.arena().bytes())));
         let fetchers = Fetchers::start(fetchers, &snapshot, &device, &share, &lists)?;
         Ok(Self {

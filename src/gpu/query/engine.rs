@@ -7,7 +7,7 @@ use super::driver::{Driver, Pace as DriverPace};
 use super::fetch::{ResidentLists, holds, norms_of};
 use super::gather::{Gathering, Next};
 use super::plan::{MOST_HITS, Scale};
-use super::service::{Counts, Desk, DeviceAnswer, DeviceJob, OnLost, Why};
+use super::service::{Counts, DeviceAnswer, DeviceDesk, DeviceJob, OnLost, Why};
 use crate::crew::{lock, spawn};
 use crate::gpu::ding09::Merging;
 use crate::gpu::floor::device::Device;
@@ -183,7 +183,7 @@ fn start(
     let device = Device::open(info, 1)?;
     let (sender, jobs) = channel();
     let lost = Arc::new(AtomicBool::new(false));
-    let desk = Desk::new(jobs, (reply, counts), (lost.clone(), on_lost.clone()));
+    let desk = DeviceDesk::new(jobs, (reply, counts), (lost.clone(), on_lost.clone()));
     let mut lists = None;
     let of = (device, toolchain, snapshot, share);
     let run: Box<dyn FnOnce() + Send> = match options.method {
@@ -217,7 +217,7 @@ fn turns<M: DeviceMethod>(
     how: M,
     (device, toolchain, snapshot, share): (Device, &Toolchain, &Arc<Snapshot>, Range<u32>),
     options: GpuOptions,
-    desk: Desk,
+    desk: DeviceDesk,
 ) -> Result<Box<dyn FnOnce() + Send>, GpuError> {
     let memory = Memory {
         lists: options.memory,

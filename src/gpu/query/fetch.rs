@@ -39,12 +39,12 @@ struct Queue {
 }
 
 #[derive(Default)]
-struct Waiting {
+struct WaitingFetches {
     queue: Mutex<Queue>,
     more: Condvar,
 }
 
-impl Waiting {
+impl WaitingFetches {
     fn lock(&self) -> MutexGuard<'_, Queue> {
         lock(&self.queue)
     }
@@ -66,7 +66,7 @@ impl Waiting {
 }
 
 pub(super) struct Fetchers {
-    waiting: Arc<Waiting>,
+    waiting: Arc<WaitingFetches>,
     /// Outcomes. Whoever reads one tells the residency, and then those who wait: a list that could
     /// come and go in between would be missing to them.
     pub(super) fetched: Receiver<(ListId, Brought)>,
@@ -81,7 +81,7 @@ impl Fetchers {
         share: &Range<u32>,
         lists: &ResidentLists,
     ) -> Result<Self, GpuError> {
-        let waiting = Arc::new(Waiting::default());
+        let waiting = Arc::new(WaitingFetches::default());
         let (sender, fetched) = channel();
         let start = |number: usize| {
             let waiting = waiting.clone();

@@ -6,7 +6,7 @@ use crate::index::error::IndexError;
 use crate::index::format::HEADER_BYTES;
 use crate::index::generations::generation::Generation;
 use crate::index::lexicon::TermEntry;
-use crate::index::list::{Columns, ListError, ListView, MAX_BLOCK};
+use crate::index::list::{ListError, ListView, MAX_BLOCK, SegmentColumns};
 use crate::index::run::Run;
 use std::ops::Range;
 
@@ -67,7 +67,7 @@ fn append(
 ) -> Result<(), ListError> {
     let mut docids = [0; MAX_BLOCK];
     let mut tfs = [0; MAX_BLOCK];
-    let mut columns = Columns::default();
+    let mut columns = SegmentColumns::default();
     let block_len = list.block_len();
     let first = run.first_docid();
     // Skips blocks that end before the share.

@@ -1,4 +1,4 @@
-//! The interface of the threads of devices that answer queries: all take queries from a [`Desk`]
+//! The interface of the threads of devices that answer queries: all take queries from a [`DeviceDesk`]
 //! and leave answers there, whoever drives them; and their counters.
 
 use crate::gpu::floor::error::GpuError;
@@ -84,7 +84,7 @@ pub(in crate::gpu) type Reply = Box<dyn Fn(usize, Vec<DeviceAnswer>) + Send>;
 pub type OnLost = Arc<dyn Fn(&GpuError) + Send + Sync>;
 
 /// Where the thread of a device takes queries and leaves answers.
-pub(in crate::gpu) struct Desk {
+pub(in crate::gpu) struct DeviceDesk {
     pub(in crate::gpu) jobs: Receiver<DeviceJob>,
     pub(in crate::gpu) counts: Arc<Counts>,
     /// To be sent, by worker.
@@ -94,7 +94,7 @@ pub(in crate::gpu) struct Desk {
     on_lost: OnLost,
 }
 
-impl Desk {
+impl DeviceDesk {
     /// `lost` is set, and `on_lost` told, if the device fails.
     pub(in crate::gpu) fn new(
         jobs: Receiver<DeviceJob>,

@@ -1,6 +1,6 @@
 //! The kernels that answer a batch, in their order.
 
-use super::Tuning;
+use super::QueryTuning;
 use super::list::Windows;
 use super::plan::QueryState;
 use crate::gpu::floor::error::Geometry;
@@ -8,7 +8,7 @@ use crate::gpu::floor::steps::{Argument as AnyArgument, Step as AnyStep};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Array {
-    /// [`Batch::write`](super::batch::Batch::write).
+    /// [`Batch::write`](super::batch::QueryBatch::write).
     Input,
     /// All lists, in bytes.
     Arena,
@@ -65,7 +65,7 @@ impl Groups {
 /// What decides about the geometry of launches.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LaunchSettings {
-    pub tuning: Tuning,
+    pub tuning: QueryTuning,
     pub multiprocessors: u32,
 }
 
@@ -194,7 +194,7 @@ impl LaunchSettings {
             In(Array::Bins, 0),
             In(Array::Keys, 0),
         ];
-        let shared_bytes = Tuning::RESCORE_SHARED_BYTES;
+        let shared_bytes = QueryTuning::RESCORE_SHARED_BYTES;
         let geometry = Geometry { blocks: len * each, threads: THREADS, shared_bytes };
         QueryStep { kernel: "query_rescore", geometry, arguments }
     }

@@ -5,7 +5,7 @@
 //! The list is then the one that a [`ListMaker`](super::list::ListMaker) makes, to the byte.
 
 use super::list::{ALIGNMENT, EXCEPTION, GROUP, PlacedList, Windows};
-use crate::index::list::{BEFORE_FIRST, Columns, ListError, ListView, MAX_BLOCK};
+use crate::index::list::{BEFORE_FIRST, ListError, ListView, MAX_BLOCK, SegmentColumns};
 use crate::score::bounds::{Bound, greatest_tf};
 use bytemuck::{Pod, Zeroable};
 use std::ops::Range;
@@ -104,7 +104,7 @@ impl<'a> Outline<'a> {
         let block_len = list.block_len();
         let mut docids = [0; MAX_BLOCK];
         let mut tfs = [0; MAX_BLOCK];
-        let mut columns = Columns::default();
+        let mut columns = SegmentColumns::default();
         let mut lines = Vec::with_capacity(list.full_blocks() + 1);
         // All that is left lies behind the share.
         let mut is_behind = false;

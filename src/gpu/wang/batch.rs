@@ -4,7 +4,7 @@
 use super::list::WangLaid;
 use super::{KERNEL, ROUNDS, WangTuning};
 use crate::gpu::floor::steps::Argument::{Array as In, Number};
-use crate::gpu::methods::batch::{Made, MethodBatch, PlacedQuery, in_a_word};
+use crate::gpu::methods::batch::{MadeQuery, MethodBatch, PlacedQuery, in_a_word};
 use crate::gpu::methods::travelling::TravellingTerm;
 use crate::gpu::methods::{MethodArray, MethodStep};
 use crate::score::wang::slack;
@@ -48,7 +48,7 @@ pub struct WangRecord {
 pub(super) fn make(
     batch: &mut MethodBatch<WangTuning>,
     query: &PlacedQuery<WangLaid>,
-) -> Made<WangRecord> {
+) -> MadeQuery<WangRecord> {
     let threads = batch.how.round;
     assert!(ROUNDS.contains(&threads), "a round of {threads}");
     let first_term = batch.terms.len() as u32;
@@ -76,7 +76,7 @@ pub(super) fn make(
         cut: ends.min().unwrap_or(batch.documents),
     };
     let shared_bytes = wang_shared_bytes(threads, terms, capacity);
-    Made {
+    MadeQuery {
         record,
         words: 0,
         hits: k.min(capacity),

@@ -5,7 +5,7 @@
 
 use crate::codec::bits;
 use crate::gpu::methods::lists::put;
-use crate::index::list::{Columns, ListError, ListView, MAX_BLOCK};
+use crate::index::list::{ListError, ListView, MAX_BLOCK, SegmentColumns};
 
 /// About so many, and twice as many at most where docids are spread evenly.
 const BUCKET_POSTINGS: u32 = 8;
@@ -34,7 +34,7 @@ pub struct WangLayer {
     records: Vec<[u32; 4]>,
     table: Vec<u32>,
     bytes: Vec<u8>,
-    columns: Columns,
+    columns: SegmentColumns,
 }
 
 impl WangLayer {

@@ -2,7 +2,7 @@
 
 use super::{BLOCK_ENTRY_BYTES, CodedTerm, LexiconHeader, MAX_CODED_BYTES, TermEntry, no_term};
 use crate::index::error::IndexError;
-use crate::index::files::window::Window;
+use crate::index::files::window::FileWindow;
 use crate::index::format::{
     DIRECTORY_ENTRIES, HEADER_BYTES, LEXICON_BLOCK, MAX_TERM_BYTES, list_start,
 };
@@ -31,9 +31,9 @@ pub struct StreamedTerm<'a> {
 #[derive(Debug)]
 pub struct LexiconStream {
     header: LexiconHeader,
-    blocks: Window,
-    index: Window,
-    directory: Window,
+    blocks: FileWindow,
+    index: FileWindow,
+    directory: FileWindow,
     /// Trie collection of the term, and the block at which the collection ends.
     collection: u64,
     collection_end: u64,
@@ -74,15 +74,15 @@ impl LexiconStream {
         (window_bytes, table_bytes): (usize, usize),
         collections: Range<u16>,
     ) -> Result<Self, IndexError> {
-        let mut blocks = Window::open(path, window_bytes.max(MAX_CODED_BYTES))?;
+        let mut blocks = FileWindow::open(path, window_bytes.max(MAX_CODED_BYTES))?;
         let length = blocks.length();
         let first = usize::try_from(length).map_or(HEADER_BYTES, |length| length.min(HEADER_BYTES));
         let header = LexiconHeader::parse(path, blocks.read(0, first)?, length)?;
         let mut stream = Self {
             header,
             blocks,
-            index: Window::open(path, table_bytes)?,
-            directory: Window::open(path, table_bytes)?,
+            index: FileWindow::open(path, table_bytes)?,
+            directory: FileWindow::open(path, table_bytes)?,
             collection: u64::from(collections.start),
             collection_end: 0,
             last: u64::from(collections.end),

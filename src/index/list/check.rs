@@ -3,7 +3,7 @@
 
 use super::packed::ANCHOR_BLOCKS;
 use super::segment::{self, RECORD_BYTES};
-use super::{Columns, ListError, ListView, MAX_BLOCK, bounds_of};
+use super::{ListError, ListView, MAX_BLOCK, SegmentColumns, bounds_of};
 use crate::score::bounds::{BOUND_BYTES, Bound, Front, code_below};
 
 impl ListView<'_> {
@@ -23,7 +23,7 @@ impl ListView<'_> {
         let mut blocks = Blocks {
             list: self,
             end: 0,
-            columns: Columns::default(),
+            columns: SegmentColumns::default(),
             segment: [const { Vec::new() }; 2],
         };
         let block_len = self.block_len();
@@ -47,7 +47,7 @@ struct Blocks<'a> {
     list: &'a ListView<'a>,
     /// Where the next block or segment has to begin.
     end: u64,
-    columns: Columns,
+    columns: SegmentColumns,
     /// The blocks of the segment so far, `gap_minus_one` and tf - 1.
     segment: [Vec<u32>; 2],
 }

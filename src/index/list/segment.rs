@@ -98,12 +98,12 @@ pub(super) fn write(
 /// What the blocks of one segment of a list share, opened for reading. It is used again for other
 /// segments and lists, so that nothing is allocated once it has grown.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Columns {
+pub(crate) struct SegmentColumns {
     opened: [Opened; 2],
     segment: Option<usize>,
 }
 
-impl Columns {
+impl SegmentColumns {
     /// Must be called before another list is read.
     pub(crate) fn close(&mut self) {
         self.segment = None;
@@ -201,7 +201,7 @@ impl<'a> ListView<'a> {
     pub(crate) fn source<'c>(
         &'c self,
         line: &PackedBlock,
-        columns: &'c mut Columns,
+        columns: &'c mut SegmentColumns,
     ) -> Result<BlockSource<'c>, ListError> {
         let bytes = self.bytes_of(line);
         if !self.form.has_segments() {
@@ -215,7 +215,7 @@ impl<'a> ListView<'a> {
     fn open<'c>(
         &'c self,
         number: usize,
-        columns: &'c mut Columns,
+        columns: &'c mut SegmentColumns,
     ) -> Result<[List<'c>; 2], ListError> {
         let segment = self.segment(number);
         let offset = segment.offset;

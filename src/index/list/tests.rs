@@ -61,7 +61,7 @@ fn decode_view(list: &ListView<'_>, documents: u32) -> Result<Postings, ListErro
     let mut postings = Vec::new();
     let mut docids = vec![0; list.block_len()];
     let mut tfs = vec![0; list.block_len()];
-    let mut columns = Columns::default();
+    let mut columns = SegmentColumns::default();
     for block in 0..list.full_blocks() {
         list.decode_block(block, documents, &mut columns, &mut docids)?;
         list.decode_tfs(block, &mut columns, &mut tfs)?;
@@ -294,7 +294,7 @@ fn lists_of_several_segments_come_back() {
             .unwrap();
             assert!(all == list, "{form}");
             // Any block, whatever was open before.
-            let mut columns = Columns::default();
+            let mut columns = SegmentColumns::default();
             let mut docids = vec![0; form.block_len()];
             for block in [view.full_blocks() - 1, 0, view.full_blocks() / 2, 1] {
                 view.decode_block(block, 1 << 20, &mut columns, &mut docids).unwrap();

@@ -10,7 +10,7 @@ use crate::index::documents::{
 };
 use crate::index::error::IndexError;
 use crate::index::files::storage::{Durability, Stop};
-use crate::index::files::window::Window;
+use crate::index::files::window::FileWindow;
 use crate::index::format::{FileKind, HEADER_BYTES, Header, LONG, padding, run_file};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -76,8 +76,8 @@ impl MergeInput {
         self.generation.join(run_file(&self.run.name, kind))
     }
 
-    fn open(&self, kind: FileKind, bytes: usize) -> Result<Window, IndexError> {
-        Window::open(&self.path(kind), bytes)
+    fn open(&self, kind: FileKind, bytes: usize) -> Result<FileWindow, IndexError> {
+        FileWindow::open(&self.path(kind), bytes)
     }
 
     /// Also checks the headers of all files.
@@ -183,7 +183,7 @@ impl MergeInput {
 }
 
 fn read_long(
-    names: &mut Window,
+    names: &mut FileWindow,
     place: u64,
     bytes: u64,
     name: &mut Vec<u8>,
@@ -202,13 +202,13 @@ fn fixed<const N: usize>(bytes: &[u8]) -> [u8; N] {
 }
 
 /// Where the name before that of a document ends.
-fn end_before(ends: &mut Window, document: u32) -> Result<u64, IndexError> {
+fn end_before(ends: &mut FileWindow, document: u32) -> Result<u64, IndexError> {
     let Some(before) = document.checked_sub(1) else { return Ok(0) };
     let bytes = ends.read(BODY + 8 * u64::from(before), 8)?;
     Ok(u64::from_le_bytes(fixed(bytes)))
 }
 
-fn name_bytes(ends: &mut Window, documents: Range<u32>) -> Result<u64, IndexError> {
+fn name_bytes(ends: &mut FileWindow, documents: Range<u32>) -> Result<u64, IndexError> {
     let start = end_before(ends, documents.start)?;
     let end = end_before(ends, documents.end)?;
     end.checked_sub(start).ok_or_else(|| {

@@ -3,7 +3,7 @@
 
 use crate::crew::{Crew, lock};
 use crate::index::error::IndexError;
-use crate::index::files::window::Window;
+use crate::index::files::window::FileWindow;
 use crate::index::format::{FileKind, HEADER_BYTES, Header, LONG, padding};
 use crate::index::list::MAX_BLOCK;
 use crate::score::bounds::code_below;
@@ -34,7 +34,7 @@ enum Codes {
 
 #[derive(Debug)]
 struct Page {
-    window: Window,
+    window: FileWindow,
     long: Vec<(u32, u32)>,
     first: u64,
     codes: Vec<u8>,
@@ -43,7 +43,7 @@ struct Page {
 /// Reads the `count` documents of 65,535 tokens or more, and their lengths, from byte `first` of a
 /// file of lengths on.
 pub(super) fn long_documents(
-    window: &mut Window,
+    window: &mut FileWindow,
     first: u64,
     count: u64,
 ) -> Result<Vec<(u32, u32)>, IndexError> {
@@ -71,7 +71,7 @@ pub(super) fn no_long(path: &Path, docid: u64) -> IndexError {
 
 impl Lengths {
     pub(super) fn read(path: &Path, memory_bytes: u64, threads: usize) -> Result<Self, IndexError> {
-        let mut window = Window::open(path, 2 * AT_ONCE)?;
+        let mut window = FileWindow::open(path, 2 * AT_ONCE)?;
         let first = window.length().min(HEADER_BYTES as u64) as usize;
         let header = Header::parse(path, FileKind::Lengths, window.read(0, first)?)?;
         let [documents, _, long, ..] = header.values;
@@ -162,7 +162,7 @@ fn read_all(
     let mut codes = vec![0; documents as usize];
     let each = codes.len().div_ceil(threads.max(1)).max(LEAST_DOCUMENTS);
     let read = |(number, part): (usize, &mut [u8])| {
-        let mut window = Window::open(path, 2 * AT_ONCE)?;
+        let mut window = FileWindow::open(path, 2 * AT_ONCE)?;
         let first = (number * each) as u64;
         let mut parts = (first..).step_by(AT_ONCE).zip(part.chunks_mut(AT_ONCE));
         parts.try_for_each(|(docid, codes)| read_codes(&mut window, long, docid, codes))
@@ -174,7 +174,7 @@ fn read_all(
 }
 
 fn read_codes(
-    window: &mut Window,
+    window: &mut FileWindow,
     long: &[(u32, u32)],
     docid: u64,
     codes: &mut [u8],

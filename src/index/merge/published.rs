@@ -7,7 +7,7 @@ use crate::index::documents::Documents;
 use crate::index::error::IndexError;
 use crate::index::files::map::check_crc;
 use crate::index::files::storage::{Durability, FileEntry, Stop};
-use crate::index::files::window::{Window, checksum};
+use crate::index::files::window::{FileWindow, checksum};
 use crate::index::format::{FileKind, check_length};
 use crate::index::generations::folder::{IndexLock, current};
 use crate::index::generations::manifest::Manifest;
@@ -208,7 +208,7 @@ pub(in crate::index) fn verify<'a>(
             let reason = format!("this program cannot merge the {unknown} of runs");
             return Err(IndexError::refused(&path, reason));
         }
-        check_length(&path, Window::open(&path, 0)?.length(), Some(file.bytes))?;
+        check_length(&path, FileWindow::open(&path, 0)?.length(), Some(file.bytes))?;
         // An empty file has one, too.
         for start in (0..file.bytes.max(1)).step_by(PART_BYTES as usize) {
             parts.push((file, start..file.bytes.min(start + PART_BYTES)));

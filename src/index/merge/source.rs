@@ -5,13 +5,13 @@ use crate::codec::folded;
 use crate::dictionary::strings::short;
 use crate::index::deletions::Deletions;
 use crate::index::error::IndexError;
-use crate::index::files::window::Window;
+use crate::index::files::window::FileWindow;
 use crate::index::format::{FileKind, HEADER_BYTES, POSTINGS_SLACK, run_file};
 use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::{LexiconStream, TermEntry};
 use crate::index::list::{
-    BEFORE_FIRST, BlockSource, Columns, Form, ListEncoder, ListError, ListLayout, ListView,
-    MAX_BLOCK, MOST_SHARED_BYTES, PackedBlock, RECORD_BYTES, Segment, WholeBlock, decode_tail,
+    BEFORE_FIRST, BlockSource, Form, ListEncoder, ListError, ListLayout, ListView, MAX_BLOCK,
+    MOST_SHARED_BYTES, PackedBlock, RECORD_BYTES, Segment, SegmentColumns, WholeBlock, decode_tail,
 };
 use crate::index::run::{PostingsHeader, check_agreement};
 use crate::score::bounds::BOUND_BYTES;
@@ -139,7 +139,7 @@ impl Target for Renumbering<'_> {
     }
 }
 
-fn verifying(window: Window, header: &PostingsHeader) -> Result<Window, IndexError> {
+fn verifying(window: FileWindow, header: &PostingsHeader) -> Result<FileWindow, IndexError> {
     window.verifying(header.sums_start(), HEADER_BYTES as u64 + header.list_bytes)
 }
 
@@ -147,11 +147,11 @@ fn verifying(window: Window, header: &PostingsHeader) -> Result<Window, IndexErr
 #[derive(Debug)]
 pub(super) struct ListSource {
     path: PathBuf,
-    payload: Window,
+    payload: FileWindow,
     header: PostingsHeader,
     documents: u32,
     base: Base,
-    columns: Columns,
+    columns: SegmentColumns,
     docids: [u32; MAX_BLOCK],
     tfs: [u32; MAX_BLOCK],
 }
@@ -166,7 +166,7 @@ impl ListSource {
     ) -> Result<Self, IndexError> {
         let path = generation.join(run_file(&run.name, FileKind::Postings));
         let window_bytes = window_bytes.max(TAIL_BYTES as usize).max(BLOCK_BYTES);
-        let mut payload = Window::open(&path, window_bytes)?;
+        let mut payload = FileWindow::open(&path, window_bytes)?;
         let length = payload.length();
         let first = usize::try_from(length).map_or(HEADER_BYTES, |length| length.min(HEADER_BYTES));
         let header = PostingsHeader::parse(&path, payload.read(0, first)?, length)?;
@@ -182,7 +182,7 @@ impl ListSource {
             header,
             documents,
             base,
-            columns: Columns::default(),
+            columns: SegmentColumns::default(),
             docids,
             tfs,
         })
@@ -293,7 +293,7 @@ impl ListSource {
         let block_len = form.block_len();
         let layout = ListLayout::new(form, list.df, list.bytes).map_err(wrong)?;
         let header = self.header;
-        let open = || verifying(Window::open(&path, ARRAY_WINDOW_BYTES)?, &header);
+        let open = || verifying(FileWindow::open(&path, ARRAY_WINDOW_BYTES)?, &header);
         let mut last_docids = open()?;
         let mut notes = open()?;
         let mut bounds = open()?;
@@ -401,7 +401,7 @@ impl OpenSegment {
     /// `offset`.
     fn read(
         &mut self,
-        (payload, notes): (&mut Window, &mut Window),
+        (payload, notes): (&mut FileWindow, &mut FileWindow),
         start: u64,
         (form, layout): (Form, &ListLayout),
         number: usize,

@@ -9,7 +9,7 @@ use crate::index::files::storage::{Durability, FileEntry, StorageFile};
 use crate::index::format::{FileKind, HEADER_BYTES, Header, run_file};
 use crate::index::generations::manifest::{Deleted, RunEntry};
 use crate::index::lexicon::LexiconStream;
-use crate::index::list::{BEFORE_FIRST, Columns, ListError, ListView, MAX_BLOCK};
+use crate::index::list::{BEFORE_FIRST, ListError, ListView, MAX_BLOCK, SegmentColumns};
 use std::path::Path;
 
 const WINDOW_BYTES: usize = 64 << 10;
@@ -93,7 +93,7 @@ fn count(generation: &Path, entry: &RunEntry, bits: Vec<u64>) -> Result<Deletion
 fn of_list(list: &ListView<'_>, documents: u32, deletions: &Deletions) -> Result<u32, ListError> {
     let mut docids = [0; MAX_BLOCK];
     let mut tfs = [0; MAX_BLOCK];
-    let mut columns = Columns::default();
+    let mut columns = SegmentColumns::default();
     let block_len = list.block_len();
     let count = |docids: &[u32]| docids.iter().filter(|docid| deletions.contains(**docid)).count();
     let mut found = 0;

@@ -7,7 +7,7 @@ use crate::index::documents::{DocumentsWriter, Location};
 use crate::index::error::IndexError;
 use crate::index::files::storage::{Durability, FileEntry};
 use crate::index::lexicon::TermCoder;
-use crate::index::list::{BLOCK, Columns, ListEncoder};
+use crate::index::list::{BLOCK, ListEncoder, SegmentColumns};
 use crate::index::testing::{TestList, write_lists};
 use proptest::prelude::*;
 use std::fs;
@@ -62,7 +62,7 @@ fn read(run: &Run) -> Result<Vec<(u32, u32)>, IndexError> {
     for (collection, suffix) in [(0u16, "x"), (11, ""), (11, "b")] {
         let list = run.find(collection, suffix.as_bytes())?.expect("the lexicon has it");
         let wrong = |error| IndexError::list(run.postings_path(), 0)(error);
-        let columns = &mut Columns::default();
+        let columns = &mut SegmentColumns::default();
         let mut docids = [0; BLOCK];
         let mut tfs = [0; BLOCK];
         for i in 0..list.full_blocks() {

@@ -35,7 +35,7 @@ pub(crate) fn first_record(file: &[u8]) -> &[u8] {
     &file[..Csv::default().next(file, 0).unwrap_or(file.len())]
 }
 
-struct Columns {
+struct CsvColumns {
     delimiter: u8,
     count: usize,
     name: Option<usize>,
@@ -82,7 +82,7 @@ impl CsvParser {
     fn record<S: DocumentSink>(
         &mut self,
         raw: &[u8],
-        columns: &Columns,
+        columns: &CsvColumns,
         (offset, bytes, line): (usize, usize, u64),
         sink: &mut S,
     ) {
@@ -147,7 +147,7 @@ impl CsvParser {
         }
     }
 
-    fn columns(&mut self, head: &[u8]) -> Columns {
+    fn columns(&mut self, head: &[u8]) -> CsvColumns {
         let head = head.strip_prefix(crate::input::document::BYTE_ORDER_MARK).unwrap_or(head);
         let count = |byte: u8| head.iter().filter(|&&other| other == byte).count();
         // Of equal counts the last is the greatest.
@@ -155,7 +155,7 @@ impl CsvParser {
         let delimiter = delimiter.unwrap_or(b',');
         self.read(head, delimiter);
         let mut columns =
-            Columns { delimiter, count: self.ends.len(), name: None, texts: Vec::new() };
+            CsvColumns { delimiter, count: self.ends.len(), name: None, texts: Vec::new() };
         let mut start = 0;
         let mut best = usize::MAX;
         for (column, &end) in self.ends.iter().enumerate() {

@@ -169,35 +169,35 @@ impl From<Bad> for Failure {
     }
 }
 
-enum Role {
+enum KeyRole {
     /// A name, with the rank of its key; the best is 0.
     Name(usize),
     Text(&'static str),
     Other,
 }
 
-impl Role {
+impl KeyRole {
     /// The role of the key that `rest` begins with, and the bytes that it and its closing quote
     /// take; none if it has no role, or has escapes. The processor guesses the outcome from earlier
     /// records, so that it does not wait for the end of a key to be found.
     #[inline(always)]
-    fn at(rest: &[u8]) -> Option<(Role, usize)> {
+    fn at(rest: &[u8]) -> Option<(KeyRole, usize)> {
         Some(match rest {
-            [b'i', b'd', b'"', ..] => (Role::Name(0), 3),
-            [b'_', b'i', b'd', b'"', ..] => (Role::Name(1), 4),
-            [b'p', b'i', b'd', b'"', ..] => (Role::Name(2), 4),
-            [b'd', b'o', b'c', b'i', b'd', b'"', ..] => (Role::Name(3), 6),
-            [b'd', b'o', b'c', b'n', b'o', b'"', ..] => (Role::Name(4), 6),
-            [b't', b'i', b't', b'l', b'e', b'"', ..] => (Role::Text("title"), 6),
-            [b'u', b'r', b'l', b'"', ..] => (Role::Text("url"), 4),
-            [b't', b'e', b'x', b't', b'"', ..] => (Role::Text("text"), 5),
-            [b'b', b'o', b'd', b'y', b'"', ..] => (Role::Text("body"), 5),
+            [b'i', b'd', b'"', ..] => (KeyRole::Name(0), 3),
+            [b'_', b'i', b'd', b'"', ..] => (KeyRole::Name(1), 4),
+            [b'p', b'i', b'd', b'"', ..] => (KeyRole::Name(2), 4),
+            [b'd', b'o', b'c', b'i', b'd', b'"', ..] => (KeyRole::Name(3), 6),
+            [b'd', b'o', b'c', b'n', b'o', b'"', ..] => (KeyRole::Name(4), 6),
+            [b't', b'i', b't', b'l', b'e', b'"', ..] => (KeyRole::Text("title"), 6),
+            [b'u', b'r', b'l', b'"', ..] => (KeyRole::Text("url"), 4),
+            [b't', b'e', b'x', b't', b'"', ..] => (KeyRole::Text("text"), 5),
+            [b'b', b'o', b'd', b'y', b'"', ..] => (KeyRole::Text("body"), 5),
             [b'c', b'o', b'n', b't', b'e', b'n', b't', b's', b'"', ..] => {
-                (Role::Text("contents"), 9)
+                (KeyRole::Text("contents"), 9)
             }
-            [b'p', b'a', b's', b's', b'a', b'g', b'e', b'"', ..] => (Role::Text("passage"), 8),
+            [b'p', b'a', b's', b's', b'a', b'g', b'e', b'"', ..] => (KeyRole::Text("passage"), 8),
             [b'h', b'e', b'a', b'd', b'i', b'n', b'g', b's', b'"', ..] => {
-                (Role::Text("headings"), 9)
+                (KeyRole::Text("headings"), 9)
             }
             _ => return None,
         })
@@ -235,7 +235,7 @@ impl Buffers {
     }
 
     #[inline(always)]
-    fn key(&mut self, cursor: &mut Cursor<'_>) -> Result<Role, Bad> {
+    fn key(&mut self, cursor: &mut Cursor<'_>) -> Result<KeyRole, Bad> {
         cursor.begin_key()?;
         if self.fields.is_some() {
             let key = cursor.string()?;
@@ -243,14 +243,14 @@ impl Buffers {
             cursor.colon()?;
             return Ok(role);
         }
-        let role = match Role::at(&cursor.bytes[cursor.at..]) {
+        let role = match KeyRole::at(&cursor.bytes[cursor.at..]) {
             Some((role, bytes)) => {
                 cursor.at += bytes;
                 role
             }
             None => {
                 let key = cursor.string()?;
-                if key.escapes { self.escaped_role(cursor, &key) } else { Role::Other }
+                if key.escapes { self.escaped_role(cursor, &key) } else { KeyRole::Other }
             }
         };
         cursor.colon()?;
@@ -258,31 +258,31 @@ impl Buffers {
     }
 
     #[cold]
-    fn asked_role(&mut self, cursor: &Cursor<'_>, key: &Span) -> Role {
+    fn asked_role(&mut self, cursor: &Cursor<'_>, key: &Span) -> KeyRole {
         let key = unfolded(cursor, key, &mut self.short);
-        let Some(fields) = &self.fields else { return Role::Other };
+        let Some(fields) = &self.fields else { return KeyRole::Other };
         match fields.name_rank(key) {
             // A field is one or the other.
-            Some(rank) if !fields.names.is_empty() || !fields.is_text(key) => Role::Name(rank),
-            _ if fields.is_text(key) => Role::Text("text"),
-            _ => Role::Other,
+            Some(rank) if !fields.names.is_empty() || !fields.is_text(key) => KeyRole::Name(rank),
+            _ if fields.is_text(key) => KeyRole::Text("text"),
+            _ => KeyRole::Other,
         }
     }
 
     #[cold]
-    fn escaped_role(&mut self, cursor: &Cursor<'_>, key: &Span) -> Role {
+    fn escaped_role(&mut self, cursor: &Cursor<'_>, key: &Span) -> KeyRole {
         unfolded(cursor, key, &mut self.short);
         self.short.extend([b"\""]);
-        match Role::at(&self.short) {
+        match KeyRole::at(&self.short) {
             Some((role, bytes)) if bytes == self.short.len() => role,
-            _ => Role::Other,
+            _ => KeyRole::Other,
         }
     }
 
     #[inline(always)]
     fn member(&mut self, cursor: &mut Cursor<'_>, record: &mut JsonRecord) -> Result<(), Failure> {
         match self.key(cursor)? {
-            Role::Name(rank) if rank < record.name_rank => {
+            KeyRole::Name(rank) if rank < record.name_rank => {
                 let name = match cursor.peek() {
                     Some(b'"') => {
                         cursor.at += 1;
@@ -296,7 +296,7 @@ impl Buffers {
                     record.name = name;
                 }
             }
-            Role::Text(field) => match cursor.peek() {
+            KeyRole::Text(field) => match cursor.peek() {
                 Some(b'"') => {
                     cursor.at += 1;
                     self.text(cursor, record)?;
@@ -307,7 +307,7 @@ impl Buffers {
                 }
                 _ => return Err(cursor.bad("a value").into()),
             },
-            Role::Name(_) | Role::Other => cursor.skip_value()?,
+            KeyRole::Name(_) | KeyRole::Other => cursor.skip_value()?,
         }
         Ok(())
     }

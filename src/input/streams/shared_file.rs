@@ -43,7 +43,7 @@ struct SharedFileState {
     left: u64,
 }
 
-pub(crate) struct Reading {
+pub(crate) struct StretchReading {
     begin: u64,
     end: u64,
     /// What comes before is read, of the stretch and of what follows it.
@@ -110,25 +110,25 @@ impl SharedFile {
 
     /// Begins to read a stretch, whose number is below [`stretches`](Self::stretches); nobody reads
     /// one twice. The cutter is to be used for nothing else until it is read.
-    pub(crate) fn begin(&self, stretch: u64, cutter: &mut Cutter) -> io::Result<Reading> {
+    pub(crate) fn begin(&self, stretch: u64, cutter: &mut Cutter) -> io::Result<StretchReading> {
         let begin = stretch * self.stretch_bytes;
         let end = begin + self.stretch_len(stretch);
         let mut hashes = InputHash::default();
         let at = self.first_record(begin, end, &mut hashes)?.unwrap_or(end);
         cutter.begin_part(self.format, self.input, at..end);
-        Ok(Reading { begin, end, at, hashes })
+        Ok(StretchReading { begin, end, at, hashes })
     }
 
     /// Cuts the pieces of the records that begin in a stretch. Tells whether that was all: not, if
     /// the piece that grows is longer than `most_held`.
     pub(crate) fn read(
         &self,
-        reading: &mut Reading,
+        reading: &mut StretchReading,
         cutter: &mut Cutter,
         most_held: usize,
         mut give: impl FnMut(Piece),
     ) -> io::Result<bool> {
-        let Reading { end, at, hashes, .. } = reading;
+        let StretchReading { end, at, hashes, .. } = reading;
         while *at < self.bytes() && !cutter.is_past_part() {
             if cutter.held_bytes() > most_held {
                 return Ok(false);
@@ -196,7 +196,10 @@ impl SharedFile {
     }
 
     /// Ends a stretch that is read. When all are, gives the hash of the file.
-    pub(crate) fn end(&self, Reading { begin, hashes, .. }: Reading) -> io::Result<Option<u64>> {
+    pub(crate) fn end(
+        &self,
+        StretchReading { begin, hashes, .. }: StretchReading,
+    ) -> io::Result<Option<u64>> {
         let hashes = hashes.chunks();
         let mut state = lock(&self.state);
         let first = (begin / CHUNK_BYTES) as usize;

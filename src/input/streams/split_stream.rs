@@ -6,7 +6,7 @@ use crate::input::cutter::Cutter;
 use crate::input::piece::Piece;
 use std::error::Error;
 
-type Cause = Box<dyn Error + Send + Sync>;
+type ReadCause = Box<dyn Error + Send + Sync>;
 
 pub(crate) struct FileBlock {
     pub input: u32,
@@ -82,7 +82,7 @@ impl SplitStream {
     ///
     /// # Errors
     /// When a decoder cannot be made. What is wrong with the input is [told](Self::broken).
-    pub(crate) fn step(&mut self, block: &FileBlock) -> Result<(Option<Piece>, bool), Cause> {
+    pub(crate) fn step(&mut self, block: &FileBlock) -> Result<(Option<Piece>, bool), ReadCause> {
         if self.input != Some(block.input) {
             self.input = Some(block.input);
             self.decoder = Some(Decoder::new(block.compression, self.window_log)?);

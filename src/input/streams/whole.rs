@@ -9,12 +9,12 @@ use libdeflate_sys::{
 };
 use std::ptr::NonNull;
 
-pub(crate) struct Whole(NonNull<libdeflate_decompressor>);
+pub(crate) struct WholeDecoder(NonNull<libdeflate_decompressor>);
 
 // SAFETY: a decompressor belongs to whoever holds it and to no thread.
-unsafe impl Send for Whole {}
+unsafe impl Send for WholeDecoder {}
 
-impl Whole {
+impl WholeDecoder {
     /// `None` when there is no memory for it.
     pub(crate) fn new() -> Option<Self> {
         // SAFETY: the function has no conditions.
@@ -47,7 +47,7 @@ impl Whole {
     }
 }
 
-impl Drop for Whole {
+impl Drop for WholeDecoder {
     fn drop(&mut self) {
         // SAFETY: it was allocated by `new` and is used no more.
         unsafe { libdeflate_free_decompressor(self.0.as_ptr()) };

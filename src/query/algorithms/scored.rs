@@ -4,7 +4,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::index::list::{Columns, ListError, MAX_BLOCK};
+use crate::index::list::{ListError, MAX_BLOCK, SegmentColumns};
 use crate::query::cursor::{RunSearch, RunTerm};
 use crate::query::scratch::Scratch;
 use crate::query::top_k::TopK;
@@ -43,7 +43,7 @@ fn search(
     sums.extend((0..documents).map(|docid| (norms.static_of(docid), 0)));
     let mut docids = [0; MAX_BLOCK];
     let mut tfs = [0; MAX_BLOCK];
-    let mut columns = Columns::default();
+    let mut columns = SegmentColumns::default();
     for RunTerm { weight, list } in terms {
         let Some(list) = list else { continue };
         columns.close();

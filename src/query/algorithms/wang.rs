@@ -19,7 +19,7 @@ pub(crate) mod segments;
 #[cfg(test)]
 mod tests;
 
-use crate::index::list::{Columns, ListError, ListView, MAX_BLOCK};
+use crate::index::list::{ListError, ListView, MAX_BLOCK, SegmentColumns};
 use crate::query::cursor::{Cursor, RunSearch};
 use crate::query::kernels::BlockRoom;
 use crate::query::scratch::Scratch;
@@ -183,7 +183,7 @@ impl RunSearch<'_> {
             }
         }
         let at_once = (ROUND / shortest.block_len()).max(1);
-        let mut columns = Columns::default();
+        let mut columns = SegmentColumns::default();
         for block in (0..shortest.blocks()).step_by(at_once) {
             let end = shortest.blocks().min(block + at_once);
             let count = self.take(&mut cursors[first], &shortest, block..end, candidates)?;
@@ -236,7 +236,7 @@ fn next_docid(
     list: &ListView<'_>,
     block: usize,
     documents: u32,
-    columns: &mut Columns,
+    columns: &mut SegmentColumns,
 ) -> Result<u32, ListError> {
     if block >= list.blocks() {
         return Ok(documents);

@@ -42,7 +42,7 @@ fn unread(row: &DocumentRow, source: io::Error) -> QueryError {
 
 pub(crate) struct Reread {
     analysis: Analysis,
-    texts: record::Texts,
+    texts: record::DocumentTexts,
 }
 
 impl Reread {
@@ -65,7 +65,10 @@ impl Reread {
         }
         let fields = Fields { texts: settings.text_fields.clone(), ..Fields::default() };
         let analysis = manifest.analysis(generation.path())?;
-        Ok(Self { analysis, texts: record::Texts::new(settings.max_document_bytes, &fields) })
+        Ok(Self {
+            analysis,
+            texts: record::DocumentTexts::new(settings.max_document_bytes, &fields),
+        })
     }
 
     /// The terms of a document and their tfs. A compressed file is inflated up to the document.

@@ -7,7 +7,7 @@ use crate::index::error::IndexError;
 use crate::index::format::HEADER_BYTES;
 use crate::index::generations::generation::Generation;
 use crate::index::lexicon::{LexiconStream, TermEntry};
-use crate::index::list::{Columns, Form, ListEncoder, ListView, MAX_BLOCK};
+use crate::index::list::{Form, ListEncoder, ListView, MAX_BLOCK, SegmentColumns};
 use crate::index::run::Run;
 use crate::score::bounds::code_below;
 use std::collections::HashMap;
@@ -118,7 +118,7 @@ fn copy(
 ) -> Result<(), crate::index::list::ListError> {
     let mut docids = [0; MAX_BLOCK];
     let mut tfs = [0; MAX_BLOCK];
-    let mut columns = Columns::default();
+    let mut columns = SegmentColumns::default();
     let block_len = list.block_len();
     for block in 0..list.blocks() {
         let count = if block < list.full_blocks() {

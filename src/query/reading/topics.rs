@@ -77,7 +77,7 @@ fn next_tag(bytes: &[u8], mut at: usize) -> Option<Tag> {
     }
 }
 
-struct Begun {
+struct BegunTopic {
     offset: usize,
     /// The name of its element, which ends it.
     element: String,
@@ -85,7 +85,7 @@ struct Begun {
     fields: Vec<(String, String)>,
 }
 
-impl Begun {
+impl BegunTopic {
     fn new(tag: Tag) -> Self {
         Self { offset: tag.start, element: tag.name, name: tag.topic, fields: Vec::new() }
     }
@@ -140,7 +140,7 @@ pub(crate) fn topics(file: &[u8], fields: &[String]) -> Vec<Result<Topic, (usize
         String::from_utf8_lossy(text).split_whitespace().collect::<Vec<_>>().join(" ")
     };
     let mut read = Vec::new();
-    let mut topic: Option<Begun> = None;
+    let mut topic: Option<BegunTopic> = None;
     // The field of the current text, and the start of this text.
     let mut field = String::new();
     let mut from = 0;
@@ -155,7 +155,7 @@ pub(crate) fn topics(file: &[u8], fields: &[String]) -> Vec<Result<Topic, (usize
                 field = String::new();
                 from = tag.end;
                 at = tag.end;
-                topic = Some(Begun::new(tag));
+                topic = Some(BegunTopic::new(tag));
             }
             continue;
         };
@@ -175,7 +175,7 @@ pub(crate) fn topics(file: &[u8], fields: &[String]) -> Vec<Result<Topic, (usize
             field = String::new();
             from = tag.end;
             at = tag.end;
-            topic = (!ends).then(|| Begun::new(tag));
+            topic = (!ends).then(|| BegunTopic::new(tag));
         } else if tag.closes && tag.name == field || begins && is_field(&tag.name, fields) {
             begun.add(&field, &plain(from, tag.start));
             from = tag.end;

@@ -9,7 +9,7 @@
 //! Left out is what the standard leaves to a parser: CDATA sections within `svg` and `math` are
 //! comments, and scripts and styles within them are raw text as elsewhere.
 
-use super::tags::{NAME_BYTE, Role, is_space, name_at, role_of};
+use super::tags::{NAME_BYTE, TagRole, is_space, name_at, role_of};
 use super::{Markup, raw, references};
 use crate::text::marks::Marks;
 use crate::text::sweep::{self, Stop, Sweep};
@@ -190,10 +190,10 @@ impl Extractor<'_> {
         let Some(end) = self.tag_end(after) else { return self.at = self.page.len() };
         self.at = end;
         let role = role_of(name);
-        if role > Role::Inline || name == 0 || matches!(self.markup, Markup::Sgml { .. }) {
+        if role > TagRole::Inline || name == 0 || matches!(self.markup, Markup::Sgml { .. }) {
             return self.rare_tag(start, after, is_end, role);
         }
-        self.separate_if(role == Role::Block);
+        self.separate_if(role == TagRole::Block);
     }
 
     /// [`Self::separate`], if `parts`. Branch-free, since which tags separate cannot be predicted.
@@ -207,7 +207,7 @@ impl Extractor<'_> {
 
     /// Handles a tag with a meaning, or one of SGML, whose name is at `start..after`.
     #[inline(never)]
-    fn rare_tag(&mut self, start: usize, after: usize, is_end: bool, role: Role) {
+    fn rare_tag(&mut self, start: usize, after: usize, is_end: bool, role: TagRole) {
         match self.markup {
             Markup::Sgml { .. } if is_end => self.separate(),
             Markup::Sgml { hidden } => self.start_sgml(start, after, hidden),
@@ -216,26 +216,26 @@ impl Extractor<'_> {
         }
     }
 
-    fn start_tag(&mut self, start: usize, after: usize, role: Role) {
+    fn start_tag(&mut self, start: usize, after: usize, role: TagRole) {
         let end = self.at;
         self.separate();
         if self.markup == Markup::Xhtml && self.page[end - 2] == b'/' {
             return;
         }
         match role {
-            Role::Script => self.at = raw::script_end(self.page, end),
-            Role::Style => self.at = raw::end_tag(self.page, end, b"style"),
-            Role::Iframe => self.at = raw::end_tag(self.page, end, b"iframe"),
-            Role::Title => self.text_with_references(b"title"),
-            Role::Textarea => self.text_with_references(b"textarea"),
-            Role::Xmp => self.text_until(raw::end_tag(self.page, end, b"xmp")),
-            Role::Template => {
+            TagRole::Script => self.at = raw::script_end(self.page, end),
+            TagRole::Style => self.at = raw::end_tag(self.page, end, b"style"),
+            TagRole::Iframe => self.at = raw::end_tag(self.page, end, b"iframe"),
+            TagRole::Title => self.text_with_references(b"title"),
+            TagRole::Textarea => self.text_with_references(b"textarea"),
+            TagRole::Xmp => self.text_until(raw::end_tag(self.page, end, b"xmp")),
+            TagRole::Template => {
                 if self.templates == 0 {
                     self.hidden_from = self.out.len();
                 }
                 self.templates += 1;
             }
-            Role::Block if self.page[start..after].eq_ignore_ascii_case(b"plaintext") => {
+            TagRole::Block if self.page[start..after].eq_ignore_ascii_case(b"plaintext") => {
                 self.text_until(self.page.len());
             }
             _ => {}
@@ -255,8 +255,8 @@ impl Extractor<'_> {
         }
     }
 
-    fn end_tag(&mut self, role: Role) {
-        if role == Role::Template && self.templates > 0 {
+    fn end_tag(&mut self, role: TagRole) {
+        if role == TagRole::Template && self.templates > 0 {
             self.templates -= 1;
             if self.templates == 0 {
                 self.out.truncate(self.hidden_from);

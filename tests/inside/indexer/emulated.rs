@@ -2,7 +2,7 @@
 
 use crate::inside_tests::emulation::machine::{EmulatedArrays, Manner, Memory, Run};
 use millrace::codec::folded;
-use millrace::dictionary::stream::Tokens;
+use millrace::dictionary::stream::StreamTokens;
 use millrace::gpu::btree::block::Most;
 use millrace::gpu::btree::room::{ComingTokens, TreeRoom, TreeUsage};
 use millrace::gpu::btree::terms::TermSums;
@@ -83,7 +83,7 @@ fn insert(
         let mut done = 0;
         while done < bytes {
             let [from, _, here, first] = segments[segment as usize];
-            for (document, suffix) in Tokens::new(&input[from as usize..][..here as usize]) {
+            for (document, suffix) in StreamTokens::new(&input[from as usize..][..here as usize]) {
                 let term = (collection as u16, suffix.to_vec());
                 let docid = first + document;
                 let list = terms.entry(term).or_default();

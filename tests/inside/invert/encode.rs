@@ -6,7 +6,7 @@ use super::{ask, compare, keyed, read};
 use crate::inside_tests::emulation::Random;
 use crate::inside_tests::util::Scratch;
 use millrace::codec::vbyte;
-use millrace::dictionary::device::texts::Texts;
+use millrace::dictionary::device::texts::TextGatherer;
 use millrace::dictionary::parsed::Regroup;
 use millrace::gpu::floor::error::GpuError;
 use millrace::gpu::invert::InvertTuning;
@@ -24,7 +24,7 @@ use std::sync::Arc;
 /// A piece of documents of few words, some of which are in most documents and some often, so that
 /// lists have many blocks, wide and narrow ones, and bounds of more than three pairs.
 fn piece(random: &mut Random, documents: u32) -> PieceText {
-    let mut piece = Texts::new(Arc::default());
+    let mut piece = TextGatherer::new(Arc::default());
     for _ in 0..documents {
         let mut text = String::new();
         if random.below(16) > 0 {

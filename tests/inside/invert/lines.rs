@@ -4,9 +4,9 @@
 use super::machine::{Emulated, compiled};
 use super::{SHAPES, compare, inverter_of, keyed, put, read, words};
 use crate::inside_tests::emulation::Random;
-use millrace::dictionary::device::lines::{DeviceLines, LONGEST_NAME, LineShape, Role, Value};
+use millrace::dictionary::device::lines::{DeviceLines, LONGEST_NAME, LineShape, Value, ValueRole};
 use millrace::dictionary::device::text_buffers::TextBuffer;
-use millrace::dictionary::device::texts::Texts;
+use millrace::dictionary::device::texts::TextGatherer;
 use millrace::dictionary::parsed::Regroup;
 use millrace::gpu::invert::InvertTuning;
 use millrace::gpu::invert::machine::{ArrayReading, InvertMachine};
@@ -25,11 +25,11 @@ use millrace::text::html::Page;
 use millrace::text::tokenizer::Tokenizer;
 use std::sync::Arc;
 
-const NAMED: Value = Value { role: Role::Name, is_number: false };
-const NUMBERED: Value = Value { role: Role::Name, is_number: true };
-const TEXT: Value = Value { role: Role::Text, is_number: false };
-const OTHER: Value = Value { role: Role::Other, is_number: false };
-const NUMBER: Value = Value { role: Role::Other, is_number: true };
+const NAMED: Value = Value { role: ValueRole::Name, is_number: false };
+const NUMBERED: Value = Value { role: ValueRole::Name, is_number: true };
+const TEXT: Value = Value { role: ValueRole::Text, is_number: false };
+const OTHER: Value = Value { role: ValueRole::Other, is_number: false };
+const NUMBER: Value = Value { role: ValueRole::Other, is_number: true };
 
 /// Values, each behind its bytes, and what is behind all.
 type Template = (&'static [(&'static str, Value)], &'static str);
@@ -152,7 +152,7 @@ fn line(random: &mut Random, of: usize, wrong: bool) -> Vec<u8> {
         parts.push(before.as_bytes().to_vec());
         parts.push(match value {
             Value { is_number: true, .. } => number(random, wrong),
-            Value { role: Role::Name, .. } => name(random, wrong),
+            Value { role: ValueRole::Name, .. } => name(random, wrong),
             _ => {
                 let parts = random.below(60) * random.below(2) + random.below(5);
                 string(random, parts, wrong)
@@ -384,7 +384,7 @@ fn twin_lines_of_any_shape_are_those_of_a_parser() {
 
 /// A piece of lines, as it goes to a device.
 fn piece(number: usize, lines: &[Vec<u8>]) -> PieceText {
-    let mut texts = Texts::new(Arc::default());
+    let mut texts = TextGatherer::new(Arc::default());
     let mut bytes = TextBuffer::default();
     bytes.extend([&lines.concat()]);
     texts.lines(bytes, lines_of(number));
@@ -396,7 +396,7 @@ fn parsed(pieces: &[PieceText]) -> Vec<PieceText> {
     let parse = |piece: &PieceText| match &piece.lines {
         Some(lines) => parse_lines(piece, lines, (u64::MAX, &Fields::default()), &Arc::default()).0,
         None => {
-            let mut texts = Texts::new(Arc::default());
+            let mut texts = TextGatherer::new(Arc::default());
             let ends = piece.starts.iter().skip(1).copied().chain([piece.bytes.len() as u32]);
             for (&start, end) in piece.starts.iter().zip(ends) {
                 texts.document(&piece.bytes[start as usize..end as usize - 1]);
@@ -417,7 +417,7 @@ fn is_odd(number: usize, lines: &[Vec<u8>]) -> bool {
 /// Texts that a host has found are lines that a device can read.
 #[test]
 fn texts_are_lines_of_strings() {
-    let (mut random, mut texts) = (Random(31), Texts::new(Arc::default()));
+    let (mut random, mut texts) = (Random(31), TextGatherer::new(Arc::default()));
     let of = |random: &mut Random| {
         let parts = random.below(30);
         let quoted = string(random, parts, true);

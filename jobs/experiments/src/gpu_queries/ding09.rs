@@ -8,8 +8,8 @@ mod merging;
 
 use super::Args;
 use super::harness::{
-    PlannedQuery, PlannedTerm, Prepared, Took, alone, batches_of, distinct, expected, hits, passes,
-    run_wanted, spread,
+    PlannedQuery, PlannedTerm, PreparedBench, Took, alone, batches_of, distinct, expected, hits,
+    passes, run_wanted, spread,
 };
 use crate::args::explain;
 use crate::numbers::mean;
@@ -39,7 +39,7 @@ const SPLITTERS: [Option<u32>; 6] = [None, Some(4), Some(16), Some(64), Some(256
 
 pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
     let all = (Wanted::default(), usize::MAX);
-    let prepared = Prepared::new((args, queries), Scoring::default(), all)?;
+    let prepared = PreparedBench::new((args, queries), Scoring::default(), all)?;
     let generation = prepared.snapshot.generation();
     check_lists::<Merging>(generation).map_err(explain)?;
     let most = (args.batch_or(256), 1000);
@@ -76,7 +76,7 @@ pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
 }
 
 struct Ding09Bench<'a> {
-    prepared: &'a Prepared<'a>,
+    prepared: &'a PreparedBench<'a>,
     device: MethodDevice<Merging>,
 }
 

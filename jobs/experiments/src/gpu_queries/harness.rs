@@ -58,7 +58,7 @@ impl PlannedQuery {
 }
 
 /// An index, queries about it, and the devices that are asked.
-pub(super) struct Prepared<'a> {
+pub(super) struct PreparedBench<'a> {
     pub(super) args: &'a Args,
     pub(super) queries: &'a [Query],
     pub(super) snapshot: Arc<Snapshot>,
@@ -67,7 +67,7 @@ pub(super) struct Prepared<'a> {
     pub(super) toolchain: Toolchain,
 }
 
-impl<'a> Prepared<'a> {
+impl<'a> PreparedBench<'a> {
     /// Plans the queries that have as many distinct terms as is said, all of them in the index; and
     /// documents with all of them, where these are wanted.
     pub(super) fn new(
@@ -366,13 +366,13 @@ pub(super) fn has_room(needs: u32, room: u32, what: &str, count: u32) -> bool {
 }
 
 /// An experiment of an engine.
-type Experiment<B> = fn(&mut B) -> anyhow::Result<()>;
+type EngineExperiment<B> = fn(&mut B) -> anyhow::Result<()>;
 
 /// Runs those of the experiments that are asked for.
 pub(super) fn run_wanted<B>(
     args: &Args,
     bench: &mut B,
-    experiments: &[(&str, Experiment<B>)],
+    experiments: &[(&str, EngineExperiment<B>)],
 ) -> anyhow::Result<()> {
     for (name, experiment) in experiments {
         if args.wants(name) {

@@ -8,7 +8,8 @@
 
 use super::Args;
 use super::harness::{
-    PlannedQuery, Prepared, Took, batches_of, expected, has_room, hits, passes, run_wanted, with,
+    PlannedQuery, PreparedBench, Took, batches_of, expected, has_room, hits, passes, run_wanted,
+    with,
 };
 use crate::args::explain;
 use crate::rows::print;
@@ -76,7 +77,7 @@ const STAGED: usize = 1000;
 
 pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
     let all = (Wanted::default(), usize::MAX);
-    let prepared = Prepared::new((args, queries), Scoring::default(), all)?;
+    let prepared = PreparedBench::new((args, queries), Scoring::default(), all)?;
     check_lists::<HuangTuning>(prepared.snapshot.generation()).map_err(explain)?;
     let start = Instant::now();
     let device = open(&prepared, 0)?;
@@ -103,7 +104,7 @@ pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
     )
 }
 
-fn open(prepared: &Prepared<'_>, number: usize) -> anyhow::Result<MethodDevice<HuangTuning>> {
+fn open(prepared: &PreparedBench<'_>, number: usize) -> anyhow::Result<MethodDevice<HuangTuning>> {
     let most = (prepared.args.batch_or(BATCH), 1000);
     let mut device = prepared.open(number, most, None)?;
     device.bring(&HuangTuning::default())?;
@@ -116,7 +117,7 @@ fn blocks(planned: &PlannedQuery) -> u64 {
 }
 
 /// Finished batches for each device; on each one lists lie in other places.
-struct Made {
+struct MadeBatches {
     of_devices: Vec<Vec<MethodBatch<HuangTuning>>>,
     k: u32,
     threads: u32,
@@ -124,7 +125,7 @@ struct Made {
 }
 
 struct HuangBench<'a> {
-    prepared: &'a Prepared<'a>,
+    prepared: &'a PreparedBench<'a>,
     devices: Vec<MethodDevice<HuangTuning>>,
 }
 
@@ -135,24 +136,28 @@ impl<'a> HuangBench<'a> {
         planned: &[&PlannedQuery],
         (k, threads): (u32, u32),
         (devices, size): (usize, usize),
-    ) -> anyhow::Result<Made> {
+    ) -> anyhow::Result<MadeBatches> {
         let mut of_devices = Vec::new();
         let how = HuangTuning { threads, ..HuangTuning::default() };
         for device in self.devices.iter_mut().take(devices) {
             let queries = planned.iter().map(|planned| planned.asked());
             of_devices.push(batches_of(device, (how, false), (queries, k, size))?);
         }
-        Ok(Made { of_devices, k, threads, queries: planned.len() })
+        Ok(MadeBatches { of_devices, k, threads, queries: planned.len() })
     }
 
     /// The same for the first device, of as many queries as are asked for.
-    fn make_one(&mut self, planned: &[&PlannedQuery], how: (u32, u32)) -> anyhow::Result<Made> {
+    fn make_one(
+        &mut self,
+        planned: &[&PlannedQuery],
+        how: (u32, u32),
+    ) -> anyhow::Result<MadeBatches> {
         let size = self.prepared.args.batch_or(BATCH);
         self.make(planned, how, (1, size))
     }
 
     /// Answers all batches; devices take the next one when they have ended one.
-    fn pass(&mut self, made: &mut Made, way: HuangWay) -> anyhow::Result<Took> {
+    fn pass(&mut self, made: &mut MadeBatches, way: HuangWay) -> anyhow::Result<Took> {
         let next = AtomicUsize::new(0);
         let work = |device: &mut MethodDevice<HuangTuning>,
                     batches: &mut [MethodBatch<HuangTuning>]|
@@ -185,7 +190,7 @@ impl<'a> HuangBench<'a> {
     fn rows(
         &mut self,
         row: &str,
-        made: &mut Made,
+        made: &mut MadeBatches,
         ways: &[HuangWay],
         mut more: impl FnMut(usize, f64) -> Value,
     ) -> anyhow::Result<()> {

@@ -2,14 +2,14 @@
 
 use super::Args;
 use super::harness::{
-    DeviceLists, PlannedQuery, Prepared, alone, batches, distinct, expected, spread,
+    DeviceLists, PlannedQuery, PreparedBench, alone, batches, distinct, expected, spread,
 };
 use crate::rows::print;
 use crate::threads::{in_turn, threads};
 use anyhow::{Context as _, bail};
 use millrace::inside::gpu::{
-    Answered, Batch, BatchQuery, Bringer, Brought, ListRequest, PlacedList, PlacedTerm,
-    QueryBatchRoom, QueryDevice, Ranges, Slot,
+    Answered, BatchQuery, BatchSlot, Bringer, Brought, ListRequest, PlacedList, PlacedTerm,
+    QueryBatch, QueryBatchRoom, QueryDevice, Ranges,
 };
 use millrace::{Hit, Mode, Query, Scoring, Wanted};
 use serde_json::json;
@@ -42,7 +42,7 @@ const TOGETHER: usize = 16;
 pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
     let start = Instant::now();
     let all = (Wanted::default(), usize::MAX);
-    let mut prepared = Prepared::new((args, queries), Scoring::default(), all)?;
+    let mut prepared = PreparedBench::new((args, queries), Scoring::default(), all)?;
     let device = prepared.device(0)?;
     let norms = prepared.snapshot.norms();
     let device = QueryDevice::open(device, &prepared.toolchain, norms, args.gpu_memory)?;
@@ -65,7 +65,10 @@ pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
 }
 
 /// Brings all lists, by all threads.
-fn load(device: &QueryDevice, prepared: &Prepared<'_>) -> anyhow::Result<DeviceLists<PlacedList>> {
+fn load(
+    device: &QueryDevice,
+    prepared: &PreparedBench<'_>,
+) -> anyhow::Result<DeviceLists<PlacedList>> {
     let lists = distinct(&prepared.planned);
     let ranges = Mutex::new(Ranges::new(device.arena().bytes()));
     let documents = 0..device.windows().documents;
@@ -106,7 +109,7 @@ fn query(
 }
 
 struct UsualBench<'a> {
-    prepared: &'a Prepared<'a>,
+    prepared: &'a PreparedBench<'a>,
     device: QueryDevice,
     lists: DeviceLists<PlacedList>,
 }
@@ -118,12 +121,12 @@ impl UsualBench<'_> {
         planned: &[&PlannedQuery],
         way: AskedWay,
         (size, room): (usize, &QueryBatchRoom),
-    ) -> anyhow::Result<Vec<Batch>> {
+    ) -> anyhow::Result<Vec<QueryBatch>> {
         let queries = planned.iter().map(|planned| query(&self.lists, planned, way));
         let mut all = batches(
             &mut (),
             (queries, size),
-            |()| Batch::default(),
+            |()| QueryBatch::default(),
             |(), batch, query| Ok(batch.add(query.clone(), room).is_ok()),
         )?;
         all.iter_mut().for_each(|batch| batch.finish(room));
@@ -141,8 +144,8 @@ impl UsualBench<'_> {
     fn check(&self, way: AskedWay) -> anyhow::Result<()> {
         let (name, mode, k) = way;
         let room = self.room(k);
-        let mut slot = Slot::new(&self.device, room, false)?;
-        let mut ordered = Slot::new(&self.device, self.device.room(1, k), true)?;
+        let mut slot = BatchSlot::new(&self.device, room, false)?;
+        let mut ordered = BatchSlot::new(&self.device, self.device.room(1, k), true)?;
         let sample = self.prepared.sample();
         let mut found = Vec::new();
         let mut overflown = 0;
@@ -166,7 +169,7 @@ impl UsualBench<'_> {
     /// The answer of the ordered kernels.
     fn ordered(
         &self,
-        slot: &mut Slot,
+        slot: &mut BatchSlot,
         planned: &PlannedQuery,
         way: AskedWay,
     ) -> anyhow::Result<Vec<Hit>> {
@@ -192,9 +195,9 @@ impl UsualBench<'_> {
     fn throughput(&self, way: AskedWay) -> anyhow::Result<()> {
         let room = self.room(way.2);
         let batches = self.batches(&self.prepared.some(usize::MAX), way, (self.size(), &room))?;
-        let slots = (0..SLOTS).map(|_| Slot::new(&self.device, room, false));
+        let slots = (0..SLOTS).map(|_| BatchSlot::new(&self.device, room, false));
         let mut slots = slots.collect::<Result<Vec<_>, _>>()?;
-        let mut waiting: Vec<Option<&Batch>> = vec![None; slots.len()];
+        let mut waiting: Vec<Option<&QueryBatch>> = vec![None; slots.len()];
         let mut queries = 0;
         let mut overflown = 0;
         let mut is_warm = false;
@@ -237,7 +240,7 @@ impl UsualBench<'_> {
     fn latency(&self, way: AskedWay) -> anyhow::Result<()> {
         let room = self.device.room(1, way.2);
         let batches = self.batches(&self.prepared.some(ALONE), way, (1, &room))?;
-        let mut slot = Slot::new(&self.device, room, false)?;
+        let mut slot = BatchSlot::new(&self.device, room, false)?;
         let mut on_device = Vec::new();
         let micros = alone(&batches, |batch| {
             slot.launch(&self.device, batch)?;

@@ -76,15 +76,15 @@ pub(super) fn pagerank_by_iterate(
     Ok(Rounded { ranks, distance: asked.tolerance + 2.0 * lost / sum.max(1.0) })
 }
 
-type Nodes<'scope> = VecCollection<'scope, u32, u32, isize>;
+type NodeCollection<'scope> = VecCollection<'scope, u32, u32, isize>;
 type LinkCollection<'scope> = VecCollection<'scope, u32, (u32, u32), isize>;
 
 fn surfers<'scope>(
-    nodes: Nodes<'scope>,
+    nodes: NodeCollection<'scope>,
     links: LinkCollection<'scope>,
     damping: f64,
     iterations: u32,
-) -> Nodes<'scope> {
+) -> NodeCollection<'scope> {
     let degrees = links.clone().map(|(source, _)| source).count();
     let outer = nodes.scope();
     outer.iterative::<u32, _, _>(|inner| {

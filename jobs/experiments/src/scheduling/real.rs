@@ -18,7 +18,7 @@ use serde_json::json;
 use std::sync::Arc;
 
 /// A sample of queries with what they cost, and what they are to be answered by.
-pub(super) struct Measured {
+pub(super) struct MeasuredSample {
     snapshot: Arc<Snapshot>,
     devices: Devices,
     queries: Vec<Query>,
@@ -26,7 +26,7 @@ pub(super) struct Measured {
 }
 
 /// Measures a sample of the queries.
-pub(super) fn measure(args: &Args) -> anyhow::Result<Measured> {
+pub(super) fn measure(args: &Args) -> anyhow::Result<MeasuredSample> {
     let devices = args.devices()?;
     let snapshot = args.ranking.open()?;
     let queries = crate::args::all_queries(args.input.as_deref())?;
@@ -43,7 +43,7 @@ pub(super) fn measure(args: &Args) -> anyhow::Result<Measured> {
     }
     let engines = open(&devices, &snapshot, &Wakers::new(1))?;
     let costs = costs(&mut *engines.engine(0, &snapshot)?, &plans)?;
-    Ok(Measured { snapshot, devices, queries: sampled, costs })
+    Ok(MeasuredSample { snapshot, devices, queries: sampled, costs })
 }
 
 /// Opens devices, and says so if one is lost later.
@@ -61,7 +61,7 @@ fn open(
 /// Real runs of the queries behind the first of them.
 pub(super) struct Real<'a> {
     bench: &'a SchedulingBench<'a>,
-    measured: &'a Measured,
+    measured: &'a MeasuredSample,
     queries: Vec<&'a Query>,
     predict: Predict,
 }
@@ -69,7 +69,7 @@ pub(super) struct Real<'a> {
 impl<'a> Real<'a> {
     pub(super) fn new(
         bench: &'a SchedulingBench<'a>,
-        measured: &'a Measured,
+        measured: &'a MeasuredSample,
         (first, model): (usize, &CostModel),
     ) -> Self {
         let model = model.clone();
@@ -82,7 +82,7 @@ impl<'a> Real<'a> {
 
     /// A query job by a schedule; `cpu` and `gpu` are engines without a scheduler.
     fn start(&self, policy: Policy) -> anyhow::Result<Rig> {
-        let Measured { snapshot, devices, .. } = self.measured;
+        let MeasuredSample { snapshot, devices, .. } = self.measured;
         let args = self.bench.args;
         let mut failed = None;
         let workers = self.bench.machine.threads;

@@ -14,7 +14,7 @@ use crate::dataflow::query::gather::gather;
 use crate::dataflow::query::lay_out::{Answered, Out};
 use crate::dataflow::query::local::Local;
 use crate::dataflow::query::look::{PlansByNumber, look};
-use crate::dataflow::query::messages::{Counted, Question, ShardHits};
+use crate::dataflow::query::messages::{CountedTerms, Question, ShardHits};
 use crate::dataflow::query::tell::tell;
 use crate::dataflow::query::weigh::weigh;
 use crate::index::testing::term;
@@ -107,7 +107,7 @@ fn look_counts_terms_for_every_process_and_keeps_the_plan() {
             vec![step(2, vec![question], Some(3))]
         },
         move |stream| arrive(look(cross(stream), &given, &plans)),
-        |counted: Counted| (counted.worker, counted.number, counted.dfs),
+        |counted: CountedTerms| (counted.worker, counted.number, counted.dfs),
     );
     assert_eq!(passed.frontier, [Some(3)]);
     let counts: Vec<_> = passed.records[0].iter().map(|(_, record)| record).collect();
@@ -135,12 +135,12 @@ fn weigh_counts(dfs: [Vec<u64>; 2]) -> (Vec<(u64, u32)>, Option<Failure>) {
             )]
         },
         move |stream| arrive(look(cross(stream), &given, &plans)),
-        |_: Counted| (),
+        |_: CountedTerms| (),
     );
     let given = context.clone();
     let passed = pass(
         move || {
-            let counted = dfs.map(|dfs| Counted { worker: 0, number: 5, dfs });
+            let counted = dfs.map(|dfs| CountedTerms { worker: 0, number: 5, dfs });
             vec![step(4, counted.into(), Some(5))]
         },
         move |stream| weigh(cross(stream), &given, &planned),

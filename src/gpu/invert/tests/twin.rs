@@ -4,7 +4,7 @@ use super::inverter::CountedBatch;
 use super::text::{PieceText, content};
 use crate::codec::folded;
 use crate::dictionary::device::forms::Meaning;
-use crate::dictionary::device::lines::{LONGEST_NAME, LineShape, Role, Value, number_bytes};
+use crate::dictionary::device::lines::{LONGEST_NAME, LineShape, Value, ValueRole, number_bytes};
 use crate::dictionary::device::members::{for_each_member, hash_of_key};
 use crate::dictionary::strings::codes::code_of;
 use crate::order::{PieceCounts, Sketch};
@@ -63,19 +63,19 @@ pub(crate) fn line(
         let begin = line.len() - rest.len();
         match value {
             Value { is_number: true, .. } => rest = &rest[number_bytes(rest)?..],
-            Value { role: Role::Name, .. } => {
+            Value { role: ValueRole::Name, .. } => {
                 let is_of_name = |byte: &&u8| !b"\"\\\n".contains(byte);
                 rest = &rest[rest.iter().take_while(is_of_name).count()..];
             }
             Value { role, .. } => {
                 let text;
                 (text, rest) = string(rest)?;
-                if role == Role::Text {
+                if role == ValueRole::Text {
                     texts.push(text);
                 }
             }
         }
-        if value.role == Role::Name {
+        if value.role == ValueRole::Name {
             name = begin..line.len() - rest.len();
             fits &= (1..=LONGEST_NAME).contains(&name.len());
         }

@@ -180,14 +180,16 @@ impl PieceDocuments {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dictionary::device::lines::{LineShape, Role, Value};
+    use crate::dictionary::device::lines::{LineShape, Value, ValueRole};
 
     #[test]
     fn lines_are_the_documents_of_their_pieces() {
         let shape = |end: &str| {
             let value = |role| Value { role, is_number: false };
-            let values: [(&[u8], Value); 2] =
-                [(b"{\"id\":\"", value(Role::Name)), (b"\",\"text\":\"", value(Role::Text))];
+            let values: [(&[u8], Value); 2] = [
+                (b"{\"id\":\"", value(ValueRole::Name)),
+                (b"\",\"text\":\"", value(ValueRole::Text)),
+            ];
             LineShape::of(&values, format!("\"{end}").as_bytes())
         };
         let lines = |input, offset, end| DeviceLines {

@@ -15,7 +15,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-type Cause = Box<dyn Error + Send + Sync>;
+type TableCause = Box<dyn Error + Send + Sync>;
 
 pub(crate) struct DocumentsDone {
     /// They are not synced: a merge may make them superfluous.
@@ -34,7 +34,7 @@ pub(crate) struct DocumentsDone {
 pub(crate) struct Counting(Awaited<io::Result<Duplicates>>);
 
 impl Counting {
-    pub(crate) fn wait(self, directory: &Path) -> Result<Duplicates, Cause> {
+    pub(crate) fn wait(self, directory: &Path) -> Result<Duplicates, TableCause> {
         let counted = self.0.ended().map_err(|_| "counting the names panicked")?;
         counted.map_err(|e| names_error(directory, &e))
     }
@@ -51,7 +51,7 @@ pub(crate) struct DocumentsTable {
     directory: PathBuf,
     sequencer: Sequencer,
     /// The open run, once it has a document, and what of it is placed.
-    run: Option<(Arc<Run>, DocumentsPlace)>,
+    run: Option<(Arc<TableRun>, DocumentsPlace)>,
     shared: Arc<SharedTable>,
     documents: u32,
     skipped: BTreeMap<String, u64>,
@@ -62,7 +62,7 @@ pub(crate) struct DocumentsTable {
 }
 
 /// A run that is written; its last owner ends it.
-struct Run {
+struct TableRun {
     number: u32,
     files: PlacedDocuments,
 }
@@ -90,7 +90,7 @@ pub(crate) struct PieceRows {
     place: DocumentsPlace,
     docid: u32,
     lines: u64,
-    run: Arc<Run>,
+    run: Arc<TableRun>,
     shared: Arc<SharedTable>,
 }
 
@@ -126,7 +126,7 @@ impl DocumentsTable {
         mut piece: PieceDocuments,
         input_name: impl Fn(u32) -> Cow<'a, str>,
         input_path: impl Fn(u32) -> String,
-    ) -> Result<Option<PieceRows>, Cause> {
+    ) -> Result<Option<PieceRows>, TableCause> {
         if piece.input != self.input {
             self.input = piece.input;
             self.lines = 0;
@@ -145,7 +145,7 @@ impl DocumentsTable {
                     let scratch = Durability::Scratch;
                     let folder = &self.directory;
                     let files = PlacedDocuments::create(folder, number, scratch, first_input)?;
-                    none.insert((Arc::new(Run { number, files }), DocumentsPlace::default()))
+                    none.insert((Arc::new(TableRun { number, files }), DocumentsPlace::default()))
                 }
             };
             let documents = piece.documents();
@@ -169,7 +169,7 @@ impl DocumentsTable {
         strict: bool,
         skipped: Vec<Skipped>,
         input_path: impl Fn(u32) -> String,
-    ) -> Result<(), Cause> {
+    ) -> Result<(), TableCause> {
         for skipped in skipped {
             let place = input_path(skipped.input);
             let line = match skipped.line {
@@ -189,12 +189,12 @@ impl DocumentsTable {
         Ok(())
     }
 
-    fn end_run(&mut self) -> Result<(), Cause> {
+    fn end_run(&mut self) -> Result<(), TableCause> {
         self.run.take().map_or(Ok(()), |(run, _)| self.shared.leave(run))
     }
 
     /// Ends the last run. Returns the table's sums, unless some of what it placed is not written.
-    pub(crate) fn finish(mut self) -> Result<Option<DocumentsDone>, Cause> {
+    pub(crate) fn finish(mut self) -> Result<Option<DocumentsDone>, TableCause> {
         self.end_run()?;
         let Self { shared, skipped, first_skipped, .. } = self;
         let mut sum = shared.sum();
@@ -214,7 +214,7 @@ impl PieceRows {
     pub(crate) fn write<'a>(
         self,
         input_name: impl Fn(u32) -> Cow<'a, str>,
-    ) -> Result<Option<DocumentsDone>, Cause> {
+    ) -> Result<Option<DocumentsDone>, TableCause> {
         let Self { mut piece, place, docid, lines, run, shared } = self;
         piece.read_lines();
         let PieceDocuments { mut rows, mut name_hashes, .. } = piece;
@@ -245,8 +245,8 @@ impl SharedTable {
     }
 
     /// Ends a run if this is its last owner.
-    fn leave(&self, run: Arc<Run>) -> Result<(), Cause> {
-        if let Some(Run { number, files }) = Arc::into_inner(run) {
+    fn leave(&self, run: Arc<TableRun>) -> Result<(), TableCause> {
+        if let Some(TableRun { number, files }) = Arc::into_inner(run) {
             let entry = files.finish()?;
             self.sum().runs.insert(number, entry);
         }
@@ -254,7 +254,7 @@ impl SharedTable {
     }
 
     /// The last owner of the table begins to count the names that occur more than once.
-    fn end(shared: Arc<Self>) -> Result<Option<DocumentsDone>, Cause> {
+    fn end(shared: Arc<Self>) -> Result<Option<DocumentsDone>, TableCause> {
         let Some(Self { threads, names, sum, .. }) = Arc::into_inner(shared) else {
             return Ok(None);
         };
@@ -348,7 +348,7 @@ impl Rows {
 }
 
 /// The file of hashes has no name, so the folder's has to do.
-fn names_error(directory: &Path, error: &io::Error) -> Cause {
+fn names_error(directory: &Path, error: &io::Error) -> TableCause {
     format!("{}: cannot keep hashes of the names: {error}", directory.display()).into()
 }
 

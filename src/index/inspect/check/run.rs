@@ -30,13 +30,13 @@ const PARTS: usize = 16;
 const TERM_COST: u64 = 6;
 
 /// The documents' lengths less the term frequencies that were read.
-struct Tokens {
+struct TokensLeft {
     left: Vec<u32>,
     /// The first document that has more tokens in the lists than its length.
     overdrawn: Option<u32>,
 }
 
-impl Tokens {
+impl TokensLeft {
     fn take(&mut self, docids: &[u32], tfs: &[u32]) {
         for (docid, tf) in docids.iter().zip(tfs) {
             match self.left.get_mut(*docid as usize) {
@@ -86,7 +86,7 @@ impl Check<'_> {
             return;
         }
         let left = lengths.map_or_else(Vec::new, <[u32]>::to_vec);
-        let mut tokens = Tokens { left, overdrawn: None };
+        let mut tokens = TokensLeft { left, overdrawn: None };
         let terms = LexiconStream::open(run.lexicon().path(), WINDOW_BYTES);
         let all_read = self.note(terms).is_some_and(|mut terms| {
             let take = |docids: &[u32], tfs: &[u32]| tokens.take(docids, tfs);
@@ -208,7 +208,7 @@ impl Check<'_> {
         }
     }
 
-    fn lengths(&mut self, entry: &RunEntry, lengths: &[u32], tokens: &Tokens) {
+    fn lengths(&mut self, entry: &RunEntry, lengths: &[u32], tokens: &TokensLeft) {
         let place = |docid: usize| BODY + 2 * docid as u64;
         let file = run_file(&entry.name, FileKind::Lengths);
         if let Some(docid) = tokens.overdrawn {

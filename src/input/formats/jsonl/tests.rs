@@ -56,11 +56,11 @@ fn shape_of(line: &str) -> Option<String> {
     for (before, value) in shape.values() {
         shown.extend_from_slice(before);
         shown.push(match (value.role, value.is_number) {
-            (lines::Role::Name, false) => b'N',
-            (lines::Role::Name, true) => b'1',
-            (lines::Role::Text, _) => b'T',
-            (lines::Role::Other, false) => b'x',
-            (lines::Role::Other, true) => b'9',
+            (lines::ValueRole::Name, false) => b'N',
+            (lines::ValueRole::Name, true) => b'1',
+            (lines::ValueRole::Text, _) => b'T',
+            (lines::ValueRole::Other, false) => b'x',
+            (lines::ValueRole::Other, true) => b'9',
         });
     }
     shown.extend_from_slice(shape.behind());
@@ -109,7 +109,7 @@ fn strings_and_numbers_are_the_values_of_a_line() {
     let fields = Fields { names: vec!["key".into()], texts: vec!["id".into()] };
     let shape = JsonlParser::with_fields(fields).line_shape(b"{\"id\":\"a\",\"key\":\"b\"}\n");
     let roles: Vec<_> = shape.unwrap().values().map(|(_, value)| value.role).collect();
-    assert_eq!(roles, [lines::Role::Text, lines::Role::Name]);
+    assert_eq!(roles, [lines::ValueRole::Text, lines::ValueRole::Name]);
 }
 
 #[test]

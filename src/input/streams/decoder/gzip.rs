@@ -1,7 +1,7 @@
 //! Inflates a gzip stream of any number of members (RFC 1952), as its bytes come in.
 
 use super::{DecodeError, Output};
-use crate::input::streams::whole::Whole;
+use crate::input::streams::whole::WholeDecoder;
 use flate2::{Decompress, FlushDecompress, Status};
 
 const MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
@@ -31,7 +31,7 @@ pub struct Gzip {
     state: GzipState,
     inflate: Decompress,
     /// Inflates small members, if it could be made.
-    whole: Option<Whole>,
+    whole: Option<WholeDecoder>,
     /// Compressed bytes of the last member's data.
     last_member: usize,
     /// Bytes of a header or trailer that the last block cut.
@@ -46,7 +46,7 @@ impl Default for Gzip {
         Self {
             state: GzipState::Header,
             inflate: Decompress::new(false),
-            whole: Whole::new(),
+            whole: WholeDecoder::new(),
             last_member: 0,
             held: Vec::new(),
             members: 0,

@@ -13,7 +13,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::whole::Whole;
+use super::whole::WholeEngine;
 use super::{Answer, Engines, Pace, QueryEngine, Wakers};
 use crate::crew::{lock, spawn};
 use crate::query::error::QueryError;
@@ -220,7 +220,7 @@ impl Engines for Hybrid {
         Ok(Box::new(HybridEngine {
             shared: self.shared.clone(),
             worker,
-            cpu: Whole::default(),
+            cpu: WholeEngine::default(),
             device,
             on_device: 0,
             works: true,
@@ -234,7 +234,7 @@ impl Engines for Hybrid {
 struct HybridEngine {
     shared: Arc<SharedQueues>,
     worker: usize,
-    cpu: Whole,
+    cpu: WholeEngine,
     device: Box<dyn QueryEngine>,
     on_device: usize,
     /// Whether it worked at the last look.

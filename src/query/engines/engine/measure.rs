@@ -2,7 +2,7 @@
 //! several queries at once what it does for one, and threads that share caches and memory take
 //! longer.
 
-use super::whole::Whole;
+use super::whole::WholeEngine;
 use super::{Answer, QueryEngine};
 use crate::crew::Crew;
 use crate::query::error::QueryError;
@@ -63,7 +63,7 @@ const FULL: f64 = 2.0;
 fn on_all_threads(plans: &[Plan]) -> Result<f64, QueryError> {
     let threads = available_parallelism().map_or(1, NonZeroUsize::get);
     let seconds =
-        Crew::new("measure").in_order(threads, plans.len(), |engine: &mut Whole, at| {
+        Crew::new("measure").in_order(threads, plans.len(), |engine: &mut WholeEngine, at| {
             answer(engine, std::slice::from_ref(&plans[at]))
         })?;
     Ok(seconds.iter().sum())
@@ -108,7 +108,7 @@ fn beside_others(
 /// beside others. Queries without known terms are left out.
 pub fn costs(device: &mut dyn QueryEngine, plans: &[Plan]) -> Result<Vec<Cost>, QueryError> {
     let plans: Vec<Plan> = plans.iter().filter(|plan| plan.known()).cloned().collect();
-    let on_cpu = alone(&mut Whole::default(), &plans)?;
+    let on_cpu = alone(&mut WholeEngine::default(), &plans)?;
     let on_device = alone(device, &plans)?;
     let beside = beside_others(device, &plans, &on_device)?;
     let crowded = (on_all_threads(&plans)? / on_cpu.iter().sum::<f64>()).max(1.0);

@@ -52,7 +52,7 @@ impl Round {
 
 /// The rounds that a worker has to do.
 #[derive(Default)]
-struct Desk {
+struct RoundDesk {
     rounds: VecDeque<Arc<Round>>,
     /// The worker looks here no more until it is woken.
     asleep: bool,
@@ -62,7 +62,7 @@ struct SharedDesks {
     copies: bool,
     barrier: bool,
     wakers: Arc<Wakers>,
-    desks: Vec<Mutex<Desk>>,
+    desks: Vec<Mutex<RoundDesk>>,
     open: AtomicUsize,
 }
 
@@ -83,9 +83,9 @@ impl SharedDesks {
     }
 }
 
-pub(crate) struct Crew(Arc<SharedDesks>);
+pub(crate) struct ShareCrew(Arc<SharedDesks>);
 
-impl Crew {
+impl ShareCrew {
     /// With `copies` each worker has postings of its own.
     pub(crate) fn new(copies: bool, barrier: bool, wakers: &Arc<Wakers>) -> Self {
         let desks = std::iter::repeat_with(Mutex::default).take(wakers.workers()).collect();
@@ -94,7 +94,7 @@ impl Crew {
     }
 }
 
-impl Engines for Crew {
+impl Engines for ShareCrew {
     fn engine(
         &self,
         worker: usize,

@@ -25,9 +25,9 @@ struct SharedPool {
 }
 
 #[derive(Debug)]
-pub(crate) struct Crew(Arc<SharedPool>);
+pub(crate) struct TaskCrew(Arc<SharedPool>);
 
-impl Crew {
+impl TaskCrew {
     /// A new query is cut only while at most `delta` tasks are open; workers look for work for
     /// `patience` before they sleep. A single worker cuts none.
     pub(crate) fn new(
@@ -45,7 +45,7 @@ impl Crew {
     }
 }
 
-impl Engines for Crew {
+impl Engines for TaskCrew {
     fn engine(
         &self,
         worker: usize,

@@ -3,8 +3,8 @@
 //! threads take single ones from the back, until they meet.
 
 use super::super::harness::with;
-use super::figures::{MEMORY, Measured};
-use super::model::Point;
+use super::figures::{MEMORY, MeasuredPartition};
+use super::model::MemoryPoint;
 use super::{Log, WangBench};
 use crate::rows::print;
 use crate::threads::threads;
@@ -25,7 +25,7 @@ impl WangBench<'_> {
     pub(super) fn figure_10(&mut self, log: &Log) -> anyhow::Result<()> {
         for k in KS {
             let log = self.log(log.model.clone(), k)?;
-            let mut best: Option<(Point, Measured)> = None;
+            let mut best: Option<(MemoryPoint, MeasuredPartition)> = None;
             for lambda in LAMBDAS {
                 let at = self.sizes.best(&log, self.usual(CachePolicy::Vfb, lambda));
                 let Some(at) = at else { continue };

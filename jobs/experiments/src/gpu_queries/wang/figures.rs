@@ -1,8 +1,8 @@
 //! Figures 4, 5, 6, 8 and 9. Sizes are those of lists on the device, that of the index, too.
 
 use super::super::harness::with;
-use super::model::{CACHES, Fitted, Point};
-use super::pass::{How, Took};
+use super::model::{CACHES, Fitted, MemoryPoint};
+use super::pass::{PassSettings, Took};
 use super::{BATCH, Log, WangBench};
 use crate::rows::print;
 use millrace::inside::gpu::{DEFAULT_ROUND, of_plan};
@@ -25,7 +25,7 @@ const BUFFER: f64 = 0.057;
 const BEHIND: usize = 2000;
 
 /// What a partition of the memory gives.
-pub(super) struct Measured {
+pub(super) struct MeasuredPartition {
     pub(super) row: Value,
     pub(super) rate: f64,
     pub(super) cached: CachedLists,
@@ -34,9 +34,9 @@ pub(super) struct Measured {
 
 impl WangBench<'_> {
     /// The device's memory in figures where it does not vary, without a deadline.
-    pub(super) fn usual(&self, policy: CachePolicy, lambda: f64) -> Point {
+    pub(super) fn usual(&self, policy: CachePolicy, lambda: f64) -> MemoryPoint {
         let memory = MEMORY * self.sizes.index;
-        Point { policy, lambda, memory, part: 0.0, deadline_s: f64::INFINITY }
+        MemoryPoint { policy, lambda, memory, part: 0.0, deadline_s: f64::INFINITY }
     }
 
     /// Fills the cache, and says how queries are answered with a buffer.
@@ -44,15 +44,19 @@ impl WangBench<'_> {
         &mut self,
         (cached, bytes): (&CachedLists, f64),
         (buffer, queries): (u64, usize),
-    ) -> anyhow::Result<How> {
+    ) -> anyhow::Result<PassSettings> {
         self.device.fill(&of_plan(cached), bytes as u64)?;
         let mut room = *self.device.room();
         room.list_bytes = room.list_bytes.min(buffer as usize);
-        Ok(How { round: DEFAULT_ROUND, queries, room, behind: false })
+        Ok(PassSettings { round: DEFAULT_ROUND, queries, room, behind: false })
     }
 
     /// Measures a partition. None if the model has no batches of it that end in time.
-    pub(super) fn at(&mut self, log: &Log, at: Point) -> anyhow::Result<Option<Measured>> {
+    pub(super) fn at(
+        &mut self,
+        log: &Log,
+        at: MemoryPoint,
+    ) -> anyhow::Result<Option<MeasuredPartition>> {
         let Some((cached, fitted)) = self.sizes.fit(log, at) else { return Ok(None) };
         let how = self.fill((&cached, at.cache()), (fitted.buffer, fitted.queries))?;
         let took = self.best_pass(&log.plans, how)?;
@@ -67,7 +71,7 @@ impl WangBench<'_> {
             "transfer_bytes_per_query": took.list_bytes as f64 / count,
             "continued": took.begun as f64 / count, "cached_bytes": self.device.cache().bytes(),
         });
-        Ok(Some(Measured { row, rate, cached, fitted }))
+        Ok(Some(MeasuredPartition { row, rate, cached, fitted }))
     }
 
     /// c(n), t(S_b), and dq(S_c) by policy.
@@ -83,7 +87,7 @@ impl WangBench<'_> {
         }
         for policy in CachePolicy::ALL {
             for part in CACHES {
-                let at = Point { part, ..self.usual(policy, LAMBDA) };
+                let at = MemoryPoint { part, ..self.usual(policy, LAMBDA) };
                 let cached = self.sizes.admit(log, at);
                 let batches = self.sizes.simulate(log, &cached, (at.left(), BATCH));
                 print(json!({
@@ -107,7 +111,7 @@ impl WangBench<'_> {
             for (policy, part) in
                 CachePolicy::ALL.into_iter().flat_map(|of| CACHES.map(|part| (of, part)))
             {
-                let at = Point { part, deadline_s, ..self.usual(policy, LAMBDA) };
+                let at = MemoryPoint { part, deadline_s, ..self.usual(policy, LAMBDA) };
                 if let Some(measured) = self.at(log, at)? {
                     print(with(row.clone(), measured.row))?;
                 }
@@ -123,10 +127,10 @@ impl WangBench<'_> {
         for of_index in [0.05, 0.1, 0.2, 0.3, 0.4] {
             for lambda in LAMBDAS {
                 let memory = of_index * self.sizes.index;
-                let at = Point { memory, part: 1.0, ..self.usual(CachePolicy::Vfb, lambda) };
+                let at = MemoryPoint { memory, part: 1.0, ..self.usual(CachePolicy::Vfb, lambda) };
                 let cached = self.sizes.admit(log, at);
                 let how = self.fill((&cached, memory), (buffer, BATCH))?;
-                let took = self.best_pass(plans, How { behind: true, ..how })?;
+                let took = self.best_pass(plans, PassSettings { behind: true, ..how })?;
                 let Took { seconds, post_s, .. } = took;
                 let count = plans.len() as f64;
                 let us = |seconds: f64| 1e6 * seconds / count;
@@ -168,7 +172,7 @@ impl WangBench<'_> {
         let memory = of_index * self.sizes.index;
         for policy in CachePolicy::ALL {
             for &lambda in if policy == CachePolicy::Vfb { &LAMBDAS[..] } else { &[1.0] } {
-                let at = Point { memory, deadline_s, ..self.usual(policy, lambda) };
+                let at = MemoryPoint { memory, deadline_s, ..self.usual(policy, lambda) };
                 let Some(best) = self.sizes.best(log, at) else { continue };
                 if let Some(measured) = self.at(log, best)? {
                     print(with(row.clone(), measured.row))?;

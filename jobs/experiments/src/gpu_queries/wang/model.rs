@@ -3,7 +3,7 @@
 //! byte, in batches of S_b. Both are measured. dq(S_c), the bytes that travel for a query, follows
 //! from the plan of the cache and the log, and from S_b, which the paper leaves out.
 
-use super::pass::How;
+use super::pass::PassSettings;
 use super::{BATCH, Log, WangBench};
 use millrace::inside::gpu::DEFAULT_ROUND;
 use millrace::inside::index::{CachePolicy, CachedLists, TermEntry};
@@ -56,7 +56,7 @@ pub(super) struct Fitted {
 
 /// Memory of the device, the part of it that caches lists by a policy, and a deadline.
 #[derive(Clone, Copy)]
-pub(super) struct Point {
+pub(super) struct MemoryPoint {
     pub(super) policy: CachePolicy,
     /// The greatest part of a list that is cached.
     pub(super) lambda: f64,
@@ -65,7 +65,7 @@ pub(super) struct Point {
     pub(super) deadline_s: f64,
 }
 
-impl Point {
+impl MemoryPoint {
     pub(super) fn cache(&self) -> f64 {
         self.part * self.memory
     }
@@ -85,7 +85,7 @@ const BUFFERS: u32 = 12;
 
 /// What lists take on the device.
 #[derive(Clone, Default)]
-pub(super) struct Sizes {
+pub(super) struct ListSizes {
     /// Bytes of each list that queries ask for.
     pub(super) lists: HashMap<u64, u64>,
     /// Bytes of a list on the device for each on disk.
@@ -94,23 +94,23 @@ pub(super) struct Sizes {
     pub(super) index: f64,
 }
 
-impl Sizes {
+impl ListSizes {
     fn bytes_of(&self, entry: &TermEntry) -> u64 {
         let usual = (entry.bytes as f64 * self.growth) as u64;
         self.lists.get(&entry.offset).copied().unwrap_or(usual)
     }
 
     /// What the cache admits.
-    pub(super) fn admit(&self, log: &Log, at: Point) -> CachedLists {
+    pub(super) fn admit(&self, log: &Log, at: MemoryPoint) -> CachedLists {
         let bytes = (at.cache() / self.growth) as u64;
         log.demand.admit(at.policy, bytes, at.lambda).cached
     }
 
     /// The same with the part for the cache that is best by the model.
-    pub(super) fn best(&self, log: &Log, at: Point) -> Option<Point> {
+    pub(super) fn best(&self, log: &Log, at: MemoryPoint) -> Option<MemoryPoint> {
         let fits = std::thread::scope(|scope| {
             let fit = |part| {
-                let at = Point { part, ..at };
+                let at = MemoryPoint { part, ..at };
                 scope.spawn(move || Some((at, self.fit(log, at)?.1.rate)))
             };
             CACHES.map(fit).map(|part| part.join().expect("a thread panicked"))
@@ -164,7 +164,7 @@ impl Sizes {
 
     /// What is cached; and the greatest buffer, of what the cache leaves of the memory, whose
     /// batches are answered in time. None if even the smallest takes longer.
-    pub(super) fn fit(&self, log: &Log, at: Point) -> Option<(CachedLists, Fitted)> {
+    pub(super) fn fit(&self, log: &Log, at: MemoryPoint) -> Option<(CachedLists, Fitted)> {
         let cached = self.admit(log, at);
         let largest = self.largest_query(&log.plans);
         let fitted = (1..=BUFFERS).rev().find_map(|part| {
@@ -216,7 +216,7 @@ impl WangBench<'_> {
             let some = plans.len().min(queries * 64);
             // Whole batches: c is that of a batch of just so many.
             let some = &plans[..some - some % queries];
-            let how = How { round: DEFAULT_ROUND, queries, room, behind: false };
+            let how = PassSettings { round: DEFAULT_ROUND, queries, room, behind: false };
             let took = self.best_pass(some, how)?;
             model.c.0.push((queries as f64, took.seconds / some.len() as f64));
             if queries == most {
@@ -230,7 +230,8 @@ impl WangBench<'_> {
         let mut points = Vec::new();
         while points.is_empty() || (buffer >= least && points.len() < 6) {
             let some = &plans[..plans.len().min(2000)];
-            let mut how = How { round: DEFAULT_ROUND, queries: usize::MAX, room, behind: false };
+            let mut how =
+                PassSettings { round: DEFAULT_ROUND, queries: usize::MAX, room, behind: false };
             how.room.list_bytes = buffer as usize;
             let took = self.best_pass(some, how)?;
             let bytes = took.list_bytes.max(1) as f64;

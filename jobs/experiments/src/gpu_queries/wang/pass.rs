@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 #[derive(Clone, Copy)]
-pub(super) struct How {
+pub(super) struct PassSettings {
     pub(super) round: u32,
     pub(super) queries: usize,
     pub(super) room: BatchRoom,
@@ -36,7 +36,7 @@ pub(super) struct Took {
 }
 
 /// A query that has to be ended: its number, its hits before a docid, and when its batch was begun.
-type Begun = (usize, Vec<Hit>, u32, Instant);
+type BegunQuery = (usize, Vec<Hit>, u32, Instant);
 
 /// One that was ended: its number, hits, seconds to end it, and those since its batch was begun.
 type Ended = (usize, Vec<Hit>, f64, f64);
@@ -46,16 +46,16 @@ impl WangBench<'_> {
     pub(super) fn device_pass(
         &mut self,
         plans: &[Plan],
-        how: How,
+        how: PassSettings,
     ) -> anyhow::Result<(Vec<Vec<Hit>>, Took)> {
         let start = Instant::now();
-        let end = |searcher: &mut Searcher, (number, hits, from, since): Begun| {
+        let end = |searcher: &mut Searcher, (number, hits, from, since): BegunQuery| {
             let start = Instant::now();
             let hits = searcher.go_on(&plans[number], &hits, from)?.to_vec();
             let seconds = start.elapsed().as_secs_f64();
             anyhow::Ok((number, hits, seconds, since.elapsed().as_secs_f64()))
         };
-        let (sender, receiver) = channel::<Begun>();
+        let (sender, receiver) = channel::<BegunQuery>();
         let receiver = Mutex::new(receiver);
         let work = || -> anyhow::Result<Vec<Ended>> {
             let mut searcher = Searcher::new();
@@ -97,7 +97,7 @@ impl WangBench<'_> {
     }
 
     /// The fastest of two passes; their answers are not looked at.
-    pub(super) fn best_pass(&mut self, plans: &[Plan], how: How) -> anyhow::Result<Took> {
+    pub(super) fn best_pass(&mut self, plans: &[Plan], how: PassSettings) -> anyhow::Result<Took> {
         let [(_, first), (_, second)] =
             [self.device_pass(plans, how)?, self.device_pass(plans, how)?];
         Ok(if second.seconds < first.seconds { second } else { first })
@@ -108,8 +108,8 @@ impl WangBench<'_> {
     fn batches(
         &mut self,
         plans: &[Plan],
-        how: How,
-        mut end: impl FnMut(Begun) -> anyhow::Result<()>,
+        how: PassSettings,
+        mut end: impl FnMut(BegunQuery) -> anyhow::Result<()>,
     ) -> anyhow::Result<(Vec<Vec<Hit>>, Took)> {
         let mut answers = Vec::with_capacity(plans.len());
         let mut took = Took::default();
